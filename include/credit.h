@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The arithmetic of credit: pure functions, no map, no helper, no clock (time is an argument). The
+ * same file is compiled into the packet path, the command line, the tests and the fuzzers.
+ *
+ * A ledger is a token bucket told as one moment, `zero`: when it was empty. Its level is the time
+ * since then, at most `burst`; a packet costs time and moves `zero` forward by its cost. This is
+ * the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A): refill is
+ * lazy by construction and no fraction is ever lost.
+ *
+ * Purses. A CPU draws several packets' worth from the ledger into a purse of its own and spends
+ * that without touching anything shared. Let S be the most that all purses can hold together. Three
+ * rules keep ledger and purses together within one burst, always, and give a rested source all of
+ * it:
+ *
+ *  1. The ledger refills to `refill` = burst - S at most, so that full purses beside it make one
+ * burst. What it holds above that, it was born with or got back from purses; it is told from `born`
+ *     (born - zero), can be spent, and does not refill.
+ *  2. A purse is good for S (as a time) from when it was drawn; then it goes back to the ledger.
+ *  3. A ledger that had time to fill (burst since `zero`), and from which no purse was drawn for S,
+ * is whole: every purse has ended. It is born again, and what is still in older purses is void.
+ *
+ * Everywhere: time in ticks (1/16 ns), moments compared by signed difference, so they may wrap;
+ * costs rounded up, so that rounding never admits too much. Spans up to SL_BURST_TICKS_MAX.
+ */
+#ifndef SLUICE_CREDIT_H
+#define SLUICE_CREDIT_H
+
+#include "sluice.h"
+
+/* Ticks from `then` to `now`: negative when `now` is earlier. */
+static inline __s64 credit_span(__u64 then, __u64 now)
+{
+	return (__s64)(now - then);
+}
+
+static inline __s64 credit_min(__s64 a, __s64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline __s64 credit_max(__s64 a, __s64 b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * What a frame costs under a limit, in ticks.
+ * packets: 1 to 65535 (more than 1 for what the kernel has merged); bytes: their length on the
+ * wire, up to 2^20. Rounds up. Cannot overflow for the rates that user/units.c admits.
+ */
+static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
+{
+	if (!limit->by_bytes)
+		return limit->cost * packets;
+	return (limit->cost * bytes + (1ULL << SL_BYTE_COST_SHIFT) - 1) >> SL_BYTE_COST_SHIFT;
+}
+
+/* Whether the ledger is whole (rule 3). */
+static inline bool credit_rested(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				 __u64 now)
+{
+	return credit_span(ledger->zero, now) >= (__s64)limit->burst &&
+	       credit_span(ledger->drawn, now) >= (__s64)(limit->burst - limit->refill);
+}
+
+/*
+ * The level of a ledger, in ticks: at most burst; negative is debt. Time that runs backwards adds
+ * nothing.
+ */
+static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				 __u64 now)
+{
+	if (credit_rested(limit, ledger, now))
+		return limit->burst;
+	return credit_max(credit_min(credit_span(ledger->zero, now), limit->refill),
+			  credit_min(credit_span(ledger->zero, ledger->born), limit->burst));
+}
+
+/* The moment at which the ledger, left alone, covers `cost` (at most burst). */
+static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				    __u64 cost)
+{
+	return ledger->zero + (cost <= limit->refill ? cost : limit->burst);
+}
+
+/* A new source's ledger: full. */
+static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 now)
+{
+	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
+}
+
+/* Sets the ledger to a level. Above `refill` it is told from `born` and does not refill (rule 1).
+ */
+static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledger *ledger,
+				    __s64 level, __u64 now)
+{
+	ledger->zero = (level > (__s64)limit->refill ? ledger->born : now) - level;
+}
+
+/*
+ * Takes back what is left in a purse, empties it, and returns the ledger's level with it. A purse
+ * from before the ledger's last birth is void.
+ */
+static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				     struct sl_purse *purse, __u64 now)
+{
+	__s64 level = credit_level(limit, ledger, now);
+	__s64 credit = purse->credit;
+
+	purse->credit = 0;
+	if (credit <= 0 || credit_span(ledger->born, purse->at) < 0)
+		return level;
+	return credit_min(level + credit, limit->burst);
+}
+
+enum credit_answer {
+	CREDIT_PASS,
+	CREDIT_REFUSE,
+	CREDIT_ASK, /* the purse cannot tell: ask the ledger */
+};
+
+/*
+ * Spends `cost` from a purse, without a clock: `tick` is the kernel's tick count (jiffies64), all
+ * but free to read.
+ */
+static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 tick)
+{
+	if (tick > purse->until)
+		return CREDIT_ASK;
+	if (purse->credit >= (__s64)cost) {
+		purse->credit -= cost;
+		return CREDIT_PASS;
+	}
+	return purse->credit < 0 ? CREDIT_REFUSE : CREDIT_ASK;
+}
+
+/* Whether a purse that was refused still has to wait, by the clock. */
+static inline bool credit_must_wait(const struct sl_purse *purse, __u64 now)
+{
+	return purse->credit < 0 && credit_span(now, purse->at) > 0;
+}
+
+/* Refuses: until `at` by the clock, and without a look at it for the rest of this kernel tick. */
+static inline void credit_refuse(const struct sl_limit *limit, struct sl_purse *purse, __u64 at,
+				 __u64 tick)
+{
+	purse->credit = SL_REFUSED;
+	purse->at = at;
+	purse->until = limit->refuse_by_tick ? tick : 0;
+}
+
+/*
+ * Charges `cost` to the ledger and draws a purse of at most `fill`, or refuses. `ledger` and
+ * `purse` are copies: the caller publishes them, the ledger by compare-and-swap on `zero`.
+ *
+ * What is left in the purse goes back first. On refusal (false) the purse says when the ledger,
+ * left alone, will cover the cost. cost: at most limit->burst; fill: limit->purse, or 0; now, tick:
+ * the moment of the packet.
+ */
+static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
+			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
+			       __u64 tick)
+{
+	bool has_credit = purse->credit > 0;
+	__s64 level;
+
+	if (credit_rested(limit, ledger, now))
+		ledger->born = now;
+	level = credit_take_back(limit, ledger, purse, now);
+
+	if (level < (__s64)cost) {
+		if (has_credit)
+			credit_set_level(limit, ledger, level, now);
+		credit_refuse(limit, purse, credit_ready_at(limit, ledger, cost), tick);
+		return false;
+	}
+	level -= cost;
+	fill = credit_min(level, fill);
+	credit_set_level(limit, ledger, level - fill, now);
+	if (fill)
+		ledger->drawn = now;
+	purse->credit = fill;
+	purse->at = now;
+	purse->until = tick + limit->life - 1;
+	return true;
+}
+
+#endif
