@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+# Sluice. `make` builds build/sluice; V=1 shows the commands. Tests: make check (needs root for most).
+
+VERSION := 0.1.0
+BUILD   := build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+CC        ?= cc
+CLANG     ?= clang
+BPFTOOL   ?= $(firstword $(shell command -v bpftool /usr/sbin/bpftool) bpftool)
+PKGCONFIG ?= pkg-config
+FUZZ_SECONDS ?= 10
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n'
+endif
+
+LIBS     := libbpf jansson libmnl
+WARNINGS := -Wall -Wextra -Werror
+CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS))
+CFLAGS   ?= -O2 -g
+CFLAGS   += -std=c11 $(WARNINGS)
+LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
+DEPS     := -MMD -MP
+
+BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
+SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+USER_SRC := $(wildcard user/*.c)
+USER_OBJ := $(USER_SRC:user/%.c=$(BUILD)/user/%.o)
+
+# What the tests link: everything but main, with the sanitizers and the test build of the BPF programs.
+TEST_OBJ := $(filter-out $(BUILD)/test/user/main.o,$(USER_SRC:user/%.c=$(BUILD)/test/user/%.o))
+UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/test_*.c))
+DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
+FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
+	$(filter-out tests/datapath/test_%,$(wildcard tests/datapath/*.c)))
+
+all: $(BUILD)/sluice
+
+# --- BPF ---------------------------------------------------------------------------------------
+
+$(BUILD)/sluice.bpf.o: bpf/sluice.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/test/sluice.bpf.o: bpf/sluice.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) -DSL_TEST_CLOCK $(DEPS) -c $< -o $@
+
+%/sluice.skel.h: %/sluice.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name sluice > $@
+
+# --- The command ---------------------------------------------------------------------------------
+
+$(BUILD)/sluice: $(USER_OBJ)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -I$(BUILD) $(CFLAGS) $(DEPS) -c $< -o $@
+
+# --- Tests ---------------------------------------------------------------------------------------
+
+TEST_CPPFLAGS = $(CPPFLAGS) -I$(BUILD)/test -Ibpf -Itests/unit -Itests/datapath
+TEST_LDLIBS   = $(LDLIBS) -lcmocka -lpthread
+
+$(BUILD)/test/user/%.o: user/%.c | $(BUILD)/test/sluice.skel.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
+
+$(BUILD)/test/%.o: tests/%.c | $(BUILD)/test/sluice.skel.h
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
+
+$(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_OBJ)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
+
+$(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_OBJ)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c
+	$(say) FUZZ $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -Ibpf -O1 -g -std=c11 $(WARNINGS) -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=all -MMD -MP -MF $@.d $< -o $@
+
+# The traffic generator of the demo and the tests.
+$(BUILD)/traffic: tests/tools/traffic.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
+
+tests: $(BUILD)/sluice $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
+
+check: tests
+	$(Q)scripts/run-tests
+
+fuzz: $(FUZZ)
+	$(Q)for f in $(FUZZ); do scripts/run-fuzzer $$f $(FUZZ_SECONDS) || exit 1; done
+
+demo: all $(BUILD)/traffic
+	$(Q)scripts/demo --no-install
+
+# --- The rest ------------------------------------------------------------------------------------
+
+install: $(BUILD)/sluice
+	install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
+
+format:
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)
+
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all tests check fuzz demo install format clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
