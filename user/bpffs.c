@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpffs.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#define BPFFS	    "/sys/fs/bpf"
+#define BPFFS_MAGIC 0xcafe4a11
+
+/* 0: none, or it cannot be told. */
+static int parent_of(int pid)
+{
+	char path[32], line[128];
+	int parent = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	while (file && !parent && fgets(line, sizeof(line), file))
+		if (sscanf(line, "PPid: %d", &parent) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return parent;
+}
+
+static uint64_t mounts_of(int pid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/*
+ * `ip netns exec` makes a mount namespace that ends with the command, and with it would end the
+ * pins and the filter. The tell: an ancestor lives in another one.
+ */
+static bool mounts_are_private(void)
+{
+	uint64_t own = mounts_of(getpid());
+
+	for (int pid = getppid(); pid > 0; pid = parent_of(pid)) {
+		uint64_t theirs = mounts_of(pid);
+
+		if (theirs && theirs != own)
+			return true;
+	}
+	return false;
+}
+
+static enum status bpffs_mount(void)
+{
+	struct statfs fs;
+
+	if (!statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC)
+		return OK;
+	if (mounts_are_private())
+		return fail(
+		    "no bpffs in this mount namespace, and pins made in it would vanish with it: "
+		    "use 'sluice -n NETNS', not 'ip netns exec'");
+	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
+		return fail("cannot mount bpffs at " BPFFS ": %s", why(errno));
+	return OK;
+}
+
+enum status bpffs_prepare(const char *root)
+{
+	enum status status = bpffs_mount();
+
+	if (!status && mkdir(root, 0700) && errno != EEXIST)
+		status = fail("cannot make %s: %s", root, why(errno));
+	return status;
+}

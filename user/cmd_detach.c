@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach.h"
+#include "command.h"
+#include "gate.h"
+#include "netns.h"
+
+struct request {
+	char **names; /* of devices, or `all` */
+	int count;
+	bool all;
+	bool any_hook;
+	enum hook hook;
+};
+
+static enum status request_parse(int argc, char **argv, struct request *ret)
+{
+	struct request request = {.names = argv + 1, .any_hook = true};
+	int i = 1;
+
+	for (; i < argc && strcmp(argv[i], "hook"); i++)
+		request.count++;
+	for (; i < argc; i++) {
+		const char *value;
+
+		if (strcmp(argv[i], "hook"))
+			return unexpected(argv[0], argv[i]);
+		value = keyword_value(argc, argv, &i);
+		if (!value || !hook_parse(value, &request.hook))
+			return MISUSED;
+		request.any_hook = false;
+	}
+	if (!request.count)
+		return misuse("detach: which device, or all? See 'sluice help detach'");
+	request.all = !strcmp(request.names[0], "all");
+	if (request.all && request.count > 1)
+		return unexpected(argv[0], request.names[1]);
+	*ret = request;
+	return OK;
+}
+
+/* By its name now, in this network namespace; a device that is gone, by the name it had. */
+static bool attachment_is_of(const struct attachment *a, const char *name)
+{
+	if (!a->program_id)
+		return !strcmp(a->device, name);
+	return a->netns == netns_current() && a->ifindex == if_nametoindex(name);
+}
+
+static bool request_matches(const struct request *request, const struct attachment *a,
+			    const char *name)
+{
+	return (request->any_hook || a->hook == request->hook) &&
+	       (request->all || attachment_is_of(a, name));
+}
+
+/* Every device that was named must be attached: a typo must not pass for success. */
+static enum status mark(const struct gate *gate, const struct request *request,
+			const struct attachment *all, unsigned int count, bool *marked)
+{
+	for (int i = 0; i < request->count; i++) {
+		bool found = request->all;
+
+		for (unsigned int j = 0; j < count; j++) {
+			if (!request_matches(request, &all[j], request->names[i]))
+				continue;
+			marked[j] = true;
+			found = true;
+		}
+		if (!found)
+			return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'",
+				    request->names[i], gate->name,
+				    request->any_hook ? "" : " on hook ",
+				    request->any_hook ? "" : hook_names[request->hook]);
+	}
+	return OK;
+}
+
+static json_t *detached_json(const struct gate *gate, const struct attachment *a)
+{
+	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "gate", gate->name, "device", a->device,
+			 "ifindex", (int)a->ifindex, "hook", hook_names[a->hook], "mode",
+			 mode_names[a->mode]);
+}
+
+static void detached_print(const struct gate *gate, const struct attachment *a)
+{
+	printf("%s: %s gate '%s', hook %s\n", a->device,
+	       a->program_id ? "detached from" : "is gone; removed from", gate->name,
+	       hook_names[a->hook]);
+}
+
+/* Detaches what is marked, and clears away what is gone. Counts what stays. */
+static enum status detach_marked(const struct gate *gate, const struct attachment *all,
+				 unsigned int count, const bool *marked, json_t *list,
+				 unsigned int *ret_left)
+{
+	enum status status = OK;
+
+	*ret_left = 0;
+	for (unsigned int i = 0; !status && i < count; i++) {
+		if (!marked[i] && all[i].program_id) {
+			++*ret_left;
+			continue;
+		}
+		status = detach(gate, &all[i]);
+		if (status)
+			break;
+		if (list)
+			json_array_append_new(list, detached_json(gate, &all[i]));
+		else
+			detached_print(gate, &all[i]);
+	}
+	return status;
+}
+
+static enum status detach_from(struct gate *gate, const struct request *request, json_t *list)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	bool marked[ATTACHMENTS_MAX] = {false};
+	unsigned int count, left = 0;
+	enum status status = attachments_read(gate, all, &count);
+
+	if (!status)
+		status = mark(gate, request, all, count, marked);
+	if (!status)
+		status = detach_marked(gate, all, count, marked, list, &left);
+	if (status || left)
+		return status;
+	status = gate_remove(gate);
+	if (!status && !list)
+		printf("gate '%s': no device is left; its rules and counters are removed\n",
+		       gate->name);
+	return status;
+}
+
+enum status cmd_detach(const struct context *context, int argc, char **argv)
+{
+	json_t *list = context->json ? json_array() : NULL;
+	struct gate gate = GATE_CLOSED;
+	struct request request = {0};
+	enum status status = request_parse(argc, argv, &request);
+
+	if (!status)
+		status = gate_lock_only(&gate, context->gate);
+	if (!status)
+		status = detach_from(&gate, &request, list);
+	gate_close(&gate);
+	if (!status && context->json)
+		return json_print(list);
+	json_decref(list);
+	return status;
+}

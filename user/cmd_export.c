@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Prometheus's text exposition format, version 0.0.4. A metric's lines must stand together, so all
+ * gates are read first, and then printed metric by metric. No label per source: that has no bound.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attach.h"
+#include "command.h"
+#include "gate.h"
+#include "netns.h"
+#include "occupancy.h"
+#include "rules.h"
+#include "tally.h"
+
+struct exported {
+	char gate[GATE_NAME + 1];
+	uint32_t generation;
+	struct tally tally;
+	struct attachment attachments[ATTACHMENTS_MAX];
+	unsigned int attachment_count;
+	uint32_t max_entries[GATE_MAPS];
+	unsigned int rules;
+};
+
+struct export
+{
+	struct exported *gates;
+	unsigned int count;
+};
+
+static enum status exported_read(const struct gate *gate, struct exported *e)
+{
+	const struct sl_policy *policies[SL_POLICIES_MAX];
+	enum status status = tally_read(gate, &e->tally);
+
+	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
+	e->generation = gate->state->generation;
+	e->rules = rules_list(gate, policies);
+	if (!status)
+		status = attachments_read(gate, e->attachments, &e->attachment_count);
+	for (int map = 0; !status && map < GATE_MAPS; map++)
+		status = map_max_entries(gate, map, &e->max_entries[map]);
+	return status;
+}
+
+static enum status gate_export(const char *name, void *data)
+{
+	struct export *export = data;
+	struct exported *gates = reallocarray(export->gates, export->count + 1, sizeof(*gates));
+	struct gate gate = GATE_CLOSED;
+	enum status status;
+
+	if (!gates)
+		return fail("cannot read gate '%s': out of memory", name);
+	export->gates = gates;
+	gates[export->count] = (struct exported){0};
+	status = gate_open(&gate, name);
+	if (!status)
+		status = exported_read(&gate, &gates[export->count++]);
+	gate_close(&gate);
+	return status;
+}
+
+static void metric(const char *name, const char *type, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_counter(const struct export *export, const char *name, bool bytes)
+{
+	for (unsigned int i = 0; i < export->count; i++) {
+		const struct exported *e = &export->gates[i];
+
+		for (unsigned int j = 0; j < e->tally.count; j++) {
+			const struct tally_line *line = &e->tally.lines[j];
+
+			for (int reason = 0; reason < SL_REASONS; reason++) {
+				const struct sl_cell *cell = &line->counters.reason[reason];
+
+				if (!tally_has(line, reason))
+					continue;
+				printf("%s{gate=\"%s\",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} "
+				       "%llu\n",
+				       name, e->gate, line->policy,
+				       reason < SL_FIRST_DROP ? "pass" : "drop",
+				       reason_names[reason], bytes ? cell->bytes : cell->packets);
+			}
+		}
+	}
+}
+
+static void print_counters(const struct export *export)
+{
+	metric("sluice_packets_total", "counter", "Packets judged, by policy, verdict and reason.");
+	print_counter(export, "sluice_packets_total", false);
+	metric("sluice_bytes_total", "counter",
+	       "Bytes of packets judged, by policy, verdict and reason.");
+	print_counter(export, "sluice_bytes_total", true);
+}
+
+static void print_maps(const struct export *export)
+{
+	metric("sluice_map_max_entries", "gauge", "Entries that a map has room for.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (int map = 0; map < GATE_MAPS; map++)
+			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
+			       export->gates[i].gate, gate_map_names[map],
+			       export->gates[i].max_entries[map]);
+	metric("sluice_rules", "gauge", "Rules in force.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_rules{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].rules);
+	metric("sluice_rules_generation", "gauge", "Changes of the rules since the gate was made.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_rules_generation{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].generation);
+}
+
+/* A device's name may hold what a label's value must escape. */
+static void print_escaped(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			putchar('\\');
+		putchar(*text);
+	}
+}
+
+static void print_attachments(const struct export *export)
+{
+	char netns[NETNS_NAME];
+
+	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is gone.");
+	for (unsigned int i = 0; i < export->count; i++) {
+		const struct exported *e = &export->gates[i];
+
+		for (unsigned int j = 0; j < e->attachment_count; j++) {
+			const struct attachment *a = &e->attachments[j];
+
+			netns_name(a->netns, netns);
+			printf("sluice_attached{gate=\"%s\",device=\"", e->gate);
+			print_escaped(a->device);
+			printf("\",ifindex=\"%u\",netns=\"", a->ifindex);
+			print_escaped(netns);
+			printf("\",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook],
+			       mode_names[a->mode], a->program_id != 0);
+		}
+	}
+	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
+	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
+}
+
+static void export_free(struct export *export)
+{
+	for (unsigned int i = 0; i < export->count; i++)
+		tally_free(&export->gates[i].tally);
+	free(export->gates);
+}
+
+enum status cmd_export(const struct context *context, int argc, char **argv)
+{
+	struct export export = {0};
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	if (context->json)
+		return misuse(
+		    "export: Prometheus's text is its only format: see 'sluice -j stats'");
+	if (context->gate_given)
+		status = gate_export(context->gate, &export);
+	else
+		status = gate_for_each(gate_export, &export);
+	if (!status) {
+		print_counters(&export);
+		print_maps(&export);
+		print_attachments(&export);
+	}
+	export_free(&export);
+	return status;
+}

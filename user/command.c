@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum status unexpected(const char *command, const char *word)
+{
+	return misuse("%s: '%s' is unexpected: see 'sluice help %s'", command, word, command);
+}
+
+const char *keyword_value(int argc, char **argv, int *index)
+{
+	if (*index + 1 < argc)
+		return argv[++*index];
+	misuse("%s: '%s' needs a value: see 'sluice help %s'", argv[0], argv[*index], argv[0]);
+	return NULL;
+}
+
+json_t *json_cell(const struct sl_cell *cell)
+{
+	return json_pack("{s:I, s:I}", "packets", (json_int_t)cell->packets, "bytes",
+			 (json_int_t)cell->bytes);
+}
+
+enum status json_print(json_t *document)
+{
+	int err = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+
+	json_decref(document);
+	if (err)
+		return fail("cannot write JSON: %s", why(document ? errno : ENOMEM));
+	putchar('\n');
+	return OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The commands: one a file, user/cmd_*.c; the table is in user/main.c. */
+#ifndef SLUICE_COMMAND_H
+#define SLUICE_COMMAND_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+#include "log.h"
+#include "sluice.h"
+
+/* What was said before the command: sluice [-g GATE] [-n NETNS] [-j] [-v]. */
+struct context {
+	const char *gate;
+	bool gate_given; /* else commands that look at gates look at all */
+	bool json;
+};
+
+/* argv[0] is the command's name; the words follow. */
+typedef enum status command_fn(const struct context *context, int argc, char **argv);
+
+command_fn cmd_attach, cmd_check, cmd_del, cmd_detach, cmd_export, cmd_set, cmd_show, cmd_sources,
+    cmd_stats, cmd_status, cmd_version;
+
+/* Refuses a word that the command does not know. */
+enum status unexpected(const char *command, const char *word);
+
+/* A keyword's value: the word after argv[*index], to which it moves. NULL, having said so: there is
+ * none. */
+const char *keyword_value(int argc, char **argv, int *index);
+
+/* {"packets": ..., "bytes": ...} */
+json_t *json_cell(const struct sl_cell *cell);
+
+/* Prints a JSON document and frees it; NULL is out of memory. */
+enum status json_print(json_t *document);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The counters of a gate, summed over CPUs. */
+#ifndef SLUICE_COUNTERS_H
+#define SLUICE_COUNTERS_H
+
+#include "gate.h"
+
+/* What people and scripts call a reason, as in `over-limit`. */
+extern const char *const reason_names[SL_REASONS];
+
+/* Reads policy `number`: packets and bytes by reason. */
+enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
+
+/* Starts a policy at zero. 0, or a negative errno. No packet may be counting there. */
+int counters_clear(const struct gate *gate, unsigned int number);
+
+/* Adds a policy's counters to SL_POLICY_DELETED's. 0, or a negative errno. */
+int counters_retire(const struct gate *gate, unsigned int number);
+
+/* What passed, and what was dropped. */
+struct sl_cell counters_passed(const struct sl_counters *counters);
+struct sl_cell counters_dropped(const struct sl_counters *counters);
+
+void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell);
+void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Network devices of the current namespace. */
+#ifndef SLUICE_DEVICE_H
+#define SLUICE_DEVICE_H
+
+#include <net/if.h>
+
+#include "log.h"
+
+struct device {
+	char name[IF_NAMESIZE];
+	unsigned int ifindex;
+	unsigned int mtu;
+};
+
+/* Finds a device by name. Fails for one that there is not, and for one whose frames are not
+ * Ethernet. */
+enum status device_find(const char *name, struct device *ret);
+
+/* Fills in name and MTU of the device with that ifindex; false: it is gone. */
+bool device_look(struct device *device);
+
+/* The longest frame that the device takes: its MTU and an Ethernet header. */
+unsigned int device_frame_bytes(const struct device *device);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A gate: the pinned maps that hold its rules and state, in /sys/fs/bpf/sluice/NAME/, and its links
+ * below. Everything that outlives a command is there.
+ */
+#ifndef SLUICE_GATE_H
+#define SLUICE_GATE_H
+
+#include <stdint.h>
+
+#include "limit.h"
+#include "log.h"
+#include "sluice.h"
+
+#define GATE_ROOT "/sys/fs/bpf/sluice"
+#define GATE_NAME 32
+#define GATE_PATH 256
+
+enum gate_map {
+	MAP_GATE,
+	MAP_PREFIXES,
+	MAP_SPLITS,
+	MAP_POLICIES,
+	MAP_COUNTERS,
+	MAP_LEDGERS4,
+	MAP_LEDGERS6,
+	MAP_BUCKETS4,
+	MAP_BUCKETS6,
+	GATE_MAPS,
+};
+
+extern const char *const gate_map_names[GATE_MAPS];
+
+struct gate {
+	char name[GATE_NAME + 1];
+	struct machine machine;
+	int lock;		    /* fd of the gate's directory, locked; -1: not locked */
+	int map[GATE_MAPS];	    /* fds; -1: not open */
+	struct sl_gate *state;	    /* mapped: the entry of `gate` */
+	struct sl_policy *policies; /* mapped: SL_RECORDS_MAX records */
+	bool made;		    /* by this command: undo it if the command fails */
+};
+
+/* How many entries the LRU maps of a new gate hold. */
+struct gate_sizes {
+	uint32_t ledgers;
+	uint32_t buckets;
+};
+
+struct gate_sizes gate_sizes_default(const struct machine *machine);
+
+/* A gate that is not open: gate_close() accepts it. */
+#define GATE_CLOSED                                                                                \
+	(struct gate)                                                                              \
+	{                                                                                          \
+		.lock = -1, .map = { [0 ... GATE_MAPS - 1] = -1 }                                  \
+	}
+
+/* Letters, digits, '-' and '_', at most GATE_NAME. */
+enum status gate_check_name(const char *name);
+
+/* Opens a gate to read it. Refuses one that is incomplete or of another schema. */
+enum status gate_open(struct gate *gate, const char *name);
+
+/* Opens a gate to change it: as gate_open, and waits a short while for the lock. */
+enum status gate_open_to_change(struct gate *gate, const char *name);
+
+/* As gate_open_to_change, but makes the gate where there is none; mounts bpffs where it is missing.
+ */
+enum status gate_open_or_make(struct gate *gate, const char *name);
+
+/* Makes a gate of unpinned maps: for tests. */
+enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+			       const struct machine *machine);
+
+/* Only locks the gate's directory, whatever is in it: for detach. */
+enum status gate_lock_only(struct gate *gate, const char *name);
+
+/* Removes every pin of a locked gate, and its directory. */
+enum status gate_remove(struct gate *gate);
+
+void gate_close(struct gate *gate);
+
+/* The programs of this binary, loaded with the gate's maps. Unloaded when both fds are closed and
+ * no link is left. */
+struct programs {
+	int xdp;
+	int tc;
+};
+
+enum status gate_load_programs(const struct gate *gate, struct programs *ret);
+void programs_close(struct programs *programs);
+
+/* Calls `call` for each gate, in order of names, until it does not return OK. */
+enum status gate_for_each(enum status (*call)(const char *name, void *data), void *data);
+
+#endif

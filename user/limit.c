@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "limit.h"
+
+#include <bpf/libbpf.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "credit.h"
+#include "units.h"
+
+/* All purses of a ledger together hold at most this part of its burst. */
+#define PURSES_PART 16
+
+/* Purses under two packets are not worth their bookkeeping: then each packet draws its own cost. */
+#define PURSE_PACKETS_MIN 2
+
+#define FRAME_LEAST 60
+#define FRAME_USUAL 1514
+
+typedef unsigned __int128 wide;
+
+enum status machine_get(struct machine *ret)
+{
+	struct timespec tick;
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus <= 0)
+		return fail("cannot tell the number of CPUs: %s", why(cpus));
+	/* the coarse clock moves once a kernel tick */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
+		return fail("cannot tell the length of the kernel's tick");
+	*ret = (struct machine){.cpus = cpus, .tick_ns = tick.tv_nsec};
+	return OK;
+}
+
+static wide divide_up(wide dividend, wide divisor)
+{
+	return (dividend + divisor - 1) / divisor;
+}
+
+/* Ticks a packet, or scaled ticks a byte; rounded up. */
+static uint64_t cost_of(const struct sl_limit_spec *spec)
+{
+	switch (spec->rate_unit) {
+	case SL_RATE_PER_MIN:
+		return divide_up(60 * (wide)SL_TICKS_PER_SEC, spec->rate);
+	case SL_RATE_PER_HOUR:
+		return divide_up(3600 * (wide)SL_TICKS_PER_SEC, spec->rate);
+	case SL_RATE_BITS:
+		return divide_up((8 * (wide)SL_TICKS_PER_SEC) << SL_BYTE_COST_SHIFT, spec->rate);
+	default:
+		return divide_up(SL_TICKS_PER_SEC, spec->rate);
+	}
+}
+
+/* Ticks that the burst takes to refill. */
+static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
+{
+	switch (spec->burst_unit) {
+	case SL_BURST_PACKETS:
+		return (wide)cost * spec->burst;
+	case SL_BURST_BYTES:
+		return ((wide)cost * spec->burst) >> SL_BYTE_COST_SHIFT;
+	default:
+		return (wide)spec->burst * SL_TICKS_PER_NS;
+	}
+}
+
+/* How much each CPU may hold: credit.h rules 1 and 2. */
+static void limit_share(struct sl_limit *limit, const struct machine *machine)
+{
+	uint64_t tick = machine->tick_ns * SL_TICKS_PER_NS;
+	uint64_t purses = limit->burst / PURSES_PART;
+	uint64_t packet = credit_cost(limit, 1, FRAME_USUAL);
+
+	limit->refill = limit->burst;
+	if (purses / machine->cpus >= PURSE_PACKETS_MIN * packet && purses >= tick) {
+		limit->purse = purses / machine->cpus;
+		limit->life = purses / tick > UINT32_MAX ? UINT32_MAX : purses / tick;
+		limit->refill -= purses;
+	}
+	limit->refuse_by_tick = limit->refill >= 2 * tick;
+}
+
+enum status limit_compile(const struct sl_limit_spec *spec, const struct machine *machine,
+			  struct sl_limit *ret)
+{
+	struct sl_limit limit = {
+	    .cost = cost_of(spec),
+	    .by_bytes = spec->rate_unit == SL_RATE_BITS,
+	    .spec = *spec,
+	};
+	wide burst = burst_of(spec, limit.cost);
+	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];
+	const char *rate = rate_format(spec, rate_text), *text = burst_format(spec, burst_text);
+
+	if (burst > SL_BURST_TICKS_MAX)
+		return misuse("burst '%s' takes more than 2 years to refill at %s: lower the burst",
+			      text, rate);
+	limit.burst = burst;
+	if (limit.burst < credit_cost(&limit, 1, FRAME_LEAST))
+		return misuse("burst '%s' cannot hold one packet at %s: raise the burst", text,
+			      rate);
+	limit_share(&limit, machine);
+	*ret = limit;
+	return OK;
+}
+
+bool limit_holds_frame(const struct sl_limit *limit, unsigned int frame_bytes)
+{
+	return credit_cost(limit, 1, frame_bytes) <= limit->burst;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "netns.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NETNS_DIR     "/run/netns"
+#define NETNS_SELF    "/proc/thread-self/ns/net"
+#define NETNS_INITIAL "/proc/1/ns/net"
+
+static uint64_t netns_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+uint64_t netns_current(void)
+{
+	return netns_of(NETNS_SELF);
+}
+
+enum status netns_enter(const char *name)
+{
+	char path[sizeof(NETNS_DIR) + NETNS_NAME + 1];
+	enum status status = OK;
+	int fd;
+
+	if (!*name || strchr(name, '/') || strlen(name) > NETNS_NAME)
+		return misuse("'%s' is not a name of a network namespace: see 'ip netns list'",
+			      name);
+	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return fail("there is no network namespace '%s': see 'ip netns list'", name);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		status = fail("cannot enter network namespace '%s': %s", name, why(errno));
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+/* The path by which that namespace can be opened; false if none is known. */
+static bool netns_path(uint64_t netns, char *path, size_t size)
+{
+	bool found = false;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (netns == netns_of(NETNS_INITIAL)) {
+		snprintf(path, size, NETNS_INITIAL);
+		return true;
+	}
+	dir = opendir(NETNS_DIR);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, size, NETNS_DIR "/%s", entry->d_name);
+		found = entry->d_name[0] != '.' && netns_of(path) == netns;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
+{
+	char path[sizeof(NETNS_DIR) + 256 + 1];
+	int here, there;
+	bool entered;
+
+	if (netns == netns_current()) {
+		call(data);
+		return true;
+	}
+	if (!netns_path(netns, path, sizeof(path)))
+		return false;
+	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
+	there = open(path, O_RDONLY | O_CLOEXEC);
+	entered = here >= 0 && there >= 0 && !setns(there, CLONE_NEWNET);
+	if (entered) {
+		call(data);
+		if (setns(here, CLONE_NEWNET))
+			note("cannot return to the network namespace: %s", why(errno));
+	}
+	if (here >= 0)
+		close(here);
+	if (there >= 0)
+		close(there);
+	return entered;
+}
+
+bool netns_name(uint64_t netns, char name[NETNS_NAME])
+{
+	char path[sizeof(NETNS_DIR) + 256 + 1];
+
+	name[0] = '\0';
+	if (netns == netns_current())
+		return true;
+	if (!netns_path(netns, path, sizeof(path)))
+		return false;
+	snprintf(name, NETNS_NAME, "%.*s", NETNS_NAME - 1,
+		 strcmp(path, NETNS_INITIAL) ? strrchr(path, '/') + 1 : "(initial)");
+	return true;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Network namespaces. bpffs, and so every pin, belongs to the mount namespace and stays in sight.
+ */
+#ifndef SLUICE_NETNS_H
+#define SLUICE_NETNS_H
+
+#include <stdint.h>
+
+#include "log.h"
+
+#define NETNS_NAME 64
+
+/* Enters a named network namespace (`ip netns add`) for good: -n NETNS. */
+enum status netns_enter(const char *name);
+
+/* The number (inode) of the network namespace that this process is in; 0 if it cannot be told. */
+uint64_t netns_current(void);
+
+/*
+ * Runs `call(data)` in the namespace of that number: this one, one of the named ones, or the
+ * initial one. False: it is none of these, and `call` did not run.
+ */
+bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data);
+
+/* The name of that namespace, "" for the current one; false if it has none. */
+bool netns_name(uint64_t netns, char name[NETNS_NAME]);
+
+#endif
