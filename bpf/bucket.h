@@ -55,7 +55,7 @@ static __noinline enum sl_reason bucket_ask(const struct packet *packet,
 {
 	struct sl_purse none = {0};
 	struct claim claim = {
-	    .cost = cost, .fill = purse ? limit->purse : 0, .now = clock_ticks(), .tick = tick};
+		.cost = cost, .fill = purse ? limit->purse : 0, .now = clock_ticks(), .tick = tick};
 
 	if (cost > limit->burst)
 		return SL_DROP_OVERSIZE;
@@ -68,7 +68,11 @@ static __noinline enum sl_reason bucket_ask(const struct packet *packet,
 	return ledger_charge(packet, limit, purse, &claim);
 }
 
-/* Charges the packet to its policy's limit: from the purse if it can tell, else from the ledger. */
+/*
+ * Charges the packet to its policy's limit: from the purse if it can tell, else from the ledger.
+ * The purse is this CPU's and updated plainly; on PREEMPT_RT, where another packet may interrupt this
+ * one, both may spend the same credit: one packet too many.
+ */
 static __always_inline enum sl_reason bucket_charge(const struct packet *packet,
 						    struct sl_bucket *bucket, __u32 record)
 {

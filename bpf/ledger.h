@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The shared token buckets: find, make, draw. The slow tier; include/credit.h has the arithmetic.
+/*
+ * The shared token buckets: find, make, draw. The slow tier; include/credit.h has the
+ * arithmetic.
  */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H
@@ -72,30 +74,38 @@ struct claim {
 	__u64 tick;
 };
 
+#define read_once(x)	     (*(const volatile typeof(x) *)&(x))
+#define write_once(x, value) (*(volatile typeof(x) *)&(x) = (value))
+
+/* Moves a moment of the ledger forward, never back. */
+static __always_inline void moment_advance(__u64 *moment, __u64 to)
+{
+	if (credit_span(read_once(*moment), to) > 0)
+		write_once(*moment, to);
+}
+
 /*
  * One round: draw on a copy, then publish the copy if nobody was faster. False: somebody was.
  *
- * Races, and what they cost. `born` is stored before `zero` is swapped and may come too late for
- * another CPU's draw in between: the level then stands above `refill` by the time between the two
- * clock readings at most. An LRU map may hand the node to another key under our hands: then one
- * draw is charged to a stranger.
+ * Races, and what they cost. `born` and `drawn` are stored before `zero` is swapped: whoever sees the
+ * new `zero` sees them, too. A store that comes too late, after another CPU's draw, can let the level
+ * stand above `refill` by the time between the two clock readings at most. An LRU map may hand the
+ * node to another key under our hands: then one draw is charged to a stranger.
  */
 static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl_limit *limit,
 				       struct sl_purse *purse, const struct claim *claim,
 				       bool *passes)
 {
-	struct sl_ledger seen = {
-	    .zero = *(volatile __u64 *)&ledger->zero,
-	    .born = *(volatile __u64 *)&ledger->born,
-	};
-	struct sl_ledger next = seen;
+	struct sl_ledger seen, next;
 
+	seen.zero = read_once(ledger->zero);
+	seen.born = read_once(ledger->born);
+	seen.drawn = read_once(ledger->drawn);
+	next = seen;
 	*passes =
-	    credit_draw(limit, &next, purse, claim->fill, claim->cost, claim->now, claim->tick);
-	if (next.born != seen.born)
-		*(volatile __u64 *)&ledger->born = next.born;
-	if (next.drawn != seen.drawn)
-		*(volatile __u64 *)&ledger->drawn = next.drawn;
+		credit_draw(limit, &next, purse, claim->fill, claim->cost, claim->now, claim->tick);
+	moment_advance(&ledger->born, next.born);
+	moment_advance(&ledger->drawn, next.drawn);
 	return next.zero == seen.zero ||
 	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
 }

@@ -65,7 +65,9 @@ struct {
 	__type(value, struct sl_ledger);
 } ledgers6 SEC(".maps");
 
-/* Full: a source's counters are forgotten; its next packet is judged by the rules and its ledger.
+/*
+ * Full: a source's counters are forgotten; its next packet is judged by the rules and its
+ * ledger.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);

@@ -226,8 +226,7 @@ static __always_inline enum packet_transport find_ipv4_transport(struct packet *
 
 /*
  * Steps to the transport header: over IPv4 options, or a bounded chain of IPv6 extension headers.
- * On any answer but TRANSPORT_OK, `cursor` and `proto` are where the search ended. Call it once,
- * after packet_parse.
+ * On any answer but TRANSPORT_OK there is no such header at `cursor`. Call it once, after packet_parse.
  */
 static __always_inline enum packet_transport packet_find_transport(struct packet *packet)
 {

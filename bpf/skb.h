@@ -17,10 +17,10 @@
 static __always_inline enum sl_reason skb_parse_linear(struct __sk_buff *skb, struct packet *packet)
 {
 	*packet = (struct packet){
-	    .cursor = {(void *)(long)skb->data, (void *)(long)skb->data_end},
-	    .packets = 1,
-	    /* TC sees the outer VLAN tag as metadata: on the wire it was in the frame */
-	    .bytes = skb->len + (skb->vlan_present ? VLAN_TAG_SIZE : 0),
+		.cursor = {(void *)(long)skb->data, (void *)(long)skb->data_end},
+		.packets = 1,
+		/* TC sees the outer VLAN tag as metadata: on the wire it was in the frame */
+		.bytes = skb->len + (skb->vlan_present ? VLAN_TAG_SIZE : 0),
 	};
 	return packet_parse(packet);
 }

@@ -52,9 +52,9 @@ SEC("xdp.frags")
 int sluice_xdp(struct xdp_md *ctx)
 {
 	struct packet packet = {
-	    .cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end},
-	    .packets = 1,
-	    .bytes = bpf_xdp_get_buff_len(ctx),
+		.cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end},
+		.packets = 1,
+		.bytes = bpf_xdp_get_buff_len(ctx),
 	};
 	enum sl_reason parsed = packet_parse(&packet);
 

@@ -8,17 +8,17 @@
  * the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A): refill is
  * lazy by construction and no fraction is ever lost.
  *
- * Purses. A CPU draws several packets' worth from the ledger into a purse of its own and spends
- * that without touching anything shared. Let S be the most that all purses can hold together. Three
- * rules keep ledger and purses together within one burst, always, and give a rested source all of
- * it:
+ * Purses. A CPU draws several packets' worth from the ledger into a purse of its own and spends that
+ * without touching anything shared. Let S be the most that all purses can hold together. Three rules
+ * keep ledger and purses within one burst, always, and give a rested source all of it:
  *
  *  1. The ledger refills to `refill` = burst - S at most, so that full purses beside it make one
- * burst. What it holds above that, it was born with or got back from purses; it is told from `born`
- *     (born - zero), can be spent, and does not refill.
- *  2. A purse is good for S (as a time) from when it was drawn; then it goes back to the ledger.
- *  3. A ledger that had time to fill (burst since `zero`), and from which no purse was drawn for S,
- * is whole: every purse has ended. It is born again, and what is still in older purses is void.
+ *     burst. What it holds above that, it was born with or got back from purses: that is told from
+ *     `born` (born - zero), can be spent, and does not refill.
+ *  2. A purse is good for S, as a time, from when it was drawn; then it goes back to the ledger.
+ *  3. A ledger that had time to fill (burst since `zero`), and from which nothing was drawn for 2 S,
+ *     is whole: S for every purse to end, S to refill what they may have spent at the last moment. It
+ *     is born again, and what older purses still hold is void.
  *
  * Everywhere: time in ticks (1/16 ns), moments compared by signed difference, so they may wrap;
  * costs rounded up, so that rounding never admits too much. Spans up to SL_BURST_TICKS_MAX.
@@ -45,6 +45,15 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
+ * The later of two moments. A CPU whose clock is behind another's draws at the other's moment: what was
+ * told from there must not be told again from an earlier one.
+ */
+static inline __u64 credit_latest(__u64 a, __u64 b)
+{
+	return credit_span(a, b) > 0 ? b : a;
+}
+
+/*
  * What a frame costs under a limit, in ticks.
  * packets: 1 to 65535 (more than 1 for what the kernel has merged); bytes: their length on the
  * wire, up to 2^20. Rounds up. Cannot overflow for the rates that user/units.c admits.
@@ -56,12 +65,22 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	return (limit->cost * bytes + (1ULL << SL_BYTE_COST_SHIFT) - 1) >> SL_BYTE_COST_SHIFT;
 }
 
-/* Whether the ledger is whole (rule 3). */
+/* S: the most that all purses can hold together, and as a time, how long a purse is good. */
+static inline __u64 credit_purses(const struct sl_limit *limit)
+{
+	return limit->burst - limit->refill;
+}
+
+/* The moment from which the ledger, left alone, is whole (rule 3). */
+static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_ledger *ledger)
+{
+	return credit_latest(ledger->zero + limit->burst, ledger->drawn + 2 * credit_purses(limit));
+}
+
 static inline bool credit_rested(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				 __u64 now)
 {
-	return credit_span(ledger->zero, now) >= (__s64)limit->burst &&
-	       credit_span(ledger->drawn, now) >= (__s64)(limit->burst - limit->refill);
+	return credit_span(credit_whole_at(limit, ledger), now) >= 0;
 }
 
 /*
@@ -81,7 +100,7 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				    __u64 cost)
 {
-	return ledger->zero + (cost <= limit->refill ? cost : limit->burst);
+	return cost <= limit->refill ? ledger->zero + cost : credit_whole_at(limit, ledger);
 }
 
 /* A new source's ledger: full. */
@@ -90,12 +109,15 @@ static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 
 	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
 }
 
-/* Sets the ledger to a level. Above `refill` it is told from `born` and does not refill (rule 1).
+/*
+ * Sets the ledger to a level. Above `refill` it is told from `born` and does not refill (rule
+ * 1).
  */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledger *ledger,
 				    __s64 level, __u64 now)
 {
 	ledger->zero = (level > (__s64)limit->refill ? ledger->born : now) - level;
+	ledger->drawn = now;
 }
 
 /*
@@ -165,6 +187,7 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	bool has_credit = purse->credit > 0;
 	__s64 level;
 
+	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
 	if (credit_rested(limit, ledger, now))
 		ledger->born = now;
 	level = credit_take_back(limit, ledger, purse, now);
@@ -178,8 +201,6 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	level -= cost;
 	fill = credit_min(level, fill);
 	credit_set_level(limit, ledger, level - fill, now);
-	if (fill)
-		ledger->drawn = now;
 	purse->credit = fill;
 	purse->at = now;
 	purse->until = tick + limit->life - 1;

@@ -21,7 +21,9 @@
 #define SL_TICKS_PER_NS	 16ULL
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
-/* No burst takes longer to refill: 2.28 years. Keeps every signed difference far from its limits.
+/*
+ * No burst takes longer to refill: 2.28 years. Keeps every signed difference far from its
+ * limits.
  */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
 
@@ -107,7 +109,9 @@ struct sl_limit_spec {
 	__u32 burst_unit; /* enum sl_burst_unit */
 };
 
-/* A limit as the packet path reads it. user/limit.c computes it; include/credit.h is its meaning.
+/*
+ * A limit as the packet path reads it. user/limit.c computes it; include/credit.h is its
+ * meaning.
  */
 struct sl_limit {
 	__u64 cost;   /* ticks a packet, or ticks << SL_BYTE_COST_SHIFT a byte */
@@ -171,7 +175,7 @@ struct sl_ledger_key6 {
 struct sl_ledger {
 	__u64 zero;  /* the moment at which it was empty; changed by compare-and-swap only */
 	__u64 born;  /* the moment at which it was last known to be whole, with every purse void */
-	__u64 drawn; /* the moment at which a purse was last drawn */
+	__u64 drawn; /* the moment at which it was last drawn from */
 };
 
 /*
@@ -194,7 +198,9 @@ struct sl_bucket {
 	struct sl_cell dropped;
 };
 
-/* In a bucket's `policy`: rules longer than /64 divide this /64, so each packet looks up its own.
+/*
+ * In a bucket's `policy`: rules longer than /64 divide this /64, so each packet looks up its
+ * own.
  */
 #define SL_BUCKET_SPLIT 0xffffffffU
 

@@ -20,14 +20,14 @@
 #define ATTACH_TCX_EGRESS  47
 
 const char *const hook_names[HOOKS] = {
-    [HOOK_XDP] = "xdp",
-    [HOOK_INGRESS] = "ingress",
-    [HOOK_EGRESS] = "egress",
+	[HOOK_XDP] = "xdp",
+	[HOOK_INGRESS] = "ingress",
+	[HOOK_EGRESS] = "egress",
 };
 
 const char *const mode_names[MODES] = {
-    [MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-    [MODE_TCX] = "tcx",	  [MODE_CLSACT] = "clsact",
+	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
+	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
 };
 
 /* --- Pins ----------------------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ static void call_filter_find(void *data)
 	const struct attachment *a = call->attachment;
 
 	call->err =
-	    filter_find(a->ifindex, a->hook == HOOK_INGRESS, call->program_id, &call->found);
+		filter_find(a->ifindex, a->hook == HOOK_INGRESS, call->program_id, &call->found);
 }
 
 static void call_filter_remove(void *data)
@@ -375,6 +375,10 @@ static enum status attach_anew(const struct gate *gate, const struct programs *p
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		return fail("%s does not support %s in mode %s (%s): try mode auto", a->device,
 			    hook_names[a->hook], mode_names[a->mode], strerror(-err));
+	if (err == -ENOENT && a->mode == MODE_CLSACT)
+		return fail("cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
+			    "bpf filters (module cls_bpf)",
+			    a->device);
 	if (err)
 		return fail("cannot attach to %s: %s", a->device, why(err));
 	attachment_look(gate, a);

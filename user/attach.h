@@ -63,7 +63,9 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 /* The device with the longest frames that is attached to the gate; ifindex 0: none is. */
 enum status attachments_longest_frame(const struct gate *gate, struct device *ret);
 
-/* Detaches, wherever the device is, and removes the pin. What is gone already counts as detached.
+/*
+ * Detaches, wherever the device is, and removes the pin. What is gone already counts as
+ * detached.
  */
 enum status detach(const struct gate *gate, const struct attachment *attachment);
 

@@ -55,26 +55,17 @@ static bool mounts_are_private(void)
 	return false;
 }
 
-static enum status bpffs_mount(void)
+enum status bpffs_mount(void)
 {
 	struct statfs fs;
 
 	if (!statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC)
 		return OK;
 	if (mounts_are_private())
-		return fail(
-		    "no bpffs in this mount namespace, and pins made in it would vanish with it: "
-		    "use 'sluice -n NETNS', not 'ip netns exec'");
+		return fail("no bpffs in this mount namespace, and pins made in it would vanish "
+			    "with it: "
+			    "use 'sluice -n NETNS', not 'ip netns exec'");
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return fail("cannot mount bpffs at " BPFFS ": %s", why(errno));
 	return OK;
-}
-
-enum status bpffs_prepare(const char *root)
-{
-	enum status status = bpffs_mount();
-
-	if (!status && mkdir(root, 0700) && errno != EEXIST)
-		status = fail("cannot make %s: %s", root, why(errno));
-	return status;
 }

@@ -5,7 +5,7 @@
 
 #include "log.h"
 
-/* Mounts bpffs where it is missing and makes the directory `root` in it, mode 0700. */
-enum status bpffs_prepare(const char *root);
+/* Mounts bpffs where it is missing; fails where it would be lost with this mount namespace. */
+enum status bpffs_mount(void);
 
 #endif

@@ -55,12 +55,12 @@ static enum status check_rules_hold(const struct gate *gate, const struct device
 		const struct sl_limit *limit = &policies[i]->limit;
 
 		if (!limit_holds_frame(limit, device_frame_bytes(device)))
-			return fail(
-			    "the rule of %s in gate '%s' has burst %s, too little for a frame of "
-			    "%s (%u B): raise the burst first",
-			    prefix_format(&policies[i]->prefix, prefix), gate->name,
-			    burst_format(&limit->spec, burst), device->name,
-			    device_frame_bytes(device));
+			return fail("the rule of %s in gate '%s' has burst %s, too little for a "
+				    "frame of "
+				    "%s (%u B): raise the burst first",
+				    prefix_format(&policies[i]->prefix, prefix), gate->name,
+				    burst_format(&limit->spec, burst), device->name,
+				    device_frame_bytes(device));
 	}
 	return OK;
 }

@@ -169,7 +169,7 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 		return unexpected(argv[0], argv[1]);
 	if (context->json)
 		return misuse(
-		    "export: Prometheus's text is its only format: see 'sluice -j stats'");
+			"export: Prometheus's text is its only format: see 'sluice -j stats'");
 	if (context->gate_given)
 		status = gate_export(context->gate, &export);
 	else

@@ -85,8 +85,8 @@ enum status cmd_set(const struct context *context, int argc, char **argv)
 	if (!status)
 		status = spec_parse(argc, argv, &spec);
 	if (!status)
-		status =
-		    limit_compile(&spec, &(struct machine){1, 1}, &limit); /* says what is wrong */
+		status = limit_compile(&spec, &(struct machine){1, 1},
+				       &limit); /* says what is wrong */
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)

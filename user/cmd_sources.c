@@ -25,10 +25,11 @@ static json_t *source_json(const struct source *source, const struct sl_policy *
 
 	if (policy)
 		json_array_append_new(limits, standing_json(&policy->limit, standing));
-	return json_pack(
-	    "{s:s, s:s?, s:o, s:o, s:o}", "address", prefix_format(&source->prefix, text), "policy",
-	    policy ? prefix_format(&policy->prefix, prefix) : NULL, "passed",
-	    json_cell(&source->passed), "dropped", json_cell(&source->dropped), "limits", limits);
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o}", "address",
+			 prefix_format(&source->prefix, text), "policy",
+			 policy ? prefix_format(&policy->prefix, prefix) : NULL, "passed",
+			 json_cell(&source->passed), "dropped", json_cell(&source->dropped),
+			 "limits", limits);
 }
 
 static void source_print(const struct source *source, const struct sl_policy *policy,

@@ -15,9 +15,10 @@ static json_t *policies_json(const struct tally *tally)
 		struct sl_cell dropped = counters_dropped(&line->counters);
 
 		if (line->is_rule)
-			json_array_append_new(
-			    list, json_pack("{s:s, s:o, s:o}", "prefix", line->policy, "passed",
-					    json_cell(&passed), "dropped", json_cell(&dropped)));
+			json_array_append_new(list,
+					      json_pack("{s:s, s:o, s:o}", "prefix", line->policy,
+							"passed", json_cell(&passed), "dropped",
+							json_cell(&dropped)));
 	}
 	return list;
 }

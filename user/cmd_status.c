@@ -29,12 +29,13 @@ static json_t *attachments_json(const struct attachment *all, unsigned int count
 		const struct attachment *a = &all[i];
 		bool named = netns_name(a->netns, netns);
 
-		json_array_append_new(
-		    list, json_pack("{s:s, s:i, s:s, s:s, s:i, s:s, s:s?, s:I}", "device",
-				    a->device, "ifindex", (int)a->ifindex, "hook",
-				    hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
-				    (int)a->program_id, "state", state_name(a), "netns",
-				    named ? netns : NULL, "netns_inode", (json_int_t)a->netns));
+		json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:i, s:s, s:s?, s:I}",
+						      "device", a->device, "ifindex",
+						      (int)a->ifindex, "hook", hook_names[a->hook],
+						      "mode", mode_names[a->mode], "program_id",
+						      (int)a->program_id, "state", state_name(a),
+						      "netns", named ? netns : NULL, "netns_inode",
+						      (json_int_t)a->netns));
 	}
 	return list;
 }
@@ -110,10 +111,11 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		json_decref(maps);
 		return status;
 	}
-	json_array_append_new(
-	    view->gates, json_pack("{s:s, s:I, s:i, s:o, s:o}", "gate", gate->name, "generation",
-				   (json_int_t)gate->state->generation, "rules", (int)rules,
-				   "attachments", attachments_json(all, count), "maps", maps));
+	json_array_append_new(view->gates,
+			      json_pack("{s:s, s:I, s:i, s:o, s:o}", "gate", gate->name,
+					"generation", (json_int_t)gate->state->generation, "rules",
+					(int)rules, "attachments", attachments_json(all, count),
+					"maps", maps));
 	return OK;
 }
 

@@ -20,7 +20,7 @@ struct context {
 typedef enum status command_fn(const struct context *context, int argc, char **argv);
 
 command_fn cmd_attach, cmd_check, cmd_del, cmd_detach, cmd_export, cmd_set, cmd_show, cmd_sources,
-    cmd_stats, cmd_status, cmd_version;
+	cmd_stats, cmd_status, cmd_version;
 
 /* Refuses a word that the command does not know. */
 enum status unexpected(const char *command, const char *word);

@@ -18,7 +18,9 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 /* Whether a filter runs the program of that id. */
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
-/* Removes the filter that runs that program; then the qdisc, if that leaves it without any filter.
+/*
+ * Removes the filter that runs that program; then the qdisc, if that leaves it without any
+ * filter.
  */
 int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id);
 

@@ -24,9 +24,9 @@
 #define LOCK_POLL_MS 20
 
 const char *const gate_map_names[GATE_MAPS] = {
-    [MAP_GATE] = "gate",	 [MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",
-    [MAP_POLICIES] = "policies", [MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4",
-    [MAP_LEDGERS6] = "ledgers6", [MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6",
+	[MAP_GATE] = "gate",	     [MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",
+	[MAP_POLICIES] = "policies", [MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4",
+	[MAP_LEDGERS6] = "ledgers6", [MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6",
 };
 
 /* LRU maps hand nodes to CPUs 128 at a time: below this they evict while almost empty. */
@@ -37,8 +37,8 @@ struct gate_sizes gate_sizes_default(const struct machine *machine)
 	uint32_t least = machine->cpus * LRU_ENTRIES_PER_CPU;
 
 	return (struct gate_sizes){
-	    .ledgers = least > 1 << 18 ? least : 1 << 18,
-	    .buckets = least > 1 << 14 ? least : 1 << 14,
+		.ledgers = least > 1 << 18 ? least : 1 << 18,
+		.buckets = least > 1 << 14 ? least : 1 << 14,
 	};
 }
 
@@ -99,7 +99,10 @@ static enum status gate_lock(struct gate *gate, bool make)
 
 	gate_path(gate, "", path);
 	for (;;) {
-		if (make && mkdir(path, 0700) && errno != EEXIST)
+		/* detach of another gate may just have removed the empty root */
+		if (make && mkdir(GATE_ROOT, 0700) && errno != EEXIST)
+			return fail("cannot make " GATE_ROOT ": %s", why(errno));
+		if (make && mkdir(path, 0700) && errno != EEXIST && errno != ENOENT)
 			return fail("cannot make %s: %s", path, why(errno));
 		gate->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (gate->lock < 0 && errno == ENOENT && make)
@@ -169,7 +172,7 @@ static enum status gate_map_memory(struct gate *gate)
 {
 	gate->state = map_memory(gate->map[MAP_GATE], sizeof(*gate->state));
 	gate->policies =
-	    map_memory(gate->map[MAP_POLICIES], SL_RECORDS_MAX * sizeof(*gate->policies));
+		map_memory(gate->map[MAP_POLICIES], SL_RECORDS_MAX * sizeof(*gate->policies));
 	if (!gate->state || !gate->policies)
 		return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
 	return OK;
@@ -308,10 +311,10 @@ static enum status gate_make_maps(struct gate *gate, struct sluice *skel,
 	if (status)
 		return status;
 	*gate->state = (struct sl_gate){
-	    .schema = SL_SCHEMA,
-	    .generation = 1,
-	    .next_limit = 1,
-	    .next_policy = SL_POLICY_FIRST,
+		.schema = SL_SCHEMA,
+		.generation = 1,
+		.next_limit = 1,
+		.next_policy = SL_POLICY_FIRST,
 	};
 	return OK;
 }
@@ -352,7 +355,7 @@ enum status gate_open_or_make(struct gate *gate, const char *name)
 	if (!status)
 		status = caps_require();
 	if (!status)
-		status = bpffs_prepare(GATE_ROOT);
+		status = bpffs_mount();
 	if (!status)
 		status = gate_lock(gate, true);
 	if (status)
@@ -482,9 +485,15 @@ void programs_close(struct programs *programs)
 
 /* --- All gates ------------------------------------------------------------------------------ */
 
+/* Passes over one that is just being made, or was left half made. */
 static int is_gate(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.';
+	struct gate gate = GATE_CLOSED;
+
+	if (entry->d_name[0] == '.' || strlen(entry->d_name) > GATE_NAME)
+		return 0;
+	memcpy(gate.name, entry->d_name, strlen(entry->d_name));
+	return gate_exists(&gate);
 }
 
 enum status gate_for_each(enum status (*call)(const char *name, void *data), void *data)

@@ -65,7 +65,9 @@ enum status gate_open(struct gate *gate, const char *name);
 /* Opens a gate to change it: as gate_open, and waits a short while for the lock. */
 enum status gate_open_to_change(struct gate *gate, const char *name);
 
-/* As gate_open_to_change, but makes the gate where there is none; mounts bpffs where it is missing.
+/*
+ * As gate_open_to_change, but makes the gate where there is none; mounts bpffs where it is
+ * missing.
  */
 enum status gate_open_or_make(struct gate *gate, const char *name);
 

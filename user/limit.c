@@ -14,6 +14,9 @@
 /* Purses under two packets are not worth their bookkeeping: then each packet draws its own cost. */
 #define PURSE_PACKETS_MIN 2
 
+/* So late the kernel may count its ticks, and by so much clocks may differ: purses end that much sooner. */
+#define TICKS_LATE 1
+
 #define FRAME_LEAST 60
 #define FRAME_USUAL 1514
 
@@ -72,11 +75,12 @@ static void limit_share(struct sl_limit *limit, const struct machine *machine)
 	uint64_t tick = machine->tick_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
 	uint64_t packet = credit_cost(limit, 1, FRAME_USUAL);
+	uint64_t ticks = purses / tick;
 
 	limit->refill = limit->burst;
-	if (purses / machine->cpus >= PURSE_PACKETS_MIN * packet && purses >= tick) {
+	if (purses / machine->cpus >= PURSE_PACKETS_MIN * packet && ticks >= 1 + TICKS_LATE) {
 		limit->purse = purses / machine->cpus;
-		limit->life = purses / tick > UINT32_MAX ? UINT32_MAX : purses / tick;
+		limit->life = ticks > UINT32_MAX ? UINT32_MAX : ticks - TICKS_LATE;
 		limit->refill -= purses;
 	}
 	limit->refuse_by_tick = limit->refill >= 2 * tick;
@@ -86,9 +90,9 @@ enum status limit_compile(const struct sl_limit_spec *spec, const struct machine
 			  struct sl_limit *ret)
 {
 	struct sl_limit limit = {
-	    .cost = cost_of(spec),
-	    .by_bytes = spec->rate_unit == SL_RATE_BITS,
-	    .spec = *spec,
+		.cost = cost_of(spec),
+		.by_bytes = spec->rate_unit == SL_RATE_BITS,
+		.spec = *spec,
 	};
 	wide burst = burst_of(spec, limit.cost);
 	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];

@@ -19,30 +19,32 @@ struct command {
 static command_fn cmd_help;
 
 static const struct command commands[] = {
-    {"attach", cmd_attach, "attach DEV... [hook xdp|ingress|egress] [mode MODE]",
-     "filter what a device receives or sends",
-     "Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
-     "hook   xdp (default): in the driver, the cheapest; ingress, egress: in TC\n"
-     "mode   of xdp: auto (default) takes native or settles for generic, saying so; native;\n"
-     "       generic. Of ingress and egress: auto (default), tcx, clsact"},
-    {"detach", cmd_detach, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
-     "With the gate's last device its rules, counters and pins go, too."},
-    {"status", cmd_status, "status", "gates, devices, and how full the maps are", ""},
-    {"set", cmd_set, "set default|PREFIX rate RATE [burst BURST]", "limit each source in a prefix",
-     "Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
-     "that covers a source decides; default covers all.\n"
-     "RATE   500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)\n"
-     "BURST  2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the rate,\n"
-     "       but at least 8 packets, or 128 kB"},
-    {"del", cmd_del, "del default|PREFIX", "delete a rule", ""},
-    {"show", cmd_show, "show", "the rules, as commands that make them", ""},
-    {"check", cmd_check, "check ADDRESS [size BYTES]", "what would happen to a source now",
-     "Consumes nothing. size: of the frame that is tried against a bit rate; 1514 by default."},
-    {"stats", cmd_stats, "stats", "what passed and what was dropped, and why", ""},
-    {"sources", cmd_sources, "sources [PREFIX]", "the sources in memory, busiest first", ""},
-    {"export", cmd_export, "export", "the counters in Prometheus's text format", ""},
-    {"version", cmd_version, "version", "the version of this command", ""},
-    {"help", cmd_help, "help [COMMAND]", "this, or more about a command", ""},
+	{"attach", cmd_attach, "attach DEV... [hook xdp|ingress|egress] [mode MODE]",
+	 "filter what a device receives or sends",
+	 "Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
+	 "hook   xdp (default): in the driver, the cheapest; ingress, egress: in TC\n"
+	 "mode   of xdp: auto (default) takes native or settles for generic, saying so; native;\n"
+	 "       generic. Of ingress and egress: auto (default), tcx, clsact"},
+	{"detach", cmd_detach, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
+	 "With the gate's last device its rules, counters and pins go, too."},
+	{"status", cmd_status, "status", "gates, devices, and how full the maps are", ""},
+	{"set", cmd_set, "set default|PREFIX rate RATE [burst BURST]",
+	 "limit each source in a prefix",
+	 "Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
+	 "that covers a source decides; default covers all.\n"
+	 "RATE   500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)\n"
+	 "BURST  2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the "
+	 "rate,\n"
+	 "       but at least 8 packets, or 128 kB"},
+	{"del", cmd_del, "del default|PREFIX", "delete a rule", ""},
+	{"show", cmd_show, "show", "the rules, as commands that make them", ""},
+	{"check", cmd_check, "check ADDRESS [size BYTES]", "what would happen to a source now",
+	 "Consumes nothing. size: of the frame that is tried against a bit rate; 1514 by default."},
+	{"stats", cmd_stats, "stats", "what passed and what was dropped, and why", ""},
+	{"sources", cmd_sources, "sources [PREFIX]", "the sources in memory, busiest first", ""},
+	{"export", cmd_export, "export", "the counters in Prometheus's text format", ""},
+	{"version", cmd_version, "version", "the version of this command", ""},
+	{"help", cmd_help, "help [COMMAND]", "this, or more about a command", ""},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

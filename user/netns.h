@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Network namespaces. bpffs, and so every pin, belongs to the mount namespace and stays in sight.
+/*
+ * Network namespaces. bpffs, and so every pin, belongs to the mount namespace and stays in
+ * sight.
  */
 #ifndef SLUICE_NETNS_H
 #define SLUICE_NETNS_H

@@ -194,7 +194,7 @@ static int64_t purse_credit(const struct sl_bucket *bucket, uint32_t record,
 
 	if (bucket->policy != record || purse->credit <= 0 ||
 	    credit_span(ledger->born, purse->at) < 0 ||
-	    credit_span(purse->at, now) > (int64_t)(limit->burst - limit->refill))
+	    credit_span(purse->at, now) > (int64_t)credit_purses(limit))
 		return 0;
 	return purse->credit;
 }
@@ -244,8 +244,8 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 		total += credit;
 	}
 	*ret = (struct standing){
-	    .allowed = allowed,
-	    .remaining = total > 0 ? units_of(limit, credit_min(total, limit->burst)) : 0,
+		.allowed = allowed,
+		.remaining = total > 0 ? units_of(limit, credit_min(total, limit->burst)) : 0,
 	};
 	if (cost > limit->burst)
 		ret->retry_after_ms = UINT64_MAX;

@@ -22,8 +22,8 @@ static json_t *rate_json(const struct sl_limit_spec *spec)
 json_t *standing_json(const struct sl_limit *limit, const struct standing *standing)
 {
 	json_t *retry = standing->retry_after_ms == UINT64_MAX
-			    ? json_null()
-			    : json_integer(standing->retry_after_ms);
+				? json_null()
+				: json_integer(standing->retry_after_ms);
 
 	return json_pack("{s:s, s:b, s:I, s:o, s:o, s:I, s:s}", "name", LIMIT_NAME, "allowed",
 			 standing->allowed, "remaining", (json_int_t)standing->remaining,

@@ -9,7 +9,9 @@
 
 #define LIMIT_NAME "all" /* of a policy's only limit */
 
-/* {"name", "allowed", "remaining", "retry_after_ms", "rate", "burst", "unit"}: rate is a second's.
+/*
+ * {"name", "allowed", "remaining", "retry_after_ms", "rate", "burst", "unit"}: rate is a
+ * second's.
  */
 json_t *standing_json(const struct sl_limit *limit, const struct standing *standing);
 

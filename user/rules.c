@@ -105,7 +105,8 @@ static void outwait_packets(void)
 	/* The kernel waits for an RCU grace period; programs run under RCU. */
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		return;
-	/* Refused with nohz_full. No packet takes microseconds as long as this takes milliseconds.
+	/*
+	 * Refused with nohz_full. No packet takes microseconds as long as this takes milliseconds.
 	 */
 	usleep(100000);
 }

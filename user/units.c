@@ -18,35 +18,35 @@ struct unit {
 
 /* Of units that say the same, the one to print stands first; scales of a kind descend. */
 static const struct unit rate_units[] = {
-    {"mpps", 1000000, SL_RATE_PPS},
-    {"kpps", 1000, SL_RATE_PPS},
-    {"pps", 1, SL_RATE_PPS},
-    {"/s", 1, SL_RATE_PPS},
-    {"/min", 1, SL_RATE_PER_MIN},
-    {"/h", 1, SL_RATE_PER_HOUR},
-    {"gbit", 1000000000, SL_RATE_BITS},
-    {"mbit", 1000000, SL_RATE_BITS},
-    {"kbit", 1000, SL_RATE_BITS},
-    {"bit", 1, SL_RATE_BITS},
-    {0},
+	{"mpps", 1000000, SL_RATE_PPS},
+	{"kpps", 1000, SL_RATE_PPS},
+	{"pps", 1, SL_RATE_PPS},
+	{"/s", 1, SL_RATE_PPS},
+	{"/min", 1, SL_RATE_PER_MIN},
+	{"/h", 1, SL_RATE_PER_HOUR},
+	{"gbit", 1000000000, SL_RATE_BITS},
+	{"mbit", 1000000, SL_RATE_BITS},
+	{"kbit", 1000, SL_RATE_BITS},
+	{"bit", 1, SL_RATE_BITS},
+	{0},
 };
 
 static const struct unit burst_units[] = {
-    {"", 1, SL_BURST_PACKETS},
-    {"GiB", 1 << 30, SL_BURST_BYTES},
-    {"GB", 1000000000, SL_BURST_BYTES},
-    {"MiB", 1 << 20, SL_BURST_BYTES},
-    {"MB", 1000000, SL_BURST_BYTES},
-    {"KiB", 1 << 10, SL_BURST_BYTES},
-    {"kB", 1000, SL_BURST_BYTES},
-    {"B", 1, SL_BURST_BYTES},
-    {"h", 3600000000000, SL_BURST_NS},
-    {"min", 60000000000, SL_BURST_NS},
-    {"s", 1000000000, SL_BURST_NS},
-    {"ms", 1000000, SL_BURST_NS},
-    {"us", 1000, SL_BURST_NS},
-    {"ns", 1, SL_BURST_NS},
-    {0},
+	{"", 1, SL_BURST_PACKETS},
+	{"GiB", 1 << 30, SL_BURST_BYTES},
+	{"GB", 1000000000, SL_BURST_BYTES},
+	{"MiB", 1 << 20, SL_BURST_BYTES},
+	{"MB", 1000000, SL_BURST_BYTES},
+	{"KiB", 1 << 10, SL_BURST_BYTES},
+	{"kB", 1000, SL_BURST_BYTES},
+	{"B", 1, SL_BURST_BYTES},
+	{"h", 3600000000000, SL_BURST_NS},
+	{"min", 60000000000, SL_BURST_NS},
+	{"s", 1000000000, SL_BURST_NS},
+	{"ms", 1000000, SL_BURST_NS},
+	{"us", 1000, SL_BURST_NS},
+	{"ns", 1, SL_BURST_NS},
+	{0},
 };
 
 static const struct unit *unit_find(const struct unit *units, const char *name)
@@ -101,10 +101,10 @@ static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint
 static enum status rate_check_range(const char *text, uint64_t rate, unsigned int unit)
 {
 	static const uint64_t most[] = {
-	    [SL_RATE_PPS] = 200000000,
-	    [SL_RATE_PER_MIN] = 200000000ULL * 60,
-	    [SL_RATE_PER_HOUR] = 200000000ULL * 3600,
-	    [SL_RATE_BITS] = 400000000000,
+		[SL_RATE_PPS] = 200000000,
+		[SL_RATE_PER_MIN] = 200000000ULL * 60,
+		[SL_RATE_PER_HOUR] = 200000000ULL * 3600,
+		[SL_RATE_BITS] = 400000000000,
 	};
 	uint64_t least = unit == SL_RATE_BITS ? 1000 : 1;
 
