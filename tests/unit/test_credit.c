@@ -1,0 +1,840 @@
+// SPDX-License-Identifier: GPL-2.0
+/* include/credit.h, case by case. Random sequences are in test_credit_property.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+#include "credit_model.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define SEC    SL_TICKS_PER_SEC
+#define MS     (SEC / 1000)
+#define TICK   (4 * MS)	    /* a kernel tick at HZ=250 */
+#define COST   (SEC / 1000) /* 1000 packets per second */
+#define PLENTY 5000	    /* more packets than any burst here */
+
+/* Moments at which arithmetic on time might break. */
+static const uint64_t epochs[] = {
+	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
+	1ULL << 63, -COST, -1ULL,
+};
+
+/* A burst of 1000 packets over no purses, one, and eight. */
+static const uint32_t cpu_counts[] = {0, 1, 8};
+
+static struct model fresh(uint64_t cost, uint64_t burst, uint32_t cpus, uint64_t epoch)
+{
+	struct sl_limit limit = model_limit(cost, burst, cpus, TICK);
+	struct model model;
+
+	model_begin(&model, &limit, TICK, epoch);
+	return model;
+}
+
+static struct model drained(uint64_t cost, uint64_t burst, uint32_t cpus, uint64_t epoch)
+{
+	struct model model = fresh(cost, burst, cpus, epoch);
+
+	model_drain(&model);
+	return model;
+}
+
+static void test_purses_only_where_they_pay(void **state)
+{
+	static const struct {
+		uint64_t cost, burst;
+		uint32_t cpus;
+		bool has_purse;
+	} cases[] = {
+		{COST, 1000 * COST, 0, false},	     {COST, 1000 * COST, 1, true},
+		{COST, 1000 * COST, 8, true},	     {COST, 31 * COST, 1, false},
+		{COST, 64 * COST, 1, true},	     {COST, 64 * COST, 8, false},
+		{COST / 1000, 1000 * COST, 8, true}, {1, 1000, 1, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_limit limit =
+			model_limit(cases[i].cost, cases[i].burst, cases[i].cpus, TICK);
+
+		assert_int_equal(!!limit.purse, cases[i].has_purse);
+		assert_int_equal(limit.refill + (limit.purse ? limit.burst / 16 : 0), limit.burst);
+	}
+}
+
+static void test_fresh_ledger_holds_its_burst(void **state)
+{
+	static const struct {
+		uint64_t cost;
+		uint64_t packets; /* in the burst */
+	} cases[] = {
+		{COST, 1},    {COST, 2},    {COST, 16},	   {COST, 1000},
+		{80, 100000}, {1, 1000000}, {60 * SEC, 3}, {60 * SEC, 500},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+			uint64_t burst = cases[i].cost * cases[i].packets;
+			struct model model = fresh(cases[i].cost, burst, cpu_counts[j], 12345);
+
+			assert_int_equal(model_burst(&model, 0, cases[i].packets + 10),
+					 cases[i].packets);
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+static void test_burst_that_is_no_whole_number_of_packets(void **state)
+{
+	struct model model = fresh(COST, 10 * COST + COST - 1, 0, 0);
+
+	(void)state;
+	model.limit.refuse_by_tick = false;
+	assert_int_equal(model_burst(&model, 0, 20), 10);
+	model.now += 1;
+	assert_int_equal(model_burst(&model, 0, 20), 1);
+}
+
+/* Eight CPUs together find the burst, less at most what is stranded in the others' purses. */
+static void test_fresh_ledger_on_eight_cpus(void **state)
+{
+	struct model model = fresh(COST, 1000 * COST, 8, 12345);
+	uint64_t passed = 0;
+
+	(void)state;
+	for (int i = 0; i < PLENTY; i++)
+		passed += model_send(&model, i % 8, 1, 60);
+	assert_in_range(passed, 1000 - 1000 / 16, 1000);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+static void test_refill_to_the_packet(void **state)
+{
+	static const struct {
+		uint64_t advance, passes; /* in packets */
+	} cases[] = {{0, 0},	 {1, 1},       {2, 2},	     {37, 37},
+		     {900, 900}, {1000, 1000}, {1001, 1000}, {5000, 1000}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+			struct model model = drained(COST, 1000 * COST, cpu_counts[j], 12345);
+
+			model.limit.refuse_by_tick = false;
+			assert_false(model_send(&model, 0, 1, 60));
+			model.now += cases[i].advance * COST;
+			assert_int_equal(model_burst(&model, 0, PLENTY), cases[i].passes);
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+/* Just before it is whole, a ledger with purses has refilled to 15/16 and waits there. */
+static void test_refill_stops_while_purses_may_be_out(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 8, 0);
+
+	(void)state;
+	model.now += 1600 * COST - 1;
+	assert_int_equal(model_burst(&model, 0, PLENTY), 1500);
+	model = drained(COST, 1600 * COST, 0, 0);
+	model.now += 1600 * COST - 1;
+	assert_int_equal(model_burst(&model, 0, PLENTY), 1599);
+}
+
+/* What a fresh ledger holds above `refill` can be spent and does not come back by itself. */
+static void test_refill_does_not_exceed_what_purses_leave(void **state)
+{
+	struct model model = fresh(COST, 1600 * COST, 1, 0);
+
+	(void)state;
+	assert_int_equal(model_burst(&model, 0, 700), 700);
+	model.now += 699 * COST;
+	/* 900 and a purse are left of 1600; 699 refill, to 1500 at most, before the rebirth at 700
+	 */
+	assert_in_range(model_burst(&model, 0, PLENTY), 1500, 1599);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/* One tick short of a packet nothing passes, on the tick it does: for each k of the first burst. */
+static void test_refill_to_the_tick(void **state)
+{
+	struct model model = drained(COST, 10 * COST, 0, 99);
+
+	(void)state;
+	for (int k = 1; k <= 10; k++) {
+		model.now += COST - 1;
+		model.purse[0] = (struct sl_purse){0}; /* no refusal by tick */
+		assert_false(model_send(&model, 0, 1, 60));
+		model.now += 1;
+		model.purse[0] = (struct sl_purse){0};
+		assert_true(model_send(&model, 0, 1, 60));
+	}
+}
+
+static void test_half_dropped_at_twice_the_rate(void **state)
+{
+	(void)state;
+	for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+		struct model model = fresh(COST, 1000 * COST, cpu_counts[j], 12345);
+		uint64_t passed = 0;
+
+		for (int i = 0; i < 20000; i++) {
+			passed += model_send(&model, 0, 1, 60);
+			model.now += COST / 2;
+		}
+		/*
+		 * 10000 and the burst, less one refusal by tick; with purses, what was above
+		 * `refill` did not refill while it was spent.
+		 */
+		if (model.limit.purse)
+			assert_in_range(passed, 11000 - 5 - 1000 / 32, 11000);
+		else
+			assert_in_range(passed, 11000 - 5, 11000);
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+static void test_one_a_minute(void **state)
+{
+	struct model model = fresh(60 * SEC, 5 * 60 * SEC, 8, 12345);
+	uint64_t passed = 0;
+
+	(void)state;
+	for (int second = 0; second <= 3 * 3600; second++) {
+		passed += model_send(&model, 0, 1, 60);
+		if (second < 3 * 3600)
+			model.now += SEC;
+	}
+	assert_int_equal(passed, 180 + 5);
+}
+
+static void test_clock_that_runs_backwards_refills_nothing(void **state)
+{
+	(void)state;
+	for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+		struct model model = drained(COST, 1000 * COST, cpu_counts[j], 1ULL << 40);
+
+		model.limit.refuse_by_tick = false;
+		for (uint64_t back = 1; back < 1ULL << 38; back *= 3) {
+			model.lag[0] = back;
+			assert_int_equal(model_burst(&model, 0, 3), 0);
+		}
+		model.lag[0] = 0;
+		assert_int_equal(model_burst(&model, 0, PLENTY), 0);
+		model.now += 2 * COST;
+		assert_int_equal(model_burst(&model, 0, PLENTY), 2);
+	}
+}
+
+/* A ledger born by one CPU's clock, spent by a CPU whose clock is behind its birth. */
+static void test_clock_behind_the_birth_refills_nothing(void **state)
+{
+	static const uint64_t lags[] = {5000 * COST, 999 * COST, 10 * COST, COST, COST / 2, 1};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lags); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+			struct model model = fresh(COST, 1000 * COST, cpu_counts[j], 1ULL << 40);
+			uint64_t passed = model_burst(&model, 0, 1);
+
+			model.lag[1] = lags[i];
+			passed += model_burst(&model, 1, PLENTY);
+			passed += model_burst(&model, 0, PLENTY);
+			assert_int_equal(model_excess(&model), 0);
+			assert_in_range(passed, 937, 1000);
+		}
+	}
+}
+
+static void test_every_epoch(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+			struct model model = fresh(COST, 1000 * COST, cpu_counts[j], epochs[i]);
+
+			assert_int_equal(model_burst(&model, 0, PLENTY), 1000);
+			for (int k = 1; k <= 10; k++) {
+				model.now += k * COST;
+				model.purse[0].until = 0; /* no refusal by tick */
+				assert_int_equal(model_burst(&model, 0, PLENTY), k);
+			}
+			model.now += 7000 * COST;
+			assert_int_equal(model_burst(&model, 0, PLENTY), 1000);
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+/* The longest burst there is, in bursts of as few packets as 2 and as many as 2^20. */
+static void test_longest_burst(void **state)
+{
+	(void)state;
+	for (int shift = 1; shift <= 20; shift += 19) {
+		for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+			uint64_t cost = SL_BURST_TICKS_MAX >> shift;
+			struct model model = fresh(cost, SL_BURST_TICKS_MAX, 1, epochs[i]);
+
+			assert_int_equal(model_burst(&model, 0, (1 << shift) + 5), 1 << shift);
+			model.now += cost;
+			assert_int_equal(model_burst(&model, 0, 5), 1);
+			model.now += SL_BURST_TICKS_MAX;
+			assert_int_equal(model_burst(&model, 0, (1 << shift) + 5), 1 << shift);
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+static void test_refused_until_the_purse_says(void **state)
+{
+	static const struct {
+		uint64_t burst, cost; /* packets: of the burst, and at once */
+		uint32_t cpus;
+	} cases[] = {
+		/* without purses */
+		{1, 1, 0},
+		{7, 1, 0},
+		{7, 7, 0},
+		{1000, 1000, 0},
+		/* refill holds 937.5 packets */
+		{1000, 1, 1},
+		{1000, 1, 8},
+		{1000, 900, 8},
+		{1000, 937, 8},
+		{1000, 938, 8},
+		{1000, 1000, 8},
+		/* refill holds 1500 packets */
+		{1600, 1500, 8},
+		{1600, 1501, 8},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
+			struct model model =
+				drained(COST, cases[i].burst * COST, cases[i].cpus, epochs[j]);
+			uint64_t wait;
+
+			model.limit.refuse_by_tick = false;
+			model.now += COST / 3;
+			assert_false(model_send(&model, 0, cases[i].cost, 60));
+			wait = model.purse[0].at - model_clock(&model, 0);
+			model.now += wait - 1;
+			assert_true(credit_must_wait(&model.purse[0], model_clock(&model, 0)));
+			assert_false(model_send(&model, 0, cases[i].cost, 60));
+			model.purse[0] = (struct sl_purse){0}; /* the ledger says so, too */
+			assert_false(model_send(&model, 0, cases[i].cost, 60));
+			model.now += 1;
+			assert_false(credit_must_wait(&model.purse[0], model_clock(&model, 0)));
+			assert_true(model_send(&model, 0, cases[i].cost, 60));
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+static void test_refused_by_tick(void **state)
+{
+	struct model model = drained(COST, 1000 * COST, 0, 12345);
+
+	(void)state;
+	assert_true(model.limit.refuse_by_tick);
+	model.now += TICK / 4;
+	assert_int_equal(model_burst(&model, 0, PLENTY), 1); /* and refused from here on */
+	model.now += TICK / 2;
+	assert_int_equal(model_burst(&model, 0, PLENTY), 0);
+	assert_int_equal(credit_spend(&model.purse[0], COST, model_jiffies(&model)), CREDIT_REFUSE);
+	model.now += TICK / 4 - 1;
+	assert_int_equal(model_burst(&model, 0, PLENTY), 0);
+	model.now += 1; /* the next tick: four packets' time in all, and no credit lost */
+	assert_int_equal(model_burst(&model, 0, PLENTY), 3);
+}
+
+/* A refusal by the clock is renewed for one tick at a time. */
+static void test_long_refusal_by_tick(void **state)
+{
+	struct model model = drained(SEC, 1000 * SEC, 0, 12345);
+
+	(void)state;
+	assert_true(model.limit.refuse_by_tick);
+	for (int i = 0; i < 250; i++) {
+		assert_false(model_send(&model, 0, 1, 60));
+		assert_int_equal(model.purse[0].until, model_jiffies(&model));
+		assert_int_equal(model.purse[0].at, 12345 + SEC);
+		model.now += TICK;
+	}
+	assert_true(model_send(&model, 0, 1, 60));
+}
+
+static void test_no_refusal_by_tick_for_short_bursts(void **state)
+{
+	struct model model = drained(COST, 2 * TICK - 1, 0, 12345);
+
+	(void)state;
+	assert_false(model.limit.refuse_by_tick);
+	assert_false(model_send(&model, 0, 1, 60));
+	model.now += COST; /* within the same tick */
+	assert_true(model_send(&model, 0, 1, 60));
+}
+
+static void test_debt_is_paid_first(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
+			struct model model = drained(COST, 1000 * COST, cpu_counts[j], epochs[i]);
+
+			model.limit.refuse_by_tick = false;
+			model.ledger.zero += 30 * COST;
+			assert_int_equal(
+				credit_level(&model.limit, &model.ledger, model_clock(&model, 0)),
+				-(int64_t)(30 * COST));
+			assert_int_equal(model_burst(&model, 0, 10), 0);
+			model.now += 31 * COST - 1;
+			assert_int_equal(model_burst(&model, 0, 10), 0);
+			model.now += 1;
+			assert_int_equal(model_burst(&model, 0, 10), 1);
+		}
+	}
+}
+
+/* What comes back from a purse lessens the debt by just as much. */
+static void test_debt_when_a_purse_is_returned(void **state)
+{
+	struct model model = drained(COST, 1000 * COST, 1, 12345);
+	uint64_t now = model_clock(&model, 0);
+
+	(void)state;
+	model.ledger.zero += 30 * COST;
+	model.purse[0] = (struct sl_purse){.credit = 3 * COST, .at = now, .until = 0};
+	assert_false(model_send(&model, 0, 10, 60));
+	assert_int_equal(model.purse[0].credit, SL_REFUSED);
+	assert_int_equal(model.purse[0].at, now + (30 - 3 + 10) * COST);
+	assert_int_equal(credit_level(&model.limit, &model.ledger, now), -(int64_t)(27 * COST));
+}
+
+static void test_byte_costs(void **state)
+{
+	static const struct {
+		uint64_t bits_per_second;
+		uint32_t bytes;
+		uint64_t cost; /* ticks: 8 x 16e9 x bytes / bits per second, rounded up */
+	} cases[] = {
+		{1000, 1, 128000000},
+		{1000, 1514, 193792000000},
+		{1000, 1 << 20, 134217728000000},
+		{1000000, 1514, 193792000},
+		{1000000000, 1, 128},
+		{1000000000, 1514, 193792},
+		{128000000000, 1, 1},
+		{128000000000, 1514, 1514},
+		{128000000001, 1514, 1514},
+		{400000000000, 1, 1},
+		{400000000000, 3, 1},
+		{400000000000, 4, 2},
+		{400000000000, 60, 20},		/* 19.2 */
+		{400000000000, 1514, 485},	/* 484.48 */
+		{400000000000, 1 << 18, 83888}, /* 83886.08; a byte's cost is rounded up, too */
+		{7, 1 << 10, 18724571428572},	/* 18724571428571.4 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_limit limit = model_byte_limit(cases[i].bits_per_second, 0, 0, TICK);
+
+		assert_int_equal(credit_cost(&limit, 1, cases[i].bytes), cases[i].cost);
+		assert_int_equal(credit_cost(&limit, 9, cases[i].bytes), cases[i].cost);
+	}
+}
+
+/* A cost in 1/65536 tick is rounded up too, by less than one tick in 65536 bytes. */
+static void test_byte_cost_is_never_too_low(void **state)
+{
+	(void)state;
+	for (uint64_t rate = 1000; rate < 400000000000; rate = rate * 3 + 7) {
+		struct sl_limit limit = model_byte_limit(rate, 0, 0, TICK);
+
+		for (uint32_t bytes = 1; bytes <= 1 << 18; bytes = bytes * 2 + 1) {
+			__int128 exact = (__int128)8 * SEC * bytes;
+			__int128 cost = (__int128)credit_cost(&limit, 1, bytes) * rate;
+			__int128 surplus = cost - exact;
+
+			assert_true(surplus >= 0);
+			assert_true(surplus < ((__int128)rate * (1 + bytes / 65536 + 1)));
+		}
+	}
+}
+
+static void test_packet_costs(void **state)
+{
+	struct sl_limit limit = model_limit(3600 * SEC, SL_BURST_TICKS_MAX, 0, TICK);
+
+	(void)state;
+	assert_int_equal(credit_cost(&limit, 1, 1514), 3600 * SEC);
+	assert_int_equal(credit_cost(&limit, 65535, 60), 65535 * 3600 * SEC);
+	limit.cost = 80;
+	assert_int_equal(credit_cost(&limit, 45, 1 << 18), 45 * 80);
+}
+
+static void test_jumbo_at_one_kbit(void **state)
+{
+	uint64_t jumbo = 1 << 18, burst = jumbo * (128 * SEC / 16000);
+	struct sl_limit limit = model_byte_limit(1000, burst, 8, TICK);
+	struct model model;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		model_begin(&model, &limit, TICK, epochs[i]);
+		assert_true(model_send(&model, 0, 1, jumbo));
+		assert_false(model_send(&model, 0, 1, 1));
+		model.now += burst;
+		assert_false(model_send(&model, 0, 1, jumbo + 1)); /* oversize */
+		assert_true(model_send(&model, 0, 1, jumbo));
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+static void test_bytes_at_400_gbit(void **state)
+{
+	/* 60 bytes: 19.2 ticks, charged as 20 */
+	struct sl_limit limit = model_byte_limit(400000000000, 20 * 100000, 1, TICK);
+	struct model model;
+
+	(void)state;
+	model_begin(&model, &limit, TICK, 0);
+	assert_int_equal(model_burst(&model, 0, 200000), 100000);
+	model.now += 20 * 1000;
+	model.purse[0] = (struct sl_purse){0};
+	assert_int_equal(model_burst(&model, 0, 200000), 1000);
+}
+
+static struct model with_purse(void)
+{
+	struct model model = drained(COST, 1600 * COST, 2, 12345);
+
+	model.limit.refuse_by_tick = false;
+	model.now += 1500 * COST;
+	assert_true(model_send(&model, 0, 1, 60)); /* draws 50 packets' worth */
+	assert_int_equal(model.purse[0].credit, 50 * COST);
+	return model;
+}
+
+static int64_t level_now(struct model *model)
+{
+	return credit_level(&model->limit, &model->ledger, model_clock(model, 0));
+}
+
+static void test_purse_is_spent_without_the_ledger(void **state)
+{
+	struct model model = with_purse();
+	struct sl_ledger before = model.ledger;
+
+	(void)state;
+	assert_int_equal(model_burst(&model, 0, 50), 50);
+	assert_memory_equal(&model.ledger, &before, sizeof(before));
+	assert_int_equal(model.purse[0].credit, 0);
+	assert_int_equal(level_now(&model), (1500 - 51) * COST);
+	assert_true(model_send(&model, 0, 1, 60)); /* the next one asks */
+	assert_int_not_equal(model.ledger.zero, before.zero);
+}
+
+/* A purse is good for `life` kernel ticks, the one in which it was drawn included. */
+static void test_purse_expires(void **state)
+{
+	struct model model = with_purse();
+	uint64_t drawn = model_jiffies(&model);
+	struct sl_purse purse = model.purse[0];
+
+	(void)state;
+	assert_int_equal(model.limit.life, 100 * COST / TICK);
+	assert_int_equal(credit_spend(&purse, COST, drawn), CREDIT_PASS);
+	assert_int_equal(credit_spend(&purse, COST, drawn + model.limit.life - 1), CREDIT_PASS);
+	assert_int_equal(credit_spend(&purse, COST, drawn + model.limit.life), CREDIT_ASK);
+	assert_int_equal(purse.credit, 48 * COST);
+}
+
+static void test_purse_that_does_not_suffice_asks(void **state)
+{
+	struct model model = with_purse();
+	uint64_t tick = model_jiffies(&model);
+
+	(void)state;
+	assert_int_equal(credit_spend(&model.purse[0], 50 * COST + 1, tick), CREDIT_ASK);
+	assert_int_equal(model.purse[0].credit, 50 * COST);
+	assert_int_equal(credit_spend(&model.purse[0], 50 * COST, tick), CREDIT_PASS);
+	assert_int_equal(credit_spend(&model.purse[0], 1, tick), CREDIT_ASK);
+}
+
+/* Expired but not void: all that is left in it returns. */
+static void test_purse_returned_after_expiry_loses_nothing(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 1, 12345);
+	uint64_t passed;
+
+	(void)state;
+	model.now += 200 * COST;
+	passed = model_burst(&model, 0, 1);
+	model.now += 150 * COST; /* a purse lives 100 of them */
+	assert_int_equal(credit_spend(&model.purse[0], COST, model_jiffies(&model)), CREDIT_ASK);
+	passed += model_burst(&model, 0, PLENTY);
+	assert_int_equal(passed, 350);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+static void test_purse_is_void_after_rebirth(void **state)
+{
+	struct model model = with_purse();
+	uint64_t passed;
+
+	(void)state;
+	model.now += 1700 * COST;
+	passed = model_burst(&model, 1, 1); /* whole again: 1600, of which one is spent */
+	assert_int_equal(model.ledger.born, model_clock(&model, 0));
+	passed += model_burst(&model, 1, 199);
+	assert_int_equal(model.purse[0].credit, 50 * COST);
+	passed += model_burst(&model, 0, PLENTY); /* CPU 0 brings its old purse */
+	assert_in_range(passed, 1600 - 50, 1600); /* CPU 1 still has its own */
+	passed += model_burst(&model, 1, PLENTY);
+	assert_int_equal(passed, 1600);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+static void test_take_back(void **state)
+{
+	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
+	static const struct {
+		int64_t born;  /* from zero */
+		int64_t drawn; /* the purse's `at`, from zero */
+		int64_t now;   /* from zero */
+		int64_t credit;
+		int64_t level; /* expected */
+	} cases[] = {
+		{0, 0, 100, 0, 100},
+		{0, 0, 100, 50, 150},
+		{0, 99, 100, 50, 150},
+		{0, 0, 100, SL_REFUSED, 100},
+		{0, 0, 1490, 10, REFILL},
+		{0, 0, 1490, 50, 1540}, /* above refill, to burst at most */
+		{0, 0, 1599, 50, 1550},
+		{0, 0, 1599, 150, BURST},
+		{0, 0, 1600, 50, BURST}, /* rested: whole, and no more */
+		{-99, -99, -30, 50, 20}, /* debt */
+		{-99, -99, -30, 10, -20},
+		{50, 49, 100, 50, 100}, /* drawn before the birth: void */
+		{50, 50, 100, 50, 150},
+		{1550, 1555, 1560, 40, 1590}, /* fresh, above refill */
+	};
+	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = REFILL, .purse = 50};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_ledger ledger = {
+			.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		struct sl_purse purse = {.credit = cases[i].credit, .at = ZERO + cases[i].drawn};
+
+		assert_int_equal(credit_take_back(&limit, &ledger, &purse, ZERO + cases[i].now),
+				 cases[i].level);
+		assert_int_equal(purse.credit, 0);
+		assert_int_equal(ledger.zero, ZERO);
+	}
+}
+
+static void test_level(void **state)
+{
+	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
+	static const struct {
+		int64_t born, now, level; /* moments from zero */
+	} cases[] = {
+		{0, 0, 0},	    {0, 700, 700},	{0, 1500, 1500},
+		{0, 1501, 1500},    {0, 1599, 1500},	{0, 1600, 1600},
+		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
+		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
+		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
+		{1650, 1590, 1600}, /* by a clock behind the birth: no more than the burst */
+	};
+	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = REFILL};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_ledger ledger = {
+			.zero = ZERO, .born = ZERO + cases[i].born, .drawn = ZERO};
+		int64_t level = credit_level(&limit, &ledger, ZERO + cases[i].now);
+
+		assert_int_equal(level, cases[i].level);
+		credit_set_level(&limit, &ledger, level, ZERO + cases[i].now);
+		assert_int_equal(credit_level(&limit, &ledger, ZERO + cases[i].now), level);
+	}
+}
+
+static void test_birth(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		struct sl_limit limit = model_limit(COST, 1000 * COST, 1, TICK);
+		struct sl_ledger ledger = credit_birth(&limit, epochs[i]);
+
+		assert_int_equal(ledger.born, epochs[i]);
+		assert_int_equal(epochs[i] - ledger.zero, limit.burst);
+		assert_int_equal(credit_level(&limit, &ledger, epochs[i]), limit.burst);
+		assert_int_equal(credit_level(&limit, &ledger, epochs[i] - 1), limit.burst);
+	}
+}
+
+/* What is above `refill` fills purses, but does not refill itself: rule 1. */
+static void test_purse_from_above_refill(void **state)
+{
+	struct model model = fresh(COST, 1600 * COST, 2, 12345);
+
+	(void)state;
+	assert_true(model_send(&model, 0, 1, 60));
+	assert_int_equal(model.purse[0].credit, 50 * COST);
+	assert_int_equal(level_now(&model), 1549 * COST);
+	model.now += 100 * COST - 1;
+	assert_int_equal(level_now(&model), 1549 * COST);
+	model.now += 100 * COST + 1; /* long after the purse has ended: whole again */
+	assert_int_equal(level_now(&model), 1600 * COST);
+}
+
+/*
+ * A purse may be spent at the end of its life, out of a bucket that is full: that bucket then lacks
+ * S, and takes S to be full again. Only then may the ledger be whole.
+ */
+static void test_purse_spent_last_is_refilled_first(void **state)
+{
+	struct model model = fresh(COST, 1600 * COST, 1, 12345);
+
+	(void)state;
+	assert_true(model_send(&model, 0, 1, 60)); /* 1499 in the ledger, 100 in the purse */
+	model.now += 99 * COST;
+	assert_int_equal(model_burst(&model, 0, 99), 99); /* the purse: a bucket has 1501 left */
+	model.now += 2 * COST;
+	model.purse[0] = (struct sl_purse){0};
+	assert_false(model_send(&model, 0, 1600, 60));
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/*
+ * Credit that returns on a refusal may lift the ledger above `refill`. That must not make it whole:
+ * the bucket lacks what was spent until it has had the time to refill.
+ */
+static void test_return_above_refill_is_no_rest(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 1, 12345);
+
+	(void)state;
+	model.limit.refuse_by_tick = false;
+	model.now += 1500 * COST;
+	assert_int_equal(model_burst(&model, 0, 1), 1); /* 1399 in the ledger, 100 in the purse */
+	model.now += 80 * COST;
+	assert_int_equal(model_burst(&model, 0, 40), 40);
+	assert_false(model_send(&model, 0, 1600, 60)); /* returns the purse: 1479 + 60 */
+	assert_int_equal(level_now(&model), 1539 * COST);
+	model.now += 20 * COST; /* the time of the purse is over; a bucket would hold 1559 */
+	model.purse[0] = (struct sl_purse){0};
+	assert_false(model_send(&model, 0, 1600, 60));
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/* The last packets in the ledger: the purse takes what there is. */
+static void test_purse_from_a_poor_ledger(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 2, 12345);
+
+	(void)state;
+	model.now += 10 * COST + 7;
+	assert_true(model_send(&model, 0, 1, 60));
+	assert_int_equal(model.purse[0].credit, 9 * COST + 7);
+	assert_int_equal(level_now(&model), 0);
+}
+
+/* Another CPU finds nothing while the purse is out, and what was returned once it is back. */
+static void test_refusal_returns_the_purse(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 2, 12345);
+
+	(void)state;
+	model.limit.refuse_by_tick = false;
+	model.now += 10 * COST;
+	assert_true(model_send(&model, 0, 1, 60));
+	assert_false(model_send(&model, 1, 1, 60));
+	assert_false(model_send(&model, 0, 20, 60)); /* too much: the purse returns */
+	model.purse[1] = (struct sl_purse){0};
+	assert_int_equal(model_burst(&model, 1, 20), 9);
+}
+
+/*
+ * A tick count that is late keeps a purse alive for longer. `life` leaves room for that: a purse
+ * must be dead before the ledger can be whole again.
+ */
+static void test_late_ticks_revive_no_purse(void **state)
+{
+	struct sl_limit limit = {.cost = COST, .burst = 1600 * COST};
+	struct model model;
+	uint64_t passed;
+
+	(void)state;
+	model_shape(&limit, 2 * COST, 8, 80 * COST, 20 * COST);
+	assert_int_equal(limit.life, 1);
+	model_begin(&model, &limit, 80 * COST, 12345);
+	model_drain(&model);
+	model.now += 1520 * COST; /* a tick begins, the ledger is at refill */
+	assert_true(model_send(&model, 1, 1, 60));
+	assert_int_equal(model.purse[1].credit, 12 * COST + COST / 2);
+	/* whole again 113.5 packets later; the next tick was due after 80, and counted after 99 */
+	model.now += 113 * COST + COST / 2;
+	model.tick_late = 20 * COST;
+	passed = model_burst(&model, 0, PLENTY) + model_burst(&model, 1, PLENTY);
+	assert_in_range(passed, 1500, 1600);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_purses_only_where_they_pay),
+		cmocka_unit_test(test_fresh_ledger_holds_its_burst),
+		cmocka_unit_test(test_burst_that_is_no_whole_number_of_packets),
+		cmocka_unit_test(test_fresh_ledger_on_eight_cpus),
+		cmocka_unit_test(test_refill_to_the_packet),
+		cmocka_unit_test(test_refill_stops_while_purses_may_be_out),
+		cmocka_unit_test(test_refill_does_not_exceed_what_purses_leave),
+		cmocka_unit_test(test_refill_to_the_tick),
+		cmocka_unit_test(test_half_dropped_at_twice_the_rate),
+		cmocka_unit_test(test_one_a_minute),
+		cmocka_unit_test(test_clock_that_runs_backwards_refills_nothing),
+		cmocka_unit_test(test_clock_behind_the_birth_refills_nothing),
+		cmocka_unit_test(test_every_epoch),
+		cmocka_unit_test(test_longest_burst),
+		cmocka_unit_test(test_refused_until_the_purse_says),
+		cmocka_unit_test(test_refused_by_tick),
+		cmocka_unit_test(test_long_refusal_by_tick),
+		cmocka_unit_test(test_no_refusal_by_tick_for_short_bursts),
+		cmocka_unit_test(test_debt_is_paid_first),
+		cmocka_unit_test(test_debt_when_a_purse_is_returned),
+		cmocka_unit_test(test_byte_costs),
+		cmocka_unit_test(test_byte_cost_is_never_too_low),
+		cmocka_unit_test(test_packet_costs),
+		cmocka_unit_test(test_jumbo_at_one_kbit),
+		cmocka_unit_test(test_bytes_at_400_gbit),
+		cmocka_unit_test(test_purse_is_spent_without_the_ledger),
+		cmocka_unit_test(test_purse_expires),
+		cmocka_unit_test(test_purse_that_does_not_suffice_asks),
+		cmocka_unit_test(test_purse_returned_after_expiry_loses_nothing),
+		cmocka_unit_test(test_purse_is_void_after_rebirth),
+		cmocka_unit_test(test_take_back),
+		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_birth),
+		cmocka_unit_test(test_purse_from_above_refill),
+		cmocka_unit_test(test_purse_spent_last_is_refilled_first),
+		cmocka_unit_test(test_return_above_refill_is_no_rest),
+		cmocka_unit_test(test_purse_from_a_poor_ledger),
+		cmocka_unit_test(test_refusal_returns_the_purse),
+		cmocka_unit_test(test_late_ticks_revive_no_purse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
