@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * traffic: sends UDP frames of 64 bytes from any number of source addresses, each at its own rate.
+ *
+ * For the demo and the tests, over a veth pair. It refuses to work in the initial network
+ * namespace, so it cannot flood a real network, and ends after a minute at most. Each second, and
+ * at the end, it prints one line of JSON:
+ *
+ *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
+ *
+ * `t`: seconds since the start. `sent`: frames that the kernel accepted. `span`: seconds from just
+ * before a source's first frame to just after its latest, the t of burst + rate x t.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/udp.h>
+#include <netpacket/packet.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECONDS_MAX  60
+#define RATE_MAX     10000000
+#define FRAME_LEN    64
+#define NSEC_PER_SEC 1000000000ULL
+
+/* Few enough to share the wire evenly, enough to make a system call worth its cost. */
+#define BATCH 32
+
+/* Between two looks at the clock. A sleep is not much more precise, and less would be a busy loop.
+ */
+#define NAP_NS 50000
+
+enum { EXIT_USAGE = 2 };
+
+struct source {
+	const char *name; /* the address as the caller wrote it */
+	int family;
+	union {
+		struct in_addr v4;
+		struct in6_addr v6;
+	} addr;
+	uint64_t rate; /* frames a second; 0: as fast as it goes */
+	uint64_t sent;
+	uint64_t first_ns; /* just before the first frame */
+	uint64_t last_ns;  /* just after the latest */
+	uint8_t frame[FRAME_LEN];
+};
+
+struct run {
+	int sock;
+	uint64_t count; /* frames of each source; 0: as many as the time allows */
+	uint64_t duration_ns;
+	size_t source_count;
+	struct source *sources;
+};
+
+static const char usage_text[] =
+    "usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-c COUNT] DEV MAC SECONDS SOURCE=RATE...\n"
+    "  -n NETNS     work in this named network namespace (never in the initial one)\n"
+    "  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
+    "  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
+    "  -c COUNT     send exactly COUNT frames of each source, then stop\n"
+    "  DEV MAC      send through this device to this Ethernet address\n"
+    "  SECONDS      stop after this time, 1 to 60; with -c it is a failure to get there\n"
+    "  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
+
+__attribute__((noreturn, format(printf, 2, 3))) static void die(int status, const char *format, ...)
+{
+	va_list args;
+
+	fputs("traffic: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+static uint64_t number_parse(const char *text, const char *what, uint64_t max)
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || !value || value > max)
+		die(EXIT_USAGE, "%s must be a whole number from 1 to %" PRIu64 ", not '%s'", what,
+		    max, text);
+	return value;
+}
+
+static void mac_parse(const char *text, uint8_t mac[static ETH_ALEN])
+{
+	char rest;
+
+	if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%c", &mac[0], &mac[1], &mac[2],
+		   &mac[3], &mac[4], &mac[5], &rest) != ETH_ALEN)
+		die(EXIT_USAGE, "'%s' is not an Ethernet address", text);
+}
+
+/* Splits its argument, SOURCE=RATE, in place. */
+static void source_parse(char *text, struct source *source)
+{
+	char *equals = strchr(text, '=');
+
+	if (!equals)
+		die(EXIT_USAGE, "'%s' is not SOURCE=RATE", text);
+	*equals = '\0';
+	source->name = text;
+	if (inet_pton(AF_INET, text, &source->addr) == 1)
+		source->family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &source->addr) == 1)
+		source->family = AF_INET6;
+	else
+		die(EXIT_USAGE, "'%s' is not an IPv4 or IPv6 address", text);
+	if (strcmp(equals + 1, "max") != 0)
+		source->rate = number_parse(equals + 1, "a rate", RATE_MAX);
+}
+
+/* The Internet checksum (RFC 1071), from the sum of what was added up before. `len` is even. */
+static uint32_t sum_add(uint32_t sum, const void *data, size_t len)
+{
+	const uint8_t *byte = data;
+
+	for (size_t i = 0; i < len; i += 2)
+		sum += (uint32_t)byte[i] << 8 | byte[i + 1];
+	return sum;
+}
+
+static uint16_t sum_finish(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return htons((uint16_t)~sum);
+}
+
+/* The payload is zeros, and so is the checksum, where the caller must set one. */
+static struct udphdr udp_header(size_t ip_header_len)
+{
+	return (struct udphdr){
+	    .source = htons(40000),
+	    .dest = htons(9), /* discard */
+	    .len = htons(FRAME_LEN - ETH_HLEN - ip_header_len),
+	};
+}
+
+static void frame_fill4(uint8_t *packet, const struct source *source, struct in_addr dest)
+{
+	struct udphdr udp = udp_header(sizeof(struct iphdr));
+	struct iphdr ip = {
+	    .version = 4,
+	    .ihl = sizeof(ip) / 4,
+	    .tot_len = htons(FRAME_LEN - ETH_HLEN),
+	    .frag_off = htons(IP_DF),
+	    .ttl = 64,
+	    .protocol = IPPROTO_UDP,
+	    .saddr = source->addr.v4.s_addr,
+	    .daddr = dest.s_addr,
+	};
+
+	ip.check = sum_finish(sum_add(0, &ip, sizeof(ip)));
+	memcpy(packet, &ip, sizeof(ip));
+	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
+}
+
+static void frame_fill6(uint8_t *packet, const struct source *source, const struct in6_addr *dest)
+{
+	struct udphdr udp = udp_header(sizeof(struct ip6_hdr));
+	struct ip6_hdr ip = {
+	    .ip6_flow = htonl(6U << 28),
+	    .ip6_plen = udp.len,
+	    .ip6_nxt = IPPROTO_UDP,
+	    .ip6_hlim = 64,
+	    .ip6_src = source->addr.v6,
+	    .ip6_dst = *dest,
+	};
+	uint32_t sum;
+
+	/* Not optional on IPv6. The pseudo header adds both addresses, the length and the protocol.
+	 */
+	sum = sum_add(IPPROTO_UDP + ntohs(udp.len), &ip.ip6_src, 2 * sizeof(ip.ip6_src));
+	udp.check = sum_finish(sum_add(sum, &udp, sizeof(udp)));
+	if (!udp.check)
+		udp.check = 0xffff;
+	memcpy(packet, &ip, sizeof(ip));
+	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
+}
+
+static void frame_fill(struct source *source, struct ether_header ether, struct in_addr dest4,
+		       const struct in6_addr *dest6)
+{
+	uint8_t *packet = source->frame + sizeof(ether);
+
+	if (source->family == AF_INET) {
+		ether.ether_type = htons(ETHERTYPE_IP);
+		frame_fill4(packet, source, dest4);
+	} else {
+		ether.ether_type = htons(ETHERTYPE_IPV6);
+		frame_fill6(packet, source, dest6);
+	}
+	memcpy(source->frame, &ether, sizeof(ether));
+}
+
+static void netns_enter(const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	if (strchr(name, '/'))
+		die(EXIT_USAGE, "'%s' is not the name of a network namespace", name);
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		die(EXIT_FAILURE, "network namespace '%s': %s", name, strerror(errno));
+	close(fd);
+}
+
+/*
+ * The initial namespace alone has the settings that are not per namespace. Comparing with process 1
+ * also finds a container's, which has the real network too; but not everyone may look at process 1.
+ */
+static void initial_netns_refuse(void)
+{
+	bool initial = access("/proc/sys/net/core/netdev_max_backlog", F_OK) == 0;
+	struct stat own, first;
+
+	if (stat("/proc/self/ns/net", &own))
+		die(EXIT_FAILURE, "cannot tell network namespaces apart: %s", strerror(errno));
+	if (stat("/proc/1/ns/net", &first) == 0)
+		initial |= own.st_dev == first.st_dev && own.st_ino == first.st_ino;
+	if (initial)
+		die(EXIT_FAILURE, "this is the initial network namespace, where frames would reach "
+				  "a real network: use -n NETNS");
+}
+
+/* A raw socket that only sends, and the device's own Ethernet address. */
+static int device_open(const char *device, uint8_t mac[static ETH_ALEN])
+{
+	struct sockaddr_ll address = {.sll_family = AF_PACKET};
+	socklen_t len = sizeof(address);
+	int sock;
+
+	address.sll_ifindex = (int)if_nametoindex(device);
+	if (!address.sll_ifindex)
+		die(EXIT_FAILURE, "device '%s': %s", device, strerror(errno));
+	sock = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		die(EXIT_FAILURE, "raw socket: %s", strerror(errno));
+	if (bind(sock, (struct sockaddr *)&address, sizeof(address)) ||
+	    getsockname(sock, (struct sockaddr *)&address, &len))
+		die(EXIT_FAILURE, "device '%s': %s", device, strerror(errno));
+	memcpy(mac, address.sll_addr, ETH_ALEN);
+	return sock;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+/* How many frames of a source should be out after this time: the first one at once, the rest
+ * evenly. */
+static uint64_t source_due(const struct source *source, const struct run *run, uint64_t elapsed_ns)
+{
+	uint64_t due = UINT64_MAX;
+
+	if (source->rate) {
+		due = elapsed_ns * source->rate / NSEC_PER_SEC;
+		if (elapsed_ns < run->duration_ns)
+			due++;
+	}
+	return run->count && due > run->count ? run->count : due;
+}
+
+/* Sends what is due, up to a batch. True when more is due, or refused for now: no time to sleep. */
+static bool source_send(struct source *source, const struct run *run, uint64_t elapsed_ns)
+{
+	uint64_t due = source_due(source, run, elapsed_ns) - source->sent;
+	struct iovec frame = {.iov_base = source->frame, .iov_len = FRAME_LEN};
+	unsigned int batch = due < BATCH ? (unsigned int)due : BATCH;
+	struct mmsghdr messages[BATCH];
+	uint64_t before_ns;
+	int accepted;
+
+	if (!due)
+		return false;
+	for (unsigned int i = 0; i < batch; i++)
+		messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &frame, .msg_iovlen = 1}};
+
+	before_ns = now_ns();
+	accepted = sendmmsg(run->sock, messages, batch, 0);
+	if (accepted < 0) {
+		/* Full queues: what was not sent stays due. */
+		if (errno == ENOBUFS || errno == EAGAIN || errno == EINTR)
+			return true;
+		die(EXIT_FAILURE, "sending from %s: %s", source->name, strerror(errno));
+	}
+	if (!source->sent)
+		source->first_ns = before_ns;
+	source->last_ns = now_ns();
+	source->sent += (unsigned int)accepted;
+	return (uint64_t)accepted < due;
+}
+
+static void report(const struct run *run, uint64_t elapsed_ns)
+{
+	printf("{\"t\": %.3f, \"sent\": {", (double)elapsed_ns / NSEC_PER_SEC);
+	for (size_t i = 0; i < run->source_count; i++)
+		printf("%s\"%s\": %" PRIu64, i ? ", " : "", run->sources[i].name,
+		       run->sources[i].sent);
+	printf("}, \"span\": {");
+	for (size_t i = 0; i < run->source_count; i++) {
+		const struct source *source = &run->sources[i];
+
+		printf("%s\"%s\": %.6f", i ? ", " : "", source->name,
+		       (double)(source->last_ns - source->first_ns) / NSEC_PER_SEC);
+	}
+	printf("}}\n");
+	if (fflush(stdout))
+		die(EXIT_FAILURE, "standard output: %s", strerror(errno));
+}
+
+static bool count_reached(const struct run *run)
+{
+	if (!run->count)
+		return false;
+	for (size_t i = 0; i < run->source_count; i++)
+		if (run->sources[i].sent < run->count)
+			return false;
+	return true;
+}
+
+static void traffic_send(const struct run *run)
+{
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	uint64_t start_ns = now_ns(), next_report_ns = NSEC_PER_SEC;
+	uint64_t elapsed_ns;
+
+	do {
+		bool busy = false;
+
+		elapsed_ns = now_ns() - start_ns;
+		if (elapsed_ns > run->duration_ns)
+			elapsed_ns = run->duration_ns;
+		for (size_t i = 0; i < run->source_count; i++)
+			busy |= source_send(&run->sources[i], run, elapsed_ns);
+		if (elapsed_ns >= next_report_ns && elapsed_ns < run->duration_ns) {
+			report(run, elapsed_ns);
+			next_report_ns += NSEC_PER_SEC;
+		}
+		if (!busy)
+			nanosleep(&nap, NULL);
+	} while (elapsed_ns < run->duration_ns && !count_reached(run));
+
+	report(run, now_ns() - start_ns);
+}
+
+int main(int argc, char **argv)
+{
+	struct in6_addr dest6;
+	struct in_addr dest4;
+	struct ether_header ether = {0};
+	struct run run = {0};
+	const char *netns = NULL;
+	int option;
+
+	inet_pton(AF_INET, "198.51.100.1", &dest4);
+	inet_pton(AF_INET6, "2001:db8:ffff::1", &dest6);
+	while ((option = getopt(argc, argv, "+n:d:D:c:h")) != -1) {
+		switch (option) {
+		case 'n':
+			netns = optarg;
+			break;
+		case 'd':
+			if (inet_pton(AF_INET, optarg, &dest4) != 1)
+				die(EXIT_USAGE, "'%s' is not an IPv4 address", optarg);
+			break;
+		case 'D':
+			if (inet_pton(AF_INET6, optarg, &dest6) != 1)
+				die(EXIT_USAGE, "'%s' is not an IPv6 address", optarg);
+			break;
+		case 'c':
+			run.count = number_parse(optarg, "COUNT", UINT32_MAX);
+			break;
+		default:
+			fputs(usage_text, option == 'h' ? stdout : stderr);
+			return option == 'h' ? EXIT_SUCCESS : EXIT_USAGE;
+		}
+	}
+	if (argc - optind < 4) {
+		fputs(usage_text, stderr);
+		return EXIT_USAGE;
+	}
+
+	mac_parse(argv[optind + 1], ether.ether_dhost);
+	run.duration_ns = number_parse(argv[optind + 2], "SECONDS", SECONDS_MAX) * NSEC_PER_SEC;
+	run.source_count = (size_t)(argc - optind - 3);
+	run.sources = calloc(run.source_count, sizeof(*run.sources));
+	if (!run.sources)
+		die(EXIT_FAILURE, "out of memory");
+	for (size_t i = 0; i < run.source_count; i++)
+		source_parse(argv[optind + 3 + (int)i], &run.sources[i]);
+
+	if (netns)
+		netns_enter(netns);
+	initial_netns_refuse();
+	run.sock = device_open(argv[optind], ether.ether_shost);
+
+	for (size_t i = 0; i < run.source_count; i++)
+		frame_fill(&run.sources[i], ether, dest4, &dest6);
+
+	traffic_send(&run);
+	if (run.count && !count_reached(&run))
+		die(EXIT_FAILURE, "not all frames were sent in the given time");
+	return EXIT_SUCCESS;
+}
