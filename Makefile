@@ -120,13 +120,15 @@ demo: all $(BUILD)/traffic
 # --- The rest ------------------------------------------------------------------------------------
 
 install: $(BUILD)/sluice
-	install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
+	$(Q)install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
 
 format:
-	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)
+	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)
 
 clean:
-	rm -rf $(BUILD)
+	$(say) CLEAN $(BUILD)
+	$(Q)rm -rf $(BUILD)
 
 .PHONY: all tests check fuzz demo install format clean
 .DELETE_ON_ERROR:
