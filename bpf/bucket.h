@@ -4,6 +4,7 @@
 #define SLUICE_BUCKET_H
 
 #include "ledger.h"
+#include "packet.h"
 #include "ruleset.h"
 
 static __always_inline struct sl_bucket *bucket_find(const struct packet *packet)
@@ -30,17 +31,22 @@ static __always_inline struct sl_bucket *bucket_make(const struct packet *packet
 
 /*
  * Looks up the source's policy and brings its bucket, if any, up to this generation. A purse drawn
- * under other rules is void; one whose rule did not change stays as it is.
+ * under other rules is void; one whose rule did not change stays as it is. Returns the record.
+ *
+ * Global, as ledger_charge is, for the verifier's sake.
  */
-static __noinline __u32 bucket_judge(const struct packet *packet, struct sl_bucket *bucket,
-				     const struct sl_gate *gate, __u32 generation)
+__noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *bucket,
+			      const struct sl_gate *gate, __u32 generation)
 {
-	struct judgement found = ruleset_judge(&packet->source, generation);
-	bool split = ruleset_splits(&packet->source, gate);
-	__u32 remember = split ? SL_BUCKET_SPLIT : found.policy;
+	struct judgement found;
+	__u32 remember;
 
+	if (!source || !gate)
+		return 0;
+	found = ruleset_judge(source, generation);
 	if (!bucket || bucket->generation == generation)
 		return found.policy;
+	remember = ruleset_splits(source, gate) ? SL_BUCKET_SPLIT : found.policy;
 	if (bucket->policy != remember || (__s32)(found.since - bucket->generation) > 0)
 		bucket->purse = (struct sl_purse){0};
 	bucket->policy = remember;
@@ -48,24 +54,37 @@ static __noinline __u32 bucket_judge(const struct packet *packet, struct sl_buck
 	return found.policy;
 }
 
+/*
+ * Each lost round means that another CPU's draw went through. A CPU that loses as many rounds as this
+ * is one of a crowd on one small limit; it drops, and counts that it did.
+ */
+#define LEDGER_TRIES 16
+
 /* The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost. */
-static __noinline enum sl_reason bucket_ask(const struct packet *packet,
-					    const struct sl_limit *limit, struct sl_purse *purse,
-					    __u64 cost, __u64 tick)
+static __always_inline enum sl_reason bucket_ask(const struct packet *packet,
+						 const struct sl_limit *limit,
+						 struct sl_purse *purse, __u64 cost, __u64 tick)
 {
 	struct sl_purse none = {0};
-	struct claim claim = {
-		.cost = cost, .fill = purse ? limit->purse : 0, .now = clock_ticks(), .tick = tick};
+	struct claim claim = {.cost = cost, .now = clock_ticks(), .tick = tick};
 
 	if (cost > limit->burst)
 		return SL_DROP_OVERSIZE;
-	if (!purse)
-		return ledger_charge(packet, limit, &none, &claim);
-	if (credit_must_wait(purse, claim.now)) {
+	if (!purse) {
+		purse = &none;
+	} else if (credit_must_wait(purse, claim.now)) {
 		credit_refuse(limit, purse, purse->at, tick);
 		return SL_DROP_OVER_LIMIT;
+	} else {
+		claim.fill = limit->purse;
 	}
-	return ledger_charge(packet, limit, purse, &claim);
+	for (int i = 0; i < LEDGER_TRIES; i++) {
+		int answer = ledger_charge(&packet->source, limit, purse, &claim);
+
+		if (answer != LEDGER_LOST)
+			return answer;
+	}
+	return SL_DROP_CONTENDED;
 }
 
 /*

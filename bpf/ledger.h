@@ -9,40 +9,35 @@
 #include "clock.h"
 #include "credit.h"
 #include "maps.h"
-#include "packet.h"
-
-/*
- * Each lost round means that another CPU's draw went through. A CPU that loses as many rounds as
- * this is one of a crowd on one small limit; it drops, and counts that it did.
- */
-#define LEDGER_TRIES 16
 
 #define EEXIST 17
 
-static __always_inline struct sl_ledger_key4 ledger_key4(const struct packet *packet, __u32 limit)
+static __always_inline struct sl_ledger_key4 ledger_key4(const struct sl_prefix *source,
+							 __u32 limit)
 {
 	struct sl_ledger_key4 key = {.limit = limit};
 
-	__builtin_memcpy(key.addr, packet->source.addr, 4);
+	__builtin_memcpy(key.addr, source->addr, 4);
 	return key;
 }
 
-static __always_inline struct sl_ledger_key6 ledger_key6(const struct packet *packet, __u32 limit)
+static __always_inline struct sl_ledger_key6 ledger_key6(const struct sl_prefix *source,
+							 __u32 limit)
 {
 	struct sl_ledger_key6 key = {.limit = limit};
 
-	__builtin_memcpy(key.addr, packet->source.addr, 8);
+	__builtin_memcpy(key.addr, source->addr, 8);
 	return key;
 }
 
-static __always_inline struct sl_ledger *ledger_find(const struct packet *packet, __u32 limit)
+static __always_inline struct sl_ledger *ledger_find(const struct sl_prefix *source, __u32 limit)
 {
-	if (packet->source.bits == SL_FAMILY_BITS + 32) {
-		struct sl_ledger_key4 key = ledger_key4(packet, limit);
+	if (source->bits == SL_FAMILY_BITS + 32) {
+		struct sl_ledger_key4 key = ledger_key4(source, limit);
 
 		return map_lookup(ledgers4, &key);
 	} else {
-		struct sl_ledger_key6 key = ledger_key6(packet, limit);
+		struct sl_ledger_key6 key = ledger_key6(source, limit);
 
 		return map_lookup(ledgers6, &key);
 	}
@@ -52,15 +47,15 @@ static __always_inline struct sl_ledger *ledger_find(const struct packet *packet
  * Only ever BPF_NOEXIST: an update of an existing LRU key takes a free node first, and so evicts
  * somebody.
  */
-static __always_inline long ledger_insert(const struct packet *packet, __u32 limit,
+static __always_inline long ledger_insert(const struct sl_prefix *source, __u32 limit,
 					  const struct sl_ledger *ledger)
 {
-	if (packet->source.bits == SL_FAMILY_BITS + 32) {
-		struct sl_ledger_key4 key = ledger_key4(packet, limit);
+	if (source->bits == SL_FAMILY_BITS + 32) {
+		struct sl_ledger_key4 key = ledger_key4(source, limit);
 
 		return bpf_map_update_elem(&ledgers4, &key, ledger, BPF_NOEXIST);
 	} else {
-		struct sl_ledger_key6 key = ledger_key6(packet, limit);
+		struct sl_ledger_key6 key = ledger_key6(source, limit);
 
 		return bpf_map_update_elem(&ledgers6, &key, ledger, BPF_NOEXIST);
 	}
@@ -110,41 +105,54 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
 }
 
-/*
- * Charges a packet to its ledger, making the ledger where there is none. `ret_purse` receives what
- * was drawn, or the refusal; it is untouched when the ledger could not be asked.
- */
-static __always_inline enum sl_reason ledger_charge(const struct packet *packet,
-						    const struct sl_limit *limit,
-						    struct sl_purse *ret_purse,
-						    const struct claim *claim)
+/* Not a reason: another CPU was faster, so try again. */
+#define LEDGER_LOST SL_REASONS
+
+/* The first packet of a source: its ledger begins full, less what this packet draws. */
+static __always_inline int ledger_begin(const struct sl_prefix *source,
+					const struct sl_limit *limit, struct sl_purse *purse,
+					const struct claim *claim)
 {
+	struct sl_ledger fresh = credit_birth(limit, claim->now);
+	long err;
+
+	purse->credit = 0; /* what was drawn from a forgotten ledger is void */
+	credit_draw(limit, &fresh, purse, claim->fill, claim->cost, claim->now, claim->tick);
+	err = ledger_insert(source, limit->id, &fresh);
+	if (err == -EEXIST) /* made by another CPU just now: use that one */
+		return LEDGER_LOST;
+	return err ? SL_DROP_NO_MEMORY : SL_PASS_WITHIN;
+}
+
+/*
+ * Charges a packet to its ledger, making the ledger where there is none: one try. `purse` receives what
+ * was drawn, or the refusal; unless the answer is final, it is untouched. Returns an enum sl_reason, or
+ * LEDGER_LOST.
+ *
+ * A global function: the verifier checks it once, and not again on every path and in every round that
+ * leads to it. It holds that any pointer may be NULL.
+ */
+__noinline int ledger_charge(const struct sl_prefix *source, const struct sl_limit *limit,
+			     struct sl_purse *purse, const struct claim *claim)
+{
+	struct sl_ledger *ledger;
+	struct sl_purse copy;
 	bool passes = false;
+	int answer;
 
-	for (int i = 0; i < LEDGER_TRIES; i++) {
-		struct sl_ledger *ledger = ledger_find(packet, limit->id);
-		struct sl_purse purse = *ret_purse;
-
-		if (!ledger) {
-			struct sl_ledger fresh = credit_birth(limit, claim->now);
-			long err;
-
-			purse.credit = 0; /* what was drawn from a forgotten ledger is void */
-			credit_draw(limit, &fresh, &purse, claim->fill, claim->cost, claim->now,
-				    claim->tick);
-			err = ledger_insert(packet, limit->id, &fresh);
-			if (err == -EEXIST) /* made by another CPU just now: use that one */
-				continue;
-			if (err)
-				return SL_DROP_NO_MEMORY;
-			passes = true;
-		} else if (!ledger_try(ledger, limit, &purse, claim, &passes)) {
-			continue;
-		}
-		*ret_purse = purse;
-		return passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
-	}
-	return SL_DROP_CONTENDED;
+	if (!source || !limit || !purse || !claim)
+		return SL_DROP_NO_MEMORY;
+	copy = *purse;
+	ledger = ledger_find(source, limit->id);
+	if (!ledger)
+		answer = ledger_begin(source, limit, &copy, claim);
+	else if (ledger_try(ledger, limit, &copy, claim, &passes))
+		answer = passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+	else
+		answer = LEDGER_LOST;
+	if (answer == SL_PASS_WITHIN || answer == SL_DROP_OVER_LIMIT)
+		*purse = copy;
+	return answer;
 }
 
 #endif

@@ -62,13 +62,13 @@ struct cursor {
 	void *end;
 };
 
+/* What is known of a frame. Pure data: it may be handed to the verifier's global functions. */
 struct packet {
-	struct cursor cursor;	 /* after packet_parse: behind the fixed IP header */
 	__u32 packets;		 /* on the wire: more than 1 where the kernel has merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: as a key it finds the longest prefix */
-	__u8 proto;		 /* of what follows `cursor` */
-	__u8 ip_options;	 /* IPv4: bytes of options at `cursor` */
+	__u8 proto;		 /* of what follows the cursor */
+	__u8 ip_options;	 /* IPv4: bytes of options at the cursor */
 	__u16 fragment;		 /* IPv4's frag_off, host order */
 };
 
@@ -113,11 +113,11 @@ static __always_inline enum sl_reason parse_ethernet(struct cursor *cursor, __u1
 	return SL_PASS_VLAN_DEPTH;
 }
 
-static __always_inline enum sl_reason parse_ipv4(struct packet *packet)
+static __always_inline enum sl_reason parse_ipv4(struct cursor *cursor, struct packet *packet)
 {
-	struct iphdr *ip = packet->cursor.pos;
+	struct iphdr *ip = cursor->pos;
 
-	if (!cursor_has(&packet->cursor, sizeof(*ip)))
+	if (!cursor_has(cursor, sizeof(*ip)))
 		return SL_PASS_SHORT;
 	if (ip->version != 4 || ip->ihl < 5)
 		return SL_PASS_BAD_HEADER;
@@ -128,15 +128,15 @@ static __always_inline enum sl_reason parse_ipv4(struct packet *packet)
 	packet->proto = ip->protocol;
 	packet->ip_options = (ip->ihl - 5) * 4;
 	packet->fragment = bpf_ntohs(ip->frag_off);
-	packet->cursor.pos += sizeof(*ip);
+	cursor->pos += sizeof(*ip);
 	return SL_PASS_WITHIN;
 }
 
-static __always_inline enum sl_reason parse_ipv6(struct packet *packet)
+static __always_inline enum sl_reason parse_ipv6(struct cursor *cursor, struct packet *packet)
 {
-	struct ipv6hdr *ip = packet->cursor.pos;
+	struct ipv6hdr *ip = cursor->pos;
 
-	if (!cursor_has(&packet->cursor, sizeof(*ip)))
+	if (!cursor_has(cursor, sizeof(*ip)))
 		return SL_PASS_SHORT;
 	if (ip->version != 6)
 		return SL_PASS_BAD_HEADER;
@@ -145,26 +145,27 @@ static __always_inline enum sl_reason parse_ipv6(struct packet *packet)
 	packet->source.bits = SL_FAMILY_BITS + 128;
 	__builtin_memcpy(packet->source.addr, &ip->saddr, 16);
 	packet->proto = ip->nexthdr;
-	packet->cursor.pos += sizeof(*ip);
+	cursor->pos += sizeof(*ip);
 	return SL_PASS_WITHIN;
 }
 
 /*
  * Finds the source address. SL_PASS_WITHIN: found, `packet` is filled in. Any other reason: there
- * is none to be found, for that cause. `packet` begins zeroed but for its cursor.
+ * is none to be found, for that cause. `packet` begins zeroed. `cursor` moves
+ * from the start of the frame to behind the fixed IP header.
  */
-static __always_inline enum sl_reason packet_parse(struct packet *packet)
+static __always_inline enum sl_reason packet_parse(struct cursor *cursor, struct packet *packet)
 {
 	enum sl_reason reason;
 	__u16 type = 0;
 
-	reason = parse_ethernet(&packet->cursor, &type);
+	reason = parse_ethernet(cursor, &type);
 	if (reason != SL_PASS_WITHIN)
 		return reason;
 	if (type == ETHERTYPE_IPV4)
-		return parse_ipv4(packet);
+		return parse_ipv4(cursor, packet);
 	if (type == ETHERTYPE_IPV6)
-		return parse_ipv6(packet);
+		return parse_ipv6(cursor, packet);
 	return SL_PASS_NOT_IP;
 }
 
@@ -172,12 +173,13 @@ static __always_inline enum sl_reason packet_parse(struct packet *packet)
  * Steps over one IPv6 extension header, sets `proto` to what follows it and `fragment` to the
  * offset and flag of a fragment header. Returns how far it went, 0 if the frame is too short.
  */
-static __always_inline __u32 parse_ipv6_extension(struct packet *packet)
+static __always_inline __u32 parse_ipv6_extension(const struct cursor *cursor,
+						  struct packet *packet)
 {
-	__u8 *header = packet->cursor.pos; /* {next header, length or reserved, ...} */
+	__u8 *header = cursor->pos; /* {next header, length or reserved, ...} */
 	__u32 size;
 
-	if (!cursor_has(&packet->cursor, 8))
+	if (!cursor_has(cursor, 8))
 		return 0;
 	if (packet->proto == PROTO_FRAGMENT) {
 		packet->fragment = header[2] << 8 | header[3];
@@ -191,36 +193,42 @@ static __always_inline __u32 parse_ipv6_extension(struct packet *packet)
 	return size;
 }
 
+/* A mask, and not five comparisons: the verifier follows every branch of every round. */
+#define IPV6_EXTENSIONS                                                                            \
+	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
+	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
+
 static __always_inline bool is_ipv6_extension(__u8 proto)
 {
-	return proto == PROTO_HOPOPTS || proto == PROTO_ROUTING || proto == PROTO_FRAGMENT ||
-	       proto == PROTO_AH || proto == PROTO_DSTOPTS;
+	return proto < 64 && IPV6_EXTENSIONS >> proto & 1;
 }
 
-static __always_inline enum packet_transport find_ipv6_transport(struct packet *packet)
+static __always_inline enum packet_transport find_ipv6_transport(struct cursor *cursor,
+								 struct packet *packet)
 {
 	for (int i = 0; i < IPV6_EXT_MAX; i++) {
 		__u32 size;
 
 		if (!is_ipv6_extension(packet->proto))
 			return TRANSPORT_OK;
-		size = parse_ipv6_extension(packet);
-		if (!size || !cursor_has(&packet->cursor, size))
+		size = parse_ipv6_extension(cursor, packet);
+		if (!size || !cursor_has(cursor, size))
 			return TRANSPORT_SHORT;
-		packet->cursor.pos += size;
+		cursor->pos += size;
 		if (packet->fragment & IPV6_OFFSET_MASK)
 			return TRANSPORT_HIDDEN;
 	}
 	return is_ipv6_extension(packet->proto) ? TRANSPORT_TOO_DEEP : TRANSPORT_OK;
 }
 
-static __always_inline enum packet_transport find_ipv4_transport(struct packet *packet)
+static __always_inline enum packet_transport find_ipv4_transport(struct cursor *cursor,
+								 struct packet *packet)
 {
 	if (packet->fragment & IPV4_OFFSET_MASK)
 		return TRANSPORT_HIDDEN;
-	if (!cursor_has(&packet->cursor, packet->ip_options))
+	if (!cursor_has(cursor, packet->ip_options))
 		return TRANSPORT_SHORT;
-	packet->cursor.pos += packet->ip_options;
+	cursor->pos += packet->ip_options;
 	return TRANSPORT_OK;
 }
 
@@ -228,21 +236,23 @@ static __always_inline enum packet_transport find_ipv4_transport(struct packet *
  * Steps to the transport header: over IPv4 options, or a bounded chain of IPv6 extension headers.
  * On any answer but TRANSPORT_OK there is no such header at `cursor`. Call it once, after packet_parse.
  */
-static __always_inline enum packet_transport packet_find_transport(struct packet *packet)
+static __always_inline enum packet_transport packet_find_transport(struct cursor *cursor,
+								   struct packet *packet)
 {
 	if (packet->source.family == bpf_htonl(SL_FAMILY_IPV4))
-		return find_ipv4_transport(packet);
-	return find_ipv6_transport(packet);
+		return find_ipv4_transport(cursor, packet);
+	return find_ipv6_transport(cursor, packet);
 }
 
 /* The size of the transport header at `cursor`, options included; 0 if unknown or cut short. */
-static __always_inline __u32 packet_transport_size(const struct packet *packet)
+static __always_inline __u32 packet_transport_size(const struct cursor *cursor,
+						   const struct packet *packet)
 {
-	const struct tcphdr *tcp = packet->cursor.pos;
+	const struct tcphdr *tcp = cursor->pos;
 
-	if (packet->proto == PROTO_TCP && cursor_has(&packet->cursor, sizeof(*tcp)))
+	if (packet->proto == PROTO_TCP && cursor_has(cursor, sizeof(*tcp)))
 		return tcp->doff * 4;
-	if (packet->proto == PROTO_UDP && cursor_has(&packet->cursor, sizeof(struct udphdr)))
+	if (packet->proto == PROTO_UDP && cursor_has(cursor, sizeof(struct udphdr)))
 		return sizeof(struct udphdr);
 	return 0;
 }

@@ -4,7 +4,6 @@
 #define SLUICE_RULESET_H
 
 #include "maps.h"
-#include "packet.h"
 
 /* The gate's entry: an array map of one, so never NULL; the verifier wants to be told. */
 static __always_inline const struct sl_gate *gate_get(void)

@@ -28,7 +28,7 @@ static __always_inline enum sl_reason judge(const struct packet *packet, __u32 *
 	if (bucket && bucket->generation == generation && bucket->policy != SL_BUCKET_SPLIT)
 		record = bucket->policy;
 	else
-		record = bucket_judge(packet, bucket, gate, generation);
+		record = bucket_judge(&packet->source, bucket, gate, generation);
 
 	reason = bucket_charge(packet, bucket, record);
 	count_source(packet, bucket, reason);
@@ -51,12 +51,9 @@ static __always_inline bool filter(struct packet *packet, enum sl_reason parsed)
 SEC("xdp.frags")
 int sluice_xdp(struct xdp_md *ctx)
 {
-	struct packet packet = {
-		.cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end},
-		.packets = 1,
-		.bytes = bpf_xdp_get_buff_len(ctx),
-	};
-	enum sl_reason parsed = packet_parse(&packet);
+	struct cursor cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
+	struct packet packet = {.packets = 1, .bytes = bpf_xdp_get_buff_len(ctx)};
+	enum sl_reason parsed = packet_parse(&cursor, &packet);
 
 	return filter(&packet, parsed) ? XDP_PASS : XDP_DROP;
 }

@@ -179,35 +179,36 @@ static void require(bool holds)
 		abort();
 }
 
-static void check_transport(const struct finding *finding, struct packet *packet,
-			    const uint8_t *start)
+static void check_transport(const struct finding *finding, struct cursor *cursor,
+			    struct packet *packet, const uint8_t *start)
 {
-	enum packet_transport transport = packet_find_transport(packet);
+	enum packet_transport transport = packet_find_transport(cursor, packet);
 
 	require(transport == finding->transport);
-	require(packet->cursor.pos <= packet->cursor.end);
+	require(cursor->pos <= cursor->end);
 	if (transport == TRANSPORT_SHORT)
 		return;
-	require((size_t)((uint8_t *)packet->cursor.pos - start) == finding->end);
+	require((size_t)((uint8_t *)cursor->pos - start) == finding->end);
 	require(packet->proto == finding->last_proto);
 	if (transport == TRANSPORT_OK)
-		require(packet_transport_size(packet) == finding->transport_size);
+		require(packet_transport_size(cursor, packet) == finding->transport_size);
 }
 
 static void check(const uint8_t *start, size_t size)
 {
-	struct packet packet = {.cursor = {(void *)start, (void *)(start + size)}};
+	struct cursor cursor = {(void *)start, (void *)(start + size)};
+	struct packet packet = {0};
 	struct finding finding = oracle(start, size);
 
-	require(packet_parse(&packet) == finding.reason);
+	require(packet_parse(&cursor, &packet) == finding.reason);
 	if (finding.reason != SL_PASS_WITHIN)
 		return;
 	require(packet.source.family == htonl(finding.family));
 	require(packet.source.bits == (finding.family == 4 ? 32U + 32U : 32U + 128U));
 	require(!memcmp(packet.source.addr, finding.addr, 16));
 	require(packet.proto == finding.first_proto);
-	require((size_t)((uint8_t *)packet.cursor.pos - start) == finding.payload);
-	check_transport(&finding, &packet, start);
+	require((size_t)((uint8_t *)cursor.pos - start) == finding.payload);
+	check_transport(&finding, &cursor, &packet, start);
 }
 
 /*

@@ -183,7 +183,7 @@ static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 	return size < frame->link + header ? SL_PASS_SHORT : frame->reason;
 }
 
-static void check_source(const struct frame *frame, const struct packet *packet, uint8_t *start)
+static void check_source(const struct frame *frame, const struct packet *packet, size_t ip_end)
 {
 	bool is_ipv4 = frame->family == 4;
 
@@ -191,7 +191,7 @@ static void check_source(const struct frame *frame, const struct packet *packet,
 	assert_int_equal(packet->source.bits, is_ipv4 ? 64 : 160);
 	assert_memory_equal(packet->source.addr, is_ipv4 ? source4 : source6, 16);
 	assert_int_equal(packet->proto, frame->proto);
-	assert_int_equal((uint8_t *)packet->cursor.pos - start, frame->link + (is_ipv4 ? 20 : 40));
+	assert_int_equal(ip_end, frame->link + (is_ipv4 ? 20 : 40));
 }
 
 /* A header's size is told as soon as what tells it is in the frame. */
@@ -202,10 +202,10 @@ static size_t expected_transport_size(const struct frame *frame, size_t size)
 	return size < frame->transport_at + least ? 0 : frame->transport_size;
 }
 
-static void check_transport(const struct frame *frame, struct packet *packet, uint8_t *start,
-			    size_t size)
+static void check_transport(const struct frame *frame, struct cursor *cursor, struct packet *packet,
+			    uint8_t *start, size_t size)
 {
-	enum packet_transport transport = packet_find_transport(packet);
+	enum packet_transport transport = packet_find_transport(cursor, packet);
 
 	/* A fragment is told by IPv4's fixed header, and the options do not matter. */
 	if (size < frame->transport_at) {
@@ -214,23 +214,24 @@ static void check_transport(const struct frame *frame, struct packet *packet, ui
 	}
 	assert_int_equal(transport, frame->transport);
 	assert_int_equal(packet->proto, frame->last_proto);
-	assert_int_equal((uint8_t *)packet->cursor.pos - start, frame->transport_at);
+	assert_int_equal((uint8_t *)cursor->pos - start, frame->transport_at);
 	if (transport == TRANSPORT_OK)
-		assert_int_equal(packet_transport_size(packet),
+		assert_int_equal(packet_transport_size(cursor, packet),
 				 expected_transport_size(frame, size));
 }
 
 static void check_frame(const struct frame *frame, size_t size)
 {
 	uint8_t *buffer = buffer_of(frame, size), *start = buffer + 2;
-	struct packet packet = {.cursor = {start, start + size}};
-	enum sl_reason reason = packet_parse(&packet);
+	struct cursor cursor = {start, start + size};
+	struct packet packet = {0};
+	enum sl_reason reason = packet_parse(&cursor, &packet);
 
 	if (reason != expected_reason(frame, size))
 		fail_msg("%s, %zu of %zu bytes: reason %d", frame->name, size, frame->size, reason);
 	if (reason == SL_PASS_WITHIN) {
-		check_source(frame, &packet, start);
-		check_transport(frame, &packet, start, size);
+		check_source(frame, &packet, (uint8_t *)cursor.pos - start);
+		check_transport(frame, &cursor, &packet, start, size);
 	}
 	free(buffer);
 }
@@ -265,13 +266,14 @@ static void test_every_byte_spoilt(void **state)
 				*start = buffer + 2;
 
 			for (int value = 0; value < 256; value++) {
-				struct packet packet = {.cursor = {start, start + frames[i].size}};
+				struct cursor cursor = {start, start + frames[i].size};
+				struct packet packet = {0};
 
 				start[at] = value;
-				if (packet_parse(&packet) == SL_PASS_WITHIN &&
-				    packet_find_transport(&packet) == TRANSPORT_OK)
-					packet_transport_size(&packet);
-				assert_true(packet.cursor.pos <= packet.cursor.end);
+				if (packet_parse(&cursor, &packet) == SL_PASS_WITHIN &&
+				    packet_find_transport(&cursor, &packet) == TRANSPORT_OK)
+					packet_transport_size(&cursor, &packet);
+				assert_true(cursor.pos <= cursor.end);
 			}
 			free(buffer);
 		}
