@@ -72,8 +72,8 @@ static __always_inline enum sl_reason bucket_ask(const struct packet *packet,
 		return SL_DROP_OVERSIZE;
 	if (!purse) {
 		purse = &none;
-	} else if (credit_must_wait(purse, claim.now)) {
-		credit_refuse(limit, purse, purse->at, tick);
+	} else if (credit_must_wait(purse, cost, claim.now)) {
+		credit_refuse_tick(limit, purse, tick);
 		return SL_DROP_OVER_LIMIT;
 	} else {
 		claim.fill = limit->purse;

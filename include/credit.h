@@ -142,9 +142,15 @@ enum credit_answer {
 	CREDIT_ASK, /* the purse cannot tell: ask the ledger */
 };
 
+/* Whether the ledger has refused a packet of this cost, or of less. */
+static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
+{
+	return purse->credit < 0 && (__s64)cost >= -purse->credit;
+}
+
 /*
- * Spends `cost` from a purse, without a clock: `tick` is the kernel's tick count (jiffies64), all
- * but free to read.
+ * Spends `cost` from a purse, without a clock: `tick` is the kernel's tick count (jiffies64), all but
+ * free to read.
  */
 static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 tick)
 {
@@ -154,21 +160,19 @@ static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost
 		purse->credit -= cost;
 		return CREDIT_PASS;
 	}
-	return purse->credit < 0 ? CREDIT_REFUSE : CREDIT_ASK;
+	return credit_refused(purse, cost) ? CREDIT_REFUSE : CREDIT_ASK;
 }
 
-/* Whether a purse that was refused still has to wait, by the clock. */
-static inline bool credit_must_wait(const struct sl_purse *purse, __u64 now)
+/* Whether a packet of this cost still has to wait, by the clock. */
+static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __u64 now)
 {
-	return purse->credit < 0 && credit_span(now, purse->at) > 0;
+	return credit_refused(purse, cost) && credit_span(now, purse->at) > 0;
 }
 
-/* Refuses: until `at` by the clock, and without a look at it for the rest of this kernel tick. */
-static inline void credit_refuse(const struct sl_limit *limit, struct sl_purse *purse, __u64 at,
-				 __u64 tick)
+/* Goes on refusing for the rest of this kernel tick, without a look at clock or ledger. */
+static inline void credit_refuse_tick(const struct sl_limit *limit, struct sl_purse *purse,
+				      __u64 tick)
 {
-	purse->credit = SL_REFUSED;
-	purse->at = at;
 	purse->until = limit->refuse_by_tick ? tick : 0;
 }
 
@@ -195,7 +199,9 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	if (level < (__s64)cost) {
 		if (has_credit)
 			credit_set_level(limit, ledger, level, now);
-		credit_refuse(limit, purse, credit_ready_at(limit, ledger, cost), tick);
+		purse->credit = -(__s64)cost;
+		purse->at = credit_ready_at(limit, ledger, cost);
+		credit_refuse_tick(limit, purse, tick);
 		return false;
 	}
 	level -= cost;

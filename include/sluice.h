@@ -56,7 +56,7 @@ struct sl_cell {
 	__u64 bytes;
 };
 
-/* Map `counters`, per CPU, one entry a policy. */
+/* Map `counters`, per CPU, one entry a policy. They only ever grow: see `base` in struct sl_policy. */
 struct sl_counters {
 	struct sl_cell reason[SL_REASONS];
 };
@@ -68,8 +68,7 @@ struct sl_counters {
  */
 #define SL_POLICIES_MAX	  1024
 #define SL_POLICY_NONE	  0U /* no rule covers the source; counts what has no source, too */
-#define SL_POLICY_DELETED 1U /* inherits the counters of deleted policies: totals never shrink */
-#define SL_POLICY_FIRST	  2U
+#define SL_POLICY_FIRST	  1U
 #define SL_RECORDS_MAX	  (2 * SL_POLICIES_MAX)
 #define SL_POLICY(record) ((record) >> 1)
 
@@ -132,6 +131,11 @@ struct sl_policy {
 	__u32 pad;
 	struct sl_prefix prefix; /* whose policy it is */
 	struct sl_limit limit;
+	/*
+	 * What the policy's counters showed when this rule got them, from one that is deleted: so no
+	 * counter is ever reset, and no packet lost from the totals.
+	 */
+	struct sl_counters base;
 };
 
 /*
@@ -155,8 +159,10 @@ struct sl_gate {
 	__u32 changing;	   /* a change is under way, or died half way: the next writer undoes it */
 	__u32 next_limit;  /* the next limit id */
 	__u32 next_policy; /* where the search for a free policy begins */
-	__u32 split_rules; /* rules longer than /64: while 0, no packet asks `splits` */
-	__u64 pad[5];
+	__u32 policies_seen; /* no policy of this number or above was ever in use */
+	__u32 split_rules;   /* rules longer than /64: while 0, no packet asks `splits` */
+	__u32 map_ids[16];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
+	__u32 pad[9];
 };
 
 /*
@@ -182,10 +188,8 @@ struct sl_ledger {
  * Buckets: maps `buckets4` and `buckets6`, per CPU. What one CPU remembers of one source: an IPv4
  * address, or an IPv6 /64. A cache: losing one loses no truth but its counters.
  */
-#define SL_REFUSED (-1)
-
 struct sl_purse {
-	__s64 credit; /* ticks; SL_REFUSED: the ledger said no */
+	__s64 credit; /* ticks; negative: the ledger refused a packet of that cost */
 	__u64 at;     /* when it was drawn; refused: the moment from which the ledger may say yes */
 	__u64 until;  /* the last kernel tick (jiffies64) in which credit, or a refusal, is good */
 };
@@ -206,10 +210,10 @@ struct sl_bucket {
 
 _Static_assert(sizeof(struct sl_cell) == 16, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 104, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 264, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 16, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 64, "map schema");
+_Static_assert(sizeof(struct sl_gate) == 128, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key4) == 8, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key6) == 20, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 24, "map schema");

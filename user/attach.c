@@ -18,6 +18,7 @@
 /* In kernels from 6.6 on; the build machine's headers may be older. */
 #define ATTACH_TCX_INGRESS 46
 #define ATTACH_TCX_EGRESS  47
+#define ATTACH_FIRST	   (1U << 3) /* BPF_F_BEFORE: one that accepts must not hide packets from us */
 
 const char *const hook_names[HOOKS] = {
 	[HOOK_XDP] = "xdp",
@@ -58,6 +59,28 @@ static int name_find(const char *const names[], int count, const char *name)
 		if (!strcmp(names[i], name))
 			return i;
 	return -1;
+}
+
+enum status mode_check(enum hook hook, enum mode mode)
+{
+	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
+
+	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
+		return OK;
+	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
+		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
+}
+
+/*
+ * Says that the device's clsact qdisc is ours, to be removed with our last filter. It pins a program,
+ * for something has to be pinned.
+ */
+static const char *qdisc_path(const struct gate *gate, const struct attachment *a,
+			      char path[GATE_PATH])
+{
+	snprintf(path, GATE_PATH, GATE_ROOT "/%s/links/qdisc-%" PRIu64 "-%u", gate->name, a->netns,
+		 a->ifindex);
+	return path;
 }
 
 bool hook_parse(const char *name, enum hook *ret)
@@ -106,10 +129,13 @@ static bool pin_parse(const char *name, struct attachment *ret)
 
 /* --- What is alive -------------------------------------------------------------------------- */
 
+/* For netns_run_in: what to do with the filter of an attachment, and what came of it. */
 struct filter_call {
 	const struct attachment *attachment;
 	uint32_t program_id;
 	bool found;
+	bool qdisc_is_ours; /* then it goes with its last filter: qdisc_removed */
+	bool qdisc_removed;
 	int err;
 };
 
@@ -128,6 +154,8 @@ static void call_filter_remove(void *data)
 	const struct attachment *a = call->attachment;
 
 	call->err = filter_remove(a->ifindex, a->hook == HOOK_INGRESS, call->program_id);
+	if (!call->err && call->qdisc_is_ours)
+		call->err = qdisc_remove_if_empty(a->ifindex, &call->qdisc_removed);
 }
 
 static uint32_t program_id_of(int program_fd)
@@ -244,9 +272,11 @@ static int link_create(const struct programs *programs, const struct attachment 
 		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 		return bpf_link_create(programs->xdp, a->ifindex, BPF_XDP, &opts);
 	case HOOK_INGRESS:
-		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_INGRESS, NULL);
+		opts.flags = ATTACH_FIRST;
+		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_INGRESS, &opts);
 	default:
-		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_EGRESS, NULL);
+		opts.flags = ATTACH_FIRST;
+		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_EGRESS, &opts);
 	}
 }
 
@@ -264,18 +294,32 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 	return err;
 }
 
-/* Pins the program before the filter is there: a filter without a pin would be nobody's. */
+/*
+ * Pins come before what they stand for: a qdisc or a filter without a pin would be nobody's. A qdisc
+ * that turns out to be there already is others'.
+ */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
 {
-	char path[GATE_PATH];
-	int err = bpf_obj_pin(programs->tc, pin_path(gate, a, path));
+	char path[GATE_PATH], qdisc[GATE_PATH];
+	bool pinned = !bpf_obj_pin(programs->tc, qdisc_path(gate, a, qdisc));
+	bool made, removed;
+	int err = qdisc_make(a->ifindex, &made);
 
+	if (pinned && !made)
+		unlink(qdisc);
 	if (err)
 		return err;
-	err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->tc);
-	if (err)
-		unlink(path);
+	err = bpf_obj_pin(programs->tc, pin_path(gate, a, path));
+	if (!err) {
+		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->tc);
+		if (err)
+			unlink(path);
+	}
+	if (err && made) {
+		qdisc_remove_if_empty(a->ifindex, &removed);
+		unlink(qdisc);
+	}
 	return err;
 }
 
@@ -328,13 +372,6 @@ static bool mode_lesser(struct attachment *a, int err)
 static enum mode mode_best(enum hook hook)
 {
 	return hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX;
-}
-
-static bool mode_fits(enum hook hook, enum mode mode)
-{
-	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
-
-	return mode == MODE_AUTO || tc == (hook != HOOK_XDP);
 }
 
 /* The attachment of this device and hook, if it is alive; a dead one's pin is removed. */
@@ -394,9 +431,6 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 	enum status status;
 
 	snprintf(a.device, sizeof(a.device), "%s", device->name);
-	if (!mode_fits(hook, mode))
-		return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
-			      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 	status = find_alive(gate, &a, &there, ret_was_there);
 	if (status)
 		return status;
@@ -412,17 +446,21 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-static enum status detach_filter(const struct attachment *a, int pin_fd)
+static enum status detach_filter(const struct gate *gate, const struct attachment *a, int pin_fd)
 {
 	struct filter_call call = {.attachment = a, .program_id = program_id_of(pin_fd)};
+	char qdisc[GATE_PATH];
 
+	call.qdisc_is_ours = !access(qdisc_path(gate, a, qdisc), F_OK);
 	if (!netns_run_in(a->netns, call_filter_remove, &call))
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
-		     "does the "
-		     "filter",
+		     "does "
+		     "the filter",
 		     a->device);
 	if (call.err && call.err != -ENODEV)
 		return fail("cannot remove the filter of %s: %s", a->device, why(call.err));
+	if (call.qdisc_removed || call.err == -ENODEV)
+		unlink(qdisc);
 	return OK;
 }
 
@@ -435,7 +473,7 @@ enum status detach(const struct gate *gate, const struct attachment *a)
 	if (fd < 0 && errno != ENOENT)
 		return fail("cannot open %s: %s", path, why(errno));
 	if (fd >= 0 && a->mode == MODE_CLSACT)
-		status = detach_filter(a, fd);
+		status = detach_filter(gate, a, fd);
 	else if (fd >= 0)
 		bpf_link_detach(fd); /* at once; dropping the pin alone detaches some time later */
 	if (fd >= 0)

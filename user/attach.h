@@ -47,6 +47,9 @@ struct attachment {
 bool hook_parse(const char *name, enum hook *ret);
 bool mode_parse(const char *name, enum mode *ret);
 
+/* Refuses a mode that the hook does not have. */
+enum status mode_check(enum hook hook, enum mode mode);
+
 /* Reads the attachments of a gate; the gate needs only its name. */
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);

@@ -66,6 +66,8 @@ enum status bpffs_mount(void)
 			    "with it: "
 			    "use 'sluice -n NETNS', not 'ip netns exec'");
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
-		return fail("cannot mount bpffs at " BPFFS ": %s", why(errno));
+		return fail("cannot mount bpffs at " BPFFS ": %s",
+			    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+					   : why(errno));
 	return OK;
 }

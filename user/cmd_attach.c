@@ -6,6 +6,7 @@
 #include "command.h"
 #include "gate.h"
 #include "prefix.h"
+#include "report.h"
 #include "rules.h"
 #include "units.h"
 
@@ -20,6 +21,7 @@ struct request {
 static enum status request_parse(int argc, char **argv, struct request *ret)
 {
 	struct request request = {.names = argv + 1, .hook = HOOK_XDP, .mode = MODE_AUTO};
+	bool given[2] = {false};
 	int i = 1;
 
 	for (; i < argc && strcmp(argv[i], "hook") && strcmp(argv[i], "mode"); i++)
@@ -30,6 +32,9 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 
 		if (!is_hook && strcmp(argv[i], "mode"))
 			return unexpected(argv[0], argv[i]);
+		if (given[is_hook])
+			return misuse("attach: '%s' is given twice", argv[i]);
+		given[is_hook] = true;
 		value = keyword_value(argc, argv, &i);
 		if (!value)
 			return MISUSED;
@@ -41,7 +46,7 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 	if (request.count > ATTACHMENTS_MAX)
 		return misuse("attach: at most %d devices", ATTACHMENTS_MAX);
 	*ret = request;
-	return OK;
+	return mode_check(request.hook, request.mode);
 }
 
 /* A rule whose burst holds no whole frame of the device would stop it dead. */
@@ -67,10 +72,11 @@ static enum status check_rules_hold(const struct gate *gate, const struct device
 
 static json_t *attached_json(const struct gate *gate, const struct attachment *a, bool was_there)
 {
-	return json_pack("{s:s, s:s, s:i, s:s, s:s, s:i, s:b}", "gate", gate->name, "device",
-			 a->device, "ifindex", (int)a->ifindex, "hook", hook_names[a->hook], "mode",
-			 mode_names[a->mode], "program_id", (int)a->program_id, "was_attached",
-			 was_there);
+	json_t *object = attachment_json(a);
+
+	json_object_set_new(object, "gate", json_string(gate->name));
+	json_object_set_new(object, "was_attached", json_boolean(was_there));
+	return object;
 }
 
 static void attached_print(const struct gate *gate, const struct attachment *a, bool was_there)
@@ -147,8 +153,8 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 		status = attach_all(&gate, &programs, &request, attached, was_there);
 	if (!status)
 		status = report(context, &gate, &request, attached, was_there);
-	else if (gate.made)
-		gate_remove(&gate);
+	else
+		gate_undo(&gate);
 	programs_close(&programs);
 	gate_close(&gate);
 	return status;

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "gate.h"
 #include "netns.h"
+#include "report.h"
 
 struct request {
 	char **names; /* of devices, or `all` */
@@ -28,6 +29,8 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 
 		if (strcmp(argv[i], "hook"))
 			return unexpected(argv[0], argv[i]);
+		if (!request.any_hook)
+			return misuse("detach: 'hook' is given twice");
 		value = keyword_value(argc, argv, &i);
 		if (!value || !hook_parse(value, &request.hook))
 			return MISUSED;
@@ -81,9 +84,11 @@ static enum status mark(const struct gate *gate, const struct request *request,
 
 static json_t *detached_json(const struct gate *gate, const struct attachment *a)
 {
-	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "gate", gate->name, "device", a->device,
-			 "ifindex", (int)a->ifindex, "hook", hook_names[a->hook], "mode",
-			 mode_names[a->mode]);
+	json_t *object = attachment_json(a);
+
+	json_object_set_new(object, "gate", json_string(gate->name));
+	json_object_set_new(object, "state", json_string("detached"));
+	return object;
 }
 
 static void detached_print(const struct gate *gate, const struct attachment *a)

@@ -119,13 +119,13 @@ static void print_maps(const struct export *export)
 		       export->gates[i].generation);
 }
 
-/* A device's name may hold what a label's value must escape. */
+/* A device's name may hold what a label's value must escape, and what is not UTF-8. */
 static void print_escaped(const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '\\' || *text == '"')
 			putchar('\\');
-		putchar(*text);
+		putchar((unsigned char)*text < 0x80 ? *text : '?');
 	}
 }
 

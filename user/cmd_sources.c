@@ -97,6 +97,7 @@ enum status cmd_sources(const struct context *context, int argc, char **argv)
 		return unexpected(argv[0], argv[2]);
 	if (argc == 2)
 		status = prefix_parse(argv[1], &within);
+	within = prefix_source(&within); /* an IPv6 address is found by its /64 */
 	if (!status)
 		status = gate_open(&gate, context->gate);
 	if (!status)

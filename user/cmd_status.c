@@ -7,6 +7,7 @@
 #include "gate.h"
 #include "netns.h"
 #include "occupancy.h"
+#include "report.h"
 #include "rules.h"
 
 struct view {
@@ -15,28 +16,12 @@ struct view {
 	enum status status; /* a gate that cannot be read does not hide the others */
 };
 
-static const char *state_name(const struct attachment *a)
-{
-	return a->program_id ? "attached" : "gone";
-}
-
 static json_t *attachments_json(const struct attachment *all, unsigned int count)
 {
 	json_t *list = json_array();
-	char netns[NETNS_NAME];
 
-	for (unsigned int i = 0; i < count; i++) {
-		const struct attachment *a = &all[i];
-		bool named = netns_name(a->netns, netns);
-
-		json_array_append_new(list, json_pack("{s:s, s:i, s:s, s:s, s:i, s:s, s:s?, s:I}",
-						      "device", a->device, "ifindex",
-						      (int)a->ifindex, "hook", hook_names[a->hook],
-						      "mode", mode_names[a->mode], "program_id",
-						      (int)a->program_id, "state", state_name(a),
-						      "netns", named ? netns : NULL, "netns_inode",
-						      (json_int_t)a->netns));
-	}
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(list, attachment_json(&all[i]));
 	return list;
 }
 
@@ -144,7 +129,9 @@ enum status cmd_status(const struct context *context, int argc, char **argv)
 		status = gate_view(context->gate, &view);
 	else
 		status = gate_for_each(gate_view, &view);
-	if (!status && view.gates)
+	if (view.status && context->gate_given)
+		status = view.status; /* the only gate: there is nothing to show */
+	else if (!status && view.gates)
 		status = json_print(json_pack("{s:O}", "gates", view.gates));
 	else if (!status && !view.count && !view.status)
 		puts("no gate: make one with 'sluice attach DEV'");

@@ -17,6 +17,20 @@ const char *keyword_value(int argc, char **argv, int *index)
 	return NULL;
 }
 
+json_t *json_name(const char *name)
+{
+	json_t *text = json_string(name);
+	char clean[256];
+	size_t i;
+
+	if (text)
+		return text;
+	for (i = 0; name[i] && i < sizeof(clean) - 1; i++)
+		clean[i] = (unsigned char)name[i] < 0x80 ? name[i] : '?';
+	clean[i] = '\0';
+	return json_string(clean);
+}
+
 json_t *json_cell(const struct sl_cell *cell)
 {
 	return json_pack("{s:I, s:I}", "packets", (json_int_t)cell->packets, "bytes",

@@ -29,6 +29,9 @@ enum status unexpected(const char *command, const char *word);
  * none. */
 const char *keyword_value(int argc, char **argv, int *index);
 
+/* A name that the kernel takes from anybody: what is not UTF-8 in it becomes '?'. */
+json_t *json_name(const char *name);
+
 /* {"packets": ..., "bytes": ...} */
 json_t *json_cell(const struct sl_cell *cell);
 

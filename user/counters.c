@@ -27,13 +27,21 @@ void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters
 		cell_add_to(&sum->reason[reason], &counters->reason[reason]);
 }
 
+void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters)
+{
+	for (int reason = 0; reason < SL_REASONS; reason++) {
+		sum->reason[reason].packets -= counters->reason[reason].packets;
+		sum->reason[reason].bytes -= counters->reason[reason].bytes;
+	}
+}
+
 /* Room for one entry of `counters` on every CPU; the caller frees it. */
 static struct sl_counters *cpus_alloc(const struct gate *gate)
 {
 	return calloc(gate->machine.cpus, sizeof(struct sl_counters));
 }
 
-enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
 	struct sl_counters *cpus = cpus_alloc(gate), sum = {0};
 	int err = -ENOMEM;
@@ -43,10 +51,16 @@ enum status counters_read(const struct gate *gate, unsigned int number, struct s
 	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
 		counters_add_to(&sum, &cpus[cpu]);
 	free(cpus);
-	if (err)
-		return fail("cannot read the counters of gate '%s': %s", gate->name, why(err));
-	*ret = sum;
-	return OK;
+	if (!err)
+		*ret = sum;
+	return err;
+}
+
+enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	int err = counters_get(gate, number, ret);
+
+	return err ? fail("cannot read the counters of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
 int counters_clear(const struct gate *gate, unsigned int number)
@@ -57,25 +71,6 @@ int counters_clear(const struct gate *gate, unsigned int number)
 	if (cpus)
 		err = bpf_map_update_elem(gate->map[MAP_COUNTERS], &number, cpus, BPF_ANY);
 	free(cpus);
-	return err;
-}
-
-int counters_retire(const struct gate *gate, unsigned int number)
-{
-	struct sl_counters *cpus = cpus_alloc(gate), *retired = cpus_alloc(gate);
-	unsigned int deleted = SL_POLICY_DELETED;
-	int err = -ENOMEM;
-
-	if (cpus && retired)
-		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
-	if (!err)
-		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &deleted, retired);
-	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
-		counters_add_to(&retired[cpu], &cpus[cpu]);
-	if (!err)
-		err = bpf_map_update_elem(gate->map[MAP_COUNTERS], &deleted, retired, BPF_ANY);
-	free(cpus);
-	free(retired);
 	return err;
 }
 

@@ -8,14 +8,17 @@
 /* What people and scripts call a reason, as in `over-limit`. */
 extern const char *const reason_names[SL_REASONS];
 
-/* Reads policy `number`: packets and bytes by reason. */
+/*
+ * Reads the counters of policy `number`: packets and bytes by reason, of all rules that ever had that
+ * number. 0, or a negative errno.
+ */
+int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret);
+
+/* The same; says what went wrong. */
 enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
 /* Starts a policy at zero. 0, or a negative errno. No packet may be counting there. */
 int counters_clear(const struct gate *gate, unsigned int number);
-
-/* Adds a policy's counters to SL_POLICY_DELETED's. 0, or a negative errno. */
-int counters_retire(const struct gate *gate, unsigned int number);
 
 /* What passed, and what was dropped. */
 struct sl_cell counters_passed(const struct sl_counters *counters);
@@ -23,5 +26,6 @@ struct sl_cell counters_dropped(const struct sl_counters *counters);
 
 void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell);
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters);
+void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters);
 
 #endif

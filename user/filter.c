@@ -108,16 +108,42 @@ static int search_filters(unsigned int ifindex, bool ingress, struct search *sea
 	return err == -EINVAL || err == -EOPNOTSUPP ? 0 : err;
 }
 
+int qdisc_make(unsigned int ifindex, bool *ret_made)
+{
+	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex, .attach_point = BPF_TC_INGRESS);
+	int err = bpf_tc_hook_create(&hook);
+
+	*ret_made = !err;
+	return err == -EEXIST ? 0 : err;
+}
+
+int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
+{
+	/* both directions: the qdisc itself, and not the filters of one */
+	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
+			    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
+	struct search search = {0};
+	int err = search_filters(ifindex, true, &search);
+
+	*ret_removed = false;
+	if (!err)
+		err = search_filters(ifindex, false, &search);
+	if (err || search.others)
+		return err;
+	err = bpf_tc_hook_destroy(&hook);
+	if (err == -EINVAL || err == -ENOENT) /* it is gone already */
+		err = 0;
+	*ret_removed = !err;
+	return err;
+}
+
 int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = attach_point(ingress));
 	/* no handle and no priority: the kernel chooses, and puts it ahead of the others */
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
-	int err = bpf_tc_hook_create(&hook);
 
-	if (err && err != -EEXIST)
-		return err;
 	return bpf_tc_attach(&hook, &opts);
 }
 
@@ -136,18 +162,11 @@ int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id)
 			    .attach_point = attach_point(ingress));
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts);
 	struct search search = {.program_id = program_id};
-	struct search behind = {0}; /* the other direction shares the qdisc */
 	int err = search_filters(ifindex, ingress, &search);
 
-	if (!err)
-		err = search_filters(ifindex, !ingress, &behind);
 	if (err || !search.found)
 		return err;
 	opts.handle = search.handle;
 	opts.priority = search.priority;
-	err = bpf_tc_detach(&hook, &opts);
-	if (err || search.others || behind.others)
-		return err;
-	hook.attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS; /* both: the qdisc itself */
-	return bpf_tc_hook_destroy(&hook);
+	return bpf_tc_detach(&hook, &opts);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The clsact way to TC: a qdisc and, in it, a bpf filter. For kernels without tcx (before 6.6).
- * Filters have no pin of their own: ours is known by the id of the program it runs.
+ * The clsact way to TC: a qdisc and, in it, a bpf filter. For kernels without tcx (before 6.6). Filters
+ * have no pin of their own: ours is known by the id of the program it runs.
  */
 #ifndef SLUICE_FILTER_H
 #define SLUICE_FILTER_H
@@ -11,17 +11,19 @@
 
 /* All of them return 0 or a negative errno, in the current network namespace. */
 
-/* Adds a filter that runs the program, ahead of those that are there, and the qdisc where it is
- * missing. */
+/* Makes the qdisc where it is missing; `ret_made` tells whether it was. */
+int qdisc_make(unsigned int ifindex, bool *ret_made);
+
+/* Removes the qdisc, unless it holds a filter; `ret_removed` tells. */
+int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed);
+
+/* Adds a filter that runs the program, ahead of those that are there. The qdisc is there. */
 int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 
 /* Whether a filter runs the program of that id. */
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
-/*
- * Removes the filter that runs that program; then the qdisc, if that leaves it without any
- * filter.
- */
+/* Removes the filter that runs that program, if there is one. */
 int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id);
 
 #endif

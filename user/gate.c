@@ -131,7 +131,16 @@ static enum status refuse_foreign(const struct gate *gate, const char *what)
 		    gate->name, what, gate->name);
 }
 
-/* A pin may be anything by now: checks that it is the map that this binary would have made. */
+/* 0: it is no map. */
+static uint32_t map_id(int fd)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
+}
+
+/* A pin may be anything by now: checks that it is of the shape that this binary would have made. */
 static enum status map_check(const struct gate *gate, const struct sluice *skel, enum gate_map map)
 {
 	const struct bpf_map *want = skel_map(skel, map);
@@ -146,6 +155,22 @@ static enum status map_check(const struct gate *gate, const struct sluice *skel,
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of this version",
 		 gate_map_names[map]);
 	return refuse_foreign(gate, what);
+}
+
+/* And that it is the very map that the programs use, and not one of the same shape. */
+static enum status maps_check_identity(const struct gate *gate)
+{
+	char what[128];
+
+	for (int map = 0; map < GATE_MAPS; map++) {
+		if (map_id(gate->map[map]) == gate->state->map_ids[map])
+			continue;
+		snprintf(what, sizeof(what),
+			 "what is pinned as '%s' is not the map that it filters with",
+			 gate_map_names[map]);
+		return refuse_foreign(gate, what);
+	}
+	return OK;
 }
 
 static enum status map_open(struct gate *gate, const struct sluice *skel, enum gate_map map)
@@ -225,9 +250,9 @@ static enum status gate_open_maps(struct gate *gate, const struct sluice *skel)
 		snprintf(what, sizeof(what),
 			 "it was made by a version with schema %u, this one has %d",
 			 gate->state->schema, SL_SCHEMA);
-		status = refuse_foreign(gate, what);
+		return refuse_foreign(gate, what);
 	}
-	return status;
+	return status ? status : maps_check_identity(gate);
 }
 
 static enum status gate_begin(struct gate *gate, const char *name)
@@ -316,6 +341,8 @@ static enum status gate_make_maps(struct gate *gate, struct sluice *skel,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 	};
+	for (int map = 0; map < GATE_MAPS; map++)
+		gate->state->map_ids[map] = map_id(gate->map[map]);
 	return OK;
 }
 
@@ -332,6 +359,13 @@ static enum status gate_pin(struct gate *gate)
 }
 
 static enum status gate_remove_pins(struct gate *gate, const char *below);
+
+void gate_undo(struct gate *gate)
+{
+	if (gate->made)
+		gate_remove(gate);
+	gate->made = false;
+}
 
 static enum status gate_make(struct gate *gate, struct sluice *skel)
 {
@@ -368,8 +402,8 @@ enum status gate_open_or_make(struct gate *gate, const char *name)
 	else
 		status = gate_make(gate, skel);
 	sluice__destroy(skel);
-	if (status && gate->made)
-		gate_remove(gate);
+	if (status)
+		gate_undo(gate);
 	return status;
 }
 

@@ -81,6 +81,9 @@ enum status gate_lock_only(struct gate *gate, const char *name);
 /* Removes every pin of a locked gate, and its directory. */
 enum status gate_remove(struct gate *gate);
 
+/* Removes the gate if this command made it: for a command that fails. */
+void gate_undo(struct gate *gate);
+
 void gate_close(struct gate *gate);
 
 /* The programs of this binary, loaded with the gate's maps. Unloaded when both fds are closed and

@@ -63,7 +63,7 @@ static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 	case SL_BURST_PACKETS:
 		return (wide)cost * spec->burst;
 	case SL_BURST_BYTES:
-		return ((wide)cost * spec->burst) >> SL_BYTE_COST_SHIFT;
+		return divide_up((wide)cost * spec->burst, 1 << SL_BYTE_COST_SHIFT);
 	default:
 		return (wide)spec->burst * SL_TICKS_PER_NS;
 	}
@@ -112,5 +112,7 @@ enum status limit_compile(const struct sl_limit_spec *spec, const struct machine
 
 bool limit_holds_frame(const struct sl_limit *limit, unsigned int frame_bytes)
 {
+	if (limit->spec.burst_unit == SL_BURST_BYTES)
+		return limit->spec.burst >= frame_bytes; /* to the byte, and not to the tick */
 	return credit_cost(limit, 1, frame_bytes) <= limit->burst;
 }

@@ -10,12 +10,21 @@
 
 #include "caps.h"
 
+/* One line, whatever was typed: a message may quote any bytes. */
 static void say(const char *format, va_list args)
 {
+	char *text;
+
 	fflush(stdout);
-	fputs("sluice: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	if (vasprintf(&text, format, args) < 0) {
+		fputs("sluice: out of memory\n", stderr);
+		return;
+	}
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	fprintf(stderr, "sluice: %s\n", text);
+	free(text);
 }
 
 enum status fail(const char *format, ...)

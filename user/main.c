@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "gate.h"
@@ -112,16 +112,25 @@ static enum status run(const struct context *context, int argc, char **argv)
 	return command->run(context, argc, argv);
 }
 
+static enum status no_such_option(char **argv)
+{
+	/* optopt tells the letter; of a long option, the word does */
+	if (optopt)
+		return misuse("there is no option '-%c': see 'sluice help'", optopt);
+	return misuse("there is no option '%s': see 'sluice help'", argv[optind - 1]);
+}
+
 /* Options before the command. */
 static enum status parse_options(int argc, char **argv, struct context *context, bool *ret_help)
 {
+	static const struct option long_options[] = {{"help", no_argument, NULL, 'h'}, {0}};
 	const char *netns = NULL;
 	bool verbose = false;
 	enum status status;
 	int option;
 
 	opterr = 0;
-	while ((option = getopt(argc, argv, "+:g:n:jvh")) != -1) {
+	while ((option = getopt_long(argc, argv, "+:g:n:jvh", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'g':
 			context->gate = optarg;
@@ -142,12 +151,7 @@ static enum status parse_options(int argc, char **argv, struct context *context,
 		case ':':
 			return misuse("-%c needs a value: see 'sluice help'", optopt);
 		default:
-			if (!strcmp(argv[optind - 1], "--help")) {
-				*ret_help = true;
-				return OK;
-			}
-			return misuse("there is no option '%s': see 'sluice help'",
-				      argv[optind - 1]);
+			return no_such_option(argv);
 		}
 	}
 	log_libbpf(verbose);

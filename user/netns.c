@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,21 +29,24 @@ uint64_t netns_current(void)
 
 enum status netns_enter(const char *name)
 {
-	char path[sizeof(NETNS_DIR) + NETNS_NAME + 1];
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
 	enum status status = OK;
 	int fd;
 
-	if (!*name || strchr(name, '/') || strlen(name) > NETNS_NAME)
+	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)
 		return misuse("'%s' is not a name of a network namespace: see 'ip netns list'",
 			      name);
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return fail("there is no network namespace '%s': see 'ip netns list'", name);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		status = fail("cannot enter network namespace '%s': %s", name, why(errno));
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0)
+		return fail("cannot open network namespace '%s': %s", name, why(errno));
+	if (setns(fd, CLONE_NEWNET))
+		status = fail("cannot enter network namespace '%s': %s", name,
+			      errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+					     : why(errno));
+	close(fd);
 	return status;
 }
 
@@ -69,7 +73,7 @@ static bool netns_path(uint64_t netns, char *path, size_t size)
 
 bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 {
-	char path[sizeof(NETNS_DIR) + 256 + 1];
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
 	int here, there;
 	bool entered;
 
@@ -96,7 +100,7 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 
 bool netns_name(uint64_t netns, char name[NETNS_NAME])
 {
-	char path[sizeof(NETNS_DIR) + 256 + 1];
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
 
 	name[0] = '\0';
 	if (netns == netns_current())

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "command.h"
+#include "netns.h"
 #include "units.h"
 
 static const char *unit_name(const struct sl_limit *limit)
@@ -29,6 +31,19 @@ json_t *standing_json(const struct sl_limit *limit, const struct standing *stand
 			 standing->allowed, "remaining", (json_int_t)standing->remaining,
 			 "retry_after_ms", retry, "rate", rate_json(&limit->spec), "burst",
 			 (json_int_t)burst_units(limit), "unit", unit_name(limit));
+}
+
+json_t *attachment_json(const struct attachment *a)
+{
+	char netns[NETNS_NAME];
+	bool named = netns_name(a->netns, netns);
+
+	return json_pack("{s:o, s:i, s:s, s:s, s:i, s:s, s:o, s:I}", "device", json_name(a->device),
+			 "ifindex", (int)a->ifindex, "hook", hook_names[a->hook], "mode",
+			 mode_names[a->mode], "program_id", (int)a->program_id, "state",
+			 a->program_id ? "attached" : "gone", "netns",
+			 named ? json_name(netns) : json_null(), "netns_inode",
+			 (json_int_t)a->netns);
 }
 
 void standing_print(const struct sl_limit *limit, const struct standing *standing)

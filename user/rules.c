@@ -181,36 +181,58 @@ static int rule_settle(struct gate *gate, const struct sl_prefix *prefix, struct
 	return prepared ? bpf_map_update_elem(gate->map[MAP_PREFIXES], prefix, rule, BPF_EXIST) : 0;
 }
 
-/*
- * Walks all rules of a gate whose last change died half way, settles each, and finds anew which
- * records are in use and which /64s are split.
- */
-static enum status rules_recover(struct gate *gate)
+/* Settles every rule. Where one is removed the walk begins anew: its place went with it. */
+static int rules_settle(struct gate *gate)
 {
-	bool used[SL_RECORDS_MAX] = {false};
-	struct sl_prefix key, *last = NULL, next;
+	struct sl_prefix key, next, *last = NULL;
 	struct sl_rule rule;
 	int err = 0;
 
-	outwait_packets();
-	splits_clear(gate);
 	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
 		key = next;
 		last = &key;
 		if (!rule_get(gate, &key, &rule))
 			continue;
 		err = rule_settle(gate, &key, &rule);
-		if (!err && rule.is_rule) {
-			used[rule.policy % SL_RECORDS_MAX] = true;
-			if (rule_splits(&key))
-				err = split_add(gate, &key, 1);
-		} else {
-			last = NULL; /* its place in the walk went with it */
-		}
+		if (!rule.is_rule)
+			last = NULL;
 	}
+	return err;
+}
+
+/* Finds anew which /64s are split, and which records are in use. The rules are settled. */
+static int rules_recount(struct gate *gate, bool used[SL_RECORDS_MAX])
+{
+	struct sl_prefix key, next, *last = NULL;
+	struct sl_rule rule;
+	int err = 0;
+
+	splits_clear(gate);
+	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
+		key = next;
+		last = &key;
+		if (!rule_get(gate, &key, &rule))
+			continue;
+		used[rule.policy % SL_RECORDS_MAX] = true;
+		if (rule_splits(&key))
+			err = split_add(gate, &key, 1);
+	}
+	return err;
+}
+
+/* Undoes a change that died half way; the rules are again what packets see. */
+static enum status rules_recover(struct gate *gate)
+{
+	bool used[SL_RECORDS_MAX] = {false};
+	int err;
+
+	outwait_packets();
+	err = rules_settle(gate);
+	if (!err)
+		err = rules_recount(gate, used);
 	if (err)
 		return fail("cannot undo the last change of gate '%s', which was cut off: %s",
-			    gate->name, why(errno));
+			    gate->name, why(err));
 	outwait_packets();
 	for (uint32_t record = 0; record < SL_RECORDS_MAX; record++)
 		if (!used[record])
@@ -247,18 +269,21 @@ static uint32_t policy_allocate(struct gate *gate)
 		if (number < SL_POLICY_FIRST || !policy_is_free(gate, number))
 			continue;
 		gate->state->next_policy = number + 1;
+		if (gate->state->policies_seen <= number)
+			gate->state->policies_seen = number + 1;
 		return number;
 	}
 	return 0;
 }
 
 static void record_write(struct gate *gate, uint32_t record, const struct sl_prefix *prefix,
-			 const struct sl_limit *limit)
+			 const struct sl_limit *limit, const struct sl_counters *base)
 {
 	struct sl_policy *policy = &gate->policies[record];
 
 	policy->prefix = *prefix;
 	policy->limit = *limit;
+	policy->base = *base;
 	__atomic_store_n(&policy->since, generation_get(gate) + 1, __ATOMIC_RELEASE);
 }
 
@@ -267,12 +292,14 @@ static int rule_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 			struct sl_rule *ret)
 {
 	struct sl_rule rule = {.is_rule = 1, .bits = prefix->bits};
+	struct sl_counters base;
 	struct sl_rule old;
 	uint32_t number;
 	int err = 0;
 
 	if (rule_get(gate, prefix, &old)) {
 		limit->id = gate->policies[old.policy].limit.id;
+		base = gate->policies[old.policy].base;
 		rule.policy = old.policy ^ 1;
 		rule.before = old.policy;
 		rule.was_rule = 1;
@@ -283,13 +310,13 @@ static int rule_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 		limit->id = gate->state->next_limit++;
 		rule.policy = 2 * number;
 		rule.before = record_above(gate, prefix);
-		err = counters_clear(gate, number);
+		err = counters_get(gate, number, &base);
 		if (!err && rule_splits(prefix))
 			err = split_add(gate, prefix, 1);
 	}
 	if (err)
 		return err;
-	record_write(gate, rule.policy, prefix, limit);
+	record_write(gate, rule.policy, prefix, limit, &base);
 	rule.since = generation_get(gate) + 1;
 	*ret = rule;
 	return bpf_map_update_elem(gate->map[MAP_PREFIXES], prefix, &rule, BPF_ANY);
@@ -359,8 +386,6 @@ enum status rules_delete(struct gate *gate, const struct sl_prefix *prefix)
 	err = bpf_map_delete_elem(gate->map[MAP_PREFIXES], prefix);
 	if (!err && rule_splits(prefix))
 		err = split_add(gate, prefix, -1);
-	if (!err)
-		err = counters_retire(gate, SL_POLICY(rule.before));
 	if (err)
 		return change_failed(gate, err, prefix);
 	record_free(gate, rule.before);

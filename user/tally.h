@@ -14,7 +14,7 @@ struct tally_line {
 };
 
 struct tally {
-	struct tally_line *lines; /* "none", "deleted", then the rules in order */
+	struct tally_line *lines; /* "none", the rules in order, "deleted" */
 	unsigned int count;
 	struct sl_counters total;
 };

@@ -188,8 +188,8 @@ static inline bool model_judge(struct model *model, int cpu, __u64 cost)
 		return answer == CREDIT_PASS;
 	if (cost > model->limit.burst)
 		return false;
-	if (credit_must_wait(purse, now)) {
-		credit_refuse(&model->limit, purse, purse->at, tick);
+	if (credit_must_wait(purse, cost, now)) {
+		credit_refuse_tick(&model->limit, purse, tick);
 		return false;
 	}
 	for (int i = 0; i < MODEL_TRIES; i++) {

@@ -290,6 +290,12 @@ static void test_longest_burst(void **state)
 	}
 }
 
+static bool waits(const struct model *model, uint32_t packets)
+{
+	return credit_must_wait(&model->purse[0], credit_cost(&model->limit, packets, 60),
+				model_clock(model, 0));
+}
+
 static void test_refused_until_the_purse_says(void **state)
 {
 	static const struct {
@@ -325,12 +331,12 @@ static void test_refused_until_the_purse_says(void **state)
 			assert_false(model_send(&model, 0, cases[i].cost, 60));
 			wait = model.purse[0].at - model_clock(&model, 0);
 			model.now += wait - 1;
-			assert_true(credit_must_wait(&model.purse[0], model_clock(&model, 0)));
+			assert_true(waits(&model, cases[i].cost));
 			assert_false(model_send(&model, 0, cases[i].cost, 60));
 			model.purse[0] = (struct sl_purse){0}; /* the ledger says so, too */
 			assert_false(model_send(&model, 0, cases[i].cost, 60));
 			model.now += 1;
-			assert_false(credit_must_wait(&model.purse[0], model_clock(&model, 0)));
+			assert_false(waits(&model, cases[i].cost));
 			assert_true(model_send(&model, 0, cases[i].cost, 60));
 			assert_int_equal(model_excess(&model), 0);
 		}
@@ -412,7 +418,7 @@ static void test_debt_when_a_purse_is_returned(void **state)
 	model.ledger.zero += 30 * COST;
 	model.purse[0] = (struct sl_purse){.credit = 3 * COST, .at = now, .until = 0};
 	assert_false(model_send(&model, 0, 10, 60));
-	assert_int_equal(model.purse[0].credit, SL_REFUSED);
+	assert_int_equal(model.purse[0].credit, -(int64_t)(10 * COST)); /* refused */
 	assert_int_equal(model.purse[0].at, now + (30 - 3 + 10) * COST);
 	assert_int_equal(credit_level(&model.limit, &model.ledger, now), -(int64_t)(27 * COST));
 }
@@ -603,6 +609,20 @@ static void test_purse_is_void_after_rebirth(void **state)
 	assert_int_equal(model_excess(&model), 0);
 }
 
+/* A refused packet speaks for those that cost as much, or more; a cheaper one asks. */
+static void test_refusal_is_of_a_cost(void **state)
+{
+	struct model model = drained(COST, 1000 * COST, 0, 12345);
+
+	(void)state;
+	model.now += 5 * COST;
+	assert_false(model_send(&model, 0, 10, 60));
+	assert_false(model_send(&model, 0, 6, 60));
+	assert_true(model_send(&model, 0, 5, 60));
+	assert_false(model_send(&model, 0, 1, 60));
+	assert_int_equal(model_excess(&model), 0);
+}
+
 static void test_take_back(void **state)
 {
 	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
@@ -616,7 +636,7 @@ static void test_take_back(void **state)
 		{0, 0, 100, 0, 100},
 		{0, 0, 100, 50, 150},
 		{0, 99, 100, 50, 150},
-		{0, 0, 100, SL_REFUSED, 100},
+		{0, 0, 100, -7, 100}, /* refused: nothing to take back */
 		{0, 0, 1490, 10, REFILL},
 		{0, 0, 1490, 50, 1540}, /* above refill, to burst at most */
 		{0, 0, 1599, 50, 1550},
@@ -825,6 +845,7 @@ int main(void)
 		cmocka_unit_test(test_purse_that_does_not_suffice_asks),
 		cmocka_unit_test(test_purse_returned_after_expiry_loses_nothing),
 		cmocka_unit_test(test_purse_is_void_after_rebirth),
+		cmocka_unit_test(test_refusal_is_of_a_cost),
 		cmocka_unit_test(test_take_back),
 		cmocka_unit_test(test_level),
 		cmocka_unit_test(test_birth),

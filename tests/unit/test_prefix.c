@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/prefix.h: prefixes from words and back, what they cover, and their order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include "prefix.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct sl_prefix prefix_of(const char *text)
+{
+	struct sl_prefix prefix;
+
+	memset(&prefix, 0xa5, sizeof(prefix)); /* parsing sets every byte: it is a map's key */
+	assert_int_equal(prefix_parse(text, &prefix), OK);
+	return prefix;
+}
+
+static void test_words(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int bits, family;
+		const char *printed; /* NULL: as it was written */
+	} cases[] = {
+		{"default", 0, 0, NULL},
+		{"0.0.0.0/0", 32, 4, NULL},
+		{"::/0", 32, 6, NULL},
+		{"10.0.0.0/8", 40, 4, NULL},
+		{"128.0.0.0/1", 33, 4, NULL},
+		{"192.0.2.0/24", 56, 4, NULL},
+		{"192.0.2.4/31", 63, 4, NULL},
+		{"192.0.2.5", 64, 4, NULL},
+		{"192.0.2.5/32", 64, 4, "192.0.2.5"},
+		{"255.255.255.255", 64, 4, NULL},
+		{"0.0.0.0", 64, 4, NULL},
+		{"192.0.2.0/024", 56, 4, "192.0.2.0/24"},
+		{"8000::/1", 33, 6, NULL},
+		{"2001:db8::/32", 64, 6, NULL},
+		{"2001:0DB8:0:0::/64", 96, 6, "2001:db8::/64"},
+		{"2001:db8:0:0:8000::/65", 97, 6, "2001:db8:0:0:8000::/65"},
+		{"2001:db8::1", 160, 6, NULL},
+		{"2001:db8::1/128", 160, 6, "2001:db8::1"},
+		{"::", 160, 6, NULL},
+		{"::ffff:192.0.2.1", 160, 6, NULL},
+		{"::ffff:0.0.0.0/96", 128, 6, NULL},
+		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127", 159, 6, NULL},
+		{"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", 160, 6,
+		 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix prefix = prefix_of(cases[i].text), again;
+		char text[PREFIX_TEXT];
+		const char *printed = prefix_format(&prefix, text);
+
+		assert_int_equal(prefix.bits, cases[i].bits);
+		assert_int_equal(ntohl(prefix.family), cases[i].family);
+		assert_int_equal(prefix_is_ipv4(&prefix), cases[i].family == 4);
+		assert_string_equal(printed, cases[i].printed ? cases[i].printed : cases[i].text);
+		again = prefix_of(printed);
+		assert_true(prefix_equal(&prefix, &again));
+	}
+}
+
+static void test_words_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		" ",
+		"/",
+		"/24",
+		"Default",
+		"defaul",
+		"default ",
+		"default/0",
+		"all",
+		"any",
+		"192.0.2",
+		"192.0.2.",
+		"192.0.2.256",
+		"192.0.2.1.1",
+		"1921.0.2.1",
+		"0x7f.0.0.1",
+		"127.1",
+		" 192.0.2.1",
+		"192.0.2.1 ",
+		"-1.0.0.0",
+		"192.0.2.0/33",
+		"192.0.2.0/",
+		"192.0.2.0/-1",
+		"192.0.2.0/+1",
+		"192.0.2.0/ 1",
+		"192.0.2.0/1 ",
+		"192.0.2.0/x",
+		"192.0.2.0/0x18",
+		"192.0.2.0/24/24",
+		"192.0.2.0//24",
+		"192.0.2.0/0024",
+		"192.0.2.0/4294967320",
+		"192.0.2.0/255.255.255.0",
+		"192.0.2.1/24",
+		"192.0.2.5/31",
+		"1.0.0.0/0",
+		"128.0.0.0/0",
+		"2001:db8",
+		"2001:db8:::1",
+		":::",
+		":",
+		"2001::db8::1",
+		"2001:db8::g",
+		"2001:db8::12345",
+		"1:2:3:4:5:6:7:8:9",
+		"fe80::1%lo",
+		"[2001:db8::1]",
+		"2001:db8::/129",
+		"2001:db8::/-1",
+		"2001:db8::1/64",
+		"2001:db8::8000:0:0:0/64",
+		"2001:db8::1/127",
+		"::1/0",
+		"::ffff:192.0.2.1/96",
+		"example.org",
+		"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8",
+		"\xff",
+		"1\xff.0.0.0",
+	};
+	const struct sl_prefix untouched = {.bits = 99};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct sl_prefix prefix = untouched;
+
+		if (prefix_parse(texts[i], &prefix) != MISUSED)
+			fail_msg("prefix '%s' is taken", texts[i]);
+		assert_true(prefix_equal(&prefix, &untouched));
+	}
+}
+
+static void test_addresses(void **state)
+{
+	static const char *const refused[] = {"",
+					      "default",
+					      "192.0.2.0/24",
+					      "192.0.2.1/32",
+					      "2001:db8::1/128",
+					      "2001:db8::/64",
+					      "localhost"};
+	struct sl_prefix prefix, same;
+
+	(void)state;
+	assert_int_equal(address_parse("192.0.2.1", &prefix), OK);
+	same = prefix_of("192.0.2.1/32");
+	assert_true(prefix_equal(&prefix, &same));
+	assert_int_equal(address_parse("2001:db8::1", &prefix), OK);
+	same = prefix_of("2001:db8::1/128");
+	assert_true(prefix_equal(&prefix, &same));
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		assert_int_equal(address_parse(refused[i], &prefix), MISUSED);
+	assert_true(prefix_equal(&prefix, &same));
+}
+
+static void test_every_length(void **state)
+{
+	(void)state;
+	for (int length = 0; length <= 128; length++) {
+		struct sl_prefix all, prefix;
+		char text[PREFIX_TEXT], address[INET6_ADDRSTRLEN];
+
+		assert_int_equal(address_parse("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", &all),
+				 OK);
+		for (int bit = length; bit < 128; bit++)
+			all.addr[bit / 8] &= ~(0x80 >> bit % 8);
+		inet_ntop(AF_INET6, all.addr, address, sizeof(address));
+		snprintf(text, sizeof(text), "%s/%d", address, length);
+		prefix = prefix_of(text);
+		assert_int_equal(prefix.bits, SL_FAMILY_BITS + length);
+		assert_memory_equal(prefix.addr, all.addr, sizeof(all.addr));
+		if (length) { /* its last bit is beyond a shorter length */
+			snprintf(text, sizeof(text), "%s/%d", address, length - 1);
+			assert_int_equal(prefix_parse(text, &prefix), MISUSED);
+		}
+	}
+}
+
+static void test_covers(void **state)
+{
+	static const struct {
+		const char *prefix, *address;
+		bool covers;
+	} cases[] = {
+		{"default", "192.0.2.1", true},
+		{"default", "2001:db8::1", true},
+		{"default", "default", true},
+		{"0.0.0.0/0", "192.0.2.1", true},
+		{"0.0.0.0/0", "2001:db8::1", false},
+		{"0.0.0.0/0", "::1", false},
+		{"::/0", "2001:db8::1", true},
+		{"::/0", "192.0.2.1", false},
+		{"::/0", "default", false},
+		{"192.0.2.0/24", "192.0.2.255", true},
+		{"192.0.2.0/24", "192.0.3.0", false},
+		{"192.0.2.0/24", "192.0.2.128/25", true},
+		{"192.0.2.0/24", "192.0.2.0/23", false},
+		{"192.0.2.0/24", "192.0.2.0/24", true},
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.0", false},
+		{"192.0.2.0/31", "192.0.2.1", true},
+		{"192.0.2.0/31", "192.0.2.2", false},
+		{"2001:db8::/65", "2001:db8::7fff:0:0:1", true},
+		{"2001:db8::/65", "2001:db8::8000:0:0:1", false},
+		{"2001:db8::/32", "2001:db8:ffff::/48", true},
+		{"::ffff:0.0.0.0/96", "192.0.2.1", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix prefix = prefix_of(cases[i].prefix);
+		struct sl_prefix address = prefix_of(cases[i].address);
+
+		if (prefix_covers(&prefix, &address) != cases[i].covers)
+			fail_msg("%s and %s", cases[i].prefix, cases[i].address);
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	return prefix_compare(a, b);
+}
+
+static void test_order(void **state)
+{
+	static const char *const order[] = {
+		"default",	 "0.0.0.0/0",	  "0.0.0.0",	 "10.0.0.0/8",
+		"10.0.0.0/24",	 "10.0.0.0",	  "10.0.0.1",	 "192.0.2.0/24",
+		"255.0.0.0/8",	 "::/0",	  "::/128",	 "::1",
+		"2001:db8::/32", "2001:db8::/64", "2001:db8::1", "ffff::/16",
+	};
+	struct sl_prefix prefixes[ARRAY_SIZE(order)], sorted;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		prefixes[(i * 7) % ARRAY_SIZE(order)] = prefix_of(order[i]); /* shuffled */
+	qsort(prefixes, ARRAY_SIZE(order), sizeof(*prefixes), compare);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		sorted = prefix_of(order[i]);
+		assert_true(prefix_equal(&prefixes[i], &sorted));
+		assert_int_equal(prefix_compare(&sorted, &sorted), 0);
+	}
+}
+
+static void test_sources(void **state)
+{
+	static const struct {
+		const char *address, *source;
+	} cases[] = {
+		{"192.0.2.1", "192.0.2.1"},
+		{"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
+		{"2001:db8:1:2::", "2001:db8:1:2::/64"},
+		{"2001:db8:1:2:8000::/65", "2001:db8:1:2::/64"},
+		{"2001:db8:1:2::/64", "2001:db8:1:2::/64"},
+		{"2001:db8::/32", "2001:db8::/32"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix address = prefix_of(cases[i].address);
+		struct sl_prefix source = prefix_source(&address),
+				 want = prefix_of(cases[i].source);
+
+		assert_true(prefix_equal(&source, &want));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),	  cmocka_unit_test(test_words_refused),
+		cmocka_unit_test(test_addresses), cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_covers),	  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_sources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
