@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0
+import os
+
+import pytest
+
+from lab import SLUICE, TRAFFIC, Lab
+
+
+def pytest_collection_modifyitems(items):
+    if os.geteuid():
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="not root: namespaces and BPF need it"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    for file in SLUICE, TRAFFIC:
+        if not os.access(file, os.X_OK):
+            pytest.exit(f"{file} is missing: run 'make tests'", returncode=1)
+
+
+@pytest.fixture
+def lab():
+    """Namespaces and gates of the test's own; nothing is attached yet."""
+    made = Lab()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def attached(lab):
+    """A lab whose filter has native XDP on its device, without a rule."""
+    lab.attach("in0", "mode", "native")
+    return lab
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """An attached lab for the whole file, as attaching costs a second: for tests that only look."""
+    made = Lab()
+    try:
+        made.attach("in0", "mode", "native")
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0
+"""BPF programs that are not ours: they pass everything."""
+
+import subprocess
+
+SOURCE = """
+__attribute__((section("xdp"), used)) int foreign_xdp(void *ctx) { return 2; /* XDP_PASS */ }
+__attribute__((section("tc"), used)) int foreign_tc(void *ctx) { return -1; /* TC_ACT_UNSPEC */ }
+char _license[] __attribute__((section("license"), used)) = "GPL";
+"""
+
+
+def build(directory):
+    """An object file with the programs foreign_xdp and foreign_tc, in sections xdp and tc."""
+    path = str(directory / "foreign.o")
+    subprocess.run(["clang", "-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", path],
+                   input=SOURCE, text=True, check=True)
+    return path

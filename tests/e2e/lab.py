@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the tests work in: a sender and a filter, two network namespaces joined by veth pairs, and
+gates of their own. Nothing outside of them is touched."""
+
+import collections
+import contextlib
+import ctypes
+import ipaddress
+import json
+import os
+import secrets
+import socket
+import struct
+import subprocess
+import time
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
+SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
+PINS = "/sys/fs/bpf/sluice"
+MAPS = ["gate", "prefixes", "splits", "policies", "counters", "ledgers4", "ledgers6", "buckets4",
+        "buckets6"]
+
+SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's
+PORT = 9  # discard
+SETTLE_SECONDS = 10  # only ever waited for in full by a test that fails
+
+CLONE_NEWNET = 0x40000000
+ETH_P_ALL = 3
+SO_RCVBUFFORCE = 33
+SOL_PACKET, PACKET_STATISTICS = 263, 6
+
+libc = ctypes.CDLL(None, use_errno=True)
+Result = collections.namedtuple("Result", "code out err")
+
+
+def run(*words, check=True, **options):
+    """Runs a command; its output as text, undecodable bytes kept."""
+    done = subprocess.run(words, capture_output=True, text=True, errors="surrogateescape",
+                          timeout=120, **options)
+    assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}"
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def run_sluice(*words, status=0, **options):
+    """Runs sluice; `status` is the exit status that it must have, None: any."""
+    result = run(SLUICE, *words, check=False, stdin=subprocess.DEVNULL, **options)
+    assert status is None or result.code == status, f"sluice {words}: {result}"
+    return result
+
+
+def one_line(result):
+    """A refusal: all on standard error, in one line that begins with the command's name."""
+    assert result.out == "", result
+    assert result.err.startswith("sluice: ") and result.err.endswith("\n"), result
+    assert result.err.count("\n") == 1, result
+    return result.err[len("sluice: "):-1]
+
+
+def wait_until(true, what):
+    end = time.monotonic() + SETTLE_SECONDS
+    while not true():
+        assert time.monotonic() < end, f"waited in vain: {what}"
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def on_one_cpu():
+    """What a veth pair carries is judged on the CPU that sends it. Purses are per CPU: what one of
+    them holds is of no use to a packet on another."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def inside(netns):
+    """In a network namespace, for this thread. A socket made here stays there."""
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{netns}", os.O_RDONLY)
+    try:
+        assert libc.setns(there, CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+        yield
+    finally:
+        assert libc.setns(home, CLONE_NEWNET) == 0, "cannot return to the network namespace"
+        os.close(there)
+        os.close(home)
+
+
+# --- Frames ---------------------------------------------------------------------------------------
+
+def checksum(data):
+    """RFC 1071."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def mac(text):
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def frame(source, size=64, tags=()):
+    """A UDP frame of `size` bytes, of which tags are not a part: each adds its own 4."""
+    source = ipaddress.ip_address(source)
+    ip_size = 20 if source.version == 4 else 40
+    udp_size = size - 14 - ip_size
+    udp = struct.pack("!HHHH", 40000, PORT, udp_size, 0) + bytes(udp_size - 8)
+    if source.version == 4:
+        fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, source.packed, socket.inet_aton(HERE4)]
+        fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
+        ip = struct.pack("!BBHHHBBH4s4s", *fields)
+    else:
+        here = socket.inet_pton(socket.AF_INET6, HERE6)
+        ip = struct.pack("!IHBB16s16s", 6 << 28, udp_size, 17, 64, source.packed, here)
+        pseudo = source.packed + here + struct.pack("!II", udp_size, 17)
+        sum6 = checksum(pseudo + udp + bytes(len(udp) % 2)) or 0xFFFF
+        udp = udp[:6] + struct.pack("!H", sum6) + udp[8:]
+    ethernet = mac(FILTER_MAC) + mac(SENDER_MAC)
+    for protocol, vlan in tags:
+        ethernet += struct.pack("!HH", protocol, vlan)
+    return ethernet + struct.pack("!H", 0x0800 if source.version == 4 else 0x86DD) + ip + udp
+
+
+# --- Receivers: what came through -----------------------------------------------------------------
+
+class Datagrams:
+    """Counts datagrams by source address, as a server behind the filter gets them."""
+
+    def __init__(self, netns):
+        self.by_source = collections.Counter()
+        self.sockets = []
+        with inside(netns):
+            for family, address in ((socket.AF_INET, HERE4), (socket.AF_INET6, HERE6)):
+                s = socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+                s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+                s.bind((address, PORT))
+                self.sockets.append(s)
+
+    def read(self):
+        for s in self.sockets:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    self.by_source[s.recvfrom(16384)[1][0]] += 1
+        return self.by_source
+
+    def wait_for(self, source, count):
+        """Waits for `count` datagrams of a source, and fails at one too many."""
+        wait_until(lambda: self.read()[source] >= count, f"{count} datagrams of {source}: "
+                   f"{self.by_source}")
+        assert self.read()[source] == count
+
+    def close(self):
+        for s in self.sockets:
+            s.close()
+
+
+class Frames:
+    """Counts frames on a device, whatever is in them."""
+
+    def __init__(self, netns, device):
+        with inside(netns):
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK,
+                                        socket.htons(ETH_P_ALL))
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+            self.socket.bind((device, ETH_P_ALL))
+        self.count = 0
+        self.bytes = 0
+
+    def read(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                data, address = self.socket.recvfrom(16384)
+                if address[2] != socket.PACKET_OUTGOING and data[6:12] == mac(SENDER_MAC):
+                    self.count += 1
+                    self.bytes += len(data)
+        return self.count
+
+    def close(self):
+        self.socket.close()
+
+
+# --- The lab --------------------------------------------------------------------------------------
+
+class Lab:
+    def __init__(self):
+        tag = secrets.token_hex(3)
+        self.sender, self.filter = f"sluice-e2e-{tag}-a", f"sluice-e2e-{tag}-b"
+        self.gate, self.gate2 = f"e2e-{tag}", f"e2e-{tag}-2"
+        self.device = "in0"
+        self.closing = contextlib.ExitStack()
+        for netns in (self.sender, self.filter):
+            run("ip", "netns", "add", netns)
+            self.closing.callback(run, "ip", "netns", "del", netns, check=False)
+        # the sender says nothing of its own accord; the filter takes any source for a real one
+        self.sysctl(self.sender, "net/ipv6/conf/all/disable_ipv6", 1)
+        self.sysctl(self.sender, "net/ipv6/conf/default/disable_ipv6", 1)
+        for scope in "all", "default":
+            self.sysctl(self.filter, f"net/ipv4/conf/{scope}/rp_filter", 0)
+            self.sysctl(self.filter, f"net/ipv6/conf/{scope}/accept_dad", 0)
+            self.sysctl(self.filter, f"net/ipv6/conf/{scope}/accept_ra", 0)
+        self.pair("out0", "in0")
+        self.ip("addr", "add", HERE4 + "/32", "dev", "in0")
+        self.ip("addr", "add", HERE6 + "/128", "dev", "in0", "nodad")
+
+    def sysctl(self, netns, name, value):
+        with inside(netns), open(f"/proc/sys/{name}", "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def pair(self, out, into, mtu=1500):
+        self.ip("link", "add", out, "address", SENDER_MAC, "mtu", str(mtu), "type", "veth",
+                "peer", "name", into, "address", FILTER_MAC, "mtu", str(mtu), "netns", self.filter,
+                netns=self.sender)
+        for netns, device in ((self.sender, out), (self.filter, into)):
+            self.ip("link", "set", device, "addrgenmode", "none", "up", netns=netns)
+
+    def ip(self, *words, netns=None, check=True):
+        return run("ip", "-n", netns or self.filter, *words, check=check)
+
+    def tc(self, *words, check=True):
+        return run("tc", "-n", self.filter, *words, check=check)
+
+    # - sluice
+
+    def sluice(self, *words, gate=None, netns=None, status=0, **options):
+        netns = ["-n", netns or self.filter] if netns != "" else []
+        return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
+
+    def json(self, *words, **options):
+        return json.loads(self.sluice("-j", *words, **options).out)
+
+    def attach(self, *words, **options):
+        return self.sluice("attach", *(words or (self.device,)), **options)
+
+    def attachments(self, gate=None):
+        """Of a gate; none where there is no gate."""
+        if not os.path.isdir(self.pins(gate=gate)):
+            return []
+        return self.json("status", gate=gate)["gates"][0]["attachments"]
+
+    def pins(self, *below, gate=None):
+        return os.path.join(PINS, gate or self.gate, *below)
+
+    def counts(self, gate=None):
+        totals = self.json("stats", gate=gate)["totals"]
+        return totals["passed"]["packets"], totals["dropped"]["packets"]
+
+    def bytes(self):
+        totals = self.json("stats")["totals"]
+        return totals["passed"]["bytes"], totals["dropped"]["bytes"]
+
+    def rules(self, gate=None):
+        return self.sluice("show", gate=gate).out
+
+    def snapshot(self):
+        """What a refused command must leave as it was."""
+        return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
+
+    def expect(self, passed, dropped, gate=None):
+        """Waits until so many packets are judged, and checks how."""
+        total = passed + dropped
+        wait_until(lambda: sum(self.counts(gate)) >= total, f"{total} packets judged")
+        assert self.counts(gate) == (passed, dropped)
+
+    # - packets
+
+    def send(self, source, count=1, device="out0", **options):
+        """Some tens of frames at most: a veth queue holds 256."""
+        data = frame(source, **options)
+        with inside(self.sender):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            s.bind((device, 0))
+        with s, on_one_cpu():
+            for _ in range(count):
+                with contextlib.suppress(OSError):  # ENOBUFS: dropped on egress
+                    s.send(data)
+
+    def traffic(self, seconds, *sources, background=False):
+        """build/traffic: its last report. In the background: the process."""
+        words = [TRAFFIC, "-n", self.sender, "out0", FILTER_MAC, str(seconds), *sources]
+        if background:
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+            self.closing.callback(process.wait)
+            self.closing.callback(process.kill)
+            return process
+        return json.loads(run(*words).out.splitlines()[-1])
+
+    def lost_on_wire(self):
+        """What a full queue of the veth pair lost, before any filter."""
+        link = json.loads(self.ip("-s", "-j", "link", "show", "out0", netns=self.sender).out)[0]
+        return link["stats64"]["tx"]["dropped"]
+
+    def datagrams(self):
+        return self.receiver(Datagrams(self.filter))
+
+    def frames(self, device="in0"):
+        return self.receiver(Frames(self.filter, device))
+
+    def receiver(self, receiver):
+        self.closing.callback(receiver.close)
+        return receiver
+
+    # - the end
+
+    def gates(self):
+        found = os.listdir(PINS) if os.path.isdir(PINS) else []
+        return [name for name in found if name.startswith(self.gate)]
+
+    def close(self):
+        """Detaches, then checks that nothing of ours is left."""
+        with self.closing:
+            errors = [run_sluice("-g", gate, "detach", "all", status=None) for gate in self.gates()]
+            left = self.gates()
+        assert not left, f"pins of {left} are left: {errors}"
+        for netns in (self.sender, self.filter):
+            assert not os.path.exists(f"/run/netns/{netns}")

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""export: Prometheus's text format."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lab import MAPS, run_sluice
+
+SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
+LINE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
+
+
+@pytest.fixture(scope="module")
+def busy(shared):
+    shared.sluice("set", "203.0.113.0/24", "rate", "1/h", "burst", "20")
+    shared.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "5")
+    shared.send(SOURCE, 30)
+    shared.send(SOURCE6, 7, size=100)
+    shared.send("192.0.2.1", 9)
+    shared.expect(passed=32, dropped=14)
+    shared.sluice("del", "192.0.2.0/24")
+    return shared
+
+
+def samples(text):
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, labels, value = LINE.match(line).groups()
+            found.append((name, dict(re.findall(r'(\w+)="([^"]*)"', labels)), float(value)))
+    return found
+
+
+def total(found, name, **labels):
+    return sum(value for n, have, value in found
+               if n == name and all(have[k] == v for k, v in labels.items()))
+
+
+def test_promtool_has_no_objection(busy):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool (package prometheus) is not installed")
+    for words in (["-g", busy.gate, "export"], ["export"]):
+        done = subprocess.run(["promtool", "check", "metrics"], input=run_sluice(*words).out,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and done.stdout + done.stderr == "", done
+
+
+def test_values_agree_with_stats(busy):
+    found, stats = samples(busy.sluice("export").out), busy.json("stats")
+    for verdict, key in (("pass", "passed"), ("drop", "dropped")):
+        assert total(found, "sluice_packets_total", verdict=verdict) == \
+            stats["totals"][key]["packets"]
+        assert total(found, "sluice_bytes_total", verdict=verdict) == stats["totals"][key]["bytes"]
+    for reason, packets in stats["reasons"].items():
+        assert total(found, "sluice_packets_total", reason=reason) == packets
+    for policy in stats["policies"]:
+        assert total(found, "sluice_packets_total", policy=policy["prefix"], verdict="drop") == \
+            policy["dropped"]["packets"]
+    assert total(found, "sluice_packets_total", policy="deleted") == 9  # what they had is kept
+    assert all(labels["gate"] == busy.gate for _, labels, _ in found if "gate" in labels)
+
+
+def test_the_rest(busy):
+    found = samples(busy.sluice("export").out)
+    sizes = {labels["map"]: value for name, labels, value in found
+             if name == "sluice_map_max_entries"}
+    assert sizes == {m["name"]: m["max_entries"]
+                     for m in busy.json("status")["gates"][0]["maps"]}
+    assert sorted(sizes) == sorted(MAPS)
+    attached = [(labels, value) for name, labels, value in found if name == "sluice_attached"]
+    assert len(attached) == 1 and attached[0][1] == 1
+    assert attached[0][0]["device"] == "in0" and attached[0][0]["hook"] == "xdp"
+    version = run_sluice("version").out.split()[1].rstrip(",")
+    assert total(found, "sluice_build_info", version=version) == 1
+
+
+def test_no_source_is_named(busy):
+    text = busy.sluice("export").out
+    assert SOURCE not in text and "2001:db8" not in text and "192.0.2.1" not in text
+
+
+def test_a_device_that_is_gone_is_0(lab):
+    lab.attach("in0")
+    lab.ip("link", "del", "in0")
+    assert total(samples(lab.sluice("export").out), "sluice_attached", device="in0") == 0
+
+
+def test_one_broken_gate_does_not_hide_the_others(lab):
+    """As with status: a gate that is being made, or cannot be read, is told, and the rest shown."""
+    os.makedirs(lab.pins(gate=lab.gate2), mode=0o700)  # half made: its attach is still at it
+    lab.attach("in0")
+    done = run_sluice("export", status=None)
+    assert f'gate="{lab.gate}"' in done.out

@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What may happen to a gate behind its back, and to a command under way."""
+
+import fcntl
+import json
+import os
+import random
+import secrets
+import subprocess
+import time
+
+import pytest
+
+from killed import run_interrupted, run_stops
+from lab import MAPS, SLUICE, one_line, run, run_sluice
+
+SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
+READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"]]
+WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in0"]]
+
+
+@pytest.fixture
+def drained(attached):
+    """A gate whose filter drops every packet of SOURCE, from now on for an hour."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
+    attached.send(SOURCE, 11)
+    attached.expect(passed=10, dropped=1)
+    attached.received = attached.datagrams()
+    return attached
+
+
+def still_filters(lab):
+    """SOURCE gets nothing through; another source its burst, and so is seen to be judged."""
+    passed = lab.received.read()[SOURCE]
+    lab.send(SOURCE, 5)
+    lab.send(OTHER, 20)
+    lab.received.wait_for(OTHER, 10)
+    assert lab.received.read()[SOURCE] == passed == 0
+
+
+def pinned_map(path):
+    return json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
+
+
+def make_map(path, kind, key, value, entries, flags=0):
+    os.unlink(path)
+    run("bpftool", "map", "create", path, "type", kind, "key", str(key), "value", str(value),
+        "entries", str(entries), "name", "foreign", "flags", str(flags))
+
+
+def refused_with_advice(lab, names, commands):
+    for words in commands:
+        refusal = one_line(lab.sluice(*words, status=1))
+        assert names in refusal, refusal
+        assert f"sluice -g {lab.gate} detach all" in refusal, refusal
+
+
+# --- Pins -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_deleted_pin(drained, name):
+    os.unlink(drained.pins(name))
+    refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
+    still_filters(drained)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+def test_all_maps_deleted(drained):
+    for name in MAPS:
+        os.unlink(drained.pins(name))
+    refused_with_advice(drained, "'gate'", READERS + WRITERS)
+    still_filters(drained)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+@pytest.mark.parametrize("name", ["gate", "prefixes", "counters", "buckets4"])
+def test_a_pin_replaced_by_another_map(drained, name):
+    make_map(drained.pins(name), "hash", 4, 8, 16)
+    refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)
+    still_filters(drained)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+@pytest.mark.parametrize("name", ["prefixes", "counters"])
+def test_a_pin_replaced_by_a_map_of_the_same_shape(drained, name):
+    """Not the one that the filter uses: a change would have no effect, a reader would be misled."""
+    shape = pinned_map(drained.pins(name))
+    make_map(drained.pins(name), shape["type"], shape["bytes_key"], shape["bytes_value"],
+             shape["max_entries"], shape["flags"])
+    refused_with_advice(drained, f"'{name}'", [["stats"], ["set", "default", "rate", "5/h"]])
+
+
+def test_a_pin_replaced_by_a_program(drained):
+    program = drained.attachments()[0]["program_id"]
+    os.unlink(drained.pins("counters"))
+    run("bpftool", "prog", "pin", "id", str(program), drained.pins("counters"))
+    refused_with_advice(drained, "'counters'", READERS[:3] + WRITERS)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+def test_a_gate_of_another_schema(drained):
+    dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
+    value = list(dump["value"])
+    value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # the schema comes first
+    run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
+        "value", *value)
+    refused_with_advice(drained, "schema 99", READERS + WRITERS)
+    still_filters(drained)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+def test_a_deleted_link_pin_ends_only_that_attachment(drained):
+    """The kernel detaches a link without a pin: the gate is left without a device."""
+    pin, = os.listdir(drained.pins("links"))
+    os.unlink(drained.pins("links", pin))
+    assert drained.attachments() == []
+    drained.attach("in0")
+    still_filters(drained)
+    drained.sluice("detach", "all")
+    assert not os.path.exists(drained.pins())
+
+
+# --- Two at once ----------------------------------------------------------------------------------
+
+def test_a_held_lock_is_told_after_a_short_wait(shared):
+    before = shared.snapshot()
+    fd = os.open(shared.pins(), os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    started = [subprocess.Popen([SLUICE, "-g", shared.gate, "-n", shared.filter, *words], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+               for words in WRITERS + [["detach", "all"]]]
+    assert shared.snapshot() == before  # readers need no lock
+    for process in started:
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 1 and out == "" and err.count("\n") == 1
+        assert f"'{shared.gate}'" in err and "another sluice" in err and "again" in err
+    os.close(fd)
+    assert shared.snapshot() == before
+
+
+def test_a_command_waits_for_another(shared):
+    fd = os.open(shared.pins(), os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    process = subprocess.Popen([SLUICE, "-g", shared.gate, "set", "192.0.2.1", "rate", "5/h"],
+                               stdout=subprocess.DEVNULL)
+    time.sleep(0.1)
+    assert process.poll() is None
+    os.close(fd)
+    assert process.wait(timeout=30) == 0
+    shared.sluice("del", "192.0.2.1")
+
+
+def test_twenty_writers_at_once(drained):
+    prefixes = [f"198.51.{i % 10}.0/24" for i in range(20)]  # each prefix has two writers
+    started = [subprocess.Popen([SLUICE, "-g", drained.gate, "set", prefix, "rate", f"{i + 1}/h"],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+               for i, prefix in enumerate(prefixes)]
+    done = [(process.communicate(timeout=60)[1], process.returncode) for process in started]
+    assert all(code == 0 or "another sluice" in err for err, code in done), done
+    succeeded = {p for p, (_, code) in zip(prefixes, done) if code == 0}
+    rules = {r["prefix"]: r["rate"] for r in drained.json("show")["rules"]}
+    assert set(rules) == succeeded | {"default"}
+    assert all(rules[f"198.51.{i}.0/24"] in (f"{i + 1}/h", f"{i + 11}/h") for i in range(10)
+               if f"198.51.{i}.0/24" in succeeded)
+    generation = drained.json("stats")["generation"]
+    assert generation == 2 + sum(code == 0 for _, code in done)
+    still_filters(drained)
+
+
+def test_attach_by_many_at_once(lab):
+    started = [subprocess.Popen([SLUICE, "-g", lab.gate, "-n", lab.filter, "attach", "in0"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+               for _ in range(3)]
+    done = [(*process.communicate(timeout=60), process.returncode) for process in started]
+    assert all(code == 0 or "another sluice" in err for _, err, code in done), done
+    assert len(lab.attachments()) == 1
+
+
+def test_attach_while_the_last_gate_goes(lab):
+    """The last gate's detach removes the directory of all gates, which attach found a moment ago.
+    Where another gate is about, that directory stays and nothing is shown."""
+    attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
+    lab.pair("out1", "in1")
+    lab.attach("in0")
+    made = run_stops(attach, until=lambda: os.path.exists(lab.pins(gate=lab.gate2)))
+    lab.sluice("detach", "all", gate=lab.gate2)
+    for at in range(made - 3, made + 5):
+        lab.attach("in0")
+        done = run_interrupted(attach, at, lambda: lab.sluice("detach", "all"))
+        assert done == 0, f"at stop {at} of {made}"
+        assert len(lab.attachments(lab.gate2)) == 1
+        lab.sluice("detach", "all", gate=lab.gate2)
+
+
+# --- Killed ---------------------------------------------------------------------------------------
+
+SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
+
+
+def moments(stops, first, count):
+    """`count` moments spread over the stops from `first` (a part of them) to the last, each at a
+    random instruction."""
+    print(f"SLUICE_SEED={SEED}")
+    chosen = random.Random(SEED)
+    for i in range(count):
+        at = first + (1 - first) * (i + chosen.random()) / count
+        yield int(stops * at), int(chosen.choice((0, 30, 300, 1500)) * chosen.random())
+
+
+def entries(lab):
+    maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
+    return maps["prefixes"], maps["policies"], maps["splits"]
+
+
+CHANGES = [
+    # what is there, the change, rules and /64s split after it
+    ([], ["set", "default", "rate", "2/h", "burst", "10"], 1, 0),
+    ([], ["set", "2001:db8::1", "rate", "5/h"], 2, 1),
+    ([["set", "2001:db8::1", "rate", "5/h"], ["set", "2001:db8::2", "rate", "5/h"]],
+     ["del", "2001:db8::1"], 2, 1),
+]
+
+
+@pytest.mark.parametrize("before,change,rules,splits", CHANGES, ids=["replace", "new", "delete"])
+def test_kill_a_change_of_rules(drained, before, change, rules, splits):
+    start = [["set", "default", "rate", "1/h", "burst", "10"], *before]
+    words = ["-g", drained.gate, *change]
+
+    def reset():
+        for rule in drained.json("show")["rules"]:
+            if rule["prefix"] != "default":
+                drained.sluice("del", rule["prefix"])
+        for command in start:
+            drained.sluice(*command)
+        return drained.rules()
+
+    old = reset()
+    stops = run_stops(words)
+    new = drained.rules()
+    assert old != new
+    for at, steps in moments(stops, 0.72, 25):
+        assert reset() == old
+        run_stops(words, at, steps)
+        assert drained.rules() in (old, new), f"half a change, killed at {at}+{steps}"
+        drained.send(SOURCE, 2)
+        again = drained.sluice(*change, status=None)
+        assert again.code == 0 or (change[0] == "del" and "no rule" in again.err), again
+        assert drained.rules() == new
+        assert entries(drained) == (rules, rules, splits), f"killed at {at}+{steps}"
+    still_filters(drained)
+    assert drained.json("check", SOURCE)["verdict"] == "drop"
+
+
+def test_recovery_counts_each_split_once(drained):
+    """A change that was cut off after its rule was written, and before it came into force."""
+    drained.sluice("set", "2001:db8::1", "rate", "5/h")
+    drained.sluice("set", "2001:db8::2", "rate", "5/h")
+    gate = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
+    value = list(gate["value"])
+    generation = int.from_bytes(bytes(int(byte, 16) for byte in value[4:8]), "little")
+    value[8] = "1"  # `changing`
+    run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
+        "value", *value)
+    prefix = (32 + 32).to_bytes(4, "little") + bytes([0, 0, 0, 6, 0x20, 1, 0xd, 0xb8]) + bytes(12)
+    rule = (generation + 1).to_bytes(4, "little") + (20).to_bytes(4, "little") + bytes(4) + \
+        bytes([1, 0]) + (32 + 32).to_bytes(2, "little")
+    run("bpftool", "map", "update", "pinned", drained.pins("prefixes"),
+        "key", *map(str, prefix), "value", *map(str, rule))
+    drained.sluice("del", "2001:db8::1")
+    assert entries(drained) == (2, 2, 1)
+    drained.sluice("del", "2001:db8::2")
+    assert entries(drained) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "clsact")])
+def test_kill_attach_and_detach(lab, hook, mode):
+    attach = ["-g", lab.gate, "-n", lab.filter, "attach", "in0", "hook", hook, "mode", mode]
+    detach = ["-g", lab.gate, "-n", lab.filter, "detach", "in0"]
+    qdiscs = lab.tc("qdisc", "show", "dev", "in0").out
+    attach_stops, detach_stops = run_stops(attach), run_stops(detach)
+    packets = 0
+    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 16),
+                                          moments(detach_stops, 0.66, 16)):
+        run_stops(attach, at, steps)
+        run_sluice(*attach)
+        one, = lab.attachments()
+        assert (one["device"], one["mode"], one["state"]) == ("in0", mode, "attached"), at
+        before = sum(lab.counts())
+        lab.send(SOURCE, 3)
+        lab.expect(passed=before + 3, dropped=0)
+        packets += 3
+        run_stops(detach, at2, steps2)
+        again = run_sluice(*detach, status=None)
+        assert again.code == 0 or "no gate" in again.err or "not attached" in again.err, again
+        if "not attached" in again.err:
+            run_sluice("-g", lab.gate, "detach", "all")
+        assert not os.path.exists(lab.pins()), f"killed at {at2}+{steps2}"
+    assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
+
+
+def test_no_packet_passes_unfiltered_while_rules_change(drained):
+    traffic = drained.traffic(30, f"{SOURCE}=20000", background=True)
+    end = time.monotonic() + 2
+    rates, changes = ["1/h", "2/h"], 0
+    while time.monotonic() < end:
+        drained.sluice("set", "default", "rate", rates[changes % 2], "burst", "10")
+        changes += 1
+    traffic.kill()
+    traffic.wait()
+    passed, dropped = drained.counts()
+    print(f"figure: {dropped} packets, {changes} changes of the rules, {passed - 10} unfiltered")
+    assert dropped > 1000 and passed == 10
+    assert drained.received.read()[SOURCE] == 0
+
+
+# --- Nothing left ---------------------------------------------------------------------------------
+
+def test_the_table_of_policies_full(attached):
+    room, before = 0, None
+    while True:
+        words = "set", f"10.{room // 256}.{room % 256}.0/24", "rate", "5/h"
+        if room >= 1000:
+            before = attached.rules(), attached.json("stats")["generation"], entries(attached)
+        done = attached.sluice(*words, status=None)
+        if done.code:
+            break
+        room += 1
+    assert done.code == 1 and before and room == before[0].count("\n")
+    refusal = one_line(done)
+    assert f"'{attached.gate}'" in refusal and "full" in refusal and str(room) in refusal
+    assert (attached.rules(), attached.json("stats")["generation"], entries(attached)) == before
+    attached.sluice("set", "10.0.0.0/24", "rate", "6/h")  # a change needs no room
+    attached.sluice("del", "10.0.1.0/24")
+    attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
+
+
+def memory_group(name):
+    """A control group of our own, and its file that takes the limit."""
+    for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                      ("/sys/fs/cgroup", "memory.max")):
+        group = os.path.join(top, name)
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        if os.path.exists(os.path.join(group, file)):
+            return group, os.path.join(group, file)
+        os.rmdir(group)
+    pytest.skip("no memory control groups")
+    return None
+
+
+@pytest.mark.parametrize("megabytes", [12, 40])
+def test_no_memory_for_the_maps(lab, megabytes):
+    group, limit = memory_group(f"sluice-{lab.gate}")
+    try:
+        with open(limit, "w", encoding="ascii") as file:
+            file.write(str(megabytes << 20))
+        done = run("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group, SLUICE, "-g",
+                   lab.gate, "-n", lab.filter, "attach", "in0", check=False)
+        assert done.code == 1 and "out of memory" in one_line(done)
+        assert not os.path.exists(lab.pins())
+    finally:
+        os.rmdir(group)
+
+
+@pytest.mark.parametrize("words", READERS + [["-j", "stats"], ["-j", "status"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_a_failure(shared, words):
+    shared.sluice("set", "192.0.2.0/24", "rate", "5/h")  # so that `show` has a line to write
+    for redirect in ">/dev/full", ">&-", "1</dev/null":
+        done = run("sh", "-c", f'exec "$@" {redirect}', "sh", SLUICE, "-g", shared.gate, *words,
+                   check=False)
+        assert done.code == 1 and "output" in one_line(done), redirect
+
+
+def test_help_and_version_that_cannot_be_written():
+    for words in ["help"], ["version"], ["help", "set"]:
+        done = run("sh", "-c", 'exec "$@" >/dev/full', "sh", SLUICE, *words, check=False)
+        assert done.code == 1 and "No space left" in one_line(done)

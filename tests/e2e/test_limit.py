@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Real packets through each hook: what passes is what the limit says, here and at the receiver."""
+
+import os
+import time
+
+import pytest
+
+ABUSER, GOOD, ABUSER6, GOOD6 = "203.0.113.66", "192.0.2.1", "2001:db8:bad::66", "2001:db8:1::1"
+HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact"),
+         ("egress", "tcx"), ("egress", "clsact")]
+
+
+def kernel():
+    return tuple(int(part) for part in os.uname().release.split(".")[:2])
+
+
+def attach(lab, hook, mode):
+    """Egress filters what the sender sends; the other hooks what the filter receives."""
+    if mode == "tcx" and kernel() < (6, 6):
+        pytest.skip("tcx needs Linux 6.6")
+    device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
+    lab.attach(device, "hook", hook, "mode", mode, netns=netns)
+
+
+@pytest.mark.parametrize("hook,mode", HOOKS)
+def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
+    received = lab.datagrams()
+    attach(lab, hook, mode)
+    lab.send(GOOD, 40)
+    lab.send(GOOD6, 40)
+    lab.expect(passed=80, dropped=0)
+    assert lab.json("stats")["reasons"]["no-rule"] == 80
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
+    lab.send(ABUSER, 50)
+    lab.send(ABUSER6, 50)
+    lab.expect(passed=80 + 40, dropped=60)
+    received.wait_for(GOOD, 40)
+    received.wait_for(GOOD6, 40)
+    received.wait_for(ABUSER, 20)
+    received.wait_for(ABUSER6, 20)
+
+
+@pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
+def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
+    """t for the upper bound is taken around everything, for the lower by the sender itself: so
+    both hold on a machine of any speed."""
+    rate, burst = 1000, 500
+    received = lab.datagrams()
+    attach(lab, hook, "auto")
+    lab.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst))
+    start = time.monotonic()
+    last = lab.traffic(2, f"{GOOD}=400", f"{GOOD6}=400", f"{ABUSER}=20000", f"{ABUSER6}=20000")
+    lost = lab.lost_on_wire()
+    wait = sum(last["sent"].values()) - lost
+    while sum(lab.counts()) < wait and time.monotonic() < start + 30:
+        time.sleep(0.01)
+    spent = time.monotonic() - start
+    passed = {s["address"]: s["passed"]["packets"] for s in lab.json("sources")}
+    for abuser, name in ((ABUSER, ABUSER), (ABUSER6, "2001:db8:bad::/64")):
+        got, allowed = passed[name], burst + rate * last["span"][abuser]
+        print(f"figure: {hook} {abuser}: {got} of {allowed:.0f} passed: {got / allowed:.4f}")
+        assert 0.98 * allowed <= got <= burst + rate * spent
+        received.wait_for(abuser, got)
+    for good, name in ((GOOD, GOOD), (GOOD6, "2001:db8:1::/64")):
+        received.wait_for(good, passed[name])
+        assert last["sent"][good] - lost <= passed[name] <= last["sent"][good]
+    assert all(s["dropped"]["packets"] == 0 for s in lab.json("sources", "192.0.2.0/24"))
+    assert all(s["dropped"]["packets"] == 0 for s in lab.json("sources", "2001:db8:1::/48"))
+
+
+@pytest.mark.parametrize("source", [ABUSER, ABUSER6])
+def test_bit_rate_counts_whole_frames(attached, source):
+    received = attached.datagrams()
+    attached.sluice("set", "default", "rate", "1kbit", "burst", "32kB")
+    attached.send(source, 50, size=1000)  # 125 bytes/s come back: none in this time
+    attached.expect(passed=32, dropped=18)
+    assert attached.bytes() == (32000, 18000)
+    received.wait_for(source, 32)
+
+
+def test_the_longest_prefix_decides(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
+    attached.sluice("set", "203.0.113.0/24", "rate", "1/h", "burst", "20")
+    attached.sluice("set", ABUSER, "rate", "1/h", "burst", "30")
+    for source in GOOD, "203.0.113.1", ABUSER:
+        attached.send(source, 40)
+    attached.expect(passed=60, dropped=60)
+    policies = {p["prefix"]: p["passed"]["packets"] for p in attached.json("stats")["policies"]}
+    assert policies == {"default": 10, "203.0.113.0/24": 20, ABUSER: 30}
+
+
+def test_ipv6_addresses_of_one_64_share_a_bucket(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
+    for host in range(4):
+        attached.send(f"2001:db8:bad::{host + 1}", 10)
+    attached.send("2001:db8:bad:1::1", 10)
+    attached.expect(passed=30, dropped=20)
+
+
+TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
+
+
+@pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
+@pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
+def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):
+    # taps see a frame before TC ingress does; what a bridge gets from its port has passed it
+    lab.ip("link", "add", "name", "bridge0", "type", "bridge")
+    lab.ip("link", "set", "bridge0", "addrgenmode", "none", "promisc", "on", "up")
+    lab.ip("link", "set", "in0", "master", "bridge0")
+    received = lab.frames("bridge0")
+    attach(lab, hook, mode)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
+    lab.send(ABUSER, 50, size=100, tags=tags)
+    lab.expect(passed=20, dropped=30)
+    size = 100 + 4 * len(tags)
+    assert lab.bytes() == (20 * size, 30 * size)
+    assert [s["address"] for s in lab.json("sources")] == [ABUSER]
+    assert received.read() == 20
+
+
+@pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "auto")])
+def test_jumbo_frames(lab, hook, mode):
+    lab.pair("out9", "in9", mtu=9000)
+    lab.attach("in9", "hook", hook, "mode", mode)
+    received = lab.frames("in9")
+    lab.sluice("set", "default", "rate", "1kbit", "burst", "90140B")
+    lab.send(ABUSER, 15, device="out9", size=9014)
+    lab.expect(passed=10, dropped=5)
+    assert lab.bytes() == (90140, 5 * 9014)
+    if hook == "xdp":
+        assert received.read() == 10 and received.bytes == 90140
+
+
+def test_devices_of_one_gate_share_a_bucket(lab):
+    lab.pair("out1", "in1")
+    lab.attach("in0", "in1")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "40")
+    lab.send(ABUSER, 30)
+    lab.send(ABUSER, 30, device="out1")
+    lab.expect(passed=40, dropped=20)
+
+
+def test_gates_share_nothing(lab):
+    lab.pair("out1", "in1")
+    lab.attach("in0")
+    lab.attach("in1", gate=lab.gate2)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "40")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "10", gate=lab.gate2)
+    lab.send(ABUSER, 30)
+    lab.send(ABUSER, 30, device="out1")
+    lab.expect(passed=30, dropped=0)
+    lab.expect(passed=10, dropped=20, gate=lab.gate2)
+
+
+def test_a_change_of_rules_keeps_the_level(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
+    attached.send(ABUSER, 30)
+    attached.expect(passed=20, dropped=10)
+    attached.sluice("set", "default", "rate", "2/h", "burst", "20")
+    attached.send(ABUSER, 30)
+    attached.expect(passed=20, dropped=40)
+    attached.sluice("del", "default")
+    attached.send(ABUSER, 30)
+    attached.expect(passed=50, dropped=40)
+
+
+def test_frames_that_are_not_ip_pass(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "1")
+    received = attached.frames()
+    attached.send(ABUSER, 10, tags=[(0x0806, 0)])  # an EtherType of ARP, and nonsense behind it
+    attached.expect(passed=10, dropped=0)
+    assert attached.json("stats")["reasons"]["not-ip"] == 10
+    assert received.read() == 10

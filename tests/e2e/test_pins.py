@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Everything that outlives a command is in the pins, and no process is."""
+
+import json
+import os
+import stat
+
+from lab import MAPS, PINS, SLUICE, run
+
+SOURCE = "203.0.113.66"
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_maps_by_name_and_links(lab):
+    lab.attach("in0")
+    lab.attach("in0", "hook", "ingress")
+    assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
+    assert len(os.listdir(lab.pins("links"))) == 2
+    for path in PINS, lab.pins(), lab.pins("links"):
+        assert mode(path) == 0o700 and os.stat(path).st_uid == 0
+    for name in MAPS:
+        assert mode(lab.pins(name)) & 0o077 == 0
+        shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
+        assert shown["name"] == name
+    lab.sluice("detach", "all")
+    assert not os.path.exists(lab.pins())
+
+
+def test_the_mode_does_not_depend_on_umask(lab):
+    old = os.umask(0)
+    try:
+        lab.attach("in0")
+    finally:
+        os.umask(old)
+    assert [mode(p) for p in (PINS, lab.pins(), lab.pins("links"))] == [0o700] * 3
+    assert all(mode(lab.pins(name)) & 0o077 == 0 for name in MAPS)
+
+
+def processes():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/exe"))
+        except OSError:
+            continue  # it ended, or is the kernel's
+    return found
+
+
+def test_the_filter_outlives_its_tools(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
+    assert SLUICE not in processes()
+    received = attached.datagrams()
+    attached.send(SOURCE, 50)
+    received.wait_for(SOURCE, 20)
+    attached.expect(passed=20, dropped=30)
+
+
+def test_bpftool_shows_named_fields(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
+    attached.send(SOURCE, 30)
+    attached.expect(passed=20, dropped=10)
+
+    def dump(name):
+        text = run("bpftool", "-j", "map", "dump", "pinned", attached.pins(name)).out
+        return [entry.get("formatted", entry) for entry in json.loads(text)]
+
+    gate = dump("gate")[0]["value"]
+    assert gate["schema"] >= 1 and gate["generation"] == 2
+    ledger, = dump("ledgers4")
+    assert ledger["key"]["addr"] == [203, 0, 113, 66] and ledger["key"]["limit"] == 1
+    assert {"zero", "born"} <= set(ledger["value"])
+    bucket, = dump("buckets4")
+    cpus = [cpu["value"] for cpu in bucket["values"]]
+    assert sum(cpu["passed"]["packets"] for cpu in cpus) == 20
+    assert sum(cpu["dropped"]["packets"] for cpu in cpus) == 10
+    rule, = dump("prefixes")
+    assert rule["key"]["bits"] == 0 and rule["value"]["policy"] > 0
+    policy = dump("policies")[rule["value"]["policy"]]["value"]
+    assert policy["limit"]["spec"]["rate"] == 1 and policy["limit"]["spec"]["burst"] == 20

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules as words: what is set can be shown and typed back; what is wrong is refused, whole."""
+
+import shlex
+
+import pytest
+
+from lab import one_line, run_sluice, wait_until
+
+COMMANDS = ["attach", "detach", "status", "set", "del", "show", "check", "stats", "sources",
+            "export", "version", "help"]
+
+RULES = [
+    "default rate 500pps",
+    "default rate 10kpps burst 2000",
+    "0.0.0.0/0 rate 2mpps burst 250ms",
+    "::/0 rate 200mpps",
+    "192.0.2.0/24 rate 30/min",
+    "192.0.2.7 rate 5/h burst 1",
+    "192.0.2.128/25 rate 1/h burst 1h",
+    "198.51.100.0/31 rate 1.5kpps burst 3s",
+    "203.0.113.0/24 rate 50mbit burst 64kB",
+    "203.0.113.1 rate 1gbit",
+    "203.0.113.2 rate 400gbit burst 1MiB",
+    "203.0.113.3 rate 1kbit burst 1514B",
+    "2001:db8::/32 rate 0.5kpps burst 100",
+    "2001:db8:0:1::/64 rate 1234567bit burst 300ms",
+    "2001:db8:0:1:8000::/65 rate 77/min burst 90s",
+    "2001:db8::1 rate 999pps burst 123456789us",
+    "::ffff:192.0.2.1 rate 3pps",
+]
+
+
+@pytest.fixture
+def gate(shared):
+    """The shared gate, without a rule."""
+    yield shared
+    for rule in shared.json("show")["rules"]:
+        shared.sluice("del", rule["prefix"])
+
+
+def test_show_can_be_typed_back(gate):
+    for rule in RULES:
+        gate.sluice("set", *rule.split())
+    shown = gate.rules()
+    assert shown.count("\n") == len(RULES) - 1  # two are of `default`
+    assert len(set(shown.splitlines())) == len(RULES) - 1
+    gate.pair("out1", "in1")
+    gate.attach("in1", gate=gate.gate2)
+    for line in shown.splitlines():
+        words = shlex.split(line)
+        assert words[:3] == ["sluice", "-g", gate.gate]
+        gate.sluice(*words[3:], gate=gate.gate2)
+    assert gate.rules(gate=gate.gate2).replace(gate.gate2, gate.gate) == shown
+
+
+def test_set_replaces_and_del_deletes(gate):
+    gate.sluice("set", "192.0.2.0/24", "rate", "5pps", "burst", "10")
+    gate.sluice("set", "192.0.2.0/24", "burst", "20", "rate", "7pps")
+    assert gate.rules() == f"sluice -g {gate.gate} set 192.0.2.0/24 rate 7pps burst 20\n"
+    before = gate.snapshot()
+    for prefix in "192.0.2.0/25", "192.0.2.0", "default", "::/0":
+        assert prefix in one_line(gate.sluice("del", prefix, status=1))
+    assert gate.snapshot() == before
+    gate.sluice("del", "192.0.2.0/24")
+    assert gate.rules() == ""
+
+
+RATE_WORDS = {
+    # what is typed: what the refusal says of it
+    "500": "no unit", "0": "no unit", "10bps": "bps", "10kbps": "kbps", "0pps": "zero",
+    "0mbit": "zero", "-5pps": "positive", "+5pps": "positive", "nan": "positive",
+    "nanpps": "positive", "NaNpps": "positive", "inf": "positive", "infpps": "positive",
+    "-infgbit": "positive", "1e3pps": "e3pps", "0x10pps": "x10pps", "5PPS": "PPS", "5 pps": " pps",
+    " 5pps": "positive", "5pps ": "pps ", "5Mbit": "Mbit", "5mb": "mb", "5/d": "/d", "5//h": "//h",
+    "pps": "positive", "": "positive", ".5kpps": "positive", "5.pps": "positive",
+    "1.2.3kpps": ".3kpps", "1.5pps": "whole", "0.5/h": "whole", "1bit": "too low",
+    "999bit": "too low", "200000001pps": "too high", "201mpps": "too high",
+    "401gbit": "too high", "400000000001bit": "too high", "12000000001/min": "too high",
+    "99999999999999999999pps": "positive", "18446744073709551616pps": "positive",
+    "18446744073709551615gbit": "whole", "5pps\xff": "5pps", "٥pps": "positive",
+    "9" * 4000 + "pps": "positive", "5" + "x" * 4000: "unit",
+}
+
+
+@pytest.mark.parametrize("rate", RATE_WORDS, ids=lambda r: ascii(r[:12]))
+def test_a_wrong_rate_is_refused(shared, rate):
+    before = shared.snapshot()
+    refusal = one_line(shared.sluice("set", "default", "rate", rate, status=2))
+    assert "rate" in refusal and rate in refusal and RATE_WORDS[rate] in refusal
+    assert any(right in refusal for right in ("500pps", "lowest is 1/h", "highest is 200mpps"))
+    assert shared.snapshot() == before
+
+
+BURST_WORDS = {
+    "1000pps": {"0": "zero", "0ms": "zero", "-1": "positive", "nan": "positive", "inf": "positive",
+                "": "positive", "1.5": "whole", "64kB": "packet rate", "2000p": "p", "1d": "d",
+                "10MS": "MS", "999us": "one packet", "1ns": "one packet",
+                "99999999999999999999": "positive", "18446744073709551615": "refill",
+                "18446744073709551615h": "too large", "30000h": "refill", "1e3": "e3"},
+    "1/h": {"59min": "one packet", "3599999999999ns": "one packet", "20100": "refill"},
+    "1mbit": {"2000": "unit", "0B": "zero", "59B": "one packet", "1513B": "in0", "64kb": "kb",
+              "64K": "K", "64KB": "KB", "1us": "one packet", "12ms": "in0", "300000000GB": "refill",
+              "1.5B": "whole"},
+}
+
+
+@pytest.mark.parametrize("rate,burst", [(r, b) for r, words in BURST_WORDS.items() for b in words])
+def test_a_wrong_burst_is_refused(shared, rate, burst):
+    before = shared.snapshot()
+    refusal = one_line(shared.sluice("set", "default", "rate", rate, "burst", burst, status=2))
+    assert "burst" in refusal and burst in refusal and BURST_WORDS[rate][burst] in refusal
+    assert shared.snapshot() == before
+
+
+@pytest.mark.parametrize("rate", ["1mbit", "3mbit", "300mbit", "7gbit", "399gbit"])
+def test_the_least_burst_is_one_frame(gate, rate):
+    """in0 has an MTU of 1500."""
+    refusal = one_line(gate.sluice("set", "default", "rate", rate, "burst", "1513B", status=2))
+    assert "1514B at least" in refusal
+    gate.sluice("set", "default", "rate", rate, "burst", "1514B")
+    gate.send("203.0.113.66", 1, size=1514)
+    wait_until(lambda: sum(gate.counts()) > 0, "a packet judged")
+    assert gate.json("stats")["policies"][0]["dropped"]["packets"] == 0
+
+
+PREFIX_WORDS = {
+    "192.0.2.1/24": "192.0.2.0/24", "2001:db8::1/64": "2001:db8::/64", "192.0.2.0/33": "0 to 32",
+    "::/129": "0 to 128", "192.0.2.0/": "0 to 32", "192.0.2.0/-1": "0 to 32",
+    "192.0.2.0/+8": "0 to 32", "192.0.2.0/ 8": "0 to 32", "192.0.2.0/24/24": "0 to 32",
+    "192.0.2.0/99999999999999999999": "0 to 32", "192.0.2": "address", "192.0.2.256": "address",
+    "1.2.3.4.5": "address", "0192.0.2.1": "address", "2001:db8": "address", ":::": "address",
+    "fe80::1%in0": "address", "example.org": "address", "Default": "address", "all": "address",
+    "": "address", "/": "address", "/24": "address", "\udcff\udcfe": "address",
+    "a" * 5000: "address", "1" * 200 + "/8": "prefix",
+}
+
+
+@pytest.mark.parametrize("prefix", PREFIX_WORDS, ids=lambda p: ascii(p[:12]))
+@pytest.mark.parametrize("command", ["set", "del", "sources"])
+def test_a_wrong_prefix_is_refused(shared, command, prefix):
+    before = shared.snapshot()
+    words = [prefix, "rate", "5pps"] if command == "set" else [prefix]
+    refusal = one_line(shared.sluice(command, *words, status=2))
+    assert prefix.split("/")[0] in refusal and PREFIX_WORDS[prefix] in refusal
+    assert shared.snapshot() == before
+
+
+# the words, and what the refusal names
+WRONG_WORDS = [
+    (["set"], "set"), (["set", "default"], "rate"), (["set", "rate", "5pps"], "'rate'"),
+    (["set", "default", "rate"], "'rate'"), (["set", "default", "burst", "5"], "rate"),
+    (["set", "default", "rate", "5pps", "burst"], "'burst'"),
+    (["set", "default", "rate", "5pps", "rate", "6pps"], "'rate'"),
+    (["set", "default", "rate", "5pps", "burst", "1", "burst", "2"], "'burst'"),
+    (["set", "default", "5pps"], "'5pps'"), (["set", "default", "rate", "5pps", "x"], "'x'"),
+    (["set", "default", "RATE", "5pps"], "'RATE'"), (["set", "default", "rat", "5pps"], "'rat'"),
+    (["set", "default", "", "5pps"], "''"), (["set", "default", "\udcff", "5pps"], "'\udcff'"),
+    (["set", "default", "rate", "5pps", "y" * 5000], "'yyyy"),
+    (["del"], "del"), (["del", "default", "default"], "'default'"), (["show", "all"], "'all'"),
+    (["check"], "check"), (["check", "192.0.2.0/24"], "'192.0.2.0/24'"),
+    (["check", "default"], "'default'"), (["check", "192.0.2.1", "now"], "'now'"),
+    (["check", "192.0.2.1", "size"], "'size'"), (["check", "192.0.2.1", "size", "13"], "'13'"),
+    (["check", "192.0.2.1", "size", "1514x"], "'1514x'"), (["check", ""], "''"),
+    (["check", "192.0.2.1", "size", "1514", "x"], "'x'"),
+    (["stats", "x"], "'x'"), (["status", "x"], "'x'"), (["export", "x"], "'x'"),
+    (["sources", "192.0.2.0/24", "x"], "'x'"), (["version", "x"], "'x'"),
+    (["attach"], "device"), (["attach", "hook", "xdp"], "device"),
+    (["attach", "in0", "hook"], "'hook'"), (["attach", "in0", "hook", "tc"], "'tc'"),
+    (["attach", "in0", "hook", "xd"], "'xd'"), (["attach", "in0", "mode", "fast"], "'fast'"),
+    (["attach", "in0", "mode", ""], "''"), (["attach", "in0", "hook", "xdp", "in0"], "'in0'"),
+    (["detach"], "device"), (["detach", "all", "in0"], "'in0'"),
+    (["detach", "in0", "hook", "tc"], "'tc'"), (["detach", "in0", "hook", "xdp", "x"], "'x'"),
+]
+
+
+@pytest.mark.parametrize("words,names", WRONG_WORDS, ids=lambda w: " ".join(w)[:30].encode(
+    "ascii", "replace").decode() if isinstance(w, list) else "")
+def test_wrong_words_are_refused(shared, words, names):
+    before = shared.snapshot()
+    assert names in one_line(shared.sluice(*words, status=2))
+    assert shared.snapshot() == before
+
+
+def test_a_keyword_given_twice_is_refused(shared):
+    for words in (["hook", "xdp", "hook", "xdp"], ["mode", "auto", "mode", "native"]):
+        assert "twice" in one_line(shared.sluice("attach", "in0", *words, status=2))
+    words = ["hook", "xdp", "hook", "ingress"]
+    assert "twice" in one_line(shared.sluice("detach", "in0", *words, status=2))
+
+
+def test_a_word_of_several_lines_is_refused_in_one(shared):
+    before = shared.snapshot()
+    for words in (["set", "a\nb", "rate", "5pps"], ["set", "default", "rate", "5\npps"],
+                  ["attach", "in\n0"], ["no\nsuch"], ["check", "\n"]):
+        one_line(shared.sluice(*words, status=None))
+    assert shared.snapshot() == before
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".", "a.b", "a b", "ü", "x" * 33, "a\udcff",
+                                  "a\nb"], ids=ascii)
+def test_a_wrong_gate_is_refused(name):
+    for command in (["stats"], ["set", "default", "rate", "5pps"], ["status"], ["export"]):
+        assert "gate" in one_line(run_sluice("-g", name, *command, status=2))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../netns/x"])
+def test_a_wrong_namespace_is_refused(name):
+    assert "namespace" in one_line(run_sluice("-n", name, "status", status=2))
+
+
+def test_a_gate_that_is_not_there():
+    for command in (["show"], ["stats"], ["status"], ["sources"], ["export"], ["del", "default"],
+                    ["check", "192.0.2.1"], ["set", "default", "rate", "5pps"], ["detach", "all"]):
+        refusal = one_line(run_sluice("-g", "e2e-nowhere", *command, status=1))
+        assert "'e2e-nowhere'" in refusal and "attach" in refusal
+
+
+# --- Commands and options -------------------------------------------------------------------------
+
+@pytest.mark.parametrize("word", ["statistics", "stat", "s", "se", "att", "Show", "", "--", "-",
+                                  "shows", "\udcff", "z" * 3000])
+def test_there_is_no_such_command(word):
+    words = ["--", word] if word.startswith("-") else [word]
+    assert word[:40] in one_line(run_sluice(*words, status=2))
+
+
+@pytest.mark.parametrize("words,names", [
+    (["-x", "show"], "-x"), (["-jx", "show"], "x"), (["-xj", "show"], "x"), (["--json"], "--json"),
+    (["--gate", "x", "show"], "--gate"), (["-g"], "-g"), (["-j", "-n"], "-n"), (["-G"], "-G")])
+def test_there_is_no_such_option(words, names):
+    refusal = one_line(run_sluice(*words, status=2))
+    assert names in refusal.replace("sluice help", "") and "build" not in refusal
+
+
+def test_nothing_to_do_shows_the_usage():
+    done = run_sluice(status=2)
+    assert done.out == "" and "usage: sluice" in done.err
+    assert all(f"\n  {name} " in done.err for name in COMMANDS)
+
+
+@pytest.mark.parametrize("words", [["help"], ["-h"], ["--help"], ["-j", "--help"]])
+def test_help(words):
+    done = run_sluice(*words)
+    assert "usage: sluice" in done.out and done.err == ""
+    assert all(f"\n  {name} " in done.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command(command):
+    said = run_sluice("help", command)
+    assert said.out.startswith(f"usage: sluice {command}") and said.err == ""
+    if command != "help":
+        for word in "help", "-h", "--help":
+            assert run_sluice(command, word).out == said.out
+
+
+def test_help_of_nothing():
+    assert "'nothing'" in one_line(run_sluice("help", "nothing", status=2))
+    assert "'set'" in one_line(run_sluice("help", "show", "set", status=2))
+
+
+def test_version():
+    assert run_sluice("version").out.startswith("sluice ")
