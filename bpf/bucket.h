@@ -39,14 +39,16 @@ __noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 			      const struct sl_gate *gate, __u32 generation)
 {
 	struct judgement found;
+	struct sl_prefix key;
 	__u32 remember;
 
 	if (!source || !gate)
 		return 0;
-	found = ruleset_judge(source, generation);
+	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	found = ruleset_judge(&key, generation);
 	if (!bucket || bucket->generation == generation)
 		return found.policy;
-	remember = ruleset_splits(source, gate) ? SL_BUCKET_SPLIT : found.policy;
+	remember = ruleset_splits(&key, gate) ? SL_BUCKET_SPLIT : found.policy;
 	if (bucket->policy != remember || (__s32)(found.since - bucket->generation) > 0)
 		bucket->purse = (struct sl_purse){0};
 	bucket->policy = remember;

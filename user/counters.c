@@ -63,17 +63,6 @@ enum status counters_read(const struct gate *gate, unsigned int number, struct s
 	return err ? fail("cannot read the counters of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
-int counters_clear(const struct gate *gate, unsigned int number)
-{
-	struct sl_counters *cpus = cpus_alloc(gate);
-	int err = -ENOMEM;
-
-	if (cpus)
-		err = bpf_map_update_elem(gate->map[MAP_COUNTERS], &number, cpus, BPF_ANY);
-	free(cpus);
-	return err;
-}
-
 static struct sl_cell counters_sum(const struct sl_counters *counters, int from, int to)
 {
 	struct sl_cell sum = {0};

@@ -17,9 +17,6 @@ int counters_get(const struct gate *gate, unsigned int number, struct sl_counter
 /* The same; says what went wrong. */
 enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
-/* Starts a policy at zero. 0, or a negative errno. No packet may be counting there. */
-int counters_clear(const struct gate *gate, unsigned int number);
-
 /* What passed, and what was dropped. */
 struct sl_cell counters_passed(const struct sl_counters *counters);
 struct sl_cell counters_dropped(const struct sl_counters *counters);

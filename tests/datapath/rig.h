@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A gate of unpinned maps, and its programs run by BPF_PROG_TEST_RUN. `programs` are the test
+ * build's, whose clock the rig sets; rig_ship() loads the program as it ships on the same maps.
+ * There is one rig a test binary, since loading takes most of a second; each test begins by
+ * emptying it.
+ */
+#ifndef SLUICE_RIG_H
+#define SLUICE_RIG_H
+
+#include <pthread.h>
+#include <linux/bpf.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "counters.h"
+#include "gate.h"
+#include "peek.h"
+#include "prefix.h"
+#include "rules.h"
+#include "sluice.h"
+
+/* After user/log.h, whose fail() is a function: cmocka's is a macro. */
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define SEC	 SL_TICKS_PER_SEC
+#define MS	 (SEC / 1000)
+#define RIG_TICK (4 * MS) /* the kernel tick that the injected clock has: HZ=250 */
+
+#define RIG_CPUS_MAX 64
+
+enum rig_hook {
+	RIG_XDP,
+	RIG_TC,
+	RIG_HOOKS,
+};
+
+extern const char *const rig_hook_names[RIG_HOOKS];
+
+struct rig {
+	struct gate gate;
+	struct programs programs;
+	volatile __u64 *clock_ticks;
+	volatile __u64 *clock_jiffies;
+	uint64_t phase;			/* ticks since the kernel tick began */
+	uint64_t behind;		/* how far the clock has gone back: kernel ticks never do */
+	struct sl_cell passed, dropped; /* what was sent, by verdict: the counters must agree */
+	unsigned int cpus;		/* online */
+	unsigned int cpu[RIG_CPUS_MAX]; /* their numbers */
+};
+
+/* For cmocka_run_group_tests: makes and removes the rig. Not permitted: makes none. */
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+/* The rig, with no rule and no source in it, at uptime one hour, on the first CPU. None: skips. */
+struct rig *rig_begin(void **state);
+
+/* Makes a rig, beside the test binary's own, with maps of such sizes. */
+struct rig *rig_make(const struct gate_sizes *sizes);
+void rig_free(struct rig *rig);
+
+/* Forgets all rules, sources and counters. */
+void rig_empty(struct rig *rig);
+
+/* Loads the test build anew, with the gate's maps as they are now. */
+void rig_load(struct rig *rig);
+
+/* The number of online CPUs is less than `cpus`: skips the test. */
+void rig_need_cpus(const struct rig *rig, unsigned int cpus);
+void rig_run_on(const struct rig *rig, unsigned int index);
+
+/* --- The injected clock --- */
+
+/* A new epoch: only for sources that were not heard before. */
+void rig_clock_start(struct rig *rig, uint64_t ticks);
+void rig_clock_forward(struct rig *rig, uint64_t ticks);
+void rig_clock_back(struct rig *rig, uint64_t ticks);
+/* To the last moment of this kernel tick: any step ahead is in the next. */
+void rig_clock_to_edge(struct rig *rig);
+uint64_t rig_now(const struct rig *rig);
+
+/* --- Rules --- */
+
+struct sl_prefix rig_prefix(const char *text);
+struct sl_limit_spec rig_spec(const char *rate, const char *burst);
+void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst);
+void rig_del(struct rig *rig, const char *prefix);
+/* What is in force for an address. */
+const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
+
+/* --- Frames --- */
+
+#define FRAME_MAX 2048
+
+struct frame {
+	uint32_t size;
+	uint8_t bytes[FRAME_MAX];
+};
+
+/* A UDP packet from an address, in a frame of `size` bytes. */
+struct frame frame_from(const char *source, uint32_t size);
+/* From 10.x.x.x, by number. */
+struct frame frame_of(uint32_t number);
+/* Writes a UDP packet over the first bytes of a larger buffer. */
+void frame_write(uint8_t *bytes, uint32_t size, const char *source);
+
+/* --- Running --- */
+
+/* One frame. Whether it passed; asserts that the kernel ran it. */
+bool rig_run(struct rig *rig, enum rig_hook hook, const void *bytes, uint32_t size);
+/* The same frame `count` times; returns how many passed. */
+uint64_t rig_send(struct rig *rig, enum rig_hook hook, const struct frame *frame, uint64_t count);
+/* As rig_send for large counts, in one system call; the counters say how many passed. */
+uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count);
+
+/*
+ * Through TC, a packet that the kernel has merged from `packets` of one byte each. What the kernel
+ * says of an skb, and it has on the wire: `packets` and `bytes` are for the rig's count.
+ */
+bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
+bool rig_run_skb(struct rig *rig, const void *bytes, uint32_t size, struct __sk_buff *skb,
+		 const struct sl_cell *wire);
+
+/* All policies together, those of deleted rules too. */
+struct sl_counters rig_counters(const struct rig *rig);
+/* Of the rule for an address; of what has no rule where none covers it. */
+struct sl_counters rig_counters_of(const struct rig *rig, const char *prefix);
+/* Each packet that was sent is counted once, under its verdict, with its bytes. */
+void rig_check_counted(const struct rig *rig);
+uint32_t rig_entries(const struct rig *rig, enum gate_map map);
+
+/* --- The program as it ships --- */
+
+struct shipped {
+	struct bpf_object *object;
+	int prog[RIG_HOOKS];
+};
+
+struct shipped rig_ship(const struct rig *rig);
+void shipped_free(struct shipped *shipped);
+
+/* A thread that runs one frame at full speed on one CPU. */
+struct flood {
+	pthread_t thread;
+	int prog;
+	unsigned int cpu;
+	const struct frame *frame;
+	uint32_t chunk;	   /* packets a system call */
+	uint64_t count;	   /* ends after so many packets, */
+	uint64_t until_ns; /* and not before this moment of the monotonic clock; */
+	const bool *stop;  /* or, where there is one, when this is set */
+	/* and tells */
+	uint64_t sent;
+	uint64_t end; /* ticks, by the monotonic clock: when the last run had returned */
+	int err;
+};
+
+uint64_t clock_ns(void);
+void flood_start(struct flood *flood);
+/* Asserts that all its runs went well. */
+void flood_join(struct flood *flood);
+
+#endif

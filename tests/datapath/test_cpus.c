@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One source from all CPUs at full speed: the program as it ships, on the kernel's clock. What is
+ * admitted is at most burst + rate x t, and close to it.
+ */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+
+#define ADDRESS "192.0.2.1"
+
+#define PACKETS_LEAST 10000000ULL
+#define RUN_NS	      1500000000ULL /* long enough for what is withheld at the end to be under 2% */
+#define CHUNK	      20000	    /* packets a system call: a millisecond */
+#define THREADS	      100
+#define ATTEMPTS      5 /* on a machine that others keep busy */
+
+/*
+ * Sends the first packet. Returns its moment by the datapath's clock: it is in the ledger, until
+ * a pause lets the source rest, and be born again.
+ */
+static uint64_t first_packet(const struct rig *rig, int prog, const struct frame *frame)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
+		    .repeat = 1);
+	struct sl_prefix source = rig_prefix(ADDRESS);
+	struct sl_ledger_key4 key = {.limit = rig_policy(rig, ADDRESS)->limit.id};
+	struct sl_ledger ledger;
+
+	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
+	memcpy(key.addr, source.addr, sizeof(key.addr));
+	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key, &ledger), 0);
+	return ledger.born;
+}
+
+struct result {
+	uint64_t sent, passed, dropped, contended;
+	double most; /* burst + rate x t, in packets */
+};
+
+static struct result result_read(const struct rig *rig, const struct flood *floods,
+				 unsigned int count, uint64_t begin)
+{
+	struct sl_counters counters = rig_counters(rig);
+	const struct sl_limit *limit = &rig_policy(rig, ADDRESS)->limit;
+	struct result result = {
+		.sent = 1,
+		.passed = counters_passed(&counters).packets,
+		.dropped = counters_dropped(&counters).packets,
+		.contended = counters.reason[SL_DROP_CONTENDED].packets,
+	};
+	uint64_t end = floods[0].end;
+
+	for (unsigned int i = 0; i < count; i++) {
+		result.sent += floods[i].sent;
+		end = (int64_t)(floods[i].end - end) > 0 ? floods[i].end : end;
+	}
+	result.most = (double)(limit->burst + (end - begin)) / limit->cost;
+	return result;
+}
+
+/* Every packet is counted, and no more pass than may. */
+static void result_check(const struct result *result)
+{
+	assert_int_equal(result->passed + result->dropped, result->sent);
+	assert_true(result->passed <= result->most);
+}
+
+/* --- Two CPUs at full speed ----------------------------------------------------------------- */
+
+struct speed_case {
+	const char *rate, *burst;
+	enum rig_hook hook;
+};
+
+static void flood_all_cpus(struct flood *floods, const struct rig *rig, const struct flood *like)
+{
+	for (unsigned int i = 0; i < rig->cpus; i++) {
+		floods[i] = *like;
+		floods[i].cpu = rig->cpu[i];
+		flood_start(&floods[i]);
+	}
+	for (unsigned int i = 0; i < rig->cpus; i++)
+		flood_join(&floods[i]);
+}
+
+static struct result speed_measure(struct rig *rig, const struct shipped *shipped,
+				   const struct speed_case *it)
+{
+	struct frame frame = frame_from(ADDRESS, 60);
+	uint64_t begin = first_packet(rig, shipped->prog[it->hook], &frame);
+	struct flood like = {
+		.prog = shipped->prog[it->hook],
+		.frame = &frame,
+		.chunk = it->hook == RIG_XDP ? 50 * CHUNK : CHUNK,
+		.count = PACKETS_LEAST / rig->cpus + 1,
+		.until_ns = clock_ns() + RUN_NS,
+	};
+	struct flood floods[2 * RIG_CPUS_MAX];
+	unsigned int count = rig->cpus;
+
+	flood_all_cpus(floods, rig, &like);
+	if (it->hook == RIG_XDP) {
+		/*
+		 * Around each call on XDP the kernel waits for grace periods, in the end with
+		 * nobody sending: the last packets come through TC.
+		 */
+		like.prog = shipped->prog[RIG_TC];
+		like.chunk = like.count = CHUNK;
+		flood_all_cpus(floods + rig->cpus, rig, &like);
+		count = 2 * rig->cpus;
+	}
+	return result_read(rig, floods, count, begin);
+}
+
+/*
+ * Whether a measurement says what it should. Where others keep the machine too busy it does not: no
+ * limit is reached, or credit is lost while the source is silent.
+ */
+static bool speed_is_close(const struct result *result)
+{
+	return result->sent > 1.5 * result->most && result->passed > 0.98 * result->most;
+}
+
+static void speed_check(struct rig *rig, const struct shipped *shipped, const struct speed_case *it)
+{
+	struct result result;
+	int attempt = 0;
+
+	do {
+		rig_empty(rig);
+		rig_set(rig, "default", it->rate, it->burst);
+		result = speed_measure(rig, shipped, it);
+		print_message(
+			"figure: %u CPUs, %s %s, %s: sent %lu, passed %lu, at most %.0f: %.4f "
+			"(%lu contended)\n",
+			rig->cpus, it->rate, it->burst, rig_hook_names[it->hook], result.sent,
+			result.passed, result.most, result.passed / result.most, result.contended);
+		result_check(&result);
+	} while (!speed_is_close(&result) && ++attempt < ATTEMPTS);
+	assert_true(result.sent >= PACKETS_LEAST);
+	assert_true(speed_is_close(&result));
+}
+
+static void test_full_speed(void **state)
+{
+	static const struct speed_case cases[] = {
+		{"1kpps", "1000", RIG_TC},    {"10kpps", "100ms", RIG_TC},
+		{"100kpps", "100ms", RIG_TC}, {"100kpps", "200ms", RIG_XDP},
+		{"1mpps", "200ms", RIG_TC},   {"1mpps", "50ms", RIG_TC},
+		{"5mpps", "200ms", RIG_TC},
+	};
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped;
+
+	rig_need_cpus(rig, 2);
+	shipped = rig_ship(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		speed_check(rig, &shipped, &cases[i]);
+	shipped_free(&shipped);
+}
+
+/* --- Many threads --------------------------------------------------------------------------- */
+
+static struct result flood_threads(struct rig *rig, int prog)
+{
+	struct frame frame = frame_from(ADDRESS, 60);
+	uint64_t begin = first_packet(rig, prog, &frame);
+	struct flood floods[THREADS];
+
+	for (int i = 0; i < THREADS; i++) {
+		floods[i] = (struct flood){
+			.prog = prog,
+			.cpu = rig->cpu[i % rig->cpus],
+			.frame = &frame,
+			.chunk = 1000,
+			.count = 10000,
+		};
+		flood_start(&floods[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		flood_join(&floods[i]);
+	return result_read(rig, floods, THREADS, begin);
+}
+
+static void test_hundred_threads(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {{"1kpps", "100000"}, {"1/min", "200000"}, {"1/h", "50"}, {"1/h", "1"}};
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct result result;
+
+		rig_empty(rig);
+		rig_set(rig, "default", cases[i].rate, cases[i].burst);
+		result = flood_threads(rig, shipped.prog[RIG_TC]);
+		print_message("figure: %d threads of 10000, %s %s: passed %lu, at most %.1f\n",
+			      THREADS, cases[i].rate, cases[i].burst, result.passed, result.most);
+		result_check(&result);
+		assert_int_equal(result.sent, THREADS * 10000 + 1);
+		assert_true(result.passed >= 0.99 * (uint64_t)result.most);
+	}
+	shipped_free(&shipped);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_full_speed),
+		cmocka_unit_test(test_hundred_threads),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Promise 1, to the packet: what a source is admitted while the clock is injected. */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#define SIZE 60
+
+/* Long bursts have purses, and refuse for the rest of a kernel tick; short ones do not. */
+struct limit_case {
+	const char *rate;
+	const char *burst;
+	uint64_t packets; /* that the burst holds */
+};
+
+static const struct limit_case limit_cases[] = {
+	{.rate = "1kpps", .burst = "1000", .packets = 1000},
+	{.rate = "1mpps", .burst = "1000", .packets = 1000},
+	{.rate = "1mpps", .burst = "200ms", .packets = 200000},
+	{.rate = "100kpps", .burst = "1000", .packets = 1000},
+	{.rate = "10pps", .burst = "1000", .packets = 1000},
+	{.rate = "10pps", .burst = "20", .packets = 20},
+	{.rate = "1/min", .burst = "1000", .packets = 1000},
+	{.rate = "3mpps", .burst = "1000", .packets = 1000}, /* not a whole number of ticks */
+};
+
+/* Moments at which arithmetic on time might break. */
+static const uint64_t epochs[] = {
+	0,
+	1,
+	MS,
+	(1ULL << 32) - 1,
+	1ULL << 32,
+	1ULL << 60,
+	-(SEC / 100),
+	1ULL << 63,
+	(1ULL << 63) - SEC / 100,
+};
+
+/* A source that the test has not used: IPv4 and IPv6 in turn. */
+static struct frame next_source(void)
+{
+	static uint32_t number;
+	char text[64];
+
+	if (++number % 2)
+		return frame_of(number);
+	snprintf(text, sizeof(text), "2001:db8:%x:%x::1", number >> 16, number & 0xffff);
+	return frame_from(text, SIZE);
+}
+
+static const struct sl_limit *set_default(struct rig *rig, const struct limit_case *it)
+{
+	rig_set(rig, "default", it->rate, it->burst);
+	return &rig_policy(rig, "default")->limit;
+}
+
+/* Else the tests below would not test what they name. */
+static void test_cases_are_of_every_kind(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	int purses = 0, by_tick = 0, neither = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
+
+		purses += !!limit->purse;
+		by_tick += !limit->purse && limit->refuse_by_tick;
+		neither += !limit->purse && !limit->refuse_by_tick;
+	}
+	assert_true(purses && by_tick && neither);
+}
+
+/* --- The burst ------------------------------------------------------------------------------ */
+
+static void test_fresh_burst(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct limit_case *it = &limit_cases[i];
+
+		set_default(rig, it);
+		for (int hook = 0; hook < RIG_HOOKS; hook++) {
+			struct frame frame = next_source();
+
+			assert_int_equal(rig_send(rig, hook, &frame, it->packets), it->packets);
+			assert_int_equal(rig_send(rig, hook, &frame, 100), 0);
+			print_message("fresh burst, %s %s, %s: %lu of %lu, then 0 of 100\n",
+				      it->rate, it->burst, rig_hook_names[hook], it->packets,
+				      it->packets);
+		}
+	}
+	rig_check_counted(rig);
+	print_message("figure: fresh burst of 1000: 1000 of 1000 pass, then 0 of 100; at 1/min to "
+		      "3 mpps, XDP and TC\n");
+}
+
+/* Packets on both CPUs in turn: what one CPU's purse holds, the other cannot have. */
+static void test_fresh_burst_of_two_cpus(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_need_cpus(rig, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct limit_case *it = &limit_cases[i];
+		struct frame frame = next_source();
+		uint64_t passed = 0;
+
+		set_default(rig, it);
+		for (int turn = 0; turn < 100; turn++) {
+			rig_run_on(rig, turn % 2);
+			passed += rig_send(rig, RIG_TC, &frame, it->packets / 50 + 1);
+		}
+		assert_int_equal(passed, it->packets);
+		print_message("fresh burst over 2 CPUs, %s %s: %lu of %lu\n", it->rate, it->burst,
+			      passed, it->packets);
+	}
+	rig_check_counted(rig);
+	print_message("figure: fresh burst of 1000 over 2 CPUs in turn: 1000 pass\n");
+}
+
+/* --- Refill --------------------------------------------------------------------------------- */
+
+/* Drains a new source at the edge of a kernel tick, so that each step ahead ends the refusal. */
+static struct frame drain_new(struct rig *rig, const struct limit_case *it)
+{
+	struct frame frame = next_source();
+
+	rig_clock_to_edge(rig);
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+	return frame;
+}
+
+static void refill_check(struct rig *rig, const struct limit_case *it, uint64_t cost, uint64_t k)
+{
+	struct frame frame = drain_new(rig, it);
+	uint64_t expected = k < it->packets ? k : it->packets;
+
+	rig_clock_forward(rig, k * cost);
+	assert_int_equal(rig_send(rig, RIG_TC, &frame, expected + 100), expected);
+}
+
+static void test_refill(void **state)
+{
+	static const uint64_t counts[] = {1, 2, 1000, 5000};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct limit_case *it = &limit_cases[i];
+		uint64_t cost = set_default(rig, it)->cost;
+
+		for (size_t k = 0; k < ARRAY_SIZE(counts); k++)
+			refill_check(rig, it, cost, counts[k]);
+		refill_check(rig, it, cost, 5 * it->packets);
+		print_message("drained, then k/rate, %s %s: 1 2 1000 pass, at most %lu\n", it->rate,
+			      it->burst, it->packets);
+	}
+	rig_check_counted(rig);
+	print_message(
+		"figure: drained, then k/rate: k pass, for k = 1, 2, 1000; 5000/rate: 1000\n");
+}
+
+/* One tick before the packet is due it is refused; a millionth of a rate is not enough. */
+static void test_refill_not_early(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
+		struct frame frame = drain_new(rig, &limit_cases[i]);
+
+		rig_clock_forward(rig, limit->cost - 1);
+		assert_int_equal(rig_send(rig, RIG_XDP, &frame, 3), 0);
+		rig_clock_to_edge(rig);
+		rig_clock_forward(rig, 1);
+		assert_true(rig_send(rig, RIG_XDP, &frame, 1) || limit->refuse_by_tick);
+	}
+	rig_check_counted(rig);
+}
+
+/* A refusal that lasts for a kernel tick withholds credit, and loses none. */
+static void test_refusal_by_tick_loses_nothing(void **state)
+{
+	const struct limit_case *it = &limit_cases[2];
+	struct rig *rig = rig_begin(state);
+	uint64_t cost = set_default(rig, it)->cost;
+	struct frame frame = drain_new(rig, it);
+
+	rig_clock_forward(rig, 1); /* the tick begins: refused again, for all of it */
+	assert_int_equal(rig_send(rig, RIG_TC, &frame, 1), 0);
+	rig_clock_forward(rig, RIG_TICK - 1);
+	assert_int_equal(rig_send(rig, RIG_TC, &frame, 10), 0);
+	rig_clock_forward(rig, 1);
+	assert_int_equal(rig_send(rig, RIG_TC, &frame, 2 * RIG_TICK / cost), RIG_TICK / cost);
+	rig_check_counted(rig);
+}
+
+/* --- Long runs ------------------------------------------------------------------------------ */
+
+/* `batch` packets each `step`, at both ends of `span`, too; returns how many pass. */
+static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
+			     uint64_t step, uint64_t span)
+{
+	uint64_t passed = rig_send(rig, RIG_TC, frame, batch);
+
+	for (uint64_t t = step; t <= span; t += step) {
+		rig_clock_forward(rig, step);
+		passed += rig_send(rig, RIG_TC, frame, batch);
+	}
+	return passed;
+}
+
+static void test_twice_the_rate(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+		uint64_t rate_pps, burst_packets, batch, step;
+	} cases[] = {
+		{"1kpps", "1000", 1000, 1000, 1, MS / 2},    {"1kpps", "8", 1000, 8, 1, MS / 2},
+		{"10kpps", "1000", 10000, 1000, 1, MS / 20}, {"10kpps", "100", 10000, 100, 20, MS},
+		{"10pps", "100", 10, 100, 1, SEC / 20},	     {"50kpps", "500", 50000, 500, 100, MS},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct frame frame = next_source();
+		uint64_t most = cases[i].rate_pps * 10 + cases[i].burst_packets;
+		uint64_t sent = cases[i].batch * (1 + 10 * SEC / cases[i].step), passed;
+
+		rig_set(rig, "default", cases[i].rate, cases[i].burst);
+		rig_clock_to_edge(rig);
+		rig_clock_forward(rig, 1);
+		passed = run_steadily(rig, &frame, cases[i].batch, cases[i].step, 10 * SEC);
+		print_message("figure: 2x %s %s for 10 s: sent %lu, passed %lu, at most %lu\n",
+			      cases[i].rate, cases[i].burst, sent, passed, most);
+		assert_true(passed <= most);
+		assert_true(passed + cases[i].burst_packets >= most);
+	}
+	rig_check_counted(rig);
+}
+
+static void test_one_a_minute(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = next_source();
+	uint64_t passed;
+
+	rig_set(rig, "default", "1/min", "8");
+	passed = run_steadily(rig, &frame, 1, SEC, 3 * 3600 * SEC);
+	print_message("figure: 1/min, burst 8, over 3 hours: %lu passed\n", passed);
+	assert_int_equal(passed, 180 + 8);
+	rig_check_counted(rig);
+}
+
+/*
+ * Over any span at all: a plain token bucket beside the packet path must afford whatever passes.
+ * Merged packets take big bites, some more than a ledger refills to while purses may be out.
+ */
+struct model {
+	uint64_t level, at, burst, cost;
+};
+
+static void model_charge(struct model *model, uint64_t now, uint64_t packets)
+{
+	uint64_t rise = now - model->at;
+
+	model->level = rise > model->burst - model->level ? model->burst : model->level + rise;
+	model->at = now;
+	if (model->level < packets * model->cost)
+		print_message("%lu packets pass, where %.3f are allowed\n", packets,
+			      (double)model->level / model->cost);
+	assert_true(model->level >= packets * model->cost);
+	model->level -= packets * model->cost;
+}
+
+static uint32_t pick_bite(uint32_t burst)
+{
+	switch (rand() % 4) {
+	case 0:
+		return burst - rand() % (burst / 16);
+	case 1:
+		return 1 + rand() % burst;
+	default:
+		return 1 + rand() % 2;
+	}
+}
+
+static uint64_t pick_step(const struct model *model)
+{
+	switch (rand() % 4) {
+	case 0:
+		return rand() % (2 * model->cost);
+	case 1:
+		return model->burst - (uint64_t)rand() % (model->burst / 8);
+	case 2:
+		return (uint64_t)rand() % (2 * model->burst);
+	default:
+		return 0;
+	}
+}
+
+static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, int turns)
+{
+	const struct sl_limit *limit;
+	struct model model;
+	uint64_t passed = 0;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", burst);
+	rig_empty(rig);
+	rig_set(rig, "default", rate, text);
+	limit = &rig_policy(rig, "default")->limit;
+	model = (struct model){.level = limit->burst, .burst = limit->burst, .cost = limit->cost};
+	model.at = rig_now(rig);
+	for (int i = 0; i < turns; i++) {
+		uint32_t packets = pick_bite(burst);
+
+		rig_run_on(rig, rand() % rig->cpus);
+		for (int again = rand() % 8; again >= 0; again--) {
+			if (!rig_run_merged(rig, "192.0.2.1", packets))
+				continue;
+			model_charge(&model, rig_now(rig), packets);
+			passed += packets;
+		}
+		rig_clock_forward(rig, pick_step(&model));
+	}
+	print_message("any span, %s %u, %s: %lu passed, each afforded by a plain token bucket\n",
+		      rate, burst, limit->purse ? "purses" : "no purses", passed);
+	rig_check_counted(rig);
+}
+
+static void test_any_span(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint32_t purses = 32 * rig->gate.machine.cpus; /* the least burst with purses */
+
+	srand(2);
+	any_span_check(rig, "100pps", purses, 10000);
+	any_span_check(rig, "10pps", purses + 6, 5000);
+	any_span_check(rig, "1/min", purses, 5000);
+	any_span_check(rig, "100pps", 32, 5000);
+	any_span_check(rig, "1mpps", purses, 5000);
+	print_message("figure: over any span, with merged packets, 1 or more CPUs: never above\n");
+}
+
+/* --- Who shares ----------------------------------------------------------------------------- */
+
+/* Drains the source `text`; whoever does not share its bucket still has a burst of 10. */
+static void check_shares(struct rig *rig, const char *one, const char *other, bool shares)
+{
+	struct frame first = frame_from(one, SIZE), second = frame_from(other, SIZE);
+
+	rig_empty(rig);
+	rig_set(rig, "default", "1/h", "10");
+	assert_int_equal(rig_send(rig, RIG_XDP, &first, 20), 10);
+	assert_int_equal(rig_send(rig, RIG_XDP, &second, 20), shares ? 0 : 10);
+	assert_int_equal(rig_send(rig, RIG_TC, &first, 20), 0);
+	rig_check_counted(rig);
+}
+
+static void test_sources_do_not_share(void **state)
+{
+	static const struct {
+		const char *one, *other;
+		bool shares;
+	} cases[] = {
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"192.0.2.1", "64.0.2.1", false},
+		{"0.0.0.0", "0.0.0.1", false},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"2001:db8::1", "a001:db8::1", false},
+		{"2001:db8::1", "2001:db8::2", true}, /* one /64 is one source */
+		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true},
+		/* the families, with the same bytes at the same place */
+		{"10.1.2.3", "a01:203::", false},
+		{"10.1.2.3", "a01:203::1", false},
+		{"10.1.2.3", "::ffff:10.1.2.3", false},
+		{"10.1.2.3", "::10.1.2.3", false},
+		{"0.0.0.0", "::", false},
+		/* a /64 whose bytes are an IPv4 ledger's key: the address, and limit 1 or 2 */
+		{"10.1.2.3", "a01:203:100::", false},
+		{"10.1.2.3", "a01:203:200::", false},
+		{"10.1.2.3", "a01:203:0:1::", false},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		check_shares(rig, cases[i].one, cases[i].other, cases[i].shares);
+		check_shares(rig, cases[i].other, cases[i].one, cases[i].shares);
+	}
+}
+
+/* Each source keeps its rate while 500 others send, too. */
+static void test_many_sources_at_once(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t passed[500] = {0};
+
+	rig_set(rig, "default", "100pps", "5");
+	for (int second = 0; second <= 2; second++) {
+		for (uint32_t source = 0; source < ARRAY_SIZE(passed); source++) {
+			struct frame frame = frame_of(source);
+
+			passed[source] += rig_send(rig, RIG_TC, &frame, 3 + source % 7);
+		}
+		rig_clock_forward(rig, SEC);
+	}
+	for (uint32_t source = 0; source < ARRAY_SIZE(passed); source++) {
+		uint32_t sent = 3 + source % 7;
+
+		assert_int_equal(passed[source], 3 * (sent < 5 ? sent : 5));
+	}
+	rig_check_counted(rig);
+}
+
+static void test_gates_do_not_share(void **state)
+{
+	struct gate_sizes sizes = {.ledgers = 1024, .buckets = 1024};
+	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
+	struct frame frame = frame_from("192.0.2.1", SIZE);
+
+	rig_set(rig, "default", "1/h", "10");
+	rig_set(other, "default", "1/h", "20");
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 30), 10);
+	assert_int_equal(rig_send(other, RIG_XDP, &frame, 30), 20);
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 30), 0);
+	rig_check_counted(rig);
+	rig_check_counted(other);
+	rig_free(other);
+}
+
+/* --- Bit rates ------------------------------------------------------------------------------ */
+
+struct bits_case {
+	const char *rate, *burst;
+	uint64_t byte_ps, burst_bytes;
+};
+
+static const struct bits_case bits_cases[] = {
+	{"8mbit", "64kB", 1000000, 64000},
+	{"8mbit", "2kB", 1000000, 2000},
+	{"100mbit", "250ms", 12500000, 3125000},
+	{"1gbit", "1MB", 125000000, 1000000},
+	{"3kbit", "3kB", 375, 3000},
+	{"7gbit", "500kB", 875000000, 500000},
+};
+
+/*
+ * Frames of the given sizes in turn, faster than the rate, until the clock reaches `span`. The
+ * bytes that pass are in the rig's count.
+ */
+static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
+		      size_t count, uint64_t span)
+{
+	struct frame frames[4];
+	uint64_t start = rig_now(rig), step = span / 4000;
+
+	for (size_t i = 0; i < count; i++)
+		frames[i] = frame_from("192.0.2.1", sizes[i]);
+	for (size_t i = 0; rig_now(rig) - start <= span; i++) {
+		uint64_t passed = rig->passed.packets;
+
+		/* as many as pass: the next is refused, whatever its size */
+		while (rig_send(rig, i % RIG_HOOKS, &frames[i % count], 1))
+			assert_true(rig->passed.packets - passed <= it->burst_bytes);
+		rig_clock_forward(rig, step);
+	}
+}
+
+static void bits_check(struct rig *rig, const struct bits_case *it, const uint32_t *sizes,
+		       size_t count)
+{
+	uint64_t span = 4 * it->burst_bytes * SEC / it->byte_ps, start, most, slack;
+
+	rig_empty(rig);
+	rig_set(rig, "default", it->rate, it->burst);
+	start = rig_now(rig);
+	run_bytes(rig, it, sizes, count, span);
+	rig_clock_back(rig, span / 4000); /* to the last packets' moment */
+	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
+	/* one frame, and what a refusal for the rest of the last kernel tick withholds */
+	slack = sizes[count - 1] + it->byte_ps * (RIG_TICK + span / 4000) / SEC;
+	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
+		      sizes[0], rig->passed.bytes, most);
+	assert_true(rig->passed.bytes <= most);
+	assert_true(rig->passed.bytes + slack >= most);
+	rig_check_counted(rig);
+}
+
+static void test_bit_rates(void **state)
+{
+	static const uint32_t sizes[] = {60, 61, 590, 1514};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(bits_cases); i++) {
+		for (size_t s = 0; s < ARRAY_SIZE(sizes); s++)
+			if (bits_cases[i].burst_bytes / sizes[s] < 10000)
+				bits_check(rig, &bits_cases[i], &sizes[s], 1);
+		bits_check(rig, &bits_cases[i], sizes, ARRAY_SIZE(sizes));
+	}
+	print_message("figure: bit rates, 3 kbit to 7 gbit: passed bytes at most burst + rate x t, "
+		      "within a frame\n");
+}
+
+/* The burst of a bit rate, to the frame. */
+static void test_bit_burst(void **state)
+{
+	static const uint32_t sizes[] = {60, 61, 64, 128, 590, 1000, 1514};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct frame frame = frame_from("192.0.2.1", sizes[i]);
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_set(rig, "default", "8mbit", "64kB"); /* a byte is a whole number of ticks */
+		passed = rig_send(rig, RIG_TC, &frame, 64000 / sizes[i] + 10);
+		print_message("burst 64kB, frames of %u: %lu\n", sizes[i], passed);
+		assert_int_equal(passed, 64000 / sizes[i]);
+	}
+}
+
+/* --- The clock ------------------------------------------------------------------------------ */
+
+static void test_clock_backwards(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct limit_case *it = &limit_cases[i];
+		uint64_t cost = set_default(rig, it)->cost;
+		struct frame frame = drain_new(rig, it);
+
+		for (uint64_t back = 1; back < 3600 * SEC; back *= 60) {
+			rig_clock_back(rig, back);
+			assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 0);
+			rig_clock_forward(rig, back);
+			assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 0);
+		}
+		rig_clock_forward(rig, 2 * cost);
+		assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 2);
+	}
+	rig_check_counted(rig);
+}
+
+/*
+ * Each CPU reads its own clock, and some are late: a plain token bucket affords each packet that
+ * passes, at the latest moment of any that passed.
+ */
+static void jitter_check(struct rig *rig, const struct limit_case *it, uint64_t jitter)
+{
+	const struct sl_limit *limit = set_default(rig, it);
+	struct model model = {.level = limit->burst, .burst = limit->burst, .cost = limit->cost};
+	struct frame frame = next_source();
+	uint64_t passed = 0;
+
+	model.at = rig_now(rig);
+	rig_clock_forward(rig, jitter);
+	for (int i = 0; i < 2000; i++) {
+		uint64_t back = rand() % 3 ? (uint64_t)rand() % (jitter + 1) : 0;
+		uint64_t pass, at;
+
+		rig_run_on(rig, rand() % rig->cpus);
+		rig_clock_back(rig, back);
+		at = rig_now(rig) > model.at ? rig_now(rig) : model.at;
+		pass = rig_send(rig, rand() % RIG_HOOKS, &frame, rand() % (it->packets / 20 + 2));
+		rig_clock_forward(rig, back);
+		if (pass)
+			model_charge(&model, at, pass);
+		passed += pass;
+		rig_clock_forward(rig, (uint64_t)rand() % (it->packets * limit->cost / 50));
+	}
+	print_message("jitter of %llu us, %s %s: %lu passed\n", jitter / (MS / 1000), it->rate,
+		      it->burst, passed);
+}
+
+static void test_clock_jitter(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	srand(1);
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		if (limit_cases[i].packets > 1000)
+			continue;
+		jitter_check(rig, &limit_cases[i], MS / 1000);
+		jitter_check(rig, &limit_cases[i], 10 * MS);
+	}
+	rig_check_counted(rig);
+	print_message("figure: clocks that differ by 1 us and 10 ms: never above\n");
+}
+
+static void epoch_check(struct rig *rig, const struct limit_case *it, const struct sl_limit *limit,
+			uint64_t epoch)
+{
+	struct frame frame = next_source();
+	uint64_t span = it->packets * limit->cost, withheld, pass = 0;
+
+	rig_clock_start(rig, epoch);
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+	/* twice the rate, over two bursts' time, beginning with nothing */
+	for (int i = 0; i < 40; i++) {
+		rig_clock_forward(rig, span / 20);
+		pass += rig_send(rig, RIG_XDP, &frame, it->packets / 10);
+	}
+	withheld = limit->refuse_by_tick ? RIG_TICK / limit->cost : 0;
+	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
+	/* and then rests: the whole burst, and no more */
+	rig_clock_forward(rig, 3 * span);
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+}
+
+static void test_epochs(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
+		const struct sl_limit *limit;
+
+		if (limit_cases[i].packets > 1000)
+			continue;
+		limit = set_default(rig, &limit_cases[i]);
+		for (size_t e = 0; e < ARRAY_SIZE(epochs); e++)
+			epoch_check(rig, &limit_cases[i], limit, epochs[e]);
+	}
+	print_message("figure: %zu epochs, near 0, 2^32, 2^60, 2^63 and the wrap: exact\n",
+		      ARRAY_SIZE(epochs));
+	rig_check_counted(rig);
+}
+
+/* --- Retry-after ---------------------------------------------------------------------------- */
+
+static struct standing standing_of(const struct rig *rig, const char *address, uint32_t size)
+{
+	struct sl_prefix prefix = rig_prefix(address);
+	struct standing standing;
+	struct source source;
+
+	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	assert_int_equal(standing_read(&rig->gate, &source, rig_policy(rig, address), size,
+				       rig_now(rig), &standing),
+			 OK);
+	source_free(&source);
+	return standing;
+}
+
+/* After a refusal, waits as long as it is told to, and sends. */
+static void retry_check(struct rig *rig, const char *address, uint32_t size, bool by_tick)
+{
+	struct frame frame = frame_from(address, size);
+	struct standing standing = standing_of(rig, address, size);
+
+	assert_false(standing.allowed);
+	assert_in_range(standing.retry_after_ms, 1, UINT64_MAX - 1);
+	rig_clock_forward(rig, standing.retry_after_ms * MS);
+	assert_true(standing_of(rig, address, size).allowed);
+	if (rig_send(rig, RIG_XDP, &frame, 1))
+		return;
+	assert_true(by_tick); /* refused for the rest of this kernel tick, and not longer */
+	rig_clock_to_edge(rig);
+	rig_clock_forward(rig, 1);
+	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 1), 1);
+}
+
+/* Over and over, from moments all over a kernel tick; some refusals are not the first. */
+static void test_retry_after(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+		uint32_t size;
+	} cases[] = {
+		{"1kpps", "1000", 60},	  {"1mpps", "1000", 60},   {"10pps", "20", 60},
+		{"1/min", "8", 60},	  {"1/h", "1", 60},	   {"200mpps", "1", 60},
+		{"8mbit", "64kB", 60},	  {"8mbit", "64kB", 1514}, {"1kbit", "1514B", 1514},
+		{"1mbit", "200kB", 1514},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct frame frame = frame_from("192.0.2.1", cases[i].size);
+		const struct sl_limit *limit;
+
+		rig_empty(rig);
+		rig_set(rig, "default", cases[i].rate, cases[i].burst);
+		limit = &rig_policy(rig, "default")->limit;
+		for (int turn = 0; turn < 200; turn++) {
+			while (rig_send(rig, RIG_XDP, &frame, 1))
+				;
+			retry_check(rig, "192.0.2.1", cases[i].size, limit->refuse_by_tick);
+			rig_clock_forward(rig, turn * MS / 50);
+		}
+	}
+	rig_check_counted(rig);
+	print_message("figure: retry_after_ms: never 0; 2000 packets sent just then all pass\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cases_are_of_every_kind),
+		cmocka_unit_test(test_fresh_burst),
+		cmocka_unit_test(test_fresh_burst_of_two_cpus),
+		cmocka_unit_test(test_refill),
+		cmocka_unit_test(test_refill_not_early),
+		cmocka_unit_test(test_refusal_by_tick_loses_nothing),
+		cmocka_unit_test(test_twice_the_rate),
+		cmocka_unit_test(test_one_a_minute),
+		cmocka_unit_test(test_any_span),
+		cmocka_unit_test(test_sources_do_not_share),
+		cmocka_unit_test(test_many_sources_at_once),
+		cmocka_unit_test(test_gates_do_not_share),
+		cmocka_unit_test(test_bit_rates),
+		cmocka_unit_test(test_bit_burst),
+		cmocka_unit_test(test_clock_backwards),
+		cmocka_unit_test(test_clock_jitter),
+		cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_retry_after),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}
