@@ -558,6 +558,9 @@ static void *flood_run(void *data)
 	CPU_ZERO(&only);
 	CPU_SET(flood->cpu, &only);
 	flood->err = -pthread_setaffinity_np(pthread_self(), sizeof(only), &only);
+	if (flood->first)
+		pthread_setschedparam(pthread_self(), SCHED_FIFO,
+				      &(struct sched_param){.sched_priority = 1});
 	while (!flood->err && flood_goes_on(flood)) {
 		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = flood->frame->bytes,
 			    .data_size_in = flood->frame->size, .repeat = flood->chunk);

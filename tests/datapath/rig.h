@@ -156,6 +156,7 @@ struct flood {
 	uint64_t count;	   /* ends after so many packets, */
 	uint64_t until_ns; /* and not before this moment of the monotonic clock; */
 	const bool *stop;  /* or, where there is one, when this is set */
+	bool first;	   /* before other processes of the machine, where that is permitted */
 	/* and tells */
 	uint64_t sent;
 	uint64_t end; /* ticks, by the monotonic clock: when the last run had returned */

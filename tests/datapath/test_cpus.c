@@ -95,6 +95,8 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == RIG_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
+		/* a source that others keep silent loses credit; grace periods need the others */
+		.first = it->hook == RIG_TC,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
 	unsigned int count = rig->cpus;
@@ -107,6 +109,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		 */
 		like.prog = shipped->prog[RIG_TC];
 		like.chunk = like.count = CHUNK;
+		like.first = true;
 		flood_all_cpus(floods + rig->cpus, rig, &like);
 		count = 2 * rig->cpus;
 	}

@@ -71,14 +71,14 @@ struct run {
 };
 
 static const char usage_text[] =
-    "usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-c COUNT] DEV MAC SECONDS SOURCE=RATE...\n"
-    "  -n NETNS     work in this named network namespace (never in the initial one)\n"
-    "  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
-    "  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
-    "  -c COUNT     send exactly COUNT frames of each source, then stop\n"
-    "  DEV MAC      send through this device to this Ethernet address\n"
-    "  SECONDS      stop after this time, 1 to 60; with -c it is a failure to get there\n"
-    "  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
+	"usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-c COUNT] DEV MAC SECONDS SOURCE=RATE...\n"
+	"  -n NETNS     work in this named network namespace (never in the initial one)\n"
+	"  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
+	"  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
+	"  -c COUNT     send exactly COUNT frames of each source, then stop\n"
+	"  DEV MAC      send through this device to this Ethernet address\n"
+	"  SECONDS      stop after this time, 1 to 60; with -c it is a failure to get there\n"
+	"  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
 
 __attribute__((noreturn, format(printf, 2, 3))) static void die(int status, const char *format, ...)
 {
@@ -154,9 +154,9 @@ static uint16_t sum_finish(uint32_t sum)
 static struct udphdr udp_header(size_t ip_header_len)
 {
 	return (struct udphdr){
-	    .source = htons(40000),
-	    .dest = htons(9), /* discard */
-	    .len = htons(FRAME_LEN - ETH_HLEN - ip_header_len),
+		.source = htons(40000),
+		.dest = htons(9), /* discard */
+		.len = htons(FRAME_LEN - ETH_HLEN - ip_header_len),
 	};
 }
 
@@ -164,14 +164,14 @@ static void frame_fill4(uint8_t *packet, const struct source *source, struct in_
 {
 	struct udphdr udp = udp_header(sizeof(struct iphdr));
 	struct iphdr ip = {
-	    .version = 4,
-	    .ihl = sizeof(ip) / 4,
-	    .tot_len = htons(FRAME_LEN - ETH_HLEN),
-	    .frag_off = htons(IP_DF),
-	    .ttl = 64,
-	    .protocol = IPPROTO_UDP,
-	    .saddr = source->addr.v4.s_addr,
-	    .daddr = dest.s_addr,
+		.version = 4,
+		.ihl = sizeof(ip) / 4,
+		.tot_len = htons(FRAME_LEN - ETH_HLEN),
+		.frag_off = htons(IP_DF),
+		.ttl = 64,
+		.protocol = IPPROTO_UDP,
+		.saddr = source->addr.v4.s_addr,
+		.daddr = dest.s_addr,
 	};
 
 	ip.check = sum_finish(sum_add(0, &ip, sizeof(ip)));
@@ -183,12 +183,12 @@ static void frame_fill6(uint8_t *packet, const struct source *source, const stru
 {
 	struct udphdr udp = udp_header(sizeof(struct ip6_hdr));
 	struct ip6_hdr ip = {
-	    .ip6_flow = htonl(6U << 28),
-	    .ip6_plen = udp.len,
-	    .ip6_nxt = IPPROTO_UDP,
-	    .ip6_hlim = 64,
-	    .ip6_src = source->addr.v6,
-	    .ip6_dst = *dest,
+		.ip6_flow = htonl(6U << 28),
+		.ip6_plen = udp.len,
+		.ip6_nxt = IPPROTO_UDP,
+		.ip6_hlim = 64,
+		.ip6_src = source->addr.v6,
+		.ip6_dst = *dest,
 	};
 	uint32_t sum;
 
