@@ -152,8 +152,12 @@ static void call_filter_remove(void *data)
 {
 	struct filter_call *call = data;
 	const struct attachment *a = call->attachment;
+	char device[IF_NAMESIZE];
 
 	call->err = filter_remove(a->ifindex, a->hook == HOOK_INGRESS, call->program_id);
+	/* the numbers of namespaces and devices come back: is it still that device? */
+	if (!if_indextoname(a->ifindex, device) || strcmp(device, a->device))
+		return;
 	if (!call->err && call->qdisc_is_ours)
 		call->err = qdisc_remove_if_empty(a->ifindex, &call->qdisc_removed);
 }

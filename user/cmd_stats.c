@@ -55,10 +55,14 @@ static void stats_print(const struct gate *gate, const struct tally *tally)
 		       tally->total.reason[reason].bytes);
 
 	printf("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
-	for (unsigned int i = 0; i < tally->count; i++)
-		printf("%-24s %16llu %16llu\n", tally->lines[i].policy,
-		       counters_passed(&tally->lines[i].counters).packets,
-		       counters_dropped(&tally->lines[i].counters).packets);
+	for (unsigned int i = 0; i < tally->count; i++) {
+		const struct tally_line *line = &tally->lines[i];
+		__u64 line_passed = counters_passed(&line->counters).packets;
+		__u64 line_dropped = counters_dropped(&line->counters).packets;
+
+		if (line->is_rule || line_passed || line_dropped)
+			printf("%-24s %16llu %16llu\n", line->policy, line_passed, line_dropped);
+	}
 }
 
 enum status cmd_stats(const struct context *context, int argc, char **argv)
