@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "attach.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
 #include "filter.h"
@@ -19,251 +15,6 @@
 #define ATTACH_TCX_INGRESS 46
 #define ATTACH_TCX_EGRESS  47
 #define ATTACH_FIRST	   (1U << 3) /* BPF_F_BEFORE: one that accepts must not hide packets from us */
-
-const char *const hook_names[HOOKS] = {
-	[HOOK_XDP] = "xdp",
-	[HOOK_INGRESS] = "ingress",
-	[HOOK_EGRESS] = "egress",
-};
-
-const char *const mode_names[MODES] = {
-	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
-};
-
-/* --- Pins ----------------------------------------------------------------------------------- */
-
-static void replace(char *text, char from, char to)
-{
-	for (; *text; text++)
-		if (*text == from)
-			*text = to;
-}
-
-static const char *pin_path(const struct gate *gate, const struct attachment *a,
-			    char path[GATE_PATH])
-{
-	char device[IF_NAMESIZE];
-
-	/* bpffs allows no '.', a device's name no ':' */
-	snprintf(device, sizeof(device), "%s", a->device);
-	replace(device, '.', ':');
-	snprintf(path, GATE_PATH, GATE_ROOT "/%s/links/%s-%s-%" PRIu64 "-%u-%s", gate->name,
-		 hook_names[a->hook], mode_names[a->mode], a->netns, a->ifindex, device);
-	return path;
-}
-
-static int name_find(const char *const names[], int count, const char *name)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
-enum status mode_check(enum hook hook, enum mode mode)
-{
-	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
-
-	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
-		return OK;
-	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
-		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
-}
-
-/*
- * Says that the device's clsact qdisc is ours, to be removed with our last filter. It pins a program,
- * for something has to be pinned.
- */
-static const char *qdisc_path(const struct gate *gate, const struct attachment *a,
-			      char path[GATE_PATH])
-{
-	snprintf(path, GATE_PATH, GATE_ROOT "/%s/links/qdisc-%" PRIu64 "-%u", gate->name, a->netns,
-		 a->ifindex);
-	return path;
-}
-
-bool hook_parse(const char *name, enum hook *ret)
-{
-	int found = name_find(hook_names, HOOKS, name);
-
-	if (found < 0) {
-		misuse("there is no hook '%s': xdp, ingress or egress", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
-
-bool mode_parse(const char *name, enum mode *ret)
-{
-	int found = name_find(mode_names, MODES, name);
-
-	if (found < 0) {
-		misuse("there is no mode '%s': auto, native, generic, tcx or clsact", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
-
-static bool pin_parse(const char *name, struct attachment *ret)
-{
-	struct attachment a = {0};
-	char hook[16], mode[16];
-	int hook_found, mode_found;
-
-	if (sscanf(name, "%15[a-z]-%15[a-z]-%" SCNu64 "-%u-%15s", hook, mode, &a.netns, &a.ifindex,
-		   a.device) != 5)
-		return false;
-	hook_found = name_find(hook_names, HOOKS, hook);
-	mode_found = name_find(mode_names, MODES, mode);
-	if (hook_found < 0 || mode_found < 0)
-		return false;
-	a.hook = hook_found;
-	a.mode = mode_found;
-	replace(a.device, ':', '.');
-	*ret = a;
-	return true;
-}
-
-/* --- What is alive -------------------------------------------------------------------------- */
-
-/* For netns_run_in: what to do with the filter of an attachment, and what came of it. */
-struct filter_call {
-	const struct attachment *attachment;
-	uint32_t program_id;
-	bool found;
-	bool qdisc_is_ours; /* then it goes with its last filter: qdisc_removed */
-	bool qdisc_removed;
-	int err;
-};
-
-static void call_filter_find(void *data)
-{
-	struct filter_call *call = data;
-	const struct attachment *a = call->attachment;
-
-	call->err =
-		filter_find(a->ifindex, a->hook == HOOK_INGRESS, call->program_id, &call->found);
-}
-
-static void call_filter_remove(void *data)
-{
-	struct filter_call *call = data;
-	const struct attachment *a = call->attachment;
-	char device[IF_NAMESIZE];
-
-	call->err = filter_remove(a->ifindex, a->hook == HOOK_INGRESS, call->program_id);
-	/* the numbers of namespaces and devices come back: is it still that device? */
-	if (!if_indextoname(a->ifindex, device) || strcmp(device, a->device))
-		return;
-	if (!call->err && call->qdisc_is_ours)
-		call->err = qdisc_remove_if_empty(a->ifindex, &call->qdisc_removed);
-}
-
-static uint32_t program_id_of(int program_fd)
-{
-	struct bpf_prog_info info = {0};
-	__u32 size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(program_fd, &info, &size) ? 0 : info.id;
-}
-
-/* What bpf_link_info tells of xdp and tcx alike, with older headers too. */
-struct link_info {
-	struct bpf_link_info info;
-	unsigned int ifindex; /* 0: the device is gone */
-};
-
-static bool link_info_get(int link_fd, struct link_info *ret)
-{
-	__u32 size = sizeof(ret->info);
-
-	*ret = (struct link_info){0};
-	if (bpf_obj_get_info_by_fd(link_fd, &ret->info, &size))
-		return false;
-	ret->ifindex = ret->info.xdp.ifindex; /* tcx has its own at the same place */
-	return true;
-}
-
-/* The id of the program that the attachment runs now; 0: none. */
-static uint32_t program_running(const struct attachment *a, int pin_fd)
-{
-	struct filter_call call = {.attachment = a};
-	struct link_info link;
-
-	if (a->mode == MODE_CLSACT) {
-		call.program_id = program_id_of(pin_fd);
-		netns_run_in(a->netns, call_filter_find, &call);
-		return call.found ? call.program_id : 0;
-	}
-	return link_info_get(pin_fd, &link) && link.ifindex ? link.info.prog_id : 0;
-}
-
-static void attachment_look(const struct gate *gate, struct attachment *a)
-{
-	char path[GATE_PATH];
-	int fd = bpf_obj_get(pin_path(gate, a, path));
-
-	a->program_id = fd < 0 ? 0 : program_running(a, fd);
-	if (fd >= 0)
-		close(fd);
-}
-
-static int is_pin(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
-			     unsigned int *ret_count)
-{
-	char path[GATE_PATH];
-	struct dirent **entries = NULL;
-	unsigned int count = 0;
-	int found;
-
-	snprintf(path, sizeof(path), GATE_ROOT "/%s/links", gate->name);
-	found = scandir(path, &entries, is_pin, alphasort);
-	if (found < 0 && errno != ENOENT)
-		return fail("cannot read %s: %s", path, why(errno));
-	for (int i = 0; i < found; i++) {
-		if (count < ATTACHMENTS_MAX && pin_parse(entries[i]->d_name, &ret[count]))
-			attachment_look(gate, &ret[count++]);
-		free(entries[i]);
-	}
-	free(entries);
-	*ret_count = count;
-	return OK;
-}
-
-static void call_device_look(void *data)
-{
-	struct device *device = data;
-
-	if (!device_look(device))
-		device->mtu = 0;
-}
-
-enum status attachments_longest_frame(const struct gate *gate, struct device *ret)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
-	enum status status = attachments_read(gate, all, &count);
-
-	*ret = (struct device){0};
-	for (unsigned int i = 0; !status && i < count; i++) {
-		struct device device = {.ifindex = all[i].ifindex};
-
-		if (!all[i].program_id)
-			continue;
-		netns_run_in(all[i].netns, call_device_look, &device);
-		if (device.mtu > ret->mtu)
-			*ret = device;
-	}
-	return status;
-}
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
@@ -287,12 +38,13 @@ static int link_create(const struct programs *programs, const struct attachment 
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
 {
-	char path[GATE_PATH];
+	char path[PINS_PATH];
 	int fd = link_create(programs, a);
 	int err = fd < 0 ? fd : 0;
 
 	if (!err)
-		err = bpf_obj_pin(fd, pin_path(gate, a, path)); /* or closing it detaches again */
+		err = bpf_obj_pin(
+			fd, attachment_path(gate, a, path)); /* or closing it detaches again */
 	if (fd >= 0)
 		close(fd);
 	return err;
@@ -305,8 +57,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
 {
-	char path[GATE_PATH], qdisc[GATE_PATH];
-	bool pinned = !bpf_obj_pin(programs->tc, qdisc_path(gate, a, qdisc));
+	char path[PINS_PATH], qdisc[PINS_PATH];
+	bool pinned = !bpf_obj_pin(programs->tc, attachment_qdisc_path(gate, a, qdisc));
 	bool made, removed;
 	int err = qdisc_make(a->ifindex, &made);
 
@@ -314,7 +66,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 		unlink(qdisc);
 	if (err)
 		return err;
-	err = bpf_obj_pin(programs->tc, pin_path(gate, a, path));
+	err = bpf_obj_pin(programs->tc, attachment_path(gate, a, path));
 	if (!err) {
 		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->tc);
 		if (err)
@@ -450,12 +202,35 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
+/* For netns_run_in: the filter to remove, and what came of it. */
+struct remove_call {
+	const struct attachment *attachment;
+	uint32_t program_id;
+	bool qdisc_is_ours; /* then it goes with its last filter */
+	bool qdisc_removed;
+	int err;
+};
+
+static void call_filter_remove(void *data)
+{
+	struct remove_call *call = data;
+	const struct attachment *a = call->attachment;
+	char device[IF_NAMESIZE];
+
+	call->err = filter_remove(a->ifindex, a->hook == HOOK_INGRESS, call->program_id);
+	/* the numbers of namespaces and devices come back: is it still that device? */
+	if (!if_indextoname(a->ifindex, device) || strcmp(device, a->device))
+		return;
+	if (!call->err && call->qdisc_is_ours)
+		call->err = qdisc_remove_if_empty(a->ifindex, &call->qdisc_removed);
+}
+
 static enum status detach_filter(const struct gate *gate, const struct attachment *a, int pin_fd)
 {
-	struct filter_call call = {.attachment = a, .program_id = program_id_of(pin_fd)};
-	char qdisc[GATE_PATH];
+	struct remove_call call = {.attachment = a, .program_id = program_id_of(pin_fd)};
+	char qdisc[PINS_PATH];
 
-	call.qdisc_is_ours = !access(qdisc_path(gate, a, qdisc), F_OK);
+	call.qdisc_is_ours = !access(attachment_qdisc_path(gate, a, qdisc), F_OK);
 	if (!netns_run_in(a->netns, call_filter_remove, &call))
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
 		     "does "
@@ -470,8 +245,8 @@ static enum status detach_filter(const struct gate *gate, const struct attachmen
 
 enum status detach(const struct gate *gate, const struct attachment *a)
 {
-	char path[GATE_PATH];
-	int fd = bpf_obj_get(pin_path(gate, a, path));
+	char path[PINS_PATH];
+	int fd = bpf_obj_get(attachment_path(gate, a, path));
 	enum status status = OK;
 
 	if (fd < 0 && errno != ENOENT)

@@ -135,7 +135,7 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 {
 	struct attachment attached[ATTACHMENTS_MAX];
 	bool was_there[ATTACHMENTS_MAX];
-	struct programs programs = {-1, -1};
+	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
 	struct device device;
@@ -148,7 +148,7 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 		return status;
 	status = gate_open_or_make(&gate, context->gate);
 	if (!status)
-		status = gate_load_programs(&gate, &programs);
+		status = programs_load(&gate, &programs);
 	if (!status)
 		status = attach_all(&gate, &programs, &request, attached, was_there);
 	if (!status)

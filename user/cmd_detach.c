@@ -135,7 +135,7 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 		status = detach_marked(gate, all, count, marked, list, &left);
 	if (status || left)
 		return status;
-	status = gate_remove(gate);
+	status = pins_remove(gate->name);
 	if (!status && !list)
 		printf("gate '%s': no device is left; its rules and counters are removed\n",
 		       gate->name);

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach.h"
+#include "attachment.h"
 #include "command.h"
 #include "gate.h"
 #include "netns.h"
+#include "pins.h"
 #include "occupancy.h"
 #include "rules.h"
 #include "tally.h"
@@ -173,7 +174,7 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 	if (context->gate_given)
 		status = gate_export(context->gate, &export);
 	else
-		status = gate_for_each(gate_export, &export);
+		status = pins_for_each(gate_export, &export);
 	if (!status) {
 		print_counters(&export);
 		print_maps(&export);

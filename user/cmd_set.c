@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attach.h"
+#include "attachment.h"
 #include "command.h"
 #include "gate.h"
 #include "prefix.h"

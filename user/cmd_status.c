@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "attach.h"
+#include "attachment.h"
 #include "command.h"
 #include "gate.h"
 #include "netns.h"
+#include "pins.h"
 #include "occupancy.h"
 #include "report.h"
 #include "rules.h"
@@ -128,7 +129,7 @@ enum status cmd_status(const struct context *context, int argc, char **argv)
 	if (context->gate_given)
 		status = gate_view(context->gate, &view);
 	else
-		status = gate_for_each(gate_view, &view);
+		status = pins_for_each(gate_view, &view);
 	if (view.status && context->gate_given)
 		status = view.status; /* the only gate: there is nothing to show */
 	else if (!status && view.gates)

@@ -2,26 +2,19 @@
 #include "gate.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 
 #include "bpffs.h"
 #include "caps.h"
-#include "sluice.skel.h"
-
-/* How long to wait for another command that changes the gate. */
-#define LOCK_WAIT_MS 3000
-#define LOCK_POLL_MS 20
+#include "object.h"
+#include "pins.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_GATE] = "gate",	     [MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",
@@ -55,75 +48,12 @@ enum status gate_check_name(const char *name)
 	return OK;
 }
 
-static const char *gate_path(const struct gate *gate, const char *below, char path[GATE_PATH])
-{
-	snprintf(path, GATE_PATH, "%s/%s%s%s", GATE_ROOT, gate->name, *below ? "/" : "", below);
-	return path;
-}
-
-static enum status no_such_gate(const char *name)
+enum status no_such_gate(const char *name)
 {
 	return fail("there is no gate '%s': make it with 'sluice -g %s attach DEV'", name, name);
 }
 
-/* --- The lock ------------------------------------------------------------------------------- */
-
-/* Whether the directory that is open still has its name: detach may have removed it meanwhile. */
-static bool lock_is_current(int fd, const char *path)
-{
-	struct stat open_dir, named;
-
-	return !fstat(fd, &open_dir) && !stat(path, &named) && open_dir.st_ino == named.st_ino;
-}
-
-static enum status lock_wait(int fd, const char *name)
-{
-	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
-
-	for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
-		if (errno != EWOULDBLOCK)
-			return fail("cannot lock gate '%s': %s", name, why(errno));
-		if (waited >= LOCK_WAIT_MS)
-			return fail("gate '%s' is being changed by another sluice: try again",
-				    name);
-		nanosleep(&pause, NULL);
-	}
-	return OK;
-}
-
-/* Locks the gate's directory, making it first if told to. */
-static enum status gate_lock(struct gate *gate, bool make)
-{
-	char path[GATE_PATH];
-	enum status status;
-
-	gate_path(gate, "", path);
-	for (;;) {
-		/* detach of another gate may just have removed the empty root */
-		if (make && mkdir(GATE_ROOT, 0700) && errno != EEXIST)
-			return fail("cannot make " GATE_ROOT ": %s", why(errno));
-		if (make && mkdir(path, 0700) && errno != EEXIST && errno != ENOENT)
-			return fail("cannot make %s: %s", path, why(errno));
-		gate->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (gate->lock < 0 && errno == ENOENT && make)
-			continue;
-		if (gate->lock < 0 && errno == ENOENT)
-			return no_such_gate(gate->name);
-		if (gate->lock < 0)
-			return fail("cannot open %s: %s", path, why(errno));
-		status = lock_wait(gate->lock, gate->name);
-		if (status || lock_is_current(gate->lock, path))
-			return status;
-		close(gate->lock);
-	}
-}
-
 /* --- Opening -------------------------------------------------------------------------------- */
-
-static struct bpf_map *skel_map(const struct sluice *skel, enum gate_map map)
-{
-	return bpf_object__find_map_by_name(skel->obj, gate_map_names[map]);
-}
 
 static enum status refuse_foreign(const struct gate *gate, const char *what)
 {
@@ -141,9 +71,10 @@ static uint32_t map_id(int fd)
 }
 
 /* A pin may be anything by now: checks that it is of the shape that this binary would have made. */
-static enum status map_check(const struct gate *gate, const struct sluice *skel, enum gate_map map)
+static enum status map_check(const struct gate *gate, const struct bpf_object *object,
+			     enum gate_map map)
 {
-	const struct bpf_map *want = skel_map(skel, map);
+	const struct bpf_map *want = object_map(object, map);
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 	char what[128];
@@ -173,13 +104,13 @@ static enum status maps_check_identity(const struct gate *gate)
 	return OK;
 }
 
-static enum status map_open(struct gate *gate, const struct sluice *skel, enum gate_map map)
+static enum status map_open(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
-	char path[GATE_PATH], what[128];
+	char path[PINS_PATH], what[128];
 
-	gate->map[map] = bpf_obj_get(gate_path(gate, gate_map_names[map], path));
+	gate->map[map] = bpf_obj_get(pins_path(gate->name, gate_map_names[map], path));
 	if (gate->map[map] >= 0)
-		return map_check(gate, skel, map);
+		return map_check(gate, object, map);
 	if (errno != ENOENT)
 		return fail("cannot open %s: %s", path, why(errno));
 	snprintf(what, sizeof(what), "the pin of its map '%s' is gone", gate_map_names[map]);
@@ -203,47 +134,13 @@ static enum status gate_map_memory(struct gate *gate)
 	return OK;
 }
 
-static struct sluice *skel_open(void)
+static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
 {
-	struct sluice *skel = sluice__open();
-
-	if (!skel)
-		fail("cannot read the BPF programs in this binary: %s", why(errno));
-	return skel;
-}
-
-static bool directory_is_empty(const char *path)
-{
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-	bool empty = true;
-
-	while (dir && empty && (entry = readdir(dir)))
-		empty = entry->d_name[0] == '.';
-	if (dir)
-		closedir(dir);
-	return empty;
-}
-
-/*
- * A gate exists when `gate` is pinned: that comes last. One without that pin but with links has
- * lost it, and still filters; one without both was cut off while it was made.
- */
-static bool gate_exists(const struct gate *gate)
-{
-	char path[GATE_PATH];
-
-	return !access(gate_path(gate, gate_map_names[MAP_GATE], path), F_OK) ||
-	       !directory_is_empty(gate_path(gate, "links", path));
-}
-
-static enum status gate_open_maps(struct gate *gate, const struct sluice *skel)
-{
-	enum status status = map_open(gate, skel, MAP_GATE);
+	enum status status = map_open(gate, object, MAP_GATE);
 	char what[128];
 
 	for (int map = MAP_GATE + 1; !status && map < GATE_MAPS; map++)
-		status = map_open(gate, skel, map);
+		status = map_open(gate, object, map);
 	if (!status)
 		status = gate_map_memory(gate);
 	if (!status && gate->state->schema != SL_SCHEMA) {
@@ -253,6 +150,19 @@ static enum status gate_open_maps(struct gate *gate, const struct sluice *skel)
 		return refuse_foreign(gate, what);
 	}
 	return status ? status : maps_check_identity(gate);
+}
+
+static enum status gate_open_pins(struct gate *gate)
+{
+	struct bpf_object *object;
+	enum status status;
+
+	if (!pins_exist(gate->name))
+		return no_such_gate(gate->name);
+	object = object_open();
+	status = object ? gate_open_maps(gate, object) : FAILED;
+	bpf_object__close(object);
+	return status;
 }
 
 static enum status gate_begin(struct gate *gate, const char *name)
@@ -269,66 +179,55 @@ static enum status gate_begin(struct gate *gate, const char *name)
 enum status gate_open(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
-	struct sluice *skel;
-	char path[GATE_PATH];
+	char path[PINS_PATH];
 
 	if (status)
 		return status;
-	if (access(gate_path(gate, "", path), R_OK | X_OK) && errno == EACCES)
+	if (access(pins_path(name, "", path), R_OK | X_OK) && errno == EACCES)
 		return fail("cannot read %s: %s", path, why(errno));
-	if (!gate_exists(gate))
-		return no_such_gate(name);
-	skel = skel_open();
-	status = skel ? gate_open_maps(gate, skel) : FAILED;
-	sluice__destroy(skel);
-	return status;
+	return gate_open_pins(gate);
 }
 
 enum status gate_lock_only(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
 
-	return status ? status : gate_lock(gate, false);
+	return status ? status : pins_lock(gate->name, false, &gate->lock);
 }
 
 enum status gate_open_to_change(struct gate *gate, const char *name)
 {
 	enum status status = gate_lock_only(gate, name);
-	struct sluice *skel;
 
-	if (status)
-		return status;
-	if (!gate_exists(gate))
-		return no_such_gate(name);
-	skel = skel_open();
-	status = skel ? gate_open_maps(gate, skel) : FAILED;
-	sluice__destroy(skel);
-	return status;
+	return status ? status : gate_open_pins(gate);
 }
 
 /* --- Making --------------------------------------------------------------------------------- */
 
-static void skel_set_sizes(struct sluice *skel, const struct gate_sizes *sizes)
+static void object_set_sizes(struct bpf_object *object, const struct gate_sizes *sizes)
 {
-	bpf_map__set_max_entries(skel->maps.ledgers4, sizes->ledgers);
-	bpf_map__set_max_entries(skel->maps.ledgers6, sizes->ledgers);
-	bpf_map__set_max_entries(skel->maps.buckets4, sizes->buckets);
-	bpf_map__set_max_entries(skel->maps.buckets6, sizes->buckets);
+	bpf_map__set_max_entries(object_map(object, MAP_LEDGERS4), sizes->ledgers);
+	bpf_map__set_max_entries(object_map(object, MAP_LEDGERS6), sizes->ledgers);
+	bpf_map__set_max_entries(object_map(object, MAP_BUCKETS4), sizes->buckets);
+	bpf_map__set_max_entries(object_map(object, MAP_BUCKETS6), sizes->buckets);
 }
 
-/* Loads the skeleton and takes its maps over. */
-static enum status gate_make_maps(struct gate *gate, struct sluice *skel,
+/* Makes the object's maps, without its programs, and takes them over. */
+static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 				  const struct gate_sizes *sizes)
 {
+	struct bpf_program *program;
 	enum status status;
 	int err;
 
-	skel_set_sizes(skel, sizes);
-	err = sluice__load(skel);
+	object_set_sizes(object, sizes);
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	err = bpf_object__load(object);
 	if (err)
 		return fail("cannot make the maps of gate '%s': %s", gate->name, why(err));
 	for (int map = 0; map < GATE_MAPS; map++) {
-		gate->map[map] = fcntl(bpf_map__fd(skel_map(skel, map)), F_DUPFD_CLOEXEC, 0);
+		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
 		if (gate->map[map] < 0)
 			return fail("cannot keep a map open: %s", why(errno));
 	}
@@ -348,34 +247,32 @@ static enum status gate_make_maps(struct gate *gate, struct sluice *skel,
 
 static enum status gate_pin(struct gate *gate)
 {
-	char path[GATE_PATH];
+	char path[PINS_PATH];
 
-	if (mkdir(gate_path(gate, "links", path), 0700))
+	if (mkdir(pins_path(gate->name, PINS_LINKS, path), 0700))
 		return fail("cannot make %s: %s", path, why(errno));
 	for (int map = GATE_MAPS - 1; map >= 0; map--)
-		if (bpf_obj_pin(gate->map[map], gate_path(gate, gate_map_names[map], path)))
+		if (bpf_obj_pin(gate->map[map], pins_path(gate->name, gate_map_names[map], path)))
 			return fail("cannot pin %s: %s", path, why(errno));
 	return OK;
 }
 
-static enum status gate_remove_pins(struct gate *gate, const char *below);
-
 void gate_undo(struct gate *gate)
 {
 	if (gate->made)
-		gate_remove(gate);
+		pins_remove(gate->name);
 	gate->made = false;
 }
 
-static enum status gate_make(struct gate *gate, struct sluice *skel)
+static enum status gate_make(struct gate *gate, struct bpf_object *object)
 {
 	struct gate_sizes sizes = gate_sizes_default(&gate->machine);
 	enum status status;
 
 	gate->made = true;
-	status = gate_remove_pins(gate, ""); /* what a killed command left half made */
+	status = pins_clear(gate->name); /* what a killed command left half made */
 	if (!status)
-		status = gate_make_maps(gate, skel, &sizes);
+		status = gate_make_maps(gate, object, &sizes);
 	if (!status)
 		status = gate_pin(gate);
 	return status;
@@ -384,24 +281,24 @@ static enum status gate_make(struct gate *gate, struct sluice *skel)
 enum status gate_open_or_make(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
-	struct sluice *skel;
+	struct bpf_object *object;
 
 	if (!status)
 		status = caps_require();
 	if (!status)
 		status = bpffs_mount();
 	if (!status)
-		status = gate_lock(gate, true);
+		status = pins_lock(gate->name, true, &gate->lock);
 	if (status)
 		return status;
-	skel = skel_open();
-	if (!skel)
+	object = object_open();
+	if (!object)
 		status = FAILED;
-	else if (gate_exists(gate))
-		status = gate_open_maps(gate, skel);
+	else if (pins_exist(gate->name))
+		status = gate_open_maps(gate, object);
 	else
-		status = gate_make(gate, skel);
-	sluice__destroy(skel);
+		status = gate_make(gate, object);
+	bpf_object__close(object);
 	if (status)
 		gate_undo(gate);
 	return status;
@@ -411,59 +308,15 @@ enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes
 			       const struct machine *machine)
 {
 	enum status status = gate_begin(gate, "unpinned");
-	struct sluice *skel;
+	struct bpf_object *object;
 
 	if (status)
 		return status;
 	gate->machine = *machine;
-	skel = skel_open();
-	status = skel ? gate_make_maps(gate, skel, sizes) : FAILED;
-	sluice__destroy(skel);
+	object = object_open();
+	status = object ? gate_make_maps(gate, object, sizes) : FAILED;
+	bpf_object__close(object);
 	return status;
-}
-
-/* --- Removing ------------------------------------------------------------------------------- */
-
-/* Unlinks what is in the directory; a directory in it must be empty by then. */
-static enum status gate_remove_pins(struct gate *gate, const char *below)
-{
-	char path[GATE_PATH];
-	struct dirent *entry;
-	enum status status = OK;
-	DIR *dir = opendir(gate_path(gate, below, path));
-
-	if (!dir)
-		return errno == ENOENT ? OK : fail("cannot read %s: %s", path, why(errno));
-	while (!status && (entry = readdir(dir))) {
-		int fd = dirfd(dir);
-
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		if (!unlinkat(fd, entry->d_name, 0))
-			continue;
-		if (errno == EISDIR || errno == EPERM)
-			status = gate_remove_pins(gate, entry->d_name);
-		if (!status && unlinkat(fd, entry->d_name, AT_REMOVEDIR))
-			status = fail("cannot remove %s/%s: %s", path, entry->d_name, why(errno));
-	}
-	closedir(dir);
-	return status;
-}
-
-enum status gate_remove(struct gate *gate)
-{
-	char path[GATE_PATH];
-	enum status status;
-
-	/* first `gate`, by which others know that it exists */
-	unlink(gate_path(gate, gate_map_names[MAP_GATE], path));
-	status = gate_remove_pins(gate, "");
-	if (status)
-		return status;
-	if (rmdir(gate_path(gate, "", path)))
-		return fail("cannot remove %s: %s", path, why(errno));
-	rmdir(GATE_ROOT); /* unless another gate is there */
-	return OK;
 }
 
 static void memory_unmap(void *memory, size_t size)
@@ -482,67 +335,4 @@ void gate_close(struct gate *gate)
 	if (gate->lock >= 0)
 		close(gate->lock);
 	*gate = GATE_CLOSED;
-}
-
-/* --- Programs ------------------------------------------------------------------------------- */
-
-enum status gate_load_programs(const struct gate *gate, struct programs *ret)
-{
-	struct sluice *skel = skel_open();
-	int err = 0;
-
-	if (!skel)
-		return FAILED;
-	for (int map = 0; !err && map < GATE_MAPS; map++)
-		err = bpf_map__reuse_fd(skel_map(skel, map), gate->map[map]);
-	if (!err)
-		err = sluice__load(skel);
-	if (!err) {
-		ret->xdp = fcntl(bpf_program__fd(skel->progs.sluice_xdp), F_DUPFD_CLOEXEC, 0);
-		ret->tc = fcntl(bpf_program__fd(skel->progs.sluice_tc), F_DUPFD_CLOEXEC, 0);
-		if (ret->xdp < 0 || ret->tc < 0)
-			err = -errno;
-	}
-	sluice__destroy(skel);
-	return err ? fail("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err))
-		   : OK;
-}
-
-void programs_close(struct programs *programs)
-{
-	if (programs->xdp >= 0)
-		close(programs->xdp);
-	if (programs->tc >= 0)
-		close(programs->tc);
-	*programs = (struct programs){-1, -1};
-}
-
-/* --- All gates ------------------------------------------------------------------------------ */
-
-/* Passes over one that is just being made, or was left half made. */
-static int is_gate(const struct dirent *entry)
-{
-	struct gate gate = GATE_CLOSED;
-
-	if (entry->d_name[0] == '.' || strlen(entry->d_name) > GATE_NAME)
-		return 0;
-	memcpy(gate.name, entry->d_name, strlen(entry->d_name));
-	return gate_exists(&gate);
-}
-
-enum status gate_for_each(enum status (*call)(const char *name, void *data), void *data)
-{
-	struct dirent **entries = NULL;
-	int count = scandir(GATE_ROOT, &entries, is_gate, alphasort);
-	enum status status = OK;
-
-	if (count < 0)
-		return errno == ENOENT ? OK : fail("cannot read %s: %s", GATE_ROOT, why(errno));
-	for (int i = 0; i < count; i++) {
-		if (!status)
-			status = call(entries[i]->d_name, data);
-		free(entries[i]);
-	}
-	free(entries);
-	return status;
 }

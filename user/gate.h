@@ -12,9 +12,7 @@
 #include "log.h"
 #include "sluice.h"
 
-#define GATE_ROOT "/sys/fs/bpf/sluice"
 #define GATE_NAME 32
-#define GATE_PATH 256
 
 enum gate_map {
 	MAP_GATE,
@@ -56,6 +54,9 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 		.lock = -1, .map = { [0 ... GATE_MAPS - 1] = -1 }                                  \
 	}
 
+/* Says that there is no such gate. */
+enum status no_such_gate(const char *name);
+
 /* Letters, digits, '-' and '_', at most GATE_NAME. */
 enum status gate_check_name(const char *name);
 
@@ -78,25 +79,9 @@ enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes
 /* Only locks the gate's directory, whatever is in it: for detach. */
 enum status gate_lock_only(struct gate *gate, const char *name);
 
-/* Removes every pin of a locked gate, and its directory. */
-enum status gate_remove(struct gate *gate);
-
 /* Removes the gate if this command made it: for a command that fails. */
 void gate_undo(struct gate *gate);
 
 void gate_close(struct gate *gate);
-
-/* The programs of this binary, loaded with the gate's maps. Unloaded when both fds are closed and
- * no link is left. */
-struct programs {
-	int xdp;
-	int tc;
-};
-
-enum status gate_load_programs(const struct gate *gate, struct programs *ret);
-void programs_close(struct programs *programs);
-
-/* Calls `call` for each gate, in order of names, until it does not return OK. */
-enum status gate_for_each(enum status (*call)(const char *name, void *data), void *data);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "attach.h"
+#include "attachment.h"
 #include "peek.h"
 
 #define LIMIT_NAME "all" /* of a policy's only limit */

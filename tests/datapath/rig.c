@@ -69,7 +69,7 @@ void rig_load(struct rig *rig)
 	if (rig->clock_ticks)
 		munmap((void *)rig->clock_ticks, sizeof(*bss));
 	programs_close(&rig->programs);
-	assert_int_equal(gate_load_programs(&rig->gate, &rig->programs), OK);
+	assert_int_equal(programs_load(&rig->gate, &rig->programs), OK);
 	bss = bss_map(rig->programs.xdp);
 	rig->clock_ticks = &bss->test_clock_ticks;
 	rig->clock_jiffies = &bss->test_jiffies;
@@ -97,7 +97,7 @@ struct rig *rig_make(const struct gate_sizes *sizes)
 	struct machine machine;
 
 	assert_non_null(rig);
-	rig->programs = (struct programs){-1, -1};
+	rig->programs = PROGRAMS_CLOSED;
 	assert_int_equal(machine_get(&machine), OK);
 	machine.tick_ns = RIG_TICK / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, sizes, &machine), OK);

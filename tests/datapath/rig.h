@@ -18,6 +18,7 @@
 
 #include "counters.h"
 #include "gate.h"
+#include "object.h"
 #include "peek.h"
 #include "prefix.h"
 #include "rules.h"
