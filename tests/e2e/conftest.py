@@ -6,10 +6,17 @@ import pytest
 from lab import SLUICE, TRAFFIC, Lab
 
 
+def kernel():
+    return tuple(int(part) for part in os.uname().release.split(".")[:2])
+
+
 def pytest_collection_modifyitems(items):
-    if os.geteuid():
-        for item in items:
+    for item in items:
+        if os.geteuid():
             item.add_marker(pytest.mark.skip(reason="not root: namespaces and BPF need it"))
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if parameters.get("mode") == "tcx" and kernel() < (6, 6):
+            item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
 @pytest.fixture(scope="session", autouse=True)

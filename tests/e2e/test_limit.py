@@ -11,14 +11,8 @@ HOOKS = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", 
          ("egress", "tcx"), ("egress", "clsact")]
 
 
-def kernel():
-    return tuple(int(part) for part in os.uname().release.split(".")[:2])
-
-
 def attach(lab, hook, mode):
     """Egress filters what the sender sends; the other hooks what the filter receives."""
-    if mode == "tcx" and kernel() < (6, 6):
-        pytest.skip("tcx needs Linux 6.6")
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 
