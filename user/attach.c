@@ -107,22 +107,16 @@ static enum status refuse_occupied(const struct attachment *a)
 		    a->device, info.name, id);
 }
 
-/* The second best, and what it costs. False: there is none. */
+/* The second best mode; false: there is none. */
 static bool mode_lesser(struct attachment *a, int err)
 {
-	if (a->mode == MODE_NATIVE) {
-		note("%s: no native XDP (%s): attached in generic mode, in which a dropped packet "
-		     "costs "
-		     "several times as much",
-		     a->device, strerror(-err));
+	if (a->mode == MODE_NATIVE)
 		a->mode = MODE_GENERIC;
-		return true;
-	}
-	if (a->mode == MODE_TCX && err != -EPERM) {
+	else if (a->mode == MODE_TCX && err != -EPERM)
 		a->mode = MODE_CLSACT; /* works as well; status tells which */
-		return true;
-	}
-	return false;
+	else
+		return false;
+	return true;
 }
 
 static enum mode mode_best(enum hook hook)
@@ -157,10 +151,10 @@ static enum status find_alive(const struct gate *gate, const struct attachment *
 static enum status attach_anew(const struct gate *gate, const struct programs *programs,
 			       struct attachment *a, enum mode mode)
 {
-	int err;
+	int err, first_err;
 
 	a->mode = mode == MODE_AUTO ? mode_best(a->hook) : mode;
-	err = attach_in_mode(gate, programs, a);
+	err = first_err = attach_in_mode(gate, programs, a);
 	if (err && err != -EBUSY && err != -EEXIST && mode == MODE_AUTO && mode_lesser(a, err))
 		err = attach_in_mode(gate, programs, a);
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
@@ -174,6 +168,10 @@ static enum status attach_anew(const struct gate *gate, const struct programs *p
 			    a->device);
 	if (err)
 		return fail("cannot attach to %s: %s", a->device, why(err));
+	if (mode == MODE_AUTO && a->mode == MODE_GENERIC)
+		note("%s: no native XDP (%s): attached in generic mode, in which a dropped packet "
+		     "costs several times as much",
+		     a->device, strerror(-first_err));
 	attachment_look(gate, a);
 	return OK;
 }

@@ -233,7 +233,8 @@ static enum status rules_recover(struct gate *gate)
 	if (err)
 		return fail("cannot undo the last change of gate '%s', which was cut off: %s",
 			    gate->name, why(err));
-	outwait_packets();
+	/* while splits were counted anew a bucket may have spoken for a /64 that is split */
+	generation_raise(gate);
 	for (uint32_t record = 0; record < SL_RECORDS_MAX; record++)
 		if (!used[record])
 			record_free(gate, record);
@@ -327,12 +328,13 @@ static enum status change_failed(struct gate *gate, int err, const struct sl_pre
 	char text[PREFIX_TEXT];
 	enum status status;
 
-	if (err == -E2BIG)
-		status = fail("gate '%s' is full: it holds %u policies; delete one first",
-			      gate->name, SL_POLICIES_MAX - SL_POLICY_FIRST);
-	else
-		status = fail("cannot change the rule of %s in gate '%s': %s",
-			      prefix_format(prefix, text), gate->name, why(err));
+	if (err == -E2BIG) {
+		change_end(gate); /* nothing was prepared */
+		return fail("gate '%s' is full: it holds %u policies; delete one first", gate->name,
+			    SL_POLICIES_MAX - SL_POLICY_FIRST);
+	}
+	status = fail("cannot change the rule of %s in gate '%s': %s", prefix_format(prefix, text),
+		      gate->name, why(err));
 	rules_recover(gate);
 	return status;
 }
