@@ -31,7 +31,8 @@ static __always_inline struct judgement ruleset_judge(const struct sl_prefix *so
 	if (!rule)
 		return (struct judgement){0};
 	if ((__s32)(rule->since - generation) > 0)
-		return (struct judgement){.policy = rule->before};
+		/* since when is not kept: as if since now, so that no purse of older contents counts */
+		return (struct judgement){.policy = rule->before, .since = generation};
 	return (struct judgement){.policy = rule->policy, .since = rule->since};
 }
 

@@ -145,6 +145,9 @@ static enum status find_alive(const struct gate *gate, const struct attachment *
 		*ret = *a;
 		*ret_found = true;
 	}
+	if (!status && !*ret_found && count >= ATTACHMENTS_MAX)
+		status = fail("gate '%s' has %d attachments, the most that it can hold", gate->name,
+			      ATTACHMENTS_MAX);
 	return status;
 }
 

@@ -30,6 +30,7 @@ struct export
 {
 	struct exported *gates;
 	unsigned int count;
+	enum status status; /* a gate that cannot be read does not hide the others */
 };
 
 static enum status exported_read(const struct gate *gate, struct exported *e)
@@ -60,9 +61,13 @@ static enum status gate_export(const char *name, void *data)
 	gates[export->count] = (struct exported){0};
 	status = gate_open(&gate, name);
 	if (!status)
-		status = exported_read(&gate, &gates[export->count++]);
+		status = exported_read(&gate, &gates[export->count]);
+	if (status)
+		export->status = status;
+	else
+		export->count++;
 	gate_close(&gate);
-	return status;
+	return OK;
 }
 
 static void metric(const char *name, const char *type, const char *help)
@@ -175,11 +180,11 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 		status = gate_export(context->gate, &export);
 	else
 		status = pins_for_each(gate_export, &export);
-	if (!status) {
+	if (!status && (export.count || !export.status)) {
 		print_counters(&export);
 		print_maps(&export);
 		print_attachments(&export);
 	}
 	export_free(&export);
-	return status;
+	return status ? status : export.status;
 }
