@@ -144,14 +144,43 @@ static int split_add(struct gate *gate, const struct sl_prefix *prefix, int chan
 	return err;
 }
 
-static void splits_clear(struct gate *gate)
-{
-	uint64_t key;
+/* How many rules divide one /64. */
+struct split {
+	uint64_t net; /* the key in `splits` */
+	uint32_t count;
+};
 
-	__atomic_store_n(&gate->state->split_rules, 0, __ATOMIC_RELEASE);
-	while (!bpf_map_get_next_key(gate->map[MAP_SPLITS], NULL, &key))
-		if (bpf_map_delete_elem(gate->map[MAP_SPLITS], &key))
-			return;
+static struct split *split_find(struct split *splits, unsigned int count, uint64_t net)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (splits[i].net == net)
+			return &splits[i];
+	return NULL;
+}
+
+/*
+ * Makes `splits` say just this. What is missing is added before what is too much goes: at no moment may a
+ * bucket speak for a /64 that a rule in force divides.
+ */
+static int splits_set(struct gate *gate, struct split *splits, unsigned int count, uint32_t rules)
+{
+	int fd = gate->map[MAP_SPLITS];
+	uint64_t key, next, *last = NULL;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < count; i++)
+		err = bpf_map_update_elem(fd, &splits[i].net, &splits[i].count, BPF_ANY);
+	if (!err)
+		__atomic_store_n(&gate->state->split_rules, rules, __ATOMIC_RELEASE);
+	while (!err && !bpf_map_get_next_key(fd, last, &next)) {
+		key = next;
+		last = &key;
+		if (split_find(splits, count, key))
+			continue;
+		err = bpf_map_delete_elem(fd, &key);
+		last = NULL; /* its place in the walk went with it */
+	}
+	return err;
 }
 
 /* --- Changing ------------------------------------------------------------------------------- */
@@ -203,21 +232,30 @@ static int rules_settle(struct gate *gate)
 /* Finds anew which /64s are split, and which records are in use. The rules are settled. */
 static int rules_recount(struct gate *gate, bool used[SL_RECORDS_MAX])
 {
+	struct split splits[SL_POLICIES_MAX], *split;
 	struct sl_prefix key, next, *last = NULL;
+	unsigned int count = 0, rules = 0;
 	struct sl_rule rule;
-	int err = 0;
+	uint64_t net;
 
-	splits_clear(gate);
-	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
+	while (!bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
 		key = next;
 		last = &key;
 		if (!rule_get(gate, &key, &rule))
 			continue;
 		used[rule.policy % SL_RECORDS_MAX] = true;
-		if (rule_splits(&key))
-			err = split_add(gate, &key, 1);
+		if (!rule_splits(&key) || rules == SL_POLICIES_MAX)
+			continue;
+		memcpy(&net, key.addr, sizeof(net));
+		split = split_find(splits, count, net);
+		if (!split) {
+			split = &splits[count++];
+			*split = (struct split){.net = net};
+		}
+		split->count++;
+		rules++;
 	}
-	return err;
+	return splits_set(gate, splits, count, rules);
 }
 
 /* Undoes a change that died half way; the rules are again what packets see. */
@@ -233,8 +271,7 @@ static enum status rules_recover(struct gate *gate)
 	if (err)
 		return fail("cannot undo the last change of gate '%s', which was cut off: %s",
 			    gate->name, why(err));
-	/* while splits were counted anew a bucket may have spoken for a /64 that is split */
-	generation_raise(gate);
+	outwait_packets();
 	for (uint32_t record = 0; record < SL_RECORDS_MAX; record++)
 		if (!used[record])
 			record_free(gate, record);
