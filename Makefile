@@ -20,7 +20,7 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS     := libbpf jansson libmnl
+LIBS     := libbpf jansson libmnl libcyaml yaml-0.1
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g
@@ -38,6 +38,9 @@ USER_OBJ := $(USER_SRC:user/%.c=$(BUILD)/user/%.o)
 TEST_OBJ := $(filter-out $(BUILD)/test/user/main.o,$(USER_SRC:user/%.c=$(BUILD)/test/user/%.o))
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
+# What reads the words of people, and no kernel: what the fuzzers link.
+READERS  := claims config config_check config_lists config_policies config_text config_write document file \
+	limit list matches moment prefix ruleset sizes spec units uptime
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_%,$(wildcard tests/datapath/*.c)))
@@ -94,11 +97,33 @@ $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c
+# Of what a fuzzer links it takes only the objects that it needs.
+FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
+FUZZ_OBJ := $(READERS:%=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
+FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
+
+$(FUZZ_OBJ): FUZZ_FLAGS += -fsanitize=fuzzer-no-link,address,undefined
+
+$(BUILD)/fuzz/user/%.o: user/%.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/fuzz/quiet.o: tests/fuzz/quiet.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(DEPS) -c $< -o $@
+
+$(FUZZ_LIB): $(FUZZ_OBJ)
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB)
 	$(say) FUZZ $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) -Ibpf -O1 -g -std=c11 $(WARNINGS) -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all -MMD -MP -MF $@.d $< -o $@
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -MMD -MP -MF $@.d $< $(FUZZ_LIB) \
+		$(LDLIBS) -o $@
 
 # The traffic generator of the demo and the tests.
 $(BUILD)/traffic: tests/tools/traffic.c
@@ -122,6 +147,8 @@ demo: all $(BUILD)/traffic
 install: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(Q)install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
+	$(Q)install -D -m 0644 user/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
 
 format:
 	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The two clocks. A test build (SL_TEST_CLOCK) reads both from a variable, and is otherwise the
+ * The two clocks of the packet path. A test build (SL_TEST_CLOCK) reads both from a variable, and is otherwise the
  * program that ships.
  */
 #ifndef SLUICE_CLOCK_H
@@ -34,5 +34,11 @@ static __always_inline __u64 clock_jiffies(void)
 	return bpf_jiffies64();
 }
 #endif
+
+/* The moment in the unit of struct sl_face. */
+static __always_inline __u32 clock_until(void)
+{
+	return clock_ticks() / SL_TICKS_PER_NS >> SL_UNTIL_SHIFT;
+}
 
 #endif

@@ -7,8 +7,7 @@
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
 
-#include "maps.h"
-#include "packet.h"
+#include "policy.h"
 
 static __always_inline void cell_add(struct sl_cell *cell, const struct packet *packet)
 {
@@ -16,22 +15,34 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/* By policy and reason: what `stats` and `export` read. */
-static __always_inline void count_policy(const struct packet *packet, __u32 policy,
-					 enum sl_reason reason)
+/* By policy, reason and limit: what `stats` and `export` read. */
+static __always_inline void count_policy(const struct packet *packet, const struct verdict *verdict)
 {
-	struct sl_counters *entry = bpf_map_lookup_elem(&counters, &policy);
+	__u32 number = SL_POLICY(verdict->record);
+	struct sl_counters *entry = bpf_map_lookup_elem(&counters, &number);
 
-	if (entry && reason < SL_REASONS)
-		cell_add(&entry->reason[reason], packet);
+	if (!entry || verdict->reason >= SL_REASONS)
+		return;
+	cell_add(&entry->reason[verdict->reason], packet);
+	if (!verdict->refused)
+		return;
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		if (verdict->refused >> slot & 1)
+			cell_add(&entry->refused[slot], packet);
 }
 
 /* By source: what `sources` reads. */
 static __always_inline void count_source(const struct packet *packet, struct sl_bucket *bucket,
-					 enum sl_reason reason)
+					 const struct verdict *verdict)
 {
-	if (bucket)
-		cell_add(reason < SL_FIRST_DROP ? &bucket->passed : &bucket->dropped, packet);
+	if (!bucket)
+		return;
+	if (verdict->reason >= SL_FIRST_DROP)
+		cell_add(&bucket->dropped, packet);
+	else
+		cell_add(&bucket->passed, packet);
+	if (verdict->reason < SL_FIRST_DROP && verdict->refused)
+		cell_add(&bucket->observed, packet);
 }
 
 #endif

@@ -9,35 +9,42 @@
 #include "clock.h"
 #include "credit.h"
 #include "maps.h"
+#include "packet.h"
 
 #define EEXIST 17
 
-static __always_inline struct sl_ledger_key4 ledger_key4(const struct sl_prefix *source,
-							 __u32 limit)
+static __always_inline struct sl_ledger_key4 ledger_key4(const struct packet *packet,
+							 const struct sl_limit *limit)
 {
-	struct sl_ledger_key4 key = {.limit = limit};
+	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
 
-	__builtin_memcpy(key.addr, source->addr, 4);
+	return (struct sl_ledger_key4){
+		.addr = *(const __u32 *)addr & (__u32)limit->mask[0],
+		.limit = limit->id,
+	};
+}
+
+static __always_inline struct sl_ledger_key6 ledger_key6(const struct packet *packet,
+							 const struct sl_limit *limit)
+{
+	const __u64 *addr =
+		(const __u64 *)(limit->key_dst ? packet->destination : packet->source.addr);
+	__u64 cut[2] = {addr[0] & limit->mask[0], addr[1] & limit->mask[1]};
+	struct sl_ledger_key6 key = {.limit = limit->id};
+
+	__builtin_memcpy(key.addr, cut, sizeof(cut));
 	return key;
 }
 
-static __always_inline struct sl_ledger_key6 ledger_key6(const struct sl_prefix *source,
-							 __u32 limit)
+static __always_inline struct sl_ledger *ledger_find(const struct packet *packet,
+						     const struct sl_limit *limit)
 {
-	struct sl_ledger_key6 key = {.limit = limit};
-
-	__builtin_memcpy(key.addr, source->addr, 8);
-	return key;
-}
-
-static __always_inline struct sl_ledger *ledger_find(const struct sl_prefix *source, __u32 limit)
-{
-	if (source->bits == SL_FAMILY_BITS + 32) {
-		struct sl_ledger_key4 key = ledger_key4(source, limit);
+	if (packet_is_ipv4(packet)) {
+		struct sl_ledger_key4 key = ledger_key4(packet, limit);
 
 		return map_lookup(ledgers4, &key);
 	} else {
-		struct sl_ledger_key6 key = ledger_key6(source, limit);
+		struct sl_ledger_key6 key = ledger_key6(packet, limit);
 
 		return map_lookup(ledgers6, &key);
 	}
@@ -47,15 +54,15 @@ static __always_inline struct sl_ledger *ledger_find(const struct sl_prefix *sou
  * Only ever BPF_NOEXIST: an update of an existing LRU key takes a free node first, and so evicts
  * somebody.
  */
-static __always_inline long ledger_insert(const struct sl_prefix *source, __u32 limit,
+static __always_inline long ledger_insert(const struct packet *packet, const struct sl_limit *limit,
 					  const struct sl_ledger *ledger)
 {
-	if (source->bits == SL_FAMILY_BITS + 32) {
-		struct sl_ledger_key4 key = ledger_key4(source, limit);
+	if (packet_is_ipv4(packet)) {
+		struct sl_ledger_key4 key = ledger_key4(packet, limit);
 
 		return bpf_map_update_elem(&ledgers4, &key, ledger, BPF_NOEXIST);
 	} else {
-		struct sl_ledger_key6 key = ledger_key6(source, limit);
+		struct sl_ledger_key6 key = ledger_key6(packet, limit);
 
 		return bpf_map_update_elem(&ledgers6, &key, ledger, BPF_NOEXIST);
 	}
@@ -96,11 +103,14 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 	seen.zero = read_once(ledger->zero);
 	seen.born = read_once(ledger->born);
 	seen.drawn = read_once(ledger->drawn);
+	seen.blocked = read_once(ledger->blocked);
 	next = seen;
 	*passes =
 		credit_draw(limit, &next, purse, claim->fill, claim->cost, claim->now, claim->tick);
 	moment_advance(&ledger->born, next.born);
 	moment_advance(&ledger->drawn, next.drawn);
+	if (next.blocked != seen.blocked)
+		write_once(ledger->blocked, next.blocked);
 	return next.zero == seen.zero ||
 	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
 }
@@ -108,20 +118,36 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 /* Not a reason: another CPU was faster, so try again. */
 #define LEDGER_LOST SL_REASONS
 
-/* The first packet of a source: its ledger begins full, less what this packet draws. */
-static __always_inline int ledger_begin(const struct sl_prefix *source,
-					const struct sl_limit *limit, struct sl_purse *purse,
-					const struct claim *claim)
+/* The first packet of a source: its ledger is born, and this packet draws from it. */
+static __always_inline int ledger_begin(const struct packet *packet, const struct sl_limit *limit,
+					struct sl_purse *purse, const struct claim *claim)
 {
 	struct sl_ledger fresh = credit_birth(limit, claim->now);
+	bool passes;
 	long err;
 
 	purse->credit = 0; /* what was drawn from a forgotten ledger is void */
-	credit_draw(limit, &fresh, purse, claim->fill, claim->cost, claim->now, claim->tick);
-	err = ledger_insert(source, limit->id, &fresh);
+	passes = credit_draw(limit, &fresh, purse, claim->fill, claim->cost, claim->now,
+			     claim->tick);
+	err = ledger_insert(packet, limit, &fresh);
 	if (err == -EEXIST) /* made by another CPU just now: use that one */
 		return LEDGER_LOST;
-	return err ? SL_DROP_NO_MEMORY : SL_PASS_WITHIN;
+	if (err)
+		return SL_DROP_NO_MEMORY;
+	return passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+}
+
+static __always_inline int ledger_draw(struct sl_ledger *ledger, const struct sl_limit *limit,
+				       struct sl_purse *purse, const struct claim *claim)
+{
+	bool blocked = credit_blocked(limit, ledger, claim->now);
+	bool passes = false;
+
+	if (!ledger_try(ledger, limit, purse, claim, &passes))
+		return LEDGER_LOST;
+	if (passes)
+		return SL_PASS_WITHIN;
+	return blocked ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 }
 
 /*
@@ -132,27 +158,37 @@ static __always_inline int ledger_begin(const struct sl_prefix *source,
  * A global function: the verifier checks it once, and not again on every path and in every round that
  * leads to it. It holds that any pointer may be NULL.
  */
-__noinline int ledger_charge(const struct sl_prefix *source, const struct sl_limit *limit,
+__noinline int ledger_charge(const struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, const struct claim *claim)
 {
 	struct sl_ledger *ledger;
 	struct sl_purse copy;
-	bool passes = false;
 	int answer;
 
-	if (!source || !limit || !purse || !claim)
+	if (!packet || !limit || !purse || !claim)
 		return SL_DROP_NO_MEMORY;
 	copy = *purse;
-	ledger = ledger_find(source, limit->id);
-	if (!ledger)
-		answer = ledger_begin(source, limit, &copy, claim);
-	else if (ledger_try(ledger, limit, &copy, claim, &passes))
-		answer = passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+	ledger = ledger_find(packet, limit);
+	if (ledger)
+		answer = ledger_draw(ledger, limit, &copy, claim);
 	else
-		answer = LEDGER_LOST;
-	if (answer == SL_PASS_WITHIN || answer == SL_DROP_OVER_LIMIT)
+		answer = ledger_begin(packet, limit, &copy, claim);
+	if (answer != LEDGER_LOST && answer != SL_DROP_NO_MEMORY)
 		*purse = copy;
 	return answer;
+}
+
+/*
+ * Gives back what a packet was charged that another limit refuses. In between the level may have reached
+ * `refill`: then it stands above it by the time that the packet took, at most.
+ */
+static __always_inline void ledger_refund(const struct packet *packet, const struct sl_limit *limit,
+					  __u64 cost)
+{
+	struct sl_ledger *ledger = ledger_find(packet, limit);
+
+	if (ledger)
+		__sync_fetch_and_add(&ledger->zero, -cost);
 }
 
 #endif

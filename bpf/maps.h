@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of a gate. Keys and values are in include/sluice.h. Sizes of the LRU maps are set at
- * load: user/gate.c. All are pinned by name in /sys/fs/bpf/sluice/GATE/.
+ * The maps of a gate. Keys and values are in include/sluice.h. Sizes are set at load:
+ * user/gate.c. All are pinned by name in /sys/fs/bpf/sluice/GATE/.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -17,10 +17,26 @@ struct {
 	__type(value, struct sl_gate);
 } gate SEC(".maps");
 
-/* Full: `set` is refused. */
+/* The rules. Full: a change is refused. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32); /* the address, big endian */
+	__type(value, struct sl_rule);
+} hosts4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u8[16]);
+	__type(value, struct sl_rule);
+} hosts6 SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct sl_prefix);
 	__type(value, struct sl_rule);
@@ -29,7 +45,7 @@ struct {
 /* The /64s that rules longer than /64 divide, with how many do. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, __u32);
@@ -37,7 +53,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SL_RECORDS_MAX);
+	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct sl_policy);
@@ -45,7 +61,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SL_POLICIES_MAX);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct sl_counters);
 } counters SEC(".maps");

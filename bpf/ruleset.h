@@ -3,7 +3,9 @@
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
 
+#include "clock.h"
 #include "maps.h"
+#include "packet.h"
 
 /* The gate's entry: an array map of one, so never NULL; the verifier wants to be told. */
 static __always_inline const struct sl_gate *gate_get(void)
@@ -13,36 +15,150 @@ static __always_inline const struct sl_gate *gate_get(void)
 	return bpf_map_lookup_elem(&gate, &zero);
 }
 
-/* What a policy judges by, found for one source. */
+/* What decides about one source. */
 struct judgement {
-	__u32 policy; /* record, or 0 */
-	__u32 since;  /* the generation from which it held */
+	__u32 record; /* or 0 */
+	__u32 until;  /* its end, as in struct sl_face; 0: none */
 };
 
-/*
- * The policy of the longest prefix that covers the source. A rule that the writer has prepared for
- * a later generation still answers with the policy before.
- */
-static __always_inline struct judgement ruleset_judge(const struct sl_prefix *source,
-						      __u32 generation)
+static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 {
-	struct sl_rule *rule = bpf_map_lookup_elem(&prefixes, source);
-
-	if (!rule)
-		return (struct judgement){0};
-	if ((__s32)(rule->since - generation) > 0)
-		/* since when is not kept: as if since now, so that no purse of older contents counts */
-		return (struct judgement){.policy = rule->before, .since = generation};
-	return (struct judgement){.policy = rule->policy, .since = rule->since};
+	if (source->bits == SL_FAMILY_BITS + 32)
+		return map_lookup(hosts4, source->addr);
+	return map_lookup(hosts6, source->addr);
 }
 
-/* Whether rules longer than /64 divide the source's /64, so that its bucket cannot speak for all of
- * it. */
+/*
+ * Whether a rule decides, and what. One that the writer has prepared for a later generation still says
+ * what it said before.
+ */
+static __always_inline bool rule_judge(const struct sl_rule *rule, __u32 generation,
+				       struct judgement *ret)
+{
+	bool prepared = (__s32)(rule->since - generation) > 0;
+	const struct sl_face *face = prepared ? &rule->before : &rule->now;
+
+	*ret = (struct judgement){0};
+	if (face->list && (!face->until || face->until > clock_until())) {
+		ret->record =
+			SL_RECORD(face->list == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
+		ret->until = face->until;
+	} else {
+		ret->record = face->record;
+	}
+	return ret->record;
+}
+
+/* A writer is at work on the maps of rules. */
+static __always_inline bool gate_is_changing(const struct sl_gate *gate)
+{
+	return *(const volatile __u32 *)&gate->changing;
+}
+
+static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_rule *b)
+{
+	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
+
+	_Static_assert(sizeof(*a) == 3 * sizeof(*x), "all of it is compared");
+	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2];
+}
+
+/* Looks the address up once more. Whether what was found can be believed: see host_judge. */
+static __always_inline bool host_look(const struct sl_prefix *key, const struct sl_gate *gate,
+				      bool at_rest, bool again, struct sl_rule *found)
+{
+	struct sl_rule *rule = host_find(key), before = *found;
+
+	*found = rule ? *rule : (struct sl_rule){0};
+	return (at_rest && !gate_is_changing(gate)) || (again && rule_same(found, &before));
+}
+
+/*
+ * What the rule of just this address says. While a writer replaces elements of a hash map, a packet may miss
+ * its key, which is at two places of a list, or read a stranger's rule, as the kernel hands the memory of
+ * what is replaced to the next key at once. What is found twice is true. No change begins and ends within
+ * one packet: each waits for packets. Global, as ledger_charge is, for the verifier's sake.
+ */
+__noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *gate,
+			  __u32 generation, struct judgement *ret)
+{
+	struct sl_rule found = {0};
+	struct sl_prefix key;
+	bool at_rest;
+
+	if (!source || !gate || !ret)
+		return false;
+	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	at_rest = !gate_is_changing(gate);
+	/* Not a loop: clang lets the end of it fall into its head, which the verifier of Linux 6.1 refuses. */
+	if (!host_look(&key, gate, at_rest, false, &found) &&
+	    !host_look(&key, gate, at_rest, true, &found) &&
+	    !host_look(&key, gate, at_rest, true, &found))
+		host_look(&key, gate, at_rest, true, &found);
+	return found.bits && rule_judge(&found, generation, ret);
+}
+
+/* There is no shorter rule to ask. */
+#define PREFIX_END (-1)
+
+/*
+ * Asks the longest rule of the trie that covers `key`. In force: `ret` is what it says, and PREFIX_END.
+ * Else, the bits with which the next shorter one is found. Global, as ledger_charge is, for the
+ * verifier's sake.
+ */
+__noinline int prefix_judge(const struct sl_prefix *key, __u32 generation, struct judgement *ret)
+{
+	struct sl_prefix
+		copy; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	struct sl_rule *rule;
+
+	if (!key || !ret)
+		return PREFIX_END;
+	copy = *key;
+	rule = bpf_map_lookup_elem(&prefixes, &copy);
+	if (!rule || rule_judge(rule, generation, ret))
+		return PREFIX_END;
+	return (int)rule->bits - 1;
+}
+
+/* default, and 129 lengths of an IPv6 prefix. */
+#define PREFIX_LENGTHS 130
+
+/*
+ * The longest rule in force that covers the source. `key` is the source's whole address; it is used up:
+ * the trie answers with the longest rule, in force or not, and then a shorter one is asked for.
+ */
+static __always_inline struct judgement ruleset_judge(struct sl_prefix *key,
+						      const struct sl_gate *gate, __u32 generation)
+{
+	struct judgement found = {0};
+
+	if (gate->hosts && host_judge(key, gate, generation, &found))
+		return found;
+	for (int i = 0; i < PREFIX_LENGTHS; i++) {
+		int bits = prefix_judge(key, generation, &found);
+
+		if (bits < 0)
+			break;
+		key->bits = bits;
+	}
+	return found;
+}
+
+/*
+ * Whether rules longer than /64 divide the source's /64, so that its bucket cannot speak for all of it. A
+ * mark may be missed once while its count changes: see host_judge.
+ */
 static __always_inline bool ruleset_splits(const struct sl_prefix *source,
 					   const struct sl_gate *gate)
 {
-	return gate->split_rules && source->bits == SL_FAMILY_BITS + 128 &&
-	       bpf_map_lookup_elem(&splits, source->addr);
+	bool at_rest = !gate_is_changing(gate);
+
+	if (!gate->split_rules || source->bits != SL_FAMILY_BITS + 128)
+		return false;
+	return bpf_map_lookup_elem(&splits, source->addr) ||
+	       (!(at_rest && !gate_is_changing(gate)) &&
+		bpf_map_lookup_elem(&splits, source->addr));
 }
 
 #endif

@@ -1,51 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sluice's packet path: parse the frame, recall what this CPU knows of its source, charge the
- * packet to the source's limit, count it, give the verdict. One core for every hook; the entries at
- * the end only translate.
+ * packet to the limits of the source's policy, count it, give the verdict. One core for every hook;
+ * the entries at the end only translate.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
-#include "bucket.h"
+#include "carry.h"
 #include "count.h"
+#include "policy.h"
 #include "skb.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Judges a packet whose source is known. */
-static __always_inline enum sl_reason judge(const struct packet *packet, __u32 *ret_record)
+/* As packet_look. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int xdp_look(struct xdp_md *ctx, struct packet *packet)
 {
-	const struct sl_gate *gate = gate_get();
-	struct sl_bucket *bucket = bucket_find(packet);
-	enum sl_reason reason;
-	__u32 record, generation;
+	struct cursor cursor;
 
-	if (!gate)
-		return SL_PASS_NO_RULE;
-	generation = *(volatile __u32 *)&gate->generation;
-	if (!bucket)
-		bucket = bucket_make(packet);
-	if (bucket && bucket->generation == generation && bucket->policy != SL_BUCKET_SPLIT)
-		record = bucket->policy;
+	if (!packet)
+		return 0;
+	cursor.pos = (void *)(long)ctx->data + (packet->ip_offset & 0xff);
+	cursor.end = (void *)(long)ctx->data_end;
+	return packet_look(&cursor, packet);
+}
+
+static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
+{
+	if (packet->looked)
+		return;
+	if (is_xdp)
+		xdp_look(ctx, packet);
 	else
-		record = bucket_judge(&packet->source, bucket, gate, generation);
+		skb_look(ctx, packet);
+}
 
-	reason = bucket_charge(packet, bucket, record);
-	count_source(packet, bucket, reason);
-	*ret_record = record;
-	return reason;
+/* Judges a packet by the record that decides about its source. */
+static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
+				  struct sl_bucket *bucket, __u64 tick, struct verdict *verdict)
+{
+	struct sl_policy *policy;
+
+	if (verdict->record == SL_RECORD(SL_POLICY_NONE)) {
+		verdict->reason = SL_PASS_NO_RULE;
+	} else if (verdict->record == SL_RECORD(SL_POLICY_ALLOW)) {
+		verdict->reason = SL_PASS_ALLOWED;
+	} else if (verdict->record == SL_RECORD(SL_POLICY_DENY)) {
+		verdict->reason = SL_DROP_DENIED;
+	} else {
+		policy = bpf_map_lookup_elem(&policies, &verdict->record);
+		if (!policy)
+			return;
+		if (policy->deep)
+			look(ctx, is_xdp, packet);
+		policy_charge(packet, policy,
+			      bucket && bucket->record == verdict->record ? bucket : NULL, tick,
+			      verdict);
+	}
 }
 
 /* The verdict: does the packet pass? */
-static __always_inline bool filter(struct packet *packet, enum sl_reason parsed)
+static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
+				   enum sl_reason parsed)
 {
-	enum sl_reason reason = parsed;
-	__u32 record = 0;
+	struct verdict verdict = {.reason = parsed};
+	const struct sl_gate *gate = gate_get();
 
-	if (parsed == SL_PASS_WITHIN)
-		reason = judge(packet, &record);
-	count_policy(packet, SL_POLICY(record), reason);
-	return reason < SL_FIRST_DROP;
+	if (parsed == SL_PASS_WITHIN && gate) {
+		struct sl_bucket *bucket = bucket_find(packet);
+		__u64 tick = clock_jiffies();
+
+		if (!bucket)
+			bucket = bucket_make(packet);
+		verdict.record = bucket_recall(packet, bucket, gate, tick);
+		judge(ctx, is_xdp, packet, bucket, tick, &verdict);
+		count_source(packet, bucket, &verdict);
+	}
+	count_policy(packet, &verdict);
+	return verdict.reason < SL_FIRST_DROP;
 }
 
 SEC("xdp.frags")
@@ -55,15 +87,26 @@ int sluice_xdp(struct xdp_md *ctx)
 	struct packet packet = {.packets = 1, .bytes = bpf_xdp_get_buff_len(ctx)};
 	enum sl_reason parsed = packet_parse(&cursor, &packet);
 
-	return filter(&packet, parsed) ? XDP_PASS : XDP_DROP;
+	return filter(ctx, true, &packet, parsed) ? XDP_PASS : XDP_DROP;
 }
 
-SEC("tc")
-int sluice_tc(struct __sk_buff *skb)
+static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 {
-	struct packet packet;
+	struct packet packet = {.egress = egress};
 	enum sl_reason parsed = skb_parse(skb, &packet);
 
 	/* TC_ACT_UNSPEC and not OK: programs and filters that others attached have their say. */
-	return filter(&packet, parsed) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+	return filter(skb, false, &packet, parsed) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
+SEC("tc")
+int sluice_ingress(struct __sk_buff *skb)
+{
+	return tc_filter(skb, false);
+}
+
+SEC("tc")
+int sluice_egress(struct __sk_buff *skb)
+{
+	return tc_filter(skb, true);
 }

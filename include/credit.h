@@ -86,14 +86,21 @@ static inline bool credit_rested(const struct sl_limit *limit, const struct sl_l
 /*
  * The level of a ledger, in ticks: at most burst; negative is debt. Time that runs backwards adds
  * nothing.
+ *
+ * Told from its birth a ledger holds no more than a burst. Where that says more, another CPU drew
+ * just before, by a clock that knew of no birth yet, and told `zero` from the birth before: while
+ * that was above `refill`, the ledger had spent less than S, so it rested for S longer than it took
+ * to fill, and the mistake exceeds what a draw may take. Then only the refill counts.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				 __u64 now)
 {
+	__s64 refilled = credit_min(credit_span(ledger->zero, now), limit->refill);
+	__s64 born_with = credit_span(ledger->zero, ledger->born);
+
 	if (credit_rested(limit, ledger, now))
 		return limit->burst;
-	return credit_max(credit_min(credit_span(ledger->zero, now), limit->refill),
-			  credit_min(credit_span(ledger->zero, ledger->born), limit->burst));
+	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
 /* The moment at which the ledger, left alone, covers `cost` (at most burst). */
@@ -103,10 +110,31 @@ static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct s
 	return cost <= limit->refill ? ledger->zero + cost : credit_whole_at(limit, ledger);
 }
 
-/* A new source's ledger: full. */
-static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 now)
+/* A full ledger: also what a source is forgiven to. */
+static inline struct sl_ledger credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
+}
+
+/* A new source's ledger. */
+static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 now)
+{
+	struct sl_ledger ledger = credit_full(limit, now);
+
+	if (limit->start_empty)
+		ledger.zero = now;
+	return ledger;
+}
+
+/*
+ * Whether a ledger is blocked for an overrun before. A block leaves `zero` alone: at its end the bucket
+ * is what a rest of that length makes of it. As debt in `zero` it would end with an empty bucket, and the
+ * first two packets in a row would begin the next block.
+ */
+static inline bool credit_blocked(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				  __u64 now)
+{
+	return limit->block && ledger->blocked && credit_span(now, ledger->blocked) > 0;
 }
 
 /*
@@ -176,6 +204,22 @@ static inline void credit_refuse_tick(const struct sl_limit *limit, struct sl_pu
 	purse->until = limit->refuse_by_tick ? tick : 0;
 }
 
+/* While a ledger is blocked every cost is refused; asked again each tick, as it may be forgiven. */
+static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 tick)
+{
+	*purse = (struct sl_purse){.credit = -1, .at = now, .until = tick};
+}
+
+/* Undoes the charge of a packet that another limit refuses: from where it can go back at once. */
+static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purse *purse,
+				    __u64 cost)
+{
+	if (purse->credit < 0 || purse->credit + cost > limit->purse)
+		return false;
+	purse->credit += cost;
+	return true;
+}
+
 /*
  * Charges `cost` to the ledger and draws a purse of at most `fill`, or refuses. `ledger` and
  * `purse` are copies: the caller publishes them, the ledger by compare-and-swap on `zero`.
@@ -192,6 +236,10 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	__s64 level;
 
 	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
+	if (credit_blocked(limit, ledger, now)) {
+		credit_refuse_block(purse, now, tick);
+		return false;
+	}
 	if (credit_rested(limit, ledger, now))
 		ledger->born = now;
 	level = credit_take_back(limit, ledger, purse, now);
@@ -202,6 +250,10 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 		purse->credit = -(__s64)cost;
 		purse->at = credit_ready_at(limit, ledger, cost);
 		credit_refuse_tick(limit, purse, tick);
+		if (limit->block) {
+			ledger->blocked = now + limit->block;
+			credit_refuse_block(purse, now, tick);
+		}
 		return false;
 	}
 	level -= cost;

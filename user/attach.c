@@ -10,11 +10,8 @@
 
 #include "filter.h"
 #include "netns.h"
-
-/* In kernels from 6.6 on; the build machine's headers may be older. */
-#define ATTACH_TCX_INGRESS 46
-#define ATTACH_TCX_EGRESS  47
-#define ATTACH_FIRST	   (1U << 3) /* BPF_F_BEFORE: one that accepts must not hide packets from us */
+#include "owner.h"
+#include "tcx.h"
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
@@ -22,17 +19,13 @@ static int link_create(const struct programs *programs, const struct attachment 
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts);
 
-	switch (a->hook) {
-	case HOOK_XDP:
+	if (a->hook == HOOK_XDP) {
 		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-		return bpf_link_create(programs->xdp, a->ifindex, BPF_XDP, &opts);
-	case HOOK_INGRESS:
-		opts.flags = ATTACH_FIRST;
-		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_INGRESS, &opts);
-	default:
-		opts.flags = ATTACH_FIRST;
-		return bpf_link_create(programs->tc, a->ifindex, ATTACH_TCX_EGRESS, &opts);
+		return bpf_link_create(programs->fd[HOOK_XDP], a->ifindex, BPF_XDP, &opts);
 	}
+	opts.flags = TCX_FIRST;
+	return bpf_link_create(programs->fd[a->hook], a->ifindex,
+			       a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, &opts);
 }
 
 static int attach_link(const struct gate *gate, const struct programs *programs,
@@ -58,7 +51,7 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 			 const struct attachment *a)
 {
 	char path[PINS_PATH], qdisc[PINS_PATH];
-	bool pinned = !bpf_obj_pin(programs->tc, attachment_qdisc_path(gate, a, qdisc));
+	bool pinned = !bpf_obj_pin(programs->fd[a->hook], attachment_qdisc_path(gate, a, qdisc));
 	bool made, removed;
 	int err = qdisc_make(a->ifindex, &made);
 
@@ -66,9 +59,9 @@ static int attach_filter(const struct gate *gate, const struct programs *program
 		unlink(qdisc);
 	if (err)
 		return err;
-	err = bpf_obj_pin(programs->tc, attachment_path(gate, a, path));
+	err = bpf_obj_pin(programs->fd[a->hook], attachment_path(gate, a, path));
 	if (!err) {
-		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->tc);
+		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->fd[a->hook]);
 		if (err)
 			unlink(path);
 	}
@@ -85,26 +78,6 @@ static int attach_in_mode(const struct gate *gate, const struct programs *progra
 	if (a->mode == MODE_CLSACT)
 		return attach_filter(gate, programs, a);
 	return attach_link(gate, programs, a);
-}
-
-/* Names the XDP program that holds the device. */
-static enum status refuse_occupied(const struct attachment *a)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	struct bpf_prog_info info = {0};
-	__u32 size = sizeof(info), id = 0;
-	int fd;
-
-	if (!bpf_xdp_query(a->ifindex, 0, &query))
-		id = query.prog_id ?: query.drv_prog_id ?: query.skb_prog_id ?: query.hw_prog_id;
-	fd = id ? bpf_prog_get_fd_by_id(id) : -1;
-	if (fd >= 0) {
-		bpf_obj_get_info_by_fd(fd, &info, &size);
-		close(fd);
-	}
-	return fail("%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
-		    "lists it)",
-		    a->device, info.name, id);
 }
 
 /* The second best mode; false: there is none. */
@@ -124,9 +97,8 @@ static enum mode mode_best(enum hook hook)
 	return hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX;
 }
 
-/* The attachment of this device and hook, if it is alive; a dead one's pin is removed. */
-static enum status find_alive(const struct gate *gate, const struct attachment *want,
-			      struct attachment *ret, bool *ret_found)
+enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
+			enum mode mode, struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -136,7 +108,7 @@ static enum status find_alive(const struct gate *gate, const struct attachment *
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		if (a->hook != want->hook || a->netns != want->netns || a->ifindex != want->ifindex)
+		if (a->hook != hook || a->netns != netns_current() || a->ifindex != device->ifindex)
 			continue;
 		if (!a->program_id) {
 			status = detach(gate, a);
@@ -145,15 +117,22 @@ static enum status find_alive(const struct gate *gate, const struct attachment *
 		*ret = *a;
 		*ret_found = true;
 	}
-	if (!status && !*ret_found && count >= ATTACHMENTS_MAX)
-		status = fail("gate '%s' has %d attachments, the most that it can hold", gate->name,
-			      ATTACHMENTS_MAX);
-	return status;
+	if (status)
+		return status;
+	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
+		return fail("%s is attached already, in mode %s: detach it first", device->name,
+			    mode_names[ret->mode]);
+	if (!*ret_found && count >= ATTACHMENTS_MAX)
+		return fail("gate '%s' has %d attachments, the most that it can hold", gate->name,
+			    ATTACHMENTS_MAX);
+	return OK;
 }
 
-static enum status attach_anew(const struct gate *gate, const struct programs *programs,
-			       struct attachment *a, enum mode mode)
+enum status attach_device(const struct gate *gate, const struct programs *programs,
+			  const struct device *device, enum hook hook, enum mode mode,
+			  struct attachment *ret)
 {
+	struct attachment attachment = attachment_of(device, hook), *a = &attachment;
 	int err, first_err;
 
 	a->mode = mode == MODE_AUTO ? mode_best(a->hook) : mode;
@@ -161,7 +140,7 @@ static enum status attach_anew(const struct gate *gate, const struct programs *p
 	if (err && err != -EBUSY && err != -EEXIST && mode == MODE_AUTO && mode_lesser(a, err))
 		err = attach_in_mode(gate, programs, a);
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
-		return refuse_occupied(a);
+		return owner_refuse(device);
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		return fail("%s does not support %s in mode %s (%s): try mode auto", a->device,
 			    hook_names[a->hook], mode_names[a->mode], strerror(-err));
@@ -176,29 +155,8 @@ static enum status attach_anew(const struct gate *gate, const struct programs *p
 		     "costs several times as much",
 		     a->device, strerror(-first_err));
 	attachment_look(gate, a);
+	*ret = *a;
 	return OK;
-}
-
-enum status attach_device(const struct gate *gate, const struct programs *programs,
-			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret, bool *ret_was_there)
-{
-	struct attachment a = {.hook = hook, .netns = netns_current(), .ifindex = device->ifindex};
-	struct attachment there;
-	enum status status;
-
-	snprintf(a.device, sizeof(a.device), "%s", device->name);
-	status = find_alive(gate, &a, &there, ret_was_there);
-	if (status)
-		return status;
-	if (!*ret_was_there)
-		status = attach_anew(gate, programs, &a, mode);
-	else if (mode != MODE_AUTO && mode != there.mode)
-		status = fail("%s is attached already, in mode %s: detach it first", device->name,
-			      mode_names[there.mode]);
-	if (!status)
-		*ret = *ret_was_there ? there : a;
-	return status;
 }
 
 /* --- Detaching ------------------------------------------------------------------------------ */
@@ -206,8 +164,8 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 /* For netns_run_in: the filter to remove, and what came of it. */
 struct remove_call {
 	const struct attachment *attachment;
-	uint32_t program_id;
-	bool qdisc_is_ours; /* then it goes with its last filter */
+	uint32_t program_ids[2]; /* either; 0: none */
+	bool qdisc_is_ours;	 /* then it goes with its last filter */
 	bool qdisc_removed;
 	int err;
 };
@@ -217,30 +175,37 @@ static void call_filter_remove(void *data)
 	struct remove_call *call = data;
 	const struct attachment *a = call->attachment;
 	char device[IF_NAMESIZE];
+	bool found = false;
 
-	call->err = filter_remove(a->ifindex, a->hook == HOOK_INGRESS, call->program_id);
-	/* the numbers of namespaces and devices come back: is it still that device? */
-	if (!if_indextoname(a->ifindex, device) || strcmp(device, a->device))
+	for (int i = 0; i < 2 && !found && !call->err; i++)
+		if (call->program_ids[i])
+			call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS,
+						  call->program_ids[i], &found);
+	/* without our filter the name has to tell whether it is still that device: numbers come back */
+	if (!found &&
+	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
 		return;
 	if (!call->err && call->qdisc_is_ours)
-		call->err = qdisc_remove_if_empty(a->ifindex, &call->qdisc_removed);
+		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_removed);
 }
 
-static enum status detach_filter(const struct gate *gate, const struct attachment *a, int pin_fd)
+static enum status detach_filter(const struct gate *gate, const struct attachment *a)
 {
-	struct remove_call call = {.attachment = a, .program_id = program_id_of(pin_fd)};
-	char qdisc[PINS_PATH];
+	struct remove_call call = {.attachment = a};
+	char path[PINS_PATH];
 
-	call.qdisc_is_ours = !access(attachment_qdisc_path(gate, a, qdisc), F_OK);
-	if (!netns_run_in(a->netns, call_filter_remove, &call))
+	call.program_ids[0] = program_id_pinned(attachment_path(gate, a, path));
+	call.program_ids[1] = program_id_pinned(attachment_next_path(gate, a, path));
+	call.qdisc_is_ours = !access(attachment_qdisc_path(gate, a, path), F_OK);
+	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call))
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
-		     "does "
-		     "the filter",
+		     "does the filter",
 		     a->device);
 	if (call.err && call.err != -ENODEV)
 		return fail("cannot remove the filter of %s: %s", a->device, why(call.err));
 	if (call.qdisc_removed || call.err == -ENODEV)
-		unlink(qdisc);
+		unlink(attachment_qdisc_path(gate, a, path));
+	unlink(attachment_next_path(gate, a, path));
 	return OK;
 }
 
@@ -253,7 +218,7 @@ enum status detach(const struct gate *gate, const struct attachment *a)
 	if (fd < 0 && errno != ENOENT)
 		return fail("cannot open %s: %s", path, why(errno));
 	if (fd >= 0 && a->mode == MODE_CLSACT)
-		status = detach_filter(gate, a, fd);
+		status = detach_filter(gate, a);
 	else if (fd >= 0)
 		bpf_link_detach(fd); /* at once; dropping the pin alone detaches some time later */
 	if (fd >= 0)

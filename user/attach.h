@@ -7,13 +7,19 @@
 #include "object.h"
 
 /*
- * Attaches the gate's program to a device of the current network namespace. Attached already, in a
- * mode that fits: OK, and `ret_was_there` is true. Says on standard error when it settled for the
- * lesser mode.
+ * Looks for the attachment of a device of the current network namespace. Refuses one that is alive in another
+ * mode than is asked for; clears away one that is not.
+ */
+enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
+			enum mode mode, struct attachment *ret, bool *ret_found);
+
+/*
+ * Attaches the gate's program to a device of the current network namespace, on which attach_find() found none. Says
+ * on standard error when it settled for the lesser mode.
  */
 enum status attach_device(const struct gate *gate, const struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret, bool *ret_was_there);
+			  struct attachment *ret);
 
 /*
  * Detaches, wherever the device is, and removes the pin. What is gone already counts as

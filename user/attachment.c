@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <bpf/bpf.h>
 
-#include "filter.h"
 #include "netns.h"
 
 const char *const hook_names[HOOKS] = {
@@ -33,18 +31,31 @@ static void replace(char *text, char from, char to)
 			*text = to;
 }
 
-const char *attachment_path(const struct gate *gate, const struct attachment *a,
-			    char path[PINS_PATH])
+static const char *links_path(const struct gate *gate, const struct attachment *a, const char *lead,
+			      char path[PINS_PATH])
 {
 	char device[IF_NAMESIZE];
 
 	/* bpffs allows no '.', a device's name no ':' */
-	snprintf(device, sizeof(device), "%s", a->device);
+	snprintf(device, sizeof(device), "%s", a->pinned.device);
 	replace(device, '.', ':');
-	snprintf(path, PINS_PATH, PINS_ROOT "/%s/" PINS_LINKS "/%s-%s-%" PRIu64 "-%u-%s",
-		 gate->name, hook_names[a->hook], mode_names[a->mode], a->netns, a->ifindex,
-		 device);
+	snprintf(path, PINS_PATH, PINS_ROOT "/%s/" PINS_LINKS "/%s%s-%s-%" PRIu64 "-%u-%s",
+		 gate->name, lead, hook_names[a->hook], mode_names[a->mode], a->pinned.netns,
+		 a->pinned.ifindex, device);
 	return path;
+}
+
+const char *attachment_path(const struct gate *gate, const struct attachment *a,
+			    char path[PINS_PATH])
+{
+	return links_path(gate, a, "", path);
+}
+
+/* No hook is called `next`: who reads the pins takes it for no attachment. */
+const char *attachment_next_path(const struct gate *gate, const struct attachment *a,
+				 char path[PINS_PATH])
+{
+	return links_path(gate, a, "next-", path);
 }
 
 static int name_find(const char *const names[], int count, const char *name)
@@ -69,7 +80,7 @@ const char *attachment_qdisc_path(const struct gate *gate, const struct attachme
 				  char path[PINS_PATH])
 {
 	snprintf(path, PINS_PATH, PINS_ROOT "/%s/" PINS_LINKS "/qdisc-%" PRIu64 "-%u", gate->name,
-		 a->netns, a->ifindex);
+		 a->pinned.netns, a->pinned.ifindex);
 	return path;
 }
 
@@ -103,8 +114,8 @@ static bool pin_parse(const char *name, struct attachment *ret)
 	char hook[16], mode[16];
 	int hook_found, mode_found;
 
-	if (sscanf(name, "%15[a-z]-%15[a-z]-%" SCNu64 "-%u-%15s", hook, mode, &a.netns, &a.ifindex,
-		   a.device) != 5)
+	if (sscanf(name, "%15[a-z]-%15[a-z]-%" SCNu64 "-%u-%15s", hook, mode, &a.pinned.netns,
+		   &a.pinned.ifindex, a.pinned.device) != 5)
 		return false;
 	hook_found = name_find(hook_names, HOOKS, hook);
 	mode_found = name_find(mode_names, MODES, mode);
@@ -112,69 +123,23 @@ static bool pin_parse(const char *name, struct attachment *ret)
 		return false;
 	a.hook = hook_found;
 	a.mode = mode_found;
-	replace(a.device, ':', '.');
+	replace(a.pinned.device, ':', '.');
 	*ret = a;
 	return true;
 }
 
-/* --- What is alive -------------------------------------------------------------------------- */
-
-struct find_call {
-	const struct attachment *attachment;
-	uint32_t program_id;
-	bool found;
-};
-
-/* For netns_run_in. A filter that cannot be asked for is not found. */
-static void call_filter_find(void *data)
+struct attachment attachment_of(const struct device *device, enum hook hook)
 {
-	struct find_call *call = data;
-	const struct attachment *a = call->attachment;
+	struct attachment a = {.hook = hook, .netns = netns_current(), .ifindex = device->ifindex};
 
-	if (filter_find(a->ifindex, a->hook == HOOK_INGRESS, call->program_id, &call->found))
-		call->found = false;
+	memcpy(a.device, device->name, sizeof(a.device));
+	a.pinned.netns = a.netns;
+	a.pinned.ifindex = a.ifindex;
+	memcpy(a.pinned.device, a.device, sizeof(a.device));
+	return a;
 }
 
-uint32_t program_id_of(int program_fd)
-{
-	struct bpf_prog_info info = {0};
-	__u32 size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(program_fd, &info, &size) ? 0 : info.id;
-}
-
-/* The id of the program that a link runs; 0: its device is gone. */
-static uint32_t link_program(int link_fd)
-{
-	struct bpf_link_info info = {0};
-	__u32 size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
-		return 0;
-	return info.xdp.ifindex ? info.prog_id : 0; /* tcx has its ifindex at the same place */
-}
-
-/* The id of the program that the attachment runs now; 0: none. */
-static uint32_t program_running(const struct attachment *a, int pin_fd)
-{
-	struct find_call call = {.attachment = a};
-
-	if (a->mode != MODE_CLSACT)
-		return link_program(pin_fd);
-	call.program_id = program_id_of(pin_fd);
-	netns_run_in(a->netns, call_filter_find, &call);
-	return call.found ? call.program_id : 0;
-}
-
-void attachment_look(const struct gate *gate, struct attachment *a)
-{
-	char path[PINS_PATH];
-	int fd = bpf_obj_get(attachment_path(gate, a, path));
-
-	a->program_id = fd < 0 ? 0 : program_running(a, fd);
-	if (fd >= 0)
-		close(fd);
-}
+/* --- All of them --------------------------------------------------------------------------- */
 
 static int is_pin(const struct dirent *entry)
 {

@@ -12,14 +12,8 @@
 
 #include "device.h"
 #include "gate.h"
+#include "hook.h"
 #include "pins.h"
-
-enum hook {
-	HOOK_XDP,
-	HOOK_INGRESS,
-	HOOK_EGRESS,
-	HOOKS,
-};
 
 enum mode {
 	MODE_AUTO, /* the best that works: native then generic, or tcx then clsact */
@@ -36,10 +30,18 @@ extern const char *const mode_names[MODES];
 struct attachment {
 	enum hook hook;
 	enum mode mode; /* obtained */
-	uint64_t netns; /* of the device */
+	/* The device as it is now; gone, or not to be found: as it was when it was attached. */
+	uint64_t netns;
 	unsigned int ifindex;
-	char device[IF_NAMESIZE]; /* as it was called when attached */
-	uint32_t program_id;	  /* 0: the device, or the filter, is gone */
+	char device[IF_NAMESIZE];
+	/* As it was when it was attached: what the pin is called. */
+	struct {
+		uint64_t netns;
+		unsigned int ifindex;
+		char device[IF_NAMESIZE];
+	} pinned;
+	uint32_t program_id; /* 0: the device, or the filter, is gone */
+	bool device_gone;    /* with program_id 0: else it is there, and the filter is gone */
 };
 
 #define ATTACHMENTS_MAX 256
@@ -55,7 +57,10 @@ enum status mode_check(enum hook hook, enum mode mode);
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);
 
-/* Finds out whether the attachment is alive: fills in program_id. */
+/* The attachment of a device of the current network namespace as it is to be. */
+struct attachment attachment_of(const struct device *device, enum hook hook);
+
+/* Finds out whether the attachment is alive, and where its device is now: user/look.c. */
 void attachment_look(const struct gate *gate, struct attachment *attachment);
 
 /* The device with the longest frames that is attached to the gate; ifindex 0: none is. */
@@ -66,6 +71,13 @@ const char *attachment_path(const struct gate *gate, const struct attachment *at
 			    char path[PINS_PATH]);
 
 /*
+ * The path of a second pin, for clsact, while another program is put under the filter: the filter runs the one or
+ * the other program, and at every moment is known to be ours.
+ */
+const char *attachment_next_path(const struct gate *gate, const struct attachment *attachment,
+				 char path[PINS_PATH]);
+
+/*
  * The path of the pin that says that the device's clsact qdisc is ours, to be removed with our last
  * filter. It pins a program, for something has to be pinned.
  */
@@ -74,5 +86,8 @@ const char *attachment_qdisc_path(const struct gate *gate, const struct attachme
 
 /* The id of a program; 0: it is none. */
 uint32_t program_id_of(int program_fd);
+
+/* The same of a pinned one. */
+uint32_t program_id_pinned(const char *path);
 
 #endif

@@ -2,13 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice.h"
 #include "attach.h"
 #include "command.h"
 #include "gate.h"
-#include "prefix.h"
 #include "report.h"
-#include "rules.h"
-#include "units.h"
 
 struct request {
 	char **names; /* of devices */
@@ -49,27 +47,6 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 	return mode_check(request.hook, request.mode);
 }
 
-/* A rule whose burst holds no whole frame of the device would stop it dead. */
-static enum status check_rules_hold(const struct gate *gate, const struct device *device)
-{
-	const struct sl_policy *policies[SL_POLICIES_MAX];
-	unsigned int count = rules_list(gate, policies);
-	char prefix[PREFIX_TEXT], burst[UNITS_TEXT];
-
-	for (unsigned int i = 0; i < count; i++) {
-		const struct sl_limit *limit = &policies[i]->limit;
-
-		if (!limit_holds_frame(limit, device_frame_bytes(device)))
-			return fail("the rule of %s in gate '%s' has burst %s, too little for a "
-				    "frame of "
-				    "%s (%u B): raise the burst first",
-				    prefix_format(&policies[i]->prefix, prefix), gate->name,
-				    burst_format(&limit->spec, burst), device->name,
-				    device_frame_bytes(device));
-	}
-	return OK;
-}
-
 static json_t *attached_json(const struct gate *gate, const struct attachment *a, bool was_there)
 {
 	json_t *object = attachment_json(a);
@@ -81,12 +58,28 @@ static json_t *attached_json(const struct gate *gate, const struct attachment *a
 
 static void attached_print(const struct gate *gate, const struct attachment *a, bool was_there)
 {
-	const struct sl_policy *policies[SL_POLICIES_MAX];
+	bool has_rules = gate->state->hosts || gate->state->prefixes;
 
-	printf("%s: %s to gate '%s', hook %s, mode %s", a->device,
+	printf("%s: %s to gate '%s', hook %s, mode %s%s\n", a->device,
 	       was_there ? "was attached already" : "attached", gate->name, hook_names[a->hook],
-	       mode_names[a->mode]);
-	puts(rules_list(gate, policies) ? "" : "; no rule yet: it counts, and drops nothing");
+	       mode_names[a->mode], has_rules ? "" : "; no rule yet: it counts, and drops nothing");
+}
+
+static enum status attach_one(const struct gate *gate, const struct programs *programs,
+			      const char *name, const struct request *request,
+			      struct attachment *ret, bool *ret_was_there)
+{
+	struct device device;
+	enum status status = device_find(name, &device);
+
+	if (!status)
+		status = attach_find(gate, &device, request->hook, request->mode, ret,
+				     ret_was_there);
+	if (!status)
+		status = advice_frames(gate, &device, *ret_was_there);
+	if (status || *ret_was_there)
+		return status;
+	return attach_device(gate, programs, &device, request->hook, request->mode, ret);
 }
 
 /* All or none: what was attached before the trouble is detached again. */
@@ -97,21 +90,27 @@ static enum status attach_all(const struct gate *gate, const struct programs *pr
 	enum status status = OK;
 	int done = 0;
 
-	for (; !status && done < request->count; done++) {
-		struct device device;
-
-		status = device_find(request->names[done], &device);
-		if (!status)
-			status = check_rules_hold(gate, &device);
-		if (!status)
-			status = attach_device(gate, programs, &device, request->hook,
-					       request->mode, &ret[done], &ret_was_there[done]);
+	for (; done < request->count; done++) {
+		status = attach_one(gate, programs, request->names[done], request, &ret[done],
+				    &ret_was_there[done]);
 		if (status)
 			break;
 	}
 	while (status && done--)
 		if (!ret_was_there[done])
 			detach(gate, &ret[done]);
+	return status;
+}
+
+/* Once all are attached, so that what is undone is not spoken of. */
+static enum status advise(const struct gate *gate, const struct request *request,
+			  const struct attachment *attached, const bool *was_there)
+{
+	enum status status = OK;
+
+	for (int i = 0; !status && i < request->count; i++)
+		if (!was_there[i])
+			status = advice_attached(gate, &attached[i]);
 	return status;
 }
 
@@ -146,15 +145,17 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 		status = device_find(request.names[i], &device);
 	if (status)
 		return status;
-	status = gate_open_or_make(&gate, context->gate);
+	status = gate_open_or_make(&gate, context->gate, &(struct gate_sizes){0});
 	if (!status)
 		status = programs_load(&gate, &programs);
 	if (!status)
 		status = attach_all(&gate, &programs, &request, attached, was_there);
+	if (status)
+		gate_undo(&gate);
+	if (!status)
+		status = advise(&gate, &request, attached, was_there);
 	if (!status)
 		status = report(context, &gate, &request, attached, was_there);
-	else
-		gate_undo(&gate);
 	programs_close(&programs);
 	gate_close(&gate);
 	return status;

@@ -1,108 +1,233 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "command.h"
+#include "counters.h"
 #include "gate.h"
-#include "peek.h"
 #include "prefix.h"
+#include "probe.h"
 #include "report.h"
-#include "rules.h"
+#include "spec.h"
+#include "uptime.h"
 
-#define FRAME_DEFAULT 1514
-#define FRAME_MAX     (1 << 20)
+/* What would come of the packet, and how its source stands. */
+struct answer {
+	struct probe probe;
+	struct source source;
+	enum sl_reason reason;
+	const struct sl_limit *by;     /* the limit that drops it; NULL: none does */
+	const struct sl_limit *limits; /* in the order of asking */
+	unsigned int count;
+	struct standing standings[SL_LIMITS_MAX];
+};
 
-static enum status size_parse(int argc, char **argv, unsigned int *ret)
+/* --- The answer ----------------------------------------------------------------------------- */
+
+static enum status standings_read(const struct gate *gate, struct answer *answer)
 {
-	const char *value;
-	char *end;
-	long size;
-	int i = 2;
+	uint64_t now = uptime_ticks();
 
-	if (argc == 2)
-		return OK;
-	if (strcmp(argv[2], "size"))
-		return unexpected(argv[0], argv[2]);
-	value = keyword_value(argc, argv, &i);
-	if (!value)
-		return MISUSED;
-	if (argc > 4)
-		return unexpected(argv[0], argv[4]);
-	size = strtol(value, &end, 10);
-	if (*end || end == value || size < 14 || size > FRAME_MAX)
-		return misuse("check: size '%s' is not a frame's: 14 to %d bytes", value,
-			      FRAME_MAX);
-	*ret = size;
+	for (unsigned int i = 0; i < answer->count; i++) {
+		const struct sl_limit *limit = &answer->limits[i];
+		struct standing *standing = &answer->standings[i];
+		enum status status =
+			standing_read(gate, &answer->source, limit, &answer->probe, now, standing);
+
+		if (status)
+			return status;
+		if (standing->matches && !standing->known)
+			return misuse("check: limit '%s' counts by destination: say 'to ADDRESS'",
+				      source_limit(&answer->source, limit).spec.name);
+	}
 	return OK;
 }
 
-static json_t *check_json(const struct sl_prefix *address, const struct sl_policy *policy,
-			  const struct standing *standing)
+/* As the packet path's policy_charge: the first that refuses ends it, unless it only observes. */
+static void limits_judge(struct answer *answer)
 {
-	char text[PREFIX_TEXT], prefix[PREFIX_TEXT];
-	bool pass = !policy || standing->allowed;
-	json_t *limits = json_array();
+	answer->reason = SL_PASS_WITHIN;
+	for (unsigned int i = 0; !answer->by && i < answer->count; i++) {
+		const struct standing *standing = &answer->standings[i];
 
-	if (policy)
-		json_array_append_new(limits, standing_json(&policy->limit, standing));
-	return json_pack("{s:s, s:s?, s:s, s:o}", "address", prefix_format(address, text), "policy",
-			 policy ? prefix_format(&policy->prefix, prefix) : NULL, "verdict",
-			 pass ? "pass" : "drop", "limits", limits);
+		if (!standing->matches || standing->reason < SL_FIRST_DROP ||
+		    answer->limits[i].observe)
+			continue;
+		answer->reason = standing->reason;
+		answer->by = &answer->limits[i];
+	}
 }
 
-static void check_print(const struct sl_prefix *address, const struct sl_policy *policy,
+static enum status answer_find(const struct gate *gate, struct answer *answer)
+{
+	enum status status = source_read(gate, &answer->probe.source, &answer->source);
+
+	if (status)
+		return status;
+	answer->limits = source_limits(&answer->source, &answer->count);
+	status = standings_read(gate, answer);
+	if (answer->source.policy)
+		limits_judge(answer);
+	else if (!answer->source.rule.found)
+		answer->reason = SL_PASS_NO_RULE;
+	else
+		answer->reason = answer->source.rule.list == SL_LIST_ALLOW ? SL_PASS_ALLOWED
+									   : SL_DROP_DENIED;
+	return status;
+}
+
+static const char *answer_verdict(const struct answer *answer)
+{
+	return answer->reason < SL_FIRST_DROP ? "pass" : "drop";
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* What the limit says of the packet; null: it is for others. */
+static json_t *verdict_json(const struct sl_limit *limit, const struct standing *standing)
+{
+	if (!standing->matches)
+		return json_null();
+	if (standing->reason < SL_FIRST_DROP)
+		return json_string("pass");
+	return json_string(limit->observe ? "would-drop" : "drop");
+}
+
+static json_t *limits_json(const struct answer *answer)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < answer->count; i++) {
+		const struct standing *standing = &answer->standings[i];
+		const struct sl_limit *limit = &answer->limits[i];
+		json_t *object = standing_json(&answer->source, limit, standing);
+
+		json_object_set_new(object, "matches", json_boolean(standing->matches));
+		json_object_set_new(object, "verdict", verdict_json(limit, standing));
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
+static json_t *answer_json(const struct answer *answer)
+{
+	char text[PREFIX_TEXT];
+	json_t *object = json_pack("{s:s}", "address", prefix_format(&answer->probe.source, text));
+
+	judgement_json(&answer->source.rule, object);
+	json_object_set_new(object, "verdict", json_string(answer_verdict(answer)));
+	json_object_set_new(object, "reason", json_string(reason_names[answer->reason]));
+	json_object_set_new(object, "limits", limits_json(answer));
+	return object;
+}
+
+/* --- Text ----------------------------------------------------------------------------------- */
+
+static void rule_print_line(const struct judgement *rule)
+{
+	char prefix[PREFIX_TEXT], left[UNITS_TEXT];
+
+	printf("  policy  ");
+	if (rule->list)
+		printf("%s ", rule->list == SL_LIST_ALLOW ? "allow" : "deny");
+	printf("%s", prefix_format(&rule->prefix, prefix));
+	if (rule->list && rule->until)
+		printf(" for %s more", left_format(until_left_ns(rule->until), left));
+	puts(": the longest prefix in force that covers it");
+}
+
+static void limit_print(const struct source *source, const struct sl_limit *compiled)
+{
+	struct limit limit = source_limit(source, compiled);
+	char text[SPEC_TEXT];
+
+	printf("  limit   %s:", limit.spec.name);
+	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
+		const char *words = spec_format(&limit, &source->policy->prefix, field, text);
+
+		if (words)
+			printf(" %s %s", spec_names[field], words);
+	}
+	putchar('\n');
+}
+
+static void match_print(const struct sl_limit *limit, const struct probe *probe,
 			const struct standing *standing)
 {
-	char text[PREFIX_TEXT], prefix[PREFIX_TEXT];
-
-	if (!policy) {
-		printf("%s: pass: no rule covers it\n", prefix_format(address, text));
+	if (standing->matches)
 		return;
-	}
-	printf("%s: %s\n", prefix_format(address, text), standing->allowed ? "pass" : "drop");
-	printf("  policy  %s\n", prefix_format(&policy->prefix, prefix));
-	standing_print(&policy->limit, standing);
+	if (limit->key_dst && !probe->destination.bits)
+		puts("  match   no: it is for what is sent, by destination: say 'to ADDRESS'");
+	else if (limit->key_dst && !probe->egress)
+		puts("  match   no: it is for what is sent: leave out 'hook', or say 'hook "
+		     "egress'");
+	else
+		puts("  match   no: it is for other packets");
 }
 
-static enum status check(const struct context *context, const struct gate *gate,
-			 const struct sl_prefix *address, unsigned int frame_bytes)
+static void retry_print(const struct sl_limit *limit, const struct standing *standing)
 {
-	const struct sl_policy *policy = rules_find(gate, address);
-	struct standing standing = {0};
-	struct source source;
-	enum status status = source_read(gate, address, &source);
+	if (standing->reason == SL_PASS_WITHIN)
+		return;
+	if (standing->retry_after_ms == UINT64_MAX)
+		puts("  retry   never: the frame costs more than the burst");
+	else
+		printf("  retry   after %" PRIu64 " ms\n", standing->retry_after_ms);
+	if (limit->observe)
+		puts("  observe it would drop the packet, and lets it pass");
+}
 
-	if (status)
-		return status;
-	if (policy)
-		status = standing_read(gate, &source, policy, frame_bytes, now_ticks(), &standing);
-	source_free(&source);
-	if (status)
-		return status;
-	if (context->json)
-		return json_print(check_json(address, policy, &standing));
-	check_print(address, policy, &standing);
-	return OK;
+static void standing_print(const struct sl_limit *limit, const struct standing *standing)
+{
+	char left[UNITS_TEXT];
+
+	if (!standing->known)
+		return;
+	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", standing->remaining,
+	       burst_units(limit), unit_name(limit));
+	if (standing->blocked_ms)
+		printf("  block   for %s more\n",
+		       left_format(standing->blocked_ms * 1000000, left));
+	if (standing->matches)
+		retry_print(limit, standing);
+}
+
+static void answer_print(const struct answer *answer)
+{
+	char address[PREFIX_TEXT];
+
+	printf("%s: %s", prefix_format(&answer->probe.source, address), answer_verdict(answer));
+	if (!answer->source.rule.found) {
+		puts(": no rule covers it");
+		return;
+	}
+	printf(": %s", reason_names[answer->reason]);
+	if (answer->by)
+		printf(", limit %s", source_limit(&answer->source, answer->by).spec.name);
+	putchar('\n');
+	rule_print_line(&answer->source.rule);
+	for (unsigned int i = 0; i < answer->count; i++) {
+		limit_print(&answer->source, &answer->limits[i]);
+		match_print(&answer->limits[i], &answer->probe, &answer->standings[i]);
+		standing_print(&answer->limits[i], &answer->standings[i]);
+	}
 }
 
 enum status cmd_check(const struct context *context, int argc, char **argv)
 {
-	unsigned int frame_bytes = FRAME_DEFAULT;
 	struct gate gate = GATE_CLOSED;
-	struct sl_prefix address;
-	enum status status;
+	struct answer answer = {0};
+	enum status status = probe_parse(argc, argv, &answer.probe);
 
-	if (argc < 2)
-		return misuse("check: which address? See 'sluice help check'");
-	status = address_parse(argv[1], &address);
-	if (!status)
-		status = size_parse(argc, argv, &frame_bytes);
 	if (!status)
 		status = gate_open(&gate, context->gate);
 	if (!status)
-		status = check(context, &gate, &address, frame_bytes);
+		status = answer_find(&gate, &answer);
+	if (!status && context->json)
+		status = json_print(answer_json(&answer));
+	else if (!status)
+		answer_print(&answer);
+	source_free(&answer.source);
 	gate_close(&gate);
 	return status;
 }

@@ -45,19 +45,35 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 	return OK;
 }
 
-/* By its name now, in this network namespace; a device that is gone, by the name it had. */
-static bool attachment_is_of(const struct attachment *a, const char *name)
+/* By the name that the device has now, in this network namespace. */
+static bool name_is_current(const struct attachment *a, const char *name)
 {
-	if (!a->program_id)
-		return !strcmp(a->device, name);
-	return a->netns == netns_current() && a->ifindex == if_nametoindex(name);
+	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
 }
 
-static bool request_matches(const struct request *request, const struct attachment *a,
-			    const char *name)
+/* By the name that it had; of a device that is gone, wherever that was. */
+static bool name_is_old(const struct attachment *a, const char *name)
 {
-	return (request->any_hook || a->hook == request->hook) &&
-	       (request->all || attachment_is_of(a, name));
+	return !strcmp(a->pinned.device, name) &&
+	       (!a->program_id || a->pinned.netns == netns_current());
+}
+
+/* Marks what the request means by a name. */
+static bool mark_named(const struct request *request, const char *name,
+		       bool (*is)(const struct attachment *a, const char *name),
+		       const struct attachment *all, unsigned int count, bool *marked)
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!request->any_hook && all[i].hook != request->hook)
+			continue;
+		if (!request->all && !is(&all[i], name))
+			continue;
+		marked[i] = true;
+		found = true;
+	}
+	return found;
 }
 
 /* Every device that was named must be attached: a typo must not pass for success. */
@@ -65,18 +81,13 @@ static enum status mark(const struct gate *gate, const struct request *request,
 			const struct attachment *all, unsigned int count, bool *marked)
 {
 	for (int i = 0; i < request->count; i++) {
-		bool found = request->all;
+		const char *name = request->names[i];
 
-		for (unsigned int j = 0; j < count; j++) {
-			if (!request_matches(request, &all[j], request->names[i]))
-				continue;
-			marked[j] = true;
-			found = true;
-		}
-		if (!found)
+		/* an old name only where no device has it now */
+		if (!mark_named(request, name, name_is_current, all, count, marked) &&
+		    !mark_named(request, name, name_is_old, all, count, marked) && !request->all)
 			return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'",
-				    request->names[i], gate->name,
-				    request->any_hook ? "" : " on hook ",
+				    name, gate->name, request->any_hook ? "" : " on hook ",
 				    request->any_hook ? "" : hook_names[request->hook]);
 	}
 	return OK;
@@ -93,9 +104,14 @@ static json_t *detached_json(const struct gate *gate, const struct attachment *a
 
 static void detached_print(const struct gate *gate, const struct attachment *a)
 {
-	printf("%s: %s gate '%s', hook %s\n", a->device,
-	       a->program_id ? "detached from" : "is gone; removed from", gate->name,
-	       hook_names[a->hook]);
+	const char *what = "detached from";
+
+	if (!a->program_id)
+		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
+	printf("%s: %s gate '%s', hook %s", a->device, what, gate->name, hook_names[a->hook]);
+	if (strcmp(a->device, a->pinned.device))
+		printf(", attached as %s", a->pinned.device);
+	putchar('\n');
 }
 
 /* Detaches what is marked, and clears away what is gone. Counts what stays. */

@@ -35,12 +35,12 @@ struct export
 
 static enum status exported_read(const struct gate *gate, struct exported *e)
 {
-	const struct sl_policy *policies[SL_POLICIES_MAX];
 	enum status status = tally_read(gate, &e->tally);
 
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
-	e->rules = rules_list(gate, policies);
+	if (!status)
+		status = rules_count(gate, &e->rules);
 	if (!status)
 		status = attachments_read(gate, e->attachments, &e->attachment_count);
 	for (int map = 0; !status && map < GATE_MAPS; map++)
@@ -75,37 +75,69 @@ static void metric(const char *name, const char *type, const char *help)
 	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void print_counter(const struct export *export, const char *name, bool bytes)
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* One of the metrics that are counted by line: what of a line, in packets or bytes. */
+struct counter {
+	const char *name;
+	bool bytes;
+	void (*print)(const struct counter *counter, const char *gate,
+		      const struct tally_line *line);
+};
+
+static unsigned long long counter_value(const struct counter *counter, const struct sl_cell *cell)
 {
+	return counter->bytes ? cell->bytes : cell->packets;
+}
+
+static void print_reasons(const struct counter *counter, const char *gate,
+			  const struct tally_line *line)
+{
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		if (tally_has(line, reason))
+			printf("%s{gate=\"%s\",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} %llu\n",
+			       counter->name, gate, line->policy,
+			       reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
+			       counter_value(counter, &line->counters.reason[reason]));
+}
+
+static void print_limits(const struct counter *counter, const char *gate,
+			 const struct tally_line *line)
+{
+	for (unsigned int i = 0; i < line->limits; i++)
+		printf("%s{gate=\"%s\",policy=\"%s\",limit=\"%s\",action=\"%s\"} %llu\n",
+		       counter->name, gate, line->policy, line->limit[i].name,
+		       action_names[line->limit[i].action],
+		       counter_value(counter, &line->counters.refused[line->limit[i].slot]));
+}
+
+static void print_counter(const struct export *export, const struct counter *counter,
+			  const char *help)
+{
+	metric(counter->name, "counter", help);
 	for (unsigned int i = 0; i < export->count; i++) {
 		const struct exported *e = &export->gates[i];
 
-		for (unsigned int j = 0; j < e->tally.count; j++) {
-			const struct tally_line *line = &e->tally.lines[j];
-
-			for (int reason = 0; reason < SL_REASONS; reason++) {
-				const struct sl_cell *cell = &line->counters.reason[reason];
-
-				if (!tally_has(line, reason))
-					continue;
-				printf("%s{gate=\"%s\",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} "
-				       "%llu\n",
-				       name, e->gate, line->policy,
-				       reason < SL_FIRST_DROP ? "pass" : "drop",
-				       reason_names[reason], bytes ? cell->bytes : cell->packets);
-			}
-		}
+		for (unsigned int j = 0; j < e->tally.count; j++)
+			counter->print(counter, e->gate, &e->tally.lines[j]);
 	}
 }
 
 static void print_counters(const struct export *export)
 {
-	metric("sluice_packets_total", "counter", "Packets judged, by policy, verdict and reason.");
-	print_counter(export, "sluice_packets_total", false);
-	metric("sluice_bytes_total", "counter",
-	       "Bytes of packets judged, by policy, verdict and reason.");
-	print_counter(export, "sluice_bytes_total", true);
+	print_counter(export, &(struct counter){"sluice_packets_total", false, print_reasons},
+		      "Packets judged, by policy, verdict and reason.");
+	print_counter(export, &(struct counter){"sluice_bytes_total", true, print_reasons},
+		      "Bytes of packets judged, by policy, verdict and reason.");
+	print_counter(export,
+		      &(struct counter){"sluice_limit_refused_packets_total", false, print_limits},
+		      "Packets that a limit refused: dropped, or let pass where it observes.");
+	print_counter(export,
+		      &(struct counter){"sluice_limit_refused_bytes_total", true, print_limits},
+		      "Bytes of packets that a limit refused.");
 }
+
+/* --- The rest ------------------------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
 {
@@ -115,7 +147,7 @@ static void print_maps(const struct export *export)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
 			       export->gates[i].gate, gate_map_names[map],
 			       export->gates[i].max_entries[map]);
-	metric("sluice_rules", "gauge", "Rules in force.");
+	metric("sluice_rules", "gauge", "Rules, list entries among them.");
 	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_rules{gate=\"%s\"} %u\n", export->gates[i].gate,
 		       export->gates[i].rules);
@@ -135,26 +167,35 @@ static void print_escaped(const char *text)
 	}
 }
 
+/*
+ * A namespace without a name is told by its number, as the kernel writes it: no two have the same.
+ */
+static void print_netns(uint64_t netns)
+{
+	char name[NETNS_NAME];
+
+	if (netns_name(netns, name))
+		print_escaped(name);
+	else
+		printf("net:[%" PRIu64 "]", netns);
+}
+
+static void print_attachment(const char *gate, const struct attachment *a)
+{
+	printf("sluice_attached{gate=\"%s\",device=\"", gate);
+	print_escaped(a->device);
+	printf("\",ifindex=\"%u\",netns=\"", a->ifindex);
+	print_netns(a->netns);
+	printf("\",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook], mode_names[a->mode],
+	       a->program_id != 0);
+}
+
 static void print_attachments(const struct export *export)
 {
-	char netns[NETNS_NAME];
-
-	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is gone.");
-	for (unsigned int i = 0; i < export->count; i++) {
-		const struct exported *e = &export->gates[i];
-
-		for (unsigned int j = 0; j < e->attachment_count; j++) {
-			const struct attachment *a = &e->attachments[j];
-
-			netns_name(a->netns, netns);
-			printf("sluice_attached{gate=\"%s\",device=\"", e->gate);
-			print_escaped(a->device);
-			printf("\",ifindex=\"%u\",netns=\"", a->ifindex);
-			print_escaped(netns);
-			printf("\",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook],
-			       mode_names[a->mode], a->program_id != 0);
-		}
-	}
+	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is no more.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (unsigned int j = 0; j < export->gates[i].attachment_count; j++)
+			print_attachment(export->gates[i].gate, &export->gates[i].attachments[j]);
 	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
 	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 }

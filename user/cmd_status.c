@@ -9,7 +9,6 @@
 #include "pins.h"
 #include "occupancy.h"
 #include "report.h"
-#include "rules.h"
 
 struct view {
 	json_t *gates; /* NULL: print */
@@ -26,26 +25,53 @@ static json_t *attachments_json(const struct attachment *all, unsigned int count
 	return list;
 }
 
-static void attachments_print(const struct attachment *all, unsigned int count)
+/* What the user should know of one that filters nothing. */
+static const char *attachment_note(const struct attachment *a)
+{
+	if (a->program_id)
+		return "";
+	return a->device_gone ? "  the device is gone: 'sluice detach' clears it away"
+			      : "  the filter is gone: 'sluice attach' makes it anew";
+}
+
+static void attachment_print(const struct attachment *a)
 {
 	char netns[NETNS_NAME];
+	bool named = netns_name(a->netns, netns);
 
+	printf("  %-15s %7u  %-7s  %-7s  %7u  %s%s\n", a->device, a->ifindex, hook_names[a->hook],
+	       mode_names[a->mode], a->program_id,
+	       !named	? "(unnamed)"
+	       : *netns ? netns
+			: "-",
+	       attachment_note(a));
+}
+
+static void attachments_print(const struct attachment *all, unsigned int count)
+{
 	if (!count)
 		puts("  no device is attached");
 	else
 		printf("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK", "MODE",
 		       "PROGRAM", "NETNS");
-	for (unsigned int i = 0; i < count; i++) {
-		const struct attachment *a = &all[i];
-		bool named = netns_name(a->netns, netns);
+	for (unsigned int i = 0; i < count; i++)
+		attachment_print(&all[i]);
+}
 
-		printf("  %-15s %7u  %-7s  %-7s  %7u  %s%s\n", a->device, a->ifindex,
-		       hook_names[a->hook], mode_names[a->mode], a->program_id,
-		       !named	? "(unnamed)"
-		       : *netns ? netns
-				: "-",
-		       a->program_id ? "" : "  the device is gone: 'sluice detach' clears it away");
-	}
+static json_t *map_json(enum gate_map map, const struct occupancy *o)
+{
+	return json_pack("{s:s, s:o, s:I}", "name", gate_map_names[map], "entries",
+			 o->counted ? json_integer(o->entries) : json_null(), "max_entries",
+			 (json_int_t)o->max_entries);
+}
+
+static void map_print(enum gate_map map, const struct occupancy *o)
+{
+	char entries[16] = "many";
+
+	if (o->counted)
+		snprintf(entries, sizeof(entries), "%" PRIu32, o->entries);
+	printf("  %-10s  %10s %12" PRIu32 "\n", gate_map_names[map], entries, o->max_entries);
 }
 
 static enum status maps_report(const struct gate *gate, json_t *list)
@@ -56,35 +82,27 @@ static enum status maps_report(const struct gate *gate, json_t *list)
 		printf("  %-10s  %10s %12s\n", "MAP", "ENTRIES", "MAX");
 	for (int map = 0; !status && map < GATE_MAPS; map++) {
 		struct occupancy o;
-		json_t *entries;
 
 		status = occupancy_read(gate, map, &o);
 		if (status)
 			break;
-		if (list) {
-			entries = o.counted ? json_integer(o.entries) : json_null();
-			json_array_append_new(list,
-					      json_pack("{s:s, s:o, s:I}", "name",
-							gate_map_names[map], "entries", entries,
-							"max_entries", (json_int_t)o.max_entries));
-		} else if (o.counted) {
-			printf("  %-10s  %10u %12u\n", gate_map_names[map], o.entries,
-			       o.max_entries);
-		} else {
-			printf("  %-10s  %10s %12u\n", gate_map_names[map], "many", o.max_entries);
-		}
+		if (list)
+			json_array_append_new(list, map_json(map, &o));
+		else
+			map_print(map, &o);
 	}
 	return status;
 }
 
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
-	const struct sl_policy *policies[SL_POLICIES_MAX];
 	struct attachment all[ATTACHMENTS_MAX];
 	json_t *maps = view->gates ? json_array() : NULL;
-	unsigned int rules = rules_list(gate, policies), count;
+	unsigned int rules, count;
 	enum status status = attachments_read(gate, all, &count);
 
+	if (!status)
+		status = rules_count(gate, &rules);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, rules == 1 ? "rule" : "rules");

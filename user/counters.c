@@ -6,14 +6,18 @@
 #include <bpf/bpf.h>
 
 const char *const reason_names[SL_REASONS] = {
-	[SL_PASS_WITHIN] = "within-limit",   [SL_PASS_NO_RULE] = "no-rule",
-	[SL_PASS_NOT_IP] = "not-ip",	     [SL_PASS_SHORT] = "short",
-	[SL_PASS_BAD_HEADER] = "bad-header", [SL_PASS_VLAN_DEPTH] = "vlan-depth",
-	[SL_DROP_OVER_LIMIT] = "over-limit", [SL_DROP_OVERSIZE] = "oversize",
-	[SL_DROP_CONTENDED] = "contended",   [SL_DROP_NO_MEMORY] = "no-memory",
+	[SL_PASS_WITHIN] = "within-limit",   [SL_PASS_ALLOWED] = "allowed",
+	[SL_PASS_NO_RULE] = "no-rule",	     [SL_PASS_NOT_IP] = "not-ip",
+	[SL_PASS_SHORT] = "short",	     [SL_PASS_BAD_HEADER] = "bad-header",
+	[SL_PASS_VLAN_DEPTH] = "vlan-depth", [SL_DROP_OVER_LIMIT] = "over-limit",
+	[SL_DROP_BLOCKED] = "blocked",	     [SL_DROP_DENIED] = "denied",
+	[SL_DROP_OVERSIZE] = "oversize",     [SL_DROP_CONTENDED] = "contended",
+	[SL_DROP_NO_MEMORY] = "no-memory",
 };
 
-_Static_assert(SL_REASONS == 10, "each reason has a name");
+_Static_assert(SL_REASONS == 13, "each reason has a name");
+
+/* --- Sums ----------------------------------------------------------------------------------- */
 
 void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 {
@@ -21,49 +25,29 @@ void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
 	sum->bytes += cell->bytes;
 }
 
+static void cell_take_from(struct sl_cell *sum, const struct sl_cell *cell)
+{
+	sum->packets -= cell->packets;
+	sum->bytes -= cell->bytes;
+}
+
 void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
 {
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		cell_add_to(&sum->reason[reason], &counters->reason[reason]);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		cell_add_to(&sum->refused[slot], &counters->refused[slot]);
 }
 
 void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters)
 {
-	for (int reason = 0; reason < SL_REASONS; reason++) {
-		sum->reason[reason].packets -= counters->reason[reason].packets;
-		sum->reason[reason].bytes -= counters->reason[reason].bytes;
-	}
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		cell_take_from(&sum->reason[reason], &counters->reason[reason]);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		cell_take_from(&sum->refused[slot], &counters->refused[slot]);
 }
 
-/* Room for one entry of `counters` on every CPU; the caller frees it. */
-static struct sl_counters *cpus_alloc(const struct gate *gate)
-{
-	return calloc(gate->machine.cpus, sizeof(struct sl_counters));
-}
-
-int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
-{
-	struct sl_counters *cpus = cpus_alloc(gate), sum = {0};
-	int err = -ENOMEM;
-
-	if (cpus)
-		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
-	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
-		counters_add_to(&sum, &cpus[cpu]);
-	free(cpus);
-	if (!err)
-		*ret = sum;
-	return err;
-}
-
-enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
-{
-	int err = counters_get(gate, number, ret);
-
-	return err ? fail("cannot read the counters of gate '%s': %s", gate->name, why(err)) : OK;
-}
-
-static struct sl_cell counters_sum(const struct sl_counters *counters, int from, int to)
+static struct sl_cell reasons_sum(const struct sl_counters *counters, int from, int to)
 {
 	struct sl_cell sum = {0};
 
@@ -74,10 +58,88 @@ static struct sl_cell counters_sum(const struct sl_counters *counters, int from,
 
 struct sl_cell counters_passed(const struct sl_counters *counters)
 {
-	return counters_sum(counters, 0, SL_FIRST_DROP);
+	return reasons_sum(counters, 0, SL_FIRST_DROP);
 }
 
 struct sl_cell counters_dropped(const struct sl_counters *counters)
 {
-	return counters_sum(counters, SL_FIRST_DROP, SL_REASONS);
+	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
+}
+
+/* --- Reading -------------------------------------------------------------------------------- */
+
+/* So many entries a call: a map of 64 CPUs hands out 17 kB for each. */
+#define BATCH 64
+
+/* Room for entries of `counters` on every CPU; the caller frees it. */
+static struct sl_counters *cpus_alloc(const struct gate *gate, unsigned int entries)
+{
+	return calloc((size_t)entries * gate->machine.cpus, sizeof(struct sl_counters));
+}
+
+static struct sl_counters cpus_sum(const struct gate *gate, const struct sl_counters *cpus)
+{
+	struct sl_counters sum = {0};
+
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		counters_add_to(&sum, &cpus[cpu]);
+	return sum;
+}
+
+int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	struct sl_counters *cpus = cpus_alloc(gate, 1);
+	int err = -ENOMEM;
+
+	if (cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
+	if (!err)
+		*ret = cpus_sum(gate, cpus);
+	free(cpus);
+	return err;
+}
+
+static enum status counters_fail(const struct gate *gate, int err)
+{
+	return fail("cannot read the counters of gate '%s': %s", gate->name, why(err));
+}
+
+enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	int err = counters_get(gate, number, ret);
+
+	return err ? counters_fail(gate, err) : OK;
+}
+
+/* An array hands out its entries in order: the next batch begins behind the entry before it. */
+static int batch_read(const struct gate *gate, unsigned int from, unsigned int count,
+		      struct sl_counters *cpus, struct sl_counters *sums)
+{
+	uint32_t before = from - 1, last, keys[BATCH], got = count;
+	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
+				       cpus, &got, NULL);
+
+	if (err && err != -ENOENT) /* that says that these were the last */
+		return err;
+	for (unsigned int i = 0; i < got; i++)
+		sums[from + i] = cpus_sum(gate, &cpus[(size_t)i * gate->machine.cpus]);
+	return 0;
+}
+
+enum status counters_read_first(const struct gate *gate, unsigned int count,
+				struct sl_counters **ret)
+{
+	struct sl_counters *sums = calloc(count, sizeof(*sums)), *cpus = cpus_alloc(gate, BATCH);
+	int err = sums && cpus ? 0 : -ENOMEM;
+
+	for (unsigned int from = 0; !err && from < count; from += BATCH)
+		err = batch_read(gate, from, count - from < BATCH ? count - from : BATCH, cpus,
+				 sums);
+	free(cpus);
+	if (err) {
+		free(sums);
+		return counters_fail(gate, err);
+	}
+	*ret = sums;
+	return OK;
 }

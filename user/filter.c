@@ -156,7 +156,24 @@ int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *r
 	return err;
 }
 
-int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id)
+int filter_replace(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd)
+{
+	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
+			    .attach_point = attach_point(ingress));
+	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd, .flags = BPF_TC_F_REPLACE);
+	struct search search = {.program_id = program_id};
+	int err = search_filters(ifindex, ingress, &search);
+
+	if (err)
+		return err;
+	if (!search.found)
+		return -ENOENT;
+	opts.handle = search.handle;
+	opts.priority = search.priority;
+	return bpf_tc_attach(&hook, &opts);
+}
+
+int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = attach_point(ingress));
@@ -164,6 +181,7 @@ int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id)
 	struct search search = {.program_id = program_id};
 	int err = search_filters(ifindex, ingress, &search);
 
+	*ret_found = search.found;
 	if (err || !search.found)
 		return err;
 	opts.handle = search.handle;

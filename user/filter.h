@@ -23,7 +23,13 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd);
 /* Whether a filter runs the program of that id. */
 int filter_find(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
-/* Removes the filter that runs that program, if there is one. */
-int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id);
+/*
+ * Puts another program under the filter that runs the program of that id, in its place: each packet meets the one or
+ * the other. -ENOENT: there is no such filter.
+ */
+int filter_replace(unsigned int ifindex, bool ingress, uint32_t program_id, int program_fd);
+
+/* Removes the filter that runs that program; `ret_found` tells whether there was one. */
+int filter_remove(unsigned int ifindex, bool ingress, uint32_t program_id, bool *ret_found);
 
 #endif

@@ -13,27 +13,21 @@
 
 #include "bpffs.h"
 #include "caps.h"
+#include "change.h"
+#include "gate_parts.h"
 #include "object.h"
 #include "pins.h"
+#include "resize.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
-	[MAP_GATE] = "gate",	     [MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",
-	[MAP_POLICIES] = "policies", [MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4",
-	[MAP_LEDGERS6] = "ledgers6", [MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6",
+	[MAP_GATE] = "gate",	     [MAP_HOSTS4] = "hosts4",	  [MAP_HOSTS6] = "hosts6",
+	[MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",	  [MAP_POLICIES] = "policies",
+	[MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4", [MAP_LEDGERS6] = "ledgers6",
+	[MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6",
 };
 
-/* LRU maps hand nodes to CPUs 128 at a time: below this they evict while almost empty. */
-#define LRU_ENTRIES_PER_CPU 256
-
-struct gate_sizes gate_sizes_default(const struct machine *machine)
-{
-	uint32_t least = machine->cpus * LRU_ENTRIES_PER_CPU;
-
-	return (struct gate_sizes){
-		.ledgers = least > 1 << 18 ? least : 1 << 18,
-		.buckets = least > 1 << 14 ? least : 1 << 14,
-	};
-}
+_Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
+	       "each map has an id in the gate");
 
 enum status gate_check_name(const char *name)
 {
@@ -61,8 +55,7 @@ static enum status refuse_foreign(const struct gate *gate, const char *what)
 		    gate->name, what, gate->name);
 }
 
-/* 0: it is no map. */
-static uint32_t map_id(int fd)
+uint32_t gate_map_id(int fd)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
@@ -88,32 +81,27 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 	return refuse_foreign(gate, what);
 }
 
-/* And that it is the very map that the programs use, and not one of the same shape. */
-static enum status maps_check_identity(const struct gate *gate)
+/* Says what is wrong with the pin of a map: it is not the very one that the programs use. Opens it anew. */
+static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
-	char what[128];
+	char path[PINS_PATH], what[128];
+	enum status status;
 
-	for (int map = 0; map < GATE_MAPS; map++) {
-		if (map_id(gate->map[map]) == gate->state->map_ids[map])
-			continue;
-		snprintf(what, sizeof(what),
-			 "what is pinned as '%s' is not the map that it filters with",
+	if (gate->map[map] >= 0)
+		close(gate->map[map]);
+	gate->map[map] = bpf_obj_get(pins_path(gate->name, gate_map_names[map], path));
+	if (gate->map[map] < 0 && errno != ENOENT)
+		return fail("cannot open %s: %s", path, why(errno));
+	if (gate->map[map] < 0) {
+		snprintf(what, sizeof(what), "the pin of its map '%s' is gone",
 			 gate_map_names[map]);
 		return refuse_foreign(gate, what);
 	}
-	return OK;
-}
-
-static enum status map_open(struct gate *gate, const struct bpf_object *object, enum gate_map map)
-{
-	char path[PINS_PATH], what[128];
-
-	gate->map[map] = bpf_obj_get(pins_path(gate->name, gate_map_names[map], path));
-	if (gate->map[map] >= 0)
-		return map_check(gate, object, map);
-	if (errno != ENOENT)
-		return fail("cannot open %s: %s", path, why(errno));
-	snprintf(what, sizeof(what), "the pin of its map '%s' is gone", gate_map_names[map]);
+	status = map_check(gate, object, map);
+	if (status)
+		return status;
+	snprintf(what, sizeof(what), "what is pinned as '%s' is not the map that it filters with",
+		 gate_map_names[map]);
 	return refuse_foreign(gate, what);
 }
 
@@ -124,32 +112,130 @@ static void *map_memory(int fd, size_t size)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static enum status gate_map_memory(struct gate *gate)
+static void memory_unmap(void *memory, size_t size)
+{
+	if (memory)
+		munmap(memory, size);
+}
+
+static enum status memory_failed(const struct gate *gate)
+{
+	return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
+}
+
+static size_t policies_bytes(const struct gate *gate)
+{
+	return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
+}
+
+enum status gate_map_state(struct gate *gate)
 {
 	gate->state = map_memory(gate->map[MAP_GATE], sizeof(*gate->state));
-	gate->policies =
-		map_memory(gate->map[MAP_POLICIES], SL_RECORDS_MAX * sizeof(*gate->policies));
-	if (!gate->state || !gate->policies)
-		return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
-	return OK;
+	return gate->state ? OK : memory_failed(gate);
+}
+
+enum status gate_map_policies(struct gate *gate)
+{
+	enum status status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
+
+	if (status)
+		return status;
+	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
+	return gate->policies ? OK : memory_failed(gate);
+}
+
+static void maps_close(struct gate *gate)
+{
+	memory_unmap(gate->state, sizeof(*gate->state));
+	memory_unmap(gate->policies, policies_bytes(gate));
+	gate->state = NULL;
+	gate->policies = NULL;
+	for (int map = 0; map < GATE_MAPS; map++) {
+		if (gate->map[map] >= 0)
+			close(gate->map[map]);
+		gate->map[map] = -1;
+	}
+}
+
+/* `gate`, which says what the others are. */
+static enum status state_open(struct gate *gate, const struct bpf_object *object)
+{
+	char path[PINS_PATH], what[128];
+	enum status status;
+
+	gate->map[MAP_GATE] = bpf_obj_get(pins_path(gate->name, gate_map_names[MAP_GATE], path));
+	if (gate->map[MAP_GATE] < 0)
+		return map_refuse(gate, object, MAP_GATE);
+	status = map_check(gate, object, MAP_GATE);
+	if (!status)
+		status = gate_map_state(gate);
+	if (status || gate->state->schema == SL_SCHEMA)
+		return status;
+	snprintf(what, sizeof(what), "it was made by a version with schema %u, this one has %d",
+		 gate->state->schema, SL_SCHEMA);
+	return refuse_foreign(gate, what);
+}
+
+/* The map that the gate means, which a resize may have under its other name still; -1: there is none. */
+static int map_open(const struct gate *gate, enum gate_map map)
+{
+	const char *const names[] = {"", PINS_NEXT "/"};
+	char below[PINS_PATH], path[PINS_PATH];
+
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		snprintf(below, sizeof(below), "%s%s", names[i], gate_map_names[map]);
+		fd = bpf_obj_get(pins_path(gate->name, below, path));
+		if (fd >= 0 && gate_map_id(fd) == gate->state->map_ids[map])
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+/* Whether another `gate` is pinned by now: a resize came to its end just now. */
+static bool state_is_replaced(const struct gate *gate)
+{
+	char path[PINS_PATH];
+	int fd = bpf_obj_get(pins_path(gate->name, gate_map_names[MAP_GATE], path));
+	bool replaced = fd >= 0 && gate_map_id(fd) != gate_map_id(gate->map[MAP_GATE]);
+
+	if (fd >= 0)
+		close(fd);
+	return replaced;
+}
+
+/* The first map that cannot be opened; GATE_MAPS: all can. */
+static enum gate_map maps_open(struct gate *gate)
+{
+	int map;
+
+	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
+		gate->map[map] = map_open(gate, map);
+		if (gate->map[map] < 0)
+			break;
+	}
+	return map;
 }
 
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
 {
-	enum status status = map_open(gate, object, MAP_GATE);
-	char what[128];
+	enum status status = state_open(gate, object);
+	enum gate_map missing;
 
-	for (int map = MAP_GATE + 1; !status && map < GATE_MAPS; map++)
-		status = map_open(gate, object, map);
-	if (!status)
-		status = gate_map_memory(gate);
-	if (!status && gate->state->schema != SL_SCHEMA) {
-		snprintf(what, sizeof(what),
-			 "it was made by a version with schema %u, this one has %d",
-			 gate->state->schema, SL_SCHEMA);
-		return refuse_foreign(gate, what);
-	}
-	return status ? status : maps_check_identity(gate);
+	if (status)
+		return status;
+	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
+		return map_refuse(gate, object, MAP_GATE);
+	missing = maps_open(gate);
+	if (missing == GATE_MAPS)
+		return gate_map_policies(gate);
+	if (!state_is_replaced(gate))
+		return map_refuse(gate, object, missing);
+	maps_close(gate);
+	return gate_open_maps(gate, object);
 }
 
 static enum status gate_open_pins(struct gate *gate)
@@ -165,7 +251,7 @@ static enum status gate_open_pins(struct gate *gate)
 	return status;
 }
 
-static enum status gate_begin(struct gate *gate, const char *name)
+enum status gate_begin(struct gate *gate, const char *name)
 {
 	enum status status = gate_check_name(name);
 
@@ -195,90 +281,26 @@ enum status gate_lock_only(struct gate *gate, const char *name)
 	return status ? status : pins_lock(gate->name, false, &gate->lock);
 }
 
+/* Ends or undoes what a command that was killed has left, before another builds on it. */
+static enum status gate_settle(struct gate *gate)
+{
+	enum status status = resize_settle(gate);
+
+	return !status && gate->state->changing ? change_undo(gate) : status;
+}
+
 enum status gate_open_to_change(struct gate *gate, const char *name)
 {
 	enum status status = gate_lock_only(gate, name);
 
-	return status ? status : gate_open_pins(gate);
-}
-
-/* --- Making --------------------------------------------------------------------------------- */
-
-static void object_set_sizes(struct bpf_object *object, const struct gate_sizes *sizes)
-{
-	bpf_map__set_max_entries(object_map(object, MAP_LEDGERS4), sizes->ledgers);
-	bpf_map__set_max_entries(object_map(object, MAP_LEDGERS6), sizes->ledgers);
-	bpf_map__set_max_entries(object_map(object, MAP_BUCKETS4), sizes->buckets);
-	bpf_map__set_max_entries(object_map(object, MAP_BUCKETS6), sizes->buckets);
-}
-
-/* Makes the object's maps, without its programs, and takes them over. */
-static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
-				  const struct gate_sizes *sizes)
-{
-	struct bpf_program *program;
-	enum status status;
-	int err;
-
-	object_set_sizes(object, sizes);
-	bpf_object__for_each_program (program, object)
-		bpf_program__set_autoload(program, false);
-	err = bpf_object__load(object);
-	if (err)
-		return fail("cannot make the maps of gate '%s': %s", gate->name, why(err));
-	for (int map = 0; map < GATE_MAPS; map++) {
-		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
-		if (gate->map[map] < 0)
-			return fail("cannot keep a map open: %s", why(errno));
-	}
-	status = gate_map_memory(gate);
-	if (status)
-		return status;
-	*gate->state = (struct sl_gate){
-		.schema = SL_SCHEMA,
-		.generation = 1,
-		.next_limit = 1,
-		.next_policy = SL_POLICY_FIRST,
-	};
-	for (int map = 0; map < GATE_MAPS; map++)
-		gate->state->map_ids[map] = map_id(gate->map[map]);
-	return OK;
-}
-
-static enum status gate_pin(struct gate *gate)
-{
-	char path[PINS_PATH];
-
-	if (mkdir(pins_path(gate->name, PINS_LINKS, path), 0700))
-		return fail("cannot make %s: %s", path, why(errno));
-	for (int map = GATE_MAPS - 1; map >= 0; map--)
-		if (bpf_obj_pin(gate->map[map], pins_path(gate->name, gate_map_names[map], path)))
-			return fail("cannot pin %s: %s", path, why(errno));
-	return OK;
-}
-
-void gate_undo(struct gate *gate)
-{
-	if (gate->made)
-		pins_remove(gate->name);
-	gate->made = false;
-}
-
-static enum status gate_make(struct gate *gate, struct bpf_object *object)
-{
-	struct gate_sizes sizes = gate_sizes_default(&gate->machine);
-	enum status status;
-
-	gate->made = true;
-	status = pins_clear(gate->name); /* what a killed command left half made */
 	if (!status)
-		status = gate_make_maps(gate, object, &sizes);
-	if (!status)
-		status = gate_pin(gate);
-	return status;
+		status = gate_open_pins(gate);
+	return status ? status : gate_settle(gate);
 }
 
-enum status gate_open_or_make(struct gate *gate, const char *name)
+/* --- Making ---------------------------------------------------------------------------------- */
+
+enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted)
 {
 	enum status status = gate_begin(gate, name);
 	struct bpf_object *object;
@@ -297,41 +319,18 @@ enum status gate_open_or_make(struct gate *gate, const char *name)
 	else if (pins_exist(gate->name))
 		status = gate_open_maps(gate, object);
 	else
-		status = gate_make(gate, object);
+		status = gate_make(gate, object, wanted);
 	bpf_object__close(object);
+	if (!status)
+		status = gate_settle(gate);
 	if (status)
 		gate_undo(gate);
 	return status;
 }
 
-enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
-			       const struct machine *machine)
-{
-	enum status status = gate_begin(gate, "unpinned");
-	struct bpf_object *object;
-
-	if (status)
-		return status;
-	gate->machine = *machine;
-	object = object_open();
-	status = object ? gate_make_maps(gate, object, sizes) : FAILED;
-	bpf_object__close(object);
-	return status;
-}
-
-static void memory_unmap(void *memory, size_t size)
-{
-	if (memory)
-		munmap(memory, size);
-}
-
 void gate_close(struct gate *gate)
 {
-	memory_unmap(gate->state, sizeof(*gate->state));
-	memory_unmap(gate->policies, SL_RECORDS_MAX * sizeof(*gate->policies));
-	for (int map = 0; map < GATE_MAPS; map++)
-		if (gate->map[map] >= 0)
-			close(gate->map[map]);
+	maps_close(gate);
 	if (gate->lock >= 0)
 		close(gate->lock);
 	*gate = GATE_CLOSED;

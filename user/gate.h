@@ -16,6 +16,8 @@
 
 enum gate_map {
 	MAP_GATE,
+	MAP_HOSTS4,
+	MAP_HOSTS6,
 	MAP_PREFIXES,
 	MAP_SPLITS,
 	MAP_POLICIES,
@@ -35,17 +37,24 @@ struct gate {
 	int lock;		    /* fd of the gate's directory, locked; -1: not locked */
 	int map[GATE_MAPS];	    /* fds; -1: not open */
 	struct sl_gate *state;	    /* mapped: the entry of `gate` */
-	struct sl_policy *policies; /* mapped: SL_RECORDS_MAX records */
+	struct sl_policy *policies; /* mapped: the records */
+	unsigned int policies_max;  /* how many policies they are for */
 	bool made;		    /* by this command: undo it if the command fails */
 };
 
-/* How many entries the LRU maps of a new gate hold. */
+/* What the maps of a gate hold. In a rules file: gate: {sources, hot, policies, hosts, prefixes}. */
 struct gate_sizes {
-	uint32_t ledgers;
-	uint32_t buckets;
+	uint32_t sources;  /* ledgers, of each family */
+	uint32_t hot;	   /* buckets, of each family */
+	uint32_t policies; /* rules with limits */
+	uint32_t hosts;	   /* rules of whole addresses, of each family */
+	uint32_t prefixes; /* other rules */
 };
 
 struct gate_sizes gate_sizes_default(const struct machine *machine);
+
+/* The sizes that a gate has. */
+enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
 /* A gate that is not open: gate_close() accepts it. */
 #define GATE_CLOSED                                                                                \
@@ -67,10 +76,17 @@ enum status gate_open(struct gate *gate, const char *name);
 enum status gate_open_to_change(struct gate *gate, const char *name);
 
 /*
- * As gate_open_to_change, but makes the gate where there is none; mounts bpffs where it is
- * missing.
+ * As gate_open_to_change, but makes the gate where there is none, with the sizes wanted (0: the default);
+ * mounts bpffs where it is missing.
  */
-enum status gate_open_or_make(struct gate *gate, const char *name);
+enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted);
+
+/*
+ * A gate of the same rules on maps that are partly new: those that `fresh` names, empty and of these sizes, and always
+ * `gate`, which says what maps they are. The others are shared. Nothing is pinned.
+ */
+enum status gate_make_successor(const struct gate *gate, const struct gate_sizes *sizes,
+				const bool fresh[GATE_MAPS], struct gate *ret);
 
 /* Makes a gate of unpinned maps: for tests. */
 enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

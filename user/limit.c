@@ -3,6 +3,7 @@
 
 #include <bpf/libbpf.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "credit.h"
@@ -16,9 +17,6 @@
 
 /* So late the kernel may count its ticks, and by so much clocks may differ: purses end that much sooner. */
 #define TICKS_LATE 1
-
-#define FRAME_LEAST 60
-#define FRAME_USUAL 1514
 
 typedef unsigned __int128 wide;
 
@@ -69,8 +67,24 @@ static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 	}
 }
 
+static bool is_by_bytes(const struct sl_limit_spec *spec)
+{
+	return spec->rate_unit == SL_RATE_BITS;
+}
+
+/* The length of what a bucket is kept for: a limit with such keys has one bucket a CPU for each ledger. */
+static unsigned int bucket_bits(enum sl_family family)
+{
+	return family == SL_IPV4 ? 32 : 64;
+}
+
+static bool keys_are_buckets(const struct sl_limit_spec *spec, enum sl_family family)
+{
+	return !spec->key_dst && spec->per[family] == bucket_bits(family);
+}
+
 /* How much each CPU may hold: credit.h rules 1 and 2. */
-static void limit_share(struct sl_limit *limit, const struct machine *machine)
+static void limit_share(struct sl_limit *limit, const struct machine *machine, bool may_hold)
 {
 	uint64_t tick = machine->tick_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
@@ -78,7 +92,8 @@ static void limit_share(struct sl_limit *limit, const struct machine *machine)
 	uint64_t ticks = purses / tick;
 
 	limit->refill = limit->burst;
-	if (purses / machine->cpus >= PURSE_PACKETS_MIN * packet && ticks >= 1 + TICKS_LATE) {
+	if (may_hold && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
+	    ticks >= 1 + TICKS_LATE) {
 		limit->purse = purses / machine->cpus;
 		limit->life = ticks > UINT32_MAX ? UINT32_MAX : ticks - TICKS_LATE;
 		limit->refill -= purses;
@@ -86,33 +101,62 @@ static void limit_share(struct sl_limit *limit, const struct machine *machine)
 	limit->refuse_by_tick = limit->refill >= 2 * tick;
 }
 
-enum status limit_compile(const struct sl_limit_spec *spec, const struct machine *machine,
-			  struct sl_limit *ret)
+/* Ones for the first `bits` bits of an address, in its byte order. */
+static void mask_write(uint64_t mask[2], unsigned int bits)
 {
-	struct sl_limit limit = {
+	uint8_t bytes[16] = {0};
+
+	for (unsigned int bit = 0; bit < bits; bit++)
+		bytes[bit / 8] |= 0x80 >> bit % 8;
+	memcpy(mask, bytes, sizeof(bytes));
+}
+
+struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
+			      const struct machine *machine)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	bool blocks = spec->action == SL_ACTION_BLOCK;
+	struct sl_limit out = {
 		.cost = cost_of(spec),
-		.by_bytes = spec->rate_unit == SL_RATE_BITS,
-		.spec = *spec,
+		.id = spec->id,
+		.by_bytes = is_by_bytes(spec),
+		.block = blocks ? spec->block_ns * SL_TICKS_PER_NS : 0,
+		.observe = spec->action == SL_ACTION_OBSERVE,
+		.start_empty = spec->start_empty,
+		.key_dst = spec->key_dst,
+		.apart = spec->key_dst || spec->per[family] > bucket_bits(family),
 	};
-	wide burst = burst_of(spec, limit.cost);
+
+	out.burst = burst_of(spec, out.cost);
+	mask_write((uint64_t *)out.mask, spec->per[family]);
+	/* credit in a purse would outlast the beginning of a block */
+	limit_share(&out, machine, keys_are_buckets(spec, family) && !blocks);
+	return out;
+}
+
+enum status limit_check(const struct limit *limit)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
 	char rate_text[UNITS_TEXT], burst_text[UNITS_TEXT];
 	const char *rate = rate_format(spec, rate_text), *text = burst_format(spec, burst_text);
+	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
+	wide burst = burst_of(spec, out.cost);
 
 	if (burst > SL_BURST_TICKS_MAX)
 		return misuse("burst '%s' takes more than 2 years to refill at %s: lower the burst",
 			      text, rate);
-	limit.burst = burst;
-	if (limit.burst < credit_cost(&limit, 1, FRAME_LEAST))
+	if (burst < credit_cost(&out, 1, FRAME_LEAST))
 		return misuse("burst '%s' cannot hold one packet at %s: raise the burst", text,
 			      rate);
-	limit_share(&limit, machine);
-	*ret = limit;
 	return OK;
 }
 
-bool limit_holds_frame(const struct sl_limit *limit, unsigned int frame_bytes)
+bool limit_holds_frame(const struct limit *limit, unsigned int frame_bytes)
 {
-	if (limit->spec.burst_unit == SL_BURST_BYTES)
-		return limit->spec.burst >= frame_bytes; /* to the byte, and not to the tick */
-	return credit_cost(limit, 1, frame_bytes) <= limit->burst;
+	const struct sl_limit_spec *spec = &limit->spec;
+	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
+
+	if (spec->burst_unit == SL_BURST_BYTES)
+		return spec->burst >= frame_bytes; /* to the byte, and not to the tick */
+	return credit_cost(&out, 1, frame_bytes) <= burst_of(spec, out.cost);
 }

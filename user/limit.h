@@ -6,6 +6,10 @@
 #include "log.h"
 #include "sluice.h"
 
+/* Frames of Ethernet without a tag, in bytes: the shortest, and the longest on most networks. */
+#define FRAME_LEAST 60
+#define FRAME_USUAL 1514
+
 /* What decides how a limit is split over purses. */
 struct machine {
 	unsigned int cpus;    /* possible CPUs: each may hold a purse */
@@ -15,14 +19,26 @@ struct machine {
 /* This machine. */
 enum status machine_get(struct machine *ret);
 
+/* A limit as its author wrote it. */
+struct limit {
+	struct sl_limit_spec spec;
+	struct sl_match match;
+};
+
+/*
+ * Whether the numbers fit each other: the burst holds one packet, and does not take too long to
+ * refill.
+ */
+enum status limit_check(const struct limit *limit);
+
 /*
  * Computes cost, burst, and how the burst is shared between ledger and purses (include/credit.h).
- * Fails where the burst cannot hold one packet, or takes too long to refill. The id is left 0.
+ * The limit is checked. Its id is the spec's; its slot is left 0.
  */
-enum status limit_compile(const struct sl_limit_spec *spec, const struct machine *machine,
-			  struct sl_limit *ret);
+struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
+			      const struct machine *machine);
 
 /* Whether the burst of a bit rate holds a frame of so many bytes; a packet rate holds any. */
-bool limit_holds_frame(const struct sl_limit *limit, unsigned int frame_bytes);
+bool limit_holds_frame(const struct limit *limit, unsigned int frame_bytes);
 
 #endif

@@ -10,6 +10,13 @@
 
 #include "caps.h"
 
+static const char *place_now;
+
+void log_place(const char *place)
+{
+	place_now = place;
+}
+
 /* One line, whatever was typed: a message may quote any bytes. */
 static void say(const char *format, va_list args)
 {
@@ -23,7 +30,7 @@ static void say(const char *format, va_list args)
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
-	fprintf(stderr, "sluice: %s\n", text);
+	fprintf(stderr, "sluice: %s%s%s\n", place_now ?: "", place_now ? ": " : "", text);
 	free(text);
 }
 

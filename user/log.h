@@ -25,6 +25,12 @@ enum status misuse(const char *format, ...) __attribute__((format(printf, 1, 2))
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
+ * Where what is being read stands, "rules.yaml:3:7": said at the head of each message until it is NULL. The
+ * text is the caller's, and lives as long.
+ */
+void log_place(const char *place);
+
+/*
  * What an errno of bpf(2) and its kin means to a user: names the missing capability, or a full
  * memory or map. err: positive or negative. The text lives until the next call.
  */

@@ -18,6 +18,14 @@ struct command {
 
 static command_fn cmd_help;
 
+#define LIST_DETAILS                                                                               \
+	"Of all rules, lists and limits alike, the longest prefix decides. A prefix is allowed\n"  \
+	"or denied, the later word counts; its limits stay, and decide again when the entry is\n"  \
+	"over.\n"                                                                                  \
+	"-f FILE   a prefix a line; # begins a comment; - is standard input. All or nothing\n"     \
+	"for TIME  30s, 10min, 1h, 7d: then the entry ends by itself. Default: never\n"            \
+	"'sluice del PREFIX' removes an entry, and the limits of that prefix with it."
+
 static const struct command commands[] = {
 	{"attach", cmd_attach, "attach DEV... [hook xdp|ingress|egress] [mode MODE]",
 	 "filter what a device receives or sends",
@@ -28,21 +36,70 @@ static const struct command commands[] = {
 	{"detach", cmd_detach, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
 	 "With the gate's last device its rules, counters and pins go, too."},
 	{"status", cmd_status, "status", "gates, devices, and how full the maps are", ""},
-	{"set", cmd_set, "set default|PREFIX rate RATE [burst BURST]",
+	{"set", cmd_set,
+	 "set default|PREFIX [name NAME] rate RATE [burst BURST] [match MATCH]\n"
+	 "                  [per LEN[/LEN6]] [key src|dst] [action drop|observe|block TIME]\n"
+	 "                  [start full|empty]",
 	 "limit each source in a prefix",
 	 "Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
-	 "that covers a source decides; default covers all.\n"
-	 "RATE   500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)\n"
-	 "BURST  2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the "
-	 "rate,\n"
-	 "       but at least 8 packets, or 128 kB"},
-	{"del", cmd_del, "del default|PREFIX", "delete a rule", ""},
+	 "that covers a source decides; default covers all. A prefix has up to 4 limits, each\n"
+	 "with a name: a packet passes when every limit that matches it lets it.\n"
+	 "NAME    which of them to set; all, unless it is said\n"
+	 "RATE    500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)\n"
+	 "BURST   2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"
+	 "        rate, but at least 8 packets, or 128 kB\n"
+	 "MATCH   any (default), tcp, udp, icmp (both families), tcp-syn (SYN without ACK),\n"
+	 "        fragment, proto N. Behind tcp, udp and tcp-syn: port 53, port 80,8000-8080 (the\n"
+	 "        destination's, up to 8 ports and ranges). Behind any of them, or alone: vlan N\n"
+	 "per     how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
+	 "        both, 24/56. Default: 32/64\n"
+	 "key     src (default), or dst: each destination of what is sent, on hook egress\n"
+	 "action  of a packet that finds no credit: drop (default); observe counts it and lets it\n"
+	 "        pass; block 30s drops it and all that the limit matches from there for 30 s\n"
+	 "start   full (default) or empty: what the bucket of a new source holds"},
+	{"allow", cmd_allow,
+	 "allow default|PREFIX [for TIME]\n       sluice allow -f FILE [for TIME]",
+	 "let every packet of a prefix pass", LIST_DETAILS},
+	{"deny", cmd_deny, "deny default|PREFIX [for TIME]\n       sluice deny -f FILE [for TIME]",
+	 "drop every packet of a prefix", LIST_DETAILS},
+	{"del", cmd_del, "del default|PREFIX [name NAME]",
+	 "delete the rule of a prefix, or one limit of it",
+	 "Without a name all goes that 'sluice show' tells of just this prefix: its limits, and "
+	 "its\n"
+	 "entry in a list."},
+	{"forgive", cmd_forgive, "forgive ADDRESS", "give a source a full bucket, end its block",
+	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice del'."},
 	{"show", cmd_show, "show", "the rules, as commands that make them", ""},
-	{"check", cmd_check, "check ADDRESS [size BYTES]", "what would happen to a source now",
-	 "Consumes nothing. size: of the frame that is tried against a bit rate; 1514 by default."},
+	{"apply", cmd_apply, "apply FILE [--resize]", "make a file's rules those in force",
+	 "The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors "
+	 "in\n"
+	 "it are said, with line and column, and then nothing is applied; else all of it is, in "
+	 "one\n"
+	 "step. Rules that the file does not have go.\n"
+	 "--resize  also make maps of the sizes that the file says, and carry over what they hold"},
+	{"diff", cmd_diff, "diff FILE", "what apply would change",
+	 "As the commands of 'sluice show', - before what would go and + before what would come.\n"
+	 "Exit status 0: no difference; 1: there is one; 2: it cannot be told."},
+	{"dump", cmd_dump, "dump", "the rules, as a file for apply", ""},
+	{"check", cmd_check,
+	 "check ADDRESS [proto NAME|N] [port N] [syn] [fragment first|later] [vlan N]\n"
+	 "                     [size BYTES] [to ADDRESS] [hook xdp|ingress|egress]",
+	 "what would happen to a packet now",
+	 "Consumes nothing. The packet comes from ADDRESS; of what is not said it has nothing: no\n"
+	 "port, no tag.\n"
+	 "proto     tcp, udp, icmp, or the number of another protocol\n"
+	 "port      the destination's\n"
+	 "syn       a TCP packet with SYN and without ACK\n"
+	 "fragment  the first one, which has the ports, or a later one, which has not\n"
+	 "vlan      the outermost tag\n"
+	 "size      of the whole frame, which a bit rate charges; 1514 by default\n"
+	 "to        the destination, for limits with key dst: the packet is sent, on hook egress\n"
+	 "hook      where it is judged: all but key dst is the same everywhere"},
 	{"stats", cmd_stats, "stats", "what passed and what was dropped, and why", ""},
 	{"sources", cmd_sources, "sources [PREFIX]", "the sources in memory, busiest first", ""},
 	{"export", cmd_export, "export", "the counters in Prometheus's text format", ""},
+	{"upgrade", cmd_upgrade, "upgrade", "put this command's program under a running gate",
+	 "Rules, buckets and counters stay, and no packet passes unfiltered."},
 	{"version", cmd_version, "version", "the version of this command", ""},
 	{"help", cmd_help, "help [COMMAND]", "this, or more about a command", ""},
 };

@@ -98,6 +98,48 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 	return entered;
 }
 
+/* For netns_run_in: a call that answers. */
+struct question {
+	bool (*call)(void *data);
+	void *data;
+	bool answer;
+};
+
+static void call_ask(void *data)
+{
+	struct question *question = data;
+
+	question->answer = question->call(question->data);
+}
+
+static bool netns_ask(uint64_t netns, struct question *question)
+{
+	return netns_run_in(netns, call_ask, question) && question->answer;
+}
+
+uint64_t netns_find(bool (*call)(void *data), void *data)
+{
+	uint64_t fixed[] = {netns_current(), netns_of(NETNS_INITIAL)}, netns, found = 0;
+	struct question question = {.call = call, .data = data};
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (netns_ask(fixed[i], &question))
+			return fixed[i];
+	dir = opendir(NETNS_DIR);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), NETNS_DIR "/%s", entry->d_name);
+		netns = netns_of(path);
+		if (entry->d_name[0] != '.' && netns_ask(netns, &question))
+			found = netns;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 bool netns_name(uint64_t netns, char name[NETNS_NAME])
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];

@@ -24,6 +24,9 @@ uint64_t netns_current(void);
  */
 bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data);
 
+/* Runs `call(data)` in one known namespace after another until it returns true. Its number; 0: in none. */
+uint64_t netns_find(bool (*call)(void *data), void *data);
+
 /* The name of that namespace, "" for the current one; false if it has none. */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 

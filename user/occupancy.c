@@ -2,17 +2,13 @@
 #include "occupancy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <bpf/bpf.h>
 
 #include "rules.h"
 
 /* Counting is one system call an entry: some 20 ms for so many. */
 #define COUNT_MAX 65536
-
-static bool is_array(uint32_t type)
-{
-	return type == BPF_MAP_TYPE_ARRAY || type == BPF_MAP_TYPE_PERCPU_ARRAY;
-}
 
 /* Walks keys, taking no lock that packets wait for. False: gave up. */
 static bool keys_count(int fd, uint32_t *ret)
@@ -30,43 +26,71 @@ static bool keys_count(int fd, uint32_t *ret)
 	return true;
 }
 
-static enum status map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
+/* The gate knows how many hosts both maps hold: one that is too large to count has the rest. */
+static bool hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
-	__u32 size = sizeof(*ret);
+	enum gate_map other = map == MAP_HOSTS4 ? MAP_HOSTS6 : MAP_HOSTS4;
+	uint32_t both = gate->state->hosts, others;
 
-	*ret = (struct bpf_map_info){0};
-	if (bpf_obj_get_info_by_fd(gate->map[map], ret, &size))
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			    gate->name, why(errno));
+	if (!both) {
+		*ret = 0;
+		return true;
+	}
+	if (keys_count(gate->map[map], ret))
+		return true;
+	if (!keys_count(gate->map[other], &others) || others > both)
+		return false;
+	*ret = both - others;
+	return true;
+}
+
+static enum status policies_count(const struct gate *gate, uint32_t *ret)
+{
+	const struct sl_policy **policies;
+	unsigned int count;
+	enum status status = rules_policies(gate, &policies, &count);
+
+	if (status)
+		return status;
+	free(policies);
+	*ret = count;
 	return OK;
 }
 
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
-	struct bpf_map_info info;
-	enum status status = map_info(gate, map, &info);
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
 
-	if (!status)
-		*ret = info.max_entries;
-	return status;
+	if (map == MAP_POLICIES) { /* not its records: each policy has two */
+		*ret = gate->policies_max;
+		return OK;
+	}
+	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			    gate->name, why(errno));
+	*ret = info.max_entries;
+	return OK;
 }
 
 enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
-	const struct sl_policy *policies[SL_POLICIES_MAX];
-	struct bpf_map_info info;
-	struct occupancy occupancy;
-	enum status status = map_info(gate, map, &info);
+	struct occupancy occupancy = {.counted = true};
+	enum status status = map_max_entries(gate, map, &occupancy.max_entries);
 
 	if (status)
 		return status;
-	occupancy = (struct occupancy){.max_entries = info.max_entries, .counted = true};
-	if (map == MAP_POLICIES)
-		occupancy.entries = rules_list(gate, policies);
-	else if (is_array(info.type))
-		occupancy.entries = info.max_entries;
+	if (map == MAP_POLICIES || map == MAP_COUNTERS)
+		status = policies_count(gate, &occupancy.entries);
+	else if (map == MAP_HOSTS4 || map == MAP_HOSTS6)
+		occupancy.counted = hosts_count(gate, map, &occupancy.entries);
+	else if (map == MAP_PREFIXES)
+		occupancy.entries = gate->state->prefixes;
+	else if (map == MAP_GATE)
+		occupancy.entries = 1;
 	else
 		occupancy.counted = keys_count(gate->map[map], &occupancy.entries);
-	*ret = occupancy;
-	return OK;
+	if (!status)
+		*ret = occupancy;
+	return status;
 }

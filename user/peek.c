@@ -5,37 +5,71 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <bpf/bpf.h>
 
 #include "counters.h"
-#include "credit.h"
 #include "prefix.h"
-#include "rules.h"
+#include "rulemap.h"
 
-#define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
-
-uint64_t now_ticks(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (now.tv_sec * 1000000000ULL + now.tv_nsec) * SL_TICKS_PER_NS;
-}
-
-/* --- Sources -------------------------------------------------------------------------------- */
+/* --- One source ----------------------------------------------------------------------------- */
 
 static int buckets_fd(const struct gate *gate, const struct sl_prefix *source)
 {
 	return gate->map[prefix_is_ipv4(source) ? MAP_BUCKETS4 : MAP_BUCKETS6];
 }
 
-static void source_sum(const struct gate *gate, struct source *source)
+/* As the packet path's ruleset_splits. */
+static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
 {
+	uint32_t rules;
+
+	return prefix_is_ipv6(source) && gate->state->split_rules &&
+	       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source->addr, &rules);
+}
+
+static enum status buckets_read(const struct gate *gate, struct source *source)
+{
+	int err;
+
+	source->cpus = calloc(gate->machine.cpus, sizeof(*source->cpus));
+	if (!source->cpus)
+		return fail("cannot read a source: %s", why(ENOMEM));
+	err = bpf_map_lookup_elem(buckets_fd(gate, &source->prefix), source->prefix.addr,
+				  source->cpus);
+	if (err && err != -ENOENT)
+		return fail("cannot read a source of gate '%s': %s", gate->name, why(err));
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		cell_add_to(&source->passed, &source->cpus[cpu].passed);
 		cell_add_to(&source->dropped, &source->cpus[cpu].dropped);
-		source->split |= source->cpus[cpu].policy == SL_BUCKET_SPLIT;
+		cell_add_to(&source->observed, &source->cpus[cpu].observed);
+	}
+	return OK;
+}
+
+static void purses_clear(struct sl_bucket *bucket)
+{
+	memset(bucket->purse, 0, sizeof(bucket->purse));
+}
+
+/* As the packet path's bucket_own; a bucket of a split /64 has no purses to spend. */
+static void bucket_judge(const struct gate *gate, const struct source *source,
+			 struct sl_bucket *bucket)
+{
+	uint32_t record = source->rule.record;
+	const struct sl_policy *policy = &gate->policies[record];
+	bool same = bucket->owner == SL_POLICY(record);
+
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		struct sl_purse *purse = &bucket->purse[slot];
+
+		if (source->split || !same ||
+		    (int32_t)(policy->changed[slot] - bucket->owner_since) > 0)
+			*purse = (struct sl_purse){0};
+		else if (bucket->owner_since != policy->since)
+			*purse = (struct sl_purse){
+				.credit = purse->credit < 0 ? 0 : purse->credit,
+				.at = purse->at,
+			};
 	}
 }
 
@@ -43,17 +77,19 @@ enum status source_read(const struct gate *gate, const struct sl_prefix *address
 			struct source *ret)
 {
 	struct source source = {.prefix = prefix_source(address)};
+	enum status status = rules_judge(gate, address, &source.rule);
 
-	source.cpus = calloc(gate->machine.cpus, sizeof(*source.cpus));
-	if (!source.cpus)
-		return fail("cannot read a source: %s", why(ENOMEM));
-	if (bpf_map_lookup_elem(buckets_fd(gate, &source.prefix), source.prefix.addr,
-				source.cpus) &&
-	    errno != ENOENT) {
+	if (!status)
+		status = buckets_read(gate, &source);
+	if (status) {
 		source_free(&source);
-		return fail("cannot read a source of gate '%s': %s", gate->name, why(errno));
+		return status;
 	}
-	source_sum(gate, &source);
+	source.split = source_is_split(gate, &source.prefix);
+	if (source.rule.record)
+		source.policy = &gate->policies[source.rule.record];
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		bucket_judge(gate, &source, &source.cpus[cpu]);
 	*ret = source;
 	return OK;
 }
@@ -70,6 +106,31 @@ void sources_free(struct source *sources, unsigned int count)
 		source_free(&sources[i]);
 	free(sources);
 }
+
+/*
+ * What a CPU counts between the two calls is lost to the source's counters. BPF_EXIST: without it,
+ * an update takes a free node first, and so may make the map forget another source.
+ */
+enum status source_empty_purses(const struct gate *gate, const struct source *source)
+{
+	int fd = buckets_fd(gate, &source->prefix);
+	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	int err = -ENOMEM;
+
+	if (cpus)
+		err = bpf_map_lookup_elem(fd, source->prefix.addr, cpus);
+	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
+		purses_clear(&cpus[cpu]);
+	if (!err)
+		err = bpf_map_update_elem(fd, source->prefix.addr, cpus, BPF_EXIST);
+	free(cpus);
+	if (err && err != -ENOENT)
+		return fail("cannot empty the purses of a source of gate '%s': %s", gate->name,
+			    why(err));
+	return OK;
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
 
 struct source_list {
 	struct source *items;
@@ -126,12 +187,35 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 	return status;
 }
 
+static int prefix_order(const void *a, const void *b)
+{
+	const struct source *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+/* A walk that was sent back met sources twice. */
+static void list_unique(struct source_list *list)
+{
+	unsigned int kept = 0;
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), prefix_order);
+	for (unsigned int i = 0; i < list->count; i++) {
+		if (kept && !prefix_order(&list->items[kept - 1], &list->items[i]))
+			source_free(&list->items[i]);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->count = kept;
+}
+
 static uint64_t source_packets(const struct source *source)
 {
 	return source->passed.packets + source->dropped.packets;
 }
 
-static int source_compare(const void *a, const void *b)
+static int busiest_order(const void *a, const void *b)
 {
 	const struct source *left = a, *right = b;
 	uint64_t packets_left = source_packets(left), packets_right = source_packets(right);
@@ -155,101 +239,10 @@ enum status sources_read(const struct gate *gate, const struct sl_prefix *within
 		sources_free(list.items, list.count);
 		return status;
 	}
+	list_unique(&list);
 	if (list.count)
-		qsort(list.items, list.count, sizeof(*list.items), source_compare);
+		qsort(list.items, list.count, sizeof(*list.items), busiest_order);
 	*ret = list.items;
 	*ret_count = list.count;
-	return OK;
-}
-
-/* --- Standing ------------------------------------------------------------------------------- */
-
-/* A source without a ledger has its whole burst to come. */
-static enum status ledger_read(const struct gate *gate, const struct sl_prefix *source,
-			       const struct sl_limit *limit, uint64_t now, struct sl_ledger *ret)
-{
-	struct sl_ledger_key4 key4 = {.limit = limit->id};
-	struct sl_ledger_key6 key6 = {.limit = limit->id};
-	int err;
-
-	*ret = credit_birth(limit, now);
-	if (prefix_is_ipv4(source)) {
-		memcpy(key4.addr, source->addr, sizeof(key4.addr));
-		err = bpf_map_lookup_elem(gate->map[MAP_LEDGERS4], &key4, ret);
-	} else {
-		memcpy(key6.addr, source->addr, sizeof(key6.addr));
-		err = bpf_map_lookup_elem(gate->map[MAP_LEDGERS6], &key6, ret);
-	}
-	if (err && errno != ENOENT)
-		return fail("cannot read a ledger of gate '%s': %s", gate->name, why(errno));
-	return OK;
-}
-
-/* What a CPU could spend without asking the ledger. */
-static int64_t purse_credit(const struct sl_bucket *bucket, uint32_t record,
-			    const struct sl_limit *limit, const struct sl_ledger *ledger,
-			    uint64_t now)
-{
-	const struct sl_purse *purse = &bucket->purse;
-
-	if (bucket->policy != record || purse->credit <= 0 ||
-	    credit_span(ledger->born, purse->at) < 0 ||
-	    credit_span(purse->at, now) > (int64_t)credit_purses(limit))
-		return 0;
-	return purse->credit;
-}
-
-/* Ticks to what the limit counts, rounded down. */
-static uint64_t units_of(const struct sl_limit *limit, uint64_t ticks)
-{
-	if (!limit->by_bytes)
-		return ticks / limit->cost;
-	return ((unsigned __int128)ticks << SL_BYTE_COST_SHIFT) / limit->cost;
-}
-
-uint64_t burst_units(const struct sl_limit *limit)
-{
-	return units_of(limit, limit->burst);
-}
-
-/* Rounded up, so that a packet at that time passes. */
-static uint64_t wait_ms(const struct sl_limit *limit, const struct sl_ledger *ledger, uint64_t cost,
-			uint64_t now)
-{
-	int64_t ticks = credit_span(now, credit_ready_at(limit, ledger, cost));
-
-	return ticks <= 0 ? 1 : (ticks + TICKS_PER_MS - 1) / TICKS_PER_MS;
-}
-
-enum status standing_read(const struct gate *gate, const struct source *source,
-			  const struct sl_policy *policy, unsigned int frame_bytes, uint64_t now,
-			  struct standing *ret)
-{
-	const struct sl_limit *limit = &policy->limit;
-	uint64_t cost = credit_cost(limit, 1, frame_bytes);
-	struct sl_ledger ledger;
-	enum status status = ledger_read(gate, &source->prefix, limit, now, &ledger);
-	int64_t level, total;
-	bool allowed;
-
-	if (status)
-		return status;
-	level = total = credit_level(limit, &ledger, now);
-	allowed = level >= (int64_t)cost;
-	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
-		int64_t credit = purse_credit(&source->cpus[cpu], rules_record(gate, policy), limit,
-					      &ledger, now);
-
-		allowed |= credit >= (int64_t)cost;
-		total += credit;
-	}
-	*ret = (struct standing){
-		.allowed = allowed,
-		.remaining = total > 0 ? units_of(limit, credit_min(total, limit->burst)) : 0,
-	};
-	if (cost > limit->burst)
-		ret->retry_after_ms = UINT64_MAX;
-	else if (!allowed)
-		ret->retry_after_ms = wait_ms(limit, &ledger, cost, now);
 	return OK;
 }

@@ -7,6 +7,7 @@
 
 #define PINS_ROOT  "/sys/fs/bpf/sluice"
 #define PINS_LINKS "links" /* below a gate's directory */
+#define PINS_NEXT  "next"  /* the same, while the gate is resized: user/resize.c */
 #define PINS_PATH  256
 
 /* The path of what is `below` a gate's directory; "": the directory itself. */

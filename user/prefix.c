@@ -16,6 +16,16 @@ bool prefix_is_ipv4(const struct sl_prefix *prefix)
 	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV4);
 }
 
+bool prefix_is_ipv6(const struct sl_prefix *prefix)
+{
+	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
+}
+
+bool prefix_is_host(const struct sl_prefix *prefix)
+{
+	return prefix->bits == SL_FAMILY_BITS + family_bits(prefix);
+}
+
 /* Clears what is beyond the prefix's length. */
 static struct sl_prefix prefix_cut(const struct sl_prefix *prefix)
 {
@@ -132,6 +142,16 @@ int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b)
 	if (!order)
 		order = memcmp(a->addr, b->addr, sizeof(a->addr));
 	return order ? order : (a->bits > b->bits) - (a->bits < b->bits);
+}
+
+struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits)
+{
+	struct sl_prefix cut = *prefix;
+
+	if (!bits)
+		return (struct sl_prefix){0};
+	cut.bits = bits;
+	return prefix_cut(&cut);
 }
 
 struct sl_prefix prefix_source(const struct sl_prefix *address)

@@ -17,12 +17,20 @@ enum status address_parse(const char *text, struct sl_prefix *ret);
 /* `default`, an address where the prefix is a whole one, or ADDRESS/LENGTH. */
 const char *prefix_format(const struct sl_prefix *prefix, char text[PREFIX_TEXT]);
 
+/* `default` is neither. */
 bool prefix_is_ipv4(const struct sl_prefix *prefix);
+bool prefix_is_ipv6(const struct sl_prefix *prefix);
+
+/* A whole address. */
+bool prefix_is_host(const struct sl_prefix *prefix);
 bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
 /* For qsort: `default`, then IPv4, then IPv6; by address, and the shorter prefix first. */
 int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
+
+/* The first `bits` bits of an address or prefix, which has no fewer; 0: `default`. */
+struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
 /* What a bucket is kept for: the address itself, or the /64 of an IPv6 address. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);

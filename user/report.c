@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "report.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "command.h"
+#include "counters.h"
 #include "netns.h"
-#include "units.h"
+#include "prefix.h"
+#include "spec.h"
+#include "uptime.h"
 
-static const char *unit_name(const struct sl_limit *limit)
+#define NS_PER_MS  1000000ULL
+#define NS_PER_SEC 1000000000ULL
+
+const char *left_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	uint64_t unit = ns < NS_PER_SEC ? NS_PER_MS : NS_PER_SEC;
+
+	return time_format((ns + unit - 1) / unit * unit, text);
+}
+
+/* --- Sources -------------------------------------------------------------------------------- */
+
+struct limit source_limit(const struct source *source, const struct sl_limit *limit)
+{
+	return (struct limit){
+		.spec = source->policy->spec[limit->slot],
+		.match = source->policy->match[limit->slot],
+	};
+}
+
+const char *unit_name(const struct sl_limit *limit)
 {
 	return limit->by_bytes ? "bytes" : "packets";
 }
@@ -21,41 +41,71 @@ static json_t *rate_json(const struct sl_limit_spec *spec)
 	return rate == (json_int_t)rate ? json_integer(rate) : json_real(rate);
 }
 
-json_t *standing_json(const struct sl_limit *limit, const struct standing *standing)
+static void words_json(const struct source *source, const struct limit *limit, json_t *object)
 {
-	json_t *retry = standing->retry_after_ms == UINT64_MAX
-				? json_null()
-				: json_integer(standing->retry_after_ms);
+	static const enum spec_field fields[] = {SPEC_NAME, SPEC_MATCH, SPEC_KEY, SPEC_ACTION};
+	char text[SPEC_TEXT];
 
-	return json_pack("{s:s, s:b, s:I, s:o, s:o, s:I, s:s}", "name", LIMIT_NAME, "allowed",
-			 standing->allowed, "remaining", (json_int_t)standing->remaining,
-			 "retry_after_ms", retry, "rate", rate_json(&limit->spec), "burst",
-			 (json_int_t)burst_units(limit), "unit", unit_name(limit));
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		json_object_set_new(object, spec_names[fields[i]],
+				    json_string(spec_format_whole(limit, &source->policy->prefix,
+								  fields[i], text)));
 }
+
+static json_t *number_json(bool known, uint64_t number)
+{
+	return known ? json_integer(number) : json_null();
+}
+
+json_t *standing_json(const struct source *source, const struct sl_limit *compiled,
+		      const struct standing *standing)
+{
+	struct limit limit = source_limit(source, compiled);
+	bool known = standing->known, ends = known && standing->retry_after_ms != UINT64_MAX;
+	json_t *object = json_object();
+
+	words_json(source, &limit, object);
+	json_object_set_new(object, "rate", rate_json(&limit.spec));
+	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));
+	json_object_set_new(object, "unit", json_string(unit_name(compiled)));
+	json_object_set_new(object, "allowed",
+			    known ? json_boolean(standing->reason < SL_FIRST_DROP) : json_null());
+	json_object_set_new(object, "reason",
+			    known ? json_string(reason_names[standing->reason]) : json_null());
+	json_object_set_new(object, "remaining", number_json(known, standing->remaining));
+	json_object_set_new(object, "retry_after_ms", number_json(ends, standing->retry_after_ms));
+	json_object_set_new(object, "blocked_ms", number_json(known, standing->blocked_ms));
+	return object;
+}
+
+void judgement_json(const struct judgement *judgement, json_t *object)
+{
+	char text[PREFIX_TEXT];
+
+	json_object_set_new(object, "policy",
+			    judgement->found ? json_string(prefix_format(&judgement->prefix, text))
+					     : json_null());
+	if (judgement->list)
+		json_object_set_new(
+			object, "list",
+			json_string(judgement->list == SL_LIST_ALLOW ? "allow" : "deny"));
+	if (judgement->list && judgement->until)
+		json_object_set_new(object, "seconds_left",
+				    json_real(until_left_ns(judgement->until) / 1e9));
+}
+
+/* --- Attachments ---------------------------------------------------------------------------- */
 
 json_t *attachment_json(const struct attachment *a)
 {
 	char netns[NETNS_NAME];
 	bool named = netns_name(a->netns, netns);
+	const char *gone = a->program_id ? NULL : a->device_gone ? "device" : "filter";
 
-	return json_pack("{s:o, s:i, s:s, s:s, s:i, s:s, s:o, s:I}", "device", json_name(a->device),
-			 "ifindex", (int)a->ifindex, "hook", hook_names[a->hook], "mode",
-			 mode_names[a->mode], "program_id", (int)a->program_id, "state",
-			 a->program_id ? "attached" : "gone", "netns",
-			 named ? json_name(netns) : json_null(), "netns_inode",
+	return json_pack("{s:o, s:i, s:s, s:s, s:i, s:s, s:s?, s:o, s:I}", "device",
+			 json_name(a->device), "ifindex", (int)a->ifindex, "hook",
+			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
+			 (int)a->program_id, "state", a->program_id ? "attached" : "gone", "gone",
+			 gone, "netns", named ? json_name(netns) : json_null(), "netns_inode",
 			 (json_int_t)a->netns);
-}
-
-void standing_print(const struct sl_limit *limit, const struct standing *standing)
-{
-	char rate[UNITS_TEXT], burst[UNITS_TEXT];
-
-	printf("  limit   %s: rate %s burst %s\n", LIMIT_NAME, rate_format(&limit->spec, rate),
-	       burst_format(&limit->spec, burst));
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", standing->remaining,
-	       burst_units(limit), unit_name(limit));
-	if (standing->retry_after_ms == UINT64_MAX)
-		puts("  retry   never: the frame costs more than the burst");
-	else if (!standing->allowed)
-		printf("  retry   after %" PRIu64 " ms\n", standing->retry_after_ms);
 }

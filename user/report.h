@@ -7,19 +7,33 @@
 
 #include "attachment.h"
 #include "peek.h"
+#include "standing.h"
+#include "units.h"
 
-#define LIMIT_NAME "all" /* of a policy's only limit */
+/* The limit in words; source: has a policy, of which it is one. */
+struct limit source_limit(const struct source *source, const struct sl_limit *limit);
 
 /*
- * {"name", "allowed", "remaining", "retry_after_ms", "rate", "burst", "unit"}: rate is a
- * second's.
+ * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
+ * "retry_after_ms", "blocked_ms"}: rate is a second's; from `allowed` on all is null where the key
+ * is not known, and so is retry_after_ms where no wait helps.
  */
-json_t *standing_json(const struct sl_limit *limit, const struct standing *standing);
+json_t *standing_json(const struct source *source, const struct sl_limit *limit,
+		      const struct standing *standing);
 
-/* {"device", "ifindex", "hook", "mode", "program_id", "state", "netns", "netns_inode"} */
+/* Adds "policy", null where no rule covers the source; of a list entry "list", "seconds_left". */
+void judgement_json(const struct judgement *judgement, json_t *object);
+
+/*
+ * {"device", "ifindex", "hook", "mode", "program_id", "state", "gone", "netns", "netns_inode"}:
+ * state is attached or gone; gone is "device", or, where that is still there, "filter".
+ */
 json_t *attachment_json(const struct attachment *attachment);
 
-/* Indented lines: limit, level, retry. */
-void standing_print(const struct sl_limit *limit, const struct standing *standing);
+/* "packets", or "bytes" of a bit rate. */
+const char *unit_name(const struct sl_limit *limit);
+
+/* A time that is left, as "27s": rounded up to a second, a short one to a millisecond. */
+const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 
 #endif

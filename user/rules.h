@@ -8,27 +8,42 @@
 #define SLUICE_RULES_H
 
 #include "gate.h"
+#include "ruleset.h"
 
 /*
- * Sets the limit of a prefix, whole: the policy of an existing rule keeps its number, its counters
- * and its limit's id, and so each source its level. The gate is open to change.
+ * Makes the rules of `count` prefixes be what `wanted` says, whole, in one step; one without list and
+ * limits is deleted. A limit keeps its id, and so each source its level, while its prefix has a limit of
+ * that name with the same key. No prefix is named twice. The gate is open to change. On failure the
+ * gate is as it was.
  */
-enum status rules_set(struct gate *gate, const struct sl_prefix *prefix,
-		      const struct sl_limit_spec *spec);
+enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count);
 
-/* Deletes the rule of a prefix. */
-enum status rules_delete(struct gate *gate, const struct sl_prefix *prefix);
+/* All rules in force, sorted. Entries whose time is over are not. */
+enum status rules_read(const struct gate *gate, struct ruleset *ret);
 
-/* The record in force of policy `number`; NULL: it has none. */
+/* How many there are: from the gate's own count, or, where a change died half way, by counting. */
+enum status rules_count(const struct gate *gate, unsigned int *ret);
+
+/* The rule of just this prefix; none: an empty one. */
+enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret);
+
+/* What decides about an address, as the packet path finds it. */
+struct judgement {
+	struct sl_prefix prefix; /* of the rule that decides */
+	bool found;		 /* else no rule covers it */
+	uint8_t list;		 /* enum sl_list: the rule's list decides */
+	uint32_t until;		 /* of that; 0: for good */
+	uint32_t record;	 /* else the policy's record; packets keep it in their buckets */
+};
+
+enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
+			struct judgement *ret);
+
+/* The policy in force with this number; NULL: it has none. */
 const struct sl_policy *rules_policy(const struct gate *gate, unsigned int number);
 
-/* The policies in force, ordered by prefix. Returns how many; at most SL_POLICIES_MAX. */
-unsigned int rules_list(const struct gate *gate, const struct sl_policy *ret[SL_POLICIES_MAX]);
-
-/* The number of a policy's record in `policies`. */
-unsigned int rules_record(const struct gate *gate, const struct sl_policy *policy);
-
-/* The policy for an address: the longest prefix in force that covers it; NULL: none. */
-const struct sl_policy *rules_find(const struct gate *gate, const struct sl_prefix *address);
+/* The policies in force, ordered by prefix. The caller frees `ret`. */
+enum status rules_policies(const struct gate *gate, const struct sl_policy ***ret,
+			   unsigned int *ret_count);
 
 #endif

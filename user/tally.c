@@ -4,81 +4,122 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules.h"
 
-static void line_add(struct tally *tally, const char *policy, bool is_rule,
-		     const struct sl_counters *counters)
+const char *const action_names[] = {
+	[SL_ACTION_DROP] = "drop",
+	[SL_ACTION_OBSERVE] = "observe",
+	[SL_ACTION_BLOCK] = "block",
+};
+
+/* Lines that are no rules: none, allow, deny, deleted. */
+#define LINES_FIXED 4
+
+static struct tally_line *line_add(struct tally *tally, enum tally_kind kind, const char *policy)
 {
 	struct tally_line *line = &tally->lines[tally->count++];
 
+	*line = (struct tally_line){.kind = kind};
 	snprintf(line->policy, sizeof(line->policy), "%s", policy);
-	line->is_rule = is_rule;
-	line->counters = *counters;
+	return line;
 }
 
-/* One policy's counters: what its rule in force counted, and what deleted ones did before. */
-static enum status policy_read(const struct gate *gate, const struct sl_policy *policy,
-			       unsigned int number, struct sl_counters *ret_own,
-			       struct sl_counters *deleted)
+static void line_add_limits(struct tally_line *line, const struct sl_policy *record)
 {
-	struct sl_counters all;
-	enum status status = counters_read(gate, number, &all);
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		struct tally_limit *limit = &line->limit[line->limits];
+
+		if (!record->spec[slot].name[0])
+			continue;
+		memcpy(limit->name, record->spec[slot].name, SL_NAME - 1);
+		limit->action = record->spec[slot].action;
+		limit->slot = slot;
+		line->limits++;
+	}
+}
+
+/* A line begins with what the counters showed when its record got them. */
+static void line_begin(struct tally *tally, enum tally_kind kind, const char *policy,
+		       unsigned int number, const struct sl_policy *record)
+{
+	struct tally_line *line = line_add(tally, kind, policy);
+
+	line->number = number;
+	line->counters = record->base;
+	line_add_limits(line, record);
+}
+
+static enum status lines_begin(const struct gate *gate, struct tally *tally)
+{
+	const struct sl_policy **policies, *records = gate->policies;
+	enum status status = rules_policies(gate, &policies, &tally->rules);
+	char text[PREFIX_TEXT];
 
 	if (status)
 		return status;
-	counters_add_to(deleted, policy ? &policy->base : &all);
-	if (policy) {
-		counters_take_from(&all, &policy->base);
-		*ret_own = all;
+	tally->lines = calloc(tally->rules + LINES_FIXED, sizeof(*tally->lines));
+	if (!tally->lines) {
+		free(policies);
+		return fail("cannot read the counters of gate '%s': %s", gate->name, why(ENOMEM));
 	}
+	line_begin(tally, TALLY_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
+	line_begin(tally, TALLY_ALLOW, "allow", SL_POLICY_ALLOW,
+		   &records[SL_RECORD(SL_POLICY_ALLOW)]);
+	line_begin(tally, TALLY_DENY, "deny", SL_POLICY_DENY, &records[SL_RECORD(SL_POLICY_DENY)]);
+	for (unsigned int i = 0; i < tally->rules; i++)
+		line_begin(tally, TALLY_RULE, prefix_format(&policies[i]->prefix, text),
+			   SL_POLICY(policies[i] - records), policies[i]);
+	free(policies);
 	return OK;
 }
 
-/* In order of prefixes; what was counted by rules that are gone comes on top. */
-static enum status rules_read(const struct gate *gate, struct tally *tally,
-			      struct sl_counters *deleted)
+/* What the line counted itself; what was there before it, deleted rules had counted. */
+static void line_end(struct tally_line *line, struct sl_counters *all, struct sl_counters *deleted)
 {
-	const struct sl_policy *policies[SL_POLICIES_MAX];
-	unsigned int count = rules_list(gate, policies);
-	bool in_force[SL_POLICIES_MAX] = {false};
-	struct sl_counters own;
-	char text[PREFIX_TEXT];
-	enum status status = OK;
+	struct sl_counters base = line->counters;
 
-	for (unsigned int i = 0; !status && i < count; i++) {
-		unsigned int number = SL_POLICY(rules_record(gate, policies[i]));
+	line->counters = all[line->number];
+	counters_take_from(&line->counters, &base);
+	counters_add_to(deleted, &base);
+	all[line->number] = (struct sl_counters){0};
+}
 
-		in_force[number] = true;
-		status = policy_read(gate, policies[i], number, &own, deleted);
-		if (!status)
-			line_add(tally, prefix_format(&policies[i]->prefix, text), true, &own);
-	}
-	for (unsigned int number = SL_POLICY_FIRST; !status && number < gate->state->policies_seen;
-	     number++)
-		if (!in_force[number])
-			status = policy_read(gate, NULL, number, NULL, deleted);
-	return status;
+/*
+ * The counters are read when all lines are begun: they only grow, so none of them seems to have
+ * counted less than nothing.
+ */
+static enum status lines_end(const struct gate *gate, struct tally *tally)
+{
+	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
+	unsigned int count = seen > first ? seen : first, lines = tally->count;
+	struct tally_line *deleted;
+	struct sl_counters *all;
+	enum status status = counters_read_first(gate, count, &all);
+
+	if (status)
+		return status;
+	deleted = line_add(tally, TALLY_DELETED, "deleted");
+	for (unsigned int i = 0; i < lines; i++)
+		line_end(&tally->lines[i], all, &deleted->counters);
+	for (unsigned int number = 0; number < count; number++)
+		counters_add_to(&deleted->counters, &all[number]);
+	free(all);
+	return OK;
 }
 
 enum status tally_read(const struct gate *gate, struct tally *ret)
 {
-	struct tally tally = {.lines = calloc(SL_POLICIES_MAX + 1, sizeof(*tally.lines))};
-	struct sl_counters none, deleted = {0};
-	enum status status;
+	struct tally tally = {0};
+	enum status status = lines_begin(gate, &tally);
 
-	if (!tally.lines)
-		return fail("cannot read the counters: %s", why(ENOMEM));
-	status = counters_read(gate, SL_POLICY_NONE, &none);
 	if (!status)
-		line_add(&tally, "none", false, &none);
-	if (!status)
-		status = rules_read(gate, &tally, &deleted);
+		status = lines_end(gate, &tally);
 	if (status) {
 		tally_free(&tally);
 		return status;
 	}
-	line_add(&tally, "deleted", false, &deleted);
 	for (unsigned int i = 0; i < tally.count; i++)
 		counters_add_to(&tally.total, &tally.lines[i].counters);
 	*ret = tally;
@@ -91,12 +132,43 @@ void tally_free(struct tally *tally)
 	tally->lines = NULL;
 }
 
-static bool reason_needs_rule(int reason)
+/* --- What a line can tell ------------------------------------------------------------------- */
+
+static bool line_blocks(const struct tally_line *line)
 {
-	return reason == SL_PASS_WITHIN || reason >= SL_FIRST_DROP;
+	for (unsigned int i = 0; i < line->limits; i++)
+		if (line->limit[i].action == SL_ACTION_BLOCK)
+			return true;
+	return line->kind == TALLY_DELETED;
 }
 
-bool tally_has(const struct tally_line *line, int reason)
+static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
 {
-	return line->is_rule == reason_needs_rule(reason) || line->counters.reason[reason].packets;
+	bool has_limits = line->kind == TALLY_RULE || line->kind == TALLY_DELETED;
+
+	if (reason == SL_PASS_ALLOWED)
+		return line->kind == TALLY_ALLOW;
+	if (reason == SL_DROP_DENIED)
+		return line->kind == TALLY_DENY;
+	if (reason == SL_DROP_BLOCKED)
+		return line_blocks(line);
+	if (reason == SL_PASS_WITHIN || reason >= SL_FIRST_DROP)
+		return has_limits;
+	return line->kind == TALLY_NONE;
+}
+
+bool tally_has(const struct tally_line *line, enum sl_reason reason)
+{
+	return line_can_have(line, reason) || line->counters.reason[reason].packets;
+}
+
+bool tally_counted(const struct tally_line *line)
+{
+	return counters_passed(&line->counters).packets ||
+	       counters_dropped(&line->counters).packets;
+}
+
+const char *tally_verdict(const struct tally_limit *limit)
+{
+	return limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop";
 }

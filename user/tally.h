@@ -7,16 +7,38 @@
 #include "gate.h"
 #include "prefix.h"
 
+enum tally_kind {
+	TALLY_NONE,    /* packets that no rule covers */
+	TALLY_ALLOW,   /* the allow list */
+	TALLY_DENY,    /* the deny list */
+	TALLY_RULE,    /* a rule's limits */
+	TALLY_DELETED, /* rules that were */
+};
+
+/* The names of enum sl_action. */
+extern const char *const action_names[];
+
+/* A limit of a rule. */
+struct tally_limit {
+	char name[SL_NAME];
+	enum sl_action action;
+	unsigned int slot; /* of `refused` in the line's counters */
+};
+
 struct tally_line {
-	char policy[PREFIX_TEXT]; /* a prefix; "none": no rule; "deleted": rules that were */
-	bool is_rule;
+	enum tally_kind kind;
+	char policy[PREFIX_TEXT]; /* a rule's prefix; else "none", "allow", "deny", "deleted" */
+	unsigned int number;	  /* of its counters; "deleted" has none */
 	struct sl_counters counters;
+	unsigned int limits;
+	struct tally_limit limit[SL_LIMITS_MAX];
 };
 
 struct tally {
-	struct tally_line *lines; /* "none", the rules in order, "deleted" */
+	struct tally_line *lines; /* in the order of the kinds; rules by prefix */
 	unsigned int count;
-	struct sl_counters total;
+	unsigned int rules;	  /* lines that are rules */
+	struct sl_counters total; /* by reason only: slots of different policies have no sum */
 };
 
 /* Reads per-CPU arrays only. The caller frees it with tally_free(). */
@@ -24,6 +46,12 @@ enum status tally_read(const struct gate *gate, struct tally *ret);
 void tally_free(struct tally *tally);
 
 /* Whether a line has anything to say of a reason: it can occur there, or it did. */
-bool tally_has(const struct tally_line *line, int reason);
+bool tally_has(const struct tally_line *line, enum sl_reason reason);
+
+/* What it means that a limit refused a packet: "drop" or "would-drop". */
+const char *tally_verdict(const struct tally_limit *limit);
+
+/* Whether a line has counted anything. */
+bool tally_counted(const struct tally_line *line);
 
 #endif

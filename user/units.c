@@ -9,6 +9,10 @@
 
 #define RATE_HINT  "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
 #define BURST_HINT "write 2000 (packets), 64kB (of a bit rate) or 250ms"
+#define TIME_HINT  "write 250ms, 30s, 10min, 1h or 7d"
+
+/* 2 years: a block, in ticks, stays below SL_BURST_TICKS_MAX; a list's end, below its 32 bits. */
+#define TIME_MAX_NS (730 * 86400000000000ULL)
 
 struct unit {
 	const char *name;
@@ -46,6 +50,17 @@ static const struct unit burst_units[] = {
 	{"ms", 1000000, SL_BURST_NS},
 	{"us", 1000, SL_BURST_NS},
 	{"ns", 1, SL_BURST_NS},
+	{0},
+};
+
+static const struct unit time_units[] = {
+	{"d", 86400000000000, 0},
+	{"h", 3600000000000, 0},
+	{"min", 60000000000, 0},
+	{"s", 1000000000, 0},
+	{"ms", 1000000, 0},
+	{"us", 1000, 0},
+	{"ns", 1, 0},
 	{0},
 };
 
@@ -96,6 +111,19 @@ static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint
 		return false;
 	*ret = product / divisor;
 	return true;
+}
+
+const char *number_read(const char *text, unsigned int most, unsigned int *ret)
+{
+	const char *p = text;
+	uint64_t number = 0;
+
+	for (; isdigit((unsigned char)*p) && number <= most; p++)
+		number = number * 10 + (*p - '0');
+	if (p == text || number > most)
+		return NULL;
+	*ret = number;
+	return p;
 }
 
 static enum status rate_check_range(const char *text, uint64_t rate, unsigned int unit)
@@ -187,6 +215,31 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
+enum status time_parse(const char *what, const char *text, uint64_t *ret_ns)
+{
+	uint64_t digits, divisor, ns;
+	const struct unit *unit;
+	const char *name;
+
+	if (!number_split(text, &digits, &divisor, &name))
+		return misuse("%s '%s' is not a positive number and a unit: " TIME_HINT, what,
+			      text);
+	if (!*name)
+		return misuse("%s '%s' has no unit: " TIME_HINT, what, text);
+	unit = unit_find(time_units, name);
+	if (!unit)
+		return misuse("%s '%s': there is no unit '%s': " TIME_HINT, what, text, name);
+	if (!digits)
+		return misuse("%s '%s' is zero: " TIME_HINT, what, text);
+	if (!number_scale(digits, divisor, unit->scale, &ns))
+		return misuse("%s '%s' is not a whole number of nanoseconds, or too long", what,
+			      text);
+	if (ns > TIME_MAX_NS)
+		return misuse("%s '%s' is too long: the longest is 730d", what, text);
+	*ret_ns = ns;
+	return OK;
+}
+
 static const char *units_format(const struct unit *units, uint64_t value, unsigned int kind,
 				char text[UNITS_TEXT])
 {
@@ -207,6 +260,11 @@ const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
 {
 	return units_format(burst_units, spec->burst, spec->burst_unit, text);
+}
+
+const char *time_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	return units_format(time_units, ns, 0, text);
 }
 
 double rate_per_second(const struct sl_limit_spec *spec)

@@ -4,6 +4,7 @@
 #define SLUICE_UNITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "log.h"
 #include "sluice.h"
@@ -28,9 +29,19 @@ enum status burst_parse(const char *text, struct sl_limit_spec *spec);
  */
 void burst_default(struct sl_limit_spec *spec);
 
+/*
+ * Parses TIME, a positive number and one of ns, us, ms, s, min, h, d, into ns; at most 2 years. `what` names it
+ * in messages.
+ */
+enum status time_parse(const char *what, const char *text, uint64_t *ret_ns);
+const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
+
 /* The same words back; what they print parses to the same spec. */
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
+
+/* Reads a plain whole number, 0 to `most`. Returns what follows it; NULL: it is none. */
+const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 
 /* The rate in packets or bits per second. */
 double rate_per_second(const struct sl_limit_spec *spec);

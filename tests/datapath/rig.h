@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A gate of unpinned maps, and its programs run by BPF_PROG_TEST_RUN. `programs` are the test
- * build's, whose clock the rig sets; rig_ship() loads the program as it ships on the same maps.
+ * build's, whose clock the rig sets; rig_ship() loads the programs as they ship on the same maps.
  * There is one rig a test binary, since loading takes most of a second; each test begins by
  * emptying it.
  */
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attachment.h"
 #include "counters.h"
 #include "gate.h"
 #include "object.h"
@@ -36,14 +37,6 @@
 
 #define RIG_CPUS_MAX 64
 
-enum rig_hook {
-	RIG_XDP,
-	RIG_TC,
-	RIG_HOOKS,
-};
-
-extern const char *const rig_hook_names[RIG_HOOKS];
-
 struct rig {
 	struct gate gate;
 	struct programs programs;
@@ -63,7 +56,7 @@ int rig_teardown(void **state);
 /* The rig, with no rule and no source in it, at uptime one hour, on the first CPU. None: skips. */
 struct rig *rig_begin(void **state);
 
-/* Makes a rig, beside the test binary's own, with maps of such sizes. */
+/* Makes a rig, beside the test binary's own, with maps of such sizes; 0: the own one's. */
 struct rig *rig_make(const struct gate_sizes *sizes);
 void rig_free(struct rig *rig);
 
@@ -90,11 +83,41 @@ uint64_t rig_now(const struct rig *rig);
 /* --- Rules --- */
 
 struct sl_prefix rig_prefix(const char *text);
-struct sl_limit_spec rig_spec(const char *rate, const char *burst);
+
+/* A rule of one limit, by its rate and burst. */
 void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 void rig_del(struct rig *rig, const char *prefix);
-/* What is in force for an address. */
+
+/* A limit in the words of `set`: "name dns rate 50pps burst 200 match udp port 53 per 24". */
+struct limit rig_limit_of(const char *prefix, const char *words);
+
+/* Makes these the limits of a prefix, the last one followed by NULL; its list entry stays. */
+void rig_limits(struct rig *rig, const char *prefix, ...);
+
+/* Makes this the list entry of a prefix; its limits stay. */
+void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until);
+
+/* The end of a list entry that lasts so many ticks from now by the injected clock, rounded up. */
+uint32_t rig_until(const struct rig *rig, uint64_t ticks);
+
+/* The moment at which such an entry ends. */
+uint64_t until_ticks(uint32_t until);
+
+/* Several rules in one step: a ruleset of zeros, any number of rules_add_...(), rig_change(). */
+void rules_add_limits(struct ruleset *set, const char *prefix, ...);
+void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until);
+
+/* Makes the change, and frees the rules. */
+enum status rig_change(struct rig *rig, struct ruleset *set);
+
+/* What is in force for an address: its policy, and of that the limit that is asked first, or that one. */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
+const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
+const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
+				       const char *name);
+
+/* Nothing is left over from any change, and there are so many rules. */
+void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames --- */
 
@@ -105,19 +128,23 @@ struct frame {
 	uint8_t bytes[FRAME_MAX];
 };
 
-/* A UDP packet from an address, in a frame of `size` bytes. */
+/* A UDP packet from an address, to 198.51.100.7 or 2001:db8::, in a frame of `size` bytes. */
 struct frame frame_from(const char *source, uint32_t size);
 /* From 10.x.x.x, by number. */
 struct frame frame_of(uint32_t number);
 /* Writes a UDP packet over the first bytes of a larger buffer. */
 void frame_write(uint8_t *bytes, uint32_t size, const char *source);
+/* Of what frame_from() made. */
+void frame_set_destination(struct frame *frame, const char *destination);
+void frame_set_proto(struct frame *frame, uint8_t proto);
+void frame_set_port(struct frame *frame, uint16_t port);
 
 /* --- Running --- */
 
 /* One frame. Whether it passed; asserts that the kernel ran it. */
-bool rig_run(struct rig *rig, enum rig_hook hook, const void *bytes, uint32_t size);
+bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 /* The same frame `count` times; returns how many passed. */
-uint64_t rig_send(struct rig *rig, enum rig_hook hook, const struct frame *frame, uint64_t count);
+uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
 /* As rig_send for large counts, in one system call; the counters say how many passed. */
 uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count);
 
@@ -126,22 +153,26 @@ uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t cou
  * says of an skb, and it has on the wire: `packets` and `bytes` are for the rig's count.
  */
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
-bool rig_run_skb(struct rig *rig, const void *bytes, uint32_t size, struct __sk_buff *skb,
-		 const struct sl_cell *wire);
+bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
+		 struct __sk_buff *skb, const struct sl_cell *wire);
+
+/* The same through another program, which hands over to one of the rig's: of its type, TC or XDP. */
+bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
+		     const struct sl_cell *wire);
 
 /* All policies together, those of deleted rules too. */
 struct sl_counters rig_counters(const struct rig *rig);
-/* Of the rule for an address; of what has no rule where none covers it. */
-struct sl_counters rig_counters_of(const struct rig *rig, const char *prefix);
+/* Of the policy or list that decides about an address; of what has no rule where none does. */
+struct sl_counters rig_counters_of(const struct rig *rig, const char *address);
 /* Each packet that was sent is counted once, under its verdict, with its bytes. */
 void rig_check_counted(const struct rig *rig);
 uint32_t rig_entries(const struct rig *rig, enum gate_map map);
 
-/* --- The program as it ships --- */
+/* --- The programs as they ship --- */
 
 struct shipped {
 	struct bpf_object *object;
-	int prog[RIG_HOOKS];
+	int prog[HOOKS];
 };
 
 struct shipped rig_ship(const struct rig *rig);

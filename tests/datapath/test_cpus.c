@@ -7,7 +7,8 @@
 
 #include <bpf/bpf.h>
 
-#define ADDRESS "192.0.2.1"
+#define ADDRESS	  "192.0.2.1"
+#define NEIGHBOUR "192.0.2.%u" /* in one /24 */
 
 #define PACKETS_LEAST 10000000ULL
 #define RUN_NS	      1500000000ULL /* long enough for what is withheld at the end to be under 2% */
@@ -24,11 +25,12 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
 		    .repeat = 1);
 	struct sl_prefix source = rig_prefix(ADDRESS);
-	struct sl_ledger_key4 key = {.limit = rig_policy(rig, ADDRESS)->limit.id};
+	struct sl_ledger_key4 key = {.limit = rig_limit(rig, ADDRESS)->id};
 	struct sl_ledger ledger;
 
 	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
-	memcpy(key.addr, source.addr, sizeof(key.addr));
+	memcpy(&key.addr, source.addr, sizeof(key.addr));
+	key.addr &= rig_limit(rig, ADDRESS)->mask[0];
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key, &ledger), 0);
 	return ledger.born;
 }
@@ -42,7 +44,7 @@ static struct result result_read(const struct rig *rig, const struct flood *floo
 				 unsigned int count, uint64_t begin)
 {
 	struct sl_counters counters = rig_counters(rig);
-	const struct sl_limit *limit = &rig_policy(rig, ADDRESS)->limit;
+	const struct sl_limit *limit = rig_limit(rig, ADDRESS);
 	struct result result = {
 		.sent = 1,
 		.passed = counters_passed(&counters).packets,
@@ -70,7 +72,7 @@ static void result_check(const struct result *result)
 
 struct speed_case {
 	const char *rate, *burst;
-	enum rig_hook hook;
+	enum hook hook;
 };
 
 static void flood_all_cpus(struct flood *floods, const struct rig *rig, const struct flood *like)
@@ -92,22 +94,22 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 	struct flood like = {
 		.prog = shipped->prog[it->hook],
 		.frame = &frame,
-		.chunk = it->hook == RIG_XDP ? 50 * CHUNK : CHUNK,
+		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
 		/* a source that others keep silent loses credit; grace periods need the others */
-		.first = it->hook == RIG_TC,
+		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
 	unsigned int count = rig->cpus;
 
 	flood_all_cpus(floods, rig, &like);
-	if (it->hook == RIG_XDP) {
+	if (it->hook == HOOK_XDP) {
 		/*
 		 * Around each call on XDP the kernel waits for grace periods, in the end with
 		 * nobody sending: the last packets come through TC.
 		 */
-		like.prog = shipped->prog[RIG_TC];
+		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
 		like.first = true;
 		flood_all_cpus(floods + rig->cpus, rig, &like);
@@ -137,7 +139,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const st
 		print_message(
 			"figure: %u CPUs, %s %s, %s: sent %lu, passed %lu, at most %.0f: %.4f "
 			"(%lu contended)\n",
-			rig->cpus, it->rate, it->burst, rig_hook_names[it->hook], result.sent,
+			rig->cpus, it->rate, it->burst, hook_names[it->hook], result.sent,
 			result.passed, result.most, result.passed / result.most, result.contended);
 		result_check(&result);
 	} while (!speed_is_close(&result) && ++attempt < ATTEMPTS);
@@ -148,10 +150,10 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const st
 static void test_full_speed(void **state)
 {
 	static const struct speed_case cases[] = {
-		{"1kpps", "1000", RIG_TC},    {"10kpps", "100ms", RIG_TC},
-		{"100kpps", "100ms", RIG_TC}, {"100kpps", "2s", RIG_XDP},
-		{"1mpps", "200ms", RIG_TC},   {"1mpps", "50ms", RIG_TC},
-		{"5mpps", "200ms", RIG_TC},
+		{"1kpps", "1000", HOOK_INGRESS},    {"10kpps", "100ms", HOOK_INGRESS},
+		{"100kpps", "100ms", HOOK_INGRESS}, {"100kpps", "2s", HOOK_XDP},
+		{"1mpps", "200ms", HOOK_INGRESS},   {"1mpps", "50ms", HOOK_INGRESS},
+		{"5mpps", "200ms", HOOK_INGRESS},
 	};
 	struct rig *rig = rig_begin(state);
 	struct shipped shipped;
@@ -186,6 +188,95 @@ static struct result flood_threads(struct rig *rig, int prog)
 	return result_read(rig, floods, THREADS, begin);
 }
 
+/* As many sources as threads, of one key. */
+static struct result flood_neighbours(struct rig *rig, int prog)
+{
+	struct frame frames[THREADS], first = frame_from(ADDRESS, 60);
+	uint64_t begin = first_packet(rig, prog, &first);
+	struct flood floods[THREADS];
+
+	for (unsigned int i = 0; i < THREADS; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), NEIGHBOUR, i);
+		frames[i] = frame_from(text, 60);
+		floods[i] = (struct flood){
+			.prog = prog,
+			.cpu = rig->cpu[i % rig->cpus],
+			.frame = &frames[i],
+			.chunk = 1000,
+			.count = 10000,
+		};
+		flood_start(&floods[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		flood_join(&floods[i]);
+	return result_read(rig, floods, THREADS, begin);
+}
+
+static void test_hundred_sources_of_one_key(void **state)
+{
+	static const char *const words[] = {
+		"rate 1kpps burst 100000 per 24", "rate 1/min burst 200000 per 24",
+		"rate 1/h burst 50 per 24", "rate 1/min burst 300000 per 0"};
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		struct result result;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words[i], NULL);
+		result = flood_neighbours(rig, shipped.prog[HOOK_INGRESS]);
+		print_message("figure: %d sources of one key, 10000 each, %s: passed %lu, at most "
+			      "%.1f\n",
+			      THREADS, words[i], result.passed, result.most);
+		result_check(&result);
+		assert_true(result.passed >= 0.99 * (uint64_t)result.most);
+	}
+	shipped_free(&shipped);
+}
+
+/* --- Several limits ------------------------------------------------------------------------- */
+
+/*
+ * One source on all CPUs, of whose packets one limit drops nearly all: it gives the charges back to the
+ * other, which then holds no less than it should, and no more.
+ */
+static void test_refunds_at_full_speed(void **state)
+{
+	static const char *const words[] = {"rate 1/min burst 100000", "rate 1/h burst 60"};
+	static const uint64_t bursts[] = {100000, 60};
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+	struct frame udp = frame_from(ADDRESS, 60), tcp = frame_from(ADDRESS, 60);
+	struct flood floods[RIG_CPUS_MAX];
+	struct flood like = {.prog = shipped.prog[HOOK_INGRESS], .chunk = CHUNK};
+
+	frame_set_proto(&tcp, 6);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words[i], "name udp rate 1/h burst 10 match udp", NULL);
+		like.frame = &udp;
+		like.count = 1000000;
+		flood_all_cpus(floods, rig, &like);
+		passed = rig_counters(rig).reason[SL_PASS_WITHIN].packets;
+		assert_int_equal(passed, 10);
+		like.frame = &tcp;
+		like.count = 200000;
+		flood_all_cpus(floods, rig, &like);
+		passed = rig_counters(rig).reason[SL_PASS_WITHIN].packets;
+		print_message(
+			"figure: %u CPUs, %s, after %d packets each that another limit drops: "
+			"passed %lu\n",
+			rig->cpus, words[i], 1000000, passed);
+		assert_in_range(passed, bursts[i] - bursts[i] / 16, bursts[i]);
+	}
+	shipped_free(&shipped);
+}
+
 static void test_hundred_threads(void **state)
 {
 	static const struct {
@@ -199,7 +290,7 @@ static void test_hundred_threads(void **state)
 
 		rig_empty(rig);
 		rig_set(rig, "default", cases[i].rate, cases[i].burst);
-		result = flood_threads(rig, shipped.prog[RIG_TC]);
+		result = flood_threads(rig, shipped.prog[HOOK_INGRESS]);
 		print_message("figure: %d threads of 10000, %s %s: passed %lu, at most %.1f\n",
 			      THREADS, cases[i].rate, cases[i].burst, result.passed, result.most);
 		result_check(&result);
@@ -214,6 +305,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_speed),
 		cmocka_unit_test(test_hundred_threads),
+		cmocka_unit_test(test_hundred_sources_of_one_key),
+		cmocka_unit_test(test_refunds_at_full_speed),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "standing.h"
+
 #define SIZE 60
 
 /* Long bursts have purses, and refuse for the rest of a kernel tick; short ones do not. */
@@ -52,7 +54,7 @@ static struct frame next_source(void)
 static const struct sl_limit *set_default(struct rig *rig, const struct limit_case *it)
 {
 	rig_set(rig, "default", it->rate, it->burst);
-	return &rig_policy(rig, "default")->limit;
+	return rig_limit(rig, "default");
 }
 
 /* Else the tests below would not test what they name. */
@@ -81,13 +83,13 @@ static void test_fresh_burst(void **state)
 		const struct limit_case *it = &limit_cases[i];
 
 		set_default(rig, it);
-		for (int hook = 0; hook < RIG_HOOKS; hook++) {
+		for (int hook = 0; hook < HOOKS; hook++) {
 			struct frame frame = next_source();
 
 			assert_int_equal(rig_send(rig, hook, &frame, it->packets), it->packets);
 			assert_int_equal(rig_send(rig, hook, &frame, 100), 0);
 			print_message("fresh burst, %s %s, %s: %lu of %lu, then 0 of 100\n",
-				      it->rate, it->burst, rig_hook_names[hook], it->packets,
+				      it->rate, it->burst, hook_names[hook], it->packets,
 				      it->packets);
 		}
 	}
@@ -110,7 +112,7 @@ static void test_fresh_burst_of_two_cpus(void **state)
 		set_default(rig, it);
 		for (int turn = 0; turn < 100; turn++) {
 			rig_run_on(rig, turn % 2);
-			passed += rig_send(rig, RIG_TC, &frame, it->packets / 50 + 1);
+			passed += rig_send(rig, HOOK_INGRESS, &frame, it->packets / 50 + 1);
 		}
 		assert_int_equal(passed, it->packets);
 		print_message("fresh burst over 2 CPUs, %s %s: %lu of %lu\n", it->rate, it->burst,
@@ -128,7 +130,7 @@ static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 	struct frame frame = next_source();
 
 	rig_clock_to_edge(rig);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, it->packets + 10), it->packets);
 	return frame;
 }
 
@@ -138,7 +140,7 @@ static void refill_check(struct rig *rig, const struct limit_case *it, uint64_t 
 	uint64_t expected = k < it->packets ? k : it->packets;
 
 	rig_clock_forward(rig, k * cost);
-	assert_int_equal(rig_send(rig, RIG_TC, &frame, expected + 100), expected);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, expected + 100), expected);
 }
 
 static void test_refill(void **state)
@@ -171,10 +173,10 @@ static void test_refill_not_early(void **state)
 		struct frame frame = drain_new(rig, &limit_cases[i]);
 
 		rig_clock_forward(rig, limit->cost - 1);
-		assert_int_equal(rig_send(rig, RIG_XDP, &frame, 3), 0);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 3), 0);
 		rig_clock_to_edge(rig);
 		rig_clock_forward(rig, 1);
-		assert_true(rig_send(rig, RIG_XDP, &frame, 1) || limit->refuse_by_tick);
+		assert_true(rig_send(rig, HOOK_XDP, &frame, 1) || limit->refuse_by_tick);
 	}
 	rig_check_counted(rig);
 }
@@ -188,11 +190,11 @@ static void test_refusal_by_tick_loses_nothing(void **state)
 	struct frame frame = drain_new(rig, it);
 
 	rig_clock_forward(rig, 1); /* the tick begins: refused again, for all of it */
-	assert_int_equal(rig_send(rig, RIG_TC, &frame, 1), 0);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 0);
 	rig_clock_forward(rig, RIG_TICK - 1);
-	assert_int_equal(rig_send(rig, RIG_TC, &frame, 10), 0);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 0);
 	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, RIG_TC, &frame, 2 * RIG_TICK / cost), RIG_TICK / cost);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * RIG_TICK / cost), RIG_TICK / cost);
 	rig_check_counted(rig);
 }
 
@@ -202,11 +204,11 @@ static void test_refusal_by_tick_loses_nothing(void **state)
 static uint64_t run_steadily(struct rig *rig, const struct frame *frame, uint64_t batch,
 			     uint64_t step, uint64_t span)
 {
-	uint64_t passed = rig_send(rig, RIG_TC, frame, batch);
+	uint64_t passed = rig_send(rig, HOOK_INGRESS, frame, batch);
 
 	for (uint64_t t = step; t <= span; t += step) {
 		rig_clock_forward(rig, step);
-		passed += rig_send(rig, RIG_TC, frame, batch);
+		passed += rig_send(rig, HOOK_INGRESS, frame, batch);
 	}
 	return passed;
 }
@@ -310,7 +312,7 @@ static void any_span_check(struct rig *rig, const char *rate, uint32_t burst, in
 	snprintf(text, sizeof(text), "%u", burst);
 	rig_empty(rig);
 	rig_set(rig, "default", rate, text);
-	limit = &rig_policy(rig, "default")->limit;
+	limit = rig_limit(rig, "default");
 	model = (struct model){.level = limit->burst, .burst = limit->burst, .cost = limit->cost};
 	model.at = rig_now(rig);
 	for (int i = 0; i < turns; i++) {
@@ -353,9 +355,9 @@ static void check_shares(struct rig *rig, const char *one, const char *other, bo
 
 	rig_empty(rig);
 	rig_set(rig, "default", "1/h", "10");
-	assert_int_equal(rig_send(rig, RIG_XDP, &first, 20), 10);
-	assert_int_equal(rig_send(rig, RIG_XDP, &second, 20), shares ? 0 : 10);
-	assert_int_equal(rig_send(rig, RIG_TC, &first, 20), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &first, 20), 10);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &second, 20), shares ? 0 : 10);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &first, 20), 0);
 	rig_check_counted(rig);
 }
 
@@ -403,7 +405,7 @@ static void test_many_sources_at_once(void **state)
 		for (uint32_t source = 0; source < ARRAY_SIZE(passed); source++) {
 			struct frame frame = frame_of(source);
 
-			passed[source] += rig_send(rig, RIG_TC, &frame, 3 + source % 7);
+			passed[source] += rig_send(rig, HOOK_INGRESS, &frame, 3 + source % 7);
 		}
 		rig_clock_forward(rig, SEC);
 	}
@@ -417,15 +419,15 @@ static void test_many_sources_at_once(void **state)
 
 static void test_gates_do_not_share(void **state)
 {
-	struct gate_sizes sizes = {.ledgers = 1024, .buckets = 1024};
+	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
 	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
 	struct frame frame = frame_from("192.0.2.1", SIZE);
 
 	rig_set(rig, "default", "1/h", "10");
 	rig_set(other, "default", "1/h", "20");
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 30), 10);
-	assert_int_equal(rig_send(other, RIG_XDP, &frame, 30), 20);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 30), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 30), 10);
+	assert_int_equal(rig_send(other, HOOK_XDP, &frame, 30), 20);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 30), 0);
 	rig_check_counted(rig);
 	rig_check_counted(other);
 	rig_free(other);
@@ -463,7 +465,7 @@ static void run_bytes(struct rig *rig, const struct bits_case *it, const uint32_
 		uint64_t passed = rig->passed.packets;
 
 		/* as many as pass: the next is refused, whatever its size */
-		while (rig_send(rig, i % RIG_HOOKS, &frames[i % count], 1))
+		while (rig_send(rig, i % HOOKS, &frames[i % count], 1))
 			assert_true(rig->passed.packets - passed <= it->burst_bytes);
 		rig_clock_forward(rig, step);
 	}
@@ -516,7 +518,7 @@ static void test_bit_burst(void **state)
 
 		rig_empty(rig);
 		rig_set(rig, "default", "8mbit", "64kB"); /* a byte is a whole number of ticks */
-		passed = rig_send(rig, RIG_TC, &frame, 64000 / sizes[i] + 10);
+		passed = rig_send(rig, HOOK_INGRESS, &frame, 64000 / sizes[i] + 10);
 		print_message("burst 64kB, frames of %u: %lu\n", sizes[i], passed);
 		assert_int_equal(passed, 64000 / sizes[i]);
 	}
@@ -535,12 +537,12 @@ static void test_clock_backwards(void **state)
 
 		for (uint64_t back = 1; back < 3600 * SEC; back *= 60) {
 			rig_clock_back(rig, back);
-			assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 0);
+			assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
 			rig_clock_forward(rig, back);
-			assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 0);
+			assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
 		}
 		rig_clock_forward(rig, 2 * cost);
-		assert_int_equal(rig_send(rig, RIG_TC, &frame, 5), 2);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 2);
 	}
 	rig_check_counted(rig);
 }
@@ -565,7 +567,7 @@ static void jitter_check(struct rig *rig, const struct limit_case *it, uint64_t 
 		rig_run_on(rig, rand() % rig->cpus);
 		rig_clock_back(rig, back);
 		at = rig_now(rig) > model.at ? rig_now(rig) : model.at;
-		pass = rig_send(rig, rand() % RIG_HOOKS, &frame, rand() % (it->packets / 20 + 2));
+		pass = rig_send(rig, rand() % HOOKS, &frame, rand() % (it->packets / 20 + 2));
 		rig_clock_forward(rig, back);
 		if (pass)
 			model_charge(&model, at, pass);
@@ -598,17 +600,17 @@ static void epoch_check(struct rig *rig, const struct limit_case *it, const stru
 	uint64_t span = it->packets * limit->cost, withheld, pass = 0;
 
 	rig_clock_start(rig, epoch);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, it->packets + 10), it->packets);
 	/* twice the rate, over two bursts' time, beginning with nothing */
 	for (int i = 0; i < 40; i++) {
 		rig_clock_forward(rig, span / 20);
-		pass += rig_send(rig, RIG_XDP, &frame, it->packets / 10);
+		pass += rig_send(rig, HOOK_XDP, &frame, it->packets / 10);
 	}
 	withheld = limit->refuse_by_tick ? RIG_TICK / limit->cost : 0;
 	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
 	/* and then rests: the whole burst, and no more */
 	rig_clock_forward(rig, 3 * span);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, it->packets + 10), it->packets);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, it->packets + 10), it->packets);
 }
 
 static void test_epochs(void **state)
@@ -636,11 +638,14 @@ static struct standing standing_of(const struct rig *rig, const char *address, u
 	struct sl_prefix prefix = rig_prefix(address);
 	struct standing standing;
 	struct source source;
+	struct probe probe;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	assert_int_equal(standing_read(&rig->gate, &source, rig_policy(rig, address), size,
+	probe = probe_of_source(&source, size);
+	assert_int_equal(standing_read(&rig->gate, &source, rig_limit(rig, address), &probe,
 				       rig_now(rig), &standing),
 			 OK);
+	assert_true(standing.matches && standing.known);
 	source_free(&source);
 	return standing;
 }
@@ -651,16 +656,16 @@ static void retry_check(struct rig *rig, const char *address, uint32_t size, boo
 	struct frame frame = frame_from(address, size);
 	struct standing standing = standing_of(rig, address, size);
 
-	assert_false(standing.allowed);
+	assert_int_equal(standing.reason, SL_DROP_OVER_LIMIT);
 	assert_in_range(standing.retry_after_ms, 1, UINT64_MAX - 1);
 	rig_clock_forward(rig, standing.retry_after_ms * MS);
-	assert_true(standing_of(rig, address, size).allowed);
-	if (rig_send(rig, RIG_XDP, &frame, 1))
+	assert_int_equal(standing_of(rig, address, size).reason, SL_PASS_WITHIN);
+	if (rig_send(rig, HOOK_XDP, &frame, 1))
 		return;
 	assert_true(by_tick); /* refused for the rest of this kernel tick, and not longer */
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 1), 1);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
 }
 
 /* Over and over, from moments all over a kernel tick; some refusals are not the first. */
@@ -683,9 +688,9 @@ static void test_retry_after(void **state)
 
 		rig_empty(rig);
 		rig_set(rig, "default", cases[i].rate, cases[i].burst);
-		limit = &rig_policy(rig, "default")->limit;
+		limit = rig_limit(rig, "default");
 		for (int turn = 0; turn < 200; turn++) {
-			while (rig_send(rig, RIG_XDP, &frame, 1))
+			while (rig_send(rig, HOOK_XDP, &frame, 1))
 				;
 			retry_check(rig, "192.0.2.1", cases[i].size, limit->refuse_by_tick);
 			rig_clock_forward(rig, turn * MS / 50);

@@ -40,7 +40,7 @@ static void map_replace_by_full(struct rig *rig, enum gate_map map, enum bpf_map
 
 static struct rig *rig_with_full(enum gate_map first, enum gate_map second, enum bpf_map_type type)
 {
-	struct gate_sizes sizes = {.ledgers = 1024, .buckets = 1024};
+	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
 	struct rig *rig = rig_make(&sizes);
 
 	map_replace_by_full(rig, first, type);
@@ -55,27 +55,27 @@ static void test_no_ledger(void **state)
 {
 	struct frame known = frame_from("192.0.2.1", 60), unknown = frame_from("192.0.2.2", 60);
 	struct frame ipv6 = frame_from("2001:db8::1", 60);
-	struct sl_ledger_key4 key = {.addr = {0xee, 0xee, 0xee, 0xee}, .limit = 0xeeeeeeee};
+	struct sl_ledger_key4 key = {.addr = 0xeeeeeeee, .limit = 0xeeeeeeee};
 	struct rig *rig;
 
 	rig_begin(state);
 	rig = rig_with_full(MAP_LEDGERS4, MAP_LEDGERS6, BPF_MAP_TYPE_HASH);
 	rig_set(rig, "default", "1/h", "10");
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
-	assert_int_equal(rig_send(rig, RIG_XDP, &known, 5), 5);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
 
-	assert_int_equal(rig_send(rig, RIG_XDP, &unknown, 20), 0);
-	assert_int_equal(rig_send(rig, RIG_TC, &ipv6, 30), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &unknown, 20), 0);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &ipv6, 30), 0);
 	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).packets, 50);
 	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).bytes, 50 * 60);
-	assert_int_equal(rig_send(rig, RIG_TC, &known, 20), 5);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 20), 5);
 	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).packets, 50);
 
 	/* a refusal for want of memory is not remembered: the next packet may have better luck */
-	memcpy(key.addr, (uint8_t[]){192, 0, 2, 1}, 4);
-	key.limit = rig_policy(rig, "192.0.2.1")->limit.id;
+	memcpy(&key.addr, (uint8_t[]){192, 0, 2, 1}, 4);
+	key.limit = rig_limit(rig, "192.0.2.1")->id;
 	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
-	assert_int_equal(rig_send(rig, RIG_TC, &unknown, 20), 10);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &unknown, 20), 10);
 	rig_check_counted(rig);
 	rig_free(rig);
 }
@@ -90,20 +90,20 @@ static void test_no_bucket(void **state)
 	rig_begin(state);
 	rig = rig_with_full(MAP_BUCKETS4, MAP_BUCKETS6, BPF_MAP_TYPE_PERCPU_HASH);
 	rig_set(rig, "default", "1kpps", "1000");
-	cost = rig_policy(rig, "default")->limit.cost;
+	cost = rig_limit(rig, "default")->cost;
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
-		uint64_t passed = rig_send(rig, RIG_XDP, &frame, 600);
+		uint64_t passed = rig_send(rig, HOOK_XDP, &frame, 600);
 
 		rig_run_on(rig, rig->cpus - 1);
-		passed += rig_send(rig, RIG_TC, &frame, 600);
+		passed += rig_send(rig, HOOK_INGRESS, &frame, 600);
 		assert_int_equal(passed, 1000);
 		rig_clock_forward(rig, cost);
-		assert_int_equal(rig_send(rig, RIG_TC, &frame, 10), 1);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 1);
 		rig_clock_forward(rig, 2 * cost);
-		assert_int_equal(rig_send(rig, RIG_TC, &frame, 10), 2);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 2);
 		rig_clock_forward(rig, 5000 * cost);
-		assert_int_equal(rig_send(rig, RIG_TC, &frame, 2000), 1000);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2000), 1000);
 		rig_run_on(rig, 0);
 	}
 	assert_int_equal(rig_entries(rig, MAP_BUCKETS4), 1);
@@ -120,7 +120,7 @@ static void test_no_bucket_no_rule(void **state)
 
 	rig_begin(state);
 	rig = rig_with_full(MAP_BUCKETS4, MAP_BUCKETS6, BPF_MAP_TYPE_PERCPU_HASH);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 20), 20);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 20);
 	assert_int_equal(reason_of(rig, SL_PASS_NO_RULE).packets, 20);
 	rig_check_counted(rig);
 	rig_free(rig);
@@ -136,14 +136,14 @@ static void send_crowd(struct rig *rig)
 	for (uint32_t source = 0; source < CROWD; source++) {
 		struct frame frame = frame_of(source);
 
-		assert_int_equal(rig_send(rig, source % RIG_HOOKS, &frame, 3), 2);
+		assert_int_equal(rig_send(rig, source % HOOKS, &frame, 3), 2);
 	}
 }
 
 /* A ledger that is forgotten: its source comes back with a full burst, as bpf/maps.h says. */
 static void test_forgotten_ledgers(void **state)
 {
-	struct gate_sizes sizes = {.ledgers = 512, .buckets = 512};
+	struct gate_sizes sizes = {.sources = 512, .hot = 512};
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct rig *rig;
 
@@ -151,10 +151,10 @@ static void test_forgotten_ledgers(void **state)
 	rig = rig_make(&sizes);
 	rig_set(rig, "default", "1/h", "2");
 	rig_set(rig, "192.0.2.0/24", "1/h", "10");
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 20), 10);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_crowd(rig);
-	assert_true(rig_entries(rig, MAP_LEDGERS4) <= sizes.ledgers);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 20), 10);
+	assert_true(rig_entries(rig, MAP_LEDGERS4) <= sizes.sources);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	rig_check_counted(rig);
 	rig_free(rig);
 }
@@ -162,7 +162,7 @@ static void test_forgotten_ledgers(void **state)
 /* A bucket that is forgotten takes no truth with it: the ledger still says no. */
 static void test_forgotten_buckets(void **state)
 {
-	struct gate_sizes sizes = {.ledgers = 4 * CROWD, .buckets = 512};
+	struct gate_sizes sizes = {.sources = 4 * CROWD, .hot = 512};
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct sl_prefix address = rig_prefix("192.0.2.1");
 	struct source source;
@@ -172,12 +172,12 @@ static void test_forgotten_buckets(void **state)
 	rig = rig_make(&sizes);
 	rig_set(rig, "default", "1/h", "2");
 	rig_set(rig, "192.0.2.0/24", "1/h", "10");
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 20), 10);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_crowd(rig);
 	assert_int_equal(source_read(&rig->gate, &address, &source), OK);
 	assert_int_equal(source.dropped.packets, 0); /* forgotten, indeed */
 	source_free(&source);
-	assert_int_equal(rig_send(rig, RIG_XDP, &frame, 20), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
 	rig_check_counted(rig);
 	rig_free(rig);
 }
@@ -244,7 +244,7 @@ static void disturb(const struct rig *rig, uint64_t until_ns)
 
 static void hammer_check(uint32_t ledgers, bool share, uint64_t *ret_refused)
 {
-	struct gate_sizes sizes = {.ledgers = ledgers, .buckets = ledgers};
+	struct gate_sizes sizes = {.sources = ledgers, .hot = ledgers};
 	struct rig *rig = rig_make(&sizes);
 	struct shipped shipped = rig_ship(rig);
 	struct hammer hammers[RIG_CPUS_MAX];
@@ -253,7 +253,7 @@ static void hammer_check(uint32_t ledgers, bool share, uint64_t *ret_refused)
 
 	rig_set(rig, "default", "1mpps", "3");
 	for (unsigned int i = 0; i < rig->cpus; i++) {
-		hammers[i] = (struct hammer){.prog = shipped.prog[RIG_TC],
+		hammers[i] = (struct hammer){.prog = shipped.prog[HOOK_INGRESS],
 					     .cpu = rig->cpu[i],
 					     .first = share ? 0 : i * HAMMER_SOURCES,
 					     .until_ns = until};

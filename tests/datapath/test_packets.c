@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The packet path's rules, frame by frame: bpf/packet.h and bpf/skb.h in the programs. */
 #include "rig.h"
+#include "wire.h"
 
-#define FRAME_LEAST 14 /* BPF_PROG_TEST_RUN takes none below an Ethernet header */
-
-#define U16(x)	    (x) >> 8, (x)&0xff
-#define ZEROS4	    0, 0, 0, 0
-#define ETH(type)   2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
-#define TAG(type)   U16(0x6064), U16(type)
-#define IPV4_SOURCE 192, 0, 2, 1
-#define IPV6_SOURCE 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, ZEROS4, 0, 0, 0, 9
-#define IPV4(first, proto, fragment)                                                               \
-	first, 0, U16(28), U16(1), U16(fragment), 64, proto, 0, 0, IPV4_SOURCE, 198, 51, 100, 7
-#define IPV6(first, next)                                                                          \
-	first, 0, 0, 0, U16(8), next, 64, IPV6_SOURCE, 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, ZEROS4
-#define EXT(next)	       next, 0, 1, 4, ZEROS4
-#define FRAGMENT(next, offset) next, 0, U16(offset), 0, 0, 0, 7
-#define AH(next)	       next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
-#define UDP		       U16(53), U16(5353), U16(8), 0, 0
+#define FRAME_SHORTEST 14 /* BPF_PROG_TEST_RUN takes none below an Ethernet header */
 
 /* A frame, and what is to be learnt of it once so many of its bytes are there. */
 struct fixture {
@@ -28,8 +14,6 @@ struct fixture {
 	uint32_t needs;	       /* cut shorter than this it is SL_PASS_SHORT */
 };
 
-#define FRAME(...)                                                                                 \
-	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
 #define SOURCE_AT(end)	    .reason = SL_PASS_WITHIN, .needs = (end)
 #define NO_SOURCE(why, end) .reason = (why), .needs = (end)
 
@@ -134,6 +118,8 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
+	if (reason >= SL_FIRST_DROP) /* by the rule's only limit */
+		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
 			 reason_names[reason], packets, bytes);
@@ -142,15 +128,15 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 /* --- Frames of each kind -------------------------------------------------------------------- */
 
 /* The kernel's own test run does not take a short IP packet for an skb: no hook would see one. */
-static bool is_refused_by_kernel(enum rig_hook hook, const struct fixture *it, uint32_t size)
+static bool is_refused_by_kernel(enum hook hook, const struct fixture *it, uint32_t size)
 {
 	bool ipv4 = it->bytes[12] == 0x08 && it->bytes[13] == 0x00;
 	bool ipv6 = it->bytes[12] == 0x86 && it->bytes[13] == 0xdd;
 
-	return hook == RIG_TC && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
+	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-static unsigned int fixture_check(struct rig *rig, enum rig_hook hook, const struct fixture *it,
+static unsigned int fixture_check(struct rig *rig, enum hook hook, const struct fixture *it,
 				  uint32_t size)
 {
 	enum sl_reason reason = size < it->needs ? SL_PASS_SHORT : it->reason;
@@ -159,7 +145,7 @@ static unsigned int fixture_check(struct rig *rig, enum rig_hook hook, const str
 
 	if (is_refused_by_kernel(hook, it, size))
 		return 0;
-	snprintf(name, sizeof(name), "%s, %s, %u bytes", rig_hook_names[hook], it->name, size);
+	snprintf(name, sizeof(name), "%s, %s, %u bytes", hook_names[hook], it->name, size);
 	assert_true(rig_run(rig, hook, it->bytes, size));
 	assert_counted(rig, &before, name, reason, 1, size);
 	return 1;
@@ -171,9 +157,9 @@ static void test_every_length_of_every_fixture(void **state)
 	unsigned int frames = 0;
 
 	rig_set(rig, "default", "1mpps", "100000");
-	for (int hook = 0; hook < RIG_HOOKS; hook++)
+	for (int hook = 0; hook < HOOKS; hook++)
 		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++)
-			for (uint32_t size = FRAME_LEAST; size <= fixtures[i].size; size++)
+			for (uint32_t size = FRAME_SHORTEST; size <= fixtures[i].size; size++)
 				frames += fixture_check(rig, hook, &fixtures[i], size);
 	print_message(
 		"figure: %zu fixtures, at every length %u frames: each counted as documented\n",
@@ -193,9 +179,9 @@ static void test_nobody_escapes(void **state)
 			const struct fixture *it = &fixtures[i];
 
 			if (it->reason == SL_PASS_WITHIN)
-				passed += rig_run(rig, round % RIG_HOOKS, it->bytes, it->size);
+				passed += rig_run(rig, round % HOOKS, it->bytes, it->size);
 			else
-				assert_true(rig_run(rig, round % RIG_HOOKS, it->bytes, it->size));
+				assert_true(rig_run(rig, round % HOOKS, it->bytes, it->size));
 		}
 	assert_int_equal(passed, 2 * 10); /* one IPv4 source, and one IPv6 source */
 	rig_check_counted(rig);
@@ -209,7 +195,7 @@ static void test_no_rule(void **state)
 	uint64_t sources = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
-		assert_true(rig_run(rig, RIG_XDP, fixtures[i].bytes, fixtures[i].size));
+		assert_true(rig_run(rig, HOOK_XDP, fixtures[i].bytes, fixtures[i].size));
 		sources += fixtures[i].reason == SL_PASS_WITHIN;
 	}
 	assert_int_equal(counters_read(&rig->gate, SL_POLICY_NONE, &counters), OK);
@@ -230,9 +216,9 @@ static void test_counters_by_policy_and_source(void **state)
 
 	rig_set(rig, "192.0.2.0/24", "1/h", "3");
 	rig_set(rig, "default", "1/h", "4");
-	rig_send(rig, RIG_XDP, &frame, 5);
-	rig_send(rig, RIG_TC, &frame, 5);
-	rig_send(rig, RIG_TC, &other, 5);
+	rig_send(rig, HOOK_XDP, &frame, 5);
+	rig_send(rig, HOOK_INGRESS, &frame, 5);
+	rig_send(rig, HOOK_INGRESS, &other, 5);
 
 	counters = rig_counters_of(rig, "192.0.2.1");
 	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets, 3);
@@ -267,12 +253,12 @@ static void test_frames_in_several_buffers(void **state)
 		rig_set(rig, "default", "1mbit", "100kB");
 		frame_write(bytes, sizes[i], i % 2 ? "192.0.2.1" : "2001:db8::1");
 		before = counts_read(rig);
-		assert_true(rig_run(rig, RIG_XDP, bytes, sizes[i]));
+		assert_true(rig_run(rig, HOOK_XDP, bytes, sizes[i]));
 		assert_counted(rig, &before, "several buffers", SL_PASS_WITHIN, 1, sizes[i]);
 		for (uint32_t frame = 1; frame < fit; frame++)
-			assert_true(rig_run(rig, RIG_XDP, bytes, sizes[i]));
+			assert_true(rig_run(rig, HOOK_XDP, bytes, sizes[i]));
 		before = counts_read(rig);
-		assert_false(rig_run(rig, RIG_XDP, bytes, sizes[i]));
+		assert_false(rig_run(rig, HOOK_XDP, bytes, sizes[i]));
 		assert_counted(rig, &before, "several buffers", SL_DROP_OVER_LIMIT, 1, sizes[i]);
 		print_message("frames of %u: %u of a burst of 100 kB\n", sizes[i], fit);
 	}
@@ -282,12 +268,13 @@ static void test_frames_in_several_buffers(void **state)
 /* One that the burst can never hold is told apart from one that comes too soon. */
 static void test_oversize(void **state)
 {
+	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
 
 	rig_set(rig, "default", "8mbit", "1kB");
-	for (int hook = 0; hook < RIG_HOOKS; hook++) {
-		struct frame fits = frame_from(hook ? "192.0.2.1" : "192.0.2.2", 1000);
-		struct frame large = frame_from(hook ? "192.0.2.1" : "192.0.2.2", 1001);
+	for (int hook = 0; hook < HOOKS; hook++) {
+		struct frame fits = frame_from(sources[hook], 1000);
+		struct frame large = frame_from(sources[hook], 1001);
 		struct counts before = counts_read(rig);
 
 		assert_false(rig_run(rig, hook, large.bytes, large.size));
@@ -305,8 +292,6 @@ static void test_oversize(void **state)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-#define TCP_HEADER(words) U16(443), U16(1025), ZEROS4, ZEROS4, (words) << 4, 0x10, 0, 0, 0, 0, 0, 0
-
 /* The headers of an skb, and how long each packet's are on the wire. */
 static const struct merged {
 	const char *name;
@@ -314,16 +299,19 @@ static const struct merged {
 	uint32_t size;
 	bool whole; /* counts as one: what it was merged of cannot be told */
 } merged[] = {
-	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_HEADER(5))},
+	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
-	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_HEADER(8), ZEROS4, ZEROS4, ZEROS4)},
-	{"IPv4 with options, TCP", FRAME(ETH(0x0800), IPV4(0x46, 6, 0), ZEROS4, TCP_HEADER(5))},
+	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 8, 0x10), ZEROS4, ZEROS4, ZEROS4)},
+	{"IPv4 with options, TCP",
+	 FRAME(ETH(0x0800), IPV4(0x46, 6, 0), ZEROS4, TCP_TO(1025, 5, 0x10))},
 	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP)},
-	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_HEADER(5))},
+	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_TO(1025, 5, 0x10))},
 	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(0x60, 17), UDP)},
-	{"IPv6 hop-by-hop, TCP", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(6), TCP_HEADER(5))},
-	{"a tag, IPv4 TCP", FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 6, 0), TCP_HEADER(5))},
-	{"a later fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 0xb9), TCP_HEADER(5)), .whole = true},
+	{"IPv6 hop-by-hop, TCP", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(6), TCP_TO(1025, 5, 0x10))},
+	{"a tag, IPv4 TCP",
+	 FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
+	{"a later fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 0xb9), TCP_TO(1025, 5, 0x10)),
+	 .whole = true},
 };
 
 static void merged_check(struct rig *rig, const struct merged *it, uint32_t payload,
@@ -338,7 +326,7 @@ static void merged_check(struct rig *rig, const struct merged *it, uint32_t payl
 
 	memcpy(bytes, it->bytes, it->size);
 	snprintf(name, sizeof(name), "%s, %u bytes in %u", it->name, payload, gso_size);
-	assert_true(rig_run_skb(rig, bytes, it->size + payload, &skb, &wire));
+	assert_true(rig_run_skb(rig, HOOK_INGRESS, bytes, it->size + payload, &skb, &wire));
 	assert_counted(rig, &before, name, SL_PASS_WITHIN, wire.packets, wire.bytes);
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h: the first bytes are a limit, the rest are packets, idle times, lags and losses.
- * Whatever they are, promise 1 holds by the reference bucket, and no sanitizer has anything to say.
+ * include/credit.h: the first bytes are a policy, the rest are packets, idle times, lags and losses.
+ * Whatever they are, promise 1 holds by the reference bucket for each limit, ledger and purses are
+ * one burst, blocks hold, and no sanitizer has anything to say.
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "../unit/credit_model.h"
+
+/* Nine years, in ticks: moments are compared by their signed difference. */
+#define UPTIME_MAX ((true_time)1 << 62)
 
 struct input {
 	const uint8_t *data;
@@ -38,18 +42,16 @@ static uint64_t take_within(struct input *input, int bits)
 	return value > top ? top : value;
 }
 
-static uint64_t take_skew(struct input *input, const struct sl_limit *limit)
-{
-	uint64_t skew = take(input) & 1 ? take_scale(input, 40) : 0;
-
-	return skew < limit->burst / 32 ? skew : limit->burst / 32;
-}
-
 /* Within the ranges that user/units.c admits: 1 per hour to 200 Mpps, 1 kbit to 400 gbit. */
-static struct sl_limit take_limit(struct input *input, int cpus, uint64_t *ret_tick_length,
-				  uint64_t *ret_skew)
+static struct sl_limit take_limit(struct input *input)
 {
-	struct sl_limit limit = {.by_bytes = take(input) & 1};
+	uint8_t manner = take(input);
+	struct sl_limit limit = {
+		.by_bytes = manner & 1,
+		.observe = (manner >> 1 & 7) == 7,
+		.apart = (manner >> 4 & 3) == 3,
+		.start_empty = manner >> 6 & 1,
+	};
 	uint64_t packet, burst;
 
 	if (limit.by_bytes) {
@@ -61,29 +63,64 @@ static struct sl_limit take_limit(struct input *input, int cpus, uint64_t *ret_t
 	}
 	burst = take_within(input, 60);
 	limit.burst = burst < packet ? packet : burst;
-	*ret_tick_length = take_within(input, 40);
-	*ret_skew = take_skew(input, &limit);
-	model_shape(&limit, 2 * packet, cpus, *ret_tick_length, *ret_skew);
+	if (manner >> 7)
+		limit.block = 1 + take_within(input, 59);
 	return limit;
 }
 
-static void send(struct model *model, struct input *input, int cpu, int count)
+/* The most that clocks and ticks lag together: no more than a part of the least burst. */
+static uint64_t take_skew(struct input *input, const struct sl_limit *limit, int limits)
+{
+	uint64_t skew = take(input) & 1 ? take_scale(input, 40) : 0;
+
+	for (int i = 0; i < limits; i++)
+		if (skew > limit[i].burst / 32)
+			skew = limit[i].burst / 32;
+	return skew;
+}
+
+static uint64_t packet_cost(const struct sl_limit *limit)
+{
+	return limit->by_bytes ? (limit->cost * 1514 >> SL_BYTE_COST_SHIFT) + 1 : limit->cost;
+}
+
+static void take_policy(struct input *input, int cpus, struct model_policy *ret, uint64_t *ret_skew)
+{
+	struct sl_limit limit[SL_LIMITS_MAX];
+	int limits = 1 + take(input) % SL_LIMITS_MAX;
+	uint64_t tick_length, epoch;
+
+	for (int i = 0; i < limits; i++)
+		limit[i] = take_limit(input);
+	tick_length = take_within(input, 40);
+	*ret_skew = take_skew(input, limit, limits);
+	epoch = (uint64_t)take(input) << 56;
+	epoch -= take(input) & 1 ? limit[0].burst : 0;
+	*ret = (struct model_policy){.limits = limits};
+	for (int i = 0; i < limits; i++) {
+		model_shape(&limit[i], 2 * packet_cost(&limit[i]), cpus, tick_length, *ret_skew);
+		model_begin(&ret->limit[i], &limit[i], tick_length, epoch);
+	}
+}
+
+static void send(struct model_policy *policy, struct input *input, int cpu, int count)
 {
 	uint32_t packets = 1, bytes = 60 + take(input) * 6;
-	uint8_t size = take(input);
+	uint8_t size = take(input), matches = ~take(input); /* all of them, where the input ends */
 
 	if (size >= 224) {
 		packets = (size - 223) * 2047U; /* to 65504 */
 		bytes = (size - 223U) << 15;	/* to 2^20 */
 	}
 	while (count--)
-		model_send(model, cpu, packets, bytes);
+		policy_send(policy, cpu, packets, bytes, matches);
 }
 
 /* One frame takes all that the ledger has: then what lies in purses is too much, if it should not.
  */
-static void drain(struct model *model, int cpu)
+static void drain(struct model_policy *policy, int i, int cpu)
 {
+	const struct model *model = &policy->limit[i];
 	const struct sl_limit *limit = &model->limit;
 	int64_t level = credit_level(limit, &model->ledger, model_clock(model, cpu));
 	__int128 most = level > 0 ? level : 0;
@@ -92,12 +129,14 @@ static void drain(struct model *model, int cpu)
 	most = limit->by_bytes ? (most << SL_BYTE_COST_SHIFT) / limit->cost : most / limit->cost;
 	size = most < top ? most : top;
 	if (size)
-		model_send(model, cpu, size, size);
+		policy_send(policy, cpu, size, size, 1U << i);
 }
 
-/* A while, in parts of what matters to this limit. */
-static void idle(struct model *model, struct input *input)
+/* A while, in parts of what matters to one of the limits. */
+static void idle(struct model_policy *policy, struct input *input)
 {
+	uint8_t what = take(input), part = take(input);
+	const struct model *model = &policy->limit[(what >> 4) % policy->limits];
 	const struct sl_limit *limit = &model->limit;
 	uint64_t lengths[] = {
 		limit->burst,
@@ -107,10 +146,11 @@ static void idle(struct model *model, struct input *input)
 		limit->purse,
 		limit->cost,
 		limit->burst - (model_clock(model, 0) - model->ledger.zero),
+		model_block_left(model),
+		limit->block,
 		take_within(input, 60),
 	};
-	uint64_t length = lengths[take(input) % 8];
-	uint8_t part = take(input);
+	uint64_t length = lengths[(what & 15) % 10];
 
 	if (length > 1ULL << 61)
 		return;
@@ -118,11 +158,29 @@ static void idle(struct model *model, struct input *input)
 		length = (uint64_t)((__int128)length * part / 128);
 	else
 		length += part - 192;
-	if ((int64_t)length > 0)
-		model->now += length;
+	if ((int64_t)length > 0 && model->now + length < UPTIME_MAX)
+		policy_pass_time(policy, length);
 }
 
-static void step(struct model *model, struct input *input, int cpus, uint64_t skew)
+/* Another lag for one CPU, or for the count of ticks. */
+static void lag(struct model_policy *policy, int cpu, uint64_t length)
+{
+	for (int i = 0; i < policy->limits; i++) {
+		if (cpu < 0)
+			policy->limit[i].tick_late = length;
+		else
+			policy->limit[i].lag[cpu] = length;
+	}
+}
+
+/* One CPU's bucket of the source is evicted. */
+static void forget(struct model_policy *policy, int cpu)
+{
+	for (int i = 0; i < policy->limits; i++)
+		policy->limit[i].purse[cpu] = (struct sl_purse){0};
+}
+
+static void step(struct model_policy *policy, struct input *input, int cpus, uint64_t skew)
 {
 	uint8_t what = take(input);
 	int cpu = (what >> 4) % cpus;
@@ -130,43 +188,50 @@ static void step(struct model *model, struct input *input, int cpus, uint64_t sk
 	switch (what % 8) { /* bit 3 divides some of the cases */
 	case 0:
 	case 1:
-		idle(model, input);
+		idle(policy, input);
 		break;
 	case 2:
-		model->lag[cpu] = (uint64_t)((__int128)skew * take(input) / 510);
+		lag(policy, cpu, (uint64_t)((__int128)skew * take(input) / 510));
 		break;
 	case 3:
-		model->tick_late = (uint64_t)((__int128)skew * take(input) / 510);
+		lag(policy, -1, (uint64_t)((__int128)skew * take(input) / 510));
 		break;
 	case 4:
 		if (what & 8)
-			drain(model, cpu);
+			drain(policy, take(input) % policy->limits, cpu);
 		else
-			model->purse[cpu] = (struct sl_purse){0}; /* evicted */
+			forget(policy, cpu);
 		break;
 	case 5:
-		send(model, input, cpu, 64);
+		send(policy, input, cpu, 64);
 		break;
 	default:
-		send(model, input, cpu, 1);
+		send(policy, input, cpu, 1);
 	}
+}
+
+static void check(struct model *model, uint64_t skew)
+{
+	if (model_excess(model) > (__int128)skew || model->bent ||
+	    model_holds(model) > (int64_t)(model->limit.burst + skew))
+		abort();
+	for (int i = 0; i < MODEL_CPUS; i++)
+		if (model->purse[i].credit > (int64_t)model->limit.purse)
+			abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input input = {data, size};
 	int cpus = 1 + take(&input) % MODEL_CPUS;
-	uint64_t tick_length, skew;
-	struct sl_limit limit = take_limit(&input, cpus, &tick_length, &skew);
-	uint64_t epoch = (uint64_t)take(&input) << 56;
-	struct model model;
+	struct model_policy policy;
+	uint64_t skew;
 
-	epoch -= take(&input) & 1 ? limit.burst : 0;
-	model_begin(&model, &limit, tick_length, epoch);
+	take_policy(&input, cpus, &policy, &skew);
 	while (input.size) {
-		step(&model, &input, cpus, skew);
-		if (model_excess(&model) > (__int128)skew)
-			abort();
+		step(&policy, &input, cpus, skew);
+		for (int i = 0; i < policy.limits; i++)
+			check(&policy.limit[i], skew);
 	}
 	return 0;
 }

@@ -6,19 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "packet.h"
+#include "../unit/packet_model.h"
 
 /* What is to be learnt of a frame; the order is that of learning it. */
 struct finding {
 	enum sl_reason reason;
+	size_t ip; /* where the IP header is */
+	uint16_t vlan;
 	uint32_t family;
 	uint8_t addr[16];
+	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* where the fixed IP header ends */
 	enum packet_transport transport;
 	size_t end; /* where the search ended; only if it was not cut short */
 	uint8_t last_proto;
+	bool proto_known; /* it is the transport's */
+	bool fragment;
 	uint32_t transport_size;
+	struct sl_facts facts;
 };
 
 static uint16_t read16(const uint8_t *data, size_t at)
@@ -26,25 +32,27 @@ static uint16_t read16(const uint8_t *data, size_t at)
 	return (uint16_t)(data[at] * 256 + data[at + 1]);
 }
 
-/* Where the EtherType that is no tag's stands; sets `reason` if there is none. */
-static size_t oracle_ethertype(const uint8_t *data, size_t size, enum sl_reason *reason)
+/* Where the EtherType that is no tag's stands; `reason` says if there is none. */
+static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;
 	int tags = 0;
 
-	*reason = SL_PASS_SHORT;
+	finding->reason = SL_PASS_SHORT;
 	while (at + 2 <= size) {
 		uint16_t type = read16(data, at);
 
 		if (type != 0x8100 && type != 0x88a8) {
-			*reason = SL_PASS_WITHIN;
+			finding->reason = SL_PASS_WITHIN;
 			return at;
 		}
 		if (++tags == 3) {
-			*reason = SL_PASS_VLAN_DEPTH;
+			finding->reason = SL_PASS_VLAN_DEPTH;
 			return at;
 		}
 		at += 4;
+		if (tags == 1 && at + 2 <= size)
+			finding->vlan = read16(data, at - 2) % 0x1000;
 	}
 	return at;
 }
@@ -63,13 +71,17 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 		return;
 	}
 	finding->family = 4;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		finding->addr[i] = data[ip + 12 + i];
+		finding->destination[i] = data[ip + 16 + i];
+	}
 	finding->first_proto = finding->last_proto = data[ip + 9];
+	finding->proto_known = true;
 	finding->payload = ip + 20;
+	finding->fragment = read16(data, ip + 6) % 0x4000; /* more follow, or not the first */
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
-		finding->end = finding->payload;
+		finding->end = ip;
 	} else if (size - ip < length) {
 		finding->transport = TRANSPORT_SHORT;
 	} else {
@@ -94,18 +106,25 @@ static size_t oracle_extension(const uint8_t *data, size_t at, uint8_t type)
 	return 0;
 }
 
+static bool oracle_is_extension(uint8_t type)
+{
+	return type == 0 || type == 43 || type == 60 || type == 44 || type == 51;
+}
+
 static void oracle_chain(struct finding *finding, const uint8_t *data, size_t size)
 {
 	size_t at = finding->payload;
 	uint8_t type = finding->first_proto;
 
 	for (int headers = 0;; headers++) {
+		uint16_t field =
+			0; /* of a fragment header: 13 bits of offset, 2 of nothing, 1 flag */
 		size_t length;
-		bool hides;
 
 		finding->end = at;
 		finding->last_proto = type;
-		if (type != 0 && type != 43 && type != 60 && type != 44 && type != 51) {
+		finding->proto_known = !oracle_is_extension(type);
+		if (finding->proto_known) {
 			finding->transport = TRANSPORT_OK;
 			return;
 		}
@@ -116,16 +135,19 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 		finding->transport = TRANSPORT_SHORT;
 		if (size - at < 8)
 			return;
+		if (type == 44)
+			field = read16(data, at + 2);
+		finding->fragment |= field / 8 || field % 2;
 		length = oracle_extension(data, at, type);
 		if (size - at < length)
 			return;
-		hides = type == 44 && read16(data, at + 2) >= 8; /* the low 3 bits are flags */
 		type = data[at];
 		at += length;
-		if (hides) {
+		if (field / 8) {
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
+			finding->proto_known = !oracle_is_extension(type);
 			return;
 		}
 	}
@@ -142,34 +164,72 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 		return;
 	}
 	finding->family = 6;
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++) {
 		finding->addr[i] = data[ip + 8 + i];
+		finding->destination[i] = data[ip + 24 + i];
+	}
 	finding->first_proto = data[ip + 6];
 	finding->payload = ip + 40;
 	oracle_chain(finding, data, size);
 }
 
+/* What the transport header says: ports, and TCP's flags, as far as the frame goes. */
+static void oracle_transport(struct finding *finding, const uint8_t *data, size_t size)
+{
+	bool is_tcp = finding->last_proto == 6, is_udp = finding->last_proto == 17;
+	size_t left = size - finding->end;
+
+	if (is_tcp && left >= 20)
+		finding->transport_size = (uint32_t)(data[finding->end + 12] / 16) * 4;
+	if (is_udp && left >= 8)
+		finding->transport_size = 8;
+	if ((is_tcp || is_udp) && left >= 4) {
+		finding->facts.facts |= SL_FACT_PORT;
+		finding->facts.port = read16(data, finding->end + 2);
+	}
+	if (is_tcp && left >= 14 && data[finding->end + 13] / 2 % 2 &&
+	    !(data[finding->end + 13] / 16 % 2))
+		finding->facts.facts |= SL_FACT_SYN;
+}
+
+static void oracle_facts(struct finding *finding, const uint8_t *data, size_t size)
+{
+	struct sl_facts *facts = &finding->facts;
+
+	facts->facts |= SL_FACT_ANY;
+	facts->vlan = finding->vlan;
+	if (finding->fragment)
+		facts->facts |= SL_FACT_FRAGMENT;
+	if (finding->proto_known) {
+		facts->facts |= SL_FACT_PROTO;
+		facts->proto = finding->last_proto;
+		if (facts->proto == 6)
+			facts->facts |= SL_FACT_TCP;
+		if (facts->proto == 17)
+			facts->facts |= SL_FACT_UDP;
+		if (facts->proto == (finding->family == 4 ? 1 : 58))
+			facts->facts |= SL_FACT_ICMP;
+	}
+	if (finding->transport == TRANSPORT_OK)
+		oracle_transport(finding, data, size);
+}
+
 static struct finding oracle(const uint8_t *data, size_t size)
 {
 	struct finding finding = {0};
-	size_t at = oracle_ethertype(data, size, &finding.reason);
+	size_t at = oracle_ethertype(data, size, &finding);
 
 	if (finding.reason != SL_PASS_WITHIN)
 		return finding;
+	finding.ip = at + 2;
 	if (read16(data, at) == 0x0800)
 		oracle_ipv4(&finding, data, size, at + 2);
 	else if (read16(data, at) == 0x86dd)
 		oracle_ipv6(&finding, data, size, at + 2);
 	else
 		finding.reason = SL_PASS_NOT_IP;
-	if (finding.family && finding.transport == TRANSPORT_OK) {
-		size_t left = size - finding.end;
-
-		if (finding.last_proto == 6 && left >= 20)
-			finding.transport_size = (uint32_t)(data[finding.end + 12] / 16) * 4;
-		if (finding.last_proto == 17 && left >= 8)
-			finding.transport_size = 8;
-	}
+	if (finding.family)
+		oracle_facts(&finding, data, size);
 	return finding;
 }
 
@@ -179,22 +239,49 @@ static void require(bool holds)
 		abort();
 }
 
-static void check_transport(const struct finding *finding, struct cursor *cursor,
-			    struct packet *packet, const uint8_t *start)
+static void check_transport(const struct finding *finding, struct cursor cursor,
+			    const struct packet *packet, const uint8_t *start)
 {
-	enum packet_transport transport = packet_find_transport(cursor, packet);
+	struct layers layers = {0};
+	enum packet_transport transport = packet_find_transport(&cursor, packet, &layers);
 
 	require(transport == finding->transport);
-	require(cursor->pos <= cursor->end);
+	require(cursor.pos <= cursor.end);
+	require(!layers.fragment == !finding->fragment);
+	require(layers.proto_known == finding->proto_known);
 	if (transport == TRANSPORT_SHORT)
 		return;
-	require((size_t)((uint8_t *)cursor->pos - start) == finding->end);
-	require(packet->proto == finding->last_proto);
+	require((size_t)((uint8_t *)cursor.pos - start) == finding->end);
+	require(layers.proto == finding->last_proto);
 	if (transport == TRANSPORT_OK)
-		require(packet_transport_size(cursor, packet) == finding->transport_size);
+		require(packet_transport_size(&cursor, layers.proto) == finding->transport_size);
 }
 
-static void check(const uint8_t *start, size_t size)
+/* The answer is that of the search, but for a transport header that ends before what matches ask for. */
+static enum packet_transport expected_answer(const struct finding *finding, size_t size)
+{
+	size_t left = size - finding->end;
+
+	if (finding->transport == TRANSPORT_OK &&
+	    ((finding->last_proto == 6 && left < 14) || (finding->last_proto == 17 && left < 4)))
+		return TRANSPORT_SHORT;
+	return finding->transport;
+}
+
+static void check_look(const struct finding *finding, struct cursor cursor, struct packet *packet,
+		       size_t size)
+{
+	enum packet_transport answer = packet_look(&cursor, packet);
+
+	require(cursor.pos <= cursor.end);
+	require(answer == expected_answer(finding, size));
+	require(facts_are_sound(packet));
+	require(answer_is_sound(packet, answer));
+	require(!memcmp(&packet->facts, &finding->facts, sizeof(packet->facts)));
+	require(!memcmp(packet->destination, finding->destination, sizeof(packet->destination)));
+}
+
+static struct packet check(const uint8_t *start, size_t size)
 {
 	struct cursor cursor = {(void *)start, (void *)(start + size)};
 	struct packet packet = {0};
@@ -202,13 +289,31 @@ static void check(const uint8_t *start, size_t size)
 
 	require(packet_parse(&cursor, &packet) == finding.reason);
 	if (finding.reason != SL_PASS_WITHIN)
-		return;
+		return packet;
 	require(packet.source.family == htonl(finding.family));
 	require(packet.source.bits == (finding.family == 4 ? 32U + 32U : 32U + 128U));
 	require(!memcmp(packet.source.addr, finding.addr, 16));
-	require(packet.proto == finding.first_proto);
-	require((size_t)((uint8_t *)cursor.pos - start) == finding.payload);
-	check_transport(&finding, &cursor, &packet, start);
+	require(packet.vlan == finding.vlan && !packet.looked);
+	require(packet.ip_offset == finding.ip);
+	require((size_t)((uint8_t *)cursor.pos - start) == finding.ip);
+	check_transport(&finding, cursor, &packet, start);
+	check_look(&finding, cursor, &packet, size);
+	return packet;
+}
+
+/* The beginning of a frame says nothing that the whole does not: what is cut off only hides. */
+static void check_cut(const struct packet *whole, const uint8_t *start, size_t size)
+{
+	struct packet cut = check(start, size);
+
+	if (!cut.looked)
+		return;
+	require(whole->looked && !memcmp(&cut.source, &whole->source, sizeof(cut.source)));
+	require(facts_have(whole->facts.facts, cut.facts.facts));
+	if (cut.facts.facts & SL_FACT_PROTO)
+		require(cut.facts.proto == whole->facts.proto);
+	if (cut.facts.facts & SL_FACT_PORT)
+		require(cut.facts.port == whole->facts.port);
 }
 
 /*
@@ -217,14 +322,28 @@ static void check(const uint8_t *start, size_t size)
  */
 #define FRAME_ALIGN 2
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Copies a frame to the end of a buffer of its size. */
+static uint8_t *buffer_of(const uint8_t *data, size_t size)
 {
 	uint8_t *buffer = malloc(FRAME_ALIGN + size);
 
 	require(buffer);
 	if (size)
 		memcpy(buffer + FRAME_ALIGN, data, size);
-	check(buffer + FRAME_ALIGN, size);
+	return buffer;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *buffer = buffer_of(data, size);
+	struct packet packet = check(buffer + FRAME_ALIGN, size);
+
+	free(buffer);
+	if (!size)
+		return 0;
+	size = size * data[0] / 256; /* a byte that means nothing: of a MAC address */
+	buffer = buffer_of(data, size);
+	check_cut(&packet, buffer + FRAME_ALIGN, size);
 	free(buffer);
 	return 0;
 }

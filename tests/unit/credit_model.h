@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the tests and the fuzzer of include/credit.h share: a builder of limits, a model of the
- * packet path (bpf/bucket.h and bpf/ledger.h without maps), and a reference bucket that knows
+ * packet path (bpf/policy.h and bpf/ledger.h without maps), and a reference bucket that knows
  * nothing of ledgers and purses.
  */
 #ifndef SLUICE_TEST_CREDIT_MODEL_H
@@ -13,7 +13,7 @@
 #include "credit.h"
 
 #define MODEL_CPUS    8
-#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/ledger.h */
+#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/policy.h */
 #define MODEL_JIFFIES 4294892296ULL /* INITIAL_JIFFIES: where a kernel's count begins, HZ=250 */
 
 /* Time as it really is: it neither wraps nor runs backwards, and begins at 0. */
@@ -50,7 +50,8 @@ static inline void reference_charge(struct reference *reference, __int128 cost, 
 }
 
 /*
- * Fills in what follows from cost and burst. Purses only where one holds `worthwhile`: two packets.
+ * Fills in what follows from cost and burst. Purses only where one holds `worthwhile`: two packets;
+ * not for a limit that blocks, or whose ledgers are not its buckets'.
  * skew: the most that a clock, or the count of kernel ticks, may lag behind another. A purse has to
  * be dead by the tick count before the ledger is born again by any clock: so its life is that much
  * shorter.
@@ -64,7 +65,7 @@ static inline void model_shape(struct sl_limit *limit, __u64 worthwhile, __u32 c
 	limit->refill = limit->burst;
 	limit->purse = 0;
 	limit->life = 1;
-	if (cpus && life && purses / cpus >= worthwhile) {
+	if (cpus && life && purses / cpus >= worthwhile && !limit->block && !limit->apart) {
 		limit->refill = limit->burst - purses;
 		limit->purse = purses / cpus;
 		limit->life = life < 0xffffffffU ? life : 0xffffffffU;
@@ -113,6 +114,7 @@ struct model {
 	/* Called where another CPU may act in the middle of a draw; may be NULL. */
 	void (*meanwhile)(struct model *model);
 	void *context; /* for `meanwhile` */
+	bool bent;     /* a packet passed during a block, or was refused and prolonged it */
 };
 
 static inline __u64 model_clock(const struct model *model, int cpu)
@@ -139,6 +141,8 @@ static inline void model_begin(struct model *model, const struct sl_limit *limit
 	*model = (struct model){.limit = *limit, .tick_length = tick_length, .epoch = epoch};
 	model->ledger = credit_birth(limit, model_clock(model, 0));
 	model->reference = reference_full(limit->burst, 0);
+	if (limit->start_empty)
+		model->reference.level = 0;
 }
 
 /* Empties the ledger and all purses. */
@@ -166,6 +170,8 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 	/* forward only, as moment_advance in bpf/ledger.h */
 	model->ledger.born = credit_latest(model->ledger.born, next.born);
 	model->ledger.drawn = credit_latest(model->ledger.drawn, next.drawn);
+	if (next.blocked != seen.blocked)
+		model->ledger.blocked = next.blocked;
 	if (next.zero == seen.zero)
 		return true;
 	if (model->meanwhile)
@@ -176,16 +182,10 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 	return true;
 }
 
-/* bucket_charge, bucket_ask and ledger_charge, for a bucket and a ledger that exist. */
-static inline bool model_judge(struct model *model, int cpu, __u64 cost)
+/* limit_ask in bpf/policy.h, for a ledger that exists. */
+static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
+			     __u64 tick)
 {
-	struct sl_purse *purse = &model->purse[cpu];
-	__u64 tick = model_jiffies(model);
-	enum credit_answer answer = credit_spend(purse, cost, tick);
-	__u64 now = model_clock(model, cpu);
-
-	if (answer != CREDIT_ASK)
-		return answer == CREDIT_PASS;
 	if (cost > model->limit.burst)
 		return false;
 	if (credit_must_wait(purse, cost, now)) {
@@ -204,6 +204,65 @@ static inline bool model_judge(struct model *model, int cpu, __u64 cost)
 	return false;
 }
 
+/* limit_charge in bpf/policy.h. A limit that is apart finds no purse, and has none afterwards. */
+static inline bool model_charge(struct model *model, int cpu, __u64 cost, __u64 tick)
+{
+	struct sl_purse none = {0}, *purse = model->limit.apart ? &none : &model->purse[cpu];
+	enum credit_answer answer = credit_spend(purse, cost, tick);
+
+	if (answer != CREDIT_ASK)
+		return answer == CREDIT_PASS;
+	return model_ask(model, purse, cost, model_clock(model, cpu), tick);
+}
+
+/* How long a block still lasts, by a clock that does not lag; 0: there is none. */
+static inline __u64 model_block_left(const struct model *model)
+{
+	__u64 now = model->epoch + (__u64)model->now;
+
+	if (!credit_blocked(&model->limit, &model->ledger, now))
+		return 0;
+	return model->ledger.blocked - now;
+}
+
+/* The same, keeping watch over the block that there is: other CPUs' packets, too, may come meanwhile. */
+static inline bool model_judge(struct model *model, int cpu, __u64 cost, __u64 tick)
+{
+	true_time end = model->now + model_block_left(model);
+	bool passes = model_charge(model, cpu, cost, tick);
+
+	if (model->now < end && (passes || model->now + model_block_left(model) != end))
+		model->bent = true;
+	return passes;
+}
+
+/* policy_refund and ledger_refund in bpf/, for one limit. */
+static inline void model_refund(struct model *model, int cpu, __u64 cost)
+{
+	if (model->limit.apart || !credit_give_back(&model->limit, &model->purse[cpu], cost))
+		model->ledger.zero -= cost;
+}
+
+/*
+ * What the ledger and all purses that are not void hold together, by a clock that does not lag. It
+ * has to be one burst at most.
+ */
+static inline __s64 model_holds(struct model *model)
+{
+	__u64 now = model->epoch + (__u64)model->now, tick = model_jiffies(model);
+	__s64 sum = credit_level(&model->limit, &model->ledger, now);
+	bool rested = credit_rested(&model->limit, &model->ledger, now);
+
+	for (int i = 0; i < MODEL_CPUS; i++) {
+		const struct sl_purse *purse = &model->purse[i];
+		bool is_void = rested || credit_span(model->ledger.born, purse->at) < 0;
+
+		if (purse->credit > 0 && (!is_void || tick <= purse->until))
+			sum += purse->credit;
+	}
+	return sum;
+}
+
 /* What frames cost with no rounding, in 1/65536 tick: not what credit_cost says. */
 static inline __int128 model_exact_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -217,7 +276,7 @@ static inline bool model_send(struct model *model, int cpu, __u32 packets, __u32
 {
 	__u64 cost = credit_cost(&model->limit, packets, bytes);
 
-	if (!model_judge(model, cpu, cost))
+	if (!model_judge(model, cpu, cost, model_jiffies(model)))
 		return false;
 	reference_charge(&model->reference, model_exact_cost(&model->limit, packets, bytes),
 			 model->now);
@@ -238,6 +297,98 @@ static inline __u64 model_burst(struct model *model, int cpu, __u64 count)
 static inline __int128 model_excess(const struct model *model)
 {
 	return (-model->reference.lowest + 65535) >> 16;
+}
+
+/* --- Several limits ------------------------------------------------------------------------- */
+
+/* One source under a policy. Time, and the lags of clocks, are the same for all of its limits. */
+struct model_policy {
+	int limits;
+	__u64 refunds; /* charges that were undone */
+	struct model limit[SL_LIMITS_MAX];
+};
+
+static inline void policy_pass_time(struct model_policy *policy, __u64 ticks)
+{
+	for (int i = 0; i < policy->limits; i++)
+		policy->limit[i].now += ticks;
+}
+
+/* The one count of ticks that every limit of a packet is asked with. */
+static inline __u64 policy_jiffies(struct model_policy *policy)
+{
+	__u64 tick = model_jiffies(&policy->limit[0]);
+
+	for (int i = 1; i < policy->limits; i++)
+		policy->limit[i].jiffies = tick;
+	return tick;
+}
+
+static inline __u64 policy_cost(const struct model_policy *policy, int i, __u32 packets,
+				__u32 bytes)
+{
+	return credit_cost(&policy->limit[i].limit, packets, bytes);
+}
+
+/* As policy_refund in bpf/policy.h; other CPUs may act before. */
+static inline void policy_refund(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
+				 __u32 charged)
+{
+	for (int i = 0; i < policy->limits; i++) {
+		struct model *model = &policy->limit[i];
+
+		if (!(charged >> i & 1))
+			continue;
+		if (model->meanwhile)
+			model->meanwhile(model);
+		model_refund(model, cpu, policy_cost(policy, i, packets, bytes));
+		policy->refunds++;
+	}
+}
+
+/*
+ * As policy_charge in bpf/policy.h: does the packet pass? matches: a bit for each limit that is for it.
+ * ret_charged: likewise, those that were charged; only if it passes.
+ */
+static inline bool policy_judge(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
+				__u32 matches, __u32 *ret_charged)
+{
+	__u64 tick = policy_jiffies(policy);
+	__u32 charged = 0;
+
+	for (int i = 0; i < policy->limits; i++) {
+		struct model *model = &policy->limit[i];
+
+		if (!(matches >> i & 1))
+			continue;
+		if (model_judge(model, cpu, policy_cost(policy, i, packets, bytes), tick)) {
+			charged |= 1U << i;
+		} else if (!model->limit.observe) {
+			policy_refund(policy, cpu, packets, bytes, charged);
+			return false;
+		}
+	}
+	*ret_charged = charged;
+	return true;
+}
+
+/* Sends one frame. If it passes, the references of the limits that were charged are, too. */
+static inline bool policy_send(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
+			       __u32 matches)
+{
+	__u32 charged;
+
+	if (!policy_judge(policy, cpu, packets, bytes, matches, &charged))
+		return false;
+	for (int i = 0; i < policy->limits; i++) {
+		struct model *model = &policy->limit[i];
+
+		if (charged >> i & 1)
+			reference_charge(&model->reference,
+					 model_exact_cost(&model->limit, packets, bytes),
+					 model->now);
+	}
+	return true;
 }
 
 #endif

@@ -674,7 +674,7 @@ static void test_level(void **state)
 		{0, 9999, 1600},    {-5, -5, -5},	{-100, -5, -5},
 		{1600, 1600, 1600}, {1550, 1550, 1550}, {1550, 1599, 1550},
 		{1501, 1501, 1501}, {300, 300, 300},	{300, 800, 800},
-		{1650, 1590, 1600}, /* by a clock behind the birth: no more than the burst */
+		{1600, 1590, 1600}, /* by a clock behind the birth: no more than the burst */
 	};
 	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = REFILL};
 
@@ -687,6 +687,24 @@ static void test_level(void **state)
 		assert_int_equal(level, cases[i].level);
 		credit_set_level(&limit, &ledger, level, ZERO + cases[i].now);
 		assert_int_equal(credit_level(&limit, &ledger, ZERO + cases[i].now), level);
+	}
+}
+
+/* More than a burst since its birth: that birth's draw was lost. */
+static void test_level_after_a_lost_birth(void **state)
+{
+	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
+	const struct sl_limit limit = {.cost = 1, .burst = BURST, .refill = REFILL};
+
+	(void)state;
+	for (int64_t born = BURST + 1; born < 4 * BURST; born += 100) {
+		struct sl_ledger ledger = {.zero = ZERO, .born = ZERO + born, .drawn = ZERO + born};
+
+		for (int64_t later = 0; later < 2 * (BURST - REFILL); later += 50)
+			assert_int_equal(credit_level(&limit, &ledger, ledger.born + later),
+					 REFILL);
+		assert_int_equal(credit_level(&limit, &ledger, ledger.born + 2 * (BURST - REFILL)),
+				 BURST);
 	}
 }
 
@@ -812,6 +830,43 @@ static void test_late_ticks_revive_no_purse(void **state)
 	assert_int_equal(model_excess(&model), 0);
 }
 
+static void send_from_behind(struct model *model)
+{
+	uint64_t *ret_passed = model->context;
+
+	model->meanwhile = NULL;
+	*ret_passed += model_send(model, 1, 1, 60);
+}
+
+/*
+ * A CPU finds the ledger rested, publishes the birth, and loses its draw to a CPU by whose clock the
+ * moment is not yet come: what that one drew must not be in the ledger as well.
+ */
+static void test_birth_that_loses_its_draw(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		for (uint64_t lag = 1; lag <= COST; lag *= 10) {
+			struct model model = fresh(COST, 1600 * COST, 8, epochs[i]);
+			uint64_t passed = 0;
+
+			assert_true(model_send(&model, 0, 1, 60)); /* 12 more in its purse */
+			assert_true(level_now(&model) > (int64_t)model.limit.refill);
+			model.now += 200 * COST; /* whole, at this very moment */
+			model.lag[1] = lag;
+			model.meanwhile = send_from_behind;
+			model.context = &passed;
+			passed += model_send(&model, 0, 1, 60);
+			assert_int_equal(passed, 2);
+			assert_true(model_holds(&model) <= (int64_t)((1600 - 2) * COST + lag));
+			for (int cpu = 0; cpu < 8; cpu++)
+				passed += model_burst(&model, cpu, PLENTY);
+			assert_in_range(passed, 1500, 1600);
+			assert_true(model_excess(&model) <= (__int128)lag);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -848,6 +903,7 @@ int main(void)
 		cmocka_unit_test(test_refusal_is_of_a_cost),
 		cmocka_unit_test(test_take_back),
 		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_level_after_a_lost_birth),
 		cmocka_unit_test(test_birth),
 		cmocka_unit_test(test_purse_from_above_refill),
 		cmocka_unit_test(test_purse_spent_last_is_refilled_first),
@@ -855,6 +911,7 @@ int main(void)
 		cmocka_unit_test(test_purse_from_a_poor_ledger),
 		cmocka_unit_test(test_refusal_returns_the_purse),
 		cmocka_unit_test(test_late_ticks_revive_no_purse),
+		cmocka_unit_test(test_birth_that_loses_its_draw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,40 +10,56 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
-#include "packet.h"
+#include "packet_model.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define U16(x)	  (x) >> 8, (x)&0xff
-#define ZEROS4	  0, 0, 0, 0
-#define ETH(type) 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
-#define TAG(type) U16(0x6064), U16(type)
+#define U16(x)		  (x) >> 8, (x)&0xff
+#define ZEROS4		  0, 0, 0, 0
+#define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
+#define TAG_OF(tci, type) U16(tci), U16(type)
+#define TAG(type)	  TAG_OF(0x6064, type) /* priority 3, VLAN 100 */
 #define IPV4_WORD(first, proto, fragment)                                                          \
 	first, 0, U16(60), U16(1), U16(fragment), 64, proto, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7
 #define IPV4(proto) IPV4_WORD(0x45, proto, 0)
 #define IPV6_WORD(first, next)                                                                     \
 	first, 0, 0, 0, U16(8), next, 64, 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, ZEROS4, 0, 0, 0, 9,      \
 		0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
-#define IPV6(next)	       IPV6_WORD(0x60, next)
-#define EXT(next)	       next, 0, 1, 4, ZEROS4
-#define EXT16(next)	       next, 1, 1, 4, ZEROS4, ZEROS4, ZEROS4
-#define FRAGMENT(next, offset) next, 0, U16(offset), 0, 0, 0, 7
-#define AH(next)	       next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
-#define UDP		       U16(53), U16(5353), U16(8), 0, 0
-#define TCP(words)	       U16(443), U16(1025), ZEROS4, ZEROS4, (words) << 4, 2, 0, 0, 0, 0, 0, 0
-#define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
+#define IPV6(next)			      IPV6_WORD(0x60, next)
+#define EXT(next)			      next, 0, 1, 4, ZEROS4
+#define EXT16(next)			      next, 1, 1, 4, ZEROS4, ZEROS4, ZEROS4
+#define FRAGMENT_WORD(next, reserved, offset) next, reserved, U16(offset), 0, 0, 0, 7
+#define FRAGMENT(next, offset)		      FRAGMENT_WORD(next, 0, offset)
+#define AH(next)			      next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
+#define UDP				      U16(53), U16(5353), U16(8), 0, 0
+#define TCP_WORD(words, flags)                                                                     \
+	U16(443), U16(1025), ZEROS4, ZEROS4, (words) << 4, flags, 0, 0, 0, 0, 0, 0
+#define TCP(words) TCP_WORD(words, 2)
+#define ICMP	   8, 0, 0, 0, 0, 1, 0, 1
 
 #define FRAME(...)                                                                                 \
 	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
 
-/* The fields of struct frame that belong together: no source is found, and why; a source is found;
- * where the search for the transport header ends. */
-#define NO_SOURCE(why, link_end) .link = (link_end), .reason = (why)
-#define SOURCE(version, link_end, next)                                                            \
-	.link = (link_end), .reason = SL_PASS_WITHIN, .family = (version), .proto = (next)
-#define ENDS(answer, next, at, header)                                                             \
-	.transport = TRANSPORT_##answer, .last_proto = (next), .transport_at = (at),               \
-	.transport_size = (header)
+/*
+ * The fields of struct frame that belong together: no source is found, and why; a source is found; where the
+ * search for the transport header ends; what a look tells of the whole frame.
+ */
+#define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
+#define SOURCE(version, link_end) .link = (link_end), .reason = SL_PASS_WITHIN, .family = (version)
+#define ENDS(answer, at, header)                                                                   \
+	.transport = TRANSPORT_##answer, .transport_at = (at), .transport_size = (header)
+#define FACTS(known, number, dport)                                                                \
+	.facts = SL_FACT_ANY | (known), .proto = (number), .port = (dport)
+#define IS_FRAGMENT(from) .fragment_at = (from)
+#define IN_VLAN(id)	  .vlan = (id)
+
+#define KNOWN  SL_FACT_PROTO
+#define F_TCP  (KNOWN | SL_FACT_TCP | SL_FACT_PORT)
+#define F_SYN  (F_TCP | SL_FACT_SYN)
+#define F_UDP  (KNOWN | SL_FACT_UDP | SL_FACT_PORT)
+#define F_ICMP (KNOWN | SL_FACT_ICMP)
+#define IS_TCP FACTS(F_SYN, 6, 1025)
+#define IS_UDP FACTS(F_UDP, 17, 5353)
 
 /* Behind a first extension header: seven more of 8 bytes each. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
@@ -55,36 +71,72 @@ static const struct frame {
 	size_t link;	       /* where the Ethernet header and the tags that are read end */
 	enum sl_reason reason; /* of the whole frame */
 	uint32_t family;       /* 0: none, and what follows means nothing */
-	uint8_t proto;	       /* in the IP header */
-	uint8_t last_proto;    /* where the search for the transport header ends */
-	size_t transport_at;   /* there; more than `size`: the frame ends before */
 	enum packet_transport transport;
+	size_t transport_at;   /* where the search ends; more than `size`: the frame ends before */
 	size_t transport_size; /* 0: unknown, or more than the frame */
+	size_t fragment_at; /* from this size on it can be seen that it is a fragment; 0: never */
+	uint8_t facts;	    /* of the whole frame, but SL_FACT_FRAGMENT */
+	uint8_t proto;
+	uint16_t port;
+	uint16_t vlan;
 } frames[] = {
-	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(17), UDP), SOURCE(4, 14, 17), ENDS(OK, 17, 34, 8)},
-	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP(5), 1, 2, 3), SOURCE(4, 14, 6),
-	 ENDS(OK, 6, 34, 20)},
-	{"IPv4 TCP, options", FRAME(ETH(0x0800), IPV4(6), TCP(7), ZEROS4, ZEROS4), SOURCE(4, 14, 6),
-	 ENDS(OK, 6, 34, 28)},
-	{"IPv4 ICMP", FRAME(ETH(0x0800), IPV4(1), ICMP), SOURCE(4, 14, 1), ENDS(OK, 1, 34, 0)},
-	{"IPv4, no payload", FRAME(ETH(0x0800), IPV4(17)), SOURCE(4, 14, 17), ENDS(OK, 17, 34, 0)},
+	/* IPv4 */
+	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(17), UDP), SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP},
+	{"IPv4 TCP SYN", FRAME(ETH(0x0800), IPV4(6), TCP(5), 1, 2, 3), SOURCE(4, 14),
+	 ENDS(OK, 34, 20), IS_TCP},
+	{"IPv4 TCP SYN ACK", FRAME(ETH(0x0800), IPV4(6), TCP_WORD(5, 0x12)), SOURCE(4, 14),
+	 ENDS(OK, 34, 20), FACTS(F_TCP, 6, 1025)},
+	{"IPv4 TCP, options", FRAME(ETH(0x0800), IPV4(6), TCP(7), ZEROS4, ZEROS4), SOURCE(4, 14),
+	 ENDS(OK, 34, 28), IS_TCP},
+	{"IPv4 ICMP", FRAME(ETH(0x0800), IPV4(1), ICMP), SOURCE(4, 14), ENDS(OK, 34, 0),
+	 FACTS(F_ICMP, 1, 0)},
+	{"IPv4 ESP", FRAME(ETH(0x0800), IPV4(50), ZEROS4, 0, 0, 0, 1), SOURCE(4, 14),
+	 ENDS(OK, 34, 0), FACTS(KNOWN, 50, 0)},
+	{"IPv4 GRE", FRAME(ETH(0x0800), IPV4(47), 0, 0, U16(0x0800)), SOURCE(4, 14),
+	 ENDS(OK, 34, 0), FACTS(KNOWN, 47, 0)},
+	{"IPv4 SCTP: its ports are not told", FRAME(ETH(0x0800), IPV4(132), UDP), SOURCE(4, 14),
+	 ENDS(OK, 34, 0), FACTS(KNOWN, 132, 0)},
+	{"IPv4 AH: what is behind it is not told", FRAME(ETH(0x0800), IPV4(51), AH(17), UDP),
+	 SOURCE(4, 14), ENDS(OK, 34, 0), FACTS(KNOWN, 51, 0)},
+	{"IPv4 in IPv4", FRAME(ETH(0x0800), IPV4(4), IPV4(17), UDP), SOURCE(4, 14), ENDS(OK, 34, 0),
+	 FACTS(KNOWN, 4, 0)},
+	{"IPv4, protocol 0", FRAME(ETH(0x0800), IPV4(0), EXT(17), UDP), SOURCE(4, 14),
+	 ENDS(OK, 34, 0), FACTS(KNOWN, 0, 0)},
+	{"IPv4, protocol 255", FRAME(ETH(0x0800), IPV4(255), UDP), SOURCE(4, 14), ENDS(OK, 34, 0),
+	 FACTS(KNOWN, 255, 0)},
+	{"IPv4, ICMPv6's number", FRAME(ETH(0x0800), IPV4(58), ICMP), SOURCE(4, 14),
+	 ENDS(OK, 34, 0), FACTS(KNOWN, 58, 0)},
+	{"IPv4, no payload", FRAME(ETH(0x0800), IPV4(17)), SOURCE(4, 14), ENDS(OK, 34, 0), IS_UDP},
+	{"IPv4 TCP, no payload", FRAME(ETH(0x0800), IPV4(6)), SOURCE(4, 14), ENDS(OK, 34, 0),
+	 IS_TCP},
 	{"IPv4, 4 bytes of options", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0), ZEROS4, UDP),
-	 SOURCE(4, 14, 17), ENDS(OK, 17, 38, 8)},
+	 SOURCE(4, 14), ENDS(OK, 38, 8), IS_UDP},
 	{"IPv4, 40 bytes of options",
 	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4,
 	       ZEROS4, ZEROS4, ZEROS4, ZEROS4, TCP(5)),
-	 SOURCE(4, 14, 6), ENDS(OK, 6, 74, 20)},
+	 SOURCE(4, 14), ENDS(OK, 74, 20), IS_TCP},
 	{"IPv4, header longer than the frame",
-	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4, ZEROS4), SOURCE(4, 14, 6),
-	 ENDS(OK, 6, 74, 0)},
+	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4, ZEROS4), SOURCE(4, 14), ENDS(OK, 74, 0),
+	 IS_TCP},
+	/* IPv4 fragments */
 	{"IPv4, first fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2000), UDP),
-	 SOURCE(4, 14, 17), ENDS(OK, 17, 34, 8)},
+	 SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP, IS_FRAGMENT(34)},
+	{"IPv4, first fragment, options",
+	 FRAME(ETH(0x0800), IPV4_WORD(0x46, 6, 0x2000), ZEROS4, TCP(5)), SOURCE(4, 14),
+	 ENDS(OK, 38, 20), IS_TCP, IS_FRAGMENT(34)},
 	{"IPv4, do not fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x4000), UDP),
-	 SOURCE(4, 14, 17), ENDS(OK, 17, 34, 8)},
+	 SOURCE(4, 14), ENDS(OK, 34, 8), IS_UDP},
+	{"IPv4, the evil bit", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x8000), UDP), SOURCE(4, 14),
+	 ENDS(OK, 34, 8), IS_UDP},
 	{"IPv4, middle fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2001), UDP),
-	 SOURCE(4, 14, 17), ENDS(HIDDEN, 17, 34, 0)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
 	{"IPv4, last fragment", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0x1fff), ZEROS4, UDP),
-	 SOURCE(4, 14, 17), ENDS(HIDDEN, 17, 34, 0)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
+	{"IPv4, last fragment of TCP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 6, 0x0001), TCP(5)),
+	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_TCP, 6, 0), IS_FRAGMENT(34)},
+	{"IPv4, last fragment of ICMP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 1, 0x0100), ICMP),
+	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_ICMP, 1, 0), IS_FRAGMENT(34)},
+	/* no IPv4 */
 	{"IPv4, length 4 words", FRAME(ETH(0x0800), IPV4_WORD(0x44, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
 	{"IPv4, length 0", FRAME(ETH(0x0800), IPV4_WORD(0x40, 17, 0), UDP),
@@ -93,66 +145,134 @@ static const struct frame {
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
 	{"IPv4 by EtherType, IPv6 in truth", FRAME(ETH(0x0800), IPV6(17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	{"IPv4, 1 tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18, 17),
-	 ENDS(OK, 17, 38, 8)},
-	{"IPv4, 1 service tag", FRAME(ETH(0x88a8), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18, 17),
-	 ENDS(OK, 17, 38, 8)},
+	/* tags */
+	{"IPv4, 1 tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18),
+	 ENDS(OK, 38, 8), IS_UDP, IN_VLAN(100)},
+	{"IPv4, 1 service tag", FRAME(ETH(0x88a8), TAG(0x0800), IPV4(17), UDP), SOURCE(4, 18),
+	 ENDS(OK, 38, 8), IS_UDP, IN_VLAN(100)},
 	{"IPv4, service tag and tag", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x0800), IPV4(6), TCP(5)),
-	 SOURCE(4, 22, 6), ENDS(OK, 6, 42, 20)},
-	{"IPv6, 2 tags", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(17), UDP),
-	 SOURCE(6, 22, 17), ENDS(OK, 17, 62, 8)},
+	 SOURCE(4, 22), ENDS(OK, 42, 20), IS_TCP, IN_VLAN(100)},
+	{"IPv6, 2 tags", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(17), UDP), SOURCE(6, 22),
+	 ENDS(OK, 62, 8), IS_UDP, IN_VLAN(100)},
+	{"QinQ: the outer VLAN counts",
+	 FRAME(ETH(0x88a8), TAG_OF(0xf7d0, 0x8100), TAG_OF(0x000a, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(2000)},
+	{"the largest VLAN id", FRAME(ETH(0x8100), TAG_OF(0xffff, 0x86dd), IPV6(6), TCP(5)),
+	 SOURCE(6, 18), ENDS(OK, 58, 20), IS_TCP, IN_VLAN(4095)},
+	{"a priority tag is no VLAN", FRAME(ETH(0x8100), TAG_OF(0xe000, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 18), ENDS(OK, 38, 8), IS_UDP},
+	{"a priority tag around a tag",
+	 FRAME(ETH(0x88a8), TAG_OF(0xf000, 0x8100), TAG_OF(0x000a, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP},
+	{"a tag around a priority tag",
+	 FRAME(ETH(0x88a8), TAG_OF(0x000a, 0x8100), TAG_OF(0xe000, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(10)},
 	{"3 tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
 	{"3 service tags", FRAME(ETH(0x88a8), TAG(0x88a8), TAG(0x88a8), TAG(0x0800), IPV4(17)),
 	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
 	{"tagged ARP", FRAME(ETH(0x8100), TAG(0x0806), U16(1), U16(0x0800), 6, 4, U16(1)),
 	 NO_SOURCE(SL_PASS_NOT_IP, 18)},
+	/* no IP */
 	{"ARP", FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), ZEROS4),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
 	{"LLC: a length for an EtherType", FRAME(ETH(0x0026), 0x42, 0x42, 3, ZEROS4),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
 	{"EtherType with its bytes swapped", FRAME(ETH(0x0008), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP), SOURCE(6, 14, 17), ENDS(OK, 17, 54, 8)},
-	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(6), TCP(5)), SOURCE(6, 14, 6), ENDS(OK, 6, 54, 20)},
-	{"IPv6 ICMPv6", FRAME(ETH(0x86dd), IPV6(58), ICMP), SOURCE(6, 14, 58), ENDS(OK, 58, 54, 0)},
-	{"IPv6, no next header", FRAME(ETH(0x86dd), IPV6(59)), SOURCE(6, 14, 59),
-	 ENDS(OK, 59, 54, 0)},
+	/* IPv6 */
+	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP), SOURCE(6, 14), ENDS(OK, 54, 8), IS_UDP},
+	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(6), TCP(5)), SOURCE(6, 14), ENDS(OK, 54, 20), IS_TCP},
+	{"IPv6 ICMPv6", FRAME(ETH(0x86dd), IPV6(58), ICMP), SOURCE(6, 14), ENDS(OK, 54, 0),
+	 FACTS(F_ICMP, 58, 0)},
+	{"IPv6, ICMP's number", FRAME(ETH(0x86dd), IPV6(1), ICMP), SOURCE(6, 14), ENDS(OK, 54, 0),
+	 FACTS(KNOWN, 1, 0)},
+	{"IPv6 ESP", FRAME(ETH(0x86dd), IPV6(50), ZEROS4, 0, 0, 0, 1), SOURCE(6, 14),
+	 ENDS(OK, 54, 0), FACTS(KNOWN, 50, 0)},
+	{"IPv6 GRE", FRAME(ETH(0x86dd), IPV6(47), 0, 0, U16(0x86dd)), SOURCE(6, 14),
+	 ENDS(OK, 54, 0), FACTS(KNOWN, 47, 0)},
+	{"IPv6, no next header", FRAME(ETH(0x86dd), IPV6(59)), SOURCE(6, 14), ENDS(OK, 54, 0),
+	 FACTS(KNOWN, 59, 0)},
+	{"IPv6, protocols from 64 on are no extension headers",
+	 FRAME(ETH(0x86dd), IPV6(64 + 44), FRAGMENT(17, 8), UDP), SOURCE(6, 14), ENDS(OK, 54, 0),
+	 FACTS(KNOWN, 108, 0)},
 	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6_WORD(0x40, 17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
-	{"IPv6 hop by hop", FRAME(ETH(0x86dd), IPV6(0), EXT(17), UDP), SOURCE(6, 14, 0),
-	 ENDS(OK, 17, 62, 8)},
+	/* IPv6 extension headers */
+	{"IPv6 hop by hop", FRAME(ETH(0x86dd), IPV6(0), EXT(17), UDP), SOURCE(6, 14),
+	 ENDS(OK, 62, 8), IS_UDP},
 	{"IPv6 routing, 16 bytes", FRAME(ETH(0x86dd), IPV6(43), EXT16(6), TCP(6), ZEROS4),
-	 SOURCE(6, 14, 43), ENDS(OK, 6, 70, 24)},
-	{"IPv6 destination options", FRAME(ETH(0x86dd), IPV6(60), EXT(58), ICMP), SOURCE(6, 14, 60),
-	 ENDS(OK, 58, 62, 0)},
-	{"IPv6 AH", FRAME(ETH(0x86dd), IPV6(51), AH(17), UDP), SOURCE(6, 14, 51),
-	 ENDS(OK, 17, 78, 8)},
-	{"IPv6, first fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0001), UDP),
-	 SOURCE(6, 14, 44), ENDS(OK, 17, 62, 8)},
-	{"IPv6, middle fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0009), UDP),
-	 SOURCE(6, 14, 44), ENDS(HIDDEN, 17, 62, 0)},
-	{"IPv6, last fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0xfff8), UDP),
-	 SOURCE(6, 14, 44), ENDS(HIDDEN, 17, 62, 0)},
-	{"IPv6, middle fragment of a chain",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT(44), FRAGMENT(60, 0x0008), EXT(17), UDP), SOURCE(6, 14, 0),
-	 ENDS(HIDDEN, 60, 70, 0)},
+	 SOURCE(6, 14), ENDS(OK, 70, 24), IS_TCP},
+	{"IPv6 destination options", FRAME(ETH(0x86dd), IPV6(60), EXT(58), ICMP), SOURCE(6, 14),
+	 ENDS(OK, 62, 0), FACTS(F_ICMP, 58, 0)},
+	{"IPv6 AH", FRAME(ETH(0x86dd), IPV6(51), AH(17), UDP), SOURCE(6, 14), ENDS(OK, 78, 8),
+	 IS_UDP},
+	{"IPv6 AH of the least length", FRAME(ETH(0x86dd), IPV6(51), 6, 0, 0, 0, ZEROS4, TCP(5)),
+	 SOURCE(6, 14), ENDS(OK, 62, 20), IS_TCP},
+	{"IPv6 AH of 12 bytes", FRAME(ETH(0x86dd), IPV6(51), 6, 1, 0, 0, ZEROS4, ZEROS4, TCP(5)),
+	 SOURCE(6, 14), ENDS(OK, 66, 20), IS_TCP},
+	{"IPv6 hop by hop, then ESP", FRAME(ETH(0x86dd), IPV6(0), EXT(50), ZEROS4), SOURCE(6, 14),
+	 ENDS(OK, 62, 0), FACTS(KNOWN, 50, 0)},
 	{"IPv6, one header of each",
 	 FRAME(ETH(0x86dd), IPV6(0), EXT(60), EXT(43), EXT16(44), FRAGMENT(51, 1), AH(60), EXT(6),
 	       TCP(5)),
-	 SOURCE(6, 14, 0), ENDS(OK, 6, 126, 20)},
+	 SOURCE(6, 14), ENDS(OK, 126, 20), IS_TCP, IS_FRAGMENT(94)},
 	{"IPv6, 8 extension headers", FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(17), UDP),
-	 SOURCE(6, 14, 0), ENDS(OK, 17, 118, 8)},
+	 SOURCE(6, 14), ENDS(OK, 118, 8), IS_UDP},
+	{"IPv6, 8 extension headers, the last a fragment's",
+	 FRAME(ETH(0x86dd), IPV6(0), EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(44),
+	       FRAGMENT(6, 8), TCP(5)),
+	 SOURCE(6, 14), ENDS(HIDDEN, 118, 0), FACTS(F_TCP, 6, 0), IS_FRAGMENT(118)},
 	{"IPv6, 9 extension headers",
-	 FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(60), EXT(17), UDP), SOURCE(6, 14, 0),
-	 ENDS(TOO_DEEP, 60, 118, 0)},
+	 FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(60), EXT(17), UDP), SOURCE(6, 14),
+	 ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0)},
+	{"IPv6, 9 extension headers, the last a fragment's",
+	 FRAME(ETH(0x86dd), IPV6(0), EXT_CHAIN_7, EXT(44), FRAGMENT(17, 8), UDP), SOURCE(6, 14),
+	 ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0)},
+	{"IPv6, 9 extension headers, the first a fragment's",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(0, 1), EXT_CHAIN_7, EXT(60), EXT(17), UDP),
+	 SOURCE(6, 14), ENDS(TOO_DEEP, 118, 0), FACTS(0, 0, 0), IS_FRAGMENT(62)},
 	{"IPv6, extension header longer than the frame",
-	 FRAME(ETH(0x86dd), IPV6(0), 17, 255, 0, 0, ZEROS4, UDP), SOURCE(6, 14, 0),
-	 ENDS(OK, 17, 54 + 256 * 8, 0)},
+	 FRAME(ETH(0x86dd), IPV6(0), 17, 255, 0, 0, ZEROS4, UDP), SOURCE(6, 14),
+	 ENDS(OK, 54 + 256 * 8, 0), IS_UDP},
+	/* IPv6 fragments */
+	{"IPv6, first fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0001), UDP),
+	 SOURCE(6, 14), ENDS(OK, 62, 8), IS_UDP, IS_FRAGMENT(62)},
+	{"IPv6, first fragment of TCP", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(6, 0x0001), TCP(5)),
+	 SOURCE(6, 14), ENDS(OK, 62, 20), IS_TCP, IS_FRAGMENT(62)},
+	{"IPv6, atomic fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0), UDP), SOURCE(6, 14),
+	 ENDS(OK, 62, 8), IS_UDP},
+	{"IPv6, atomic fragment, reserved bits set",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(6, 0xff, 0x0006), TCP(5)), SOURCE(6, 14),
+	 ENDS(OK, 62, 20), IS_TCP},
+	{"IPv6, first fragment, reserved bits set",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(6, 0xff, 0x0007), TCP(5)), SOURCE(6, 14),
+	 ENDS(OK, 62, 20), IS_TCP, IS_FRAGMENT(62)},
+	{"IPv6, middle fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x0009), UDP),
+	 SOURCE(6, 14), ENDS(HIDDEN, 62, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(62)},
+	{"IPv6, middle fragment, reserved byte set",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT_WORD(58, 1, 0x0009), ICMP), SOURCE(6, 14),
+	 ENDS(HIDDEN, 62, 0), FACTS(F_ICMP, 58, 0), IS_FRAGMENT(62)},
+	{"IPv6, last fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0xfff8), UDP),
+	 SOURCE(6, 14), ENDS(HIDDEN, 62, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(62)},
+	{"IPv6, middle fragment of a chain",
+	 FRAME(ETH(0x86dd), IPV6(0), EXT(44), FRAGMENT(60, 0x0008), EXT(17), UDP), SOURCE(6, 14),
+	 ENDS(HIDDEN, 70, 0), FACTS(0, 0, 0), IS_FRAGMENT(70)},
+	{"IPv6, first fragment, then options",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(60, 0x0001), EXT(6), TCP(5)), SOURCE(6, 14),
+	 ENDS(OK, 70, 20), IS_TCP, IS_FRAGMENT(62)},
+	{"IPv6, atomic fragment in a first fragment",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(44, 0x0001), FRAGMENT(17, 0), UDP), SOURCE(6, 14),
+	 ENDS(OK, 70, 8), IS_UDP, IS_FRAGMENT(62)},
+	{"IPv6, last fragment in an atomic fragment",
+	 FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(44, 0), FRAGMENT(17, 0x0010), UDP), SOURCE(6, 14),
+	 ENDS(HIDDEN, 70, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(70)},
 };
 
 static const uint8_t source4[16] = {192, 0, 2, 1};
 static const uint8_t source6[16] = {0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9};
+static const uint8_t destination4[16] = {198, 51, 100, 7};
+static const uint8_t destination6[16] = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 static size_t size_min(size_t a, size_t b)
 {
@@ -183,41 +303,103 @@ static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 	return size < frame->link + header ? SL_PASS_SHORT : frame->reason;
 }
 
-static void check_source(const struct frame *frame, const struct packet *packet, size_t ip_end)
+static void check_source(const struct frame *frame, const struct packet *packet)
 {
 	bool is_ipv4 = frame->family == 4;
 
 	assert_int_equal(packet->source.family, htonl(frame->family));
 	assert_int_equal(packet->source.bits, is_ipv4 ? 64 : 160);
 	assert_memory_equal(packet->source.addr, is_ipv4 ? source4 : source6, 16);
-	assert_int_equal(packet->proto, frame->proto);
-	assert_int_equal(ip_end, frame->link + (is_ipv4 ? 20 : 40));
+	assert_int_equal(packet->ip_offset, frame->link);
+	assert_int_equal(packet->vlan, frame->vlan);
+	assert_false(packet->looked);
 }
 
 /* A header's size is told as soon as what tells it is in the frame. */
 static size_t expected_transport_size(const struct frame *frame, size_t size)
 {
-	size_t least = frame->last_proto == 6 ? 20 : 8;
+	size_t least = frame->proto == 6 ? 20 : 8;
 
 	return size < frame->transport_at + least ? 0 : frame->transport_size;
 }
 
-static void check_transport(const struct frame *frame, struct cursor *cursor, struct packet *packet,
-			    uint8_t *start, size_t size)
+static void check_transport(const struct frame *frame, struct cursor cursor,
+			    const struct packet *packet, size_t size)
 {
-	enum packet_transport transport = packet_find_transport(cursor, packet);
+	uint8_t *start = (uint8_t *)cursor.pos - frame->link;
+	struct layers layers = {0};
+	enum packet_transport transport = packet_find_transport(&cursor, packet, &layers);
 
+	assert_true(cursor.pos <= cursor.end);
 	/* A fragment is told by IPv4's fixed header, and the options do not matter. */
 	if (size < frame->transport_at) {
 		assert_int_equal(transport, TRANSPORT_SHORT);
 		return;
 	}
 	assert_int_equal(transport, frame->transport);
-	assert_int_equal(packet->proto, frame->last_proto);
-	assert_int_equal((uint8_t *)cursor->pos - start, frame->transport_at);
+	assert_int_equal((uint8_t *)cursor.pos - start, frame->transport_at);
 	if (transport == TRANSPORT_OK)
-		assert_int_equal(packet_transport_size(cursor, packet),
+		assert_int_equal(packet_transport_size(&cursor, layers.proto),
 				 expected_transport_size(frame, size));
+}
+
+/* What of the frame's facts is within its first `size` bytes. */
+static uint8_t expected_facts(const struct frame *frame, size_t size)
+{
+	uint8_t hidden = 0;
+
+	/* IPv4's fixed header tells the protocol, IPv6 only the end of the chain */
+	if (frame->family == 6 && size < frame->transport_at)
+		hidden = ~SL_FACT_ANY;
+	if (size < frame->transport_at + 4 || frame->transport != TRANSPORT_OK)
+		hidden |= SL_FACT_PORT | SL_FACT_SYN;
+	if (size < frame->transport_at + 14)
+		hidden |= SL_FACT_SYN;
+	return (frame->facts & ~hidden) |
+	       (frame->fragment_at && size >= frame->fragment_at ? SL_FACT_FRAGMENT : 0);
+}
+
+/* The answer tells more than where the header is: that what a match asks of it could be read. */
+static enum packet_transport expected_answer(const struct frame *frame, size_t size)
+{
+	size_t least = 0;
+
+	if (size < frame->transport_at)
+		return TRANSPORT_SHORT;
+	if (frame->transport != TRANSPORT_OK)
+		return frame->transport;
+	if (frame->facts & SL_FACT_TCP)
+		least = 14;
+	else if (frame->facts & SL_FACT_UDP)
+		least = 4;
+	return size < frame->transport_at + least ? TRANSPORT_SHORT : TRANSPORT_OK;
+}
+
+static void check_look(const struct frame *frame, struct cursor cursor, struct packet *packet,
+		       size_t size)
+{
+	uint8_t facts = expected_facts(frame, size);
+	enum packet_transport answer = packet_look(&cursor, packet);
+
+	assert_true(facts_are_sound(packet));
+	assert_true(answer_is_sound(packet, answer));
+	assert_int_equal(answer, expected_answer(frame, size));
+	assert_int_equal(packet->facts.facts, facts);
+	assert_int_equal(packet->facts.proto, facts & SL_FACT_PROTO ? frame->proto : 0);
+	assert_int_equal(packet->facts.port, facts & SL_FACT_PORT ? frame->port : 0);
+	assert_int_equal(packet->facts.vlan, frame->vlan);
+	assert_memory_equal(packet->destination, frame->family == 4 ? destination4 : destination6,
+			    16);
+}
+
+/* A second look tells the same: on TC there is one, once all headers are at hand. */
+static void check_second_look(const struct packet *first, struct cursor cursor)
+{
+	struct packet packet = *first;
+
+	packet.facts = (struct sl_facts){0xff, 0xff, 0xffff, 0xffff, 0xffff};
+	packet_look(&cursor, &packet);
+	assert_memory_equal(&packet, first, sizeof(packet));
 }
 
 static void check_frame(const struct frame *frame, size_t size)
@@ -230,8 +412,11 @@ static void check_frame(const struct frame *frame, size_t size)
 	if (reason != expected_reason(frame, size))
 		fail_msg("%s, %zu of %zu bytes: reason %d", frame->name, size, frame->size, reason);
 	if (reason == SL_PASS_WITHIN) {
-		check_source(frame, &packet, (uint8_t *)cursor.pos - start);
-		check_transport(frame, &cursor, &packet, start, size);
+		assert_ptr_equal(cursor.pos, start + frame->link);
+		check_source(frame, &packet);
+		check_transport(frame, cursor, &packet, size);
+		check_look(frame, cursor, &packet, size);
+		check_second_look(&packet, cursor);
 	}
 	free(buffer);
 }
@@ -255,6 +440,28 @@ static void test_every_truncation(void **state)
 	}
 }
 
+/* A frame of which nothing is known: parsing ends within it, and says nothing that contradicts itself. */
+static void check_any(uint8_t *start, size_t size)
+{
+	struct cursor cursor = {start, start + size}, ip;
+	struct layers layers = {0};
+	struct packet packet = {0};
+	enum packet_transport answer;
+
+	if (packet_parse(&cursor, &packet) != SL_PASS_WITHIN) {
+		assert_true(cursor.pos <= cursor.end);
+		return;
+	}
+	ip = cursor;
+	if (packet_find_transport(&cursor, &packet, &layers) == TRANSPORT_OK)
+		packet_transport_size(&cursor, layers.proto);
+	assert_true(cursor.pos <= cursor.end);
+	answer = packet_look(&ip, &packet);
+	assert_true(ip.pos <= ip.end);
+	assert_true(facts_are_sound(&packet));
+	assert_true(answer_is_sound(&packet, answer));
+}
+
 /* Whatever the bytes say, parsing ends within the frame: each byte of each header set to each
  * value. */
 static void test_every_byte_spoilt(void **state)
@@ -262,20 +469,196 @@ static void test_every_byte_spoilt(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		for (size_t at = 12; at < size_min(frames[i].size, 130); at++) {
-			uint8_t *buffer = buffer_of(&frames[i], frames[i].size),
-				*start = buffer + 2;
+			uint8_t *buffer = buffer_of(&frames[i], frames[i].size);
 
 			for (int value = 0; value < 256; value++) {
-				struct cursor cursor = {start, start + frames[i].size};
-				struct packet packet = {0};
-
-				start[at] = value;
-				if (packet_parse(&cursor, &packet) == SL_PASS_WITHIN &&
-				    packet_find_transport(&cursor, &packet) == TRANSPORT_OK)
-					packet_transport_size(&cursor, &packet);
-				assert_true(cursor.pos <= cursor.end);
+				buffer[2 + at] = value;
+				check_any(buffer + 2, frames[i].size);
 			}
 			free(buffer);
+		}
+	}
+}
+
+/* --- TCP's flags ------------------------------------------------------------------------------- */
+
+/* SYN and not ACK, whatever else is set: of the 6 flags of RFC 793, ECN's two, and NS in the byte before. */
+static void check_flags(const struct frame *frame, unsigned int flags)
+{
+	uint8_t *buffer = buffer_of(frame, frame->size);
+	struct packet packet = {0};
+	struct cursor cursor = {buffer + 2, buffer + 2 + frame->size};
+	uint8_t expected = SL_FACT_ANY | F_TCP;
+
+	buffer[2 + frame->transport_at + 12] |= flags >> 8;
+	buffer[2 + frame->transport_at + 13] = flags & 0xff;
+	if ((flags & 0x02) && !(flags & 0x10))
+		expected |= SL_FACT_SYN;
+	if (frame->fragment_at)
+		expected |= SL_FACT_FRAGMENT;
+	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
+	assert_int_equal(packet_look(&cursor, &packet), TRANSPORT_OK);
+	assert_int_equal(packet.facts.facts, expected);
+	free(buffer);
+}
+
+static void test_every_flag_of_tcp(void **state)
+{
+	int checked = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		if (!(frames[i].facts & SL_FACT_SYN) || frames[i].transport != TRANSPORT_OK ||
+		    frames[i].size < frames[i].transport_at + 20)
+			continue;
+		for (unsigned int flags = 0; flags < 512; flags++)
+			check_flags(&frames[i], flags);
+		checked++;
+	}
+	assert_true(checked > 10);
+}
+
+/* --- Numbers ----------------------------------------------------------------------------------- */
+
+static const struct frame *frame_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		if (!strcmp(frames[i].name, name))
+			return &frames[i];
+	fail_msg("no frame '%s'", name);
+	return NULL;
+}
+
+/* A copy of a frame, two of whose bytes say `number`; looked at. */
+static struct packet look_with(const char *name, size_t at, unsigned int number)
+{
+	const struct frame *frame = frame_find(name);
+	uint8_t *buffer = buffer_of(frame, frame->size);
+	struct cursor cursor = {buffer + 2, buffer + 2 + frame->size};
+	struct packet packet = {0};
+
+	buffer[2 + at] = number >> 8;
+	buffer[3 + at] = number & 0xff;
+	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
+	packet_look(&cursor, &packet);
+	assert_true(facts_are_sound(&packet));
+	free(buffer);
+	return packet;
+}
+
+static void test_every_port(void **state)
+{
+	(void)state;
+	for (unsigned int port = 0; port < 65536; port++) {
+		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
+		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
+		/* the source's port matters to nobody */
+		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
+	}
+}
+
+static void test_every_vlan(void **state)
+{
+	(void)state;
+	for (unsigned int tci = 0; tci < 65536; tci++) {
+		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
+		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan, tci % 4096);
+		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);
+	}
+}
+
+/* The fragment fields hold 13 bits of offset and the flag that more follow; nothing else makes a fragment. */
+static void test_every_fragment_field(void **state)
+{
+	(void)state;
+	for (unsigned int field = 0; field < 65536; field++) {
+		struct packet ipv4 = look_with("IPv4 UDP", 20, field);
+		struct packet ipv6 = look_with("IPv6, atomic fragment", 56, field);
+
+		assert_int_equal(!!(ipv4.facts.facts & SL_FACT_FRAGMENT), !!(field & 0x3fff));
+		assert_int_equal(!!(ipv4.facts.facts & SL_FACT_PORT), !(field & 0x1fff));
+		assert_int_equal(!!(ipv6.facts.facts & SL_FACT_FRAGMENT), !!(field & 0xfff9));
+		assert_int_equal(!!(ipv6.facts.facts & SL_FACT_PORT), !(field & 0xfff8));
+	}
+}
+
+static uint8_t fact_of_proto(bool is_ipv4, unsigned int proto)
+{
+	if (proto == 6)
+		return F_SYN;
+	if (proto == 17)
+		return F_UDP;
+	return proto == (is_ipv4 ? 1 : 58) ? F_ICMP : KNOWN;
+}
+
+/* All protocols, in front of what would do as the header of any. */
+static void test_every_protocol(void **state)
+{
+	(void)state;
+	for (unsigned int proto = 0; proto < 256; proto++) {
+		struct packet ipv4 = look_with("IPv4 TCP SYN", 22, 64 << 8 | proto);
+		struct packet ipv6 = look_with("IPv6 TCP", 20, proto << 8 | 64);
+
+		assert_int_equal(ipv4.facts.proto, proto);
+		assert_int_equal(ipv4.facts.facts, SL_FACT_ANY | fact_of_proto(true, proto));
+		if (proto == 0 || proto == 43 || proto == 44 || proto == 51 || proto == 60)
+			continue;
+		assert_int_equal(ipv6.facts.proto, proto);
+		assert_int_equal(ipv6.facts.facts, SL_FACT_ANY | fact_of_proto(false, proto));
+	}
+}
+
+/* --- Long extension headers -------------------------------------------------------------------- */
+
+/* In front of UDP lie `count` extension headers, of one type and one length. */
+static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
+				 enum packet_transport *ret_answer)
+{
+	const struct frame *frame = frame_find("IPv6 UDP");
+	size_t header = type == 51 ? 4 * (length + 2U) : 8 * (length + 1U);
+	size_t size = frame->size + count * header - missing;
+	uint8_t *buffer = calloc(1, 2 + frame->size + count * header), *at = buffer + 2 + 54;
+	uint8_t *exact = malloc(2 + size);
+	struct packet packet = {0};
+	struct cursor cursor = {exact + 2, exact + 2 + size};
+
+	assert_true(buffer && exact);
+	memcpy(buffer + 2, frame->bytes, 54);
+	buffer[2 + 20] = type;
+	for (int i = 0; i < count; i++, at += header) {
+		at[0] = i < count - 1 ? type : 17;
+		at[1] = length;
+	}
+	memcpy(at, frame->bytes + 54, 8);
+	memcpy(exact, buffer, 2 + size);
+	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
+	*ret_answer = packet_look(&cursor, &packet);
+	assert_true(facts_are_sound(&packet) && answer_is_sound(&packet, *ret_answer));
+	free(buffer);
+	free(exact);
+	return packet;
+}
+
+static void test_every_length_of_extension(void **state)
+{
+	static const uint8_t types[] = {0, 43, 51, 60};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		for (unsigned int length = 0; length < 256; length++) {
+			for (int count = 1; count <= 8; count += 7) {
+				enum packet_transport answer;
+				struct packet packet =
+					look_behind(types[i], length, count, 0, &answer);
+
+				assert_int_equal(answer, TRANSPORT_OK);
+				assert_int_equal(packet.facts.facts, SL_FACT_ANY | F_UDP);
+				assert_int_equal(packet.facts.port, 5353);
+				/* one byte of the last extension header is missing */
+				packet = look_behind(types[i], length, count, 9, &answer);
+				assert_int_equal(answer, TRANSPORT_SHORT);
+				assert_int_equal(packet.facts.facts, SL_FACT_ANY);
+			}
 		}
 	}
 }
@@ -286,6 +669,12 @@ int main(void)
 		cmocka_unit_test(test_whole_frames),
 		cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_every_byte_spoilt),
+		cmocka_unit_test(test_every_flag_of_tcp),
+		cmocka_unit_test(test_every_port),
+		cmocka_unit_test(test_every_vlan),
+		cmocka_unit_test(test_every_fragment_field),
+		cmocka_unit_test(test_every_protocol),
+		cmocka_unit_test(test_every_length_of_extension),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

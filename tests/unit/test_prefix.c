@@ -65,6 +65,7 @@ static void test_words(void **state)
 		assert_int_equal(prefix.bits, cases[i].bits);
 		assert_int_equal(ntohl(prefix.family), cases[i].family);
 		assert_int_equal(prefix_is_ipv4(&prefix), cases[i].family == 4);
+		assert_int_equal(prefix_is_ipv6(&prefix), cases[i].family == 6);
 		assert_string_equal(printed, cases[i].printed ? cases[i].printed : cases[i].text);
 		again = prefix_of(printed);
 		assert_true(prefix_equal(&prefix, &again));
@@ -257,6 +258,69 @@ static void test_order(void **state)
 	}
 }
 
+static void test_shorten(void **state)
+{
+	static const struct {
+		const char *prefix;
+		unsigned int bits;
+		const char *shorter;
+	} cases[] = {
+		{"192.0.2.255", 64, "192.0.2.255"},
+		{"192.0.2.255", 63, "192.0.2.254/31"},
+		{"192.0.2.255", 56, "192.0.2.0/24"},
+		{"192.0.2.255", 33, "128.0.0.0/1"},
+		{"192.0.2.255", 32, "0.0.0.0/0"},
+		{"192.0.2.255", 0, "default"},
+		{"192.0.2.0/24", 56, "192.0.2.0/24"},
+		{"192.0.2.0/24", 48, "192.0.0.0/16"},
+		{"2001:db8:1:2:3:4:5:6", 160, "2001:db8:1:2:3:4:5:6"},
+		{"2001:db8:1:2:3:4:5:6", 159, "2001:db8:1:2:3:4:5:6/127"},
+		{"2001:db8:1:2:3:4:5:7", 159, "2001:db8:1:2:3:4:5:6/127"},
+		{"2001:db8:1:2:ffff::", 97, "2001:db8:1:2:8000::/65"},
+		{"2001:db8:1:2:ffff::", 96, "2001:db8:1:2::/64"},
+		{"2001:db8:1:2:ffff::", 32, "::/0"},
+		{"2001:db8:1:2:ffff::", 0, "default"},
+		{"::/0", 0, "default"},
+		{"default", 0, "default"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix prefix = prefix_of(cases[i].prefix);
+		struct sl_prefix shorter = prefix_shorten(&prefix, cases[i].bits);
+		struct sl_prefix want = prefix_of(cases[i].shorter);
+
+		if (!prefix_equal(&shorter, &want))
+			fail_msg("the first %u bits of %s", cases[i].bits, cases[i].prefix);
+		assert_true(prefix_covers(&shorter, &prefix));
+	}
+}
+
+/* Of every length: what is left is all that counts, and it covers what it was cut from. */
+static void test_shorten_to_every_length(void **state)
+{
+	static const char *const addresses[] = {"255.255.255.255", "10.20.30.40",
+						"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+						"2001:db8:a5a5:5a5a:a5a5:5a5a:a5a5:5a5a"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		struct sl_prefix address = prefix_of(addresses[i]);
+
+		for (unsigned int bits = SL_FAMILY_BITS; bits <= address.bits; bits++) {
+			struct sl_prefix cut = prefix_shorten(&address, bits), again;
+			char text[PREFIX_TEXT];
+
+			again = prefix_of(
+				prefix_format(&cut, text)); /* no bits beyond its length */
+			assert_true(prefix_equal(&cut, &again));
+			assert_true(prefix_covers(&cut, &address));
+			assert_int_equal(prefix_covers(&address, &cut), bits == address.bits);
+			assert_int_equal(cut.family, address.family);
+		}
+	}
+}
+
 static void test_sources(void **state)
 {
 	static const struct {
@@ -283,10 +347,15 @@ static void test_sources(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	  cmocka_unit_test(test_words_refused),
-		cmocka_unit_test(test_addresses), cmocka_unit_test(test_every_length),
-		cmocka_unit_test(test_covers),	  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_words_refused),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_covers),
+		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_shorten),
+		cmocka_unit_test(test_shorten_to_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

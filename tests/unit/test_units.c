@@ -283,30 +283,161 @@ static void test_default_bursts(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit_spec spec = {0};
-		struct sl_limit limit;
+		struct limit limit = {0};
 
-		assert_int_equal(rate_parse(cases[i].rate, &spec), OK);
-		burst_default(&spec);
-		assert_int_equal(spec.burst, cases[i].burst);
-		assert_int_equal(spec.burst_unit, cases[i].unit);
-		assert_int_equal(limit_compile(&spec, &machine, &limit), OK);
+		assert_int_equal(rate_parse(cases[i].rate, &limit.spec), OK);
+		burst_default(&limit.spec);
+		assert_int_equal(limit.spec.burst, cases[i].burst);
+		assert_int_equal(limit.spec.burst_unit, cases[i].unit);
+		assert_int_equal(limit_check(&limit), OK);
 		assert_true(limit_holds_frame(&limit, 9018));
+	}
+}
+
+/* --- Times and plain numbers ---------------------------------------------------------------- */
+
+static void test_times(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+		const char *printed; /* NULL: as it was written */
+	} cases[] = {
+		{"1ns", 1, NULL},
+		{"999ns", 999, NULL},
+		{"1500us", 1500000, NULL},
+		{"1000us", 1000000, "1ms"},
+		{"1ms", 1000000, NULL},
+		{"0.25s", 250000000, "250ms"},
+		{"1.0000s", 1000000000, "1s"},
+		{"30s", 30000000000, NULL},
+		{"60s", 60000000000, "1min"},
+		{"90s", 90000000000, NULL},
+		{"10min", 600000000000, NULL},
+		{"3540s", 3540000000000, "59min"},
+		{"1h", 3600000000000, NULL},
+		{"25h", 90000000000000, NULL},
+		{"24h", 86400000000000, "1d"},
+		{"1.5d", 129600000000000, "36h"},
+		{"7d", 604800000000000, NULL},
+		{"0.000000001s", 1, "1ns"},
+		{"730d", 63072000000000000, NULL},
+		{"63072000000000000ns", 63072000000000000, "730d"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[UNITS_TEXT];
+		uint64_t ns = 0;
+
+		assert_int_equal(time_parse("for", cases[i].text, &ns), OK);
+		assert_int_equal(ns, cases[i].ns);
+		assert_string_equal(time_format(ns, text), cases[i].printed ?: cases[i].text);
+		assert_int_equal(time_parse("for", text, &ns), OK);
+		assert_int_equal(ns, cases[i].ns);
+	}
+}
+
+static void test_times_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		" ",
+		"s",
+		"30",
+		"0",
+		"0s",
+		"0.0h",
+		"-1s",
+		"+1s",
+		" 1s",
+		"1s ",
+		"1 s",
+		"1S",
+		"1sec",
+		"1m",
+		"1w",
+		"1y",
+		"1h30min",
+		"1e3s",
+		"0x1s",
+		"nan",
+		"inf",
+		"infs",
+		".5s",
+		"5.s",
+		"1.5ns",
+		"0.0000000001s",
+		"731d",
+		"17521h",
+		"63072000000000001ns",
+		"18446744073709551615d",
+		"18446744073709551616ns",
+		"99999999999999999999999999s",
+		"1s\n",
+		"\xff",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		uint64_t ns = 7;
+
+		if (time_parse("for", texts[i], &ns) != MISUSED)
+			fail_msg("time '%s' is taken", texts[i]);
+		assert_int_equal(ns, 7);
+	}
+}
+
+static void test_numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int most;
+		int number; /* -1: there is none */
+		const char *rest;
+	} cases[] = {
+		{"0", 0, 0, ""},
+		{"1", 0, -1, NULL},
+		{"24", 32, 24, ""},
+		{"32/64", 32, 32, "/64"},
+		{"33/64", 32, -1, NULL},
+		{"007x", 7, 7, "x"},
+		{"65535", 65535, 65535, ""},
+		{"65536", 65535, -1, NULL},
+		{"", 9, -1, NULL},
+		{"-1", 9, -1, NULL},
+		{"+1", 9, -1, NULL},
+		{" 1", 9, -1, NULL},
+		{"1.5", 9, 1, ".5"},
+		{"99999999999999999999999", 0x7fffffff, -1, NULL},
+		{"18446744073709551640", 32, -1, NULL}, /* 2^64 + 24 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int number = 7777;
+		const char *rest = number_read(cases[i].text, cases[i].most, &number);
+
+		if (cases[i].rest)
+			assert_string_equal(rest, cases[i].rest);
+		else
+			assert_null(rest);
+		assert_int_equal(number, cases[i].rest ? cases[i].number : 7777);
 	}
 }
 
 /* --- Limits --------------------------------------------------------------------------------- */
 
-static struct sl_limit_spec spec_of(const char *rate, const char *burst)
+static struct limit limit_of(const char *rate, const char *burst)
 {
-	struct sl_limit_spec spec = {0};
+	struct limit limit = {.spec = {.per = {32, 64}}, .match = {.fact = SL_FACT_ANY}};
 
-	assert_int_equal(rate_parse(rate, &spec), OK);
+	assert_int_equal(rate_parse(rate, &limit.spec), OK);
 	if (burst)
-		assert_int_equal(burst_parse(burst, &spec), OK);
+		assert_int_equal(burst_parse(burst, &limit.spec), OK);
 	else
-		burst_default(&spec);
-	return spec;
+		burst_default(&limit.spec);
+	return limit;
 }
 
 static void test_limits(void **state)
@@ -348,10 +479,10 @@ static void test_limits(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit_spec spec = spec_of(cases[i].rate, cases[i].burst);
-		struct sl_limit limit;
+		struct limit author = limit_of(cases[i].rate, cases[i].burst);
+		struct sl_limit limit = limit_compile(&author, i % SL_FAMILIES, &machine);
 
-		assert_int_equal(limit_compile(&spec, &machine, &limit), OK);
+		assert_int_equal(limit_check(&author), OK);
 		assert_int_equal(limit.cost, cases[i].cost);
 		assert_int_equal(limit.burst, cases[i].burst_ticks);
 		assert_int_equal(limit.refill, cases[i].refill);
@@ -359,8 +490,6 @@ static void test_limits(void **state)
 		assert_int_equal(limit.life, cases[i].life);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
 		assert_int_equal(limit.refuse_by_tick, cases[i].by_tick);
-		assert_int_equal(limit.id, 0);
-		assert_memory_equal(&limit.spec, &spec, sizeof(spec));
 	}
 }
 
@@ -385,16 +514,13 @@ static void test_limits_refused(void **state)
 		{"1kbit", "18446744073709551615B"},
 		{"1kpps", "18446744073709551615ns"},
 	};
-	const struct sl_limit untouched = {.cost = 7};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit_spec spec = spec_of(cases[i].rate, cases[i].burst);
-		struct sl_limit limit = untouched;
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
 
-		if (limit_compile(&spec, &machine, &limit) != MISUSED)
+		if (limit_check(&limit) != MISUSED)
 			fail_msg("burst %s at %s is taken", cases[i].burst, cases[i].rate);
-		assert_memory_equal(&limit, &untouched, sizeof(limit));
 	}
 }
 
@@ -411,16 +537,16 @@ static void test_limits_at_the_edge(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit_spec spec = spec_of(cases[i].rate, cases[i].burst);
-		struct sl_limit limit;
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
 
-		assert_int_equal(limit_compile(&spec, &machine, &limit), OK);
-		assert_in_range(limit.burst, 1, SL_BURST_TICKS_MAX);
+		assert_int_equal(limit_check(&limit), OK);
+		assert_in_range(limit_compile(&limit, SL_IPV4, &machine).burst, 1,
+				SL_BURST_TICKS_MAX);
 	}
 }
 
 /* What include/credit.h asks of a limit, for any number of CPUs and any kernel tick. */
-static void limit_check(const struct sl_limit *limit, const struct machine *m)
+static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t purses = limit->burst - limit->refill;
 	uint64_t tick = m->tick_ns * SL_TICKS_PER_NS;
@@ -457,14 +583,15 @@ static void test_purses_and_ledger_are_one_burst(void **state)
 			for (size_t c = 0; c < ARRAY_SIZE(cpus) * ARRAY_SIZE(ticks); c++) {
 				struct machine m = {cpus[c % ARRAY_SIZE(cpus)],
 						    ticks[c / ARRAY_SIZE(cpus)]};
-				struct sl_limit_spec spec = {0};
+				bool usual = b == ARRAY_SIZE(some_bursts);
+				struct limit author;
 				struct sl_limit limit;
 
-				spec = spec_of(rates[r].text,
-					       b < ARRAY_SIZE(some_bursts) ? some_bursts[b] : NULL);
-				if (limit_compile(&spec, &m, &limit))
+				author = limit_of(rates[r].text, usual ? NULL : some_bursts[b]);
+				if (limit_check(&author))
 					continue;
-				limit_check(&limit, &m);
+				limit = limit_compile(&author, SL_IPV6, &m);
+				assert_one_burst(&limit, &m);
 				compiled++;
 			}
 	assert_true(compiled > 3000);
@@ -475,28 +602,106 @@ static void test_costs_are_never_too_small(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
-		struct sl_limit_spec spec = spec_of(rates[i].text, NULL);
-		struct sl_limit limit;
+		struct limit author = limit_of(rates[i].text, NULL);
+		struct sl_limit limit = limit_compile(&author, SL_IPV4, &machine);
 		double exact;
 
-		assert_int_equal(limit_compile(&spec, &machine, &limit), OK);
 		exact = SEC / rates[i].per_second * (limit.by_bytes ? 8.0 * (1 << 16) : 1);
 		assert_true(limit.cost >= exact * (1 - 1e-12));
 		assert_true(limit.cost <= exact * (1 + 1e-12) + 1);
 	}
 }
 
-static void test_frames_that_a_burst_holds(void **state)
+/* What the key keeps of an address. */
+static void test_masks(void **state)
 {
-	struct sl_limit_spec bytes = spec_of("1mbit", "1514B"), packets = spec_of("1pps", "1");
+	static const struct {
+		enum sl_family family;
+		uint8_t bits;
+		uint8_t bytes[16];
+	} cases[] = {
+		{SL_IPV4, 0, {0}},
+		{SL_IPV4, 1, {0x80}},
+		{SL_IPV4, 20, {0xff, 0xff, 0xf0}},
+		{SL_IPV4, 24, {0xff, 0xff, 0xff}},
+		{SL_IPV4, 32, {0xff, 0xff, 0xff, 0xff}},
+		{SL_IPV6, 0, {0}},
+		{SL_IPV6, 56, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		{SL_IPV6, 65, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x80}},
+		{SL_IPV6,
+		 128,
+		 {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		  0xff, 0xff, 0xff}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit author = limit_of("1kpps", NULL);
+		struct sl_limit limit;
+
+		author.spec.per[cases[i].family] = cases[i].bits;
+		limit = limit_compile(&author, cases[i].family, &machine);
+		assert_memory_equal(limit.mask, cases[i].bytes, sizeof(limit.mask));
+	}
+}
+
+static void test_actions(void **state)
+{
+	struct limit author = limit_of("1kpps", "1s");
 	struct sl_limit limit;
 
 	(void)state;
-	assert_int_equal(limit_compile(&bytes, &machine, &limit), OK);
-	assert_true(limit_holds_frame(&limit, 1514));
-	assert_false(limit_holds_frame(&limit, 1515));
-	assert_int_equal(limit_compile(&packets, &machine, &limit), OK);
-	assert_true(limit_holds_frame(&limit, 1 << 20));
+	author.spec.id = 77;
+	author.spec.action = SL_ACTION_OBSERVE;
+	author.spec.start_empty = 1;
+	limit = limit_compile(&author, SL_IPV4, &machine);
+	assert_true(limit.observe && limit.start_empty && !limit.block && !limit.key_dst);
+	assert_int_equal(limit.id, 77);
+	author.spec.action = SL_ACTION_BLOCK;
+	author.spec.block_ns = 30000000000;
+	author.spec.key_dst = 1;
+	limit = limit_compile(&author, SL_IPV4, &machine);
+	assert_int_equal(limit.block, 30 * SEC);
+	assert_true(!limit.observe && limit.key_dst && limit.apart);
+}
+
+/*
+ * A CPU holds credit for one source: none where a ledger is of many, where a bucket is of many
+ * ledgers, or where a block is to begin at once.
+ */
+static void test_who_has_purses(void **state)
+{
+	struct limit whole = limit_of("1kpps", "1s"), longer = whole, wider = whole, dst = whole;
+	struct limit blocks = whole;
+
+	(void)state;
+	longer.spec.per[SL_IPV6] = 128;
+	wider.spec.per[SL_IPV4] = 24;
+	dst.spec.key_dst = 1;
+	blocks.spec.action = SL_ACTION_BLOCK;
+	blocks.spec.block_ns = 1000000;
+	assert_true(limit_compile(&whole, SL_IPV4, &machine).purse);
+	assert_true(limit_compile(&whole, SL_IPV6, &machine).purse);
+	assert_true(limit_compile(&longer, SL_IPV4, &machine).purse);
+	assert_false(limit_compile(&longer, SL_IPV6, &machine).purse);
+	assert_true(limit_compile(&longer, SL_IPV6, &machine).apart);
+	assert_false(limit_compile(&wider, SL_IPV4, &machine).purse);
+	assert_true(limit_compile(&wider, SL_IPV6, &machine).purse);
+	assert_false(limit_compile(&dst, SL_IPV4, &machine).purse);
+	assert_false(limit_compile(&blocks, SL_IPV4, &machine).purse);
+}
+
+static void test_frames_that_a_burst_holds(void **state)
+{
+	struct limit bytes = limit_of("1mbit", "1514B"), packets = limit_of("1pps", "1");
+	struct limit time = limit_of("8mbit", "1514us");
+
+	(void)state;
+	assert_true(limit_holds_frame(&bytes, 1514));
+	assert_false(limit_holds_frame(&bytes, 1515));
+	assert_true(limit_holds_frame(&time, 1514));
+	assert_false(limit_holds_frame(&time, 1515));
+	assert_true(limit_holds_frame(&packets, 1 << 20));
 }
 
 /* A burst in bytes is not made smaller by rounding: so many bytes pass at once. */
@@ -508,12 +713,10 @@ static void test_a_burst_in_bytes_holds_them(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(some_rates); i++)
 		for (unsigned int size = 60; size < 70000; size = size * 3 + 1) {
-			struct sl_limit_spec spec = spec_of(some_rates[i], "1B");
-			struct sl_limit limit;
+			struct limit limit = limit_of(some_rates[i], "1B");
 
-			spec.burst = size;
-			if (limit_compile(&spec, &machine, &limit) ||
-			    !limit_holds_frame(&limit, size))
+			limit.spec.burst = size;
+			if (limit_check(&limit) || !limit_holds_frame(&limit, size))
 				fail_msg("burst %uB at %s does not hold %u bytes", size,
 					 some_rates[i], size);
 		}
@@ -537,11 +740,17 @@ int main(void)
 		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_bursts_refused),
 		cmocka_unit_test(test_default_bursts),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_times_refused),
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_limits_refused),
 		cmocka_unit_test(test_limits_at_the_edge),
 		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
+		cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_who_has_purses),
 		cmocka_unit_test(test_frames_that_a_burst_holds),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
 		cmocka_unit_test(test_this_machine),

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Carrying over what packets did in maps that are replaced (user/carry.c). These programs are on no hook: the
+ * command calls them, because only a program can add to what packets add to at the same time.
+ */
+#ifndef SLUICE_CARRY_H
+#define SLUICE_CARRY_H
+
+#include "carried.h"
+#include "ledger.h"
+
+static __always_inline struct sl_ledger *carried_find(const struct sl_carry_ledger *carry)
+{
+	struct sl_carry_key key = carry->key;
+
+	return carry->family == SL_IPV4 ? map_lookup(ledgers4, &key) : map_lookup(ledgers6, &key);
+}
+
+static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
+{
+	struct sl_carry_key key = carry->key;
+	struct sl_ledger last = carry->last;
+
+	if (carry->family == SL_IPV4)
+		return bpf_map_update_elem(&ledgers4, &key, &last, BPF_NOEXIST);
+	return bpf_map_update_elem(&ledgers6, &key, &last, BPF_NOEXIST);
+}
+
+/*
+ * A copy that no packet has charged becomes what the other was charged to. One that packets have charged, too, is
+ * charged by as much as the other, whichever moments each calls empty. `born` is left alone then: both were reborn, if
+ * they were, within the time that the switch took.
+ */
+static __always_inline void carried_merge(struct sl_ledger *ledger,
+					  const struct sl_carry_ledger *carry)
+{
+	moment_advance(&ledger->drawn, carry->last.drawn);
+	if (carry->last.blocked)
+		moment_advance(&ledger->blocked, carry->last.blocked);
+	if (read_once(ledger->zero) == carry->copied.zero) {
+		moment_advance(&ledger->born, carry->last.born);
+		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero,
+						carry->last.zero) == carry->copied.zero)
+			return;
+	}
+	__sync_fetch_and_add(&ledger->zero, carry->debit);
+}
+
+SEC("syscall")
+int sluice_carry_ledger(struct sl_carry_ledger *carry)
+{
+	struct sl_ledger *ledger = carried_find(carry);
+	long err;
+
+	if (!ledger) {
+		err = carried_insert(carry);
+		if (err != -EEXIST) /* made by a packet just now */
+			return err;
+		ledger = carried_find(carry);
+	}
+	if (ledger)
+		carried_merge(ledger, carry);
+	return 0;
+}
+
+static __always_inline void cell_carry(struct sl_cell *cell, const struct sl_cell *more)
+{
+	__sync_fetch_and_add(&cell->packets, more->packets);
+	__sync_fetch_and_add(&cell->bytes, more->bytes);
+}
+
+/*
+ * Adds to this CPU's counters. Each addition is one instruction, and so comes before or behind a packet's, which is
+ * several but is not interrupted by this; on PREEMPT_RT it may be, and then the addition is lost.
+ */
+SEC("syscall")
+int sluice_carry_counters(struct sl_carry_counters *carry)
+{
+	__u32 number = carry->number;
+	struct sl_counters *entry = bpf_map_lookup_elem(&counters, &number);
+
+	if (!entry)
+		return 0;
+		/* unrolled: the verifier of Linux 6.1 wants constant offsets into `carry` */
+#pragma unroll
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		cell_carry(&entry->reason[reason], &carry->counters.reason[reason]);
+#pragma unroll
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		cell_carry(&entry->refused[slot], &carry->counters.refused[slot]);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The programs as they ship, and packets at full speed. */
+#include "rig.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+static int object_prog(const struct bpf_object *object, const char *name)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(object, name);
+
+	assert_non_null(prog);
+	return bpf_program__fd(prog);
+}
+
+struct shipped rig_ship(const struct rig *rig)
+{
+	const char *path = getenv("SLUICE_BPF_OBJECT");
+	struct shipped shipped;
+
+	path = path ? path : "build/sluice.bpf.o";
+	shipped.object = bpf_object__open_file(path, NULL);
+	if (!shipped.object)
+		fail_msg("cannot open %s: run this where `make` was run", path);
+	for (int map = 0; map < GATE_MAPS; map++) {
+		struct bpf_map *own =
+			bpf_object__find_map_by_name(shipped.object, gate_map_names[map]);
+
+		assert_non_null(own);
+		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);
+	}
+	/* the test build has variables, its clock; what ships has none */
+	assert_null(bpf_object__find_map_by_name(shipped.object, ".bss"));
+	assert_int_equal(bpf_object__load(shipped.object), 0);
+	shipped.prog[HOOK_XDP] = object_prog(shipped.object, "sluice_xdp");
+	shipped.prog[HOOK_INGRESS] = object_prog(shipped.object, "sluice_ingress");
+	shipped.prog[HOOK_EGRESS] = object_prog(shipped.object, "sluice_egress");
+	return shipped;
+}
+
+void shipped_free(struct shipped *shipped)
+{
+	bpf_object__close(shipped->object);
+}
+
+uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static bool flood_goes_on(const struct flood *flood)
+{
+	if (flood->stop)
+		return !__atomic_load_n(flood->stop, __ATOMIC_ACQUIRE);
+	return flood->sent < flood->count || clock_ns() < flood->until_ns;
+}
+
+/* No assertion here: cmocka's jump out of the test's thread only. */
+static void *flood_run(void *data)
+{
+	struct flood *flood = data;
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	CPU_SET(flood->cpu, &only);
+	flood->err = -pthread_setaffinity_np(pthread_self(), sizeof(only), &only);
+	if (flood->first)
+		pthread_setschedparam(pthread_self(), SCHED_FIFO,
+				      &(struct sched_param){.sched_priority = 1});
+	while (!flood->err && flood_goes_on(flood)) {
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = flood->frame->bytes,
+			    .data_size_in = flood->frame->size, .repeat = flood->chunk);
+
+		flood->err = bpf_prog_test_run_opts(flood->prog, &opts);
+		if (!flood->err)
+			flood->sent += flood->chunk;
+	}
+	flood->end = clock_ns() * SL_TICKS_PER_NS;
+	return NULL;
+}
+
+void flood_start(struct flood *flood)
+{
+	flood->sent = 0;
+	assert_int_equal(pthread_create(&flood->thread, NULL, flood_run, flood), 0);
+}
+
+void flood_join(struct flood *flood)
+{
+	assert_int_equal(pthread_join(flood->thread, NULL), 0);
+	assert_int_equal(flood->err, 0);
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Rules for the rig, in the words of the commands. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <bpf/bpf.h>
+
+#include "rulemap.h"
+#include "spec.h"
+
+struct sl_prefix rig_prefix(const char *text)
+{
+	struct sl_prefix prefix;
+
+	assert_int_equal(prefix_parse(text, &prefix), OK);
+	return prefix;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+struct words {
+	struct spec spec;
+	char text[SPEC_FIELDS][SPEC_TEXT];
+};
+
+static int field_of(const char *word)
+{
+	int field = 0;
+
+	while (field < SPEC_FIELDS && strcmp(word, spec_names[field]))
+		field++;
+	return field;
+}
+
+static void words_split(const char *words, struct words *ret)
+{
+	char copy[4 * SPEC_TEXT], *rest, *word;
+	int field = SPEC_FIELDS;
+
+	*ret = (struct words){0};
+	assert_in_range(strlen(words), 1, sizeof(copy) - 1);
+	strcpy(copy, words);
+	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		char *text;
+
+		if (field_of(word) < SPEC_FIELDS) {
+			field = field_of(word);
+			ret->spec.text[field] = ret->text[field];
+			continue;
+		}
+		assert_in_range(field, 0, SPEC_FIELDS - 1);
+		text = ret->text[field];
+		snprintf(text + strlen(text), SPEC_TEXT - strlen(text), *text ? " %s" : "%s", word);
+	}
+}
+
+struct limit rig_limit_of(const char *prefix, const char *words)
+{
+	struct sl_prefix parsed = rig_prefix(prefix);
+	struct words split;
+	struct limit limit;
+
+	words_split(words, &split);
+	assert_int_equal(spec_parse(&split.spec, &parsed, NULL, NULL, &limit), OK);
+	return limit;
+}
+
+/* --- Changes -------------------------------------------------------------------------------- */
+
+static void rule_add_words(struct rule *rule, const char *prefix, va_list list)
+{
+	const char *words;
+
+	while ((words = va_arg(list, const char *))) {
+		struct limit limit = rig_limit_of(prefix, words);
+
+		assert_int_equal(rule_add_limit(rule, &limit), OK);
+	}
+}
+
+static void rule_change(struct rig *rig, struct rule *rule)
+{
+	assert_int_equal(rules_change(&rig->gate, rule, 1), OK);
+	rule_free(rule);
+}
+
+/* The rule as it is. */
+static struct rule rule_get(const struct rig *rig, const char *prefix)
+{
+	struct sl_prefix parsed = rig_prefix(prefix);
+	struct rule rule;
+
+	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), OK);
+	return rule;
+}
+
+void rig_limits(struct rig *rig, const char *prefix, ...)
+{
+	struct rule rule = rule_get(rig, prefix);
+	va_list list;
+
+	rule_free(&rule);
+	va_start(list, prefix);
+	rule_add_words(&rule, prefix, list);
+	va_end(list);
+	rule_change(rig, &rule);
+}
+
+void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until)
+{
+	struct rule rule = rule_get(rig, prefix);
+
+	rule.list = list;
+	rule.until = until;
+	rule_change(rig, &rule);
+}
+
+void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst)
+{
+	char words[SPEC_TEXT];
+
+	snprintf(words, sizeof(words), "rate %s burst %s", rate, burst);
+	rig_limits(rig, prefix, words, NULL);
+}
+
+void rig_del(struct rig *rig, const char *prefix)
+{
+	struct rule rule = {.prefix = rig_prefix(prefix)};
+
+	rule_change(rig, &rule);
+}
+
+void rules_add_limits(struct ruleset *set, const char *prefix, ...)
+{
+	struct rule rule = {.prefix = rig_prefix(prefix)};
+	va_list list;
+
+	va_start(list, prefix);
+	rule_add_words(&rule, prefix, list);
+	va_end(list);
+	assert_int_equal(ruleset_add(set, &rule), OK);
+}
+
+void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until)
+{
+	struct rule rule = {.prefix = rig_prefix(prefix), .list = list, .until = until};
+
+	assert_int_equal(ruleset_add(set, &rule), OK);
+}
+
+enum status rig_change(struct rig *rig, struct ruleset *set)
+{
+	enum status status = rules_change(&rig->gate, set->rules, set->count);
+
+	ruleset_free(set);
+	return status;
+}
+
+/* --- Ends ----------------------------------------------------------------------------------- */
+
+uint32_t rig_until(const struct rig *rig, uint64_t ticks)
+{
+	uint64_t unit = SL_TICKS_PER_NS << SL_UNTIL_SHIFT;
+
+	return (rig_now(rig) + ticks + unit - 1) / unit;
+}
+
+uint64_t until_ticks(uint32_t until)
+{
+	return ((uint64_t)until << SL_UNTIL_SHIFT) * SL_TICKS_PER_NS;
+}
+
+/* --- What is in force ----------------------------------------------------------------------- */
+
+const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
+{
+	struct sl_prefix prefix = rig_prefix(address);
+	struct judgement found;
+
+	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
+	return found.record ? &rig->gate.policies[found.record] : NULL;
+}
+
+static const struct sl_limit *limits_of(const struct rig *rig, const char *address)
+{
+	const struct sl_policy *policy = rig_policy(rig, address);
+	struct sl_prefix prefix = rig_prefix(address);
+
+	assert_non_null(policy);
+	return policy->limit[prefix_is_ipv6(&prefix) ? SL_IPV6 : SL_IPV4];
+}
+
+const struct sl_limit *rig_limit(const struct rig *rig, const char *address)
+{
+	return limits_of(rig, address);
+}
+
+const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address, const char *name)
+{
+	const struct sl_policy *policy = rig_policy(rig, address);
+	const struct sl_limit *limits = limits_of(rig, address);
+
+	for (int i = 0; i < SL_LIMITS_MAX; i++)
+		if (limits[i].cost && !strcmp(policy->spec[limits[i].slot].name, name))
+			return &limits[i];
+	fail_msg("%s has no limit '%s'", address, name);
+	return NULL;
+}
+
+/* --- What a gate holds ---------------------------------------------------------------------- */
+
+static unsigned int records_in_use(const struct rig *rig)
+{
+	unsigned int count = 0;
+
+	for (unsigned int record = 0; record < SL_RECORD(rig->gate.policies_max); record++)
+		count += rig->gate.policies[record].since != 0;
+	return count;
+}
+
+/* What it takes for a rule's policy to be its own. */
+static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
+{
+	const struct sl_policy *policy = &rig->gate.policies[entry->rule.now.record];
+
+	assert_in_range(entry->rule.now.record, SL_RECORD(SL_POLICY_FIRST),
+			SL_RECORD(rig->gate.policies_max) - 1);
+	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
+	assert_in_range(policy->since, 1, rig->gate.state->generation);
+	assert_ptr_equal(rules_policy(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const uint32_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* No two limits share their ledgers. */
+static void check_ids(const struct rig *rig)
+{
+	const struct sl_policy **policies;
+	unsigned int count, ids = 0;
+	uint32_t *id;
+
+	assert_int_equal(rules_policies(&rig->gate, &policies, &count), OK);
+	id = calloc(count * SL_LIMITS_MAX + 1, sizeof(*id));
+	assert_non_null(id);
+	for (unsigned int i = 0; i < count; i++)
+		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+			if (policies[i]->spec[slot].name[0])
+				id[ids++] = policies[i]->spec[slot].id;
+	qsort(id, ids, sizeof(*id), compare_ids);
+	for (unsigned int i = 0; i < ids; i++) {
+		assert_in_range(id[i], 1, rig->gate.state->next_limit - 1);
+		assert_true(!i || id[i] != id[i - 1]);
+	}
+	free(id);
+	free(policies);
+}
+
+/* Its counts are of what its maps hold. */
+static void check_counts(const struct rig *rig, const struct rulemap_entry *entries,
+			 unsigned int count)
+{
+	unsigned int hosts = 0, split_rules = 0, policies = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		hosts += prefix_is_host(&entries[i].prefix);
+		split_rules += entries[i].prefix.bits > SL_FAMILY_BITS + 64;
+		policies += entries[i].rule.now.record != 0;
+	}
+	assert_int_equal(rig->gate.state->hosts, hosts);
+	assert_int_equal(rig->gate.state->prefixes, count - hosts);
+	assert_int_equal(rig->gate.state->split_rules, split_rules);
+	assert_int_equal(records_in_use(rig), policies);
+}
+
+/* Each /64 that rules longer than that divide is marked with how many do, and no other. */
+static void check_splits(const struct rig *rig, const struct rulemap_entry *entries,
+			 unsigned int count)
+{
+	uint32_t marked, sum = 0;
+	uint64_t net, *last = NULL, next;
+
+	for (; !bpf_map_get_next_key(rig->gate.map[MAP_SPLITS], last, &next); last = &net) {
+		net = next;
+		assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_SPLITS], &net, &marked), 0);
+		assert_int_not_equal(marked, 0);
+		sum += marked;
+		for (unsigned int i = 0; i < count; i++)
+			marked -= entries[i].prefix.bits > SL_FAMILY_BITS + 64 &&
+				  !memcmp(entries[i].prefix.addr, &net, sizeof(net));
+		assert_int_equal(marked, 0);
+	}
+	assert_int_equal(sum, rig->gate.state->split_rules);
+}
+
+void rig_check_tidy(const struct rig *rig, unsigned int rules)
+{
+	struct rulemap_entry *entries = NULL;
+	unsigned int count;
+
+	assert_int_equal(rig->gate.state->changing, 0);
+	assert_int_equal(rulemap_read(&rig->gate, &entries, &count), 0);
+	assert_int_equal(count, rules);
+	assert_int_equal(rig_entries(rig, MAP_HOSTS4) + rig_entries(rig, MAP_HOSTS6) +
+				 rig_entries(rig, MAP_PREFIXES),
+			 rules);
+	for (unsigned int i = 0; i < count; i++) {
+		assert_int_equal(entries[i].rule.bits, entries[i].prefix.bits);
+		assert_in_range(entries[i].rule.since, 1, rig->gate.state->generation);
+		assert_true(entries[i].rule.now.record || entries[i].rule.now.list);
+		if (entries[i].rule.now.record)
+			check_policy(rig, &entries[i]);
+	}
+	check_counts(rig, entries, count);
+	check_splits(rig, entries, count);
+	check_ids(rig);
+	free(entries);
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Action block: after an overrun nothing that the limit matches passes until its end. */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#define SIZE 60
+
+#define TCP 6
+#define UDP 17
+
+static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
+static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
+
+static struct frame packet_of(const char *source, uint8_t proto)
+{
+	struct frame frame = frame_from(source, SIZE);
+
+	frame_set_proto(&frame, proto);
+	return frame;
+}
+
+/* On every CPU, through every hook. Returns how many of each `count` pass. */
+static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
+{
+	uint64_t passed = 0;
+
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++)
+		for (int hook = 0; hook < HOOKS; hook++) {
+			rig_run_on(rig, cpu);
+			passed += rig_send(rig, hook, frame, count);
+		}
+	rig_run_on(rig, 0);
+	return passed;
+}
+
+static uint64_t reason_of(const struct rig *rig, enum sl_reason reason)
+{
+	return rig_counters(rig).reason[reason].packets;
+}
+
+/* A policy, and an overrun of it that begins now. */
+static void overrun(struct rig *rig, const struct frame *frame, const char *words, uint64_t burst)
+{
+	rig_empty(rig);
+	rig_limits(rig, "default", words, NULL);
+	rig_clock_forward(rig, rand() % RIG_TICK);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, burst), burst);
+	rig_clock_forward(rig, 17);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, 1), 0);
+	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
+	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 0);
+}
+
+/* --- Its length ----------------------------------------------------------------------------- */
+
+struct length_case {
+	const char *words;
+	uint64_t burst;
+	uint64_t block; /* ticks */
+	uint64_t after; /* packets that pass right after it */
+};
+
+static const struct length_case length_cases[] = {
+	{"rate 1kpps burst 5 action block 30s", 5, 30 * SEC, 5},
+	{"rate 1kpps burst 5 action block 1ms", 5, MS, 1},
+	{"rate 1/h burst 5 action block 30s", 5, 30 * SEC, 0},
+	{"rate 1/h burst 5 action block 2h", 5, 7200 * SEC, 2},
+	{"rate 1mpps burst 5 action block 3ms", 5, 3 * MS, 5},
+	{"rate 1kpps burst 1000 action block 500ms", 1000, SEC / 2,
+	 500}, /* purses, were it a drop */
+	{"rate 1kpps burst 1000 action block 730d", 1000, 730 * 86400 * SEC, 1000},
+	{"rate 10pps burst 20 per 24/56 action block 1s", 20, SEC, 10},
+	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
+};
+
+/* To the last tick of the clock nothing passes; from then on what a rest of that length has refilled. */
+static void length_check(struct rig *rig, const struct length_case *it, const char *source,
+			 bool insist)
+{
+	struct frame frame = packet_of(source, UDP);
+	uint64_t begun, sent = 0, most;
+
+	overrun(rig, &frame, it->words, it->burst);
+	begun = rig_now(rig);
+	while (insist && rig_now(rig) - begun < it->block - it->block / 7) {
+		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
+		sent += 2 * rig->cpus * HOOKS;
+		rig_clock_forward(rig, it->block / 13);
+	}
+	rig_clock_forward(rig, begun + it->block - 1 - rig_now(rig));
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
+	sent += rig->cpus * HOOKS;
+	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), sent);
+	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
+	rig_clock_forward(rig, RIG_TICK); /* so long, at most, a CPU remembers it */
+	most = it->after + RIG_TICK / rig_limit(rig, source)->cost + 1;
+	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
+			most < it->burst ? most : it->burst);
+	rig_check_counted(rig);
+}
+
+static void test_length(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	srand(7);
+	for (size_t i = 0; i < ARRAY_SIZE(length_cases); i++)
+		for (size_t s = 0; s < ARRAY_SIZE(sources); s++)
+			for (int turn = 0; turn < 20; turn++)
+				length_check(rig, &length_cases[i], sources[s], turn % 2);
+	print_message("figure: blocks of 1 ms to 730 days: nothing passes before the end, whoever "
+		      "insists; then what a rest of that length refills\n");
+}
+
+/* At the very end a CPU that did not see the block lets the packet pass; one that did, a kernel tick later. */
+static void test_ends_at_its_moment(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+	uint64_t block = 30 * SEC;
+
+	for (int phase = 0; phase < 40; phase++) {
+		bool other_cpu = rig->cpus > 1 && phase % 2;
+
+		rig_empty(rig);
+		rig_clock_forward(rig, phase * RIG_TICK / 40);
+		rig_limits(rig, "default", "rate 1kpps burst 5 action block 30s", NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
+		rig_clock_forward(rig, block - 1);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 0);
+		rig_clock_forward(rig, 1);
+		if (other_cpu)
+			rig_run_on(rig, 1);
+		else if (phase) /* at phase 0 the end begins a tick */
+			rig_clock_forward(rig, RIG_TICK - phase * RIG_TICK / 40);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
+	}
+}
+
+/* It is no debt: the next begins only with the next overrun, and not with the first packet after. */
+static void test_again_and_again(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
+		rig_clock_forward(rig, 10 * SEC + RIG_TICK);
+	}
+	/* within its rate it is never blocked */
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
+		rig_clock_forward(rig, MS);
+	}
+	rig_check_counted(rig);
+}
+
+/* --- Whom it hits --------------------------------------------------------------------------- */
+
+/* What the limit does not match passes, and what it would match on another hook, too. */
+static void test_only_what_it_matches(void **state)
+{
+	static const char *const words = "name u rate 1/h burst 3 match udp action block 1h";
+	struct rig *rig = rig_begin(state);
+
+	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
+		struct frame udp = packet_of(sources[s], UDP), tcp = packet_of(sources[s], TCP);
+		struct frame other = packet_of(neighbours[s], UDP);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words, "name t rate 1/h burst 90 match tcp", NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 10), 3);
+		assert_int_equal(send_everywhere(rig, &udp, 10), 0);
+		assert_int_equal(send_everywhere(rig, &tcp, 5), 5 * HOOKS * rig->cpus);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &other, 10), 3);
+		rig_clock_forward(rig, 3599 * SEC);
+		assert_int_equal(send_everywhere(rig, &udp, 10), 0);
+		assert_int_equal(send_everywhere(rig, &tcp, 5), 5 * HOOKS * rig->cpus);
+		rig_check_counted(rig);
+	}
+}
+
+/* A key that is shared: one overruns, all are shut out, on every CPU, and nobody else is. */
+static void test_shared_key(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
+		struct frame one = packet_of(sources[s], UDP), two = packet_of(neighbours[s], UDP);
+		struct frame other = packet_of(strangers[s], UDP);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1kpps burst 10 per 24/56 action block 10s", NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5),
+				 5); /* a bucket, and no refusal */
+		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
+		assert_int_equal(send_everywhere(rig, &two, 5), 0);
+		assert_int_equal(send_everywhere(rig, &other, 1), HOOKS * rig->cpus);
+		rig_clock_forward(rig, 10 * SEC - 1);
+		assert_int_equal(send_everywhere(rig, &two, 5), 0);
+		rig_clock_forward(rig, RIG_TICK);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5), 5);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
+		rig_check_counted(rig);
+	}
+}
+
+/* What another CPU has drawn before would outlast the beginning: under a block none is drawn. */
+static void test_on_every_cpu_at_once(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_need_cpus(rig, 2);
+	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
+		struct frame frame = packet_of(sources[s], UDP);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1/min burst 1000 action block 1h", NULL);
+		rig_run_on(rig, 1);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
+		rig_run_on(rig, 0);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1100), 999);
+		rig_run_on(rig, 1);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 100), 0);
+		rig_check_counted(rig);
+	}
+}
+
+/* What remotes receive: one that is overrun is shut out, whoever sends to it. */
+static void test_destination(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame one = packet_of("192.0.2.1", UDP), two = packet_of("192.0.2.2", UDP);
+	struct frame other = packet_of("192.0.2.1", UDP);
+
+	frame_set_destination(&other, "198.51.100.8");
+	rig_limits(rig, "default", "rate 1kpps burst 5 key dst action block 10s", NULL);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &one, 10), 5);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &two, 10), 0);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 10), 10);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &other, 10), 5);
+	rig_clock_forward(rig, 10 * SEC);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &two, 10), 5); /* it was not remembered */
+	rig_check_counted(rig);
+}
+
+/* --- What begins one ------------------------------------------------------------------------ */
+
+/* A packet that another limit drops anyway is no overrun. */
+static void test_dropped_anyway(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	rig_limits(rig, "default", "name b rate 1/h burst 20 action block 1h",
+		   "name d rate 1kpps burst 4", NULL);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(send_everywhere(rig, &frame, 10), 4);
+		rig_clock_forward(rig, SEC);
+	}
+	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 0);
+	assert_int_equal(send_everywhere(rig, &frame, 10), 4);
+	rig_clock_forward(rig, SEC);
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* the 21st */
+	assert_true(reason_of(rig, SL_DROP_BLOCKED) > 0);
+	rig_clock_forward(rig, 3598 * SEC);
+	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
+	rig_check_counted(rig);
+}
+
+/* One that the burst can never hold is dropped, and blocks nobody. */
+static void test_oversize_blocks_nobody(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame large = frame_from("192.0.2.1", 1001), fits = frame_from("192.0.2.1", 500);
+
+	rig_limits(rig, "default", "rate 8mbit burst 1kB action block 1h", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 3), 0);
+	assert_int_equal(reason_of(rig, SL_DROP_OVERSIZE), 3);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &fits, 2), 2);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &fits, 2), 0);
+	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 1);
+	rig_check_counted(rig);
+}
+
+/* While it is blocked it is not asked by the others: a drop charges nothing anywhere. */
+static void test_blocked_packets_charge_nothing(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
+
+	rig_limits(rig, "default", "name all rate 1/min burst 1000",
+		   "name u rate 1/h burst 3 match udp action block 1h", NULL);
+	assert_int_equal(send_everywhere(rig, &udp, 500), 3);
+	assert_int_equal(send_everywhere(rig, &tcp, 1000), 997);
+	rig_check_counted(rig);
+}
+
+static void test_start_empty(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s start empty", NULL);
+	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
+	rig_clock_forward(rig, 10 * SEC - 1);
+	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
+	rig_clock_forward(rig, RIG_TICK);
+	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
+	rig_check_counted(rig);
+}
+
+/* --- Changes of rules ----------------------------------------------------------------------- */
+
+static const struct {
+	const char *words; /* what becomes of the limit, while it is blocked for an hour */
+	bool blocked;
+} changes[] = {
+	{"rate 1kpps burst 5 action block 1h", true},
+	{"rate 2kpps burst 9 action block 1h", true},
+	{"rate 1kpps burst 5 action block 5s",
+	 true}, /* for the next; this one lasts as it was to */
+	{"rate 1kpps burst 5 match udp action block 1h", true},
+	{"rate 1kpps burst 5 action drop", false},
+	{"rate 1kpps burst 5 action observe", false},
+	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key: another ledger */
+	{"name other rate 1kpps burst 5 action block 1h", false},
+};
+
+static void test_rule_changes(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1kpps burst 5 action block 1h", NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
+		rig_clock_forward(rig, 10 * SEC);
+		rig_limits(rig, "default", changes[i].words, NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), changes[i].blocked ? 0 : 5);
+		rig_set(rig, "198.51.100.0/24", "1/h", "1");
+		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, 1),
+				 i == 5 ? 1 : 0); /* one that observes */
+		if (!changes[i].blocked)
+			continue;
+		rig_clock_forward(rig, 3590 * SEC - 1);
+		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
+		rig_clock_forward(rig, RIG_TICK);
+		assert_true(rig_send(rig, HOOK_XDP, &frame, 5) == 5);
+		rig_check_counted(rig);
+	}
+}
+
+/* --- The clock ------------------------------------------------------------------------------ */
+
+static void test_clock_backwards(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
+	for (uint64_t back = 1; back < 3600 * SEC; back *= 60) {
+		rig_clock_back(rig, back);
+		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
+		rig_clock_forward(rig, back);
+	}
+	rig_clock_forward(rig, 10 * SEC - 1);
+	assert_int_equal(send_everywhere(rig, &frame, 2), 0);
+	rig_clock_forward(rig, RIG_TICK);
+	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
+	rig_check_counted(rig);
+}
+
+/* Near moments at which arithmetic on time might break. */
+static void test_epochs(void **state)
+{
+	static const uint64_t epochs[] = {
+		0, 1, -(10 * SEC) + 1, -(10 * SEC) - 1, -SEC, (1ULL << 63) - 5 * SEC, 1ULL << 63,
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		struct frame frame = frame_of(i);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
+		rig_clock_start(rig, epochs[i]);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
+		rig_clock_forward(rig, 10 * SEC - 1);
+		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
+		rig_clock_forward(rig, RIG_TICK);
+		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_length),
+		cmocka_unit_test(test_ends_at_its_moment),
+		cmocka_unit_test(test_again_and_again),
+		cmocka_unit_test(test_only_what_it_matches),
+		cmocka_unit_test(test_shared_key),
+		cmocka_unit_test(test_on_every_cpu_at_once),
+		cmocka_unit_test(test_destination),
+		cmocka_unit_test(test_dropped_anyway),
+		cmocka_unit_test(test_oversize_blocks_nobody),
+		cmocka_unit_test(test_blocked_packets_charge_nothing),
+		cmocka_unit_test(test_start_empty),
+		cmocka_unit_test(test_rule_changes),
+		cmocka_unit_test(test_clock_backwards),
+		cmocka_unit_test(test_epochs),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

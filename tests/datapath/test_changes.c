@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changes of rules: what limits keep of themselves, and what others never notice. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <bpf/bpf.h>
+
+#define SIZE   60
+#define ENOUGH 50 /* packets: more than any small burst here */
+
+#define TCP 6
+#define UDP 17
+
+static struct frame packet_of(const char *source, uint8_t proto)
+{
+	struct frame frame = frame_from(source, SIZE);
+
+	frame_set_proto(&frame, proto);
+	return frame;
+}
+
+static uint32_t id_of(const struct rig *rig, const char *address, const char *name)
+{
+	return rig_limit_named(rig, address, name)->id;
+}
+
+static unsigned int slot_of(const struct rig *rig, const char *address, const char *name)
+{
+	return rig_limit_named(rig, address, name)->slot;
+}
+
+static uint64_t refused(const struct rig *rig, const char *address, const char *name)
+{
+	return rig_counters_of(rig, address).refused[slot_of(rig, address, name)].packets;
+}
+
+/* --- What a limit keeps --------------------------------------------------------------------- */
+
+/* Its id, and so each source its level, while it has its name and its key. */
+static void test_limits_keep_their_levels(void **state)
+{
+	static const struct {
+		const char *words; /* what becomes of: rate 1/h burst 10 */
+		uint64_t passes;   /* of a source that has 4 left */
+	} cases[] = {
+		{"rate 1/h burst 10", 4},
+		{"rate 1/h burst 20", 4},
+		{"rate 1/h burst 3", 3},
+		{"rate 2/h burst 20", 8}, /* a level is a time */
+		{"rate 30/min burst 40", 40},
+		{"rate 1/h burst 10 start empty", 4},
+		{"rate 1/h burst 10 match udp", 4},
+		{"rate 1/h burst 10 match udp port 0", 4},
+		{"rate 1/h burst 10 action block 1h", 4},
+		{"rate 1/h burst 10 per 32/64", 4},
+		{"rate 1/h burst 10 per 24", 10}, /* another key: other ledgers */
+		{"rate 1/h burst 10 per 32/56", 10},
+		{"rate 1/h burst 10 key dst", 10},
+		{"name other rate 1/h burst 10", 10},
+		{"rate 1/h burst 10 match tcp", 2000},
+	};
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1/h burst 10", NULL);
+		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, 6), 6);
+		rig_limits(rig, "default", cases[i].words, NULL);
+		passed = rig_send(rig, HOOK_EGRESS, &frame, 2000);
+		if (passed != cases[i].passes)
+			fail_msg("%s: %lu pass, not %lu", cases[i].words, passed, cases[i].passes);
+		rig_check_tidy(rig, 1);
+		rig_check_counted(rig);
+	}
+}
+
+/* An id is never used again, also not by a limit that takes its old key again. */
+static void test_ids_are_used_once(void **state)
+{
+	static const char *const words[] = {
+		"rate 1/h burst 10",	    "rate 1/h burst 10 per 24", "rate 1/h burst 10",
+		"name b rate 1/h burst 10", "rate 1/h burst 10",	"rate 1/h burst 10 key dst",
+		"rate 1/h burst 10",
+	};
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+	uint32_t ids[ARRAY_SIZE(words)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		rig_limits(rig, "default", words[i], NULL);
+		ids[i] = rig_limit(rig, "192.0.2.1")->id;
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(ids[i], ids[j]);
+		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, ENOUGH), 10);
+	}
+	rig_del(rig, "default");
+	rig_limits(rig, "default", words[0], NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 10);
+	rig_check_counted(rig);
+}
+
+/* Whatever comes and goes beside it, a limit has its id, its slot, and what was refused by it. */
+static void test_slots(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
+	unsigned int slots[2];
+	uint32_t ids[2];
+
+	rig_limits(rig, "default", "name a rate 1/h burst 10 match udp", "name b rate 1/h burst 5",
+		   "name c rate 1/h burst 90", NULL);
+	ids[0] = id_of(rig, "192.0.2.1", "a");
+	ids[1] = id_of(rig, "192.0.2.1", "c");
+	slots[0] = slot_of(rig, "192.0.2.1", "a");
+	slots[1] = slot_of(rig, "192.0.2.1", "c");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
+	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
+
+	/* b goes: what it had refused is nobody else's; d takes its slot, e the last one */
+	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
+		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
+	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
+	assert_int_equal(id_of(rig, "192.0.2.1", "c"), ids[1]);
+	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
+	assert_int_equal(slot_of(rig, "192.0.2.1", "c"), slots[1]);
+	assert_int_equal(refused(rig, "192.0.2.1", "d"), 0);
+	assert_int_equal(refused(rig, "192.0.2.1", "e"), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 9), 3);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 30), 10);
+	assert_int_equal(refused(rig, "192.0.2.1", "d"), 6);
+	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
+
+	/* only a stays, and then alone it is still what it was */
+	rig_limits(rig, "default", "name a rate 1/h burst 11 match udp", NULL);
+	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
+	assert_int_equal(slot_of(rig, "192.0.2.1", "a"), slots[0]);
+	assert_int_equal(refused(rig, "192.0.2.1", "a"), 20);
+	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_DROP_OVER_LIMIT].packets,
+			 7 + 6 + 20);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 1), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 5), 5);
+	rig_check_tidy(rig, 1);
+	rig_check_counted(rig);
+}
+
+/* All four for four others, in reverse, and one back. */
+static void test_all_limits_at_once(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame udp = packet_of("192.0.2.1", UDP);
+
+	rig_limits(rig, "default", "name a rate 1/h burst 9", "name b rate 1/h burst 9",
+		   "name c rate 1/h burst 9", "name d rate 1/h burst 4", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 4);
+	rig_limits(rig, "default", "name e rate 1/h burst 9", "name f rate 1/h burst 5",
+		   "name g rate 1/h burst 9", "name h rate 1/h burst 9", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 5);
+	rig_limits(rig, "default", "name f rate 1/h burst 9", "name a rate 1/h burst 9", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 0); /* f's ledger is empty still */
+	rig_limits(rig, "default", "name a rate 1/h burst 9", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, ENOUGH), 9); /* no more the one of before */
+	rig_check_tidy(rig, 1);
+	rig_check_counted(rig);
+}
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* A rule that gets the number of a deleted one begins with nothing; the totals lose nothing. */
+static void test_numbers_are_used_again(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+	unsigned int number;
+
+	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", "name b rate 1/h burst 3", NULL);
+	number = SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.policies);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 3);
+	rig_del(rig, "192.0.2.0/24");
+	rig->gate.state->next_policy = number;
+	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 7", "name y rate 1/h burst 2", NULL);
+	assert_int_equal(SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.policies), number);
+	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_WITHIN].packets, 0);
+	assert_int_equal(refused(rig, "192.0.2.1", "x"), 0);
+	assert_int_equal(refused(rig, "192.0.2.1", "y"), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 2);
+	assert_int_equal(refused(rig, "192.0.2.1", "y"), 8);
+	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 8", NULL); /* in its other record */
+	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_WITHIN].packets, 2);
+	assert_int_equal(refused(rig, "192.0.2.1", "x"), 0);
+	rig_check_counted(rig);
+}
+
+/* --- What others do not notice -------------------------------------------------------------- */
+
+static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
+{
+	struct sl_prefix prefix = rig_prefix(address);
+	struct source source;
+	struct sl_bucket bucket;
+
+	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	bucket = source.cpus[rig->cpu[0]];
+	source_free(&source);
+	return bucket;
+}
+
+static struct sl_ledger ledger_of(const struct rig *rig, const char *address)
+{
+	struct sl_ledger_key4 key = {.limit = rig_limit(rig, address)->id};
+	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_ledger ledger;
+
+	memcpy(&key.addr, prefix.addr, sizeof(key.addr));
+	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key, &ledger), 0);
+	return ledger;
+}
+
+/* A change of other rules, after which the next packet is paid from the same purse. */
+static void check_unnoticed(struct rig *rig, struct ruleset *set)
+{
+	struct sl_ledger ledger = ledger_of(rig, "192.0.2.1"), after;
+	struct sl_bucket bucket = bucket_of(rig, "192.0.2.1");
+	struct frame frame = packet_of("192.0.2.1", UDP);
+	uint64_t cost = rig_limit(rig, "192.0.2.1")->cost;
+	uint32_t generation = rig->gate.state->generation;
+
+	assert_int_equal(rig_change(rig, set), OK);
+	*set = (struct ruleset){0};
+	assert_int_equal(rig->gate.state->generation, generation + 1);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
+	after = ledger_of(rig, "192.0.2.1");
+	assert_memory_equal(&after, &ledger, sizeof(ledger));
+	assert_int_equal(bucket_of(rig, "192.0.2.1").purse[0].credit,
+			 bucket.purse[0].credit - cost);
+	assert_int_equal(bucket_of(rig, "192.0.2.1").generation, generation + 1);
+}
+
+static void test_others_keep_their_purses(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct ruleset set = {0};
+
+	rig_limits(rig, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2), 2);
+	assert_true(bucket_of(rig, "192.0.2.1").purse[0].credit > 0);
+
+	rules_add_limits(&set, "default", "rate 1/h burst 5", NULL);
+	check_unnoticed(rig, &set);
+	rules_add_limits(&set, "192.0.2.2", "rate 1/h burst 5", NULL);
+	rules_add_list(&set, "198.51.100.0/24", SL_LIST_DENY, 0);
+	rules_add_list(&set, "2001:db8::1", SL_LIST_DENY, 0);
+	check_unnoticed(rig, &set);
+	/* the same limits once more, beside another change */
+	rules_add_limits(&set, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
+	rules_add_limits(&set, "default", "rate 2/h burst 5", NULL);
+	check_unnoticed(rig, &set);
+	rules_add_list(&set, "192.0.2.2", SL_LIST_NONE, 0);
+	rules_add_list(&set, "default", SL_LIST_DENY, 0);
+	check_unnoticed(rig, &set);
+	/* a longer rule that ends again leaves them to it */
+	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
+	rig_del(rig, "192.0.2.0/24");
+	rules_add_list(&set, "default", SL_LIST_NONE, 0);
+	check_unnoticed(rig, &set);
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+		rig_run_on(rig, cpu);
+		rig_send(rig, HOOK_INGRESS, &frame, 1100);
+	}
+	assert_int_equal(rig->passed.packets, 1000);
+	rig_check_counted(rig);
+}
+
+static int64_t credit_of(const struct rig *rig, const char *name)
+{
+	return bucket_of(rig, "192.0.2.1").purse[slot_of(rig, "192.0.2.1", name)].credit;
+}
+
+/*
+ * A change of a limit, or of another one of its policy, leaves what a purse holds, for the next packet to
+ * take back to the ledger; another key, and so another ledger, does not.
+ */
+static void test_limits_keep_their_purses(void **state)
+{
+	static const struct {
+		const char *limits[3];
+		bool stays[2]; /* t's credit, and u's */
+	} changes[] = {
+		{{"name t rate 1/min burst 1000 match tcp",
+		  "name u rate 1/min burst 1000 match udp", "name x rate 1/h burst 500"},
+		 {true, true}},
+		{{"name u rate 1/min burst 1000 match udp",
+		  "name t rate 1/min burst 1000 match tcp"},
+		 {true, true}},
+		{{"name u rate 1/min burst 900 match udp",
+		  "name t rate 2/min burst 1000 match tcp"},
+		 {true, true}},
+		{{"name u rate 1/min burst 900 match udp action observe",
+		  "name t rate 2/min burst 1000 match tcp vlan 9"},
+		 {true, true}},
+		{{"name u rate 1/min burst 900 match udp per 24",
+		  "name t rate 2/min burst 1000 match tcp"},
+		 {true, false}},
+		{{"name u rate 1/min burst 900 match udp",
+		  "name v rate 2/min burst 1000 match tcp"},
+		 {false, false}},
+	};
+	struct rig *rig = rig_begin(state);
+	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
+	struct frame gre = packet_of("192.0.2.1", 47);
+	int64_t t, u;
+
+	rig_limits(rig, "default", "name t rate 1/min burst 1000 match tcp",
+		   "name u rate 1/min burst 1000 match udp", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		const char *const *limits = changes[i].limits;
+
+		assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 2), 2);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 2), 2);
+		t = credit_of(rig, "t");
+		u = credit_of(rig, "u");
+		rig_limits(rig, "default", limits[0], limits[1], limits[2], NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &gre, 1), 1); /* brings it up to date */
+		if (i + 1 < ARRAY_SIZE(changes))
+			assert_int_equal(credit_of(rig, "t"), changes[i].stays[0] ? t : 0);
+		else
+			assert_int_equal(credit_of(rig, "v"), 0);
+		assert_int_equal(credit_of(rig, "u"), changes[i].stays[1] ? u : 0);
+		rig_check_tidy(rig, 1);
+	}
+	rig_check_counted(rig);
+}
+
+/* What was drawn from one ledger is never put into another, however many changes later a packet comes. */
+static void test_purses_are_of_their_ledgers(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame one = packet_of("192.0.2.1", UDP), other = packet_of("192.0.2.2", UDP);
+
+	rig_limits(rig, "default", "name u rate 1/min burst 1000", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 1), 1);
+	assert_true(credit_of(rig, "u") > 0);
+	rig_limits(rig, "default", "name u rate 1/min burst 1000 per 24", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &other, 1100), 1000);
+	rig_limits(rig, "default", "name u rate 1/min burst 1000 per 24",
+		   "name x rate 1/h burst 500", NULL);
+	rig_limits(rig, "default", "name u rate 1/min burst 1001 per 24", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 0);
+	rig_check_counted(rig);
+}
+
+/* Forty changes of a limit cost its level nothing: what purses held went back each time. */
+static void test_changes_cost_nothing(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame udp = packet_of("192.0.2.1", UDP);
+	char words[64];
+
+	for (unsigned int i = 0; i < 40; i++) {
+		snprintf(words, sizeof(words), "rate 1/h burst 5000 match any vlan %u", i + 1);
+		rig_limits(rig, "default", "name u rate 1/h burst 5000 match udp", words, NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 1), 1);
+	}
+	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 6000), 5000 - 40);
+}
+
+/* Levels are exact over forty changes of other rules, and of its own rule where that says the same. */
+static void test_others_keep_their_levels(void **state)
+{
+	static const struct {
+		const char *words;
+		uint64_t burst;
+	} cases[] = {{"rate 1/h burst 300", 300},
+		     {"rate 1/min burst 1000", 1000},
+		     {"rate 1/h burst 300 per 24", 300}};
+	struct rig *rig = rig_begin(state);
+	struct frame frame = packet_of("192.0.2.1", UDP);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		rig_empty(rig);
+		rig_limits(rig, "192.0.2.0/24", cases[i].words, NULL);
+		for (int change = 0; change < 40; change++) {
+			char words[64];
+
+			snprintf(words, sizeof(words), "rate 1/h burst %d", 1 + change);
+			rig_run_on(rig, change % rig->cpus);
+			rig_send(rig, change % HOOKS, &frame, 3);
+			rig_limits(rig, change % 2 ? "default" : "192.0.2.9", words, NULL);
+			if (change % 3 == 0)
+				rig_limits(rig, "192.0.2.0/24", cases[i].words, NULL);
+		}
+		for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+			rig_run_on(rig, cpu);
+			rig_send(rig, HOOK_INGRESS, &frame, 1100);
+		}
+		assert_int_equal(rig->passed.packets, cases[i].burst);
+		rig_check_counted(rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits_keep_their_levels),
+		cmocka_unit_test(test_ids_are_used_once),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_all_limits_at_once),
+		cmocka_unit_test(test_numbers_are_used_again),
+		cmocka_unit_test(test_others_keep_their_purses),
+		cmocka_unit_test(test_limits_keep_their_purses),
+		cmocka_unit_test(test_purses_are_of_their_ledgers),
+		cmocka_unit_test(test_changes_cost_nothing),
+		cmocka_unit_test(test_others_keep_their_levels),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

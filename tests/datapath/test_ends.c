@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+/* List entries with a time: they end by themselves, in the packet path. */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#define ENOUGH 40 /* packets: more than any burst here */
+
+/*
+ * The clock of tests with times: so late that no list entry of theirs is over by the clock of the machine,
+ * which user space reads.
+ */
+#define LATE (8ULL * 365 * 86400 * SEC)
+
+static uint64_t send_from(struct rig *rig, const char *source, uint64_t count)
+{
+	struct frame frame = frame_from(source, 60);
+
+	return rig_send(rig, rand() % HOOKS, &frame, count);
+}
+
+/* How many of ENOUGH packets pass: all, none, or at 1/h the burst of the policy that judges. */
+static uint64_t burst_of(struct rig *rig, const char *source)
+{
+	return send_from(rig, source, ENOUGH);
+}
+
+static uint64_t reason_of(const struct rig *rig, enum sl_reason reason)
+{
+	return rig_counters(rig).reason[reason].packets;
+}
+
+/* --- The end -------------------------------------------------------------------------------- */
+
+struct end_case {
+	const char *prefix, *source;
+};
+
+static const struct end_case end_cases[] = {
+	{"192.0.2.1", "192.0.2.1"},	  {"192.0.2.0/24", "192.0.2.1"},
+	{"0.0.0.0/0", "192.0.2.1"},	  {"default", "192.0.2.1"},
+	{"2001:db8::/32", "2001:db8::1"}, {"2001:db8::/64", "2001:db8::1"},
+	{"2001:db8::1", "2001:db8::1"},	  {"2001:db8::/127", "2001:db8::1"},
+};
+
+/* On every CPU, one packet. */
+static void expect(struct rig *rig, const char *source, bool passes)
+{
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+		rig_run_on(rig, cpu);
+		assert_int_equal(send_from(rig, source, 1), passes);
+	}
+	rig_run_on(rig, 0);
+}
+
+static void clock_to(struct rig *rig, uint64_t moment)
+{
+	rig_clock_forward(rig, moment - rig_now(rig));
+}
+
+/*
+ * The last tick of the clock before the end is the entry's, the first is not: for a source that was heard
+ * never, long before, and just before, whatever part of a kernel tick was over then.
+ */
+static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, uint64_t lead,
+		      bool heard_at_once)
+{
+	bool allowed = list == SL_LIST_ALLOW;
+	unsigned int late = lead % 2; /* the kernel may count its ticks late */
+	uint32_t until;
+
+	rig_empty(rig);
+	rig_clock_start(rig, LATE + (uint64_t)rand() % (100 * MS));
+	until = rig_until(rig, 2 * SEC);
+	if (allowed) /* else what comes after would not be told apart */
+		rig_limits(rig, "default", "rate 1/h burst 9 start empty", NULL);
+	rig_list(rig, it->prefix, list, until);
+	if (heard_at_once)
+		expect(rig, it->source, allowed);
+	if (lead) {
+		clock_to(rig, until_ticks(until) - lead);
+		expect(rig, it->source, allowed);
+	}
+	clock_to(rig, until_ticks(until) - 1);
+	if (!late && (heard_at_once || lead > 1))
+		expect(rig, it->source, allowed);
+	rig_clock_forward(rig, 1);
+	*rig->clock_jiffies -= late;
+	expect(rig, it->source, !allowed);
+	*rig->clock_jiffies += late;
+	rig_clock_forward(rig, RIG_TICK);
+	expect(rig, it->source, !allowed);
+	rig_check_counted(rig);
+}
+
+static void test_ends_at_its_moment(void **state)
+{
+	static const uint64_t leads[] = {
+		0,
+		1,
+		16,
+		MS,
+		RIG_TICK - 1,
+		RIG_TICK,
+		RIG_TICK + 1,
+		2 * RIG_TICK - 1,
+		2 * RIG_TICK,
+		3 * RIG_TICK,
+		100 * MS + 7,
+		SEC,
+	};
+	struct rig *rig = rig_begin(state);
+	unsigned int checks = 0;
+
+	srand(9);
+	for (size_t i = 0; i < ARRAY_SIZE(end_cases); i++)
+		for (size_t l = 0; l < ARRAY_SIZE(leads); l++)
+			for (int turn = 0; turn < 2; turn++, checks++)
+				end_check(rig, &end_cases[i], turn ? SL_LIST_DENY : SL_LIST_ALLOW,
+					  leads[l], turn ^ (l % 2));
+	print_message("figure: %u list entries with a time: all end to the tick of the clock, for "
+		      "hot sources and new ones\n",
+		      checks);
+}
+
+/* Each one that ends lets the next shorter one decide; they end in any order. */
+static void test_nested(void **state)
+{
+	static const struct {
+		const char *prefix;
+		enum sl_list list;
+		unsigned int seconds;
+	} nested[] = {
+		{"192.0.2.1", SL_LIST_DENY, 1},	   {"192.0.2.0/30", SL_LIST_ALLOW, 4},
+		{"192.0.2.0/28", SL_LIST_DENY, 2}, {"192.0.2.0/24", SL_LIST_ALLOW, 2},
+		{"192.0.0.0/16", SL_LIST_DENY, 6}, {"0.0.0.0/0", SL_LIST_ALLOW, 8},
+		{"default", SL_LIST_DENY, 10},
+	};
+	static const bool passes[] = {false, true, true, true,	false,
+				      false, true, true, false, false};
+	struct rig *rig = rig_begin(state);
+	struct ruleset set = {0};
+	uint64_t start;
+
+	rig_clock_start(rig, LATE);
+	start = until_ticks(rig_until(rig, 0));
+	clock_to(rig, start);
+	for (size_t i = 0; i < ARRAY_SIZE(nested); i++)
+		rules_add_list(&set, nested[i].prefix, nested[i].list,
+			       rig_until(rig, nested[i].seconds * SEC));
+	assert_int_equal(rig_change(rig, &set), OK);
+	for (size_t second = 0; second < ARRAY_SIZE(passes); second++) {
+		clock_to(rig, start + second * SEC + SEC / 2);
+		expect(rig, "192.0.2.1", passes[second]);
+	}
+	rig_clock_forward(rig, SEC);
+	expect(rig, "192.0.2.1", true);
+	assert_true(reason_of(rig, SL_PASS_NO_RULE) > 0);
+	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* over, and not swept */
+	rig_check_counted(rig);
+}
+
+/* What an entry that is over leaves to its own limits, with their levels, or to those of a shorter prefix. */
+static void test_limits_take_over(void **state)
+{
+	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		for (int own = 0; own <= 1; own++) {
+			rig_empty(rig);
+			rig_clock_start(rig, LATE);
+			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
+			assert_int_equal(send_from(rig, "192.0.2.1", 4), 4);
+			if (!own && !strcmp(prefixes[i], "default"))
+				continue; /* longer ones decide there */
+			rig_list(rig, prefixes[i], SL_LIST_DENY, rig_until(rig, SEC));
+			assert_int_equal(send_from(rig, "192.0.2.1", 4), 0);
+			rig_clock_forward(rig, 2 * SEC);
+			assert_int_equal(send_from(rig, "192.0.2.1", 20), 6);
+			assert_int_equal(reason_of(rig, SL_DROP_DENIED), 4);
+			rig_check_counted(rig);
+		}
+}
+
+/* A source keeps its purses over an entry that it hardly noticed. */
+static void test_purses_stay(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t passed = 0;
+
+	rig_clock_start(rig, LATE);
+	rig_limits(rig, "default", "rate 1/min burst 1000", NULL);
+	for (int turn = 0; turn < 20; turn++) {
+		rig_run_on(rig, turn % rig->cpus);
+		passed += send_from(rig, "192.0.2.1", 10);
+		rig_list(rig, "192.0.2.1", turn % 2 ? SL_LIST_DENY : SL_LIST_ALLOW,
+			 rig_until(rig, 100 * MS));
+		send_from(rig, "192.0.2.1", 1);
+		rig_clock_forward(rig, 200 * MS);
+	}
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+		rig_run_on(rig, cpu);
+		passed += send_from(rig, "192.0.2.1", 1000);
+	}
+	assert_int_equal(passed, 1000);
+	rig_check_counted(rig);
+}
+
+/* Sooner, later, for good, and not at all: a hot source follows at once. */
+static void test_another_end(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_clock_start(rig, LATE);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, 10 * SEC));
+	expect(rig, "192.0.2.1", false);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, SEC));
+	expect(rig, "192.0.2.1", false);
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "192.0.2.1", true);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, SEC));
+	expect(rig, "192.0.2.1", false);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, rig_until(rig, 20 * SEC));
+	rig_clock_forward(rig, 19 * SEC);
+	expect(rig, "192.0.2.1", false);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, 0);
+	rig_clock_forward(rig, 3600 * SEC);
+	expect(rig, "192.0.2.1", false);
+	rig_list(rig, "192.0.2.1", SL_LIST_ALLOW, rig_until(rig, 0) - 1);
+	expect(rig, "192.0.2.1", true); /* over already: no rule decides */
+	assert_int_equal(reason_of(rig, SL_PASS_ALLOWED), 0);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, UINT32_MAX);
+	expect(rig, "192.0.2.1", false);
+	rig_check_counted(rig);
+}
+
+/* A change of any rule, in force or not, does not bring back what is over. */
+static void test_over_for_good(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_clock_start(rig, LATE);
+	rig_list(rig, "192.0.2.0/24", SL_LIST_DENY, rig_until(rig, SEC));
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "192.0.2.1", true);
+	rig_set(rig, "198.51.100.0/24", "1/h", "1");
+	expect(rig, "192.0.2.1", true);
+	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
+	assert_int_equal(burst_of(rig, "192.0.2.2"), 5);
+	rig_check_counted(rig);
+}
+
+/* A mark on a /64 stays while its rule is there, over or not; each host is judged by its own. */
+static void test_ends_within_a_64(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_clock_start(rig, LATE);
+	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 30", NULL);
+	rig_list(rig, "2001:db8:5::1", SL_LIST_DENY, rig_until(rig, SEC));
+	rig_list(rig, "2001:db8:5::2", SL_LIST_ALLOW, rig_until(rig, 3 * SEC));
+	rig_list(rig, "2001:db8:5::/112", SL_LIST_DENY, rig_until(rig, 5 * SEC));
+	expect(rig, "2001:db8:5::1", false);
+	expect(rig, "2001:db8:5::2", true);
+	expect(rig, "2001:db8:5::3", false);
+	assert_int_equal(send_from(rig, "2001:db8:5::1:0", 5), 5);
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "2001:db8:5::1", false); /* by the /112 */
+	expect(rig, "2001:db8:5::2", true);
+	rig_clock_forward(rig, 2 * SEC);
+	expect(rig, "2001:db8:5::2", false);
+	rig_clock_forward(rig, 2 * SEC);
+	assert_int_equal(send_from(rig, "2001:db8:5::1", 5), 5);
+	assert_int_equal(send_from(rig, "2001:db8:5::2", 5), 5);
+	assert_int_equal(burst_of(rig, "2001:db8:5::1:0"), 15);
+	rig_check_tidy(rig, 4);
+	rig_check_counted(rig);
+}
+
+/* --- At random ------------------------------------------------------------------------------ */
+
+#define RULES 40
+
+/* What the rules are to be. */
+struct model_rule {
+	char prefix[64];
+	struct sl_prefix parsed;
+	enum sl_list list;
+	uint32_t until;
+	bool limits;
+};
+
+/* Of what is to be expected of a packet, by the name of its counter. */
+static enum sl_reason model_judge(const struct model_rule *rules, const char *source, uint64_t now)
+{
+	struct sl_prefix address = rig_prefix(source);
+	enum sl_reason reason = SL_PASS_NO_RULE;
+	int longest = -1;
+
+	for (int i = 0; i < RULES; i++) {
+		const struct model_rule *rule = &rules[i];
+		bool listed = rule->list && (!rule->until || until_ticks(rule->until) > now);
+
+		if ((int)rule->parsed.bits <= longest || (!listed && !rule->limits) ||
+		    !prefix_covers(&rule->parsed, &address))
+			continue;
+		longest = rule->parsed.bits;
+		reason = !listed		       ? SL_DROP_OVER_LIMIT
+			 : rule->list == SL_LIST_ALLOW ? SL_PASS_ALLOWED
+						       : SL_DROP_DENIED;
+	}
+	return reason;
+}
+
+/* Lengths of all kinds; addresses of 4 bits at every place that matters. */
+static void pick_address(char text[64], bool ipv6, int zero)
+{
+	if (ipv6)
+		snprintf(text, 64, "2001:db8:%x:%x:%x::%x", rand() % 2, rand() % 2,
+			 zero ? 0 : (rand() % 2) << 15, zero ? 0 : rand() % 3);
+	else
+		snprintf(text, 64, "10.%d.%d.%d", rand() % 2, rand() % 2, zero ? 0 : rand() % 4);
+}
+
+static void pick_prefix(struct model_rule *rule)
+{
+	static const unsigned int lengths[SL_FAMILIES][6] = {{32, 31, 30, 24, 8, 0},
+							     {128, 127, 65, 64, 48, 32}};
+	bool ipv6 = rand() % 2;
+	unsigned int length = lengths[ipv6][rand() % 6];
+	char text[64];
+
+	pick_address(text, ipv6, 0);
+	rule->parsed = rig_prefix(text);
+	rule->parsed = prefix_shorten(&rule->parsed, SL_FAMILY_BITS + length);
+	prefix_format(&rule->parsed, rule->prefix);
+}
+
+static bool is_new(const struct model_rule *rules, int count, const struct sl_prefix *prefix)
+{
+	for (int i = 0; i < count; i++)
+		if (prefix_equal(&rules[i].parsed, prefix))
+			return false;
+	return true;
+}
+
+static void pick_face(const struct rig *rig, struct model_rule *rule)
+{
+	rule->limits = !(rand() % 4);
+	rule->list = rand() % 3;
+	rule->until = rand() % 3 ? rig_until(rig, (uint64_t)rand() % (3 * SEC)) : 0;
+}
+
+static void pick_rules(const struct rig *rig, struct model_rule *rules)
+{
+	for (int i = 0; i < RULES; i++) {
+		do
+			pick_prefix(&rules[i]);
+		while (!is_new(rules, i, &rules[i].parsed));
+		pick_face(rig, &rules[i]);
+	}
+}
+
+/* Makes some of them, in one change. */
+static void model_apply(struct rig *rig, const struct model_rule *rules, int first, int count)
+{
+	struct ruleset set = {0};
+
+	for (int i = first; i < first + count; i++) {
+		const struct model_rule *model = &rules[i % RULES];
+		struct limit limit = rig_limit_of(model->prefix, "rate 1/h burst 1 start empty");
+		struct rule rule = {.prefix = model->parsed,
+				    .list = model->list,
+				    .until = model->list ? model->until : 0};
+
+		if (model->limits)
+			assert_int_equal(rule_add_limit(&rule, &limit), OK);
+		assert_int_equal(ruleset_add(&set, &rule), OK);
+	}
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+static void model_check(struct rig *rig, const struct model_rule *rules, unsigned int turn)
+{
+	char source[64];
+	enum sl_reason expected;
+	uint64_t before;
+
+	pick_address(source, rand() % 2, 0);
+	expected = model_judge(rules, source, rig_now(rig));
+	before = reason_of(rig, expected);
+	rig_run_on(rig, rand() % rig->cpus);
+	send_from(rig, source, 1);
+	if (reason_of(rig, expected) != before + 1)
+		fail_msg("turn %u: %s is not counted as '%s'", turn, source,
+			 reason_names[expected]);
+}
+
+static void test_at_random(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct model_rule rules[RULES];
+
+	srand(11);
+	for (int round = 0; round < 10; round++) {
+		rig_empty(rig);
+		rig_clock_start(rig, LATE + round);
+		pick_rules(rig, rules);
+		model_apply(rig, rules, 0, RULES);
+		for (unsigned int turn = 0; turn < 600; turn++) {
+			model_check(rig, rules, turn);
+			rig_clock_forward(rig, (uint64_t)rand() % (turn % 10 ? MS : 50 * MS));
+			if (turn % 50)
+				continue;
+			for (unsigned int i = turn; i < turn + 5; i++)
+				pick_face(rig, &rules[i % RULES]);
+			model_apply(rig, rules, turn, 5);
+		}
+		rig_check_counted(rig);
+	}
+	print_message(
+		"figure: %d rules at random, with times, under change: 6000 packets judged as "
+		"by a search of all\n",
+		RULES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ends_at_its_moment), cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_limits_take_over),   cmocka_unit_test(test_purses_stay),
+		cmocka_unit_test(test_another_end),	   cmocka_unit_test(test_over_for_good),
+		cmocka_unit_test(test_ends_within_a_64),   cmocka_unit_test(test_at_random),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

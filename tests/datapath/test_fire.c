@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changes of rules while packets come at full speed: the programs as they ship, on the kernel's clock. */
+#include "rig.h"
+
+#include "rulemap.h"
+
+#define SIZE	60
+#define FIRE_NS 4000000000ULL
+
+/* --- A rate that flips ---------------------------------------------------------------------- */
+
+#define FLIPS 200
+
+/* A rate flips while packets come at full speed: each has one rule, and levels are kept. */
+static void test_flips_under_fire(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("192.0.2.1", 60);
+	struct flood floods[RIG_CPUS_MAX];
+	struct sl_counters counters;
+	struct shipped shipped = rig_ship(rig);
+	uint64_t start, ns, sent = 0, most;
+	bool stop = false;
+
+	rig_set(rig, "default", "10kpps", "200ms");
+	start = clock_ns();
+	for (unsigned int i = 0; i < rig->cpus; i++) {
+		floods[i] = (struct flood){.prog = shipped.prog[HOOK_INGRESS],
+					   .cpu = rig->cpu[i],
+					   .frame = &frame,
+					   .chunk = 1000,
+					   .stop = &stop};
+		flood_start(&floods[i]);
+	}
+	for (int flip = 0; flip < FLIPS; flip++)
+		rig_set(rig, "default", flip % 2 ? "10kpps" : "5kpps", "200ms");
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (unsigned int i = 0; i < rig->cpus; i++) {
+		flood_join(&floods[i]);
+		sent += floods[i].sent;
+	}
+	ns = clock_ns() - start;
+
+	counters = rig_counters(rig);
+	most = 2000 + 10000 * ns / 1000000000;
+	print_message("figure: %d flips of 5 and 10 kpps in %.1f s: sent %lu, passed %llu, at most "
+		      "%lu; no-rule %llu\n",
+		      FLIPS, ns / 1e9, sent, counters.reason[SL_PASS_WITHIN].packets, most,
+		      counters.reason[SL_PASS_NO_RULE].packets);
+	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets +
+				 counters.reason[SL_DROP_OVER_LIMIT].packets +
+				 counters.reason[SL_DROP_CONTENDED].packets,
+			 sent);
+	assert_in_range(counters.reason[SL_PASS_WITHIN].packets, most / 3, most);
+	rig_check_tidy(rig, 1);
+	shipped_free(&shipped);
+}
+
+/* --- Rulesets that swap --------------------------------------------------------------------- */
+
+#define LISTED 16 /* of each kind, rewritten by each change */
+
+enum target {
+	TARGET_ONE,   /* denied by the first ruleset only */
+	TARGET_OTHER, /* by the second */
+	TARGET_DENIED,
+	TARGET_ALLOWED,
+	TARGET_DENIED_EITHER_WAY, /* by its host's rule, or by its network's */
+	TARGET_ALLOWED_EITHER_WAY,
+	TARGET_LIMITED, /* by a policy that never changes */
+	TARGETS,
+};
+
+static const char *const targets[TARGETS] = {
+	[TARGET_ONE] = "203.0.113.1",
+	[TARGET_OTHER] = "203.0.113.2",
+	[TARGET_DENIED] = "198.51.100.3",
+	[TARGET_ALLOWED] = "198.51.101.3",
+	[TARGET_DENIED_EITHER_WAY] = "192.0.2.1",
+	[TARGET_ALLOWED_EITHER_WAY] = "192.0.3.1",
+	[TARGET_LIMITED] = "10.0.0.1",
+};
+
+#define LIMITED_BURST 20000
+
+static void fire_change(struct rig *rig, bool first)
+{
+	enum sl_list deny = first ? SL_LIST_DENY : SL_LIST_NONE;
+	struct ruleset set = {0};
+
+	for (int i = 0; i < LISTED; i++) {
+		char text[32];
+
+		/* with another end each time, so that each is written */
+		snprintf(text, sizeof(text), "198.51.100.%d", i);
+		rules_add_list(&set, text, SL_LIST_DENY, first ? 0 : UINT32_MAX);
+		snprintf(text, sizeof(text), "198.51.101.%d", i);
+		rules_add_list(&set, text, SL_LIST_ALLOW, first ? 0 : UINT32_MAX);
+	}
+	rules_add_list(&set, targets[TARGET_ONE], deny, 0);
+	rules_add_list(&set, targets[TARGET_OTHER], first ? SL_LIST_NONE : SL_LIST_DENY, 0);
+	rules_add_list(&set, targets[TARGET_DENIED_EITHER_WAY], deny, 0);
+	rules_add_list(&set, "192.0.2.0/24", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, targets[TARGET_ALLOWED_EITHER_WAY],
+		       first ? SL_LIST_ALLOW : SL_LIST_NONE, 0);
+	rules_add_list(&set, "192.0.3.0/24", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+static struct source target_read(const struct rig *rig, enum target target)
+{
+	struct sl_prefix prefix = rig_prefix(targets[target]);
+	struct source source;
+
+	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	source_free(&source);
+	return source;
+}
+
+static void fire_start(const struct rig *rig, const struct shipped *shipped, struct frame *frames,
+		       struct flood *floods, const bool *stop)
+{
+	for (int i = 0; i < TARGETS; i++) {
+		frames[i] = frame_from(targets[i], SIZE);
+		floods[i] = (struct flood){
+			.prog = shipped->prog[HOOK_INGRESS],
+			.cpu = rig->cpu[i % rig->cpus],
+			.frame = &frames[i],
+			.chunk = 1000,
+			.stop = stop,
+		};
+		flood_start(&floods[i]);
+	}
+}
+
+static void fire_check(const struct rig *rig, const struct flood *floods)
+{
+	uint64_t dropped[TARGETS], passed[TARGETS];
+
+	for (int i = 0; i < TARGETS; i++) {
+		struct source source = target_read(rig, i);
+
+		passed[i] = source.passed.packets;
+		dropped[i] = source.dropped.packets;
+		assert_int_equal(passed[i] + dropped[i], floods[i].sent);
+		assert_true(floods[i].sent > 0);
+	}
+	assert_true(passed[TARGET_ONE] && dropped[TARGET_ONE]);
+	assert_true(passed[TARGET_OTHER] && dropped[TARGET_OTHER]);
+	assert_int_equal(passed[TARGET_DENIED], 0);
+	assert_int_equal(dropped[TARGET_ALLOWED], 0);
+	assert_int_equal(passed[TARGET_DENIED_EITHER_WAY], 0);
+	assert_int_equal(dropped[TARGET_ALLOWED_EITHER_WAY], 0);
+	assert_int_equal(passed[TARGET_LIMITED], LIMITED_BURST);
+}
+
+/* Two rulesets in turn while packets come at full speed: none is judged by a mixture. */
+static void test_swaps_under_fire(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+	struct frame frames[TARGETS];
+	struct flood floods[TARGETS];
+	uint64_t end = clock_ns() + FIRE_NS, sent = 0;
+	unsigned int swaps = 0;
+	bool stop = false;
+	char words[64];
+
+	snprintf(words, sizeof(words), "rate 1/h burst %d", LIMITED_BURST);
+	rig_limits(rig, "10.0.0.0/8", words, NULL);
+	fire_change(rig, true);
+	fire_start(rig, &shipped, frames, floods, &stop);
+	for (; clock_ns() < end || swaps < 50; swaps++)
+		fire_change(rig, swaps % 2);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < TARGETS; i++) {
+		flood_join(&floods[i]);
+		sent += floods[i].sent;
+	}
+	print_message("figure: %u swaps of two rulesets while %lu packets come: none is judged by "
+		      "a mixture\n",
+		      swaps, sent);
+	fire_check(rig, floods);
+	shipped_free(&shipped);
+}
+
+/* --- Rules that are written over ------------------------------------------------------------ */
+
+/* Rules of hosts are written over and over while each packet of their /64 looks them up. */
+static void test_rewrites_under_fire(void **state)
+{
+	static const char *const hosts[] = {"2001:db8::1", "2001:db8::2"};
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+	struct flood floods[2 * RIG_CPUS_MAX];
+	struct rulemap_entry entries[1024];
+	struct sl_counters allowed, denied;
+	uint64_t end, sent[2] = {0}, writes = 0;
+	struct frame frames[2];
+	bool stop = false;
+
+	rig_list(rig, hosts[0], SL_LIST_ALLOW, 0);
+	rig_list(rig, hosts[1], SL_LIST_DENY, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		entries[i].prefix = rig_prefix(hosts[i % 2]);
+		assert_true(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule));
+	}
+	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
+		frames[i % 2] = frame_from(hosts[i % 2], SIZE);
+		floods[i] = (struct flood){
+			.prog = shipped.prog[HOOK_INGRESS],
+			.cpu = rig->cpu[i / 2],
+			.frame = &frames[i % 2],
+			.chunk = 1000,
+			.stop = &stop,
+		};
+		flood_start(&floods[i]);
+	}
+	rig->gate.state->changing = 1; /* as any change has it */
+	for (end = clock_ns() + FIRE_NS; clock_ns() < end; writes += ARRAY_SIZE(entries))
+		assert_int_equal(rulemap_write(&rig->gate, entries, ARRAY_SIZE(entries)), 0);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
+		flood_join(&floods[i]);
+		sent[i % 2] += floods[i].sent;
+	}
+	assert_int_equal(counters_read(&rig->gate, SL_POLICY_ALLOW, &allowed), OK);
+	assert_int_equal(counters_read(&rig->gate, SL_POLICY_DENY, &denied), OK);
+	print_message("figure: %lu writes of two hosts' rules: of %lu packets %llu allowed; of %lu "
+		      "%llu denied\n",
+		      writes, sent[0], allowed.reason[SL_PASS_ALLOWED].packets, sent[1],
+		      denied.reason[SL_DROP_DENIED].packets);
+	assert_int_equal(allowed.reason[SL_PASS_ALLOWED].packets, sent[0]);
+	assert_int_equal(denied.reason[SL_DROP_DENIED].packets, sent[1]);
+	shipped_free(&shipped);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flips_under_fire),
+		cmocka_unit_test(test_swaps_under_fire),
+		cmocka_unit_test(test_rewrites_under_fire),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

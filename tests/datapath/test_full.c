@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Rules when their maps are full: a change is refused whole, and what is over makes room. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+
+#define ENOUGH 40 /* packets: more than any burst here but that of no rule */
+
+#define OVER 1 /* the end of a list entry that is long over, by any clock */
+
+#define HOSTS	 1024 /* as the rig has them */
+#define PREFIXES 1024
+
+static const char *host(unsigned int number)
+{
+	static char text[PREFIX_TEXT];
+
+	snprintf(text, sizeof(text), "172.16.%u.%u", number >> 8, number & 0xff);
+	return text;
+}
+
+static const char *net(unsigned int number)
+{
+	static char text[PREFIX_TEXT];
+
+	snprintf(text, sizeof(text), "172.%u.%u.0/24", 32 + (number >> 8), number & 0xff);
+	return text;
+}
+
+/* How many of ENOUGH packets pass: at 1/h, the burst of the rule that judges a new source. */
+static uint64_t burst_of(struct rig *rig, const char *address)
+{
+	struct frame frame = frame_from(address, 60);
+
+	return rig_send(rig, HOOK_INGRESS, &frame, ENOUGH);
+}
+
+static enum status try_limit(struct rig *rig, const char *prefix, const char *words)
+{
+	struct ruleset set = {0};
+
+	rules_add_limits(&set, prefix, words, NULL);
+	return rig_change(rig, &set);
+}
+
+static enum status try_deny(struct rig *rig, const char *prefix)
+{
+	struct ruleset set = {0};
+
+	rules_add_list(&set, prefix, SL_LIST_DENY, 0);
+	return rig_change(rig, &set);
+}
+
+/* --- Policies ------------------------------------------------------------------------------- */
+
+static void plant_policies(struct rig *rig, unsigned int count)
+{
+	struct ruleset set = {0};
+
+	for (unsigned int i = 0; i < count; i++)
+		rules_add_limits(&set, host(i), "rate 1/h burst 4", NULL);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+static void test_policies_full(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	unsigned int most = rig->gate.policies_max - SL_POLICY_FIRST;
+
+	plant_policies(rig, most);
+	rig_check_tidy(rig, most);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
+	rig_check_tidy(rig, most);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, host(0)), 4);
+	assert_int_equal(burst_of(rig, host(most - 1)), 4);
+
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), OK); /* it has one already */
+	assert_int_equal(burst_of(rig, host(5)), 9);
+	rig_del(rig, host(6));
+	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), OK); /* in its place */
+	assert_int_equal(burst_of(rig, "2001:db8::1"), 9);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
+	rig_check_tidy(rig, most);
+	assert_int_equal(try_deny(rig, "192.0.2.1"), OK); /* a list takes none */
+	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
+	rig_check_tidy(rig, most + 1);
+	rig_check_counted(rig);
+}
+
+/* A change with one policy too many leaves nothing of itself behind, its first rules included. */
+static void test_policies_full_in_one_change(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	unsigned int most = rig->gate.policies_max - SL_POLICY_FIRST;
+	struct ruleset set = {0};
+
+	plant_policies(rig, most - 2);
+	rules_add_list(&set, "198.51.100.0/24", SL_LIST_DENY, 0);
+	rules_add_limits(&set, host(0), "rate 1/h burst 11", NULL);
+	rules_add_limits(&set, "192.0.2.1", "rate 1/h burst 9", NULL);
+	rules_add_limits(&set, "2001:db8::1", "rate 1/h burst 9", NULL);
+	rules_add_limits(&set, "192.0.2.2", "rate 1/h burst 9", NULL);
+	assert_int_equal(rig_change(rig, &set), FAILED);
+	rig_check_tidy(rig, most - 2);
+	assert_int_equal(burst_of(rig, "198.51.100.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, "2001:db8::1"), ENOUGH);
+	assert_int_equal(burst_of(rig, host(0)), 4);
+	rig_check_counted(rig);
+}
+
+/* --- Hosts and prefixes --------------------------------------------------------------------- */
+
+static void plant_denied(struct rig *rig, const char *(*name)(unsigned int), unsigned int count,
+			 uint32_t until)
+{
+	struct ruleset set = {0};
+
+	for (unsigned int i = 0; i < count; i++)
+		rules_add_list(&set, name(i), SL_LIST_DENY, until);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+static void test_hosts_full(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	plant_denied(rig, host, HOSTS, 0);
+	rig_check_tidy(rig, HOSTS);
+	assert_int_equal(try_deny(rig, "192.0.2.1"), FAILED);
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
+	rig_check_tidy(rig, HOSTS);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, host(0)), 0);
+	assert_int_equal(burst_of(rig, host(HOSTS - 1)), 0);
+
+	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), OK); /* it is there already */
+	assert_int_equal(burst_of(rig, host(5)), 9);
+	assert_int_equal(try_deny(rig, "2001:db8::1"), OK); /* IPv6 has a map of its own */
+	assert_int_equal(try_deny(rig, "192.0.2.0/24"), OK);
+	rig_check_tidy(rig, HOSTS + 2);
+	rig_del(rig, host(6));
+	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 7"), OK);
+	assert_int_equal(burst_of(rig, "192.0.2.2"), 0);
+	assert_int_equal(burst_of(rig, host(6)), ENOUGH);
+	rig_check_tidy(rig, HOSTS + 2);
+	rig_check_counted(rig);
+}
+
+static void test_prefixes_full(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	plant_denied(rig, net, PREFIXES, 0);
+	assert_int_equal(try_deny(rig, "192.0.2.0/24"), FAILED);
+	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
+	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), FAILED);
+	rig_check_tidy(rig, PREFIXES);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, "172.32.0.1"), 0);
+
+	assert_int_equal(try_limit(rig, net(0), "rate 1/h burst 9"), OK);
+	assert_int_equal(burst_of(rig, "172.32.0.1"), 9);
+	rig_del(rig, net(1));
+	assert_int_equal(burst_of(rig, "172.32.1.1"), ENOUGH);
+	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), OK);
+	assert_int_equal(burst_of(rig, "2001:db8::1"), 9);
+	rig_check_tidy(rig, PREFIXES);
+	rig_check_counted(rig);
+}
+
+/* A change of several rules that has room for some of them only. */
+static void test_hosts_full_in_one_change(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct ruleset set = {0};
+
+	plant_denied(rig, host, HOSTS - 2, 0);
+	rules_add_limits(&set, "default", "rate 1/h burst 9", NULL);
+	rules_add_list(&set, "192.0.2.1", SL_LIST_DENY, 0);
+	rules_add_list(&set, host(0), SL_LIST_NONE, 0); /* what is removed makes no room */
+	rules_add_list(&set, "192.0.2.2", SL_LIST_DENY, 0);
+	rules_add_list(&set, "192.0.2.3", SL_LIST_DENY, 0);
+	rules_add_list(&set, "2001:db8::1", SL_LIST_DENY, 0);
+	assert_int_equal(rig_change(rig, &set), FAILED);
+	rig_check_tidy(rig, HOSTS - 2);
+	for (int i = 1; i <= 3; i++) {
+		char text[PREFIX_TEXT];
+
+		snprintf(text, sizeof(text), "192.0.2.%d", i);
+		assert_int_equal(burst_of(rig, text), ENOUGH);
+	}
+	assert_int_equal(burst_of(rig, "2001:db8::1"), ENOUGH);
+	assert_int_equal(burst_of(rig, host(0)), 0);
+	rig_check_counted(rig);
+}
+
+/* Each in a /64 of its own. */
+static const char *divider(unsigned int number)
+{
+	static char text[PREFIX_TEXT];
+
+	snprintf(text, sizeof(text), number < HOSTS ? "2001:db8:0:%x::1" : "2001:db8:1:%x::/96",
+		 number);
+	return text;
+}
+
+/* There is room for so many marks on /64s as for rules of the larger map of both, and rules are in both. */
+static void test_splits_full(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	plant_denied(rig, divider, HOSTS, 0);
+	rig_check_tidy(rig, HOSTS);
+	assert_int_equal(try_deny(rig, divider(HOSTS)), FAILED);
+	rig_check_tidy(rig, HOSTS);
+	assert_int_equal(burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
+	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), OK); /* that /64 has a mark already */
+	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), OK);
+	rig_check_tidy(rig, HOSTS + 2);
+	rig_list(rig, divider(7), SL_LIST_DENY, OVER);
+	assert_int_equal(try_deny(rig, divider(HOSTS)), OK); /* what is over makes room */
+	rig_check_tidy(rig, HOSTS + 2);
+	assert_int_equal(burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
+	assert_int_equal(burst_of(rig, "2001:db8:1:400::1"), 0);
+	rig_check_counted(rig);
+}
+
+/* --- What is over --------------------------------------------------------------------------- */
+
+/* Entries that are over are swept, all of them, by the change that finds no room. */
+static void check_sweep(struct rig *rig, const char *(*name)(unsigned int), const char *one_more)
+{
+	struct ruleset set = {0};
+
+	rig_empty(rig);
+	plant_denied(rig, name, HOSTS, 0);
+	for (unsigned int i = 0; i < 10; i++)
+		rules_add_list(&set, name(i), SL_LIST_DENY, OVER);
+	assert_int_equal(rig_change(rig, &set), OK);
+	set = (struct ruleset){0};
+	/* two more: what is over and has a policy stays, as its policy is in force */
+	for (unsigned int i = 10; i < 12; i++)
+		rules_add_limits(&set, name(i), "rate 1/h burst 4", NULL);
+	assert_int_equal(rig_change(rig, &set), OK);
+	rig_list(rig, name(10), SL_LIST_ALLOW, OVER);
+	rig_check_tidy(rig, HOSTS);
+
+	assert_int_equal(try_deny(rig, one_more), OK);
+	rig_check_tidy(rig, HOSTS - 10 + 1);
+	rig_check_counted(rig);
+}
+
+static void test_sweep_hosts(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	check_sweep(rig, host, "192.0.2.1");
+	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
+	assert_int_equal(burst_of(rig, host(0)), ENOUGH);
+	assert_int_equal(burst_of(rig, host(10)), 4);
+	assert_int_equal(burst_of(rig, host(12)), 0);
+}
+
+static void test_sweep_prefixes(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	check_sweep(rig, net, "192.0.2.0/24");
+	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
+	assert_int_equal(burst_of(rig, "172.32.0.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, "172.32.10.1"), 4);
+	assert_int_equal(burst_of(rig, "172.32.12.1"), 0);
+}
+
+/* With nothing to sweep, and with too little, it is refused as before. */
+static void test_sweep_is_not_enough(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct ruleset set = {0};
+
+	plant_denied(rig, host, HOSTS, 0);
+	rig_list(rig, host(0), SL_LIST_DENY, OVER);
+	rules_add_list(&set, "192.0.2.1", SL_LIST_DENY, 0);
+	rules_add_list(&set, "192.0.2.2", SL_LIST_DENY, 0);
+	assert_int_equal(rig_change(rig, &set), FAILED);
+	rig_check_tidy(rig, HOSTS - 1);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(burst_of(rig, host(0)), ENOUGH);
+	assert_int_equal(try_deny(rig, "192.0.2.1"), OK);
+	assert_int_equal(try_deny(rig, "192.0.2.2"), FAILED);
+	rig_check_tidy(rig, HOSTS);
+	rig_check_counted(rig);
+}
+
+/* --- Over and over -------------------------------------------------------------------------- */
+
+/* Among 900 others. */
+static void test_set_and_delete_leak_nothing(void **state)
+{
+	static const char *const prefixes[] = {"default", "192.0.2.0/24", "2001:db8::/32",
+					       "2001:db8::1", "2001:db8::2"};
+	const struct gate_sizes sizes = {.policies = 1024};
+	struct rig *rig;
+
+	rig_begin(state);
+	rig = rig_make(&sizes);
+	plant_policies(rig, 900);
+	for (int round = 0; round < 30; round++) {
+		char words[64];
+
+		snprintf(words, sizeof(words), "rate 1/h burst %d", 1 + round);
+		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+			assert_int_equal(try_limit(rig, prefixes[i], words), OK);
+		assert_int_equal(
+			try_limit(rig, prefixes[round % ARRAY_SIZE(prefixes)], "rate 1/h burst 3"),
+			OK);
+		rig_check_tidy(rig, 905);
+		for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+			rig_del(rig, prefixes[(i + round) % ARRAY_SIZE(prefixes)]);
+		rig_check_tidy(rig, 900);
+	}
+	rig_check_counted(rig);
+	rig_free(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_policies_full),
+		cmocka_unit_test(test_policies_full_in_one_change),
+		cmocka_unit_test(test_hosts_full),
+		cmocka_unit_test(test_prefixes_full),
+		cmocka_unit_test(test_hosts_full_in_one_change),
+		cmocka_unit_test(test_splits_full),
+		cmocka_unit_test(test_sweep_hosts),
+		cmocka_unit_test(test_sweep_prefixes),
+		cmocka_unit_test(test_sweep_is_not_enough),
+		cmocka_unit_test(test_set_and_delete_leak_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

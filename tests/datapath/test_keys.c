@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Keys: how much of which address a limit keeps together. */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#define SIZE   60
+#define ENOUGH 50 /* packets: more than any burst here */
+
+/* --- Who shares ----------------------------------------------------------------------------- */
+
+struct key_case {
+	unsigned int ipv4, ipv6; /* lengths */
+	const char *one, *other;
+	bool shares;
+};
+
+static const struct key_case cases[] = {
+	{32, 64, "192.0.2.1", "192.0.2.1", true},
+	{32, 64, "192.0.2.0", "192.0.2.1", false},
+	{31, 64, "192.0.2.0", "192.0.2.1", true},
+	{31, 64, "192.0.2.1", "192.0.2.2", false},
+	{24, 64, "192.0.2.0", "192.0.2.255", true},
+	{24, 64, "192.0.2.255", "192.0.3.0", false},
+	{23, 64, "192.0.2.255", "192.0.3.0", true},
+	{20, 64, "192.0.15.255", "192.0.0.0", true},
+	{20, 64, "192.0.15.255", "192.0.16.0", false},
+	{8, 64, "10.0.0.0", "10.255.255.255", true},
+	{8, 64, "10.0.0.0", "11.0.0.0", false},
+	{1, 64, "0.0.0.0", "127.255.255.255", true},
+	{1, 64, "127.255.255.255", "128.0.0.0", false},
+	{0, 64, "0.0.0.0", "255.255.255.255", true},
+	{32, 64, "2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true},
+	{32, 64, "2001:db8::1", "2001:db8:0:1::1", false},
+	{32, 63, "2001:db8::1", "2001:db8:0:1::1", true},
+	{32, 63, "2001:db8:0:1::1", "2001:db8:0:2::1", false},
+	{32, 56, "2001:db8::1", "2001:db8:0:ff::1", true},
+	{32, 56, "2001:db8::1", "2001:db8:0:100::1", false},
+	{32, 48, "2001:db8::1", "2001:db8:0:ffff::1", true},
+	{32, 48, "2001:db8::1", "2001:db8:1::1", false},
+	{32, 32, "2001:db8::1", "2001:db8:ffff::1", true},
+	{32, 3, "2001:db8::1", "3fff::", true},
+	{32, 3, "2001:db8::1", "4000::", false},
+	{32, 0, "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", true},
+	{32, 65, "2001:db8::1", "2001:db8::7fff:ffff:ffff:ffff", true},
+	{32, 65, "2001:db8::1", "2001:db8::8000:0:0:1", false},
+	{32, 96, "2001:db8::1", "2001:db8::ffff:ffff", true},
+	{32, 96, "2001:db8::1", "2001:db8::1:0:1", false},
+	{32, 127, "2001:db8::2", "2001:db8::3", true},
+	{32, 127, "2001:db8::1", "2001:db8::2", false},
+	{32, 128, "2001:db8::1", "2001:db8::2", false},
+	{32, 128, "2001:db8::1", "2001:db8::1", true},
+	{32, 128, "2001:db8::1", "2001:db8:0:0:8000::1", false},
+	/* never across families */
+	{0, 0, "192.0.2.1", "2001:db8::1", false},
+	{0, 0, "0.0.0.0", "::", false},
+	{24, 56, "10.1.2.3", "a01:203::", false},
+};
+
+/* Both ways round, of the source and of the destination. */
+static void key_check(struct rig *rig, const struct key_case *it, const char *one,
+		      const char *other, bool dst)
+{
+	struct frame first = frame_from(one, SIZE), second = frame_from(other, SIZE);
+	char words[96];
+
+	if (dst) {
+		first = frame_from(strchr(one, ':') ? "fe80::1" : "203.0.113.9", SIZE);
+		second = frame_from(strchr(other, ':') ? "fe80::1" : "203.0.113.9", SIZE);
+		frame_set_destination(&first, one);
+		frame_set_destination(&second, other);
+	}
+	rig_empty(rig);
+	snprintf(words, sizeof(words), "rate 1/h burst 10 per %u/%u key %s", it->ipv4, it->ipv6,
+		 dst ? "dst" : "src");
+	rig_limits(rig, "default", words, NULL);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &first, 20), 10);
+	if (rig_send(rig, HOOK_EGRESS, &second, 20) != (it->shares ? 0 : 10))
+		fail_msg("%s: %s and %s do%s share", words, one, other, it->shares ? " not" : "");
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &first, 20), 0);
+	rig_check_counted(rig);
+}
+
+static void test_who_shares(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (int dst = 0; dst <= 1; dst++) {
+			key_check(rig, &cases[i], cases[i].one, cases[i].other, dst);
+			key_check(rig, &cases[i], cases[i].other, cases[i].one, dst);
+		}
+}
+
+/* --- Exactly -------------------------------------------------------------------------------- */
+
+/* Several sources of one key in turn, each on any CPU: together they have one burst, and one rate. */
+static void share_check(struct rig *rig, const char *words, const char *format, uint64_t burst)
+{
+	struct frame frames[8];
+	uint64_t passed = 0, cost;
+	char text[64];
+
+	rig_empty(rig);
+	rig_limits(rig, "default", words, NULL);
+	for (unsigned int i = 0; i < ARRAY_SIZE(frames); i++) {
+		snprintf(text, sizeof(text), format, i);
+		frames[i] = frame_from(text, SIZE);
+	}
+	cost = rig_limit(rig, text)->cost;
+	assert_int_equal(rig_limit(rig, text)->purse, 0);
+	rig_clock_to_edge(rig);
+	for (uint64_t i = 0; i < 2 * burst; i++) {
+		rig_run_on(rig, rand() % rig->cpus);
+		passed += rig_send(rig, rand() % HOOKS, &frames[rand() % ARRAY_SIZE(frames)], 1);
+	}
+	assert_int_equal(passed, burst);
+	for (uint64_t k = 1; k <= burst; k += 1 + k / 2) {
+		rig_clock_to_edge(rig);
+		rig_clock_forward(rig, RIG_TICK); /* whoever was refused before is not now */
+		for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+			rig_send(rig, HOOK_XDP, &frames[i], burst);
+		rig_clock_forward(rig, k * cost);
+		passed = 0;
+		for (uint64_t i = 0; i < k + 100; i++) {
+			rig_run_on(rig, rand() % rig->cpus);
+			passed += rig_send(rig, rand() % HOOKS,
+					   &frames[rand() % ARRAY_SIZE(frames)], 1);
+		}
+		assert_int_equal(passed, k);
+	}
+	rig_check_counted(rig);
+}
+
+static void test_shared_exactly(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	srand(8);
+	rig_need_cpus(rig, 2);
+	share_check(rig, "rate 1kpps burst 1000 per 24", "192.0.2.%u", 1000);
+	share_check(rig, "rate 1kpps burst 7 per 24", "192.0.2.%u", 7);
+	share_check(rig, "rate 1mpps burst 1000 per 24", "192.0.2.%u", 1000);
+	share_check(rig, "rate 1/min burst 1000 per 0", "%u.0.2.1", 1000);
+	share_check(rig, "rate 1kpps burst 1000 per 56", "2001:db8:0:%x::1", 1000);
+	share_check(rig, "rate 10pps burst 100 per 24/0", "2%x00::1", 100);
+	share_check(rig, "rate 1kpps burst 1000 per 128", "2001:db8::1", 1000);
+	print_message("figure: 8 sources of one key on 2 CPUs: one burst, then k/rate: k pass\n");
+}
+
+/* --- The destination ------------------------------------------------------------------------ */
+
+/* Only what is sent has a remote that receives it. */
+static void test_destination_on_egress_only(void **state)
+{
+	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
+	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
+		struct frame frame = frame_from(sources[s], SIZE);
+
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), ENOUGH);
+		assert_int_equal(rig_send(rig, HOOK_EGRESS, &frame, ENOUGH), 5);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), ENOUGH);
+	}
+	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 2);
+	rig_check_counted(rig);
+}
+
+/* One source sends to many; each of many sends to one. */
+static void test_destination_is_the_key(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t passed = 0;
+
+	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
+	for (int round = 0; round < 3; round++)
+		for (uint32_t to = 1; to <= 20; to++) {
+			struct frame frame = frame_from("203.0.113.1", SIZE);
+			char text[32];
+
+			snprintf(text, sizeof(text), "192.0.2.%u", to);
+			frame_set_destination(&frame, text);
+			rig_run_on(rig, to % rig->cpus);
+			passed += rig_send(rig, HOOK_EGRESS, &frame, 3);
+		}
+	assert_int_equal(passed, 20 * 5);
+	passed = 0;
+	for (uint32_t from = 0; from < 20; from++) {
+		struct frame frame = frame_of(from);
+
+		passed += rig_send(rig, HOOK_EGRESS, &frame, 3);
+	}
+	assert_int_equal(passed, 5);
+	rig_check_counted(rig);
+}
+
+/* The policy is still the source's, whoever it sends to. */
+static void test_destination_and_source(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame a = frame_from("192.0.2.1", SIZE), b = frame_from("192.0.2.1", SIZE);
+	struct frame c = frame_from("192.0.2.2", SIZE), other = frame_from("203.0.113.1", SIZE);
+
+	frame_set_destination(&b, "198.51.100.99");
+	rig_limits(rig, "192.0.2.0/24", "name to rate 1/h burst 5 key dst",
+		   "name from rate 1/h burst 8", NULL);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &a, 20), 5);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &b, 20), 3); /* its source has no more */
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &c, 20), 0); /* to where a sent */
+	frame_set_destination(&c, "198.51.100.99");
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &c, 20), 2); /* of b's destination */
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &c, 20), 6);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &other, 20), 20);
+	rig_check_counted(rig);
+}
+
+/* --- Beside each other ---------------------------------------------------------------------- */
+
+/* A host's share of its network's, and that of all. */
+static void test_several_keys(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame a = frame_from("192.0.2.1", SIZE), b = frame_from("192.0.2.2", SIZE);
+	struct frame c = frame_from("192.0.3.1", SIZE), d = frame_from("10.0.0.1", SIZE);
+
+	rig_limits(rig, "default", "name all rate 1/h burst 30 per 0",
+		   "name net rate 1/h burst 15 per 24", "name host rate 1/h burst 10", NULL);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &a, ENOUGH), 10);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &b, ENOUGH), 5);
+	assert_int_equal(rig_send(rig, HOOK_EGRESS, &c, ENOUGH), 10);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &d, ENOUGH), 5);
+	rig_clock_forward(rig, 3600 * SEC);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &b, ENOUGH), 1);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &d, ENOUGH), 0);
+	rig_check_counted(rig);
+}
+
+/* Hosts of one /64 share its bucket, and still each has its own ledger. */
+static void test_hosts_of_one_bucket(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t passed[4] = {0};
+
+	rig_limits(rig, "default", "name host rate 1/h burst 20 per 128",
+		   "name net rate 1/h burst 60", NULL);
+	for (int round = 0; round < 6; round++)
+		for (unsigned int i = 0; i < ARRAY_SIZE(passed); i++) {
+			struct frame frame;
+			char text[64];
+
+			snprintf(text, sizeof(text), "2001:db8::%u", i);
+			frame = frame_from(text, SIZE);
+			rig_run_on(rig, round % rig->cpus);
+			passed[i] += rig_send(rig, round % HOOKS, &frame, i ? 4 : 18);
+		}
+	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), 1);
+	assert_int_equal(passed[0], 20);
+	for (unsigned int i = 1; i < ARRAY_SIZE(passed); i++)
+		assert_in_range(passed[i], 12, 20);
+	assert_int_equal(rig->passed.packets, 60);
+	rig_check_counted(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_shares),
+		cmocka_unit_test(test_shared_exactly),
+		cmocka_unit_test(test_destination_on_egress_only),
+		cmocka_unit_test(test_destination_is_the_key),
+		cmocka_unit_test(test_destination_and_source),
+		cmocka_unit_test(test_several_keys),
+		cmocka_unit_test(test_hosts_of_one_bucket),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

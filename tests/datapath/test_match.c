@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which packets a limit is for: every match against every kind of packet, on every hook. */
+#include "rig.h"
+#include "wire.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+/* What a packet is, by whoever made it. */
+struct fixture {
+	const char *name;
+	const uint8_t *bytes;
+	uint32_t size;
+	int proto; /* NONE: it cannot be told */
+	int port;  /* of the destination; NONE: it cannot be told, or there is none */
+	bool syn;
+	bool fragment;
+	unsigned int vlan; /* of the outermost tag; 0: none */
+};
+
+#define NONE (-1)
+
+#define OF_PROTO(n)   .proto = (n), .port = NONE
+#define OF_PORT(n, p) .proto = (n), .port = (p)
+#define UNKNOWN	      .proto = NONE, .port = NONE
+
+#define SYN	0x02
+#define ACK	0x10
+#define SYN_ACK 0x12
+
+static const struct fixture fixtures[] = {
+	/* IPv4 */
+	{"TCP SYN", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, SYN)), OF_PORT(6, 443),
+	 .syn = true},
+	{"TCP ACK", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, ACK)), OF_PORT(6, 443)},
+	{"TCP SYN ACK", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(80, 5, SYN_ACK)),
+	 OF_PORT(6, 80)},
+	{"TCP SYN, options",
+	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(22, 6, SYN), 2, 4, U16(1460)), OF_PORT(6, 22),
+	 .syn = true},
+	{"TCP, cut before the flags",
+	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), U16(1), U16(443), ZEROS4, ZEROS4, 0x50),
+	 OF_PORT(6, 443)},
+	{"TCP, cut behind the flags",
+	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), U16(1), U16(443), ZEROS4, ZEROS4, 0x50, SYN),
+	 OF_PORT(6, 443), .syn = true},
+	{"TCP, ports only", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), U16(1), U16(80)), OF_PORT(6, 80)},
+	{"TCP, cut in the ports", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), U16(1), 0), OF_PROTO(6)},
+	{"TCP, no header", FRAME(ETH(0x0800), IPV4(0x45, 6, 0)), OF_PROTO(6)},
+	{"UDP 53", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP_TO(53)), OF_PORT(17, 53)},
+	{"UDP 0", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP_TO(0)), OF_PORT(17, 0)},
+	{"UDP 1023", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP_TO(1023)), OF_PORT(17, 1023)},
+	{"UDP 1024", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP_TO(1024)), OF_PORT(17, 1024)},
+	{"UDP 65535", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP_TO(65535)), OF_PORT(17, 65535)},
+	{"UDP, options", FRAME(ETH(0x0800), IPV4(0x46, 17, 0), ZEROS4, UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"UDP, 40 bytes of options",
+	 FRAME(ETH(0x0800), IPV4(0x4f, 17, 0), ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4,
+	       ZEROS4, ZEROS4, ZEROS4, ZEROS4, UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"UDP, cut in the options", FRAME(ETH(0x0800), IPV4(0x48, 17, 0), ZEROS4, U16(1), U16(53)),
+	 OF_PROTO(17)},
+	{"UDP, do not fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x4000), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"UDP, the reserved flag", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x8000), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"ICMP", FRAME(ETH(0x0800), IPV4(0x45, 1, 0), 8, 0, U16(0), ZEROS4), OF_PROTO(1)},
+	{"ICMP, no header", FRAME(ETH(0x0800), IPV4(0x45, 1, 0)), OF_PROTO(1)},
+	{"ICMPv6 in IPv4", FRAME(ETH(0x0800), IPV4(0x45, 58, 0), 128, 0, U16(0), ZEROS4),
+	 OF_PROTO(58)},
+	{"ESP", FRAME(ETH(0x0800), IPV4(0x45, 50, 0), U16(53), U16(53), ZEROS4), OF_PROTO(50)},
+	{"AH", FRAME(ETH(0x0800), IPV4(0x45, 51, 0), AH(17), UDP_TO(53)), OF_PROTO(51)},
+	{"GRE", FRAME(ETH(0x0800), IPV4(0x45, 47, 0), U16(0), U16(0x0800), IPV4(0x45, 17, 0)),
+	 OF_PROTO(47)},
+	{"SCTP", FRAME(ETH(0x0800), IPV4(0x45, 132, 0), U16(1), U16(443), ZEROS4, ZEROS4),
+	 OF_PROTO(132)},
+	{"proto 0", FRAME(ETH(0x0800), IPV4(0x45, 0, 0), EXT(17), UDP_TO(53)), OF_PROTO(0)},
+	{"proto 44", FRAME(ETH(0x0800), IPV4(0x45, 44, 0), FRAGMENT(17, 1), UDP_TO(53)),
+	 OF_PROTO(44)},
+	{"proto 255", FRAME(ETH(0x0800), IPV4(0x45, 255, 0), ZEROS4), OF_PROTO(255)},
+	{"UDP, first fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x2000), UDP_TO(53)),
+	 OF_PORT(17, 53), .fragment = true},
+	{"UDP, middle fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x2001), UDP_TO(53)),
+	 OF_PROTO(17), .fragment = true},
+	{"UDP, last fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x1fff), UDP_TO(53)), OF_PROTO(17),
+	 .fragment = true},
+	{"TCP SYN, first fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 0x2000), TCP_TO(443, 5, SYN)),
+	 OF_PORT(6, 443), .syn = true, .fragment = true},
+	{"TCP, a first fragment of 8 bytes",
+	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0x2000), U16(1), U16(443), ZEROS4), OF_PORT(6, 443),
+	 .fragment = true},
+	{"TCP, second fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 1), TCP_TO(443, 5, SYN)),
+	 OF_PROTO(6), .fragment = true},
+	{"ICMP, last fragment", FRAME(ETH(0x0800), IPV4(0x45, 1, 0x00b9), ZEROS4), OF_PROTO(1),
+	 .fragment = true},
+
+	/* IPv6 */
+	{"IPv6 TCP SYN", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_TO(443, 5, SYN)), OF_PORT(6, 443),
+	 .syn = true},
+	{"IPv6 TCP ACK", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_TO(80, 5, ACK)), OF_PORT(6, 80)},
+	{"IPv6 TCP, cut before the flags",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 6), U16(1), U16(443), ZEROS4, ZEROS4, 0x50),
+	 OF_PORT(6, 443)},
+	{"IPv6 TCP, cut in the ports", FRAME(ETH(0x86dd), IPV6(0x60, 6), U16(1), 0), OF_PROTO(6)},
+	{"IPv6 UDP 53", FRAME(ETH(0x86dd), IPV6(0x60, 17), UDP_TO(53)), OF_PORT(17, 53)},
+	{"IPv6 UDP 2000", FRAME(ETH(0x86dd), IPV6(0x60, 17), UDP_TO(2000)), OF_PORT(17, 2000)},
+	{"ICMPv6", FRAME(ETH(0x86dd), IPV6(0x60, 58), 128, 0, U16(0), ZEROS4), OF_PROTO(58)},
+	{"ICMP in IPv6", FRAME(ETH(0x86dd), IPV6(0x60, 1), 8, 0, U16(0), ZEROS4), OF_PROTO(1)},
+	{"IPv6 ESP", FRAME(ETH(0x86dd), IPV6(0x60, 50), ZEROS4, ZEROS4), OF_PROTO(50)},
+	{"IPv6 GRE", FRAME(ETH(0x86dd), IPV6(0x60, 47), ZEROS4), OF_PROTO(47)},
+	{"no next header", FRAME(ETH(0x86dd), IPV6(0x60, 59)), OF_PROTO(59)},
+	{"hop-by-hop, UDP", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(17), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"hop-by-hop of 16 bytes, UDP", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT16(17), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"routing, TCP SYN", FRAME(ETH(0x86dd), IPV6(0x60, 43), EXT(6), TCP_TO(443, 5, SYN)),
+	 OF_PORT(6, 443), .syn = true},
+	{"destination options, ICMPv6",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 60), EXT(58), 128, 0, U16(0), ZEROS4), OF_PROTO(58)},
+	{"AH, UDP", FRAME(ETH(0x86dd), IPV6(0x60, 51), AH(17), UDP_TO(53)), OF_PORT(17, 53)},
+	{"AH, TCP SYN", FRAME(ETH(0x86dd), IPV6(0x60, 51), AH(6), TCP_TO(22, 5, SYN)),
+	 OF_PORT(6, 22), .syn = true},
+	{"a chain of all, TCP SYN",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(60), EXT16(43), EXT(44), FRAGMENT(51, 0), AH(60),
+	       EXT(6), TCP_TO(443, 5, SYN)),
+	 OF_PORT(6, 443), .syn = true},
+	{"8 extension headers, UDP",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60),
+	       EXT(60), EXT(17), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"9 extension headers, UDP",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60),
+	       EXT(60), EXT(60), EXT(17), UDP_TO(53)),
+	 UNKNOWN},
+	{"an extension header that is cut", FRAME(ETH(0x86dd), IPV6(0x60, 0), 17, 0, 1, 4, 0, 0),
+	 UNKNOWN},
+	{"one that says it is longer than the frame",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 0), 17, 200, 1, 4, ZEROS4, UDP_TO(53)), UNKNOWN},
+	{"an extension header, and no more", FRAME(ETH(0x86dd), IPV6(0x60, 60), EXT(17)),
+	 OF_PROTO(17)},
+	{"IPv6 UDP, first fragment",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 1), UDP_TO(53)), OF_PORT(17, 53),
+	 .fragment = true},
+	{"IPv6 UDP, middle fragment",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 9), UDP_TO(53)), OF_PROTO(17),
+	 .fragment = true},
+	{"IPv6 UDP, last fragment",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0x5a8), UDP_TO(53)), OF_PROTO(17),
+	 .fragment = true},
+	{"IPv6 UDP, a fragment that is all", /* RFC 6946 */
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0), UDP_TO(53)), OF_PORT(17, 53)},
+	{"IPv6 UDP, reserved bits", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 6), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"IPv6 TCP SYN, first fragment",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(6, 1), TCP_TO(443, 5, SYN)), OF_PORT(6, 443),
+	 .syn = true, .fragment = true},
+	{"ICMPv6, last fragment", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(58, 0x100), ZEROS4),
+	 OF_PROTO(58), .fragment = true},
+	{"options, a first fragment, options, UDP",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(44), FRAGMENT(60, 1), EXT(17), UDP_TO(53)),
+	 OF_PORT(17, 53), .fragment = true},
+	{"a later fragment of options", /* what follows them is in the first */
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(60, 0x100), EXT(17), UDP_TO(53)), UNKNOWN,
+	 .fragment = true},
+	{"a first fragment, cut in the options",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(60, 1), 17, 4, 1, 4, ZEROS4), UNKNOWN,
+	 .fragment = true},
+
+	/* VLAN */
+	{"VLAN 10, UDP", FRAME(ETH(0x8100), TAG_OF(10, 0x0800), IPV4(0x45, 17, 0), UDP_TO(53)),
+	 OF_PORT(17, 53), .vlan = 10},
+	{"VLAN 10 with priority, TCP SYN",
+	 FRAME(ETH(0x8100), TAG_OF(0xf00a, 0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, SYN)),
+	 OF_PORT(6, 443), .syn = true, .vlan = 10},
+	{"VLAN 4094, IPv6 UDP",
+	 FRAME(ETH(0x8100), TAG_OF(4094, 0x86dd), IPV6(0x60, 17), UDP_TO(53)), OF_PORT(17, 53),
+	 .vlan = 4094},
+	{"VLAN 0, UDP", FRAME(ETH(0x8100), TAG_OF(0x6000, 0x0800), IPV4(0x45, 17, 0), UDP_TO(53)),
+	 OF_PORT(17, 53)},
+	{"service VLAN 10, ICMP",
+	 FRAME(ETH(0x88a8), TAG_OF(10, 0x0800), IPV4(0x45, 1, 0), 8, 0, U16(0), ZEROS4),
+	 OF_PROTO(1), .vlan = 10},
+	{"QinQ, 20 in 10, UDP",
+	 FRAME(ETH(0x88a8), TAG_OF(10, 0x8100), TAG_OF(20, 0x0800), IPV4(0x45, 17, 0), UDP_TO(53)),
+	 OF_PORT(17, 53), .vlan = 10},
+	{"QinQ, 10 in 20, IPv6 TCP SYN",
+	 FRAME(ETH(0x88a8), TAG_OF(20, 0x8100), TAG_OF(10, 0x86dd), IPV6(0x60, 6),
+	       TCP_TO(443, 5, SYN)),
+	 OF_PORT(6, 443), .syn = true, .vlan = 20},
+	{"twice 802.1Q, 20 in 10, a last fragment",
+	 FRAME(ETH(0x8100), TAG_OF(10, 0x8100), TAG_OF(20, 0x0800), IPV4(0x45, 17, 0x00b9), ZEROS4),
+	 OF_PROTO(17), .fragment = true, .vlan = 10},
+};
+
+/* --- What a match means --------------------------------------------------------------------- */
+
+enum asked_kind {
+	ASK_ANY,
+	ASK_PROTO,
+	ASK_ICMP,
+	ASK_SYN,
+	ASK_FRAGMENT,
+};
+
+static const struct asked {
+	const char *text;
+	enum asked_kind kind;
+	int proto;
+	struct {
+		int first, last;
+	} ports[3]; /* up to the first that is 0-0 */
+	unsigned int vlan;
+} asked[] = {
+	{"any", .kind = ASK_ANY},
+	{"tcp", .kind = ASK_PROTO, .proto = 6},
+	{"udp", .kind = ASK_PROTO, .proto = 17},
+	{"icmp", .kind = ASK_ICMP},
+	{"tcp-syn", .kind = ASK_SYN},
+	{"fragment", .kind = ASK_FRAGMENT},
+	{"proto 0", .kind = ASK_PROTO, .proto = 0},
+	{"proto 1", .kind = ASK_PROTO, .proto = 1},
+	{"proto 6", .kind = ASK_PROTO, .proto = 6},
+	{"proto 17", .kind = ASK_PROTO, .proto = 17},
+	{"proto 44", .kind = ASK_PROTO, .proto = 44},
+	{"proto 47", .kind = ASK_PROTO, .proto = 47},
+	{"proto 50", .kind = ASK_PROTO, .proto = 50},
+	{"proto 51", .kind = ASK_PROTO, .proto = 51},
+	{"proto 58", .kind = ASK_PROTO, .proto = 58},
+	{"proto 59", .kind = ASK_PROTO, .proto = 59},
+	{"proto 60", .kind = ASK_PROTO, .proto = 60},
+	{"proto 132", .kind = ASK_PROTO, .proto = 132},
+	{"proto 255", .kind = ASK_PROTO, .proto = 255},
+	{"udp port 53", .kind = ASK_PROTO, .proto = 17, .ports = {{53, 53}}},
+	{"tcp port 53", .kind = ASK_PROTO, .proto = 6, .ports = {{53, 53}}},
+	{"tcp port 80,443", .kind = ASK_PROTO, .proto = 6, .ports = {{80, 80}, {443, 443}}},
+	{"udp port 1024-65535", .kind = ASK_PROTO, .proto = 17, .ports = {{1024, 65535}}},
+	{"udp port 1-1023", .kind = ASK_PROTO, .proto = 17, .ports = {{1, 1023}}},
+	{"udp port 7,53,1000-1024", .kind = ASK_PROTO, .proto = 17,
+	 .ports = {{7, 7}, {53, 53}, {1000, 1024}}},
+	{"tcp-syn port 443", .kind = ASK_SYN, .ports = {{443, 443}}},
+	{"vlan 10", .kind = ASK_ANY, .vlan = 10},
+	{"vlan 20", .kind = ASK_ANY, .vlan = 20},
+	{"vlan 4094", .kind = ASK_ANY, .vlan = 4094},
+	{"udp vlan 10", .kind = ASK_PROTO, .proto = 17, .vlan = 10},
+	{"tcp-syn vlan 20", .kind = ASK_SYN, .vlan = 20},
+	{"fragment vlan 10", .kind = ASK_FRAGMENT, .vlan = 10},
+	{"udp port 53 vlan 10", .kind = ASK_PROTO, .proto = 17, .ports = {{53, 53}}, .vlan = 10},
+	{"icmp vlan 10", .kind = ASK_ICMP, .vlan = 10},
+	{"proto 17 vlan 4094", .kind = ASK_PROTO, .proto = 17, .vlan = 4094},
+	{"any vlan 100", .kind = ASK_ANY, .vlan = 100},
+};
+
+/* The families differ in ICMP; what a frame holds is behind its tags. */
+static bool is_ipv4(const struct fixture *it)
+{
+	const uint8_t *type = it->bytes + 12;
+
+	while (type[0] == 0x81 || type[0] == 0x88)
+		type += 4;
+	return type[0] == 0x08;
+}
+
+static bool kind_matches(const struct asked *match, const struct fixture *it)
+{
+	switch (match->kind) {
+	case ASK_ANY:
+		return true;
+	case ASK_PROTO:
+		return it->proto == match->proto;
+	case ASK_ICMP:
+		return it->proto == (is_ipv4(it) ? 1 : 58);
+	case ASK_SYN:
+		return it->syn;
+	default:
+		return it->fragment;
+	}
+}
+
+static bool port_matches(const struct asked *match, int port)
+{
+	if (!match->ports[0].last)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(match->ports) && match->ports[i].last; i++)
+		if (port >= match->ports[i].first && port <= match->ports[i].last)
+			return true;
+	return false;
+}
+
+static bool is_for(const struct asked *match, const struct fixture *it, unsigned int vlan)
+{
+	return kind_matches(match, it) && port_matches(match, it->port) &&
+	       (!match->vlan || match->vlan == vlan);
+}
+
+/* --- Each against each ---------------------------------------------------------------------- */
+
+/* A limit that drops whatever it is for. */
+static void set_match(struct rig *rig, const char *match)
+{
+	char words[128];
+
+	snprintf(words, sizeof(words), "rate 1/h burst 1 start empty match %s", match);
+	rig_limits(rig, "default", words, NULL);
+}
+
+static void verdict_check(const struct asked *match, const struct fixture *it, const char *hook,
+			  bool passed, bool expected)
+{
+	if (passed != expected)
+		fail_msg("%s: '%s' is%s for: %s", hook, match->text, passed ? " not" : "",
+			 it->name);
+}
+
+static void test_each_match_and_packet(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	unsigned int matched = 0, sent = 0;
+
+	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
+		set_match(rig, asked[m].text);
+		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++)
+			for (int hook = 0; hook < HOOKS; hook++) {
+				const struct fixture *it = &fixtures[i];
+				bool expected = is_for(&asked[m], it, it->vlan);
+
+				verdict_check(&asked[m], it, hook_names[hook],
+					      rig_run(rig, hook, it->bytes, it->size), !expected);
+				matched += expected;
+				sent++;
+			}
+	}
+	rig_check_counted(rig);
+	print_message(
+		"figure: %zu matches, %zu packets, %d hooks: %u of %u match, as they should\n",
+		ARRAY_SIZE(asked), ARRAY_SIZE(fixtures), HOOKS, matched, sent);
+}
+
+/* Four limits beside each other, each in a slot of its own: each has counted what it is for. */
+static void test_slots(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t m = 0; m + SL_LIMITS_MAX <= ARRAY_SIZE(asked); m += SL_LIMITS_MAX) {
+		struct sl_counters counters, expected = {0};
+		char words[SL_LIMITS_MAX][128];
+
+		rig_empty(rig);
+		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+			snprintf(words[slot], sizeof(words[slot]),
+				 "name l%d rate 1/h burst 1 start empty action observe match %s",
+				 slot, asked[m + slot].text);
+		rig_limits(rig, "default", words[0], words[1], words[2], words[3], NULL);
+		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+			struct sl_cell wire = {1, fixtures[i].size};
+
+			assert_true(rig_run(rig, i % HOOKS, fixtures[i].bytes, fixtures[i].size));
+			for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+				if (is_for(&asked[m + slot], &fixtures[i], fixtures[i].vlan))
+					cell_add_to(&expected.refused[slot], &wire);
+		}
+		counters = rig_counters_of(rig, "default");
+		assert_memory_equal(counters.refused, expected.refused, sizeof(expected.refused));
+		rig_check_counted(rig);
+	}
+}
+
+/* --- Flags of TCP --------------------------------------------------------------------------- */
+
+static const struct fixture tcp_frames[] = {
+	{"IPv4", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, 0))},
+	{"IPv6", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_TO(443, 5, 0))},
+	{"a tag, IPv4", FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, 0))},
+};
+
+static void test_every_flag_of_tcp(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	set_match(rig, "tcp-syn");
+	for (size_t i = 0; i < ARRAY_SIZE(tcp_frames); i++)
+		for (unsigned int flags = 0; flags < 256; flags++)
+			for (int hook = 0; hook < HOOKS; hook++) {
+				bool syn = flags & SYN && !(flags & ACK);
+				uint8_t bytes[128];
+
+				memcpy(bytes, tcp_frames[i].bytes, tcp_frames[i].size);
+				bytes[tcp_frames[i].size - 20 + 13] = flags;
+				assert_int_equal(rig_run(rig, hook, bytes, tcp_frames[i].size),
+						 !syn);
+			}
+	rig_check_counted(rig);
+}
+
+/* --- Long frames ---------------------------------------------------------------------------- */
+
+/* In several buffers on XDP: the headers are in the first. */
+static void test_jumbo(void **state)
+{
+	static uint8_t bytes[9000];
+	struct rig *rig = rig_begin(state);
+
+	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
+		set_match(rig, asked[m].text);
+		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+			const struct fixture *it = &fixtures[i];
+			bool whole = it->port != NONE && (it->proto == 17 || it->syn);
+
+			if (!whole) /* more bytes would make another packet of it */
+				continue;
+			memset(bytes, 0, sizeof(bytes));
+			memcpy(bytes, it->bytes, it->size);
+			verdict_check(&asked[m], it, "xdp, jumbo",
+				      rig_run(rig, HOOK_XDP, bytes, sizeof(bytes)),
+				      !is_for(&asked[m], it, it->vlan));
+		}
+	}
+	rig_check_counted(rig);
+}
+
+/* --- Tags that the NIC has stripped --------------------------------------------------------- */
+
+/* A program that strips a tag, as a NIC does, into the skb's metadata, and goes on to the rig's. */
+static int stripper_load(const struct rig *rig, enum hook hook, uint16_t id, int *ret_programs)
+{
+	uint32_t zero = 0;
+	int programs = bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "rig", 4, 4, 1, NULL), prog;
+	const struct bpf_insn insns[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_1},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2, .imm = 0x0081},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = id},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_skb_vlan_push},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_6},
+		{.code = BPF_LD | BPF_DW | BPF_IMM,
+		 .dst_reg = BPF_REG_2,
+		 .src_reg = BPF_PSEUDO_MAP_FD,
+		 .imm = programs},
+		{0},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = 0},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_tail_call},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 99},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+
+	assert_true(programs >= 0);
+	prog = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "stripper", "GPL", insns, ARRAY_SIZE(insns),
+			     NULL);
+	assert_true(prog >= 0);
+	assert_int_equal(bpf_map_update_elem(programs, &zero, &rig->programs.fd[hook], 0), 0);
+	*ret_programs = programs;
+	return prog;
+}
+
+/* Tags that the frame still has are inner ones: three are too many. */
+static bool has_source(const struct fixture *it)
+{
+	bool two = (it->bytes[12] == 0x81 || it->bytes[12] == 0x88) &&
+		   (it->bytes[16] == 0x81 || it->bytes[16] == 0x88);
+
+	return !two;
+}
+
+static void stripped_check(struct rig *rig, enum hook hook, uint16_t id)
+{
+	int programs, prog = stripper_load(rig, hook, id, &programs);
+
+	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
+		set_match(rig, asked[m].text);
+		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+			const struct fixture *it = &fixtures[i];
+			struct sl_cell wire = {1, it->size + 4};
+			bool passed = rig_run_through(rig, prog, hook, it->bytes, it->size, &wire);
+
+			verdict_check(&asked[m], it, hook_names[hook], passed,
+				      !has_source(it) || !is_for(&asked[m], it, id & 0xfff));
+		}
+	}
+	close(prog);
+	close(programs);
+}
+
+static void test_stripped_tags(void **state)
+{
+	static const uint16_t ids[] = {10, 20 | 0xe000, 0x6000};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		stripped_check(rig, HOOK_INGRESS, ids[i]);
+		stripped_check(rig, HOOK_EGRESS, ids[i]);
+	}
+	rig_check_counted(rig);
+}
+
+/* --- Merged packets ------------------------------------------------------------------------- */
+
+/* They are matched by the headers that they share, and cost what each of them costs. */
+static void test_merged_packets(void **state)
+{
+	static const uint8_t tcp[] = {ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(443, 5, ACK)};
+	struct rig *rig = rig_begin(state);
+	struct __sk_buff skb = {.gso_size = 100, .gso_segs = 5};
+	struct sl_cell wire = {5, 500 + 5 * sizeof(tcp)};
+	uint8_t bytes[sizeof(tcp) + 500] = {0};
+
+	memcpy(bytes, tcp, sizeof(tcp));
+	rig_limits(rig, "default", "name web rate 1/h burst 12 match tcp port 443",
+		   "name udp rate 1/h burst 1 match udp", NULL);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(rig_run_skb(rig, i % 2 ? HOOK_EGRESS : HOOK_INGRESS, bytes,
+					     sizeof(bytes), &skb, &wire),
+				 i < 2);
+	assert_int_equal(rig_counters_of(rig, "default").refused[0].packets, 10);
+	rig_check_counted(rig);
+}
+
+/* --- What matches nothing ------------------------------------------------------------------- */
+
+static const struct fixture sourceless[] = {
+	{"ARP", FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), ZEROS4, ZEROS4)},
+	{"three tags", FRAME(ETH(0x88a8), TAG_OF(10, 0x8100), TAG_OF(20, 0x8100),
+			     TAG_OF(30, 0x0800), IPV4(0x45, 17, 0), UDP_TO(53))},
+	{"bad header", FRAME(ETH(0x0800), IPV4(0x44, 17, 0), UDP_TO(53))},
+	{"MPLS", FRAME(ETH(0x8847), 0, 1, 1, 64, IPV4(0x45, 17, 0), UDP_TO(53))},
+};
+
+/* Frames without a source pass, whatever is to be matched. */
+static void test_no_source(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
+		set_match(rig, asked[m].text);
+		for (size_t i = 0; i < ARRAY_SIZE(sourceless); i++)
+			assert_true(
+				rig_run(rig, i % HOOKS, sourceless[i].bytes, sourceless[i].size));
+	}
+	rig_check_counted(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_match_and_packet),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_every_flag_of_tcp),
+		cmocka_unit_test(test_jumbo),
+		cmocka_unit_test(test_stripped_tags),
+		cmocka_unit_test(test_merged_packets),
+		cmocka_unit_test(test_no_source),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Policies at random, against a model: plain token buckets, one for each limit and key, and the rules of
+ * README.md. Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
+ * on any CPU; of large ones each packet that passes is one that the model affords.
+ */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#include "limit.h"
+
+#define PORT 53
+
+enum kind {
+	KIND_TCP,
+	KIND_UDP,
+	KIND_DNS,
+	KINDS,
+};
+
+/* A packet, as far as limits differ about it. */
+struct sent {
+	enum hook hook;
+	unsigned int cpu;
+	unsigned int source, destination; /* in addresses[] of the family */
+	enum sl_family family;
+	enum kind kind;
+	uint32_t size;
+};
+
+static const char *const addresses[SL_FAMILIES][5] = {
+	{"192.0.2.1", "192.0.2.2", "192.0.3.1", "192.1.2.1", "10.0.0.1"},
+	{"2001:db8::1", "2001:db8::2", "2001:db8:0:1::1", "2001:db8:1::1", "fe80::1"},
+};
+
+#define ADDRESSES ARRAY_SIZE(addresses[0])
+
+static struct frame frame_sent(const struct sent *sent)
+{
+	struct frame frame = frame_from(addresses[sent->family][sent->source], sent->size);
+
+	frame_set_destination(&frame, addresses[sent->family][sent->destination]);
+	frame_set_proto(&frame, sent->kind == KIND_TCP ? 6 : 17);
+	frame_set_port(&frame, sent->kind == KIND_DNS ? PORT : PORT + 1);
+	return frame;
+}
+
+/* --- The model ------------------------------------------------------------------------------ */
+
+static const char *const matches[] = {"any", "tcp", "udp", "udp port 53"};
+
+/* matches[] by kind */
+static const bool is_for[ARRAY_SIZE(matches)][KINDS] = {
+	{true, true, true},
+	{true, false, false},
+	{false, true, true},
+	{false, false, true},
+};
+
+static const unsigned int lengths[SL_FAMILIES][4] = {{32, 24, 16, 0}, {64, 56, 128, 0}};
+
+struct model_bucket {
+	bool used;
+	uint64_t level, at, blocked;
+};
+
+struct model_limit {
+	char words[160];
+	unsigned int match;
+	unsigned int per[SL_FAMILIES]; /* bits */
+	bool key_dst;
+	enum sl_action action;
+	bool empty;
+	uint64_t burst, cost, block; /* ticks; cost as in struct sl_limit */
+	bool by_bytes;
+	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
+	/* the kernel tick for which a CPU remembers that a source is blocked, and one */
+	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
+};
+
+struct model {
+	struct model_limit limits[SL_LIMITS_MAX];
+	unsigned int count;
+	struct sl_counters expected;
+};
+
+/* The bucket of a key is that of the first address in it. */
+static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
+{
+	struct sl_prefix whole = rig_prefix(addresses[family][address]), one, other;
+
+	whole = prefix_shorten(&whole, SL_FAMILY_BITS + bits);
+	for (unsigned int i = 0; i < address; i++) {
+		one = rig_prefix(addresses[family][i]);
+		other = prefix_shorten(&one, SL_FAMILY_BITS + bits);
+		if (prefix_equal(&other, &whole))
+			return i;
+	}
+	return address;
+}
+
+static uint64_t cost_of(const struct model_limit *limit, const struct sent *sent)
+{
+	if (!limit->by_bytes)
+		return limit->cost;
+	return (limit->cost * sent->size + 65535) / 65536;
+}
+
+static struct model_bucket *bucket_of(struct model_limit *limit, const struct sent *sent,
+				      uint64_t now)
+{
+	unsigned int address = limit->key_dst ? sent->destination : sent->source;
+	unsigned int key = key_of(address, sent->family, limit->per[sent->family]);
+	struct model_bucket *bucket = &limit->buckets[sent->family][key];
+
+	if (!bucket->used)
+		*bucket = (struct model_bucket){true, limit->empty ? 0 : limit->burst, now, 0};
+	if (now - bucket->at > limit->burst - bucket->level)
+		bucket->level = limit->burst;
+	else
+		bucket->level += now - bucket->at;
+	bucket->at = now;
+	return bucket;
+}
+
+/* A CPU's memory of a source: of an IPv4 address, or of an IPv6 /64. */
+static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
+{
+	unsigned int source = key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
+
+	return &limit->remembered[sent->cpu][sent->family][source];
+}
+
+static bool has_memory(const struct model_limit *limit, enum sl_family family)
+{
+	return limit->block && !limit->key_dst && limit->per[family] <= (family ? 64 : 32);
+}
+
+static bool limit_is_for(const struct model_limit *limit, const struct sent *sent)
+{
+	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
+}
+
+/* What the limit says of a packet; nothing is charged yet. */
+static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, uint64_t now,
+				   uint64_t tick)
+{
+	struct model_bucket *bucket;
+	enum sl_reason reason = SL_PASS_WITHIN;
+	uint64_t cost = cost_of(limit, sent);
+
+	if (has_memory(limit, sent->family) && *memory_of(limit, sent) == tick + 1)
+		return SL_DROP_BLOCKED;
+	if (cost > limit->burst)
+		return SL_DROP_OVERSIZE;
+	bucket = bucket_of(limit, sent, now);
+	if (limit->block && bucket->blocked > now)
+		reason = SL_DROP_BLOCKED;
+	else if (bucket->level < cost)
+		reason = SL_DROP_OVER_LIMIT;
+	if (limit->block && reason == SL_DROP_OVER_LIMIT)
+		bucket->blocked = now + limit->block;
+	if (limit->block && reason != SL_PASS_WITHIN)
+		*memory_of(limit, sent) = tick + 1;
+	return reason;
+}
+
+static int order_of(const struct model_limit *limit)
+{
+	return limit->action == SL_ACTION_DROP ? 0 : limit->action == SL_ACTION_BLOCK ? 1 : 2;
+}
+
+/* In which order limits are asked: by action, then by key, then as they were written. */
+static void order_limits(const struct model *model, enum sl_family family, unsigned int *ret)
+{
+	for (unsigned int i = 0; i < model->count; i++) {
+		const struct model_limit *limit = &model->limits[i];
+		unsigned int at = i;
+
+		for (; at; at--) {
+			const struct model_limit *before = &model->limits[ret[at - 1]];
+
+			if (order_of(before) < order_of(limit) ||
+			    (order_of(before) == order_of(limit) &&
+			     before->per[family] >= limit->per[family]))
+				break;
+			ret[at] = ret[at - 1];
+		}
+		ret[at] = i;
+	}
+}
+
+static void limit_charge(struct model_limit *limit, const struct sent *sent, uint64_t now)
+{
+	bucket_of(limit, sent, now)->level -= cost_of(limit, sent);
+}
+
+/* The verdict, and what it counts. */
+static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t tick)
+{
+	struct sl_cell wire = {1, sent->size};
+	enum sl_reason reason = SL_PASS_WITHIN;
+	unsigned int order[SL_LIMITS_MAX];
+	bool charged[SL_LIMITS_MAX] = {0};
+
+	order_limits(model, sent->family, order);
+	for (unsigned int i = 0; i < model->count && reason == SL_PASS_WITHIN; i++) {
+		struct model_limit *limit = &model->limits[order[i]];
+		enum sl_reason answer;
+
+		if (!limit_is_for(limit, sent))
+			continue;
+		answer = limit_answer(limit, sent, now, tick);
+		if (answer >= SL_FIRST_DROP)
+			cell_add_to(&model->expected.refused[order[i]], &wire);
+		else
+			charged[order[i]] = true;
+		if (limit->action != SL_ACTION_OBSERVE)
+			reason = answer;
+	}
+	for (unsigned int i = 0; i < model->count; i++)
+		if (reason == SL_PASS_WITHIN && charged[i])
+			limit_charge(&model->limits[i], sent, now);
+	cell_add_to(&model->expected.reason[reason], &wire);
+	return reason == SL_PASS_WITHIN;
+}
+
+/* --- At random ------------------------------------------------------------------------------ */
+
+static unsigned int pick(unsigned int count)
+{
+	return rand() % count;
+}
+
+/* Both take less than two kernel ticks to refill, or far more. */
+static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
+{
+	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
+
+	limit->by_bytes = !pick(4);
+	if (limit->by_bytes) { /* 8 mbit: a byte is 16000 ticks */
+		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
+		limit->burst = 16000ULL * ms * 1000;
+		snprintf(text, size, "rate 8mbit burst %uB", ms * 1000);
+	} else {
+		limit->cost = MS / kpps;
+		limit->burst = limit->cost * (kpps * ms);
+		snprintf(text, size, "rate %ukpps burst %u", kpps, kpps * ms);
+	}
+}
+
+static void pick_action(struct model_limit *limit, bool may_block, char *text, size_t size)
+{
+	unsigned int ms = 1 + pick(20);
+
+	limit->action = pick(4) ? SL_ACTION_DROP : SL_ACTION_OBSERVE;
+	if (may_block && !pick(3))
+		limit->action = SL_ACTION_BLOCK;
+	limit->block = limit->action == SL_ACTION_BLOCK ? ms * MS : 0;
+	if (limit->block)
+		snprintf(text, size, "block %ums", ms);
+	else
+		snprintf(text, size, limit->action == SL_ACTION_DROP ? "drop" : "observe");
+}
+
+static void pick_limit(struct model_limit *limit, unsigned int number, bool large)
+{
+	char rate[48], action[16];
+
+	memset(limit, 0, sizeof(*limit));
+	limit->match = pick(ARRAY_SIZE(matches));
+	for (int family = 0; family < SL_FAMILIES; family++)
+		limit->per[family] = lengths[family][pick(2) ? 0 : pick(4)];
+	limit->key_dst = !pick(4);
+	limit->empty = !pick(5);
+	pick_rate(limit, large, rate, sizeof(rate));
+	pick_action(limit, !large, action, sizeof(action));
+	snprintf(limit->words, sizeof(limit->words),
+		 "name l%u %s match %s per %u/%u key %s action %s start %s", number, rate,
+		 matches[limit->match], limit->per[SL_IPV4], limit->per[SL_IPV6],
+		 limit->key_dst ? "dst" : "src", action, limit->empty ? "empty" : "full");
+}
+
+static void pick_policy(struct rig *rig, struct model *model, bool large)
+{
+	const char *words[SL_LIMITS_MAX] = {NULL};
+
+	*model = (struct model){.count = 1 + pick(SL_LIMITS_MAX)};
+	for (unsigned int i = 0; i < model->count; i++) {
+		pick_limit(&model->limits[i], i, large);
+		words[i] = model->limits[i].words;
+	}
+	rig_empty(rig);
+	rig_limits(rig, "default", words[0], words[1], words[2], words[3], NULL);
+}
+
+static struct sent pick_packet(const struct rig *rig)
+{
+	return (struct sent){
+		.hook = pick(HOOKS),
+		.cpu = pick(rig->cpus),
+		.source = pick(4) ? 0 : pick(ADDRESSES),
+		.destination = pick(4) ? 1 : pick(ADDRESSES),
+		.family = pick(4) ? SL_IPV4 : SL_IPV6,
+		.kind = pick(KINDS),
+		.size = 100 + pick(1400),
+	};
+}
+
+/* Steps of all sizes; some to the last moment of a kernel tick, and just over it. */
+static void pick_step(struct rig *rig, uint64_t most)
+{
+	switch (pick(16)) {
+	case 0:
+		rig_clock_to_edge(rig);
+		break;
+	case 1:
+		rig_clock_forward(rig, 1 + pick(2));
+		break;
+	case 2:
+		rig_clock_forward(rig, ((uint64_t)pick(1000) * most) / 1000);
+		break;
+	case 3:
+		rig_clock_forward(rig, ((uint64_t)pick(1000) * most) / 20000);
+		break;
+	default:
+		break;
+	}
+}
+
+static bool send_one(struct rig *rig, const struct sent *sent)
+{
+	struct frame frame = frame_sent(sent);
+
+	rig_run_on(rig, sent->cpu);
+	return rig_run(rig, sent->hook, frame.bytes, frame.size);
+}
+
+static void model_print(const struct model *model)
+{
+	for (unsigned int i = 0; i < model->count; i++)
+		print_message("    %s\n", model->limits[i].words);
+}
+
+/* --- As the model --------------------------------------------------------------------------- */
+
+#define POLICIES 300
+#define PACKETS	 400
+
+static void check_as_model(struct rig *rig, struct model *model)
+{
+	struct sl_counters counters;
+
+	for (int i = 0; i < PACKETS; i++) {
+		struct sent sent = pick_packet(rig);
+		bool expected =
+			model_run(model, &sent, rig_now(rig), *(uint64_t *)rig->clock_jiffies);
+
+		if (send_one(rig, &sent) != expected) {
+			model_print(model);
+			fail_msg("packet %d, %s, from %s to %s, %u bytes, kind %d: the model %s it",
+				 i, hook_names[sent.hook], addresses[sent.family][sent.source],
+				 addresses[sent.family][sent.destination], sent.size, sent.kind,
+				 expected ? "passes" : "drops");
+		}
+		pick_step(rig, 10 * MS);
+	}
+	counters = rig_counters_of(rig, "default");
+	if (memcmp(&counters, &model->expected, sizeof(counters))) {
+		model_print(model);
+		fail_msg("the verdicts are the model's, the counters are not");
+	}
+}
+
+static void test_small_limits_answer_as_the_model(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct model *model = malloc(sizeof(*model));
+	uint64_t passed = 0, sent = 0;
+
+	assert_non_null(model);
+	srand(5);
+	for (int i = 0; i < POLICIES; i++) {
+		pick_policy(rig, model, false);
+		check_as_model(rig, model);
+		passed += rig->passed.packets;
+		sent += rig->passed.packets + rig->dropped.packets;
+		rig_check_counted(rig);
+	}
+	free(model);
+	print_message("figure: %d policies of 1 to 4 limits at random: %lu packets, %lu pass, each "
+		      "verdict and counter as the model's\n",
+		      POLICIES, sent, passed);
+	assert_in_range(passed, sent / 5, 4 * sent / 5); /* else it is no test */
+}
+
+/* --- Never above the model ------------------------------------------------------------------ */
+
+/* Charges what has passed to each limit that had to afford it. Whoever was asked has a bucket from then on. */
+static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
+			 const struct sl_counters *before, const struct sl_counters *after)
+{
+	for (unsigned int i = 0; i < model->count; i++) {
+		struct model_limit *limit = &model->limits[i];
+		bool refused = after->refused[i].packets != before->refused[i].packets;
+		uint64_t level;
+
+		if (!limit_is_for(limit, sent))
+			continue;
+		level = bucket_of(limit, sent, now)->level;
+		if (!passed || refused)
+			continue;
+		if (level < cost_of(limit, sent)) {
+			model_print(model);
+			fail_msg("l%u cannot afford what passes", i);
+		}
+		limit_charge(limit, sent, now);
+	}
+}
+
+/* Packets come in volleys, or no purse would ever be emptied. */
+static void check_affords(struct rig *rig, struct model *model)
+{
+	for (int i = 0; i < PACKETS; i++) {
+		struct sent sent = pick_packet(rig);
+		unsigned int volley = pick(4) ? 1 : pick(500);
+
+		for (unsigned int shot = 0; shot < volley; shot++) {
+			struct sl_counters before = rig_counters_of(rig, "default"), after;
+			bool passed = send_one(rig, &sent);
+
+			after = rig_counters_of(rig, "default");
+			model_afford(model, &sent, rig_now(rig), passed, &before, &after);
+		}
+		pick_step(rig, 300 * MS);
+	}
+}
+
+static void test_large_limits_stay_below_the_model(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct model *model = malloc(sizeof(*model));
+	uint64_t passed = 0, sent = 0;
+
+	assert_non_null(model);
+	srand(6);
+	for (int i = 0; i < 20; i++) {
+		pick_policy(rig, model, true);
+		check_affords(rig, model);
+		passed += rig->passed.packets;
+		sent += rig->passed.packets + rig->dropped.packets;
+		rig_check_counted(rig);
+	}
+	free(model);
+	print_message("figure: large limits at random: %lu packets, %lu pass, each afforded by all "
+		      "its limits' plain token buckets\n",
+		      sent, passed);
+	assert_in_range(passed, sent / 5, 19 * sent / 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_limits_answer_as_the_model),
+		cmocka_unit_test(test_large_limits_stay_below_the_model),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changes of rules that are cut off half way: packets see all of one or nothing, and the next tidies up. */
+#include "rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "change.h"
+#include "policy.h"
+#include "rulemap.h"
+#include "splits.h"
+
+#define ENOUGH 40 /* packets: more than any burst here but that of no rule */
+
+/* How many of ENOUGH packets pass: at 1/h, the burst of the rule that judges a new source. */
+static uint64_t burst_of(struct rig *rig, const char *address)
+{
+	struct frame frame = frame_from(address, 60);
+
+	return rig_send(rig, rand() % HOOKS, &frame, ENOUGH);
+}
+
+#define BASE_RULES 7
+
+/* The rules that each change finds. */
+static void base_rules(struct rig *rig)
+{
+	struct ruleset set = {0};
+
+	rig_empty(rig);
+	rules_add_limits(&set, "default", "rate 1/h burst 3", NULL);
+	rules_add_limits(&set, "192.0.2.0/24", "rate 1/h burst 5", NULL);
+	rules_add_limits(&set, "2001:db8::/32", "rate 1/h burst 6", NULL);
+	rules_add_limits(&set, "2001:db8:0:2::/72", "rate 1/h burst 8", NULL);
+	rules_add_limits(&set, "203.0.113.1", "rate 1/h burst 9",
+			 "name tcp rate 1/h burst 7 match tcp", NULL);
+	rules_add_list(&set, "203.0.113.2", SL_LIST_DENY, 0);
+	rules_add_list(&set, "203.0.113.128/25", SL_LIST_ALLOW, 0);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+/* --- Killed --------------------------------------------------------------------------------- */
+
+/* What a change makes of one rule, and how many packets of a source in it pass. */
+struct edit {
+	const char *prefix;
+	const char *words; /* of its limit; */
+	enum sl_list list; /* or its entry; neither: it is deleted */
+	const char *source;
+	unsigned int before, after;
+};
+
+#define EDITS_MAX 6
+
+struct change {
+	const char *name;
+	unsigned int rules;		  /* after it */
+	struct edit edits[EDITS_MAX + 1]; /* the last one has no prefix */
+};
+
+static const struct change changes[] = {
+	{"a new rule", 8, {{"192.0.2.16/28", "rate 1/h burst 7", 0, "192.0.2.17", 5, 7}}},
+	{"another burst", 7, {{"192.0.2.0/24", "rate 1/h burst 9", 0, "192.0.2.1", 5, 9}}},
+	{"a rule longer than /64",
+	 8,
+	 {{"2001:db8:0:3::1", "rate 1/h burst 9", 0, "2001:db8:0:3::1", 6, 9}}},
+	{"another burst, longer than /64",
+	 7,
+	 {{"2001:db8:0:2::/72", "rate 1/h burst 9", 0, "2001:db8:0:2::1", 8, 9}}},
+	{"delete", 6, {{"192.0.2.0/24", NULL, 0, "192.0.2.1", 5, 3}}},
+	{"delete the default", 6, {{"default", NULL, 0, "10.0.0.1", 3, ENOUGH}}},
+	{"delete, longer than /64", 6, {{"2001:db8:0:2::/72", NULL, 0, "2001:db8:0:2::1", 8, 6}}},
+	{"a list entry on a host", 8, {{"192.0.2.1", NULL, SL_LIST_DENY, "192.0.2.1", 5, 0}}},
+	{"a list entry over limits",
+	 7,
+	 {{"203.0.113.1", NULL, SL_LIST_ALLOW, "203.0.113.1", 9, ENOUGH}}},
+	{"another list", 7, {{"203.0.113.2", NULL, SL_LIST_ALLOW, "203.0.113.2", 0, ENOUGH}}},
+	{"delete a list entry", 6, {{"203.0.113.128/25", NULL, 0, "203.0.113.129", ENOUGH, 3}}},
+	{"several at once",
+	 6,
+	 {{"default", NULL, SL_LIST_DENY, "10.0.0.1", 3, 0},
+	  {"192.0.2.0/24", "name x rate 1/h burst 11", 0, "192.0.2.1", 5, 11},
+	  {"203.0.113.1", NULL, 0, "203.0.113.1", 9, 0},
+	  {"203.0.113.2", "rate 1/h burst 12", 0, "203.0.113.2", 0, 12},
+	  {"2001:db8:0:2::/72", NULL, 0, "2001:db8:0:2::1", 8, 6},
+	  {"2001:db8:0:3::1", "rate 1/h burst 13", 0, "2001:db8:0:3::1", 6, 13}}},
+};
+
+static struct ruleset change_rules(const struct change *change)
+{
+	struct ruleset set = {0};
+
+	for (const struct edit *edit = change->edits; edit->prefix; edit++)
+		if (edit->words)
+			rules_add_limits(&set, edit->prefix, edit->words, NULL);
+		else
+			rules_add_list(&set, edit->prefix, edit->list, 0);
+	return set;
+}
+
+/*
+ * Makes the change in another process, and kills that with SIGKILL as it enters or leaves its
+ * `stop`th system call. False: it had come to its end before.
+ */
+static bool change_cut_off(struct rig *rig, const struct change *change, int stop)
+{
+	struct ruleset set = change_rules(change);
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+			_exit(99);
+		_exit(rules_change(&rig->gate, set.rules, set.count));
+	}
+	ruleset_free(&set);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSTOPPED(status));
+	for (int i = 0; i <= stop; i++) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (WIFEXITED(status)) {
+			assert_int_equal(WEXITSTATUS(status), OK);
+			return false;
+		}
+	}
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return true;
+}
+
+/* Whether packets see the change: all of it, or nothing. */
+static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
+{
+	unsigned int old = 0, new = 0;
+
+	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
+		uint64_t seen = burst_of(rig, edit->source);
+
+		old += seen == edit->before;
+		new += seen == edit->after;
+		if (seen != edit->before && seen != edit->after)
+			fail_msg("%s, cut off at stop %d: of %s %lu pass", change->name, stop,
+				 edit->source, seen);
+	}
+	if (old && new)
+		fail_msg("%s, cut off at stop %d: old and new rules judge", change->name, stop);
+	return new;
+}
+
+static void check_counted(const struct rig *rig, const struct change *change, int stop)
+{
+	struct sl_counters counters = rig_counters(rig);
+	uint64_t sent = rig->passed.packets + rig->dropped.packets;
+	uint64_t counted = counters_passed(&counters).packets + counters_dropped(&counters).packets;
+
+	if (counted != sent)
+		fail_msg("%s, cut off at stop %d: %lu packets sent, %lu in the totals",
+			 change->name, stop, sent, counted);
+}
+
+/* The next change of any other rule tidies up, and takes back nothing that packets have seen. */
+static void cut_off_check(struct rig *rig, const struct change *change, int stop)
+{
+	bool seen = change_is_seen(rig, change, stop);
+
+	check_counted(rig, change, stop);
+	rig_set(rig, "198.51.100.0/24", "1/h", "10");
+	rig_check_tidy(rig, 1 + (seen ? change->rules : BASE_RULES));
+	/* of who has sent already, nobody has a level that is not his */
+	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
+		uint64_t more = burst_of(rig, edit->source);
+
+		assert_int_equal(more, (seen ? edit->after : edit->before) == ENOUGH ? ENOUGH : 0);
+	}
+	check_counted(rig, change, stop);
+}
+
+static void cut_off_everywhere(struct rig *rig, const struct change *change)
+{
+	bool cut = true;
+
+	for (int stop = 0; cut; stop++) {
+		base_rules(rig);
+		/* so that there is something to lose */
+		burst_of(rig, "192.0.2.99");
+		burst_of(rig, "10.0.0.99");
+		cut = change_cut_off(rig, change, stop);
+		cut_off_check(rig, change, stop);
+		if (!cut)
+			print_message("figure: %s: killed at %d points, at each the old rules or "
+				      "the new, nothing left over\n",
+				      change->name, stop);
+	}
+}
+
+static void test_killed_anywhere(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		cut_off_everywhere(rig, &changes[i]);
+}
+
+/* --- States written by hand ----------------------------------------------------------------- */
+
+/* As a change prepares one rule: its record, its mark, its counts, and the rule beside what packets see. */
+static void edit_prepare(struct rig *rig, const struct edit *edit)
+{
+	struct rulemap_entry entry = {.prefix = rig_prefix(edit->prefix)};
+	struct sl_gate *state = rig->gate.state;
+	struct sl_rule old = {0};
+	uint32_t record = 0;
+
+	rulemap_get(&rig->gate, &entry.prefix, &old);
+	if (edit->words) {
+		struct limit limit = rig_limit_of(edit->prefix, edit->words);
+		struct rule rule = {.prefix = entry.prefix, .limits = 1, .limit = &limit};
+
+		record = policy_allocate(&rig->gate, old.now.record);
+		assert_int_equal(policy_write(&rig->gate, record, old.now.record, &rule), 0);
+	}
+	if (!old.now.record && !old.now.list) {
+		assert_int_equal(split_add(&rig->gate, &entry.prefix, 1), 0);
+		*(prefix_is_host(&entry.prefix) ? &state->hosts : &state->prefixes) += 1;
+	}
+	entry.rule = (struct sl_rule){
+		.since = state->generation + 1,
+		.bits = entry.prefix.bits,
+		.now = {.record = record, .list = edit->list},
+		.before = old.now,
+	};
+	assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
+}
+
+/* The first `edits` of a change. */
+static void prepare(struct rig *rig, const struct change *change, unsigned int edits)
+{
+	base_rules(rig);
+	rig->gate.state->changing = 1;
+	for (unsigned int i = 0; i < edits && change->edits[i].prefix; i++)
+		edit_prepare(rig, &change->edits[i]);
+}
+
+static enum status differs(void *data, const struct rule *from, const struct rule *to)
+{
+	(void)data;
+	(void)from;
+	(void)to;
+	return FAILED;
+}
+
+/* What readers are told is what packets see. */
+static void check_same_rules(const struct rig *rig, const struct ruleset *rules)
+{
+	struct ruleset now = {0};
+
+	assert_int_equal(rules_read(&rig->gate, &now), OK);
+	assert_int_equal(ruleset_diff(rules, &now, differs, NULL), OK);
+	ruleset_free(&now);
+}
+
+static struct ruleset base_read(struct rig *rig)
+{
+	struct ruleset rules = {0};
+
+	base_rules(rig);
+	assert_int_equal(rules_read(&rig->gate, &rules), OK);
+	assert_int_equal(rules.count, BASE_RULES);
+	return rules;
+}
+
+/* Prepared, in part or whole, and not switched to: nothing is seen, before and after it is undone. */
+static void test_prepared(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct ruleset base = base_read(rig);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		for (unsigned int edits = 0; edits <= EDITS_MAX; edits++) {
+			prepare(rig, &changes[i], edits);
+			check_same_rules(rig, &base);
+			assert_false(change_is_seen(rig, &changes[i], -1));
+			assert_int_equal(change_undo(&rig->gate), OK);
+			rig_check_tidy(rig, BASE_RULES);
+			check_same_rules(rig, &base);
+			check_counted(rig, &changes[i], -1);
+		}
+	ruleset_free(&base);
+}
+
+/* Half of what is to be undone is undone already: the one who did it was killed, too. */
+static void test_undone_twice(void **state)
+{
+	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
+	struct rig *rig = rig_begin(state);
+	struct ruleset base = base_read(rig);
+
+	for (unsigned int edits = 1; edits < EDITS_MAX; edits++) {
+		prepare(rig, change, edits);
+		assert_int_equal(change_undo(&rig->gate), OK);
+		rig->gate.state->changing = 1;
+		for (unsigned int i = edits; i < EDITS_MAX; i++)
+			edit_prepare(rig, &change->edits[i]);
+		assert_int_equal(change_undo(&rig->gate), OK);
+		rig_check_tidy(rig, BASE_RULES);
+		check_same_rules(rig, &base);
+	}
+	ruleset_free(&base);
+}
+
+/* Switched to, and not cleared away: it is seen, before and after. */
+static void test_switched(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct ruleset after = {0};
+
+		prepare(rig, &changes[i], EDITS_MAX);
+		rig->gate.state->generation++;
+		assert_int_equal(rules_read(&rig->gate, &after), OK);
+		assert_int_equal(after.count, changes[i].rules);
+		assert_true(change_is_seen(rig, &changes[i], -1));
+		assert_int_equal(change_undo(&rig->gate), OK);
+		rig_check_tidy(rig, changes[i].rules);
+		check_same_rules(rig, &after);
+		check_counted(rig, &changes[i], -1);
+		ruleset_free(&after);
+	}
+}
+
+/* After an undoing the same change goes through, and its numbers and records are free again. */
+static void test_again_after_undoing(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct ruleset set = change_rules(&changes[i]);
+
+		prepare(rig, &changes[i], EDITS_MAX);
+		assert_int_equal(rig_change(rig, &set), OK);
+		rig_check_tidy(rig, changes[i].rules);
+		assert_true(change_is_seen(rig, &changes[i], -1));
+		check_counted(rig, &changes[i], -1);
+	}
+}
+
+/* --- Between two plain stores --------------------------------------------------------------- */
+
+static void mark_set(struct rig *rig, const char *address, uint32_t count)
+{
+	struct sl_prefix prefix = rig_prefix(address);
+	int fd = rig->gate.map[MAP_SPLITS];
+
+	if (count)
+		assert_int_equal(bpf_map_update_elem(fd, prefix.addr, &count, BPF_ANY), 0);
+	else
+		assert_int_equal(bpf_map_delete_elem(fd, prefix.addr), 0);
+}
+
+/* Records without a rule, of the next generation or this; numbers that went lost. */
+static void wreck_records(struct rig *rig)
+{
+	rig->gate.state->next_policy = 50;
+	rig->gate.state->next_limit += 60;
+	rig->gate.policies[100].since = rig->gate.state->generation + 1;
+	rig->gate.policies[103].since = rig->gate.state->generation;
+}
+
+static void wreck_counts_up(struct rig *rig)
+{
+	rig->gate.state->hosts += 7;
+	rig->gate.state->prefixes += 9;
+	rig->gate.state->split_rules += 11;
+}
+
+static void wreck_counts_down(struct rig *rig)
+{
+	rig->gate.state->prefixes -= 3;
+}
+
+/* Marks without a rule: beyond all others, before them, between them; of IPv4's bytes. */
+static void wreck_marks(struct rig *rig)
+{
+	mark_set(rig, "2001:db8:0:7::1", 1);
+	mark_set(rig, "::1", 2);
+	mark_set(rig, "2001:db8:0:1::", 1);
+	mark_set(rig, "c000:200::", 3);
+	mark_set(rig, "ffff:ffff:ffff:ffff::", 1);
+}
+
+static void wreck_mark_counts(struct rig *rig)
+{
+	mark_set(rig, "2001:db8:0:2::", 5);
+}
+
+static void wreck_mark_gone(struct rig *rig)
+{
+	mark_set(rig, "2001:db8:0:2::", 0);
+}
+
+/* Rules that say nothing: made, and never switched to, or deleted, and never removed. */
+static void wreck_empty_rules(struct rig *rig)
+{
+	static const char *const prefixes[] = {"198.51.100.1", "2001:db8:0:9::1", "10.0.0.0/8",
+					       "2001:db8:0:8::/100"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		struct rulemap_entry entry = {.prefix = rig_prefix(prefixes[i])};
+
+		entry.rule.since = rig->gate.state->generation + i % 2;
+		entry.rule.bits = entry.prefix.bits;
+		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
+	}
+}
+
+static void wreck_nothing(struct rig *rig)
+{
+	(void)rig;
+}
+
+static void test_between_stores(void **state)
+{
+	static void (*const wrecks[])(struct rig *) = {
+		wreck_nothing, wreck_records,	  wreck_counts_up, wreck_counts_down,
+		wreck_marks,   wreck_mark_counts, wreck_mark_gone, wreck_empty_rules,
+	};
+	struct rig *rig = rig_begin(state);
+	struct ruleset base = base_read(rig);
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrecks); i++) {
+		base_rules(rig);
+		rig->gate.state->changing = 1;
+		wrecks[i](rig);
+		assert_int_equal(change_begin(&rig->gate), OK); /* as any next change does */
+		assert_int_equal(rig->gate.state->changing, 1);
+		change_end(&rig->gate);
+		rig_check_tidy(rig, BASE_RULES);
+		check_same_rules(rig, &base);
+		assert_int_equal(burst_of(rig, "203.0.113.1"), 9);
+		assert_int_equal(burst_of(rig, "203.0.113.2"), 0);
+		assert_int_equal(burst_of(rig, "2001:db8:0:2::1"), 8);
+		assert_int_equal(burst_of(rig, "2001:db8:0:2:ff00::1"), 6);
+	}
+	ruleset_free(&base);
+	rig_check_counted(rig);
+}
+
+/* A list entry that is over is no leftover: it stays until there is no room, and its limits are in force. */
+static void test_undoing_keeps_what_is_over(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "192.0.2.1", "rate 1/h burst 5", NULL);
+	rig_list(rig, "192.0.2.1", SL_LIST_DENY, 1);
+	rig_list(rig, "192.0.2.2", SL_LIST_DENY, 1);
+	rig->gate.state->changing = 1;
+	assert_int_equal(change_undo(&rig->gate), OK);
+	rig_check_tidy(rig, 2);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), 5);
+	assert_int_equal(burst_of(rig, "192.0.2.2"), ENOUGH);
+	assert_int_equal(change_sweep(&rig->gate), 1);
+	rig_check_tidy(rig, 1);
+	assert_int_equal(change_sweep(&rig->gate), 0);
+	rig_check_tidy(rig, 1);
+	rig_check_counted(rig);
+}
+
+/* Sources keep what they have left, whatever was cut off beside them, and undone. */
+static void test_undoing_keeps_levels(void **state)
+{
+	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
+	struct frame frame = frame_from("192.0.2.7", 60);
+	struct rig *rig = rig_begin(state);
+
+	prepare(rig, change, 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2), 2);
+	for (unsigned int i = 0; i < EDITS_MAX; i++)
+		edit_prepare(rig, &change->edits[i]);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
+	assert_int_equal(change_undo(&rig->gate), OK);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 2);
+	rig_check_counted(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_killed_anywhere),
+		cmocka_unit_test(test_prepared),
+		cmocka_unit_test(test_undone_twice),
+		cmocka_unit_test(test_switched),
+		cmocka_unit_test(test_again_after_undoing),
+		cmocka_unit_test(test_between_stores),
+		cmocka_unit_test(test_undoing_keeps_what_is_over),
+		cmocka_unit_test(test_undoing_keeps_levels),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rates, bursts, times, prefixes, matches and whole limits as words. What is taken keeps to its
+ * ranges, is printed, and parses again to the same; what is refused is refused in words, and changes
+ * nothing.
+ *
+ * The input is lines. The first byte of one says which field of a limit it is, or its prefix; of the
+ * rest, a byte below 128 is a character, and one above it a word of the grammar.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit.h"
+#include "matches.h"
+#include "prefix.h"
+#include "spec.h"
+#include "units.h"
+
+#define TEXT_MAX 1024
+
+#define TIME_MAX (730 * 86400000000000ULL)
+#define VLAN_MAX 4094
+
+/* --- What the parsers say ------------------------------------------------------------------- */
+
+static unsigned int said;
+
+enum status misuse(const char *format, ...)
+{
+	char text[4 * TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	said++;
+	return MISUSED;
+}
+
+/* Only user/limit.c's look at this machine fails, which is not fuzzed. */
+enum status fail(const char *format, ...)
+{
+	(void)format;
+	abort();
+}
+
+const char *why(int err)
+{
+	(void)err;
+	abort();
+}
+
+static void expect(bool truth)
+{
+	if (!truth)
+		abort();
+}
+
+/* A refusal is said, and nothing is said of what is taken. */
+static bool taken(enum status status, unsigned int said_before)
+{
+	expect(status == OK || status == MISUSED);
+	expect((status == OK) == (said == said_before));
+	return status == OK;
+}
+
+/* --- Single words --------------------------------------------------------------------------- */
+
+static void fuzz_rate(const char *text)
+{
+	struct sl_limit_spec spec = {0}, again = {0};
+	unsigned int before = said;
+	char printed[UNITS_TEXT];
+
+	if (!taken(rate_parse(text, &spec), before))
+		return;
+	expect(spec.rate && rate_per_second(&spec) <= 400e9);
+	expect(rate_parse(rate_format(&spec, printed), &again) == OK);
+	expect(!memcmp(&spec, &again, sizeof(spec)));
+}
+
+static void fuzz_burst(const char *text)
+{
+	for (int unit = SL_RATE_PPS; unit <= SL_RATE_BITS; unit++) {
+		struct sl_limit_spec spec = {.rate = 1000, .rate_unit = unit}, again = spec;
+		unsigned int before = said;
+		char printed[UNITS_TEXT];
+
+		if (!taken(burst_parse(text, &spec), before))
+			continue;
+		expect(spec.burst);
+		expect(burst_parse(burst_format(&spec, printed), &again) == OK);
+		expect(!memcmp(&spec, &again, sizeof(spec)));
+	}
+}
+
+static void fuzz_time(const char *text)
+{
+	unsigned int before = said;
+	char printed[UNITS_TEXT];
+	uint64_t ns = 0, again = 0;
+
+	if (!taken(time_parse("for", text, &ns), before)) {
+		expect(!ns);
+		return;
+	}
+	expect(ns && ns <= TIME_MAX);
+	expect(time_parse("for", time_format(ns, printed), &again) == OK);
+	expect(ns == again);
+}
+
+static void fuzz_match(const char *text)
+{
+	struct sl_match match = {0}, again = {0};
+	unsigned int before = said;
+	char printed[MATCH_TEXT];
+
+	if (!taken(match_parse(text, &match), before))
+		return;
+	expect(match.ports <= SL_PORTS_MAX && match.vlan <= VLAN_MAX);
+	expect(!match.ports || match.fact & (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_SYN));
+	expect(!match.proto || match.fact == SL_FACT_PROTO);
+	for (int i = 0; i < match.ports; i++) {
+		expect(match.port[i].first <= match.port[i].last);
+		for (int j = 0; j < i; j++)
+			expect(match.port[i].last < match.port[j].first ||
+			       match.port[i].first > match.port[j].last);
+	}
+	expect(match_parse(match_format(&match, printed), &again) == OK);
+	expect(!memcmp(&match, &again, sizeof(match)));
+}
+
+/* `default`, where the text is no prefix. */
+static struct sl_prefix fuzz_prefix(const char *text)
+{
+	struct sl_prefix prefix = {0}, again;
+	unsigned int before = said;
+	char printed[PREFIX_TEXT];
+
+	if (!taken(prefix_parse(text, &prefix), before))
+		return (struct sl_prefix){0};
+	expect(prefix_parse(prefix_format(&prefix, printed), &again) == OK);
+	expect(prefix_equal(&prefix, &again));
+	return prefix;
+}
+
+/* --- Limits --------------------------------------------------------------------------------- */
+
+static void check_compiled(const struct limit *limit)
+{
+	static const struct machine machine = {.cpus = 64, .tick_ns = 4000000};
+
+	expect(limit->spec.per[SL_IPV4] <= 32 && limit->spec.per[SL_IPV6] <= 128);
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_limit compiled = limit_compile(limit, family, &machine);
+
+		expect(compiled.cost && compiled.burst && compiled.burst <= SL_BURST_TICKS_MAX);
+		expect(compiled.refill <= compiled.burst && compiled.block <= SL_BURST_TICKS_MAX);
+	}
+}
+
+static void fuzz_limit(const struct spec *spec, const struct sl_prefix *prefix)
+{
+	char text[SPEC_FIELDS][SPEC_TEXT];
+	unsigned int before = said;
+	struct limit limit, again;
+	struct spec back;
+
+	memset(&limit, 7, sizeof(limit));
+	memcpy(&again, &limit, sizeof(limit));
+	if (!taken(spec_parse(spec, prefix, NULL, NULL, &limit), before)) {
+		expect(!memcmp(&limit, &again, sizeof(limit)));
+		return;
+	}
+	check_compiled(&limit);
+	for (int field = 0; field < SPEC_FIELDS; field++)
+		back.text[field] = spec_format(&limit, prefix, field, text[field]);
+	expect(spec_parse(&back, prefix, NULL, NULL, &again) == OK);
+	expect(!memcmp(&limit, &again, sizeof(limit)));
+}
+
+/* --- Input ---------------------------------------------------------------------------------- */
+
+static const char *const grammar[] = {
+	"default", "192.0.2.0/24", "2001:db8::/32",
+	"any",	   "tcp",	   "udp",
+	"icmp",	   "tcp-syn",	   "fragment",
+	"proto ",  " port ",	   " vlan ",
+	"port ",   "vlan ",	   "block ",
+	"drop",	   "observe",	   "src",
+	"dst",	   "full",	   "empty",
+	"pps",	   "kpps",	   "mpps",
+	"/min",	   "/h",	   "mbit",
+	"gbit",	   "kB",	   "MiB",
+	"ns",	   "us",	   "ms",
+	"s",	   "min",	   "h",
+	"d",	   "65535",	   "4094",
+	"255",	   "100",	   "1",
+	"8",	   "24",	   "64",
+	"128",	   "24/56",	   "80,443",
+	"1-9,",	   "syn",	   "dns",
+};
+
+/* Writes one line as words, and returns where the next begins. */
+static size_t line_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
+{
+	size_t length = 0, i = 0;
+
+	for (; i < size && data[i] != '\n' && length < TEXT_MAX - 16; i++) {
+		const char *word = grammar[data[i] % (sizeof(grammar) / sizeof(grammar[0]))];
+
+		if (data[i] < 128)
+			text[length++] = data[i] ?: ' ';
+		else
+			length += sprintf(text + length, "%s", word);
+	}
+	text[length] = '\0';
+	return i < size ? i + 1 : i;
+}
+
+static void fuzz_word(const char *text)
+{
+	fuzz_rate(text);
+	fuzz_burst(text);
+	fuzz_time(text);
+	fuzz_match(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct spec spec = {.text = {[SPEC_RATE] = "1kpps"}};
+	char text[SPEC_FIELDS + 1][TEXT_MAX];
+	struct sl_prefix prefix = {0};
+
+	while (size) {
+		unsigned int field = *data++ % (SPEC_FIELDS + 1);
+		size_t used = line_write(data, --size, text[field]);
+
+		data += used;
+		size -= used;
+		fuzz_word(text[field]);
+		if (field == SPEC_FIELDS)
+			prefix = fuzz_prefix(text[field]);
+		else
+			spec.text[field] = text[field];
+	}
+	fuzz_limit(&spec, &prefix);
+	return 0;
+}

@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/config.h: rules files, what they become, what is wrong with them, and how they are written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "capture.h"
+#include "config.h"
+#include "config_text.h"
+#include "prefix.h"
+#include "sizes.h"
+#include "spec.h"
+#include "uptime.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define SEC		  1000000000ULL
+
+/* Reads a text as the file "rules.yaml". */
+static enum status text_read(const char *text, struct config *ret)
+{
+	return config_parse("rules.yaml", text, strlen(text), ret);
+}
+
+/* The rules of a text, as `show` prints them. */
+static const char *shown(const char *text)
+{
+	struct capture capture;
+	struct config config;
+
+	if (text_read(text, &config))
+		fail_msg("refused:\n%s", text);
+	capture = capture_begin(stdout);
+	for (unsigned int i = 0; i < config.rules.count; i++)
+		rule_print(&config.rules.rules[i], "main", "");
+	config_free(&config);
+	return capture_end(&capture);
+}
+
+/* What is said of a text that is refused. */
+static const char *refusal(const char *text)
+{
+	struct config untouched = {.sizes.hot = 42}, config = untouched;
+	struct capture capture = capture_begin(stderr);
+	enum status status = text_read(text, &config);
+	const char *said = capture_end(&capture);
+
+	if (status != MISUSED)
+		fail_msg("status %d, not %d:\n%s", status, MISUSED, text);
+	assert_memory_equal(&config, &untouched, sizeof(config));
+	return said;
+}
+
+/* --- What is right -------------------------------------------------------------------------- */
+
+static void test_everything(void **state)
+{
+	static const char text[] = "gate: {sources: 256k, hot: 65536, policies: 4k, hosts: 1m, "
+				   "prefixes: 64m}\n"
+				   "policies:\n"
+				   "  - prefix: default\n"
+				   "    limits:\n"
+				   "      - rate: 10kpps\n"
+				   "        burst: 20000\n"
+				   "      - name: dns\n"
+				   "        rate: 50mbit\n"
+				   "        burst: 250ms\n"
+				   "        match: udp port 53,1024-65535 vlan 10\n"
+				   "        per: 24/56\n"
+				   "        key: dst\n"
+				   "        action: block 30s\n"
+				   "        start: empty\n"
+				   "allow:\n"
+				   "  - prefix: 192.0.2.1\n"
+				   "deny:\n"
+				   "  - prefixes: [192.0.2.0/24, 192.0.2.2]\n"
+				   "    for: 1h\n";
+	struct config config;
+
+	(void)state;
+	assert_string_equal(
+		shown(text),
+		"sluice set default rate 10kpps burst 20000\n"
+		"sluice set default name dns rate 50mbit burst 250ms match udp port 53,1024-65535 "
+		"vlan 10 per 24/56 key dst action block 30s start empty\n"
+		"sluice deny 192.0.2.0/24 for 1h\n"
+		"sluice allow 192.0.2.1\n"
+		"sluice deny 192.0.2.2 for 1h\n");
+	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(config.sizes.sources, 256 << 10);
+	assert_int_equal(config.sizes.hot, 65536);
+	assert_int_equal(config.sizes.policies, 4096);
+	assert_int_equal(config.sizes.hosts, 1 << 20);
+	assert_int_equal(config.sizes.prefixes, 64 << 20);
+	config_free(&config);
+}
+
+static void test_json_is_yaml(void **state)
+{
+	(void)state;
+	assert_string_equal(shown("{\n\t\"policies\": [\n\t\t{\"prefix\":\"default\", \"limits\":"
+				  "[{\"rate\":\"5\\u0070ps\",\"burst\":9}]}\n\t],\n"
+				  "\t\"deny\": [{\"prefixes\": [\"::1\"]}]\n}\n"),
+			    "sluice set default rate 5pps burst 9\n"
+			    "sluice deny ::1\n");
+}
+
+/* An allowed prefix may have a policy for the time after, and larger and smaller ones are others. */
+static void test_one_rule_a_prefix(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(text_read("policies:\n"
+				   "  - {prefix: 10.0.0.0/8, limits: [{rate: 5pps}]}\n"
+				   "  - {prefix: 10.0.0.0/9, limits: [{rate: 6pps}]}\n"
+				   "deny: [{prefix: 10.0.0.0/8}, {prefix: 10.0.0.0}]\n",
+				   &config),
+			 OK);
+	assert_int_equal(config.rules.count, 3);
+	assert_int_equal(config.rules.rules[0].limits, 1);
+	assert_int_equal(config.rules.rules[0].list, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].limits, 1);
+	assert_int_equal(config.rules.rules[1].list, SL_LIST_NONE);
+	assert_int_equal(config.rules.rules[2].limits, 0);
+	config_free(&config);
+}
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		shown("defaults: {per: 24/56, key: dst, action: observe, start: empty}\n"
+		      "policies:\n"
+		      "  - prefix: default\n"
+		      "    limits: [{rate: 5pps}]\n"
+		      "  - prefix: 192.0.2.0/24\n"
+		      "    limits: [{rate: 5pps, key: src, action: drop}]\n"
+		      "  - prefix: 2001:db8::/32\n"
+		      "    limits: [{rate: 5pps, per: 64, start: full}]\n"),
+		"sluice set default rate 5pps burst 8 per 24/56 key dst action observe start "
+		"empty\n"
+		"sluice set 192.0.2.0/24 rate 5pps burst 8 per 24 start empty\n"
+		"sluice set 2001:db8::/32 rate 5pps burst 8 key dst action observe\n");
+	assert_string_equal(shown("defaults: {per: 24}\n"
+				  "policies: [{prefix: 2001:db8::/32, limits: [{rate: 5pps}]}]\n"),
+			    "sluice set 2001:db8::/32 rate 5pps burst 8\n");
+}
+
+/* What is over is not listed, and so cannot be listed twice. */
+static void test_ends(void **state)
+{
+	(void)state;
+	assert_string_equal(shown("deny:\n"
+				  "  - {prefix: 192.0.2.1, until: 2001-01-01T00:00:00Z}\n"
+				  "  - {prefixes: [192.0.2.1, 192.0.2.2], for: 90min}\n"
+				  "  - {prefix: 192.0.2.2, until: 2001-01-01T00:00:00+02:00}\n"),
+			    "sluice deny 192.0.2.1 for 90min\n"
+			    "sluice deny 192.0.2.2 for 90min\n");
+}
+
+static void test_the_example(void **state)
+{
+	struct config config;
+
+	(void)state;
+	assert_int_equal(config_read("tests/data/rules.yaml", &config), OK);
+	assert_int_equal(config.rules.count, 11);
+	config_free(&config);
+}
+
+/* The keys are the words of `set`. */
+static void test_keys_are_keywords(void **state)
+{
+	const cyaml_schema_field_t *root = config_schema.mapping.fields, *limit;
+
+	(void)state;
+	for (int i = 0; i < SIZES; i++)
+		assert_string_equal(root[0].value.mapping.fields[i].key, size_names[i]);
+	assert_string_equal(root[2].key, "policies");
+	limit = root[2].value.sequence.entry->mapping.fields[1]
+			.value.sequence.entry->mapping.fields;
+	for (int i = 0; i < SPEC_FIELDS; i++)
+		assert_string_equal(limit[i].key, spec_names[i]);
+}
+
+/* --- What is wrong -------------------------------------------------------------------------- */
+
+/* One line each. */
+static void test_refused(void **state)
+{
+#define EMPTY ", and would delete all rules: if that is meant, write 'policies: []'"
+#define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
+#define IPV4  "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 5pps, "
+#define DENY  "deny: [{prefix: 10.0.0.0/8, "
+	static const struct {
+		const char *text, *said;
+	} cases[] = {
+		/* nothing */
+		{"", " is empty" EMPTY},
+		{"# nothing\n", " is empty" EMPTY},
+		{"---\n", " is empty" EMPTY},
+		{"~", " is empty" EMPTY},
+		{"{}", " has neither policies nor lists" EMPTY},
+		{"gate: {hot: 64k}", " has neither policies nor lists" EMPTY},
+		/* no YAML */
+		{"policies: [", ":2:1: not YAML: while parsing a flow node: did not find expected "
+				"node content"},
+		{"policies:\n\t- prefix: default\n",
+		 ":2:1: not YAML: while scanning for the next token: found character that cannot "
+		 "start any token: a tab cannot indent, use spaces"},
+		{"deny:\n - prefixes: [2001:db8::]\n",
+		 ":2:24: not YAML: while scanning a plain scalar: found unexpected ':': put an "
+		 "IPv6 address into quotes"},
+		{"deny:\n - prefixes: [::1]\n",
+		 ":2:15: not YAML: while parsing a flow node: did not find expected node content: "
+		 "put an IPv6 address into quotes"},
+		{"deny: \"x", ":1:9: not YAML: while scanning a quoted scalar: found unexpected "
+			      "end of stream"},
+		{"de\001ny: []", ":1:3: not YAML: control characters are not allowed"},
+		{"deny: []\n\xff: 5", ":2:1: not YAML: invalid leading UTF-8 octet"},
+		{"deny: []\n---\nallow: []\n", ":2:1: a second document: a rules file is one"},
+		/* too much YAML */
+		{"deny: &x []", ":1:7: an anchor: write it out"},
+		{"deny: [&x {prefix: default}]", ":1:8: an anchor: write it out"},
+		{"deny: [{prefix: &x default}]", ":1:17: an anchor: write it out"},
+		{"deny: *x", ":1:7: an alias: write it out"},
+		{"deny: !!seq []", ":1:7: a tag: leave it out"},
+		{"deny: [!x {}]", ":1:8: a tag: leave it out"},
+		{"deny: [{prefix: !!str default}]", ":1:17: a tag: leave it out"},
+		{"deny: [{prefix: \"10.0.0.1\\0\"}]", ":1:17: a NUL character: this is no text"},
+		{"? [deny]\n: []", ":1:3: a key is to be one word"},
+		{"[[[[[[[[[[]]]]]]]]]]", ":1:9: nested too deep: no rule is down here"},
+		{"a: {a: {a: {a: {a: {a: {a: {a: {}}}}}}}}",
+		 ":1:32: nested too deep: no rule is down here"},
+		/* the wrong kind */
+		{"default rate 5pps",
+		 ":1:1: a rules file takes keys and values, and not one value"},
+		{"- prefix: default", ":1:1: a rules file takes keys and values, and not a list"},
+		{"policies:", ":1:10: 'policies' takes a list, and not nothing: write [] for an "
+			      "empty one"},
+		{"policies: null", ":1:11: 'policies' takes a list, and not nothing: write [] for "
+				   "an empty one"},
+		{"policies: default", ":1:11: 'policies' takes a list, and not one value"},
+		{"policies: {}", ":1:11: 'policies' takes a list, and not keys and values"},
+		{"policies: [default]", ":1:12: an entry of 'policies' takes keys and values, and "
+					"not one value"},
+		{"policies: [{prefix: default, limits: [5]}]",
+		 ":1:39: an entry of 'limits' takes keys and values, and not one value"},
+		{"deny: [{prefixes: [[]]}]", ":1:20: an entry of 'prefixes' takes one value, and "
+					     "not a list"},
+		{"deny: [{prefixes: [{}]}]", ":1:20: an entry of 'prefixes' takes one value, and "
+					     "not keys and values"},
+		{"deny: [{prefixes: 10.0.0.1}]", ":1:19: 'prefixes' takes a list, and not one "
+						 "value"},
+		{"deny: [{prefix: }]", ":1:17: 'prefix' takes one value, and not nothing"},
+		{"deny: []\ngate:", ":2:6: 'gate' takes keys and values, and not nothing"},
+		/* keys */
+		{"denys: []\ndeny: []", ":1:1: a rules file has no key 'denys': it has gate, "
+					"defaults, policies, allow or deny"},
+		{"5: []\ndeny: []", ":1:1: a rules file has no key '5': it has gate, defaults, "
+				    "policies, allow or deny"},
+		{"deny: []\n\"a\\nb\": []", ":2:1: a rules file has no key 'a?b': it has gate, "
+					    "defaults, policies, allow or deny"},
+		{DENY "for : 1h, to: x}]", ":1:39: an entry of 'deny' has no key 'to': it has "
+					   "prefix, prefixes, file, for or until"},
+		{"deny: []\ndefaults: {rate: 5pps}", ":2:12: 'defaults' has no key 'rate': it has "
+						     "per, key, action or start"},
+		{"deny: []\nallow: []\ndeny: []", ":3:1: 'deny' is given twice: first in line 1"},
+		{LIMIT "\n rate: 6pps}]}]", ":2:2: 'rate' is given twice: first in line 1"},
+		/* sizes */
+		{"deny: []\ngate: {hot: 0}", ":2:13: '0' is not a size: write 65536, 64k or 4m; 1 "
+					     "to 64m"},
+		{"deny: []\ngate: {hot: 65m}", ":2:13: '65m' is not a size: write 65536, 64k or "
+					       "4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: 67108865}", ":2:13: '67108865' is not a size: write 65536, "
+						    "64k or 4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: 99999999999999999999}",
+		 ":2:13: '99999999999999999999' is not a size: write 65536, 64k or 4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: 0k}", ":2:13: '0k' is not a size: write 65536, 64k or 4m; "
+					      "1 to 64m"},
+		{"deny: []\ngate: {hot: 64K}", ":2:13: '64K' is not a size: write 65536, 64k or "
+					       "4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: -1}", ":2:13: '-1' is not a size: write 65536, 64k or 4m; "
+					      "1 to 64m"},
+		{"deny: []\ngate: {hot: \"\"}", ":2:13: '' is not a size: write 65536, 64k or 4m; "
+						"1 to 64m"},
+		{"deny: [prefixes: [10.0.0.1, 10.0.0.2]]\ngate: {hosts: 1}",
+		 ":2:15: hosts 1 are too few for the rules of this file: they take 2"},
+		{"deny: [prefixes: [10.0.0.0/8, default]]\ngate: {prefixes: 1}",
+		 ":2:18: prefixes 1 are too few for the rules of this file: they take 2"},
+		/* policies */
+		{"policies: [{limits: [{rate: 5pps}]}]",
+		 ":1:12: whose policy? Write 'prefix: default' or which one"},
+		{"policies: [{prefix: default}]",
+		 ":1:12: a policy has limits: write 'limits:' and what they are"},
+		{"policies: [{prefix: default, limits: []}]",
+		 ":1:12: a policy has limits: write 'limits:' and what they are"},
+		{"policies: [{prefix: 10.0.0.1/8, limits: [{rate: 5pps}]}]",
+		 ":1:21: '10.0.0.1/8' has bits beyond its length: did you mean 10.0.0.0/8?"},
+		{LIMIT "name: x}, {rate: 6pps,\n name: x}]}]",
+		 ":2:8: default has a limit 'x' already: give this one a name of its own"},
+		{LIMIT "}, {name: b, rate: 5pps}, {name: c, rate: 5pps}, {name: d, rate: 5pps},\n"
+		       "{name: e, rate: 5pps}]}]",
+		 ":2:1: a policy has 4 limits at most"},
+		{LIMIT "}]},\n {prefix: default, limits: [{rate: 6pps}]}]",
+		 ":2:11: default has a policy twice: first at rules.yaml:1:21"},
+		{LIMIT "match: icmp port 53}]}]", ":1:59: match 'icmp port 53': icmp has no ports: "
+						  "tcp, udp and tcp-syn have"},
+		{IPV4 "per: 56}]}]",
+		 ":1:60: per '56': 10.0.0.0/8 is IPv4: a key there has 0 to 32 bits"},
+		{LIMIT "burst: 64kB}]}]", ":1:59: burst '64kB' of a packet rate: write 2000 "
+					  "(packets) or 250ms"},
+		{LIMIT "}]}]\ndefaults: {action: stop}", ":2:20: action 'stop': write drop, "
+							 "observe or block 30s"},
+		/* lists */
+		{"deny: [{for: 1h}]", ":1:8: what does this entry deny? Write one of prefix, "
+				      "prefixes and file"},
+		{"allow: [{prefix: 10.0.0.1, prefixes: []}]",
+		 ":1:9: what does this entry allow? Write one of prefix, prefixes and file"},
+		{DENY "for: 1h, until: x}]", ":1:45: 'for' and 'until': write one of them"},
+		{DENY "for: 1}]", ":1:34: for '1' has no unit: write 250ms, 30s, 10min, 1h or 7d"},
+		{DENY "until: tomorrow}]",
+		 ":1:36: 'tomorrow' is not a moment: write 2026-11-21T13:00:00Z"},
+		{DENY "until: 9999-01-01T00:00:00Z}]",
+		 ":1:36: until '9999-01-01T00:00:00Z' is more than 2 years away: without it, it is "
+		 "for good"},
+		{DENY "}]\nallow: [{prefix: 10.0.0.0/8}]",
+		 ":2:18: 10.0.0.0/8 is listed twice: first at rules.yaml:1:17"},
+		{"deny: [prefixes: [10.0.0.1,\n 10.0.0.1]]",
+		 ":2:2: 10.0.0.1 is listed twice: first at rules.yaml:1:19"},
+		{"deny: [{file: /dev/zero}]", ":1:15: /dev/zero is a device, and not a regular "
+					      "file"},
+		{"deny: [{file: .}]", ":1:15: . is a directory, and not a regular file"},
+		{"deny: [{file: \"-\"}]", ":1:15: a list is a file of its own, and not standard "
+					  "input"},
+	};
+	char line[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(line, sizeof(line), "sluice: rules.yaml%s\n", cases[i].said);
+		assert_string_equal(refusal(cases[i].text), line);
+	}
+}
+
+/* The world's fault, and not the file's: so says the status, alone. */
+static void test_no_such_list(void **state)
+{
+	struct capture capture = capture_begin(stderr);
+	struct config config;
+	enum status status = text_read("deny: [{file: none.txt}]", &config);
+
+	(void)state;
+	assert_string_equal(capture_end(&capture), "sluice: rules.yaml:1:15: cannot open none.txt: "
+						   "No such file or directory\n");
+	assert_int_equal(status, FAILED);
+}
+
+static void test_all_errors(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		refusal("gates: {}\n"
+			"gate:\n"
+			"  hot: 0\n"
+			"defaults:\n"
+			"  key: both\n"
+			"  start: half\n"
+			"policies:\n"
+			"  - prefix: defaults\n"
+			"    limits:\n"
+			"      - rate: 10\n"
+			"        match: tcp port x\n"
+			"      - burst: 5\n"
+			"        prio: 1\n"
+			"  - limits: []\n"
+			"deny:\n"
+			"  - for: 5\n"
+			"    prefix: 10.0.0.1.1\n"
+			"  - prefix: 10.0.0.1\n"
+			"  - prefix: 10.0.0.1\n"),
+		"sluice: rules.yaml:1:1: a rules file has no key 'gates': it has gate, defaults, "
+		"policies, allow or deny\n"
+		"sluice: rules.yaml:13:9: an entry of 'limits' has no key 'prio': it has name, "
+		"rate, burst, match, per, key, action or start\n"
+		"sluice: rules.yaml:3:8: '0' is not a size: write 65536, 64k or 4m; 1 to 64m\n"
+		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
+		"sluice: rules.yaml:6:10: start 'half': write full or empty\n"
+		"sluice: rules.yaml:8:13: 'defaults' is not an address: write 192.0.2.1 or "
+		"2001:db8::1\n"
+		"sluice: rules.yaml:10:15: rate '10' has no unit: write 500pps, 10kpps, 30/min, "
+		"5/h, 50mbit or 1gbit\n"
+		"sluice: rules.yaml:11:16: match 'tcp port x': 'x' is not a list of ports: write "
+		"53, or 80,443, or 1024-65535\n"
+		"sluice: rules.yaml:12:9: a limit needs a rate: write 'rate 10kpps' or 'rate "
+		"50mbit'\n"
+		"sluice: rules.yaml:14:5: whose policy? Write 'prefix: default' or which one\n"
+		"sluice: rules.yaml:14:5: a policy has limits: write 'limits:' and what they are\n"
+		"sluice: rules.yaml:16:10: for '5' has no unit: write 250ms, 30s, 10min, 1h or "
+		"7d\n"
+		"sluice: rules.yaml:17:13: '10.0.0.1.1' is not an address: write 192.0.2.1 or "
+		"2001:db8::1\n"
+		"sluice: rules.yaml:19:13: 10.0.0.1 is listed twice: first at rules.yaml:18:13\n");
+}
+
+/* Of a wrong shape all is said, too, and no more: what the values mean is not known. */
+static void test_all_errors_of_shape(void **state)
+{
+	(void)state;
+	assert_string_equal(refusal("gate: []\n"
+				    "policies:\n"
+				    "  prefix: default\n"
+				    "allow:\n"
+				    "  - prefix: [10.0.0.1.1]\n"
+				    "    to: x\n"
+				    "  - 10.0.0.1\n"),
+			    "sluice: rules.yaml:1:7: 'gate' takes keys and values, and not a list\n"
+			    "sluice: rules.yaml:3:3: 'policies' takes a list, and not keys and "
+			    "values\n"
+			    "sluice: rules.yaml:5:13: 'prefix' takes one value, and not a list\n"
+			    "sluice: rules.yaml:6:5: an entry of 'allow' has no key 'to': it has "
+			    "prefix, prefixes, file, for or until\n"
+			    "sluice: rules.yaml:7:5: an entry of 'allow' takes keys and values, "
+			    "and not one value\n");
+}
+
+/* --- Lists of their own --------------------------------------------------------------------- */
+
+static void file_make(const char *directory, const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A list is looked for beside the rules file, and says its own line. */
+static void test_files(void **state)
+{
+	char directory[] = "/tmp/sluice-config-XXXXXX", path[128], line[512];
+	struct capture capture;
+	struct config config;
+	enum status status;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	file_make(directory, "good.txt", "192.0.2.1\n192.0.2.1\n192.0.2.2\n");
+	file_make(directory, "bad.txt", "192.0.2.1\nx\n");
+	file_make(directory, "good.yaml", "allow: [{file: good.txt, for: 1h}]\n");
+	file_make(directory, "bad.yaml", "allow: [{file: bad.txt}]\ndeny: [{prefix: y}]\n");
+	file_make(directory, "twice.yaml", "allow: [file: good.txt]\ndeny: [prefix: 192.0.2.2]\n");
+
+	snprintf(path, sizeof(path), "%s/good.yaml", directory);
+	assert_int_equal(config_read(path, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_true(until_left_ns(config.rules.rules[1].until) > 3599 * SEC);
+	config_free(&config);
+
+	snprintf(path, sizeof(path), "%s/bad.yaml", directory);
+	capture = capture_begin(stderr);
+	status = config_read(path, &config);
+	snprintf(line, sizeof(line),
+		 "sluice: %s/bad.txt:2: 'x' is not an address: write 192.0.2.1 or 2001:db8::1\n"
+		 "sluice: %s:2:17: 'y' is not an address: write 192.0.2.1 or 2001:db8::1\n",
+		 directory, path);
+	assert_string_equal(capture_end(&capture), line);
+	assert_int_equal(status, MISUSED);
+
+	snprintf(path, sizeof(path), "%s/twice.yaml", directory);
+	capture = capture_begin(stderr);
+	assert_int_equal(config_read(path, &config), MISUSED);
+	snprintf(line, sizeof(line),
+		 "sluice: %s:2:16: 192.0.2.2 is listed twice: first at %s:1:15\n", path, path);
+	assert_string_equal(capture_end(&capture), line);
+
+	snprintf(path, sizeof(path), "rm -r %s", directory);
+	assert_int_equal(system(path), 0);
+}
+
+/* --- Writing -------------------------------------------------------------------------------- */
+
+static char *written(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(config_write(out, config), OK);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void test_written(void **state)
+{
+	static const char text[] = "gate:\n"
+				   "  hot: 65536\n"
+				   "policies:\n"
+				   "  - prefix: default\n"
+				   "    limits:\n"
+				   "      - rate: 10kpps\n"
+				   "        burst: 20000\n"
+				   "        per: 24/64\n"
+				   "      - name: syn\n"
+				   "        rate: 30/min\n"
+				   "        burst: 200\n"
+				   "        match: tcp-syn\n"
+				   "        action: block 30s\n"
+				   "  - prefix: 10.0.0.0/8\n"
+				   "    limits:\n"
+				   "      - name: \"null\"\n"
+				   "        rate: 50mbit\n"
+				   "        burst: 64kB\n"
+				   "        match: tcp port 80,443 vlan 10\n"
+				   "        per: 24\n"
+				   "      - name: \"2026-11-21\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 8\n"
+				   "      - name: \"1e3\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 1h\n"
+				   "      - name: \"-x\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 8\n"
+				   "allow:\n"
+				   "  - prefixes:\n"
+				   "      - 192.0.2.0/24\n"
+				   "      - 192.0.2.1\n"
+				   "      - \"::1\"\n"
+				   "      - \"2001:db8::\"\n";
+	struct config config;
+	char *again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config_free(&config);
+	assert_int_equal(text_read("deny: []", &config), OK);
+	again = written(&config);
+	assert_string_equal(again, "policies: []\n");
+	free(again);
+	config_free(&config);
+}
+
+static enum status differs(void *data, const struct rule *from, const struct rule *to)
+{
+	(void)data;
+	rule_print(from ? from : to, "main", "differs: ");
+	return FAILED;
+}
+
+/* Entries that end together stand together, and end at the same moment when they are read again. */
+static void test_written_with_ends(void **state)
+{
+	struct config config, again;
+	char *text;
+
+	(void)state;
+	assert_int_equal(text_read("deny: [{prefixes: [10.0.0.1, 10.0.0.3], for: 1h},\n"
+				   "       {prefix: 10.0.0.2, for: 1h}, {prefix: 10.0.0.9},\n"
+				   "       {prefix: 10.0.0.4, for: 2h}]\n",
+				   &config),
+			 OK);
+	text = written(&config);
+	assert_non_null(strstr(text, "deny:\n"
+				     "  - prefixes:\n"
+				     "      - 10.0.0.9\n"
+				     "  - prefixes:\n"
+				     "      - 10.0.0.1\n"
+				     "      - 10.0.0.2\n"
+				     "      - 10.0.0.3\n"
+				     "    until: \"2"));
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	free(text);
+	config_free(&again);
+	config_free(&config);
+}
+
+/* As JSON it is the same file. */
+static void test_written_as_json(void **state)
+{
+	struct config config, again;
+	json_t *tree;
+	char *text;
+
+	(void)state;
+	assert_int_equal(config_read("tests/data/rules.yaml", &config), OK);
+	tree = config_json(&config);
+	text = json_dumps(tree, JSON_INDENT(2));
+	json_decref(tree);
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	assert_memory_equal(&config.sizes, &again.sizes, sizeof(again.sizes));
+	free(text);
+	config_free(&again);
+	config_free(&config);
+}
+
+/* 10,000 prefixes in place: a time that no quadratic way of it meets, even with sanitizers. */
+static void test_long_file(void **state)
+{
+	const unsigned int count = 10000;
+	uint64_t begin = uptime_ns();
+	struct config config, again;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	fputs("deny:\n  - prefixes:\n", out);
+	for (unsigned int i = 0; i < count; i++)
+		fprintf(out, "      - 10.%u.%u.%u\n", i * 7919 % count >> 8, i * 7919 % count & 255,
+			i % 10);
+	fclose(out);
+	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(config.rules.count, count);
+	free(text);
+	text = written(&config);
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	free(text);
+	config_free(&again);
+	config_free(&config);
+	assert_true(uptime_ns() - begin < 5 * SEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_json_is_yaml),
+		cmocka_unit_test(test_one_rule_a_prefix),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_the_example),
+		cmocka_unit_test(test_keys_are_keywords),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_such_list),
+		cmocka_unit_test(test_all_errors),
+		cmocka_unit_test(test_all_errors_of_shape),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_written_with_ends),
+		cmocka_unit_test(test_written_as_json),
+		cmocka_unit_test(test_long_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/file.h and user/list.h: what is read, and what is refused in which words. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "capture.h"
+#include "file.h"
+#include "list.h"
+#include "prefix.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+static char directory[] = "/tmp/sluice-file-XXXXXX";
+
+static int directory_make(void **state)
+{
+	(void)state;
+	return !mkdtemp(directory) || chdir(directory);
+}
+
+static int directory_remove(void **state)
+{
+	(void)state;
+	return chdir("/") || rmdir(directory);
+}
+
+static void file_make(const char *name, const char *text, size_t size)
+{
+	FILE *file = fopen(name, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Reads a file of these bytes. */
+static enum status bytes_read(const char *text, size_t size, struct file *ret)
+{
+	enum status status;
+
+	file_make("file", text, size);
+	status = file_read("file", ret);
+	unlink("file");
+	return status;
+}
+
+/* The one line of a file that is refused. */
+static const char *refusal(const char *path)
+{
+	struct file file = {.size = 42};
+	struct capture capture = capture_begin(stderr);
+	enum status status = file_read(path, &file);
+	const char *said = capture_end(&capture);
+
+	assert_int_equal(file.size, 42);
+	assert_int_not_equal(status, OK);
+	return said;
+}
+
+/* --- Bytes ---------------------------------------------------------------------------------- */
+
+static void test_text(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t size;
+		const char *said; /* NULL: it is taken */
+	} cases[] = {
+		{"", 0, NULL},
+		{"a\n\tb", 4, NULL},
+		{"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 19,
+		 NULL},
+		{"a\0b", 3, "1:2: a NUL byte: this is no text"},
+		{"ok\n\xff", 4, "2:1: the byte 0xff there is not UTF-8"},
+		{"\xc3\xa4\x80", 3, "1:2: the byte 0x80 there is not UTF-8"},
+		{"a\xc3", 2, "1:2: the byte 0xc3 there is not UTF-8"},
+		{"\xc0\x80", 2, "1:1: the byte 0xc0 there is not UTF-8"},
+		{"\xc1\xbf", 2, "1:1: the byte 0xc1 there is not UTF-8"},
+		{"\xe0\x9f\xbf", 3, "1:1: the byte 0xe0 there is not UTF-8"},
+		{"\xed\xa0\x80", 3, "1:1: the byte 0xed there is not UTF-8"},
+		{"\xf0\x8f\xbf\xbf", 4, "1:1: the byte 0xf0 there is not UTF-8"},
+		{"\xf4\x90\x80\x80", 4, "1:1: the byte 0xf4 there is not UTF-8"},
+		{"\xf8\x88\x80\x80\x80", 5, "1:1: the byte 0xf8 there is not UTF-8"},
+		{"\xe2\x82 ", 3, "1:1: the byte 0xe2 there is not UTF-8"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct file file = {0};
+		enum status status = bytes_read(cases[i].text, cases[i].size, &file);
+		const char *said = capture_end(&capture);
+		char line[128] = "";
+
+		if (cases[i].said)
+			snprintf(line, sizeof(line), "sluice: file:%s\n", cases[i].said);
+		assert_string_equal(said, line);
+		assert_int_equal(status, cases[i].said ? MISUSED : OK);
+		if (status)
+			continue;
+		assert_int_equal(file.size, cases[i].size);
+		assert_memory_equal(file.text, cases[i].text, file.size);
+		assert_int_equal(file.text[file.size], '\0');
+		file_free(&file);
+	}
+}
+
+static void test_byte_order_mark(void **state)
+{
+	struct file file;
+
+	(void)state;
+	assert_int_equal(bytes_read("\xef\xbb\xbf"
+				    "ab",
+				    5, &file),
+			 OK);
+	assert_string_equal(file.text, "ab");
+	assert_int_equal(file.size, 2);
+	file_free(&file);
+}
+
+static void test_sizes(void **state)
+{
+	static char text[3 << 20];
+	static const size_t sizes[] = {1, 4095, 65534, 65535, 65536, 65537, 131071, sizeof(text)};
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct file file;
+
+		assert_int_equal(bytes_read(text, sizes[i], &file), OK);
+		assert_int_equal(file.size, sizes[i]);
+		assert_memory_equal(file.text, text, sizes[i]);
+		file_free(&file);
+	}
+}
+
+/* --- What is no such file ------------------------------------------------------------------- */
+
+static void test_kinds_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_string_equal(refusal("fifo"), "sluice: fifo is a FIFO, and not a regular file\n");
+	unlink("fifo");
+	assert_string_equal(refusal("."), "sluice: . is a directory, and not a regular file\n");
+	assert_string_equal(refusal("/dev/zero"),
+			    "sluice: /dev/zero is a device, and not a regular file\n");
+	assert_string_equal(refusal("none"),
+			    "sluice: cannot open none: No such file or directory\n");
+	assert_string_equal(refusal(""), "sluice: cannot open : No such file or directory\n");
+}
+
+static void test_too_large(void **state)
+{
+	int fd = open("large", O_WRONLY | O_CREAT, 0600);
+	struct file file;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 100 << 20), 0);
+	assert_string_equal(refusal("large"), "sluice: large is larger than 90 MiB, the most that "
+					      "a file of rules or prefixes may be\n");
+	close(fd);
+	unlink("large");
+	assert_int_equal(bytes_read("", 0, &file), OK); /* not a matter of the last one */
+	file_free(&file);
+}
+
+/* Standard input may be of any kind, and no larger. */
+static void test_standard_input(void **state)
+{
+	int kept = dup(STDIN_FILENO), ends[2];
+	struct file file;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "from a pipe", 11), 11);
+	close(ends[1]);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	assert_int_equal(file_read("-", &file), OK);
+	assert_string_equal(file.text, "from a pipe");
+	file_free(&file);
+	ends[0] = open("/dev/zero", O_RDONLY);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	assert_string_equal(refusal("-"), "sluice: standard input is larger than 90 MiB, the most "
+					  "that a file of rules or prefixes may be\n");
+	dup2(kept, STDIN_FILENO);
+	close(kept);
+}
+
+/* --- A file that changes -------------------------------------------------------------------- */
+
+/* Who has it open for writing may be in the middle of a write, which no time of the file tells. */
+static void test_changing(void **state)
+{
+	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	struct file file;
+
+	(void)state;
+	assert_int_equal(write(fd, "half", 4), 4);
+	assert_string_equal(refusal("file"),
+			    "sluice: file is open for writing elsewhere: try again "
+			    "when it is written\n");
+	close(fd);
+	assert_int_equal(file_read("file", &file), OK);
+	assert_string_equal(file.text, "half");
+	file_free(&file);
+	unlink("file");
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+static enum status text_list(const char *text, struct ruleset *set)
+{
+	enum status status;
+
+	file_make("list.txt", text, strlen(text));
+	status = list_read("list.txt", SL_LIST_DENY, 7, set);
+	unlink("list.txt");
+	return status;
+}
+
+static void test_list(void **state)
+{
+	static const char *const sorted[] = {"default", "192.0.2.0/24", "192.0.2.1",
+					     "2001:db8::/32"};
+	struct ruleset set = {0};
+	struct rule first = {.list = SL_LIST_ALLOW};
+
+	(void)state;
+	assert_int_equal(ruleset_add(&set, &first), OK); /* what is there stays */
+	assert_int_equal(text_list("# a comment\n"
+				   "192.0.2.1\r\n"
+				   "\n"
+				   " \t 2001:db8::/32\t# another\n"
+				   "192.0.2.1 #twice\n"
+				   "#192.0.2.7\n"
+				   "192.0.2.0/24\n"
+				   "default",
+				   &set),
+			 OK);
+	assert_int_equal(set.count, 1 + ARRAY_SIZE(sorted));
+	assert_int_equal(set.rules[0].list, SL_LIST_ALLOW);
+	for (size_t i = 0; i < ARRAY_SIZE(sorted); i++) {
+		const struct rule *rule = &set.rules[1 + i];
+		char text[PREFIX_TEXT];
+
+		assert_string_equal(prefix_format(&rule->prefix, text), sorted[i]);
+		assert_int_equal(rule->list, SL_LIST_DENY);
+		assert_int_equal(rule->until, 7);
+		assert_int_equal(rule->limits, 0);
+	}
+	ruleset_free(&set);
+	assert_int_equal(text_list("", &set), OK);
+	assert_int_equal(text_list("\n\n# none", &set), OK);
+	assert_int_equal(set.count, 0);
+}
+
+static void test_list_refused(void **state)
+{
+	struct ruleset set = {0};
+	struct capture capture = capture_begin(stderr);
+	enum status status = text_list("192.0.2.1\n"
+				       "192.0.2.256\n"
+				       "\n"
+				       "192.0.2.1 192.0.2.2\n"
+				       "192.0.2.1/24\n",
+				       &set);
+	const char *said = capture_end(&capture);
+
+	(void)state;
+	assert_int_equal(status, MISUSED);
+	assert_int_equal(set.count, 0);
+	assert_string_equal(
+		said,
+		"sluice: list.txt:2: '192.0.2.256' is not an address: write 192.0.2.1 or "
+		"2001:db8::1\n"
+		"sluice: list.txt:4: '192.0.2.1 192.0.2.2' is not an address: write 192.0.2.1 or "
+		"2001:db8::1\n"
+		"sluice: list.txt:5: '192.0.2.1/24' has bits beyond its length: did you mean "
+		"192.0.2.0/24?\n");
+}
+
+/* A wrong file need not be read as messages. */
+static void test_ten_bad_lines(void **state)
+{
+	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
+	struct ruleset set = {0};
+	struct capture capture = capture_begin(stderr);
+	enum status status = text_list(eleven, &set);
+	const char *said = capture_end(&capture);
+
+	(void)state;
+	assert_int_equal(status, MISUSED);
+	assert_non_null(strstr(said, "list.txt:10: 'j' is not"));
+	assert_null(strstr(said, "'k'"));
+	assert_non_null(strstr(said, "\nsluice: list.txt: these are the first 10 bad lines\n"));
+}
+
+/* 100,000 in no order: in a quadratic way that would take minutes. */
+static void test_long_list(void **state)
+{
+	const unsigned int count = 100000;
+	struct ruleset set = {0};
+	FILE *file = fopen("long.txt", "w");
+
+	(void)state;
+	for (unsigned int i = 0; i < count; i++) {
+		uint32_t address = i * 2654435761U; /* odd: no address twice */
+
+		fprintf(file, "%u.%u.%u.%u\n", address >> 24, address >> 16 & 255,
+			address >> 8 & 255, address & 255);
+	}
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(list_read("long.txt", SL_LIST_DENY, 0, &set), OK);
+	unlink("long.txt");
+	assert_int_equal(set.count, count);
+	for (unsigned int i = 1; i < count; i++)
+		assert_true(prefix_compare(&set.rules[i - 1].prefix, &set.rules[i].prefix) < 0);
+	ruleset_free(&set);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_byte_order_mark),
+		cmocka_unit_test(test_sizes),	     cmocka_unit_test(test_kinds_refused),
+		cmocka_unit_test(test_too_large),    cmocka_unit_test(test_standard_input),
+		cmocka_unit_test(test_changing),     cmocka_unit_test(test_list),
+		cmocka_unit_test(test_list_refused), cmocka_unit_test(test_ten_bad_lines),
+		cmocka_unit_test(test_long_list),
+	};
+
+	return cmocka_run_group_tests(tests, directory_make, directory_remove);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
+ * packets. The numbers of rates, bursts and purses are in test_units.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include "capture.h"
+#include "credit_model.h"
+#include "limit.h"
+#include "prefix.h"
+#include "units.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MACHINE_TICK (machine.tick_ns * SL_TICKS_PER_NS)
+
+static const struct machine machine = {.cpus = 4, .tick_ns = 4000000};
+
+static const uint8_t address_bits[SL_FAMILIES] = {32, 128};
+static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
+
+static struct limit limit_of(const char *rate, const char *burst)
+{
+	struct limit limit = {
+		.spec = {.name = "all", .per = {32, 64}, .id = 77},
+		.match = {.fact = SL_FACT_ANY},
+	};
+
+	assert_int_equal(rate_parse(rate, &limit.spec), OK);
+	assert_int_equal(burst_parse(burst, &limit.spec), OK);
+	assert_int_equal(limit_check(&limit), OK);
+	return limit;
+}
+
+/* --- Keys -------------------------------------------------------------------------------------- */
+
+/* What a key keeps of an address is what a prefix of that length keeps. */
+static void test_masks_are_prefixes(void **state)
+{
+	static const char *const addresses[SL_FAMILIES] = {"203.0.113.165",
+							   "2001:db8:a5a5:5a5a:ffff:0:a5a5:ffff"};
+
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+		struct sl_prefix address;
+
+		assert_int_equal(address_parse(addresses[family], &address), OK);
+		for (unsigned int bits = 0; bits <= address_bits[family]; bits++) {
+			struct sl_prefix want = prefix_shorten(&address, SL_FAMILY_BITS + bits);
+			struct sl_limit compiled;
+			uint64_t key[2];
+
+			limit.spec.per[family] = bits;
+			compiled = limit_compile(&limit, family, &machine);
+			memcpy(key, address.addr, sizeof(key));
+			key[0] &= compiled.mask[0];
+			key[1] &= compiled.mask[1];
+			assert_memory_equal(key, want.addr, sizeof(key));
+		}
+	}
+}
+
+static void check_sharing(const struct limit *limit, enum sl_family family)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	struct sl_limit compiled = limit_compile(limit, family, &machine);
+	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
+
+	/* one CPU's bucket is one ledger's, and no block has to begin under its hands */
+	assert_int_equal(!!compiled.purse, own_bucket && spec->action != SL_ACTION_BLOCK);
+	assert_int_equal(!!compiled.life, !!compiled.purse);
+	assert_int_equal(compiled.refill == compiled.burst, !compiled.purse);
+	/* one bucket's addresses have ledgers of their own, or its purse is of what it cannot know */
+	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
+	assert_int_equal(compiled.key_dst, spec->key_dst);
+	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
+	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
+}
+
+static void test_every_key_and_action(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+
+		limit.spec.block_ns = 5;
+		for (unsigned int bits = 0; bits <= address_bits[family]; bits++) {
+			for (int action = 0; action <= SL_ACTION_BLOCK; action++) {
+				limit.spec.per[family] = bits;
+				limit.spec.action = action;
+				limit.spec.key_dst = 0;
+				check_sharing(&limit, family);
+				limit.spec.key_dst = 1;
+				check_sharing(&limit, family);
+			}
+		}
+	}
+}
+
+/* --- Families ---------------------------------------------------------------------------------- */
+
+/* By default both get the same, but for what their keys keep of an address. */
+static void test_families_are_equal(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {{"1kpps", "1000"},	 {"20pps", "8"},  {"1/h", "2h"},
+		     {"50mbit", "64kB"}, {"1gbit", "2s"}, {"200mpps", "5ns"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+		struct sl_limit ipv4 = limit_compile(&limit, SL_IPV4, &machine);
+		struct sl_limit ipv6 = limit_compile(&limit, SL_IPV6, &machine);
+
+		assert_memory_not_equal(ipv4.mask, ipv6.mask, sizeof(ipv4.mask));
+		memcpy(ipv6.mask, ipv4.mask, sizeof(ipv4.mask));
+		assert_memory_equal(&ipv4, &ipv6, sizeof(ipv4));
+	}
+}
+
+/* The key length of one family means nothing to the other. */
+static void test_families_are_apart(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct limit limit = limit_of("1kpps", "1s");
+		struct sl_limit before = limit_compile(&limit, family, &machine), after;
+
+		for (unsigned int bits = 0; bits <= address_bits[!family]; bits++) {
+			limit.spec.per[!family] = bits;
+			after = limit_compile(&limit, family, &machine);
+			assert_memory_equal(&before, &after, sizeof(before));
+		}
+	}
+}
+
+/* The packet path reads a match elsewhere, and a name nowhere: neither changes the numbers. */
+static void test_name_and_match_do_not_count(void **state)
+{
+	struct limit limit = limit_of("1kpps", "1s");
+	struct sl_limit before = limit_compile(&limit, SL_IPV4, &machine), after;
+
+	(void)state;
+	strcpy(limit.spec.name, "another");
+	limit.match = (struct sl_match){.fact = SL_FACT_UDP, .ports = 1, .port = {{53, 53}}};
+	after = limit_compile(&limit, SL_IPV4, &machine);
+	assert_memory_equal(&before, &after, sizeof(before));
+	assert_int_equal(before.id, 77);
+	assert_int_equal(before.slot, 0);
+}
+
+static void test_block_is_told_in_ticks(void **state)
+{
+	static const uint64_t times[] = {1, 5, 1000000000, 30000000000, 63072000000000000};
+	struct limit limit = limit_of("1kpps", "1s");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		limit.spec.block_ns = times[i];
+		limit.spec.action = SL_ACTION_BLOCK;
+		assert_int_equal(limit_compile(&limit, SL_IPV4, &machine).block, 16 * times[i]);
+		assert_in_range(16 * times[i], 1, SL_BURST_TICKS_MAX);
+		/* left from an action before: it is not one now */
+		limit.spec.action = SL_ACTION_DROP;
+		assert_int_equal(limit_compile(&limit, SL_IPV4, &machine).block, 0);
+	}
+}
+
+/* --- What it does ------------------------------------------------------------------------------ */
+
+static struct model source_of(const struct limit *limit, enum sl_family family)
+{
+	struct sl_limit compiled = limit_compile(limit, family, &machine);
+	struct model model;
+
+	model_begin(&model, &compiled, MACHINE_TICK, 12345);
+	return model;
+}
+
+/* A new source passes its burst, and after k packets' time k more, at any rate. */
+static void test_burst_and_rate_to_the_packet(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+		uint64_t packets;
+	} cases[] = {
+		{"1kpps", "1", 1},   {"1kpps", "1000", 1000},
+		{"3pps", "10", 10},  {"7/min", "100", 100},
+		{"1/h", "3", 3},     {"1mpps", "20000", 20000},
+		{"200mpps", "1", 1}, {"200mpps", "1ms", 200000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases) * SL_FAMILIES; i++) {
+		uint64_t packets = cases[i / SL_FAMILIES].packets, k = packets / 2 + 1;
+		struct limit limit =
+			limit_of(cases[i / SL_FAMILIES].rate, cases[i / SL_FAMILIES].burst);
+		struct model model = source_of(&limit, i % SL_FAMILIES);
+
+		model.limit.refuse_by_tick = false;
+		assert_int_equal(model_burst(&model, 0, packets + 10), packets);
+		model.now += k * model.limit.cost;
+		assert_int_equal(model_burst(&model, 0, packets + 10), k);
+		model.now += model.limit.burst;
+		assert_int_equal(model_burst(&model, 0, packets + 10), packets);
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+static void test_start_empty(void **state)
+{
+	struct limit limit = limit_of("1kpps", "1000");
+
+	(void)state;
+	limit.spec.start_empty = 1;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct model model = source_of(&limit, family);
+
+		model.limit.refuse_by_tick = false;
+		assert_int_equal(model_burst(&model, 0, 10), 0);
+		model.now += 3 * model.limit.cost;
+		assert_int_equal(model_burst(&model, 0, 10), 3);
+	}
+}
+
+static void test_block(void **state)
+{
+	struct limit limit = limit_of("1kpps", "1000");
+
+	(void)state;
+	limit.spec.action = SL_ACTION_BLOCK;
+	limit.spec.block_ns = 30000000000;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct model model = source_of(&limit, family);
+
+		assert_int_equal(model_burst(&model, 0, 1010), 1000);
+		model.now += 30 * SL_TICKS_PER_SEC - 1;
+		assert_int_equal(model_burst(&model, 1, 10), 0);
+		model.now += MACHINE_TICK;
+		assert_int_equal(model_burst(&model, 1, 1010), 1000);
+		assert_false(model.bent);
+	}
+}
+
+/* Eight CPUs of a larger machine: their purses leave each other what they should. */
+static void test_purses_of_a_source(void **state)
+{
+	static const struct machine large = {.cpus = MODEL_CPUS, .tick_ns = 4000000};
+	struct limit limit = limit_of("1kpps", "1000");
+
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_limit compiled = limit_compile(&limit, family, &large);
+		struct model model;
+		uint64_t passed = 0;
+
+		assert_true(compiled.purse);
+		model_begin(&model, &compiled, MACHINE_TICK, 12345);
+		for (int i = 0; i < 5000; i++) {
+			passed += model_send(&model, i % MODEL_CPUS, 1, 60);
+			assert_true(model_holds(&model) <= (int64_t)compiled.burst);
+		}
+		assert_in_range(passed, 1000 - 1000 / 16, 1000);
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+/* --- What is refused --------------------------------------------------------------------------- */
+
+static void test_refusals_name_the_cause(void **state)
+{
+	static const struct {
+		const char *rate, *burst, *says;
+	} cases[] = {
+		{"1kpps", "999us", "burst '999us' cannot hold one packet at 1kpps"},
+		{"1mbit", "59B", "burst '59B' cannot hold one packet at 1mbit"},
+		{"1/h", "20017", "burst '20017' takes more than 2 years to refill at 1/h"},
+		{"1kbit", "10GB", "burst '10GB' takes more than 2 years to refill at 1kbit"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = {.spec = {.per = {32, 64}}};
+		struct capture capture;
+		enum status status;
+		const char *said;
+
+		assert_int_equal(rate_parse(cases[i].rate, &limit.spec), OK);
+		assert_int_equal(burst_parse(cases[i].burst, &limit.spec), OK);
+		capture = capture_begin(stderr);
+		status = limit_check(&limit);
+		said = capture_end(&capture);
+		assert_int_equal(status, MISUSED);
+		if (!strstr(said, cases[i].says))
+			fail_msg("'%s' does not say: %s", said, cases[i].says);
+		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+	}
+}
+
+/* A frame that the burst is said to hold passes; one that no burst can hold never does. */
+static void test_frames_that_are_held_pass(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {{"1kbit", "1514B"},   {"1mbit", "60B"},	  {"8mbit", "1514us"},
+		     {"50mbit", "64kB"},   {"1gbit", "9018B"},	  {"7gbit", "1us"},
+		     {"399gbit", "1514B"}, {"400gbit", "65537B"}, {"3pps", "1"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+
+		for (unsigned int bytes = 60; bytes < 70000; bytes += bytes / 64 + 1) {
+			struct model model = source_of(&limit, SL_IPV6);
+			bool passes = model_send(&model, 0, 1, bytes);
+
+			if (limit_holds_frame(&limit, bytes))
+				assert_true(passes);
+			else /* a byte may cost less than a tick: then rounding holds a few more */
+				assert_true(!passes || limit_holds_frame(&limit, bytes - 2));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_masks_are_prefixes),
+		cmocka_unit_test(test_every_key_and_action),
+		cmocka_unit_test(test_families_are_equal),
+		cmocka_unit_test(test_families_are_apart),
+		cmocka_unit_test(test_name_and_match_do_not_count),
+		cmocka_unit_test(test_block_is_told_in_ticks),
+		cmocka_unit_test(test_burst_and_rate_to_the_packet),
+		cmocka_unit_test(test_start_empty),
+		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_purses_of_a_source),
+		cmocka_unit_test(test_refusals_name_the_cause),
+		cmocka_unit_test(test_frames_that_are_held_pass),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

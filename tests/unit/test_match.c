@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/* include/match.h: every match against the facts of every kind of packet. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "match.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define ANY   SL_FACT_ANY
+#define TCP   (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP)
+#define UDP   (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_UDP)
+#define ICMP  (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_ICMP)
+#define OTHER (SL_FACT_ANY | SL_FACT_PROTO)
+#define PORT  SL_FACT_PORT
+#define SYN   SL_FACT_SYN
+#define FRAG  SL_FACT_FRAGMENT
+
+/* Packets, as bpf/packet.h tells of them; each has a bit in what a match is to match. */
+enum kind {
+	TCP_SYN,       /* to port 80 */
+	TCP_ACK,       /* to port 80 */
+	TCP_443,       /* SYN, in VLAN 10 */
+	TCP_CUT,       /* it ends before its flags */
+	TCP_NO_PORT,   /* it ends before its ports */
+	TCP_FIRST,     /* a first fragment, SYN, to port 80 */
+	TCP_LATER,     /* a fragment but the first */
+	UDP_53,	       /* DNS */
+	UDP_0,	       /* to port 0 */
+	UDP_65535,     /* in VLAN 4095, which nobody should use */
+	UDP_NO_PORT,   /* it ends before its ports */
+	UDP_FIRST,     /* a first fragment, to port 53 */
+	UDP_LATER,     /* a fragment but the first, in VLAN 10 */
+	ICMP_V4,       /* proto 1 */
+	ICMP_V6,       /* proto 58 */
+	ICMP_LATER,    /* a fragment but the first */
+	ICMP_STRAY,    /* ICMPv6's number on IPv4 */
+	ESP,	       /* proto 50 */
+	GRE,	       /* proto 47, in VLAN 10 */
+	HOPOPT,	       /* proto 0, on IPv4 */
+	PROTO_255,     /* reserved */
+	UNKNOWN,       /* too many extension headers */
+	UNKNOWN_LATER, /* likewise, a fragment */
+	KINDS,
+};
+
+static const struct sl_facts packets[KINDS] = {
+	[TCP_SYN] = {TCP | PORT | SYN, 6, 80, 0, 0},
+	[TCP_ACK] = {TCP | PORT, 6, 80, 0, 0},
+	[TCP_443] = {TCP | PORT | SYN, 6, 443, 10, 0},
+	[TCP_CUT] = {TCP | PORT, 6, 80, 0, 0},
+	[TCP_NO_PORT] = {TCP, 6, 0, 0, 0},
+	[TCP_FIRST] = {TCP | PORT | SYN | FRAG, 6, 80, 0, 0},
+	[TCP_LATER] = {TCP | FRAG, 6, 0, 0, 0},
+	[UDP_53] = {UDP | PORT, 17, 53, 0, 0},
+	[UDP_0] = {UDP | PORT, 17, 0, 0, 0},
+	[UDP_65535] = {UDP | PORT, 17, 65535, 4095, 0},
+	[UDP_NO_PORT] = {UDP, 17, 0, 0, 0},
+	[UDP_FIRST] = {UDP | PORT | FRAG, 17, 53, 0, 0},
+	[UDP_LATER] = {UDP | FRAG, 17, 0, 10, 0},
+	[ICMP_V4] = {ICMP, 1, 0, 0, 0},
+	[ICMP_V6] = {ICMP, 58, 0, 0, 0},
+	[ICMP_LATER] = {ICMP | FRAG, 1, 0, 0, 0},
+	[ICMP_STRAY] = {OTHER, 58, 0, 0, 0},
+	[ESP] = {OTHER, 50, 0, 0, 0},
+	[GRE] = {OTHER, 47, 0, 10, 0},
+	[HOPOPT] = {OTHER, 0, 0, 0, 0},
+	[PROTO_255] = {OTHER, 255, 0, 0, 0},
+	[UNKNOWN] = {ANY, 0, 0, 0, 0},
+	[UNKNOWN_LATER] = {ANY | FRAG, 0, 0, 0, 0},
+};
+
+#define BIT(kind) (1U << (kind))
+#define ALL	  (BIT(KINDS) - 1)
+#define ALL_TCP                                                                                    \
+	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
+	 BIT(TCP_FIRST) | BIT(TCP_LATER))
+#define ALL_UDP                                                                                    \
+	(BIT(UDP_53) | BIT(UDP_0) | BIT(UDP_65535) | BIT(UDP_NO_PORT) | BIT(UDP_FIRST) |           \
+	 BIT(UDP_LATER))
+#define ALL_ICMP (BIT(ICMP_V4) | BIT(ICMP_V6) | BIT(ICMP_LATER))
+#define ALL_SYN	 (BIT(TCP_SYN) | BIT(TCP_443) | BIT(TCP_FIRST))
+#define ALL_FRAG                                                                                   \
+	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
+	 BIT(UNKNOWN_LATER))
+#define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE))
+#define PORT_80 (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST))
+#define PORT_53 (BIT(UDP_53) | BIT(UDP_FIRST))
+
+#define ON(what, ...)                                                                              \
+	{                                                                                          \
+		.fact = SL_FACT_##what, __VA_ARGS__                                                \
+	}
+#define PORTS(count, ...) .ports = (count), .port = {__VA_ARGS__}
+
+static const struct {
+	const char *words;
+	struct sl_match match;
+	uint32_t kinds;
+} cases[] = {
+	{"any", ON(ANY), ALL},
+	{"tcp", ON(TCP), ALL_TCP},
+	{"udp", ON(UDP), ALL_UDP},
+	{"icmp", ON(ICMP), ALL_ICMP},
+	{"tcp-syn", ON(SYN), ALL_SYN},
+	{"fragment", ON(FRAGMENT), ALL_FRAG},
+	/* protocols by number */
+	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
+	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
+	{"proto 1", ON(PROTO, .proto = 1), BIT(ICMP_V4) | BIT(ICMP_LATER)},
+	{"proto 58", ON(PROTO, .proto = 58), BIT(ICMP_V6) | BIT(ICMP_STRAY)},
+	{"proto 50", ON(PROTO, .proto = 50), BIT(ESP)},
+	{"proto 47", ON(PROTO, .proto = 47), BIT(GRE)},
+	{"proto 0", ON(PROTO, .proto = 0), BIT(HOPOPT)},
+	{"proto 255", ON(PROTO, .proto = 255), BIT(PROTO_255)},
+	{"proto 132", ON(PROTO, .proto = 132), 0},
+	{"proto 44", ON(PROTO, .proto = 44), 0},
+	/* ports */
+	{"tcp port 80", ON(TCP, PORTS(1, {80, 80})), PORT_80},
+	{"tcp port 80,443", ON(TCP, PORTS(2, {80, 80}, {443, 443})), PORT_80 | BIT(TCP_443)},
+	{"tcp port 443,80", ON(TCP, PORTS(2, {443, 443}, {80, 80})), PORT_80 | BIT(TCP_443)},
+	{"tcp port 53", ON(TCP, PORTS(1, {53, 53})), 0},
+	{"tcp port 81-442", ON(TCP, PORTS(1, {81, 442})), 0},
+	{"tcp port 80-443", ON(TCP, PORTS(1, {80, 443})), PORT_80 | BIT(TCP_443)},
+	{"tcp port 0-65535", ON(TCP, PORTS(1, {0, 65535})), PORT_80 | BIT(TCP_443)},
+	{"tcp-syn port 80", ON(SYN, PORTS(1, {80, 80})), BIT(TCP_SYN) | BIT(TCP_FIRST)},
+	{"udp port 53", ON(UDP, PORTS(1, {53, 53})), PORT_53},
+	{"udp port 0", ON(UDP, PORTS(1, {0, 0})), BIT(UDP_0)},
+	{"udp port 65535", ON(UDP, PORTS(1, {65535, 65535})), BIT(UDP_65535)},
+	{"udp port 1024-65535", ON(UDP, PORTS(1, {1024, 65535})), BIT(UDP_65535)},
+	{"udp port 1-65534", ON(UDP, PORTS(1, {1, 65534})), PORT_53},
+	{"udp port 1-52,54-65534", ON(UDP, PORTS(2, {1, 52}, {54, 65534})), 0},
+	{"udp port, the eighth of eight",
+	 ON(UDP, PORTS(8, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})),
+	 PORT_53},
+	{"udp port, one behind the last",
+	 ON(UDP, PORTS(7, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})), 0},
+	/* VLANs */
+	{"any vlan 10", ON(ANY, .vlan = 10), VLAN_10},
+	{"any vlan 11", ON(ANY, .vlan = 11), 0},
+	{"any vlan 4095", ON(ANY, .vlan = 4095), BIT(UDP_65535)},
+	{"tcp vlan 10", ON(TCP, .vlan = 10), BIT(TCP_443)},
+	{"udp vlan 10", ON(UDP, .vlan = 10), BIT(UDP_LATER)},
+	{"icmp vlan 10", ON(ICMP, .vlan = 10), 0},
+	{"tcp-syn vlan 10", ON(SYN, .vlan = 10), BIT(TCP_443)},
+	{"fragment vlan 10", ON(FRAGMENT, .vlan = 10), BIT(UDP_LATER)},
+	{"proto 47 vlan 10", ON(PROTO, .proto = 47, .vlan = 10), BIT(GRE)},
+	{"proto 47 vlan 20", ON(PROTO, .proto = 47, .vlan = 20), 0},
+	{"tcp port 443 vlan 10", ON(TCP, PORTS(1, {443, 443}), .vlan = 10), BIT(TCP_443)},
+	{"tcp port 80 vlan 10", ON(TCP, PORTS(1, {80, 80}), .vlan = 10), 0},
+	{"udp port 53 vlan 10", ON(UDP, PORTS(1, {53, 53}), .vlan = 10), 0},
+};
+
+static void test_every_match_and_kind(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (int kind = 0; kind < KINDS; kind++) {
+			bool matches = match_packet(&cases[i].match, &packets[kind]);
+
+			if (matches != !!(cases[i].kinds & BIT(kind)))
+				fail_msg("%s, packet %d: %d", cases[i].words, kind, matches);
+		}
+	}
+}
+
+/* --- Ports ------------------------------------------------------------------------------------- */
+
+static bool oracle_port(const struct sl_match *match, unsigned int port)
+{
+	bool found = false;
+
+	for (int i = 0; i < match->ports; i++)
+		for (unsigned int p = match->port[i].first; p <= match->port[i].last; p++)
+			found |= p == port;
+	return found;
+}
+
+static void test_every_port(void **state)
+{
+	static const struct sl_match matches[] = {
+		ON(UDP, PORTS(1, {0, 0})),
+		ON(UDP, PORTS(1, {65535, 65535})),
+		ON(UDP, PORTS(2, {0, 0}, {65535, 65535})),
+		ON(UDP, PORTS(3, {255, 257}, {32767, 32768}, {65534, 65535})),
+		ON(UDP,
+		   PORTS(8, {9, 9}, {7, 7}, {5, 5}, {3, 3}, {1, 1}, {100, 102}, {90, 99}, {0, 0})),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(matches); i++) {
+		for (unsigned int port = 0; port < 65536; port++) {
+			struct sl_facts facts = {.facts = UDP | PORT, .proto = 17, .port = port};
+
+			assert_int_equal(match_packet(&matches[i], &facts),
+					 oracle_port(&matches[i], port));
+		}
+	}
+}
+
+/* A record that tells of more ports than there is room for reads none behind them: the sanitizer looks on. */
+static void test_count_of_ports_is_bounded(void **state)
+{
+	struct sl_match *match = calloc(1, sizeof(*match));
+	struct sl_facts facts = packets[UDP_53];
+
+	(void)state;
+	assert_non_null(match);
+	match->fact = SL_FACT_UDP;
+	match->ports = 255;
+	assert_false(match_packet(match, &facts));
+	match->port[SL_PORTS_MAX - 1] = (struct sl_ports){53, 53};
+	assert_true(match_packet(match, &facts));
+	free(match);
+}
+
+/* --- Deep matches ------------------------------------------------------------------------------ */
+
+/* Only for `any`, with no VLAN, is there nothing to look at: it matches before anybody looked. */
+static void test_deep(void **state)
+{
+	static const struct sl_facts not_looked;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(match_is_deep(&cases[i].match), i > 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_false(match_packet(&cases[i].match, &not_looked));
+}
+
+/* A match that nobody wrote, all zeros, is for no packet. */
+static void test_no_match(void **state)
+{
+	static const struct sl_match none;
+
+	(void)state;
+	for (int kind = 0; kind < KINDS; kind++)
+		assert_false(match_packet(&none, &packets[kind]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_match_and_kind),
+		cmocka_unit_test(test_every_port),
+		cmocka_unit_test(test_count_of_ports_is_bounded),
+		cmocka_unit_test(test_deep),
+		cmocka_unit_test(test_no_match),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

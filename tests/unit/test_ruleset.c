@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/ruleset.h: rules in memory, what differs between them, and how they are printed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "capture.h"
+#include "prefix.h"
+#include "ruleset.h"
+#include "spec.h"
+#include "uptime.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define SEC		  1000000000ULL
+
+static struct sl_prefix prefix_of(const char *text)
+{
+	struct sl_prefix prefix;
+
+	assert_int_equal(prefix_parse(text, &prefix), OK);
+	return prefix;
+}
+
+static struct limit limit_of(const char *name, const char *rate, const char *match)
+{
+	const struct spec spec = {
+		.text = {[SPEC_NAME] = name, [SPEC_RATE] = rate, [SPEC_MATCH] = match},
+	};
+	struct limit limit;
+
+	assert_int_equal(spec_parse(&spec, &(struct sl_prefix){0}, NULL, NULL, &limit), OK);
+	return limit;
+}
+
+static void limit_add(struct rule *rule, const char *name, const char *rate, const char *match)
+{
+	struct limit limit = limit_of(name, rate, match);
+
+	assert_int_equal(rule_add_limit(rule, &limit), OK);
+}
+
+/* A rule with two limits. */
+static struct rule policy_of(const char *prefix)
+{
+	struct rule rule = {.prefix = prefix_of(prefix)};
+
+	limit_add(&rule, "all", "10kpps", "any");
+	limit_add(&rule, "dns", "200pps", "udp port 53");
+	return rule;
+}
+
+static struct rule entry_of(const char *prefix, enum sl_list list, uint32_t until)
+{
+	return (struct rule){.prefix = prefix_of(prefix), .list = list, .until = until};
+}
+
+static void test_equal(void **state)
+{
+	struct rule a = policy_of("default"), b = policy_of("default");
+	struct limit first;
+
+	(void)state;
+	assert_true(rule_equal(&a, &b));
+	b.limit[0].spec.id = 7; /* the gate's business */
+	assert_true(rule_equal(&a, &b));
+	first = b.limit[0]; /* so is the order */
+	b.limit[0] = b.limit[1];
+	b.limit[1] = first;
+	assert_true(rule_equal(&a, &b));
+	b.limit[0].match.port[0].last = 54;
+	assert_false(rule_equal(&a, &b));
+	b.limit[0].match.port[0].last = 53;
+	b.limit[0].match.port[1].last = 54; /* is not in use */
+	assert_true(rule_equal(&a, &b));
+	b.prefix = prefix_of("0.0.0.0/0");
+	assert_false(rule_equal(&a, &b));
+	b.prefix = a.prefix;
+	b.limits = 1;
+	assert_false(rule_equal(&a, &b));
+	assert_false(rule_equal(&b, &a));
+	rule_free(&a);
+	rule_free(&b);
+}
+
+/* Each field of a limit counts. */
+static void test_every_field_counts(void **state)
+{
+	struct rule a = policy_of("default"), b;
+
+	(void)state;
+	for (int field = 0; field < 10; field++) {
+		struct limit *limit;
+
+		assert_int_equal(rule_copy(&a, &b), OK);
+		limit = b.limit;
+		*(field == 0   ? &limit->spec.rate_unit
+		  : field == 1 ? &limit->spec.burst_unit
+		  : field == 2 ? &limit->spec.action
+		  : field == 3 ? &limit->spec.per[SL_IPV4]
+		  : field == 4 ? &limit->spec.per[SL_IPV6]
+		  : field == 5 ? &limit->spec.key_dst
+		  : field == 6 ? &limit->spec.start_empty
+		  : field == 7 ? &limit->match.fact
+		  : field == 8 ? &limit->match.proto
+			       : (uint8_t *)limit->spec.name) ^= 1;
+		assert_false(rule_equal(&a, &b));
+		rule_free(&b);
+	}
+	rule_free(&a);
+}
+
+static void test_ends(void **state)
+{
+	const uint32_t apart = UNTIL_SAME_NS >> SL_UNTIL_SHIFT;
+	struct rule a = entry_of("192.0.2.1", SL_LIST_DENY, 1000), b = a;
+
+	(void)state;
+	b.until = 1000 + apart;
+	assert_true(rule_equal(&a, &b));
+	assert_true(rule_equal(&b, &a));
+	b.until++;
+	assert_false(rule_equal(&a, &b));
+	assert_false(rule_equal(&b, &a));
+	a.until = 1;
+	b.until = 0; /* for good */
+	assert_false(rule_equal(&a, &b));
+	b = a;
+	b.list = SL_LIST_ALLOW;
+	assert_false(rule_equal(&a, &b));
+}
+
+static void test_limits_by_name(void **state)
+{
+	struct rule rule = policy_of("default"), copy;
+
+	(void)state;
+	assert_ptr_equal(rule_find_limit(&rule, "dns"), &rule.limit[1]);
+	assert_null(rule_find_limit(&rule, "dn"));
+	assert_int_equal(rule_copy(&rule, &copy), OK);
+	assert_ptr_not_equal(copy.limit, rule.limit);
+	assert_true(rule_equal(&rule, &copy));
+	rule_free(&rule);
+	assert_null(rule_find_limit(&rule, "dns"));
+	assert_non_null(rule_find_limit(&copy, "dns"));
+	rule_free(&copy);
+}
+
+/* --- Sets ----------------------------------------------------------------------------------- */
+
+static void test_sort(void **state)
+{
+	static const char *const order[] = {"default", "10.0.0.0/8", "10.0.0.0",     "192.0.2.1",
+					    "::/0",    "::1",	     "2001:db8::/32"};
+	struct ruleset set = {0};
+
+	(void)state;
+	ruleset_sort(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		struct rule rule = entry_of(order[i * 3 % ARRAY_SIZE(order)], SL_LIST_DENY, 0);
+
+		assert_int_equal(ruleset_add(&set, &rule), OK);
+	}
+	for (int again = 0; again < 2; again++) {
+		ruleset_sort(&set);
+		for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+			struct sl_prefix prefix = prefix_of(order[i]);
+
+			assert_true(prefix_equal(&set.rules[i].prefix, &prefix));
+		}
+	}
+	ruleset_free(&set);
+	assert_int_equal(set.count, 0);
+}
+
+/* "-default *10.0.0.0/8 +::1": what goes, changes and comes. */
+static enum status diff_note(void *data, const struct rule *from, const struct rule *to)
+{
+	char text[PREFIX_TEXT], *words = data;
+
+	sprintf(words + strlen(words), "%s%s ",
+		!from ? "+"
+		: !to ? "-"
+		      : "*",
+		prefix_format(from ? &from->prefix : &to->prefix, text));
+	return OK;
+}
+
+static enum status diff_refuse(void *data, const struct rule *from, const struct rule *to)
+{
+	(void)from;
+	(void)to;
+	++*(int *)data;
+	return MISUSED;
+}
+
+static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_list list)
+{
+	*set = (struct ruleset){0};
+	for (; *prefixes; prefixes++) {
+		struct rule rule = entry_of(*prefixes, list, 0);
+
+		assert_int_equal(ruleset_add(set, &rule), OK);
+	}
+	ruleset_sort(set);
+}
+
+static void test_diff(void **state)
+{
+	static const char *const left[] = {"default", "10.0.0.1", "10.0.0.3", "::1", NULL};
+	static const char *const right[] = {"10.0.0.0/8", "10.0.0.1", "10.0.0.4",
+					    "::1",	  "::2",      NULL};
+	static const char *const none[] = {NULL};
+	struct ruleset from, to, empty;
+	char words[256] = "";
+	int calls = 0;
+
+	(void)state;
+	set_of(&from, left, SL_LIST_DENY);
+	set_of(&to, right, SL_LIST_DENY);
+	set_of(&empty, none, SL_LIST_DENY);
+	to.rules[1].list = SL_LIST_ALLOW;
+	assert_int_equal(ruleset_diff(&from, &to, diff_note, words), OK);
+	assert_string_equal(words, "-default +10.0.0.0/8 *10.0.0.1 -10.0.0.3 +10.0.0.4 +::2 ");
+	*words = '\0';
+	assert_int_equal(ruleset_diff(&from, &from, diff_note, words), OK);
+	assert_int_equal(ruleset_diff(&empty, &empty, diff_note, words), OK);
+	assert_string_equal(words, "");
+	assert_int_equal(ruleset_diff(&empty, &from, diff_note, words), OK);
+	assert_string_equal(words, "+default +10.0.0.1 +10.0.0.3 +::1 ");
+	*words = '\0';
+	assert_int_equal(ruleset_diff(&from, &empty, diff_note, words), OK);
+	assert_string_equal(words, "-default -10.0.0.1 -10.0.0.3 -::1 ");
+	assert_int_equal(ruleset_diff(&from, &to, diff_refuse, &calls), MISUSED);
+	assert_int_equal(calls, 1);
+	ruleset_free(&from);
+	ruleset_free(&to);
+}
+
+/* --- Printing ------------------------------------------------------------------------------- */
+
+static const char *printed(const struct rule *rule, const char *gate, const char *lead)
+{
+	struct capture capture = capture_begin(stdout);
+
+	rule_print(rule, gate, lead);
+	return capture_end(&capture);
+}
+
+static void test_print(void **state)
+{
+	struct rule rule = policy_of("203.0.113.0/24"), none = {.prefix = rule.prefix};
+
+	(void)state;
+	rule.list = SL_LIST_ALLOW;
+	assert_string_equal(printed(&rule, "main", "- "),
+			    "- sluice allow 203.0.113.0/24\n"
+			    "- sluice set 203.0.113.0/24 rate 10kpps burst 2500\n"
+			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 50 match udp "
+			    "port 53\n");
+	rule.list = SL_LIST_DENY;
+	rule.until = until_after(3540 * SEC);
+	rule.limits = 0;
+	assert_string_equal(printed(&rule, "edge", ""),
+			    "sluice -g edge deny 203.0.113.0/24 for 59min\n");
+	rule.until = 1; /* long over */
+	assert_string_equal(printed(&rule, "edge", ""), "");
+	assert_string_equal(printed(&none, "edge", ""), "");
+	rule_free(&rule);
+}
+
+static void test_difference(void **state)
+{
+	struct rule a = policy_of("192.0.2.1"), b, difference;
+
+	(void)state;
+	assert_int_equal(rule_copy(&a, &b), OK);
+	b.list = SL_LIST_DENY;
+	b.limit[1] = limit_of("dns", "300pps", "udp port 53");
+	assert_int_equal(rule_difference(&b, &a, &difference), OK);
+	assert_string_equal(printed(&difference, "main", "+ "),
+			    "+ sluice deny 192.0.2.1\n"
+			    "+ sluice set 192.0.2.1 name dns rate 300pps burst 75 match udp "
+			    "port 53\n");
+	rule_free(&difference);
+	assert_int_equal(rule_difference(&a, &b, &difference), OK);
+	assert_string_equal(
+		printed(&difference, "main", "- "),
+		"- sluice set 192.0.2.1 name dns rate 200pps burst 50 match udp port 53\n");
+	rule_free(&difference);
+	assert_int_equal(rule_difference(&a, &a, &difference), OK);
+	assert_string_equal(printed(&difference, "main", ""), "");
+	rule_free(&a);
+	rule_free(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal), cmocka_unit_test(test_every_field_counts),
+		cmocka_unit_test(test_ends),  cmocka_unit_test(test_limits_by_name),
+		cmocka_unit_test(test_sort),  cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_print), cmocka_unit_test(test_difference),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

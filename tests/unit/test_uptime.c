@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/uptime.h: when list entries end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "sluice.h"
+#include "uptime.h"
+
+#include <cmocka.h>
+
+#define SEC  1000000000ULL
+#define UNIT (1ULL << SL_UNTIL_SHIFT)
+
+/* So long the machine may stop between two readings of a clock. */
+#define SLACK SEC
+
+static void test_the_clock_runs(void **state)
+{
+	uint64_t ns = uptime_ns(), ticks = uptime_ticks();
+
+	(void)state;
+	assert_true(ns);
+	assert_in_range(ticks, ns * SL_TICKS_PER_NS, (ns + SLACK) * SL_TICKS_PER_NS);
+}
+
+/* Never sooner than asked for, and later by no more than a unit. */
+static void test_the_end_of_an_entry(void **state)
+{
+	static const uint64_t spans[] = {1,	   1000000,    UNIT - 1,      UNIT,
+					 UNIT + 1, 3600 * SEC, 63072000 * SEC};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+		uint64_t before = uptime_ns();
+		uint64_t end = (uint64_t)until_after(spans[i]) << SL_UNTIL_SHIFT;
+
+		assert_in_range(end, before + spans[i], before + spans[i] + UNIT + SLACK);
+	}
+}
+
+static void test_an_end_is_never_never(void **state)
+{
+	(void)state;
+	assert_int_not_equal(until_after(0), 0);
+	assert_int_equal(until_after(UINT64_MAX), UINT32_MAX);
+	assert_int_equal(until_after((1ULL << 32) * UNIT), UINT32_MAX);
+}
+
+static void test_what_is_left(void **state)
+{
+	uint32_t until = until_after(3600 * SEC);
+
+	(void)state;
+	assert_in_range(until_left_ns(until), 3600 * SEC - SLACK, 3600 * SEC + UNIT);
+	assert_int_equal(until_left_ns(1), 0);
+	assert_int_equal(until_left_ns(uptime_ns() >> SL_UNTIL_SHIFT), 0);
+}
+
+static void test_moments_of_the_calendar(void **state)
+{
+	time_t now = time(NULL);
+
+	(void)state;
+	assert_int_equal(until_at(now - 1), 1);
+	assert_int_equal(until_at(0), 1);
+	assert_int_equal(until_at(-5), 1);
+	assert_int_equal(until_at(INT64_MIN), 1);
+	assert_int_equal(until_at(INT64_MAX), UINT32_MAX);
+	assert_int_equal(until_at(now + 20LL * 365 * 86400), UINT32_MAX);
+	assert_in_range(until_left_ns(until_at(now + 3600)), 3600 * SEC - SLACK - SEC,
+			3600 * SEC + UNIT);
+}
+
+/* A file tells whole seconds: what is read back ends no sooner, and at most a second later. */
+static void test_there_and_back(void **state)
+{
+	(void)state;
+	for (uint64_t span = 2 * SEC; span < 60000000 * SEC; span = span * 3 + 12345678) {
+		uint32_t until = until_after(span);
+		uint32_t again = until_at(until_time(until));
+
+		assert_in_range(again, until, until + (SEC + SLACK) / UNIT + 2);
+	}
+}
+
+static void test_there_and_back_of_what_is_past(void **state)
+{
+	(void)state;
+	assert_int_equal(until_at(until_time(1)), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_clock_runs),
+		cmocka_unit_test(test_the_end_of_an_entry),
+		cmocka_unit_test(test_an_end_is_never_never),
+		cmocka_unit_test(test_what_is_left),
+		cmocka_unit_test(test_moments_of_the_calendar),
+		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_there_and_back_of_what_is_past),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

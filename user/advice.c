@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "advice.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "credit.h"
+#include "prefix.h"
+#include "rules.h"
+#include "units.h"
+
+/* --- All limits ----------------------------------------------------------------------------- */
+
+/* The first limit that a search found. */
+struct found {
+	const struct sl_policy *policy;
+	struct limit limit;
+	bool more; /* there are others */
+};
+
+typedef bool limit_test(const struct limit *limit, const void *data);
+
+static void policy_search(const struct sl_policy *policy, limit_test *test, const void *data,
+			  struct found *found)
+{
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		struct limit limit = {policy->spec[slot], policy->match[slot]};
+
+		/* one that only observes stops nothing */
+		if (!limit.spec.name[0] || limit.spec.action == SL_ACTION_OBSERVE ||
+		    !test(&limit, data))
+			continue;
+		if (found->policy) {
+			found->more = true;
+			continue;
+		}
+		found->policy = policy;
+		found->limit = limit;
+	}
+}
+
+/* Searches the limits in force for those that the test is true of. None: found.policy is NULL. */
+static enum status limits_search(const struct gate *gate, limit_test *test, const void *data,
+				 struct found *ret)
+{
+	const struct sl_policy **policies;
+	struct found found = {0};
+	unsigned int count;
+	enum status status = rules_policies(gate, &policies, &count);
+
+	if (status)
+		return status;
+	for (unsigned int i = 0; i < count; i++)
+		policy_search(policies[i], test, data, &found);
+	free(policies);
+	*ret = found;
+	return OK;
+}
+
+/* --- Frames of the device ------------------------------------------------------------------- */
+
+static bool burst_is_short(const struct limit *limit, const void *data)
+{
+	const struct device *device = data;
+
+	return !limit_holds_frame(limit, device_frame_bytes(device));
+}
+
+enum status advice_frames(const struct gate *gate, const struct device *device, bool attached)
+{
+	char prefix[PREFIX_TEXT], burst[UNITS_TEXT];
+	struct found found;
+	enum status status = limits_search(gate, burst_is_short, device, &found);
+	const char *format = "%s, limit '%s' in gate '%s': burst %s is too little for a frame of "
+			     "%s (%u B): raise the burst%s";
+
+	if (status || !found.policy)
+		return status;
+	prefix_format(&found.policy->prefix, prefix);
+	burst_format(&found.limit.spec, burst);
+	if (!attached)
+		return fail(format, prefix, found.limit.spec.name, gate->name, burst, device->name,
+			    device_frame_bytes(device), " first");
+	note(format, prefix, found.limit.spec.name, gate->name, burst, device->name,
+	     device_frame_bytes(device), "");
+	return OK;
+}
+
+/* --- Merged packets ------------------------------------------------------------------------- */
+
+/* The most that the kernel merges of one TCP stream, as frames of the usual size. */
+#define MERGED_FRAMES 45
+
+static bool may_be_tcp(const struct sl_match *match)
+{
+	return match->fact == SL_FACT_ANY || match->fact == SL_FACT_TCP ||
+	       (match->fact == SL_FACT_PROTO && match->proto == IPPROTO_TCP);
+}
+
+static bool burst_is_short_of_merged(const struct limit *limit, const void *data)
+{
+	const struct machine *machine = data;
+	struct sl_limit compiled = limit_compile(limit, SL_IPV4, machine);
+
+	return may_be_tcp(&limit->match) &&
+	       credit_cost(&compiled, MERGED_FRAMES, MERGED_FRAMES * FRAME_USUAL) > compiled.burst;
+}
+
+static enum status merged_say(const struct gate *gate, const struct attachment *a)
+{
+	char prefix[PREFIX_TEXT], burst[UNITS_TEXT];
+	struct found found;
+	enum status status = limits_search(gate, burst_is_short_of_merged, &gate->machine, &found);
+
+	if (!status && found.policy)
+		note("%s: on hook %s the kernel merges TCP packets, up to %d (64 KiB) into one, "
+		     "and burst %s of %s, limit '%s', drops such as oversize%s",
+		     a->device, hook_names[a->hook], MERGED_FRAMES,
+		     burst_format(&found.limit.spec, burst),
+		     prefix_format(&found.policy->prefix, prefix), found.limit.spec.name,
+		     found.more ? "; other limits do, too" : "");
+	return status;
+}
+
+/* --- Two hooks ------------------------------------------------------------------------------ */
+
+/* The other hook that sees what this one sees. */
+static bool hooks_meet(enum hook a, enum hook b)
+{
+	return (a == HOOK_XDP && b == HOOK_INGRESS) || (a == HOOK_INGRESS && b == HOOK_XDP);
+}
+
+static enum status twice_say(const struct gate *gate, const struct attachment *a)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !status && i < count; i++)
+		if (all[i].program_id && all[i].netns == a->netns && all[i].ifindex == a->ifindex &&
+		    hooks_meet(all[i].hook, a->hook))
+			note("%s: attached to gate '%s' on hooks xdp and ingress: what it receives "
+			     "is charged, and counted, twice",
+			     a->device, gate->name);
+	return status;
+}
+
+enum status advice_attached(const struct gate *gate, const struct attachment *a)
+{
+	enum status status = twice_say(gate, a);
+
+	if (!status && a->hook != HOOK_XDP)
+		status = merged_say(gate, a);
+	return status;
+}

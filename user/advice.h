@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What an attachment and the rules of its gate do to each other that their owner may not expect. */
+#ifndef SLUICE_ADVICE_H
+#define SLUICE_ADVICE_H
+
+#include "attachment.h"
+
+/*
+ * Refuses a device for whose frames the burst of a bit rate is too little: the rule would stop it dead. Of one that
+ * is attached already this only says so.
+ */
+enum status advice_frames(const struct gate *gate, const struct device *device, bool attached);
+
+/* Says what a new attachment brings with it: packets charged twice, packets too large for a burst. */
+enum status advice_attached(const struct gate *gate, const struct attachment *attachment);
+
+#endif

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "config.h"
+#include "frames.h"
+#include "gate.h"
+#include "resize.h"
+#include "rules.h"
+#include "sizes.h"
+
+struct request {
+	const char *path;
+	bool resize;
+};
+
+/* What a change does, counted. */
+enum effect {
+	POLICIES_ADDED,
+	POLICIES_CHANGED,
+	POLICIES_DELETED,
+	NOW_DENIED,
+	NOW_ALLOWED,
+	NO_LONGER_DENIED,
+	NO_LONGER_ALLOWED,
+	EFFECTS,
+};
+
+struct change {
+	struct ruleset wanted;
+	unsigned int effects[EFFECTS];
+	/* Until the switch old rules and new ones stand beside each other. */
+	struct room room;
+	struct gate_sizes has;	  /* what the gate has */
+	struct gate_sizes during; /* what the change takes */
+	struct gate_sizes after;
+	bool resized;
+};
+
+/* --- Counting ------------------------------------------------------------------------------- */
+
+static bool limits_differ(const struct rule *from, const struct rule *to)
+{
+	struct rule a = *from, b = *to;
+
+	a.list = b.list = SL_LIST_NONE;
+	return !rule_equal(&a, &b);
+}
+
+static void policy_count(struct change *change, const struct rule *from, const struct rule *to)
+{
+	if (!from->limits && to->limits)
+		change->effects[POLICIES_ADDED]++;
+	else if (from->limits && !to->limits)
+		change->effects[POLICIES_DELETED]++;
+	else if (limits_differ(from, to))
+		change->effects[POLICIES_CHANGED]++;
+}
+
+static bool entries_differ(const struct rule *from, const struct rule *to)
+{
+	struct rule a = *from, b = *to;
+
+	a.limits = b.limits = 0;
+	return !rule_equal(&a, &b);
+}
+
+static void entry_count(struct change *change, const struct rule *from, const struct rule *to)
+{
+	if (!entries_differ(from, to))
+		return;
+	if (to->list)
+		change->effects[to->list == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
+	else
+		change->effects[from->list == SL_LIST_DENY ? NO_LONGER_DENIED
+							   : NO_LONGER_ALLOWED]++;
+}
+
+/* For ruleset_diff(): what a rule is to be; an empty one deletes it. */
+static enum status rule_take(void *data, const struct rule *from, const struct rule *to)
+{
+	const struct rule none = {.prefix = (from ?: to)->prefix};
+	struct change *change = data;
+	struct rule wanted;
+
+	if (to)
+		room_add(&change->room, from, to);
+	from = from ?: &none;
+	to = to ?: &none;
+	policy_count(change, from, to);
+	entry_count(change, from, to);
+	return rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
+}
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+/* A gate that is to be made has room for the file's rules, and for as many beside them. */
+static enum status sizes_want(const struct config *config, struct gate_sizes *ret)
+{
+	struct room room = room_needed(&config->rules);
+	struct gate_sizes wanted = config->sizes, needed = room_sizes(&room), usual;
+	struct machine machine;
+	enum status status = machine_get(&machine);
+
+	if (status)
+		return status;
+	usual = gate_sizes_default(&machine);
+	for (unsigned int i = 0; i < SIZES; i++)
+		if (!*size_of(&wanted, i) && *size_of(&needed, i) > *size_of(&usual, i) / 2)
+			*size_of(&wanted, i) = 2 * *size_of(&needed, i);
+	*ret = wanted;
+	return OK;
+}
+
+static bool sizes_equal(const struct gate_sizes *a, const struct gate_sizes *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* What the sizes are to be, and what they have to be until the old rules are gone. */
+static void sizes_plan(struct change *change, const struct config *config)
+{
+	struct gate_sizes needed = room_sizes(&change->room), said = config->sizes;
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		uint32_t after = *size_of(&said, i) ?: *size_of(&change->has, i);
+		uint32_t least = *size_of(&needed, i);
+
+		*size_of(&change->after, i) = after;
+		*size_of(&change->during, i) = after > least ? after : least;
+	}
+	change->resized = !sizes_equal(&change->after, &change->has);
+}
+
+/* The sizes that a gate has stay as they are, unless it is told to make new maps. */
+static enum status sizes_check(const struct gate *gate, struct change *change)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		uint32_t has = *size_of(&change->has, i), after = *size_of(&change->after, i);
+		uint32_t during = *size_of(&change->during, i);
+
+		if (after != has)
+			status = misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
+					"FILE --resize' changes that",
+					gate->name, size_names[i], has, after);
+		else if (during != has)
+			status = fail("gate '%s' has %s %u, and this change takes %u, as old rules "
+				      "and new ones stand beside each other: 'apply FILE --resize' "
+				      "makes room",
+				      gate->name, size_names[i], has, during);
+	}
+	return status;
+}
+
+/* --- Saying --------------------------------------------------------------------------------- */
+
+/* "2 policies added, 1 changed": the noun stands with the first. */
+static void policies_print(const struct change *change, const char **separator)
+{
+	static const char *const words[] = {
+		[POLICIES_ADDED] = "added",
+		[POLICIES_CHANGED] = "changed",
+		[POLICIES_DELETED] = "deleted",
+	};
+	const char *noun = NULL;
+
+	for (unsigned int i = POLICIES_ADDED; i <= POLICIES_DELETED; i++) {
+		unsigned int count = change->effects[i];
+
+		if (!count)
+			continue;
+		if (noun)
+			printf(", %u %s", count, words[i]);
+		else
+			printf("%s%u %s %s", *separator, count, count == 1 ? "policy" : "policies",
+			       words[i]);
+		noun = words[i];
+		*separator = "; ";
+	}
+}
+
+static void entries_print(const struct change *change, const char **separator)
+{
+	static const char *const words[] = {
+		[NOW_DENIED] = "denied",
+		[NOW_ALLOWED] = "allowed",
+		[NO_LONGER_DENIED] = "no longer denied",
+		[NO_LONGER_ALLOWED] = "no longer allowed",
+	};
+
+	for (unsigned int i = NOW_DENIED; i < EFFECTS; i++) {
+		if (!change->effects[i])
+			continue;
+		printf("%s%u %s", *separator, change->effects[i], words[i]);
+		*separator = ", ";
+	}
+}
+
+static enum status report_json(const struct gate *gate, const struct change *change)
+{
+	static const char *const keys[EFFECTS] = {
+		[POLICIES_ADDED] = "policies_added",
+		[POLICIES_CHANGED] = "policies_changed",
+		[POLICIES_DELETED] = "policies_deleted",
+		[NOW_DENIED] = "denied",
+		[NOW_ALLOWED] = "allowed",
+		[NO_LONGER_DENIED] = "no_longer_denied",
+		[NO_LONGER_ALLOWED] = "no_longer_allowed",
+	};
+	json_t *object =
+		json_pack("{s:s, s:I, s:b, s:b}", "gate", gate->name, "generation",
+			  (json_int_t)gate->state->generation, "changed",
+			  change->wanted.count || change->resized, "resized", change->resized);
+
+	for (unsigned int i = 0; i < EFFECTS; i++)
+		json_object_set_new(object, keys[i], json_integer(change->effects[i]));
+	return json_print(object);
+}
+
+static enum status report(const struct context *context, const struct gate *gate,
+			  const struct change *change)
+{
+	const char *separator = "";
+
+	if (context->json)
+		return report_json(gate, change);
+	printf("gate '%s': ", gate->name);
+	if (change->resized)
+		printf("resized%s", change->wanted.count ? "; " : "\n");
+	else if (!change->wanted.count)
+		puts("nothing to change");
+	if (!change->wanted.count)
+		return OK;
+	policies_print(change, &separator);
+	entries_print(change, &separator);
+	printf("; in force as generation %u\n", gate->state->generation);
+	return OK;
+}
+
+/* --- The command ---------------------------------------------------------------------------- */
+
+/* Finds out what is to change, and whether it may. */
+static enum status change_prepare(struct change *change, const struct gate *gate,
+				  const struct config *config, bool may_resize)
+{
+	struct ruleset in_force = {0};
+	enum status status = gate_sizes_read(gate, &change->has);
+
+	if (!status)
+		status = rules_read(gate, &in_force);
+	if (!status) {
+		change->room = room_needed(&in_force);
+		status = ruleset_diff(&in_force, &config->rules, rule_take, change);
+	}
+	ruleset_free(&in_force);
+	if (status)
+		return status;
+	sizes_plan(change, config);
+	if (!may_resize)
+		status = sizes_check(gate, change);
+	return status ?: frames_check(gate, change->wanted.rules, change->wanted.count);
+}
+
+/* Room first. Whatever fails, the sizes are what they were. */
+static enum status change_make(const struct change *change, struct gate *gate)
+{
+	enum status status = resize(gate, &change->during);
+
+	if (!status && change->wanted.count)
+		status = rules_change(gate, change->wanted.rules, change->wanted.count);
+	if (!status)
+		return resize(gate, &change->after);
+	resize(gate, &change->has);
+	return status;
+}
+
+static enum status config_apply(const struct context *context, const struct config *config,
+				bool may_resize)
+{
+	struct gate gate = GATE_CLOSED;
+	struct change change = {0};
+	struct gate_sizes wanted;
+	enum status status = sizes_want(config, &wanted);
+
+	if (!status)
+		status = gate_open_or_make(&gate, context->gate, &wanted);
+	if (!status)
+		status = change_prepare(&change, &gate, config, may_resize);
+	if (!status)
+		status = change_make(&change, &gate);
+	if (!status)
+		status = report(context, &gate, &change);
+	else
+		gate_undo(&gate);
+	ruleset_free(&change.wanted);
+	gate_close(&gate);
+	return status;
+}
+
+static enum status request_parse(int argc, char **argv, struct request *request)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--resize"))
+			request->resize = true;
+		else if (request->path || !strncmp(argv[i], "--", 2))
+			return unexpected(argv[0], argv[i]);
+		else
+			request->path = argv[i];
+	}
+	return request->path ? OK : misuse("apply: which file? See 'sluice help apply'");
+}
+
+enum status cmd_apply(const struct context *context, int argc, char **argv)
+{
+	struct request request = {0};
+	struct config config = {0};
+	enum status status = request_parse(argc, argv, &request);
+
+	if (!status)
+		status = config_read(request.path, &config);
+	if (!status)
+		status = config_apply(context, &config, request.resize);
+	config_free(&config);
+	return status;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "config.h"
+#include "gate.h"
+#include "pins.h"
+#include "rule_json.h"
+#include "rules.h"
+#include "sizes.h"
+
+struct diff {
+	const char *gate;
+	json_t *rules; /* NULL: print lines */
+	bool differs;
+};
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+/* What one side says of a rule and the other does not. */
+static enum status side_print(const struct rule *rule, const struct rule *other, const char *gate,
+			      const char *lead)
+{
+	struct rule difference;
+	enum status status = rule_difference(rule, other, &difference);
+
+	if (status)
+		return status;
+	rule_print(&difference, gate, lead);
+	rule_free(&difference);
+	return OK;
+}
+
+static enum status rule_print_both(const struct diff *diff, const struct rule *from,
+				   const struct rule *to)
+{
+	enum status status = side_print(from, to, diff->gate, "- ");
+
+	return status ? status : side_print(to, from, diff->gate, "+ ");
+}
+
+/* For ruleset_diff(). */
+static enum status rule_diff(void *data, const struct rule *from, const struct rule *to)
+{
+	const struct rule none = {.prefix = (from ?: to)->prefix};
+	struct diff *diff = data;
+
+	diff->differs = true;
+	if (!diff->rules)
+		return rule_print_both(diff, from ?: &none, to ?: &none);
+	json_array_append_new(diff->rules,
+			      json_pack("{s:o, s:o}", "from", from ? rule_json(from) : json_null(),
+					"to", to ? rule_json(to) : json_null()));
+	return OK;
+}
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t from, uint32_t to)
+{
+	diff->differs = true;
+	if (sizes)
+		json_object_set_new(
+			sizes, size_names[size],
+			json_pack("{s:I, s:I}", "from", (json_int_t)from, "to", (json_int_t)to));
+	else
+		printf("# gate %s %u -> %u\n", size_names[size], from, to);
+}
+
+/* A size that the file does not say is none that differs. */
+static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
+			      const struct config *config)
+{
+	struct gate_sizes said = config->sizes, has;
+	enum status status = gate_sizes_read(gate, &has);
+
+	for (unsigned int i = 0; !status && i < SIZES; i++) {
+		uint32_t to = *size_of(&said, i), from = *size_of(&has, i);
+
+		if (to && to != from)
+			size_diff(diff, sizes, i, from, to);
+	}
+	return status;
+}
+
+/* --- The command ---------------------------------------------------------------------------- */
+
+/* That it cannot be seen is something else. */
+static bool gate_is_absent(const char *gate)
+{
+	char path[PINS_PATH];
+
+	return !pins_exist(gate) &&
+	       !(access(pins_path(gate, "", path), R_OK | X_OK) && errno == EACCES);
+}
+
+/* What is in force; a gate that does not exist has no rule, and the sizes that the file says. */
+static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
+			     struct ruleset *ret)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = gate_check_name(diff->gate);
+
+	if (status || gate_is_absent(diff->gate))
+		return status;
+	status = gate_open(&gate, diff->gate);
+	if (!status)
+		status = sizes_diff(diff, sizes, &gate, config);
+	if (!status)
+		status = rules_read(&gate, ret);
+	gate_close(&gate);
+	return status;
+}
+
+static enum status config_diff(struct diff *diff, json_t *sizes, const struct config *config)
+{
+	struct ruleset in_force = {0};
+	enum status status = gate_read(diff, sizes, config, &in_force);
+
+	if (!status)
+		status = ruleset_diff(&in_force, &config->rules, rule_diff, diff);
+	ruleset_free(&in_force);
+	return status;
+}
+
+static enum status report_json(const struct diff *diff, json_t *sizes)
+{
+	return json_print(json_pack("{s:s, s:b, s:O, s:O}", "gate", diff->gate, "differs",
+				    diff->differs, "sizes", sizes, "rules", diff->rules));
+}
+
+enum status cmd_diff(const struct context *context, int argc, char **argv)
+{
+	struct diff diff = {.gate = context->gate};
+	json_t *sizes = context->json ? json_object() : NULL;
+	struct config config = {0};
+	enum status status;
+
+	if (argc < 2)
+		return misuse("diff: which file? See 'sluice help diff'");
+	if (argc > 2)
+		return unexpected(argv[0], argv[2]);
+	diff.rules = context->json ? json_array() : NULL;
+	status = config_read(argv[1], &config);
+	if (!status)
+		status = config_diff(&diff, sizes, &config);
+	if (!status && context->json)
+		status = report_json(&diff, sizes);
+	json_decref(sizes);
+	json_decref(diff.rules);
+	config_free(&config);
+	/* as diff(1) ends: 1 says that there is a difference, and 2 that it cannot be told */
+	if (status)
+		return MISUSED;
+	return diff.differs ? FAILED : OK;
+}

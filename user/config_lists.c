@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The lists of a rules file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_reader.h"
+#include "list.h"
+#include "moment.h"
+#include "prefix.h"
+#include "units.h"
+#include "uptime.h"
+
+/* As long as `for` can say. */
+#define UNTIL_MAX_SEC (730 * 86400L)
+
+static const char *const list_words[] = {
+	[SL_LIST_ALLOW] = "allow",
+	[SL_LIST_DENY] = "deny",
+};
+
+/* What `for` said last, and when that is: entries of one time end together. */
+struct times {
+	uint64_t ns;
+	uint32_t until;
+};
+
+static enum status for_read(struct times *times, const char *text, uint32_t *ret)
+{
+	enum status status;
+	uint64_t ns;
+
+	status = time_parse("for", text, &ns);
+	if (status)
+		return status;
+	if (ns != times->ns) {
+		times->ns = ns;
+		times->until = until_after(ns);
+	}
+	*ret = times->until;
+	return OK;
+}
+
+static enum status until_read(const char *text, uint32_t *ret, bool *ret_ended)
+{
+	time_t now = time(NULL), when;
+	enum status status = moment_parse(text, &when);
+
+	if (status)
+		return status;
+	if (when > now + UNTIL_MAX_SEC)
+		return misuse("until '%s' is more than 2 years away: without it, it is for good",
+			      text);
+	*ret_ended = when <= now;
+	*ret = until_at(when);
+	return OK;
+}
+
+/* When an entry ends; `ret_ended`: it has. */
+static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
+			    const struct text_entry *text, uint32_t *ret, bool *ret_ended)
+{
+	if (!text->duration && !text->until)
+		return OK;
+	reader_place(reader, reader_find(reader, node, text->until ? "until" : "for"));
+	if (text->duration && text->until)
+		return misuse("'for' and 'until': write one of them");
+	return text->until ? until_read(text->until, ret, ret_ended)
+			   : for_read(times, text->duration, ret);
+}
+
+/* Beside the rules file, where its name is no absolute path. */
+static char *list_path(const struct reader *reader, const char *file)
+{
+	const char *slash = strrchr(reader->path, '/');
+	char *path = NULL;
+
+	if (*file == '/' || !slash)
+		return strdup(file);
+	if (asprintf(&path, "%.*s/%s", (int)(slash - reader->path), reader->path, file) < 0)
+		return NULL;
+	return path;
+}
+
+static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
+				  struct ruleset *set)
+{
+	enum status status;
+	char *path;
+
+	if (!strcmp(file, "-"))
+		return misuse("a list is a file of its own, and not standard input");
+	path = list_path(reader, file);
+	if (!path)
+		return fail("out of memory");
+	status = list_read(path, entry->list, entry->until, set);
+	free(path);
+	return status;
+}
+
+static void set_claim(struct reader *reader, const struct ruleset *set, struct mark at)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < set->count; i++)
+		status = claims_add(&reader->claims, &set->rules[i], at);
+	reader_failed(reader, status);
+}
+
+static void prefix_claim(struct reader *reader, const struct node *node, const char *text,
+			 struct rule *entry)
+{
+	reader_place(reader, node);
+	if (!reader_failed(reader, prefix_parse(text, &entry->prefix)) && entry->list)
+		reader_failed(reader, claims_add(&reader->claims, entry, node->at));
+}
+
+/* entry: its list is NONE where it has ended, and is only checked. */
+static void entry_prefixes_read(struct reader *reader, const struct node *node,
+				const struct text_entry *text, struct rule *entry)
+{
+	const struct node *item = reader_items(reader, node, "prefixes");
+	const struct node *file = reader_find(reader, node, "file");
+	struct ruleset set = {0};
+
+	if (text->prefix)
+		prefix_claim(reader, reader_find(reader, node, "prefix"), text->prefix, entry);
+	for (unsigned int i = 0; item; i++, item = reader_next(reader, item))
+		prefix_claim(reader, item, text->prefixes[i], entry);
+	if (!text->file)
+		return;
+	reader_place(reader, file);
+	if (!reader_failed(reader, file_read_list(reader, text->file, entry, &set)) && entry->list)
+		set_claim(reader, &set, file->at);
+	ruleset_free(&set);
+}
+
+static void entry_read(struct reader *reader, struct times *times, const struct node *node,
+		       const struct text_entry *text, enum sl_list list)
+{
+	struct rule entry = {.list = list};
+	bool ended = false;
+
+	if (!!text->prefix + !!reader_find(reader, node, "prefixes") + !!text->file != 1) {
+		reader_place(reader, node);
+		reader_failed(reader,
+			      misuse("what does this entry %s? Write one of prefix, prefixes "
+				     "and file",
+				     list_words[list]));
+	}
+	reader_failed(reader, end_read(reader, times, node, text, &entry.until, &ended));
+	if (ended)
+		entry.list = SL_LIST_NONE;
+	entry_prefixes_read(reader, node, text, &entry);
+}
+
+static void list_read_all(struct reader *reader, struct times *times, enum sl_list list,
+			  const struct text_entry *texts)
+{
+	const struct node *root = reader->document.nodes;
+	const struct node *node = reader_items(reader, root, list_words[list]);
+
+	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
+		entry_read(reader, times, node, &texts[i], list);
+}
+
+void lists_read(struct reader *reader)
+{
+	struct times times = {0};
+
+	list_read_all(reader, &times, SL_LIST_ALLOW, reader->text->allow);
+	list_read_all(reader, &times, SL_LIST_DENY, reader->text->deny);
+}

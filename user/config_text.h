@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A rules file as libcyaml reads it: all values are texts, for the parsers of the command line. Change
+ * sluice.schema.json with it.
+ */
+#ifndef SLUICE_CONFIG_TEXT_H
+#define SLUICE_CONFIG_TEXT_H
+
+#include <cyaml/cyaml.h>
+#include <stddef.h>
+
+#include "log.h"
+#include "sizes.h"
+#include "spec.h"
+
+struct text_gate {
+	char *size[SIZES];
+};
+
+/* A limit; and `defaults`, which has some of the fields. */
+struct text_limit {
+	char *field[SPEC_FIELDS];
+};
+
+struct text_policy {
+	char *prefix;
+	struct text_limit *limits;
+	unsigned int limits_count;
+};
+
+/* Of `allow` and `deny`. */
+struct text_entry {
+	char *prefix;
+	char **prefixes;
+	unsigned int prefixes_count;
+	char *file;
+	char *duration; /* `for` */
+	char *until;
+};
+
+struct text_config {
+	struct text_gate *gate;
+	struct text_limit *defaults;
+	struct text_policy *policies;
+	unsigned int policies_count;
+	struct text_entry *allow;
+	unsigned int allow_count;
+	struct text_entry *deny;
+	unsigned int deny_count;
+};
+
+extern const cyaml_schema_value_t config_schema;
+
+/* Reads a text that fits the schema. NULL, having said so: it failed. */
+struct text_config *text_config_load(const char *name, const char *text, size_t size);
+void text_config_free(struct text_config *config);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <bpf/bpf.h>
+
+#include "gate_parts.h"
+#include "object.h"
+#include "pins.h"
+
+/* Makes the object's maps that it does not share, without its programs, and takes all over. */
+static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
+{
+	struct bpf_program *program;
+	int err;
+
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	err = bpf_object__load(object);
+	if (err)
+		return fail("cannot make the maps of gate '%s': %s", gate->name, why(err));
+	for (int map = 0; map < GATE_MAPS; map++) {
+		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
+		if (gate->map[map] < 0)
+			return fail("cannot keep a map open: %s", why(errno));
+	}
+	return OK;
+}
+
+/* Maps the memory of new maps, and says in `gate` what it is and which maps they are. */
+static enum status gate_begin_state(struct gate *gate, const struct sl_gate *state)
+{
+	enum status status = gate_map_state(gate);
+
+	if (!status)
+		status = gate_map_policies(gate);
+	if (status)
+		return status;
+	*gate->state = *state;
+	for (int map = 0; map < GATE_MAPS; map++)
+		gate->state->map_ids[map] = gate_map_id(gate->map[map]);
+	return OK;
+}
+
+static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
+				  const struct gate_sizes *sizes)
+{
+	const struct sl_gate state = {
+		.schema = SL_SCHEMA,
+		.generation = 1,
+		.tick_ns = gate->machine.tick_ns,
+		.next_limit = 1,
+		.next_policy = SL_POLICY_FIRST,
+	};
+	enum status status;
+
+	gate_sizes_set(object, sizes);
+	status = gate_load_maps(gate, object);
+	return status ? status : gate_begin_state(gate, &state);
+}
+
+/* Lets the object use the gate's maps, but for those that are to be new. */
+static enum status object_share(struct bpf_object *object, const struct gate *gate,
+				const bool fresh[GATE_MAPS])
+{
+	int err = 0;
+
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		if (map != MAP_GATE && !fresh[map])
+			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	return err ? fail("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
+}
+
+enum status gate_make_successor(const struct gate *gate, const struct gate_sizes *sizes,
+				const bool fresh[GATE_MAPS], struct gate *ret)
+{
+	struct bpf_object *object = object_open();
+	struct gate next = GATE_CLOSED;
+	enum status status;
+
+	if (!object)
+		return FAILED;
+	memcpy(next.name, gate->name, sizeof(next.name));
+	next.machine = gate->machine;
+	gate_sizes_set(object, sizes);
+	status = object_share(object, gate, fresh);
+	if (!status)
+		status = gate_load_maps(&next, object);
+	if (!status)
+		status = gate_begin_state(&next, gate->state);
+	bpf_object__close(object);
+	if (status)
+		gate_close(&next);
+	else
+		*ret = next;
+	return status;
+}
+
+static enum status gate_pin(struct gate *gate)
+{
+	char path[PINS_PATH];
+
+	if (mkdir(pins_path(gate->name, PINS_LINKS, path), 0700))
+		return fail("cannot make %s: %s", path, why(errno));
+	for (int map = GATE_MAPS - 1; map >= 0; map--)
+		if (bpf_obj_pin(gate->map[map], pins_path(gate->name, gate_map_names[map], path)))
+			return fail("cannot pin %s: %s", path, why(errno));
+	return OK;
+}
+
+void gate_undo(struct gate *gate)
+{
+	if (gate->made)
+		pins_remove(gate->name);
+	gate->made = false;
+}
+
+enum status gate_make(struct gate *gate, struct bpf_object *object, const struct gate_sizes *wanted)
+{
+	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
+	enum status status;
+
+	gate->made = true;
+	status = pins_clear(gate->name); /* what a killed command left half made */
+	if (!status)
+		status = gate_make_maps(gate, object, &sizes);
+	if (!status)
+		status = gate_pin(gate);
+	return status;
+}
+
+enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+			       const struct machine *machine)
+{
+	enum status status = gate_begin(gate, "unpinned");
+	struct bpf_object *object;
+
+	if (status)
+		return status;
+	gate->machine = *machine;
+	object = object_open();
+	status = object ? gate_make_maps(gate, object, sizes) : FAILED;
+	bpf_object__close(object);
+	return status;
+}

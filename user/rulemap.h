@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The maps of rules as they are: `hosts4` and `hosts6` for whole addresses, `prefixes` for the rest. */
+#ifndef SLUICE_RULEMAP_H
+#define SLUICE_RULEMAP_H
+
+#include "gate.h"
+
+/* The generation of the rules that packets see. */
+uint32_t rulemap_generation(const struct gate *gate);
+
+/* What packets see of a rule in that generation. */
+const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation);
+
+/* Whether the face's list entry lasts still. */
+bool face_lists(const struct sl_face *face);
+
+/* One rule of a map. */
+struct rulemap_entry {
+	struct sl_prefix prefix;
+	struct sl_rule rule;
+};
+
+/* The rule of just this prefix; false: there is none. */
+bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
+
+/*
+ * The rule for an address or prefix with the longest prefix, in force or not, of at most `bits` bits; false:
+ * there is none.
+ */
+bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
+		   struct sl_rule *ret);
+
+/* All of them, in no order; the caller frees `ret`. 0, or a negative errno. */
+int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
+
+/* Writes, or removes, many. 0, or a negative errno: then any part is done. */
+int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
+int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries,
+		   unsigned int count);
+
+#endif

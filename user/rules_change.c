@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changing the rules of a gate: prepare, raise the generation, clear away. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "change.h"
+#include "grace.h"
+#include "policy.h"
+#include "prefix.h"
+#include "rulemap.h"
+#include "rules.h"
+#include "splits.h"
+
+/* Not errnos of a full map of rules: no policy is left, or no room in `splits`. */
+#define NO_POLICY (-EDQUOT)
+#define NO_SPLIT  (-EXFULL)
+
+static bool map_is_full(int err)
+{
+	return err == -E2BIG || err == -ENOSPC;
+}
+
+/* Rules as they are to be, each beside what packets see until the switch. */
+struct plan {
+	struct rulemap_entry *entries;
+	unsigned int count;
+};
+
+static bool entry_existed(const struct rulemap_entry *entry)
+{
+	return entry->rule.before.record || entry->rule.before.list;
+}
+
+static bool entry_stays(const struct rulemap_entry *entry)
+{
+	return entry->rule.now.record || entry->rule.now.list;
+}
+
+/* Whether a policy says just what the rule's limits are to be. */
+static bool policy_is(const struct gate *gate, uint32_t record, const struct rule *wanted)
+{
+	struct rule now = {
+		.prefix = wanted->prefix,
+		.list = wanted->list,
+		.until = wanted->until,
+	};
+	bool same = !policy_limits(&gate->policies[record], &now) && rule_equal(&now, wanted);
+
+	rule_free(&now);
+	return same;
+}
+
+/* The record of the rule's limits: the one it has, if they stay, or a new one. */
+static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
+			  uint32_t *ret)
+{
+	uint32_t record;
+
+	*ret = before;
+	if (wanted->limits && before && policy_is(gate, before, wanted))
+		return 0;
+	*ret = 0;
+	if (!wanted->limits)
+		return 0;
+	record = policy_allocate(gate, before);
+	if (!record)
+		return NO_POLICY;
+	*ret = record;
+	return policy_write(gate, record, before, wanted);
+}
+
+static int entry_prepare(struct gate *gate, const struct rule *wanted, struct rulemap_entry *entry)
+{
+	struct sl_rule old = {0};
+	uint32_t record = 0;
+	int err;
+
+	rulemap_get(gate, &wanted->prefix, &old);
+	err = record_prepare(gate, wanted, old.now.record, &record);
+	*entry = (struct rulemap_entry){
+		.prefix = wanted->prefix,
+		.rule =
+			{
+				.since = rulemap_generation(gate) + 1,
+				.bits = wanted->prefix.bits,
+				.now = {record, wanted->list, wanted->until},
+				.before = old.now,
+			},
+	};
+	if (!err && !entry_existed(entry))
+		err = split_add(gate, &wanted->prefix, 1);
+	return map_is_full(err) ? NO_SPLIT : err;
+}
+
+static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int change)
+{
+	if (prefix_is_host(prefix))
+		__atomic_add_fetch(&gate->state->hosts, change, __ATOMIC_RELEASE);
+	else
+		gate->state->prefixes += change;
+}
+
+/* Beside what packets see. Counts first: while there are no hosts packets do not ask for them. */
+static int plan_prepare(struct gate *gate, const struct rule *wanted, struct plan *plan)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < plan->count; i++) {
+		err = entry_prepare(gate, &wanted[i], &plan->entries[i]);
+		if (!err && !entry_existed(&plan->entries[i]))
+			counts_add(gate, &wanted[i].prefix, 1);
+	}
+	return err ?: rulemap_write(gate, plan->entries, plan->count);
+}
+
+static void generation_raise(struct gate *gate)
+{
+	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	packets_outwait();
+}
+
+/* Removes what the change has switched off. Sorts the plan's entries anew. */
+static int plan_clear(struct gate *gate, struct plan *plan)
+{
+	unsigned int gone = 0;
+	int err = 0;
+
+	for (unsigned int i = 0; i < plan->count; i++) {
+		const struct rulemap_entry *entry = &plan->entries[i];
+
+		if (entry->rule.before.record != entry->rule.now.record)
+			policy_free(gate, entry->rule.before.record);
+		if (!entry_stays(entry))
+			plan->entries[gone++] = *entry;
+	}
+	err = rulemap_remove(gate, plan->entries, gone);
+	for (unsigned int i = 0; !err && i < gone; i++) {
+		counts_add(gate, &plan->entries[i].prefix, -1);
+		err = split_add(gate, &plan->entries[i].prefix, -1);
+	}
+	return err;
+}
+
+static enum status change_failed(const struct gate *gate, int err)
+{
+	if (err == NO_POLICY)
+		return fail("gate '%s' is full: it holds %u policies; delete one first, or apply a "
+			    "file with more `policies` and --resize",
+			    gate->name, gate->policies_max - SL_POLICY_FIRST);
+	if (map_is_full(err))
+		return fail(
+			"gate '%s' is full: it holds no more rules; delete some first, or apply "
+			"a file with more `hosts` or `prefixes` and --resize",
+			gate->name);
+	return fail("cannot change the rules of gate '%s': %s", gate->name, why(err));
+}
+
+/* One attempt. 0, or a negative errno, and then all is as it was. */
+static int change_try(struct gate *gate, const struct rule *wanted, struct plan *plan,
+		      enum status *ret_status)
+{
+	int err;
+
+	*ret_status = change_begin(gate);
+	if (*ret_status)
+		return 0;
+	err = plan_prepare(gate, wanted, plan);
+	if (err) {
+		*ret_status = change_undo(gate);
+		return err;
+	}
+	generation_raise(gate);
+	if (plan_clear(gate, plan))
+		*ret_status = change_undo(gate); /* the change stands; this clears away, too */
+	else
+		change_end(gate);
+	return 0;
+}
+
+enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
+{
+	struct plan plan = {.entries = calloc(count ?: 1, sizeof(*plan.entries)), .count = count};
+	enum status status;
+	int err;
+
+	if (!plan.entries)
+		return fail("cannot change the rules of gate '%s': %s", gate->name, why(ENOMEM));
+	err = change_try(gate, wanted, &plan, &status);
+	if (!status && (map_is_full(err) || err == NO_SPLIT) && change_sweep(gate))
+		err = change_try(gate, wanted, &plan, &status);
+	free(plan.entries);
+	if (!status && err)
+		status = change_failed(gate, err);
+	return status;
+}

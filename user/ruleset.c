@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "ruleset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prefix.h"
+#include "spec.h"
+#include "units.h"
+#include "uptime.h"
+
+#define SEC 1000000000ULL
+
+static const char *const list_commands[] = {
+	[SL_LIST_ALLOW] = "allow",
+	[SL_LIST_DENY] = "deny",
+};
+
+/* --- One rule ------------------------------------------------------------------------------- */
+
+enum status rule_add_limit(struct rule *rule, const struct limit *limit)
+{
+	struct limit *limits = realloc(rule->limit, (rule->limits + 1) * sizeof(*limits));
+
+	if (!limits)
+		return fail("cannot keep a limit: out of memory");
+	rule->limit = limits;
+	rule->limit[rule->limits++] = *limit;
+	return OK;
+}
+
+struct limit *rule_find_limit(const struct rule *rule, const char *name)
+{
+	for (unsigned int i = 0; i < rule->limits; i++)
+		if (!strcmp(rule->limit[i].spec.name, name))
+			return &rule->limit[i];
+	return NULL;
+}
+
+enum status rule_copy(const struct rule *rule, struct rule *ret)
+{
+	struct rule copy = *rule;
+
+	copy.limit = NULL;
+	if (copy.limits) {
+		copy.limit = malloc(copy.limits * sizeof(*copy.limit));
+		if (!copy.limit)
+			return fail("cannot copy a rule: out of memory");
+		memcpy(copy.limit, rule->limit, copy.limits * sizeof(*copy.limit));
+	}
+	*ret = copy;
+	return OK;
+}
+
+void rule_free(struct rule *rule)
+{
+	free(rule->limit);
+	rule->limit = NULL;
+	rule->limits = 0;
+}
+
+static bool match_equal(const struct sl_match *a, const struct sl_match *b)
+{
+	return a->fact == b->fact && a->proto == b->proto && a->vlan == b->vlan &&
+	       a->ports == b->ports && !memcmp(a->port, b->port, a->ports * sizeof(*a->port));
+}
+
+bool limit_equal(const struct limit *a, const struct limit *b)
+{
+	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
+
+	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
+	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->action == y->action &&
+	       (x->action != SL_ACTION_BLOCK || x->block_ns == y->block_ns) &&
+	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
+	       x->start_empty == y->start_empty && match_equal(&a->match, &b->match);
+}
+
+/* Whether `rule` has just this limit: their order means nothing. */
+static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
+{
+	const struct limit *same = rule_find_limit(rule, limit->spec.name);
+
+	return same && limit_equal(same, limit);
+}
+
+static bool until_equal(uint32_t a, uint32_t b)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	if (!a || !b)
+		return a == b;
+	return apart << SL_UNTIL_SHIFT < UNTIL_SAME_NS;
+}
+
+static bool entry_equal(const struct rule *a, const struct rule *b)
+{
+	return a->list == b->list && (!a->list || until_equal(a->until, b->until));
+}
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (!prefix_equal(&a->prefix, &b->prefix) || !entry_equal(a, b) || a->limits != b->limits)
+		return false;
+	for (unsigned int i = 0; i < a->limits; i++)
+		if (!rule_has_limit(b, &a->limit[i]))
+			return false;
+	return true;
+}
+
+enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret)
+{
+	struct rule difference = {.prefix = rule->prefix};
+	enum status status = OK;
+
+	if (!entry_equal(rule, other)) {
+		difference.list = rule->list;
+		difference.until = rule->until;
+	}
+	for (unsigned int i = 0; !status && i < rule->limits; i++)
+		if (!rule_has_limit(other, &rule->limit[i]))
+			status = rule_add_limit(&difference, &rule->limit[i]);
+	if (status)
+		rule_free(&difference);
+	else
+		*ret = difference;
+	return status;
+}
+
+/* --- Printing ------------------------------------------------------------------------------- */
+
+static void command_print(const char *lead, const char *gate, const char *command,
+			  const struct sl_prefix *prefix)
+{
+	bool named = strcmp(gate, "main");
+	char text[PREFIX_TEXT];
+
+	printf("%ssluice %s%s%s%s %s", lead, named ? "-g " : "", named ? gate : "",
+	       named ? " " : "", command, prefix_format(prefix, text));
+}
+
+static void entry_print(const struct rule *rule, const char *gate, const char *lead)
+{
+	uint64_t left = rule->until ? (until_left_ns(rule->until) + SEC / 2) / SEC : 0;
+	char text[UNITS_TEXT];
+
+	if (rule->until && !left)
+		return; /* it ends while it is read */
+	command_print(lead, gate, list_commands[rule->list], &rule->prefix);
+	if (rule->until)
+		printf(" for %s", time_format(left * SEC, text));
+	putchar('\n');
+}
+
+static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
+			const char *lead)
+{
+	char text[SPEC_TEXT];
+	const char *words;
+
+	command_print(lead, gate, "set", &rule->prefix);
+	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
+		words = spec_format(limit, &rule->prefix, field, text);
+		if (words)
+			printf(" %s %s", spec_names[field], words);
+	}
+	putchar('\n');
+}
+
+void rule_print(const struct rule *rule, const char *gate, const char *lead)
+{
+	if (rule->list)
+		entry_print(rule, gate, lead);
+	for (unsigned int i = 0; i < rule->limits; i++)
+		limit_print(rule, &rule->limit[i], gate, lead);
+}
+
+/* --- Many rules ----------------------------------------------------------------------------- */
+
+enum status ruleset_add(struct ruleset *set, const struct rule *rule)
+{
+	unsigned int room = set->room ? 2 * set->room : 64;
+	struct rule *rules;
+
+	if (set->count == set->room) {
+		rules = realloc(set->rules, room * sizeof(*rules));
+		if (!rules) {
+			free(rule->limit);
+			return fail("cannot keep %u rules: out of memory", room);
+		}
+		set->rules = rules;
+		set->room = room;
+	}
+	set->rules[set->count++] = *rule;
+	return OK;
+}
+
+static int rule_compare(const void *a, const void *b)
+{
+	const struct rule *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+void ruleset_sort(struct ruleset *set)
+{
+	unsigned int i = 1;
+
+	while (i < set->count && rule_compare(&set->rules[i - 1], &set->rules[i]) <= 0)
+		i++;
+	if (i < set->count) /* else it is sorted, as most long lists are */
+		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
+}
+
+void ruleset_free(struct ruleset *set)
+{
+	for (unsigned int i = 0; i < set->count; i++)
+		rule_free(&set->rules[i]);
+	free(set->rules);
+	*set = (struct ruleset){0};
+}
+
+enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
+			 enum status (*call)(void *data, const struct rule *from,
+					     const struct rule *to),
+			 void *data)
+{
+	enum status status = OK;
+	unsigned int i = 0, j = 0;
+
+	while (!status && (i < from->count || j < to->count)) {
+		const struct rule *old = i < from->count ? &from->rules[i] : NULL;
+		const struct rule *new = j < to->count ? &to->rules[j] : NULL;
+		int order = !old ? 1 : !new ? -1 : prefix_compare(&old->prefix, &new->prefix);
+
+		i += order <= 0;
+		j += order >= 0;
+		if (order || !rule_equal(old, new))
+			status = call(data, order <= 0 ? old : NULL, order >= 0 ? new : NULL);
+	}
+	return status;
+}

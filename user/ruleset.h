@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Rules in memory: what `set`, `allow` and `deny` build, what a rules file says, what a gate holds. */
+#ifndef SLUICE_RULESET_H
+#define SLUICE_RULESET_H
+
+#include <stdint.h>
+
+#include "limit.h"
+#include "log.h"
+#include "sluice.h"
+
+/* The rule of one prefix: a list entry, or limits, or both; neither: there is to be no rule. */
+struct rule {
+	struct sl_prefix prefix;
+	uint32_t until;	     /* of the list entry, as in struct sl_face; 0: for good */
+	uint8_t list;	     /* enum sl_list */
+	uint8_t limits;	     /* how many of `limit`, at most SL_LIMITS_MAX */
+	struct limit *limit; /* the rule's own; freed with it */
+};
+
+struct ruleset {
+	struct rule *rules;
+	unsigned int count;
+	unsigned int room;
+};
+
+/* Appends a rule, and takes over its `limit`, also where it fails. */
+enum status ruleset_add(struct ruleset *set, const struct rule *rule);
+
+/* Orders by prefix (prefix_compare). */
+void ruleset_sort(struct ruleset *set);
+
+/* Adds a limit to a rule; the rule has less than SL_LIMITS_MAX, and none of that name. */
+enum status rule_add_limit(struct rule *rule, const struct limit *limit);
+struct limit *rule_find_limit(const struct rule *rule, const char *name);
+enum status rule_copy(const struct rule *rule, struct rule *ret);
+
+/* Whether both say the same; their ids do not count. */
+bool limit_equal(const struct limit *a, const struct limit *b);
+
+/* Two ends of a list entry that differ by less than this are the same: a file tells them in seconds. */
+#define UNTIL_SAME_NS 2000000000ULL
+
+/* Whether both say the same; ids and order of limits do not count. */
+bool rule_equal(const struct rule *a, const struct rule *b);
+
+/* What a rule says and another of the same prefix does not. The caller frees `ret`. */
+enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
+
+void rule_free(struct rule *rule);
+void ruleset_free(struct ruleset *set);
+
+/*
+ * Calls `call` for each prefix whose rule differs, in order; `from` or `to` is NULL where there is none.
+ * Both are sorted, and have one rule a prefix. Ends at the first status that is not OK.
+ */
+enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
+			 enum status (*call)(void *data, const struct rule *from,
+					     const struct rule *to),
+			 void *data);
+
+/*
+ * Prints a rule as the commands that make it, one a line, each behind `lead`:
+ *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53
+ *   sluice -g edge deny 203.0.113.9 for 3540s
+ */
+void rule_print(const struct rule *rule, const char *gate, const char *lead);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The sizes of a gate by name, as `gate` in a rules file has them. */
+#ifndef SLUICE_SIZES_H
+#define SLUICE_SIZES_H
+
+#include "gate.h"
+#include "ruleset.h"
+
+/* In the order of struct gate_sizes. */
+enum size {
+	SIZE_SOURCES,
+	SIZE_HOT,
+	SIZE_POLICIES,
+	SIZE_HOSTS,
+	SIZE_PREFIXES,
+	SIZES,
+};
+
+extern const char *const size_names[SIZES];
+
+uint32_t *size_of(struct gate_sizes *sizes, enum size size);
+
+/* Parses "65536", "64k" or "4m": 1 to 2^26. */
+enum status size_parse(const char *text, uint32_t *ret);
+
+/* Rules counted as maps hold them. Begins zeroed. */
+struct room {
+	uint32_t policies;
+	uint32_t prefixes;
+	uint32_t hosts[SL_FAMILIES];
+};
+
+/* Adds what `to` takes beyond what `from`, a rule of the same prefix, does; NULL: there is none. */
+void room_add(struct room *room, const struct rule *from, const struct rule *to);
+
+/* The least sizes that hold it; 0: of what rules do not decide. */
+struct gate_sizes room_sizes(const struct room *room);
+
+/* What the rules take up. */
+struct room room_needed(const struct ruleset *rules);
+
+#endif

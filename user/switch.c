@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "switch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "filter.h"
+#include "netns.h"
+#include "uptime.h"
+
+/* --- One attachment ------------------------------------------------------------------------- */
+
+static int link_switch(const struct gate *gate, const struct attachment *a, int program_fd)
+{
+	char path[PINS_PATH];
+	int fd = bpf_obj_get(attachment_path(gate, a, path)), err;
+
+	if (fd < 0)
+		return -errno;
+	err = bpf_link_update(fd, program_fd, NULL);
+	close(fd);
+	return err;
+}
+
+/* For netns_run_in. */
+struct replace_call {
+	const struct attachment *attachment;
+	int program_fd;
+	int err;
+};
+
+static void call_filter_replace(void *data)
+{
+	struct replace_call *call = data;
+	const struct attachment *a = call->attachment;
+
+	call->err = filter_replace(a->ifindex, a->hook == HOOK_INGRESS, a->program_id,
+				   call->program_fd);
+}
+
+/* Pins a program in the place of what is pinned there. */
+static int pin_replace(int program_fd, const char *path, const char *next)
+{
+	if (unlink(next) && errno != ENOENT)
+		return -errno;
+	if (bpf_obj_pin(program_fd, next))
+		return -errno;
+	return rename(next, path) ? -errno : 0;
+}
+
+/* The qdisc's pin is a program's only for want of something else to pin; it must not keep the old one alive. */
+static void qdisc_repin(const struct gate *gate, const struct attachment *a, int program_fd)
+{
+	char path[PINS_PATH], next[PINS_PATH];
+
+	if (!access(attachment_qdisc_path(gate, a, path), F_OK))
+		pin_replace(program_fd, path, attachment_next_path(gate, a, next));
+}
+
+/*
+ * The program that the filter runs is pinned at every moment, under one of the attachment's two names, so that a
+ * filter is nobody's in none: a switch that is cut off leaves a pin too many, of which the next gets rid.
+ */
+static int filter_switch(const struct gate *gate, const struct attachment *a, int program_fd)
+{
+	struct replace_call call = {.attachment = a, .program_fd = program_fd, .err = -ENOENT};
+	char path[PINS_PATH], next[PINS_PATH];
+
+	attachment_path(gate, a, path);
+	attachment_next_path(gate, a, next);
+	if (program_id_pinned(path) != a->program_id && rename(next, path))
+		return -errno;
+	if (unlink(next) && errno != ENOENT)
+		return -errno;
+	if (bpf_obj_pin(program_fd, next))
+		return -errno;
+	netns_run_in(a->netns, call_filter_replace, &call);
+	if (call.err) {
+		unlink(next);
+		return call.err;
+	}
+	if (rename(next, path))
+		return -errno;
+	qdisc_repin(gate, a, program_fd);
+	return 0;
+}
+
+/* Puts the program under the attachment, which knows then that it runs it. */
+static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
+{
+	int err;
+
+	if (a->mode == MODE_CLSACT)
+		err = filter_switch(gate, a, program_fd);
+	else
+		err = link_switch(gate, a, program_fd);
+	if (!err)
+		a->program_id = program_id_of(program_fd);
+	return err;
+}
+
+/* --- All ------------------------------------------------------------------------------------ */
+
+/* Attachments and the programs that they run, held open so that they can be had back. */
+struct held {
+	struct switched one[ATTACHMENTS_MAX];
+	int program_fd[ATTACHMENTS_MAX];
+	unsigned int count;
+};
+
+static void held_close(struct held *held)
+{
+	while (held->count)
+		close(held->program_fd[--held->count]);
+}
+
+/* A filter's program is pinned; a link's can be had by its id only. */
+static int program_open(const struct gate *gate, const struct attachment *a)
+{
+	char path[PINS_PATH];
+	int fd = -1;
+
+	if (a->mode == MODE_CLSACT)
+		fd = bpf_obj_get(attachment_path(gate, a, path));
+	if (fd >= 0 && program_id_of(fd) == a->program_id)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return bpf_prog_get_fd_by_id(a->program_id);
+}
+
+static void skip_say(const struct attachment *a)
+{
+	char netns[NETNS_NAME];
+
+	if (!netns_name(a->netns, netns))
+		note("%s: its network namespace is gone or has no name: if it still exists, so "
+		     "does "
+		     "the program on hook %s that it has",
+		     a->device, hook_names[a->hook]);
+	else
+		note("%s: the %s is gone: nothing to switch on hook %s", a->device,
+		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
+}
+
+static enum status held_open(const struct gate *gate, struct held *held)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !status && i < count; i++) {
+		const struct attachment *a = &all[i];
+		int fd;
+
+		if (!a->program_id) {
+			skip_say(a);
+			continue;
+		}
+		fd = program_open(gate, a);
+		if (fd < 0)
+			return fail("cannot open program %u of %s, to have it back: %s",
+				    a->program_id, a->device,
+				    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+						   : why(errno));
+		held->one[held->count] = (struct switched){*a, a->program_id};
+		held->program_fd[held->count++] = fd;
+	}
+	return status;
+}
+
+/* The device may go at any moment. */
+static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
+{
+	attachment_look(gate, a);
+	return !a->program_id;
+}
+
+/* Switches those back that have been switched. */
+static bool held_restore(const struct gate *gate, struct held *held)
+{
+	bool restored = true;
+
+	for (unsigned int i = held->count; i--;) {
+		struct attachment *a = &held->one[i].attachment;
+		int err;
+
+		if (a->program_id == held->one[i].before)
+			continue;
+		err = attachment_switch(gate, a, held->program_fd[i]);
+		if (!err || attachment_is_gone(gate, a))
+			continue;
+		note("%s: cannot put back the program on hook %s: %s", a->device,
+		     hook_names[a->hook], why(err));
+		restored = false;
+	}
+	return restored;
+}
+
+static enum status held_switch(const struct gate *gate, const struct programs *programs,
+			       struct held *held)
+{
+	for (unsigned int i = 0; i < held->count; i++) {
+		struct attachment *a = &held->one[i].attachment;
+		int err = attachment_switch(gate, a, programs->fd[a->hook]);
+
+		if (!err || attachment_is_gone(gate, a))
+			continue;
+		return fail("cannot switch the program of %s on hook %s: %s%s", a->device,
+			    hook_names[a->hook], why(err),
+			    held_restore(gate, held) ? "; all are as they were" : "");
+	}
+	return OK;
+}
+
+/* Tells of those that are alive still, and says which are not. */
+static void held_tell(const struct held *held, struct switching *ret)
+{
+	ret->count = 0;
+	for (unsigned int i = 0; i < held->count; i++) {
+		if (held->one[i].attachment.program_id)
+			ret->one[ret->count++] = held->one[i];
+		else
+			skip_say(&held->one[i].attachment);
+	}
+}
+
+enum status programs_switch(const struct gate *gate, const struct programs *programs,
+			    struct switching *ret)
+{
+	struct held held = {.count = 0};
+	enum status status = held_open(gate, &held);
+
+	ret->began = uptime_ticks();
+	if (!status)
+		status = held_switch(gate, programs, &held);
+	if (!status)
+		held_tell(&held, ret);
+	held_close(&held);
+	return status;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Putting other programs under all attachments of a gate, with no packet in between that none judges. */
+#ifndef SLUICE_SWITCH_H
+#define SLUICE_SWITCH_H
+
+#include "attachment.h"
+#include "object.h"
+
+/* One attachment that was switched. */
+struct switched {
+	struct attachment attachment; /* with the new program */
+	uint32_t before;	      /* the old program's id */
+};
+
+struct switching {
+	struct switched one[ATTACHMENTS_MAX];
+	unsigned int count;
+	uint64_t began; /* just before the first, in ticks */
+};
+
+/*
+ * Switches every attachment that is alive to these programs; says which are not. All or none: if one cannot be
+ * switched, those before it get their programs back. The gate is open to change.
+ */
+enum status programs_switch(const struct gate *gate, const struct programs *programs,
+			    struct switching *ret);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The clock of the packet path, and the moments at which list entries end. */
+#ifndef SLUICE_UPTIME_H
+#define SLUICE_UPTIME_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* CLOCK_MONOTONIC, which is bpf_ktime_get_ns(). */
+uint64_t uptime_ns(void);
+uint64_t uptime_ticks(void);
+
+/* The end of an entry that lasts `ns` from now, as struct sl_face has it: rounded up, never 0. */
+uint32_t until_after(uint64_t ns);
+
+/* The same of a moment of the calendar; one that is past: 1. And back. */
+uint32_t until_at(time_t when);
+time_t until_time(uint32_t until);
+
+/* How long the entry lasts from now; 0: it has ended. until: not 0. */
+uint64_t until_left_ns(uint32_t until);
+
+#endif
