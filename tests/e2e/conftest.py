@@ -19,6 +19,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What passing tests have measured: pytest keeps it to itself."""
+    for report in terminalreporter.getreports("passed"):
+        for line in report.capstdout.splitlines():
+            if report.when == "call" and line.startswith("figure: "):
+                terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def built():
     for file in SLUICE, TRAFFIC:

@@ -17,32 +17,58 @@ def ptrace(request, pid):
     assert call(request, pid, None, None) == 0, os.strerror(ctypes.get_errno())
 
 
-def start(words):
+def start(words, err="/dev/null"):
+    """err: the file that gets what it says on standard error."""
     pid = os.fork()
     if pid:
         return pid
     try:
         null = os.open("/dev/null", os.O_RDWR)
-        for fd in 0, 1, 2:
+        for fd in 0, 1:
             os.dup2(null, fd)
+        os.dup2(os.open(err, os.O_WRONLY), 2)
         libc.ptrace(PTRACE_TRACEME, 0, None, None)
         os.execv(SLUICE, [SLUICE, *words])
     finally:
         os._exit(127)
 
 
-def run_interrupted(words, stops, call):
-    """Runs sluice, calls `call` at that stop, goes on to its end; returns the exit status."""
-    pid = start(words)
+def run_interrupted(words, stops, call, err="/dev/null"):
+    """Runs sluice, calls `call` at that stop, or at those where `stops(pid)` is true, goes on to
+    its end; returns the exit status."""
+    pid = start(words, err)
     _, status = os.waitpid(pid, 0)
     seen = 0
     while os.WIFSTOPPED(status):
-        if seen == stops:
+        if stops(pid) if callable(stops) else seen == stops:
             call()
         ptrace(PTRACE_SYSCALL, pid)
         _, status = os.waitpid(pid, 0)
         seen += 1
     return os.waitstatus_to_exitcode(status)
+
+
+BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # its number; 280: on newer architectures
+
+
+def count_bpf_calls(words):
+    """How many calls of bpf(2) it takes; the command must succeed."""
+    stops = 0
+
+    def count(pid):
+        nonlocal stops
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+            stops += file.read().split()[0] == str(BPF_CALL)
+
+    code = run_interrupted(words, count, None)
+    assert code == 0, f"sluice {words}: {code}"
+    return stops // 2
+
+
+def has_open(pid, path):
+    """Whether a process has this file open."""
+    fds = f"/proc/{pid}/fd"
+    return path in [os.readlink(os.path.join(fds, fd)) for fd in os.listdir(fds)]
 
 
 def run_stops(words, stops=None, steps=0, until=None):

@@ -5,6 +5,7 @@ gates of their own. Nothing outside of them is touched."""
 import collections
 import contextlib
 import ctypes
+import errno
 import ipaddress
 import json
 import os
@@ -18,8 +19,8 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
 PINS = "/sys/fs/bpf/sluice"
-MAPS = ["gate", "prefixes", "splits", "policies", "counters", "ledgers4", "ledgers6", "buckets4",
-        "buckets6"]
+MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "policies", "counters", "ledgers4",
+        "ledgers6", "buckets4", "buckets6"]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's
@@ -45,17 +46,25 @@ def run(*words, check=True, **options):
 
 def run_sluice(*words, status=0, **options):
     """Runs sluice; `status` is the exit status that it must have, None: any."""
-    result = run(SLUICE, *words, check=False, stdin=subprocess.DEVNULL, **options)
+    if "input" not in options:
+        options["stdin"] = subprocess.DEVNULL
+    result = run(SLUICE, *words, check=False, **options)
     assert status is None or result.code == status, f"sluice {words}: {result}"
     return result
 
 
+def lines(result):
+    """A refusal: all on standard error, each line begins with the command's name."""
+    assert result.out == "" and result.err.endswith("\n"), result
+    said = result.err[:-1].split("\n")
+    assert all(line.startswith("sluice: ") for line in said), result
+    return [line[len("sluice: "):] for line in said]
+
+
 def one_line(result):
-    """A refusal: all on standard error, in one line that begins with the command's name."""
-    assert result.out == "", result
-    assert result.err.startswith("sluice: ") and result.err.endswith("\n"), result
-    assert result.err.count("\n") == 1, result
-    return result.err[len("sluice: "):-1]
+    """A refusal in one line."""
+    line, = lines(result)
+    return line
 
 
 def wait_until(true, what):
@@ -193,6 +202,7 @@ class Lab:
         self.sender, self.filter = f"sluice-e2e-{tag}-a", f"sluice-e2e-{tag}-b"
         self.gate, self.gate2 = f"e2e-{tag}", f"e2e-{tag}-2"
         self.device = "in0"
+        self.sockets = {}
         self.closing = contextlib.ExitStack()
         for netns in (self.sender, self.filter):
             run("ip", "netns", "add", netns)
@@ -257,6 +267,11 @@ class Lab:
     def rules(self, gate=None):
         return self.sluice("show", gate=gate).out
 
+    def apply(self, text, **options):
+        """Makes a rules file those in force: its text, or what is to be written as JSON."""
+        text = text if isinstance(text, str) else json.dumps(text)
+        return self.sluice("apply", "-", input=text, **options)
+
     def snapshot(self):
         """What a refused command must leave as it was."""
         return self.rules(), self.json("stats"), self.attachments(), sorted(os.listdir(self.pins()))
@@ -271,18 +286,37 @@ class Lab:
 
     def send(self, source, count=1, device="out0", **options):
         """Some tens of frames at most: a veth queue holds 256."""
-        data = frame(source, **options)
+        self.send_frames([frame(source, **options)] * count, device)
+
+    def raw_socket(self, device):
         with inside(self.sender):
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            self.closing.callback(s.close)
             s.bind((device, 0))
-        with s, on_one_cpu():
-            for _ in range(count):
-                with contextlib.suppress(OSError):  # ENOBUFS: dropped on egress
-                    s.send(data)
+        return s
 
-    def traffic(self, seconds, *sources, background=False):
+    def send_frames(self, frames, device="out0"):
+        """The socket is kept, as the kernel takes its time to close one."""
+        with on_one_cpu():
+            for data in frames:
+                try:
+                    if device not in self.sockets:
+                        self.sockets[device] = self.raw_socket(device)
+                    self.sockets[device].send(data)
+                except OSError as error:
+                    if error.errno != errno.ENOBUFS:  # that: dropped on egress
+                        self.sockets.pop(device, None)  # its device may be another by now
+
+    def send_and_wait(self, frames, device="out0", gate=None):
+        """Any number of frames, until all are judged."""
+        for i in range(0, len(frames), 100):
+            some, before = frames[i:i + 100], sum(self.counts(gate))
+            self.send_frames(some, device)
+            wait_until(lambda: sum(self.counts(gate)) >= before + len(some), "all judged")
+
+    def traffic(self, seconds, *sources, background=False, device="out0"):
         """build/traffic: its last report. In the background: the process."""
-        words = [TRAFFIC, "-n", self.sender, "out0", FILTER_MAC, str(seconds), *sources]
+        words = [TRAFFIC, "-n", self.sender, device, FILTER_MAC, str(seconds), *sources]
         if background:
             process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
             self.closing.callback(process.wait)
@@ -290,9 +324,9 @@ class Lab:
             return process
         return json.loads(run(*words).out.splitlines()[-1])
 
-    def lost_on_wire(self):
+    def lost_on_wire(self, device="out0"):
         """What a full queue of the veth pair lost, before any filter."""
-        link = json.loads(self.ip("-s", "-j", "link", "show", "out0", netns=self.sender).out)[0]
+        link = json.loads(self.ip("-s", "-j", "link", "show", device, netns=self.sender).out)[0]
         return link["stats64"]["tx"]["dropped"]
 
     def datagrams(self):

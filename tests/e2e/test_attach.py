@@ -77,9 +77,42 @@ def test_another_xdp_program_is_named_and_stays(lab, foreign_object, how, mode):
 def test_another_gate_on_the_device_is_named_and_stays(attached):
     ours = xdp_program(attached)
     refusal = one_line(attached.attach("in0", gate=attached.gate2, status=1))
-    assert "in0" in refusal and "sluice_xdp" in refusal
+    assert f"attached to gate '{attached.gate}'" in refusal
+    assert f"'sluice -g {attached.gate} detach in0'" in refusal
     assert xdp_program(attached) == ours
     assert not os.path.exists(attached.pins(gate=attached.gate2))
+
+
+def test_two_hooks_that_charge_twice_are_told(lab):
+    for first, second in (("xdp", "ingress"), ("ingress", "xdp")):
+        assert lab.attach("in0", "hook", first).err == ""
+        assert lab.attach("in0", "hook", "egress").err == ""
+        said = lab.attach("in0", "hook", second).err
+        assert "in0" in said and "twice" in said and said.count("\n") == 1
+        assert lab.attach("in0", "hook", second).err == ""  # it is known
+        lab.sluice("detach", "all")
+
+
+@pytest.mark.parametrize("hook", ["ingress", "egress"])
+def test_a_burst_that_drops_merged_packets_is_told(lab, hook):
+    """Not of a rule that no TCP packet meets, nor of one that drops nothing, nor on XDP, where
+    nothing is merged."""
+    lab.attach("in0")
+    for words, told in ((["rate", "1kpps", "burst", "44"], True),
+                        (["rate", "1kpps", "burst", "45"], False),
+                        (["rate", "1kpps", "burst", "10ms"], True),
+                        (["rate", "1mbit", "burst", "20kB"], True),
+                        (["rate", "1mbit"], False),
+                        (["rate", "9/h", "burst", "9", "match", "tcp", "port", "80"], True),
+                        (["rate", "9/h", "burst", "9", "match", "udp"], False),
+                        (["rate", "9/h", "burst", "9", "action", "observe"], False)):
+        lab.sluice("del", "default", status=None)
+        lab.sluice("set", "default", "name", "few", *words)
+        said = lab.attach("in0", "hook", hook).err
+        told_of = [line for line in said.splitlines() if "merges" in line]
+        assert len(told_of) == told, words
+        assert not told or ("'few'" in told_of[0] and "default" in told_of[0])
+        lab.sluice("detach", "in0", "hook", hook)
 
 
 @pytest.mark.parametrize("direction", ["ingress", "egress"])
@@ -92,7 +125,7 @@ def test_filters_of_others_survive(lab, foreign_object, direction, mode):
     assert "foreign" in theirs
     lab.attach("in0", "hook", direction, "mode", mode)
     if mode == "clsact":
-        assert "sluice_tc" in lab.tc("filter", "show", "dev", "in0", direction).out
+        assert f"sluice_{direction}" in lab.tc("filter", "show", "dev", "in0", direction).out
     lab.sluice("detach", "in0")
     assert lab.tc("filter", "show", "dev", "in0", direction).out == theirs
 
@@ -190,6 +223,15 @@ def test_a_device_for_whose_frames_a_burst_is_too_small(attached):
     assert devices(attached) == [("in0", "xdp", "native")]
 
 
+def test_a_device_is_attached_still_though_its_frames_outgrew_a_burst(attached):
+    attached.sluice("set", "192.0.2.0/24", "rate", "1mbit", "burst", "2kB")
+    attached.ip("link", "set", "out0", "mtu", "9000", netns=attached.sender)
+    attached.ip("link", "set", "in0", "mtu", "9000")
+    again = attached.attach("in0")
+    assert "was attached already" in again.out
+    assert "192.0.2.0/24" in again.err and "9014" in again.err and again.err.count("\n") == 1
+
+
 # --- Several devices ------------------------------------------------------------------------------
 
 def test_several_devices_at_once(lab):
@@ -265,11 +307,73 @@ def test_a_deleted_namespace_is_told_and_cleared_away(lab, hook, mode):
     assert not os.path.exists(lab.pins())
 
 
-def test_a_renamed_device_goes_by_its_new_name(attached):
-    attached.ip("link", "set", "in0", "down")
-    attached.ip("link", "set", "in0", "name", "lan.7")
-    attached.sluice("detach", "lan.7")
-    assert not os.path.exists(attached.pins())
+EVERY_WAY = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("egress", "clsact")]
+
+
+def rename(lab, old, new):
+    lab.ip("link", "set", old, "down")
+    lab.ip("link", "set", old, "name", new)
+
+
+@pytest.mark.parametrize("name", ["lan.7", "in0"])
+@pytest.mark.parametrize("hook,mode", EVERY_WAY)
+def test_a_renamed_device_goes_by_both_names(lab, hook, mode, name):
+    qdiscs_before = qdiscs(lab)
+    lab.attach("in0", "hook", hook, "mode", mode)
+    rename(lab, "in0", "lan.7")
+    one, = lab.attachments()
+    assert (one["device"], one["state"]) == ("lan.7", "attached")
+    assert "was attached already" in lab.attach("lan.7", "hook", hook).out
+    said = lab.sluice("detach", name).out
+    assert "lan.7" in said and "in0" in said
+    assert not os.path.exists(lab.pins())
+    assert qdiscs(lab, "lan.7") == qdiscs_before
+
+
+def test_an_old_name_that_another_device_has_is_that_one(lab):
+    lab.attach("in0")
+    rename(lab, "in0", "lan0")
+    lab.pair("out1", "in0")
+    refusal = one_line(lab.sluice("detach", "in0", "hook", "egress", status=1))
+    assert "in0" in refusal
+    lab.attach("in0")
+    lab.sluice("detach", "in0")
+    assert devices(lab) == [("lan0", "xdp", "native")]
+
+
+@pytest.mark.parametrize("hook,mode", EVERY_WAY[:3])
+def test_a_device_that_moved_is_found(lab, hook, mode):
+    lab.pair("out1", "in1")
+    lab.attach("in1", "hook", hook, "mode", mode)
+    lab.ip("link", "set", "in1", "netns", lab.sender)
+    one, = lab.attachments()
+    assert (one["device"], one["state"], one["netns"]) == ("in1", "attached", lab.sender)
+    assert "was attached already" in lab.attach("in1", "hook", hook, netns=lab.sender).out
+    lab.sluice("detach", "in1", netns=lab.sender)
+    assert not os.path.exists(lab.pins())
+
+
+def test_a_moved_device_loses_its_clsact_filter(lab):
+    lab.pair("out1", "in1")
+    lab.attach("in1", "hook", "ingress", "mode", "clsact")
+    lab.ip("link", "set", "in1", "netns", lab.sender)
+    assert [a["state"] for a in lab.attachments()] == ["gone"]
+    lab.sluice("detach", "in1")
+    assert not os.path.exists(lab.pins())
+
+
+@pytest.mark.parametrize("mode", ["tcx", "clsact"])
+def test_a_filter_that_is_gone_is_not_a_device_that_is(lab, mode):
+    lab.pair("out1", "in1")
+    lab.attach("in0", "in1", "hook", "ingress", "mode", mode)
+    if mode == "clsact":
+        lab.tc("qdisc", "del", "dev", "in0", "clsact")
+    else:
+        link, = [pin for pin in os.listdir(lab.pins("links")) if pin.endswith("in0")]
+        run("bpftool", "link", "detach", "pinned", lab.pins("links", link))
+    lab.ip("link", "del", "in1")
+    said = lab.sluice("detach", "all").out
+    assert "in0: lost its filter" in said and "in1: is gone" in said
 
 
 def test_a_name_with_a_dot_is_kept(lab):

@@ -78,6 +78,41 @@ def test_the_rest(busy):
     assert total(found, "sluice_build_info", version=version) == 1
 
 
+def promtool_objects(text):
+    if not shutil.which("promtool"):
+        return ""
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                          text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_several_limits_and_lists(attached):
+    attached.sluice("set", "default", "rate", "1/h", "burst", "20", "action", "block", "1h")
+    attached.sluice("set", "default", "name", "try", "rate", "1/h", "burst", "5", "action",
+                    "observe")
+    attached.sluice("deny", "192.0.2.0/24", "for", "1h")
+    attached.sluice("allow", "192.0.2.1")
+    for source, count in ((SOURCE, 30), (SOURCE6, 25), ("192.0.2.1", 4), ("192.0.2.2", 3)):
+        attached.send(source, count)
+    attached.expect(passed=44, dropped=18)
+    text = attached.sluice("export").out
+    assert promtool_objects(text) == ""
+    found, stats = samples(text), attached.json("stats")
+    for reason, packets in stats["reasons"].items():
+        assert total(found, "sluice_packets_total", reason=reason) == packets
+    assert total(found, "sluice_packets_total", policy="allow", reason="allowed") == 4
+    assert total(found, "sluice_packets_total", policy="deny", reason="denied") == 3
+    assert total(found, "sluice_packets_total", reason="blocked") == 13
+    for limit in stats["policies"][0]["limits"]:
+        labels = {"policy": "default", "limit": limit["name"]}
+        for metric, what in (("packets", "packets"), ("bytes", "bytes")):
+            assert total(found, f"sluice_limit_refused_{metric}_total", **labels) == \
+                limit["refused"][what]
+    assert total(found, "sluice_limit_refused_packets_total", action="observe", limit="try") == 30
+    assert total(found, "sluice_rules", gate=attached.gate) == 3
+    assert SOURCE not in text and "192.0.2.1" not in text
+
+
 def test_no_source_is_named(busy):
     text = busy.sluice("export").out
     assert SOURCE not in text and "2001:db8" not in text and "192.0.2.1" not in text

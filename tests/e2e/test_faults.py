@@ -12,11 +12,12 @@ import time
 import pytest
 
 from killed import run_interrupted, run_stops
-from lab import MAPS, SLUICE, one_line, run, run_sluice
+from lab import MAPS, SLUICE, lines, one_line, run, run_sluice
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"]]
-WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in0"]]
+READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"], ["dump"]]
+WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in0"],
+           ["deny", "192.0.2.1"], ["allow", "192.0.2.1"], ["forgive", "192.0.2.1"]]
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_twenty_writers_at_once(drained):
     done = [(process.communicate(timeout=60)[1], process.returncode) for process in started]
     assert all(code == 0 or "another sluice" in err for err, code in done), done
     succeeded = {p for p, (_, code) in zip(prefixes, done) if code == 0}
-    rules = {r["prefix"]: r["rate"] for r in drained.json("show")["rules"]}
+    rules = {r["prefix"]: r["limits"][0]["rate"] for r in drained.json("show")["rules"]}
     assert set(rules) == succeeded | {"default"}
     assert all(rules[f"198.51.{i}.0/24"] in (f"{i + 1}/h", f"{i + 11}/h") for i in range(10)
                if f"198.51.{i}.0/24" in succeeded)
@@ -213,37 +214,68 @@ def moments(stops, first, count):
 
 
 def entries(lab):
+    """Rules, policies, and /64s that longer rules split."""
     maps = {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}
-    return maps["prefixes"], maps["policies"], maps["splits"]
+    rules = maps["hosts4"] + maps["hosts6"] + maps["prefixes"]
+    return rules, maps["policies"], maps["splits"]
 
 
-CHANGES = [
-    # what is there, the change, rules and /64s split after it
-    ([], ["set", "default", "rate", "2/h", "burst", "10"], 1, 0),
-    ([], ["set", "2001:db8::1", "rate", "5/h"], 2, 1),
-    ([["set", "2001:db8::1", "rate", "5/h"], ["set", "2001:db8::2", "rate", "5/h"]],
-     ["del", "2001:db8::1"], 2, 1),
-]
+DEFAULT = {"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}
+HERE = {"prefix": "2001:db8::1", "limits": [{"rate": "5/h"}]}
+THERE = {"prefix": "2001:db8::2", "limits": [{"rate": "5/h"}]}
+NETS = [{"prefix": f"10.0.{i}.0/24", "limits": [{"rate": "5/h"}, {"name": "b", "rate": "6/h"}]}
+        for i in range(8)]
+LISTED = [*(f"10.1.{i >> 8}.{i & 255}" for i in range(300)),
+          *(f"10.2.{i}.0/24" for i in range(50)),
+          *(f"2001:db8::{i:x}" for i in range(0x10, 0x20)), "2001:db8:1::/48", "2001:db8:2::/65"]
 
 
-@pytest.mark.parametrize("before,change,rules,splits", CHANGES, ids=["replace", "new", "delete"])
-def test_kill_a_change_of_rules(drained, before, change, rules, splits):
-    start = [["set", "default", "rate", "1/h", "burst", "10"], *before]
+def rules_file(*policies, **lists):
+    return {"policies": list(policies), **{name: [{"prefixes": prefixes}]
+                                           for name, prefixes in lists.items()}}
+
+
+CHANGES = {
+    # what is there; the change, where FILE holds the text; the entries after it
+    "replace": (rules_file(DEFAULT), ["set", "default", "rate", "2/h", "burst", "10"], "",
+                (1, 1, 0)),
+    "new": (rules_file(DEFAULT), ["set", "2001:db8::1", "rate", "5/h"], "", (2, 2, 1)),
+    "delete": (rules_file(DEFAULT, HERE, THERE), ["del", "2001:db8::1"], "", (2, 2, 1)),
+    "add a limit": (rules_file(DEFAULT), ["set", "default", "name", "tcp", "rate", "5/h", "match",
+                                          "tcp"], "", (1, 1, 0)),
+    "deny": (rules_file(DEFAULT), ["deny", "2001:db8::1"], "", (2, 1, 1)),
+    "allow what was denied": (rules_file(DEFAULT, deny=["192.0.2.7"]), ["allow", "192.0.2.7"], "",
+                              (2, 1, 0)),
+    "deny beside limits": (rules_file(DEFAULT, HERE), ["deny", "2001:db8::1"], "", (2, 2, 1)),
+    "del of an entry": (rules_file(DEFAULT, deny=["192.0.2.7"]), ["del", "192.0.2.7"], "",
+                        (1, 1, 0)),
+    "deny a file": (rules_file(DEFAULT, HERE), ["deny", "-f", "FILE"], "\n".join(LISTED),
+                    (370, 2, 2)),
+    "apply": (rules_file(DEFAULT, HERE, *NETS[:5], deny=LISTED[:100]), ["apply", "FILE"],
+              json.dumps(rules_file(DEFAULT, THERE, *NETS[3:], allow=LISTED[50:60],
+                                    deny=LISTED[60:])), (325, 7, 2)),
+    "apply less": (rules_file(DEFAULT, HERE, THERE, *NETS, allow=LISTED), ["apply", "FILE"],
+                   json.dumps(rules_file(DEFAULT)), (1, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_kill_a_change_of_rules(drained, tmp_path, name):
+    before, change, text, after = CHANGES[name]
+    path = tmp_path / "file"
+    path.write_text(text)
+    change = [str(path) if word == "FILE" else word for word in change]
     words = ["-g", drained.gate, *change]
 
     def reset():
-        for rule in drained.json("show")["rules"]:
-            if rule["prefix"] != "default":
-                drained.sluice("del", rule["prefix"])
-        for command in start:
-            drained.sluice(*command)
+        drained.apply(before)
         return drained.rules()
 
     old = reset()
     stops = run_stops(words)
     new = drained.rules()
-    assert old != new
-    for at, steps in moments(stops, 0.72, 25):
+    assert old != new and entries(drained) == after
+    for at, steps in moments(stops, 0.7, 12):
         assert reset() == old
         run_stops(words, at, steps)
         assert drained.rules() in (old, new), f"half a change, killed at {at}+{steps}"
@@ -251,7 +283,7 @@ def test_kill_a_change_of_rules(drained, before, change, rules, splits):
         again = drained.sluice(*change, status=None)
         assert again.code == 0 or (change[0] == "del" and "no rule" in again.err), again
         assert drained.rules() == new
-        assert entries(drained) == (rules, rules, splits), f"killed at {at}+{steps}"
+        assert entries(drained) == after, f"killed at {at}+{steps}"
     still_filters(drained)
     assert drained.json("check", SOURCE)["verdict"] == "drop"
 
@@ -261,14 +293,14 @@ def test_recovery_counts_each_split_once(drained):
     drained.sluice("set", "2001:db8::1", "rate", "5/h")
     drained.sluice("set", "2001:db8::2", "rate", "5/h")
     gate = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
-    value = list(gate["value"])
-    generation = int.from_bytes(bytes(int(byte, 16) for byte in value[4:8]), "little")
-    value[8] = "1"  # `changing`
+    value = [int(byte, 16) for byte in gate["value"]]
+    generation = int.from_bytes(bytes(value[4:8]), "little")
+    value[24] = 1  # `changing`
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
-        "value", *value)
-    prefix = (32 + 32).to_bytes(4, "little") + bytes([0, 0, 0, 6, 0x20, 1, 0xd, 0xb8]) + bytes(12)
-    rule = (generation + 1).to_bytes(4, "little") + (20).to_bytes(4, "little") + bytes(4) + \
-        bytes([1, 0]) + (32 + 32).to_bytes(2, "little")
+        "value", *map(str, value))
+    bits = (32 + 32).to_bytes(4, "little")
+    prefix = bits + bytes([0, 0, 0, 6, 0x20, 1, 0xd, 0xb8]) + bytes(12)
+    rule = (generation + 1).to_bytes(4, "little") + bits + (20).to_bytes(4, "little") + bytes(12)
     run("bpftool", "map", "update", "pinned", drained.pins("prefixes"),
         "key", *map(str, prefix), "value", *map(str, rule))
     drained.sluice("del", "2001:db8::1")
@@ -320,23 +352,64 @@ def test_no_packet_passes_unfiltered_while_rules_change(drained):
 
 # --- Nothing left ---------------------------------------------------------------------------------
 
-def test_the_table_of_policies_full(attached):
-    room, before = 0, None
-    while True:
-        words = "set", f"10.{room // 256}.{room % 256}.0/24", "rate", "5/h"
-        if room >= 1000:
-            before = attached.rules(), attached.json("stats")["generation"], entries(attached)
-        done = attached.sluice(*words, status=None)
+ROOM = 40
+
+
+def full(lab, makers):
+    """Runs makers, each one change, until one fails, and has changed nothing; its refusal."""
+    for words in makers:
+        before = lab.rules(), lab.json("stats")["generation"], entries(lab)
+        done = lab.sluice(*words, status=None)
         if done.code:
-            break
-        room += 1
-    assert done.code == 1 and before and room == before[0].count("\n")
-    refusal = one_line(done)
-    assert f"'{attached.gate}'" in refusal and "full" in refusal and str(room) in refusal
-    assert (attached.rules(), attached.json("stats")["generation"], entries(attached)) == before
-    attached.sluice("set", "10.0.0.0/24", "rate", "6/h")  # a change needs no room
-    attached.sluice("del", "10.0.1.0/24")
-    attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
+            assert (lab.rules(), lab.json("stats")["generation"], entries(lab)) == before
+            assert done.code == 1 and f"'{lab.gate}'" in one_line(done) and "full" in one_line(done)
+            return one_line(done)
+    return None
+
+
+@pytest.fixture
+def little(lab):
+    """A gate of little room."""
+    lab.apply({"gate": dict.fromkeys(("policies", "hosts", "prefixes"), ROOM), "policies": []})
+    lab.attach("in0", "mode", "native")
+    return lab
+
+
+def test_the_table_of_policies_full(little):
+    refusal = full(little, (["set", f"10.0.{i}.0/24", "rate", "5/h"] for i in range(2 * ROOM)))
+    room = len(little.json("show")["rules"])
+    assert ROOM - 3 <= room <= ROOM and str(room) in refusal
+    little.sluice("set", "10.0.0.0/24", "rate", "6/h")  # a change needs no room
+    little.sluice("deny", "10.9.0.0/24")  # and a list entry no policy
+    little.sluice("del", "10.9.0.0/24")
+    little.sluice("del", "10.0.1.0/24")
+    little.sluice("set", "192.0.2.0/24", "rate", "5/h")
+
+
+@pytest.mark.parametrize("kind", ["10.0.0.{}", "10.0.{}.0/24", "2001:db8::{}", "2001:db8:{}::/48"])
+def test_the_tables_of_rules_full(little, kind):
+    assert full(little, (["deny", kind.format(i)] for i in range(2 * ROOM)))
+    shown = little.json("show")["rules"]
+    assert len(shown) >= ROOM
+    little.sluice("allow", shown[0]["prefix"])  # a change needs no room
+    little.sluice("del", shown[1]["prefix"])
+    little.sluice("deny", shown[1]["prefix"])
+
+
+def test_a_file_that_does_not_fit(little, tmp_path):
+    little.sluice("deny", "192.0.2.1")
+    before = little.snapshot()
+    prefixes = [f"10.0.0.{i}" for i in range(2 * ROOM)]
+    for text in rules_file(deny=prefixes), rules_file(*(
+            {"prefix": prefix, "limits": [{"rate": "5/h"}]} for prefix in prefixes)):
+        said = lines(little.apply(text, status=1))
+        assert all("--resize" in line and str(ROOM) in line for line in said)
+        assert little.snapshot() == before
+    path = tmp_path / "list"
+    path.write_text("\n".join(prefixes))
+    assert "full" in one_line(little.sluice("deny", "-f", str(path), status=1))
+    assert little.snapshot() == before
+    little.sluice("allow", "192.0.2.1")
 
 
 def memory_group(name):

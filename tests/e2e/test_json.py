@@ -10,15 +10,22 @@ from lab import MAPS, one_line, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 CELL = {"packets": int, "bytes": int}
-LIMIT = {"name": str, "allowed": bool, "remaining": int, "retry_after_ms": int,
-         "rate": (int, float), "burst": int}
-SOURCE_KEYS = {"address": str, "policy": str, "passed": CELL, "dropped": CELL, "limits": [LIMIT]}
+LIMIT = {"name": str, "match": str, "key": str, "action": str, "allowed": bool, "reason": str,
+         "remaining": int, "retry_after_ms": int, "blocked_ms": int, "rate": (int, float),
+         "burst": int, "unit": str}
+SOURCE_KEYS = {"address": str, "policy": str, "passed": CELL, "dropped": CELL, "would_drop": CELL,
+               "limits": [LIMIT]}
+REFUSED = {"name": str, "action": str, "verdict": str, "refused": CELL}
 STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": CELL},
-         "policies": [{"prefix": str, "passed": CELL, "dropped": CELL}]}
+         "lists": {"allow": CELL, "deny": CELL},
+         "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
 STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
                      "maps": [{"name": str, "max_entries": int}]}]}
-CHECK = {"address": str, "policy": str, "verdict": str, "limits": [LIMIT]}
+CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
+         "limits": [{**LIMIT, "matches": bool, "verdict": str}]}
+REASONS = {"within-limit", "allowed", "no-rule", "not-ip", "short", "bad-header", "vlan-depth",
+           "over-limit", "blocked", "denied", "oversize", "contended", "no-memory"}
 
 
 def has(value, shape, path=""):
@@ -55,7 +62,12 @@ def test_stats(busy):
     assert all(type(n) is int for n in stats["reasons"].values())
     assert {k: n for k, n in stats["reasons"].items() if n} == {"within-limit": 30,
                                                                 "over-limit": 10}
-    assert stats["policies"] == [{"prefix": "default", **stats["totals"]}]
+    assert set(stats["reasons"]) == REASONS
+    refused = {"name": "all", "action": "drop", "verdict": "drop",
+               "refused": stats["totals"]["dropped"]}
+    assert stats["policies"] == [{"prefix": "default", **stats["totals"], "limits": [refused]}]
+    nothing = {"packets": 0, "bytes": 0}
+    assert stats["lists"] == {"allow": nothing, "deny": nothing}
 
 
 def test_check(busy):
@@ -73,7 +85,7 @@ def test_check(busy):
 def test_check_without_a_rule(lab):
     lab.attach("in0")
     assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "verdict": "pass",
-                                         "limits": []}
+                                         "reason": "no-rule", "limits": []}
     assert lab.json("show") == {"gate": lab.gate, "rules": []}
     assert lab.json("sources") == []
     lab.send(SOURCE, 3)
@@ -119,13 +131,82 @@ def test_commands_that_change(lab):
     attached, = lab.json("attach", "in0")
     assert attached["device"] == "in0" and attached["mode"] == "native"
     assert attached["gate"] == lab.gate and attached["was_attached"] is False
+    prefix = {"gate": lab.gate, "prefix": "192.0.2.0/24"}
+    limit = {"name": "all", "rate": "5/h", "burst": "7", "match": "any", "per": "32", "key": "src",
+             "action": "drop", "start": "full"}
     made = lab.json("set", "192.0.2.0/24", "rate", "5/h", "burst", "7")
-    assert made == {"gate": lab.gate, "prefix": "192.0.2.0/24", "rate": "5/h", "burst": "7"}
-    assert lab.json("show")["rules"] == [{k: made[k] for k in ("prefix", "rate", "burst")}]
-    assert lab.json("del", "192.0.2.0/24") == {"gate": lab.gate, "prefix": "192.0.2.0/24"}
+    assert made == {**prefix, **limit}
+    assert lab.json("show")["rules"] == [{"prefix": "192.0.2.0/24", "limits": [limit]}]
+    lab.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "5/h", "match", "udp")
+    assert lab.json("del", "192.0.2.0/24", "name", "udp") == {**prefix, "name": "udp"}
+    assert lab.json("del", "192.0.2.0/24") == prefix
     detached, = lab.json("detach", "all")
     assert detached["device"] == "in0" and detached["hook"] == "xdp"
     assert not os.path.exists(lab.pins())
+
+
+def test_lists(lab):
+    lab.attach("in0")
+    entry = {"gate": lab.gate, "prefix": SOURCE, "entries": 1}
+    assert lab.json("deny", SOURCE) == {**entry, "list": "deny", "new": 1, "same": 0, "other": 0}
+    assert lab.json("allow", SOURCE, "for", "1h") == {**entry, "list": "allow", "seconds": 3600.0,
+                                                      "new": 0, "same": 0, "other": 1}
+    rule, = lab.json("show")["rules"]
+    has(rule, {"prefix": str, "list": str, "seconds_left": float})
+    assert (rule["prefix"], rule["list"], rule["limits"]) == (SOURCE, "allow", [])
+    lab.send(SOURCE)
+    lab.expect(passed=1, dropped=0)
+    check = lab.json("check", SOURCE)
+    has(check, {"policy": str, "list": str, "seconds_left": float})
+    assert (check["verdict"], check["reason"], check["limits"]) == ("pass", "allowed", [])
+    source, = lab.json("sources")
+    assert source["policy"] == SOURCE and source["list"] == "allow" and source["limits"] == []
+    assert lab.json("stats")["lists"]["allow"] == {"packets": 1, "bytes": 64}
+
+
+def test_several_limits(lab):
+    lab.attach("in0")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "3")
+    lab.sluice("set", "default", "name", "udp", "rate", "1kbit", "burst", "2kB", "match", "udp",
+               "action", "observe")
+    lab.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "2", "match", "tcp-syn",
+               "action", "block", "30s", "per", "24")
+    lab.send(SOURCE, 5, size=1500)
+    lab.expect(passed=3, dropped=2)
+    has(lab.json("sources"), [SOURCE_KEYS])
+    check = lab.json("check", SOURCE, "proto", "udp", "port", "53", "size", "1500")
+    limits = {limit["name"]: limit for limit in check["limits"]}
+    assert {name: (limit["matches"], limit["verdict"], limit["unit"])
+            for name, limit in limits.items()} == {
+        "all": (True, "drop", "packets"), "udp": (True, "would-drop", "bytes"),
+        "syn": (False, None, "packets")}
+    assert check["reason"] == "over-limit" and limits["syn"]["action"] == "block 30s"
+    refused = {limit["name"]: limit for limit in lab.json("stats")["policies"][0]["limits"]}
+    assert refused["udp"]["refused"]["packets"] == 2 and refused["udp"]["verdict"] == "would-drop"
+    pardon = lab.json("forgive", SOURCE)
+    assert pardon["address"] == SOURCE and pardon["policy"] == "default"
+    assert {limit["name"]: limit["blocked_ms"] for limit in pardon["limits"]} == {
+        "all": 0, "udp": 0, "syn": 0}
+
+
+def test_files(lab):
+    """apply makes the gate; diff compares, and its exit status tells."""
+    text = "policies: [{prefix: default, limits: [{rate: 5/h}]}]\ndeny: [{prefix: 10.0.0.0/8}]\n"
+    differs = json.loads(lab.sluice("-j", "diff", "-", input=text, status=1).out)
+    assert differs["differs"] is True and differs["gate"] == lab.gate and differs["sizes"] == {}
+    assert [(pair["from"], pair["to"]["prefix"]) for pair in differs["rules"]] == [
+        (None, "default"), (None, "10.0.0.0/8")]
+    made = json.loads(lab.sluice("-j", "apply", "-", input=text).out)
+    has(made, {"gate": str, "generation": int, "changed": bool, "policies_added": int,
+               "denied": int})
+    assert made["changed"] and made["policies_added"] == 1 and made["denied"] == 1
+    lab.attach("in0")
+    same = json.loads(lab.sluice("-j", "diff", "-", input=text).out)
+    assert same == {"gate": lab.gate, "differs": False, "sizes": {}, "rules": []}
+    dump = lab.json("dump")
+    has(dump, {"gate": dict.fromkeys(("sources", "hot", "policies", "hosts", "prefixes"), int)})
+    assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 8}]}]
+    assert dump["deny"] == [{"prefixes": ["10.0.0.0/8"]}]
 
 
 def test_version():
@@ -133,9 +214,10 @@ def test_version():
     assert version["version"] == run_sluice("version").out.split()[1].rstrip(",")
 
 
-@pytest.mark.parametrize("words", [["stats"], ["status"], ["show"], ["sources"],
+@pytest.mark.parametrize("words", [["stats"], ["status"], ["show"], ["sources"], ["dump"],
                                    ["check", SOURCE], ["detach", "all"], ["del", "default"],
-                                   ["set", "default", "rate", "5pps"]])
+                                   ["set", "default", "rate", "5pps"], ["deny", SOURCE],
+                                   ["allow", SOURCE], ["forgive", SOURCE]])
 def test_errors_leave_standard_output_empty(words):
     one_line(run_sluice("-j", "-g", "e2e-nowhere", *words, status=1))
 

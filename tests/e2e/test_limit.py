@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Real packets through each hook: what passes is what the limit says, here and at the receiver."""
 
-import os
 import time
 
 import pytest

@@ -7,8 +7,8 @@ import pytest
 
 from lab import one_line, run_sluice, wait_until
 
-COMMANDS = ["attach", "detach", "status", "set", "del", "show", "check", "stats", "sources",
-            "export", "version", "help"]
+COMMANDS = ["attach", "detach", "status", "set", "allow", "deny", "del", "forgive", "show", "apply",
+            "diff", "dump", "check", "stats", "sources", "export", "upgrade", "version", "help"]
 
 RULES = [
     "default rate 500pps",
@@ -163,6 +163,29 @@ WRONG_WORDS = [
     (["check", "192.0.2.1", "size"], "'size'"), (["check", "192.0.2.1", "size", "13"], "'13'"),
     (["check", "192.0.2.1", "size", "1514x"], "'1514x'"), (["check", ""], "''"),
     (["check", "192.0.2.1", "size", "1514", "x"], "'x'"),
+    (["check", "192.0.2.1", "size", "1", "size", "2"], "'size'"),
+    (["check", "192.0.2.1", "proto"], "'proto'"), (["check", "192.0.2.1", "proto", "gre"], "'gre'"),
+    (["check", "192.0.2.1", "proto", "256"], "'256'"),
+    (["check", "192.0.2.1", "port", "53"], "'53'"),
+    (["check", "192.0.2.1", "proto", "icmp", "port", "53"], "'53'"),
+    (["check", "192.0.2.1", "proto", "udp", "port", "65536"], "'65536'"),
+    (["check", "192.0.2.1", "proto", "udp", "syn"], "'syn'"),
+    (["check", "2001:db8::1", "proto", "60"], "'60'"), (["check", "192.0.2.1", "vlan", "0"], "'0'"),
+    (["check", "192.0.2.1", "vlan", "4095"], "'4095'"),
+    (["check", "192.0.2.1", "fragment"], "'fragment'"),
+    (["check", "192.0.2.1", "fragment", "last"], "'last'"),
+    (["check", "192.0.2.1", "to", "default"], "'default'"),
+    (["check", "192.0.2.1", "to", "2001:db8::1"], "'2001:db8::1'"),
+    (["del", "default", "name"], "'name'"), (["del", "default", "rate", "5pps"], "'rate'"),
+    (["del", "default", "name", "a", "b"], "'b'"),
+    (["set", "default", "rate", "5pps", "match"], "'match'"),
+    (["set", "default", "rate", "5pps", "match", "any", "match", "any"], "'match'"),
+    (["set", "default", "rate", "5pps", "per"], "'per'"),
+    (["set", "default", "rate", "5pps", "action"], "'action'"),
+    (["set", "default", "match", "any"], "rate"), (["set", "default", "name", "x"], "rate"),
+    (["set", "default", "rate", "5pps", "per", "24", "56"], "'56'"),
+    (["set", "default", "rate", "5pps", "match", *["udp"] * 100], "'udp'"),
+    (["upgrade", "x"], "'x'"), (["dump", "x"], "'x'"), (["apply"], "file"), (["diff"], "file"),
     (["stats", "x"], "'x'"), (["status", "x"], "'x'"), (["export", "x"], "'x'"),
     (["sources", "192.0.2.0/24", "x"], "'x'"), (["version", "x"], "'x'"),
     (["attach"], "device"), (["attach", "hook", "xdp"], "device"),
@@ -211,7 +234,9 @@ def test_a_wrong_namespace_is_refused(name):
 
 def test_a_gate_that_is_not_there():
     for command in (["show"], ["stats"], ["status"], ["sources"], ["export"], ["del", "default"],
-                    ["check", "192.0.2.1"], ["set", "default", "rate", "5pps"], ["detach", "all"]):
+                    ["check", "192.0.2.1"], ["set", "default", "rate", "5pps"], ["detach", "all"],
+                    ["allow", "default"], ["deny", "192.0.2.1", "for", "1h"], ["dump"], ["upgrade"],
+                    ["forgive", "192.0.2.1"]):
         refusal = one_line(run_sluice("-g", "e2e-nowhere", *command, status=1))
         assert "'e2e-nowhere'" in refusal and "attach" in refusal
 

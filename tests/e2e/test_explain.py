@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0
+"""check says what comes of a packet, then the packet is sent, and that comes of it: the same
+verdict, reason, charges and observations, for a table of rules and packets."""
+
+import time
+
+import pytest
+
+from lab import HERE4, HERE6, Lab
+from zoo import JUMBO, zoo
+
+THERE = {4: (HERE4, "198.51.100.2"), 6: (HERE6, "2001:db8:fffe::1")}
+
+
+def limit(name="all", rate="1/h", burst=2, **fields):
+    return {"name": name, "rate": rate, "burst": burst, **fields}
+
+
+def policy(prefix, *limits):
+    return {"prefix": prefix, "limits": list(limits)}
+
+
+# The zoo's addresses are 10.0.0.1 and on, 2001:db8:0:1::1 and on. Each packet is sent four times.
+RULES = {
+    "no rule": {"policies": []},
+    "a rule for others": {"policies": [policy("192.0.2.0/24", limit()),
+                                       policy("2001:db8:1::/48", limit())]},
+    "a limit": {"policies": [policy("default", limit())]},
+    "a limit of one packet, from empty": {"policies": [policy("default", limit(start="empty"))]},
+    "four limits": {"policies": [policy(
+        "default", limit(burst=3), limit("syn", match="tcp-syn", burst=1, action="block 1h"),
+        limit("dns", match="udp port 53", burst=2),
+        limit("frag", match="fragment", burst=1, action="observe"))]},
+    "four that overlap": {"policies": [policy(
+        "default", limit("one", match="udp", burst=3), limit("two", match="proto 17", burst=2),
+        limit("three", match="udp port 0-65535", burst=1, action="observe"),
+        limit("four", match="tcp port 80", burst=1))]},
+    "blocks": {"policies": [policy("default", limit(burst=1, action="block 10min"),
+                                   limit("udp", match="udp", burst=1, action="block 1h"))]},
+    "observed": {"policies": [policy("default", limit(burst=1, action="observe"),
+                                     limit("tcp", match="tcp", burst=1, action="observe"),
+                                     limit("drops", match="any", burst=2))]},
+    "VLANs": {"policies": [policy("default", limit("five", match="vlan 5", burst=1),
+                                  limit("seven", match="tcp vlan 7", burst=1, action="block 1h"),
+                                  limit("rest", match="icmp", burst=2))]},
+    "protocols": {"policies": [policy(
+        "default", limit("gre", match="proto 47", burst=1), limit("esp", match="proto 50", burst=2),
+        limit("icmp", match="icmp", burst=1, start="empty"),
+        limit("web", match="tcp-syn port 80,443", burst=2))]},
+    "lists": {
+        "policies": [policy("default", limit())],
+        "allow": [{"prefix": "10.0.0.0/27"}, {"prefix": "2001:db8:0:20::/60", "for": "1h"}],
+        "deny": [{"prefix": "10.0.0.16/28"}, {"prefix": "10.0.0.64/26", "for": "1h"},
+                 {"prefix": "2001:db8::/58"}],
+    },
+    "everybody denied but some": {
+        "policies": [policy("10.0.0.0/25", limit()), policy("2001:db8:0:1::/64", limit(burst=1))],
+        "deny": [{"prefix": "default"}, {"prefix": "10.0.0.3"}],
+        "allow": [{"prefix": "10.0.0.29"}, {"prefix": "2001:db8:0:29::1"}],
+    },
+    "everybody allowed but some": {
+        "policies": [policy("default", limit()), policy("10.0.0.0/26", limit(burst=1))],
+        "allow": [{"prefix": "default", "for": "2d"}], "deny": [{"prefix": "2001:db8::/59"}],
+    },
+    "prefixes in prefixes": {"policies": [
+        policy("default", limit(burst=1)), policy("10.0.0.0/8", limit(burst=2)),
+        policy("10.0.0.0/28", limit(burst=3)), policy("10.0.0.3", limit(start="empty")),
+        policy("2001:db8::/32", limit(burst=2)), policy("2001:db8:0:1::/64", limit(burst=1)),
+        policy("2001:db8:0:3::1", limit(burst=3)), policy("2001:db8:0:3::/127", limit(burst=1)),
+        policy("2001:db8:0:29::/80", limit(start="empty"))]},
+    "shared keys": {"policies": [policy("default", limit(burst=25, per="24/48"),
+                                        limit("udp", match="udp", burst=7, per="27/59"),
+                                        limit("each", burst=3, per="32/128"))]},
+    "one key for all": {"policies": [policy("default", limit(burst=30, per="0/0"))]},
+    "bits": {"policies": [policy("default", limit(rate="1kbit", burst="20kB"),
+                                 limit("syn", match="tcp-syn", rate="1kbit", burst="9100B"))]},
+    "purses": {"policies": [policy("default", limit(burst=100),
+                                   limit("udp", match="udp", burst=70))]},
+    "destinations": {"policies": [policy("default", limit("to", key="dst", burst=9),
+                                         limit("udp", key="dst", match="udp", burst=5),
+                                         limit("from", burst=2))]},
+    "destinations by prefix": {"policies": [policy(
+        "default", limit("net", key="dst", per="24/48", burst=20, action="block 1h"),
+        limit("seen", key="dst", per="32/128", burst=8, action="observe"))]},
+}
+PICKS = ["tcp S", "tcp A", "tcp SA", "udp to 53", "udp to 80", "icmp echo", "esp", "gre",
+         "tag 5, udp to 53", "tag 5, tcp syn", "service tag 7, tcp syn", "QinQ 7 and 5, tcp",
+         "priority tag, tcp syn", "fragment, first", "fragment, middle", "fragment, last of tcp",
+         "tag 5, fragment, first", "udp, 3 bytes", "tcp syn, 12 bytes", "9 headers", "ah",
+         "fragment, atomic of a syn", "fragment, last, of options"]
+BITS, PURSES = "bits", "purses"
+TIMES = 4
+
+
+ANIMALS = [animal for family in (4, 6) for animal in zoo(family)
+           if animal.name.split(" ", 1)[1] in PICKS]
+
+
+def animals_for(name):
+    """Every fifth of them, another one for the next rules."""
+    return ANIMALS[list(RULES).index(name) % 5::5]
+
+
+CASES = TIMES * sum(len(animals_for(name)) for name in RULES)
+
+
+def attach(egress):
+    made = Lab()
+    made.pair("out9", "in9", mtu=JUMBO)
+    if egress:
+        made.attach("out9", "hook", "egress", netns=made.sender)
+    else:
+        made.attach("in9", "mode", "native")
+    return made
+
+
+@pytest.fixture(scope="module", params=["ingress", "egress"])
+def gate(request):
+    made = attach(request.param == "egress")
+    made.is_egress, made.said = request.param == "egress", set()
+    yield made
+    made.close()
+
+
+def refused(stats):
+    """What the limits have refused, by policy and limit."""
+    return {(policy["prefix"], limit["name"]): limit["refused"]["packets"]
+            for policy in stats["policies"] for limit in policy["limits"]}
+
+
+def judged(stats):
+    return sum(total["packets"] for total in stats["totals"].values())
+
+
+def difference(after, before):
+    return {key for key, count in after.items() if count != before.get(key, 0)}
+
+
+def refusing(check):
+    """The limits that are to refuse it: the first that drops, or those that observe, which come
+    last."""
+    found = {verdict: [limit["name"] for limit in check["limits"] if limit["verdict"] == verdict]
+             for verdict in ("drop", "would-drop")}
+    return set(found["drop"][:1] or found["would-drop"])
+
+
+def levels(check):
+    return {limit["name"]: limit["remaining"] for limit in check["limits"]}
+
+
+def levels_after(check, size):
+    """Of a packet: a drop costs nothing anywhere."""
+    return {limit["name"]: limit["remaining"] - (size if limit["unit"] == "bytes" else 1)
+            if check["verdict"] == limit["verdict"] == "pass" else limit["remaining"]
+            for limit in check["limits"]}
+
+
+def send(gate, data, before):
+    """Sends one packet; returns what the gate has counted with it."""
+    gate.send_frames([data], "out9")
+    end = time.monotonic() + 10
+    while True:
+        after = gate.json("stats")
+        if judged(after) > judged(before):
+            return after
+        assert time.monotonic() < end, "a packet is not judged"
+
+
+def compare(check, before, after):
+    """What check said of a packet, against what came of it."""
+    reason, = difference(after["reasons"], before["reasons"])
+    passed = after["totals"]["passed"] != before["totals"]["passed"]
+    assert (check["verdict"], check["reason"]) == ("pass" if passed else "drop", reason)
+    assert {(check["policy"], name) for name in refusing(check)} == \
+        difference(refused(after), refused(before))
+
+
+def drain(gate, animals):
+    """Nearly: so that the last packets are spent from purses, and from what is beside them."""
+    gate.send_and_wait([animal.frame for animal in animals for _ in range(97)], "out9")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_check_says_what_happens(gate, name):
+    gate.apply({"policies": []})  # so that limits of the same names begin anew
+    gate.apply(RULES[name])
+    animals = animals_for(name)
+    if name == PURSES:
+        drain(gate, animals)
+    stats = gate.json("stats")
+    for i in range(TIMES):
+        for animal in animals:
+            words, data = animal.words(), animal.frame
+            if gate.is_egress:
+                there = THERE[animal.facts.family][i % 2]
+                words, data = [*words, "to", there], animal.frame_to(there)
+            check, before = gate.json("check", *words), stats
+            stats = send(gate, data, before)
+            compare(check, before, stats)
+            gate.said.add((check["verdict"], check["reason"], bool(refusing(check))))
+            if i == TIMES - 1 and name != BITS:  # of bits some come back
+                assert levels(gate.json("check", *words)) == levels_after(check, len(data))
+
+
+def test_the_table_has_teeth(gate):
+    """The tests before this one have seen every answer."""
+    assert CASES >= 200
+    print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
+    seen = {(verdict, reason) for verdict, reason, _ in gate.said}
+    assert seen == {("pass", "within-limit"), ("pass", "allowed"), ("pass", "no-rule"),
+                    ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
+    assert ("pass", "within-limit", True) in gate.said  # one that would have been dropped
+
+
+@pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
+def test_a_later_fragment_has_neither_port_nor_syn(attached, source):
+    """Whoever asks about one may say them all the same, in any order."""
+    attached.sluice("set", "default", "name", "dns", "rate", "1/h", "match", "udp port 53")
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "match", "tcp-syn")
+    for words, matches in (("proto udp port 53 fragment first", ["dns"]),
+                           ("proto udp port 53 fragment later", []),
+                           ("fragment later port 53 proto 17", []),
+                           ("proto tcp syn fragment first", ["syn"]), ("fragment later syn", [])):
+        said = attached.json("check", source, *words.split())["limits"]
+        assert [limit["name"] for limit in said if limit["matches"]] == matches, words
+
+
+@pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
+def test_a_frame_that_no_burst_holds(lab, source):
+    """Its device got a larger MTU than it had when the limit was set."""
+    lab.attach("in0", "mode", "native")
+    lab.sluice("set", "default", "rate", "1mbit", "burst", "1514B")
+    for netns, device in (lab.sender, "out0"), (lab.filter, "in0"):
+        lab.ip("link", "set", device, "mtu", "2000", netns=netns)
+    check = lab.json("check", source, "size", "1515")
+    assert (check["verdict"], check["reason"]) == ("drop", "oversize")
+    assert check["limits"][0]["retry_after_ms"] is None
+    lab.send(source, size=1515)
+    lab.expect(passed=0, dropped=1)
+    assert lab.json("stats")["reasons"]["oversize"] == 1
+    lab.send(source, size=1514)
+    lab.expect(passed=1, dropped=1)

@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A zoo: packets of every kind, and what they are, told from the layers they are put together of.
+
+The bytes are scapy's, and so is what is said about them. Nothing here reads a frame: a parser that
+misreads one finds no accomplice. What a cut leaves is told from the sizes of the layers."""
+
+import functools
+import re
+import struct
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption, IPOption_NOP, IPOption_RR
+from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6ND_NS, IPv6, IPv6ExtHdrDestOpt,
+                                IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, PadN,
+                                _ICMPv6)
+from scapy.layers.ipsec import AH, ESP
+from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.sctp import SCTP
+from scapy.packet import NoPayload, Raw
+
+from lab import FILTER_MAC, HERE4, HERE6, SENDER_MAC
+
+JUMBO = 9000  # the MTU that the zoo takes
+
+# --- What is known of a packet --------------------------------------------------------------------
+
+PROTOCOLS = {TCP: 6, UDP: 17, ICMP: 1, _ICMPv6: 58, ESP: 50, GRE: 47, SCTP: 132}
+EXTENSIONS = IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, AH
+EXTENSION_NUMBERS = {0, 43, 44, 51, 60}
+EXTENSIONS_MAX = 8  # include/match.h: behind more of them nothing can be read
+FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+
+
+class Facts:
+    """What matches can ask for. None: it is not there, or cannot be read."""
+
+    def __init__(self, family):
+        self.family = family
+        self.vlan = None
+        self.proto = None
+        self.dport = None
+        self.syn = False
+        self.fragment = False
+        self.later = False  # a fragment but the first
+
+    @property
+    def icmp(self):
+        return self.proto == (1 if self.family == 4 else 58)
+
+
+def layers_of(packet):
+    """The layers one by one, each with the bytes before it."""
+    before = 0
+    while not isinstance(packet, NoPayload):
+        yield packet, before
+        before += len(packet) - len(packet.payload)
+        packet = packet.payload
+
+
+def number_of(layer, said):
+    """The protocol of what follows a header: of its kind; of mere bytes, what the header says."""
+    for kind, number in PROTOCOLS.items():
+        if isinstance(layer, kind):
+            return number
+    return said
+
+
+def next_number(header):
+    return header.fields.get("proto" if isinstance(header, IP) else "nh", None)
+
+
+def look_at_transport(facts, layer, size):
+    """size: the bytes that the frame has of it."""
+    if not isinstance(layer, (TCP, UDP)) or size < 4:
+        return
+    facts.dport = layer.dport
+    if isinstance(layer, TCP) and size >= 14:
+        facts.syn = bool(int(layer.flags) & SYN and not int(layer.flags) & ACK)
+
+
+def look_at_ipv4(facts, ip, behind, size):
+    """behind: the layer and the bytes before it; size: of the frame."""
+    layer, before = behind
+    facts.proto = number_of(layer, next_number(ip))
+    facts.later = bool(ip.frag)
+    facts.fragment = facts.later or "MF" in str(ip.flags)
+    if not facts.later:
+        look_at_transport(facts, layer, size - before)
+
+
+def look_at_ipv6(facts, ip, behind, size):
+    """behind: all layers behind the IP header."""
+    header = ip
+    for i, (layer, before) in enumerate(behind):
+        if not isinstance(layer, EXTENSIONS):
+            facts.proto = number_of(layer, next_number(header))
+            if not facts.later:
+                look_at_transport(facts, layer, size - before)
+            break
+        if i == EXTENSIONS_MAX or before + len(layer) - len(layer.payload) > size:
+            break
+        if isinstance(layer, IPv6ExtHdrFragment):
+            facts.later |= bool(layer.offset)
+            facts.fragment |= bool(layer.offset or layer.m)
+        header = layer
+    else:
+        facts.proto = next_number(header)
+    if facts.proto in EXTENSION_NUMBERS:
+        facts.proto = None  # it is not the last header
+
+
+def facts_of(packet, size):
+    """packet: as its layers were put together; size: of what is left of it after a cut."""
+    layers = list(layers_of(packet))
+    at = next(i for i, (layer, _) in enumerate(layers) if isinstance(layer, (IP, IPv6)))
+    ip = layers[at][0]
+    facts = Facts(4 if isinstance(ip, IP) else 6)
+    tags = [layer.vlan for layer, _ in layers[:at] if isinstance(layer, (Dot1Q, Dot1AD))]
+    facts.vlan = tags[0] or None if tags else None
+    if isinstance(ip, IPv6):
+        look_at_ipv6(facts, ip, layers[at + 1:], size)
+    else:
+        nothing = NoPayload(), len(packet)
+        look_at_ipv4(facts, ip, layers[at + 1] if at + 1 < len(layers) else nothing, size)
+    return facts
+
+
+# --- What a match means ---------------------------------------------------------------------------
+
+def ports_hold(words, port):
+    spans = [tuple(map(int, span.split("-"))) for span in words.split(",")]
+    return port is not None and any(span[0] <= port <= span[-1] for span in spans)
+
+
+def match_holds(match, facts):
+    """Whether the words of `match`, as README.md tells them, are about such a packet."""
+    what, number, ports, vlan = re.fullmatch(
+        r"(any|tcp-syn|tcp|udp|icmp|fragment|proto (\d+)|)(?: ?port (\S+))?(?: ?vlan (\d+))?",
+        match).groups()
+    kinds = {"any": True, "": True, "tcp": facts.proto == 6, "udp": facts.proto == 17,
+             "icmp": facts.icmp, "tcp-syn": facts.syn, "fragment": facts.fragment}
+    kind = facts.proto == int(number) if number else kinds[what]
+    return (kind and (not ports or ports_hold(ports, facts.dport)) and
+            (not vlan or facts.vlan == int(vlan)))
+
+
+# --- Animals --------------------------------------------------------------------------------------
+
+class Animal:
+    """A packet from an address of its own."""
+
+    def __init__(self, name, packet, size, source):
+        packet[IP if ":" not in source else IPv6].src = source
+        self.name, self.packet, self.source = name, packet, source
+        self.frame = bytes(packet)[:size]
+        self.facts = facts_of(packet, len(self.frame))
+
+    @property
+    def bucket(self):
+        """What `sluice sources` calls it."""
+        return self.source if self.facts.family == 4 else self.source[:-1] + "/64"
+
+    def frame_to(self, destination):
+        """The same packet to somebody else."""
+        packet = self.packet.copy()
+        packet[IP if self.facts.family == 4 else IPv6].dst = destination
+        return bytes(packet)[:len(self.frame)]
+
+    def words(self):
+        """The packet, in the words of `sluice check`."""
+        facts, words = self.facts, [self.source, "size", str(len(self.frame))]
+        if facts.proto is not None:
+            words += ["proto", str(facts.proto)]
+        if facts.dport is not None:
+            words += ["port", str(facts.dport)]
+        if facts.syn:
+            words += ["syn"]
+        if facts.fragment:
+            words += ["fragment", "later" if facts.later else "first"]
+        if facts.vlan:
+            words += ["vlan", str(facts.vlan)]
+        return words
+
+    def __repr__(self):
+        return f"{self.name} ({self.packet.summary()})"
+
+
+def ether(ethertype=None):
+    return Ether(src=SENDER_MAC, dst=FILTER_MAC, **({"type": ethertype} if ethertype else {}))
+
+
+def source_address(family, number):
+    """The second half of a /64 is 1: so of IPv6 each has a /64 of its own."""
+    return f"10.0.{number >> 8}.{number & 255}" if family == 4 else f"2001:db8:0:{number:x}::1"
+
+
+def header_of(family):
+    """A function that makes IP headers."""
+    if family == 4:
+        return lambda **fields: IP(src="0.0.0.0", dst=HERE4, id=7, **fields)
+    return lambda **fields: IPv6(src="::", dst=HERE6, **fields)
+
+
+def udp(dport, size=0):
+    return UDP(sport=40000, dport=dport) / Raw(bytes(size))
+
+
+def tcp(dport, flags):
+    return TCP(sport=40000, dport=dport, flags=flags)
+
+
+FLAGS = ["", "F", "S", "R", "P", "A", "U", "E", "C", "SA", "FA", "PA", "RA", "SF", "SR", "SEC",
+         "SAEC", "SPU", "FPU", "FSRPAUEC"]
+
+# behind the header of either family: what follows it, and its number where scapy cannot tell
+TRANSPORTS = {f"tcp {flags or 'none'}": tcp(80, flags) for flags in FLAGS}
+TRANSPORTS.update({
+    "tcp syn to 443": tcp(443, "S"), "tcp syn to 22": tcp(22, "S"), "tcp to 8000": tcp(8000, "A"),
+    "tcp to 8080": tcp(8080, "A"), "tcp to 8081": tcp(8081, "A"), "tcp to 53": tcp(53, "PA"),
+    "tcp syn with options": TCP(sport=40000, dport=80, flags="S", options=[
+        ("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("NOP", None), ("WScale", 7)]),
+    "tcp of 8 kB": tcp(443, "A") / Raw(bytes(8000)),
+    "udp to 53": udp(53, 30), "udp to 0": udp(0), "udp to 1": udp(1), "udp to 80": udp(80),
+    "udp to 1023": udp(1023), "udp to 1024": udp(1024), "udp to 65535": udp(65535),
+    "udp of 8 kB": udp(53, 8000),
+    "udp from 53": UDP(sport=53, dport=40000) / Raw(bytes(30)),
+    "esp": ESP(spi=5, seq=1, data=bytes(40)),
+    "gre": GRE() / IP(src="192.0.2.1", dst="192.0.2.2") / udp(53),
+    "sctp": SCTP(sport=40000, dport=80),
+})
+NUMBERS = {"icmp of the other family": {4: 58, 6: 1}, "protocol 255": 255, "protocol 89": 89,
+           "no more headers": 59, "udplite": 136}
+
+TAGS = {
+    "tag 5": [Dot1Q(vlan=5)], "tag 4094": [Dot1Q(vlan=4094)],
+    "tag 5 of all bits": [Dot1Q(vlan=5, prio=7, id=1)],
+    "priority tag": [Dot1Q(vlan=0, prio=5)],
+    "service tag 7": [Dot1AD(vlan=7)],
+    "QinQ 7 and 5": [Dot1AD(vlan=7), Dot1Q(vlan=5)],
+    "QinQ 5 and 7": [Dot1AD(vlan=5), Dot1Q(vlan=7)],
+    "QinQ of 802.1Q alone": [Dot1Q(vlan=7), Dot1Q(vlan=5)],
+    "priority tag and 5": [Dot1Q(vlan=0, prio=3), Dot1Q(vlan=5)],
+}
+TAGGED = {"udp to 53": udp(53, 30), "tcp syn": tcp(443, "S"), "tcp": tcp(443, "A"),
+          "gre": TRANSPORTS["gre"]}
+
+LATER = bytes(udp(53, 30))  # what looks like a header, where none is
+
+
+def options(size):
+    """Options of so many bytes behind the two that each such header begins with; at most 253."""
+    return [PadN(optdata=bytes(size - 2))]
+
+
+def hop(nh, size=6):
+    return IPv6ExtHdrHopByHop(nh=nh, options=options(size))
+
+
+def dest(nh, size=6):
+    return IPv6ExtHdrDestOpt(nh=nh, options=options(size))
+
+
+def routing(nh):
+    return IPv6ExtHdrRouting(nh=nh, type=0, segleft=0, addresses=["2001:db8::1", "2001:db8::2"])
+
+
+def ah(nh, icv=12):
+    """RFC 4302: its length is in words, less 2."""
+    return AH(nh=nh, payloadlen=(12 + icv) // 4 - 2, spi=9, seq=1, icv=bytes(icv))
+
+
+def fragment(nh, offset, more):
+    return IPv6ExtHdrFragment(nh=nh, offset=offset, m=more, id=77)
+
+
+def chain(count, last):
+    """A hop-by-hop header and then destination options, `count` of them, before protocol `last`."""
+    headers = [hop(60 if count > 1 else last)]
+    headers += [dest(60 if i < count - 1 else last) for i in range(1, count)]
+    return functools.reduce(lambda a, b: a / b, headers)
+
+
+def animals4(header):
+    """What only IPv4 has. header(**fields): the IP header."""
+    return {
+        "fragment, first": header(flags="MF", proto=17) / udp(53, 40),
+        "fragment, first of tcp": header(flags="MF", proto=6) / tcp(80, "S"),
+        "fragment, middle": header(flags="MF", frag=185, proto=17) / Raw(LATER),
+        "fragment, last": header(frag=370, proto=17) / Raw(LATER),
+        "fragment, last of tcp": header(frag=1, proto=6) / Raw(bytes(tcp(80, "S"))[8:]),
+        "fragment, far": header(frag=8189, proto=1) / Raw(bytes(8)),
+        "fragment, that may not be": header(flags="DF+MF", proto=17) / udp(53, 40),
+        "not to be fragmented": header(flags="DF", proto=17) / udp(53, 40),
+        "evil bit": header(flags="evil", proto=17) / udp(53, 40),
+        "options, 4 bytes": header(options=[IPOption_NOP()] * 4) / udp(53, 20),
+        "options, 40 bytes": header(options=[IPOption_NOP()] * 40) / tcp(80, "S"),
+        "options, record route": header(options=[IPOption_RR(routers=["0.0.0.0"] * 9)]) /
+        udp(1024, 20),
+        "options, a router's alert": header(options=[IPOption(b"\x94\x04\x00\x00")]) / ICMP(),
+        "options in a fragment": header(options=[IPOption_NOP()] * 8, flags="MF", proto=17) /
+        udp(53, 8),
+        "ah, which IPv4 does not step over": header(proto=51) / ah(17) / udp(53, 8),
+        "hop-by-hop's number": header(proto=0) / Raw(LATER),
+        "destination options' number": header(proto=60) / Raw(bytes([17, 0]) + bytes(6) + LATER),
+    }
+
+
+def animals6(header):
+    """What only IPv6 has."""
+    found = {
+        "fragment, first": header() / fragment(17, 0, 1) / udp(53, 40),
+        "fragment, first of tcp": header() / fragment(6, 0, 1) / tcp(80, "S"),
+        "fragment, first, of options": header() / fragment(60, 0, 1) / dest(17) / udp(53, 40),
+        "fragment, middle": header() / fragment(17, 185, 1) / Raw(LATER),
+        "fragment, last": header() / fragment(17, 370, 0) / Raw(LATER),
+        "fragment, last of tcp": header() / fragment(6, 1, 0) / Raw(bytes(tcp(80, "S"))[8:]),
+        "fragment, last, of options": header() / fragment(60, 5, 0) / Raw(LATER),
+        "fragment, far": header() / fragment(58, 8191, 0) / Raw(bytes(8)),
+        "fragment, atomic": header() / fragment(17, 0, 0) / udp(53, 40),
+        "fragment, atomic, of a syn": header() / fragment(6, 0, 0) / tcp(443, "S"),
+        "fragment, atomic, twice": header() / fragment(44, 0, 0) / fragment(17, 0, 0) / udp(53),
+        "fragment, behind hop-by-hop": header() / hop(44) / fragment(17, 185, 1) / Raw(LATER),
+        "fragment, reserved bits": header() / IPv6ExtHdrFragment(nh=17, res1=255, res2=3, id=1) /
+        udp(53, 40),
+        "hop-by-hop": header() / hop(17) / udp(53, 20),
+        "hop-by-hop, long": header() / hop(6, 254) / tcp(80, "S"),
+        "routing": header() / routing(17) / udp(53, 20),
+        "destination options": header() / dest(6) / tcp(80, "S"),
+        "ah": header() / ah(17) / udp(53, 20),
+        "ah, long": header() / ah(6, 36) / tcp(443, "S"),
+        "ah of icmp": header() / ah(58) / ICMPv6EchoRequest(),
+        "all in their order": header() / hop(60) / dest(43) / routing(44) / fragment(51, 0, 0) /
+        ah(60) / dest(6) / tcp(80, "S"),
+        "esp behind options": header() / dest(50) / ESP(spi=5, seq=1, data=bytes(40)),
+        "nothing behind options": header() / hop(59),
+        "icmp, neighbours": header(hlim=255) / ICMPv6ND_NS(tgt="2001:db8::9"),
+        "flow and class": header(tc=0xff, fl=0xfffff) / udp(53, 20),
+        "headers of 1 kB": header() / hop(60, 254) / dest(60, 254) / dest(60, 254) /
+        dest(17, 254) / udp(53, 20),
+    }
+    for count in 2, 7, 8, 9:
+        found[f"{count} headers"] = header() / chain(count, 17) / udp(53, 20)
+        found[f"{count} headers and a syn"] = header() / chain(count, 6) / tcp(80, "S")
+    return found
+
+
+def cuts(header):
+    """Packets that end too early: their layers, and the bytes left behind the IP header."""
+    of_udp, of_tcp = header() / udp(53, 20), header() / tcp(80, "S")
+    found = {"nothing behind the IP header": (of_udp, 0)}
+    found.update({f"udp, {left} bytes": (of_udp, left) for left in (1, 3, 4, 7, 8)})
+    found.update({f"tcp syn, {left} bytes": (of_tcp, left) for left in (2, 4, 12, 13, 14, 19)})
+    return found
+
+
+def cuts4(header):
+    """Where options are not all there no port can be read; the protocol stands before them."""
+    return {"a tiny fragment": (header(flags="MF") / tcp(80, "S"), 8),
+            "options cut off": (header(options=[IPOption_NOP()] * 8) / udp(53, 20), -4),
+            "options, and 3 bytes": (header(options=[IPOption_NOP()] * 8) / udp(53, 20), 3)}
+
+
+def cuts6(header):
+    return {"a header cut off": (header() / hop(17) / udp(53, 20), 7),
+            "a long header cut off": (header() / hop(17, 254) / udp(53, 20), 200),
+            "a header, and no more": (header() / hop(17) / udp(53, 20), 8),
+            "a second header cut off": (header() / hop(60) / dest(17) / udp(53, 20), 9),
+            "ah cut off": (header() / ah(17) / udp(53, 20), 23),
+            "a fragment header cut off": (header() / fragment(17, 0, 1) / udp(53, 20), 7)}
+
+
+def tagged(tags, packet):
+    return functools.reduce(lambda below, layer: below / layer, [ether(), *tags, packet])
+
+
+def packets_of(family):
+    """name: packet."""
+    header = header_of(family)
+    icmp = ICMPv6EchoRequest() if family == 6 else ICMP()
+    proto = "nh" if family == 6 else "proto"
+    found = {name: header() / payload for name, payload in TRANSPORTS.items()}
+    found["icmp echo"] = header() / icmp
+    for name, number in NUMBERS.items():
+        number = number[family] if isinstance(number, dict) else number
+        found[name] = header(**{proto: number}) / Raw(LATER)
+    own = (animals6 if family == 6 else animals4)(header)
+    found.update(own)
+    found = {name: ether() / packet for name, packet in found.items()}
+    for tag, tags in TAGS.items():
+        for name, payload in {**TAGGED, "icmp": icmp}.items():
+            found[f"{tag}, {name}"] = tagged(tags, header() / payload)
+    found.update({f"tag 5, {name}": tagged([Dot1Q(vlan=5)], packet)
+                  for name, packet in own.items() if name.startswith("fragment, ")})
+    return found
+
+
+def cut_packets_of(family):
+    """name: packet, and the size to which it is cut."""
+    header = header_of(family)
+    for name, (packet, left) in {**cuts(header),
+                                 **(cuts6 if family == 6 else cuts4)(header)}.items():
+        yield name, ether() / packet, len(ether()) + len(packet) - len(packet.payload) + left
+
+
+@functools.lru_cache(maxsize=None)
+def zoo(family):
+    """All animals of a family, each from an address, and of IPv6 a /64, of its own."""
+    found = [(name, packet, None) for name, packet in packets_of(family).items()]
+    found += cut_packets_of(family)
+    animals = [Animal(f"IPv{family} {name}", packet.copy(), size, source_address(family, number))
+               for number, (name, packet, size) in enumerate(found, 1)]
+    assert len({animal.name for animal in animals}) == len(animals)
+    return animals
+
+
+# --- Strays: frames whose source cannot be read ---------------------------------------------------
+
+def strays():
+    """name: frame, and the reason for which it passes."""
+    ip4, ip6 = (header_of(family)() / udp(53, 20) for family in (4, 6))
+    arp = ARP(hwsrc=SENDER_MAC, psrc="192.0.2.1", pdst=HERE4)
+    found = {
+        "arp": (bytes(ether() / arp), "not-ip"),
+        "mpls": (bytes(ether())[:12] + struct.pack("!H", 0x8847) + bytes(60), "not-ip"),
+        "pppoe": (bytes(ether())[:12] + struct.pack("!H", 0x8864) + bytes(60), "not-ip"),
+        "tagged arp": (bytes(ether() / Dot1Q(vlan=5) / arp), "not-ip"),
+        "three tags": (bytes(ether() / Dot1AD(vlan=1) / Dot1Q(vlan=2) / Dot1Q(vlan=3) / ip4),
+                       "vlan-depth"),
+        "IPv4 cut in its header": (bytes(ether() / ip4)[:14 + 19], "short"),
+        "IPv6 cut in its header": (bytes(ether() / ip6)[:14 + 39], "short"),
+        "tagged IPv4 cut in its header": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:18 + 19], "short"),
+        "IPv6 as IPv4": (bytes(ether(0x0800) / ip6), "bad-header"),
+        "IPv4 as IPv6": (bytes(ether(0x86DD) / ip4 / Raw(bytes(20))), "bad-header"),
+    }
+    short = bytearray(bytes(ether() / ip4))
+    short[14] = 0x44
+    found["IPv4 of a header of 16 bytes"] = bytes(short), "bad-header"
+    return found
