@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The maps of a gate. Keys and values are in include/sluice.h. Sizes are set at load:
- * user/gate.c. All are pinned by name in /sys/fs/bpf/sluice/GATE/.
+ * user/gate_sizes.c. All are pinned by name in /sys/fs/bpf/sluice/GATE/.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H

@@ -283,7 +283,7 @@ struct sl_ledger {
 
 /*
  * Buckets: maps `buckets4` and `buckets6`, per CPU. What one CPU remembers of one source: an IPv4
- * address, or an IPv6 /64. A cache: losing one loses no truth but its counters.
+ * address, or an IPv6 /64. A cache: losing one loses its counters, and what its purses held.
  */
 struct sl_purse {
 	__s64 credit; /* ticks; negative: the ledger refused a packet of that cost */

@@ -119,7 +119,7 @@ static void generation_raise(struct gate *gate)
 	packets_outwait();
 }
 
-/* Removes what the change has switched off. Sorts the plan's entries anew. */
+/* Removes what the change has switched off. Uses the plan up. */
 static int plan_clear(struct gate *gate, struct plan *plan)
 {
 	unsigned int gone = 0;
@@ -147,6 +147,11 @@ static enum status change_failed(const struct gate *gate, int err)
 		return fail("gate '%s' is full: it holds %u policies; delete one first, or apply a "
 			    "file with more `policies` and --resize",
 			    gate->name, gate->policies_max - SL_POLICY_FIRST);
+	if (err == NO_SPLIT)
+		return fail("gate '%s' is full: its rules longer than /64 are of too many /64s; "
+			    "delete some first, or apply a file with more `hosts` or `prefixes` "
+			    "and --resize",
+			    gate->name);
 	if (map_is_full(err))
 		return fail(
 			"gate '%s' is full: it holds no more rules; delete some first, or apply "
