@@ -386,6 +386,13 @@ def test_the_table_of_policies_full(little):
     little.sluice("set", "192.0.2.0/24", "rate", "5/h")
 
 
+def test_the_table_of_splits_full(little):
+    """Rules longer than /64 take a mark on their /64 besides, whichever map they are in."""
+    kinds = "2001:db8:0:{}::1", "2001:db8:1:{}::/96"
+    refusal = full(little, (["deny", kinds[i % 2].format(i)] for i in range(2 * ROOM)))
+    assert "/64" in refusal and len(little.json("show")["rules"]) >= ROOM
+
+
 @pytest.mark.parametrize("kind", ["10.0.0.{}", "10.0.{}.0/24", "2001:db8::{}", "2001:db8:{}::/48"])
 def test_the_tables_of_rules_full(little, kind):
     assert full(little, (["deny", kind.format(i)] for i in range(2 * ROOM)))
