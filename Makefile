@@ -43,7 +43,7 @@ READERS  := claims config config_check config_lists config_policies config_text 
 	limit list matches moment prefix ruleset sizes spec units uptime
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
-	$(filter-out tests/datapath/test_%,$(wildcard tests/datapath/*.c)))
+	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
 
 all: $(BUILD)/sluice
 
@@ -96,6 +96,20 @@ $(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_OBJ)
 $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_OBJ)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
+
+# Gives packets of the datapath tests another address each.
+$(BUILD)/test/crowd.bpf.o: tests/datapath/crowd.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/test/crowd.skel.h: $(BUILD)/test/crowd.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name crowd_bpf > $@
+
+$(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
+
+$(BUILD)/test/unit/test_sketch: TEST_LDLIBS += -lm
 
 # Of what a fuzzer links it takes only the objects that it needs.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a

@@ -3,6 +3,7 @@
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
+#include "newcomer.h"
 #include "ruleset.h"
 
 static __always_inline struct sl_bucket *bucket_find(const struct packet *packet)
@@ -13,26 +14,47 @@ static __always_inline struct sl_bucket *bucket_find(const struct packet *packet
 }
 
 /*
- * Makes a bucket. May fail, and then the packet is judged without one. EEXIST is no failure: another CPU
- * made the entry, which has a value for each CPU. Global, for the sake of the caller's stack.
+ * Makes a bucket, if the source is to have one. May fail, and then the packet is judged without. EEXIST is no failure:
+ * another CPU made the entry, which has a value for each CPU. Global, for the sake of the caller's stack.
  */
-__noinline int bucket_insert(const struct packet *packet)
+__noinline int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_bucket fresh = {0};
 	__u64 key;
+	long err;
 
-	if (!packet)
-		return 0;
+	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting, tick) ||
+	    !admission_take(SL_POOL_BUCKETS))
+		return false;
 	key = *(const __u64 *)packet->source.addr;
 	if (packet_is_ipv4(packet))
-		return bpf_map_update_elem(&buckets4, &key, &fresh, BPF_NOEXIST);
-	return bpf_map_update_elem(&buckets6, &key, &fresh, BPF_NOEXIST);
+		err = bpf_map_update_elem(&buckets4, &key, &fresh, BPF_NOEXIST);
+	else
+		err = bpf_map_update_elem(&buckets6, &key, &fresh, BPF_NOEXIST);
+	admission_note(err);
+	return true;
 }
 
-static __always_inline struct sl_bucket *bucket_make(const struct packet *packet)
+/*
+ * The bucket of the source; NULL: it has none, and gets none, and `owed` says whether its ledgers may be asked (enum
+ * newcomer). In a crowd a source of which nothing is known is spared the lookup.
+ */
+static __always_inline struct sl_bucket *
+bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 tick, int *owed)
 {
-	bucket_insert(packet);
-	return bucket_find(packet);
+	struct sl_bucket *bucket = admission_is_crowded(tick) ? NULL : bucket_find(packet);
+
+	if (bucket)
+		return bucket;
+	*owed = newcomer_judge(packet, gate, tick);
+	if (*owed == NEWCOMER_WAITS)
+		return NULL;
+	bucket = bucket_find(packet);
+	if (!bucket && bucket_earn(packet, gate, tick))
+		bucket = bucket_find(packet);
+	if (bucket && *owed == NEWCOMER_KNOWN)
+		*owed = 0; /* who has a bucket may have a ledger made, too, if it was forgotten */
+	return bucket;
 }
 
 /*
@@ -91,7 +113,7 @@ __noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 		return 0;
 	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
 	is_split = ruleset_splits(&key, gate);
-	found = ruleset_judge(&key, gate, generation);
+	found = ruleset_judge(source, gate, generation);
 	if (!bucket)
 		return found.record;
 	if (!is_split)

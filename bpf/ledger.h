@@ -8,10 +8,7 @@
 
 #include "clock.h"
 #include "credit.h"
-#include "maps.h"
-#include "packet.h"
-
-#define EEXIST 17
+#include "newcomer.h"
 
 static __always_inline struct sl_ledger_key4 ledger_key4(const struct packet *packet,
 							 const struct sl_limit *limit)
@@ -71,10 +68,18 @@ static __always_inline long ledger_insert(const struct packet *packet, const str
 /* What one packet asks of a ledger, and when. */
 struct claim {
 	__u64 cost;
-	__u64 fill; /* the most that may be drawn on top, into a purse */
+	__u64 fill;  /* the most that may be drawn on top, into a purse */
+	__u64 owed;  /* of packets before it, which were not charged */
+	bool begins; /* a ledger is made where there is none */
 	__u64 now;
 	__u64 tick;
 };
+
+/*
+ * Each lost round means that another CPU's draw went through. A CPU that loses as many rounds as this
+ * is one of a crowd on one small limit; it drops, and counts that it did.
+ */
+#define LEDGER_TRIES 16
 
 #define read_once(x)	     (*(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (*(volatile typeof(x) *)&(x) = (value))
@@ -115,8 +120,9 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
 }
 
-/* Not a reason: another CPU was faster, so try again. */
+/* Not reasons: another CPU was faster, so try again; there is no ledger, and none was made. */
 #define LEDGER_LOST SL_REASONS
+#define LEDGER_NONE (SL_REASONS + 1)
 
 /* The first packet of a source: its ledger is born, and this packet draws from it. */
 static __always_inline int ledger_begin(const struct packet *packet, const struct sl_limit *limit,
@@ -129,11 +135,15 @@ static __always_inline int ledger_begin(const struct packet *packet, const struc
 	purse->credit = 0; /* what was drawn from a forgotten ledger is void */
 	passes = credit_draw(limit, &fresh, purse, claim->fill, claim->cost, claim->now,
 			     claim->tick);
+	fresh.zero += claim->owed;
+	if (!admission_take(SL_POOL_LEDGERS))
+		return LEDGER_NONE;
 	err = ledger_insert(packet, limit, &fresh);
+	admission_note(err);
 	if (err == -EEXIST) /* made by another CPU just now: use that one */
 		return LEDGER_LOST;
 	if (err)
-		return SL_DROP_NO_MEMORY;
+		return LEDGER_NONE;
 	return passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
 }
 
@@ -145,15 +155,17 @@ static __always_inline int ledger_draw(struct sl_ledger *ledger, const struct sl
 
 	if (!ledger_try(ledger, limit, purse, claim, &passes))
 		return LEDGER_LOST;
+	if (claim->owed)
+		__sync_fetch_and_add(&ledger->zero, claim->owed);
 	if (passes)
 		return SL_PASS_WITHIN;
 	return blocked ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 }
 
 /*
- * Charges a packet to its ledger, making the ledger where there is none: one try. `purse` receives what
- * was drawn, or the refusal; unless the answer is final, it is untouched. Returns an enum sl_reason, or
- * LEDGER_LOST.
+ * Charges a packet to its ledger, making the ledger where there is none and it may: one try. `purse` receives what
+ * was drawn, or the refusal; unless the answer is final, it is untouched. Returns an enum sl_reason,
+ * LEDGER_LOST or LEDGER_NONE.
  *
  * A global function: the verifier checks it once, and not again on every path and in every round that
  * leads to it. It holds that any pointer may be NULL.
@@ -166,14 +178,16 @@ __noinline int ledger_charge(const struct packet *packet, const struct sl_limit 
 	int answer;
 
 	if (!packet || !limit || !purse || !claim)
-		return SL_DROP_NO_MEMORY;
+		return LEDGER_NONE;
 	copy = *purse;
 	ledger = ledger_find(packet, limit);
 	if (ledger)
 		answer = ledger_draw(ledger, limit, &copy, claim);
-	else
+	else if (claim->begins)
 		answer = ledger_begin(packet, limit, &copy, claim);
-	if (answer != LEDGER_LOST && answer != SL_DROP_NO_MEMORY)
+	else
+		return LEDGER_NONE;
+	if (answer < SL_REASONS)
 		*purse = copy;
 	return answer;
 }

@@ -99,6 +99,64 @@ struct {
 	__type(value, struct sl_bucket);
 } buckets6 SEC(".maps");
 
+/* --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h -------------------------------- */
+
+/*
+ * `sketch` and `shortcuts` have a part for each CPU, and are no per-CPU arrays: there each entry costs a pointer, and
+ * its memory is one more cache miss away.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_admission);
+} admission SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_sketch_line);
+} sketch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_known);
+} known SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_shortcut);
+} shortcuts SEC(".maps");
+
+/* How many rules divide each block. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64); /* the kernel keeps array values 8 bytes apart */
+} blocks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_ledger);
+} budgets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_allowance);
+} allowances SEC(".maps");
+
 /*
  * A lookup of a map by name. clang would merge the lookups of two maps into one call with a
  * variable map, and for that the verifier can no longer call the map's own function: measured, 42
@@ -110,5 +168,13 @@ struct {
 		asm volatile("# " #map : "+r"(value_));                                            \
 		value_;                                                                            \
 	})
+
+/* The gate's entry: an array map of one, so never NULL; the verifier wants to be told. */
+static __always_inline const struct sl_gate *gate_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&gate, &zero);
+}
 
 #endif

@@ -4,7 +4,7 @@
 #define SLUICE_POLICY_H
 
 #include "bucket.h"
-#include "ledger.h"
+#include "budget.h"
 
 /* What comes of a packet. */
 struct verdict {
@@ -14,27 +14,29 @@ struct verdict {
 };
 
 /*
- * Each lost round means that another CPU's draw went through. A CPU that loses as many rounds as this
- * is one of a crowd on one small limit; it drops, and counts that it did.
- */
-#define LEDGER_TRIES 16
-
-/*
- * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost. Global, as
- * ledger_charge is, for the verifier's sake.
+ * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost, and that of `owed`
+ * packets before it. Returns an enum sl_reason. Global, as ledger_charge is, for the verifier's sake.
  */
 __noinline int limit_ask(const struct packet *packet, const struct sl_limit *limit,
-			 struct sl_purse *purse, __u64 cost, __u64 tick)
+			 struct sl_purse *purse, int owed, __u64 tick)
 {
 	struct sl_purse none = {0};
-	struct claim claim = {.cost = cost, .now = clock_ticks(), .tick = tick};
+	struct claim claim = {.now = clock_ticks(), .tick = tick};
+	__u64 cost;
 
-	if (!packet || !limit || cost > limit->burst)
+	if (!packet || !limit)
 		return SL_DROP_OVERSIZE;
+	cost = credit_cost(limit, packet->packets, packet->bytes);
+	if (cost > limit->burst)
+		return SL_DROP_OVERSIZE;
+	claim.cost = cost;
+	claim.owed = owed > 0 && !limit->start_empty ? cost * owed : 0;
+	claim.begins = owed != NEWCOMER_KNOWN; /* who is taken for known by mistake gets none */
 	if (!purse) {
 		purse = &none;
 	} else if (credit_must_wait(purse, cost, claim.now)) {
 		credit_refuse_tick(limit, purse, tick);
+		newcomer_remember(packet, limit, gate_get(), tick);
 		return SL_DROP_OVER_LIMIT;
 	} else {
 		claim.fill = limit->purse;
@@ -42,10 +44,43 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int answer = ledger_charge(packet, limit, purse, &claim);
 
-		if (answer != LEDGER_LOST)
-			return answer;
+		if (answer == LEDGER_LOST)
+			continue;
+		if (answer == LEDGER_NONE)
+			return SL_PASS_NEWCOMER;
+		newcomer_remember(packet, limit, gate_get(), tick);
+		return answer;
 	}
 	return SL_DROP_CONTENDED;
+}
+
+/* What a limit says to somebody who has no ledger and has to wait for one. An empty bucket needs none. */
+static __always_inline enum sl_reason limit_wait(const struct sl_limit *limit)
+{
+	return limit->start_empty ? SL_DROP_OVER_LIMIT : SL_PASS_NEWCOMER;
+}
+
+/*
+ * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit that keeps the
+ * addresses of a bucket apart, and also where a source was known, or mistaken for known, and has no ledger. Global, as
+ * ledger_charge is, for the verifier's sake.
+ */
+__noinline int limit_meet(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
+{
+	const struct sl_gate *gate = gate_get();
+	int answer = SL_PASS_NEWCOMER, owed;
+	struct digest digest;
+
+	if (!packet || !limit || !gate)
+		return SL_PASS_NEWCOMER;
+	digest = limit->apart ? digest_apart(packet, limit, &gate->meeting)
+			      : digest_of(packet, &gate->meeting);
+	if (known_has(&gate->meeting, digest, tick))
+		answer = limit_ask(packet, limit, NULL, NEWCOMER_KNOWN, tick);
+	if (answer != SL_PASS_NEWCOMER)
+		return answer;
+	owed = newcomer_meet(&gate->meeting, digest, tick);
+	return owed < 0 ? (int)limit_wait(limit) : limit_ask(packet, limit, NULL, owed, tick);
 }
 
 /*
@@ -55,19 +90,27 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
  */
 static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 						   const struct sl_limit *limit,
-						   struct sl_purse *purse, __u64 tick)
+						   struct sl_purse *purse, int owed, __u64 tick)
 {
-	__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
+	enum credit_answer answer;
+	enum sl_reason reason;
 
+	if (limit->apart || (!purse && owed == NEWCOMER_KNOWN))
+		return limit_meet(packet, limit, tick);
+	if (!purse && owed == NEWCOMER_WAITS)
+		return limit_wait(limit);
 	if (purse) {
-		enum credit_answer answer = credit_spend(purse, cost, tick);
-
+		answer = credit_spend(purse, credit_cost(limit, packet->packets, packet->bytes),
+				      tick);
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 	}
-	return limit_ask(packet, limit, purse, cost, tick);
+	reason = limit_ask(packet, limit, purse, owed, tick);
+	if (reason == SL_PASS_NEWCOMER && newcomer_may_retry(gate_get(), tick))
+		reason = limit_ask(packet, limit, purse, owed, tick);
+	return reason;
 }
 
 /* This CPU's purse under a limit; NULL: the bucket cannot hold one for it. */
@@ -108,25 +151,36 @@ __noinline int policy_refund(const struct packet *packet, const struct sl_policy
 	return 0;
 }
 
+/* Beside a bit for each limit that a packet was charged to: one is to be asked in place of a ledger. */
+#define CHARGE_NEWCOMER (1U << SL_LIMITS_MAX)
+
 /*
  * Asks each limit that is for this packet; the first that refuses ends it. Those that only observe come
- * last, and see what the others let pass. bucket: NULL if it holds no purses of this policy.
+ * last, and see what the others let pass. Where a limit has no ledger for it yet, the newcomers' budget is asked in its
+ * place, last of all. bucket: NULL if it holds no purses of this policy; owed: enum newcomer.
  */
 static __always_inline void policy_charge(const struct packet *packet,
 					  const struct sl_policy *policy, struct sl_bucket *bucket,
-					  __u64 tick, struct verdict *verdict)
+					  int owed, __u64 tick, struct verdict *verdict)
 {
 	enum sl_family family = packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
-	__u32 charged = 0;
+	const struct sl_gate *gate = gate_get();
+	/* 0, but not to the verifier: else it would walk the loop once for each set of limits that were charged */
+	__u32 charged = gate ? gate->zero : 0;
 
 	verdict->reason = SL_PASS_WITHIN;
+	verdict->refused = charged;
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
 
 		if (policy->deep && !limit_is_for(policy, limit, packet))
 			continue;
-		reason = limit_charge(packet, limit, limit_purse(limit, bucket), tick);
+		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, tick);
+		if (reason == SL_PASS_NEWCOMER) {
+			charged |= limit->observe ? 0 : CHARGE_NEWCOMER;
+			continue;
+		}
 		if (reason < SL_FIRST_DROP) {
 			charged |= 1 << i;
 			continue;
@@ -135,10 +189,12 @@ static __always_inline void policy_charge(const struct packet *packet,
 		if (limit->observe)
 			continue;
 		verdict->reason = reason;
-		if (charged)
-			policy_refund(packet, policy, bucket, charged);
 		break;
 	}
+	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP)
+		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);
+	if (charged && verdict->reason >= SL_FIRST_DROP)
+		policy_refund(packet, policy, bucket, charged);
 }
 
 #endif

@@ -7,14 +7,6 @@
 #include "maps.h"
 #include "packet.h"
 
-/* The gate's entry: an array map of one, so never NULL; the verifier wants to be told. */
-static __always_inline const struct sl_gate *gate_get(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&gate, &zero);
-}
-
 /* What decides about one source. */
 struct judgement {
 	__u32 record; /* or 0 */
@@ -125,23 +117,36 @@ __noinline int prefix_judge(const struct sl_prefix *key, __u32 generation, struc
 #define PREFIX_LENGTHS 130
 
 /*
- * The longest rule in force that covers the source. `key` is the source's whole address; it is used up:
- * the trie answers with the longest rule, in force or not, and then a shorter one is asked for.
+ * The longest rule of the trie in force that covers the source: the trie answers with the longest rule, in force or not,
+ * and then a shorter one is asked for. `ret` is not touched where there is none. Global, as ledger_charge is, for the
+ * verifier's sake.
  */
-static __always_inline struct judgement ruleset_judge(struct sl_prefix *key,
+__noinline int prefixes_judge(const struct sl_prefix *source, __u32 generation,
+			      struct judgement *ret)
+{
+	struct sl_prefix key;
+
+	if (!source || !ret)
+		return 0;
+	key = *source;
+	for (int i = 0; i < PREFIX_LENGTHS; i++) {
+		int bits = prefix_judge(&key, generation, ret);
+
+		if (bits < 0)
+			break;
+		key.bits = bits;
+	}
+	return 0;
+}
+
+/* The longest rule in force that covers the source. */
+static __always_inline struct judgement ruleset_judge(const struct sl_prefix *source,
 						      const struct sl_gate *gate, __u32 generation)
 {
 	struct judgement found = {0};
 
-	if (gate->hosts && host_judge(key, gate, generation, &found))
-		return found;
-	for (int i = 0; i < PREFIX_LENGTHS; i++) {
-		int bits = prefix_judge(key, generation, &found);
-
-		if (bits < 0)
-			break;
-		key->bits = bits;
-	}
+	if (!gate->hosts || !host_judge(source, gate, generation, &found))
+		prefixes_judge(source, generation, &found);
 	return found;
 }
 

@@ -9,6 +9,7 @@
 #include "carry.h"
 #include "count.h"
 #include "policy.h"
+#include "shortcut.h"
 #include "skb.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -37,7 +38,8 @@ static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
 
 /* Judges a packet by the record that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
-				  struct sl_bucket *bucket, __u64 tick, struct verdict *verdict)
+				  struct sl_bucket *bucket, int owed, __u64 tick,
+				  struct verdict *verdict)
 {
 	struct sl_policy *policy;
 
@@ -54,8 +56,8 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		if (policy->deep)
 			look(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
-			      bucket && bucket->record == verdict->record ? bucket : NULL, tick,
-			      verdict);
+			      bucket && bucket->record == verdict->record ? bucket : NULL, owed,
+			      tick, verdict);
 	}
 }
 
@@ -67,13 +69,13 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 	const struct sl_gate *gate = gate_get();
 
 	if (parsed == SL_PASS_WITHIN && gate) {
-		struct sl_bucket *bucket = bucket_find(packet);
 		__u64 tick = clock_jiffies();
+		int owed = 0;
+		struct sl_bucket *bucket = bucket_get(packet, gate, tick, &owed);
 
-		if (!bucket)
-			bucket = bucket_make(packet);
-		verdict.record = bucket_recall(packet, bucket, gate, tick);
-		judge(ctx, is_xdp, packet, bucket, tick, &verdict);
+		verdict.record = bucket ? bucket_recall(packet, bucket, gate, tick)
+					: shortcut_recall(packet, gate);
+		judge(ctx, is_xdp, packet, bucket, owed, tick, &verdict);
 		count_source(packet, bucket, &verdict);
 	}
 	count_policy(packet, &verdict);

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 #endif
 
-#define SL_SCHEMA 2
+#define SL_SCHEMA 3
 
 /* A moment or a span of time, in ticks. Moments wrap: compare them by their signed difference. */
 #define SL_TICKS_PER_NS	 16ULL
@@ -37,6 +37,7 @@
 enum sl_reason {
 	/* passed */
 	SL_PASS_WITHIN,	    /* every limit that matches it had the credit, or none matches */
+	SL_PASS_NEWCOMER,   /* a limit that matches it has no ledger for it yet */
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
 	SL_PASS_NOT_IP,	    /* neither IPv4 nor IPv6 */
@@ -46,10 +47,10 @@ enum sl_reason {
 	/* dropped */
 	SL_DROP_OVER_LIMIT, /* a limit had no credit */
 	SL_DROP_BLOCKED,    /* it is blocked for an overrun before */
-	SL_DROP_DENIED,	    /* its source is denied */
-	SL_DROP_OVERSIZE,   /* it costs more than a limit's whole burst */
-	SL_DROP_CONTENDED,  /* other CPUs won the ledger every time */
-	SL_DROP_NO_MEMORY,  /* the kernel refused to make a ledger */
+	SL_DROP_OVER_BUDGET, /* a newcomer's, and the budget of its policy's newcomers had no credit */
+	SL_DROP_DENIED,	     /* its source is denied */
+	SL_DROP_OVERSIZE,    /* it costs more than a limit's whole burst */
+	SL_DROP_CONTENDED, /* other CPUs won the ledger every time */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_OVER_LIMIT,
 };
@@ -202,8 +203,11 @@ struct sl_policy {
 	__u8 pad;
 	/* In the order in which they are asked: those that drop first, and narrow keys first. */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
-	struct sl_match match[SL_LIMITS_MAX];	  /* by slot */
+	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
+	struct sl_limit
+		newcomers; /* the budget of all newcomers together; burst 0: they have none */
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* by slot: kept while the limit has its name */
+	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: the generation since which the limit has its id */
 	struct sl_prefix prefix;      /* whose policy it is */
 	/*
@@ -245,7 +249,26 @@ struct sl_rule {
 	struct sl_face before;
 };
 
-/* Map `gate`: one entry. Packets read the first line. */
+#define SL_SECRETS 10
+
+/* How newcomers are met: see bpf/newcomer.h. Made with the gate, and never changed. */
+enum sl_pool {
+	SL_POOL_LEDGERS,
+	SL_POOL_BUCKETS,
+	SL_POOLS,
+};
+
+struct sl_meeting {
+	__u64 secret[SL_SECRETS]; /* of the hash: random, so that nobody can choose what collides */
+	__u32 tokens[SL_POOLS];	  /* insertions that one CPU may make at once */
+	__u32 refill[SL_POOLS];	  /* and as many more in each window */
+	__u32 crowd;	    /* packets of unknown sources in one window that are no crowd yet */
+	__u32 window_shift; /* a window is 2^this kernel ticks: some 64 ms */
+	__u32 sketch_mask;  /* lines of `sketch` for each CPU and pool, less one */
+	__u32 known_mask;   /* entries of `known`, less one */
+};
+
+/* Map `gate`: one entry. Packets read the first line, and of unknown sources `meeting`. */
 struct sl_gate {
 	__u32 schema;
 	__u32 generation;  /* of the rules; never 0, so that a fresh bucket is of no generation */
@@ -257,8 +280,10 @@ struct sl_gate {
 	__u32 next_limit;  /* the next limit id */
 	__u32 next_policy; /* where the search for a free policy begins */
 	__u32 policies_seen; /* no policy of this number or above was ever in use */
-	__u32 map_ids[16];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
-	__u32 pad[6];
+	__u32 map_ids[22];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
+	struct sl_meeting meeting;
+	__u64 zero; /* see policy_charge */
+	__u64 pad;
 };
 
 /*
@@ -309,18 +334,91 @@ struct sl_bucket {
  */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
+/*
+ * Newcomers: sources that have no ledger yet. Nothing is allocated for one: bpf/newcomer.h.
+ */
+
+/* Map `sketch`: for each CPU, and each pool, so many lines. A slot: a fingerprint of 24 bits, and a count of 8. */
+#define SL_SKETCH_SLOTS 16
+
+struct sl_sketch_line {
+	__u32 slot[SL_SKETCH_SLOTS];
+};
+
+/*
+ * Map `known`: a Bloom filter, in blocks, of those that have been charged in this epoch or the one before: 24 bits for
+ * each, below the number of the epoch.
+ */
+#define SL_KNOWN_BITS 24
+
+struct sl_known {
+	__u64 bits;
+};
+
+/* Map `shortcuts`: for each CPU so many. What `prefixes` says of all addresses of a block: see include/block.h. */
+#define SL_SHORTCUTS 16384U
+
+#define SL_SHORTCUT_DIVIDED 0xffffffffU /* for its record: rules divide the block */
+
+struct sl_shortcut {
+	__u64 block;
+	__u32 generation;
+	__u32 record;
+};
+
+/* What happens at the meeting of newcomers. */
+enum sl_event {
+	SL_EVENT_MET, /* a packet of somebody without a bucket or a ledger; told by whole windows */
+	SL_EVENT_INSERTED, /* a ledger or a bucket was made */
+	SL_EVENT_BUSY, /* the kernel refused to: another CPU was at work on that part of the map */
+	SL_EVENT_NO_MEMORY, /* it had no entry to give */
+	SL_EVENT_FAILED,    /* any other cause */
+	SL_EVENTS,
+};
+
+/* Counted, and at which pace: a second here is 2^SL_SECOND_SHIFT ns. */
+#define SL_SECOND_SHIFT 30
+
+struct sl_pace {
+	__u64 total;
+	__u32 now;  /* in the second of struct sl_admission */
+	__u32 last; /* in the one before */
+};
+
+/* Map `admission`, per CPU: how many this CPU may still give memory to, and how many ask. */
+struct sl_admission {
+	__u64 window;		/* kernel ticks >> window_shift, and 1 */
+	__u32 tokens[SL_POOLS]; /* insertions left */
+	__u32 met;		/* packets of unknown sources in this window */
+	__u32 second;		/* of the events' pace */
+	__u64 crowd_until;	/* the kernel tick before which newcomers are a crowd */
+	struct sl_pace event[SL_EVENTS];
+};
+
+/* Map `budgets`: a ledger for each policy's budget, by its number. Map `allowances`, per CPU: its purse. */
+struct sl_allowance {
+	struct sl_purse purse;
+	__u32 since; /* of the record that it was drawn under */
+	__u32 pad;
+};
+
 _Static_assert(sizeof(struct sl_cell) == 16, "map schema");
 _Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), "map schema");
 _Static_assert(sizeof(struct sl_match) == 40, "map schema");
 _Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1280, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 1424, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 24, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 128, "map schema");
+_Static_assert(sizeof(struct sl_gate) == 256, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key4) == 8, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key6) == 20, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
 _Static_assert(sizeof(struct sl_bucket) == 168, "map schema");
+_Static_assert(sizeof(struct sl_sketch_line) == 64, "map schema");
+_Static_assert(sizeof(struct sl_known) == 8, "map schema");
+_Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
+_Static_assert(sizeof(struct sl_admission) == 112, "map schema");
+_Static_assert(sizeof(struct sl_allowance) == 32, "map schema");
 
 #endif

@@ -20,23 +20,29 @@ struct found {
 
 typedef bool limit_test(const struct limit *limit, const void *data);
 
+static void limit_try(const struct sl_policy *policy, const struct limit *limit, limit_test *test,
+		      const void *data, struct found *found)
+{
+	/* one that only observes stops nothing */
+	if (!limit->spec.name[0] || limit->spec.action == SL_ACTION_OBSERVE || !test(limit, data))
+		return;
+	if (found->policy) {
+		found->more = true;
+		return;
+	}
+	found->policy = policy;
+	found->limit = *limit;
+}
+
 static void policy_search(const struct sl_policy *policy, limit_test *test, const void *data,
 			  struct found *found)
 {
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		struct limit limit = {policy->spec[slot], policy->match[slot]};
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
 
-		/* one that only observes stops nothing */
-		if (!limit.spec.name[0] || limit.spec.action == SL_ACTION_OBSERVE ||
-		    !test(&limit, data))
-			continue;
-		if (found->policy) {
-			found->more = true;
-			continue;
-		}
-		found->policy = policy;
-		found->limit = limit;
-	}
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		limit_try(policy, &(struct limit){policy->spec[slot], policy->match[slot]}, test,
+			  data, found);
+	limit_try(policy, &newcomers, test, data, found);
 }
 
 /* Searches the limits in force for those that the test is true of. None: found.policy is NULL. */
@@ -68,7 +74,8 @@ static bool burst_is_short(const struct limit *limit, const void *data)
 
 enum status advice_frames(const struct gate *gate, const struct device *device, bool attached)
 {
-	char prefix[PREFIX_TEXT], burst[UNITS_TEXT];
+	char buffer[PREFIX_TEXT], burst[UNITS_TEXT];
+	const char *prefix;
 	struct found found;
 	enum status status = limits_search(gate, burst_is_short, device, &found);
 	const char *format = "%s, limit '%s' in gate '%s': burst %s is too little for a frame of "
@@ -76,7 +83,7 @@ enum status advice_frames(const struct gate *gate, const struct device *device, 
 
 	if (status || !found.policy)
 		return status;
-	prefix_format(&found.policy->prefix, prefix);
+	prefix = prefix_format(&found.policy->prefix, buffer);
 	burst_format(&found.limit.spec, burst);
 	if (!attached)
 		return fail(format, prefix, found.limit.spec.name, gate->name, burst, device->name,

@@ -22,7 +22,9 @@ enum status claims_add(struct claims *claims, const struct rule *rule, struct ma
 	if (claims->count == claims->room) {
 		more = realloc(claims->claims, room * sizeof(*more));
 		if (!more) {
-			free(rule->limit);
+			struct rule lost = *rule;
+
+			rule_free(&lost);
 			return fail("cannot keep %u rules: out of memory", room);
 		}
 		claims->claims = more;
@@ -85,11 +87,8 @@ static enum status prefix_merge(struct merger *merger, struct claim *claims, uns
 		rule.list = entry->rule.list;
 		rule.until = entry->rule.until;
 	}
-	if (policy) {
-		rule.limits = policy->rule.limits;
-		rule.limit = policy->rule.limit;
-		policy->rule.limit = NULL; /* it is the rule's from now on */
-	}
+	if (policy)
+		rule_take_policy(&rule, &policy->rule);
 	return ruleset_add(merger->set, &rule);
 }
 

@@ -18,7 +18,7 @@ struct claims {
 	unsigned int room;
 };
 
-/* Takes over the rule's limits, also where it fails. */
+/* Takes over the rule's policy, also where it fails. */
 enum status claims_add(struct claims *claims, const struct rule *rule, struct mark at);
 
 /*

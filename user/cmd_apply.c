@@ -33,6 +33,7 @@ struct change {
 	unsigned int effects[EFFECTS];
 	/* Until the switch old rules and new ones stand beside each other. */
 	struct room room;
+	struct gate_sizes said;	  /* by the file, and then raised */
 	struct gate_sizes has;	  /* what the gate has */
 	struct gate_sizes during; /* what the change takes */
 	struct gate_sizes after;
@@ -63,7 +64,7 @@ static bool entries_differ(const struct rule *from, const struct rule *to)
 {
 	struct rule a = *from, b = *to;
 
-	a.limits = b.limits = 0;
+	a.limits = b.limits = 0; /* and so no budget counts */
 	return !rule_equal(&a, &b);
 }
 
@@ -107,6 +108,7 @@ static enum status sizes_want(const struct config *config, struct gate_sizes *re
 	if (status)
 		return status;
 	usual = gate_sizes_default(&machine);
+	wanted = sizes_raise(&wanted, &machine);
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (!*size_of(&wanted, i) && *size_of(&needed, i) > *size_of(&usual, i) / 2)
 			*size_of(&wanted, i) = 2 * *size_of(&needed, i);
@@ -120,9 +122,10 @@ static bool sizes_equal(const struct gate_sizes *a, const struct gate_sizes *b)
 }
 
 /* What the sizes are to be, and what they have to be until the old rules are gone. */
-static void sizes_plan(struct change *change, const struct config *config)
+static void sizes_plan(struct change *change, const struct gate *gate)
 {
-	struct gate_sizes needed = room_sizes(&change->room), said = config->sizes;
+	struct gate_sizes said = sizes_raise(&change->said, &gate->machine);
+	struct gate_sizes needed = room_sizes(&change->room);
 
 	for (unsigned int i = 0; i < SIZES; i++) {
 		uint32_t after = *size_of(&said, i) ?: *size_of(&change->has, i);
@@ -146,7 +149,7 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 		if (after != has)
 			status = misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
 					"FILE --resize' changes that",
-					gate->name, size_names[i], has, after);
+					gate->name, size_names[i], has, *size_of(&change->said, i));
 		else if (during != has)
 			status = fail("gate '%s' has %s %u, and this change takes %u, as old rules "
 				      "and new ones stand beside each other: 'apply FILE --resize' "
@@ -154,6 +157,15 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 				      gate->name, size_names[i], has, during);
 	}
 	return status;
+}
+
+/* Says which sizes are not what the file says, where that was of any effect. */
+static void sizes_say(struct change *change, const struct gate *gate)
+{
+	for (unsigned int i = 0; !gate->made && i < SIZES; i++)
+		if (*size_of(&change->after, i) == *size_of(&change->has, i))
+			*size_of(&change->said, i) = 0;
+	sizes_say_raised(&change->said, &gate->machine);
 }
 
 /* --- Saying --------------------------------------------------------------------------------- */
@@ -259,7 +271,7 @@ static enum status change_prepare(struct change *change, const struct gate *gate
 	ruleset_free(&in_force);
 	if (status)
 		return status;
-	sizes_plan(change, config);
+	sizes_plan(change, gate);
 	if (!may_resize)
 		status = sizes_check(gate, change);
 	return status ?: frames_check(gate, change->wanted.rules, change->wanted.count);
@@ -282,7 +294,7 @@ static enum status config_apply(const struct context *context, const struct conf
 				bool may_resize)
 {
 	struct gate gate = GATE_CLOSED;
-	struct change change = {0};
+	struct change change = {.said = config->sizes};
 	struct gate_sizes wanted;
 	enum status status = sizes_want(config, &wanted);
 
@@ -292,10 +304,12 @@ static enum status config_apply(const struct context *context, const struct conf
 		status = change_prepare(&change, &gate, config, may_resize);
 	if (!status)
 		status = change_make(&change, &gate);
-	if (!status)
-		status = report(context, &gate, &change);
-	else
+	if (status) {
 		gate_undo(&gate);
+	} else {
+		sizes_say(&change, &gate);
+		status = report(context, &gate, &change);
+	}
 	ruleset_free(&change.wanted);
 	gate_close(&gate);
 	return status;

@@ -7,45 +7,134 @@
 #include "command.h"
 #include "gate.h"
 #include "report.h"
+#include "sizes.h"
 
 struct request {
 	char **names; /* of devices */
 	int count;
 	enum hook hook;
 	enum mode mode;
+	struct gate_sizes sizes; /* 0: not said */
 };
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+/* What a keyword is about: a size, or one of these. */
+enum keyword {
+	KEYWORD_HOOK = SIZES,
+	KEYWORD_MODE,
+	KEYWORDS,
+};
+
+/* KEYWORDS: it is none. */
+static unsigned int keyword_find(const char *word)
+{
+	static const char *const words[KEYWORDS] = {
+		[KEYWORD_HOOK] = "hook",
+		[KEYWORD_MODE] = "mode",
+	};
+	unsigned int i = 0;
+
+	while (i < KEYWORDS && strcmp(i < SIZES ? size_names[i] : words[i], word))
+		i++;
+	return i;
+}
+
+static enum status value_parse(unsigned int keyword, const char *value, struct request *request)
+{
+	switch (keyword) {
+	case KEYWORD_HOOK:
+		return hook_parse(value, &request->hook) ? OK : MISUSED;
+	case KEYWORD_MODE:
+		return mode_parse(value, &request->mode) ? OK : MISUSED;
+	default:
+		return size_parse(value, size_of(&request->sizes, keyword));
+	}
+}
+
+static enum status words_parse(int argc, char **argv, int from, struct request *request)
+{
+	bool given[KEYWORDS] = {false};
+	enum status status = OK;
+
+	for (int i = from; !status && i < argc; i++) {
+		unsigned int keyword = keyword_find(argv[i]);
+		const char *value;
+
+		if (keyword == KEYWORDS)
+			return unexpected(argv[0], argv[i]);
+		if (given[keyword])
+			return misuse("attach: '%s' is given twice", argv[i]);
+		given[keyword] = true;
+		value = keyword_value(argc, argv, &i);
+		status = value ? value_parse(keyword, value, request) : MISUSED;
+	}
+	return status;
+}
+
+static enum status sizes_check(const struct gate_sizes *sizes)
+{
+	if (sizes->policies && sizes->policies <= SL_POLICY_FIRST)
+		return misuse("policies %u are too few: the lists, and what no rule covers, take "
+			      "%d of them: write %d or more",
+			      sizes->policies, SL_POLICY_FIRST, SL_POLICY_FIRST + 1);
+	return OK;
+}
 
 /* DEV... comes first; the first keyword ends it. */
 static enum status request_parse(int argc, char **argv, struct request *ret)
 {
 	struct request request = {.names = argv + 1, .hook = HOOK_XDP, .mode = MODE_AUTO};
-	bool given[2] = {false};
-	int i = 1;
+	enum status status;
 
-	for (; i < argc && strcmp(argv[i], "hook") && strcmp(argv[i], "mode"); i++)
+	while (1 + request.count < argc && keyword_find(argv[1 + request.count]) == KEYWORDS)
 		request.count++;
-	for (; i < argc; i++) {
-		bool is_hook = !strcmp(argv[i], "hook");
-		const char *value;
-
-		if (!is_hook && strcmp(argv[i], "mode"))
-			return unexpected(argv[0], argv[i]);
-		if (given[is_hook])
-			return misuse("attach: '%s' is given twice", argv[i]);
-		given[is_hook] = true;
-		value = keyword_value(argc, argv, &i);
-		if (!value)
-			return MISUSED;
-		if (is_hook ? !hook_parse(value, &request.hook) : !mode_parse(value, &request.mode))
-			return MISUSED;
-	}
+	status = words_parse(argc, argv, 1 + request.count, &request);
+	if (status)
+		return status;
 	if (!request.count)
 		return misuse("attach: which device? See 'sluice help attach'");
 	if (request.count > ATTACHMENTS_MAX)
 		return misuse("attach: at most %d devices", ATTACHMENTS_MAX);
 	*ret = request;
-	return mode_check(request.hook, request.mode);
+	return sizes_check(&request.sizes) ?: mode_check(request.hook, request.mode);
 }
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+/* A gate that is there keeps its sizes: attaching one more device is no reason to make it anew. */
+static enum status refuse_other_sizes(const struct gate *gate, struct gate_sizes *wanted)
+{
+	struct gate_sizes has;
+	enum status status = gate_sizes_read(gate, &has);
+
+	for (unsigned int i = 0; !status && i < SIZES; i++) {
+		uint32_t size = *size_of(wanted, i);
+
+		if (size && size != *size_of(&has, i))
+			status = misuse("gate '%s' has %s %u, and not %u: only 'apply FILE "
+					"--resize' changes that",
+					gate->name, size_names[i], *size_of(&has, i), size);
+	}
+	return status;
+}
+
+static enum status gate_prepare(struct gate *gate, const char *name, const struct request *request)
+{
+	struct gate_sizes wanted;
+	struct machine machine;
+	enum status status = machine_get(&machine);
+
+	if (status)
+		return status;
+	wanted = sizes_raise(&request->sizes, &machine);
+	status = gate_open_or_make(gate, name, &wanted);
+	if (!status && !gate->made)
+		status = refuse_other_sizes(gate, &wanted);
+	return status;
+}
+
+/* --- Attaching ------------------------------------------------------------------------------ */
 
 static json_t *attached_json(const struct gate *gate, const struct attachment *a, bool was_there)
 {
@@ -145,13 +234,15 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 		status = device_find(request.names[i], &device);
 	if (status)
 		return status;
-	status = gate_open_or_make(&gate, context->gate, &(struct gate_sizes){0});
+	status = gate_prepare(&gate, context->gate, &request);
 	if (!status)
 		status = programs_load(&gate, &programs);
 	if (!status)
 		status = attach_all(&gate, &programs, &request, attached, was_there);
 	if (status)
 		gate_undo(&gate);
+	if (!status && gate.made)
+		sizes_say_raised(&request.sizes, &gate.machine);
 	if (!status)
 		status = advise(&gate, &request, attached, was_there);
 	if (!status)

@@ -6,8 +6,10 @@
 #include "counters.h"
 #include "gate.h"
 #include "prefix.h"
+#include "pressure.h"
 #include "probe.h"
 #include "report.h"
+#include "rule_json.h"
 #include "spec.h"
 #include "uptime.h"
 
@@ -20,6 +22,10 @@ struct answer {
 	const struct sl_limit *limits; /* in the order of asking */
 	unsigned int count;
 	struct standing standings[SL_LIMITS_MAX];
+	bool newcomer;	      /* it has no ledger under a limit that matches */
+	bool waits;	      /* nor would this packet make one */
+	unsigned int flooded; /* CPUs on which newcomers wait */
+	struct standing budget;
 };
 
 /* --- The answer ----------------------------------------------------------------------------- */
@@ -43,19 +49,59 @@ static enum status standings_read(const struct gate *gate, struct answer *answer
 	return OK;
 }
 
-/* As the packet path's policy_charge: the first that refuses ends it, unless it only observes. */
+static bool limit_is_fresh(const struct answer *answer, unsigned int index)
+{
+	return answer->standings[index].matches && answer->standings[index].fresh;
+}
+
+/*
+ * As the packet path's limit_meet, on a CPU in a flood: a source that has a bucket need not show itself, but to limits
+ * that keep the addresses of a bucket apart.
+ */
+static bool limit_lets_wait(const struct answer *answer, unsigned int index)
+{
+	return answer->flooded && limit_is_fresh(answer, index) &&
+	       (!answer->source.remembered || answer->limits[index].apart);
+}
+
+/*
+ * As the packet path's policy_charge: the first that refuses ends it, unless it only observes. What a source has to
+ * wait for says nothing, and then the budget decides.
+ */
 static void limits_judge(struct answer *answer)
 {
 	answer->reason = SL_PASS_WITHIN;
 	for (unsigned int i = 0; !answer->by && i < answer->count; i++) {
 		const struct standing *standing = &answer->standings[i];
 
-		if (!standing->matches || standing->reason < SL_FIRST_DROP ||
-		    answer->limits[i].observe)
+		answer->newcomer |= limit_is_fresh(answer, i);
+		if (answer->limits[i].observe)
 			continue;
-		answer->reason = standing->reason;
-		answer->by = &answer->limits[i];
+		if (limit_lets_wait(answer, i)) {
+			answer->waits = true;
+		} else if (standing->matches && standing->reason >= SL_FIRST_DROP) {
+			answer->reason = standing->reason;
+			answer->by = &answer->limits[i];
+		}
 	}
+	if (answer->waits && !answer->by)
+		answer->reason = answer->budget.reason;
+}
+
+static enum status newcomers_read(const struct gate *gate, struct answer *answer)
+{
+	const struct sl_policy *policy = answer->source.policy;
+	struct pressure pressure;
+	enum status status = pressure_read(gate, &pressure);
+
+	if (status)
+		return status;
+	answer->flooded = pressure.flooded;
+	answer->budget.reason = SL_PASS_NEWCOMER;
+	if (!policy || !policy->newcomers.burst)
+		return OK;
+	return standing_read_budget(gate, policy, answer->probe.bytes, uptime_ticks(),
+				    &answer->budget);
 }
 
 static enum status answer_find(const struct gate *gate, struct answer *answer)
@@ -66,6 +112,8 @@ static enum status answer_find(const struct gate *gate, struct answer *answer)
 		return status;
 	answer->limits = source_limits(&answer->source, &answer->count);
 	status = standings_read(gate, answer);
+	if (!status)
+		status = newcomers_read(gate, answer);
 	if (answer->source.policy)
 		limits_judge(answer);
 	else if (!answer->source.rule.found)
@@ -109,6 +157,31 @@ static json_t *limits_json(const struct answer *answer)
 	return list;
 }
 
+/* The budget that judges newcomers, in a flood; null: none does. */
+static json_t *budget_standing_json(const struct answer *answer)
+{
+	const struct sl_policy *policy = answer->source.policy;
+	const struct limit budget = {.spec = policy->newcomers_spec};
+	json_t *object;
+
+	if (!policy->newcomers.burst)
+		return json_null();
+	object = budget_json(&budget);
+	json_object_set_new(object, "remaining", json_integer(answer->budget.remaining));
+	json_object_set_new(object, "unit", json_string(unit_name(&policy->newcomers)));
+	json_object_set_new(object, "reason", json_string(reason_names[answer->budget.reason]));
+	return object;
+}
+
+/* null: the source is none. */
+static json_t *newcomer_json(const struct answer *answer)
+{
+	if (!answer->newcomer)
+		return json_null();
+	return json_pack("{s:b, s:i, s:o}", "waits", answer->waits, "cpus_flooded",
+			 (int)answer->flooded, "budget", budget_standing_json(answer));
+}
+
 static json_t *answer_json(const struct answer *answer)
 {
 	char text[PREFIX_TEXT];
@@ -117,6 +190,7 @@ static json_t *answer_json(const struct answer *answer)
 	judgement_json(&answer->source.rule, object);
 	json_object_set_new(object, "verdict", json_string(answer_verdict(answer)));
 	json_object_set_new(object, "reason", json_string(reason_names[answer->reason]));
+	json_object_set_new(object, "newcomer", newcomer_json(answer));
 	json_object_set_new(object, "limits", limits_json(answer));
 	return object;
 }
@@ -192,6 +266,38 @@ static void standing_print(const struct sl_limit *limit, const struct standing *
 		retry_print(limit, standing);
 }
 
+static void budget_print(const struct answer *answer)
+{
+	const struct sl_policy *policy = answer->source.policy;
+	const struct sl_limit *budget = &policy->newcomers;
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	if (!budget->burst) {
+		puts("  budget  none: while it waits, it passes");
+		return;
+	}
+	printf("  budget  newcomers together: rate %s burst %s, while they wait\n",
+	       rate_format(&policy->newcomers_spec, rate),
+	       burst_format(&policy->newcomers_spec, burst));
+	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", answer->budget.remaining,
+	       burst_units(budget), unit_name(budget));
+}
+
+static void newcomer_print(const struct answer *answer)
+{
+	if (!answer->newcomer)
+		return;
+	if (answer->waits)
+		printf("  new     it has no bucket yet, and waits for one: there is a flood of new "
+		       "sources, on %u of the CPUs\n",
+		       answer->flooded);
+	else
+		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
+		     "new "
+		     "sources it waits");
+	budget_print(answer);
+}
+
 static void answer_print(const struct answer *answer)
 {
 	char address[PREFIX_TEXT];
@@ -211,6 +317,7 @@ static void answer_print(const struct answer *answer)
 		match_print(&answer->limits[i], &answer->probe, &answer->standings[i]);
 		standing_print(&answer->limits[i], &answer->standings[i]);
 	}
+	newcomer_print(answer);
 }
 
 enum status cmd_check(const struct context *context, int argc, char **argv)

@@ -48,7 +48,8 @@ static enum status limit_remove(const struct gate *gate, struct rule *rule, cons
 			    name, prefix_format(&rule->prefix, text));
 	behind = &rule->limit[rule->limits] - (limit + 1);
 	memmove(limit, limit + 1, behind * sizeof(*limit));
-	rule->limits--;
+	if (!--rule->limits) /* a budget goes with the last one */
+		rule_free(rule);
 	return OK;
 }
 
@@ -60,13 +61,15 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 
 	if (status)
 		return status;
-	if (!rule.list && !rule.limits)
+	if (!rule.list && !rule.limits) {
 		status = fail("gate '%s' has no rule for %s: see 'sluice show'", gate->name,
 			      prefix_format(&request->prefix, text));
-	else if (request->name)
+	} else if (request->name) {
 		status = limit_remove(gate, &rule, request->name);
-	else
-		rule.list = rule.limits = 0;
+	} else {
+		rule.list = SL_LIST_NONE;
+		rule_free(&rule);
+	}
 	if (!status)
 		status = rules_change(gate, &rule, 1);
 	rule_free(&rule);

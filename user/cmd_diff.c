@@ -73,7 +73,7 @@ static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t
 static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
 			      const struct config *config)
 {
-	struct gate_sizes said = config->sizes, has;
+	struct gate_sizes said = sizes_raise(&config->sizes, &gate->machine), has;
 	enum status status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {

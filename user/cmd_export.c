@@ -11,10 +11,14 @@
 #include "command.h"
 #include "gate.h"
 #include "netns.h"
-#include "pins.h"
 #include "occupancy.h"
+#include "pins.h"
+#include "pressure.h"
 #include "rules.h"
 #include "tally.h"
+
+/* Maps of sources and rules; the rest are arrays, whose size says nothing. */
+#define MAPS_LISTED MAP_ADMISSION
 
 struct exported {
 	char gate[GATE_NAME + 1];
@@ -22,7 +26,8 @@ struct exported {
 	struct tally tally;
 	struct attachment attachments[ATTACHMENTS_MAX];
 	unsigned int attachment_count;
-	uint32_t max_entries[GATE_MAPS];
+	struct pressure pressure;
+	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
 
@@ -43,7 +48,9 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 		status = rules_count(gate, &e->rules);
 	if (!status)
 		status = attachments_read(gate, e->attachments, &e->attachment_count);
-	for (int map = 0; !status && map < GATE_MAPS; map++)
+	if (!status)
+		status = pressure_read(gate, &e->pressure);
+	for (int map = 0; !status && map < MAPS_LISTED; map++)
 		status = map_max_entries(gate, map, &e->max_entries[map]);
 	return status;
 }
@@ -137,13 +144,50 @@ static void print_counters(const struct export *export)
 		      "Bytes of packets that a limit refused.");
 }
 
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+static void print_event(const struct export *export, const char *name, enum sl_event event,
+			const char *help)
+{
+	metric(name, "counter", help);
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("%s{gate=\"%s\"} %" PRIu64 "\n", name, export->gates[i].gate,
+		       export->gates[i].pressure.event[event].total);
+}
+
+static void print_refused(const struct export *export)
+{
+	const char *name = "sluice_insertions_refused_total";
+
+	metric(name, "counter", "Insertions that the kernel refused, by cause.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (int cause = 0; cause < CAUSES; cause++)
+			printf("%s{gate=\"%s\",cause=\"%s\"} %" PRIu64 "\n", name,
+			       export->gates[i].gate, cause_names[cause],
+			       pressure_refused(&export->gates[i].pressure, cause)->total);
+}
+
+static void print_pressure(const struct export *export)
+{
+	print_event(export, "sluice_newcomer_packets_total", SL_EVENT_MET,
+		    "Packets of sources that had no bucket.");
+	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
+		    "Buckets made: ledgers, and what CPUs remember of a source.");
+	print_refused(export);
+	metric("sluice_cpus_flooded", "gauge",
+	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_cpus_flooded{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].pressure.flooded);
+}
+
 /* --- The rest ------------------------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
 {
 	metric("sluice_map_max_entries", "gauge", "Entries that a map has room for.");
 	for (unsigned int i = 0; i < export->count; i++)
-		for (int map = 0; map < GATE_MAPS; map++)
+		for (int map = 0; map < MAPS_LISTED; map++)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
 			       export->gates[i].gate, gate_map_names[map],
 			       export->gates[i].max_entries[map]);
@@ -223,6 +267,7 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 		status = pins_for_each(gate_export, &export);
 	if (!status && (export.count || !export.status)) {
 		print_counters(&export);
+		print_pressure(&export);
 		print_maps(&export);
 		print_attachments(&export);
 	}

@@ -92,13 +92,10 @@ static enum status entries_read(const struct request *request, struct ruleset *e
 
 /* --- Rules ---------------------------------------------------------------------------------- */
 
-/* The limits of the rule that has been there stay, its list entry is replaced. */
+/* The policy of the rule that has been there stays, its list entry is replaced. */
 static void entry_merge(struct rule *entry, struct rule *old, struct tally *tally)
 {
-	entry->limit = old->limit;
-	entry->limits = old->limits;
-	old->limit = NULL;
-	old->limits = 0;
+	rule_take_policy(entry, old);
 	if (!old->list)
 		tally->fresh++;
 	else if (old->list == entry->list)

@@ -5,10 +5,15 @@
 #include "attachment.h"
 #include "command.h"
 #include "gate.h"
+#include "memory.h"
 #include "netns.h"
-#include "pins.h"
 #include "occupancy.h"
+#include "pins.h"
+#include "pressure.h"
 #include "report.h"
+
+/* Maps of sources and rules: how full they are means something. The rest are arrays. */
+#define MAPS_LISTED MAP_ADMISSION
 
 struct view {
 	json_t *gates; /* NULL: print */
@@ -58,68 +63,155 @@ static void attachments_print(const struct attachment *all, unsigned int count)
 		attachment_print(&all[i]);
 }
 
-static json_t *map_json(enum gate_map map, const struct occupancy *o)
+/* --- Maps ----------------------------------------------------------------------------------- */
+
+/* One map: how full it is, and what it takes. */
+struct fill {
+	struct occupancy o;
+	uint64_t bytes;
+};
+
+static json_t *map_json(enum gate_map map, const struct fill *fill)
 {
-	return json_pack("{s:s, s:o, s:I}", "name", gate_map_names[map], "entries",
+	const struct occupancy *o = &fill->o;
+
+	return json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
 			 o->counted ? json_integer(o->entries) : json_null(), "max_entries",
-			 (json_int_t)o->max_entries);
+			 (json_int_t)o->max_entries, "memory_bytes", (json_int_t)fill->bytes);
 }
 
-static void map_print(enum gate_map map, const struct occupancy *o)
+static void map_print(enum gate_map map, const struct fill *fill)
 {
-	char entries[16] = "many";
+	char entries[16] = "many", memory[MEMORY_TEXT];
 
-	if (o->counted)
-		snprintf(entries, sizeof(entries), "%" PRIu32, o->entries);
-	printf("  %-10s  %10s %12" PRIu32 "\n", gate_map_names[map], entries, o->max_entries);
+	if (fill->o.counted)
+		snprintf(entries, sizeof(entries), "%" PRIu32, fill->o.entries);
+	printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries,
+	       fill->o.max_entries, memory_format(fill->bytes, memory));
 }
 
-static enum status maps_report(const struct gate *gate, json_t *list)
+/* What is not counted is not set aside either: as if it were full. */
+static enum status map_fill(const struct gate *gate, enum gate_map map, struct fill *ret)
 {
+	struct fill fill = {0};
 	enum status status = OK;
 
-	if (!list)
-		printf("  %-10s  %10s %12s\n", "MAP", "ENTRIES", "MAX");
-	for (int map = 0; !status && map < GATE_MAPS; map++) {
-		struct occupancy o;
-
-		status = occupancy_read(gate, map, &o);
-		if (status)
-			break;
-		if (list)
-			json_array_append_new(list, map_json(map, &o));
-		else
-			map_print(map, &o);
-	}
+	if (map < MAPS_LISTED)
+		status = occupancy_read(gate, map, &fill.o);
+	if (!status)
+		status = gate_map_memory(gate, map,
+					 fill.o.counted ? fill.o.entries : fill.o.max_entries,
+					 &fill.bytes);
+	*ret = fill;
 	return status;
 }
+
+static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
+{
+	enum status status = OK;
+	uint64_t bytes = 0;
+
+	if (!list)
+		printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
+	for (int map = 0; !status && map < GATE_MAPS; map++) {
+		struct fill fill;
+
+		status = map_fill(gate, map, &fill);
+		bytes += fill.bytes;
+		if (status || map >= MAPS_LISTED)
+			continue;
+		if (list)
+			json_array_append_new(list, map_json(map, &fill));
+		else
+			map_print(map, &fill);
+	}
+	*ret_bytes = bytes;
+	return status;
+}
+
+/* --- Pressure ------------------------------------------------------------------------------- */
+
+static json_t *pace_json(const struct pace *pace)
+{
+	return json_pack("{s:I, s:I}", "per_second", (json_int_t)pace->per_second, "total",
+			 (json_int_t)pace->total);
+}
+
+static json_t *pressure_json(const struct pressure *pressure)
+{
+	json_t *refused = json_object();
+
+	for (int cause = 0; cause < CAUSES; cause++)
+		json_object_set_new(refused, cause_names[cause],
+				    pace_json(pressure_refused(pressure, cause)));
+	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "state",
+			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
+			 (int)pressure->flooded, "newcomer_packets",
+			 pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
+			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "refused", refused);
+}
+
+static void pace_print(const char *what, const struct pace *pace)
+{
+	printf("  %-24s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
+}
+
+static void pressure_print(const struct gate *gate, const struct pressure *pressure)
+{
+	char what[32];
+
+	if (pressure->flooded)
+		printf("  pressure: flood: newcomers wait, on %u of %u CPUs: a new source gets its "
+		       "bucket after some packets\n",
+		       pressure->flooded, gate->machine.cpus);
+	else
+		puts("  pressure: quiet: a new source gets its bucket with its first packet");
+	printf("  %-24s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
+	pace_print("newcomers' packets", &pressure->event[SL_EVENT_MET]);
+	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
+	for (int cause = 0; cause < CAUSES; cause++) {
+		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
+		pace_print(what, pressure_refused(pressure, cause));
+	}
+}
+
+/* --- Gates ---------------------------------------------------------------------------------- */
 
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	json_t *maps = view->gates ? json_array() : NULL;
+	char memory[MEMORY_TEXT];
 	unsigned int rules, count;
+	struct pressure pressure;
+	uint64_t bytes;
 	enum status status = attachments_read(gate, all, &count);
 
 	if (!status)
 		status = rules_count(gate, &rules);
+	if (!status)
+		status = pressure_read(gate, &pressure);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, rules == 1 ? "rule" : "rules");
 		attachments_print(all, count);
+		pressure_print(gate, &pressure);
 	}
 	if (!status)
-		status = maps_report(gate, maps);
+		status = maps_report(gate, maps, &bytes);
+	if (!status && !view->gates)
+		printf("  memory of all its maps: %s\n", memory_format(bytes, memory));
 	view->count++;
 	if (status || !view->gates) {
 		json_decref(maps);
 		return status;
 	}
 	json_array_append_new(view->gates,
-			      json_pack("{s:s, s:I, s:i, s:o, s:o}", "gate", gate->name,
+			      json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
 					"generation", (json_int_t)gate->state->generation, "rules",
 					(int)rules, "attachments", attachments_json(all, count),
-					"maps", maps));
+					"pressure", pressure_json(&pressure), "memory_bytes",
+					(json_int_t)bytes, "maps", maps));
 	return OK;
 }
 

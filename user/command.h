@@ -20,8 +20,8 @@ struct context {
 typedef enum status command_fn(const struct context *context, int argc, char **argv);
 
 command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_deny, cmd_detach, cmd_diff,
-	cmd_dump, cmd_export, cmd_forgive, cmd_set, cmd_show, cmd_sources, cmd_stats, cmd_status,
-	cmd_upgrade, cmd_version;
+	cmd_dump, cmd_export, cmd_forgive, cmd_newcomers, cmd_set, cmd_show, cmd_sources, cmd_stats,
+	cmd_status, cmd_upgrade, cmd_version;
 
 /* Refuses a word that the command does not know. */
 enum status unexpected(const char *command, const char *word);

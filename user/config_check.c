@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config_text.h"
+
 #define TEXT	 160 /* room for a schema's keys, or the name of a node */
 #define KEYS_MAX 16  /* no mapping of ours has as many */
 
@@ -111,12 +113,23 @@ static void list_check(struct checker *checker, const struct node *list, const c
 		value_check(checker, node, text, entry);
 }
 
+/* What libcyaml leaves to us: `newcomers`, a word or a map. */
+static void newcomers_check(struct checker *checker, const struct node *node, const char *name)
+{
+	if (node->kind == NODE_MAP)
+		map_check(checker, node, name, newcomers_fields);
+	else if (node->kind != NODE_WORD)
+		refuse_kind(checker, node, name, NODE_MAP);
+}
+
 static void value_check(struct checker *checker, const struct node *node, const char *name,
 			const cyaml_schema_value_t *schema)
 {
 	enum node_kind wanted = kind_wanted(schema);
 
-	if (node->kind != wanted)
+	if (schema->type == CYAML_IGNORE)
+		newcomers_check(checker, node, name);
+	else if (node->kind != wanted)
 		refuse_kind(checker, node, name, wanted);
 	else if (wanted == NODE_LIST)
 		list_check(checker, node, name, schema->sequence.entry);

@@ -113,6 +113,35 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 	}
 }
 
+/* The text under a key of a map; NULL: it says nothing. */
+static const char *word_under(const struct reader *reader, const struct node *map, const char *key)
+{
+	const struct node *node = reader_find(reader, map, key);
+
+	return node ? node->word : NULL;
+}
+
+/* A map, or the word `none`, which says as much as nothing. */
+static enum status newcomers_read(struct reader *reader, const struct node *policy,
+				  struct rule *rule)
+{
+	const struct node *node = reader_find(reader, policy, "newcomers");
+	struct limit_place where = {reader, node};
+	struct limit budget;
+	enum status status;
+
+	if (!node || (node->kind == NODE_WORD && !strcmp(node->word, "none")))
+		return OK;
+	reader_place(reader, node);
+	if (node->kind == NODE_WORD)
+		return misuse("newcomers '%s': write none, or {rate: 10kpps, burst: 20000}",
+			      node->word);
+	status = spec_parse_budget(word_under(reader, node, spec_names[SPEC_RATE]),
+				   word_under(reader, node, spec_names[SPEC_BURST]), place_field,
+				   &where, &budget);
+	return status ? status : rule_set_newcomers(rule, &budget);
+}
+
 static void policy_read(struct reader *reader, const struct defaults *defaults,
 			const struct node *node, const struct text_policy *text)
 {
@@ -125,6 +154,7 @@ static void policy_read(struct reader *reader, const struct defaults *defaults,
 			      : misuse("whose policy? Write 'prefix: default' or which one");
 	reader_failed(reader, status);
 	limits_read(reader, defaults, node, text, &rule);
+	reader_failed(reader, newcomers_read(reader, node, &rule));
 	if (status)
 		rule_free(&rule);
 	else

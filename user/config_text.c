@@ -50,9 +50,16 @@ static const cyaml_schema_value_t limit_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct text_limit, limit_fields),
 };
 
+const cyaml_schema_field_t newcomers_fields[] = {
+	TEXT("rate", struct text_limit, field[SPEC_RATE]),
+	TEXT("burst", struct text_limit, field[SPEC_BURST]),
+	CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t policy_fields[] = {
 	TEXT("prefix", struct text_policy, prefix),
 	LIST("limits", struct text_policy, limits, &limit_schema),
+	CYAML_FIELD_IGNORE("newcomers", CYAML_FLAG_OPTIONAL),
 	CYAML_FIELD_END,
 };
 

@@ -51,6 +51,9 @@ struct text_config {
 
 extern const cyaml_schema_value_t config_schema;
 
+/* `newcomers` of a policy where it is a map, and not a word; its values are the document's. */
+extern const cyaml_schema_field_t newcomers_fields[];
+
 /* Reads a text that fits the schema. NULL, having said so: it failed. */
 struct text_config *text_config_load(const char *name, const char *text, size_t size);
 void text_config_free(struct text_config *config);

@@ -43,13 +43,30 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 	return object;
 }
 
+static json_t *newcomers_json(const struct limit *newcomers)
+{
+	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST};
+	const struct sl_prefix everything = {0};
+	json_t *object = json_object();
+	char text[SPEC_TEXT];
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		json_object_set_new(object, spec_names[fields[i]],
+				    field_json(fields[i], spec_format_whole(newcomers, &everything,
+									    fields[i], text)));
+	return object;
+}
+
 static json_t *policy_json(const struct rule *rule)
 {
-	json_t *limits = json_array();
+	json_t *limits = json_array(), *newcomers = NULL;
 
 	for (unsigned int i = 0; i < rule->limits; i++)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
-	return json_pack("{s:o, s:o}", "prefix", prefix_json(&rule->prefix), "limits", limits);
+	if (rule->newcomers)
+		newcomers = newcomers_json(rule->newcomers);
+	return json_pack("{s:o, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "limits", limits,
+			 "newcomers", newcomers);
 }
 
 static json_t *policies_json(const struct ruleset *rules)

@@ -59,8 +59,10 @@ void document_place(struct document *document, struct mark mark)
 
 void document_free(struct document *document)
 {
-	for (uint32_t i = 0; i < document->count; i++)
+	for (uint32_t i = 0; i < document->count; i++) {
 		free(document->nodes[i].key);
+		free(document->nodes[i].word);
+	}
 	free(document->nodes);
 	document->nodes = NULL;
 	document->count = 0;
@@ -175,6 +177,15 @@ static enum node_kind event_kind(const yaml_event_t *event)
 	return is_null(event) ? NODE_NULL : NODE_WORD;
 }
 
+/* What the value of a key says; false: out of memory. */
+static bool word_keep(struct node *node, const yaml_event_t *event)
+{
+	if (!node->key || node->kind != NODE_WORD)
+		return true;
+	node->word = strdup((const char *)event->data.scalar.value);
+	return node->word;
+}
+
 /* A node without children, the last of the level's. */
 static enum status node_add(struct builder *builder, const yaml_event_t *event)
 {
@@ -200,6 +211,8 @@ static enum status node_add(struct builder *builder, const yaml_event_t *event)
 		level->last = document->count;
 	}
 	document->nodes[document->count++] = node;
+	if (!word_keep(&document->nodes[document->count - 1], event))
+		return fail("%s: out of memory", document->name);
 	return OK;
 }
 

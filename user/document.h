@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A YAML document as a tree that knows where each node stands: libcyaml reads the values, and says of
- * what is wrong with them neither line nor column.
+ * what is wrong with them neither line nor column. What may be a word or a map, which libcyaml cannot tell,
+ * is read from here.
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H
@@ -34,6 +35,7 @@ struct node {
 	enum node_kind kind;
 	struct mark at;
 	char *key; /* NULL: it is an item of a list, or the root */
+	char *word; /* of a NODE_WORD that has a key; items, of which there are millions, have none */
 	struct mark key_at;
 	uint32_t first; /* its first child; 0: none */
 	uint32_t next;	/* of its parent's children; 0: the last */

@@ -11,10 +11,12 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "block.h"
 #include "bpffs.h"
 #include "caps.h"
 #include "change.h"
 #include "gate_parts.h"
+#include "kernel.h"
 #include "object.h"
 #include "pins.h"
 #include "resize.h"
@@ -23,7 +25,9 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_GATE] = "gate",	     [MAP_HOSTS4] = "hosts4",	  [MAP_HOSTS6] = "hosts6",
 	[MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",	  [MAP_POLICIES] = "policies",
 	[MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4", [MAP_LEDGERS6] = "ledgers6",
-	[MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6",
+	[MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6", [MAP_ADMISSION] = "admission",
+	[MAP_SKETCH] = "sketch",     [MAP_KNOWN] = "known",	  [MAP_SHORTCUTS] = "shortcuts",
+	[MAP_BLOCKS] = "blocks",     [MAP_BUDGETS] = "budgets",	  [MAP_ALLOWANCES] = "allowances",
 };
 
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
@@ -128,28 +132,41 @@ static size_t policies_bytes(const struct gate *gate)
 	return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
 }
 
+static size_t budgets_bytes(const struct gate *gate)
+{
+	return gate->policies_max * sizeof(*gate->budgets);
+}
+
+#define BLOCKS_BYTES (SL_BLOCKS * sizeof(uint64_t))
+
 enum status gate_map_state(struct gate *gate)
 {
 	gate->state = map_memory(gate->map[MAP_GATE], sizeof(*gate->state));
 	return gate->state ? OK : memory_failed(gate);
 }
 
-enum status gate_map_policies(struct gate *gate)
+enum status gate_map_rules(struct gate *gate)
 {
 	enum status status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
 
 	if (status)
 		return status;
 	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
-	return gate->policies ? OK : memory_failed(gate);
+	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
+	gate->blocks = map_memory(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
+	return gate->policies && gate->budgets && gate->blocks ? OK : memory_failed(gate);
 }
 
 static void maps_close(struct gate *gate)
 {
 	memory_unmap(gate->state, sizeof(*gate->state));
 	memory_unmap(gate->policies, policies_bytes(gate));
+	memory_unmap(gate->budgets, budgets_bytes(gate));
+	memory_unmap(gate->blocks, BLOCKS_BYTES);
 	gate->state = NULL;
 	gate->policies = NULL;
+	gate->budgets = NULL;
+	gate->blocks = NULL;
 	for (int map = 0; map < GATE_MAPS; map++) {
 		if (gate->map[map] >= 0)
 			close(gate->map[map]);
@@ -176,13 +193,16 @@ static enum status state_open(struct gate *gate, const struct bpf_object *object
 	return refuse_foreign(gate, what);
 }
 
-/* The map that the gate means, which a resize may have under its other name still; -1: there is none. */
+/*
+ * The map that the gate means, which a resize may have under its other name still, and may rename just now; -1: there
+ * is none.
+ */
 static int map_open(const struct gate *gate, enum gate_map map)
 {
-	const char *const names[] = {"", PINS_NEXT "/"};
+	const char *const names[] = {"", PINS_NEXT "/", ""};
 	char below[PINS_PATH], path[PINS_PATH];
 
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int fd;
 
 		snprintf(below, sizeof(below), "%s%s", names[i], gate_map_names[map]);
@@ -231,7 +251,7 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 		return map_refuse(gate, object, MAP_GATE);
 	missing = maps_open(gate);
 	if (missing == GATE_MAPS)
-		return gate_map_policies(gate);
+		return gate_map_rules(gate);
 	if (!state_is_replaced(gate))
 		return map_refuse(gate, object, missing);
 	maps_close(gate);
@@ -305,6 +325,8 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 	enum status status = gate_begin(gate, name);
 	struct bpf_object *object;
 
+	if (!status)
+		status = kernel_require();
 	if (!status)
 		status = caps_require();
 	if (!status)

@@ -26,6 +26,13 @@ enum gate_map {
 	MAP_LEDGERS6,
 	MAP_BUCKETS4,
 	MAP_BUCKETS6,
+	MAP_ADMISSION,
+	MAP_SKETCH,
+	MAP_KNOWN,
+	MAP_SHORTCUTS,
+	MAP_BLOCKS,
+	MAP_BUDGETS,
+	MAP_ALLOWANCES,
 	GATE_MAPS,
 };
 
@@ -38,6 +45,8 @@ struct gate {
 	int map[GATE_MAPS];	    /* fds; -1: not open */
 	struct sl_gate *state;	    /* mapped: the entry of `gate` */
 	struct sl_policy *policies; /* mapped: the records */
+	struct sl_ledger *budgets;  /* mapped: by policy number */
+	uint64_t *blocks;	    /* mapped: see include/block.h */
 	unsigned int policies_max;  /* how many policies they are for */
 	bool made;		    /* by this command: undo it if the command fails */
 };

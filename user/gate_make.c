@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <bpf/bpf.h>
 
@@ -34,7 +35,7 @@ static enum status gate_begin_state(struct gate *gate, const struct sl_gate *sta
 	enum status status = gate_map_state(gate);
 
 	if (!status)
-		status = gate_map_policies(gate);
+		status = gate_map_rules(gate);
 	if (status)
 		return status;
 	*gate->state = *state;
@@ -46,16 +47,20 @@ static enum status gate_begin_state(struct gate *gate, const struct sl_gate *sta
 static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 				  const struct gate_sizes *sizes)
 {
-	const struct sl_gate state = {
+	struct sl_gate state = {
 		.schema = SL_SCHEMA,
 		.generation = 1,
 		.tick_ns = gate->machine.tick_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 	};
+	__u64 secret[SL_SECRETS];
 	enum status status;
 
-	gate_sizes_set(object, sizes);
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return fail("cannot get random numbers: %s", why(errno));
+	state.meeting = gate_meeting(sizes, &gate->machine, secret);
+	gate_sizes_set(object, sizes, &gate->machine);
 	status = gate_load_maps(gate, object);
 	return status ? status : gate_begin_state(gate, &state);
 }
@@ -77,18 +82,20 @@ enum status gate_make_successor(const struct gate *gate, const struct gate_sizes
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
+	struct sl_gate state = *gate->state;
 	enum status status;
 
 	if (!object)
 		return FAILED;
 	memcpy(next.name, gate->name, sizeof(next.name));
 	next.machine = gate->machine;
-	gate_sizes_set(object, sizes);
+	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
+	gate_sizes_set(object, sizes, &gate->machine);
 	status = object_share(object, gate, fresh);
 	if (!status)
 		status = gate_load_maps(&next, object);
 	if (!status)
-		status = gate_begin_state(&next, gate->state);
+		status = gate_begin_state(&next, &state);
 	bpf_object__close(object);
 	if (status)
 		gate_close(&next);

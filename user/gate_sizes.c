@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <string.h>
 #include <bpf/bpf.h>
 
+#include "block.h"
 #include "gate_parts.h"
 #include "object.h"
-
-/* LRU maps hand nodes to CPUs 128 at a time: below this they evict while almost empty. */
-#define LRU_ENTRIES_PER_CPU 256
+#include "sizes.h"
 
 /* Every policy has counters on every CPU: that much memory at most, unless it is asked for. */
 #define COUNTERS_BYTES_MAX (64U << 20)
@@ -24,7 +24,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 struct gate_sizes gate_sizes_default(const struct machine *machine)
 {
-	uint32_t least = machine->cpus * LRU_ENTRIES_PER_CPU;
+	uint32_t least = size_least(machine);
 	uint32_t counted = COUNTERS_BYTES_MAX / sizeof(struct sl_counters) / machine->cpus;
 
 	return (struct gate_sizes){
@@ -84,7 +84,77 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	return status;
 }
 
-void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes)
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* A window is about so long: short enough to notice a flood before it has taken much. */
+#define WINDOW_NS	   (64 * 1000000U)
+#define WINDOWS_PER_SECOND 16
+
+/* So many sources share one entry of `known`. */
+#define SOURCES_PER_KNOWN 4
+
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t power = 1;
+
+	while (power < least)
+		power *= 2;
+	return power;
+}
+
+/* Four slots for each hot source, of each pool: this is for how many newcomers a CPU remembers the last one. */
+static uint32_t sketch_lines(const struct gate_sizes *sizes)
+{
+	return power_of_two(larger(4 * (sizes->hot / SL_SKETCH_SLOTS), 1));
+}
+
+static uint32_t known_entries(const struct gate_sizes *sizes)
+{
+	return power_of_two(larger(sizes->sources / SOURCES_PER_KNOWN, 1));
+}
+
+static uint32_t window_shift(const struct machine *machine)
+{
+	uint32_t shift = 0;
+
+	while ((machine->tick_ns << (shift + 1)) <= WINDOW_NS)
+		shift++;
+	return shift;
+}
+
+/*
+ * All CPUs together replace at most half of a map at once, and a thirty-second part of it each second: whoever is heard
+ * every few seconds stays, if the map has room for twice as many as are.
+ */
+static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
+		     const struct machine *machine)
+{
+	uint32_t each = entries / machine->cpus;
+
+	meeting->tokens[pool] = larger(each / 2, 1);
+	meeting->refill[pool] = larger(each / (32 * WINDOWS_PER_SECOND), 1);
+}
+
+struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
+			       const __u64 secret[SL_SECRETS])
+{
+	struct sl_meeting meeting = {
+		.crowd = larger(smaller(sizes->hot, sizes->sources) / machine->cpus / 8, 1),
+		.window_shift = window_shift(machine),
+		.sketch_mask = sketch_lines(sizes) - 1,
+		.known_mask = known_entries(sizes) - 1,
+	};
+
+	pool_set(&meeting, SL_POOL_LEDGERS, sizes->sources, machine);
+	pool_set(&meeting, SL_POOL_BUCKETS, sizes->hot, machine);
+	memcpy(meeting.secret, secret, sizeof(meeting.secret));
+	return meeting;
+}
+
+/* --- The object ----------------------------------------------------------------------------- */
+
+void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
+		    const struct machine *machine)
 {
 	const uint32_t entries[GATE_MAPS] = {
 		[MAP_GATE] = 1,
@@ -98,6 +168,13 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes)
 		[MAP_LEDGERS6] = sizes->sources,
 		[MAP_BUCKETS4] = sizes->hot,
 		[MAP_BUCKETS6] = sizes->hot,
+		[MAP_ADMISSION] = 1,
+		[MAP_SKETCH] = machine->cpus * SL_POOLS * sketch_lines(sizes),
+		[MAP_KNOWN] = known_entries(sizes),
+		[MAP_SHORTCUTS] = machine->cpus * SL_SHORTCUTS,
+		[MAP_BLOCKS] = SL_BLOCKS,
+		[MAP_BUDGETS] = sizes->policies,
+		[MAP_ALLOWANCES] = sizes->policies,
 	};
 
 	for (int map = 0; map < GATE_MAPS; map++)

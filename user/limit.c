@@ -83,19 +83,26 @@ static bool keys_are_buckets(const struct sl_limit_spec *spec, enum sl_family fa
 	return !spec->key_dst && spec->per[family] == bucket_bits(family);
 }
 
-/* How much each CPU may hold: credit.h rules 1 and 2. */
+/*
+ * A purse lasts no longer than this, so that whoever sends draws from the ledger: by that the map of ledgers, and
+ * bpf/known.h, tell who is still there.
+ */
+#define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
+
+/* How much each CPU may hold, and how long: credit.h rules 1 and 2. */
 static void limit_share(struct sl_limit *limit, const struct machine *machine, bool may_hold)
 {
 	uint64_t tick = machine->tick_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
 	uint64_t packet = credit_cost(limit, 1, FRAME_USUAL);
 	uint64_t ticks = purses / tick;
+	uint64_t most = PURSE_LIFE_MAX / tick;
 
 	limit->refill = limit->burst;
 	if (may_hold && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
 	    ticks >= 1 + TICKS_LATE) {
 		limit->purse = purses / machine->cpus;
-		limit->life = ticks > UINT32_MAX ? UINT32_MAX : ticks - TICKS_LATE;
+		limit->life = ticks - TICKS_LATE < most ? ticks - TICKS_LATE : most;
 		limit->refill -= purses;
 	}
 	limit->refuse_by_tick = limit->refill >= 2 * tick;

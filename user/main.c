@@ -27,15 +27,31 @@ static command_fn cmd_help;
 	"'sluice del PREFIX' removes an entry, and the limits of that prefix with it."
 
 static const struct command commands[] = {
-	{"attach", cmd_attach, "attach DEV... [hook xdp|ingress|egress] [mode MODE]",
+	{"attach", cmd_attach,
+	 "attach DEV... [hook xdp|ingress|egress] [mode MODE] [sources N] [hot N]\n"
+	 "                     [policies N] [hosts N] [prefixes N]",
 	 "filter what a device receives or sends",
 	 "Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
-	 "hook   xdp (default): in the driver, the cheapest; ingress, egress: in TC\n"
-	 "mode   of xdp: auto (default) takes native or settles for generic, saying so; native;\n"
-	 "       generic. Of ingress and egress: auto (default), tcx, clsact"},
+	 "hook      xdp (default): in the driver, the cheapest; ingress, egress: in TC\n"
+	 "mode      of xdp: auto (default) takes native or settles for generic, saying so;\n"
+	 "          native; generic. Of ingress and egress: auto (default), tcx, clsact\n"
+	 "The rest are sizes of the gate that this makes, 65536, 64k or 4m; what a gate has, only\n"
+	 "'sluice apply FILE --resize' changes. 'sluice status' shows what memory it takes.\n"
+	 "sources   sources whose level is remembered, of each family: 104 bytes each for every\n"
+	 "          limit, 120 of IPv6, set aside at once. At least 256 for each CPU\n"
+	 "hot       sources that the CPUs keep at hand, of each family: 80 bytes each, and 168\n"
+	 "          for each CPU, set aside at once. At least 256 for each CPU\n"
+	 "policies  prefixes that have limits; hosts: rules of whole addresses, of each family;\n"
+	 "          prefixes: rules of anything shorter"},
 	{"detach", cmd_detach, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
 	 "With the gate's last device its rules, counters and pins go, too."},
-	{"status", cmd_status, "status", "gates, devices, and how full the maps are", ""},
+	{"status", cmd_status, "status", "gates, devices, and how full the maps are",
+	 "pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
+	 "one with its first packet. flood: so many come that a source has to send more than a\n"
+	 "few packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
+	 "refused: insertions for which the kernel had no time or no room; such a packet is a\n"
+	 "newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does not,\n"
+	 "what its entries take."},
 	{"set", cmd_set,
 	 "set default|PREFIX [name NAME] rate RATE [burst BURST] [match MATCH]\n"
 	 "                  [per LEN[/LEN6]] [key src|dst] [action drop|observe|block TIME]\n"
@@ -57,6 +73,17 @@ static const struct command commands[] = {
 	 "action  of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "        pass; block 30s drops it and all that the limit matches from there for 30 s\n"
 	 "start   full (default) or empty: what the bucket of a new source holds"},
+	{"newcomers", cmd_newcomers,
+	 "newcomers default|PREFIX rate RATE [burst BURST]\n       sluice newcomers "
+	 "default|PREFIX none",
+	 "limit all new sources in a prefix together",
+	 "A newcomer is a source that has no bucket yet. As long as few come, each gets one with\n"
+	 "its first packet. In a flood of them, as of forged addresses, a source gets one when it\n"
+	 "has sent more than a few packets. Until then its packets are charged to this budget,\n"
+	 "which all newcomers of the prefix share, and what finds no credit there is dropped:\n"
+	 "over-budget. The prefix must have limits; with the last of them the budget goes.\n"
+	 "RATE, BURST  as in 'sluice help set'\n"
+	 "none         newcomers pass: the default"},
 	{"allow", cmd_allow,
 	 "allow default|PREFIX [for TIME]\n       sluice allow -f FILE [for TIME]",
 	 "let every packet of a prefix pass", LIST_DETAILS},
@@ -64,9 +91,8 @@ static const struct command commands[] = {
 	 "drop every packet of a prefix", LIST_DETAILS},
 	{"del", cmd_del, "del default|PREFIX [name NAME]",
 	 "delete the rule of a prefix, or one limit of it",
-	 "Without a name all goes that 'sluice show' tells of just this prefix: its limits, and "
-	 "its\n"
-	 "entry in a list."},
+	 "Without a name all goes that 'sluice show' tells of just this prefix: its limits, its\n"
+	 "newcomers' budget, and its entry in a list."},
 	{"forgive", cmd_forgive, "forgive ADDRESS", "give a source a full bucket, end its block",
 	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice del'."},
 	{"show", cmd_show, "show", "the rules, as commands that make them", ""},
@@ -76,7 +102,8 @@ static const struct command commands[] = {
 	 "it are said, with line and column, and then nothing is applied; else all of it is, in "
 	 "one\n"
 	 "step. Rules that the file does not have go.\n"
-	 "--resize  also make maps of the sizes that the file says, and carry over what they hold"},
+	 "--resize  also make maps of the sizes that the file says, and carry over what they hold\n"
+	 "Sizes are those of 'sluice help attach'."},
 	{"diff", cmd_diff, "diff FILE", "what apply would change",
 	 "As the commands of 'sluice show', - before what would go and + before what would come.\n"
 	 "Exit status 0: no difference; 1: there is one; 2: it cannot be told."},
@@ -122,7 +149,7 @@ static void print_usage(FILE *out)
 		     "  -j        JSON on standard output\n"
 		     "  -v        what libbpf and the kernel say, on standard error\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].brief);
+		fprintf(out, "  %-9s  %s\n", commands[i].name, commands[i].brief);
 }
 
 static enum status print_help(const struct command *command)

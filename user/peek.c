@@ -38,6 +38,7 @@ static enum status buckets_read(const struct gate *gate, struct source *source)
 				  source->cpus);
 	if (err && err != -ENOENT)
 		return fail("cannot read a source of gate '%s': %s", gate->name, why(err));
+	source->remembered = !err;
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		cell_add_to(&source->passed, &source->cpus[cpu].passed);
 		cell_add_to(&source->dropped, &source->cpus[cpu].dropped);

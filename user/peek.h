@@ -15,6 +15,7 @@
 struct source {
 	struct sl_prefix prefix; /* what its bucket is kept for: an IPv4 address or an IPv6 /64 */
 	bool split;		 /* rules longer than /64 divide that */
+	bool remembered;	 /* it has buckets; else `cpus` is empty */
 	struct judgement rule;	 /* what decides about the address that was asked for */
 	const struct sl_policy *policy; /* by which it is limited; NULL: by none */
 	struct sl_cell passed;

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "counters.h"
+#include "credit.h"
 #include "match.h"
 #include "prefix.h"
 #include "rulemap.h"
+#include "uptime.h"
 
 /* --- Back ----------------------------------------------------------------------------------- */
 
@@ -17,14 +19,22 @@ static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 	return !policy->spec[slot].name[0];
 }
 
+static bool policy_has_budget(const struct sl_policy *policy)
+{
+	return policy->newcomers.burst;
+}
+
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret)
 {
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
 	enum status status = OK;
 
 	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++)
 		if (!slot_is_free(policy, slot))
 			status = rule_add_limit(
 				ret, &(struct limit){policy->spec[slot], policy->match[slot]});
+	if (!status && policy_has_budget(policy))
+		status = rule_set_newcomers(ret, &newcomers);
 	return status;
 }
 
@@ -141,6 +151,21 @@ static bool policy_is_deep(const struct sl_policy *policy)
 	return false;
 }
 
+/*
+ * All newcomers share one ledger, whatever their family. One that begins is full; no packet sees it yet, as nothing
+ * in force has a budget there.
+ */
+static void budget_write(struct gate *gate, uint32_t number, struct sl_policy *policy,
+			 const struct rule *rule, const struct sl_policy *before)
+{
+	if (!rule->newcomers)
+		return;
+	policy->newcomers_spec = rule->newcomers->spec;
+	policy->newcomers = limit_compile(rule->newcomers, SL_IPV4, &gate->machine);
+	if (!before || !policy_has_budget(before))
+		gate->budgets[number] = credit_full(&policy->newcomers, uptime_ticks());
+}
+
 int policy_write(struct gate *gate, uint32_t record, uint32_t before, const struct rule *rule)
 {
 	const struct sl_policy *old = before ? &gate->policies[before] : NULL;
@@ -152,6 +177,7 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, const stru
 	if (old)
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
 	slots_write(gate, &policy, rule, old);
+	budget_write(gate, SL_POLICY(record), &policy, rule, old);
 	if (!prefix_is_ipv6(&rule->prefix))
 		family_compile(&policy, SL_IPV4, &gate->machine);
 	if (!prefix_is_ipv4(&rule->prefix))

@@ -6,13 +6,14 @@
 #include "gate.h"
 #include "ruleset.h"
 
-/* The limits of a record, by slot; the rule's other fields stay. */
+/* The limits of a record, by slot, and its budget; the rule's other fields stay. */
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret);
 
 /*
  * Compiles the limits of a rule into a free record, for the next generation. before: the record that the rule
  * has now, or 0: a limit keeps its slot, while it has its name, and its id, and so each source its level,
- * while it has the same key as well. 0, or a negative errno.
+ * while it has the same key as well. A budget that there was before keeps its level, too. 0, or a negative
+ * errno.
  */
 int policy_write(struct gate *gate, uint32_t record, uint32_t before, const struct rule *rule);
 

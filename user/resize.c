@@ -198,10 +198,14 @@ static void plan_maps(struct plan *plan, const struct gate_sizes *old)
 	plan->fresh[MAP_GATE] = true;
 	plan->fresh[MAP_LEDGERS4] = plan->fresh[MAP_LEDGERS6] = new->sources != old->sources;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
+	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
+	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_SKETCH] = new->hot != old->hot;
+	plan->fresh[MAP_KNOWN] = new->sources != old->sources;
 	plan->fresh[MAP_BUCKETS4] = plan->fresh[MAP_BUCKETS6] =
 		new->hot != old->hot || plan->is_renumbered;
 	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =
-		plan->fresh[MAP_SPLITS] = rules || plan->is_renumbered;
+		plan->fresh[MAP_SPLITS] = plan->fresh[MAP_BLOCKS] = plan->fresh[MAP_SHORTCUTS] =
+			rules || plan->is_renumbered;
 }
 
 static enum status refuse_small(const struct gate *gate, const char *name, uint32_t size,
@@ -305,16 +309,22 @@ static int rules_copy(struct gate *next, struct plan *plan)
 	return err ?: splits_set(next, plan->rules, plan->count);
 }
 
+/* With the level of its budget; what packets draw from the old one until the devices are switched is lost. */
+static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
+			uint32_t next_number)
+{
+	memcpy(&next->policies[SL_RECORD(next_number)], &gate->policies[SL_RECORD(number)],
+	       2 * sizeof(*gate->policies));
+	next->budgets[next_number] = gate->budgets[number];
+}
+
 static void policies_copy(const struct gate *gate, struct gate *next, const struct plan *plan)
 {
 	if (!plan->fresh[MAP_POLICIES])
 		return;
 	for (uint32_t number = 0; number < gate->policies_max; number++) {
-		const struct sl_policy *from = &gate->policies[SL_RECORD(number)];
-
 		if (number < SL_POLICY_FIRST || plan->number[number])
-			memcpy(&next->policies[SL_RECORD(plan->number[number])], from,
-			       2 * sizeof(*from));
+			policy_copy(gate, number, next, plan->number[number]);
 	}
 	next->state->policies_seen = plan->seen;
 	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)

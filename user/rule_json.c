@@ -3,6 +3,7 @@
 
 #include "prefix.h"
 #include "spec.h"
+#include "units.h"
 #include "uptime.h"
 
 json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
@@ -14,6 +15,14 @@ json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 		json_object_set_new(object, spec_names[field],
 				    json_string(spec_format_whole(limit, prefix, field, text)));
 	return object;
+}
+
+json_t *budget_json(const struct limit *budget)
+{
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	return json_pack("{s:s, s:s}", spec_names[SPEC_RATE], rate_format(&budget->spec, rate),
+			 spec_names[SPEC_BURST], burst_format(&budget->spec, burst));
 }
 
 json_t *rule_json(const struct rule *rule)
@@ -31,5 +40,7 @@ json_t *rule_json(const struct rule *rule)
 	for (int i = 0; i < rule->limits; i++)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
 	json_object_set_new(object, "limits", limits);
+	if (rule->newcomers)
+		json_object_set_new(object, "newcomers", budget_json(rule->newcomers));
 	return object;
 }

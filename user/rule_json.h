@@ -10,9 +10,12 @@
 /* {"name", "rate", "burst", "match", "per", "key", "action", "start"} */
 json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix);
 
+/* {"rate", "burst"}: of a budget. */
+json_t *budget_json(const struct limit *budget);
+
 /*
- * {"prefix", "list", "seconds_left", "limits"}: the list where the rule has an entry, and how long
- * that lasts where it ends.
+ * {"prefix", "list", "seconds_left", "limits", "newcomers"}: the list where the rule has an entry, and
+ * how long that lasts where it ends; newcomers where they have a budget.
  */
 json_t *rule_json(const struct rule *rule);
 

@@ -38,25 +38,55 @@ struct limit *rule_find_limit(const struct rule *rule, const char *name)
 	return NULL;
 }
 
+enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
+{
+	struct limit *copy = NULL;
+
+	if (newcomers) {
+		copy = malloc(sizeof(*copy));
+		if (!copy)
+			return fail("cannot keep a budget: out of memory");
+		*copy = *newcomers;
+	}
+	free(rule->newcomers);
+	rule->newcomers = copy;
+	return OK;
+}
+
 enum status rule_copy(const struct rule *rule, struct rule *ret)
 {
 	struct rule copy = *rule;
+	enum status status;
 
 	copy.limit = NULL;
-	if (copy.limits) {
-		copy.limit = malloc(copy.limits * sizeof(*copy.limit));
-		if (!copy.limit)
-			return fail("cannot copy a rule: out of memory");
-		memcpy(copy.limit, rule->limit, copy.limits * sizeof(*copy.limit));
-	}
-	*ret = copy;
-	return OK;
+	copy.limits = 0;
+	copy.newcomers = NULL;
+	status = rule_set_newcomers(&copy, rule->newcomers);
+	for (unsigned int i = 0; !status && i < rule->limits; i++)
+		status = rule_add_limit(&copy, &rule->limit[i]);
+	if (status)
+		rule_free(&copy);
+	else
+		*ret = copy;
+	return status;
+}
+
+void rule_take_policy(struct rule *rule, struct rule *from)
+{
+	rule->limits = from->limits;
+	rule->limit = from->limit;
+	rule->newcomers = from->newcomers;
+	from->limits = 0;
+	from->limit = NULL;
+	from->newcomers = NULL;
 }
 
 void rule_free(struct rule *rule)
 {
 	free(rule->limit);
+	free(rule->newcomers);
 	rule->limit = NULL;
+	rule->newcomers = NULL;
 	rule->limits = 0;
 }
 
@@ -85,6 +115,14 @@ static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
 	return same && limit_equal(same, limit);
 }
 
+static bool newcomers_equal(const struct rule *a, const struct rule *b)
+{
+	const struct limit *x = a->limits ? a->newcomers : NULL;
+	const struct limit *y = b->limits ? b->newcomers : NULL;
+
+	return x && y ? limit_equal(x, y) : x == y;
+}
+
 static bool until_equal(uint32_t a, uint32_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;
@@ -101,7 +139,8 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
-	if (!prefix_equal(&a->prefix, &b->prefix) || !entry_equal(a, b) || a->limits != b->limits)
+	if (!prefix_equal(&a->prefix, &b->prefix) || !entry_equal(a, b) || a->limits != b->limits ||
+	    !newcomers_equal(a, b))
 		return false;
 	for (unsigned int i = 0; i < a->limits; i++)
 		if (!rule_has_limit(b, &a->limit[i]))
@@ -121,6 +160,8 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 	for (unsigned int i = 0; !status && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
 			status = rule_add_limit(&difference, &rule->limit[i]);
+	if (!status && !newcomers_equal(rule, other))
+		status = rule_set_newcomers(&difference, rule->newcomers);
 	if (status)
 		rule_free(&difference);
 	else
@@ -168,12 +209,23 @@ static void limit_print(const struct rule *rule, const struct limit *limit, cons
 	putchar('\n');
 }
 
+static void newcomers_print(const struct rule *rule, const char *gate, const char *lead)
+{
+	const struct sl_limit_spec *spec = &rule->newcomers->spec;
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	command_print(lead, gate, "newcomers", &rule->prefix);
+	printf(" rate %s burst %s\n", rate_format(spec, rate), burst_format(spec, burst));
+}
+
 void rule_print(const struct rule *rule, const char *gate, const char *lead)
 {
 	if (rule->list)
 		entry_print(rule, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);
+	if (rule->newcomers)
+		newcomers_print(rule, gate, lead);
 }
 
 /* --- Many rules ----------------------------------------------------------------------------- */
@@ -186,7 +238,9 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 	if (set->count == set->room) {
 		rules = realloc(set->rules, room * sizeof(*rules));
 		if (!rules) {
-			free(rule->limit);
+			struct rule lost = *rule;
+
+			rule_free(&lost);
 			return fail("cannot keep %u rules: out of memory", room);
 		}
 		set->rules = rules;

@@ -9,13 +9,17 @@
 #include "log.h"
 #include "sluice.h"
 
-/* The rule of one prefix: a list entry, or limits, or both; neither: there is to be no rule. */
+/*
+ * The rule of one prefix: a list entry, or a policy, or both; neither: there is to be no rule. A policy is
+ * limits, and perhaps a budget for newcomers, which is nothing without limits.
+ */
 struct rule {
 	struct sl_prefix prefix;
-	uint32_t until;	     /* of the list entry, as in struct sl_face; 0: for good */
-	uint8_t list;	     /* enum sl_list */
-	uint8_t limits;	     /* how many of `limit`, at most SL_LIMITS_MAX */
-	struct limit *limit; /* the rule's own; freed with it */
+	uint32_t until;		 /* of the list entry, as in struct sl_face; 0: for good */
+	uint8_t list;		 /* enum sl_list */
+	uint8_t limits;		 /* how many of `limit`, at most SL_LIMITS_MAX */
+	struct limit *limit;	 /* the rule's own; freed with it */
+	struct limit *newcomers; /* so is this; NULL: no budget */
 };
 
 struct ruleset {
@@ -24,7 +28,7 @@ struct ruleset {
 	unsigned int room;
 };
 
-/* Appends a rule, and takes over its `limit`, also where it fails. */
+/* Appends a rule, and takes over its policy, also where it fails. */
 enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 
 /* Orders by prefix (prefix_compare). */
@@ -35,18 +39,25 @@ enum status rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 enum status rule_copy(const struct rule *rule, struct rule *ret);
 
+/* Gives the rule this budget; NULL: none. */
+enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
+
+/* Takes the policy of another rule, which then has none. The rule has none before. */
+void rule_take_policy(struct rule *rule, struct rule *from);
+
 /* Whether both say the same; their ids do not count. */
 bool limit_equal(const struct limit *a, const struct limit *b);
 
 /* Two ends of a list entry that differ by less than this are the same: a file tells them in seconds. */
 #define UNTIL_SAME_NS 2000000000ULL
 
-/* Whether both say the same; ids and order of limits do not count. */
+/* Whether both say the same; ids and order of limits do not count, nor a budget without limits. */
 bool rule_equal(const struct rule *a, const struct rule *b);
 
 /* What a rule says and another of the same prefix does not. The caller frees `ret`. */
 enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
+/* Frees its policy: the rule has none then. */
 void rule_free(struct rule *rule);
 void ruleset_free(struct ruleset *set);
 
@@ -62,6 +73,7 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 /*
  * Prints a rule as the commands that make it, one a line, each behind `lead`:
  *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53
+ *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
  */
 void rule_print(const struct rule *rule, const char *gate, const char *lead);

@@ -8,6 +8,9 @@
 
 #define SIZE_MAX_ENTRIES (1U << 26)
 
+/* Two batches of nodes for each CPU: one in use, one that it can take before it evicts. */
+#define LRU_ENTRIES_PER_CPU 256
+
 const char *const size_names[SIZES] = {
 	[SIZE_SOURCES] = "sources", [SIZE_HOT] = "hot",		  [SIZE_POLICIES] = "policies",
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
@@ -37,6 +40,41 @@ enum status size_parse(const char *text, uint32_t *ret)
 	*ret = number << shift;
 	return OK;
 }
+
+/* --- Maps that forget ----------------------------------------------------------------------- */
+
+uint32_t size_least(const struct machine *machine)
+{
+	return machine->cpus * LRU_ENTRIES_PER_CPU;
+}
+
+struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machine *machine)
+{
+	static const enum size forgetful[] = {SIZE_SOURCES, SIZE_HOT};
+	struct gate_sizes sizes = *said;
+
+	for (size_t i = 0; i < sizeof(forgetful) / sizeof(forgetful[0]); i++) {
+		uint32_t *size = size_of(&sizes, forgetful[i]);
+
+		if (*size && *size < size_least(machine))
+			*size = size_least(machine);
+	}
+	return sizes;
+}
+
+void sizes_say_raised(const struct gate_sizes *said, const struct machine *machine)
+{
+	struct gate_sizes raised = sizes_raise(said, machine), low = *said;
+
+	for (unsigned int i = 0; i < SIZES; i++)
+		if (*size_of(&low, i) != *size_of(&raised, i))
+			note("%s %u is raised to %u, for %u %s: a smaller map forgets sources "
+			     "while it is almost empty",
+			     size_names[i], *size_of(&low, i), *size_of(&raised, i), machine->cpus,
+			     machine->cpus == 1 ? "CPU" : "CPUs");
+}
+
+/* --- Room ----------------------------------------------------------------------------------- */
 
 void room_add(struct room *room, const struct rule *from, const struct rule *to)
 {

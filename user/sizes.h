@@ -23,6 +23,16 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size);
 /* Parses "65536", "64k" or "4m": 1 to 2^26. */
 enum status size_parse(const char *text, uint32_t *ret);
 
+/*
+ * The least of `sources` and `hot` that is of use: the kernel hands nodes of such a map to CPUs 128 at a time, and a
+ * smaller one forgets sources while it is almost empty.
+ */
+uint32_t size_least(const struct machine *machine);
+
+/* Raises what is below that; 0 stays. And says which sizes it has raised. */
+struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machine *machine);
+void sizes_say_raised(const struct gate_sizes *said, const struct machine *machine);
+
 /* Rules counted as maps hold them. Begins zeroed. */
 struct room {
 	uint32_t policies;

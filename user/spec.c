@@ -203,6 +203,18 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 	return OK;
 }
 
+enum status spec_parse_budget(const char *rate, const char *burst,
+			      void (*place)(void *data, enum spec_field field), void *data,
+			      struct limit *ret)
+{
+	const struct sl_prefix everything = {0};
+	const struct spec spec = {
+		.text = {[SPEC_NAME] = "newcomers", [SPEC_RATE] = rate, [SPEC_BURST] = burst},
+	};
+
+	return spec_parse(&spec, &everything, place, data, ret);
+}
+
 /* --- To words ------------------------------------------------------------------------------- */
 
 static const char *per_format(const struct sl_limit_spec *spec, const struct sl_prefix *prefix,

@@ -43,6 +43,14 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 		       struct limit *ret);
 
 /*
+ * Parses the budget of all newcomers of a policy together: a limit of a rate and a burst, and for any packet. It is
+ * called "newcomers" in messages.
+ */
+enum status spec_parse_budget(const char *rate, const char *burst,
+			      void (*place)(void *data, enum spec_field field), void *data,
+			      struct limit *ret);
+
+/*
  * One field back to words, which parse to the same; NULL: it is the default, and show says nothing of it
  * (`rate` and `burst` are always said).
  */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "block.h"
 #include "prefix.h"
 
 #define BITS_OF_64 (SL_FAMILY_BITS + 64)
@@ -15,22 +16,64 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 	return prefix->bits > BITS_OF_64;
 }
 
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+static void block_add(uint64_t *count, int change)
+{
+	__atomic_add_fetch(count, change, __ATOMIC_RELEASE);
+}
+
+/* Adds `change` to the counts, in `blocks`, of the blocks that the prefix divides. Hosts are not in `prefixes`. */
+static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int change)
+{
+	bool ipv4 = prefix_is_ipv4(prefix);
+	enum sl_block_kind wide = ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE;
+	uint64_t head = block_head(prefix, ipv4);
+
+	if (prefix_is_host(prefix))
+		return;
+	if (prefix->bits > SL_FAMILY_BITS + SL_BLOCK_WIDE_BITS)
+		block_add(&blocks[block_place(head, wide)], change);
+	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_BLOCK_NARROW_BITS)
+		block_add(&blocks[block_place(head, SL_BLOCK_IPV6_NARROW)], change);
+}
+
+static int blocks_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	uint64_t *blocks = calloc(SL_BLOCKS, sizeof(*blocks));
+
+	if (!blocks)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < count; i++)
+		blocks_add(blocks, &entries[i].prefix, 1);
+	for (unsigned int i = 0; i < SL_BLOCKS; i++)
+		__atomic_store_n(&gate->blocks[i], blocks[i], __ATOMIC_RELEASE);
+	free(blocks);
+	return 0;
+}
+
+/* --- /64s ----------------------------------------------------------------------------------- */
+
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 {
 	uint32_t count = 0;
 	int err = 0;
 
-	if (!prefix_splits(prefix))
+	if (!prefix_splits(prefix)) {
+		blocks_add(gate->blocks, prefix, change);
 		return 0;
+	}
 	bpf_map_lookup_elem(gate->map[MAP_SPLITS], prefix->addr, &count);
 	count += change;
 	if (count)
 		err = bpf_map_update_elem(gate->map[MAP_SPLITS], prefix->addr, &count, BPF_ANY);
 	else
 		bpf_map_delete_elem(gate->map[MAP_SPLITS], prefix->addr);
-	if (!err)
-		__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
-	return err;
+	if (err)
+		return err;
+	__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
+	blocks_add(gate->blocks, prefix, change);
+	return 0;
 }
 
 static int entry_compare(const void *a, const void *b)
@@ -85,11 +128,14 @@ static bool net_is_split(const struct rulemap_entry *entries, unsigned int count
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {
 	uint64_t key, next, *last = NULL;
-	int rules, err = 0;
+	int rules, err;
 
 	if (count)
 		qsort(entries, count, sizeof(*entries), entry_compare);
 	/* what is missing first: at no moment may a bucket speak for a /64 that a rule in force divides */
+	err = blocks_set(gate, entries, count);
+	if (err)
+		return err;
 	rules = counts_set(gate, entries, count);
 	if (rules < 0)
 		return rules;

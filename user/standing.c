@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "standing.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <bpf/bpf.h>
 
 #include "credit.h"
 #include "ledgers.h"
@@ -168,6 +171,60 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 		q.cpus = limit->apart ? NULL : source->cpus;
 		question_answer(&q, &standing);
 	}
+	*ret = standing;
+	return OK;
+}
+
+/* --- The newcomers' budget ------------------------------------------------------------------ */
+
+/*
+ * What each CPU holds of the budget, as buckets with one purse. As the packet path's budget_charge: what was drawn under
+ * another record is void. NULL and errno: they cannot be read.
+ */
+static struct sl_bucket *allowances_read(const struct gate *gate, const struct sl_policy *policy,
+					 uint32_t number)
+{
+	struct sl_allowance *allowances = calloc(gate->machine.cpus, sizeof(*allowances));
+	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	int err = -ENOMEM;
+
+	if (allowances && cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_ALLOWANCES], &number, allowances);
+	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
+		if (allowances[cpu].since == policy->since)
+			cpus[cpu].purse[policy->newcomers.slot] = allowances[cpu].purse;
+	free(allowances);
+	if (!err)
+		return cpus;
+	free(cpus);
+	errno = -err;
+	return NULL;
+}
+
+enum status standing_read_budget(const struct gate *gate, const struct sl_policy *policy,
+				 unsigned int bytes, uint64_t now, struct standing *ret)
+{
+	uint32_t number = SL_POLICY(policy - gate->policies);
+	struct sl_bucket *cpus = allowances_read(gate, policy, number);
+	struct question q = {
+		.limit = &policy->newcomers,
+		.ledger = gate->budgets[number],
+		.cost = credit_cost(&policy->newcomers, 1, bytes),
+		.cpus = cpus,
+		.count = gate->machine.cpus,
+	};
+	struct standing standing = {.matches = true, .known = true};
+
+	if (!cpus)
+		return fail("cannot read the newcomers' budget of gate '%s': %s", gate->name,
+			    why(errno));
+	q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
+	question_answer(&q, &standing);
+	if (standing.reason == SL_PASS_WITHIN)
+		standing.reason = SL_PASS_NEWCOMER;
+	else if (standing.reason == SL_DROP_OVER_LIMIT)
+		standing.reason = SL_DROP_OVER_BUDGET;
+	free(cpus);
 	*ret = standing;
 	return OK;
 }

@@ -39,6 +39,12 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 			  const struct sl_limit *limit, const struct probe *probe, uint64_t now,
 			  struct standing *ret);
 
+/*
+ * How the budget of a policy's newcomers stands, to a packet of so many bytes: it passes with SL_PASS_NEWCOMER.
+ */
+enum status standing_read_budget(const struct gate *gate, const struct sl_policy *policy,
+				 unsigned int bytes, uint64_t now, struct standing *ret);
+
 /* The limits of the source's policy in the order of asking; it has none: NULL, and 0. */
 const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count);
 

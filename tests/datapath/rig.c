@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "caps.h"
+#include "gate_parts.h"
 #include "sluice.skel.h"
 #include "tally.h"
 
@@ -100,6 +101,14 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 	return size ? size : usual;
 }
 
+/* Newcomers are met as on two CPUs: tests need not know how many there are. */
+static struct sl_meeting meeting_of_two(const struct rig *rig, const struct gate_sizes *sizes)
+{
+	const struct machine two = {.cpus = 2, .tick_ns = rig->gate.machine.tick_ns};
+
+	return gate_meeting(sizes, &two, rig->gate.state->meeting.secret);
+}
+
 struct rig *rig_make(const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = {
@@ -117,6 +126,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_int_equal(machine_get(&machine), OK);
 	machine.tick_ns = RIG_TICK / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
+	rig->meeting = meeting_of_two(rig, &sizes);
 	rig_find_cpus(rig);
 	rig_load(rig);
 	rig_empty(rig);
@@ -182,15 +192,24 @@ static void map_empty(int fd)
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
-static void counters_zero(const struct rig *rig)
+void rig_zero(const struct rig *rig, enum gate_map map)
 {
-	struct sl_counters *cpus = calloc(rig->gate.machine.cpus, sizeof(*cpus));
-	int fd = rig->gate.map[MAP_COUNTERS];
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info), count;
+	int fd = rig->gate.map[map];
+	__u32 *keys;
+	void *values;
 
-	assert_non_null(cpus);
-	for (unsigned int number = 0; number < rig->gate.policies_max; number++)
-		assert_int_equal(bpf_map_update_elem(fd, &number, cpus, BPF_EXIST), 0);
-	free(cpus);
+	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
+	count = info.max_entries;
+	keys = calloc(count, sizeof(*keys));
+	values = calloc((size_t)count * rig->gate.machine.cpus, (info.value_size + 7) / 8 * 8);
+	assert_true(keys && values);
+	for (__u32 i = 0; i < count; i++)
+		keys[i] = i;
+	assert_int_equal(bpf_map_update_batch(fd, keys, values, &count, NULL), 0);
+	free(keys);
+	free(values);
 }
 
 void rig_empty(struct rig *rig)
@@ -199,10 +218,15 @@ void rig_empty(struct rig *rig)
 		MAP_HOSTS4,   MAP_HOSTS6,   MAP_PREFIXES, MAP_SPLITS,
 		MAP_LEDGERS4, MAP_LEDGERS6, MAP_BUCKETS4, MAP_BUCKETS6,
 	};
+	static const enum gate_map arrays[] = {
+		MAP_COUNTERS,  MAP_ADMISSION, MAP_SKETCH,     MAP_KNOWN,
+		MAP_SHORTCUTS, MAP_BUDGETS,   MAP_ALLOWANCES, MAP_BLOCKS,
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
 		map_empty(rig->gate.map[maps[i]]);
-	counters_zero(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
+		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_RECORD(rig->gate.policies_max) * sizeof(*rig->gate.policies));
 	*rig->gate.state = (struct sl_gate){
@@ -211,6 +235,7 @@ void rig_empty(struct rig *rig)
 		.tick_ns = rig->gate.machine.tick_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
+		.meeting = rig->meeting,
 	};
 	rig->passed = rig->dropped = (struct sl_cell){0};
 	rig_clock_start(rig, 3600 * SEC);
@@ -341,14 +366,15 @@ uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, ui
 	return passed;
 }
 
-uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count)
+uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
+				uint64_t count)
 {
 	struct sl_counters before = rig_counters(rig), after;
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
 		    .repeat = count);
 	uint64_t passed;
 
-	assert_int_equal(bpf_prog_test_run_opts(rig->programs.fd[HOOK_INGRESS], &opts), 0);
+	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
 	after = rig_counters(rig);
 	passed = counters_passed(&after).packets - counters_passed(&before).packets;
 	assert_in_range(passed, 0, count);
@@ -356,6 +382,11 @@ uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t cou
 	cell_add_to(&rig->dropped,
 		    &(struct sl_cell){count - passed, (count - passed) * frame->size});
 	return passed;
+}
+
+uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count)
+{
+	return rig_send_batch_through(rig, rig->programs.fd[HOOK_INGRESS], frame, count);
 }
 
 struct sl_counters rig_counters(const struct rig *rig)

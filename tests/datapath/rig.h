@@ -18,6 +18,7 @@
 
 #include "attachment.h"
 #include "counters.h"
+#include "crowd.h"
 #include "gate.h"
 #include "object.h"
 #include "peek.h"
@@ -39,6 +40,8 @@
 
 struct rig {
 	struct gate gate;
+	struct sl_meeting
+		meeting; /* the gate's: a test may change that one until the rig is emptied */
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
@@ -62,6 +65,8 @@ void rig_free(struct rig *rig);
 
 /* Forgets all rules, sources and counters. */
 void rig_empty(struct rig *rig);
+/* Zeroes a map that is an array, of all CPUs if it is per CPU. */
+void rig_zero(const struct rig *rig, enum gate_map map);
 
 /* Loads the test build anew, with the gate's maps as they are now. */
 void rig_load(struct rig *rig);
@@ -87,6 +92,9 @@ struct sl_prefix rig_prefix(const char *text);
 /* A rule of one limit, by its rate and burst. */
 void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 void rig_del(struct rig *rig, const char *prefix);
+
+/* Gives the policy of a prefix a budget for its newcomers; no rate: none. */
+void rig_budget(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 
 /* A limit in the words of `set`: "name dns rate 50pps burst 200 match udp port 53 per 24". */
 struct limit rig_limit_of(const char *prefix, const char *words);
@@ -147,6 +155,9 @@ bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
 /* As rig_send for large counts, in one system call; the counters say how many passed. */
 uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count);
+/* Through another program of TC, which hands over to one of the rig's. */
+uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
+				uint64_t count);
 
 /*
  * Through TC, a packet that the kernel has merged from `packets` of one byte each. What the kernel
@@ -160,6 +171,47 @@ bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t si
 bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
 		     const struct sl_cell *wire);
 
+/* --- Crowds --- */
+
+/* Packets from ever other addresses of a net, in a frame that a flood may send, too. */
+struct march {
+	struct crowd *crowd; /* what the program reads: a test may set `to`, `times` and `next` */
+	bool ipv4;
+	int prog;
+	struct frame frame;
+};
+
+/* From a crowd of sources, to one of the rig's programs of TC. `place`: which of CROWDS it is. */
+struct march march_from(unsigned int place, const char *net, int prog);
+struct sl_prefix march_address(const struct march *march, uint64_t number);
+/* The next `count` packets of it; returns how many passed. */
+uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
+
+/* --- Newcomers --- */
+
+/* What this CPU knows of them. */
+struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
+/* From now on each CPU has so many tokens for ledgers, and newcomers are a crowd, or not. */
+void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd);
+/* No source that is not known is given memory, until the rig is emptied. */
+void rig_nobody_comes_in(struct rig *rig);
+/* Ticks of a window. */
+uint64_t rig_window(const struct rig *rig);
+/* Of all CPUs. */
+uint64_t rig_events(const struct rig *rig, enum sl_event event);
+/* Whatever the kernel refused, by any cause. */
+uint64_t rig_refusals(const struct rig *rig);
+
+/* The ledger of an address under a limit; false: there is none. */
+bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
+		const struct sl_limit *limit, struct sl_ledger *ret);
+bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address);
+void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
+
+/* --- Counters --- */
+
+/* Packets of all policies with that reason. */
+uint64_t rig_reason(const struct rig *rig, enum sl_reason reason);
 /* All policies together, those of deleted rules too. */
 struct sl_counters rig_counters(const struct rig *rig);
 /* Of the policy or list that decides about an address; of what has no rule where none does. */

@@ -123,6 +123,19 @@ void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *
 	rig_limits(rig, prefix, words, NULL);
 }
 
+void rig_budget(struct rig *rig, const char *prefix, const char *rate, const char *burst)
+{
+	struct rule rule = rule_get(rig, prefix);
+	struct limit budget;
+
+	assert_int_equal(rule_set_newcomers(&rule, NULL), OK);
+	if (rate) {
+		assert_int_equal(spec_parse_budget(rate, burst, NULL, NULL, &budget), OK);
+		assert_int_equal(rule_set_newcomers(&rule, &budget), OK);
+	}
+	rule_change(rig, &rule);
+}
+
 void rig_del(struct rig *rig, const char *prefix)
 {
 	struct rule rule = {.prefix = rig_prefix(prefix)};

@@ -7,11 +7,6 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-static struct sl_cell reason_of(const struct rig *rig, enum sl_reason reason)
-{
-	return rig_counters(rig).reason[reason];
-}
-
 /* --- Maps that are full and forget nobody --------------------------------------------------- */
 
 /*
@@ -50,34 +45,59 @@ static struct rig *rig_with_full(enum gate_map first, enum gate_map second, enum
 	return rig;
 }
 
-/* A new source that gets no ledger is dropped, and counted so; known ones are not harmed. */
-static void test_no_ledger(void **state)
+static void ledger_forget(struct rig *rig, const void *key)
+{
+	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], key), 0);
+}
+
+/*
+ * A new source that gets no ledger is a newcomer, packet by packet, and each refusal is counted; known ones are not
+ * harmed. So many newcomers pass.
+ */
+static void no_ledger_check(struct rig *rig, uint64_t passes)
 {
 	struct frame known = frame_from("192.0.2.1", 60), unknown = frame_from("192.0.2.2", 60);
 	struct frame ipv6 = frame_from("2001:db8::1", 60);
 	struct sl_ledger_key4 key = {.addr = 0xeeeeeeee, .limit = 0xeeeeeeee};
-	struct rig *rig;
 
-	rig_begin(state);
-	rig = rig_with_full(MAP_LEDGERS4, MAP_LEDGERS6, BPF_MAP_TYPE_HASH);
-	rig_set(rig, "default", "1/h", "10");
-	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
+	ledger_forget(rig, &key);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
+	assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 2); /* and its bucket */
 
-	assert_int_equal(rig_send(rig, HOOK_XDP, &unknown, 20), 0);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &ipv6, 30), 0);
-	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).packets, 50);
-	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).bytes, 50 * 60);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &unknown, 20) +
+				 rig_send(rig, HOOK_INGRESS, &ipv6, 30),
+			 passes);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), passes);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 50 - passes);
+	assert_int_equal(rig_events(rig, SL_EVENT_FAILED), 50); /* E2BIG, as this is no LRU map */
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 20), 5);
-	assert_int_equal(reason_of(rig, SL_DROP_NO_MEMORY).packets, 50);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), passes);
 
-	/* a refusal for want of memory is not remembered: the next packet may have better luck */
+	/* a refusal is not remembered: the next packet may have better luck */
 	memcpy(&key.addr, (uint8_t[]){192, 0, 2, 1}, 4);
 	key.limit = rig_limit(rig, "192.0.2.1")->id;
-	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
+	ledger_forget(rig, &key);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &unknown, 20), 10);
+	assert_int_equal(rig_refusals(rig), 50);
 	rig_check_counted(rig);
-	rig_free(rig);
+}
+
+static void test_no_ledger(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+		uint64_t passes;
+	} budgets[] = {{NULL, NULL, 50}, {"1/h", "7", 7}};
+
+	rig_begin(state);
+	for (size_t i = 0; i < ARRAY_SIZE(budgets); i++) {
+		struct rig *rig = rig_with_full(MAP_LEDGERS4, MAP_LEDGERS6, BPF_MAP_TYPE_HASH);
+
+		rig_set(rig, "default", "1/h", "10");
+		rig_budget(rig, "default", budgets[i].rate, budgets[i].burst);
+		no_ledger_check(rig, budgets[i].passes);
+		rig_free(rig);
+	}
 }
 
 /* Without a bucket there is no purse: each packet is judged by the ledger, as exactly. */
@@ -121,7 +141,8 @@ static void test_no_bucket_no_rule(void **state)
 	rig_begin(state);
 	rig = rig_with_full(MAP_BUCKETS4, MAP_BUCKETS6, BPF_MAP_TYPE_PERCPU_HASH);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 20);
-	assert_int_equal(reason_of(rig, SL_PASS_NO_RULE).packets, 20);
+	assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), 20);
+	assert_int_equal(rig_events(rig, SL_EVENT_FAILED), 20);
 	rig_check_counted(rig);
 	rig_free(rig);
 }
@@ -130,13 +151,18 @@ static void test_no_bucket_no_rule(void **state)
 
 #define CROWD 20000
 
-/* As many sources as the maps hold many times over; three packets each, of a burst of two. */
+/*
+ * As many sources as the maps hold many times over; three packets each, of a burst of two. They come at the pace
+ * at which the maps let newcomers in.
+ */
 static void send_crowd(struct rig *rig)
 {
 	for (uint32_t source = 0; source < CROWD; source++) {
 		struct frame frame = frame_of(source);
 
 		assert_int_equal(rig_send(rig, source % HOOKS, &frame, 3), 2);
+		rig_clock_forward(rig, rig_window(rig) /
+					       rig->gate.state->meeting.refill[SL_POOL_BUCKETS]);
 	}
 }
 
@@ -184,119 +210,158 @@ static void test_forgotten_buckets(void **state)
 
 /* --- Maps that refuse ----------------------------------------------------------------------- */
 
-#define HAMMER_SOURCES 64
-#define HAMMER_NS      1500000000ULL
+#define HAMMER_NS 500000000ULL
 
-/* A thread that sends from many sources, one by one, and counts the verdicts itself. */
-struct hammer {
+/* What user space may do meanwhile: walk, and delete. */
+struct disturber {
 	pthread_t thread;
-	int prog;
+	int map;
 	unsigned int cpu;
-	uint32_t first; /* source */
 	uint64_t until_ns;
-	uint64_t passed, dropped;
-	int err;
 };
 
-static void hammer_send(struct hammer *hammer, const struct frame *frame)
+static void *disturb(void *data)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
-		    .repeat = 1);
-
-	hammer->err = bpf_prog_test_run_opts(hammer->prog, &opts);
-	if (opts.retval == (__u32)-1)
-		hammer->passed++;
-	else
-		hammer->dropped++;
-}
-
-static void *hammer_run(void *data)
-{
-	struct hammer *hammer = data;
-	struct frame frames[HAMMER_SOURCES];
+	const struct disturber *disturber = data;
+	uint8_t key[sizeof(struct sl_ledger_key6)];
 	cpu_set_t only;
 
-	for (uint32_t i = 0; i < HAMMER_SOURCES; i++)
-		frames[i] = frame_of(hammer->first + i);
 	CPU_ZERO(&only);
-	CPU_SET(hammer->cpu, &only);
-	hammer->err = -pthread_setaffinity_np(pthread_self(), sizeof(only), &only);
-	while (!hammer->err && clock_ns() < hammer->until_ns)
-		for (uint32_t i = 0; i < HAMMER_SOURCES && !hammer->err; i++)
-			hammer_send(hammer, &frames[i]);
+	CPU_SET(disturber->cpu, &only);
+	pthread_setaffinity_np(pthread_self(), sizeof(only), &only);
+	while (clock_ns() < disturber->until_ns)
+		if (!bpf_map_get_next_key(disturber->map, NULL, key))
+			bpf_map_delete_elem(disturber->map, key);
 	return NULL;
 }
 
-/* What user space may do meanwhile: walk, and delete. */
-static void disturb(const struct rig *rig, uint64_t until_ns)
-{
-	struct sl_ledger_key4 key;
-	struct sl_ledger ledger;
-	int fd = rig->gate.map[MAP_LEDGERS4];
+struct hammer_case {
+	uint32_t ledgers, hot;
+	bool share;	 /* all CPUs send from the same sources */
+	bool disturbed;	 /* ledgers and buckets are deleted meanwhile */
+	uint64_t budget; /* 0: none */
+};
 
-	while (clock_ns() < until_ns) {
-		if (bpf_map_get_next_key(fd, NULL, &key))
-			continue;
-		bpf_map_lookup_elem(fd, &key, &ledger);
-		bpf_map_delete_elem(fd, &key);
+static void disturbers_start(const struct rig *rig, struct disturber *disturbers, uint64_t until)
+{
+	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
+		disturbers[i] = (struct disturber){
+			.map = rig->gate.map[i % 2 ? MAP_BUCKETS4 : MAP_LEDGERS4],
+			.cpu = rig->cpu[i / 2],
+			.until_ns = until,
+		};
+		assert_int_equal(
+			pthread_create(&disturbers[i].thread, NULL, disturb, &disturbers[i]), 0);
 	}
 }
 
-static void hammer_check(uint32_t ledgers, bool share, uint64_t *ret_refused)
+/* 64 sources a CPU, in turn, at full speed. Returns how many packets. */
+static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 {
-	struct gate_sizes sizes = {.sources = ledgers, .hot = ledgers};
-	struct rig *rig = rig_make(&sizes);
 	struct shipped shipped = rig_ship(rig);
-	struct hammer hammers[RIG_CPUS_MAX];
-	uint64_t until = clock_ns() + HAMMER_NS, passed = 0, dropped = 0;
-	struct sl_counters counters;
+	struct disturber disturbers[2 * RIG_CPUS_MAX];
+	uint64_t until = clock_ns() + HAMMER_NS, sent = 0;
+	unsigned int cpus = rig->cpus < CROWDS ? rig->cpus : CROWDS;
+	struct march marches[CROWDS];
+	struct flood floods[CROWDS];
 
-	rig_set(rig, "default", "1mpps", "3");
-	for (unsigned int i = 0; i < rig->cpus; i++) {
-		hammers[i] = (struct hammer){.prog = shipped.prog[HOOK_INGRESS],
-					     .cpu = rig->cpu[i],
-					     .first = share ? 0 : i * HAMMER_SOURCES,
-					     .until_ns = until};
-		assert_int_equal(pthread_create(&hammers[i].thread, NULL, hammer_run, &hammers[i]),
-				 0);
+	for (unsigned int i = 0; i < cpus; i++) {
+		marches[i] = march_from(i, it->share || !i ? "10.0.0.0/26" : "10.0.0.64/26",
+					shipped.prog[HOOK_INGRESS]);
+		floods[i] = (struct flood){
+			.prog = marches[i].prog,
+			.cpu = rig->cpu[i],
+			.frame = &marches[i].frame,
+			.chunk = 1000,
+			.until_ns = until,
+		};
+		flood_start(&floods[i]);
 	}
-	disturb(rig, until);
-	for (unsigned int i = 0; i < rig->cpus; i++) {
-		assert_int_equal(pthread_join(hammers[i].thread, NULL), 0);
-		assert_int_equal(hammers[i].err, 0);
-		passed += hammers[i].passed;
-		dropped += hammers[i].dropped;
+	if (it->disturbed)
+		disturbers_start(rig, disturbers, until);
+	for (unsigned int i = 0; i < cpus; i++) {
+		flood_join(&floods[i]);
+		sent += floods[i].sent;
 	}
-
-	counters = rig_counters(rig);
-	*ret_refused = counters.reason[SL_DROP_NO_MEMORY].packets;
-	print_message(
-		"figure: %u ledgers, %u CPUs, %s sources: sent %lu, passed %lu, no-memory %lu, "
-		"contended %llu\n",
-		ledgers, rig->cpus, share ? "the same" : "other", passed + dropped, passed,
-		*ret_refused, counters.reason[SL_DROP_CONTENDED].packets);
-	assert_int_equal(counters_passed(&counters).packets, passed);
-	assert_int_equal(counters_dropped(&counters).packets, dropped);
-	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets, passed);
+	for (unsigned int i = 0; it->disturbed && i < 2 * rig->cpus; i++)
+		assert_int_equal(pthread_join(disturbers[i].thread, NULL), 0);
 	shipped_free(&shipped);
-	rig_free(rig);
+	return sent;
 }
 
-/* Every refusal of the kernel's is a counted drop; what passed is what the counters say. */
+/* Everybody may come in, as if the maps were large: what refuses is the kernel. */
+static struct rig *hammer_rig(const struct hammer_case *it)
+{
+	struct gate_sizes sizes = {.sources = it->ledgers, .hot = it->hot};
+	struct rig *rig = rig_make(&sizes);
+	char burst[24];
+
+	for (int pool = 0; pool < SL_POOLS; pool++)
+		rig->gate.state->meeting.tokens[pool] = 1 << 30;
+	rig->gate.state->meeting.crowd = 1 << 30;
+	rig_set_tokens(rig, 1 << 30, false);
+	rig_set(rig, "default", "1mpps", "3");
+	snprintf(burst, sizeof(burst), "%lu", it->budget);
+	rig_budget(rig, "default", it->budget ? "1/h" : NULL, burst);
+	return rig;
+}
+
+static void hammer_print(const struct rig *rig, const struct hammer_case *it, uint64_t sent)
+{
+	print_message("figure: %u ledgers and %u buckets, %u CPUs, %s sources%s%s: of %lu packets "
+		      "%lu newcomers' pass and %lu do not, contended %lu; insertions %lu, refused: "
+		      "busy %lu, no memory %lu, other %lu\n",
+		      it->ledgers, it->hot, rig->cpus, it->share ? "the same" : "other",
+		      it->disturbed ? ", disturbed" : "", it->budget ? ", a budget" : "", sent,
+		      rig_reason(rig, SL_PASS_NEWCOMER), rig_reason(rig, SL_DROP_OVER_BUDGET),
+		      rig_reason(rig, SL_DROP_CONTENDED), rig_events(rig, SL_EVENT_INSERTED),
+		      rig_events(rig, SL_EVENT_BUSY), rig_events(rig, SL_EVENT_NO_MEMORY),
+		      rig_events(rig, SL_EVENT_FAILED));
+}
+
+/* Returns how many insertions the kernel refused. */
+static uint64_t hammer_check(const struct hammer_case *it)
+{
+	struct rig *rig = hammer_rig(it);
+	uint64_t sent = hammers_run(rig, it), newcomers, refused;
+	struct sl_counters counters = rig_counters(rig);
+
+	hammer_print(rig, it, sent);
+	assert_int_equal(counters_passed(&counters).packets + counters_dropped(&counters).packets,
+			 sent);
+	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets +
+				 counters.reason[SL_PASS_NEWCOMER].packets,
+			 counters_passed(&counters).packets);
+	newcomers = counters.reason[SL_PASS_NEWCOMER].packets +
+		    counters.reason[SL_DROP_OVER_BUDGET].packets;
+	if (it->budget)
+		assert_in_range(counters.reason[SL_PASS_NEWCOMER].packets, 0, it->budget);
+	else
+		assert_int_equal(counters.reason[SL_DROP_OVER_BUDGET].packets, 0);
+	/* each refusal of a ledger makes one packet a newcomer's; buckets are refused besides */
+	refused = rig_refusals(rig);
+	assert_true(refused >= newcomers);
+	rig_free(rig);
+	return refused;
+}
+
+/* Nothing passes that is not counted as what it is, and each refusal of the kernel's is counted. */
 static void test_kernel_refuses(void **state)
 {
+	static const struct hammer_case cases[] = {
+		{1, 4096, false, false, 0}, {1, 4096, true, false, 20}, {1, 1, false, false, 0},
+		{1, 1, true, true, 20},	    {64, 64, true, true, 0},	{64, 64, false, true, 20},
+	};
+	/* room for all: that another CPU made the ledger first is no refusal */
+	static const struct hammer_case roomy = {4096, 4096, true, true, 0};
 	struct rig *rig = rig_begin(state);
-	uint64_t refused, sum = 0;
+	uint64_t refused = 0;
 
 	rig_need_cpus(rig, 2);
-	hammer_check(1, false, &refused);
-	sum += refused;
-	hammer_check(1, true, &refused);
-	sum += refused;
-	assert_true(sum > 0); /* else nothing was tested */
-	/* room for all: that another CPU made the ledger first is no reason to drop */
-	hammer_check(4096, true, &refused);
-	assert_int_equal(refused, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		refused += hammer_check(&cases[i]);
+	assert_true(refused > 0); /* else nothing was tested */
+	hammer_check(&roomy);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+import functools
 import os
 
 import pytest
@@ -10,13 +11,41 @@ def kernel():
     return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: a busy machine would disturb it, or what others do")
+
+
+# The rest is fast, so that two processes which take file after file end at about the same time.
+SLOW = ["test_faults", "test_attach", "test_resize", "test_limits", "test_upgrade", "test_apply"]
+
+
 def pytest_collection_modifyitems(items):
+    if SHARE:
+        items.sort(key=lambda i: SLOW.index(i.path.stem) if i.path.stem in SLOW else len(SLOW))
     for item in items:
         if os.geteuid():
             item.add_marker(pytest.mark.skip(reason="not root: namespaces and BPF need it"))
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if parameters.get("mode") == "tcx" and kernel() < (6, 6):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
+
+
+SHARE = os.environ.get("SLUICE_SHARE")  # a directory, in which two processes mark what they take
+
+
+@functools.lru_cache(maxsize=None)
+def is_taken(file):
+    try:
+        os.mkdir(os.path.join(SHARE, file))
+    except FileExistsError:
+        return True
+    return False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Whole files, so that what their tests share is made once. True: this one needs no more."""
+    return True if SHARE and is_taken(item.path.name) else None
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -47,6 +76,13 @@ def attached(lab):
     """A lab whose filter has native XDP on its device, without a rule."""
     lab.attach("in0", "mode", "native")
     return lab
+
+
+@pytest.fixture
+def gate(shared):
+    """The shared lab, without a rule. It has counted what other tests sent, too."""
+    yield shared
+    shared.apply("policies: []")
 
 
 @pytest.fixture(scope="module")

@@ -48,10 +48,15 @@ policies:
     rate: 5/h
     burst: 1
     match: proto 47
+  newcomers:
+    rate: 10kpps
+    burst: 20000
 - prefix: 10.0.0.0/8
+  newcomers: {rate: 50mbit}
   limits: [{rate: 5pps}]
 - prefix: "2001:db8::/32"
   limits: [{rate: 5pps, per: 128}]
+  newcomers: none
 allow:
 - prefix: 10.1.0.0/16
 - prefixes: [10.2.0.0/16, "2001:db8:1::/48", 10.3.0.1]
@@ -71,13 +76,6 @@ deny:
     for: 1h
 """,
 }
-
-
-@pytest.fixture
-def gate(shared):
-    """The shared gate, without a rule."""
-    yield shared
-    shared.apply("policies: []")
 
 
 def written(path, text):
@@ -323,6 +321,21 @@ BAD = {
     "a block without a time": (POLICY + "        action: block\n", [("5:17", "block")]),
     "a start that is none": (POLICY + "        start: yes\n", [("5:16", "yes")]),
     "a key that is none": (POLICY + "        key: both\n", [("5:14", "both")]),
+    "newcomers that are none": (POLICY + "    newcomers: 5pps\n", [("5:16", "5pps")]),
+    "newcomers in a list": (POLICY + "    newcomers: [{rate: 5pps}]\n", [("5:16", "a list")]),
+    "newcomers of nothing": (POLICY + "    newcomers:\n", [("5:15", "nothing")]),
+    "newcomers without a rate": (POLICY + "    newcomers: {burst: 5}\n", [("5:16", "rate")]),
+    "newcomers of a wrong rate": (POLICY + "    newcomers: {rate: 5}\n", [("5:23", "'5'")]),
+    "newcomers of a wrong burst": (POLICY + "    newcomers:\n      rate: 5pps\n      burst: 0\n",
+                                   [("7:14", "'0'")]),
+    "newcomers with a match": (POLICY + "    newcomers: {rate: 5pps, match: udp}\n",
+                               [("5:29", "match")]),
+    "newcomers with a burst that holds no frame": (
+        POLICY + "    newcomers: {rate: 1mbit, burst: 59B}\n", [("5:37", "59B")]),
+    "newcomers twice": (POLICY + "    newcomers: none\n    newcomers: none\n",
+                        [("6:5", "newcomers")]),
+    "newcomers without limits": ("policies: [{prefix: default, newcomers: none}]\n",
+                                 [("1:12", "limits")]),
     "a name that is none": (POLICY + "        name: a b\n", [("5:15", "a b")]),
     "a default that is none": ("defaults: {start: half}\n" + POLICY, [("1:19", "half")]),
     "a prefix that is none": (POLICY.replace("default", "10.0.0.1/8"), [("2:13", "10.0.0.0/8")]),
@@ -595,6 +608,9 @@ SCHEMA_KNOWS = ["an unknown key", "an unknown key of the gate", "an unknown key 
                 "an unknown key of the defaults", "empty limits", "no prefix", "no rate",
                 "a rate that is none", "a burst of nothing", "an action that is none",
                 "a block without a time", "a start that is none", "a key that is none",
+                "newcomers that are none", "newcomers in a list", "newcomers of nothing",
+                "newcomers without a rate", "newcomers of a wrong rate",
+                "newcomers of a wrong burst", "newcomers with a match", "newcomers without limits",
                 "a name that is none", "a time that is none", "both times", "an entry of nothing",
                 "an entry of two things", "a size that is none", "a size of nothing",
                 "a list for a word", "a word for a list", "a map for a list", "nothing for a list",

@@ -98,6 +98,7 @@ def test_the_verdict_is_what_the_next_packet_meets(attached, burst):
         attached.send("2001:db8:1::1", burst // 3)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("source", [SOURCE, SOURCE6])
 @pytest.mark.parametrize("rate,burst", [("2pps", "1"), ("300/min", "3"), ("20kbit", "1514B")])
 def test_retry_after_is_honoured(attached, source, rate, burst):

@@ -128,6 +128,7 @@ def test_a_deleted_link_pin_ends_only_that_attachment(drained):
 
 # --- Two at once ----------------------------------------------------------------------------------
 
+@pytest.mark.alone
 def test_a_held_lock_is_told_after_a_short_wait(shared):
     before = shared.snapshot()
     fd = os.open(shared.pins(), os.O_RDONLY)
@@ -144,6 +145,7 @@ def test_a_held_lock_is_told_after_a_short_wait(shared):
     assert shared.snapshot() == before
 
 
+@pytest.mark.alone
 def test_a_command_waits_for_another(shared):
     fd = os.open(shared.pins(), os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
@@ -182,6 +184,7 @@ def test_attach_by_many_at_once(lab):
     assert len(lab.attachments()) == 1
 
 
+@pytest.mark.alone
 def test_attach_while_the_last_gate_goes(lab):
     """The last gate's detach removes the directory of all gates, which attach found a moment ago.
     Where another gate is about, that directory stays and nothing is shown."""
@@ -316,8 +319,8 @@ def test_kill_attach_and_detach(lab, hook, mode):
     qdiscs = lab.tc("qdisc", "show", "dev", "in0").out
     attach_stops, detach_stops = run_stops(attach), run_stops(detach)
     packets = 0
-    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 16),
-                                          moments(detach_stops, 0.66, 16)):
+    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 10),
+                                          moments(detach_stops, 0.66, 10)):
         run_stops(attach, at, steps)
         run_sluice(*attach)
         one, = lab.attachments()
@@ -335,6 +338,7 @@ def test_kill_attach_and_detach(lab, hook, mode):
     assert lab.tc("qdisc", "show", "dev", "in0").out == qdiscs
 
 
+@pytest.mark.alone
 def test_no_packet_passes_unfiltered_while_rules_change(drained):
     traffic = drained.traffic(30, f"{SOURCE}=20000", background=True)
     end = time.monotonic() + 2

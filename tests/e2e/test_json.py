@@ -10,6 +10,7 @@ from lab import MAPS, one_line, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 CELL = {"packets": int, "bytes": int}
+PACE = {"per_second": int, "total": int}
 LIMIT = {"name": str, "match": str, "key": str, "action": str, "allowed": bool, "reason": str,
          "remaining": int, "retry_after_ms": int, "blocked_ms": int, "rate": (int, float),
          "burst": int, "unit": str}
@@ -21,11 +22,15 @@ STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": C
          "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
 STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
-                     "maps": [{"name": str, "max_entries": int}]}]}
+                     "pressure": {"state": str, "cpus_flooded": int, "newcomer_packets": PACE,
+                                  "insertions": PACE, "refused": {
+                                      "busy": PACE, "no-memory": PACE, "failed": PACE}},
+                     "memory_bytes": int,
+                     "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
          "limits": [{**LIMIT, "matches": bool, "verdict": str}]}
-REASONS = {"within-limit", "allowed", "no-rule", "not-ip", "short", "bad-header", "vlan-depth",
-           "over-limit", "blocked", "denied", "oversize", "contended", "no-memory"}
+REASONS = {"within-limit", "newcomer", "allowed", "no-rule", "not-ip", "short", "bad-header",
+           "vlan-depth", "over-limit", "blocked", "over-budget", "denied", "oversize", "contended"}
 
 
 def has(value, shape, path=""):
@@ -85,7 +90,7 @@ def test_check(busy):
 def test_check_without_a_rule(lab):
     lab.attach("in0")
     assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "verdict": "pass",
-                                         "reason": "no-rule", "limits": []}
+                                         "reason": "no-rule", "newcomer": None, "limits": []}
     assert lab.json("show") == {"gate": lab.gate, "rules": []}
     assert lab.json("sources") == []
     lab.send(SOURCE, 3)
@@ -110,6 +115,7 @@ def test_sources_of_an_address_finds_it(busy):
     assert [s["address"] for s in busy.json("sources", SOURCE6)] == ["2001:db8:bad::/64"]
 
 
+@pytest.mark.alone
 def test_status(busy):
     status = busy.json("status")
     has(status, STATUS)
@@ -119,7 +125,8 @@ def test_status(busy):
     assert attachment["device"] == "in0" and attachment["program_id"] > 0
     assert (attachment["hook"], attachment["mode"]) == ("xdp", "native")
     maps = {m["name"]: m for m in gate["maps"]}
-    assert sorted(maps) == sorted(MAPS)
+    assert sorted(maps) == sorted(MAPS[:11])  # of sources and rules
+    assert gate["memory_bytes"] >= sum(m["memory_bytes"] for m in maps.values())
     assert maps["ledgers4"]["entries"] == 1 and maps["buckets6"]["entries"] == 1
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())
@@ -139,6 +146,9 @@ def test_commands_that_change(lab):
     assert lab.json("show")["rules"] == [{"prefix": "192.0.2.0/24", "limits": [limit]}]
     lab.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "5/h", "match", "udp")
     assert lab.json("del", "192.0.2.0/24", "name", "udp") == {**prefix, "name": "udp"}
+    budget = {"newcomers": {"rate": "5pps", "burst": "8"}}
+    assert lab.json("newcomers", "192.0.2.0/24", "rate", "5pps") == {**prefix, **budget}
+    assert lab.json("show")["rules"] == [{"prefix": "192.0.2.0/24", "limits": [limit], **budget}]
     assert lab.json("del", "192.0.2.0/24") == prefix
     detached, = lab.json("detach", "all")
     assert detached["device"] == "in0" and detached["hook"] == "xdp"
@@ -217,6 +227,7 @@ def test_version():
 @pytest.mark.parametrize("words", [["stats"], ["status"], ["show"], ["sources"], ["dump"],
                                    ["check", SOURCE], ["detach", "all"], ["del", "default"],
                                    ["set", "default", "rate", "5pps"], ["deny", SOURCE],
+                                   ["newcomers", "default", "none"],
                                    ["allow", SOURCE], ["forgive", SOURCE]])
 def test_errors_leave_standard_output_empty(words):
     one_line(run_sluice("-j", "-g", "e2e-nowhere", *words, status=1))

@@ -34,6 +34,7 @@ def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
     received.wait_for(ABUSER6, 20)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
 def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
     """t for the upper bound is taken around everything, for the lower by the sender itself: so

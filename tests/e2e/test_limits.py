@@ -50,6 +50,7 @@ def refused(lab, prefix="default"):
 
 # --- The three of the issue -----------------------------------------------------------------------
 
+@pytest.mark.alone
 def test_a_default_limit(attached):
     """10kpps, burst 20000, at a sender's full speed: exact on both of its ends."""
     attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
@@ -65,91 +66,91 @@ def test_a_default_limit(attached):
 
 
 @pytest.mark.parametrize("source", OFFENDERS)
-def test_a_limit_of_syns_with_a_block(attached, source):
-    attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
-    attached.sluice("set", "default", "name", "syn", "rate", "50pps", "burst", "200", "match",
+def test_a_limit_of_syns_with_a_block(gate, source):
+    gate.sluice("set", "default", "rate", "10kpps", "burst", "20000")
+    gate.sluice("set", "default", "name", "syn", "rate", "50pps", "burst", "200", "match",
                     "tcp-syn", "action", "block", "30s")
-    assert outcome(attached, [packet(source, tcp(80, "A"))] * 300)[:2] == (300, 0)
-    assert outcome(attached, [syn(source)] * 100)[:2] == (100, 0)
-    passed, dropped, reasons = outcome(attached, [syn(source)] * 200)
+    assert outcome(gate, [packet(source, tcp(80, "A"))] * 300)[:2] == (300, 0)
+    assert outcome(gate, [syn(source)] * 100)[:2] == (100, 0)
+    passed, dropped, reasons = outcome(gate, [syn(source)] * 200)
     assert 100 <= passed < 150 and reasons["over-limit"] == 1  # 50 a second come back
     assert reasons["blocked"] == dropped - 1
-    left = limits(attached, source, "proto", "tcp", "port", "80", "syn")
+    left = limits(gate, source, "proto", "tcp", "port", "80", "syn")
     assert 20_000 < left["syn"]["blocked_ms"] <= 30_000
     assert left["syn"]["reason"] == "blocked" and left["all"]["reason"] == "within-limit"
     # what the limit does not match goes on, and so do others
     others = [packet(source, tcp(80, "A"))] * 50 + [dns(source)] * 50
-    assert outcome(attached, others)[:2] == (100, 0)
-    assert outcome(attached, [syn(GOOD)] * 50)[:2] == (50, 0)
-    assert outcome(attached, [syn(source)] * 10)[2] == {"blocked": 10}
-    said = attached.sluice("forgive", source).out
+    assert outcome(gate, others)[:2] == (100, 0)
+    assert outcome(gate, [syn(GOOD)] * 50)[:2] == (50, 0)
+    assert outcome(gate, [syn(source)] * 10)[2] == {"blocked": 10}
+    said = gate.sluice("forgive", source).out
     assert source in said and "syn" in said and "blocked" in said
-    assert outcome(attached, [syn(source)] * 150)[:2] == (150, 0)
+    assert outcome(gate, [syn(source)] * 150)[:2] == (150, 0)
 
 
-def test_a_limit_of_a_port_for_a_net(attached):
+def test_a_limit_of_a_port_for_a_net(gate):
     """Of 203.0.113.0/24 together, and of that alone."""
-    attached.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "200pps", "match", "udp",
+    gate.sluice("set", "203.0.113.0/24", "name", "dns", "rate", "200pps", "match", "udp",
                     "port", "53", "per", "24")
     start = time.monotonic()
-    passed, dropped, _ = outcome(attached, [dns(f"203.0.113.{i}") for i in range(200)])
+    passed, dropped, _ = outcome(gate, [dns(f"203.0.113.{i}") for i in range(200)])
     spent = time.monotonic() - start
     assert 50 <= passed <= 50 + 200 * spent + 1  # the default burst is a quarter of a second
     assert passed + dropped == 200
-    assert outcome(attached, [dns(f"203.0.113.{i}", 54) for i in range(100)])[:2] == (100, 0)
-    assert outcome(attached, [dns(f"203.0.112.{i}") for i in range(100)])[:2] == (100, 0)
-    check = attached.json("check", "203.0.113.250", "proto", "udp", "port", "53")
+    assert outcome(gate, [dns(f"203.0.113.{i}", 54) for i in range(100)])[:2] == (100, 0)
+    assert outcome(gate, [dns(f"203.0.112.{i}") for i in range(100)])[:2] == (100, 0)
+    check = gate.json("check", "203.0.113.250", "proto", "udp", "port", "53")
     assert check["limits"][0]["key"] == "src" and check["policy"] == "203.0.113.0/24"
 
 
 # --- Limits together ------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source", OFFENDERS)
-def test_all_that_match_must_pass_and_a_drop_costs_nothing(attached, source):
+def test_all_that_match_must_pass_and_a_drop_costs_nothing(gate, source):
     for name, burst, match in (("all", "20", "any"), ("udp", "8", "udp"),
                                ("dns", "3", "udp port 53"), ("tcp", "6", "tcp")):
-        attached.sluice("set", "default", "name", name, "rate", "1/h", "burst", burst, "match",
+        gate.sluice("set", "default", "name", name, "rate", "1/h", "burst", burst, "match",
                         *match.split())
 
     def left():
-        return {name: limit["remaining"] for name, limit in limits(attached, source).items()}
+        return {name: limit["remaining"] for name, limit in limits(gate, source).items()}
 
-    assert outcome(attached, [dns(source)] * 10)[:2] == (3, 7)
+    assert outcome(gate, [dns(source)] * 10)[:2] == (3, 7)
     assert left() == {"all": 17, "udp": 5, "dns": 0, "tcp": 6}
-    assert outcome(attached, [dns(source, 54)] * 10)[:2] == (5, 5)
+    assert outcome(gate, [dns(source, 54)] * 10)[:2] == (5, 5)
     assert left() == {"all": 12, "udp": 0, "dns": 0, "tcp": 6}
-    assert outcome(attached, [syn(source)] * 10)[:2] == (6, 4)
+    assert outcome(gate, [syn(source)] * 10)[:2] == (6, 4)
     assert left() == {"all": 6, "udp": 0, "dns": 0, "tcp": 0}
-    assert outcome(attached, [packet(source, b"")] * 10)[:2] == (6, 4)
+    assert outcome(gate, [packet(source, b"")] * 10)[:2] == (6, 4)
     assert left() == {"all": 0, "udp": 0, "dns": 0, "tcp": 0}
-    assert refused(attached) == {"dns": 7, "udp": 5, "tcp": 4, "all": 4}
+    assert refused(gate) == {"dns": 7, "udp": 5, "tcp": 4, "all": 4}
 
 
 @pytest.mark.parametrize("source", OFFENDERS)
-def test_a_packet_rate_and_a_bit_rate(attached, source):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
-    attached.sluice("set", "default", "name", "bits", "rate", "1kbit", "burst", "4kB")
-    assert outcome(attached, [frame(source, 1000)] * 6)[:2] == (4, 2)
-    assert limits(attached, source)["all"]["remaining"] == 6
-    assert outcome(attached, [frame(source, 64)] * 2 + [frame(source, 1500)])[2].keys() <= {
+def test_a_packet_rate_and_a_bit_rate(gate, source):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "10")
+    gate.sluice("set", "default", "name", "bits", "rate", "1kbit", "burst", "4kB")
+    assert outcome(gate, [frame(source, 1000)] * 6)[:2] == (4, 2)
+    assert limits(gate, source)["all"]["remaining"] == 6
+    assert outcome(gate, [frame(source, 64)] * 2 + [frame(source, 1500)])[2].keys() <= {
         "over-limit", "within-limit"}
 
 
-def test_set_changes_one_limit_and_the_others_stay(attached):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "20")
-    attached.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "10", "match", "udp")
-    assert outcome(attached, [dns(OFFENDER)] * 5)[:2] == (5, 0)
-    attached.sluice("set", "default", "name", "udp", "rate", "2/h", "burst", "12", "match", "udp")
-    left = limits(attached, OFFENDER)
+def test_set_changes_one_limit_and_the_others_stay(gate):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "20")
+    gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "10", "match", "udp")
+    assert outcome(gate, [dns(OFFENDER)] * 5)[:2] == (5, 0)
+    gate.sluice("set", "default", "name", "udp", "rate", "2/h", "burst", "12", "match", "udp")
+    left = limits(gate, OFFENDER)
     # a level is a time: at twice the rate it is worth twice the packets
     assert left["all"]["remaining"] == 15 and left["udp"]["burst"] == 12
-    attached.sluice("del", "default", "name", "udp")
-    assert attached.rules() == f"sluice -g {attached.gate} set default rate 1/h burst 20\n"
-    assert outcome(attached, [dns(OFFENDER)] * 20)[:2] == (15, 5)
-    assert "'udp'" in one_line(attached.sluice("del", "default", "name", "udp", status=1))
-    attached.sluice("del", "default", "name", "all")
-    assert attached.rules() == ""
-    assert outcome(attached, [dns(OFFENDER)] * 20)[:2] == (20, 0)
+    gate.sluice("del", "default", "name", "udp")
+    assert gate.rules() == f"sluice -g {gate.gate} set default rate 1/h burst 20\n"
+    assert outcome(gate, [dns(OFFENDER)] * 20)[:2] == (15, 5)
+    assert "'udp'" in one_line(gate.sluice("del", "default", "name", "udp", status=1))
+    gate.sluice("del", "default", "name", "all")
+    assert gate.rules() == ""
+    assert outcome(gate, [dns(OFFENDER)] * 20)[:2] == (20, 0)
 
 
 # --- Observe --------------------------------------------------------------------------------------
@@ -211,27 +212,27 @@ def test_a_block_lasts_its_time_and_ends_by_itself(attached, source):
 
 
 @pytest.mark.parametrize("source", OFFENDERS)
-def test_a_block_holds_all_that_the_limit_matches_and_no_more(attached, source):
-    attached.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "3", "match", "udp",
+def test_a_block_holds_all_that_the_limit_matches_and_no_more(gate, source):
+    gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "3", "match", "udp",
                     "action", "block", "10min")
-    assert outcome(attached, [dns(source)] * 5)[2] == {"within-limit": 3, "over-limit": 1,
+    assert outcome(gate, [dns(source)] * 5)[2] == {"within-limit": 3, "over-limit": 1,
                                                        "blocked": 1}
-    assert outcome(attached, [dns(source, 9999)] * 5)[2] == {"blocked": 5}
-    assert outcome(attached, [syn(source)] * 5)[2] == {"within-limit": 5}
-    assert outcome(attached, [dns(GOOD)] * 3)[2] == {"within-limit": 3}
-    assert re.search(r"blocked for (10min|5\d\ds) more", attached.sluice("sources").out)
+    assert outcome(gate, [dns(source, 9999)] * 5)[2] == {"blocked": 5}
+    assert outcome(gate, [syn(source)] * 5)[2] == {"within-limit": 5}
+    assert outcome(gate, [dns(GOOD)] * 3)[2] == {"within-limit": 3}
+    assert re.search(r"blocked for (10min|5\d\ds) more", gate.sluice("sources").out)
 
 
 @pytest.mark.parametrize("per,source,other", [
     ("24", "203.0.113.66", "203.0.113.99"), ("24/56", "2001:db8:bad::1", "2001:db8:bad:ff::1"),
     ("0/0", "203.0.113.66", "192.0.2.1")])
-def test_a_block_is_of_the_key(attached, per, source, other):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "3", "per", per, "action", "block",
+def test_a_block_is_of_the_key(gate, per, source, other):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "3", "per", per, "action", "block",
                     "1h")
-    assert outcome(attached, [dns(source)] * 4)[:2] == (3, 1)
-    assert outcome(attached, [dns(other)] * 4)[2] == {"blocked": 4}
-    attached.sluice("forgive", other)
-    assert outcome(attached, [dns(source)] * 3)[:2] == (3, 0)
+    assert outcome(gate, [dns(source)] * 4)[:2] == (3, 1)
+    assert outcome(gate, [dns(other)] * 4)[2] == {"blocked": 4}
+    gate.sluice("forgive", other)
+    assert outcome(gate, [dns(source)] * 3)[:2] == (3, 0)
 
 
 # --- Forgive --------------------------------------------------------------------------------------
@@ -239,63 +240,63 @@ def test_a_block_is_of_the_key(attached, per, source, other):
 @pytest.mark.parametrize("source", OFFENDERS)
 @pytest.mark.parametrize("burst", [5, 200])  # purses may hold a part of 200
 @pytest.mark.parametrize("action", ["drop", "block 1h"])
-def test_forgive_gives_a_full_bucket(attached, source, burst, action):
-    attached.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
+def test_forgive_gives_a_full_bucket(gate, source, burst, action):
+    gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     for _ in range(3):
-        assert outcome(attached, [dns(source)] * (burst + 10))[:2] == (burst, 10)
-        attached.sluice("forgive", source)
-        assert limits(attached, source)["all"]["remaining"] == burst
-        assert attached.json("check", source)["verdict"] == "pass"
+        assert outcome(gate, [dns(source)] * (burst + 10))[:2] == (burst, 10)
+        gate.sluice("forgive", source)
+        assert limits(gate, source)["all"]["remaining"] == burst
+        assert gate.json("check", source)["verdict"] == "pass"
 
 
-def test_forgive_is_of_one_source(attached):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
-    attached.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "4", "match", "udp")
+def test_forgive_is_of_one_source(gate):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "5")
+    gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "4", "match", "udp")
     for source in OFFENDER, GOOD, OFFENDER6:
-        assert outcome(attached, [dns(source)] * 6)[:2] == (4, 2)
-    attached.sluice("forgive", OFFENDER)
-    left = {source: [limits(attached, source)[name]["remaining"] for name in ("udp", "all")]
+        assert outcome(gate, [dns(source)] * 6)[:2] == (4, 2)
+    gate.sluice("forgive", OFFENDER)
+    left = {source: [limits(gate, source)[name]["remaining"] for name in ("udp", "all")]
             for source in (OFFENDER, GOOD, OFFENDER6)}
     assert left == {OFFENDER: [4, 5], GOOD: [0, 1], OFFENDER6: [0, 1]}
 
 
-def test_forgive_of_what_no_limit_holds(attached):
-    attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "5")
-    attached.sluice("deny", "192.0.2.7")
-    attached.sluice("allow", "192.0.2.8")
-    before = attached.snapshot()
+def test_forgive_of_what_no_limit_holds(gate):
+    gate.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "5")
+    gate.sluice("deny", "192.0.2.7")
+    gate.sluice("allow", "192.0.2.8")
+    before = gate.snapshot()
     for source, names in (("203.0.113.1", "no rule"), ("192.0.2.7", "denied"),
                           ("192.0.2.8", "allowed")):
-        refusal = one_line(attached.sluice("forgive", source, status=1))
+        refusal = one_line(gate.sluice("forgive", source, status=1))
         assert source in refusal and names in refusal
     for words in (["forgive"], ["forgive", "default"], ["forgive", "192.0.2.0/24"],
                   ["forgive", "192.0.2.1", "now"], ["forgive", "x"]):
-        one_line(attached.sluice(*words, status=2))
-    assert attached.snapshot() == before
-    assert "192.0.2.1" in attached.sluice("forgive", "192.0.2.1").out  # it has not sent yet
+        one_line(gate.sluice(*words, status=2))
+    assert gate.snapshot() == before
+    assert "192.0.2.1" in gate.sluice("forgive", "192.0.2.1").out  # it has not sent yet
 
 
 # --- Empty starts ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("source", OFFENDERS)
 @pytest.mark.parametrize("burst", ["5", "500"])
-def test_a_bucket_that_starts_empty(attached, source, burst):
-    attached.sluice("set", "default", "rate", "1/h", "burst", burst, "start", "empty")
-    assert outcome(attached, [dns(source)] * 10)[:2] == (0, 10)
-    assert limits(attached, source)["all"]["remaining"] == 0
-    attached.sluice("forgive", source)
-    assert outcome(attached, [dns(source)] * 10)[0] == min(10, int(burst))
+def test_a_bucket_that_starts_empty(gate, source, burst):
+    gate.sluice("set", "default", "rate", "1/h", "burst", burst, "start", "empty")
+    assert outcome(gate, [dns(source)] * 10)[:2] == (0, 10)
+    assert limits(gate, source)["all"]["remaining"] == 0
+    gate.sluice("forgive", source)
+    assert outcome(gate, [dns(source)] * 10)[0] == min(10, int(burst))
 
 
 @pytest.mark.parametrize("source", OFFENDERS)
-def test_a_bucket_that_starts_empty_fills(attached, source):
-    attached.sluice("set", "default", "rate", "20pps", "burst", "5", "start", "empty")
+def test_a_bucket_that_starts_empty_fills(gate, source):
+    gate.sluice("set", "default", "rate", "20pps", "burst", "5", "start", "empty")
     start = time.monotonic()
-    passed, _, _ = outcome(attached, [dns(source)])
+    passed, _, _ = outcome(gate, [dns(source)])
     assert passed == 0
-    wait_until(lambda: limits(attached, source)["all"]["remaining"] >= 2, "two packets' credit")
+    wait_until(lambda: limits(gate, source)["all"]["remaining"] >= 2, "two packets' credit")
     assert time.monotonic() >= start + 0.1
-    passed, dropped, _ = outcome(attached, [dns(source)] * 10)
+    passed, dropped, _ = outcome(gate, [dns(source)] * 10)
     assert 2 <= passed <= 20 * (time.monotonic() - start) and passed + dropped == 10
 
 
@@ -325,24 +326,24 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("per,sources,shared", KEYS, ids=lambda v: str(v)[:20])
-def test_key_lengths(attached, per, sources, shared):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "10", "per", per)
+@pytest.mark.parametrize("per,sources,together", KEYS, ids=lambda v: str(v)[:20])
+def test_key_lengths(gate, per, sources, together):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "10", "per", per)
     sent = [frame(source) for source in sources for _ in range(10)]
-    assert outcome(attached, sent)[:2] == ((10, 10) if shared else (20, 0))
-    left = [limits(attached, source)["all"]["remaining"] for source in sources]
+    assert outcome(gate, sent)[:2] == ((10, 10) if together else (20, 0))
+    left = [limits(gate, source)["all"]["remaining"] for source in sources]
     assert left == [0, 0]
-    assert outcome(attached, [frame(source) for source in sources])[:2] == (0, 2)
+    assert outcome(gate, [frame(source) for source in sources])[:2] == (0, 2)
 
 
-def test_keys_of_different_lengths_in_one_policy(attached):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "5")
-    attached.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "12", "per", "24/56")
+def test_keys_of_different_lengths_in_one_policy(gate):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "5")
+    gate.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "12", "per", "24/56")
     sources = [f"203.0.113.{i}" for i in (1, 2, 3)]
-    assert [outcome(attached, [frame(s)] * 8)[0] for s in sources] == [5, 5, 2]
+    assert [outcome(gate, [frame(s)] * 8)[0] for s in sources] == [5, 5, 2]
     # of the third one its own limit was not charged for what the net's refused
-    assert limits(attached, sources[2])["all"]["remaining"] == 3
-    assert outcome(attached, [frame("192.0.2.1")] * 8)[0] == 5
+    assert limits(gate, sources[2])["all"]["remaining"] == 3
+    assert outcome(gate, [frame("192.0.2.1")] * 8)[0] == 5
 
 
 @pytest.mark.parametrize("family,there,elsewhere", [(4, "198.51.100.2", "198.51.100.3"),
@@ -366,10 +367,10 @@ def test_destinations_on_egress(lab, family, there, elsewhere):
     assert [outcome(lab, [packet(s, udp(53), fresh)] * 9)[0] for s in sources] == [5, 5]
 
 
-def test_destinations_do_not_matter_on_ingress(attached):
-    attached.sluice("set", "default", "rate", "1/h", "burst", "3", "key", "dst")
-    assert outcome(attached, [dns(OFFENDER)] * 10)[:2] == (10, 0)
-    assert attached.json("check", OFFENDER)["limits"][0]["matches"] is False
+def test_destinations_do_not_matter_on_ingress(gate):
+    gate.sluice("set", "default", "rate", "1/h", "burst", "3", "key", "dst")
+    assert outcome(gate, [dns(OFFENDER)] * 10)[:2] == (10, 0)
+    assert gate.json("check", OFFENDER)["limits"][0]["matches"] is False
 
 
 # --- What `set` refuses ---------------------------------------------------------------------------
@@ -410,16 +411,16 @@ def test_a_key_that_the_prefix_cannot_have(shared, prefix, per):
     assert shared.snapshot() == before
 
 
-def test_a_fifth_limit_is_refused(attached):
+def test_a_fifth_limit_is_refused(gate):
     for name in "one", "two", "three", "four":
-        attached.sluice("set", "192.0.2.0/24", "name", name, "rate", "5/h")
-    before = attached.snapshot()
-    refusal = one_line(attached.sluice("set", "192.0.2.0/24", "name", "five", "rate", "5/h",
+        gate.sluice("set", "192.0.2.0/24", "name", name, "rate", "5/h")
+    before = gate.snapshot()
+    refusal = one_line(gate.sluice("set", "192.0.2.0/24", "name", "five", "rate", "5/h",
                                        status=1))
     assert all(name in refusal for name in ("192.0.2.0/24", "one", "two", "three", "four"))
-    assert attached.snapshot() == before
-    attached.sluice("set", "192.0.2.0/24", "name", "three", "rate", "6/h")
-    attached.sluice("set", "default", "name", "five", "rate", "5/h")
+    assert gate.snapshot() == before
+    gate.sluice("set", "192.0.2.0/24", "name", "three", "rate", "6/h")
+    gate.sluice("set", "default", "name", "five", "rate", "5/h")
 
 
 FIELDS = [
@@ -434,13 +435,13 @@ FIELDS = [
 ]
 
 
-def test_show_says_all_fields_and_set_takes_them(attached):
+def test_show_says_all_fields_and_set_takes_them(gate):
     for rule in FIELDS:
-        attached.sluice("set", *rule.split())
-    shown = attached.rules()
-    typed = [f"sluice -g {attached.gate} set {rule}" for rule in FIELDS]
+        gate.sluice("set", *rule.split())
+    shown = gate.rules()
+    typed = [f"sluice -g {gate.gate} set {rule}" for rule in FIELDS]
     assert sorted(shown.splitlines()) == sorted(typed)
-    before = attached.json("show")
+    before = gate.json("show")
     for line in shown.splitlines():
-        attached.sluice(*line.split()[3:])
-    assert attached.json("show") == before and attached.rules() == shown
+        gate.sluice(*line.split()[3:])
+    assert gate.json("show") == before and gate.rules() == shown

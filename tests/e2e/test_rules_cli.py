@@ -7,8 +7,9 @@ import pytest
 
 from lab import one_line, run_sluice, wait_until
 
-COMMANDS = ["attach", "detach", "status", "set", "allow", "deny", "del", "forgive", "show", "apply",
-            "diff", "dump", "check", "stats", "sources", "export", "upgrade", "version", "help"]
+COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "del", "forgive",
+            "show", "apply", "diff", "dump", "check", "stats", "sources", "export", "upgrade",
+            "version", "help"]
 
 RULES = [
     "default rate 500pps",
@@ -29,14 +30,6 @@ RULES = [
     "2001:db8::1 rate 999pps burst 123456789us",
     "::ffff:192.0.2.1 rate 3pps",
 ]
-
-
-@pytest.fixture
-def gate(shared):
-    """The shared gate, without a rule."""
-    yield shared
-    for rule in shared.json("show")["rules"]:
-        shared.sluice("del", rule["prefix"])
 
 
 def test_show_can_be_typed_back(gate):
@@ -84,9 +77,10 @@ RATE_WORDS = {
 
 
 @pytest.mark.parametrize("rate", RATE_WORDS, ids=lambda r: ascii(r[:12]))
-def test_a_wrong_rate_is_refused(shared, rate):
+@pytest.mark.parametrize("command", ["set", "newcomers"])
+def test_a_wrong_rate_is_refused(shared, command, rate):
     before = shared.snapshot()
-    refusal = one_line(shared.sluice("set", "default", "rate", rate, status=2))
+    refusal = one_line(shared.sluice(command, "default", "rate", rate, status=2))
     assert "rate" in refusal and rate in refusal and RATE_WORDS[rate] in refusal
     assert any(right in refusal for right in ("500pps", "lowest is 1/h", "highest is 200mpps"))
     assert shared.snapshot() == before
@@ -137,10 +131,10 @@ PREFIX_WORDS = {
 
 
 @pytest.mark.parametrize("prefix", PREFIX_WORDS, ids=lambda p: ascii(p[:12]))
-@pytest.mark.parametrize("command", ["set", "del", "sources"])
+@pytest.mark.parametrize("command", ["set", "newcomers", "del", "sources"])
 def test_a_wrong_prefix_is_refused(shared, command, prefix):
     before = shared.snapshot()
-    words = [prefix, "rate", "5pps"] if command == "set" else [prefix]
+    words = [prefix, "rate", "5pps"] if command in ("set", "newcomers") else [prefix]
     refusal = one_line(shared.sluice(command, *words, status=2))
     assert prefix.split("/")[0] in refusal and PREFIX_WORDS[prefix] in refusal
     assert shared.snapshot() == before
@@ -236,7 +230,7 @@ def test_a_gate_that_is_not_there():
     for command in (["show"], ["stats"], ["status"], ["sources"], ["export"], ["del", "default"],
                     ["check", "192.0.2.1"], ["set", "default", "rate", "5pps"], ["detach", "all"],
                     ["allow", "default"], ["deny", "192.0.2.1", "for", "1h"], ["dump"], ["upgrade"],
-                    ["forgive", "192.0.2.1"]):
+                    ["forgive", "192.0.2.1"], ["newcomers", "default", "rate", "5pps"]):
         refusal = one_line(run_sluice("-g", "e2e-nowhere", *command, status=1))
         assert "'e2e-nowhere'" in refusal and "attach" in refusal
 

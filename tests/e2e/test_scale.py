@@ -12,6 +12,8 @@ import pytest
 from killed import count_bpf_calls
 from lab import MAPS, Lab, frame, run, wait_until
 
+pytestmark = pytest.mark.alone
+
 HOSTS4, HOSTS6, POLICIES = 900_000, 100_000, 10_000
 SAMPLE = 60
 BASE4 = int(ipaddress.ip_address("11.0.0.0"))

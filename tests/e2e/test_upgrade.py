@@ -186,6 +186,7 @@ def stream(lab, i, hook):
                        device=f"out{i}")
 
 
+@pytest.mark.alone
 def test_no_packet_passes_unfiltered(lab):
     """On every hook at once: a denied source sends as an upgrade follows the other, and nothing of
     it comes through. That packets of another do tells that there would be something to see."""
@@ -272,7 +273,7 @@ def test_kill_an_upgrade(lab, hook, mode):
     received, dropped = lab.datagrams(), 0
     words = ["-g", lab.gate, "-n", lab.filter, "upgrade"]
     pins, stops = links(lab), run_stops(words)
-    for at, steps in moments(stops, 0.5, 16):
+    for at, steps in moments(stops, 0.5, 12):
         run_stops(words, at, steps)
         one, = lab.attachments()
         assert (one["mode"], one["state"]) == (mode, "attached"), f"killed at {at}+{steps}"

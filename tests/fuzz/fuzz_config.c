@@ -44,6 +44,8 @@ static const char *const actions[] = {"drop", "observe", "block 30s", "block 730
 static const char *const starts[] = {"full", "empty", NULL};
 static const char *const times[] = {"1h", "30s", "7d", NULL};
 static const char *const moments[] = {"2126-11-21T13:00:00Z", "2001-01-01t00:00:00.5+02:00", NULL};
+static const char *const budgets[] = {
+	"none", "{rate: 10kpps, burst: 20000}", "{rate: 50mbit}", "{burst: 8}", "[]", NULL};
 static const char *const sizes[] = {"1", "64k", "4m", "64m", "65m", NULL};
 static const char *const files[] = {"rules.txt", "/", "-", NULL};
 
@@ -55,6 +57,7 @@ static const struct key {
   defaults_keys[] = {{"per", lengths}, {"key", keys}, {"action", actions}, {"start", starts}, {0}},
   gate_keys[] = {{"sources", sizes}, {"hot", sizes},	  {"policies", sizes},
 		 {"hosts", sizes},   {"prefixes", sizes}, {0}},
+  policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {0}};
 
 /* One of the values, or any few bytes. */
@@ -96,6 +99,7 @@ static void policy_make(FILE *out, struct input *input)
 		value_make(out, input, rates);
 		keys_make(out, input, limit_keys, "        ");
 	}
+	keys_make(out, input, policy_keys, "    ");
 }
 
 static void entry_make(FILE *out, struct input *input)

@@ -62,6 +62,12 @@ struct source {
 	uint8_t frame[FRAME_LEN];
 };
 
+struct target {
+	struct in_addr v4;
+	struct in6_addr v6;
+	uint16_t port;
+};
+
 struct run {
 	int sock;
 	uint64_t count; /* frames of each source; 0: as many as the time allows */
@@ -71,10 +77,12 @@ struct run {
 };
 
 static const char usage_text[] =
-	"usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-c COUNT] DEV MAC SECONDS SOURCE=RATE...\n"
+	"usage: traffic [-n NETNS] [-d IPV4] [-D IPV6] [-p PORT] [-c COUNT] DEV MAC SECONDS "
+	"SOURCE=RATE...\n"
 	"  -n NETNS     work in this named network namespace (never in the initial one)\n"
 	"  -d IPV4      destination of IPv4 frames (198.51.100.1)\n"
 	"  -D IPV6      destination of IPv6 frames (2001:db8:ffff::1)\n"
+	"  -p PORT      destination port (9, discard)\n"
 	"  -c COUNT     send exactly COUNT frames of each source, then stop\n"
 	"  DEV MAC      send through this device to this Ethernet address\n"
 	"  SECONDS      stop after this time, 1 to 60; with -c it is a failure to get there\n"
@@ -151,18 +159,18 @@ static uint16_t sum_finish(uint32_t sum)
 }
 
 /* The payload is zeros, and so is the checksum, where the caller must set one. */
-static struct udphdr udp_header(size_t ip_header_len)
+static struct udphdr udp_header(size_t ip_header_len, uint16_t port)
 {
 	return (struct udphdr){
 		.source = htons(40000),
-		.dest = htons(9), /* discard */
+		.dest = htons(port),
 		.len = htons(FRAME_LEN - ETH_HLEN - ip_header_len),
 	};
 }
 
-static void frame_fill4(uint8_t *packet, const struct source *source, struct in_addr dest)
+static void frame_fill4(uint8_t *packet, const struct source *source, const struct target *target)
 {
-	struct udphdr udp = udp_header(sizeof(struct iphdr));
+	struct udphdr udp = udp_header(sizeof(struct iphdr), target->port);
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = sizeof(ip) / 4,
@@ -171,7 +179,7 @@ static void frame_fill4(uint8_t *packet, const struct source *source, struct in_
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
 		.saddr = source->addr.v4.s_addr,
-		.daddr = dest.s_addr,
+		.daddr = target->v4.s_addr,
 	};
 
 	ip.check = sum_finish(sum_add(0, &ip, sizeof(ip)));
@@ -179,16 +187,16 @@ static void frame_fill4(uint8_t *packet, const struct source *source, struct in_
 	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
 }
 
-static void frame_fill6(uint8_t *packet, const struct source *source, const struct in6_addr *dest)
+static void frame_fill6(uint8_t *packet, const struct source *source, const struct target *target)
 {
-	struct udphdr udp = udp_header(sizeof(struct ip6_hdr));
+	struct udphdr udp = udp_header(sizeof(struct ip6_hdr), target->port);
 	struct ip6_hdr ip = {
 		.ip6_flow = htonl(6U << 28),
 		.ip6_plen = udp.len,
 		.ip6_nxt = IPPROTO_UDP,
 		.ip6_hlim = 64,
 		.ip6_src = source->addr.v6,
-		.ip6_dst = *dest,
+		.ip6_dst = target->v6,
 	};
 	uint32_t sum;
 
@@ -202,17 +210,17 @@ static void frame_fill6(uint8_t *packet, const struct source *source, const stru
 	memcpy(packet + sizeof(ip), &udp, sizeof(udp));
 }
 
-static void frame_fill(struct source *source, struct ether_header ether, struct in_addr dest4,
-		       const struct in6_addr *dest6)
+static void frame_fill(struct source *source, struct ether_header ether,
+		       const struct target *target)
 {
 	uint8_t *packet = source->frame + sizeof(ether);
 
 	if (source->family == AF_INET) {
 		ether.ether_type = htons(ETHERTYPE_IP);
-		frame_fill4(packet, source, dest4);
+		frame_fill4(packet, source, target);
 	} else {
 		ether.ether_type = htons(ETHERTYPE_IPV6);
-		frame_fill6(packet, source, dest6);
+		frame_fill6(packet, source, target);
 	}
 	memcpy(source->frame, &ether, sizeof(ether));
 }
@@ -376,27 +384,29 @@ static void traffic_send(const struct run *run)
 
 int main(int argc, char **argv)
 {
-	struct in6_addr dest6;
-	struct in_addr dest4;
+	struct target target = {.port = 9};
 	struct ether_header ether = {0};
 	struct run run = {0};
 	const char *netns = NULL;
 	int option;
 
-	inet_pton(AF_INET, "198.51.100.1", &dest4);
-	inet_pton(AF_INET6, "2001:db8:ffff::1", &dest6);
-	while ((option = getopt(argc, argv, "+n:d:D:c:h")) != -1) {
+	inet_pton(AF_INET, "198.51.100.1", &target.v4);
+	inet_pton(AF_INET6, "2001:db8:ffff::1", &target.v6);
+	while ((option = getopt(argc, argv, "+n:d:D:p:c:h")) != -1) {
 		switch (option) {
 		case 'n':
 			netns = optarg;
 			break;
 		case 'd':
-			if (inet_pton(AF_INET, optarg, &dest4) != 1)
+			if (inet_pton(AF_INET, optarg, &target.v4) != 1)
 				die(EXIT_USAGE, "'%s' is not an IPv4 address", optarg);
 			break;
 		case 'D':
-			if (inet_pton(AF_INET6, optarg, &dest6) != 1)
+			if (inet_pton(AF_INET6, optarg, &target.v6) != 1)
 				die(EXIT_USAGE, "'%s' is not an IPv6 address", optarg);
+			break;
+		case 'p':
+			target.port = number_parse(optarg, "PORT", UINT16_MAX);
 			break;
 		case 'c':
 			run.count = number_parse(optarg, "COUNT", UINT32_MAX);
@@ -426,7 +436,7 @@ int main(int argc, char **argv)
 	run.sock = device_open(argv[optind], ether.ether_shost);
 
 	for (size_t i = 0; i < run.source_count; i++)
-		frame_fill(&run.sources[i], ether, dest4, &dest6);
+		frame_fill(&run.sources[i], ether, &target);
 
 	traffic_send(&run);
 	if (run.count && !count_reached(&run))

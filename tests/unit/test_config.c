@@ -107,6 +107,30 @@ static void test_json_is_yaml(void **state)
 			    "sluice deny ::1\n");
 }
 
+/* Beside the limits, as a map or as the word that says as much as nothing. */
+static void test_newcomers(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		shown("policies:\n"
+		      "  - prefix: default\n"
+		      "    newcomers: {rate: 10kpps, burst: 20000}\n"
+		      "    limits: [{rate: 5pps}, {name: dns, rate: 6pps, match: udp port 53}]\n"
+		      "  - {prefix: 10.0.0.0/8, limits: [{rate: 5pps}], newcomers: none}\n"
+		      "  - {prefix: 10.0.0.1, limits: [{rate: 5pps}], newcomers: \"none\"}\n"
+		      "  - {prefix: 10.0.0.2, limits: [{rate: 5pps}], newcomers: {\"rate\": "
+		      "\"50\\u006dbit\"}}\n"
+		      "deny: [{prefix: default, for: 1h}]\n"),
+		"sluice deny default for 1h\n"
+		"sluice set default rate 5pps burst 8\n"
+		"sluice set default name dns rate 6pps burst 8 match udp port 53\n"
+		"sluice newcomers default rate 10kpps burst 20000\n"
+		"sluice set 10.0.0.0/8 rate 5pps burst 8\n"
+		"sluice set 10.0.0.1 rate 5pps burst 8\n"
+		"sluice set 10.0.0.2 rate 5pps burst 8\n"
+		"sluice newcomers 10.0.0.2 rate 50mbit burst 1562500B\n");
+}
+
 /* An allowed prefix may have a policy for the time after, and larger and smaller ones are others. */
 static void test_one_rule_a_prefix(void **state)
 {
@@ -184,6 +208,8 @@ static void test_keys_are_keywords(void **state)
 			.value.sequence.entry->mapping.fields;
 	for (int i = 0; i < SPEC_FIELDS; i++)
 		assert_string_equal(limit[i].key, spec_names[i]);
+	assert_string_equal(newcomers_fields[0].key, spec_names[SPEC_RATE]);
+	assert_string_equal(newcomers_fields[1].key, spec_names[SPEC_BURST]);
 }
 
 /* --- What is wrong -------------------------------------------------------------------------- */
@@ -315,6 +341,33 @@ static void test_refused(void **state)
 					  "(packets) or 250ms"},
 		{LIMIT "}]}]\ndefaults: {action: stop}", ":2:20: action 'stop': write drop, "
 							 "observe or block 30s"},
+		/* newcomers */
+		{LIMIT "}], newcomers: 5pps}]", ":1:67: newcomers '5pps': write none, or {rate: "
+						"10kpps, burst: 20000}"},
+		{LIMIT "}], newcomers: []}]",
+		 ":1:67: 'newcomers' takes keys and values, and not a list"},
+		{LIMIT "}], newcomers: }]",
+		 ":1:67: 'newcomers' takes keys and values, and not nothing"},
+		{LIMIT "}], newcomers: {}}]", ":1:67: a limit needs a rate: write 'rate 10kpps' or "
+					      "'rate 50mbit'"},
+		{LIMIT "}], newcomers: {burst: 5}}]", ":1:67: a limit needs a rate: write 'rate "
+						      "10kpps' or 'rate 50mbit'"},
+		{LIMIT "}], newcomers: {rate: }}]",
+		 ":1:74: 'rate' takes one value, and not nothing"},
+		{LIMIT "}], newcomers: {rate: [5pps]}}]",
+		 ":1:74: 'rate' takes one value, and not a list"},
+		{LIMIT "}], newcomers: {rate: 5}}]",
+		 ":1:74: rate '5' has no unit: write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"},
+		{LIMIT "}], newcomers: {rate: 5pps, burst: 64kB}}]",
+		 ":1:87: burst '64kB' of a packet rate: write 2000 (packets) or 250ms"},
+		{LIMIT "}], newcomers: {rate: 5pps,\n per: 24}}]",
+		 ":2:2: 'newcomers' has no key 'per': it has rate or burst"},
+		{LIMIT "}], newcomers: {rate: 5pps,\n rate: 6pps}}]",
+		 ":2:2: 'rate' is given twice: first in line 1"},
+		{LIMIT "}], newcomers: none,\n newcomers: none}]",
+		 ":2:2: 'newcomers' is given twice: first in line 1"},
+		{"policies: [{prefix: default, newcomers: {rate: 5pps}}]",
+		 ":1:12: a policy has limits: write 'limits:' and what they are"},
 		/* lists */
 		{"deny: [{for: 1h}]", ":1:8: what does this entry deny? Write one of prefix, "
 				      "prefixes and file"},
@@ -512,6 +565,9 @@ static void test_written(void **state)
 				   "        burst: 200\n"
 				   "        match: tcp-syn\n"
 				   "        action: block 30s\n"
+				   "    newcomers:\n"
+				   "      rate: 10kpps\n"
+				   "      burst: 20000\n"
 				   "  - prefix: 10.0.0.0/8\n"
 				   "    limits:\n"
 				   "      - name: \"null\"\n"
@@ -638,6 +694,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_json_is_yaml),
+		cmocka_unit_test(test_newcomers),
 		cmocka_unit_test(test_one_rule_a_prefix),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_ends),

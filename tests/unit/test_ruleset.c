@@ -148,6 +148,58 @@ static void test_limits_by_name(void **state)
 	rule_free(&copy);
 }
 
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+static struct limit budget_of(const char *rate, const char *burst)
+{
+	struct limit budget;
+
+	assert_int_equal(spec_parse_budget(rate, burst, NULL, NULL, &budget), OK);
+	return budget;
+}
+
+static void test_newcomers_count(void **state)
+{
+	struct limit budget = budget_of("10kpps", "20000"), other = budget_of("10kpps", "20001");
+	struct rule a = policy_of("default"), b;
+
+	(void)state;
+	assert_int_equal(rule_copy(&a, &b), OK);
+	assert_null(b.newcomers);
+	assert_int_equal(rule_set_newcomers(&a, &budget), OK);
+	assert_false(rule_equal(&a, &b));
+	assert_false(rule_equal(&b, &a));
+	assert_int_equal(rule_set_newcomers(&b, &other), OK);
+	assert_false(rule_equal(&a, &b));
+	assert_int_equal(rule_set_newcomers(&b, &budget), OK);
+	assert_true(rule_equal(&a, &b));
+	assert_ptr_not_equal(a.newcomers, b.newcomers);
+	a.limits = b.limits = 0; /* then it is nothing */
+	assert_int_equal(rule_set_newcomers(&b, NULL), OK);
+	assert_true(rule_equal(&a, &b));
+	assert_true(rule_equal(&b, &a));
+	rule_free(&a);
+	assert_null(a.newcomers);
+	rule_free(&b);
+}
+
+static void test_newcomers_are_copied_and_taken(void **state)
+{
+	struct limit budget = budget_of("50mbit", "250ms");
+	struct rule rule = policy_of("192.0.2.0/24"), copy, taken = {.prefix = rule.prefix};
+
+	(void)state;
+	assert_int_equal(rule_set_newcomers(&rule, &budget), OK);
+	assert_int_equal(rule_copy(&rule, &copy), OK);
+	assert_ptr_not_equal(copy.newcomers, rule.newcomers);
+	rule_take_policy(&taken, &rule);
+	assert_true(!rule.limits && !rule.limit && !rule.newcomers);
+	assert_true(rule_equal(&taken, &copy));
+	rule_free(&copy);
+	assert_true(limit_equal(taken.newcomers, &budget));
+	rule_free(&taken);
+}
+
 /* --- Sets ----------------------------------------------------------------------------------- */
 
 static void test_sort(void **state)
@@ -296,13 +348,48 @@ static void test_difference(void **state)
 	rule_free(&b);
 }
 
+static void test_print_newcomers(void **state)
+{
+	struct limit budget = budget_of("10kpps", "20000"), other = budget_of("30/min", NULL);
+	struct rule a = {.prefix = prefix_of("10.0.0.0/8")}, b, difference;
+
+	(void)state;
+	limit_add(&a, "all", "5pps", "any");
+	assert_int_equal(rule_copy(&a, &b), OK);
+	assert_int_equal(rule_set_newcomers(&a, &budget), OK);
+	assert_string_equal(printed(&a, "edge", "+ "),
+			    "+ sluice -g edge set 10.0.0.0/8 rate 5pps burst 8\n"
+			    "+ sluice -g edge newcomers 10.0.0.0/8 rate 10kpps burst 20000\n");
+	assert_int_equal(rule_difference(&a, &b, &difference), OK);
+	assert_string_equal(printed(&difference, "main", "- "),
+			    "- sluice newcomers 10.0.0.0/8 rate 10kpps burst 20000\n");
+	rule_free(&difference);
+	assert_int_equal(rule_difference(&b, &a, &difference), OK);
+	assert_string_equal(printed(&difference, "main", "+ "), "");
+	rule_free(&difference);
+	assert_int_equal(rule_set_newcomers(&b, &other), OK);
+	assert_int_equal(rule_difference(&b, &a, &difference), OK);
+	assert_string_equal(printed(&difference, "main", "+ "),
+			    "+ sluice newcomers 10.0.0.0/8 rate 30/min burst 8\n");
+	rule_free(&difference);
+	rule_free(&a);
+	rule_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal), cmocka_unit_test(test_every_field_counts),
-		cmocka_unit_test(test_ends),  cmocka_unit_test(test_limits_by_name),
-		cmocka_unit_test(test_sort),  cmocka_unit_test(test_diff),
-		cmocka_unit_test(test_print), cmocka_unit_test(test_difference),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_every_field_counts),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_limits_by_name),
+		cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_print),
+		cmocka_unit_test(test_difference),
+		cmocka_unit_test(test_newcomers_count),
+		cmocka_unit_test(test_newcomers_are_copied_and_taken),
+		cmocka_unit_test(test_print_newcomers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What all newcomers of a policy together may send. A token bucket like any other, but never forgotten. */
+#ifndef SLUICE_BUDGET_H
+#define SLUICE_BUDGET_H
+
+#include "ledger.h"
+
+/* One try of a draw: a reason, or LEDGER_LOST. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int budget_draw(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
+			   const struct claim *claim)
+{
+	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
+	struct sl_purse copy;
+	bool passes = false;
+
+	if (!budget || !purse || !claim || !ledger)
+		return SL_DROP_OVER_BUDGET;
+	copy = *purse;
+	if (!ledger_try(ledger, budget, &copy, claim, &passes))
+		return LEDGER_LOST;
+	*purse = copy;
+	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
+}
+
+/* The purse cannot tell: ask the budget's ledger. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int budget_ask(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
+			  __u64 cost, __u64 tick)
+{
+	struct claim claim = {.cost = cost, .tick = tick, .now = clock_ticks()};
+
+	if (!budget || !purse || cost > budget->burst)
+		return SL_DROP_OVERSIZE;
+	claim.fill = budget->purse;
+	if (credit_must_wait(purse, cost, claim.now)) {
+		credit_refuse_tick(budget, purse, tick);
+		return SL_DROP_OVER_BUDGET;
+	}
+	for (int i = 0; i < LEDGER_TRIES; i++) {
+		int answer = budget_draw(budget, purse, number, &claim);
+
+		if (answer != LEDGER_LOST)
+			return answer;
+	}
+	return SL_DROP_CONTENDED;
+}
+
+/* Charges a newcomer's packet to the budget of its policy, if it has one. */
+static __always_inline enum sl_reason
+budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 number, __u64 tick)
+{
+	const struct sl_limit *budget = &policy->newcomers;
+	struct sl_allowance *allowance;
+	enum credit_answer answer;
+	__u64 cost;
+
+	if (!budget->burst)
+		return SL_PASS_NEWCOMER;
+	allowance = bpf_map_lookup_elem(&allowances, &number);
+	if (!allowance)
+		return SL_DROP_OVER_BUDGET;
+	if (allowance->since != policy->since) /* drawn under another budget, perhaps: void */
+		*allowance = (struct sl_allowance){.since = policy->since};
+	cost = credit_cost(budget, packet->packets, packet->bytes);
+	answer = credit_spend(&allowance->purse, cost, tick);
+	if (answer == CREDIT_PASS)
+		return SL_PASS_NEWCOMER;
+	if (answer == CREDIT_REFUSE)
+		return SL_DROP_OVER_BUDGET;
+	return budget_ask(budget, &allowance->purse, number, cost, tick);
+}
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Whose packet it is, hashed: for what has no room for every source. */
+#ifndef SLUICE_DIGEST_H
+#define SLUICE_DIGEST_H
+
+#include "maps.h"
+#include "packet.h"
+
+struct digest {
+	__u32 place;
+	__u32 mark;
+};
+
+/*
+ * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings", 2015, section
+ * 3.5): for any two identities of `words` words, an even number, all pairs of results are equally likely.
+ */
+static __always_inline __u32 digest_half(const __u64 *secret, const __u32 *word, int words)
+{
+	__u64 sum = secret[0];
+
+	for (int i = 0; i < words; i += 2)
+		sum += (secret[1 + i] + word[i]) * (secret[2 + i] + word[i + 1]);
+	return sum >> 32;
+}
+
+static __always_inline struct digest digest_words(const struct sl_meeting *meeting,
+						  const __u32 *word, int words)
+{
+	return (struct digest){
+		.place = digest_half(meeting->secret, word, words),
+		.mark = digest_half(meeting->secret + SL_SECRETS / 2, word, words),
+	};
+}
+
+/* A source is who has one bucket: an IPv4 address, or an IPv6 /64. (What shares a digest shares it harmlessly.) */
+static __always_inline struct digest digest_of(const struct packet *packet,
+					       const struct sl_meeting *meeting)
+{
+	const __u32 *addr = (const __u32 *)packet->source.addr;
+	__u32 word[2] = {addr[0], packet_is_ipv4(packet) ? ~0U : addr[1]};
+
+	return digest_words(meeting, word, 2);
+}
+
+/* Where a limit keeps the addresses of a bucket apart, each is somebody of its own to that limit. */
+static __always_inline struct digest digest_apart(const struct packet *packet,
+						  const struct sl_limit *limit,
+						  const struct sl_meeting *meeting)
+{
+	const __u32 *addr =
+		(const __u32 *)(limit->key_dst ? packet->destination : packet->source.addr);
+	__u32 word[4] = {addr[0] & (__u32)limit->mask[0]};
+
+	if (!packet_is_ipv4(packet)) {
+		word[1] = addr[1] & limit->mask[0] >> 32;
+		word[2] = addr[2] & (__u32)limit->mask[1];
+		word[3] = addr[3] & limit->mask[1] >> 32;
+	}
+	word[3] ^= limit->id << 1 | packet_is_ipv4(packet);
+	return digest_words(meeting, word, 4);
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Newcomers: sources that have no ledger yet. While there are few, each gets its ledger and its bucket at once. In a
+ * flood of forged sources nearly every packet is a newcomer's, and giving each memory would cost ten times what
+ * the packet does, and throw out the sources that are real. So each CPU has tokens for insertions (admission.h), which
+ * refill at a rate at which nobody who is still there is thrown out. While it has many and meets few newcomers, the bar
+ * is 0; else a source has to show itself more often than the bar says (sketch.h) before it is given memory, and is
+ * charged for what it sent. Who is known (known.h) need not.
+ */
+#ifndef SLUICE_NEWCOMER_H
+#define SLUICE_NEWCOMER_H
+
+#include "admission.h"
+#include "known.h"
+#include "sketch.h"
+
+/* Who sends a packet, as far as this CPU knows. Else: the number of packets that he was not charged for. */
+enum newcomer {
+	NEWCOMER_WAITS = -2, /* unknown: no ledger is looked for, and none is made */
+	NEWCOMER_KNOWN = -1, /* has a ledger, perhaps */
+};
+
+/* How often somebody has shown himself. Where the bar is 0 nobody asks. */
+static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
+					   struct sl_admission *here, enum sl_pool pool,
+					   struct digest digest, __u32 bar)
+{
+	return bar ? sketch_see(meeting, pool, digest, here->met) : 1;
+}
+
+/* Meets somebody who is not known: NEWCOMER_WAITS, or what he owes; then he is known, and the sketch counts anew. */
+static __always_inline int newcomer_meet(const struct sl_meeting *meeting, struct digest digest,
+					 __u64 tick)
+{
+	struct sl_admission *here = admission_get();
+	__u32 bar, seen;
+
+	if (!here)
+		return NEWCOMER_WAITS;
+	admission_meet(here, meeting, tick);
+	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, tick);
+	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
+	if (seen <= bar) /* which it is while there is no token */
+		return NEWCOMER_WAITS;
+	if (bar)
+		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
+	known_add(meeting, digest, tick);
+	return seen - 1;
+}
+
+/* Who sends the packet of a source that has no bucket, or may have none. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
+{
+	struct digest digest;
+
+	if (!packet || !gate)
+		return NEWCOMER_WAITS;
+	digest = digest_of(packet, &gate->meeting);
+	if (known_has(&gate->meeting, digest, tick))
+		return NEWCOMER_KNOWN;
+	return newcomer_meet(&gate->meeting, digest, tick);
+}
+
+/*
+ * Whether a source that may have ledgers, and has no bucket, is to have one: those that show themselves often. These
+ * packets are charged, so they are counted apart from a newcomer's.
+ */
+static __always_inline bool newcomer_is_hot(const struct packet *packet,
+					    const struct sl_meeting *meeting, __u64 tick)
+{
+	struct sl_admission *here = admission_get();
+	struct digest digest = digest_of(packet, meeting);
+	__u32 bar;
+
+	if (!here)
+		return false;
+	admission_begin(here, meeting, tick);
+	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, tick);
+	return newcomer_seen(meeting, here, SL_POOL_BUCKETS, digest, bar) > bar;
+}
+
+/*
+ * Somebody who may have one got no ledger. Whether to try again: a window has begun, as it does for a CPU that meets no
+ * newcomers only here, and there may be tokens again. Global, too.
+ */
+__noinline int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
+{
+	struct sl_admission *here = admission_get();
+	__u64 before;
+
+	if (!gate || !here)
+		return false;
+	before = here->window;
+	admission_begin(here, &gate->meeting, tick);
+	return here->window != before;
+}
+
+/* Remembers who was charged to a ledger. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
+				 const struct sl_gate *gate, __u64 tick)
+{
+	if (!packet || !limit || !gate)
+		return 0;
+	known_add(&gate->meeting,
+		  limit->apart ? digest_apart(packet, limit, &gate->meeting)
+			       : digest_of(packet, &gate->meeting),
+		  tick);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the rig's gate holds of newcomers. */
+#include "rig.h"
+
+#include <bpf/bpf.h>
+
+#define CPUS_MAX 1024 /* possible ones */
+
+/* --- Admission ------------------------------------------------------------------------------ */
+
+static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
+{
+	uint32_t zero = 0;
+
+	assert_in_range(rig->gate.machine.cpus, 1, CPUS_MAX);
+	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
+}
+
+static unsigned int cpu_of(const struct rig *rig, unsigned int index)
+{
+	assert_in_range(rig->cpu[index], 0, CPUS_MAX - 1);
+	return rig->cpu[index];
+}
+
+struct sl_admission rig_admission(const struct rig *rig, unsigned int index)
+{
+	struct sl_admission cpus[CPUS_MAX];
+
+	admissions_read(rig, cpus);
+	return cpus[cpu_of(rig, index)];
+}
+
+static uint64_t window_of(const struct rig *rig)
+{
+	return (*rig->clock_jiffies >> rig->gate.state->meeting.window_shift) + 1;
+}
+
+void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd)
+{
+	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	uint64_t window = window_of(rig);
+	struct sl_admission cpus[CPUS_MAX];
+	uint32_t zero = 0;
+
+	admissions_read(rig, cpus);
+	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
+		if (cpus[i].window != window)
+			cpus[i].met = 0;
+		cpus[i].window = window;
+		cpus[i].tokens[SL_POOL_LEDGERS] = tokens;
+		cpus[i].tokens[SL_POOL_BUCKETS] = tokens ? meeting->tokens[SL_POOL_BUCKETS] : 0;
+		cpus[i].crowd_until = crowd ? (window + 1) << meeting->window_shift : 0;
+	}
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),
+			 0);
+}
+
+void rig_nobody_comes_in(struct rig *rig)
+{
+	struct sl_meeting *meeting = &rig->gate.state->meeting;
+
+	memset(meeting->tokens, 0, sizeof(meeting->tokens));
+	memset(meeting->refill, 0, sizeof(meeting->refill));
+	rig_set_tokens(rig, 0, true);
+}
+
+uint64_t rig_window(const struct rig *rig)
+{
+	return RIG_TICK << rig->gate.state->meeting.window_shift;
+}
+
+uint64_t rig_events(const struct rig *rig, enum sl_event event)
+{
+	struct sl_admission cpus[CPUS_MAX];
+	uint64_t total = 0;
+
+	admissions_read(rig, cpus);
+	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++)
+		total += cpus[i].event[event].total;
+	return total;
+}
+
+uint64_t rig_refusals(const struct rig *rig)
+{
+	return rig_events(rig, SL_EVENT_BUSY) + rig_events(rig, SL_EVENT_NO_MEMORY) +
+	       rig_events(rig, SL_EVENT_FAILED);
+}
+
+/* --- Ledgers and buckets -------------------------------------------------------------------- */
+
+static void key_cut(uint8_t *key, const uint8_t *addr, const struct sl_limit *limit, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		key[i] = addr[i] & ((const uint8_t *)limit->mask)[i];
+}
+
+bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
+		const struct sl_limit *limit, struct sl_ledger *ret)
+{
+	struct sl_ledger_key4 key4 = {.limit = limit->id};
+	struct sl_ledger_key6 key6 = {.limit = limit->id};
+
+	if (prefix_is_ipv4(address)) {
+		key_cut((uint8_t *)&key4.addr, address->addr, limit, sizeof(key4.addr));
+		return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key4, ret);
+	}
+	key_cut(key6.addr, address->addr, limit, sizeof(key6.addr));
+	return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS6], &key6, ret);
+}
+
+static int buckets_of(const struct rig *rig, const struct sl_prefix *address)
+{
+	return rig->gate.map[prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6];
+}
+
+bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
+{
+	struct sl_bucket cpus[CPUS_MAX];
+
+	return !bpf_map_lookup_elem(buckets_of(rig, address), address->addr, cpus);
+}
+
+void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
+{
+	assert_int_equal(bpf_map_delete_elem(buckets_of(rig, address), address->addr), 0);
+}
+
+/* --- Counts --------------------------------------------------------------------------------- */
+
+uint64_t rig_reason(const struct rig *rig, enum sl_reason reason)
+{
+	return rig_counters(rig).reason[reason].packets;
+}

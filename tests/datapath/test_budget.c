@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The budget of all newcomers of a policy together. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <bpf/bpf.h>
+
+#include "credit.h"
+#include "uptime.h"
+
+#define DAY (86400 * SEC)
+
+/* The rig, at a moment at which every budget is full: it is made by the machine's clock, which is behind. */
+static struct rig *budget_rig(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_clock_start(rig, uptime_ticks() + 30 * DAY);
+	return rig;
+}
+
+/* As many as may by the gate's own measure. */
+static void everybody_comes_in(struct rig *rig)
+{
+	rig->gate.state->meeting = rig->meeting;
+	rig_set_tokens(rig, rig->meeting.tokens[SL_POOL_LEDGERS], false);
+}
+
+static const struct sl_limit *budget_of(const struct rig *rig, const char *address)
+{
+	return &rig_policy(rig, address)->newcomers;
+}
+
+/* --- Exact ---------------------------------------------------------------------------------- */
+
+struct exact_case {
+	const char *rate, *burst;
+};
+
+static const struct exact_case exact_cases[] = {
+	{"10pps", "20"},     {"1/h", "7"},	 {"1/min", "1"},    {"1kpps", "30"},
+	{"100kbit", "3kB"},  {"8mbit", "1514B"}, {"1gbit", "4kB"},  {"1kpps", "1000"},
+	{"10kpps", "200ms"}, {"1mbit", "300kB"}, {"100/h", "5000"},
+};
+
+/* What a bucket of one CPU alone passes of `count` packets, after so long. */
+static uint64_t bucket_passes(const struct sl_limit *budget, uint64_t cost, uint64_t *level,
+			      uint64_t ticks, uint64_t count)
+{
+	uint64_t passes;
+
+	*level = ticks < budget->burst - *level ? *level + ticks : budget->burst;
+	passes = *level / cost < count ? *level / cost : count;
+	*level -= passes * cost;
+	return passes;
+}
+
+/* A budget without purses is exact to the packet; with purses it lags behind by what they hold. */
+static void exact_check(struct rig *rig, const struct exact_case *it)
+{
+	static const char *const nets[] = {"0.0.0.0/0", "::/0"};
+	struct march marches[2];
+	const struct sl_limit *budget;
+	uint64_t cost, level, expected = 0, passed = 0, begin = rig_now(rig), slack;
+
+	rig_set(rig, "default", "1/h", "1");
+	rig_budget(rig, "default", it->rate, it->burst);
+	rig_nobody_comes_in(rig);
+	budget = budget_of(rig, "default");
+	level = budget->burst;
+	for (int i = 0; i < 2; i++)
+		marches[i] =
+			march_from(i, nets[i], rig->programs.fd[i ? HOOK_EGRESS : HOOK_INGRESS]);
+	cost = credit_cost(budget, 1, marches[0].frame.size);
+	slack = budget->purse ? credit_purses(budget) / cost + 1 : 0;
+	for (int step = 0; step < 150; step++) {
+		/* one who is refused may be refused for the rest of the kernel's tick */
+		uint64_t ticks =
+			rand() % (budget->burst / 5) + (budget->refuse_by_tick ? RIG_TICK : 0);
+		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
+
+		rig_clock_forward(rig, ticks);
+		rig_run_on(rig, rand() % rig->cpus);
+		expected += bucket_passes(budget, cost, &level, ticks, count);
+		if (count)
+			passed += rig_march(rig, &marches[step % 2], count);
+		if (!slack && passed != expected)
+			fail_msg("%s burst %s: %lu newcomers pass by step %d, not %lu", it->rate,
+				 it->burst, passed, step, expected);
+		assert_in_range(passed, 0, (budget->burst + rig_now(rig) - begin) / cost);
+	}
+	assert_true(passed + slack >= expected - expected / 8);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), passed);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), rig->dropped.packets);
+	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_BUCKETS4) +
+				 rig_entries(rig, MAP_LEDGERS6) + rig_entries(rig, MAP_BUCKETS6),
+			 0);
+	rig_check_counted(rig);
+	rig_run_on(rig, 0);
+}
+
+/* By packets and by bits, both families together, over all CPUs. */
+static void test_exact(void **state)
+{
+	struct rig *rig = budget_rig(state);
+
+	srand(4);
+	for (size_t i = 0; i < ARRAY_SIZE(exact_cases); i++) {
+		rig_empty(rig);
+		rig_clock_start(rig, uptime_ticks() + 30 * DAY);
+		exact_check(rig, &exact_cases[i]);
+	}
+}
+
+/* --- All CPUs at full speed ----------------------------------------------------------------- */
+
+#define SPEED_NS 1000000000ULL
+
+static void speed_check(struct rig *rig, const struct shipped *shipped, const char *rate,
+			const char *burst)
+{
+	unsigned int cpus = rig->cpus < CROWDS ? rig->cpus : CROWDS;
+	struct march marches[CROWDS];
+	struct flood floods[CROWDS];
+	const struct sl_limit *budget;
+	uint64_t begin, sent = 0, cost, passed;
+	double most;
+
+	rig_empty(rig);
+	rig_set(rig, "default", "1/h", "1");
+	rig_budget(rig, "default", rate, burst);
+	begin = uptime_ticks();
+	rig_nobody_comes_in(rig);
+	for (unsigned int i = 0; i < cpus; i++) {
+		marches[i] =
+			march_from(i, i % 2 ? "::/0" : "0.0.0.0/0", shipped->prog[HOOK_INGRESS]);
+		floods[i] = (struct flood){
+			.prog = marches[i].prog,
+			.cpu = rig->cpu[i],
+			.frame = &marches[i].frame,
+			.chunk = 5000,
+			.until_ns = clock_ns() + SPEED_NS,
+			.first = true,
+		};
+		flood_start(&floods[i]);
+	}
+	for (unsigned int i = 0; i < cpus; i++) {
+		flood_join(&floods[i]);
+		sent += floods[i].sent;
+	}
+	budget = budget_of(rig, "default");
+	cost = credit_cost(budget, 1, marches[0].frame.size);
+	most = (double)(budget->burst + uptime_ticks() - begin) / cost;
+	passed = rig_reason(rig, SL_PASS_NEWCOMER);
+	print_message("figure: %s burst %s for newcomers: of %lu packets from %u CPUs %lu pass, at "
+		      "most %.0f: %.4f; contended %lu\n",
+		      rate, burst, sent, cpus, passed, most, passed / most,
+		      rig_reason(rig, SL_DROP_CONTENDED));
+	assert_true(passed <= most);
+	assert_true(passed >= most * 0.3); /* on a busy machine nobody may be there to send */
+	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
+				 rig_reason(rig, SL_DROP_CONTENDED),
+			 sent);
+}
+
+static void test_full_speed(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct shipped shipped;
+
+	rig_need_cpus(rig, 2);
+	shipped = rig_ship(rig);
+	speed_check(rig, &shipped, "10kpps", "2000");
+	speed_check(rig, &shipped, "1kpps", "10");
+	speed_check(rig, &shipped, "20mbit", "100kB");
+	shipped_free(&shipped);
+}
+
+/* --- A drop costs nothing ------------------------------------------------------------------- */
+
+/* Who is charged by one limit, and a newcomer to the other, gets his charge back where he is over budget. */
+static void test_charges_go_back(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct frame frame = frame_from("192.0.2.1", 60);
+	struct sl_prefix source = rig_prefix("192.0.2.1");
+	struct sl_ledger_key4 key = {0};
+	struct sl_ledger before, after;
+
+	rig_limits(rig, "default", "name one rate 1/h burst 30",
+		   "name net rate 1/h burst 90 per 24", NULL);
+	rig_budget(rig, "default", "1/h", "4");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+	rig_nobody_comes_in(rig);
+	rig_forget_bucket(rig, &source);
+	memcpy(&key.addr, source.addr, 3);
+	key.limit = rig_limit_named(rig, "192.0.2.1", "net")->id;
+	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
+
+	/* known by the one limit, a newcomer to the other */
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 4);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 46);
+	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"), &before));
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
+	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"), &after));
+	assert_int_equal(before.zero, after.zero);
+	everybody_comes_in(rig);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 30 - 5 - 4);
+	rig_check_counted(rig);
+}
+
+/* The same from a purse: known by his /64, new by his address. */
+static void test_charges_go_back_to_purses(void **state)
+{
+	static const char *const bursts[] = {"30", "3000"};
+	struct rig *rig = budget_rig(state);
+	struct frame known = frame_from("2001:db8::1", 60);
+
+	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {
+		struct march march = march_from(0, "2001:db8::/64", rig->programs.fd[HOOK_INGRESS]);
+		uint64_t burst = atoi(bursts[i]);
+		char words[64];
+
+		rig_empty(rig);
+		rig_clock_start(rig, uptime_ticks() + 30 * DAY);
+		snprintf(words, sizeof(words), "name net rate 1/h burst %s per 32/64", bursts[i]);
+		rig_limits(rig, "default", "name one rate 1/h burst 9000 per 32/128", words, NULL);
+		rig_budget(rig, "default", "1/h", "4");
+		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
+		rig_nobody_comes_in(rig);
+		assert_int_equal(rig_march(rig, &march, 5000), 4);
+		assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 4996);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5000), burst - 5 - 4);
+		assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 5000 - (burst - 5 - 4));
+		rig_check_counted(rig);
+	}
+}
+
+/* A newcomer that a limit refuses does not cost the budget anything either. */
+static void test_refused_before(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct frame known = frame_from("2001:db8::1", 60);
+	struct march march = march_from(0, "2001:db8::/64", rig->programs.fd[HOOK_INGRESS]);
+	struct march others = march_from(1, "2001:db9::/32", rig->programs.fd[HOOK_INGRESS]);
+
+	rig_limits(rig, "default", "name one rate 1/h burst 9000 per 32/128",
+		   "name net rate 1/h burst 5 per 32/64", NULL);
+	rig_budget(rig, "default", "1/h", "10");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 9), 5);
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_march(rig, &march, 500), 0);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 504);
+	assert_int_equal(rig_march(rig, &others, 500), 10);
+	rig_check_counted(rig);
+}
+
+static void test_oversize(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct frame fits = frame_from("192.0.2.1", 1000), large = frame_from("192.0.2.2", 1001);
+
+	rig_set(rig, "default", "1/h", "1");
+	rig_budget(rig, "default", "8mbit", "1kB");
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 3), 0);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 3);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 3), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 2);
+	rig_check_counted(rig);
+}
+
+/* --- Whose it is ---------------------------------------------------------------------------- */
+
+/* Without a budget nothing is dropped that no limit names. */
+static void test_none(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
+
+	rig_set(rig, "default", "1/h", "1");
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_march(rig, &march, 100000), 100000);
+	rig_budget(rig, "default", "1/h", "3");
+	assert_int_equal(rig_march(rig, &march, 1000), 3);
+	rig_budget(rig, "default", NULL, NULL);
+	assert_int_equal(rig_march(rig, &march, 1000), 1000);
+	rig_budget(rig, "default", "1/h", "3"); /* a new one */
+	assert_int_equal(rig_march(rig, &march, 1000), 3);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 101006);
+	rig_check_counted(rig);
+}
+
+/* Who is known is not asked for it, nor who is on a list or has no rule. */
+static void test_not_for_others(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct frame known = frame_from("192.0.2.1", 60), allowed = frame_from("198.51.100.1", 60);
+	struct march march = march_from(0, "192.0.0.0/16", rig->programs.fd[HOOK_INGRESS]);
+	struct frame stranger = frame_from("203.0.113.1", 60);
+
+	rig_set(rig, "192.0.0.0/8", "1/h", "50");
+	rig_list(rig, "198.51.100.0/24", SL_LIST_ALLOW, 0);
+	rig_budget(rig, "192.0.0.0/8", "1/h", "3");
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 10), 10);
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_march(rig, &march, 1000), 3);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 100), 40);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &allowed, 100), 100);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &stranger, 100), 100);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 997);
+	rig_check_counted(rig);
+}
+
+static void test_policies_apart(void **state)
+{
+	static const char *const nets[] = {"10.0.0.0/8", "11.0.0.0/8", "2001:db8::/32",
+					   "12.0.0.0/8"};
+	static const char *const bursts[] = {"50", "70", "90", NULL};
+	struct rig *rig = budget_rig(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
+		rig_set(rig, nets[i], "1/h", "1");
+		rig_budget(rig, nets[i], bursts[i] ? "1/h" : NULL, bursts[i]);
+	}
+	rig_nobody_comes_in(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
+		struct march march = march_from(i, nets[i], rig->programs.fd[HOOK_INGRESS]);
+
+		assert_int_equal(rig_march(rig, &march, 1000), bursts[i] ? atoi(bursts[i]) : 1000);
+	}
+	rig_check_counted(rig);
+}
+
+/* --- Changes -------------------------------------------------------------------------------- */
+
+/* What is left of a budget stays over any change of its rate, or of the policy's limits. */
+static void test_levels_stay(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
+
+	rig_set(rig, "default", "1/h", "1");
+	rig_budget(rig, "default", "1/h", "30");
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_march(rig, &march, 20), 20);
+	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy */
+	assert_int_equal(rig_march(rig, &march, 1), 1);
+	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
+	for (int i = 0; i < 4; i++) {
+		struct rule rule;
+		struct sl_prefix all = rig_prefix("default");
+
+		/* the policy's limits change, and its budget is the same */
+		assert_int_equal(rules_get(&rig->gate, &all, &rule), OK);
+		rule.limit[0].spec.burst++;
+		assert_int_equal(rules_change(&rig->gate, &rule, 1), OK);
+		rule_free(&rule);
+		assert_int_equal(rig_march(rig, &march, 1), 1);
+	}
+	assert_int_equal(rig_march(rig, &march, 100), 5);
+	rig_budget(rig, "default", "1/h", "31"); /* what is missing stays missing */
+	assert_in_range(rig_march(rig, &march, 100), 0, 1);
+	rig_check_counted(rig);
+}
+
+/* What a CPU holds of one budget is never spent under another. */
+static void test_purses_are_void(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
+	unsigned int number;
+
+	rig_set(rig, "10.0.0.0/8", "1/h", "1");
+	rig_budget(rig, "10.0.0.0/8", "1/h", "9000");
+	rig_nobody_comes_in(rig);
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+		rig_run_on(rig, cpu);
+		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a purse */
+	}
+	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.policies);
+	rig_del(rig, "10.0.0.0/8");
+	rig->gate.state->next_policy = number;
+	rig_set(rig, "10.0.0.0/8", "1/h", "1");
+	rig_budget(rig, "10.0.0.0/8", "1/h", "5");
+	assert_int_equal(SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.policies), number);
+	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
+		rig_run_on(rig, cpu);
+		assert_int_equal(rig_march(rig, &march, 1000), cpu ? 0 : 5);
+	}
+	rig_check_counted(rig);
+	rig_run_on(rig, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_full_speed),
+		cmocka_unit_test(test_charges_go_back),
+		cmocka_unit_test(test_charges_go_back_to_purses),
+		cmocka_unit_test(test_refused_before),
+		cmocka_unit_test(test_oversize),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_not_for_others),
+		cmocka_unit_test(test_policies_apart),
+		cmocka_unit_test(test_levels_stay),
+		cmocka_unit_test(test_purses_are_void),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,823 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <bpf/bpf.h>
+
+#define FLOOD 200000
+
+#define TICK_PACKETS 500 /* of a flood, between one kernel tick and the next */
+
+/* Of ledgers; the rig has as many of buckets. */
+static uint32_t tokens_of(const struct rig *rig)
+{
+	return rig->meeting.tokens[SL_POOL_LEDGERS];
+}
+
+static uint32_t refill_of(const struct rig *rig)
+{
+	return rig->meeting.refill[SL_POOL_LEDGERS];
+}
+
+/* Kernel ticks go by while a crowd of `count` packets comes. Returns in how many windows it came. */
+static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
+{
+	uint64_t begin = rig_now(rig);
+
+	for (uint64_t sent = 0; sent < count; sent += TICK_PACKETS) {
+		rig_march(rig, march, TICK_PACKETS);
+		rig_clock_forward(rig, RIG_TICK);
+	}
+	return (rig_now(rig) - begin) / rig_window(rig) + 1;
+}
+
+/* --- Few ------------------------------------------------------------------------------------ */
+
+/* Each gets its memory with its first packet. */
+static void test_few_come_in_at_once(void **state)
+{
+	static const char *const nets[] = {"10.0.0.0/8", "2001:db8::/32"};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
+		struct march march = march_from(i, nets[i], rig->programs.fd[HOOK_INGRESS]);
+
+		rig_empty(rig);
+		rig_set(rig, "default", "1/h", "5");
+		assert_int_equal(rig_march(rig, &march, 500), 500);
+		assert_int_equal(rig_reason(rig, SL_PASS_WITHIN), 500);
+		assert_int_equal(rig_entries(rig, i ? MAP_LEDGERS6 : MAP_LEDGERS4), 500);
+		assert_int_equal(rig_entries(rig, i ? MAP_BUCKETS6 : MAP_BUCKETS4), 500);
+		assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 1000);
+		rig_check_counted(rig);
+	}
+}
+
+/* --- Many ----------------------------------------------------------------------------------- */
+
+struct flood_case {
+	const char *name, *net, *limit;
+	enum hook hook;
+	bool to;	      /* destinations */
+	unsigned int each;    /* that many insertions for one token */
+	unsigned int sources; /* that have a bucket; 0: many */
+};
+
+static const struct flood_case flood_cases[] = {
+	{"IPv4", "0.0.0.0/0", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
+	{"IPv4 of a /16", "10.1.0.0/16", "rate 1/h burst 5", HOOK_EGRESS, false, 2, 0},
+	{"IPv4, per 24", "0.0.0.0/0", "rate 1/h burst 5 per 24", HOOK_INGRESS, false, 2, 0},
+	{"IPv6", "::/0", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
+	{"IPv6 of a /48", "2001:db8:1::/48", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
+	{"IPv6 of a /64", "2001:db8:1:1::/64", "rate 1/h burst 5", HOOK_EGRESS, false, 2, 1},
+	{"IPv6 of a /64, per 128", "2001:db8:1:1::/64", "rate 1/h burst 5 per 32/128", HOOK_INGRESS,
+	 false, 1, 1},
+	{"IPv6, per 128", "::/0", "rate 1/h burst 5 per 32/128", HOOK_INGRESS, false, 1, 0},
+	{"IPv4 destinations", "0.0.0.0/0", "rate 1/h burst 5 key dst", HOOK_EGRESS, true, 1, 1},
+	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 1,
+	 1},
+};
+
+static void flood_check(struct rig *rig, const struct flood_case *it)
+{
+	struct march march = march_from(0, it->net, rig->programs.fd[it->hook]);
+	uint64_t windows, most, inserted;
+
+	march.crowd->to = it->to;
+	rig_limits(rig, "default", it->limit, NULL);
+	windows = flood(rig, &march, FLOOD);
+	inserted = rig_events(rig, SL_EVENT_INSERTED);
+	most = (it->sources != 1 || it->each == 1)
+		       ? it->each * (tokens_of(rig) + windows * refill_of(rig)) + it->sources
+		       : 2;
+	if (inserted > most)
+		fail_msg("%s: %lu insertions in %lu windows, at most %lu", it->name, inserted,
+			 windows, most);
+	assert_in_range(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 1, most);
+	if (it->sources)
+		assert_int_equal(rig_entries(rig, MAP_BUCKETS4) + rig_entries(rig, MAP_BUCKETS6),
+				 it->sources);
+	assert_int_equal(rig_refusals(rig), 0);
+	rig_check_counted(rig);
+	print_message("figure: %s: %u packets in %lu windows, %lu insertions, at most %lu\n",
+		      it->name, FLOOD, windows, inserted, most);
+}
+
+/* Insertions are bounded, whatever the addresses are and whatever keys a limit has. */
+static void test_floods_are_bounded(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(flood_cases); i++) {
+		rig_empty(rig);
+		flood_check(rig, &flood_cases[i]);
+	}
+}
+
+/* --- Who is there already ------------------------------------------------------------------- */
+
+#define ESTABLISHED 1000 /* half of each family */
+#define BURST	    20
+
+struct established {
+	struct frame frame;
+	struct sl_prefix address;
+	unsigned int sent;
+	struct sl_ledger ledger;
+};
+
+static struct established established_at(unsigned int i)
+{
+	struct established one = {.sent = 1 + i % 7};
+	char text[PREFIX_TEXT];
+
+	if (i % 2)
+		snprintf(text, sizeof(text), "203.0.%u.%u", i / 250, i % 250);
+	else
+		snprintf(text, sizeof(text), "2001:db8:%x::1", i);
+	one.address = rig_prefix(text);
+	one.frame = frame_from(text, 60);
+	return one;
+}
+
+static const struct sl_limit *limit_of(const struct rig *rig, const struct sl_prefix *address)
+{
+	return rig_limit(rig, prefix_is_ipv4(address) ? "192.0.2.1" : "2001:db8::1");
+}
+
+static uint64_t send_by(struct rig *rig, const int *progs, const struct established *one,
+			uint64_t count)
+{
+	enum hook hook = one->sent % HOOKS;
+	struct sl_cell wire = {1, one->frame.size};
+	uint64_t passed = 0;
+
+	for (uint64_t i = 0; i < count; i++)
+		passed += rig_run_through(rig, progs[hook], hook, one->frame.bytes, one->frame.size,
+					  &wire);
+	return passed;
+}
+
+/* Through these programs. */
+static struct established *establish(struct rig *rig, const int *progs)
+{
+	struct established *all = calloc(ESTABLISHED, sizeof(*all));
+
+	assert_non_null(all);
+	for (unsigned int i = 0; i < ESTABLISHED; i++) {
+		all[i] = established_at(i);
+		rig_clock_forward(rig, RIG_TICK); /* few at a time are no crowd */
+		assert_int_equal(send_by(rig, progs, &all[i], all[i].sent), all[i].sent);
+		assert_true(rig_ledger(rig, &all[i].address, limit_of(rig, &all[i].address),
+				       &all[i].ledger));
+	}
+	return all;
+}
+
+static void check_established(struct rig *rig, const int *progs, const struct established *one)
+{
+	uint64_t newcomers = rig_reason(rig, SL_PASS_NEWCOMER);
+	struct sl_ledger ledger;
+
+	assert_true(rig_has_bucket(rig, &one->address));
+	assert_true(rig_ledger(rig, &one->address, limit_of(rig, &one->address), &ledger));
+	assert_memory_equal(&ledger, &one->ledger, sizeof(ledger));
+	assert_int_equal(send_by(rig, progs, one, BURST), BURST - one->sent);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), newcomers);
+}
+
+/* A flood of every family harms nobody: each has its ledger to the bit, and the rest of its burst. */
+static void test_established_stay(void **state)
+{
+	static const char *const nets[] = {"0.0.0.0/0", "::/0", "2001:db8:ffff::/48",
+					   "10.0.0.0/12"};
+	struct rig *rig = rig_begin(state);
+	struct established *all;
+	uint64_t windows = 0;
+
+	rig_set(rig, "default", "1/h", "20");
+	all = establish(rig, rig->programs.fd);
+	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
+		struct march march = march_from(i, nets[i], rig->programs.fd[HOOK_INGRESS]);
+
+		windows += flood(rig, &march, FLOOD / 2);
+	}
+	for (unsigned int i = 0; i < ESTABLISHED; i++)
+		check_established(rig, rig->programs.fd, &all[i]);
+	print_message("figure: %u sources beside %zu forged packets in %lu windows: each has its "
+		      "bucket, and its ledger to the bit\n",
+		      ESTABLISHED, ARRAY_SIZE(nets) * FLOOD / 2, windows);
+	rig_check_counted(rig);
+	free(all);
+}
+
+/* Packets that a bucket of so much time passes of each three, while time goes by. */
+static uint64_t expected_passes(uint64_t *level, const struct sl_limit *limit, uint64_t ticks)
+{
+	uint64_t passes = 0;
+
+	*level = *level + ticks < limit->burst ? *level + ticks : limit->burst;
+	for (; passes < 3 && *level >= limit->cost; passes++)
+		*level -= limit->cost;
+	return passes;
+}
+
+static void abuser_check(struct rig *rig, const char *address, unsigned int steps)
+{
+	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
+	struct frame frame = frame_from(address, 60);
+	const struct sl_limit *limit;
+	uint64_t level;
+
+	rig_empty(rig);
+	rig_set(rig, "default", "10pps", "20");
+	limit = rig_limit(rig, address);
+	level = limit->burst;
+	for (unsigned int step = 0; step < steps; step++) {
+		uint64_t expected = expected_passes(&level, limit, step ? 3 * RIG_TICK : 0);
+		uint64_t passed;
+
+		rig_run_on(rig, step / 50 % rig->cpus);
+		passed = rig_send(rig, step % HOOKS, &frame, 3);
+		if (passed != expected)
+			fail_msg("%s, step %u: %lu pass, not %lu", address, step, passed, expected);
+		rig_march(rig, &march, 300);
+		rig_clock_forward(rig, 3 * RIG_TICK);
+	}
+	rig_check_counted(rig);
+	rig_run_on(rig, 0);
+}
+
+/* To the packet, on all CPUs, from its first packet to its last. */
+static void test_abuser_is_exact(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	abuser_check(rig, "192.0.2.1", 1000);
+	abuser_check(rig, "2001:db8::1", 1000);
+	print_message(
+		"figure: an abuser at 250 pps under 10 pps beside 300000 forged packets, over "
+		"12 s: exact to the packet at every moment\n");
+}
+
+/* One who is refused for long never draws: he is nobody new for that. */
+static void test_refused_for_long(void **state)
+{
+	static const char *const words[] = {
+		"rate 1/h burst 20",	       "rate 1/h burst 20 action block 2h",
+		"rate 1/h burst 20 per 24/56", "rate 1/h burst 20 per 32/128",
+		"rate 1/h burst 600", /* with purses */
+	};
+	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
+		struct frame frame = frame_from(sources[i % 2], 60);
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words[i / 2], NULL);
+		passed = rig_send(rig, HOOK_XDP, &frame, 700);
+		for (int step = 0; step < 20; step++) {
+			rig_clock_forward(rig, 20 * SEC);
+			passed += rig_send(rig, step % HOOKS, &frame, 2);
+			rig_set_tokens(rig, step % 2 ? 0 : 2048, true);
+			passed += rig_send(rig, step % HOOKS, &frame, 20);
+		}
+		if (rig_reason(rig, SL_PASS_NEWCOMER))
+			fail_msg(
+				"'%s', %s: refused for 400 s, and %lu packets pass as a newcomer's",
+				words[i / 2], sources[i % 2], rig_reason(rig, SL_PASS_NEWCOMER));
+		assert_int_equal(passed, i / 2 == 4 ? 600 : 20);
+		rig_check_counted(rig);
+	}
+}
+
+/* --- Who comes in, and when ----------------------------------------------------------------- */
+
+/* Part of the tokens, in eighths; crowd; the bar that must be. */
+static const struct bar_case {
+	unsigned int eighths;
+	int more;
+	bool crowd;
+	unsigned int bar;
+} bar_cases[] = {
+	{8, 0, false, 0}, {8, 0, true, 2},  {4, 1, false, 0}, {4, 1, true, 2},
+	{4, 0, false, 2}, {4, 0, true, 2},  {2, 1, false, 2}, {2, 0, false, 4},
+	{1, 1, true, 4},  {1, 0, false, 8}, {0, 1, false, 8}, {0, 1, true, 8},
+};
+
+/* Of a network of its own, by number. */
+static struct sl_prefix bar_source(bool ipv6, unsigned int number)
+{
+	char text[PREFIX_TEXT];
+
+	snprintf(text, sizeof(text), ipv6 ? "2001:db8:%x::1" : "10.%u.0.1", number);
+	return rig_prefix(text);
+}
+
+static void bar_check(struct rig *rig, const struct bar_case *it, const struct sl_prefix *source,
+		      const char *words)
+{
+	uint64_t newcomers = rig_reason(rig, SL_PASS_NEWCOMER);
+	uint32_t most = tokens_of(rig);
+	const struct sl_limit *limit = limit_of(rig, source);
+	enum hook hook = HOOK_EGRESS;
+	struct sl_ledger ledger;
+	char text[PREFIX_TEXT];
+	struct frame frame = frame_from(prefix_format(source, text), 60);
+
+	rig_zero(rig, MAP_SKETCH); /* so that his slot is free */
+	rig_set_tokens(rig, most * it->eighths / 8 + it->more, it->crowd);
+	assert_int_equal(rig_send(rig, hook, &frame, it->bar), it->bar);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, it->bar);
+	assert_false(rig_ledger(rig, source, limit, &ledger));
+	assert_int_equal(rig_send(rig, hook, &frame, 1), 1);
+	if (!rig_ledger(rig, source, limit, &ledger))
+		fail_msg("%s, '%s', %u/8 and %d tokens, crowd %d: packet %u makes no ledger", text,
+			 words, it->eighths, it->more, it->crowd, it->bar + 1);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, it->bar);
+	assert_int_equal(rig_send(rig, hook, &frame, 100), BURST - it->bar - 1);
+}
+
+/* Each sends as many packets as the bar says, and is charged for them with the next one. */
+static void test_bar(void **state)
+{
+	static const struct {
+		bool ipv6;
+		const char *words;
+	} cases[] = {
+		{false, "rate 1/h burst 20"},	     {true, "rate 1/h burst 20"},
+		{false, "rate 1/h burst 20 per 24"}, {true, "rate 1/h burst 20 per 32/128"},
+		{false, "rate 1kbit burst 1200B"}, /* of 60 bytes each */
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		bool apart = strstr(cases[i].words, "32/128");
+
+		rig_empty(rig);
+		rig_limits(rig, "default", cases[i].words, NULL);
+		for (size_t c = 0; c < ARRAY_SIZE(bar_cases); c++) {
+			struct sl_prefix source = bar_source(cases[i].ipv6, c);
+
+			/* the bucket takes one token, and what is kept apart from it another */
+			if (!bar_cases[c].more || !apart)
+				bar_check(rig, &bar_cases[c], &source, cases[i].words);
+		}
+		rig_check_counted(rig);
+	}
+}
+
+/* Under several limits he owes them all. */
+static void test_owes_every_limit(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
+
+	rig_limits(rig, "default", "name one rate 1/h burst 10",
+		   "name all rate 1/h burst 30 per 24", NULL);
+	rig_set_tokens(rig, tokens_of(rig), true);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 2);
+	rig_set_tokens(rig, tokens_of(rig), false);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 100), 10);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 0);
+	rig_limits(rig, "default", "name all rate 1/h burst 30 per 24", NULL);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
+	rig_check_counted(rig);
+}
+
+/* Whoever sends more than a burst before he comes in, owes it. */
+static void test_debt(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("192.0.2.1", 60);
+
+	rig_set(rig, "default", "10pps", "3");
+	rig_set_tokens(rig, 1, true); /* a bar of 8 */
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 9);
+	rig_clock_forward(rig, 6 * SEC / 10); /* six of nine are paid for */
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 0);
+	rig_clock_forward(rig, SEC / 10);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 1);
+	rig_check_counted(rig);
+}
+
+/* As many newcomers in a window as there can be tokens are no crowd; one more is, until the next window's end. */
+static void test_crowd_begins_and_ends(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
+	uint32_t tokens = tokens_of(rig);
+	uint64_t ticks = rig_window(rig) / RIG_TICK;
+	uint64_t last = 2 * ticks - 1 - *rig->clock_jiffies % ticks; /* of the next window */
+	struct frame one = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
+
+	rig_set(rig, "default", "1/h", "20");
+	rig_set_tokens(rig, 0, false); /* nobody is taken for known */
+	rig_march(rig, &march, rig->meeting.crowd);
+	assert_int_equal(rig_admission(rig, 0).crowd_until, 0);
+	rig_march(rig, &march, 1);
+	assert_int_equal(rig_admission(rig, 0).crowd_until, *rig->clock_jiffies + last + 1);
+
+	rig_set_tokens(rig, tokens, true);
+	rig_clock_forward(rig, last * RIG_TICK);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 2), 2);
+	assert_int_equal(rig_events(rig, SL_EVENT_MET), rig->meeting.crowd + 1);
+	rig_clock_forward(rig, RIG_TICK);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 1), 1);
+	assert_true(rig_has_bucket(rig, &(struct sl_prefix){
+						.bits = SL_FAMILY_BITS + 32,
+						.family = rig_prefix("192.0.2.2").family,
+						.addr = {192, 0, 2, 2},
+					}));
+	rig_check_counted(rig);
+}
+
+/* Real sources, but more than the map's pace: they come in until no token is left, and then as tokens come. */
+static void test_tokens_run_down(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
+	uint32_t tokens = tokens_of(rig);
+	uint32_t refill = refill_of(rig);
+	uint32_t mistaken = 40; /* for known, so that they have a bucket before a ledger */
+
+	rig_set(rig, "default", "1/h", "20");
+	march.crowd->times = 10;
+	rig_march(rig, &march, 10 * (tokens + 500));
+	assert_int_equal(rig_admission(rig, 0).tokens[SL_POOL_LEDGERS], 0);
+	assert_in_range(rig_entries(rig, MAP_LEDGERS4), tokens, tokens + mistaken);
+	for (unsigned int window = 1; window < 20; window++) {
+		uint64_t before = rig_entries(rig, MAP_LEDGERS4);
+
+		rig_march(rig, &march, 2000);
+		assert_in_range(rig_entries(rig, MAP_LEDGERS4), before, before + mistaken);
+		rig_clock_forward(rig, rig_window(rig));
+		rig_march(rig, &march, 10 * refill + 1000);
+		assert_in_range(rig_entries(rig, MAP_LEDGERS4), before + refill,
+				before + refill + mistaken);
+	}
+	assert_in_range(rig_entries(rig, MAP_BUCKETS4), 1, tokens + 20 * refill);
+	rig_clock_forward(rig, 3600 * SEC);
+	rig_march(rig, &march, 1);
+	assert_in_range(rig_admission(rig, 0).tokens[SL_POOL_LEDGERS], tokens - 1, tokens);
+	rig_check_counted(rig);
+}
+
+/* CPUs have tokens of their own, and are crowded each by itself. */
+static void test_cpus_apart(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
+	struct frame frame = frame_from("192.0.2.1", 60);
+
+	rig_need_cpus(rig, 2);
+	rig_set(rig, "default", "1/h", "20");
+	march.crowd->times = 10;
+	rig_march(rig, &march, 10 * (tokens_of(rig) + 500));
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 30);
+	rig_run_on(rig, 1);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 20);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 10);
+	rig_run_on(rig, 0); /* where he is known now, too */
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 0);
+	rig_check_counted(rig);
+}
+
+/* --- Who is known --------------------------------------------------------------------------- */
+
+/* A bucket that is forgotten, in a crowd without tokens: the ledger judges. */
+static void test_known_without_bucket(void **state)
+{
+	static const char *const words[] = {"rate 1/h burst 20", "rate 1/h burst 20 per 24/56",
+					    "rate 1/h burst 20 per 32/128"};
+	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
+		struct sl_prefix address = rig_prefix(sources[i % 2]);
+		struct frame frame = frame_from(sources[i % 2], 60);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words[i / 2], NULL);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+		for (int turn = 0; turn < 4; turn++) {
+			rig_set_tokens(rig, 0, turn % 2);
+			if (rig_has_bucket(rig, &address))
+				rig_forget_bucket(rig, &address);
+			assert_int_equal(rig_send(rig, turn % HOOKS, &frame, 4), turn < 3 ? 4 : 3);
+		}
+		assert_false(rig_has_bucket(rig, &address)); /* for want of tokens */
+		rig_set_tokens(rig, 100, false);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 40), 0);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
+		rig_check_counted(rig);
+	}
+}
+
+#define EPOCH(rig) (rig_window(rig) << 10) /* bpf/newcomer.h: EPOCH_SHIFT */
+
+/* One whose last draw was two epochs ago or more is nobody known; he comes in again, and has his ledger. */
+static void test_forgotten_after_two_epochs(void **state)
+{
+	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct frame frame = frame_from(sources[i], 60);
+
+		rig_empty(rig);
+		rig_set(rig, "default", "1/h", "30");
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+		rig_clock_forward(rig, EPOCH(rig)); /* the last or this one */
+		rig_set_tokens(rig, tokens, true);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
+		rig_clock_forward(rig, 2 * EPOCH(rig));
+		rig_set_tokens(rig, tokens, true);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 2);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 100), 15);
+		rig_check_counted(rig);
+	}
+}
+
+/* What he was charged for when he came in, he is not charged for again when he comes in the next time. */
+static void test_owes_once(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig);
+	struct frame frame = frame_from("192.0.2.1", 60);
+
+	rig_set(rig, "default", "1/h", "50");
+	for (int turn = 0; turn < 4; turn++) {
+		rig_set_tokens(rig, turn ? tokens : 1, true); /* a bar of 8, then of 2 */
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 10);
+		rig_clock_forward(rig, 3 * EPOCH(rig));
+	}
+	rig_set_tokens(rig, tokens, false);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
+	rig_check_counted(rig);
+}
+
+/* Makes `known` say yes to everybody, in this epoch. */
+static void known_fill(struct rig *rig)
+{
+	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	uint64_t epoch = *rig->clock_jiffies >> (meeting->window_shift + 10);
+	struct sl_known full = {epoch << 2 * SL_KNOWN_BITS | ((1ULL << 2 * SL_KNOWN_BITS) - 1)};
+
+	for (uint32_t i = 0; i <= meeting->known_mask; i++)
+		assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_KNOWN], &i, &full, BPF_ANY),
+				 0);
+}
+
+/*
+ * A Bloom filter takes some for known who are not. None of them gets memory without a token for that, and all of
+ * them are limited as others are.
+ */
+static void test_mistaken_for_known(void **state)
+{
+	static const char *const words[] = {"rate 1/h burst 20", "rate 1/h burst 20 per 24/56",
+					    "rate 1/h burst 20 per 32/128"};
+	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig);
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
+		struct frame frame = frame_from(sources[i % 2], 60);
+		struct march march =
+			march_from(0, i % 2 ? "::/0" : "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words[i / 2], NULL);
+		known_fill(rig);
+		rig_set_tokens(rig, 0, true);
+		rig_march(rig, &march, 1000);
+		assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 0);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 1000);
+		rig_set_tokens(rig, tokens, true);
+		passed = rig_send(rig, HOOK_INGRESS, &frame, 100);
+		if (passed < 20 || passed > 40) /* the slot may be another's at first */
+			fail_msg("'%s', %s: taken for known, %lu pass of a burst of 20",
+				 words[i / 2], sources[i % 2], passed);
+		rig_check_counted(rig);
+	}
+}
+
+/* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
+
+static void test_lists_in_a_crowd(void **state)
+{
+	static const struct {
+		const char *source;
+		enum sl_reason reason;
+	} cases[] = {
+		{"198.51.100.1", SL_DROP_DENIED},   {"198.51.101.1", SL_DROP_DENIED},
+		{"198.51.102.1", SL_PASS_ALLOWED},  {"198.51.103.1", SL_PASS_ALLOWED},
+		{"203.0.113.1", SL_PASS_NO_RULE},   {"2001:db8:1::1", SL_DROP_DENIED},
+		{"2001:db8:2::1", SL_DROP_DENIED},  {"2001:db8:3::1", SL_PASS_ALLOWED},
+		{"2001:db8:4::1", SL_PASS_ALLOWED}, {"2001:db8:4:0:1::1", SL_DROP_DENIED},
+		{"2001:db9::1", SL_PASS_NO_RULE},
+	};
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig), left;
+
+	rig_list(rig, "198.51.100.1", SL_LIST_DENY, 0);
+	rig_list(rig, "198.51.101.0/24", SL_LIST_DENY, 0);
+	rig_list(rig, "198.51.102.1", SL_LIST_ALLOW, rig_until(rig, 500 * SEC));
+	rig_list(rig, "198.51.103.0/24", SL_LIST_ALLOW, rig_until(rig, 500 * SEC));
+	rig_list(rig, "2001:db8:1::1", SL_LIST_DENY, 0);
+	rig_list(rig, "2001:db8:2::/48", SL_LIST_DENY, 0);
+	rig_list(rig, "2001:db8:3::1", SL_LIST_ALLOW, 0);
+	rig_list(rig, "2001:db8:4::/64", SL_LIST_ALLOW, 0);
+	rig_list(rig, "2001:db8:4:0:1::/80", SL_LIST_DENY, 0);
+	for (int turn = 0; turn < 4; turn++) {
+		bool crowd = turn % 2;
+
+		rig_set_tokens(rig, turn / 2 ? tokens : 0, crowd);
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			struct frame frame = frame_from(cases[i].source, 60);
+			uint64_t before = rig_reason(rig, cases[i].reason);
+
+			for (int hook = 0; hook < HOOKS; hook++)
+				rig_send(rig, hook, &frame, 100);
+			if (rig_reason(rig, cases[i].reason) - before != 100 * HOOKS)
+				fail_msg("%s, turn %d: not judged by its list", cases[i].source,
+					 turn);
+		}
+		left = rig_admission(rig, 0).tokens[SL_POOL_LEDGERS];
+		assert_in_range(left, turn / 2 ? tokens - ARRAY_SIZE(cases) : 0, tokens);
+	}
+	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 0);
+	/* what ends, ends in a crowd, too */
+	rig_clock_forward(rig, 501 * SEC);
+	rig_set_tokens(rig, 0, true);
+	for (size_t i = 2; i < 4; i++) {
+		struct frame frame = frame_from(cases[i].source, 60);
+
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+	}
+	assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), 4 * 2 * 100 * HOOKS + 10);
+	rig_check_counted(rig);
+}
+
+/* Who may only be observed is never dropped, and no newcomer either. */
+static void test_observers(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
+	struct frame frame = frame_from("192.0.2.1", 60);
+
+	rig_limits(rig, "default", "rate 1/h burst 1 action observe",
+		   "name far rate 1/h burst 1 per 24 action observe", NULL);
+	rig_budget(rig, "default", "1/h", "1");
+	assert_int_equal(rig_march(rig, &march, 20000), 20000);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 50);
+	assert_int_equal(rig_reason(rig, SL_PASS_WITHIN), 20050);
+	rig_check_counted(rig);
+}
+
+/* Addresses of one /64 have rules of their own, in a crowd and out of it. */
+static void test_longer_than_64(void **state)
+{
+	static const struct {
+		const char *source;
+		uint64_t burst;
+	} cases[] = {{"2001:db8:1:1:1::1", 9}, {"2001:db8:1:1::1", 12}, {"2001:db8:1:1::2", 0}};
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig);
+
+	for (int turn = 0; turn < 4; turn++) {
+		rig_empty(rig);
+		rig_limits(rig, "2001:db8:1::/48", "rate 1/h burst 12 per 128", NULL);
+		rig_limits(rig, "2001:db8:1:1:1::/80", "rate 1/h burst 9 per 128", NULL);
+		rig_list(rig, "2001:db8:1:1::2", SL_LIST_DENY, 0);
+		for (size_t i = 0; i < 3 * ARRAY_SIZE(cases); i++) {
+			struct frame frame = frame_from(cases[i % 3].source, 60);
+
+			rig_set_tokens(rig, turn / 2 ? tokens : tokens / 4, turn % 2);
+			assert_int_equal(rig_send(rig, i % HOOKS, &frame, 20),
+					 i < 3 ? cases[i].burst : 0);
+		}
+		rig_check_counted(rig);
+	}
+}
+
+/* --- All CPUs at full speed ----------------------------------------------------------------- */
+
+#define SPEED_NS 1000000000ULL
+#define FLOODS	 2 /* CPUs */
+
+/* The programs as they ship, on the kernel's clock. */
+static void test_full_speed(void **state)
+{
+	struct gate_sizes sizes = {.sources = 32768, .hot = 32768};
+	struct rig *rig = rig_begin(state);
+	const struct sl_meeting *meeting;
+	uint64_t begin, windows, inserted, sent = 0;
+	struct march marches[FLOODS];
+	struct flood floods[FLOODS];
+	struct established *all;
+	struct shipped shipped;
+	struct machine machine;
+
+	rig_need_cpus(rig, FLOODS);
+	rig = rig_make(&sizes); /* in a map that was emptied each CPU has its own nodes */
+	meeting = &rig->gate.state->meeting;
+	shipped = rig_ship(rig);
+	rig_set(rig, "default", "1/h", "20");
+	all = establish(rig, shipped.prog);
+	begin = clock_ns();
+	for (unsigned int i = 0; i < FLOODS; i++) {
+		marches[i] =
+			march_from(i, i % 2 ? "::/0" : "0.0.0.0/0", shipped.prog[HOOK_INGRESS]);
+		floods[i] = (struct flood){
+			.prog = marches[i].prog,
+			.cpu = rig->cpu[i],
+			.frame = &marches[i].frame,
+			.chunk = 10000,
+			.until_ns = clock_ns() + SPEED_NS,
+		};
+		flood_start(&floods[i]);
+	}
+	for (unsigned int i = 0; i < FLOODS; i++) {
+		flood_join(&floods[i]);
+		sent += floods[i].sent;
+	}
+	assert_int_equal(machine_get(&machine), OK); /* the rig's gate was made for another tick */
+	windows = (clock_ns() - begin) / (machine.tick_ns << meeting->window_shift) + 2;
+	inserted = rig_events(rig, SL_EVENT_INSERTED);
+	print_message("figure: %u sources beside %lu forged packets from %u CPUs in %lu windows: "
+		      "%lu insertions; each source has its ledger to the bit\n",
+		      ESTABLISHED, sent, FLOODS, windows, inserted);
+	assert_in_range(inserted, 2 * ESTABLISHED,
+			2 * FLOODS * (tokens_of(rig) + windows * refill_of(rig)));
+	for (unsigned int i = 0; i < ESTABLISHED; i++)
+		check_established(rig, shipped.prog, &all[i]);
+	free(all);
+	shipped_free(&shipped);
+	rig_free(rig);
+}
+
+/* --- Taken for somebody else ---------------------------------------------------------------- */
+
+#define FORGED 4000000
+
+/* Of sources that send but once or twice, none is taken for one that has shown himself more often. */
+static void test_mistaken_for_another(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t expected;
+
+	for (unsigned int times = 1; times <= 2; times++) {
+		struct march march = march_from(0, "::/0", rig->programs.fd[HOOK_INGRESS]);
+		uint64_t inserted;
+
+		rig_empty(rig);
+		rig_set(rig, "default", "1/h", "20");
+		rig_set_tokens(rig, tokens_of(rig), true);
+		march.crowd->times = times;
+		rig_march(rig, &march, FORGED);
+		inserted = rig_events(rig, SL_EVENT_INSERTED);
+		expected = FORGED >> 24;
+		print_message("figure: %u packets of forged sources, %u each: %lu insertions, on "
+			      "average at most %.1f\n",
+			      FORGED, times, inserted, 2.0 * FORGED / (1 << 24));
+		assert_in_range(inserted, 0, 2 * (expected + 6));
+		rig_check_counted(rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few_come_in_at_once),
+		cmocka_unit_test(test_floods_are_bounded),
+		cmocka_unit_test(test_established_stay),
+		cmocka_unit_test(test_abuser_is_exact),
+		cmocka_unit_test(test_refused_for_long),
+		cmocka_unit_test(test_bar),
+		cmocka_unit_test(test_owes_every_limit),
+		cmocka_unit_test(test_debt),
+		cmocka_unit_test(test_crowd_begins_and_ends),
+		cmocka_unit_test(test_tokens_run_down),
+		cmocka_unit_test(test_cpus_apart),
+		cmocka_unit_test(test_known_without_bucket),
+		cmocka_unit_test(test_forgotten_after_two_epochs),
+		cmocka_unit_test(test_owes_once),
+		cmocka_unit_test(test_mistaken_for_known),
+		cmocka_unit_test(test_lists_in_a_crowd),
+		cmocka_unit_test(test_observers),
+		cmocka_unit_test(test_longer_than_64),
+		cmocka_unit_test(test_full_speed),
+		cmocka_unit_test(test_mistaken_for_another),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the packet path remembers of whole blocks of addresses is always what the rules say: bpf/shortcut.h. */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "block.h"
+#include "rulemap.h"
+
+/* --- The counts of blocks ------------------------------------------------------------------- */
+
+static void blocks_count(const struct rulemap_entry *entry, uint64_t *blocks)
+{
+	bool ipv4 = prefix_is_ipv4(&entry->prefix);
+	uint64_t head = block_head(&entry->prefix, ipv4);
+	unsigned int length = entry->prefix.bits - SL_FAMILY_BITS;
+
+	if (!entry->prefix.bits || length == (ipv4 ? 32 : 128))
+		return;
+	blocks[block_place(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE)] += length > 14;
+	if (!ipv4)
+		blocks[block_place(head, SL_BLOCK_IPV6_NARROW)] += length > 48;
+}
+
+/* As packets read them, the counts are those of the rules that are there. */
+static void blocks_check(const struct rig *rig)
+{
+	uint64_t *expected = calloc(SL_BLOCKS, sizeof(*expected));
+	uint64_t *found = calloc(SL_BLOCKS, sizeof(*found));
+	uint32_t *keys = calloc(SL_BLOCKS, sizeof(*keys)), next, count = SL_BLOCKS;
+	struct rulemap_entry *entries = NULL;
+	unsigned int rules;
+
+	assert_true(expected && found && keys);
+	assert_int_equal(rulemap_read(&rig->gate, &entries, &rules), 0);
+	for (unsigned int i = 0; i < rules; i++)
+		blocks_count(&entries[i], expected);
+	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_BLOCKS], NULL, &next, keys, found,
+					      &count, NULL),
+			 0);
+	assert_int_equal(count, SL_BLOCKS);
+	for (uint32_t i = 0; i < count; i++)
+		if (found[i] != expected[keys[i]])
+			fail_msg("block %u: %lu rules, not %lu", keys[i], found[i],
+				 expected[keys[i]]);
+	free(entries);
+	free(keys);
+	free(found);
+	free(expected);
+}
+
+/* --- A plain model of rules ----------------------------------------------------------------- */
+
+#define MODEL_RULES 48
+
+struct model_rule {
+	struct sl_prefix prefix;
+	enum sl_list list; /* none: it has a limit */
+	uint64_t end;	   /* of the list entry, in ticks; 0: none */
+};
+
+struct model {
+	struct model_rule rules[MODEL_RULES];
+	unsigned int count;
+};
+
+static bool bits_agree(const uint8_t *a, const uint8_t *b, unsigned int bits)
+{
+	for (unsigned int bit = 0; bit < bits; bit++)
+		if ((a[bit / 8] ^ b[bit / 8]) & 0x80 >> bit % 8)
+			return false;
+	return true;
+}
+
+static bool rule_covers(const struct model_rule *rule, const struct sl_prefix *address,
+			uint64_t now)
+{
+	if (rule->end && rule->end <= now)
+		return false;
+	if (!rule->prefix.bits)
+		return true;
+	return rule->prefix.family == address->family &&
+	       bits_agree(rule->prefix.addr, address->addr, rule->prefix.bits - SL_FAMILY_BITS);
+}
+
+static const struct model_rule *model_judge(const struct model *model,
+					    const struct sl_prefix *address, uint64_t now)
+{
+	const struct model_rule *best = NULL;
+
+	for (unsigned int i = 0; i < model->count; i++)
+		if (rule_covers(&model->rules[i], address, now) &&
+		    (!best || model->rules[i].prefix.bits > best->prefix.bits))
+			best = &model->rules[i];
+	return best;
+}
+
+/* --- Random rules and sources --------------------------------------------------------------- */
+
+static unsigned int random_length(bool ipv4)
+{
+	static const unsigned int lengths[] = {13, 14, 15, 16, 24, 32, 47, 48, 49, 64, 65, 128};
+	unsigned int most = ipv4 ? 32 : 128;
+	unsigned int length = rand() % 3 ? lengths[rand() % ARRAY_SIZE(lengths)]
+					 : (unsigned int)rand() % (most + 1);
+
+	return length <= most ? length : rand() % (most + 1);
+}
+
+static void cut_after(struct sl_prefix *prefix, unsigned int length)
+{
+	for (unsigned int bit = length; bit < 128; bit++)
+		prefix->addr[bit / 8] &= ~(0x80 >> bit % 8);
+	prefix->bits = SL_FAMILY_BITS + length;
+}
+
+/* An address that has some of its first bits in common with a rule. */
+static struct sl_prefix random_address(const struct model *model)
+{
+	const struct sl_prefix *near = &model->rules[rand() % model->count].prefix;
+	bool ipv4 = near->bits ? prefix_is_ipv4(near) : rand() % 2;
+	unsigned int size = ipv4 ? 32 : 128, common = random_length(ipv4);
+	struct sl_prefix address = {
+		.family = htonl(ipv4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6),
+		.bits = SL_FAMILY_BITS + size,
+	};
+
+	memcpy(address.addr, near->addr, size / 8);
+	for (unsigned int bit = common; bit < size; bit++)
+		if (rand() % (bit - common + 2) < 2)
+			address.addr[bit / 8] ^= 0x80 >> bit % 8;
+	return address;
+}
+
+static struct model_rule random_rule(const struct rig *rig, const struct model *model)
+{
+	struct model_rule rule = {.list = rand() % 3};
+
+	rule.prefix = random_address(model);
+	cut_after(&rule.prefix, random_length(prefix_is_ipv4(&rule.prefix)));
+	if (rand() % 20 == 0)
+		rule.prefix = rig_prefix("default");
+	else if (rule.prefix.bits == SL_FAMILY_BITS)
+		cut_after(&rule.prefix, 1);
+	if (rule.list && rand() % 4 == 0)
+		rule.end = until_ticks(rig_until(rig, (1 + rand() % 40) * SEC));
+	return rule;
+}
+
+static void model_set(struct model *model, const struct model_rule *rule)
+{
+	unsigned int at = 0;
+
+	while (at < model->count && !prefix_equal(&model->rules[at].prefix, &rule->prefix))
+		at++;
+	if (at == model->count)
+		model->count++;
+	model->rules[at] = *rule;
+}
+
+static void rule_add_to(struct ruleset *set, const struct model_rule *rule)
+{
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	if (rule->list)
+		rules_add_list(set, prefix, rule->list,
+			       rule->end / (SL_TICKS_PER_NS << SL_UNTIL_SHIFT));
+	else
+		rules_add_limits(set, prefix, "rate 1/h burst 1", NULL);
+}
+
+/* Some rules come, some change, and some go, in one step. */
+static void model_change(struct rig *rig, struct model *model)
+{
+	struct ruleset set = {0};
+	struct model_rule rule;
+
+	if (model->count > 1 && rand() % 2) {
+		unsigned int gone = 1 + rand() % (model->count - 1);
+
+		char text[PREFIX_TEXT];
+
+		rules_add_list(&set, prefix_format(&model->rules[gone].prefix, text), SL_LIST_NONE,
+			       0);
+		model->rules[gone] = model->rules[--model->count];
+	} else if (model->count < MODEL_RULES) {
+		rule = random_rule(rig, model);
+		rule_add_to(&set, &rule);
+		model_set(model, &rule);
+	}
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+/* --- Verdicts ------------------------------------------------------------------------------- */
+
+/* Under which number a packet counts, and why. */
+struct expected {
+	unsigned int number;
+	enum sl_reason reason;
+};
+
+static struct expected expected_of(const struct rig *rig, const struct model_rule *rule)
+{
+	struct sl_rule held;
+
+	if (!rule)
+		return (struct expected){SL_POLICY_NONE, SL_PASS_NO_RULE};
+	if (rule->list == SL_LIST_ALLOW)
+		return (struct expected){SL_POLICY_ALLOW, SL_PASS_ALLOWED};
+	if (rule->list == SL_LIST_DENY)
+		return (struct expected){SL_POLICY_DENY, SL_DROP_DENIED};
+	assert_true(rulemap_get(&rig->gate, &rule->prefix, &held));
+	return (struct expected){SL_POLICY(held.now.record), SL_PASS_NEWCOMER};
+}
+
+static void verdict_check(struct rig *rig, const struct model *model, int round)
+{
+	struct sl_prefix address = random_address(model);
+	const struct model_rule *rule = model_judge(model, &address, rig_now(rig));
+	struct expected expected = expected_of(rig, rule);
+	struct sl_counters before, after;
+	char text[PREFIX_TEXT];
+	struct frame frame;
+
+	prefix_format(&address, text);
+	frame = frame_from(text, 62);
+	assert_int_equal(counters_read(&rig->gate, expected.number, &before), OK);
+	rig_send(rig, rand() % HOOKS, &frame, 1);
+	assert_int_equal(counters_read(&rig->gate, expected.number, &after), OK);
+	if (after.reason[expected.reason].packets != before.reason[expected.reason].packets + 1)
+		fail_msg("round %d: %s is not judged by its rule: number %u, reason %d", round,
+			 text, expected.number, expected.reason);
+}
+
+/* How many blocks are remembered, by all CPUs, under the rules in force. */
+static unsigned int shortcuts_in_use(const struct rig *rig)
+{
+	uint32_t count = SL_SHORTCUTS * rig->gate.machine.cpus, next;
+	struct sl_shortcut *all = calloc(count, sizeof(*all));
+	uint32_t *keys = calloc(count, sizeof(*keys));
+	unsigned int used = 0;
+
+	assert_true(all && keys);
+	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_SHORTCUTS], NULL, &next, keys, all,
+					      &count, NULL),
+			 0);
+	for (uint32_t i = 0; i < count; i++)
+		used += all[i].generation == rig->gate.state->generation;
+	free(all);
+	free(keys);
+	return used;
+}
+
+#define ROUNDS	      100
+#define ROUND_PACKETS 400
+
+static void test_random_rules(void **state)
+{
+	static const char *const seeds[] = {"10.1.2.3", "10.2.0.1", "203.0.113.1",
+					    "2001:db8:1:2::3", "2001:db8:1:2:3::4"};
+	struct rig *rig = rig_begin(state);
+	struct model model = {0};
+	unsigned int used = 0;
+
+	srand(11);
+	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
+		struct model_rule rule = {.prefix = rig_prefix(seeds[i]), .list = SL_LIST_DENY};
+		struct ruleset set = {0};
+
+		rule_add_to(&set, &rule);
+		model_set(&model, &rule);
+		assert_int_equal(rig_change(rig, &set), OK);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		model_change(rig, &model);
+		rig_nobody_comes_in(rig);
+		for (int i = 0; i < ROUND_PACKETS; i++) {
+			if (i % 100 == 0)
+				rig_run_on(rig, rand() % rig->cpus);
+			if (i == ROUND_PACKETS / 2)
+				rig_clock_forward(rig, rand() % (10 * SEC));
+			rig_nobody_comes_in(rig);
+			verdict_check(rig, &model, round);
+		}
+		used += shortcuts_in_use(rig);
+		if (round % 10 == 0)
+			blocks_check(rig);
+	}
+	blocks_check(rig);
+	assert_int_equal(rig_entries(rig, MAP_BUCKETS4) + rig_entries(rig, MAP_BUCKETS6), 0);
+	assert_true(used > ROUNDS); /* else nothing was tested */
+	print_message("figure: %d rulesets, %d packets each of sources near their rules: all are "
+		      "judged by them; %u blocks remembered\n",
+		      ROUNDS, ROUND_PACKETS, used);
+	rig_check_counted(rig);
+	rig_run_on(rig, 0);
+}
+
+/* A record of one block is never read for another that has its place: narrow ones share places. */
+static void test_shared_places(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct march march = march_from(0, "2001:db8::/32", rig->programs.fd[HOOK_INGRESS]);
+	struct sl_prefix prefix;
+	char text[PREFIX_TEXT];
+
+	rig_list(rig, "2001:db8::/32", SL_LIST_ALLOW, 0);
+	rig_nobody_comes_in(rig);
+	/* each 97th /48 is denied, all within one wide block */
+	for (unsigned int i = 0; i < 200; i++) {
+		struct rulemap_entry entry;
+
+		snprintf(text, sizeof(text), "2001:db8:%x::/48", 97 * i);
+		prefix = rig_prefix(text);
+		entry = (struct rulemap_entry){
+			.prefix = prefix,
+			.rule = {.since = 1, .bits = prefix.bits, .now = {.list = SL_LIST_DENY}},
+		};
+		assert_int_equal(rulemap_write(&rig->gate, &entry, 1), 0);
+	}
+	rig->gate.state->changing = 1; /* made by hand: counted by the next change */
+	rig_list(rig, "192.0.2.0/24", SL_LIST_DENY, 0);
+	blocks_check(rig);
+	for (int i = 0; i < 3; i++) {
+		uint64_t passed = rig_march(rig, &march, 65536 * 2);
+
+		/* of 131072 packets one in 65536 / 200 is denied */
+		assert_in_range(passed, 131072 - 600, 131072 - 250);
+	}
+	for (unsigned int i = 0; i < 300 * 97; i += i % 97 ? 96 : 1) {
+		struct frame frame;
+
+		snprintf(text, sizeof(text), "2001:db8:%x::%x", i, i);
+		frame = frame_from(text, 62);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2),
+				 i % 97 || i / 97 >= 200 ? 2 : 0);
+	}
+	rig_check_counted(rig);
+}
+
+/* A list entry that ends is remembered for no block, whatever block it covers. */
+static void test_ends(void **state)
+{
+	static const struct {
+		const char *rule, *divides, *source;
+	} cases[] = {
+		{"10.0.0.0/8", NULL, "10.1.2.3"},	   {"default", NULL, "10.1.2.3"},
+		{"default", NULL, "2001:db8::1"},	   {"2000::/8", NULL, "2001:db8::1"},
+		{"2001:db8::/40", NULL, "2001:db8::1"},	   {"2001:db8::/48", NULL, "2001:db8::1"},
+		{"10.0.0.0/8", "10.2.0.0/24", "10.1.2.3"}, {"10.1.0.0/24", NULL, "10.1.0.3"},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct frame frame = frame_from(cases[i].source, 62);
+
+		rig_empty(rig);
+		rig_list(rig, cases[i].rule, SL_LIST_DENY, rig_until(rig, 5 * SEC));
+		if (cases[i].divides)
+			rig_list(rig, cases[i].divides, SL_LIST_DENY, 0);
+		rig_nobody_comes_in(rig);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 3), 0);
+		rig_clock_forward(rig, 6 * SEC);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 3), 3);
+		assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), 3);
+		rig_check_counted(rig);
+	}
+}
+
+/* What is found while a writer is at work is not remembered. */
+static void test_while_changing(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("10.1.2.3", 62);
+
+	rig_list(rig, "10.0.0.0/8", SL_LIST_DENY, 0);
+	rig_nobody_comes_in(rig);
+	rig->gate.state->changing = 1;
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
+	assert_int_equal(shortcuts_in_use(rig), 0);
+	rig->gate.state->changing = 0;
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
+	assert_int_equal(shortcuts_in_use(rig), 1);
+	rig_check_counted(rig);
+}
+
+/* --- Changes that are cut off --------------------------------------------------------------- */
+
+static struct ruleset cut_rules(bool there)
+{
+	static const char *const prefixes[] = {
+		"10.1.0.0/16",	     "10.0.0.0/14",	"10.2.0.0/15",
+		"192.0.2.1",	     "2001:db8:1::/48", "2001:db8:1::/49",
+		"2001:db8:1:1::/72", "2000::/13",	"2000::/15",
+	};
+	struct ruleset set = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		rules_add_list(&set, prefixes[i], there ? SL_LIST_DENY : SL_LIST_NONE, 0);
+	return set;
+}
+
+/* As in test_undo.c: kills a change at its `stop`th system call. False: it had come to its end. */
+static bool change_cut_off(struct rig *rig, struct ruleset set, int stop)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+			_exit(99);
+		_exit(rules_change(&rig->gate, set.rules, set.count));
+	}
+	ruleset_free(&set);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	for (int i = 0; i <= stop; i++) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (WIFEXITED(status)) {
+			assert_int_equal(WEXITSTATUS(status), OK);
+			return false;
+		}
+	}
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return true;
+}
+
+static void test_cut_off(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	int cuts = 0;
+
+	for (int there = 0; there < 2; there++)
+		for (int stop = there, cut = 1; cut; stop += 2, cuts++) {
+			struct ruleset base = cut_rules(true);
+
+			rig_empty(rig);
+			if (there)
+				assert_int_equal(rig_change(rig, &base), OK);
+			else
+				ruleset_free(&base);
+			cut = change_cut_off(rig, cut_rules(!there), stop);
+			rig_list(rig, "198.51.100.0/24", SL_LIST_DENY, 0); /* tidies up */
+			blocks_check(rig);
+		}
+	print_message("figure: killed at %d points, the counts of blocks are those of the rules\n",
+		      cuts);
+}
+
+/* --- Under fire ----------------------------------------------------------------------------- */
+
+#define FIRE_NS 3000000000ULL
+
+/* Each of these nets has one verdict, though the rules that give it change with every change. */
+static const struct {
+	const char *net;
+	bool denied;
+} targets[] = {
+	{"10.1.0.0/24", true},	   {"10.2.0.0/24", false},     {"10.8.0.0/24", true},
+	{"2001:db8:1::/64", true}, {"2001:db8:2::/64", false}, {"2001:db8:1:1:1::/80", true},
+};
+
+static void fire_change(struct rig *rig, bool first)
+{
+	enum sl_list allow = first ? SL_LIST_NONE : SL_LIST_ALLOW;
+	enum sl_list deny = first ? SL_LIST_NONE : SL_LIST_DENY;
+	struct ruleset set = {0};
+
+	rules_add_list(&set, "10.1.0.0/16", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.1.0.0/24", deny, 0);
+	rules_add_list(&set, "10.2.0.0/16", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, "10.2.0.0/24", allow, 0);
+	rules_add_list(&set, "10.8.0.0/14", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "10.8.0.0/16", deny, 0);
+	rules_add_list(&set, "2001:db8:1::/48", first ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	rules_add_list(&set, "2001:db8:1::/56", deny, 0);
+	rules_add_list(&set, "2001:db8:2::/48", first ? SL_LIST_ALLOW : SL_LIST_DENY, 0);
+	rules_add_list(&set, "2001:db8:2::/64", allow, 0);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
+/* Once a change is made, the next packet of whoever it was about is judged by it. */
+static void fire_look(struct rig *rig, const struct shipped *shipped, bool first)
+{
+	static const struct {
+		const char *source;
+		bool denied_by_first;
+	} seen[] = {{"10.1.200.1", true},
+		    {"10.2.200.1", false},
+		    {"10.11.200.1", true},
+		    {"2001:db8:1:ff00::1", true},
+		    {"2001:db8:2:ff00::1", false}};
+	struct sl_cell wire = {1, 62};
+
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++) {
+		struct frame frame = frame_from(seen[i].source, 62);
+		bool denied = first == seen[i].denied_by_first;
+
+		if (rig_run_through(rig, shipped->prog[HOOK_INGRESS], HOOK_INGRESS, frame.bytes,
+				    frame.size, &wire) == denied)
+			fail_msg("%s is judged by the rules before", seen[i].source);
+	}
+}
+
+static void test_under_fire(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct shipped shipped = rig_ship(rig);
+	struct march marches[ARRAY_SIZE(targets)];
+	struct flood floods[ARRAY_SIZE(targets)];
+	uint64_t sent[2] = {0}, end = clock_ns() + FIRE_NS;
+	unsigned int changes = 0;
+	bool stop = false;
+
+	fire_change(rig, true);
+	rig_nobody_comes_in(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		marches[i] = march_from(i, targets[i].net, shipped.prog[HOOK_INGRESS]);
+		floods[i] = (struct flood){
+			.prog = marches[i].prog,
+			.cpu = rig->cpu[i % rig->cpus],
+			.frame = &marches[i].frame,
+			.chunk = 200,
+			.stop = &stop,
+		};
+		flood_start(&floods[i]);
+	}
+	for (; clock_ns() < end || changes < 30; changes++) {
+		fire_change(rig, changes % 2);
+		rig_run_on(rig, changes / 2 % rig->cpus);
+		fire_look(rig, &shipped, changes % 2);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		flood_join(&floods[i]);
+		sent[targets[i].denied] += floods[i].sent;
+	}
+	print_message("figure: %u changes while %lu packets come that are allowed either way, and "
+		      "%lu denied: %llu are, and %llu\n",
+		      changes, sent[0], sent[1],
+		      rig_reason(rig, SL_PASS_ALLOWED) - rig->passed.packets,
+		      rig_reason(rig, SL_DROP_DENIED) - rig->dropped.packets);
+	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED) - rig->passed.packets, sent[0]);
+	assert_int_equal(rig_reason(rig, SL_DROP_DENIED) - rig->dropped.packets, sent[1]);
+	blocks_check(rig);
+	shipped_free(&shipped);
+	rig_run_on(rig, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_rules), cmocka_unit_test(test_shared_places),
+		cmocka_unit_test(test_ends),	     cmocka_unit_test(test_while_changing),
+		cmocka_unit_test(test_cut_off),	     cmocka_unit_test(test_under_fire),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

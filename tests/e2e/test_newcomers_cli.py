@@ -1,0 +1,483 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Newcomers in words: their budget in commands and files, what check and status tell of them, and
+the sizes of a gate, which decide how many are too many."""
+
+import json
+import os
+import re
+import time
+
+import pytest
+
+from lab import MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
+from test_export import promtool_objects, samples, total
+
+NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
+CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
+LEAST = 256 * CPUS
+
+
+def kernel():
+    return tuple(int(part) for part in os.uname().release.split(".")[:2])
+
+
+@pytest.fixture
+def small(lab):
+    """A gate in which a few hundred new sources are a flood. `sources` is large, as the filter of
+    those that it knows grows with it: the sources of a test are not taken for each other."""
+    lab.attach("in0", "mode", "native", "sources", "64k", "hot", "1", "hosts", "1k",
+               "prefixes", "1k", "policies", "64")
+    return lab
+
+
+def flood(lab, net="10.1"):
+    """So many sources show themselves that one CPU, which meets them all, has no insertion left. It
+    takes seconds until newcomers do not wait any more."""
+    with on_one_cpu():
+        lab.send_and_wait([frame(f"{net}.0.{i}") for i in range(1, 251) for _ in range(10)])
+
+
+def reasons(lab):
+    return lab.json("stats")["reasons"]
+
+
+def newcomer(lab, source=NEW, *words):
+    return lab.json("check", source, *words)["newcomer"]
+
+
+# --- Words ----------------------------------------------------------------------------------------
+
+def test_what_is_said(attached):
+    attached.sluice("set", "default", "rate", "10kpps")
+    said = attached.sluice("newcomers", "default", "rate", "10kpps", "burst", "20000")
+    assert said.out == "default: newcomers together 10kpps, burst 20000\n" and said.err == ""
+    said = attached.sluice("newcomers", "default", "burst", "250ms", "rate", "50mbit")
+    assert said.out == "default: newcomers together 50mbit, burst 250ms\n"
+    assert attached.sluice("newcomers", "default", "none").out == \
+        "default: newcomers have no budget: they pass\n"
+    budget = attached.json("newcomers", "default", "rate", "2kpps")
+    assert budget == {"gate": attached.gate, "prefix": "default",
+                      "newcomers": {"rate": "2kpps", "burst": "500"}}
+    assert attached.json("newcomers", "default", "none")["newcomers"] is None
+
+
+def test_show_can_be_typed_back(attached):
+    attached.sluice("set", "10.0.0.0/8", "rate", "5pps")
+    attached.sluice("set", "10.0.0.0/8", "name", "dns", "rate", "6pps", "match", "udp port 53")
+    attached.sluice("newcomers", "10.0.0.0/8", "rate", "30/min")
+    g = f"sluice -g {attached.gate}"
+    assert attached.rules().splitlines()[-1] == f"{g} newcomers 10.0.0.0/8 rate 30/min burst 8"
+    rule, = attached.json("show")["rules"]
+    assert rule["newcomers"] == {"rate": "30/min", "burst": "8"} and len(rule["limits"]) == 2
+    shown = attached.rules()
+    attached.sluice("del", "10.0.0.0/8")
+    for line in shown.splitlines():
+        attached.sluice(*line.split()[3:])
+    assert attached.rules() == shown
+    attached.sluice("newcomers", "10.0.0.0/8", "none")
+    assert "newcomers" not in attached.rules()
+    assert "newcomers" not in attached.json("show")["rules"][0]
+
+
+WRONG = [
+    ([], "prefix"), (["default"], "rate"), (["default", "rate"], "'rate'"),
+    (["default", "burst", "5"], "rate"), (["default", "rate", "5"], "unit"),
+    (["default", "rate", "5pps", "burst"], "'burst'"), (["default", "5pps"], "'5pps'"),
+    (["default", "rate", "5pps", "rate", "6pps"], "twice"), (["default", "none", "x"], "'x'"),
+    (["default", "rate", "5pps", "none"], "'none'"), (["default", "NONE"], "'NONE'"),
+    (["default", "rate", "5pps", "per", "24"], "'per'"), (["none"], "'none'"),
+    (["default", "rate", "5pps", "burst", "64kB"], "packet rate"),
+    (["default", "rate", "1mbit", "burst", "59B"], "one packet"),
+    (["default", "rate", "1mbit", "burst", "1513B"], "1514B at least"),
+    (["10.0.0.1/8", "rate", "5pps"], "10.0.0.0/8"),
+]
+
+
+@pytest.mark.parametrize("words,names", WRONG, ids=lambda w: " ".join(w) if isinstance(w, list)
+                         else "")
+def test_wrong_words_are_refused(shared, words, names):
+    before = shared.snapshot()
+    assert names in one_line(shared.sluice("newcomers", *words, status=2))
+    assert shared.snapshot() == before
+
+
+def test_a_budget_is_of_a_policy(attached):
+    """No limits, no newcomers: the refusal says what to do first, and that helps."""
+    attached.sluice("deny", NEW)
+    attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
+    before = attached.snapshot()
+    for prefix in "default", NEW, "192.0.2.0/25":
+        for words in (["rate", "5pps"], ["none"]):
+            refusal = one_line(attached.sluice("newcomers", prefix, *words, status=1))
+            assert f"'sluice set {prefix} rate" in refusal
+    assert attached.snapshot() == before
+    attached.sluice("set", "default", "rate", "1kpps")
+    attached.sluice("newcomers", "default", "rate", "5pps")
+
+
+def test_what_keeps_a_budget_and_what_deletes_it(attached):
+    def has(prefix):
+        return f" newcomers {prefix} rate 7pps" in attached.rules()
+
+    for name in "one", "two":
+        attached.sluice("set", NEW, "name", name, "rate", "1/h")
+    attached.sluice("newcomers", NEW, "rate", "7pps")
+    for words in (["set", NEW, "name", "two", "rate", "2/h"],
+                  ["set", NEW, "name", "x", "rate", "5/h"], ["deny", NEW, "for", "1h"],
+                  ["allow", NEW], ["del", NEW, "name", "x"], ["del", NEW, "name", "one"]):
+        attached.sluice(*words)
+        assert has(NEW), words
+    attached.sluice("del", NEW, "name", "two")
+    assert attached.rules() == f"sluice -g {attached.gate} allow {NEW}\n"
+    attached.sluice("set", NEW, "rate", "1/h")
+    assert not has(NEW)
+    attached.sluice("newcomers", NEW, "rate", "7pps")
+    attached.sluice("del", NEW)
+    assert attached.rules() == ""
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+FILE = """
+policies:
+  - prefix: default
+    newcomers: {rate: 10kpps, burst: 20000}
+    limits: [{rate: 5kpps}]
+  - prefix: 10.0.0.0/8
+    limits: [{rate: 5pps}]
+    newcomers: none
+"""
+
+
+def test_a_file_and_its_differences(attached):
+    assert "2 policies added" in attached.apply(FILE).out
+    assert "nothing to change" in attached.apply(FILE).out
+    dump = attached.sluice("dump").out
+    for text in dump, json.dumps(attached.json("dump")):
+        assert "nothing to change" in attached.sluice("apply", "-", input=text).out
+        assert attached.sluice("diff", "-", input=text).out == ""
+    policies = {p["prefix"]: p for p in attached.json("dump")["policies"]}
+    assert policies["default"]["newcomers"] == {"rate": "10kpps", "burst": 20000}
+    assert "newcomers" not in policies["10.0.0.0/8"]
+    other = FILE.replace("20000", "30000").replace("none", "{rate: 50mbit, burst: 64kB}")
+    g = f"sluice -g {attached.gate}"
+    assert attached.sluice("diff", "-", input=other, status=1).out.splitlines() == [
+        f"- {g} newcomers default rate 10kpps burst 20000",
+        f"+ {g} newcomers default rate 10kpps burst 30000",
+        f"+ {g} newcomers 10.0.0.0/8 rate 50mbit burst 64kB"]
+    assert "2 policies changed" in attached.apply(other).out
+    assert attached.sluice("diff", "-", input=other).out == ""
+    assert "1 policy changed" in attached.apply(other.replace("{rate: 50mbit, burst: 64kB}",
+                                                              "none")).out
+    refusal = one_line(attached.apply(FILE.replace("10kpps, burst: 20000", "1mbit, burst: 1000B"),
+                                      status=2))
+    assert "1514B at least" in refusal and "newcomers" in refusal
+
+
+def test_a_budget_holds_a_frame_of_every_device(attached):
+    """Or newcomers could send nothing at all."""
+    attached.sluice("set", "default", "rate", "5pps")
+    attached.sluice("newcomers", "default", "rate", "1mbit", "burst", "2000B")
+    attached.pair("out1", "in1", mtu=9000)
+    refusal = one_line(attached.attach("in1", status=1))
+    assert "default, limit 'newcomers'" in refusal and "2kB" in refusal and "9014" in refusal
+    attached.sluice("newcomers", "default", "rate", "1mbit", "burst", "9014B")
+    attached.attach("in1")
+
+
+# --- What is told of them -------------------------------------------------------------------------
+
+def test_check_while_few_come(small):
+    """The verdict is that of the bucket that the first packet makes."""
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.sluice("set", "192.0.2.0/24", "rate", "1/h", "start", "empty")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
+    for source in NEW, NEW6:
+        answer = small.json("check", source)
+        assert (answer["verdict"], answer["reason"]) == ("pass", "within-limit")
+        assert answer["newcomer"] == {
+            "waits": False, "cpus_flooded": 0,
+            "budget": {"rate": "1/h", "burst": "20", "remaining": 20, "unit": "packets",
+                       "reason": "newcomer"}}
+        said = small.sluice("check", source).out
+        assert "its first packet makes one" in said and "rate 1/h burst 20" in said
+        assert "20 of 20 packets left" in said
+        before = small.counts()
+        small.send(source)
+        small.expect(passed=before[0] + 1, dropped=0)
+        assert newcomer(small, source) is None
+        assert "no bucket" not in small.sluice("check", source).out
+    empty = small.json("check", "192.0.2.1")
+    assert (empty["verdict"], empty["reason"]) == ("drop", "over-limit")
+    assert reasons(small)["newcomer"] == 0
+    small.sluice("newcomers", "default", "none")
+    assert newcomer(small, "198.51.100.9")["budget"] is None
+    small.sluice("deny", "198.51.100.9")
+    assert newcomer(small, "198.51.100.9") is None
+
+
+@pytest.mark.alone
+def test_check_in_a_flood(small):
+    """It says so, and the packet meets what it says: first it waits, then the budget is spent."""
+    def meets(verdict, reason):
+        answer, before, counts = small.json("check", NEW), reasons(small), small.counts()
+        assert (answer["verdict"], answer["reason"]) == (verdict, reason)
+        assert answer["newcomer"]["waits"] and answer["newcomer"]["cpus_flooded"] == 1
+        small.send(NEW)
+        small.expect(counts[0] + (verdict == "pass"), counts[1] + (verdict == "drop"))
+        assert reasons(small)[reason] == before[reason] + 1
+
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")
+    small.send("192.0.2.1")
+    flood(small)
+    assert newcomer(small)["budget"]["remaining"] == 0 and reasons(small)["newcomer"] == 25
+    meets("drop", "over-budget")
+    said = small.sluice("check", NEW).out
+    assert said.startswith(f"{NEW}: drop: over-budget\n") and "waits for one" in said
+    assert "rate 1/h burst 25" in said and "0 of 25 packets left" in said
+    small.sluice("newcomers", "default", "none")
+    meets("pass", "newcomer")
+    assert "passes" in small.sluice("check", NEW).out
+    assert small.json("check", "192.0.2.1")["newcomer"] is None  # it has its bucket
+    assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
+
+
+@pytest.mark.alone
+def test_a_bucket_is_enough_in_a_flood(small):
+    """Under a limit that is new, too: who is remembered need not show itself again."""
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.send("192.0.2.1")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
+    small.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1")
+    flood(small)
+    assert newcomer(small)["waits"]
+    answer = small.json("check", "192.0.2.1")
+    assert answer["newcomer"]["waits"] is False and answer["reason"] == "within-limit"
+    passed, dropped = small.counts()
+    small.send("192.0.2.1", 2)
+    small.expect(passed=passed + 1, dropped=dropped + 1)
+    assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
+
+
+@pytest.mark.alone
+def test_a_budget_keeps_its_level(small):
+    """Over every change of its rule, and of its own words as a limit's. One that begins is full."""
+    def left():
+        return newcomer(small)["budget"]["remaining"]
+
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")  # too few for purses
+    assert left() == 25
+    flood(small)
+    assert reasons(small)["newcomer"] == 25 and left() == 0
+    for words in (["set", "default", "rate", "2/h", "burst", "4"],
+                  ["set", "default", "name", "dns", "rate", "5/h", "match", "udp port 53"],
+                  ["deny", "default", "for", "1ms"], ["set", "10.0.0.0/8", "rate", "5pps"],
+                  ["del", "default", "name", "dns"]):
+        small.sluice(*words)
+        wait_until(lambda: newcomer(small), "the end of the entry")
+        assert left() == 0, words
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "100")
+    assert left() <= 1
+    small.apply("policies: [{prefix: default, limits: [{name: one, rate: 1/h}],"
+                " newcomers: {rate: 1/h, burst: 100}}]")
+    assert left() <= 1
+    small.sluice("newcomers", "default", "none")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")
+    assert left() == 25
+
+
+@pytest.mark.alone
+def test_status_tells_the_pressure(small):
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    for source in NEW, NEW6, NEW:
+        small.send(source)
+    small.expect(passed=3, dropped=0)
+    pressure = small.json("status")["gates"][0]["pressure"]
+    assert pressure["state"] == "quiet" and pressure["cpus_flooded"] == 0
+    assert pressure["newcomer_packets"]["total"] == 2
+    assert pressure["insertions"]["total"] == 4  # a ledger and a bucket each
+    assert {cause: pace["total"] for cause, pace in pressure["refused"].items()} == {
+        "busy": 0, "no-memory": 0, "failed": 0}
+    assert "pressure: quiet" in small.sluice("status").out
+    flood(small)
+    pressure = small.json("status")["gates"][0]["pressure"]
+    assert pressure["state"] == "flood" and pressure["cpus_flooded"] == 1
+    met, inserted = (pressure[what]["total"] for what in ("newcomer_packets", "insertions"))
+    assert 4 < inserted < 2 * 252
+    assert inserted / 2 <= met - reasons(small)["newcomer"] <= inserted  # those came in
+    said = small.sluice("status").out
+    assert "pressure: flood: newcomers wait" in said
+    assert re.search(rf"\n  newcomers' packets +\d+ +{met}\n  insertions +\d+ +{inserted}\n", said)
+    wait_until(lambda: "pressure: quiet" in small.sluice("status").out, "the end of the flood")
+    small.send("198.51.100.9")
+    wait_until(lambda: newcomer(small, "198.51.100.9") is None, "its bucket")
+
+
+def second_now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) >> 30
+
+
+def next_second():
+    """Waits for the next second of the counts to begin, and returns its number."""
+    now = second_now()
+    while second_now() == now:
+        time.sleep(0.002)
+    return now + 1
+
+
+@pytest.mark.alone
+def test_the_pace_is_that_of_the_last_second(small):
+    """Which is over: what comes in this one is told in the next."""
+    def pace():
+        told = small.json("status")["gates"][0]["pressure"]
+        return told["newcomer_packets"]["per_second"], told["insertions"]["per_second"]
+
+    def come(sources):
+        for source in sources:
+            small.send(source)
+
+    small.sluice("set", "default", "rate", "1/h")
+    start, seen = next_second(), []
+    come(f"10.9.0.{i}" for i in range(5))
+    seen.append(pace())
+    next_second()
+    seen.append(pace())
+    come(["10.9.0.9"])
+    seen.append(pace())
+    next_second()
+    seen.append(pace())
+    if next_second() != start + 3:
+        pytest.skip("too slow a machine")
+    seen.append(pace())
+    assert seen == [(0, 0), (5, 9), (5, 9), (1, 2), (0, 0)]  # 10 in 1.074 s
+
+
+@pytest.mark.alone
+def test_export_agrees_with_status(small):
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "20")
+    flood(small)
+    text = small.sluice("export").out
+    pressure = small.json("status")["gates"][0]["pressure"]
+    assert promtool_objects(text) == ""
+    found = samples(text)
+    gate = {"gate": small.gate}
+    assert total(found, "sluice_newcomer_packets_total", **gate) == \
+        pressure["newcomer_packets"]["total"] > 0
+    assert total(found, "sluice_insertions_total", **gate) == pressure["insertions"]["total"] > 0
+    for cause, pace in pressure["refused"].items():
+        assert total(found, "sluice_insertions_refused_total", cause=cause) == pace["total"]
+    assert total(found, "sluice_cpus_flooded", **gate) == 1
+    assert total(found, "sluice_packets_total", policy="default", reason="newcomer") == \
+        reasons(small)["newcomer"] == 20
+    assert total(found, "sluice_packets_total", policy="default", reason="over-budget") == \
+        reasons(small)["over-budget"] > 0
+
+
+# --- Sizes ----------------------------------------------------------------------------------------
+
+def sizes(lab, gate=None):
+    return lab.json("dump", gate=gate)["gate"]
+
+
+def test_attach_chooses_sizes(lab):
+    said = lab.attach("in0", "sources", "64k", "hook", "xdp", "hot", "8k", "policies", "100",
+                      "hosts", "3000", "prefixes", "1m")
+    assert said.err == ""
+    wanted = {"sources": 65536, "hot": 8192, "policies": 100, "hosts": 3000, "prefixes": 1 << 20}
+    assert sizes(lab) == wanted
+    lab.pair("out1", "in1")
+    before = lab.attachments()
+    for name, size in (("sources", "4m"), ("hot", "8193"), ("policies", "99"), ("hosts", "1"),
+                       ("prefixes", "2m")):
+        refusal = one_line(lab.attach("in1", name, size, status=2))
+        assert f"{name} {wanted[name]}" in refusal and "apply FILE --resize" in refusal
+        number = int(size[:-1]) << 20 if size.endswith("m") else int(size)
+        assert str(number) in refusal
+    assert lab.attachments() == before
+    lab.attach("in1", "sources", "65536", "prefixes", "1024k")
+    assert sizes(lab) == wanted
+
+
+@pytest.mark.parametrize("words,names", [
+    (["sources"], "'sources'"), (["sources", "0"], "'0'"), (["hot", "65m"], "'65m'"),
+    (["hot", "4K"], "'4K'"), (["hosts", "-1"], "'-1'"), (["prefixes", ""], "''"),
+    (["sources", "1k", "sources", "1k"], "twice"), (["source", "1k", "hook", "xdp"], "device"),
+    (["policies", "3"], "policies 3"), (["mode", "native", "size", "1k"], "'size'")])
+def test_wrong_sizes_are_refused(lab, words, names):
+    refusal = one_line(lab.sluice("attach", "in0", *words, status=None))
+    assert names in refusal
+    assert not os.path.exists(lab.pins())
+
+
+def test_sizes_that_would_evict_early_are_raised(lab):
+    said = lab.attach("in0", "sources", "10", "hot", str(LEAST - 1))
+    notes = said.err.splitlines()
+    assert len(notes) == 2 and all(f"raised to {LEAST}" in note for note in notes)
+    assert "sources 10 " in notes[0] and f"hot {LEAST - 1} " in notes[1]
+    assert sizes(lab)["sources"] == sizes(lab)["hot"] == LEAST
+    lab.pair("out1", "in1")
+    assert lab.attach("in1", "sources", "10", "hot", str(LEAST)).err == ""  # as large as it is
+    lab.sluice("detach", "all")
+    assert lab.attach("in0", "sources", str(LEAST), "hot", str(LEAST)).err == ""
+
+
+def test_apply_raises_them_as_well(lab):
+    text = f"gate: {{sources: 10, hot: {LEAST}}}\npolicies: []\n"
+    said = lab.apply(text)
+    assert f"sources 10 is raised to {LEAST}" in one_line(said._replace(out=""))
+    assert sizes(lab)["sources"] == LEAST
+    assert lab.apply(text).err == "" and lab.sluice("diff", "-", input=text).out == ""
+    lab.sluice("apply", "-", "--resize", input="gate: {sources: 64k}\npolicies: []\n")
+    refusal = one_line(lab.apply(text, status=2))
+    assert "sources 65536" in refusal and "says 10:" in refusal
+    assert lab.sluice("diff", "-", input=text, status=1).out == \
+        f"# gate sources 65536 -> {LEAST}\n"
+    said = lab.sluice("apply", "-", "--resize", input=text)
+    assert "resized" in said.out
+    assert f"sources 10 is raised to {LEAST}" in one_line(said._replace(out=""))
+    assert sizes(lab)["sources"] == LEAST
+
+
+def memlock(lab, name):
+    """What the kernel says that a map takes."""
+    shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
+    return int(shown["bytes_memlock"])
+
+
+@pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
+def test_the_memory_is_what_the_kernel_says(lab):
+    lab.attach("in0", "sources", "256k", "hot", "32k", "hosts", "64k", "prefixes", "64k",
+               "policies", "4k")
+    gate, = lab.json("status")["gates"]
+    told = {m["name"]: m for m in gate["maps"]}
+    for name, m in told.items():
+        if memlock(lab, name) > 1 << 16:  # of tiny ones the frame is the most
+            assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
+    assert {"ledgers4", "ledgers6", "buckets4", "buckets6"} <= {
+        name for name in told if memlock(lab, name) > 1 << 20}
+    in_all = sum(memlock(lab, name) for name in os.listdir(lab.pins()) if name != "links")
+    assert gate["memory_bytes"] == pytest.approx(in_all, rel=0.1)
+    assert set(MAPS) <= set(os.listdir(lab.pins()))
+
+
+@pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
+def test_the_help_tells_what_a_source_takes(lab):
+    lab.attach("in0", "sources", "256k", "hot", "32k")
+    said = run_sluice("help", "attach").out
+    source4, source6 = re.search(r"sources .*?: (\d+) bytes each.*?(\d+) of IPv6", said,
+                                 re.DOTALL).groups()
+    hot, hot_cpu = re.search(r"\nhot .*?: (\d+) bytes each, and (\d+)\s+for each CPU", said,
+                             re.DOTALL).groups()
+    each_hot = int(hot) + CPUS * int(hot_cpu)
+    for names, each, entries in ((["ledgers4"], int(source4), 1 << 18),
+                                 (["ledgers6"], int(source6), 1 << 18),
+                                 (["buckets4", "buckets6"], each_hot, 1 << 15)):
+        for name in names:
+            assert memlock(lab, name) / entries == pytest.approx(each, rel=0.1), name
+    print(f"figure: a source takes {source4} bytes (IPv6 {source6}), a hot one {hot} and {hot_cpu} "
+          f"for each CPU; the kernel says {memlock(lab, 'ledgers4') / (1 << 18):.1f} "
+          f"({memlock(lab, 'ledgers6') / (1 << 18):.1f}) and "
+          f"{memlock(lab, 'buckets4') / (1 << 15):.1f} on {CPUS} CPUs")

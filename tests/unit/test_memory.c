@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/memory.h: what maps take, as `sluice help attach` says it, and how a size is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "memory.h"
+#include "sluice.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+#define ENTRIES (1U << 20)
+
+static struct bpf_map_info info_of(uint32_t type, uint32_t key_size, uint32_t value_size)
+{
+	return (struct bpf_map_info){
+		.type = type,
+		.key_size = key_size,
+		.value_size = value_size,
+		.max_entries = ENTRIES,
+	};
+}
+
+static void test_sources(void **state)
+{
+	struct bpf_map_info ipv4 = info_of(BPF_MAP_TYPE_LRU_HASH, sizeof(struct sl_ledger_key4),
+					   sizeof(struct sl_ledger));
+	struct bpf_map_info ipv6 = info_of(BPF_MAP_TYPE_LRU_HASH, sizeof(struct sl_ledger_key6),
+					   sizeof(struct sl_ledger));
+
+	(void)state;
+	for (unsigned int cpus = 1; cpus <= 128; cpus *= 2) {
+		assert_int_equal(map_memory(&ipv4, 0, cpus), 104ULL * ENTRIES);
+		assert_int_equal(map_memory(&ipv6, 7, cpus), 120ULL * ENTRIES);
+	}
+}
+
+static void test_hot(void **state)
+{
+	struct bpf_map_info ipv4 =
+		info_of(BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, sizeof(struct sl_bucket));
+	struct bpf_map_info ipv6 =
+		info_of(BPF_MAP_TYPE_LRU_PERCPU_HASH, 8, sizeof(struct sl_bucket));
+
+	(void)state;
+	for (unsigned int cpus = 1; cpus <= 128; cpus *= 2) {
+		assert_int_equal(map_memory(&ipv4, 0, cpus), (80ULL + 168 * cpus) * ENTRIES);
+		assert_int_equal(map_memory(&ipv6, 0, cpus), (80ULL + 168 * cpus) * ENTRIES);
+	}
+}
+
+/* What is not set aside takes nothing until it is there; the table of the hash does. */
+static void test_rules(void **state)
+{
+	struct bpf_map_info hosts = info_of(BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule));
+	struct bpf_map_info prefixes =
+		info_of(BPF_MAP_TYPE_LPM_TRIE, sizeof(struct sl_prefix), sizeof(struct sl_rule));
+
+	(void)state;
+	hosts.map_flags = prefixes.map_flags = BPF_F_NO_PREALLOC;
+	assert_int_equal(map_memory(&hosts, 0, 2), 16ULL * ENTRIES);
+	assert_int_equal(map_memory(&hosts, 1000, 2), 16ULL * ENTRIES + 80 * 1000);
+	hosts.max_entries++; /* the table has a power of two */
+	assert_int_equal(map_memory(&hosts, 0, 2), 32ULL * ENTRIES);
+	assert_int_equal(map_memory(&prefixes, 0, 2), 0);
+	assert_int_equal(map_memory(&prefixes, 1000, 2), 68 * 1000);
+}
+
+static void test_arrays(void **state)
+{
+	struct bpf_map_info plain = info_of(BPF_MAP_TYPE_ARRAY, 4, 12);
+	struct bpf_map_info copies = info_of(BPF_MAP_TYPE_PERCPU_ARRAY, 4, 12);
+
+	(void)state;
+	assert_int_equal(map_memory(&plain, 0, 8), 16ULL * ENTRIES);
+	assert_int_equal(map_memory(&copies, 0, 8), (8ULL + 8 * 16) * ENTRIES);
+}
+
+static void test_format(void **state)
+{
+	char text[MEMORY_TEXT];
+
+	(void)state;
+	assert_string_equal(memory_format(0, text), "0.0 kB");
+	assert_string_equal(memory_format(999900, text), "999.9 kB");
+	assert_string_equal(memory_format(1000000, text), "1.0 MB");
+	assert_string_equal(memory_format(58720256, text), "58.7 MB");
+	assert_string_equal(memory_format(UINT64_MAX, text), "18446744073709.6 MB");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sources), cmocka_unit_test(test_hot),
+		cmocka_unit_test(test_rules),	cmocka_unit_test(test_arrays),
+		cmocka_unit_test(test_format),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

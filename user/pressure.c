@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "pressure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <bpf/bpf.h>
+
+#include "jiffies.h"
+#include "uptime.h"
+
+#define NS_PER_SEC 1000000000ULL
+
+const char *const cause_names[CAUSES] = {
+	[SL_EVENT_BUSY - SL_EVENT_BUSY] = "busy",
+	[SL_EVENT_NO_MEMORY - SL_EVENT_BUSY] = "no-memory",
+	[SL_EVENT_FAILED - SL_EVENT_BUSY] = "failed",
+};
+
+_Static_assert(SL_EVENTS == 5 && SL_EVENT_BUSY == 2, "each cause has a name");
+
+/* --- One CPU -------------------------------------------------------------------------------- */
+
+/* When it is: packets tell seconds by the clock, and windows in kernel ticks. */
+struct moment {
+	uint32_t second;
+	uint32_t tick;
+};
+
+static enum status moment_get(struct moment *ret)
+{
+	enum status status = jiffies_read(&ret->tick);
+
+	ret->second = uptime_ns() >> SL_SECOND_SHIFT;
+	return status;
+}
+
+/* Those met in a window are counted at its end, as the packet path's admission_turn does; here, at once. */
+static void window_end(struct sl_admission *here)
+{
+	here->event[SL_EVENT_MET].total += here->met;
+	here->event[SL_EVENT_MET].now += here->met;
+}
+
+/* The count of the last second that is over, by a CPU that turns its counts only when it meets somebody. */
+static uint32_t pace_last(const struct sl_admission *here, const struct sl_pace *pace,
+			  const struct moment *now)
+{
+	if (here->second == now->second)
+		return pace->last;
+	return here->second + 1 == now->second ? pace->now : 0;
+}
+
+/* As the packet path's admission_is_crowded. Ticks wrap here. */
+static bool cpu_is_crowded(const struct sl_admission *here, const struct moment *now)
+{
+	return here->crowd_until && (int32_t)((uint32_t)here->crowd_until - now->tick) > 0;
+}
+
+/* Whether the packet path's admission_bar is not 0, once admission_turn has refilled the tokens. */
+static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
+			   const struct moment *now)
+{
+	uint32_t window = (now->tick >> meeting->window_shift) + 1;
+	uint32_t windows = (window - here->window) & (UINT32_MAX >> meeting->window_shift);
+
+	if (!here->window) /* it has met nobody ever */
+		return false;
+	for (int pool = 0; pool < SL_POOLS; pool++)
+		if (here->tokens[pool] + (uint64_t)windows * meeting->refill[pool] <=
+		    meeting->tokens[pool] / 2)
+			return true;
+	return cpu_is_crowded(here, now);
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
+
+static void pressure_add(struct pressure *pressure, const struct gate *gate,
+			 struct sl_admission *here, const struct moment *now)
+{
+	window_end(here);
+	for (int event = 0; event < SL_EVENTS; event++) {
+		pressure->event[event].total += here->event[event].total;
+		pressure->event[event].per_second += pace_last(here, &here->event[event], now);
+	}
+	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, now);
+}
+
+/* From a second of 2^SL_SECOND_SHIFT ns to one of everybody's, rounded. */
+static uint64_t second_scale(uint64_t count)
+{
+	return (count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
+}
+
+static enum status refuse_unread(const struct gate *gate, int err)
+{
+	return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_ADMISSION],
+		    gate->name, why(err));
+}
+
+/* First what CPUs have counted, then when it is: no count is of a moment that is yet to come. */
+static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
+			     struct moment *ret_now)
+{
+	uint32_t zero = 0;
+	int err = bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus);
+
+	return err ? refuse_unread(gate, err) : moment_get(ret_now);
+}
+
+enum status pressure_read(const struct gate *gate, struct pressure *ret)
+{
+	struct sl_admission *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	struct pressure pressure = {0};
+	struct moment now;
+	enum status status = cpus ? cpus_read(gate, cpus, &now) : refuse_unread(gate, ENOMEM);
+
+	for (unsigned int cpu = 0; !status && cpu < gate->machine.cpus; cpu++)
+		pressure_add(&pressure, gate, &cpus[cpu], &now);
+	free(cpus);
+	if (status)
+		return status;
+	for (int event = 0; event < SL_EVENTS; event++)
+		pressure.event[event].per_second = second_scale(pressure.event[event].per_second);
+	*ret = pressure;
+	return OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How newcomers are met: how many come, how many get memory, and whether they have to wait for it. Told from map
+ * `admission`, of which a walk over all sources is no part: cheap.
+ */
+#ifndef SLUICE_PRESSURE_H
+#define SLUICE_PRESSURE_H
+
+#include <stdint.h>
+
+#include "gate.h"
+
+/* How often something happened, on all CPUs. */
+struct pace {
+	uint64_t total;
+	uint64_t per_second; /* in the last second that is over */
+};
+
+struct pressure {
+	struct pace event[SL_EVENTS];
+	unsigned int flooded; /* CPUs on which newcomers wait */
+};
+
+enum status pressure_read(const struct gate *gate, struct pressure *ret);
+
+/* The events that are refused insertions, in order, and what people call their causes. */
+#define CAUSES (SL_EVENTS - SL_EVENT_BUSY)
+
+extern const char *const cause_names[CAUSES];
+
+static inline const struct pace *pressure_refused(const struct pressure *pressure, int cause)
+{
+	return &pressure->event[SL_EVENT_BUSY + cause];
+}
+
+#endif
