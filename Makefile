@@ -145,6 +145,28 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
 
+# The generator of forged floods: with the packet path, and the frames, of the benchmarks' generator.
+FORGE_FLAGS := -Itests/bench
+
+$(BUILD)/tools/forge.bpf.o: tests/tools/forge.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) $(FORGE_FLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/tools/forge.skel.h: $(BUILD)/tools/forge.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name forge > $@
+
+$(BUILD)/tools/forge.o: tests/tools/forge.c | $(BUILD)/tools/forge.skel.h
+	$(say) CC $@
+	$(Q)$(CC) $(FORGE_FLAGS) -I$(BUILD)/tools $(CPPFLAGS) $(CFLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(filter-out $(BUILD)/user/main.o,$(USER_OBJ))
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+tests: $(BUILD)/forge
+
 tests: $(BUILD)/sluice $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
 
 check: tests
@@ -155,6 +177,31 @@ fuzz: $(FUZZ)
 
 demo: all $(BUILD)/traffic
 	$(Q)scripts/demo --no-install
+
+# --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
+
+BENCH_OBJ := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+BENCH_BPF := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(wildcard tests/bench/*.bpf.c))
+
+$(BUILD)/bench/%.bpf.o: tests/bench/%.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) -Ibpf $(DEPS) -c $< -o $@
+
+$(BUILD)/bench/%.o: tests/bench/%.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/bench/bench: $(BENCH_OBJ) $(filter-out $(BUILD)/user/main.o,$(USER_OBJ)) | $(BENCH_BPF)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
+
+bench: all $(BUILD)/bench/bench
+	$(Q)scripts/bench
+
+bench-quick: all $(BUILD)/bench/bench
+	$(Q)scripts/bench --quick
 
 # --- The rest ------------------------------------------------------------------------------------
 
@@ -171,7 +218,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check fuzz demo install format clean
+.PHONY: all tests check fuzz demo bench bench-quick install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

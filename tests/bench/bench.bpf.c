@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What Sluice is measured against, and what gives a frame another source before the program under test runs. All
+ * of them parse with Sluice's own parser.
+ */
+#include "vary.h"
+#include <bpf/bpf_helpers.h>
+#include "packet.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define HOT_SOURCES 16384 /* as Sluice by default */
+
+SEC("xdp.frags")
+int bench_empty(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_PASS;
+}
+
+/* --- Where real packets end ---------------------------------------------------------------------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} dropped SEC(".maps");
+
+SEC("xdp.frags")
+int bench_drop(struct xdp_md *ctx)
+{
+	__u32 first = 0;
+	__u64 *count = bpf_map_lookup_elem(&dropped, &first);
+
+	(void)ctx;
+	if (count)
+		(*count)++;
+	return XDP_DROP;
+}
+
+/* --- The parser alone ---------------------------------------------------------------------------- */
+
+static __always_inline bool source_parse(struct xdp_md *ctx, struct packet *packet)
+{
+	struct cursor cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
+
+	*packet = (struct packet){.packets = 1, .bytes = bpf_xdp_get_buff_len(ctx)};
+	return packet_parse(&cursor, packet) == SL_PASS_WITHIN;
+}
+
+SEC("xdp.frags")
+int bench_parse(struct xdp_md *ctx)
+{
+	struct packet packet;
+
+	/* asks for all of the source, so that none of the parser can be left out */
+	if (!source_parse(ctx, &packet) || !(packet.source.bits | packet.source.addr[3]))
+		return XDP_DROP;
+	return XDP_PASS;
+}
+
+/* --- The floor: what any program pays that remembers sources per CPU, and reads a clock ------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, HOT_SOURCES);
+	__type(key, __u32);
+	__type(value, struct sl_bucket);
+} floor_buckets SEC(".maps");
+
+SEC("xdp.frags")
+int bench_floor(struct xdp_md *ctx)
+{
+	struct packet packet;
+	struct sl_bucket *bucket;
+	__u64 now;
+
+	if (!source_parse(ctx, &packet))
+		return XDP_DROP;
+	now = bpf_ktime_get_ns();
+	bucket = bpf_map_lookup_elem(&floor_buckets, packet.source.addr);
+	if (!bucket) {
+		struct sl_bucket fresh = {0};
+
+		bpf_map_update_elem(&floor_buckets, packet.source.addr, &fresh, BPF_NOEXIST);
+		return XDP_PASS;
+	}
+	bucket->purse[0].at = now;
+	bucket->passed.packets++;
+	return XDP_PASS;
+}
+
+/* --- The textbook: a token bucket for each source and CPU, not exact on more than one ---------- */
+
+#define NAIVE_TOKEN_NS 5 /* 200 Mpps */
+#define NAIVE_BURST    1000000
+
+struct naive_bucket {
+	__u64 tokens;
+	__u64 at;
+	struct sl_cell passed;
+	struct sl_cell dropped;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, HOT_SOURCES);
+	__type(key, __u32);
+	__type(value, struct naive_bucket);
+} naive_buckets SEC(".maps");
+
+static __always_inline void naive_count(struct sl_cell *cell, const struct packet *packet)
+{
+	cell->packets++;
+	cell->bytes += packet->bytes;
+}
+
+SEC("xdp.frags")
+int bench_naive(struct xdp_md *ctx)
+{
+	struct naive_bucket *bucket;
+	struct packet packet;
+	__u64 now, tokens;
+
+	if (!source_parse(ctx, &packet))
+		return XDP_DROP;
+	now = bpf_ktime_get_ns();
+	bucket = bpf_map_lookup_elem(&naive_buckets, packet.source.addr);
+	if (!bucket) {
+		struct naive_bucket fresh = {.tokens = NAIVE_BURST - 1, .at = now};
+
+		naive_count(&fresh.passed, &packet);
+		bpf_map_update_elem(&naive_buckets, packet.source.addr, &fresh, BPF_ANY);
+		return XDP_PASS;
+	}
+	tokens = bucket->tokens + (now - bucket->at) / NAIVE_TOKEN_NS;
+	bucket->at = now;
+	if (tokens > NAIVE_BURST)
+		tokens = NAIVE_BURST;
+	bucket->tokens = tokens ? tokens - 1 : 0;
+	naive_count(tokens ? &bucket->passed : &bucket->dropped, &packet);
+	return tokens ? XDP_PASS : XDP_DROP;
+}
+
+/* --- Another source each time, and on to the program under test -------------------------------- */
+
+/* A slot that is known at load becomes a plain jump. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} under_test SEC(".maps");
+
+SEC("xdp.frags")
+int bench_vary4(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct vary *vary = data + IPV4_PAYLOAD;
+
+	if ((void *)(vary + 1) > end)
+		return XDP_ABORTED;
+	*(__u32 *)(data + IPV4_SOURCE) = vary_next4(vary);
+	bpf_tail_call(ctx, &under_test, 0);
+	return XDP_ABORTED;
+}
+
+/* The sources of a prefix in order, and none twice. */
+SEC("xdp.frags")
+int bench_walk4(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct vary *vary = data + IPV4_PAYLOAD;
+
+	if ((void *)(vary + 1) > end)
+		return XDP_ABORTED;
+	*(__u32 *)(data + IPV4_SOURCE) = vary->base[0] | (bpf_htonl(vary->state++) & vary->mask[0]);
+	bpf_tail_call(ctx, &under_test, 0);
+	return XDP_ABORTED;
+}
+
+SEC("xdp.frags")
+int bench_vary6(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct vary *vary = data + IPV6_PAYLOAD;
+	__u64 *source = data + IPV6_SOURCE;
+
+	if ((void *)(vary + 1) > end)
+		return XDP_ABORTED;
+	source[0] = vary->base[0] | (vary_random(vary) & vary->mask[0]);
+	source[1] = vary->base[1] | (vary_random(vary) & vary->mask[1]);
+	bpf_tail_call(ctx, &under_test, 0);
+	return XDP_ABORTED;
+}

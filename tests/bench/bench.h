@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The cases, and what is shared by those who prepare, run and report them. */
+#ifndef SLUICE_BENCH_H
+#define SLUICE_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "log.h"
+#include "sluice.h"
+#include "vary.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define ROUNDS_MAX 31
+
+/* What runs. */
+enum subject {
+	ON_EMPTY,
+	ON_PARSE,
+	ON_FLOOR,
+	ON_NAIVE,
+	ON_SLUICE, /* a gate of the default sizes with a hundred policies of prefixes, and one by default */
+	ON_CROWD,  /* the same, for a flood from so few sources that all become known */
+	ON_DENIED, /* one with a million denied hosts */
+	ON_64K,	   /* one with as many sources that are known, and all of them hot */
+	ON_1M,	   /* one with a million sources that are known, and one in eight hot */
+	SUBJECTS,
+	SUBJECTS_SLUICE = ON_SLUICE, /* the first of those that are gates */
+};
+
+enum expect {
+	EXPECT_PASS,
+	EXPECT_DROP,
+	EXPECT_ANY,
+};
+
+struct bench_limit {
+	const char *rate;
+	const char *burst;
+};
+
+struct bench_case {
+	const char *name;
+	const char *source; /* an address; of a prefix: a random one each time */
+	struct bench_limit
+		limit[SL_LIMITS_MAX]; /* of the source's prefix; none: other rules decide */
+	bool deny;		      /* the source's prefix, or each address of it */
+	enum subject subject;
+	enum expect expect;  /* else the figure would be of something else */
+	bool essential;	     /* also in a quick run */
+	unsigned int cpus;   /* at once; 0: one */
+	double target;	     /* ratio that is aimed at; 0: none */
+	const char *against; /* the case that the target's ratio is to; NULL: the floor */
+};
+
+extern const struct bench_case bench_cases[];
+extern const size_t bench_cases_count;
+
+/* Whether all its sources are known to the gate from the beginning. */
+bool case_is_established(const struct bench_case *bench);
+
+/* What a case gave: one figure a round. */
+struct result {
+	double figure[ROUNDS_MAX];
+	unsigned int rounds;
+	double as_meant; /* the least part of a round's packets that were judged as the case says */
+};
+
+double result_median(const struct result *result);
+double result_least(const struct result *result);
+
+/* Real packets through one limiter. */
+struct veth_result {
+	char name[48];
+	struct result mpps;
+	double passed;	 /* the part of them that it let through, in the last round */
+	char remark[96]; /* why there is no figure, or why not to trust it */
+};
+
+#endif

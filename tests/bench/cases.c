@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <string.h>
+
+#include "bench.h"
+
+/* More than any CPU can send, so that the source stays within them. */
+#define AMPLE                                                                                      \
+	{                                                                                          \
+		"200mpps", "250ms"                                                                 \
+	}
+#define AMPLE_BITS                                                                                 \
+	{                                                                                          \
+		"400gbit", "250ms"                                                                 \
+	}
+
+/* What real sources would have: a flood of one is refused nearly always. */
+#define USUAL                                                                                      \
+	{                                                                                          \
+		"10kpps", "1000"                                                                   \
+	}
+
+#define FORGED4 "0.0.0.0/0"
+#define FORGED6 "::/0"
+
+#define IN_CREDIT .subject = ON_SLUICE, .essential = true, .expect = EXPECT_PASS
+#define REFUSED	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_DROP
+#define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY
+
+#define AS_FAST_AS(name) .cpus = 2, .target = 1.10, .against = (name)
+
+const struct bench_case bench_cases[] = {
+	{.name = "empty", .source = "10.0.0.1", .subject = ON_EMPTY, .essential = true},
+	{.name = "parse", .source = "10.0.0.1", .subject = ON_PARSE, .essential = true},
+	{.name = "vary", .source = FORGED4, .subject = ON_PARSE, .essential = true},
+	{.name = "vary6", .source = FORGED6, .subject = ON_PARSE, .essential = true},
+	{.name = "floor", .source = "10.0.0.1", .subject = ON_FLOOR, .essential = true},
+	{.name = "naive", .source = "10.0.0.1", .subject = ON_NAIVE, .essential = true},
+	{.name = "naive_newcomer", .source = FORGED4, .subject = ON_NAIVE, .essential = true},
+
+	{.name = "accept", .source = "10.0.1.1", .limit = {AMPLE}, IN_CREDIT, .target = 0.80},
+	{.name = "accept6", .source = "2001:db8:f::1", .limit = {AMPLE}, IN_CREDIT},
+	{.name = "accept_bits", .source = "10.0.2.1", .limit = {AMPLE_BITS}, IN_CREDIT},
+	{.name = "accept_4_limits",
+	 .source = "10.0.3.1",
+	 .limit = {AMPLE, {"199mpps", "250ms"}, {"198mpps", "250ms"}, AMPLE_BITS},
+	 IN_CREDIT,
+	 .target = 0.95},
+	{.name = "refuse", .source = "10.0.4.1", .limit = {USUAL}, REFUSED, .target = 0.80},
+	{.name = "refuse_slow", .source = "10.0.5.1", .limit = {{"1pps", "5"}}, REFUSED},
+	{.name = "deny_hot", .source = "10.0.6.1", .deny = true, REFUSED, .target = 0.70},
+
+	{.name = "deny_1m",
+	 .source = "20.0.0.0/12",
+	 .deny = true,
+	 .subject = ON_DENIED,
+	 .expect = EXPECT_DROP},
+	{.name = "accept_64k", .source = "22.0.0.0/16", .limit = {AMPLE}, .subject = ON_64K},
+	{.name = "accept_1m", .source = "21.0.0.0/12", .limit = {AMPLE}, .subject = ON_1M},
+
+	{.name = "newcomer", .source = FORGED4, UNKNOWN, .target = 1.10},
+	{.name = "newcomer6", .source = FORGED6, UNKNOWN, .target = 1.10},
+	{.name = "newcomer6_48",
+	 .source = "2001:db8:1::/48",
+	 .subject = ON_CROWD,
+	 .essential = true,
+	 .expect = EXPECT_ANY},
+	{.name = "newcomer6_64", .source = "2001:db8:2:3::/64", UNKNOWN, .target = 1.10},
+
+	{.name = "accept_2cpu", .source = "10.0.1.1", IN_CREDIT, AS_FAST_AS("accept")},
+	{.name = "refuse_2cpu", .source = "10.0.4.1", REFUSED, AS_FAST_AS("refuse")},
+	{.name = "newcomer_2cpu", .source = FORGED4, UNKNOWN, AS_FAST_AS("newcomer")},
+};
+
+const size_t bench_cases_count = ARRAY_SIZE(bench_cases);
+
+bool case_is_established(const struct bench_case *bench)
+{
+	return strchr(bench->source, '/') && bench->limit[0].rate;
+}

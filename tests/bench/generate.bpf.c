@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The packet generator: a test run with live frames sends what this program redirects. The kernel reuses the frames
+ * and does not restore them, so each is changed from whatever it was to the next source.
+ */
+#include "lane.h"
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct lane_state lane;
+
+/* RFC 1624, equation 3: the sum changes by what the field changes. */
+static __always_inline __u16 checksum_change(__u16 checksum, __u32 from, __u32 to)
+{
+	__u32 sum = (__u16)~checksum;
+
+	sum += (__u16)~from + (__u16)(~from >> 16);
+	sum += (__u16)to + (__u16)(to >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~(sum + (sum >> 16));
+}
+
+SEC("xdp")
+int bench_generate(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u16 *checksum = data + IPV4_CHECKSUM;
+	__u32 *source = data + IPV4_SOURCE;
+	__u32 next;
+
+	if (data + IPV4_PAYLOAD > end)
+		return XDP_ABORTED;
+	next = vary_next4(&lane.vary);
+	*checksum = checksum_change(*checksum, *source, next);
+	*source = next;
+	lane.sent++;
+	return bpf_redirect(lane.ifindex, 0);
+}

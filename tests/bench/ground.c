@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "ground.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gate_parts.h"
+#include "prefix.h"
+#include "rules.h"
+#include "spec.h"
+
+#define PREFIXES4 60 /* /16 to /24 */
+#define PREFIXES6 40 /* /32 to /48 */
+
+static const struct bench_limit usual = {"10kpps", "1000"};
+
+/* What is not said is of the default size. */
+static const struct gate_sizes sizes[SUBJECTS] = {
+	[ON_64K] = {.hot = 1 << 17},
+	[ON_1M] = {.sources = 1 << 21, .hot = 1 << 17},
+};
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+static enum status rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
+{
+	struct spec spec = {
+		{[SPEC_NAME] = name, [SPEC_RATE] = limit->rate, [SPEC_BURST] = limit->burst}};
+	struct limit parsed;
+	enum status status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
+
+	return status ? status : rule_add_limit(rule, &parsed);
+}
+
+enum status ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit)
+{
+	struct rule rule = {0};
+	enum status status = prefix_parse(prefix, &rule.prefix);
+
+	if (!status)
+		status = rule_limit(&rule, NULL, limit);
+	return status ? status : ruleset_add(rules, &rule);
+}
+
+/* A policy by default, and a hundred of prefixes, of mixed lengths and both families. */
+static enum status rules_usual(struct ruleset *rules)
+{
+	enum status status = ground_add(rules, "default", &usual);
+	char prefix[PREFIX_TEXT];
+
+	for (unsigned int i = 0; !status && i < PREFIXES4; i++) {
+		snprintf(prefix, sizeof(prefix), "%u.%u.0.0/%u", 30 + i, i, 16 + i % 9);
+		status = ground_add(rules, prefix, &usual);
+	}
+	for (unsigned int i = 0; !status && i < PREFIXES6; i++) {
+		snprintf(prefix, sizeof(prefix), "2001:%x::/%u", 0x1000 + i, 32 + i % 17);
+		status = ground_add(rules, prefix, &usual);
+	}
+	return status;
+}
+
+/* Every address of an IPv4 prefix as a host of its own. */
+static enum status rules_deny_all(struct ruleset *rules, const struct sl_prefix *prefix)
+{
+	uint32_t first = ntohl(*(const uint32_t *)prefix->addr);
+	uint32_t count = 1U << (SL_FAMILY_BITS + 32 - prefix->bits);
+	struct rule rule = {.prefix = *prefix, .list = SL_LIST_DENY};
+	enum status status = OK;
+
+	rule.prefix.bits = SL_FAMILY_BITS + 32;
+	for (uint32_t i = 0; !status && i < count; i++) {
+		*(uint32_t *)rule.prefix.addr = htonl(first + i);
+		status = ruleset_add(rules, &rule);
+	}
+	return status;
+}
+
+/* A source's rule is that of its /24 or /48: so no case makes packets of other cases look hosts up. */
+static enum status rules_case(struct ruleset *rules, const struct bench_case *bench)
+{
+	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};
+	struct rule rule = {.list = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
+	enum status status = prefix_parse(bench->source, &rule.prefix);
+
+	if (status || (!bench->deny && !bench->limit[0].rate))
+		return status;
+	if (bench->deny && !prefix_is_host(&rule.prefix))
+		return rules_deny_all(rules, &rule.prefix);
+	if (prefix_is_host(&rule.prefix))
+		rule.prefix = prefix_shorten(
+			&rule.prefix, SL_FAMILY_BITS + (prefix_is_ipv4(&rule.prefix) ? 24 : 48));
+	for (int i = 0; !status && i < SL_LIMITS_MAX && bench->limit[i].rate; i++)
+		status = rule_limit(&rule, names[i], &bench->limit[i]);
+	return status ? status : ruleset_add(rules, &rule);
+}
+
+static bool case_is_on(const struct bench_case *bench, enum subject which, bool only_essential)
+{
+	return bench->subject == which && (bench->essential || !only_essential);
+}
+
+static enum status rules_make(enum subject which, bool only_essential, struct gate *gate)
+{
+	struct ruleset rules = {0};
+	enum status status = which == ON_SLUICE || which == ON_CROWD ? rules_usual(&rules) : OK;
+
+	for (size_t i = 0; !status && i < bench_cases_count; i++)
+		if (case_is_on(&bench_cases[i], which, only_essential))
+			status = rules_case(&rules, &bench_cases[i]);
+	if (!status)
+		status = rules_change(gate, rules.rules, rules.count);
+	ruleset_free(&rules);
+	return status;
+}
+
+/* --- The gate -------------------------------------------------------------------------------- */
+
+enum status ground_make(enum subject which, bool only_essential, struct gate *ret)
+{
+	struct machine machine;
+	struct gate_sizes wanted;
+	enum status status = machine_get(&machine);
+
+	if (status)
+		return status;
+	wanted = gate_sizes_complete(&sizes[which], &machine);
+	status = gate_make_unpinned(ret, &wanted, &machine);
+	if (!status)
+		status = rules_make(which, only_essential, ret);
+	return status;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "lanes.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <linux/if_link.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "behind.h"
+#include "lane.h"
+#include "netns.h"
+#include "prefix.h"
+
+#define GENERATE_OBJECT "build/bench/generate.bpf.o"
+#define SENDERS		"sluice-bench-a"
+#define RECEIVERS	"sluice-bench-b"
+#define BATCH		64 /* packets that the kernel sends in one go: as many as a driver would receive */
+#define PACKETS_MAX	1000000000
+
+struct lane {
+	pthread_t thread;
+	unsigned int index;
+	struct bpf_object *object;
+	struct lane_state *state;
+	struct frame frame;
+	int err;
+	bool ended;
+};
+
+static struct lane lanes[LANES_MAX];
+static unsigned int lanes_count;
+static struct bpf_object *receivers;
+
+/* --- Making --------------------------------------------------------------------------------- */
+
+static enum status lane_load(struct lane *lane)
+{
+	int err, bss;
+
+	lane->object = bpf_object__open_file(GENERATE_OBJECT, NULL);
+	err = lane->object ? bpf_object__load(lane->object) : -errno;
+	if (err)
+		return fail("cannot load %s: %s", GENERATE_OBJECT, why(err));
+	bss = bpf_map__fd(bpf_object__find_map_by_name(lane->object, ".bss"));
+	lane->state = mmap(NULL, sizeof(*lane->state), PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
+	if (lane->state != MAP_FAILED)
+		return OK;
+	lane->state = NULL;
+	return fail("cannot map the variables of %s: %s", GENERATE_OBJECT, why(errno));
+}
+
+enum status lanes_make(unsigned int wanted)
+{
+	enum status status = netns_enter(RECEIVERS);
+
+	if (!status) {
+		receivers = bench_load();
+		status = receivers ? OK : FAILED;
+	}
+	for (; !status && lanes_count < wanted; lanes_count++) {
+		lanes[lanes_count].index = lanes_count;
+		status = lane_load(&lanes[lanes_count]);
+	}
+	return status;
+}
+
+void lanes_free(void)
+{
+	for (unsigned int i = 0; i < lanes_count; i++) {
+		if (lanes[i].state)
+			munmap(lanes[i].state, sizeof(*lanes[i].state));
+		bpf_object__close(lanes[i].object);
+	}
+	bpf_object__close(receivers);
+}
+
+/* --- Receiving ------------------------------------------------------------------------------- */
+
+static int device_attach(unsigned int index, int prog)
+{
+	char device[IF_NAMESIZE];
+
+	snprintf(device, sizeof(device), LANE_DEVICE "%u", index);
+	return bpf_xdp_attach(if_nametoindex(device), prog, XDP_FLAGS_DRV_MODE, NULL);
+}
+
+enum status lanes_attach(const char *program)
+{
+	int prog = program ? bench_program(receivers, program) : -1;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < lanes_count; i++)
+		err = device_attach(i, prog);
+	return err ? fail("cannot put %s on " LANE_DEVICE "0: %s", program ? program : "no program",
+			  why(err))
+		   : OK;
+}
+
+uint64_t lanes_take_dropped(void)
+{
+	int fd = bpf_object__find_map_fd_by_name(receivers, "dropped"), cpus;
+	__u32 first = 0;
+	uint64_t *values, sum = 0;
+
+	cpus = libbpf_num_possible_cpus();
+	values = calloc(cpus, sizeof(*values));
+	if (!values || bpf_map_lookup_elem(fd, &first, values))
+		cpus = 0;
+	for (int i = 0; i < cpus; i++) {
+		sum += values[i];
+		values[i] = 0;
+	}
+	if (cpus)
+		bpf_map_update_elem(fd, &first, values, BPF_EXIST);
+	free(values);
+	return sum;
+}
+
+/* --- Sending --------------------------------------------------------------------------------- */
+
+static int lane_send(struct lane *lane)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = lane->frame.bytes,
+		    .data_size_in = sizeof(lane->frame.bytes), .repeat = PACKETS_MAX,
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
+
+	lane->state->ifindex = if_nametoindex(lane->index ? "out1" : "out0");
+	return bpf_prog_test_run_opts(bench_program(lane->object, "bench_generate"), &opts);
+}
+
+static void *lane_run(void *data)
+{
+	struct lane *lane = data;
+
+	run_on(lane->index);
+	run_hurry(RUN_PRIORITY);
+	lane->err = netns_enter(SENDERS) ? -ENOENT : lane_send(lane);
+	__atomic_store_n(&lane->ended, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The sources go on where they were. */
+static int lane_start(struct lane *lane, const struct sl_prefix *sources)
+{
+	struct lane_state *state = lane->state;
+	uint64_t random = state->vary.state;
+
+	frame_write(&lane->frame, sources, lane->index + 1);
+	vary_write(&state->vary, sources, lane->index + 1);
+	if (random)
+		state->vary.state = random;
+	state->sent = 0;
+	lane->ended = false;
+	return -pthread_create(&lane->thread, NULL, lane_run, lane);
+}
+
+/* A signal ends its system call; were that lost, it ends after PACKETS_MAX. */
+static int lane_end(struct lane *lane)
+{
+	while (!__atomic_load_n(&lane->ended, __ATOMIC_ACQUIRE)) {
+		pthread_kill(lane->thread, SIGUSR1);
+		sleep_ns(1000000);
+	}
+	pthread_join(lane->thread, NULL);
+	return lane->err == -EINTR ? 0 : lane->err ? lane->err : -ETIME;
+}
+
+static uint64_t lanes_sent(unsigned int count)
+{
+	uint64_t sent = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		sent += lanes[i].state->sent;
+	return sent;
+}
+
+static bool lanes_are_sending(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (!lanes[i].state->sent && !__atomic_load_n(&lanes[i].ended, __ATOMIC_ACQUIRE))
+			return false;
+	return true;
+}
+
+/* Counts what is sent in so long a time; it begins when every lane is sending. */
+static double lanes_watch(unsigned int count, uint64_t ns)
+{
+	uint64_t begin, sent;
+
+	while (!lanes_are_sending(count))
+		sleep_ns(1000000);
+	begin = clock_ns();
+	sent = lanes_sent(count);
+	sleep_ns(ns);
+	return (lanes_sent(count) - sent) * 1e3 / (clock_ns() - begin);
+}
+
+enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret)
+{
+	unsigned int started = 0;
+	struct sl_prefix prefix;
+	int err = 0;
+
+	if (prefix_parse(sources, &prefix))
+		return FAILED;
+	run_hurry(RUN_PRIORITY + 1); /* to watch them */
+	for (; !err && started < count; started += !err)
+		err = lane_start(&lanes[started], &prefix);
+	if (!err)
+		ret->mpps = lanes_watch(count, ns);
+	for (unsigned int i = 0; i < started; i++) {
+		int end = lane_end(&lanes[i]);
+
+		err = err ? err : end;
+	}
+	run_hurry(0);
+	ret->packets = lanes_sent(count);
+	return err ? fail("cannot send packets: %s", why(err)) : OK;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "limiters.h"
+
+#include <stddef.h>
+
+/* As many sources as Sluice remembers by default. */
+#define SOURCES "262144"
+
+/* --- Sluice. scripts/bench removes this gate, too, if it is left behind -------------------------- */
+
+#define SLUICE "build/sluice -g " LIMITER_GATE " "
+#define LIMIT  SLUICE "set default rate 1pps burst 5"
+#define BUDGET SLUICE "newcomers default rate 10kpps"
+#define DETACH SLUICE "detach all"
+
+static const char sluice_xdp[] = SLUICE "attach in0 in1 hook xdp mode native && " LIMIT;
+static const char sluice_xdp_budget[] =
+	SLUICE "attach in0 in1 hook xdp mode native && " LIMIT " && " BUDGET;
+static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress && " LIMIT;
+
+/* Of the lines of TOTAL, which come first. */
+static const char sluice_seen[] =
+	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
+
+/* --- nftables ------------------------------------------------------------------------------------ */
+
+/* To reset a counter takes no time; to list it, nft would read every element of every set. */
+#define NFT_PACKETS " | sed -n 's/.*packets \\([0-9]*\\).*/\\1/p'"
+
+static const char nft_setup[] =
+	"nft -f - <<'END'\n"
+	"table netdev bench {\n"
+	"	counter seen { }\n"
+	"	set sources {\n"
+	"		type ipv4_addr; size " SOURCES "\n"
+	"		flags dynamic,timeout; timeout 1m\n"
+	"	}\n"
+	"	chain first {\n"
+	"		type filter hook ingress devices = { in0, in1 } priority 0\n"
+	"		counter name seen\n"
+	"		update @sources { ip saddr limit rate over 1/second burst 5 packets } "
+	"drop\n"
+	"	}\n"
+	"}\n"
+	"END";
+static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS;
+
+/* --- iptables ------------------------------------------------------------------------------------ */
+
+/* The first rule only counts: a full table drops packets that the second does not count. */
+static const char iptables_setup[] =
+	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
+	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above 1/second"
+	" --hashlimit-burst 5 --hashlimit-htable-size 65536 --hashlimit-htable-max " SOURCES
+	" --hashlimit-htable-expire 60000 -j DROP";
+static const char iptables_seen[] =
+	"iptables -w -t raw -L PREROUTING -v -x -n | awk 'NR == 3 {print $1}'";
+
+/* Its table, too: an empty one would cost those that come after. */
+static const char iptables_teardown[] =
+	"iptables -w -t raw -F; nft delete table ip raw 2>/dev/null || true";
+
+/* --- Where all end ------------------------------------------------------------------------------- */
+
+const char end_setup[] = "nft -f - <<'END'\n"
+			 "table ip bench-end {\n"
+			 "	counter passed { }\n"
+			 "	chain end {\n"
+			 "		type filter hook prerouting priority -290\n"
+			 "		counter name passed drop\n"
+			 "	}\n"
+			 "}\n"
+			 "END";
+const char end_take[] = "nft reset counter ip bench-end passed" NFT_PACKETS;
+const char end_teardown[] = "nft delete table ip bench-end";
+
+/*
+ * A veth device receives what is redirected to it only while it has an XDP program: bench_empty stands in for one where
+ * the limiter is none, and costs the same few ns in each case.
+ */
+const struct limiter limiters[LIMITERS] = {
+	[LIMITER_DROP] = {"xdp_drop", "bench_drop", NULL, NULL, NULL},
+	[LIMITER_NONE] = {"no_limiter", "bench_empty", "nft list tables", NULL, NULL},
+	[LIMITER_SLUICE] = {"sluice", NULL, sluice_xdp, sluice_seen, DETACH},
+	[LIMITER_SLUICE_BUDGET] = {"sluice_budget", NULL, sluice_xdp_budget, sluice_seen, DETACH},
+	[LIMITER_SLUICE_TC] = {"sluice_tc", "bench_empty", sluice_tc, sluice_seen, DETACH},
+	[LIMITER_NFT] = {"nft", "bench_empty", nft_setup, nft_seen,
+			 "nft delete table netdev bench"},
+	[LIMITER_IPTABLES] = {"iptables", "bench_empty", iptables_setup, iptables_seen,
+			      iptables_teardown},
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "frames.h"
+#include "gate.h"
+#include "gate_parts.h"
+#include "ground.h"
+#include "object.h"
+#include "prefix.h"
+#include "rules.h"
+#include "run.h"
+
+#define CPUS	 64
+#define SECONDS	 0.5
+#define MODEL_NS ((uint64_t)(SECONDS * 1e9))
+
+/* Read, then owned to be written: a line moves twice for a draw. */
+#define TRANSFERS_PER_DRAW 2
+
+/* Assumed: between two cores of one socket it is some 50 ns, between sockets 100 to 200. */
+#define TRANSFER_NS 100
+
+/* The source sends half of what it may, so that it is always within its limit. */
+static const struct {
+	const char *source;
+	const char *prefix;
+	struct bench_limit limit;
+	double pps;
+} models[] = {
+	{"10.0.0.1", "10.0.0.0/24", {"200kpps", "250ms"}, 100e3},
+	{"10.0.1.1", "10.0.1.0/24", {"2mpps", "250ms"}, 1e6},
+	{"10.0.2.1", "10.0.2.0/24", {"20mpps", "250ms"}, 10e6},
+	{"10.0.3.1", "10.0.3.0/24", {"20mpps", "2s"}, 10e6},
+};
+
+static enum status model_gate(struct gate *gate, struct programs *programs)
+{
+	struct gate_sizes wanted = {.sources = 1 << 15};
+	struct ruleset rules = {0};
+	struct machine machine;
+	enum status status = machine_get(&machine);
+
+	machine.cpus = CPUS;
+	wanted = gate_sizes_complete(&wanted, &machine);
+	if (!status)
+		status = gate_make_unpinned(gate, &wanted, &machine);
+	for (size_t i = 0; !status && i < ARRAY_SIZE(models); i++)
+		status = ground_add(&rules, models[i].prefix, &models[i].limit);
+	if (!status)
+		status = rules_change(gate, rules.rules, rules.count);
+	ruleset_free(&rules);
+	return status ? status : programs_load(gate, programs);
+}
+
+static uint64_t ledger_zero(const struct gate *gate, const struct sl_ledger_key4 *key)
+{
+	struct sl_ledger ledger = {0};
+
+	bpf_map_lookup_elem(gate->map[MAP_LEDGERS4], key, &ledger);
+	return ledger.zero;
+}
+
+/* Sends one CPU's share. Draws per packet; negative errno. */
+static double draws_count(const struct gate *gate, int prog, struct frame *frame,
+			  const struct sl_ledger_key4 *key, double pps)
+{
+	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = ledger_zero(gate, key), now;
+	uint32_t ns, verdict;
+
+	while ((now = clock_ns() - begin) < MODEL_NS) {
+		uint64_t next;
+		int err;
+
+		if (packets > now * 1e-9 * pps / CPUS)
+			continue;
+		err = frame_run(prog, frame, 1, &ns, &verdict);
+		if (err)
+			return err;
+		packets++;
+		next = ledger_zero(gate, key);
+		draws += next != zero;
+		zero = next;
+	}
+	return (double)draws / packets;
+}
+
+static enum status model_print(const struct gate *gate, int prog, size_t number)
+{
+	struct sl_ledger_key4 key = {0};
+	const struct sl_policy *policy;
+	struct judgement found;
+	struct sl_prefix source;
+	struct frame frame;
+	double draws, transfers;
+
+	if (prefix_parse(models[number].source, &source) || rules_judge(gate, &source, &found))
+		return FAILED;
+	policy = &gate->policies[found.record];
+	memcpy(&key.addr, source.addr, sizeof(key.addr));
+	key.limit = policy->limit[SL_IPV4][0].id;
+	frame_write(&frame, &source, 1);
+	run_hurry(RUN_PRIORITY);
+	draws = draws_count(gate, prog, &frame, &key, models[number].pps);
+	run_hurry(0);
+	if (draws < 0)
+		return fail("cannot run packets: %s", why(draws));
+	transfers = draws * models[number].pps * TRANSFERS_PER_DRAW;
+	printf("%-8s %-6s %10.0f %12.5f %12.0f %9.2f%%  %9.0f%%\n", models[number].limit.rate,
+	       models[number].limit.burst, models[number].pps, draws, transfers,
+	       transfers * TRANSFER_NS * 1e-7,
+	       models[number].pps * TRANSFERS_PER_DRAW * TRANSFER_NS * 1e-7);
+	return OK;
+}
+
+static const char notes[] =
+	"TRANSFERS/S = PPS x DRAWS/PACKET x %d: a draw reads the ledger's cache line, then owns "
+	"it.\n"
+	"LINE BUSY: the part of each second for which it is under way, if a transfer takes %d ns,\n"
+	"which is assumed. NO PURSES: the same if each packet drew its own cost; above 100%% the\n"
+	"line cannot keep up.\n";
+
+enum status model_run(void)
+{
+	struct programs programs = PROGRAMS_CLOSED;
+	struct gate gate = GATE_CLOSED;
+	enum status status = model_gate(&gate, &programs);
+
+	run_on(0); /* purses are a CPU's */
+	printf("\nONE SOURCE ON %d CPUS, a model: draws are counted on one of them\n", CPUS);
+	printf("%-8s %-6s %10s %12s %12s %10s %10s\n", "RATE", "BURST", "PPS", "DRAWS/PACKET",
+	       "TRANSFERS/S", "LINE BUSY", "NO PURSES");
+	for (size_t i = 0; !status && i < ARRAY_SIZE(models); i++)
+		status = model_print(&gate, programs.fd[HOOK_XDP], i);
+	printf(notes, TRANSFERS_PER_DRAW, TRANSFER_NS);
+	programs_close(&programs);
+	gate_close(&gate);
+	return status;
+}

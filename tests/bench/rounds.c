@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rounds.h"
+
+#include <stdlib.h>
+
+#include "prefix.h"
+#include "run.h"
+#include "subjects.h"
+
+/* To tell what a packet costs, roughly. */
+#define TRIAL_PACKETS 20000
+
+struct work {
+	struct run run;
+	uint32_t packets; /* a run; 0: this case is not run */
+};
+
+static enum status work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
+{
+	struct sl_prefix source;
+	enum status status = prefix_parse(bench->source, &source);
+
+	work->run = (struct run){
+		.name = bench->name,
+		.expect = EXPECT_ANY,
+		.cpus = bench->cpus ? bench->cpus : 1,
+	};
+	if (status)
+		return status;
+	work->run.prog = subject_program(bench, &source);
+	for (unsigned int i = 0; i < RUN_CPUS; i++)
+		frame_write(&work->run.frame[i], &source, seed * RUN_CPUS + i);
+	return OK;
+}
+
+/* Finds how many packets make a run, and lets the case settle. */
+static enum status work_warm(struct work *work, const struct plan *plan, enum expect expect)
+{
+	enum status status;
+	double ns;
+
+	status = run_packets(&work->run, TRIAL_PACKETS, &ns);
+	if (!status)
+		status = run_packets(&work->run, plan->warm_ns / (ns + 1), &ns);
+	work->packets = plan->run_ns / (ns + 1);
+	work->run.expect = expect;
+	return status;
+}
+
+static enum status works_begin(struct work *works, const struct plan *plan)
+{
+	enum status status = OK;
+
+	for (size_t i = 0; !status && i < bench_cases_count; i++) {
+		const struct bench_case *bench = &bench_cases[i];
+
+		if ((plan->only_essential && !bench->essential) || bench->cpus > run_cpus())
+			continue;
+		status = work_begin(&works[i], bench, i + 1);
+		if (!status)
+			status = work_warm(&works[i], plan, bench->expect);
+	}
+	return status;
+}
+
+/* Whether a reason is what a case is about. */
+static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reason)
+{
+	if (bench->expect == EXPECT_PASS)
+		return reason == SL_PASS_WITHIN;
+	return bench->expect == EXPECT_ANY || reason >= SL_FIRST_DROP;
+}
+
+static enum status counts_check(const struct bench_case *bench, struct result *result)
+{
+	uint64_t all = 0, meant = 0;
+	struct sl_counters counts;
+	double part;
+
+	if (subject_take_counts(bench, &counts))
+		return FAILED;
+	for (int reason = 0; reason < SL_REASONS; reason++) {
+		all += counts.reason[reason].packets;
+		if (reason_is_meant(bench, reason))
+			meant += counts.reason[reason].packets;
+	}
+	part = all ? (double)meant / all : 1;
+	if (result->rounds == 1 || part < result->as_meant)
+		result->as_meant = part;
+	return OK;
+}
+
+static enum status case_run(const struct bench_case *bench, struct work *work,
+			    struct result *result)
+{
+	enum status status = subject_refresh(bench);
+	struct sl_counters before;
+
+	if (!status)
+		status = subject_take_counts(bench, &before);
+	if (!status)
+		status = run_packets(&work->run, work->packets, &result->figure[result->rounds++]);
+	return status ? status : counts_check(bench, result);
+}
+
+static enum status round_run(struct work *works, struct result *results)
+{
+	enum status status = OK;
+
+	for (size_t i = 0; !status && i < bench_cases_count; i++)
+		if (works[i].packets)
+			status = case_run(&bench_cases[i], &works[i], &results[i]);
+	return status;
+}
+
+enum status cases_run(const struct plan *plan, struct result *results)
+{
+	struct work *works = calloc(bench_cases_count, sizeof(*works));
+	enum status status = works ? subjects_make(plan->only_essential) : fail("no memory");
+
+	if (!status)
+		status = works_begin(works, plan);
+	for (unsigned int round = 0; !status && round < plan->rounds; round++)
+		status = round_run(works, results);
+	subjects_free();
+	free(works);
+	return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The programs under test, with the rules and the sources that their cases need. */
+#ifndef SLUICE_BENCH_SUBJECTS_H
+#define SLUICE_BENCH_SUBJECTS_H
+
+#include "bench.h"
+
+/* Of all cases, or of those that a quick run has. */
+enum status subjects_make(bool only_essential);
+
+/* The program of a case, whose source is that: fd. */
+int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
+
+/* Hears each source of an established case once more, so that it stays known. */
+enum status subject_refresh(const struct bench_case *bench);
+
+/* What the gate of a case has counted since it was last asked; of other subjects, nothing. */
+enum status subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
+
+void subjects_free(void);
+
+#endif

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Floods of forged sources, at a generator's full speed: who was there before notices nothing, who
+comes now gets in, and all that is forged gets what its budget says. SLUICE_FLOOD_SECONDS
+says how long each lasts."""
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lab import BUILD, FILTER_MAC, TRAFFIC, on_one_cpu, wait_until
+from test_export import samples, total
+
+pytestmark = pytest.mark.alone
+
+FORGE = os.path.join(BUILD, "forge")
+CPUS = sorted(os.sched_getaffinity(0))
+
+# What is forged, for so many seconds; the default limit's key; whether who comes then gets in.
+# 128.0.0.0/2 has no address of the tests, and none that the kernel takes for nonsense.
+FLOODS = {
+    "IPv4": ("128.0.0.0/2", 10, "32/64", True),
+    "IPv6, one /64": ("2001:db8:bad:1::/64", 3, "32/128", True),
+    # 65,536 sources that all come again and again: they are let in one after the other, and others
+    # have to wait with them
+    "IPv6, a /48": ("2001:db8:bad::/48", 3, "32/64", False),
+    "IPv6, everything": ("::/0", 3, "32/64", True),
+}
+ESTABLISHED, LATE = 1000, 20
+BURST, SPENT = 20, 13  # of what each of the established has spent so much before
+NOWHERE = ["-d", "198.51.100.77", "-D", "2001:db8:ffff::77", "-p", "7777"]
+
+
+def seconds_of(default):
+    return int(os.environ.get("SLUICE_FLOOD_SECONDS", default))
+
+
+def established(family):
+    return [f"10.0.{i >> 8}.{i & 255}" if family == 4 else f"2001:db8:1:{i:x}::1"
+            for i in range(1, ESTABLISHED + 1)]
+
+
+def late(family):
+    return [f"11.0.0.{i}" if family == 4 else f"2001:db8:2:{i:x}::1" for i in range(1, LATE + 1)]
+
+
+ABUSER = {4: "12.0.0.66", 6: "2001:db8:3::66"}
+NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.0/8"},
+       6: {"established": "2001:db8:1::/48", "late": "2001:db8:2::/48",
+           "abuser": "2001:db8:3::/48"}}
+# Bursts of ten seconds: so long may another process hold the CPU, and nothing is lost of the rate.
+ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
+BUDGET_RATE, BUDGET_BURST = 5000, 50000
+
+
+def rules(family, per):
+    """Each of the established sends at half of `steady`; `kept` is asked before and after."""
+    net = NET[family]
+    return {"policies": [
+        {"prefix": "default", "limits": [{"rate": "10pps", "burst": 10, "per": per}],
+         "newcomers": {"rate": f"{BUDGET_RATE}pps", "burst": BUDGET_BURST}},
+        {"prefix": net["established"], "limits": [
+            {"name": "steady", "rate": "20pps", "burst": 40, "match": "udp port 7777"},
+            {"name": "kept", "rate": "1/h", "burst": BURST, "match": "udp port 9"}]},
+        {"prefix": net["abuser"],
+         "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
+        # who comes in under it is told by not getting through any more
+        {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
+    ]}
+
+
+@pytest.fixture
+def gate(lab):
+    """Two devices, as what is forged fills the queue of the one."""
+    lab.pair("out1", "in1")
+    lab.attach("in0", "in1", "mode", "native")
+    return lab
+
+
+class Stream:
+    """A generator in the background, on the CPU where the flood is judged; it prints JSON."""
+
+    def __init__(self, lab, *words):
+        self.out = lab.closing.enter_context(tempfile.TemporaryFile("w+"))
+        with on_one_cpu():
+            self.process = subprocess.Popen(words, stdout=self.out)
+        lab.closing.callback(self.process.wait)
+        lab.closing.callback(self.process.kill)
+
+    def goes_on(self):
+        return self.process.poll() is None
+
+    def result(self):
+        """Its last words."""
+        assert self.process.wait(timeout=120) == 0
+        self.out.seek(0)
+        return json.loads(self.out.read().splitlines()[-1])
+
+
+def traffic(lab, seconds, sources, *options):
+    return Stream(lab, TRAFFIC, "-n", lab.sender, *options, "out1", FILTER_MAC, str(seconds),
+                  *sources)
+
+
+def forge(lab, prefix, seconds, i=0):
+    return Stream(lab, FORGE, lab.sender, f"out{i}", prefix, str(seconds), str(CPUS[i]))
+
+
+def by_prefix(lab):
+    return {policy["prefix"]: policy for policy in lab.json("stats")["policies"]}
+
+
+def judged(policy):
+    return policy["passed"]["packets"] + policy["dropped"]["packets"]
+
+
+def of_default(lab):
+    """What came of the packets of all others, by reason."""
+    found = samples(lab.sluice("export").out)
+    return {reason: total(found, "sluice_packets_total", policy="default", reason=reason)
+            for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
+
+
+def pressure(lab):
+    return lab.json("status")["gates"][0]["pressure"]
+
+
+def ledgers(lab, family):
+    maps = {m["name"]: m for m in lab.json("status")["gates"][0]["maps"]}
+    return maps[f"ledgers{family}"]
+
+
+class Arrivals:
+    """Of sources that come during a flood: what gets through until they come in, and when."""
+
+    def __init__(self, lab, sources):
+        self.received, self.sources = lab.datagrams(), sources
+        self.first, self.last = {}, {}
+
+    def look(self):
+        before, now = dict(self.received.by_source), time.monotonic()
+        for source, count in self.received.read().items():
+            self.first.setdefault(source, now)
+            if count != before.get(source, 0):
+                self.last[source] = now
+
+    def packets(self):
+        """Of each: up to and with the one that brought it in."""
+        return [self.received.by_source[source] for source in self.sources]
+
+    def milliseconds(self):
+        return [1000 * (self.last[s] - self.first[s]) if s in self.first else 0
+                for s in self.sources]
+
+
+def spend(lab, sources):
+    """Before the flood: all of them become known, and spend a part of a burst."""
+    received = lab.datagrams()
+    traffic(lab, 20, [f"{source}=20" for source in sources], "-c", str(SPENT)).result()
+    for source in sources:
+        received.wait_for(source, SPENT)
+    received.close()
+
+
+class Spending:
+    """What newcomers have of their budget, now and then. A CPU that others hold sends nothing, and
+    what the budget gains meanwhile is spent later, or, at the end, never: so the best counts."""
+
+    def __init__(self, lab):
+        self.lab, self.seen, self.before = lab, [], of_default(lab)["newcomer"]
+
+    def look(self):
+        now = time.monotonic()
+        if not self.seen or now > self.seen[-1][0] + 0.2:
+            self.seen.append((now, of_default(self.lab)["newcomer"] - self.before))
+
+    def best(self, begin, end):
+        """In the later half of the flood, which began with a full budget."""
+        return max(passed / budget(now - begin) for now, passed in self.seen
+                   if (begin + end) / 2 < now < end)
+
+
+def budget(seconds):
+    return BUDGET_BURST + BUDGET_RATE * seconds
+
+
+def watch(lab, flood, arrivals, spending, seconds):
+    """While the flood lasts: others come; returns the pressure that `status` tells."""
+    begin, comers, most = time.monotonic(), None, None
+    while flood.goes_on():
+        arrivals.look()
+        spending.look()
+        if not comers and time.monotonic() > begin + seconds / 3:
+            comers = traffic(lab, 60, [f"{source}=50" for source in arrivals.sources])
+        if not most and time.monotonic() > begin + seconds / 2:
+            told = pressure(lab)
+            if told["state"] == "flood" and told["newcomer_packets"]["per_second"]:
+                most = told
+        time.sleep(0.004)
+    comers.process.kill()
+    arrivals.look()
+    arrivals.received.close()
+    return most
+
+
+def run_flood(lab, family, prefix, seconds):
+    """Floods a gate that has its rules; what came of it."""
+    flood = SimpleNamespace(family=family, sources=established(family), net=NET[family])
+    spend(lab, flood.sources)
+    arrivals, before, default = Arrivals(lab, late(family)), by_prefix(lab), of_default(lab)
+    lost, inserted = lab.lost_on_wire("out1"), pressure(lab)["insertions"]["total"]
+    start = time.monotonic()
+    steady = traffic(lab, seconds + 3, [f"{source}=10" for source in flood.sources] +
+                     [f"{ABUSER[family]}={ABUSER_SENDS}"], *NOWHERE)
+    wait_until(lambda: by_prefix(lab)[flood.net["established"]]["passed"]["packets"] >
+               SPENT * ESTABLISHED + ESTABLISHED, "their packets")
+    forging, flood.spending = forge(lab, prefix, seconds), Spending(lab)
+    flood.pressure = watch(lab, forging, arrivals, flood.spending, seconds)
+    flood.forged, ended = forging.result(), time.monotonic()
+    wait_until(lambda: pressure(lab)["state"] == "quiet", "quiet again", 25)
+    flood.quiet_after = time.monotonic() - ended
+    flood.sent = steady.result()["sent"]
+    flood.seconds = time.monotonic() - start
+    flood.lost = lab.lost_on_wire("out1") - lost
+    flood.inserted = pressure(lab)["insertions"]["total"] - inserted
+    flood.counts, now = by_prefix(lab), of_default(lab)
+    flood.came = {reason: int(now[reason] - default[reason]) for reason in now}
+    flood.before, flood.arrivals = before, arrivals
+    return flood
+
+
+def check_established(lab, flood):
+    """No limit drops a packet of theirs, and each has the ledger that it had."""
+    theirs, abuser = (flood.counts[flood.net[who]] for who in ("established", "abuser"))
+    assert theirs["dropped"]["packets"] == 0
+    packets = judged(theirs) - judged(flood.before[flood.net["established"]])
+    assert packets + judged(abuser) + flood.lost == sum(flood.sent.values())
+    received = lab.datagrams()
+    traffic(lab, 20, [f"{source}=40" for source in flood.sources], "-c", str(BURST)).result()
+    left = BURST - SPENT
+    wait_until(lambda: sum(received.read().values()) >= ESTABLISHED * left, "the rest")
+    assert {source: received.by_source[source] for source in flood.sources} == dict.fromkeys(
+        flood.sources, left)
+    return f"{ESTABLISHED} established lost 0 of {packets} packets"
+
+
+def check_abuser(flood):
+    passed = flood.counts[flood.net["abuser"]]["passed"]["packets"]
+    # what its sender had no time for at the end, it could not get
+    seconds = flood.sent[ABUSER[flood.family]] / ABUSER_SENDS
+    share = passed / (ABUSER_BURST + ABUSER_RATE * seconds)
+    assert share >= 0.95 and passed <= ABUSER_BURST + ABUSER_RATE * flood.seconds
+    return f"an abuser got {share:.3f} of what it may"
+
+
+def check_forged(flood):
+    begin, end = flood.forged["begin"], flood.forged["end"]
+    share, seen = flood.spending.best(begin, end), sum(flood.came.values())
+    assert seen == flood.forged["sent"], "not all that was generated was judged"
+    assert flood.came["newcomer"] <= budget(end - begin + 0.1) and share >= 0.95
+    return (f"{seen / (end - begin) / 1e6:.2f} Mpps forged and judged; {share:.3f} of the "
+            "newcomers' budget passed")
+
+
+def check_arrivals(lab, flood, admits):
+    arrivals = flood.arrivals
+    packets, times = arrivals.packets(), arrivals.milliseconds()
+    # who has to wait passes meanwhile: its policy has no budget
+    assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
+    if admits:
+        assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
+        assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
+    return (f"who came was in with packet {statistics.median(packets):.0f} (the worst: "
+            f"{max(packets)}), after {statistics.median(times):.0f} ms ({max(times):.0f} ms)")
+
+
+def check_told(lab, flood):
+    told, most = flood.pressure, ledgers(lab, flood.family)["max_entries"]
+    assert told and told["newcomer_packets"]["per_second"] > 0 and told["cpus_flooded"] >= 1
+    # where many got a ledger, newcomers wait until half of the tokens are there again
+    assert flood.quiet_after < (3 if flood.inserted < most / 8 else 20)
+    assert flood.inserted < most / 2  # so nobody had to go
+    return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_harms_nobody(gate, name):
+    prefix, seconds, per, admits = FLOODS[name]
+    family = 4 if "." in prefix else 6
+    gate.apply(rules(family, per))
+    flood = run_flood(gate, family, prefix, seconds_of(seconds))
+    for figure in (check_established(gate, flood), check_abuser(flood), check_forged(flood),
+                   check_arrivals(gate, flood, admits), check_told(gate, flood)):
+        print(f"figure: {name}: {figure}")
+
+
+def flood_all_cpus(lab, seconds):
+    """What came of it, by reason; for how long; the best share of the budget."""
+    spending, before = Spending(lab), of_default(lab)
+    streams = [forge(lab, "128.0.0.0/2", seconds, i) for i in range(min(len(CPUS), 2))]
+    while all(stream.goes_on() for stream in streams):
+        spending.look()
+        time.sleep(0.05)
+    done = [stream.result() for stream in streams]
+    after = of_default(lab)
+    begin, end = min(d["begin"] for d in done), max(d["end"] for d in done)
+    assert sum(after.values()) - sum(before.values()) == sum(d["sent"] for d in done)
+    return ({reason: after[reason] - before[reason] for reason in after}, end - begin,
+            spending.best(begin, end))
+
+
+def test_a_budget_is_of_all_cpus(gate):
+    """Without one nothing is dropped."""
+    seconds, cpus = seconds_of(3), min(len(CPUS), 2)
+    gate.sluice("set", "default", "rate", "100pps", "burst", "100")
+    came, lasted, _ = flood_all_cpus(gate, seconds)
+    print(f"figure: without a budget: {came['newcomer'] / lasted / 1e6:.2f} Mpps of {cpus} CPUs "
+          "pass, none is dropped")
+    assert came["over-budget"] == came["over-limit"] == 0 and came["newcomer"] > 1000
+    gate.sluice("newcomers", "default", "rate", f"{BUDGET_RATE}pps", "burst", str(BUDGET_BURST))
+    came, lasted, spent = flood_all_cpus(gate, seconds)
+    print(f"figure: with one: {came['over-budget'] / lasted / 1e6:.2f} Mpps of {cpus} CPUs are "
+          f"dropped, {spent:.3f} of the budget passed, {came['contended']:.0f} contended")
+    assert came["newcomer"] <= budget(lasted + 0.1) and spent >= 0.95
+    assert came["over-budget"] > 0 and came["over-limit"] == 0

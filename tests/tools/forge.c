@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can.
+ *
+ * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a real network, and
+ * ends after a minute at most. When it ends, it prints one line of JSON:
+ *
+ *   {"sent": 61240320, "begin": 8112.250114, "end": 8122.250398}
+ *
+ * `sent`: frames that were handed to the device. `begin`, `end`: moments of the monotonic clock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "frames.h"
+#include "lane.h"
+#include "netns.h"
+#include "prefix.h"
+
+/* needs lane.h */
+#include "forge.skel.h"
+
+#define SECONDS_MAX 60
+#define FRAMES_MAX  1000000000 /* of one test run: a signal ends it long before */
+#define BATCH	    64 /* as many as a driver would receive in one go; a veth queue holds 256 */
+
+struct job {
+	struct sl_prefix sources;
+	const char *device;
+	unsigned int seconds;
+	unsigned int cpu;
+};
+
+static enum status number_parse(const char *text, unsigned int max, unsigned int *ret)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || value > max)
+		return misuse("'%s' is not a number up to %u", text, max);
+	*ret = value;
+	return OK;
+}
+
+static enum status job_parse(char **argv, struct job *job)
+{
+	if (prefix_parse(argv[3], &job->sources) ||
+	    number_parse(argv[4], SECONDS_MAX, &job->seconds) ||
+	    number_parse(argv[5], CPU_SETSIZE - 1, &job->cpu))
+		return MISUSED;
+	job->device = argv[2];
+	return netns_enter(argv[1]);
+}
+
+static double now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static void nothing(int signal)
+{
+	(void)signal; /* its coming ends the test run */
+}
+
+/* A signal that comes before the test run has begun does not end it: so there are more of them. */
+static void alarm_set(unsigned int seconds)
+{
+	const struct sigaction action = {.sa_handler = nothing};
+	const struct itimerval timer = {.it_value = {.tv_sec = seconds},
+					.it_interval = {.tv_usec = 10000}};
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static int cpu_take(unsigned int cpu)
+{
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	CPU_SET(cpu, &only);
+	return sched_setaffinity(0, sizeof(only), &only) ? -errno : 0;
+}
+
+static int frames_send(const struct bpf_program *program, struct frame *frame)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes,
+		    .data_size_in = sizeof(frame->bytes), .repeat = FRAMES_MAX,
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
+	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+
+	return err == -EINTR ? 0 : err;
+}
+
+static enum status job_run(const struct job *job, struct forge *forge)
+{
+	const struct bpf_program *program = prefix_is_ipv4(&job->sources)
+						    ? forge->progs.bench_generate
+						    : forge->progs.forge_ipv6;
+	struct lane_state *lane = &forge->bss->lane;
+	struct frame frame;
+	double begin;
+	int err;
+
+	frame_write(&frame, &job->sources, 1);
+	vary_write(&lane->vary, &job->sources, getpid());
+	lane->ifindex = if_nametoindex(job->device);
+	err = lane->ifindex ? cpu_take(job->cpu) : -errno;
+	alarm_set(job->seconds);
+	begin = now();
+	while (!err && now() < begin + job->seconds)
+		err = frames_send(program, &frame);
+	if (err)
+		return fail("cannot send from CPU %u out of '%s': %s", job->cpu, job->device,
+			    why(err));
+	printf("{\"sent\": %" PRIu64 ", \"begin\": %.6f, \"end\": %.6f}\n", (uint64_t)lane->sent,
+	       begin, now());
+	return fflush(stdout) ? FAILED : OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct forge *forge;
+	struct job job = {0};
+	enum status status;
+
+	if (argc != 6)
+		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU");
+	status = job_parse(argv, &job);
+	if (status)
+		return status;
+	forge = forge__open_and_load();
+	if (!forge)
+		return fail("cannot load the BPF programs: %s", why(errno));
+	status = job_run(&job, forge);
+	forge__destroy(forge);
+	return status;
+}
