@@ -203,6 +203,20 @@ bench: all $(BUILD)/bench/bench
 bench-quick: all $(BUILD)/bench/bench
 	$(Q)scripts/bench --quick
 
+# --- Other kernels -------------------------------------------------------------------------------
+
+$(BUILD)/verifier_counts: tests/vm/verifier_counts.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< $(LDFLAGS) $(LDLIBS) -o $@
+
+tests: $(BUILD)/verifier_counts
+
+check-kernels: tests
+	$(Q)scripts/vm-tests 6.1 6.12
+
+.PHONY: check-kernels
+
 # --- The rest ------------------------------------------------------------------------------------
 
 install: $(BUILD)/sluice

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab of the end-to-end tests, and one whose wire is between two virtio NICs: there, what the sender
+sends goes through the driver, and through native XDP as a NIC's driver does it. A plugin of pytest."""
+
+import os
+
+import pytest
+
+from lab import FILTER_MAC, SENDER_MAC, Lab, run, wait_until
+
+NET = "/sys/class/net"
+
+
+def name_of(mac):
+    """A NIC's name in the initial network namespace, to which it returns when the one that it is in ends."""
+    for name in os.listdir(NET):
+        with open(f"{NET}/{name}/address", encoding="ascii") as address:
+            if os.path.exists(f"{NET}/{name}/device") and address.read().strip() == mac:
+                return name
+    return None
+
+
+class NicLab(Lab):
+    def pair(self, out, into, mtu=1500):
+        for mac, netns, device in ((SENDER_MAC, self.sender, out), (FILTER_MAC, self.filter, into)):
+            wait_until(lambda mac=mac: name_of(mac), f"the NIC {mac}")
+            name = name_of(mac)
+            run("ip", "link", "set", name, "down")
+            run("ip", "link", "set", name, "netns", netns, "name", device)
+            self.ip("link", "set", device, "mtu", str(mtu), "addrgenmode", "none", "up", netns=netns)
+
+
+@pytest.fixture
+def lab():
+    """A sender and a filter, joined by a veth pair."""
+    made = Lab()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def nics():
+    """The same, joined by two NICs."""
+    made = NicLab()
+    yield made
+    made.close()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""On a kernel that keeps memory for many CPUs: limits are as exact, and the maps are not endless."""
+
+import re
+
+import pytest
+
+ABUSER, ABUSER6 = "203.0.113.66", "2001:db8:bad::66"
+
+
+def possible_cpus():
+    with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
+        return int(file.read().strip().split("-")[-1]) + 1
+
+
+def megabytes(field):
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(re.search(rf"^{field}: +(\d+)", file.read(), re.MULTILINE)[1]) / 1024
+
+
+def test_there_are_many():
+    assert possible_cpus() >= 128
+
+
+@pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "auto"), ("egress", "auto")])
+def test_a_burst_is_exact(lab, hook, mode):
+    device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
+    lab.attach(device, "hook", hook, "mode", mode, netns=netns)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
+    for source in ABUSER, ABUSER6:
+        lab.send(source, 50)
+    lab.expect(passed=40, dropped=60)
+    assert lab.json("stats")["reasons"]["over-limit"] == 60
+    assert "drop" in lab.sluice("check", ABUSER).out
+
+
+def test_memory_of_a_gate(lab):
+    before = megabytes("MemAvailable"), megabytes("Percpu")
+    lab.attach("in0", "mode", "native")
+    total, percpu = before[0] - megabytes("MemAvailable"), megabytes("Percpu") - before[1]
+    cpus = possible_cpus()
+    print(f"figure: a gate of the default sizes on {cpus} possible CPUs: {total:.0f} MB, of them per CPU "
+          f"{percpu:.0f} MB: {percpu / cpus:.1f} MB each")
+    for line in lab.sluice("status").out.splitlines():
+        print("figure:  ", line)
+    assert percpu / cpus < 16
+
+
+def test_small_sizes(lab):
+    """For machines with many CPUs and little memory."""
+    before = megabytes("Percpu")
+    least = str(256 * possible_cpus())
+    lab.attach("in0", "mode", "native", "sources", least, "hot", least, "policies", "64")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
+    lab.send(ABUSER, 50)
+    lab.expect(passed=20, dropped=30)
+    percpu = megabytes("Percpu") - before
+    print(f"figure: with sources and hot of {least}, and 64 policies: {percpu:.0f} MB per CPU in all")

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * verifier_counts OBJECT: loads each program of a BPF object alone, and prints how many instructions the kernel's
+ * verifier walked to accept it: "PROGRAM COUNT". What it has against a program goes to standard error.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The counts do not depend on the sizes of the maps, the time and the memory that this takes do. */
+#define MAP_ENTRIES 64
+
+#define LOG_SIZE (1 << 24)
+
+static void maps_shrink(struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		if (!bpf_map__is_internal(map) && bpf_map__max_entries(map) > MAP_ENTRIES)
+			bpf_map__set_max_entries(map, MAP_ENTRIES);
+	}
+}
+
+static int program_print(struct bpf_object *object, const char *name, const char *log)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+
+	if (bpf_object__load(object)) {
+		fprintf(stderr, "%s: refused by the verifier:\n%s\n", name, log);
+		return 1;
+	}
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size)) {
+		fprintf(stderr, "%s: loaded, but the kernel does not tell of it\n", name);
+		return 1;
+	}
+	printf("%s %u\n", name, info.verified_insns);
+	return 0;
+}
+
+static int program_count(const char *path, const char *name, char *log)
+{
+	struct bpf_object *object = bpf_object__open_file(path, NULL);
+	struct bpf_program *program;
+	int failed;
+
+	if (!object)
+		return 1;
+	log[0] = '\0';
+	maps_shrink(object);
+	bpf_object__for_each_program (program, object) {
+		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), name));
+		bpf_program__set_log_buf(program, log, LOG_SIZE);
+	}
+	failed = program_print(object, name, log);
+	bpf_object__close(object);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	struct bpf_object *names = argc == 2 ? bpf_object__open_file(argv[1], NULL) : NULL;
+	char *log = malloc(LOG_SIZE);
+	struct bpf_program *program;
+	int failed = 0;
+
+	if (!names || !log) {
+		fprintf(stderr, "usage: verifier_counts OBJECT\n");
+		return 2;
+	}
+	libbpf_set_print(NULL);
+	bpf_object__for_each_program (program, names)
+		failed |= program_count(argv[1], bpf_program__name(program), log);
+	bpf_object__close(names);
+	free(log);
+	return failed;
+}
