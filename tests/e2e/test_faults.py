@@ -319,8 +319,8 @@ def test_kill_attach_and_detach(lab, hook, mode):
     qdiscs = lab.tc("qdisc", "show", "dev", "in0").out
     attach_stops, detach_stops = run_stops(attach), run_stops(detach)
     packets = 0
-    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 10),
-                                          moments(detach_stops, 0.66, 10)):
+    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 16),
+                                          moments(detach_stops, 0.66, 16)):
         run_stops(attach, at, steps)
         run_sluice(*attach)
         one, = lab.attachments()

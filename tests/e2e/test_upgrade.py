@@ -273,7 +273,7 @@ def test_kill_an_upgrade(lab, hook, mode):
     received, dropped = lab.datagrams(), 0
     words = ["-g", lab.gate, "-n", lab.filter, "upgrade"]
     pins, stops = links(lab), run_stops(words)
-    for at, steps in moments(stops, 0.5, 12):
+    for at, steps in moments(stops, 0.5, 16):
         run_stops(words, at, steps)
         one, = lab.attachments()
         assert (one["mode"], one["state"]) == (mode, "attached"), f"killed at {at}+{steps}"
