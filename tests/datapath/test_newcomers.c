@@ -683,6 +683,37 @@ static void test_observers(void **state)
 	rig_check_counted(rig);
 }
 
+/* A bucket that starts empty passes nothing before it is there, and needs no budget for that. */
+static void test_start_empty(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("192.0.2.1", 60);
+
+	rig_limits(rig, "default", "rate 1/h burst 1 start empty", NULL);
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 50);
+	assert_int_equal(rig_entries(rig, MAP_LEDGERS4), 0);
+	rig_check_counted(rig);
+}
+
+/* Each ledger of a policy costs a token: four limits do not turn the map over four times as fast. */
+static void test_a_token_each_ledger(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint32_t tokens = tokens_of(rig);
+
+	rig_limits(rig, "default", "rate 1/h burst 9", "name b rate 1/h burst 9",
+		   "name c rate 1/h burst 9", "name d rate 1/h burst 9", NULL);
+	for (uint32_t i = 0; i < tokens; i++) {
+		struct frame frame = frame_of(i);
+
+		rig_send(rig, HOOK_XDP, &frame, 12);
+	}
+	assert_in_range(rig_entries(rig, MAP_LEDGERS4), tokens / 2, tokens);
+	rig_check_counted(rig);
+}
+
 /* Addresses of one /64 have rules of their own, in a crowd and out of it. */
 static void test_longer_than_64(void **state)
 {
@@ -814,6 +845,8 @@ int main(void)
 		cmocka_unit_test(test_mistaken_for_known),
 		cmocka_unit_test(test_lists_in_a_crowd),
 		cmocka_unit_test(test_observers),
+		cmocka_unit_test(test_start_empty),
+		cmocka_unit_test(test_a_token_each_ledger),
 		cmocka_unit_test(test_longer_than_64),
 		cmocka_unit_test(test_full_speed),
 		cmocka_unit_test(test_mistaken_for_another),

@@ -85,6 +85,17 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
+/* However long the burst lasts: by its draws a source shows that it is still there. */
+static void test_purses_end_soon(void **state)
+{
+	struct limit limit = limit_of("100pps", "30000");
+	struct sl_limit compiled = limit_compile(&limit, SL_IPV4, &machine);
+
+	(void)state;
+	assert_true(compiled.purse);
+	assert_in_range((uint64_t)compiled.life * machine.tick_ns, 1, 2000000000);
+}
+
 static void test_every_key_and_action(void **state)
 {
 	(void)state;
@@ -335,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_masks_are_prefixes),
+		cmocka_unit_test(test_purses_end_soon),
 		cmocka_unit_test(test_every_key_and_action),
 		cmocka_unit_test(test_families_are_equal),
 		cmocka_unit_test(test_families_are_apart),
