@@ -11,15 +11,23 @@
 
 #include "digest.h"
 
-/* An epoch is so many windows: about a minute. Its number is kept in 16 bits, and comes back after a month. */
+/* An epoch is so many windows: about a minute. */
 #define EPOCH_SHIFT 10
 
-#define KNOWN_EPOCH_SHIFT (2 * SL_KNOWN_BITS)
-#define KNOWN_MASK	  ((1ULL << SL_KNOWN_BITS) - 1)
+/*
+ * Even and odd epochs have a word each, which is tagged with the number of its epoch. The tag comes back after nine
+ * hours: a word that nobody has touched since then speaks of the wrong minute.
+ */
+#define KNOWN_TAG (~0U << SL_KNOWN_BITS)
 
-static __always_inline __u16 epoch_of(const struct sl_meeting *meeting, __u64 tick)
+static __always_inline __u32 epoch_of(const struct sl_meeting *meeting, __u64 tick)
 {
 	return tick >> (meeting->window_shift + EPOCH_SHIFT);
+}
+
+static __always_inline __u32 epoch_tag(__u32 epoch)
+{
+	return epoch >> 1 << SL_KNOWN_BITS;
 }
 
 static __always_inline struct sl_known *known_block(const struct sl_meeting *meeting,
@@ -30,34 +38,28 @@ static __always_inline struct sl_known *known_block(const struct sl_meeting *mee
 	return bpf_map_lookup_elem(&known, &index);
 }
 
-/* Three of a block's bits, scaled from 10 bits of the digest each. */
-static __always_inline __u64 known_bits(struct digest digest)
+/* Three of a word's bits, scaled from 10 bits of the digest each. */
+static __always_inline __u32 known_bits(struct digest digest)
 {
-	return 1ULL << ((digest.place & 0x3ff) * SL_KNOWN_BITS >> 10) |
-	       1ULL << ((digest.place >> 10 & 0x3ff) * SL_KNOWN_BITS >> 10) |
-	       1ULL << ((digest.place >> 20 & 0x3ff) * SL_KNOWN_BITS >> 10);
+	return 1U << ((digest.place & 0x3ff) * SL_KNOWN_BITS >> 10) |
+	       1U << ((digest.place >> 10 & 0x3ff) * SL_KNOWN_BITS >> 10) |
+	       1U << ((digest.place >> 20 & 0x3ff) * SL_KNOWN_BITS >> 10);
 }
 
-/* A block as of an epoch: this epoch's bits, and above them those of the one before. */
-static __always_inline __u64 known_age(__u64 bits, __u16 epoch)
+static __always_inline bool word_has(__u32 word, __u32 epoch, __u32 bits)
 {
-	__u16 age = epoch - (__u16)(bits >> KNOWN_EPOCH_SHIFT);
-
-	if (!age)
-		return bits & (KNOWN_MASK << SL_KNOWN_BITS | KNOWN_MASK);
-	return age == 1 ? (bits & KNOWN_MASK) << SL_KNOWN_BITS : 0;
+	return (word & (KNOWN_TAG | bits)) == (epoch_tag(epoch) | bits);
 }
 
 static __always_inline bool known_has(const struct sl_meeting *meeting, struct digest digest,
 				      __u64 tick)
 {
 	const struct sl_known *block = known_block(meeting, digest);
-	__u64 bits = known_bits(digest), held;
+	__u32 epoch = epoch_of(meeting, tick), odd = epoch & 1, bits = known_bits(digest);
 
-	if (!block)
-		return false;
-	held = known_age(block->bits, epoch_of(meeting, tick));
-	return (held & bits) == bits || (held >> SL_KNOWN_BITS & bits) == bits;
+	/* by the words' order in memory, so that nothing here depends on the parity but the tags */
+	return block && (word_has(block->word[0], epoch - odd, bits) ||
+			 word_has(block->word[1], epoch - !odd, bits));
 }
 
 /*
@@ -67,15 +69,15 @@ static __always_inline void known_add(const struct sl_meeting *meeting, struct d
 				      __u64 tick)
 {
 	struct sl_known *block = known_block(meeting, digest);
-	__u16 epoch = epoch_of(meeting, tick);
-	__u64 held, next;
+	__u32 epoch = epoch_of(meeting, tick), bits = known_bits(digest), held, *word;
 
 	if (!block)
 		return;
-	held = block->bits;
-	next = (__u64)epoch << KNOWN_EPOCH_SHIFT | known_age(held, epoch) | known_bits(digest);
-	if (next != held) /* do not take the cache line from others without need */
-		block->bits = next;
+	word = &block->word[epoch & 1];
+	held = *word;
+	if (word_has(held, epoch, bits)) /* do not take the cache line from others without need */
+		return;
+	*word = epoch_tag(epoch) | bits | (word_has(held, epoch, 0) ? held : 0);
 }
 
 #endif

@@ -15,7 +15,7 @@
 #include <linux/types.h>
 #endif
 
-#define SL_SCHEMA 3
+#define SL_SCHEMA 4
 
 /* A moment or a span of time, in ticks. Moments wrap: compare them by their signed difference. */
 #define SL_TICKS_PER_NS	 16ULL
@@ -346,13 +346,13 @@ struct sl_sketch_line {
 };
 
 /*
- * Map `known`: a Bloom filter, in blocks, of those that have been charged in this epoch or the one before: 24 bits for
- * each, below the number of the epoch.
+ * Map `known`: a Bloom filter, in blocks, of those that have been charged in this epoch or the one before. A word is of
+ * one epoch: 24 bits, and above them a tag that tells which.
  */
 #define SL_KNOWN_BITS 24
 
 struct sl_known {
-	__u64 bits;
+	__u32 word[2]; /* of the even epochs, and of the odd ones */
 };
 
 /* Map `shortcuts`: for each CPU so many. What `prefixes` says of all addresses of a block: see include/block.h. */

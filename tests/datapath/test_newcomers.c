@@ -568,8 +568,10 @@ static void test_owes_once(void **state)
 static void known_fill(struct rig *rig)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	uint64_t epoch = *rig->clock_jiffies >> (meeting->window_shift + 10);
-	struct sl_known full = {epoch << 2 * SL_KNOWN_BITS | ((1ULL << 2 * SL_KNOWN_BITS) - 1)};
+	uint32_t epoch = *rig->clock_jiffies >> (meeting->window_shift + 10);
+	uint32_t all = epoch >> 1 << SL_KNOWN_BITS | ((1U << SL_KNOWN_BITS) - 1);
+	struct sl_known full = {
+		{all, all}}; /* the word of the other parity is of the next epoch, or of the last */
 
 	for (uint32_t i = 0; i <= meeting->known_mask; i++)
 		assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_KNOWN], &i, &full, BPF_ANY),
