@@ -62,14 +62,19 @@ static inline __u32 block_place(__u64 head, enum sl_block_kind kind)
 	return kind * SL_BLOCKS_WIDE + (head >> (64 - SL_BLOCK_WIDE_BITS));
 }
 
-/* Its place among one CPU's shortcuts. */
+/*
+ * Its place among one CPU's shortcuts. Each kind has its own, so that a flood of the one does not make those of
+ * the other be learned again and again.
+ */
 static inline __u32 block_slot(__u64 head, enum sl_block_kind kind)
 {
-	if (kind == SL_BLOCK_IPV6_NARROW)
-		return block_fold(head) % SL_SHORTCUTS;
-	return head >> (64 - SL_BLOCK_WIDE_BITS);
+	__u32 slot = kind == SL_BLOCK_IPV6_NARROW ? block_fold(head) % SL_BLOCKS_WIDE
+						  : head >> (64 - SL_BLOCK_WIDE_BITS);
+
+	return kind * SL_BLOCKS_WIDE + slot;
 }
 
-_Static_assert(SL_BLOCKS_WIDE == SL_SHORTCUTS, "a wide block has a place of its own");
+_Static_assert(SL_SHORTCUTS == SL_BLOCK_KINDS * SL_BLOCKS_WIDE,
+	       "a wide block has a place of its own");
 
 #endif

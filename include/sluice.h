@@ -356,7 +356,7 @@ struct sl_known {
 };
 
 /* Map `shortcuts`: for each CPU so many. What `prefixes` says of all addresses of a block: see include/block.h. */
-#define SL_SHORTCUTS 16384U
+#define SL_SHORTCUTS (3 * 16384U)
 
 #define SL_SHORTCUT_DIVIDED 0xffffffffU /* for its record: rules divide the block */
 

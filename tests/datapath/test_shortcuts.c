@@ -391,6 +391,24 @@ static void test_while_changing(void **state)
 	rig_check_counted(rig);
 }
 
+/* A flood of one family does not make the blocks of the other be learned again: each kind has its own places. */
+static void test_families_apart(void **state)
+{
+	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
+	struct rig *rig = rig_begin(state);
+
+	rig_list(rig, "2001:db8:5::/48", SL_LIST_DENY, 0); /* divides the /14 */
+	rig_nobody_comes_in(rig);
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct frame frame = frame_from(sources[i], 60);
+
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
+	}
+	assert_int_equal(shortcuts_in_use(rig),
+			 4); /* a /14 each, both IPv6 sources share theirs, and two /48s */
+	rig_check_counted(rig);
+}
+
 /* --- Changes that are cut off --------------------------------------------------------------- */
 
 static struct ruleset cut_rules(bool there)
@@ -559,9 +577,10 @@ static void test_under_fire(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_rules), cmocka_unit_test(test_shared_places),
-		cmocka_unit_test(test_ends),	     cmocka_unit_test(test_while_changing),
-		cmocka_unit_test(test_cut_off),	     cmocka_unit_test(test_under_fire),
+		cmocka_unit_test(test_random_rules),   cmocka_unit_test(test_shared_places),
+		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_while_changing),
+		cmocka_unit_test(test_families_apart), cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_under_fire),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
