@@ -280,7 +280,8 @@ static void test_known(void **state_unused)
 	(void)state_unused;
 	for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++) {
 		struct sl_meeting meeting = meeting_random();
-		uint64_t epoch = 1ULL << (meeting.window_shift + EPOCH_SHIFT), tick = 70000 * epoch;
+		uint64_t epoch = 1ULL << (meeting.window_shift + EPOCH_SHIFT);
+		uint64_t tick = (70000 + i) * epoch; /* even and odd ones */
 		double one, two, model = part_expected((double)loads[i] / KNOWN);
 
 		for (uint64_t source = 0; source < loads[i]; source++)
@@ -297,6 +298,11 @@ static void test_known(void **state_unused)
 			known_add(&meeting, digest_scattered(&meeting, loads[i] + source),
 				  tick + epoch);
 		two = part_mistaken(&meeting, tick + epoch);
+		for (uint64_t source = 0; source < loads[i]; source++)
+			known_add(&meeting, digest_scattered(&meeting, 2 * loads[i] + source),
+				  tick + 2 * epoch);
+		/* the bits of the epoch before the last went with the first of this one */
+		assert_true(part_mistaken(&meeting, tick + 2 * epoch) < 2.2 * model + 0.0003);
 		print_message("figure: %u sources known in an epoch, %.1f%% of the map: %.2f%% of "
 			      "strangers are taken for known, and %.2f%% with as many in the epoch "
 			      "before; the model says %.2f%%\n",
