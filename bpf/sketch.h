@@ -9,7 +9,7 @@
  * for any one packet the chance is 2^-24 at most, whatever was sent before: at 1, 10 and 50 million packets a second,
  * once in 17 s, 0.6 times and 3 times a second at most. What it then gets is one ledger. How long a slot
  * remembers depends on the rate: with n slots on a CPU, which meets r newcomers a second, a source that was seen once
- * is remembered for 2n/r on average: 131 ms, 13 ms and 3 ms at these rates for the default of 65,536.
+ * is remembered for 2n/r on average: 262 ms, 26 ms and 5 ms at these rates for the default of 131,072.
  */
 #ifndef SLUICE_SKETCH_H
 #define SLUICE_SKETCH_H

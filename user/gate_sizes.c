@@ -102,10 +102,10 @@ static uint32_t power_of_two(uint32_t least)
 	return power;
 }
 
-/* Four slots for each hot source, of each pool: this is for how many newcomers a CPU remembers the last one. */
+/* Eight slots for each hot source, of each pool: this is for how many newcomers a CPU remembers the last one. */
 static uint32_t sketch_lines(const struct gate_sizes *sizes)
 {
-	return power_of_two(larger(4 * (sizes->hot / SL_SKETCH_SLOTS), 1));
+	return power_of_two(larger(8 * (sizes->hot / SL_SKETCH_SLOTS), 1));
 }
 
 static uint32_t known_entries(const struct gate_sizes *sizes)

@@ -22,7 +22,7 @@ static void *map_entry(const void *map, uint32_t index);
 #include "newcomer.h"
 
 /* As a gate has them by default on two CPUs. */
-#define LINES	4096
+#define LINES	8192
 #define SLOTS	(LINES * SL_SKETCH_SLOTS)
 #define SOURCES (1U << 18)
 #define KNOWN	(SOURCES / 4)
