@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What becomes of a packet when the kernel refuses to insert into an LRU map: bpf/policy.h, compiled for this machine,
+ * with maps that refuse on demand. Not all of it can be provoked on one kernel: EBUSY comes from an interrupt that finds
+ * its own CPU inside a bucket's lock, on old kernels only; EDEADLK and ETIMEDOUT come from the locks that newer ones
+ * have instead; ENOMEM where no entry can be evicted. E2BIG and EINVAL stand for any other cause.
+ */
+#include <errno.h> /* as the kernel numbers them: what bpf/admission.h defines has to be the same, or is told by cc */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "limit.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+static void *map_find(const void *map, const void *key);
+static long map_insert(const void *map, const void *key, const void *value, uint64_t flags);
+
+#define bpf_map_lookup_elem(map, key)		    map_find(map, key)
+#define bpf_map_update_elem(map, key, value, flags) map_insert(map, key, value, flags)
+#define bpf_get_smp_processor_id()		    0U
+#define asm __asm__
+#define typeof __typeof__
+#define SL_TEST_CLOCK
+#include "../../bpf/policy.h" /* user/ has a file of that name, too */
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define TICK_NS	  4000000
+#define TICK	  (TICK_NS * SL_TICKS_PER_NS)
+#define RATE	  1000 /* packets per second */
+#define COST	  (SL_TICKS_PER_SEC / RATE)
+#define BURST	  1000
+#define BUDGET	  500
+#define TOKENS	  10000
+#define ONE_CPU	  1
+#define MANY_CPUS 64 /* too many for purses */
+#define LINES	  64
+#define KNOWN	  1024
+
+/* --- A gate, and a kernel that refuses -------------------------------------------------------- */
+
+/* One CPU's view. Of ledgers and buckets there is room for one: no test makes more. */
+static struct {
+	struct sl_gate gate;
+	struct sl_policy policy;
+	struct sl_admission admission;
+	struct sl_sketch_line sketch[SL_POOLS * LINES];
+	struct sl_known known[KNOWN];
+	struct sl_ledger budget;
+	struct sl_allowance allowance;
+	struct sl_ledger ledger;
+	struct sl_bucket bucket;
+	bool has_ledger;
+	bool has_bucket;
+	enum sl_family family;
+	/* the kernel */
+	long ledger_error; /* what an insertion ends with; -EEXIST: another CPU's is there */
+	long bucket_error;
+	struct sl_ledger other; /* what another CPU inserts meanwhile */
+	bool evicts_other;	/* ... and is gone before it is found */
+	unsigned int tries[SL_POOLS];
+} world;
+
+static void *array_entry(void *array, size_t size, size_t count, const void *key)
+{
+	uint32_t index;
+
+	memcpy(&index, key, sizeof(index));
+	return index < count ? (char *)array + index * size : NULL;
+}
+
+static void *map_find(const void *map, const void *key)
+{
+	uint32_t number = SL_POLICY_FIRST;
+
+	if (map == &gate)
+		return &world.gate;
+	if (map == &admission)
+		return &world.admission;
+	if (map == &sketch)
+		return array_entry(world.sketch, sizeof(*world.sketch), SL_POOLS * LINES, key);
+	if (map == &known)
+		return array_entry(world.known, sizeof(*world.known), KNOWN, key);
+	if (map == &budgets)
+		return memcmp(key, &number, sizeof(number)) ? NULL : &world.budget;
+	if (map == &allowances)
+		return memcmp(key, &number, sizeof(number)) ? NULL : &world.allowance;
+	if (map == (world.family == SL_IPV4 ? (void *)&ledgers4 : (void *)&ledgers6))
+		return world.has_ledger ? &world.ledger : NULL;
+	if (map == (world.family == SL_IPV4 ? (void *)&buckets4 : (void *)&buckets6))
+		return world.has_bucket ? &world.bucket : NULL;
+	fail_msg("a map that charging has nothing to do with");
+	return NULL;
+}
+
+static long ledger_put(const struct sl_ledger *ledger)
+{
+	world.tries[SL_POOL_LEDGERS]++;
+	if (world.ledger_error && world.ledger_error != -EEXIST)
+		return world.ledger_error;
+	world.ledger = world.ledger_error ? world.other : *ledger;
+	world.has_ledger = !world.evicts_other;
+	return world.ledger_error;
+}
+
+static long bucket_put(const struct sl_bucket *bucket)
+{
+	world.tries[SL_POOL_BUCKETS]++;
+	if (world.bucket_error && world.bucket_error != -EEXIST)
+		return world.bucket_error;
+	world.bucket = *bucket;
+	world.has_bucket = true;
+	return world.bucket_error;
+}
+
+static long map_insert(const void *map, const void *key, const void *value, uint64_t flags)
+{
+	(void)key;
+	assert_int_equal(flags, BPF_NOEXIST);
+	if (map == &ledgers4 || map == &ledgers6)
+		return ledger_put(value);
+	assert_true(map == &buckets4 || map == &buckets6);
+	return bucket_put(value);
+}
+
+/* Ticks of the clock, and so many of the kernel's as are over. */
+static void clock_advance(uint64_t ticks)
+{
+	test_clock_ticks += ticks;
+	test_jiffies = test_clock_ticks / TICK;
+}
+
+/* Of as many CPUs as share it: with one it is worth a purse. */
+static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
+{
+	const struct machine machine = {.cpus = cpus, .tick_ns = TICK_NS};
+	struct limit limit = {
+		.spec = {.name = "all", .rate = RATE, .burst = packets, .id = 7, .per = {32, 64}},
+		.match = {.fact = SL_FACT_ANY},
+	};
+
+	return limit_compile(&limit, world.family, &machine);
+}
+
+/*
+ * A gate with one limit of BURST packets. It gives nobody a bucket: a test that wants one sets the tokens.
+ */
+static void world_begin(enum sl_family family, uint32_t cpus)
+{
+	memset(&world, 0, sizeof(world));
+	world.family = family;
+	world.gate.meeting = (struct sl_meeting){
+		.tokens = {TOKENS, 0},
+		.refill = {1, 1},
+		.crowd = ~0U,
+		.window_shift = 30, /* no window ends, and no token comes back */
+		.sketch_mask = LINES - 1,
+		.known_mask = KNOWN - 1,
+	};
+	for (int i = 0; i < SL_SECRETS; i++)
+		world.gate.meeting.secret[i] = 0x9e3779b97f4a7c15ULL * (i + 1);
+	world.policy.since = 1;
+	world.policy.limits[family] = 1;
+	world.policy.limit[family][0] = limit_of(BURST, cpus);
+	test_clock_ticks = 0;
+	clock_advance(SL_TICKS_PER_SEC);
+}
+
+static void world_budget(unsigned int packets)
+{
+	world.policy.newcomers = limit_of(packets, ONE_CPU);
+	assert_true(world.policy.newcomers.purse);
+	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+}
+
+/* A packet's way through bpf/sluice.bpf.c, from the source that it has. */
+static enum sl_reason packet_send(uint32_t source)
+{
+	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
+	struct packet packet = {.packets = 1, .bytes = 60};
+	struct sl_bucket *bucket;
+	int owed = 0;
+
+	packet.source.bits = SL_FAMILY_BITS + (world.family == SL_IPV4 ? 32 : 128);
+	memcpy(packet.source.addr, &source, sizeof(source));
+	bucket = bucket_get(&packet, &world.gate, test_jiffies, &owed);
+	policy_charge(&packet, &world.policy, bucket, owed, test_jiffies, &verdict);
+	return verdict.reason;
+}
+
+/* Each of a packet's insertions took a token, and was counted under one event, or under none. */
+static void check_tries(enum sl_pool pool, unsigned int tries)
+{
+	assert_int_equal(world.tries[pool], tries);
+	assert_int_equal(world.admission.tokens[pool], world.gate.meeting.tokens[pool] - tries);
+}
+
+#define NO_EVENT SL_EVENTS
+
+static void check_events(enum sl_event event, uint64_t count, uint64_t inserted)
+{
+	for (int i = SL_EVENT_INSERTED; i < SL_EVENTS; i++) {
+		uint64_t want =
+			(i == (int)event ? count : 0) + (i == SL_EVENT_INSERTED ? inserted : 0);
+
+		assert_int_equal(world.admission.event[i].total, want);
+		assert_int_equal(world.admission.event[i].now, want);
+	}
+}
+
+static const struct refusal {
+	long error;
+	enum sl_event event;
+} refusals[] = {
+	{-EBUSY, SL_EVENT_BUSY},       {-EDEADLK, SL_EVENT_BUSY}, {-ETIMEDOUT, SL_EVENT_BUSY},
+	{-ENOMEM, SL_EVENT_NO_MEMORY}, {-E2BIG, SL_EVENT_FAILED}, {-EINVAL, SL_EVENT_FAILED},
+};
+
+/* Each of them, for each family. */
+static void each_refusal(void (*check)(enum sl_family family, const struct refusal *refusal))
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		for (int family = 0; family < SL_FAMILIES; family++)
+			check(family, &refusals[i]);
+}
+
+/* --- No ledger ---------------------------------------------------------------------------------- */
+
+/* He passes as a newcomer, each time that he is refused; then he has all of his burst. */
+static void check_no_budget(enum sl_family family, const struct refusal *refusal)
+{
+	world_begin(family, MANY_CPUS);
+	world.ledger_error = refusal->error;
+	for (unsigned int i = 1; i <= 5; i++) {
+		assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+		check_tries(SL_POOL_LEDGERS, i);
+		check_events(refusal->event, i, 0);
+	}
+	world.ledger_error = 0;
+	for (int i = 0; i < BURST; i++)
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+	check_tries(SL_POOL_LEDGERS, 6);
+	check_events(refusal->event, 5, 1);
+}
+
+static void test_no_budget(void **state)
+{
+	(void)state;
+	each_refusal(check_no_budget);
+}
+
+/* What was drawn from a ledger that is none must not be in the purse. */
+static void check_purse(enum sl_family family, const struct refusal *refusal)
+{
+	world_begin(family, ONE_CPU);
+	world.gate.meeting.tokens[SL_POOL_BUCKETS] = TOKENS;
+	world.ledger_error = refusal->error;
+	assert_true(world.policy.limit[family][0].purse);
+	for (unsigned int i = 1; i <= 5; i++) {
+		assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+		assert_true(world.has_bucket);
+		assert_int_equal(world.bucket.purse[0].credit, 0);
+		check_tries(SL_POOL_LEDGERS, i);
+		check_tries(SL_POOL_BUCKETS, 1);
+		check_events(refusal->event, i, 1);
+	}
+}
+
+static void test_purse(void **state)
+{
+	(void)state;
+	each_refusal(check_purse);
+}
+
+/* A source each, all of them refused: the budget passes what it holds, and what time brings. */
+static void check_budget(enum sl_family family, const struct refusal *refusal)
+{
+	uint32_t source = 0;
+
+	world_begin(family, MANY_CPUS);
+	world_budget(BUDGET);
+	world.ledger_error = refusal->error;
+	for (int i = 0; i < BUDGET; i++)
+		assert_int_equal(packet_send(++source), SL_PASS_NEWCOMER);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(packet_send(++source), SL_DROP_OVER_BUDGET);
+	clock_advance(8 * COST);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(packet_send(++source), SL_PASS_NEWCOMER);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(packet_send(++source), SL_DROP_OVER_BUDGET);
+	check_tries(SL_POOL_LEDGERS, source);
+	check_events(refusal->event, source, 0);
+}
+
+static void test_budget(void **state)
+{
+	(void)state;
+	each_refusal(check_budget);
+}
+
+/* A kernel that refuses is not asked for ever: only while there are tokens. */
+static void check_tokens(enum sl_family family, const struct refusal *refusal)
+{
+	world_begin(family, MANY_CPUS);
+	world.gate.meeting.tokens[SL_POOL_LEDGERS] = 50;
+	world.ledger_error = refusal->error;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	check_tries(SL_POOL_LEDGERS, 50);
+	check_events(refusal->event, 50, 0);
+}
+
+static void test_tokens(void **state)
+{
+	(void)state;
+	each_refusal(check_tokens);
+}
+
+/* --- No bucket ---------------------------------------------------------------------------------- */
+
+/* He is charged to his ledger, and gets his burst exactly. */
+static void check_no_bucket(enum sl_family family, const struct refusal *refusal)
+{
+	world_begin(family, ONE_CPU);
+	world.gate.meeting.tokens[SL_POOL_BUCKETS] = TOKENS;
+	world.bucket_error = refusal->error;
+	for (unsigned int i = 1; i <= 2 * BURST; i++) {
+		assert_int_equal(packet_send(1), i <= BURST ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
+		check_tries(SL_POOL_BUCKETS, i);
+		check_tries(SL_POOL_LEDGERS, 1);
+		check_events(refusal->event, i, 1);
+	}
+}
+
+static void test_no_bucket(void **state)
+{
+	(void)state;
+	each_refusal(check_no_bucket);
+}
+
+/* --- Another CPU was faster --------------------------------------------------------------------- */
+
+/* What it inserted is used, and nothing was refused. */
+static void test_other_ledger(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_begin(family, MANY_CPUS);
+		world.ledger_error = -EEXIST;
+		world.other = credit_full(&world.policy.limit[family][0], test_clock_ticks);
+		world.other.zero += (BURST - 3) * COST;
+		for (int i = 0; i < 10; i++)
+			assert_int_equal(packet_send(1),
+					 i < 3 ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
+		check_tries(SL_POOL_LEDGERS, 1);
+		check_events(NO_EVENT, 0, 0);
+	}
+}
+
+/* Where that is gone each time that it is looked for, the packet is not tried without end. */
+static void test_other_ledger_gone(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_begin(family, MANY_CPUS);
+		world.ledger_error = -EEXIST;
+		world.evicts_other = true;
+		assert_int_equal(packet_send(1), SL_DROP_CONTENDED);
+		check_tries(SL_POOL_LEDGERS, LEDGER_TRIES);
+		check_events(NO_EVENT, 0, 0);
+	}
+}
+
+/* An entry has a value for each CPU: the other's insertion made ours. */
+static void test_other_bucket(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_begin(family, ONE_CPU);
+		world.gate.meeting.tokens[SL_POOL_BUCKETS] = TOKENS;
+		world.bucket_error = -EEXIST;
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_true(world.bucket.purse[0].credit > 0);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		check_tries(SL_POOL_BUCKETS, 1);
+		check_events(NO_EVENT, 0, 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_budget),
+		cmocka_unit_test(test_purse),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_no_bucket),
+		cmocka_unit_test(test_other_ledger),
+		cmocka_unit_test(test_other_ledger_gone),
+		cmocka_unit_test(test_other_bucket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
