@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 /* The counts do not depend on the sizes of the maps, the time and the memory that this takes do. */
 #define MAP_ENTRIES 64
 
-#define LOG_SIZE (1 << 24)
+#define LOG_SIZE  (1 << 24)
+#define LOG_LINES 20 /* of it that are shown */
 
 static void maps_shrink(struct bpf_object *object)
 {
@@ -25,18 +27,41 @@ static void maps_shrink(struct bpf_object *object)
 	}
 }
 
+/* Its reason is at the end; before that it may tell each instruction that it walked. */
+static const char *log_tail(const char *log, int lines)
+{
+	const char *tail = log + strlen(log);
+
+	for (; tail > log; tail--)
+		if (tail[-1] == '\n' && !lines--)
+			break;
+	return tail;
+}
+
+static void refusal_print(const char *name, int err, const char *log)
+{
+	struct utsname kernel = {0};
+
+	uname(&kernel);
+	fprintf(stderr, "verifier_counts: %s: Linux %s refuses it (%s)%s\n%s", name, kernel.release,
+		strerror(-err), *log ? "; the verifier's last lines:" : "",
+		log_tail(log, LOG_LINES));
+}
+
 static int program_print(struct bpf_object *object, const char *name, const char *log)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
 	struct bpf_prog_info info = {0};
 	__u32 size = sizeof(info);
+	int err = bpf_object__load(object);
 
-	if (bpf_object__load(object)) {
-		fprintf(stderr, "%s: refused by the verifier:\n%s\n", name, log);
+	if (err) {
+		refusal_print(name, err, log);
 		return 1;
 	}
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size)) {
-		fprintf(stderr, "%s: loaded, but the kernel does not tell of it\n", name);
+		fprintf(stderr, "verifier_counts: %s: loaded, but the kernel does not tell of it\n",
+			name);
 		return 1;
 	}
 	printf("%s %u\n", name, info.verified_insns);
