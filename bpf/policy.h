@@ -117,7 +117,11 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
-	return bucket && !limit->apart ? &bucket->purse[limit->slot % SL_LIMITS_MAX] : NULL;
+	if (!bucket || limit->apart)
+		return NULL;
+	/* clang 19 would add first and ask then; the verifier refuses sums with what may be NULL */
+	__asm__ volatile("" : "+r"(bucket));
+	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
 }
 
 /* Global, as ledger_charge is, for the verifier's sake. */
