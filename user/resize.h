@@ -6,7 +6,7 @@
 #include "gate.h"
 
 /*
- * Gives the gate maps of these sizes (0: as it is) where it has others, and its devices programs on them. Rules,
+ * Gives the gate maps of these sizes where it has others, and its devices programs on them. Rules,
  * levels and counters are carried over, and every packet is judged; says what sources did not fit. What is known of
  * busy sources alone, their counters among it, starts anew with another size of `hot`. Refuses sizes in which the
  * rules in force do not fit. The gate is open to change; on failure it is as it was.

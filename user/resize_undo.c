@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "resize_undo.h"
+
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "carry.h"
+#include "grace.h"
+#include "ledger_walk.h"
+#include "next_pins.h"
+#include "switch.h"
+
+static void fds_close(int fds[SL_FAMILIES])
+{
+	for (int family = 0; family < SL_FAMILIES; family++)
+		if (fds[family] >= 0)
+			close(fds[family]);
+}
+
+enum status resize_undo(const struct gate *gate)
+{
+	struct programs programs = PROGRAMS_CLOSED;
+	struct switching switching;
+	int ledgers[SL_FAMILIES];
+	char path[PINS_PATH];
+	enum status status;
+
+	for (int family = 0; family < SL_FAMILIES; family++)
+		ledgers[family] = bpf_obj_get(next_path(gate->name, ledger_maps[family], path));
+	status = programs_load(gate, &programs);
+	if (!status)
+		status = programs_switch(gate, &programs, &switching);
+	if (!status) {
+		packets_outwait();
+		status = carry_back(gate, ledgers);
+	}
+	if (!status)
+		next_remove(gate->name);
+	programs_close(&programs);
+	fds_close(ledgers);
+	return status;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "successor.h"
+
+#include <string.h>
+
+#include "splits.h"
+
+/* What the rules are settled on; what they said before means nothing any more. */
+static void rules_renumber(struct resize_plan *plan)
+{
+	for (unsigned int i = 0; i < plan->count; i++) {
+		struct sl_rule *rule = &plan->rules[i].rule;
+		uint32_t record = rule->now.record;
+
+		rule->now.record = SL_RECORD(plan->number[SL_POLICY(record)]) | (record & 1);
+		rule->before = rule->now;
+	}
+}
+
+static int rules_copy(struct gate *next, struct resize_plan *plan)
+{
+	int err;
+
+	if (!plan->fresh[MAP_PREFIXES])
+		return 0;
+	rules_renumber(plan);
+	err = rulemap_write(next, plan->rules, plan->count);
+	return err ?: splits_set(next, plan->rules, plan->count);
+}
+
+/* With the level of its budget; what packets draw from the old one until the devices are switched is lost. */
+static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
+			uint32_t next_number)
+{
+	memcpy(&next->policies[SL_RECORD(next_number)], &gate->policies[SL_RECORD(number)],
+	       2 * sizeof(*gate->policies));
+	next->budgets[next_number] = gate->budgets[number];
+}
+
+static void policies_copy(const struct gate *gate, struct gate *next,
+			  const struct resize_plan *plan)
+{
+	if (!plan->fresh[MAP_POLICIES])
+		return;
+	for (uint32_t number = 0; number < gate->policies_max; number++) {
+		if (number < SL_POLICY_FIRST || plan->number[number])
+			policy_copy(gate, number, next, plan->number[number]);
+	}
+	next->state->policies_seen = plan->seen;
+	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)
+		next->state->next_policy = plan->seen;
+}
+
+enum status successor_make(const struct gate *gate, struct resize_plan *plan, struct gate *next)
+{
+	enum status status = gate_make_successor(gate, &plan->sizes, plan->fresh, next);
+	int err;
+
+	if (status)
+		return status;
+	policies_copy(gate, next, plan);
+	err = rules_copy(next, plan);
+	return err ? fail("cannot copy the rules of gate '%s': %s", gate->name, why(err)) : OK;
+}
