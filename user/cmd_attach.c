@@ -48,7 +48,7 @@ static enum status value_parse(unsigned int keyword, const char *value, struct r
 	case KEYWORD_MODE:
 		return mode_parse(value, &request->mode) ? OK : MISUSED;
 	default:
-		return size_parse(value, size_of(&request->sizes, keyword));
+		return size_parse(keyword, value, &request->sizes);
 	}
 }
 

@@ -50,7 +50,7 @@ static void sizes_read(struct reader *reader)
 		if (!text)
 			continue;
 		reader_place(reader, reader_find(reader, gate, size_names[i]));
-		reader_failed(reader, size_parse(text, size_of(&reader->config.sizes, i)));
+		reader_failed(reader, size_parse(i, text, &reader->config.sizes));
 	}
 }
 

@@ -27,7 +27,7 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return fields[size];
 }
 
-enum status size_parse(const char *text, uint32_t *ret)
+enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
 	unsigned int number, shift = 0;
 	const char *end = number_read(text, SIZE_MAX_ENTRIES, &number);
@@ -35,9 +35,9 @@ enum status size_parse(const char *text, uint32_t *ret)
 	if (end && (*end == 'k' || *end == 'm'))
 		shift = *end++ == 'k' ? 10 : 20;
 	if (!end || *end || !number || number > SIZE_MAX_ENTRIES >> shift)
-		return misuse("'%s' is not a size: write 65536, 64k or 4m; 1 to %um", text,
-			      SIZE_MAX_ENTRIES >> 20);
-	*ret = number << shift;
+		return misuse("%s '%s' is not a size: write 65536, 64k or 4m; 1 to %um",
+			      size_names[size], text, SIZE_MAX_ENTRIES >> 20);
+	*size_of(sizes, size) = number << shift;
 	return OK;
 }
 

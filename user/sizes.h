@@ -20,8 +20,8 @@ extern const char *const size_names[SIZES];
 
 uint32_t *size_of(struct gate_sizes *sizes, enum size size);
 
-/* Parses "65536", "64k" or "4m": 1 to 2^26. */
-enum status size_parse(const char *text, uint32_t *ret);
+/* Parses one of them: "65536", "64k" or "4m", 1 to 2^26. */
+enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes);
 
 /*
  * The least of `sources` and `hot` that is of use: the kernel hands nodes of such a map to CPUs 128 at a time, and a

@@ -402,8 +402,10 @@ def test_attach_chooses_sizes(lab):
 
 
 @pytest.mark.parametrize("words,names", [
-    (["sources"], "'sources'"), (["sources", "0"], "'0'"), (["hot", "65m"], "'65m'"),
-    (["hot", "4K"], "'4K'"), (["hosts", "-1"], "'-1'"), (["prefixes", ""], "''"),
+    (["sources"], "'sources'"), (["sources", "0"], "sources '0'"), (["hot", "65m"], "hot '65m'"),
+    (["hot", "64kk"], "hot '64kk' is not a size: write 65536, 64k or 4m; 1 to 64m"),
+    (["policies", "4K"], "policies '4K'"), (["hosts", "-1"], "hosts '-1'"),
+    (["prefixes", ""], "prefixes ''"),
     (["sources", "1k", "sources", "1k"], "twice"), (["source", "1k", "hook", "xdp"], "device"),
     (["policies", "3"], "policies 3"), (["mode", "native", "size", "1k"], "'size'")])
 def test_wrong_sizes_are_refused(lab, words, names):

@@ -297,22 +297,30 @@ static void test_refused(void **state)
 		{"deny: []\nallow: []\ndeny: []", ":3:1: 'deny' is given twice: first in line 1"},
 		{LIMIT "\n rate: 6pps}]}]", ":2:2: 'rate' is given twice: first in line 1"},
 		/* sizes */
-		{"deny: []\ngate: {hot: 0}", ":2:13: '0' is not a size: write 65536, 64k or 4m; 1 "
-					     "to 64m"},
-		{"deny: []\ngate: {hot: 65m}", ":2:13: '65m' is not a size: write 65536, 64k or "
-					       "4m; 1 to 64m"},
-		{"deny: []\ngate: {hot: 67108865}", ":2:13: '67108865' is not a size: write 65536, "
-						    "64k or 4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: 0}",
+		 ":2:13: hot '0' is not a size: write 65536, 64k or 4m; 1 "
+		 "to 64m"},
+		{"deny: []\ngate: {hot: 65m}",
+		 ":2:13: hot '65m' is not a size: write 65536, 64k or "
+		 "4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: 67108865}",
+		 ":2:13: hot '67108865' is not a size: write 65536, "
+		 "64k or 4m; 1 to 64m"},
 		{"deny: []\ngate: {hot: 99999999999999999999}",
-		 ":2:13: '99999999999999999999' is not a size: write 65536, 64k or 4m; 1 to 64m"},
-		{"deny: []\ngate: {hot: 0k}", ":2:13: '0k' is not a size: write 65536, 64k or 4m; "
-					      "1 to 64m"},
-		{"deny: []\ngate: {hot: 64K}", ":2:13: '64K' is not a size: write 65536, 64k or "
-					       "4m; 1 to 64m"},
-		{"deny: []\ngate: {hot: -1}", ":2:13: '-1' is not a size: write 65536, 64k or 4m; "
-					      "1 to 64m"},
-		{"deny: []\ngate: {hot: \"\"}", ":2:13: '' is not a size: write 65536, 64k or 4m; "
-						"1 to 64m"},
+		 ":2:13: hot '99999999999999999999' is not a size: write 65536, 64k or 4m; 1 to "
+		 "64m"},
+		{"deny: []\ngate: {hot: 0k}",
+		 ":2:13: hot '0k' is not a size: write 65536, 64k or 4m; "
+		 "1 to 64m"},
+		{"deny: []\ngate: {hot: 64K}",
+		 ":2:13: hot '64K' is not a size: write 65536, 64k or "
+		 "4m; 1 to 64m"},
+		{"deny: []\ngate: {hot: -1}",
+		 ":2:13: hot '-1' is not a size: write 65536, 64k or 4m; "
+		 "1 to 64m"},
+		{"deny: []\ngate: {hot: \"\"}",
+		 ":2:13: hot '' is not a size: write 65536, 64k or 4m; "
+		 "1 to 64m"},
 		{"deny: [prefixes: [10.0.0.1, 10.0.0.2]]\ngate: {hosts: 1}",
 		 ":2:15: hosts 1 are too few for the rules of this file: they take 2"},
 		{"deny: [prefixes: [10.0.0.0/8, default]]\ngate: {prefixes: 1}",
@@ -439,7 +447,8 @@ static void test_all_errors(void **state)
 		"policies, allow or deny\n"
 		"sluice: rules.yaml:13:9: an entry of 'limits' has no key 'prio': it has name, "
 		"rate, burst, match, per, key, action or start\n"
-		"sluice: rules.yaml:3:8: '0' is not a size: write 65536, 64k or 4m; 1 to 64m\n"
+		"sluice: rules.yaml:3:8: hot '0' is not a size: write 65536, 64k or 4m; 1 to "
+		"64m\n"
 		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
 		"sluice: rules.yaml:6:10: start 'half': write full or empty\n"
 		"sluice: rules.yaml:8:13: 'defaults' is not an address: write 192.0.2.1 or "
