@@ -143,13 +143,14 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 	enum status status = OK;
 
 	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t has = *size_of(&change->has, i), after = *size_of(&change->after, i);
-		uint32_t during = *size_of(&change->during, i);
+		uint32_t has = size_told(&change->has, i), after = size_told(&change->after, i);
+		uint32_t during = size_told(&change->during, i);
 
 		if (after != has)
-			status = misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
-					"FILE --resize' changes that",
-					gate->name, size_names[i], has, *size_of(&change->said, i));
+			status =
+				misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
+				       "FILE --resize' changes that",
+				       gate->name, size_names[i], has, size_told(&change->said, i));
 		else if (during != has)
 			status = fail("gate '%s' has %s %u, and this change takes %u, as old rules "
 				      "and new ones stand beside each other: 'apply FILE --resize' "

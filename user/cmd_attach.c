@@ -72,15 +72,6 @@ static enum status words_parse(int argc, char **argv, int from, struct request *
 	return status;
 }
 
-static enum status sizes_check(const struct gate_sizes *sizes)
-{
-	if (sizes->policies && sizes->policies <= SL_POLICY_FIRST)
-		return misuse("policies %u are too few: the lists, and what no rule covers, take "
-			      "%d of them: write %d or more",
-			      sizes->policies, SL_POLICY_FIRST, SL_POLICY_FIRST + 1);
-	return OK;
-}
-
 /* DEV... comes first; the first keyword ends it. */
 static enum status request_parse(int argc, char **argv, struct request *ret)
 {
@@ -97,24 +88,24 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 	if (request.count > ATTACHMENTS_MAX)
 		return misuse("attach: at most %d devices", ATTACHMENTS_MAX);
 	*ret = request;
-	return sizes_check(&request.sizes) ?: mode_check(request.hook, request.mode);
+	return mode_check(request.hook, request.mode);
 }
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
 /* A gate that is there keeps its sizes: attaching one more device is no reason to make it anew. */
-static enum status refuse_other_sizes(const struct gate *gate, struct gate_sizes *wanted)
+static enum status refuse_other_sizes(const struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes has;
 	enum status status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
-		uint32_t size = *size_of(wanted, i);
+		uint32_t size = size_told(wanted, i), old = size_told(&has, i);
 
-		if (size && size != *size_of(&has, i))
+		if (size && size != old)
 			status = misuse("gate '%s' has %s %u, and not %u: only 'apply FILE "
 					"--resize' changes that",
-					gate->name, size_names[i], *size_of(&has, i), size);
+					gate->name, size_names[i], old, size);
 	}
 	return status;
 }

@@ -77,7 +77,7 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 	enum status status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
-		uint32_t to = *size_of(&said, i), from = *size_of(&has, i);
+		uint32_t to = size_told(&said, i), from = size_told(&has, i);
 
 		if (to && to != from)
 			size_diff(diff, sizes, i, from, to);

@@ -62,7 +62,7 @@ static void sizes_check(struct reader *reader)
 	struct gate_sizes needed = room_sizes(&room);
 
 	for (unsigned int i = 0; gate && i < SIZES; i++) {
-		uint32_t size = *size_of(&reader->config.sizes, i), least = *size_of(&needed, i);
+		uint32_t size = size_told(&reader->config.sizes, i), least = size_told(&needed, i);
 
 		if (!size || size >= least)
 			continue;

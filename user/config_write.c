@@ -120,13 +120,12 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 
 static json_t *sizes_json(const struct gate_sizes *sizes)
 {
-	struct gate_sizes copy = *sizes;
 	json_t *object = json_object();
 
 	for (unsigned int i = 0; i < SIZES; i++)
-		if (*size_of(&copy, i))
+		if (size_told(sizes, i))
 			json_object_set_new(object, size_names[i],
-					    json_integer(*size_of(&copy, i)));
+					    json_integer(size_told(sizes, i)));
 	if (json_object_size(object))
 		return object;
 	json_decref(object);

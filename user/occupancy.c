@@ -62,8 +62,8 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (map == MAP_POLICIES) { /* not its records: each policy has two */
-		*ret = gate->policies_max;
+	if (map == MAP_POLICIES || map == MAP_COUNTERS) { /* not its records, nor the gate's own */
+		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
 	}
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))

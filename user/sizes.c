@@ -27,6 +27,20 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return fields[size];
 }
 
+/* Those that a gate keeps for itself. */
+static uint32_t size_own(enum size size)
+{
+	return size == SIZE_POLICIES ? SL_POLICY_FIRST : 0;
+}
+
+uint32_t size_told(const struct gate_sizes *sizes, enum size size)
+{
+	struct gate_sizes copy = *sizes;
+	uint32_t has = *size_of(&copy, size), own = size_own(size);
+
+	return has > own ? has - own : 0;
+}
+
 enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
 	unsigned int number, shift = 0;
@@ -37,7 +51,7 @@ enum status size_parse(enum size size, const char *text, struct gate_sizes *size
 	if (!end || *end || !number || number > SIZE_MAX_ENTRIES >> shift)
 		return misuse("%s '%s' is not a size: write 65536, 64k or 4m; 1 to %um",
 			      size_names[size], text, SIZE_MAX_ENTRIES >> 20);
-	*size_of(sizes, size) = number << shift;
+	*size_of(sizes, size) = (number << shift) + size_own(size);
 	return OK;
 }
 

@@ -20,7 +20,13 @@ extern const char *const size_names[SIZES];
 
 uint32_t *size_of(struct gate_sizes *sizes, enum size size);
 
-/* Parses one of them: "65536", "64k" or "4m", 1 to 2^26. */
+/*
+ * What is said of a size: of `policies` less, as the gate keeps the first of them for itself (enum sl_policy_number).
+ * 0: it is not said.
+ */
+uint32_t size_told(const struct gate_sizes *sizes, enum size size);
+
+/* Parses what is said of one: "65536", "64k" or "4m", 1 to 2^26. */
 enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes);
 
 /*

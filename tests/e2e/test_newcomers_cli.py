@@ -407,11 +407,37 @@ def test_attach_chooses_sizes(lab):
     (["policies", "4K"], "policies '4K'"), (["hosts", "-1"], "hosts '-1'"),
     (["prefixes", ""], "prefixes ''"),
     (["sources", "1k", "sources", "1k"], "twice"), (["source", "1k", "hook", "xdp"], "device"),
-    (["policies", "3"], "policies 3"), (["mode", "native", "size", "1k"], "'size'")])
+    (["policies", "0"], "policies '0'"), (["mode", "native", "size", "1k"], "'size'")])
 def test_wrong_sizes_are_refused(lab, words, names):
     refusal = one_line(lab.sluice("attach", "in0", *words, status=None))
     assert names in refusal
     assert not os.path.exists(lab.pins())
+
+
+def test_so_many_policies_are_prefixes_with_limits(lab):
+    """What is said is what there is room for, and what all commands tell."""
+    def told():
+        maps = {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]}
+        exported = samples(lab.sluice("export").out)
+        return {sizes(lab)["policies"], maps["policies"], maps["counters"],
+                *(total(exported, "sluice_map_max_entries", map=name)
+                  for name in ("policies", "counters"))}
+
+    lab.attach("in0", "policies", "2")
+    assert told() == {2}
+    for i in range(2):
+        lab.sluice("set", f"10.{i}.0.0/16", "rate", "5/h")
+    assert "holds 2 policies" in one_line(lab.sluice("set", "default", "rate", "5/h", status=1))
+    text = lab.sluice("dump").out.replace("policies: 2\n", "policies: 3\n")
+    assert lab.sluice("diff", "-", input=text, status=1).out == "# gate policies 2 -> 3\n"
+    refusal = one_line(lab.apply(text, status=2))
+    assert "has policies 2, and the file says 3:" in refusal
+    text = text.replace("policies: 3\n", "policies: 2\n").replace("10.1.", "10.2.")
+    refusal = one_line(lab.apply(text, status=1))
+    assert "has policies 2, and this change takes 3," in refusal
+    lab.sluice("apply", "-", "--resize", input=text.replace("policies: 2\n", "policies: 3\n"))
+    assert told() == {3}
+    lab.sluice("set", "default", "rate", "5/h")
 
 
 def test_sizes_that_would_evict_early_are_raised(lab):

@@ -91,7 +91,8 @@ static void test_everything(void **state)
 	assert_int_equal(text_read(text, &config), OK);
 	assert_int_equal(config.sizes.sources, 256 << 10);
 	assert_int_equal(config.sizes.hot, 65536);
-	assert_int_equal(config.sizes.policies, 4096);
+	assert_int_equal(config.sizes.policies, SL_POLICY_FIRST + 4096);
+	assert_int_equal(size_told(&config.sizes, SIZE_POLICIES), 4096);
 	assert_int_equal(config.sizes.hosts, 1 << 20);
 	assert_int_equal(config.sizes.prefixes, 64 << 20);
 	config_free(&config);
