@@ -129,6 +129,7 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	struct limit_place where = {reader, node};
 	struct limit budget;
 	enum status status;
+	const char *rate;
 
 	if (!node || (node->kind == NODE_WORD && !strcmp(node->word, "none")))
 		return OK;
@@ -136,9 +137,12 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	if (node->kind == NODE_WORD)
 		return misuse("newcomers '%s': write none, or {rate: 10kpps, burst: 20000}",
 			      node->word);
-	status = spec_parse_budget(word_under(reader, node, spec_names[SPEC_RATE]),
-				   word_under(reader, node, spec_names[SPEC_BURST]), place_field,
-				   &where, &budget);
+	rate = word_under(reader, node, spec_names[SPEC_RATE]);
+	if (!rate)
+		return misuse("newcomers: a budget needs a rate: write {rate: 10kpps, burst: "
+			      "20000}, or none");
+	status = spec_parse_budget(rate, word_under(reader, node, spec_names[SPEC_BURST]),
+				   place_field, &where, &budget);
 	return status ? status : rule_set_newcomers(rule, &budget);
 }
 

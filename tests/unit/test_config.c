@@ -357,10 +357,11 @@ static void test_refused(void **state)
 		 ":1:67: 'newcomers' takes keys and values, and not a list"},
 		{LIMIT "}], newcomers: }]",
 		 ":1:67: 'newcomers' takes keys and values, and not nothing"},
-		{LIMIT "}], newcomers: {}}]", ":1:67: a limit needs a rate: write 'rate 10kpps' or "
-					      "'rate 50mbit'"},
-		{LIMIT "}], newcomers: {burst: 5}}]", ":1:67: a limit needs a rate: write 'rate "
-						      "10kpps' or 'rate 50mbit'"},
+		{LIMIT "}], newcomers: {}}]", ":1:67: newcomers: a budget needs a rate: write "
+					      "{rate: 10kpps, burst: 20000}, or none"},
+		{LIMIT "}], newcomers: {burst: 5}}]",
+		 ":1:67: newcomers: a budget needs a rate: write {rate: 10kpps, burst: 20000}, or "
+		 "none"},
 		{LIMIT "}], newcomers: {rate: }}]",
 		 ":1:74: 'rate' takes one value, and not nothing"},
 		{LIMIT "}], newcomers: {rate: [5pps]}}]",
