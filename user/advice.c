@@ -152,6 +152,36 @@ static enum status twice_say(const struct gate *gate, const struct attachment *a
 	return status;
 }
 
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* As the packet path's policy_charge, which asks the budget in place of a limit that drops or blocks. */
+static bool budget_is_idle(const struct rule *rule)
+{
+	bool idle = rule->newcomers && rule->limits;
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		idle &= rule->limit[i].spec.action == SL_ACTION_OBSERVE;
+	return idle;
+}
+
+void advice_newcomers(const struct rule *rules, unsigned int count)
+{
+	const struct rule *first = NULL;
+	char prefix[PREFIX_TEXT];
+	unsigned int idle = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		if (budget_is_idle(&rules[i]) && !idle++)
+			first = &rules[i];
+	if (first)
+		note("%s: the newcomers' budget drops no packet as long as all limits only "
+		     "observe%s",
+		     prefix_format(&first->prefix, prefix),
+		     idle > 1 ? "; other prefixes have such budgets, too" : "");
+}
+
+/* --- Attaching ------------------------------------------------------------------------------ */
+
 enum status advice_attached(const struct gate *gate, const struct attachment *a)
 {
 	enum status status = twice_say(gate, a);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What an attachment and the rules of its gate do to each other that their owner may not expect. */
+/* What rules, and attachments and the rules of their gate, do to each other that their owner may not expect. */
 #ifndef SLUICE_ADVICE_H
 #define SLUICE_ADVICE_H
 
 #include "attachment.h"
+#include "ruleset.h"
 
 /*
  * Refuses a device for whose frames the burst of a bit rate is too little: the rule would stop it dead. Of one that
@@ -13,5 +14,8 @@ enum status advice_frames(const struct gate *gate, const struct device *device, 
 
 /* Says what a new attachment brings with it: packets charged twice, packets too large for a burst. */
 enum status advice_attached(const struct gate *gate, const struct attachment *attachment);
+
+/* Says which of these rules, just set, has a budget for newcomers that drops nothing: all of its limits only observe. */
+void advice_newcomers(const struct rule *rules, unsigned int count);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "advice.h"
 #include "command.h"
 #include "config.h"
 #include "frames.h"
@@ -309,6 +310,7 @@ static enum status config_apply(const struct context *context, const struct conf
 		gate_undo(&gate);
 	} else {
 		sizes_say(&change, &gate);
+		advice_newcomers(change.wanted.rules, change.wanted.count);
 		status = report(context, &gate, &change);
 	}
 	ruleset_free(&change.wanted);

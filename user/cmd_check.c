@@ -266,6 +266,15 @@ static void standing_print(const struct sl_limit *limit, const struct standing *
 		retry_print(limit, standing);
 }
 
+static bool all_observe(const struct answer *answer)
+{
+	bool observe = true;
+
+	for (unsigned int i = 0; i < answer->count; i++)
+		observe &= answer->limits[i].observe;
+	return observe;
+}
+
 static void budget_print(const struct answer *answer)
 {
 	const struct sl_policy *policy = answer->source.policy;
@@ -276,9 +285,11 @@ static void budget_print(const struct answer *answer)
 		puts("  budget  none: while it waits, it passes");
 		return;
 	}
-	printf("  budget  newcomers together: rate %s burst %s, while they wait\n",
+	printf("  budget  newcomers together: rate %s burst %s, %s\n",
 	       rate_format(&policy->newcomers_spec, rate),
-	       burst_format(&policy->newcomers_spec, burst));
+	       burst_format(&policy->newcomers_spec, burst),
+	       all_observe(answer) ? "which drops no packet: all limits only observe"
+				   : "while they wait");
 	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", answer->budget.remaining,
 	       burst_units(budget), unit_name(budget));
 }

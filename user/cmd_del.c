@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice.h"
 #include "command.h"
 #include "gate.h"
 #include "prefix.h"
@@ -72,6 +73,8 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 	}
 	if (!status)
 		status = rules_change(gate, &rule, 1);
+	if (!status)
+		advice_newcomers(&rule, 1);
 	rule_free(&rule);
 	return status;
 }

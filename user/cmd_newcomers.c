@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice.h"
 #include "command.h"
 #include "frames.h"
 #include "gate.h"
@@ -87,6 +88,8 @@ static enum status request_apply(struct gate *gate, struct request *request)
 		status = rule_set_newcomers(&rule, budget);
 	if (!status)
 		status = rules_change(gate, &rule, 1);
+	if (!status)
+		advice_newcomers(&rule, 1);
 	rule_free(&rule);
 	return status;
 }

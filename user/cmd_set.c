@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice.h"
 #include "command.h"
 #include "frames.h"
 #include "gate.h"
@@ -116,6 +117,8 @@ static enum status limit_set(struct gate *gate, const struct sl_prefix *prefix, 
 		status = limit_put(&rule, limit);
 	if (!status)
 		status = rules_change(gate, &rule, 1);
+	if (!status)
+		advice_newcomers(&rule, 1);
 	rule_free(&rule);
 	return status;
 }

@@ -115,6 +115,51 @@ def test_a_budget_is_of_a_policy(attached):
     attached.sluice("newcomers", "default", "rate", "5pps")
 
 
+IDLE = "sluice: {}: the newcomers' budget drops no packet as long as all limits only observe"
+
+
+def test_a_budget_of_limits_that_only_observe(attached):
+    """It is kept, as the limits may change, and every command that leaves one so says it."""
+    def notes(*words):
+        return attached.sluice(*words).err
+
+    one = IDLE.format("default") + "\n"
+    observe = "rate", "5pps", "action", "observe"
+    assert notes("set", "default", *observe) == ""
+    assert notes("newcomers", "default", "rate", "7pps") == one
+    assert attached.rules().splitlines()[-1].endswith(" newcomers default rate 7pps burst 8")
+    assert attached.json("newcomers", "default", "rate", "7pps")["newcomers"]["rate"] == "7pps"
+    assert notes("set", "default", "name", "two", *observe) == one
+    assert notes("set", "default", "name", "two", "rate", "5pps") == ""
+    assert notes("set", "default", "name", "three", "rate", "5pps", "action", "block 1s") == ""
+    assert notes("newcomers", "default", "rate", "8pps") == ""
+    assert notes("del", "default", "name", "two") == ""
+    assert notes("del", "default", "name", "three") == one
+    assert notes("newcomers", "default", "none") == notes("del", "default") == ""
+    file = {"policies": [{"prefix": prefix, "newcomers": {"rate": "7pps"}, "limits": [
+        {"rate": "5pps", "action": "observe"}]} for prefix in ("10.0.0.0/8", "10.0.0.0/16")]}
+    assert attached.apply(file).err == \
+        IDLE.format("10.0.0.0/8") + "; other prefixes have such budgets, too\n"
+    assert attached.apply(file).err == ""  # nothing has changed
+    del file["policies"][1]["limits"][0]["action"]
+    assert attached.apply(file).err == ""
+    said = attached.sluice("check", "10.1.0.1").out
+    assert "rate 7pps burst 8, which drops no packet: all limits only observe\n" in said
+    said = attached.sluice("check", "10.0.0.1").out
+    assert "rate 7pps burst 8, while they wait\n" in said
+
+
+@pytest.mark.alone
+def test_a_budget_of_limits_that_only_observe_drops_nothing(small):
+    small.sluice("set", "default", "rate", "1/h", "burst", "3", "action", "observe")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
+    flood(small)
+    assert small.counts() == (2500, 0) and reasons(small)["newcomer"] == 0
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    flood(small, "10.2")
+    assert reasons(small)["over-budget"] > 0
+
+
 def test_what_keeps_a_budget_and_what_deletes_it(attached):
     def has(prefix):
         return f" newcomers {prefix} rate 7pps" in attached.rules()
