@@ -12,7 +12,7 @@
 #include "pressure.h"
 #include "report.h"
 
-/* Maps of sources and rules: how full they are means something. The rest are arrays. */
+/* Maps of sources and rules: how full they are means something. The rest are arrays, by which newcomers are met. */
 #define MAPS_LISTED MAP_ADMISSION
 
 struct view {
@@ -90,14 +90,28 @@ static void map_print(enum gate_map map, const struct fill *fill)
 	       fill->o.max_entries, memory_format(fill->bytes, memory));
 }
 
+static void rest_print(uint64_t bytes)
+{
+	char memory[MEMORY_TEXT];
+
+	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(bytes, memory));
+}
+
+/* Of arrays no entries are counted: all are there. */
+static enum status map_occupancy(const struct gate *gate, enum gate_map map, struct occupancy *ret)
+{
+	if (map < MAPS_LISTED)
+		return occupancy_read(gate, map, ret);
+	*ret = (struct occupancy){0};
+	return map_max_entries(gate, map, &ret->max_entries);
+}
+
 /* What is not counted is not set aside either: as if it were full. */
 static enum status map_fill(const struct gate *gate, enum gate_map map, struct fill *ret)
 {
 	struct fill fill = {0};
-	enum status status = OK;
+	enum status status = map_occupancy(gate, map, &fill.o);
 
-	if (map < MAPS_LISTED)
-		status = occupancy_read(gate, map, &fill.o);
 	if (!status)
 		status = gate_map_memory(gate, map,
 					 fill.o.counted ? fill.o.entries : fill.o.max_entries,
@@ -106,10 +120,11 @@ static enum status map_fill(const struct gate *gate, enum gate_map map, struct f
 	return status;
 }
 
+/* The rows add up to what all maps take. */
 static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
 {
+	uint64_t bytes = 0, rest = 0;
 	enum status status = OK;
-	uint64_t bytes = 0;
 
 	if (!list)
 		printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
@@ -118,13 +133,15 @@ static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *
 
 		status = map_fill(gate, map, &fill);
 		bytes += fill.bytes;
-		if (status || map >= MAPS_LISTED)
-			continue;
-		if (list)
+		if (!status && list)
 			json_array_append_new(list, map_json(map, &fill));
-		else
+		else if (!status && map < MAPS_LISTED)
 			map_print(map, &fill);
+		else
+			rest += fill.bytes;
 	}
+	if (!status && !list)
+		rest_print(rest);
 	*ret_bytes = bytes;
 	return status;
 }

@@ -57,12 +57,18 @@ static enum status policies_count(const struct gate *gate, uint32_t *ret)
 	return OK;
 }
 
+static bool is_by_policy(enum gate_map map)
+{
+	return map == MAP_POLICIES || map == MAP_COUNTERS || map == MAP_BUDGETS ||
+	       map == MAP_ALLOWANCES;
+}
+
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (map == MAP_POLICIES || map == MAP_COUNTERS) { /* not its records, nor the gate's own */
+	if (is_by_policy(map)) { /* not records, nor the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
 	}

@@ -8,7 +8,7 @@
 #include "gate.h"
 
 struct occupancy {
-	uint32_t max_entries; /* of `policies` and `counters`: policies that have limits */
+	uint32_t max_entries; /* of maps by policy: policies that have limits */
 	uint32_t entries;
 	bool counted; /* else counting would take too long: the kernel keeps no count to read */
 };

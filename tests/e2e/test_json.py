@@ -125,8 +125,9 @@ def test_status(busy):
     assert attachment["device"] == "in0" and attachment["program_id"] > 0
     assert (attachment["hook"], attachment["mode"]) == ("xdp", "native")
     maps = {m["name"]: m for m in gate["maps"]}
-    assert sorted(maps) == sorted(MAPS[:11])  # of sources and rules
-    assert gate["memory_bytes"] >= sum(m["memory_bytes"] for m in maps.values())
+    assert gate["memory_bytes"] == sum(m["memory_bytes"] for m in maps.values())
+    assert sorted(maps) == sorted(MAPS)
+    assert all((maps[name]["entries"] is None) == (name in MAPS[11:]) for name in maps)  # arrays
     assert maps["ledgers4"]["entries"] == 1 and maps["buckets6"]["entries"] == 1
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())

@@ -464,7 +464,7 @@ def test_so_many_policies_are_prefixes_with_limits(lab):
     def told():
         maps = {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]}
         exported = samples(lab.sluice("export").out)
-        return {sizes(lab)["policies"], maps["policies"], maps["counters"],
+        return {sizes(lab)["policies"], maps["policies"], maps["counters"], maps["budgets"],
                 *(total(exported, "sluice_map_max_entries", map=name)
                   for name in ("policies", "counters"))}
 
@@ -529,6 +529,11 @@ def test_the_memory_is_what_the_kernel_says(lab):
     for name, m in told.items():
         if memlock(lab, name) > 1 << 16:  # of tiny ones the frame is the most
             assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
+    rows = re.findall(r"\n  (\w+) +(?:\d+|-|many) +(?:\d+|-) +([\d.]+) (k|M)B(?=\n)",
+                      lab.sluice("status").out)
+    assert [name for name, _, _ in rows] == [*MAPS[:11], "newcomers"]  # of sources, of rules
+    assert sum(float(number) * {"k": 1e3, "M": 1e6}[unit] for _, number, unit in rows) == \
+        pytest.approx(gate["memory_bytes"], abs=len(rows) * 0.05e6)
     assert {"ledgers4", "ledgers6", "buckets4", "buckets6"} <= {
         name for name in told if memlock(lab, name) > 1 << 20}
     in_all = sum(memlock(lab, name) for name in os.listdir(lab.pins()) if name != "links")
