@@ -170,9 +170,10 @@ static void print_refused(const struct export *export)
 static void print_pressure(const struct export *export)
 {
 	print_event(export, "sluice_newcomer_packets_total", SL_EVENT_MET,
-		    "Packets of sources that had no bucket.");
+		    "Packets of unknown sources, also of those that a list allows or denies.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
-		    "Buckets made: ledgers, and what CPUs remember of a source.");
+		    "Ledgers and buckets made, counted together: a new source takes one ledger for "
+		    "each limit, and one bucket.");
 	print_refused(export);
 	metric("sluice_cpus_flooded", "gauge",
 	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");

@@ -170,7 +170,7 @@ static json_t *pressure_json(const struct pressure *pressure)
 
 static void pace_print(const char *what, const struct pace *pace)
 {
-	printf("  %-24s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
+	printf("  %-26s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
 }
 
 static void pressure_print(const struct gate *gate, const struct pressure *pressure)
@@ -183,8 +183,8 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 		       pressure->flooded, gate->machine.cpus);
 	else
 		puts("  pressure: quiet: a new source gets its bucket with its first packet");
-	printf("  %-24s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
-	pace_print("newcomers' packets", &pressure->event[SL_EVENT_MET]);
+	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
+	pace_print("packets of unknown sources", &pressure->event[SL_EVENT_MET]);
 	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);

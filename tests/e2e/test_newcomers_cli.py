@@ -354,10 +354,27 @@ def test_status_tells_the_pressure(small):
     assert inserted / 2 <= met - reasons(small)["newcomer"] <= inserted  # those came in
     said = small.sluice("status").out
     assert "pressure: flood: newcomers wait" in said
-    assert re.search(rf"\n  newcomers' packets +\d+ +{met}\n  insertions +\d+ +{inserted}\n", said)
+    assert re.search(rf"\n  packets of unknown sources +\d+ +{met}\n  insertions +\d+ +{inserted}\n", said)
     wait_until(lambda: "pressure: quiet" in small.sluice("status").out, "the end of the flood")
     small.send("198.51.100.9")
     wait_until(lambda: newcomer(small, "198.51.100.9") is None, "its bucket")
+
+
+@pytest.mark.alone
+def test_lists_are_of_unknown_sources_too(small):
+    """They are met before a rule is found, and the words say so."""
+    small.sluice("allow", NEW)
+    small.sluice("deny", NEW6)
+    flood(small)
+    before = small.json("status")["gates"][0]["pressure"]["newcomer_packets"]["total"]
+    small.send(NEW)
+    small.send(NEW6)
+    small.expect(passed=2501, dropped=1)
+    pressure = small.json("status")["gates"][0]["pressure"]
+    assert pressure["newcomer_packets"]["total"] == before + 2
+    text = small.sluice("export").out
+    assert re.search("# HELP sluice_newcomer_packets_total .*unknown.*list allows or denies", text)
+    assert re.search("# HELP sluice_insertions_total Ledgers and buckets .*together", text)
 
 
 def second_now():
