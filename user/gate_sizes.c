@@ -10,7 +10,7 @@
 /* Every policy has counters on every CPU: that much memory at most, unless it is asked for. */
 #define COUNTERS_BYTES_MAX (64U << 20)
 #define POLICIES_LEAST	   1024
-#define POLICIES_USUAL	   12288
+#define POLICIES_USUAL	   (12288 + SL_POLICY_FIRST)
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {

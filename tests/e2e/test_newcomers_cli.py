@@ -268,7 +268,8 @@ def test_check_in_a_flood(small):
         answer, before, counts = small.json("check", NEW), reasons(small), small.counts()
         assert (answer["verdict"], answer["reason"]) == (verdict, reason)
         assert answer["newcomer"]["waits"] and answer["newcomer"]["cpus_flooded"] == 1
-        small.send(NEW)
+        with on_one_cpu():  # the one that meets the flood
+            small.send(NEW)
         small.expect(counts[0] + (verdict == "pass"), counts[1] + (verdict == "drop"))
         assert reasons(small)[reason] == before[reason] + 1
 
@@ -300,7 +301,8 @@ def test_a_bucket_is_enough_in_a_flood(small):
     answer = small.json("check", "192.0.2.1")
     assert answer["newcomer"]["waits"] is False and answer["reason"] == "within-limit"
     passed, dropped = small.counts()
-    small.send("192.0.2.1", 2)
+    with on_one_cpu():
+        small.send("192.0.2.1", 2)
     small.expect(passed=passed + 1, dropped=dropped + 1)
     assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
 

@@ -222,21 +222,23 @@ def test_policies_get_other_numbers_where_they_must(attached):
 def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
     """One source through two devices, which the resizes switch one after the other: in the end it
     got no more than burst + rate x t, and each packet is counted once. What it got twice while one
-    device was switched and the other was not is charged when both are, so no resize is under way
-    in the last second. The larger limit has purses."""
+    device was switched and the other was not is charged when both are: to pay it back takes no longer than
+    the resize did, so none begins that could end too late for that. The larger limit has purses."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     lab.sluice("set", "default", "rate", rate, "burst", str(burst))
     lab.sluice("deny", DENIED)
-    received, seen, resizes = lab.datagrams(), [], 0
+    received, seen, resizes, longest = lab.datagrams(), [], 0, 0
     with concurrent.futures.ThreadPoolExecutor() as pool:
         began = time.monotonic()
         streams = [pool.submit(lab.traffic, 8, f"{SOURCE}=60000", f"{DENIED}=1000", device=device)
                    for device in ("out0", "out1")]
-        while time.monotonic() < began + 6.5:
+        while time.monotonic() + 3 * longest < began + 7.5:
             resizes += 1
+            start = time.monotonic()
             resize(lab, sources=5000 + resizes, policies=100 + resizes, hosts=100 + resizes,
                    hot=5000 + resizes % 3)
+            longest = max(longest, time.monotonic() - start)
             seen.append(lab.json("stats")["totals"])
             received.read()
         concurrent.futures.wait(streams)
