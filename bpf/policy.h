@@ -54,12 +54,6 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	return SL_DROP_CONTENDED;
 }
 
-/* What a limit says to somebody who has no ledger and has to wait for one. An empty bucket needs none. */
-static __always_inline enum sl_reason limit_wait(const struct sl_limit *limit)
-{
-	return limit->start_empty ? SL_DROP_OVER_LIMIT : SL_PASS_NEWCOMER;
-}
-
 /*
  * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit that keeps the
  * addresses of a bucket apart, and also where a source was known, or mistaken for known, and has no ledger. Global, as
@@ -80,7 +74,7 @@ __noinline int limit_meet(const struct packet *packet, const struct sl_limit *li
 	if (answer != SL_PASS_NEWCOMER)
 		return answer;
 	owed = newcomer_meet(&gate->meeting, digest, tick);
-	return owed < 0 ? (int)limit_wait(limit) : limit_ask(packet, limit, NULL, owed, tick);
+	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, NULL, owed, tick);
 }
 
 /*
@@ -98,7 +92,7 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 	if (limit->apart || (!purse && owed == NEWCOMER_KNOWN))
 		return limit_meet(packet, limit, tick);
 	if (!purse && owed == NEWCOMER_WAITS)
-		return limit_wait(limit);
+		return SL_PASS_NEWCOMER;
 	if (purse) {
 		answer = credit_spend(purse, credit_cost(limit, packet->packets, packet->bytes),
 				      tick);
@@ -181,6 +175,8 @@ static __always_inline void policy_charge(const struct packet *packet,
 		if (policy->deep && !limit_is_for(policy, limit, packet))
 			continue;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, tick);
+		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
+			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
 		if (reason == SL_PASS_NEWCOMER) {
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER;
 			continue;

@@ -323,6 +323,25 @@ static void test_tokens(void **state)
 	each_refusal(check_tokens);
 }
 
+/* An empty bucket needs no ledger to refuse. */
+static void check_start_empty(enum sl_family family, const struct refusal *refusal)
+{
+	world_begin(family, MANY_CPUS);
+	world.policy.limit[family][0].start_empty = true;
+	world.ledger_error = refusal->error;
+	for (unsigned int i = 1; i <= 5; i++) {
+		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+		check_tries(SL_POOL_LEDGERS, i);
+		check_events(refusal->event, i, 0);
+	}
+}
+
+static void test_start_empty(void **state)
+{
+	(void)state;
+	each_refusal(check_start_empty);
+}
+
 /* --- No bucket ---------------------------------------------------------------------------------- */
 
 /* He is charged to his ledger, and gets his burst exactly. */
@@ -397,13 +416,10 @@ static void test_other_bucket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_budget),
-		cmocka_unit_test(test_purse),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_no_bucket),
-		cmocka_unit_test(test_other_ledger),
-		cmocka_unit_test(test_other_ledger_gone),
+		cmocka_unit_test(test_no_budget),    cmocka_unit_test(test_purse),
+		cmocka_unit_test(test_budget),	     cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_start_empty),  cmocka_unit_test(test_no_bucket),
+		cmocka_unit_test(test_other_ledger), cmocka_unit_test(test_other_ledger_gone),
 		cmocka_unit_test(test_other_bucket),
 	};
 
