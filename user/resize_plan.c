@@ -85,10 +85,11 @@ static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
 			rules || plan->is_renumbered;
 }
 
-static enum status refuse_small(const struct gate *gate, const char *name, uint32_t size,
-				uint32_t in_use)
+static enum status refuse_small(const struct gate *gate, enum size size,
+				const struct gate_sizes *sizes, const struct gate_sizes *in_use)
 {
-	return fail("gate '%s' cannot have `%s` %u: %u are in use", gate->name, name, size, in_use);
+	return fail("gate '%s' cannot have `%s` %u: %u are in use", gate->name, size_names[size],
+		    size_told(sizes, size), size_told(in_use, size));
 }
 
 /* What the rules take up, as far as the plan knows them: those in maps that stay as they are fit. */
@@ -113,11 +114,9 @@ static enum status plan_check(const struct gate *gate, const struct resize_plan 
 
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (*size_of(&sizes, i) < *size_of(&in_use, i))
-			return refuse_small(gate, size_names[i], *size_of(&sizes, i),
-					    *size_of(&in_use, i));
+			return refuse_small(gate, i, &sizes, &in_use);
 	if (sizes.policies <= SL_POLICY_FIRST) /* what deleted ones counted goes to the first */
-		return refuse_small(gate, size_names[SIZE_POLICIES], sizes.policies,
-				    in_use.policies);
+		return refuse_small(gate, SIZE_POLICIES, &sizes, &in_use);
 	return OK;
 }
 
