@@ -7,15 +7,59 @@
 #include <bpf/bpf.h>
 
 #include "gate_parts.h"
+#include "memory.h"
 #include "object.h"
 #include "pins.h"
+
+/* What the object's maps take when they are made, but for those that it shares. */
+static uint64_t maps_memory(const struct bpf_object *object, const struct machine *machine)
+{
+	const struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const struct bpf_map_info info = {
+			.type = bpf_map__type(map),
+			.key_size = bpf_map__key_size(map),
+			.value_size = bpf_map__value_size(map),
+			.max_entries = bpf_map__max_entries(map),
+			.map_flags = bpf_map__map_flags(map),
+		};
+
+		if (bpf_map__fd(map) < 0)
+			bytes += map_memory(&info, 0, machine->cpus);
+	}
+	return bytes;
+}
+
+/*
+ * The kernel would not refuse maps that are too large for the machine: it would kill other processes to make room.
+ * An eighth of what is available stays for these.
+ */
+static enum status memory_check(const struct gate *gate, const struct bpf_object *object)
+{
+	uint64_t needed = maps_memory(object, &gate->machine), available;
+	enum status status = memory_available(&available);
+	char need[MEMORY_TEXT], have[MEMORY_TEXT];
+
+	if (!status && needed > available - available / 8)
+		status = fail("the maps of gate '%s' would take %s, and this machine has %s to "
+			      "spare: choose smaller sizes, `hot` first",
+			      gate->name, memory_format(needed, need),
+			      memory_format(available - available / 8, have));
+	return status;
+}
 
 /* Makes the object's maps that it does not share, without its programs, and takes all over. */
 static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
 {
+	enum status status = memory_check(gate, object);
 	struct bpf_program *program;
 	int err;
 
+	if (status)
+		return status;
 	bpf_object__for_each_program (program, object)
 		bpf_program__set_autoload(program, false);
 	err = bpf_object__load(object);

@@ -83,11 +83,32 @@ enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t
 	return OK;
 }
 
+enum status memory_available(uint64_t *ret)
+{
+	static const char path[] = "/proc/meminfo";
+	FILE *file = fopen(path, "re");
+	unsigned long long kilobytes;
+	bool found = false;
+	char line[128];
+
+	if (!file)
+		return fail("cannot read %s: %s", path, why(errno));
+	while (!found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
+	fclose(file);
+	if (!found)
+		return fail("%s does not say how much memory is available", path);
+	*ret = kilobytes * 1024;
+	return OK;
+}
+
 const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
 {
 	if (bytes < 1000000)
 		snprintf(text, MEMORY_TEXT, "%.1f kB", bytes / 1e3);
-	else
+	else if (bytes < 10000000000)
 		snprintf(text, MEMORY_TEXT, "%.1f MB", bytes / 1e6);
+	else
+		snprintf(text, MEMORY_TEXT, "%.1f GB", bytes / 1e9);
 	return text;
 }

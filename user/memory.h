@@ -18,7 +18,10 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
 			    uint64_t *ret);
 
-/* "58.7 MB" */
+/* What the machine can give without taking it from others, in bytes: the kernel's own estimate. */
+enum status memory_available(uint64_t *ret);
+
+/* "58.7 MB"; from 10 GB on in these. */
 #define MEMORY_TEXT 32
 const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT]);
 

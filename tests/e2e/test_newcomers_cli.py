@@ -539,6 +539,28 @@ def memlock(lab, name):
     return int(shown["bytes_memlock"])
 
 
+@pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
+                    reason="a machine with memory for the largest of gates")
+def test_more_memory_than_there_is(lab, tmp_path):
+    """The kernel would kill others to make room for such maps."""
+    largest = ("sources", "64m", "hot", "64m")
+    refusal = one_line(lab.attach("in0", *largest, status=1))
+    assert re.search(f"gate '{lab.gate}' would take .* GB, and this machine has .* to spare", refusal)
+    assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
+    lab.attach("in0")
+    config = lab.json("dump")
+    before = dict(config["gate"])
+    config["gate"].update(sources="64m", hot="64m")
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(config))
+    refusal = one_line(lab.sluice("apply", str(path), "--resize", status=1))
+    assert "would take" in refusal and "to spare" in refusal
+    assert sizes(lab) == before
+    assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}/next")
+    lab.send("192.0.2.1", 3)
+    lab.expect(passed=3, dropped=0)
+
+
 @pytest.mark.skipif(kernel() < (6, 4), reason="older kernels tell no exact figures")
 def test_the_memory_is_what_the_kernel_says(lab):
     lab.attach("in0", "sources", "256k", "hot", "32k", "hosts", "64k", "prefixes", "64k",

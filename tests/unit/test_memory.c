@@ -85,7 +85,9 @@ static void test_format(void **state)
 	assert_string_equal(memory_format(999900, text), "999.9 kB");
 	assert_string_equal(memory_format(1000000, text), "1.0 MB");
 	assert_string_equal(memory_format(58720256, text), "58.7 MB");
-	assert_string_equal(memory_format(UINT64_MAX, text), "18446744073709.6 MB");
+	assert_string_equal(memory_format(9999900000, text), "9999.9 MB");
+	assert_string_equal(memory_format(10000000000, text), "10.0 GB");
+	assert_string_equal(memory_format(UINT64_MAX, text), "18446744073.7 GB");
 }
 
 int main(void)
