@@ -192,23 +192,27 @@ static void map_empty(int fd)
 		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
 }
 
+/* So many at a time: a map of all CPUs' may be larger than memory has room for twice. */
+#define ZERO_BATCH 4096
+
 void rig_zero(const struct rig *rig, enum gate_map map)
 {
 	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info), count;
+	__u32 size = sizeof(info), keys[ZERO_BATCH], count;
 	int fd = rig->gate.map[map];
-	__u32 *keys;
 	void *values;
 
 	assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
-	count = info.max_entries;
-	keys = calloc(count, sizeof(*keys));
-	values = calloc((size_t)count * rig->gate.machine.cpus, (info.value_size + 7) / 8 * 8);
-	assert_true(keys && values);
-	for (__u32 i = 0; i < count; i++)
-		keys[i] = i;
-	assert_int_equal(bpf_map_update_batch(fd, keys, values, &count, NULL), 0);
-	free(keys);
+	values = calloc((size_t)ZERO_BATCH * rig->gate.machine.cpus, (info.value_size + 7) / 8 * 8);
+	assert_true(values);
+	for (__u32 first = 0; first < info.max_entries; first += count) {
+		count = info.max_entries - first;
+		if (count > ZERO_BATCH)
+			count = ZERO_BATCH;
+		for (__u32 i = 0; i < count; i++)
+			keys[i] = first + i;
+		assert_int_equal(bpf_map_update_batch(fd, keys, values, &count, NULL), 0);
+	}
 	free(values);
 }
 
