@@ -43,10 +43,10 @@ static __always_inline struct digest digest_of(const struct packet *packet,
 	return digest_words(meeting, word, 2);
 }
 
-/* Where a limit keeps the addresses of a bucket apart, each is somebody of its own to that limit. */
-static __always_inline struct digest digest_apart(const struct packet *packet,
-						  const struct sl_limit *limit,
-						  const struct sl_meeting *meeting)
+/* Where a limit's key is not the source, each key is somebody of its own to that limit. */
+static __always_inline struct digest digest_key(const struct packet *packet,
+						const struct sl_limit *limit,
+						const struct sl_meeting *meeting)
 {
 	const __u32 *addr =
 		(const __u32 *)(limit->key_dst ? packet->destination : packet->source.addr);
@@ -59,6 +59,15 @@ static __always_inline struct digest digest_apart(const struct packet *packet,
 	}
 	word[3] ^= limit->id << 1 | packet_is_ipv4(packet);
 	return digest_words(meeting, word, 4);
+}
+
+/* Who sends the packet, to a limit. */
+static __always_inline struct digest digest_for(const struct packet *packet,
+						const struct sl_limit *limit,
+						const struct sl_meeting *meeting)
+{
+	return limit->apart || limit->shared ? digest_key(packet, limit, meeting)
+					     : digest_of(packet, meeting);
 }
 
 #endif

@@ -101,10 +101,7 @@ __noinline int newcomer_remember(const struct packet *packet, const struct sl_li
 {
 	if (!packet || !limit || !gate)
 		return 0;
-	known_add(&gate->meeting,
-		  limit->apart ? digest_apart(packet, limit, &gate->meeting)
-			       : digest_of(packet, &gate->meeting),
-		  tick);
+	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	if (cost > limit->burst)
 		return SL_DROP_OVERSIZE;
 	claim.cost = cost;
-	claim.owed = owed > 0 && !limit->start_empty ? cost * owed : 0;
+	claim.owed = owed > 0 && limit->owes ? cost * owed : 0;
 	claim.begins = owed != NEWCOMER_KNOWN; /* who is taken for known by mistake gets none */
 	if (!purse) {
 		purse = &none;
@@ -55,8 +55,8 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 }
 
 /*
- * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit that keeps the
- * addresses of a bucket apart, and also where a source was known, or mistaken for known, and has no ledger. Global, as
+ * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit whose key is not
+ * the source, and also where a source was known, or mistaken for known, and has no ledger. Global, as
  * ledger_charge is, for the verifier's sake.
  */
 __noinline int limit_meet(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
@@ -67,8 +67,7 @@ __noinline int limit_meet(const struct packet *packet, const struct sl_limit *li
 
 	if (!packet || !limit || !gate)
 		return SL_PASS_NEWCOMER;
-	digest = limit->apart ? digest_apart(packet, limit, &gate->meeting)
-			      : digest_of(packet, &gate->meeting);
+	digest = digest_for(packet, limit, &gate->meeting);
 	if (known_has(&gate->meeting, digest, tick))
 		answer = limit_ask(packet, limit, NULL, NEWCOMER_KNOWN, tick);
 	if (answer != SL_PASS_NEWCOMER)
@@ -89,7 +88,8 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 	enum credit_answer answer;
 	enum sl_reason reason;
 
-	if (limit->apart || (!purse && owed == NEWCOMER_KNOWN))
+	/* a key that many share has its ledger, whether this one of them is known or not */
+	if (limit->apart || (!purse && (owed == NEWCOMER_KNOWN || limit->shared)))
 		return limit_meet(packet, limit, tick);
 	if (!purse && owed == NEWCOMER_WAITS)
 		return SL_PASS_NEWCOMER;
@@ -101,8 +101,12 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 	}
-	reason = limit_ask(packet, limit, purse, owed, tick);
-	if (reason == SL_PASS_NEWCOMER && newcomer_may_retry(gate_get(), tick))
+	reason = limit_ask(packet, limit, purse, limit->shared ? NEWCOMER_KNOWN : owed, tick);
+	if (reason != SL_PASS_NEWCOMER)
+		return reason;
+	if (limit->shared)
+		return limit_meet(packet, limit, tick);
+	if (newcomer_may_retry(gate_get(), tick))
 		reason = limit_ask(packet, limit, purse, owed, tick);
 	return reason;
 }

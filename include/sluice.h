@@ -191,10 +191,12 @@ struct sl_limit {
 	__u8 refuse_by_tick; /* the burst is long enough to refuse for the rest of a kernel tick */
 	__u8 start_empty;
 	__u8 observe;
-	__u8 key_dst;
-	__u8 apart; /* a bucket's addresses may have ledgers of their own: its purse says nothing */
-	__u8 slot;  /* in the policy: of its match, its purse, its counters */
-	__u8 pad;
+	__u8 key_dst : 1;
+	__u8 apart : 1; /* a bucket's addresses may have ledgers of their own: its purse says nothing */
+	__u8 shared : 1; /* sources of several buckets share a ledger */
+	__u8 owes : 1; /* what passed before there was a ledger is charged to it: nobody else paid */
+	__u8 slot;     /* in the policy: of its match, its purse, its counters */
+	__u8 pad[2];
 };
 
 /* Map `policies`: the records. Packets read the limits and the matches. */

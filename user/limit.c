@@ -132,6 +132,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.start_empty = spec->start_empty,
 		.key_dst = spec->key_dst,
 		.apart = spec->key_dst || spec->per[family] > bucket_bits(family),
+		.shared = !spec->key_dst && spec->per[family] < bucket_bits(family),
 	};
 
 	out.burst = burst_of(spec, out.cost);

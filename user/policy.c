@@ -119,6 +119,19 @@ static bool asked_before(const struct sl_limit_spec *a, const struct sl_limit_sp
 	return a->per[family] > b->per[family]; /* narrow keys first */
 }
 
+/*
+ * Whether what newcomers send is charged to the ledger that they get. Not if a budget pays for it. And all of it has
+ * to be for this limit: who is met by its key has shown himself with such packets only.
+ */
+static bool limit_owes(const struct sl_policy *policy, const struct limit *limit,
+		       const struct sl_limit *compiled)
+{
+	bool is_met_by_key = compiled->apart || compiled->shared;
+
+	return !policy_has_budget(policy) && !limit->spec.start_empty &&
+	       (is_met_by_key || limit->match.fact == SL_FACT_ANY);
+}
+
 static void family_compile(struct sl_policy *policy, enum sl_family family,
 			   const struct machine *machine)
 {
@@ -137,6 +150,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		}
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
+		list[at].owes = limit_owes(policy, &limit, &list[at]);
 		count++;
 	}
 	policy->limits[family] = count;

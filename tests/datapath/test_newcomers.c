@@ -370,6 +370,34 @@ static void test_bar(void **state)
 	}
 }
 
+/* A key that many sources share has one ledger, of which those are charged who are unknown and get nothing themselves. */
+static void test_shared_key_in_a_crowd(void **state)
+{
+	static const struct {
+		const char *words, *first, *rest;
+	} cases[] = {
+		{"rate 1/h burst 20 per 24", "192.0.2.1", "192.0.2.0/24"},
+		{"rate 1/h burst 20 per 0", "192.0.2.1", "0.0.0.0/0"},
+		{"rate 1/h burst 20 per 32/48", "2001:db8:1::1", "2001:db8:1::/48"},
+		{"rate 1/h burst 20 per 32/0", "2001:db8:1::1", "::/0"},
+		{"rate 1/h burst 20 per 24 action block 1h", "192.0.2.1", "192.0.2.0/24"},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct frame frame = frame_from(cases[i].first, 60);
+		struct march march = march_from(0, cases[i].rest, rig->programs.fd[HOOK_INGRESS]);
+
+		rig_empty(rig);
+		rig_limits(rig, "default", cases[i].words, NULL);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
+		rig_set_tokens(rig, 0, true);
+		assert_int_equal(rig_march(rig, &march, 5000), 19);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
+		rig_check_counted(rig);
+	}
+}
+
 /* Under several limits he owes them all. */
 static void test_owes_every_limit(void **state)
 {
@@ -386,6 +414,29 @@ static void test_owes_every_limit(void **state)
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 0);
 	rig_limits(rig, "default", "name all rate 1/h burst 30 per 24", NULL);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
+	rig_check_counted(rig);
+}
+
+/* He owes neither what a budget paid for, nor what it dropped, nor what the limit is not for. */
+static void test_owes_what_nobody_paid(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from("192.0.2.1", 60), other = frame;
+
+	rig_set(rig, "default", "1/h", "10");
+	rig_budget(rig, "default", "1/h", "1");
+	rig_set_tokens(rig, tokens_of(rig), true);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 1 + 10);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 1);
+	rig_check_counted(rig);
+	rig_empty(rig);
+	rig_limits(rig, "default", "rate 1/h burst 4 match udp port 7778 action block 1h", NULL);
+	rig_set_tokens(rig, tokens_of(rig), true);
+	frame_set_port(&frame, 7778);
+	frame_set_port(&other, 9);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 2), 2);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 4);
 	rig_check_counted(rig);
 }
 
@@ -837,6 +888,8 @@ int main(void)
 		cmocka_unit_test(test_refused_for_long),
 		cmocka_unit_test(test_bar),
 		cmocka_unit_test(test_owes_every_limit),
+		cmocka_unit_test(test_owes_what_nobody_paid),
+		cmocka_unit_test(test_shared_key_in_a_crowd),
 		cmocka_unit_test(test_debt),
 		cmocka_unit_test(test_crowd_begins_and_ends),
 		cmocka_unit_test(test_tokens_run_down),

@@ -80,6 +80,8 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.purse);
 	/* one bucket's addresses have ledgers of their own, or its purse is of what it cannot know */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
+	assert_int_equal(compiled.shared,
+			 !spec->key_dst && spec->per[family] < bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
