@@ -39,7 +39,7 @@
 enum sl_reason {
 	/* passed */
 	SL_PASS_WITHIN,	    /* every limit that matches it had the credit, or none matches */
-	SL_PASS_NEWCOMER,   /* a limit that matches it has no ledger for it yet */
+	SL_PASS_NEWCOMER,   /* a limit that matches it has no ledger for it, as far as it knows */
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
 	SL_PASS_NOT_IP,	    /* neither IPv4 nor IPv6 */
