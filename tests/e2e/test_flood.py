@@ -328,3 +328,23 @@ def test_a_budget_is_of_all_cpus(gate):
           f"dropped, {spent:.3f} of the budget passed, {came['contended']:.0f} contended")
     assert came["newcomer"] <= budget(lasted + 0.1) and spent >= 0.95
     assert came["over-budget"] > 0 and came["over-limit"] == 0
+
+
+@pytest.mark.parametrize("per,prefix,keys", [("0", "128.0.0.0/2", 1), ("24", "128.1.0.0/16", 256),
+                                             ("32/32", "2001:db8::/32", 1)])
+def test_a_shared_key_is_held_to_its_limit(gate, per, prefix, keys):
+    """However many unknown sources share it: its ledger is asked for each of them."""
+    rate, burst = 100, 100
+    gate.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst), "per", per)
+    before = of_default(gate)
+    stream = forge(gate, prefix, 2)
+    while stream.goes_on():
+        time.sleep(0.05)
+    done, after = stream.result(), of_default(gate)
+    came = {reason: after[reason] - before[reason] for reason in after}
+    allowed = keys * (burst + rate * (done["end"] - done["begin"] + 0.1))
+    passed = came["within-limit"] + came["newcomer"]
+    print(f"figure: per {per}, forged sources of {prefix}: {came['over-limit']:.0f} of {done['sent']} "
+          f"dropped, {passed / allowed:.3f} of what {keys} keys may send passed")
+    assert passed <= allowed and passed >= 0.8 * allowed
+    assert came["over-limit"] == done["sent"] - passed
