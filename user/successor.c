@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "known.h"
 #include "splits.h"
 
 /* What the rules are settled on; what they said before means nothing any more. */
@@ -60,5 +61,7 @@ enum status successor_make(const struct gate *gate, struct resize_plan *plan, st
 		return status;
 	policies_copy(gate, next, plan);
 	err = rules_copy(next, plan);
-	return err ? fail("cannot copy the rules of gate '%s': %s", gate->name, why(err)) : OK;
+	if (err)
+		return fail("cannot copy the rules of gate '%s': %s", gate->name, why(err));
+	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The gate that a resize makes beside the running one, with its rules. */
+/* The gate that a resize makes beside the running one, with its rules, and with those whom it knows. */
 #ifndef SLUICE_SUCCESSOR_H
 #define SLUICE_SUCCESSOR_H
 

@@ -11,6 +11,7 @@ import pytest
 
 from lab import MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
 from test_export import promtool_objects, samples, total
+from test_resize import by_rule, resize
 
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
@@ -305,6 +306,22 @@ def test_a_bucket_is_enough_in_a_flood(small):
         small.send("192.0.2.1", 2)
     small.expect(passed=passed + 1, dropped=dropped + 1)
     assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("sources", ["32k", "128k"])
+def test_a_resize_forgets_nobody_in_a_crowd(small, sources):
+    """Who has a ledger need not show himself again: in a crowd he would be dropped with the others."""
+    here, crowd = [f"192.0.2.{i}" for i in range(20)], [f"10.1.0.{i}" for i in range(80)]
+    for prefix in "192.0.2.0/24", "10.0.0.0/8":
+        small.sluice("set", prefix, "rate", "1/h", "burst", "10")
+        small.sluice("newcomers", prefix, "rate", "1/h", "burst", "1")
+    small.send_and_wait([frame(source) for source in here])
+    resize(small, sources=sources)
+    small.send_and_wait([frame(source) for source in crowd + here])
+    rules = by_rule(small)
+    assert rules["10.0.0.0/8"][1] > 10 and reasons(small)["newcomer"] == 1
+    assert rules["192.0.2.0/24"] == (40, 0)
 
 
 @pytest.mark.alone

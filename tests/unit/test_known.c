@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/known.h: whom a filter of another size knows, as bpf/known.h, compiled for this machine, reads it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "known.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* The map is an array of this process. */
+static void *map_entry(const void *map, uint32_t index);
+
+#define bpf_map_lookup_elem(map, key) map_entry(map, *(const uint32_t *)(key))
+#define typeof __typeof__
+#include "../../bpf/known.h"
+
+#define MOST 1024
+
+static struct sl_known entries[MOST];
+
+static void *map_entry(const void *map, uint32_t index)
+{
+	return map == &known && index < MOST ? &entries[index] : NULL;
+}
+
+static uint32_t word(uint32_t tag, uint32_t bits)
+{
+	return tag << SL_KNOWN_BITS | bits;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+/* Of what two entries say of the even epochs, and, swapped, of the odd ones: in both orders. */
+static void check_join(uint32_t a, uint32_t b, uint32_t wanted)
+{
+	struct sl_known old[2] = {{{a, b}}, {{b, a}}};
+	struct sl_known fit = known_fit(old, 2, 1, 0);
+
+	assert_int_equal(fit.word[0], wanted);
+	assert_int_equal(fit.word[1], wanted);
+}
+
+static void test_words(void **state)
+{
+	(void)state;
+	check_join(0, 0, 0);
+	check_join(word(7, 0x5), word(7, 0x800003), word(7, 0x800007));
+	check_join(word(7, 0x5), word(8, 0x3), word(8, 0x3));
+	/* tags wrap */
+	check_join(word(255, 0x5), word(0, 0x3), word(0, 0x3));
+	check_join(word(255, 0x5), word(126, 0x3), word(126, 0x3));
+	check_join(word(130, 0x5), word(1, 0x3), word(1, 0x3));
+	check_join(word(127, 0x5), word(128, 0x3), word(128, 0x3));
+	/* nobody is nothing, of whichever epoch */
+	check_join(word(7, 0x5), word(8, 0), word(7, 0x5));
+	check_join(word(7, 0x5), 0, word(7, 0x5));
+	check_join(word(200, 0x5), 0, word(200, 0x5));
+}
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+static void test_larger(void **state)
+{
+	const struct sl_known old[2] = {{{word(3, 1), word(2, 2)}}, {{word(4, 4), 0}}};
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		struct sl_known fit = known_fit(old, 2, 8, i);
+
+		assert_memory_equal(&fit, &old[i % 2], sizeof(fit));
+	}
+}
+
+static void test_smaller(void **state)
+{
+	struct sl_known old[8];
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		old[i] = (struct sl_known){{word(9, 1 << i), word(8, 1 << (8 + i))}};
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sl_known fit = known_fit(old, 8, 2, i);
+
+		assert_int_equal(fit.word[0], word(9, 0x55 << i));
+		assert_int_equal(fit.word[1], word(8, 0x5500 << i));
+	}
+}
+
+/* --- Sources -------------------------------------------------------------------------------- */
+
+static void entries_fit(struct sl_meeting *meeting, uint32_t count)
+{
+	uint32_t old_count = meeting->known_mask + 1;
+	struct sl_known old[MOST];
+
+	memcpy(old, entries, sizeof(old));
+	memset(entries, 0, sizeof(entries));
+	for (uint32_t i = 0; i < count; i++)
+		entries[i] = known_fit(old, old_count, count, i);
+	meeting->known_mask = count - 1;
+}
+
+#define SOURCES 200
+
+static struct digest digest_number(uint32_t number)
+{
+	return (struct digest){number * 0x9e3779b9U, number * 0x85ebca6bU};
+}
+
+static uint32_t strangers_known(const struct sl_meeting *meeting, uint64_t tick)
+{
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < 10000; i++)
+		known += known_has(meeting, digest_number(1000000 + i), tick);
+	return known;
+}
+
+/* Who came in this epoch or the one before is known in either size, and who came before these is not. */
+static void check_sizes(uint32_t from, uint32_t to, uint64_t epoch)
+{
+	struct sl_meeting meeting = {.window_shift = 4, .known_mask = from - 1};
+	const uint64_t length = 1ULL << (4 + EPOCH_SHIFT), tick = epoch * length;
+
+	memset(entries, 0, sizeof(entries));
+	for (uint32_t i = 0; i < 3 * SOURCES; i++)
+		known_add(&meeting, digest_number(i), tick + i / SOURCES * length);
+	entries_fit(&meeting, to);
+	for (uint32_t i = SOURCES; i < 3 * SOURCES; i++)
+		assert_true(known_has(&meeting, digest_number(i), tick + 2 * length));
+	assert_in_range(strangers_known(&meeting, tick + 2 * length), 0, 2500);
+	assert_int_equal(strangers_known(&meeting, tick + 4 * length), 0);
+}
+
+static void test_sources(void **state)
+{
+	static const uint32_t sizes[] = {256, 512, 1024};
+	static const uint64_t epochs[] = {1, 2, 255, 256, 509, 510, 511, 512};
+
+	(void)state;
+	for (int e = 0; e < 8; e++)
+		for (int from = 0; from < 3; from++)
+			for (int to = 0; to < 3; to++)
+				check_sizes(sizes[from], sizes[to], epochs[e]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_larger),
+		cmocka_unit_test(test_smaller),
+		cmocka_unit_test(test_sources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
