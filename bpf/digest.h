@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Whose packet it is, hashed: for what has no room for every source. */
+/* Whose packet it is, hashed. */
 #ifndef SLUICE_DIGEST_H
 #define SLUICE_DIGEST_H
 
+#include "hash.h"
 #include "maps.h"
 #include "packet.h"
-
-struct digest {
-	__u32 place;
-	__u32 mark;
-};
-
-/*
- * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings", 2015, section
- * 3.5): for any two identities of `words` words, an even number, all pairs of results are equally likely.
- */
-static __always_inline __u32 digest_half(const __u64 *secret, const __u32 *word, int words)
-{
-	__u64 sum = secret[0];
-
-	for (int i = 0; i < words; i += 2)
-		sum += (secret[1 + i] + word[i]) * (secret[2 + i] + word[i + 1]);
-	return sum >> 32;
-}
-
-static __always_inline struct digest digest_words(const struct sl_meeting *meeting,
-						  const __u32 *word, int words)
-{
-	return (struct digest){
-		.place = digest_half(meeting->secret, word, words),
-		.mark = digest_half(meeting->secret + SL_SECRETS / 2, word, words),
-	};
-}
 
 /* A source is who has one bucket: an IPv4 address, or an IPv6 /64. (What shares a digest shares it harmlessly.) */
 static __always_inline struct digest digest_of(const struct packet *packet,

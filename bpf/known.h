@@ -10,25 +10,7 @@
 #define SLUICE_KNOWN_H
 
 #include "digest.h"
-
-/* An epoch is so many windows: about a minute. */
-#define EPOCH_SHIFT 10
-
-/*
- * Even and odd epochs have a word each, which is tagged with the number of its epoch. The tag comes back after nine
- * hours: a word that nobody has touched since then speaks of the wrong minute.
- */
-#define KNOWN_TAG (~0U << SL_KNOWN_BITS)
-
-static __always_inline __u32 epoch_of(const struct sl_meeting *meeting, __u64 tick)
-{
-	return tick >> (meeting->window_shift + EPOCH_SHIFT);
-}
-
-static __always_inline __u32 epoch_tag(__u32 epoch)
-{
-	return epoch >> 1 << SL_KNOWN_BITS;
-}
+#include "epoch.h"
 
 static __always_inline struct sl_known *known_block(const struct sl_meeting *meeting,
 						    struct digest digest)
@@ -38,28 +20,13 @@ static __always_inline struct sl_known *known_block(const struct sl_meeting *mee
 	return bpf_map_lookup_elem(&known, &index);
 }
 
-/* Three of a word's bits, scaled from 10 bits of the digest each. */
-static __always_inline __u32 known_bits(struct digest digest)
-{
-	return 1U << ((digest.place & 0x3ff) * SL_KNOWN_BITS >> 10) |
-	       1U << ((digest.place >> 10 & 0x3ff) * SL_KNOWN_BITS >> 10) |
-	       1U << ((digest.place >> 20 & 0x3ff) * SL_KNOWN_BITS >> 10);
-}
-
-static __always_inline bool word_has(__u32 word, __u32 epoch, __u32 bits)
-{
-	return (word & (KNOWN_TAG | bits)) == (epoch_tag(epoch) | bits);
-}
-
 static __always_inline bool known_has(const struct sl_meeting *meeting, struct digest digest,
 				      __u64 tick)
 {
 	const struct sl_known *block = known_block(meeting, digest);
-	__u32 epoch = epoch_of(meeting, tick), odd = epoch & 1, bits = known_bits(digest);
+	__u32 epoch = epoch_of(meeting, tick), bits = known_bits(digest);
 
-	/* by the words' order in memory, so that nothing here depends on the parity but the tags */
-	return block && (word_has(block->word[0], epoch - odd, bits) ||
-			 word_has(block->word[1], epoch - !odd, bits));
+	return block && words_have(block, epoch, bits);
 }
 
 /*

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "epoch.h"
+
 /* So many entries a call. */
 #define BATCH 4096
 
 /* --- What an entry says --------------------------------------------------------------------- */
-
-#define WORD_BITS (~0U >> (32 - SL_KNOWN_BITS))
 
 /*
  * The epochs' tags wrap: of two that are less than half of their range apart, the newer is the one ahead. A word that
@@ -19,15 +19,15 @@
  */
 static bool word_is_newer(uint32_t word, uint32_t other)
 {
-	return (int32_t)((word & ~WORD_BITS) - (other & ~WORD_BITS)) > 0;
+	return (int32_t)((word & KNOWN_TAG) - (other & KNOWN_TAG)) > 0;
 }
 
 /* Who is known to either; of different epochs a word can say only one. */
 static uint32_t words_join(uint32_t a, uint32_t b)
 {
-	if (!(a & WORD_BITS) || !(b & WORD_BITS))
-		return a & WORD_BITS ? a : b;
-	if ((a ^ b) & ~WORD_BITS)
+	if (!(a & ~KNOWN_TAG) || !(b & ~KNOWN_TAG))
+		return a & ~KNOWN_TAG ? a : b;
+	if ((a ^ b) & KNOWN_TAG)
 		return word_is_newer(a, b) ? a : b;
 	return a | b;
 }
