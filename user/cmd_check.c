@@ -5,6 +5,7 @@
 #include "command.h"
 #include "counters.h"
 #include "gate.h"
+#include "heard.h"
 #include "prefix.h"
 #include "pressure.h"
 #include "probe.h"
@@ -22,9 +23,13 @@ struct answer {
 	const struct sl_limit *limits; /* in the order of asking */
 	unsigned int count;
 	struct standing standings[SL_LIMITS_MAX];
-	bool newcomer;	      /* it has no ledger under a limit that matches */
-	bool waits;	      /* nor would this packet make one */
+	bool newcomer;	      /* it has no ledger under a limit that matches, or waits */
+	bool waits;	      /* the packet path takes it for new there, and does not let it in */
+	bool unheard;	      /* although it has a ledger: it was silent for too long */
 	unsigned int flooded; /* CPUs on which newcomers wait */
+	unsigned int crowded; /* those on which no bucket is looked for, unless it is known */
+	bool known;
+	bool known_to[SL_LIMITS_MAX]; /* by limit: to some it is another's key that is */
 	struct standing budget;
 };
 
@@ -54,14 +59,37 @@ static bool limit_is_fresh(const struct answer *answer, unsigned int index)
 	return answer->standings[index].matches && answer->standings[index].fresh;
 }
 
+/* As the packet path's bucket_get, on a CPU in a flood. */
+static bool bucket_is_found(const struct answer *answer)
+{
+	return answer->source.remembered && (!answer->crowded || answer->known);
+}
+
 /*
- * As the packet path's limit_meet, on a CPU in a flood: a source that has a bucket need not show itself, but to limits
- * that keep the addresses of a bucket apart.
+ * As the packet path's limit_charge and limit_meet, on a CPU in a flood: a source that has a bucket need not show
+ * itself, but to limits that keep the addresses of a bucket apart, and to those under which its key is new. Else a
+ * ledger is looked for only of who is known.
  */
 static bool limit_lets_wait(const struct answer *answer, unsigned int index)
 {
-	return answer->flooded && limit_is_fresh(answer, index) &&
-	       (!answer->source.remembered || answer->limits[index].apart);
+	const struct standing *standing = &answer->standings[index];
+	const struct sl_limit *limit = &answer->limits[index];
+
+	if (!answer->flooded || !standing->matches)
+		return false;
+	if (!limit->apart && bucket_is_found(answer))
+		return limit->shared && standing->fresh;
+	return standing->fresh || !answer->known_to[index];
+}
+
+/* An empty bucket needs no ledger to refuse. */
+static void limit_wait(struct answer *answer, unsigned int index)
+{
+	answer->waits = true;
+	if (answer->limits[index].start_empty) {
+		answer->reason = SL_DROP_OVER_LIMIT;
+		answer->by = &answer->limits[index];
+	}
 }
 
 /*
@@ -78,14 +106,32 @@ static void limits_judge(struct answer *answer)
 		if (answer->limits[i].observe)
 			continue;
 		if (limit_lets_wait(answer, i)) {
-			answer->waits = true;
+			answer->unheard |= !standing->fresh;
+			limit_wait(answer, i);
 		} else if (standing->matches && standing->reason >= SL_FIRST_DROP) {
 			answer->reason = standing->reason;
 			answer->by = &answer->limits[i];
 		}
 	}
+	answer->newcomer |= answer->waits;
 	if (answer->waits && !answer->by)
 		answer->reason = answer->budget.reason;
+}
+
+/* Whether the source is known where newcomers wait, and to which limits. */
+static enum status known_read(const struct gate *gate, uint32_t tick, struct answer *answer)
+{
+	const struct probe *probe = &answer->probe;
+	enum status status = heard_read(gate, NULL, &probe->source, tick, &answer->known);
+
+	for (unsigned int i = 0; !status && i < answer->count; i++) {
+		const struct sl_limit *limit = &answer->limits[i];
+
+		status = heard_read(gate, limit,
+				    limit->key_dst ? &probe->destination : &probe->source, tick,
+				    &answer->known_to[i]);
+	}
+	return status;
 }
 
 static enum status newcomers_read(const struct gate *gate, struct answer *answer)
@@ -96,7 +142,11 @@ static enum status newcomers_read(const struct gate *gate, struct answer *answer
 
 	if (status)
 		return status;
+	status = known_read(gate, pressure.tick, answer);
+	if (status)
+		return status;
 	answer->flooded = pressure.flooded;
+	answer->crowded = pressure.crowded;
 	answer->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;
@@ -275,12 +325,32 @@ static bool all_observe(const struct answer *answer)
 	return observe;
 }
 
+/* The limit that drops what comes while the source waits, so that no budget is asked; NULL: there is none. */
+static const struct sl_limit *limit_from_empty(const struct answer *answer)
+{
+	for (unsigned int i = 0; i < answer->count; i++) {
+		const struct sl_limit *limit = &answer->limits[i];
+
+		if (limit->start_empty && !limit->observe &&
+		    (limit_is_fresh(answer, i) || limit_lets_wait(answer, i)))
+			return limit;
+	}
+	return NULL;
+}
+
 static void budget_print(const struct answer *answer)
 {
 	const struct sl_policy *policy = answer->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
+	const struct sl_limit *empty = limit_from_empty(answer);
 	char rate[UNITS_TEXT], burst[UNITS_TEXT];
 
+	if (empty) {
+		printf("  budget  not asked: limit %s starts empty, and drops what comes while it "
+		       "waits\n",
+		       source_limit(&answer->source, empty).spec.name);
+		return;
+	}
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
 		return;
@@ -299,8 +369,11 @@ static void newcomer_print(const struct answer *answer)
 	if (!answer->newcomer)
 		return;
 	if (answer->waits)
-		printf("  new     it has no bucket yet, and waits for one: there is a flood of new "
-		       "sources, on %u of the CPUs\n",
+		printf("  new     %s: there is a flood of new sources, on %u of the CPUs\n",
+		       answer->unheard
+			       ? "it was not heard for a minute or longer, and is taken for "
+				 "new: it waits"
+			       : "it has no bucket yet, and waits for one",
 		       answer->flooded);
 	else
 		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "

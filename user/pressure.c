@@ -83,6 +83,8 @@ static void pressure_add(struct pressure *pressure, const struct gate *gate,
 		pressure->event[event].per_second += pace_last(here, &here->event[event], now);
 	}
 	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, now);
+	pressure->crowded += cpu_is_crowded(here, now);
+	pressure->tick = now->tick;
 }
 
 /* From a second of 2^SL_SECOND_SHIFT ns to one of everybody's, rounded. */

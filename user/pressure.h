@@ -19,6 +19,9 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* CPUs on which newcomers wait */
+	unsigned int
+		crowded; /* those of them on which no bucket is looked for of who is not known */
+	uint32_t tick;	 /* the low half of the kernel's count, when they were */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);

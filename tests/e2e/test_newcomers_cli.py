@@ -38,6 +38,11 @@ def flood(lab, net="10.1"):
         lab.send_and_wait([frame(f"{net}.0.{i}") for i in range(1, 251) for _ in range(10)])
 
 
+def crowd(i):
+    """Sources enough that those behind them meet a crowd."""
+    return [frame(f"10.{100 + i}.0.{j}") for j in range(80)]
+
+
 def reasons(lab):
     return lab.json("stats")["reasons"]
 
@@ -308,17 +313,126 @@ def test_a_bucket_is_enough_in_a_flood(small):
     assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
 
 
+def forget_who_is_known(lab, tmp_path):
+    """As when nobody is heard for two minutes."""
+    path = tmp_path / "commands"
+    shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins("known")).out)
+    path.write_text("".join(
+        f"map update pinned {lab.pins('known')} key hex {i.to_bytes(4, 'little').hex(' ')}"
+        " value hex 00 00 00 00 00 00 00 00\n" for i in range(shown["max_entries"])))
+    run("bpftool", "batch", "file", str(path))
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("source,prefix,per", [
+    ("192.0.2.1", "192.0.2.0/24", "32"), ("192.0.2.1", "192.0.2.0/24", "25"),
+    ("2001:db8:1::12:3456", "2001:db8::/32", "64"), ("2001:db8:1::12:3456", "2001:db8::/32", "48"),
+    ("2001:db8:1::12:3456", "2001:db8::/32", "124")])
+def test_check_of_who_was_silent(small, tmp_path, source, prefix, per):
+    """Who has a ledger, and no bucket any more, and is not known, waits as all newcomers do."""
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.sluice("set", prefix, "rate", "1/h", "burst", "3", "per", per)
+    small.send_and_wait([frame(source)])
+    family, key = ("6", "20 01 0d b8 00 01 00 00") if ":" in source else ("4", "c0 00 02 01")
+    run("bpftool", "map", "delete", "pinned", small.pins("buckets" + family), "key", "hex",
+        *key.split())
+    flood(small)
+    answer = small.json("check", source)
+    assert answer["newcomer"] is None and answer["reason"] == "within-limit"
+    forget_who_is_known(small, tmp_path)
+    flood(small, "10.2")
+    answer = small.json("check", source)
+    assert (answer["verdict"], answer["reason"]) == ("pass", "newcomer")
+    assert answer["newcomer"]["waits"] and answer["limits"][0]["remaining"] == 2
+    said = small.sluice("check", source).out
+    assert "not heard for a minute" in said and "no bucket" not in said
+    small.send_and_wait(crowd(3) + [frame(source)])
+    assert small.json("check", source)["limits"][0]["remaining"] == 2  # its ledger was not asked
+
+
+@pytest.mark.alone
+def test_check_of_a_key_that_many_share(small):
+    """Its ledger is asked for all of them; where it has none, a bucket is not enough."""
+    def waits(source):
+        answer = small.json("check", source)
+        return answer["newcomer"] and answer["newcomer"]["waits"]
+
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.send_and_wait([frame("192.0.2.1"), frame("198.51.100.1")])
+    small.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "9", "per", "24")
+    small.sluice("set", "198.51.100.0/24", "rate", "1/h", "burst", "9", "per", "24")
+    small.send_and_wait([frame("192.0.2.2")])
+    flood(small)
+    assert waits("192.0.2.1") is waits("192.0.2.2") is waits("192.0.2.3") is None
+    assert waits("198.51.100.1") is waits("198.51.100.2") is True
+    small.send_and_wait(crowd(3) + [frame(f"{net}.{i}") for net in ("192.0.2", "198.51.100")
+                                    for i in range(1, 3)])
+    assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 6
+    assert small.json("check", "198.51.100.1")["limits"][0]["remaining"] == 9
+
+
+@pytest.mark.alone
+def test_a_bucket_of_who_was_silent(small, tmp_path):
+    """It is not looked for in a crowd, and is as soon as that is over."""
+    def check():
+        answer = small.json("check", "192.0.2.1")
+        return answer["reason"], answer["newcomer"] and answer["newcomer"]["waits"]
+
+    small.sluice("set", "default", "rate", "1/h", "burst", "3")
+    small.send_and_wait([frame("192.0.2.1")])
+    seen = set()
+    for i in range(20):
+        small.send_and_wait(crowd(i))
+        seen.add(check())
+    assert seen == {("within-limit", None)}
+    forget_who_is_known(small, tmp_path)
+    for i in range(20, 40):
+        small.send_and_wait(crowd(i))
+        seen.add(check())
+    assert ("newcomer", True) in seen
+    time.sleep(0.2)
+    assert check() == ("within-limit", None)
+
+
+@pytest.mark.alone
+def test_check_of_a_newcomer_that_starts_empty(small):
+    """No budget is asked, whether there is one or not: its bucket would refuse as well."""
+    def said():
+        return small.sluice("check", "192.0.2.1").out
+
+    for prefix in "default", "192.0.2.0/24":
+        small.sluice("set", prefix, "rate", "1/h", "burst", "3")
+    small.sluice("set", "192.0.2.0/24", "name", "slow", "rate", "2/h", "start", "empty")
+    not_asked = "  budget  not asked: limit slow starts empty, and drops what comes while it waits\n"
+    for flooded in False, True:
+        if flooded:
+            flood(small)
+        for budget in ["rate", "1/h", "burst", "25"], ["none"]:
+            small.sluice("newcomers", "192.0.2.0/24", *budget)
+            answer = small.json("check", "192.0.2.1")
+            assert (answer["verdict"], answer["reason"]) == ("drop", "over-limit")
+            assert answer["newcomer"]["waits"] == flooded
+            assert not_asked in said() and "it passes" not in said()
+            assert said().startswith("192.0.2.1: drop: over-limit, limit slow\n")
+    small.send_and_wait(crowd(3) + [frame("192.0.2.1")])
+    assert by_rule(small)["192.0.2.0/24"] == (0, 1) and reasons(small)["over-limit"] > 0
+    small.sluice("set", "192.0.2.0/24", "name", "slow", "rate", "2/h", "start", "empty",
+                 "action", "observe")
+    assert small.json("check", "192.0.2.2")["reason"] == "newcomer"
+    assert "budget  none: while it waits, it passes" in small.sluice("check", "192.0.2.2").out
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("sources", ["32k", "128k"])
 def test_a_resize_forgets_nobody_in_a_crowd(small, sources):
     """Who has a ledger need not show himself again: in a crowd he would be dropped with the others."""
-    here, crowd = [f"192.0.2.{i}" for i in range(20)], [f"10.1.0.{i}" for i in range(80)]
+    here = [frame(f"192.0.2.{i}") for i in range(20)]
     for prefix in "192.0.2.0/24", "10.0.0.0/8":
         small.sluice("set", prefix, "rate", "1/h", "burst", "10")
         small.sluice("newcomers", prefix, "rate", "1/h", "burst", "1")
-    small.send_and_wait([frame(source) for source in here])
+    small.send_and_wait(here)
     resize(small, sources=sources)
-    small.send_and_wait([frame(source) for source in crowd + here])
+    small.send_and_wait(crowd(0) + here)
     rules = by_rule(small)
     assert rules["10.0.0.0/8"][1] > 10 and reasons(small)["newcomer"] == 1
     assert rules["192.0.2.0/24"] == (40, 0)
