@@ -182,7 +182,7 @@ def stream(lab, i, hook):
         sender = Sender(lab.filter, f"in{i}", [f"203.0.113.{i}"] * 4 + [f"192.0.2.{i}"])
         lab.closing.callback(sender.kill)
         return sender
-    return lab.traffic(600, f"203.0.113.{i}=4000", f"192.0.2.{i}=50", background=True,
+    return lab.traffic(60, f"203.0.113.{i}=4000", f"192.0.2.{i}=50", background=True,
                        device=f"out{i}")
 
 
