@@ -335,11 +335,11 @@ def test_kill_a_resize(lab, config_file):
     on one set of maps again. A source has at most one burst more for it."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
-    lab.attach("in0", "hook", "egress", "mode", "clsact")
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
+    lab.attach("in0", "hook", "egress", "mode", "clsact")  # only now: the device reports its address once
     received = lab.datagrams()
     dropped, ends = 1, collections.Counter()
     stops, rules = run_stops(config_file()), lab.rules()
