@@ -96,6 +96,27 @@ __noinline int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
 	return here->window != before;
 }
 
+/* Whether a limit may have a ledger for who sends the packet. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit,
+				 __u64 tick)
+{
+	const struct sl_gate *gate = gate_get();
+
+	if (!packet || !limit || !gate)
+		return false;
+	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+}
+
+/* Meets who has no ledger under a limit: as newcomer_meet. Global, too. */
+__noinline int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
+{
+	const struct sl_gate *gate = gate_get();
+
+	if (!packet || !limit || !gate)
+		return NEWCOMER_WAITS;
+	return newcomer_meet(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+}
+
 /* Remembers who was charged to a ledger. Global, as ledger_charge is, for the verifier's sake. */
 __noinline int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
 				 const struct sl_gate *gate, __u64 tick)

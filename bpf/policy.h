@@ -55,25 +55,21 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 }
 
 /*
- * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit whose key is not
- * the source, and also where a source was known, or mistaken for known, and has no ledger. Global, as
- * ledger_charge is, for the verifier's sake.
+ * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit whose key
+ * is not the source, and also where a source was known, or mistaken for known, and has no ledger. purse: of a
+ * shared key it remembers a refusal; else NULL. Global, as ledger_charge is, for the verifier's sake.
  */
-__noinline int limit_meet(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
+__noinline int limit_meet(const struct packet *packet, const struct sl_limit *limit,
+			  struct sl_purse *purse, __u64 tick)
 {
-	const struct sl_gate *gate = gate_get();
 	int answer = SL_PASS_NEWCOMER, owed;
-	struct digest digest;
 
-	if (!packet || !limit || !gate)
-		return SL_PASS_NEWCOMER;
-	digest = digest_for(packet, limit, &gate->meeting);
-	if (known_has(&gate->meeting, digest, tick))
-		answer = limit_ask(packet, limit, NULL, NEWCOMER_KNOWN, tick);
+	if (newcomer_is_known(packet, limit, tick))
+		answer = limit_ask(packet, limit, purse, NEWCOMER_KNOWN, tick);
 	if (answer != SL_PASS_NEWCOMER)
 		return answer;
-	owed = newcomer_meet(&gate->meeting, digest, tick);
-	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, NULL, owed, tick);
+	owed = newcomer_come(packet, limit, tick);
+	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, purse, owed, tick);
 }
 
 /*
@@ -90,7 +86,7 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 
 	/* a key that many share has its ledger, whether this one of them is known or not */
 	if (limit->apart || (!purse && (owed == NEWCOMER_KNOWN || limit->shared)))
-		return limit_meet(packet, limit, tick);
+		return limit_meet(packet, limit, purse, tick);
 	if (!purse && owed == NEWCOMER_WAITS)
 		return SL_PASS_NEWCOMER;
 	if (purse) {
@@ -105,7 +101,7 @@ static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 	if (reason != SL_PASS_NEWCOMER)
 		return reason;
 	if (limit->shared)
-		return limit_meet(packet, limit, tick);
+		return limit_meet(packet, limit, purse, tick);
 	if (newcomer_may_retry(gate_get(), tick))
 		reason = limit_ask(packet, limit, purse, owed, tick);
 	return reason;
