@@ -4,7 +4,8 @@
  * and Space-Efficient Bloom Filters", 2007). It spares a flood the lookup of ledgers, which are out of the CPU's
  * caches, and lets a source be judged by its ledger in a flood when its bucket is forgotten. When it is wrong, a
  * ledger is looked for in vain: that costs time, and no verdict. One stranger in 250 is taken for known when each of the
- * two epochs had an eighth as many sources as a map of ledgers has room for, and one in six when each had as many.
+ * two epochs had an eighth as many sources as a map of ledgers has room for, and one in six when each had as many. Who was
+ * silent for longer than that is met as a newcomer in a flood, although his ledger may still be there.
  */
 #ifndef SLUICE_KNOWN_H
 #define SLUICE_KNOWN_H
