@@ -109,6 +109,18 @@ $(BUILD)/test/crowd.skel.h: $(BUILD)/test/crowd.bpf.o
 
 $(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
 
+# A packet whose insertion the kernel refuses.
+$(BUILD)/test/amid.bpf.o: tests/datapath/amid.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) -Ibpf -DSL_TEST_CLOCK $(DEPS) -c $< -o $@
+
+$(BUILD)/test/amid.skel.h: $(BUILD)/test/amid.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name amid > $@
+
+$(BUILD)/test/datapath/test_busy.o: | $(BUILD)/test/amid.skel.h
+
 $(BUILD)/test/unit/test_sketch: TEST_LDLIBS += -lm
 
 # Of what a fuzzer links it takes only the objects that it needs.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What becomes of a packet when the kernel refuses to insert into an LRU map: bpf/policy.h, compiled for this machine,
- * with maps that refuse on demand. Not all of it can be provoked on one kernel: EBUSY comes from an interrupt that finds
- * its own CPU inside a bucket's lock, on old kernels only; EDEADLK and ETIMEDOUT come from the locks that newer ones
- * have instead; ENOMEM where no entry can be evicted. E2BIG and EINVAL stand for any other cause.
+ * with maps that refuse on demand. Not all of it can be provoked on one kernel: EBUSY is for who finds his own CPU
+ * inside a bucket's lock (tests/datapath/test_busy.c); EDEADLK and ETIMEDOUT come from the locks that newer kernels have
+ * instead; ENOMEM where no entry can be evicted (tests/datapath/test_memory.c). E2BIG and EINVAL stand for any other
+ * cause.
  */
 #include <errno.h> /* as the kernel numbers them: what bpf/admission.h defines has to be the same, or is told by cc */
 #include <setjmp.h>
