@@ -56,8 +56,8 @@ struct sl_shortcut {
 /* What happens at the meeting of newcomers. */
 enum sl_event {
 	SL_EVENT_MET, /* a packet of somebody without a bucket or a ledger; told by whole windows */
-	SL_EVENT_INSERTED, /* a ledger or a bucket was made */
-	SL_EVENT_BUSY, /* the kernel refused to: another CPU was at work on that part of the map */
+	SL_EVENT_INSERTED,  /* a ledger or a bucket was made */
+	SL_EVENT_BUSY,	    /* the kernel refused to: that part of the map was at work already */
 	SL_EVENT_NO_MEMORY, /* it had no entry to give */
 	SL_EVENT_FAILED,    /* any other cause */
 	SL_EVENTS,
