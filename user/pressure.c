@@ -56,20 +56,21 @@ static bool cpu_is_crowded(const struct sl_admission *here, const struct moment 
 	return here->crowd_until && (int32_t)((uint32_t)here->crowd_until - now->tick) > 0;
 }
 
-/* Whether the packet path's admission_bar is not 0, once admission_turn has refilled the tokens. */
+/*
+ * Whether the packet path's admission_bar of ledgers is not 0, once admission_turn has refilled the tokens. Buckets are
+ * no newcomer's concern: who has none, and has a ledger, is judged by that.
+ */
 static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
 			   const struct moment *now)
 {
 	uint32_t window = (now->tick >> meeting->window_shift) + 1;
 	uint32_t windows = (window - here->window) & (UINT32_MAX >> meeting->window_shift);
+	uint64_t tokens = here->tokens[SL_POOL_LEDGERS] +
+			  (uint64_t)windows * meeting->refill[SL_POOL_LEDGERS];
 
 	if (!here->window) /* it has met nobody ever */
 		return false;
-	for (int pool = 0; pool < SL_POOLS; pool++)
-		if (here->tokens[pool] + (uint64_t)windows * meeting->refill[pool] <=
-		    meeting->tokens[pool] / 2)
-			return true;
-	return cpu_is_crowded(here, now);
+	return tokens <= meeting->tokens[SL_POOL_LEDGERS] / 2 || cpu_is_crowded(here, now);
 }
 
 /* --- All of them ---------------------------------------------------------------------------- */

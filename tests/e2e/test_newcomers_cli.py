@@ -5,6 +5,7 @@ the sizes of a gate, which decide how many are too many."""
 import json
 import os
 import re
+import struct
 import time
 
 import pytest
@@ -22,20 +23,41 @@ def kernel():
     return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
+SMALL = ("in0", "mode", "native", "sources", "64k", "hot", "1", "hosts", "1k", "prefixes", "1k",
+         "policies", "64")
+
+
 @pytest.fixture
 def small(lab):
     """A gate in which a few hundred new sources are a flood. `sources` is large, as the filter of
     those that it knows grows with it: the sources of a test are not taken for each other."""
-    lab.attach("in0", "mode", "native", "sources", "64k", "hot", "1", "hosts", "1k",
-               "prefixes", "1k", "policies", "64")
+    lab.attach(*SMALL)
+    tokens_take(lab)
     return lab
 
 
+def tokens_take(lab):
+    """Lets the CPUs make no more ledgers than buckets, so that both run short at once."""
+    shown = json.loads(run("bpftool", "-j", "map", "lookup", "pinned", lab.pins("gate"), "key",
+                           "0", "0", "0", "0").out)
+    gate = bytes(int(byte, 16) for byte in shown["value"])
+    each = 65536 // CPUS
+    tokens = struct.pack("=4I", each // 2, 128, each // 512, 1)  # and refill, of either
+    assert gate.count(tokens) == 1
+    gate = gate.replace(tokens, struct.pack("=4I", 128, 128, 1, 1))
+    run("bpftool", "map", "update", "pinned", lab.pins("gate"), "key", "0", "0", "0", "0", "value",
+        "hex", *gate.hex(" ").split())
+
+
+FLOOD = 250 * 8
+
+
 def flood(lab, net="10.1"):
-    """So many sources show themselves that one CPU, which meets them all, has no insertion left. It
-    takes seconds until newcomers do not wait any more."""
+    """So many sources show themselves that one CPU, which meets them all, has few insertions left:
+    not one for them, that have not shown themselves more than eight times, and some for who has a
+    bucket. It takes seconds until newcomers do not wait any more."""
     with on_one_cpu():
-        lab.send_and_wait([frame(f"{net}.0.{i}") for i in range(1, 251) for _ in range(10)])
+        lab.send_and_wait([frame(f"{net}.0.{i}") for i in range(1, 251) for _ in range(8)])
 
 
 def crowd(i):
@@ -160,7 +182,7 @@ def test_a_budget_of_limits_that_only_observe_drops_nothing(small):
     small.sluice("set", "default", "rate", "1/h", "burst", "3", "action", "observe")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
     flood(small)
-    assert small.counts() == (2500, 0) and reasons(small)["newcomer"] == 0
+    assert small.counts() == (FLOOD, 0) and reasons(small)["newcomer"] == 0
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     flood(small, "10.2")
     assert reasons(small)["over-budget"] > 0
@@ -494,6 +516,23 @@ def test_status_tells_the_pressure(small):
 
 
 @pytest.mark.alone
+def test_buckets_alone_keep_nobody_waiting(lab):
+    """They run short long before ledgers do, and a newcomer needs none: there is no flood."""
+    lab.attach(*SMALL)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "3")
+    lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
+    flood(lab)
+    time.sleep(0.2)  # the crowd is over, which is a flood
+    assert newcomer(lab)["waits"] is False and newcomer(lab)["cpus_flooded"] == 0
+    assert lab.json("status")["gates"][0]["pressure"]["state"] == "quiet"
+    assert "sluice_cpus_flooded{gate=\"%s\"} 0\n" % lab.gate in lab.sluice("export").out
+    within = reasons(lab)["within-limit"]
+    lab.send(NEW)
+    wait_until(lambda: reasons(lab)["within-limit"] == within + 1, "its ledger")
+    assert newcomer(lab) is None and lab.json("check", NEW)["limits"][0]["remaining"] == 2
+
+
+@pytest.mark.alone
 def test_lists_are_of_unknown_sources_too(small):
     """They are met before a rule is found, and the words say so."""
     small.sluice("allow", NEW)
@@ -502,7 +541,7 @@ def test_lists_are_of_unknown_sources_too(small):
     before = small.json("status")["gates"][0]["pressure"]["newcomer_packets"]["total"]
     small.send(NEW)
     small.send(NEW6)
-    small.expect(passed=2501, dropped=1)
+    small.expect(passed=FLOOD + 1, dropped=1)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["newcomer_packets"]["total"] == before + 2
     text = small.sluice("export").out
