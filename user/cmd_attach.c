@@ -26,16 +26,35 @@ enum keyword {
 	KEYWORDS,
 };
 
-/* KEYWORDS: it is none. */
-static unsigned int keyword_find(const char *word)
+#define KEYWORDS_TEXT 96
+
+static const char *keyword_name(unsigned int keyword)
 {
-	static const char *const words[KEYWORDS] = {
+	static const char *const names[KEYWORDS] = {
 		[KEYWORD_HOOK] = "hook",
 		[KEYWORD_MODE] = "mode",
 	};
+
+	return keyword < SIZES ? size_names[keyword] : names[keyword];
+}
+
+/* All of them, as "sources, hot, ...". */
+static const char *keywords_format(char text[KEYWORDS_TEXT])
+{
+	int length = 0;
+
+	for (unsigned int i = 0; i < KEYWORDS; i++)
+		length += snprintf(text + length, KEYWORDS_TEXT - length, "%s%s", i ? ", " : "",
+				   keyword_name(i));
+	return text;
+}
+
+/* KEYWORDS: it is none. */
+static unsigned int keyword_find(const char *word)
+{
 	unsigned int i = 0;
 
-	while (i < KEYWORDS && strcmp(i < SIZES ? size_names[i] : words[i], word))
+	while (i < KEYWORDS && strcmp(keyword_name(i), word))
 		i++;
 	return i;
 }
@@ -122,6 +141,31 @@ static enum status gate_prepare(struct gate *gate, const char *name, const struc
 	status = gate_open_or_make(gate, name, &wanted);
 	if (!status && !gate->made)
 		status = refuse_other_sizes(gate, &wanted);
+	return status;
+}
+
+/* --- Devices -------------------------------------------------------------------------------- */
+
+/* Behind the first device a word may have been meant for a keyword as well. */
+static enum status name_check(const char *name, bool is_first)
+{
+	char keywords[KEYWORDS_TEXT];
+	struct device device;
+
+	if (is_first || if_nametoindex(name))
+		return device_find(name, &device);
+	return fail("there is no device '%s' in this network namespace, and no option '%s': "
+		    "options are %s",
+		    name, name, keywords_format(keywords));
+}
+
+/* Before anything is made: are they there? */
+static enum status names_check(const struct request *request)
+{
+	enum status status = OK;
+
+	for (int i = 0; !status && i < request->count; i++)
+		status = name_check(request->names[i], !i);
 	return status;
 }
 
@@ -217,12 +261,10 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	struct device device;
 	enum status status = request_parse(argc, argv, &request);
 
-	/* before anything is made: are they there? */
-	for (int i = 0; !status && i < request.count; i++)
-		status = device_find(request.names[i], &device);
+	if (!status)
+		status = names_check(&request);
 	if (status)
 		return status;
 	status = gate_prepare(&gate, context->gate, &request);

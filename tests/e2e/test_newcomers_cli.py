@@ -648,6 +648,17 @@ def test_wrong_sizes_are_refused(lab, words, names):
     assert not os.path.exists(lab.pins())
 
 
+@pytest.mark.parametrize("words", [["source", "4m"], ["in9"]], ids=" ".join)
+def test_a_word_that_is_neither_device_nor_option(lab, words):
+    """Behind the first device both may stand; the first word can only be a device."""
+    assert one_line(lab.sluice("attach", "in0", *words, status=1)) == (
+        f"there is no device '{words[0]}' in this network namespace, and no option '{words[0]}': "
+        "options are sources, hot, policies, hosts, prefixes, hook, mode")
+    refusal = one_line(lab.sluice("attach", *words, "in0", status=1))
+    assert f"no device '{words[0]}'" in refusal and "option" not in refusal
+    assert not os.path.exists(lab.pins())
+
+
 def test_so_many_policies_are_prefixes_with_limits(lab):
     """What is said is what there is room for, and what all commands tell."""
     def told():
