@@ -8,6 +8,7 @@
 #include "config.h"
 #include "frames.h"
 #include "gate.h"
+#include "plural.h"
 #include "resize.h"
 #include "rules.h"
 #include "sizes.h"
@@ -190,7 +191,7 @@ static void policies_print(const struct change *change, const char **separator)
 		if (noun)
 			printf(", %u %s", count, words[i]);
 		else
-			printf("%s%u %s %s", *separator, count, count == 1 ? "policy" : "policies",
+			printf("%s%u %s %s", *separator, count, plural(count, "policy", "policies"),
 			       words[i]);
 		noun = words[i];
 		*separator = "; ";

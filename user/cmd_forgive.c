@@ -5,6 +5,7 @@
 #include "gate.h"
 #include "ledgers.h"
 #include "peek.h"
+#include "plural.h"
 #include "prefix.h"
 #include "report.h"
 #include "standing.h"
@@ -137,7 +138,8 @@ static void report_print(const struct pardon *pardon)
 {
 	char address[PREFIX_TEXT], left[UNITS_TEXT];
 
-	printf("%s: full buckets:", prefix_format(&pardon->address, address));
+	printf("%s: full %s:", prefix_format(&pardon->address, address),
+	       plural(pardon->count, "bucket", "buckets"));
 	for (unsigned int i = 0; i < pardon->count; i++) {
 		printf("%s %s", i ? "," : "",
 		       source_limit(&pardon->source, &pardon->limits[i]).spec.name);

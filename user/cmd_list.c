@@ -6,6 +6,7 @@
 #include "command.h"
 #include "gate.h"
 #include "list.h"
+#include "plural.h"
 #include "prefix.h"
 #include "rules.h"
 #include "units.h"
@@ -189,11 +190,13 @@ static void report_file(const struct request *request, const struct ruleset *ent
 {
 	char span[SPAN_TEXT];
 
-	printf("%u %s %s%s: %u new, %u were there", entries->count,
-	       entries->count == 1 ? "entry" : "entries", done[request->list],
-	       span_format(request, span), tally->fresh, tally->same);
+	printf("%u %s %s%s: %u new, %u %s there", entries->count,
+	       plural(entries->count, "entry", "entries"), done[request->list],
+	       span_format(request, span), tally->fresh, tally->same,
+	       plural(tally->same, "was", "were"));
 	if (tally->other)
-		printf(", %u were %s", tally->other, other_done[request->list]);
+		printf(", %u %s %s", tally->other, plural(tally->other, "was", "were"),
+		       other_done[request->list]);
 	putchar('\n');
 }
 

@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "plural.h"
 #include "tally.h"
 
 /* Of more rules than this, those that have counted nothing are not printed. */
@@ -116,7 +117,8 @@ static void policies_print(const struct tally *tally)
 			silent++;
 	}
 	if (silent)
-		printf("(%u of %u policies have counted nothing)\n", silent, tally->rules);
+		printf("(%u of %u policies %s counted nothing)\n", silent, tally->rules,
+		       plural(silent, "has", "have"));
 }
 
 enum status cmd_stats(const struct context *context, int argc, char **argv)

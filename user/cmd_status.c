@@ -9,6 +9,7 @@
 #include "netns.h"
 #include "occupancy.h"
 #include "pins.h"
+#include "plural.h"
 #include "pressure.h"
 #include "report.h"
 
@@ -178,9 +179,10 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	char what[32];
 
 	if (pressure->flooded)
-		printf("  pressure: flood: newcomers wait, on %u of %u CPUs: a new source gets its "
+		printf("  pressure: flood: newcomers wait, on %u of %u %s: a new source gets its "
 		       "bucket after some packets\n",
-		       pressure->flooded, gate->machine.cpus);
+		       pressure->flooded, gate->machine.cpus,
+		       plural(gate->machine.cpus, "CPU", "CPUs"));
 	else
 		puts("  pressure: quiet: a new source gets its bucket with its first packet");
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
@@ -210,7 +212,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		status = pressure_read(gate, &pressure);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
-		       gate->state->generation, rules, rules == 1 ? "rule" : "rules");
+		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		attachments_print(all, count);
 		pressure_print(gate, &pressure);
 	}

@@ -6,6 +6,7 @@
 #include "config_check.h"
 #include "config_reader.h"
 #include "file.h"
+#include "plural.h"
 #include "sizes.h"
 
 bool reader_failed(struct reader *reader, enum status status)
@@ -68,8 +69,8 @@ static void sizes_check(struct reader *reader)
 			continue;
 		reader_place(reader, reader_find(reader, gate, size_names[i]));
 		reader_failed(reader,
-			      misuse("%s %u are too few for the rules of this file: they take %u",
-				     size_names[i], size, least));
+			      misuse("%s %u %s too few for the rules of this file: they take %u",
+				     size_names[i], size, plural(size, "is", "are"), least));
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "carry.h"
 #include "grace.h"
 #include "next_pins.h"
+#include "plural.h"
 #include "resize_plan.h"
 #include "resize_undo.h"
 #include "successor.h"
@@ -75,9 +76,9 @@ static void lost_say(const struct gate *gate, const struct resize_plan *plan, un
 		     "their bursts, a sixteenth at most, is dropped",
 		     gate->name);
 	if (lost)
-		note("gate '%s': %u sources, those not heard for longest, did not fit and are "
-		     "forgotten: they come back with a full bucket",
-		     gate->name, lost);
+		note("gate '%s': no room for the levels of %u %s, not heard for longest: who comes "
+		     "back has a full bucket",
+		     gate->name, lost, plural(lost, "source", "sources"));
 }
 
 static enum status plan_carry_out(struct gate *gate, struct resize_plan *plan)

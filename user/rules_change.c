@@ -5,6 +5,7 @@
 
 #include "change.h"
 #include "grace.h"
+#include "plural.h"
 #include "policy.h"
 #include "prefix.h"
 #include "rulemap.h"
@@ -143,10 +144,12 @@ static int plan_clear(struct gate *gate, struct plan *plan)
 
 static enum status change_failed(const struct gate *gate, int err)
 {
+	uint32_t room = gate->policies_max - SL_POLICY_FIRST;
+
 	if (err == NO_POLICY)
-		return fail("gate '%s' is full: it holds %u policies; delete one first, or apply a "
-			    "file with more `policies` and --resize",
-			    gate->name, gate->policies_max - SL_POLICY_FIRST);
+		return fail("gate '%s' is full: it holds %u %s; delete one first, or apply a file "
+			    "with more `policies` and --resize",
+			    gate->name, room, plural(room, "policy", "policies"));
 	if (err == NO_SPLIT)
 		return fail("gate '%s' is full: its rules longer than /64 are of too many /64s; "
 			    "delete some first, or apply a file with more `hosts` or `prefixes` "

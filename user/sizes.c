@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "plural.h"
 #include "prefix.h"
 #include "units.h"
 
@@ -85,7 +86,7 @@ void sizes_say_raised(const struct gate_sizes *said, const struct machine *machi
 			note("%s %u is raised to %u, for %u %s: a smaller map forgets sources "
 			     "while it is almost empty",
 			     size_names[i], *size_of(&low, i), *size_of(&raised, i), machine->cpus,
-			     machine->cpus == 1 ? "CPU" : "CPUs");
+			     plural(machine->cpus, "CPU", "CPUs"));
 }
 
 /* --- Room ----------------------------------------------------------------------------------- */

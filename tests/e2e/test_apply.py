@@ -356,7 +356,7 @@ BAD = {
     "a size of nothing": ("gate: {hosts: 0}\n" + POLICY, [("1:15", "0")]),
     "a size too large": ("gate: {hosts: 65m}\n" + POLICY, [("1:15", "65m")]),
     "a size too small": ("gate: {policies: 1}\n" + POLICY + POLICY.split("\n", 1)[1].replace(
-        "default", "10.0.0.0/8"), [("1:18", "policies 1 are too few for the rules of this file: they take 2")]),
+        "default", "10.0.0.0/8"), [("1:18", "policies 1 is too few for the rules of this file: they take 2")]),
     "a list for a word": (POLICY.replace("5pps", "[5pps]"), [("4:15", "rate")]),
     "a word for a list": ("policies: default\n", [("1:11", "policies")]),
     "a map for a list": ("policies: {prefix: default}\n", [("1:11", "policies")]),

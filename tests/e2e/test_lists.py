@@ -259,7 +259,9 @@ def test_a_file_of_prefixes(attached, tmp_path, text):
          "2001:db8:bad::66"], "deny")
     assert verdicts(attached, DENIED, OTHER, DENIED6) == ["drop"] * 3
     said = attached.sluice("allow", "-f", "-", "for", "1h", input="default\n10.0.0.0/8\n").out
-    assert said == "2 entries allowed for 1h: 1 new, 0 were there, 1 were denied\n"
+    assert said == "2 entries allowed for 1h: 1 new, 0 were there, 1 was denied\n"
+    said = attached.sluice("allow", "-f", "-", input="10.0.0.0/8\n").out
+    assert said == "1 entry allowed: 0 new, 1 was there\n"
     assert verdicts(attached, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
 
 

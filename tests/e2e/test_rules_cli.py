@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from lab import one_line, run_sluice, wait_until
+from lab import frame, one_line, run_sluice, wait_until
 
 COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "del", "forgive",
             "show", "apply", "diff", "dump", "check", "stats", "sources", "export", "upgrade",
@@ -250,6 +250,25 @@ def test_there_is_no_such_command(word):
 def test_there_is_no_such_option(words, names):
     refusal = one_line(run_sluice(*words, status=2))
     assert names in refusal.replace("sluice help", "") and "build" not in refusal
+
+
+def test_one_is_said_as_one(lab):
+    lab.attach("in0", "policies", "1")
+    lab.sluice("set", "default", "rate", "5/h", "burst", "1")
+    refusal = one_line(lab.sluice("set", "10.0.0.0/8", "rate", "5/h", status=1))
+    assert "is full: it holds 1 policy; delete one" in refusal
+    assert lab.sluice("forgive", "192.0.2.1").out == "192.0.2.1: full bucket: all\n"
+    assert lab.sluice("status").out.startswith(f"gate {lab.gate}: generation 2, 1 rule\n")
+
+
+def test_one_of_many_is_said_as_one(attached):
+    """Policies that have counted nothing are not listed, where there are many."""
+    networks = [f"10.{i}.0" for i in range(102)]
+    attached.apply({"policies": [{"prefix": f"{network}.0/24", "limits": [{"rate": "5pps"}]}
+                                 for network in networks]})
+    for silent, says in (2, "2 of 102 policies have"), (1, "1 of 102 policies has"):
+        attached.send_and_wait([frame(f"{network}.1") for network in networks[silent:]])
+        assert f"\n({says} counted nothing)\n" in attached.sluice("stats").out
 
 
 def test_nothing_to_do_shows_the_usage():

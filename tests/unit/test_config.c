@@ -323,9 +323,9 @@ static void test_refused(void **state)
 		 ":2:13: hot '' is not a size: write 65536, 64k or 4m; "
 		 "1 to 64m"},
 		{"deny: [prefixes: [10.0.0.1, 10.0.0.2]]\ngate: {hosts: 1}",
-		 ":2:15: hosts 1 are too few for the rules of this file: they take 2"},
+		 ":2:15: hosts 1 is too few for the rules of this file: they take 2"},
 		{"deny: [prefixes: [10.0.0.0/8, default]]\ngate: {prefixes: 1}",
-		 ":2:18: prefixes 1 are too few for the rules of this file: they take 2"},
+		 ":2:18: prefixes 1 is too few for the rules of this file: they take 2"},
 		/* policies */
 		{"policies: [{limits: [{rate: 5pps}]}]",
 		 ":1:12: whose policy? Write 'prefix: default' or which one"},
