@@ -170,7 +170,9 @@ static void print_refused(const struct export *export)
 static void print_pressure(const struct export *export)
 {
 	print_event(export, "sluice_newcomer_packets_total", SL_EVENT_MET,
-		    "Packets of unknown sources, also of those that a list allows or denies.");
+		    "Newcomers met: a packet counts once if its source is unknown, also if a list "
+		    "allows or denies it, and once for each limit with another key (per 24, key "
+		    "dst) that is unknown.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
 		    "Ledgers and buckets made, counted together: a new source takes one ledger for "
 		    "each limit, and one bucket.");

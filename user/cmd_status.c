@@ -186,7 +186,7 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	else
 		puts("  pressure: quiet: a new source gets its bucket with its first packet");
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
-	pace_print("packets of unknown sources", &pressure->event[SL_EVENT_MET]);
+	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
 	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);

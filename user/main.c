@@ -49,8 +49,9 @@ static const struct command commands[] = {
 	 "pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
 	 "one with its first packet. flood: so many come that a source has to send more than a\n"
 	 "few packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
-	 "Unknown sources are counted before any rule decides: also those that lists allow or\n"
-	 "deny. insertions: ledgers and buckets together, more than one for a new source.\n"
+	 "newcomers met: a packet counts once if its source is unknown, also if a list allows or\n"
+	 "denies it, and once for each limit with another key (per 24, key dst) that is unknown.\n"
+	 "insertions: ledgers and buckets together, more than one for a new source.\n"
 	 "refused: insertions for which the kernel had no time or no room; such a packet is a\n"
 	 "newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does not,\n"
 	 "what its entries take. newcomers: all maps by which these are met."},

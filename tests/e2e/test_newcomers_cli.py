@@ -509,7 +509,7 @@ def test_status_tells_the_pressure(small):
     assert inserted / 2 <= met - reasons(small)["newcomer"] <= inserted  # those came in
     said = small.sluice("status").out
     assert "pressure: flood: newcomers wait" in said
-    assert re.search(rf"\n  packets of unknown sources +\d+ +{met}\n  insertions +\d+ +{inserted}\n", said)
+    assert re.search(rf"\n  newcomers met +\d+ +{met}\n  insertions +\d+ +{inserted}\n", said)
     wait_until(lambda: "pressure: quiet" in small.sluice("status").out, "the end of the flood")
     small.send("198.51.100.9")
     wait_until(lambda: newcomer(small, "198.51.100.9") is None, "its bucket")
@@ -534,7 +534,7 @@ def test_buckets_alone_keep_nobody_waiting(lab):
 
 @pytest.mark.alone
 def test_lists_are_of_unknown_sources_too(small):
-    """They are met before a rule is found, and the words say so."""
+    """They are met before a rule is found."""
     small.sluice("allow", NEW)
     small.sluice("deny", NEW6)
     flood(small)
@@ -544,9 +544,31 @@ def test_lists_are_of_unknown_sources_too(small):
     small.expect(passed=FLOOD + 1, dropped=1)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["newcomer_packets"]["total"] == before + 2
-    text = small.sluice("export").out
-    assert re.search("# HELP sluice_newcomer_packets_total .*unknown.*list allows or denies", text)
-    assert re.search("# HELP sluice_insertions_total Ledgers and buckets .*together", text)
+    assert re.search("# HELP sluice_insertions_total Ledgers and buckets .*together",
+                     small.sluice("export").out)
+
+
+def test_what_counts_as_a_newcomer_met(attached):
+    """The source, and each other key: not the packet, that may have several. The words say so."""
+    def met(source):
+        before = pressure()["total"]
+        attached.send_and_wait([frame(source)])
+        return pressure()["total"] - before
+
+    def pressure():
+        return attached.json("status")["gates"][0]["pressure"]["newcomer_packets"]
+
+    attached.sluice("set", "default", "rate", "1/h", "burst", "9")
+    attached.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "9", "per", "24")
+    attached.sluice("set", "default", "name", "all", "rate", "1/h", "burst", "9", "per", "0")
+    assert [met(source) for source in (NEW, NEW, "203.0.113.67", "203.0.113.67", "192.0.2.1")] == \
+        [3, 0, 1, 0, 2]
+    assert "\n  newcomers met " in attached.sluice("status").out
+    counts = ("packet counts once if its source is unknown, also if a list allows or denies it, and"
+              " once for each limit with another key (per 24, key dst) that is unknown.")
+    assert f"# HELP sluice_newcomer_packets_total Newcomers met: a {counts}\n" in \
+        attached.sluice("export").out
+    assert f"newcomers met: a {counts}" in " ".join(run_sluice("help", "status").out.split())
 
 
 def second_now():
