@@ -10,9 +10,11 @@ import time
 
 import pytest
 
-from lab import MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
+from lab import HERE4, HERE6, MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
 from test_export import promtool_objects, samples, total
+from test_limits import packet
 from test_resize import by_rule, resize
+from zoo import udp
 
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
 CPUS = int(open("/sys/devices/system/cpu/possible", encoding="ascii").read().split("-")[-1]) + 1
@@ -23,15 +25,14 @@ def kernel():
     return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
-SMALL = ("in0", "mode", "native", "sources", "64k", "hot", "1", "hosts", "1k", "prefixes", "1k",
-         "policies", "64")
+SMALL = "sources", "64k", "hot", "1", "hosts", "1k", "prefixes", "1k", "policies", "64"
 
 
 @pytest.fixture
 def small(lab):
     """A gate in which a few hundred new sources are a flood. `sources` is large, as the filter of
     those that it knows grows with it: the sources of a test are not taken for each other."""
-    lab.attach(*SMALL)
+    lab.attach("in0", "mode", "native", *SMALL)
     tokens_take(lab)
     return lab
 
@@ -53,11 +54,15 @@ FLOOD = 250 * 8
 
 
 def flood(lab, net="10.1"):
+    flood_with(lab, [frame(f"{net}.0.{i}") for i in range(1, 251)])
+
+
+def flood_with(lab, frames):
     """So many sources show themselves that one CPU, which meets them all, has few insertions left:
     not one for them, that have not shown themselves more than eight times, and some for who has a
     bucket. It takes seconds until newcomers do not wait any more."""
     with on_one_cpu():
-        lab.send_and_wait([frame(f"{net}.0.{i}") for i in range(1, 251) for _ in range(8)])
+        lab.send_and_wait([data for data in frames for _ in range(8)])
 
 
 def crowd(i):
@@ -394,6 +399,34 @@ def test_check_of_a_key_that_many_share(small):
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize("new,known,here,there", [
+    (NEW, "192.0.2.1", HERE4, "192.0.2.99"), (NEW6, "2001:db8:1::1", HERE6, "2001:db8:2::99")])
+def test_check_of_a_destination_in_a_flood(lab, tmp_path, new, known, here, there):
+    """Who receives has the bucket: it matters whether he is new, and not whether the sender is."""
+    def meets(source, to, reason, waits, left):
+        answer, before = lab.json("check", source, "to", to), reasons(lab)
+        assert (answer["reason"], answer["limits"][0]["remaining"]) == (reason, left)
+        assert bool(answer["newcomer"]) == waits
+        assert not waits or answer["newcomer"]["waits"]
+        lab.send_and_wait([packet(source, udp(9), to)])
+        assert reasons(lab)[reason] == before[reason] + 1
+
+    lab.attach("out0", "hook", "egress", *SMALL, netns=lab.sender)
+    tokens_take(lab)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "3", "key", "dst")
+    lab.send_and_wait([packet(known, udp(9), here)])
+    flood_with(lab, [packet(f"10.1.0.{i}", udp(9), f"10.2.0.{i}") for i in range(1, 251)])
+    meets(known, there, "newcomer", True, 3)
+    meets(new, here, "within-limit", False, 2)
+    meets(known, here, "within-limit", False, 1)
+    meets(new, here, "over-limit", False, 0)
+    forget_who_is_known(lab, tmp_path)
+    flood_with(lab, [packet(f"10.3.0.{i}", udp(9), f"10.4.0.{i}") for i in range(1, 251)])
+    meets(known, here, "newcomer", True, 0)
+    assert "not heard for a minute" in lab.sluice("check", known, "to", here).out
+
+
+@pytest.mark.alone
 def test_a_bucket_of_who_was_silent(small, tmp_path):
     """It is not looked for in a crowd, and is as soon as that is over."""
     def check():
@@ -518,7 +551,7 @@ def test_status_tells_the_pressure(small):
 @pytest.mark.alone
 def test_buckets_alone_keep_nobody_waiting(lab):
     """They run short long before ledgers do, and a newcomer needs none: there is no flood."""
-    lab.attach(*SMALL)
+    lab.attach("in0", "mode", "native", *SMALL)
     lab.sluice("set", "default", "rate", "1/h", "burst", "3")
     lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
     flood(lab)
