@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "counters.h"
+#include "plural.h"
 #include "prefix.h"
 #include "report.h"
 #include "spec.h"
@@ -64,14 +65,21 @@ static void retry_print(const struct sl_limit *limit, const struct standing *sta
 		puts("  observe it would drop the packet, and lets it pass");
 }
 
+static void level_print(const struct sl_limit *limit, const struct standing *standing)
+{
+	uint64_t burst = burst_units(limit);
+
+	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", standing->remaining, burst,
+	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"));
+}
+
 static void standing_print(const struct sl_limit *limit, const struct standing *standing)
 {
 	char left[UNITS_TEXT];
 
 	if (!standing->known)
 		return;
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", standing->remaining,
-	       burst_units(limit), unit_name(limit));
+	level_print(limit, standing);
 	if (standing->blocked_ms)
 		printf("  block   for %s more\n",
 		       left_format(standing->blocked_ms * 1000000, left));
@@ -109,8 +117,7 @@ static void budget_print(const struct answer *answer)
 	       burst_format(&policy->newcomers_spec, burst),
 	       all_observe(answer) ? "which drops no packet: all limits only observe"
 				   : "while they wait");
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", answer->budget.remaining,
-	       burst_units(budget), unit_name(budget));
+	level_print(budget, &answer->budget);
 }
 
 static void newcomer_print(const struct answer *answer)
