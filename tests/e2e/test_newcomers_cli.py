@@ -522,6 +522,29 @@ def test_a_budget_keeps_its_level(small):
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize("size", [{"policies": "128"}, {"policies": "3"}, {"hot": "2k"},
+                                  {"sources": "128k"}], ids=str)
+def test_a_budget_keeps_its_level_over_a_resize(small, size):
+    """Also where policies get other numbers, as there is room for fewer."""
+    def left(source):
+        return newcomer(small, source)["budget"]["remaining"]
+
+    prefixes = [f"192.0.{i}.0/24" for i in range(10)]
+    for prefix in *prefixes, "198.51.100.0/24", "default":
+        small.sluice("set", prefix, "rate", "1/h", "burst", "3")
+    small.sluice("newcomers", "198.51.100.0/24", "rate", "1/h", "burst", "40")
+    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")
+    for prefix in prefixes[1:]:
+        small.sluice("del", prefix)
+    flood(small)
+    assert (left(NEW), left("198.51.100.1")) == (0, 40)
+    resize(small, **size)
+    assert (left(NEW), left("198.51.100.1")) == (0, 40)
+    flood(small, "10.2")
+    assert reasons(small)["newcomer"] == 25
+
+
+@pytest.mark.alone
 def test_status_tells_the_pressure(small):
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     for source in NEW, NEW6, NEW:
