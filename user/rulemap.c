@@ -7,11 +7,9 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "map_walk.h"
 #include "prefix.h"
 #include "uptime.h"
-
-/* So many entries a call: each holds the kernel's attention for about a millisecond. */
-#define BATCH 4096
 
 static const enum gate_map rule_maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
 
@@ -118,29 +116,24 @@ static int entries_add(struct entries *entries, enum gate_map map, const void *k
 	return 0;
 }
 
-/* A hash map hands out bucket by bucket; a bucket larger than BATCH does not occur. */
+/* Where the entries of a map of hosts go. */
+struct hosts {
+	struct entries *entries;
+	enum gate_map map;
+};
+
+static int host_add(void *data, const void *key, const void *value)
+{
+	const struct hosts *hosts = data;
+
+	return entries_add(hosts->entries, hosts->map, key, value);
+}
+
 static int hosts_read(const struct gate *gate, enum gate_map map, struct entries *entries)
 {
-	struct sl_rule *rules = malloc(BATCH * sizeof(*rules));
-	uint8_t *keys = malloc(BATCH * key_size(map));
-	uint32_t token, *last = NULL;
-	bool more = true;
-	int err = rules && keys ? 0 : -ENOMEM;
+	struct hosts hosts = {entries, map};
 
-	while (!err && more) {
-		uint32_t count = BATCH;
-
-		if (bpf_map_lookup_batch(gate->map[map], last, &token, keys, rules, &count, NULL)) {
-			err = errno == ENOENT ? 0 : -errno;
-			more = false;
-		}
-		last = &token;
-		for (uint32_t i = 0; !err && i < count; i++)
-			err = entries_add(entries, map, keys + i * key_size(map), &rules[i]);
-	}
-	free(keys);
-	free(rules);
-	return err;
+	return map_walk(gate->map[map], key_size(map), sizeof(struct sl_rule), host_add, &hosts);
 }
 
 static int prefixes_read(const struct gate *gate, struct entries *entries)
@@ -179,6 +172,9 @@ int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned i
 }
 
 /* --- Many ----------------------------------------------------------------------------------- */
+
+/* So many entries a call: each holds the kernel's attention for about a millisecond. */
+#define BATCH 4096
 
 /* Entries of one map, as its batch calls want them. */
 struct batch {
