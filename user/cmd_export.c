@@ -169,7 +169,7 @@ static void print_refused(const struct export *export)
 
 static void print_pressure(const struct export *export)
 {
-	print_event(export, "sluice_newcomer_packets_total", SL_EVENT_MET,
+	print_event(export, "sluice_newcomers_met_total", SL_EVENT_MET,
 		    "Newcomers met: a packet counts once if its source is unknown, also if a list "
 		    "allows or denies it, and once for each limit with another key (per 24, key "
 		    "dst) that is unknown.");

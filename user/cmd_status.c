@@ -164,7 +164,7 @@ static json_t *pressure_json(const struct pressure *pressure)
 				    pace_json(pressure_refused(pressure, cause)));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
-			 (int)pressure->flooded, "newcomer_packets",
+			 (int)pressure->flooded, "newcomers_met",
 			 pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
 			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "refused", refused);
 }

@@ -199,7 +199,7 @@ def watch(lab, flood, arrivals, spending, seconds):
             comers = traffic(lab, 60, [f"{source}=50" for source in arrivals.sources])
         if not most and time.monotonic() > begin + seconds / 2:
             told = pressure(lab)
-            if told["state"] == "flood" and told["newcomer_packets"]["per_second"]:
+            if told["state"] == "flood" and told["newcomers_met"]["per_second"]:
                 most = told
         time.sleep(0.004)
     comers.process.kill()
@@ -281,7 +281,7 @@ def check_arrivals(lab, flood, admits):
 
 def check_told(lab, flood):
     told, most = flood.pressure, ledgers(lab, flood.family)["max_entries"]
-    assert told and told["newcomer_packets"]["per_second"] > 0 and told["cpus_flooded"] >= 1
+    assert told and told["newcomers_met"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     # where many got a ledger, newcomers wait until half of the tokens are there again
     assert flood.quiet_after < (3 if flood.inserted < most / 8 else 20)
     assert flood.inserted < most / 2  # so nobody had to go

@@ -552,7 +552,7 @@ def test_status_tells_the_pressure(small):
     small.expect(passed=3, dropped=0)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["state"] == "quiet" and pressure["cpus_flooded"] == 0
-    assert pressure["newcomer_packets"]["total"] == 2
+    assert pressure["newcomers_met"]["total"] == 2
     assert pressure["insertions"]["total"] == 4  # a ledger and a bucket each
     assert {cause: pace["total"] for cause, pace in pressure["refused"].items()} == {
         "busy": 0, "no-memory": 0, "failed": 0}
@@ -560,7 +560,7 @@ def test_status_tells_the_pressure(small):
     flood(small)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["state"] == "flood" and pressure["cpus_flooded"] == 1
-    met, inserted = (pressure[what]["total"] for what in ("newcomer_packets", "insertions"))
+    met, inserted = (pressure[what]["total"] for what in ("newcomers_met", "insertions"))
     assert 4 < inserted < 2 * 252
     assert inserted / 2 <= met - reasons(small)["newcomer"] <= inserted  # those came in
     said = small.sluice("status").out
@@ -594,12 +594,12 @@ def test_lists_are_of_unknown_sources_too(small):
     small.sluice("allow", NEW)
     small.sluice("deny", NEW6)
     flood(small)
-    before = small.json("status")["gates"][0]["pressure"]["newcomer_packets"]["total"]
+    before = small.json("status")["gates"][0]["pressure"]["newcomers_met"]["total"]
     small.send(NEW)
     small.send(NEW6)
     small.expect(passed=FLOOD + 1, dropped=1)
     pressure = small.json("status")["gates"][0]["pressure"]
-    assert pressure["newcomer_packets"]["total"] == before + 2
+    assert pressure["newcomers_met"]["total"] == before + 2
     assert re.search("# HELP sluice_insertions_total Ledgers and buckets .*together",
                      small.sluice("export").out)
 
@@ -612,7 +612,7 @@ def test_what_counts_as_a_newcomer_met(attached):
         return pressure()["total"] - before
 
     def pressure():
-        return attached.json("status")["gates"][0]["pressure"]["newcomer_packets"]
+        return attached.json("status")["gates"][0]["pressure"]["newcomers_met"]
 
     attached.sluice("set", "default", "rate", "1/h", "burst", "9")
     attached.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "9", "per", "24")
@@ -622,7 +622,7 @@ def test_what_counts_as_a_newcomer_met(attached):
     assert "\n  newcomers met " in attached.sluice("status").out
     counts = ("packet counts once if its source is unknown, also if a list allows or denies it, and"
               " once for each limit with another key (per 24, key dst) that is unknown.")
-    assert f"# HELP sluice_newcomer_packets_total Newcomers met: a {counts}\n" in \
+    assert f"# HELP sluice_newcomers_met_total Newcomers met: a {counts}\n" in \
         attached.sluice("export").out
     assert f"newcomers met: a {counts}" in " ".join(run_sluice("help", "status").out.split())
 
@@ -644,7 +644,7 @@ def test_the_pace_is_that_of_the_last_second(small):
     """Which is over: what comes in this one is told in the next."""
     def pace():
         told = small.json("status")["gates"][0]["pressure"]
-        return told["newcomer_packets"]["per_second"], told["insertions"]["per_second"]
+        return told["newcomers_met"]["per_second"], told["insertions"]["per_second"]
 
     def come(sources):
         for source in sources:
@@ -676,8 +676,8 @@ def test_export_agrees_with_status(small):
     assert promtool_objects(text) == ""
     found = samples(text)
     gate = {"gate": small.gate}
-    assert total(found, "sluice_newcomer_packets_total", **gate) == \
-        pressure["newcomer_packets"]["total"] > 0
+    assert total(found, "sluice_newcomers_met_total", **gate) == \
+        pressure["newcomers_met"]["total"] > 0
     assert total(found, "sluice_insertions_total", **gate) == pressure["insertions"]["total"] > 0
     for cause, pace in pressure["refused"].items():
         assert total(found, "sluice_insertions_refused_total", cause=cause) == pace["total"]
