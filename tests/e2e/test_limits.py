@@ -48,7 +48,7 @@ def refused(lab, prefix="default"):
     return {limit["name"]: limit["refused"]["packets"] for limit in policy["limits"]}
 
 
-# --- The three of the issue -----------------------------------------------------------------------
+# --- What people mostly set -----------------------------------------------------------------------
 
 @pytest.mark.alone
 def test_a_default_limit(attached):
