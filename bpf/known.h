@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Who was charged to a ledger in the last minute or two: a Bloom filter in blocks (Putze, Sanders, Singler, "Cache-, Hash-
+ * Who was let in, or charged to a ledger, in the last minute or two: a Bloom filter in blocks (Putze, Sanders, Singler, "Cache-, Hash-
  * and Space-Efficient Bloom Filters", 2007). It spares a flood the lookup of ledgers, which are out of the CPU's
  * caches, and lets a source be judged by its ledger in a flood when its bucket is forgotten. When it is wrong, a
  * ledger is looked for in vain: that costs time, and no verdict. One stranger in 250 is taken for known when each of the

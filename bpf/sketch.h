@@ -2,7 +2,7 @@
 /*
  * How often a newcomer has shown itself: HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k
  * Elephant Flows", USENIX ATC 2018) with one row. A slot holds the fingerprint of one source and its count; others
- * that fall into it take it over with probability 2^-count.
+ * that fall into it lower the count by one with probability 2^-count, and take the slot over where it is at one.
  *
  * Its error: a forged source is taken for one that has shown itself when its fingerprint of 24 bits is that of the
  * slot, whose count has reached the bar. The hash is strongly universal and its secret random (see digest_half), so
@@ -18,9 +18,9 @@
 
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 #define SKETCH_MOST                                                                                \
-	16 /* no bar is so high; a count that ends here makes room sooner when its source is gone */
+	16 /* no bar that can be met is so high; a count that ends here makes room sooner when its source is gone */
 
-/* A count beyond which nobody takes the slot over but by 2^-this. */
+/* A count beyond which it is lowered with probability 2^-this. */
 #define SKETCH_COIN 8
 
 /*

@@ -72,8 +72,9 @@ static void gate_become(struct gate *gate, struct gate *next)
 static void lost_say(const struct gate *gate, const struct resize_plan *plan, unsigned int lost)
 {
 	if (plan->fresh[MAP_BUCKETS4])
-		note("gate '%s': the counters of single sources start anew, and what CPUs held of "
-		     "their bursts, a sixteenth at most, is dropped",
+		note("gate '%s': the counters of single sources and of newcomers start anew, and "
+		     "what "
+		     "CPUs held of bursts, a sixteenth at most, is dropped",
 		     gate->name);
 	if (lost)
 		note("gate '%s': no room for the levels of %u %s, not heard for longest: who comes "

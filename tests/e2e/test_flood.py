@@ -25,11 +25,11 @@ CPUS = sorted(os.sched_getaffinity(0))
 # 128.0.0.0/2 has no address of the tests, and none that the kernel takes for nonsense.
 FLOODS = {
     "IPv4": ("128.0.0.0/2", 10, "32/64", True),
-    "IPv6, one /64": ("2001:db8:bad:1::/64", 3, "32/128", True),
+    "IPv6, one /64": ("2001:db8:bad:1::/64", 10, "32/128", True),
     # 65,536 sources that all come again and again: they are let in one after the other, and others
     # have to wait with them
-    "IPv6, a /48": ("2001:db8:bad::/48", 3, "32/64", False),
-    "IPv6, everything": ("::/0", 3, "32/64", True),
+    "IPv6, a /48": ("2001:db8:bad::/48", 10, "32/64", False),
+    "IPv6, everything": ("::/0", 10, "32/64", True),
 }
 ESTABLISHED, LATE = 1000, 20
 BURST, SPENT = 20, 13  # of what each of the established has spent so much before
