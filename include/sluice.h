@@ -17,7 +17,7 @@
 
 #include "newcomers.h"
 
-#define SL_SCHEMA 4
+#define SL_SCHEMA 5
 
 /* A moment or a span of time, in ticks. Moments wrap: compare them by their signed difference. */
 #define SL_TICKS_PER_NS	 16ULL
