@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC, which is bpf_ktime_get_ns(). */
+/*
+ * bpf_ktime_get_ns(): CLOCK_MONOTONIC without what a time namespace adds to it. It stands still while the machine is
+ * suspended.
+ */
 uint64_t uptime_ns(void);
 uint64_t uptime_ticks(void);
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/uptime.h: when list entries end. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "sluice.h"
 #include "uptime.h"
 
@@ -22,6 +26,74 @@ static void test_the_clock_runs(void **state)
 	(void)state;
 	assert_true(ns);
 	assert_in_range(ticks, ns * SL_TICKS_PER_NS, (ns + SLACK) * SL_TICKS_PER_NS);
+}
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+/* Exit statuses of processes of the next test. */
+#define RIGHT	 0
+#define WRONG	 1
+#define NOT_HERE 77
+
+/* Moves the clock of children ten days ahead; false: not here. */
+static bool namespace_make(void)
+{
+	FILE *offsets = unshare(CLONE_NEWTIME) ? NULL : fopen("/proc/self/timens_offsets", "we");
+	bool made;
+
+	if (!offsets)
+		return false;
+	made = fputs("monotonic 864000 5\n", offsets) >= 0;
+	return !fclose(offsets) && made;
+}
+
+static int exit_status_of(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status)
+									: WRONG;
+}
+
+static bool clock_is_right(uint64_t before)
+{
+	uint64_t now = uptime_ns();
+
+	return now + SLACK > before && now < before + SLACK;
+}
+
+/* The process that makes the namespace is not in it; one that it forks then is. */
+static int clocks_try(uint64_t before)
+{
+	pid_t child;
+
+	if (!namespace_make())
+		return NOT_HERE;
+	child = fork();
+	if (!child)
+		_exit(clock_is_right(before) ? RIGHT : WRONG);
+	return clock_is_right(before) ? exit_status_of(child) : WRONG;
+}
+
+static void test_a_time_namespace_changes_nothing(void **state)
+{
+	struct timespec now; /* and not uptime_ns(), which remembers what the namespace adds */
+	pid_t child;
+	int status;
+
+	(void)state;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	child = fork();
+	if (!child)
+		_exit(clocks_try(now.tv_sec * SEC + now.tv_nsec));
+	status = exit_status_of(child);
+	if (status == NOT_HERE) {
+		print_message("making a time namespace takes root, and a kernel that has them\n");
+		skip();
+	}
+	assert_int_equal(status, RIGHT);
 }
 
 /* Never sooner than asked for, and later by no more than a unit. */
@@ -93,6 +165,8 @@ static void test_there_and_back_of_what_is_past(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* the first, as it is a process's first question for the clock that matters */
+		cmocka_unit_test(test_a_time_namespace_changes_nothing),
 		cmocka_unit_test(test_the_clock_runs),
 		cmocka_unit_test(test_the_end_of_an_entry),
 		cmocka_unit_test(test_an_end_is_never_never),
