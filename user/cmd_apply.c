@@ -13,11 +13,6 @@
 #include "rules.h"
 #include "sizes.h"
 
-struct request {
-	const char *path;
-	bool resize;
-};
-
 /* What a change does, counted. */
 enum effect {
 	POLICIES_ADDED,
@@ -293,8 +288,7 @@ static enum status change_make(const struct change *change, struct gate *gate)
 	return status;
 }
 
-static enum status config_apply(const struct context *context, const struct config *config,
-				bool may_resize)
+static enum status config_apply(const struct context *context, const struct config *config)
 {
 	struct gate gate = GATE_CLOSED;
 	struct change change = {.said = config->sizes};
@@ -304,7 +298,7 @@ static enum status config_apply(const struct context *context, const struct conf
 	if (!status)
 		status = gate_open_or_make(&gate, context->gate, &wanted);
 	if (!status)
-		status = change_prepare(&change, &gate, config, may_resize);
+		status = change_prepare(&change, &gate, config, context->resize);
 	if (!status)
 		status = change_make(&change, &gate);
 	if (status) {
@@ -319,29 +313,18 @@ static enum status config_apply(const struct context *context, const struct conf
 	return status;
 }
 
-static enum status request_parse(int argc, char **argv, struct request *request)
-{
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--resize"))
-			request->resize = true;
-		else if (request->path || !strncmp(argv[i], "--", 2))
-			return unexpected(argv[0], argv[i]);
-		else
-			request->path = argv[i];
-	}
-	return request->path ? OK : misuse("apply: which file? See 'sluice help apply'");
-}
-
 enum status cmd_apply(const struct context *context, int argc, char **argv)
 {
-	struct request request = {0};
 	struct config config = {0};
-	enum status status = request_parse(argc, argv, &request);
+	enum status status;
 
+	if (argc < 2)
+		return misuse("apply: which file? See 'sluice help apply'");
+	if (argc > 2)
+		return unexpected(argv[0], argv[2]);
+	status = config_read(argv[1], &config);
 	if (!status)
-		status = config_read(request.path, &config);
-	if (!status)
-		status = config_apply(context, &config, request.resize);
+		status = config_apply(context, &config);
 	config_free(&config);
 	return status;
 }

@@ -81,7 +81,7 @@ enum status cmd_check(const struct context *context, int argc, char **argv)
 	enum status status = probe_parse(argc, argv, &probe);
 
 	if (!status)
-		status = gate_open(&gate, context->gate);
+		status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = answer_find(&gate, &probe, &answer);
 	if (!status && context->json)

@@ -52,18 +52,19 @@ static enum status time_take(int argc, char **argv, int *index, struct request *
 	return status;
 }
 
-static enum status request_parse(int argc, char **argv, struct request *request)
+static enum status request_parse(const struct context *context, int argc, char **argv,
+				 struct request *request)
 {
 	int i = 1;
 
-	if (argc < 2)
+	request->is_file = context->file;
+	request->what = context->file;
+	if (!context->file && argc > 1)
+		request->what = argv[i++];
+	if (!request->what)
 		return misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'", argv[0],
 			      argv[0]);
-	request->is_file = !strcmp(argv[1], "-f");
-	request->what = request->is_file ? keyword_value(argc, argv, &i) : argv[1];
-	if (!request->what)
-		return MISUSED;
-	for (i++; i < argc; i++) {
+	for (; i < argc; i++) {
 		enum status status;
 
 		if (strcmp(argv[i], "for"))
@@ -231,7 +232,7 @@ static enum status list_change(const struct context *context, enum sl_list list,
 	struct ruleset entries = {0};
 	struct gate gate = GATE_CLOSED;
 	struct tally tally = {0};
-	enum status status = request_parse(argc, argv, &request);
+	enum status status = request_parse(context, argc, argv, &request);
 
 	if (!status)
 		status = entries_read(&request, &entries);

@@ -216,7 +216,7 @@ enum status cmd_sources(const struct context *context, int argc, char **argv)
 		status = prefix_parse(argv[1], &within);
 	within = prefix_source(&within); /* an IPv6 address is found by its /64 */
 	if (!status)
-		status = gate_open(&gate, context->gate);
+		status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = sources_report(context, &gate, &within);
 	gate_close(&gate);

@@ -129,7 +129,7 @@ enum status cmd_stats(const struct context *context, int argc, char **argv)
 
 	if (argc > 1)
 		return unexpected(argv[0], argv[1]);
-	status = gate_open(&gate, context->gate);
+	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = tally_read(&gate, &tally);
 	if (!status && context->json) {

@@ -4,6 +4,18 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "gate_names.h"
+
+enum status gate_open_to_look(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1] = "";
+	enum status status = OK;
+
+	if (!context->gate_given)
+		status = gates_only(context->gate, only);
+	return status ? status : gate_open(gate, *only ? only : context->gate);
+}
+
 enum status unexpected(const char *command, const char *word)
 {
 	return misuse("%s: '%s' is unexpected: see 'sluice help %s'", command, word, command);

@@ -6,14 +6,17 @@
 #include <stdbool.h>
 #include <jansson.h>
 
+#include "gate.h"
 #include "log.h"
 #include "sluice.h"
 
-/* What was said before the command: sluice [-g GATE] [-n NETNS] [-j] [-v]. */
+/* What the options say. */
 struct context {
 	const char *gate;
 	bool gate_given; /* else commands that look at gates look at all */
 	bool json;
+	const char *file; /* of a command that takes -f; NULL: not given */
+	bool resize;	  /* of `apply` */
 };
 
 /* argv[0] is the command's name; the words follow. */
@@ -22,6 +25,12 @@ typedef enum status command_fn(const struct context *context, int argc, char **a
 command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_deny, cmd_detach, cmd_diff,
 	cmd_dump, cmd_export, cmd_forgive, cmd_newcomers, cmd_set, cmd_show, cmd_sources, cmd_stats,
 	cmd_status, cmd_upgrade, cmd_version;
+
+/*
+ * Opens the gate that a command only looks at. Where none is named, that is `main`, or, where that does not exist, the
+ * only one that does.
+ */
+enum status gate_open_to_look(struct gate *gate, const struct context *context);
 
 /* Refuses a word that the command does not know. */
 enum status unexpected(const char *command, const char *word);

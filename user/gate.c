@@ -15,6 +15,7 @@
 #include "bpffs.h"
 #include "caps.h"
 #include "change.h"
+#include "gate_names.h"
 #include "gate_parts.h"
 #include "kernel.h"
 #include "object.h"
@@ -44,11 +45,6 @@ enum status gate_check_name(const char *name)
 		return misuse("'%s' is not a name of a gate: letters, digits, - and _, at most %d",
 			      name, GATE_NAME);
 	return OK;
-}
-
-enum status no_such_gate(const char *name)
-{
-	return fail("there is no gate '%s': make it with 'sluice -g %s attach DEV'", name, name);
 }
 
 /* --- Opening -------------------------------------------------------------------------------- */

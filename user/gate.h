@@ -72,9 +72,6 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 		.lock = -1, .map = { [0 ... GATE_MAPS - 1] = -1 }                                  \
 	}
 
-/* Says that there is no such gate. */
-enum status no_such_gate(const char *name);
-
 /* Letters, digits, '-' and '_', at most GATE_NAME. */
 enum status gate_check_name(const char *name);
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 #include "gate.h"
 #include "netns.h"
+#include "options.h"
 
 struct command {
 	const char *name;
 	command_fn *run;
+	unsigned int takes; /* options of its own */
 	const char *usage;
 	const char *brief;
 	const char *details;
@@ -27,7 +28,7 @@ static command_fn cmd_help;
 	"'sluice del PREFIX' removes an entry, and the limits of that prefix with it."
 
 static const struct command commands[] = {
-	{"attach", cmd_attach,
+	{"attach", cmd_attach, 0,
 	 "attach DEV... [hook xdp|ingress|egress] [mode MODE] [sources N] [hot N]\n"
 	 "                     [policies N] [hosts N] [prefixes N]",
 	 "filter what a device receives or sends",
@@ -43,9 +44,9 @@ static const struct command commands[] = {
 	 "          for each CPU, set aside at once. At least 256 for each CPU\n"
 	 "policies  prefixes that have limits; hosts: rules of whole addresses, of each family;\n"
 	 "          prefixes: rules of anything shorter"},
-	{"detach", cmd_detach, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
+	{"detach", cmd_detach, 0, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
 	 "With the gate's last device its rules, counters and pins go, too."},
-	{"status", cmd_status, "status", "gates, devices, and how full the maps are",
+	{"status", cmd_status, 0, "status", "gates, devices, and how full the maps are",
 	 "pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
 	 "one with its first packet. flood: so many come that a source has to send more than a\n"
 	 "few packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
@@ -55,7 +56,7 @@ static const struct command commands[] = {
 	 "refused: insertions for which the kernel had no time or no room; such a packet is a\n"
 	 "newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does not,\n"
 	 "what its entries take. newcomers: all maps by which these are met."},
-	{"set", cmd_set,
+	{"set", cmd_set, 0,
 	 "set default|PREFIX [name NAME] rate RATE [burst BURST] [match MATCH]\n"
 	 "                  [per LEN[/LEN6]] [key src|dst] [action drop|observe|block TIME]\n"
 	 "                  [start full|empty]",
@@ -76,7 +77,7 @@ static const struct command commands[] = {
 	 "action  of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "        pass; block 30s drops it and all that the limit matches from there for 30 s\n"
 	 "start   full (default) or empty: what the bucket of a new source holds"},
-	{"newcomers", cmd_newcomers,
+	{"newcomers", cmd_newcomers, 0,
 	 "newcomers default|PREFIX rate RATE [burst BURST]\n       sluice newcomers "
 	 "default|PREFIX none",
 	 "limit all new sources in a prefix together",
@@ -87,19 +88,21 @@ static const struct command commands[] = {
 	 "over-budget. The prefix must have limits; with the last of them the budget goes.\n"
 	 "RATE, BURST  as in 'sluice help set'\n"
 	 "none         newcomers pass: the default"},
-	{"allow", cmd_allow,
+	{"allow", cmd_allow, TAKES(OPTION_FILE),
 	 "allow default|PREFIX [for TIME]\n       sluice allow -f FILE [for TIME]",
 	 "let every packet of a prefix pass", LIST_DETAILS},
-	{"deny", cmd_deny, "deny default|PREFIX [for TIME]\n       sluice deny -f FILE [for TIME]",
+	{"deny", cmd_deny, TAKES(OPTION_FILE),
+	 "deny default|PREFIX [for TIME]\n       sluice deny -f FILE [for TIME]",
 	 "drop every packet of a prefix", LIST_DETAILS},
-	{"del", cmd_del, "del default|PREFIX [name NAME]",
+	{"del", cmd_del, 0, "del default|PREFIX [name NAME]",
 	 "delete the rule of a prefix, or one limit of it",
 	 "Without a name all goes that 'sluice show' tells of just this prefix: its limits, its\n"
 	 "newcomers' budget, and its entry in a list."},
-	{"forgive", cmd_forgive, "forgive ADDRESS", "give a source a full bucket, end its block",
+	{"forgive", cmd_forgive, 0, "forgive ADDRESS", "give a source a full bucket, end its block",
 	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice del'."},
-	{"show", cmd_show, "show", "the rules, as commands that make them", ""},
-	{"apply", cmd_apply, "apply FILE [--resize]", "make a file's rules those in force",
+	{"show", cmd_show, 0, "show", "the rules, as commands that make them", ""},
+	{"apply", cmd_apply, TAKES(OPTION_RESIZE), "apply FILE [--resize]",
+	 "make a file's rules those in force",
 	 "The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors "
 	 "in\n"
 	 "it are said, with line and column, and then nothing is applied; else all of it is, in "
@@ -107,11 +110,11 @@ static const struct command commands[] = {
 	 "step. Rules that the file does not have go.\n"
 	 "--resize  also make maps of the sizes that the file says, and carry over what they hold\n"
 	 "Sizes are those of 'sluice help attach'."},
-	{"diff", cmd_diff, "diff FILE", "what apply would change",
+	{"diff", cmd_diff, 0, "diff FILE", "what apply would change",
 	 "As the commands of 'sluice show', - before what would go and + before what would come.\n"
 	 "Exit status 0: no difference; 1: there is one; 2: it cannot be told."},
-	{"dump", cmd_dump, "dump", "the rules, as a file for apply", ""},
-	{"check", cmd_check,
+	{"dump", cmd_dump, 0, "dump", "the rules, as a file for apply", ""},
+	{"check", cmd_check, 0,
 	 "check ADDRESS [proto NAME|N] [port N] [syn] [fragment first|later] [vlan N]\n"
 	 "                     [size BYTES] [to ADDRESS] [hook xdp|ingress|egress]",
 	 "what would happen to a packet now",
@@ -125,13 +128,13 @@ static const struct command commands[] = {
 	 "size      of the whole frame, which a bit rate charges; 1514 by default\n"
 	 "to        the destination, for limits with key dst: the packet is sent, on hook egress\n"
 	 "hook      where it is judged: all but key dst is the same everywhere"},
-	{"stats", cmd_stats, "stats", "what passed and what was dropped, and why", ""},
-	{"sources", cmd_sources, "sources [PREFIX]", "the sources in memory, busiest first", ""},
-	{"export", cmd_export, "export", "the counters in Prometheus's text format", ""},
-	{"upgrade", cmd_upgrade, "upgrade", "put this command's program under a running gate",
+	{"stats", cmd_stats, 0, "stats", "what passed and what was dropped, and why", ""},
+	{"sources", cmd_sources, 0, "sources [PREFIX]", "the sources in memory, busiest first", ""},
+	{"export", cmd_export, 0, "export", "the counters in Prometheus's text format", ""},
+	{"upgrade", cmd_upgrade, 0, "upgrade", "put this command's program under a running gate",
 	 "Rules, buckets and counters stay, and no packet passes unfiltered."},
-	{"version", cmd_version, "version", "the version of this command", ""},
-	{"help", cmd_help, "help [COMMAND]", "this, or more about a command", ""},
+	{"version", cmd_version, 0, "version", "the version of this command", ""},
+	{"help", cmd_help, 0, "help [COMMAND]", "this, or more about a command", ""},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -146,11 +149,14 @@ static const struct command *command_find(const char *name)
 
 static void print_usage(FILE *out)
 {
-	fprintf(out, "usage: sluice [-g GATE] [-n NETNS] [-j] [-v] COMMAND ...\n"
-		     "  -g GATE   the gate, a named set of rules; main by default\n"
-		     "  -n NETNS  the network namespace of the devices ('ip netns')\n"
-		     "  -j        JSON on standard output\n"
-		     "  -v        what libbpf and the kernel say, on standard error\n\n");
+	fprintf(out, "usage: sluice [OPTION...] COMMAND ...\n");
+	options_print(out);
+	fprintf(out,
+		"Options stand before or behind the command; a word that begins with - goes behind "
+		"--.\n"
+		"Without -g, check, dump, show, sources and stats look at the only gate there is; "
+		"status\n"
+		"and export tell of all.\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %-9s  %s\n", commands[i].name, commands[i].brief);
 }
@@ -183,81 +189,52 @@ static enum status cmd_help(const struct context *context, int argc, char **argv
 	return command ? print_help(command) : no_such_command(argv[1]);
 }
 
-static bool is_help(const char *word)
+static enum status run(const struct context *context, const struct command_line *line)
 {
-	return !strcmp(word, "help") || !strcmp(word, "-h") || !strcmp(word, "--help");
-}
-
-static enum status run(const struct context *context, int argc, char **argv)
-{
-	const struct command *command = command_find(is_help(argv[0]) ? "help" : argv[0]);
+	const struct command *command = command_find(line->words[0]);
+	enum status status;
 
 	if (!command)
-		return no_such_command(argv[0]);
-	if (argc == 2 && is_help(argv[1]))
+		return no_such_command(line->words[0]);
+	if (line->option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help")))
 		return print_help(command);
-	return command->run(context, argc, argv);
+	status = options_check(line, command->name, command->takes);
+	return status ? status : command->run(context, line->count, line->words);
 }
 
-static enum status no_such_option(char **argv)
+static enum status run_line(const struct command_line *line)
 {
-	/* optopt tells the letter; of a long option, the word does */
-	if (optopt)
-		return misuse("there is no option '-%c': see 'sluice help'", optopt);
-	return misuse("there is no option '%s': see 'sluice help'", argv[optind - 1]);
-}
-
-/* Options before the command. */
-static enum status parse_options(int argc, char **argv, struct context *context, bool *ret_help)
-{
-	static const struct option long_options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-	const char *netns = NULL;
-	bool verbose = false;
+	static char version[] = "version";
+	const char *const *option = line->option;
+	struct context context = {
+		.gate = option[OPTION_GATE] ?: "main",
+		.gate_given = option[OPTION_GATE],
+		.json = option[OPTION_JSON],
+		.file = option[OPTION_FILE],
+		.resize = option[OPTION_RESIZE],
+	};
 	enum status status;
-	int option;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:g:n:jvh", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'g':
-			context->gate = optarg;
-			context->gate_given = true;
-			break;
-		case 'n':
-			netns = optarg;
-			break;
-		case 'j':
-			context->json = true;
-			break;
-		case 'v':
-			verbose = true;
-			break;
-		case 'h':
-			*ret_help = true;
-			return OK;
-		case ':':
-			return misuse("-%c needs a value: see 'sluice help'", optopt);
-		default:
-			return no_such_option(argv);
-		}
+	if (option[OPTION_VERSION])
+		return cmd_version(&context, 1, (char *[]){version});
+	if (!line->count) {
+		print_usage(option[OPTION_HELP] ? stdout : stderr);
+		return option[OPTION_HELP] ? OK : MISUSED;
 	}
-	log_libbpf(verbose);
-	status = gate_check_name(context->gate);
-	return !status && netns ? netns_enter(netns) : status;
+	log_libbpf(option[OPTION_VERBOSE]);
+	status = gate_check_name(context.gate);
+	if (!status && option[OPTION_NETNS])
+		status = netns_enter(option[OPTION_NETNS]);
+	return status ? status : run(&context, line);
 }
 
 int main(int argc, char **argv)
 {
-	struct context context = {.gate = "main"};
-	bool help = false;
-	enum status status = parse_options(argc, argv, &context, &help);
+	struct command_line line;
+	enum status status = options_parse(argc, argv, &line);
 
-	if (help)
-		print_usage(stdout);
-	else if (!status && optind == argc)
-		print_usage(stderr);
-	if (!help && !status)
-		status = optind == argc ? MISUSED : run(&context, argc - optind, argv + optind);
+	if (!status)
+		status = run_line(&line);
 	/* figures that did not reach their reader are a failure */
 	if ((fflush(stdout) || ferror(stdout)) && !status)
 		status = fail("cannot write the output: %s", strerror(errno));

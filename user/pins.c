@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "gate.h"
+#include "gate_names.h"
 
 /* How long to wait for another command that changes the gate. */
 #define LOCK_WAIT_MS 3000

@@ -32,10 +32,11 @@ static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 				      "0123456789-_";
 	size_t length = strlen(text);
 
-	if (!length || length >= sizeof(spec->name) || text[strspn(text, allowed)])
-		return misuse(
-			"'%s' is not a name of a limit: letters, digits, - and _, at most %zu",
-			text, sizeof(spec->name) - 1);
+	/* one that begins with - would be an option where `show` says it */
+	if (!length || length >= sizeof(spec->name) || *text == '-' || text[strspn(text, allowed)])
+		return misuse("'%s' is not a name of a limit: letters, digits, - and _, at most "
+			      "%zu, and no - first",
+			      text, sizeof(spec->name) - 1);
 	memset(spec->name, 0, sizeof(spec->name));
 	memcpy(spec->name, text, length);
 	return OK;

@@ -28,7 +28,8 @@ HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as 
 PORT = 9  # discard
 SETTLE_SECONDS = 10  # only ever waited for in full by a test that fails
 
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
 ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
 SOL_PACKET, PACKET_STATISTICS = 263, 6
@@ -98,6 +99,21 @@ def inside(netns):
     finally:
         assert libc.setns(home, CLONE_NEWNET) == 0, "cannot return to the network namespace"
         os.close(there)
+        os.close(home)
+
+
+@contextlib.contextmanager
+def own_bpffs():
+    """In a mount namespace with an empty bpffs: no gate is there but those that are made here."""
+    home, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
+    assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+    try:
+        assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+        assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
+        yield
+    finally:
+        assert libc.setns(home, CLONE_NEWNS) == 0, "cannot return to the mount namespace"
+        os.chdir(place)
         os.close(home)
 
 

@@ -395,7 +395,8 @@ WRONG = {
 def test_wrong_words_are_refused(shared, field, words):
     before = shared.snapshot()
     typed = words.split() or [""]
-    refusal = one_line(shared.sluice("set", "default", "rate", "5/h", field, *typed, status=2))
+    words = ["default", "rate", "5/h", field, *typed]
+    refusal = one_line(shared.sluice("set", "--", *words, status=2))
     assert typed[-1] in refusal
     assert any(word in refusal for word in (field, typed[0], "unexpected"))
     assert shared.snapshot() == before

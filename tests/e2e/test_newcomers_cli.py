@@ -721,7 +721,7 @@ def test_attach_chooses_sizes(lab):
     (["sources", "1k", "sources", "1k"], "twice"), (["source", "1k", "hook", "xdp"], "device"),
     (["policies", "0"], "policies '0'"), (["mode", "native", "size", "1k"], "'size'")])
 def test_wrong_sizes_are_refused(lab, words, names):
-    refusal = one_line(lab.sluice("attach", "in0", *words, status=None))
+    refusal = one_line(lab.sluice("attach", "--", "in0", *words, status=None))
     assert names in refusal
     assert not os.path.exists(lab.pins())
 

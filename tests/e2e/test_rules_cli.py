@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rules as words: what is set can be shown and typed back; what is wrong is refused, whole."""
 
+import json
 import shlex
 
 import pytest
 
-from lab import frame, one_line, run_sluice, wait_until
+from lab import frame, one_line, own_bpffs, run_sluice, wait_until
 
 COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "del", "forgive",
             "show", "apply", "diff", "dump", "check", "stats", "sources", "export", "upgrade",
@@ -80,7 +81,7 @@ RATE_WORDS = {
 @pytest.mark.parametrize("command", ["set", "newcomers"])
 def test_a_wrong_rate_is_refused(shared, command, rate):
     before = shared.snapshot()
-    refusal = one_line(shared.sluice(command, "default", "rate", rate, status=2))
+    refusal = one_line(shared.sluice(command, "--", "default", "rate", rate, status=2))
     assert "rate" in refusal and rate in refusal and RATE_WORDS[rate] in refusal
     assert any(right in refusal for right in ("500pps", "lowest is 1/h", "highest is 200mpps"))
     assert shared.snapshot() == before
@@ -102,7 +103,8 @@ BURST_WORDS = {
 @pytest.mark.parametrize("rate,burst", [(r, b) for r, words in BURST_WORDS.items() for b in words])
 def test_a_wrong_burst_is_refused(shared, rate, burst):
     before = shared.snapshot()
-    refusal = one_line(shared.sluice("set", "default", "rate", rate, "burst", burst, status=2))
+    words = ["default", "rate", rate, "burst", burst]
+    refusal = one_line(shared.sluice("set", "--", *words, status=2))
     assert "burst" in refusal and burst in refusal and BURST_WORDS[rate][burst] in refusal
     assert shared.snapshot() == before
 
@@ -244,12 +246,100 @@ def test_there_is_no_such_command(word):
     assert word[:40] in one_line(run_sluice(*words, status=2))
 
 
-@pytest.mark.parametrize("words,names", [
-    (["-x", "show"], "-x"), (["-jx", "show"], "x"), (["-xj", "show"], "x"), (["--json"], "--json"),
-    (["--gate", "x", "show"], "--gate"), (["-g"], "-g"), (["-j", "-n"], "-n"), (["-G"], "-G")])
-def test_there_is_no_such_option(words, names):
+# the words, and what the refusal names
+WRONG_OPTIONS = [
+    (["-x", "show"], "-x"), (["show", "-x"], "-x"), (["-jx", "show"], "'-x'"),
+    (["show", "-xj"], "'-x'"), (["--jsn", "show"], "'--jsn'"), (["show", "--ver"], "'--ver'"),
+    (["-g"], "-g needs a value, GATE"), (["show", "-g"], "-g needs a value, GATE"),
+    (["-j", "-n"], "-n needs a value, NETNS"), (["show", "--netns"], "--netns needs a value, NETNS"),
+    (["deny", "-f"], "-f needs a value, FILE"), (["-G"], "-G"),
+    (["show", "--json=yes"], "--json takes no value"),
+    (["-g", "a", "show", "--gate", "b"], "--gate is given twice: 'a' and 'b'"),
+    (["deny", "-f", "a", "-f", "b"], "--file is given twice: 'a' and 'b'"),
+    (["show", "-f", "x"], "show: there is no option '--file' here"),
+    (["set", "default", "rate", "5pps", "--resize"], "set: there is no option '--resize' here"),
+    (["deny", "-f", "x", "192.0.2.1"], "deny: '192.0.2.1' is unexpected"),
+    (["set", "default", "rate", "-5pps"], "no option '-5'"), (["--", "--json", "show"], "'--json'"),
+    (["apply", "--", "--resize", "x"], "apply: 'x' is unexpected"),
+]
+
+
+@pytest.mark.parametrize("words,names", WRONG_OPTIONS, ids=lambda w: " ".join(w)[:30])
+def test_an_option_that_cannot_be_is_refused(words, names):
     refusal = one_line(run_sluice(*words, status=2))
-    assert names in refusal.replace("sluice help", "") and "build" not in refusal
+    assert names in refusal and "build" not in refusal
+
+
+# the same command, its options put elsewhere and spelt otherwise
+SAME = [
+    ["-g", "GATE", "-n", "NETNS", "-j", "check", "192.0.2.1"],
+    ["check", "-g", "GATE", "-n", "NETNS", "-j", "192.0.2.1"],
+    ["check", "192.0.2.1", "-jg", "GATE", "-nNETNS"],
+    ["--gate", "GATE", "check", "--netns", "NETNS", "192.0.2.1", "--json"],
+    ["check", "--gate=GATE", "192.0.2.1", "--netns=NETNS", "--json"],
+    ["-j", "-g", "GATE", "-n", "NETNS", "--", "check", "192.0.2.1"],
+    ["check", "-j", "-g", "GATE", "-n", "NETNS", "--", "192.0.2.1"],
+]
+
+
+@pytest.mark.parametrize("words", SAME, ids=" ".join)
+def test_options_stand_where_people_put_them(shared, words):
+    own = {"GATE": shared.gate, "NETNS": shared.filter}
+
+    def said(typed):
+        for name, value in own.items():
+            typed = [word.replace(name, value) for word in typed]
+        return json.loads(run_sluice(*typed).out)
+
+    assert said(words) == said(SAME[0])
+
+
+def test_verbose_may_stand_behind_the_command(shared):
+    for words in (["-v", "show"], ["show", "-v"], ["show", "--verbose"]):
+        assert "libbpf" in shared.sluice(*words).err
+    assert shared.sluice("show").err == ""
+
+
+def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
+    file = tmp_path / "-list"
+    file.write_text("192.0.2.1\n")
+    for words in (["deny", "-f", str(file), "for", "1h"], ["deny", "for", "1h", "-f", str(file)],
+                  ["-f", str(file), "deny", "for", "1h"], ["deny", "for", "1h", f"--file={file}"]):
+        gate.sluice(*words)
+        assert " deny 192.0.2.1 for " in gate.rules()
+        gate.sluice("del", "192.0.2.1")
+    gate.sluice("deny", "-f", "-", input="192.0.2.2\n")
+    assert gate.rules().endswith(" deny 192.0.2.2\n")
+    (tmp_path / "-rules").write_text("policies: []")
+    gate.sluice("apply", "--", "-rules", cwd=tmp_path)
+    assert gate.rules() == ""
+
+
+def test_a_gate_that_is_not_named():
+    """Commands that look take the only one there is; those that change have to be told."""
+    looks = [["show"], ["dump"], ["stats"], ["sources"], ["check", "192.0.2.1"]]
+    changes = [["set", "default", "rate", "6pps"], ["deny", "192.0.2.1"], ["del", "default"],
+               ["forgive", "192.0.2.1"], ["upgrade"], ["detach", "all"],
+               ["newcomers", "default", "none"]]
+    rules = "policies: [{prefix: default, limits: [{rate: 5pps}]}]"
+    with own_bpffs():
+        for words in looks + changes:
+            assert "no gate 'main': make it with" in one_line(run_sluice(*words, status=1))
+        run_sluice("-g", "edge", "apply", "-", input=rules)
+        for words in looks:
+            assert run_sluice(*words).out == run_sluice("-g", "edge", *words).out != ""
+        for words in changes:
+            assert "no gate 'main', but 'edge': write 'sluice -g edge ...'" in one_line(
+                run_sluice(*words, status=1))
+        run_sluice("-g", "lab", "apply", "-", input="policies: []")
+        for words in looks + changes:
+            assert "no gate 'main', but 'edge', 'lab': write" in one_line(
+                run_sluice(*words, status=1))
+        assert run_sluice("status").out.count("\ngate ") == 1  # behind the first
+        run_sluice("apply", "-", input="policies: []")
+        for words in looks:
+            assert run_sluice(*words).out == run_sluice("-g", "main", *words).out
+        assert "edge" in one_line(run_sluice("-g", "none", "show", status=1))
 
 
 def test_one_is_said_as_one(lab):
@@ -278,7 +368,7 @@ def test_nothing_to_do_shows_the_usage():
     assert all(f"\n  {name} " in done.err for name in COMMANDS)
 
 
-@pytest.mark.parametrize("words", [["help"], ["-h"], ["--help"], ["-j", "--help"]])
+@pytest.mark.parametrize("words", [["help"], ["-h"], ["--help"], ["-j", "--help"], ["help", "-j"]])
 def test_help(words):
     done = run_sluice(*words)
     assert "usage: sluice" in done.out and done.err == ""
@@ -290,8 +380,8 @@ def test_help_of_each_command(command):
     said = run_sluice("help", command)
     assert said.out.startswith(f"usage: sluice {command}") and said.err == ""
     if command != "help":
-        for word in "help", "-h", "--help":
-            assert run_sluice(command, word).out == said.out
+        for words in [command, "help"], [command, "-h"], ["--help", command], ["-j", command, "x", "-h"]:
+            assert run_sluice(*words).out == said.out
 
 
 def test_help_of_nothing():
@@ -300,4 +390,7 @@ def test_help_of_nothing():
 
 
 def test_version():
-    assert run_sluice("version").out.startswith("sluice ")
+    said = run_sluice("version").out
+    assert said.startswith("sluice ")
+    assert run_sluice("--version").out == run_sluice("-V").out == said
+    assert json.loads(run_sluice("--version", "--json").out)["version"] in said
