@@ -42,6 +42,15 @@ struct {
 	__type(value, struct sl_rule);
 } prefixes SEC(".maps");
 
+/* The named lists: user space's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_LIST_PLACES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_list_info);
+} lists SEC(".maps");
+
 /* The /64s that rules longer than /64 divide, with how many do. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

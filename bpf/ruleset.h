@@ -7,10 +7,16 @@
 #include "maps.h"
 #include "packet.h"
 
-/* What decides about one source. */
+/*
+ * What decides about one source: the longest rule in force. A list's deny is the exception: where the gate has
+ * words by hand that allow, the shorter rules are asked as well. If the longest word by hand among them allows,
+ * the lists' denies count for nothing, and the longest rule without them decides.
+ */
 struct judgement {
-	__u32 record; /* or 0 */
-	__u32 until;  /* its end, as in struct sl_face; 0: none */
+	__u32 record;  /* or 0 */
+	__u32 until;   /* the first end of what it rests on, as in struct sl_face; 0: none */
+	__u32 without; /* what decides without the lists' denies, as far as is known; or 0 */
+	__u32 listed;  /* a list's deny decides, unless a shorter rule allows by hand */
 };
 
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
@@ -20,25 +26,91 @@ static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 	return map_lookup(hosts6, source->addr);
 }
 
+static __always_inline __u32 word_record(enum sl_list word)
+{
+	return SL_RECORD(word == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
+}
+
+/* Takes an end into account; 0: none. */
+static __always_inline void judgement_end(struct judgement *judgement, __u32 until)
+{
+	if (until && (!judgement->until || until < judgement->until))
+		judgement->until = until;
+}
+
 /*
- * Whether a rule decides, and what. One that the writer has prepared for a later generation still says
- * what it said before.
+ * Which of the lists are in force; their first end goes into the judgement. Global, as ledger_charge is, for the
+ * verifier's sake.
  */
-static __always_inline bool rule_judge(const struct sl_rule *rule, __u32 generation,
-				       struct judgement *ret)
+__noinline __u64 lists_in_force(__u64 lists, const struct sl_gate *gate,
+				struct judgement *judgement)
+{
+	__u32 now = clock_until();
+	__u64 left, bit;
+
+	if (!gate || !judgement)
+		return 0;
+	left = lists & gate->lists_ending;
+	for (int i = 0; i < SL_LIST_PLACES && left; i++) {
+		__u32 until;
+
+		bit = left & -left;
+		left ^= bit;
+		until = gate->list_ends[list_end_index(bit) % SL_LIST_PLACES];
+		if (until > now)
+			judgement_end(judgement, until);
+		else
+			lists ^= bit;
+	}
+	return lists;
+}
+
+/* What the lists that name a prefix say of it: of two that say different things the one that allows counts. */
+static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate *gate,
+					      struct judgement *judgement)
+{
+	if (lists & gate->lists_ending)
+		lists = lists_in_force(lists, gate, judgement);
+	if (lists & gate->lists_allow)
+		return SL_LIST_ALLOW;
+	return lists ? SL_LIST_DENY : SL_LIST_NONE;
+}
+
+/*
+ * Goes on to the next shorter rule. Whether the judgement is complete with it. A rule that the writer has prepared
+ * for a later generation still says what it said before.
+ */
+static __always_inline bool rule_judge(const struct sl_rule *rule, const struct sl_gate *gate,
+				       __u32 generation, struct judgement *judgement)
 {
 	bool prepared = (__s32)(rule->since - generation) > 0;
 	const struct sl_face *face = prepared ? &rule->before : &rule->now;
+	enum sl_list hand = face->list, listed = SL_LIST_NONE;
+	__u32 says;
 
-	*ret = (struct judgement){0};
-	if (face->list && (!face->until || face->until > clock_until())) {
-		ret->record =
-			SL_RECORD(face->list == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
-		ret->until = face->until;
-	} else {
-		ret->record = face->record;
+	if (hand && face->until && face->until <= clock_until())
+		hand = SL_LIST_NONE;
+	if (hand)
+		judgement_end(judgement, face->until);
+	else if (face->lists)
+		listed = lists_say(face->lists, gate, judgement);
+	says = hand			 ? word_record(hand)
+	       : listed == SL_LIST_ALLOW ? word_record(listed)
+					 : face->record;
+	if (!judgement->without)
+		judgement->without = says;
+	if (judgement->listed) {
+		if (hand == SL_LIST_ALLOW)
+			judgement->record = judgement->without;
+		return hand;
 	}
-	return ret->record;
+	if (listed != SL_LIST_DENY) {
+		judgement->record = says;
+		return says;
+	}
+	judgement->record = word_record(SL_LIST_DENY);
+	judgement->listed = true;
+	return !gate->hand_allows;
 }
 
 /* A writer is at work on the maps of rules. */
@@ -51,8 +123,8 @@ static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_r
 {
 	const __u64 *x = (const __u64 *)a, *y = (const __u64 *)b;
 
-	_Static_assert(sizeof(*a) == 3 * sizeof(*x), "all of it is compared");
-	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2];
+	_Static_assert(sizeof(*a) == 5 * sizeof(*x), "all of it is compared");
+	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3] && x[4] == y[4];
 }
 
 /* Looks the address up once more. Whether what was found can be believed: see host_judge. */
@@ -87,28 +159,28 @@ __noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *
 	    !host_look(&key, gate, at_rest, true, &found) &&
 	    !host_look(&key, gate, at_rest, true, &found))
 		host_look(&key, gate, at_rest, true, &found);
-	return found.bits && rule_judge(&found, generation, ret);
+	return found.bits && rule_judge(&found, gate, generation, ret);
 }
 
 /* There is no shorter rule to ask. */
 #define PREFIX_END (-1)
 
 /*
- * Asks the longest rule of the trie that covers `key`. In force: `ret` is what it says, and PREFIX_END.
- * Else, the bits with which the next shorter one is found. Global, as ledger_charge is, for the
- * verifier's sake.
+ * Asks the longest rule of the trie that covers `key`. PREFIX_END: the judgement is complete. Else, the bits with
+ * which the next shorter one is found. Global, as ledger_charge is, for the verifier's sake.
  */
-__noinline int prefix_judge(const struct sl_prefix *key, __u32 generation, struct judgement *ret)
+__noinline int prefix_judge(const struct sl_prefix *key, const struct sl_gate *gate,
+			    __u32 generation, struct judgement *ret)
 {
 	struct sl_prefix
 		copy; /* before Linux 6.2 a map's key may not lie in a global function's argument */
 	struct sl_rule *rule;
 
-	if (!key || !ret)
+	if (!key || !gate || !ret)
 		return PREFIX_END;
 	copy = *key;
 	rule = bpf_map_lookup_elem(&prefixes, &copy);
-	if (!rule || rule_judge(rule, generation, ret))
+	if (!rule || rule_judge(rule, gate, generation, ret))
 		return PREFIX_END;
 	return (int)rule->bits - 1;
 }
@@ -117,20 +189,20 @@ __noinline int prefix_judge(const struct sl_prefix *key, __u32 generation, struc
 #define PREFIX_LENGTHS 130
 
 /*
- * The longest rule of the trie in force that covers the source: the trie answers with the longest rule, in force or not,
- * and then a shorter one is asked for. `ret` is not touched where there is none. Global, as ledger_charge is, for the
- * verifier's sake.
+ * Goes on through the rules of the trie that cover the source, the longest first, until the judgement is complete: the
+ * trie answers with the longest rule, in force or not, and then a shorter one is asked for. Global, as ledger_charge
+ * is, for the verifier's sake.
  */
-__noinline int prefixes_judge(const struct sl_prefix *source, __u32 generation,
-			      struct judgement *ret)
+__noinline int prefixes_judge(const struct sl_prefix *source, const struct sl_gate *gate,
+			      __u32 generation, struct judgement *ret)
 {
 	struct sl_prefix key;
 
-	if (!source || !ret)
+	if (!source || !gate || !ret)
 		return 0;
 	key = *source;
 	for (int i = 0; i < PREFIX_LENGTHS; i++) {
-		int bits = prefix_judge(&key, generation, ret);
+		int bits = prefix_judge(&key, gate, generation, ret);
 
 		if (bits < 0)
 			break;
@@ -139,14 +211,14 @@ __noinline int prefixes_judge(const struct sl_prefix *source, __u32 generation,
 	return 0;
 }
 
-/* The longest rule in force that covers the source. */
+/* What the rules say of the source. */
 static __always_inline struct judgement ruleset_judge(const struct sl_prefix *source,
 						      const struct sl_gate *gate, __u32 generation)
 {
 	struct judgement found = {0};
 
 	if (!gate->hosts || !host_judge(source, gate, generation, &found))
-		prefixes_judge(source, generation, &found);
+		prefixes_judge(source, gate, generation, &found);
 	return found;
 }
 

@@ -67,7 +67,7 @@ __noinline __u32 shortcut_learn(const struct sl_prefix *source, const struct sl_
 	at_rest = !gate_is_changing(gate);
 	ipv4 = source_is_ipv4(source);
 	head = block_head(source, ipv4);
-	prefixes_judge(source, generation, &found);
+	prefixes_judge(source, gate, generation, &found);
 	if (!at_rest || gate_is_changing(gate) || found.until)
 		return found.record;
 	if (shortcut_keep(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, generation,
@@ -92,6 +92,10 @@ __noinline __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 
 	if (gate->hosts && host_judge(&packet->source, gate, generation, &found))
 		return found.record;
+	if (found.listed) { /* shorter rules may allow by hand: no shortcut tells that */
+		prefixes_judge(&packet->source, gate, generation, &found);
+		return found.record;
+	}
 	head = block_head(&packet->source, ipv4);
 	if (!shortcut_find(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, generation, &record))
 		return shortcut_learn(&packet->source, gate, generation);
@@ -100,7 +104,7 @@ __noinline __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 		return shortcut_learn(&packet->source, gate, generation);
 	if (record != SL_SHORTCUT_DIVIDED)
 		return record;
-	prefixes_judge(&packet->source, generation, &found);
+	prefixes_judge(&packet->source, gate, generation, &found);
 	return found.record;
 }
 

@@ -223,9 +223,10 @@ struct sl_policy {
 
 /*
  * Rules: maps `hosts4` and `hosts6` (HASH) for whole addresses, `prefixes` (LPM trie) for the rest;
- * the longest one in force decides. A rule may list its sources, allowed or denied, for a time or for
- * good, and it may have a policy: the list decides while it lasts, then the policy. A rule that has
- * neither, or no longer, is not in force: the next shorter one decides.
+ * the longest one in force decides. What a rule says of its sources, in this order: a word by hand
+ * (`sluice allow`, `sluice deny`) while it lasts; what the lists say that name the prefix; the limits
+ * of its policy. A rule that has none of these, or no longer, is not in force: the next shorter one
+ * decides. A list's deny gives way wherever a shorter rule allows the source by hand: bpf/ruleset.h.
  *
  * It is what `now` says from generation `since` on, and what `before` says until then. A change writes
  * rules with `since` one ahead of the gate's generation, then raises the generation: one store, and
@@ -239,8 +240,9 @@ enum sl_list {
 
 struct sl_face {
 	__u32 record : 30; /* of the policy; 0: none */
-	__u32 list : 2;	   /* enum sl_list */
-	__u32 until;	   /* of the list, in units of 2^SL_UNTIL_SHIFT ns of uptime; 0: for good */
+	__u32 list : 2;	   /* enum sl_list: the word by hand */
+	__u32 until; /* the end of that word, in units of 2^SL_UNTIL_SHIFT ns of uptime; 0: for good */
+	__u64 lists; /* a bit for each list that names the prefix: its place in map `lists` */
 };
 
 /* 67 ms: so 32 bits last for nine years. */
@@ -253,6 +255,33 @@ struct sl_rule {
 	struct sl_face before;
 };
 
+/*
+ * Map `lists`: the named lists, such as a file of prefixes. The packet path does not read it; a list's word and
+ * end are in struct sl_gate as well. They do not change while a rule names the list: a list that is to say
+ * something else moves to another place, and so the rules that name it switch with their generation.
+ */
+#define SL_LISTS_MAX   32		  /* so many at once */
+#define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* so that one change can replace them all */
+#define SL_LIST_NAME   256		  /* room for a list's name and its NUL */
+
+struct sl_list_info {
+	__u32 since;	/* the generation from which it is in force; 0: the place is free */
+	__u32 gone;	/* the generation from which it no longer is; 0: it stays */
+	__u32 until;	/* its end, as in struct sl_face; 0: for good */
+	__u32 list;	/* enum sl_list: its word */
+	__u64 replaced; /* when a command last said what is on it: seconds since the epoch */
+	char name[SL_LIST_NAME];
+};
+
+/*
+ * The index in `list_ends` of the list with this one bit: a perfect hash of the 64 bits, by a de Bruijn sequence.
+ * BPF has no instruction that counts zeros.
+ */
+static inline __u32 list_end_index(__u64 bit)
+{
+	return bit * 0x03f79d71b4cb0a89ULL >> 58;
+}
+
 /* Map `gate`: one entry. Packets read the first line, and of unknown sources `meeting`. */
 struct sl_gate {
 	__u32 schema;
@@ -262,13 +291,17 @@ struct sl_gate {
 	__u32 split_rules; /* rules longer than /64: while 0, no packet asks `splits` */
 	__u32 prefixes;	   /* rules in `prefixes` */
 	__u32 changing;	   /* a change is under way, or died half way: the next writer undoes it */
-	__u32 next_limit;  /* the next limit id */
-	__u32 next_policy; /* where the search for a free policy begins */
+	__u32 hand_allows; /* rules with a word by hand that allows: while 0, a list's deny stands */
+	__u64 lists_allow;   /* a bit for each list that allows; the others deny */
+	__u64 lists_ending;  /* a bit for each list that has an end */
+	__u32 next_limit;    /* the next limit id */
+	__u32 next_policy;   /* where the search for a free policy begins */
 	__u32 policies_seen; /* no policy of this number or above was ever in use */
-	__u32 map_ids[22];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
+	__u32 map_ids[23];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
 	struct sl_meeting meeting;
 	__u64 zero; /* see policy_charge */
 	__u64 pad;
+	__u32 list_ends[SL_LIST_PLACES]; /* by list_end_index(): of the lists that have one */
 };
 
 /*
@@ -333,8 +366,9 @@ _Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
 _Static_assert(sizeof(struct sl_policy) == 1424, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
-_Static_assert(sizeof(struct sl_rule) == 24, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 256, "map schema");
+_Static_assert(sizeof(struct sl_rule) == 40, "map schema");
+_Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
+_Static_assert(sizeof(struct sl_gate) == 536, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key4) == 8, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key6) == 20, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");

@@ -5,26 +5,29 @@
 #include <stdlib.h>
 
 #include "grace.h"
+#include "lists.h"
 #include "policy.h"
 #include "prefix.h"
 #include "rulemap.h"
 #include "splits.h"
 
-static bool face_is_empty(const struct sl_face *face)
-{
-	return !face->record && !face->list;
-}
-
 /* --- Undoing -------------------------------------------------------------------------------- */
 
-/* What was prepared and not switched to is undone: `now` is what packets see. False: it was not. */
-static bool rule_settle(struct sl_rule *rule, uint32_t generation)
+/*
+ * What was prepared and not switched to is undone: `now` is what packets see, but for lists that have ended, which
+ * say nothing. Whether that changes the rule.
+ */
+static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ended)
 {
-	if ((int32_t)(rule->since - generation) <= 0)
-		return false;
-	rule->now = rule->before;
-	rule->since = generation;
-	return true;
+	bool changed = (int32_t)(rule->since - generation) > 0;
+
+	if (changed) {
+		rule->now = rule->before;
+		rule->since = generation;
+	}
+	changed |= (rule->now.lists & ended) != 0;
+	rule->now.lists &= ~ended;
+	return changed;
 }
 
 /*
@@ -48,12 +51,12 @@ static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
 }
 
 static struct settled rules_settle(struct rulemap_entry *entries, unsigned int count,
-				   uint32_t generation)
+				   uint32_t generation, uint64_t ended)
 {
 	unsigned int written = 0, at = 0, end = count;
 
 	while (at < end) {
-		bool changed = rule_settle(&entries[at].rule, generation);
+		bool changed = rule_settle(&entries[at].rule, generation, ended);
 
 		if (face_is_empty(&entries[at].rule.now)) {
 			entry_swap(&entries[at], &entries[--end]);
@@ -68,10 +71,13 @@ static struct settled rules_settle(struct rulemap_entry *entries, unsigned int c
 
 static void counts_set(struct gate *gate, const struct settled *settled)
 {
-	uint32_t hosts = 0;
+	uint32_t hosts = 0, allows = 0;
 
-	for (unsigned int i = 0; i < settled->count; i++)
+	for (unsigned int i = 0; i < settled->count; i++) {
 		hosts += prefix_is_host(&settled->entries[i].prefix);
+		allows += settled->entries[i].rule.now.list == SL_LIST_ALLOW;
+	}
+	gate->state->hand_allows = allows;
 	gate->state->prefixes = settled->count - hosts;
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
@@ -93,6 +99,7 @@ static void records_free(struct gate *gate, const struct settled *settled)
 
 static int rules_undo(struct gate *gate)
 {
+	uint64_t ended = ~lists_lasting(gate, ~0ULL);
 	struct rulemap_entry *entries = NULL;
 	struct settled settled;
 	unsigned int count;
@@ -100,7 +107,7 @@ static int rules_undo(struct gate *gate)
 
 	if (err)
 		return err;
-	settled = rules_settle(entries, count, rulemap_generation(gate));
+	settled = rules_settle(entries, count, rulemap_generation(gate), ended);
 	err = rulemap_write(gate, settled.entries, settled.written);
 	if (!err)
 		err = rulemap_remove(gate, settled.gone, settled.gone_count);
@@ -109,8 +116,10 @@ static int rules_undo(struct gate *gate)
 		err = splits_set(gate, settled.entries, settled.count);
 	}
 	packets_outwait();
-	if (!err)
+	if (!err) {
 		records_free(gate, &settled);
+		lists_settle(gate, ended);
+	}
 	free(entries);
 	return err;
 }
@@ -144,6 +153,12 @@ void change_end(struct gate *gate)
 
 /* --- Sweeping ------------------------------------------------------------------------------- */
 
+/* Whether a face says nothing any more. */
+static bool face_is_over(const struct gate *gate, const struct sl_face *face)
+{
+	return !face->record && !face_word(face) && !lists_lasting(gate, face->lists);
+}
+
 unsigned int change_sweep(struct gate *gate)
 {
 	struct rulemap_entry *entries = NULL;
@@ -152,7 +167,7 @@ unsigned int change_sweep(struct gate *gate)
 	if (rulemap_read(gate, &entries, &count))
 		return 0;
 	for (unsigned int i = 0; i < count; i++)
-		if (!entries[i].rule.now.record && !face_lists(&entries[i].rule.now))
+		if (face_is_over(gate, &entries[i].rule.now))
 			entries[gone++] = entries[i];
 	/* such a rule is not in force: its removal changes no verdict, and needs no generation */
 	if (change_begin(gate) || rulemap_remove(gate, entries, gone) || change_undo(gate))

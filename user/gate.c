@@ -23,12 +23,25 @@
 #include "resize.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
-	[MAP_GATE] = "gate",	     [MAP_HOSTS4] = "hosts4",	  [MAP_HOSTS6] = "hosts6",
-	[MAP_PREFIXES] = "prefixes", [MAP_SPLITS] = "splits",	  [MAP_POLICIES] = "policies",
-	[MAP_COUNTERS] = "counters", [MAP_LEDGERS4] = "ledgers4", [MAP_LEDGERS6] = "ledgers6",
-	[MAP_BUCKETS4] = "buckets4", [MAP_BUCKETS6] = "buckets6", [MAP_ADMISSION] = "admission",
-	[MAP_SKETCH] = "sketch",     [MAP_KNOWN] = "known",	  [MAP_SHORTCUTS] = "shortcuts",
-	[MAP_BLOCKS] = "blocks",     [MAP_BUDGETS] = "budgets",	  [MAP_ALLOWANCES] = "allowances",
+	[MAP_GATE] = "gate",
+	[MAP_HOSTS4] = "hosts4",
+	[MAP_HOSTS6] = "hosts6",
+	[MAP_PREFIXES] = "prefixes",
+	[MAP_SPLITS] = "splits",
+	[MAP_LISTS] = "lists",
+	[MAP_POLICIES] = "policies",
+	[MAP_COUNTERS] = "counters",
+	[MAP_LEDGERS4] = "ledgers4",
+	[MAP_LEDGERS6] = "ledgers6",
+	[MAP_BUCKETS4] = "buckets4",
+	[MAP_BUCKETS6] = "buckets6",
+	[MAP_ADMISSION] = "admission",
+	[MAP_SKETCH] = "sketch",
+	[MAP_KNOWN] = "known",
+	[MAP_SHORTCUTS] = "shortcuts",
+	[MAP_BLOCKS] = "blocks",
+	[MAP_BUDGETS] = "budgets",
+	[MAP_ALLOWANCES] = "allowances",
 };
 
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
@@ -134,6 +147,7 @@ static size_t budgets_bytes(const struct gate *gate)
 }
 
 #define BLOCKS_BYTES (SL_BLOCKS * sizeof(uint64_t))
+#define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
 
 enum status gate_map_state(struct gate *gate)
 {
@@ -147,19 +161,23 @@ enum status gate_map_rules(struct gate *gate)
 
 	if (status)
 		return status;
+	gate->lists = map_memory(gate->map[MAP_LISTS], LISTS_BYTES);
 	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
 	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
 	gate->blocks = map_memory(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
-	return gate->policies && gate->budgets && gate->blocks ? OK : memory_failed(gate);
+	return gate->lists && gate->policies && gate->budgets && gate->blocks ? OK
+									      : memory_failed(gate);
 }
 
 static void maps_close(struct gate *gate)
 {
 	memory_unmap(gate->state, sizeof(*gate->state));
+	memory_unmap(gate->lists, LISTS_BYTES);
 	memory_unmap(gate->policies, policies_bytes(gate));
 	memory_unmap(gate->budgets, budgets_bytes(gate));
 	memory_unmap(gate->blocks, BLOCKS_BYTES);
 	gate->state = NULL;
+	gate->lists = NULL;
 	gate->policies = NULL;
 	gate->budgets = NULL;
 	gate->blocks = NULL;

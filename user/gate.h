@@ -20,6 +20,7 @@ enum gate_map {
 	MAP_HOSTS6,
 	MAP_PREFIXES,
 	MAP_SPLITS,
+	MAP_LISTS,
 	MAP_POLICIES,
 	MAP_COUNTERS,
 	MAP_LEDGERS4,
@@ -44,6 +45,7 @@ struct gate {
 	int lock;		    /* fd of the gate's directory, locked; -1: not locked */
 	int map[GATE_MAPS];	    /* fds; -1: not open */
 	struct sl_gate *state;	    /* mapped: the entry of `gate` */
+	struct sl_list_info *lists; /* mapped: the named lists */
 	struct sl_policy *policies; /* mapped: the records */
 	struct sl_ledger *budgets;  /* mapped: by policy number */
 	uint64_t *blocks;	    /* mapped: see include/block.h */

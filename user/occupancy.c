@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "lists.h"
 #include "rules.h"
 
 /* Counting is one system call an entry: some 20 ms for so many. */
@@ -57,6 +58,14 @@ static enum status policies_count(const struct gate *gate, uint32_t *ret)
 	return OK;
 }
 
+static uint32_t lists_in_use(const struct gate *gate)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+
+	lists_copy(gate, lists);
+	return lists_count(lists);
+}
+
 static bool is_by_policy(enum gate_map map)
 {
 	return map == MAP_POLICIES || map == MAP_COUNTERS || map == MAP_BUDGETS ||
@@ -70,6 +79,10 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 
 	if (is_by_policy(map)) { /* not records, nor the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
+		return OK;
+	}
+	if (map == MAP_LISTS) { /* the other places are for changes */
+		*ret = SL_LISTS_MAX;
 		return OK;
 	}
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
@@ -92,6 +105,8 @@ enum status occupancy_read(const struct gate *gate, enum gate_map map, struct oc
 		occupancy.counted = hosts_count(gate, map, &occupancy.entries);
 	else if (map == MAP_PREFIXES)
 		occupancy.entries = gate->state->prefixes;
+	else if (map == MAP_LISTS)
+		occupancy.entries = lists_in_use(gate);
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;
 	else

@@ -25,9 +25,14 @@ const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generati
 	return (int32_t)(rule->since - generation) > 0 ? &rule->before : &rule->now;
 }
 
-bool face_lists(const struct sl_face *face)
+enum sl_list face_word(const struct sl_face *face)
 {
-	return face->list && (!face->until || until_left_ns(face->until));
+	return !face->until || until_left_ns(face->until) ? face->list : SL_LIST_NONE;
+}
+
+bool face_is_empty(const struct sl_face *face)
+{
+	return !face->record && !face->list && !face->lists;
 }
 
 static enum gate_map map_of(const struct sl_prefix *prefix)

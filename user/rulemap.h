@@ -11,8 +11,11 @@ uint32_t rulemap_generation(const struct gate *gate);
 /* What packets see of a rule in that generation. */
 const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation);
 
-/* Whether the face's list entry lasts still. */
-bool face_lists(const struct sl_face *face);
+/* The word by hand of a face, while it lasts. */
+enum sl_list face_word(const struct sl_face *face);
+
+/* Whether a face says nothing, and never will. */
+bool face_is_empty(const struct sl_face *face);
 
 /* One rule of a map. */
 struct rulemap_entry {

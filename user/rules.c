@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lists.h"
 #include "policy.h"
 #include "prefix.h"
 #include "rulemap.h"
@@ -17,10 +18,10 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	struct rule rule = {.prefix = *prefix};
 	enum status status = OK;
 
-	if (face_lists(face)) {
-		rule.list = face->list;
+	rule.list = face_word(face);
+	if (rule.list)
 		rule.until = face->until;
-	}
+	rule.lists = lists_lasting(gate, face->lists);
 	if (face->record)
 		status = policy_limits(&gate->policies[face->record], &rule);
 	if (status)
@@ -66,7 +67,7 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
 		struct rule rule;
 
-		if (!face_lists(face) && !face->record)
+		if (!face_word(face) && !lists_lasting(gate, face->lists) && !face->record)
 			continue;
 		status = rule_from(gate, &entries[i].prefix, face, &rule);
 		if (!status)
@@ -86,7 +87,11 @@ static enum status rules_read_once(const struct gate *gate, struct ruleset *set,
 
 	if (err)
 		return fail("cannot read the rules of gate '%s': %s", gate->name, why(err));
-	status = ruleset_from(gate, generation, entries, count, set);
+	status = ruleset_make_lists(set);
+	if (!status) {
+		lists_copy(gate, set->lists);
+		status = ruleset_from(gate, generation, entries, count, set);
+	}
 	free(entries);
 	*ret_whole = generation == rulemap_generation(gate);
 	return status;
@@ -134,36 +139,84 @@ enum status rules_count(const struct gate *gate, unsigned int *ret)
 
 /* --- What decides --------------------------------------------------------------------------- */
 
-/* As the packet path's rule_judge. */
-static bool rule_decides(const struct sl_rule *rule, uint32_t generation, struct judgement *ret)
+/* The end of what several lists say: that of the last; 0: none. */
+static uint32_t lists_end(const struct gate *gate, uint64_t lists)
 {
-	const struct sl_face *face = rulemap_face(rule, generation);
+	uint32_t last = 0;
 
-	if (face_lists(face)) {
-		ret->list = face->list;
-		ret->until = face->until;
-	} else {
-		ret->record = face->record;
+	for (; lists; lists &= lists - 1) {
+		uint64_t bit = lists & -lists;
+		uint32_t end = gate->state->list_ends[list_end_index(bit)];
+
+		if (!(bit & gate->state->lists_ending))
+			return 0;
+		last = end > last ? end : last;
 	}
-	return ret->list || ret->record;
+	return last;
+}
+
+/* What one rule says, with its lists or without those that deny. */
+static struct judgement face_judge(const struct gate *gate, const struct sl_prefix *prefix,
+				   const struct sl_face *face, bool denies)
+{
+	uint64_t lists = lists_lasting(gate, face->lists);
+	uint64_t allow = lists & gate->state->lists_allow;
+	struct judgement said = {.prefix = *prefix, .list = face_word(face)};
+
+	if (said.list) {
+		said.until = face->until;
+	} else if (allow || (lists && denies)) {
+		said.list = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+		said.lists = allow ?: lists;
+		said.until = lists_end(gate, said.lists);
+	} else {
+		said.record = face->record;
+	}
+	said.found = said.list || said.record;
+	return said;
+}
+
+static bool judgement_is_listed_deny(const struct judgement *judgement)
+{
+	return judgement->lists && judgement->list == SL_LIST_DENY;
+}
+
+/* As the packet path's rule_judge: goes on to the next shorter rule. Whether the judgement is complete. */
+static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
+		       const struct sl_face *face, struct judgement *judgement,
+		       struct judgement *without)
+{
+	struct judgement said = face_judge(gate, prefix, face, true);
+	struct judgement rest = face_judge(gate, prefix, face, false);
+	bool by_hand = said.list && !said.lists;
+
+	if (!without->found)
+		*without = rest;
+	if (!judgement->found)
+		*judgement = said;
+	else if (by_hand && said.list == SL_LIST_ALLOW)
+		*judgement = *without;
+	return by_hand || (judgement->found && !judgement_is_listed_deny(judgement));
 }
 
 enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
 			struct judgement *ret)
 {
 	uint32_t generation = rulemap_generation(gate), bits = address->bits;
-	struct judgement found = {0};
+	struct judgement found = {0}, without = {0};
+	bool complete = false;
 	struct sl_rule rule;
 
-	while (!found.found && rulemap_cover(gate, address, bits, &rule)) {
-		found.found = rule_decides(&rule, generation, &found);
-		if (found.found)
-			found.prefix = prefix_shorten(address, rule.bits);
-		else if (!rule.bits)
+	while (!complete && rulemap_cover(gate, address, bits, &rule)) {
+		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
+
+		complete = rule_judge(gate, &prefix, rulemap_face(&rule, generation), &found,
+				      &without);
+		if (!rule.bits)
 			break;
 		bits = rule.bits - 1;
 	}
-	*ret = found;
+	*ret = found.found ? found : (struct judgement){0};
 	return OK;
 }
 

@@ -18,7 +18,10 @@
  */
 enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count);
 
-/* All rules in force, sorted. Entries whose time is over are not. */
+/* The same, and the gate's lists become wanted->lists: see lists_prepare(). NULL: they stay. */
+enum status ruleset_change(struct gate *gate, const struct ruleset *wanted);
+
+/* All rules in force, sorted, and the lists. Entries whose time is over are not. */
 enum status rules_read(const struct gate *gate, struct ruleset *ret);
 
 /* How many there are: from the gate's own count, or, where a change died half way, by counting. */
@@ -31,7 +34,8 @@ enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, s
 struct judgement {
 	struct sl_prefix prefix; /* of the rule that decides */
 	bool found;		 /* else no rule covers it */
-	uint8_t list;		 /* enum sl_list: the rule's list decides */
+	uint8_t list;		 /* enum sl_list: the word that decides */
+	uint64_t lists;		 /* those that say it, by place; 0: it is by hand */
 	uint32_t until;		 /* of that; 0: for good */
 	uint32_t record;	 /* else the policy's record; packets keep it in their buckets */
 };

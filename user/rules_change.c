@@ -5,6 +5,7 @@
 
 #include "change.h"
 #include "grace.h"
+#include "lists.h"
 #include "plural.h"
 #include "policy.h"
 #include "prefix.h"
@@ -29,12 +30,12 @@ struct plan {
 
 static bool entry_existed(const struct rulemap_entry *entry)
 {
-	return entry->rule.before.record || entry->rule.before.list;
+	return !face_is_empty(&entry->rule.before);
 }
 
 static bool entry_stays(const struct rulemap_entry *entry)
 {
-	return entry->rule.now.record || entry->rule.now.list;
+	return !face_is_empty(&entry->rule.now);
 }
 
 /* Whether a policy says just what the rule's limits are to be. */
@@ -44,6 +45,7 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 		.prefix = wanted->prefix,
 		.list = wanted->list,
 		.until = wanted->until,
+		.lists = wanted->lists,
 	};
 	bool same = !policy_limits(&gate->policies[record], &now) && rule_equal(&now, wanted);
 
@@ -84,7 +86,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct ru
 			{
 				.since = rulemap_generation(gate) + 1,
 				.bits = wanted->prefix.bits,
-				.now = {record, wanted->list, wanted->until},
+				.now = {record, wanted->list, wanted->until, wanted->lists},
 				.before = old.now,
 			},
 	};
@@ -101,15 +103,30 @@ static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int ch
 		gate->state->prefixes += change;
 }
 
-/* Beside what packets see. Counts first: while there are no hosts packets do not ask for them. */
-static int plan_prepare(struct gate *gate, const struct rule *wanted, struct plan *plan)
+/* Packets look at this count when they see a list's deny: while it is 0, that stands. */
+static void allows_add(struct gate *gate, int change)
 {
-	int err = 0;
+	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
+}
+
+static bool face_allows(const struct sl_face *face)
+{
+	return face->list == SL_LIST_ALLOW;
+}
+
+/* Beside what packets see. Counts first: while there are no hosts packets do not ask for them. */
+static int plan_prepare(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
+{
+	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
 
 	for (unsigned int i = 0; !err && i < plan->count; i++) {
-		err = entry_prepare(gate, &wanted[i], &plan->entries[i]);
+		const struct sl_rule *rule = &plan->entries[i].rule;
+
+		err = entry_prepare(gate, &wanted->rules[i], &plan->entries[i]);
 		if (!err && !entry_existed(&plan->entries[i]))
-			counts_add(gate, &wanted[i].prefix, 1);
+			counts_add(gate, &wanted->rules[i].prefix, 1);
+		if (!err && face_allows(&rule->now) && !face_allows(&rule->before))
+			allows_add(gate, 1);
 	}
 	return err ?: rulemap_write(gate, plan->entries, plan->count);
 }
@@ -121,7 +138,7 @@ static void generation_raise(struct gate *gate)
 }
 
 /* Removes what the change has switched off. Uses the plan up. */
-static int plan_clear(struct gate *gate, struct plan *plan)
+static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
 {
 	unsigned int gone = 0;
 	int err = 0;
@@ -131,6 +148,8 @@ static int plan_clear(struct gate *gate, struct plan *plan)
 
 		if (entry->rule.before.record != entry->rule.now.record)
 			policy_free(gate, entry->rule.before.record);
+		if (face_allows(&entry->rule.before) && !face_allows(&entry->rule.now))
+			allows_add(gate, -1);
 		if (!entry_stays(entry))
 			plan->entries[gone++] = *entry;
 	}
@@ -139,6 +158,8 @@ static int plan_clear(struct gate *gate, struct plan *plan)
 		counts_add(gate, &plan->entries[i].prefix, -1);
 		err = split_add(gate, &plan->entries[i].prefix, -1);
 	}
+	if (!err && wanted->lists)
+		lists_clear(gate, wanted->lists);
 	return err;
 }
 
@@ -164,7 +185,7 @@ static enum status change_failed(const struct gate *gate, int err)
 }
 
 /* One attempt. 0, or a negative errno, and then all is as it was. */
-static int change_try(struct gate *gate, const struct rule *wanted, struct plan *plan,
+static int change_try(struct gate *gate, const struct ruleset *wanted, struct plan *plan,
 		      enum status *ret_status)
 {
 	int err;
@@ -178,7 +199,7 @@ static int change_try(struct gate *gate, const struct rule *wanted, struct plan 
 		return err;
 	}
 	generation_raise(gate);
-	if (plan_clear(gate, plan))
+	if (plan_clear(gate, wanted, plan))
 		*ret_status = change_undo(gate); /* the change stands; this clears away, too */
 	else
 		change_end(gate);
@@ -187,7 +208,17 @@ static int change_try(struct gate *gate, const struct rule *wanted, struct plan 
 
 enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
 {
-	struct plan plan = {.entries = calloc(count ?: 1, sizeof(*plan.entries)), .count = count};
+	const struct ruleset set = {.rules = (struct rule *)wanted, .count = count};
+
+	return ruleset_change(gate, &set);
+}
+
+enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
+{
+	struct plan plan = {
+		.entries = calloc(wanted->count ?: 1, sizeof(*plan.entries)),
+		.count = wanted->count,
+	};
 	enum status status;
 	int err;
 

@@ -123,18 +123,10 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 	return x && y ? limit_equal(x, y) : x == y;
 }
 
-static bool until_equal(uint32_t a, uint32_t b)
-{
-	uint64_t apart = a > b ? a - b : b - a;
-
-	if (!a || !b)
-		return a == b;
-	return apart << SL_UNTIL_SHIFT < UNTIL_SAME_NS;
-}
-
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
-	return a->list == b->list && (!a->list || until_equal(a->until, b->until));
+	return a->list == b->list && (!a->list || until_equal(a->until, b->until)) &&
+	       a->lists == b->lists;
 }
 
 bool rule_equal(const struct rule *a, const struct rule *b)
@@ -156,6 +148,7 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 	if (!entry_equal(rule, other)) {
 		difference.list = rule->list;
 		difference.until = rule->until;
+		difference.lists = rule->lists;
 	}
 	for (unsigned int i = 0; !status && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
@@ -250,6 +243,13 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 	return OK;
 }
 
+enum status ruleset_make_lists(struct ruleset *set)
+{
+	if (!set->lists)
+		set->lists = calloc(SL_LIST_PLACES, sizeof(*set->lists));
+	return set->lists ? OK : fail("cannot keep lists: out of memory");
+}
+
 static int rule_compare(const void *a, const void *b)
 {
 	const struct rule *left = a, *right = b;
@@ -272,6 +272,7 @@ void ruleset_free(struct ruleset *set)
 	for (unsigned int i = 0; i < set->count; i++)
 		rule_free(&set->rules[i]);
 	free(set->rules);
+	free(set->lists);
 	*set = (struct ruleset){0};
 }
 

@@ -10,13 +10,14 @@
 #include "sluice.h"
 
 /*
- * The rule of one prefix: a list entry, or a policy, or both; neither: there is to be no rule. A policy is
- * limits, and perhaps a budget for newcomers, which is nothing without limits.
+ * The rule of one prefix: a word by hand, lists that name it, a policy; none of these: there is to be no rule. A
+ * policy is limits, and perhaps a budget for newcomers, which is nothing without limits.
  */
 struct rule {
 	struct sl_prefix prefix;
-	uint32_t until;		 /* of the list entry, as in struct sl_face; 0: for good */
-	uint8_t list;		 /* enum sl_list */
+	uint64_t lists;		 /* a bit for each list that names the prefix: its place */
+	uint32_t until;		 /* of the word by hand, as in struct sl_face; 0: for good */
+	uint8_t list;		 /* enum sl_list: the word by hand */
 	uint8_t limits;		 /* how many of `limit`, at most SL_LIMITS_MAX */
 	struct limit *limit;	 /* the rule's own; freed with it */
 	struct limit *newcomers; /* so is this; NULL: no budget */
@@ -26,7 +27,11 @@ struct ruleset {
 	struct rule *rules;
 	unsigned int count;
 	unsigned int room;
+	struct sl_list_info *lists; /* SL_LIST_PLACES: what the bits of the rules mean; or NULL */
 };
+
+/* Makes room for lists, all places free, if there is none. */
+enum status ruleset_make_lists(struct ruleset *set);
 
 /* Appends a rule, and takes over its policy, also where it fails. */
 enum status ruleset_add(struct ruleset *set, const struct rule *rule);
@@ -47,9 +52,6 @@ void rule_take_policy(struct rule *rule, struct rule *from);
 
 /* Whether both say the same; their ids do not count. */
 bool limit_equal(const struct limit *a, const struct limit *b);
-
-/* Two ends of a list entry that differ by less than this are the same: a file tells them in seconds. */
-#define UNTIL_SAME_NS 2000000000ULL
 
 /* Whether both say the same; ids and order of limits do not count, nor a budget without limits. */
 bool rule_equal(const struct rule *a, const struct rule *b);

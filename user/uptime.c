@@ -147,3 +147,12 @@ uint64_t until_left_ns(uint32_t until)
 
 	return end > now ? end - now : 0;
 }
+
+bool until_equal(uint32_t a, uint32_t b)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	if (!a || !b)
+		return a == b;
+	return apart << SL_UNTIL_SHIFT < UNTIL_SAME_NS;
+}

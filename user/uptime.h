@@ -3,6 +3,7 @@
 #ifndef SLUICE_UPTIME_H
 #define SLUICE_UPTIME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -19,6 +20,11 @@ uint32_t until_after(uint64_t ns);
 /* The same of a moment of the calendar; one that is past: 1. And back. */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
+
+/* Two ends that differ by less than this are the same: a file tells them in seconds. */
+#define UNTIL_SAME_NS 2000000000ULL
+
+bool until_equal(uint32_t a, uint32_t b);
 
 /* How long the entry lasts from now; 0: it has ended. until: not 0. */
 uint64_t until_left_ns(uint32_t until);

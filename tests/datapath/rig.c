@@ -233,6 +233,7 @@ void rig_empty(struct rig *rig)
 		rig_zero(rig, arrays[i]);
 	memset(rig->gate.policies, 0,
 	       SL_RECORD(rig->gate.policies_max) * sizeof(*rig->gate.policies));
+	memset(rig->gate.lists, 0, SL_LIST_PLACES * sizeof(*rig->gate.lists));
 	*rig->gate.state = (struct sl_gate){
 		.schema = SL_SCHEMA,
 		.generation = 1,
