@@ -44,12 +44,13 @@ __noinline int budget_ask(const struct sl_limit *budget, struct sl_purse *purse,
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges a newcomer's packet to the budget of its policy, if it has one. */
+/* Charges a newcomer's packet to the budget of its policy, number `own`, if it has one, or inherits one. */
 static __always_inline enum sl_reason
-budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 number, __u64 tick)
+budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 own, __u64 tick)
 {
 	const struct sl_limit *budget = &policy->newcomers;
 	struct sl_allowance *allowance;
+	__u32 number = policy->newcomers_home ?: own;
 	enum credit_answer answer;
 	__u64 cost;
 
@@ -58,8 +59,8 @@ budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32
 	allowance = bpf_map_lookup_elem(&allowances, &number);
 	if (!allowance)
 		return SL_DROP_OVER_BUDGET;
-	if (allowance->since != policy->since) /* drawn under another budget, perhaps: void */
-		*allowance = (struct sl_allowance){.since = policy->since};
+	if (allowance->since != policy->newcomers_since) /* another budget, perhaps: void */
+		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);
 	answer = credit_spend(&allowance->purse, cost, tick);
 	if (answer == CREDIT_PASS)

@@ -15,6 +15,38 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
+/*
+ * By limit. An inherited one is counted by its home. Global, as ledger_charge is, for the verifier's sake.
+ */
+__noinline int count_refused(const struct packet *packet, const struct verdict *verdict)
+{
+	const struct sl_policy *policy;
+	struct sl_counters *entry;
+	__u32 record, number;
+
+	if (!packet || !verdict)
+		return 0;
+	/* before Linux 6.2 a map's key may not lie in a global function's argument */
+	record = verdict->record;
+	number = SL_POLICY(record);
+	entry = bpf_map_lookup_elem(&counters, &number);
+	for (int slot = 0; entry && slot < SL_LIMITS_MAX; slot++)
+		if (verdict->refused & SL_MARK_OWN(slot))
+			cell_add(&entry->refused[slot], packet);
+	if (verdict->refused < SL_MARK_INHERITED(0))
+		return 0;
+	policy = bpf_map_lookup_elem(&policies, &record);
+	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++) {
+		if (!(verdict->refused & SL_MARK_INHERITED(slot)))
+			continue;
+		number = SL_HOME_POLICY(policy->home[slot]);
+		entry = bpf_map_lookup_elem(&counters, &number);
+		if (entry)
+			cell_add(&entry->refused[SL_HOME_SLOT(policy->home[slot])], packet);
+	}
+	return 0;
+}
+
 /* By policy, reason and limit: what `stats` and `export` read. */
 static __always_inline void count_policy(const struct packet *packet, const struct verdict *verdict)
 {
@@ -24,11 +56,8 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 	if (!entry || verdict->reason >= SL_REASONS)
 		return;
 	cell_add(&entry->reason[verdict->reason], packet);
-	if (!verdict->refused)
-		return;
-	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (verdict->refused >> slot & 1)
-			cell_add(&entry->refused[slot], packet);
+	if (verdict->refused)
+		count_refused(packet, verdict);
 }
 
 /* By source: what `sources` reads. */

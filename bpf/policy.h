@@ -10,7 +10,7 @@
 struct verdict {
 	enum sl_reason reason;
 	__u32 record;
-	__u32 refused; /* a bit for each slot whose limit had no credit: dropped, or observed */
+	__u32 refused; /* marks of the limits that had no credit: dropped, or observed */
 };
 
 /*
@@ -164,7 +164,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 	enum sl_family family = packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
 	const struct sl_gate *gate = gate_get();
 	/* 0, but not to the verifier: else it would walk the loop once for each set of limits that were charged */
-	__u32 charged = gate ? gate->zero : 0;
+	__u32 charged = gate ? gate->zero : 0, skipped = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
 	verdict->refused = charged;
@@ -172,8 +172,10 @@ static __always_inline void policy_charge(const struct packet *packet,
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
 
-		if (policy->deep && !limit_is_for(policy, limit, packet))
+		if (policy->deep && !limit_is_for(policy, limit, packet)) {
+			skipped++;
 			continue;
+		}
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, tick);
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
@@ -185,12 +187,14 @@ static __always_inline void policy_charge(const struct packet *packet,
 			charged |= 1 << i;
 			continue;
 		}
-		verdict->refused |= 1 << limit->slot % SL_LIMITS_MAX;
+		verdict->refused |= limit->mark;
 		if (limit->observe)
 			continue;
 		verdict->reason = reason;
 		break;
 	}
+	if (skipped == policy->limits[family])
+		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP)
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);
 	if (charged && verdict->reason >= SL_FIRST_DROP)

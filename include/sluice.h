@@ -38,7 +38,8 @@
  */
 enum sl_reason {
 	/* passed */
-	SL_PASS_WITHIN,	    /* every limit that matches it had the credit, or none matches */
+	SL_PASS_WITHIN,	    /* every limit that matches it had the credit */
+	SL_PASS_NO_LIMIT,   /* its policy has no limit that matches it */
 	SL_PASS_NEWCOMER,   /* a limit that matches it has no ledger for it, as far as it knows */
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
@@ -196,20 +197,40 @@ struct sl_limit {
 	__u8 shared : 1; /* sources of several buckets share a ledger */
 	__u8 owes : 1; /* what passed before there was a ledger is charged to it: nobody else paid */
 	__u8 slot;     /* in the policy: of its match, its purse, its counters */
-	__u8 pad[2];
+	__u8 mark;     /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 pad;
 };
+
+/*
+ * A policy that inherits has its own limits, then those of the next shorter policy that covers it, and those
+ * that this one inherits. An inherited limit is the same limit: it has the id, and so the ledgers, of its home,
+ * the policy that it is written in, which counts what it refuses. The newcomers' budget has a home as well. A
+ * change of a policy rewrites the records of all its heirs in the same generation.
+ */
+#define SL_HOME(policy, slot) ((policy)*SL_LIMITS_MAX + (slot))
+#define SL_HOME_POLICY(home)  ((home) / SL_LIMITS_MAX)
+#define SL_HOME_SLOT(home)    ((home) % SL_LIMITS_MAX)
+
+/* What a limit that refused a packet leaves in its verdict: it is counted in its slot, or by its home. */
+#define SL_MARK_OWN(slot)	(1 << (slot))
+#define SL_MARK_INHERITED(slot) (1 << (SL_LIMITS_MAX + (slot)))
 
 /* Map `policies`: the records. Packets read the limits and the matches. */
 struct sl_policy {
 	__u32 since; /* the generation from which it is in force; 0: the record is free */
 	__u8 limits[SL_FAMILIES]; /* how many */
 	__u8 deep;		  /* a match, or a key, needs more than the source */
-	__u8 pad;
+	__u8 inherits;
 	/* In the order in which they are asked: those that drop first, and narrow keys first. */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit
-		newcomers; /* the budget of all newcomers together; burst 0: they have none */
+		newcomers;     /* the budget of all newcomers together; burst 0: they have none */
+	__u32 newcomers_home;  /* the number of the policy whose budget it is; 0: this one */
+	__u32 newcomers_since; /* the generation since which that policy's record has it */
+	__u32 home[SL_LIMITS_MAX]; /* by slot: SL_HOME of an inherited limit; 0: its own */
+	__u32 parent;		   /* the record that it inherits from; 0: none */
+	__u32 pad;
 	struct sl_limit_spec spec[SL_LIMITS_MAX]; /* by slot: kept while the limit has its name */
 	struct sl_limit_spec newcomers_spec;
 	__u32 changed[SL_LIMITS_MAX]; /* by slot: the generation since which the limit has its id */
@@ -355,7 +376,7 @@ struct sl_bucket {
 /* Map `budgets`: a ledger for each policy's budget, by its number. Map `allowances`, per CPU: its purse. */
 struct sl_allowance {
 	struct sl_purse purse;
-	__u32 since; /* of the record that it was drawn under */
+	__u32 since; /* `newcomers_since` of the record that it was drawn under */
 	__u32 pad;
 };
 
@@ -364,7 +385,7 @@ _Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), 
 _Static_assert(sizeof(struct sl_match) == 40, "map schema");
 _Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1424, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 1472, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");

@@ -120,10 +120,12 @@ static void limit_wait(struct answer *answer, unsigned int index)
  */
 static void limits_judge(struct answer *answer)
 {
-	answer->reason = SL_PASS_WITHIN;
+	answer->reason = SL_PASS_NO_LIMIT;
 	for (unsigned int i = 0; !answer->by && i < answer->count; i++) {
 		const struct standing *standing = &answer->standings[i];
 
+		if (standing->matches)
+			answer->reason = SL_PASS_WITHIN;
 		answer->newcomer |= limit_is_fresh(answer, i);
 		if (answer->limits[i].observe)
 			continue;

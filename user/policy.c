@@ -150,6 +150,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		}
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
+		list[at].mark = SL_MARK_OWN(slot);
 		list[at].owes = limit_owes(policy, &limit, &list[at]);
 		count++;
 	}
@@ -176,6 +177,7 @@ static void budget_write(struct gate *gate, uint32_t number, struct sl_policy *p
 		return;
 	policy->newcomers_spec = rule->newcomers->spec;
 	policy->newcomers = limit_compile(rule->newcomers, SL_IPV4, &gate->machine);
+	policy->newcomers_since = rulemap_generation(gate) + 1;
 	if (!before || !policy_has_budget(before))
 		gate->budgets[number] = credit_full(&policy->newcomers, uptime_ticks());
 }

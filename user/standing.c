@@ -191,7 +191,7 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 	if (allowances && cpus)
 		err = bpf_map_lookup_elem(gate->map[MAP_ALLOWANCES], &number, allowances);
 	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
-		if (allowances[cpu].since == policy->since)
+		if (allowances[cpu].since == policy->newcomers_since)
 			cpus[cpu].purse[policy->newcomers.slot] = allowances[cpu].purse;
 	free(allowances);
 	if (!err)
@@ -204,7 +204,7 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 enum status standing_read_budget(const struct gate *gate, const struct sl_policy *policy,
 				 unsigned int bytes, uint64_t now, struct standing *ret)
 {
-	uint32_t number = SL_POLICY(policy - gate->policies);
+	uint32_t number = policy->newcomers_home ?: SL_POLICY(policy - gate->policies);
 	struct sl_bucket *cpus = allowances_read(gate, policy, number);
 	struct question q = {
 		.limit = &policy->newcomers,

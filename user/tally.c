@@ -152,7 +152,8 @@ static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
 		return line->kind == TALLY_DENY;
 	if (reason == SL_DROP_BLOCKED)
 		return line_blocks(line);
-	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NEWCOMER || reason >= SL_FIRST_DROP)
+	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER ||
+	    reason >= SL_FIRST_DROP)
 		return has_limits;
 	return line->kind == TALLY_NONE;
 }

@@ -110,7 +110,8 @@ static void test_none_matches(void **state)
 	assert_int_equal(rig_entries(rig, MAP_LEDGERS4), 0);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 100), 5);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 100), 100);
-	assert_int_equal(rig_counters(rig).reason[SL_PASS_WITHIN].packets, 205);
+	assert_int_equal(rig_counters(rig).reason[SL_PASS_WITHIN].packets, 5);
+	assert_int_equal(rig_counters(rig).reason[SL_PASS_NO_LIMIT].packets, 200);
 	rig_check_counted(rig);
 }
 

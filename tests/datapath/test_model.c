@@ -202,7 +202,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 	struct sl_cell wire = {1, sent->size};
 	enum sl_reason reason = SL_PASS_WITHIN;
 	unsigned int order[SL_LIMITS_MAX];
-	bool charged[SL_LIMITS_MAX] = {0};
+	bool charged[SL_LIMITS_MAX] = {0}, matched = false;
 
 	order_limits(model, sent->family, order);
 	for (unsigned int i = 0; i < model->count && reason == SL_PASS_WITHIN; i++) {
@@ -211,6 +211,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 
 		if (!limit_is_for(limit, sent))
 			continue;
+		matched = true;
 		answer = limit_answer(limit, sent, now, tick);
 		if (answer >= SL_FIRST_DROP)
 			cell_add_to(&model->expected.refused[order[i]], &wire);
@@ -222,7 +223,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 	for (unsigned int i = 0; i < model->count; i++)
 		if (reason == SL_PASS_WITHIN && charged[i])
 			limit_charge(&model->limits[i], sent, now);
-	cell_add_to(&model->expected.reason[reason], &wire);
+	cell_add_to(&model->expected.reason[matched ? reason : SL_PASS_NO_LIMIT], &wire);
 	return reason == SL_PASS_WITHIN;
 }
 

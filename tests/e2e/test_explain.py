@@ -207,7 +207,8 @@ def test_the_table_has_teeth(gate):
     assert CASES >= 200
     print(f"figure: check and the packet agree in {CASES} cases of {len(RULES)} rulesets")
     seen = {(verdict, reason) for verdict, reason, _ in gate.said}
-    assert seen == {("pass", "within-limit"), ("pass", "allowed"), ("pass", "no-rule"),
+    assert seen == {("pass", "within-limit"), ("pass", "no-limit"), ("pass", "allowed"),
+                    ("pass", "no-rule"),
                     ("drop", "over-limit"), ("drop", "blocked"), ("drop", "denied")}
     assert ("pass", "within-limit", True) in gate.said  # one that would have been dropped
 

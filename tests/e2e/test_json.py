@@ -29,8 +29,8 @@ STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int
                      "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
          "limits": [{**LIMIT, "matches": bool, "verdict": str}]}
-REASONS = {"within-limit", "newcomer", "allowed", "no-rule", "not-ip", "short", "bad-header",
-           "vlan-depth", "over-limit", "blocked", "over-budget", "denied", "oversize", "contended"}
+REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip", "short",
+           "bad-header", "vlan-depth", "over-limit", "blocked", "over-budget", "denied", "oversize", "contended"}
 
 
 def has(value, shape, path=""):
