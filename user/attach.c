@@ -31,13 +31,12 @@ static int link_create(const struct programs *programs, const struct attachment 
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
 {
-	char path[PINS_PATH];
 	int fd = link_create(programs, a);
 	int err = fd < 0 ? fd : 0;
+	char name[PIN_NAME];
 
-	if (!err)
-		err = bpf_obj_pin(
-			fd, attachment_path(gate, a, path)); /* or closing it detaches again */
+	if (!err) /* or closing it detaches again */
+		err = pin_make(&gate->links, attachment_pin(a, name), fd);
 	if (fd >= 0)
 		close(fd);
 	return err;
@@ -50,24 +49,25 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
 {
-	char path[PINS_PATH], qdisc[PINS_PATH];
-	bool pinned = !bpf_obj_pin(programs->fd[a->hook], attachment_qdisc_path(gate, a, qdisc));
+	const struct pins *links = &gate->links;
+	char name[PIN_NAME], qdisc[PIN_NAME];
+	bool pinned = !pin_make(links, attachment_qdisc_pin(a, qdisc), programs->fd[a->hook]);
 	bool made, removed;
 	int err = qdisc_make(a->ifindex, &made);
 
 	if (pinned && !made)
-		unlink(qdisc);
+		pin_remove(links, qdisc);
 	if (err)
 		return err;
-	err = bpf_obj_pin(programs->fd[a->hook], attachment_path(gate, a, path));
+	err = pin_make(links, attachment_pin(a, name), programs->fd[a->hook]);
 	if (!err) {
 		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->fd[a->hook]);
 		if (err)
-			unlink(path);
+			pin_remove(links, name);
 	}
 	if (err && made) {
 		qdisc_remove_if_empty(a->ifindex, &removed);
-		unlink(qdisc);
+		pin_remove(links, qdisc);
 	}
 	return err;
 }
@@ -192,11 +192,11 @@ static void call_filter_remove(void *data)
 static enum status detach_filter(const struct gate *gate, const struct attachment *a)
 {
 	struct remove_call call = {.attachment = a};
-	char path[PINS_PATH];
+	char name[PIN_NAME];
 
-	call.program_ids[0] = program_id_pinned(attachment_path(gate, a, path));
-	call.program_ids[1] = program_id_pinned(attachment_next_path(gate, a, path));
-	call.qdisc_is_ours = !access(attachment_qdisc_path(gate, a, path), F_OK);
+	call.program_ids[0] = program_id_pinned(&gate->links, attachment_pin(a, name));
+	call.program_ids[1] = program_id_pinned(&gate->links, attachment_next_pin(a, name));
+	call.qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, name));
 	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call))
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
 		     "does the filter",
@@ -204,26 +204,28 @@ static enum status detach_filter(const struct gate *gate, const struct attachmen
 	if (call.err && call.err != -ENODEV)
 		return fail("cannot remove the filter of %s: %s", a->device, why(call.err));
 	if (call.qdisc_removed || call.err == -ENODEV)
-		unlink(attachment_qdisc_path(gate, a, path));
-	unlink(attachment_next_path(gate, a, path));
+		pin_remove(&gate->links, attachment_qdisc_pin(a, name));
+	pin_remove(&gate->links, attachment_next_pin(a, name));
 	return OK;
 }
 
+/* A symbolic link stands for nothing: it is removed as a pin without an attachment is. */
 enum status detach(const struct gate *gate, const struct attachment *a)
 {
-	char path[PINS_PATH];
-	int fd = bpf_obj_get(attachment_path(gate, a, path));
+	char name[PIN_NAME];
+	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
 	enum status status = OK;
 
-	if (fd < 0 && errno != ENOENT)
-		return fail("cannot open %s: %s", path, why(errno));
+	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
+		return pin_failed("open", &gate->links, name, fd);
 	if (fd >= 0 && a->mode == MODE_CLSACT)
 		status = detach_filter(gate, a);
 	else if (fd >= 0)
 		bpf_link_detach(fd); /* at once; dropping the pin alone detaches some time later */
 	if (fd >= 0)
 		close(fd);
-	if (!status && unlink(path) && errno != ENOENT)
-		status = fail("cannot remove %s: %s", path, why(errno));
-	return status;
+	if (status)
+		return status;
+	err = pin_remove(&gate->links, name);
+	return err && err != -ENOENT ? pin_failed("remove", &gate->links, name, err) : OK;
 }

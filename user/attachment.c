@@ -31,31 +31,27 @@ static void replace(char *text, char from, char to)
 			*text = to;
 }
 
-static const char *links_path(const struct gate *gate, const struct attachment *a, const char *lead,
-			      char path[PINS_PATH])
+static const char *pin_format(const struct attachment *a, const char *lead, char name[PIN_NAME])
 {
 	char device[IF_NAMESIZE];
 
 	/* bpffs allows no '.', a device's name no ':' */
 	snprintf(device, sizeof(device), "%s", a->pinned.device);
 	replace(device, '.', ':');
-	snprintf(path, PINS_PATH, PINS_ROOT "/%s/" PINS_LINKS "/%s%s-%s-%" PRIu64 "-%u-%s",
-		 gate->name, lead, hook_names[a->hook], mode_names[a->mode], a->pinned.netns,
-		 a->pinned.ifindex, device);
-	return path;
+	snprintf(name, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-%s", lead, hook_names[a->hook],
+		 mode_names[a->mode], a->pinned.netns, a->pinned.ifindex, device);
+	return name;
 }
 
-const char *attachment_path(const struct gate *gate, const struct attachment *a,
-			    char path[PINS_PATH])
+const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
 {
-	return links_path(gate, a, "", path);
+	return pin_format(a, "", name);
 }
 
 /* No hook is called `next`: who reads the pins takes it for no attachment. */
-const char *attachment_next_path(const struct gate *gate, const struct attachment *a,
-				 char path[PINS_PATH])
+const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
 {
-	return links_path(gate, a, "next-", path);
+	return pin_format(a, "next-", name);
 }
 
 static int name_find(const char *const names[], int count, const char *name)
@@ -76,12 +72,10 @@ enum status mode_check(enum hook hook, enum mode mode)
 		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
-const char *attachment_qdisc_path(const struct gate *gate, const struct attachment *a,
-				  char path[PINS_PATH])
+const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
 {
-	snprintf(path, PINS_PATH, PINS_ROOT "/%s/" PINS_LINKS "/qdisc-%" PRIu64 "-%u", gate->name,
-		 a->pinned.netns, a->pinned.ifindex);
-	return path;
+	snprintf(name, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns, a->pinned.ifindex);
+	return name;
 }
 
 bool hook_parse(const char *name, enum hook *ret)
@@ -149,14 +143,13 @@ static int is_pin(const struct dirent *entry)
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count)
 {
-	char path[PINS_PATH];
-	struct dirent **entries = NULL;
+	struct dirent **entries;
 	unsigned int count = 0;
 	int found;
+	enum status status = pins_list(&gate->links, is_pin, &entries, &found);
 
-	found = scandir(pins_path(gate->name, PINS_LINKS, path), &entries, is_pin, alphasort);
-	if (found < 0 && errno != ENOENT)
-		return fail("cannot read %s: %s", path, why(errno));
+	if (status)
+		return status;
 	for (int i = 0; i < found; i++) {
 		if (count < ATTACHMENTS_MAX && pin_parse(entries[i]->d_name, &ret[count]))
 			attachment_look(gate, &ret[count++]);

@@ -13,7 +13,6 @@
 #include "device.h"
 #include "gate.h"
 #include "hook.h"
-#include "pins.h"
 
 enum mode {
 	MODE_AUTO, /* the best that works: native then generic, or tcx then clsact */
@@ -53,7 +52,7 @@ bool mode_parse(const char *name, enum mode *ret);
 /* Refuses a mode that the hook does not have. */
 enum status mode_check(enum hook hook, enum mode mode);
 
-/* Reads the attachments of a gate; the gate needs only its name. */
+/* Reads the attachments of a gate, of which only the directory need be open. */
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);
 
@@ -66,28 +65,25 @@ void attachment_look(const struct gate *gate, struct attachment *attachment);
 /* The device with the longest frames that is attached to the gate; ifindex 0: none is. */
 enum status attachments_longest_frame(const struct gate *gate, struct device *ret);
 
-/* The path of the attachment's pin. */
-const char *attachment_path(const struct gate *gate, const struct attachment *attachment,
-			    char path[PINS_PATH]);
+/* The name of the attachment's pin, in the gate's `links`. */
+const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * The path of a second pin, for clsact, while another program is put under the filter: the filter runs the one or
+ * The name of a second pin, for clsact, while another program is put under the filter: the filter runs the one or
  * the other program, and at every moment is known to be ours.
  */
-const char *attachment_next_path(const struct gate *gate, const struct attachment *attachment,
-				 char path[PINS_PATH]);
+const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * The path of the pin that says that the device's clsact qdisc is ours, to be removed with our last
+ * The name of the pin that says that the device's clsact qdisc is ours, to be removed with our last
  * filter. It pins a program, for something has to be pinned.
  */
-const char *attachment_qdisc_path(const struct gate *gate, const struct attachment *attachment,
-				  char path[PINS_PATH]);
+const char *attachment_qdisc_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /* The id of a program; 0: it is none. */
 uint32_t program_id_of(int program_fd);
 
 /* The same of a pinned one. */
-uint32_t program_id_pinned(const char *path);
+uint32_t program_id_pinned(const struct pins *pins, const char *name);
 
 #endif

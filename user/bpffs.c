@@ -9,7 +9,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#define BPFFS	    "/sys/fs/bpf"
+#include "pins.h"
+
 #define BPFFS_MAGIC 0xcafe4a11
 
 /* 0: none, or it cannot be told. */

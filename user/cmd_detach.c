@@ -5,7 +5,7 @@
 
 #include "attach.h"
 #include "command.h"
-#include "gate.h"
+#include "gate_dir.h"
 #include "netns.h"
 #include "report.h"
 
@@ -151,7 +151,7 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 		status = detach_marked(gate, all, count, marked, list, &left);
 	if (status || left)
 		return status;
-	status = pins_remove(gate->name);
+	status = gate_dir_remove(gate);
 	if (!status && !list)
 		printf("gate '%s': no device is left; its rules and counters are removed\n",
 		       gate->name);

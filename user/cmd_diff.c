@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "config.h"
-#include "gate.h"
-#include "pins.h"
+#include "gate_dir.h"
 #include "rule_json.h"
 #include "rules.h"
 #include "sizes.h"
@@ -87,23 +84,17 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* That it cannot be seen is something else. */
-static bool gate_is_absent(const char *gate)
-{
-	char path[PINS_PATH];
-
-	return !pins_exist(gate) &&
-	       !(access(pins_path(gate, "", path), R_OK | X_OK) && errno == EACCES);
-}
-
 /* What is in force; a gate that does not exist has no rule, and the sizes that the file says. */
 static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
 			     struct ruleset *ret)
 {
 	struct gate gate = GATE_CLOSED;
+	bool exists = false;
 	enum status status = gate_check_name(diff->gate);
 
-	if (status || gate_is_absent(diff->gate))
+	if (!status)
+		status = gate_exists(diff->gate, &exists);
+	if (status || !exists)
 		return status;
 	status = gate_open(&gate, diff->gate);
 	if (!status)

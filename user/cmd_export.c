@@ -9,10 +9,9 @@
 
 #include "attachment.h"
 #include "command.h"
-#include "gate.h"
+#include "gate_dir.h"
 #include "netns.h"
 #include "occupancy.h"
-#include "pins.h"
 #include "pressure.h"
 #include "rules.h"
 #include "tally.h"
@@ -268,13 +267,14 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 	if (context->gate_given)
 		status = gate_export(context->gate, &export);
 	else
-		status = pins_for_each(gate_export, &export);
-	if (!status && (export.count || !export.status)) {
+		status = gates_for_each(gate_export, &export);
+	export.status = status ?: export.status;
+	if (export.count || !export.status) {
 		print_counters(&export);
 		print_pressure(&export);
 		print_maps(&export);
 		print_attachments(&export);
 	}
 	export_free(&export);
-	return status ? status : export.status;
+	return export.status;
 }

@@ -4,11 +4,10 @@
 
 #include "attachment.h"
 #include "command.h"
-#include "gate.h"
+#include "gate_dir.h"
 #include "memory.h"
 #include "netns.h"
 #include "occupancy.h"
-#include "pins.h"
 #include "plural.h"
 #include "pressure.h"
 #include "report.h"
@@ -258,13 +257,13 @@ enum status cmd_status(const struct context *context, int argc, char **argv)
 	if (context->gate_given)
 		status = gate_view(context->gate, &view);
 	else
-		status = pins_for_each(gate_view, &view);
-	if (view.status && context->gate_given)
-		status = view.status; /* the only gate: there is nothing to show */
-	else if (!status && view.gates)
+		status = gates_for_each(gate_view, &view);
+	view.status = status ?: view.status;
+	status = OK;
+	if (view.gates && (view.count || !view.status))
 		status = json_print(json_pack("{s:O}", "gates", view.gates));
-	else if (!status && !view.count && !view.status)
+	else if (!view.count && !view.status)
 		puts("no gate: make one with 'sluice attach DEV'");
 	json_decref(view.gates);
-	return status ? status : view.status;
+	return status ?: view.status;
 }

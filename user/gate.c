@@ -15,11 +15,11 @@
 #include "bpffs.h"
 #include "caps.h"
 #include "change.h"
+#include "gate_dir.h"
 #include "gate_names.h"
 #include "gate_parts.h"
 #include "kernel.h"
 #include "object.h"
-#include "pins.h"
 #include "resize.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
@@ -97,14 +97,14 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 /* Says what is wrong with the pin of a map: it is not the very one that the programs use. Opens it anew. */
 static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
-	char path[PINS_PATH], what[128];
+	char what[128];
 	enum status status;
 
 	if (gate->map[map] >= 0)
 		close(gate->map[map]);
-	gate->map[map] = bpf_obj_get(pins_path(gate->name, gate_map_names[map], path));
-	if (gate->map[map] < 0 && errno != ENOENT)
-		return fail("cannot open %s: %s", path, why(errno));
+	gate->map[map] = pin_open(&gate->dir, gate_map_names[map]);
+	if (gate->map[map] < 0 && gate->map[map] != -ENOENT)
+		return pin_failed("open", &gate->dir, gate_map_names[map], gate->map[map]);
 	if (gate->map[map] < 0) {
 		snprintf(what, sizeof(what), "the pin of its map '%s' is gone",
 			 gate_map_names[map]);
@@ -191,10 +191,10 @@ static void maps_close(struct gate *gate)
 /* `gate`, which says what the others are. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
-	char path[PINS_PATH], what[128];
+	char what[128];
 	enum status status;
 
-	gate->map[MAP_GATE] = bpf_obj_get(pins_path(gate->name, gate_map_names[MAP_GATE], path));
+	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	if (gate->map[MAP_GATE] < 0)
 		return map_refuse(gate, object, MAP_GATE);
 	status = map_check(gate, object, MAP_GATE);
@@ -207,33 +207,38 @@ static enum status state_open(struct gate *gate, const struct bpf_object *object
 	return refuse_foreign(gate, what);
 }
 
+/* The map that the gate means, if it is pinned in this directory; -1: it is not. */
+static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
+{
+	int fd = pin_open(dir, gate_map_names[map]);
+
+	if (fd >= 0 && gate_map_id(fd) == gate->state->map_ids[map])
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 /*
  * The map that the gate means, which a resize may have under its other name still, and may rename just now; -1: there
  * is none.
  */
 static int map_open(const struct gate *gate, enum gate_map map)
 {
-	const char *const names[] = {"", PINS_NEXT "/", ""};
-	char below[PINS_PATH], path[PINS_PATH];
+	int fd = map_open_in(gate, map, &gate->dir);
+	struct pins next;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		int fd;
-
-		snprintf(below, sizeof(below), "%s%s", names[i], gate_map_names[map]);
-		fd = bpf_obj_get(pins_path(gate->name, below, path));
-		if (fd >= 0 && gate_map_id(fd) == gate->state->map_ids[map])
-			return fd;
-		if (fd >= 0)
-			close(fd);
-	}
-	return -1;
+	if (fd >= 0 || pins_open(&gate->dir, GATE_NEXT, &next))
+		return fd;
+	fd = map_open_in(gate, map, &next);
+	pins_close(&next);
+	return fd >= 0 ? fd : map_open_in(gate, map, &gate->dir);
 }
 
 /* Whether another `gate` is pinned by now: a resize came to its end just now. */
 static bool state_is_replaced(const struct gate *gate)
 {
-	char path[PINS_PATH];
-	int fd = bpf_obj_get(pins_path(gate->name, gate_map_names[MAP_GATE], path));
+	int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	bool replaced = fd >= 0 && gate_map_id(fd) != gate_map_id(gate->map[MAP_GATE]);
 
 	if (fd >= 0)
@@ -275,9 +280,12 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 static enum status gate_open_pins(struct gate *gate)
 {
 	struct bpf_object *object;
-	enum status status;
+	bool exists;
+	enum status status = gate_dir_holds_gate(gate, &exists);
 
-	if (!pins_exist(gate->name))
+	if (status)
+		return status;
+	if (!exists)
 		return no_such_gate(gate->name);
 	object = object_open();
 	status = object ? gate_open_maps(gate, object) : FAILED;
@@ -299,20 +307,17 @@ enum status gate_begin(struct gate *gate, const char *name)
 enum status gate_open(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
-	char path[PINS_PATH];
 
-	if (status)
-		return status;
-	if (access(pins_path(name, "", path), R_OK | X_OK) && errno == EACCES)
-		return fail("cannot read %s: %s", path, why(errno));
-	return gate_open_pins(gate);
+	if (!status)
+		status = gate_dir_open(gate);
+	return status ?: gate_open_pins(gate);
 }
 
 enum status gate_lock_only(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
 
-	return status ? status : pins_lock(gate->name, false, &gate->lock);
+	return status ?: gate_dir_lock(gate, false);
 }
 
 /* Ends or undoes what a command that was killed has left, before another builds on it. */
@@ -338,6 +343,7 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 {
 	enum status status = gate_begin(gate, name);
 	struct bpf_object *object;
+	bool exists = false;
 
 	if (!status)
 		status = kernel_require();
@@ -346,13 +352,15 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 	if (!status)
 		status = bpffs_mount();
 	if (!status)
-		status = pins_lock(gate->name, true, &gate->lock);
+		status = gate_dir_lock(gate, true);
+	if (!status)
+		status = gate_dir_holds_gate(gate, &exists);
 	if (status)
 		return status;
 	object = object_open();
 	if (!object)
 		status = FAILED;
-	else if (pins_exist(gate->name))
+	else if (exists)
 		status = gate_open_maps(gate, object);
 	else
 		status = gate_make(gate, object, wanted);
@@ -367,7 +375,7 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 void gate_close(struct gate *gate)
 {
 	maps_close(gate);
-	if (gate->lock >= 0)
-		close(gate->lock);
+	pins_close(&gate->links);
+	pins_close(&gate->dir);
 	*gate = GATE_CLOSED;
 }

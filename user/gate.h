@@ -10,6 +10,7 @@
 
 #include "limit.h"
 #include "log.h"
+#include "pins.h"
 #include "sluice.h"
 
 #define GATE_NAME 32
@@ -42,7 +43,8 @@ extern const char *const gate_map_names[GATE_MAPS];
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	int lock;		    /* fd of the gate's directory, locked; -1: not locked */
+	struct pins dir;	    /* the gate's directory, locked to change it: gate_dir.h */
+	struct pins links;	    /* in it: the attachments */
 	int map[GATE_MAPS];	    /* fds; -1: not open */
 	struct sl_gate *state;	    /* mapped: the entry of `gate` */
 	struct sl_list_info *lists; /* mapped: the named lists */
@@ -71,7 +73,7 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
-		.lock = -1, .map = { [0 ... GATE_MAPS - 1] = -1 }                                  \
+		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
 	}
 
 /* Letters, digits, '-' and '_', at most GATE_NAME. */

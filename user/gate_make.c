@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <bpf/bpf.h>
 
+#include "gate_dir.h"
 #include "gate_parts.h"
 #include "memory.h"
 #include "object.h"
-#include "pins.h"
 
 /* What the object's maps take when they are made, but for those that it shares. */
 static uint64_t maps_memory(const struct bpf_object *object, const struct machine *machine)
@@ -150,20 +149,23 @@ enum status gate_make_successor(const struct gate *gate, const struct gate_sizes
 
 static enum status gate_pin(struct gate *gate)
 {
-	char path[PINS_PATH];
+	enum status status = pins_make(&gate->dir, GATE_LINKS);
 
-	if (mkdir(pins_path(gate->name, PINS_LINKS, path), 0700))
-		return fail("cannot make %s: %s", path, why(errno));
-	for (int map = GATE_MAPS - 1; map >= 0; map--)
-		if (bpf_obj_pin(gate->map[map], pins_path(gate->name, gate_map_names[map], path)))
-			return fail("cannot pin %s: %s", path, why(errno));
-	return OK;
+	if (!status)
+		status = pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	for (int map = GATE_MAPS - 1; !status && map >= 0; map--) {
+		int err = pin_make(&gate->dir, gate_map_names[map], gate->map[map]);
+
+		if (err)
+			status = pin_failed("pin", &gate->dir, gate_map_names[map], err);
+	}
+	return status;
 }
 
 void gate_undo(struct gate *gate)
 {
 	if (gate->made)
-		pins_remove(gate->name);
+		gate_dir_remove(gate);
 	gate->made = false;
 }
 
@@ -172,10 +174,11 @@ enum status gate_make(struct gate *gate, struct bpf_object *object, const struct
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
 	enum status status;
 
+	status = gate_dir_clear(gate); /* what a killed command left half made */
+	if (status)
+		return status;
 	gate->made = true;
-	status = pins_clear(gate->name); /* what a killed command left half made */
-	if (!status)
-		status = gate_make_maps(gate, object, &sizes);
+	status = gate_make_maps(gate, object, &sizes);
 	if (!status)
 		status = gate_pin(gate);
 	return status;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pins.h"
+#include "gate_dir.h"
 
 /* Of more gates than this, a message names the first. */
 #define NAMES_SHOWN 4
@@ -15,7 +15,7 @@ struct names {
 	char text[NAMES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ...")];
 };
 
-/* For pins_for_each(). */
+/* For gates_for_each(). */
 static enum status name_add(const char *gate, void *data)
 {
 	struct names *names = data;
@@ -35,10 +35,11 @@ static enum status name_add(const char *gate, void *data)
 enum status gates_only(const char *usual, char name[GATE_NAME + 1])
 {
 	struct names names = {0};
-	enum status status = OK;
+	bool exists = false;
+	enum status status = gate_exists(usual, &exists);
 
-	if (!pins_exist(usual))
-		status = pins_for_each(name_add, &names);
+	if (!status && !exists)
+		status = gates_for_each(name_add, &names);
 	if (!status)
 		snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
 	return status;
@@ -48,7 +49,7 @@ enum status no_such_gate(const char *name)
 {
 	struct names names = {0};
 
-	if (pins_for_each(name_add, &names))
+	if (gates_for_each(name_add, &names))
 		return FAILED;
 	if (!names.count)
 		return fail("there is no gate '%s': make it with 'sluice -g %s attach DEV'", name,

@@ -20,9 +20,9 @@ uint32_t program_id_of(int program_fd)
 	return bpf_obj_get_info_by_fd(program_fd, &info, &size) ? 0 : info.id;
 }
 
-uint32_t program_id_pinned(const char *path)
+uint32_t program_id_pinned(const struct pins *pins, const char *name)
 {
-	int fd = bpf_obj_get(path);
+	int fd = pin_open(pins, name);
 	uint32_t id = fd < 0 ? 0 : program_id_of(fd);
 
 	if (fd >= 0)
@@ -93,13 +93,13 @@ static void call_look(void *data)
 static bool look_is_of_another(const struct look *look)
 {
 	struct attachment other = {.hook = look->attachment->hook};
-	char path[PINS_PATH];
+	char name[PIN_NAME];
 
 	other.pinned.netns = netns_current();
 	other.pinned.ifindex = look->ifindex;
 	memcpy(other.pinned.device, look->device, sizeof(look->device));
 	for (other.mode = MODE_AUTO + 1; other.mode < MODES; other.mode++)
-		if (!access(attachment_path(look->gate, &other, path), F_OK))
+		if (pin_exists(&look->gate->links, attachment_pin(&other, name)))
 			return true;
 	return false;
 }
@@ -149,12 +149,12 @@ static void link_look(const struct gate *gate, struct attachment *a, int link_fd
 static void filter_look(const struct gate *gate, struct attachment *a)
 {
 	struct look look = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
-	const char *(*paths[])(const struct gate *, const struct attachment *,
-			       char *) = {attachment_path, attachment_next_path};
-	char path[PINS_PATH];
+	const char *(*pins[])(const struct attachment *, char *) = {attachment_pin,
+								    attachment_next_pin};
+	char name[PIN_NAME];
 
 	for (int i = 0; i < 2 && !look.runs; i++) {
-		look.program_id = program_id_pinned(paths[i](gate, a, path));
+		look.program_id = program_id_pinned(&gate->links, pins[i](a, name));
 		netns_run_in(a->netns, call_look, &look);
 	}
 	if (look.runs) {
@@ -174,8 +174,8 @@ static bool device_is_there(const struct attachment *a)
 
 void attachment_look(const struct gate *gate, struct attachment *a)
 {
-	char path[PINS_PATH];
-	int fd = bpf_obj_get(attachment_path(gate, a, path));
+	char name[PIN_NAME];
+	int fd = pin_open(&gate->links, attachment_pin(a, name));
 
 	a->program_id = 0;
 	a->netns = a->pinned.netns;

@@ -2,64 +2,67 @@
 #include "next_pins.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <bpf/bpf.h>
 
-const char *next_path(const char *gate, enum gate_map map, char path[PINS_PATH])
+#include "gate_dir.h"
+
+static enum status next_make(const struct gate *gate, struct pins *ret)
 {
-	char below[PINS_PATH];
+	enum status status = pins_make(&gate->dir, GATE_NEXT);
 
-	snprintf(below, sizeof(below), PINS_NEXT "/%s", gate_map_names[map]);
-	return pins_path(gate, below, path);
+	return status ?: pins_open(&gate->dir, GATE_NEXT, ret);
 }
 
 /* `gate` first and last: while it is there, the rest means nothing yet. */
-enum status next_pin(const struct gate *next, const bool fresh[GATE_MAPS])
+enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS])
 {
-	char path[PINS_PATH];
+	struct pins pins = PINS_CLOSED;
+	enum status status = next_make(gate, &pins);
 
-	if (mkdir(pins_path(next->name, PINS_NEXT, path), 0700))
-		return fail("cannot make %s: %s", path, why(errno));
-	for (int map = MAP_GATE; map < GATE_MAPS; map++)
-		if ((map == MAP_GATE || fresh[map]) &&
-		    bpf_obj_pin(next->map[map], next_path(next->name, map, path)))
-			return fail("cannot pin %s: %s", path, why(errno));
-	return OK;
+	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
+		int err = 0;
+
+		if (map == MAP_GATE || fresh[map])
+			err = pin_make(&pins, gate_map_names[map], next->map[map]);
+		if (err)
+			status = pin_failed("pin", &pins, gate_map_names[map], err);
+	}
+	pins_close(&pins);
+	return status;
 }
 
-void next_remove(const char *gate)
+enum status next_open(const struct gate *gate, struct pins *ret)
 {
-	char path[PINS_PATH];
-
-	for (int map = GATE_MAPS - 1; map >= MAP_GATE; map--)
-		unlink(next_path(gate, map, path));
-	rmdir(pins_path(gate, PINS_NEXT, path));
+	return pins_open(&gate->dir, GATE_NEXT, ret);
 }
 
-bool next_exists(const char *gate)
+enum status next_remove(const struct gate *gate)
 {
-	char path[PINS_PATH];
+	struct pins pins;
+	enum status status = next_open(gate, &pins);
 
-	return !access(pins_path(gate, PINS_NEXT, path), F_OK);
+	for (int map = GATE_MAPS - 1; !status && map >= MAP_GATE; map--)
+		pin_remove(&pins, gate_map_names[map]);
+	pins_close(&pins);
+	return status ?: pins_remove(&gate->dir, GATE_NEXT);
 }
 
-bool next_is_prepared(const char *gate)
+bool next_is_prepared(const struct pins *pins)
 {
-	char path[PINS_PATH];
-
-	return !access(next_path(gate, MAP_GATE, path), F_OK);
+	return pin_exists(pins, gate_map_names[MAP_GATE]);
 }
 
-enum status next_rename(const char *gate)
+enum status next_rename(const struct gate *gate)
 {
-	char from[PINS_PATH], to[PINS_PATH];
+	struct pins pins;
+	enum status status = next_open(gate, &pins);
 
-	for (int map = MAP_GATE; map < GATE_MAPS; map++)
-		if (rename(next_path(gate, map, from), pins_path(gate, gate_map_names[map], to)) &&
-		    errno != ENOENT)
-			return fail("cannot rename %s: %s", from, why(errno));
-	rmdir(pins_path(gate, PINS_NEXT, to));
-	return OK;
+	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
+		const char *name = gate_map_names[map];
+		int err = pin_rename(&pins, name, &gate->dir, name);
+
+		if (err && err != -ENOENT)
+			status = pin_failed("rename", &pins, name, err);
+	}
+	pins_close(&pins);
+	return status ?: pins_remove(&gate->dir, GATE_NEXT);
 }

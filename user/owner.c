@@ -8,8 +8,9 @@
 #include <bpf/libbpf.h>
 
 #include "attachment.h"
+#include "gate_dir.h"
 
-/* For pins_for_each: whose XDP program it is. */
+/* For gates_for_each: whose XDP program it is. */
 struct owner {
 	uint32_t program_id;
 	unsigned int ifindex;
@@ -25,8 +26,9 @@ static enum status owner_look(const char *name, void *data)
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	if (attachments_read(&gate, all, &count))
-		return OK; /* said; another gate may own it */
+	if (!gate_dir_open(&gate))
+		attachments_read(&gate, all,
+				 &count); /* or it says why not; another gate may own it */
 	for (unsigned int i = 0; i < count; i++) {
 		if (all[i].hook != HOOK_XDP || all[i].program_id != owner->program_id ||
 		    all[i].ifindex != owner->ifindex)
@@ -34,6 +36,7 @@ static enum status owner_look(const char *name, void *data)
 		memcpy(owner->gate, gate.name, sizeof(owner->gate));
 		memcpy(owner->device, all[i].device, sizeof(owner->device));
 	}
+	gate_close(&gate);
 	return OK;
 }
 
@@ -55,7 +58,7 @@ enum status owner_refuse(const struct device *device)
 	int fd;
 
 	if (owner.program_id)
-		pins_for_each(owner_look, &owner);
+		gates_for_each(owner_look, &owner);
 	if (*owner.gate)
 		return fail("%s is attached to gate '%s' on hook xdp already, and has room for one "
 			    "XDP program: 'sluice -g %s detach %s' first",

@@ -4,182 +4,288 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
+#include <sys/statfs.h>
 #include <unistd.h>
+#include <bpf/bpf.h>
 
-#include "gate.h"
-#include "gate_names.h"
+#define BPFFS_MAGIC 0xcafe4a11
+#define PINS_USER   "sluice"
 
-/* How long to wait for another command that changes the gate. */
-#define LOCK_WAIT_MS 3000
-#define LOCK_POLL_MS 20
+#define SELF_FD	     "/proc/self/fd"
+#define SELF_FD_PATH (sizeof(SELF_FD) + 16 + PIN_NAME)
 
-const char *pins_path(const char *gate, const char *below, char path[PINS_PATH])
+/* --- Trust ---------------------------------------------------------------------------------- */
+
+static bool owner_is_trusted(uid_t owner)
 {
-	snprintf(path, PINS_PATH, PINS_ROOT "/%s%s%s", gate, *below ? "/" : "", below);
-	return path;
+	const struct passwd *user;
+
+	if (!owner || owner == geteuid())
+		return true;
+	user = getpwnam(PINS_USER);
+	return user && user->pw_uid == owner;
 }
 
-static bool directory_is_empty(const char *path)
+static bool is_in_bpffs(int fd)
 {
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-	bool empty = true;
+	struct statfs fs;
 
-	while (dir && empty && (entry = readdir(dir)))
-		empty = entry->d_name[0] == '.';
-	if (dir)
-		closedir(dir);
-	return empty;
+	return !fstatfs(fd, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-bool pins_exist(const char *gate)
+static const char *owner_name(uid_t owner)
 {
-	char path[PINS_PATH];
+	static char number[16];
+	const struct passwd *user = getpwuid(owner);
 
-	return !access(pins_path(gate, gate_map_names[MAP_GATE], path), F_OK) ||
-	       !directory_is_empty(pins_path(gate, PINS_LINKS, path));
+	snprintf(number, sizeof(number), "%u", owner);
+	return user ? user->pw_name : number;
 }
 
-/* --- The lock ------------------------------------------------------------------------------- */
-
-/* Whether the directory that is open still has its name: detach may have removed it meanwhile. */
-static bool lock_is_current(int fd, const char *path)
+/* In the root of bpffs others may have names of their own, if they cannot rename ours. */
+static enum status root_check(int fd)
 {
-	struct stat open_dir, named;
+	struct stat st;
 
-	return !fstat(fd, &open_dir) && !stat(path, &named) && open_dir.st_ino == named.st_ino;
+	if (fstat(fd, &st))
+		return fail("cannot look at " BPFFS ": %s", why(errno));
+	if (owner_is_trusted(st.st_uid) && (!(st.st_mode & 0022) || st.st_mode & S_ISVTX))
+		return OK;
+	return fail(BPFFS " belongs to %s, mode %04o: whoever may rename what is in it could pass "
+			  "off pins as a gate's; make it root's, mode 0700",
+		    owner_name(st.st_uid), st.st_mode & 07777);
 }
 
-static enum status lock_wait(int fd, const char *gate)
+static enum status directory_check(const struct pins *pins)
 {
-	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
+	struct stat st;
 
-	for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
-		if (errno != EWOULDBLOCK)
-			return fail("cannot lock gate '%s': %s", gate, why(errno));
-		if (waited >= LOCK_WAIT_MS)
-			return fail("gate '%s' is being changed by another sluice: try again",
-				    gate);
-		nanosleep(&pause, NULL);
-	}
-	return OK;
+	if (fstat(pins->fd, &st))
+		return fail("cannot look at %s: %s", pins->path, why(errno));
+	if (!is_in_bpffs(pins->fd))
+		return fail("%s is on another file system than bpffs: unmount that", pins->path);
+	if (owner_is_trusted(st.st_uid) && !(st.st_mode & 0022))
+		return OK;
+	return fail("%s belongs to %s, mode %04o, and so is not taken for pins of a gate: these "
+		    "belong to root, to the caller or to user '" PINS_USER "', and only their "
+		    "owner can write there; remove it",
+		    pins->path, owner_name(st.st_uid), st.st_mode & 07777);
 }
 
-static enum status directory_make(const char *path)
+/* --- Directories ---------------------------------------------------------------------------- */
+
+static enum status open_failed(const struct pins *parent, const char *path, const char *name)
 {
-	/* detach of another gate may just have removed the empty root */
-	if (mkdir(PINS_ROOT, 0700) && errno != EEXIST)
-		return fail("cannot make " PINS_ROOT ": %s", why(errno));
-	if (mkdir(path, 0700) && errno != EEXIST && errno != ENOENT)
-		return fail("cannot make %s: %s", path, why(errno));
-	return OK;
+	int err = errno;
+	struct stat st;
+
+	if (err != ENOTDIR && err != ELOOP)
+		return fail("cannot open %s: %s", path, why(err));
+	if (fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return fail("cannot look at %s: %s", path, why(errno));
+	return fail("%s is %s of %s, and no directory with pins: remove it", path,
+		    S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
 }
 
-enum status pins_lock(const char *gate, bool make, int *ret_fd)
+enum status pins_open(const struct pins *parent, const char *name, struct pins *ret)
 {
-	char path[PINS_PATH];
+	struct pins pins = PINS_CLOSED;
 	enum status status;
-	int fd;
 
-	pins_path(gate, "", path);
-	for (;;) {
-		status = make ? directory_make(path) : OK;
-		if (status)
-			return status;
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 && errno == ENOENT && make)
-			continue;
-		if (fd < 0 && errno == ENOENT)
-			return no_such_gate(gate);
-		if (fd < 0)
-			return fail("cannot open %s: %s", path, why(errno));
-		status = lock_wait(fd, gate);
-		if (!status && lock_is_current(fd, path)) {
-			*ret_fd = fd;
-			return OK;
-		}
-		close(fd);
-		if (status)
-			return status;
-	}
-}
-
-/* --- The end -------------------------------------------------------------------------------- */
-
-/* Unlinks what is in the directory of that path, and in the directories in it. */
-static enum status directory_clear(const char *path)
-{
-	char below[PINS_PATH + NAME_MAX + 1];
-	struct dirent *entry;
-	enum status status = OK;
-	DIR *dir = opendir(path);
-
-	if (!dir)
-		return errno == ENOENT ? OK : fail("cannot read %s: %s", path, why(errno));
-	while (!status && (entry = readdir(dir))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-		if (!unlink(below))
-			continue;
-		if (errno == EISDIR || errno == EPERM)
-			status = directory_clear(below);
-		if (!status && rmdir(below))
-			status = fail("cannot remove %s: %s", below, why(errno));
-	}
-	closedir(dir);
+	*ret = pins;
+	if (parent->fd < 0)
+		return OK;
+	if (snprintf(pins.path, sizeof(pins.path), "%s/%s", parent->path, name) >= PINS_PATH)
+		return fail("%s/%s: the path is too long", parent->path, name);
+	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (pins.fd < 0)
+		return errno == ENOENT ? OK : open_failed(parent, pins.path, name);
+	status = directory_check(&pins);
+	if (status)
+		pins_close(&pins);
+	else
+		*ret = pins;
 	return status;
 }
 
-enum status pins_clear(const char *gate)
+/* The root of bpffs. One that is not mounted holds nothing: `ret` is closed. */
+static enum status bpffs_open(struct pins *ret)
 {
-	char path[PINS_PATH];
+	struct pins bpffs = {.path = BPFFS};
+	enum status status = OK;
 
-	/* first `gate`, by which others know that it exists */
-	unlink(pins_path(gate, gate_map_names[MAP_GATE], path));
-	return directory_clear(pins_path(gate, "", path));
+	/* bpf(2) takes an open directory by a path only: BPF_F_PATH_FD is of Linux 6.5 and libbpf 1.3 */
+	if (access(SELF_FD, X_OK))
+		return fail("cannot look at " SELF_FD ", by which pins are opened: %s; is /proc "
+			    "mounted?",
+			    strerror(errno));
+	bpffs.fd = open(BPFFS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (bpffs.fd < 0 && errno != ENOENT)
+		return fail("cannot open " BPFFS ": %s", why(errno));
+	if (bpffs.fd >= 0 && !is_in_bpffs(bpffs.fd))
+		pins_close(&bpffs);
+	if (bpffs.fd >= 0)
+		status = root_check(bpffs.fd);
+	if (status)
+		pins_close(&bpffs);
+	*ret = bpffs;
+	return status;
 }
 
-enum status pins_remove(const char *gate)
+enum status pins_open_root(bool make, struct pins *ret)
 {
-	enum status status = pins_clear(gate);
-	char path[PINS_PATH];
+	struct pins bpffs;
+	enum status status = bpffs_open(&bpffs);
 
-	if (status)
-		return status;
-	if (rmdir(pins_path(gate, "", path)))
-		return fail("cannot remove %s: %s", path, why(errno));
-	rmdir(PINS_ROOT); /* unless another gate is there */
+	*ret = (struct pins)PINS_CLOSED;
+	if (!status && make)
+		status = pins_make(&bpffs, PINS_ROOT);
+	if (!status)
+		status = pins_open(&bpffs, PINS_ROOT, ret);
+	pins_close(&bpffs);
+	return status;
+}
+
+enum status pins_make(const struct pins *parent, const char *name)
+{
+	if (mkdirat(parent->fd, name, 0700) && errno != EEXIST && errno != ENOENT)
+		return pin_failed("make", parent, name, errno);
 	return OK;
 }
 
-/* --- All gates ------------------------------------------------------------------------------ */
-
-static int is_gate(const struct dirent *entry)
+bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name)
 {
-	return entry->d_name[0] != '.' && pins_exist(entry->d_name);
+	struct stat open_dir, named;
+
+	return !fstat(pins->fd, &open_dir) &&
+	       !fstatat(parent->fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       open_dir.st_dev == named.st_dev && open_dir.st_ino == named.st_ino;
 }
 
-enum status pins_for_each(enum status (*call)(const char *gate, void *data), void *data)
+enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
+		      struct dirent ***ret, int *ret_count)
 {
-	struct dirent **entries = NULL;
-	int count = scandir(PINS_ROOT, &entries, is_gate, alphasort);
-	enum status status = OK;
+	*ret = NULL;
+	*ret_count = 0;
+	if (pins->fd < 0)
+		return OK;
+	*ret_count = scandirat(pins->fd, ".", ret, filter, alphasort);
+	if (*ret_count >= 0)
+		return OK;
+	*ret_count = 0;
+	return fail("cannot read %s: %s", pins->path, why(errno));
+}
 
-	if (count < 0)
-		return errno == ENOENT ? OK : fail("cannot read " PINS_ROOT ": %s", why(errno));
+static int is_entry(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+static enum status entry_remove(const struct pins *pins, const char *name)
+{
+	int err = pin_remove(pins, name);
+	struct pins below;
+	enum status status;
+
+	if (!err || err == -ENOENT)
+		return OK;
+	if (err != -EISDIR && err != -EPERM)
+		return pin_failed("remove", pins, name, err);
+	status = pins_open(pins, name, &below);
+	if (!status && below.fd >= 0)
+		status = pins_clear(&below);
+	pins_close(&below);
+	return status ?: pins_remove(pins, name);
+}
+
+enum status pins_clear(const struct pins *pins)
+{
+	struct dirent **entries;
+	int count;
+	enum status status = pins_list(pins, is_entry, &entries, &count);
+
 	for (int i = 0; i < count; i++) {
-		if (!status)
-			status = call(entries[i]->d_name, data);
+		status = status ?: entry_remove(pins, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);
 	return status;
+}
+
+enum status pins_remove(const struct pins *parent, const char *name)
+{
+	if (unlinkat(parent->fd, name, AT_REMOVEDIR) && errno != ENOENT)
+		return pin_failed("remove", parent, name, errno);
+	return OK;
+}
+
+void pins_remove_root(void)
+{
+	struct pins bpffs;
+
+	if (!bpffs_open(&bpffs))
+		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
+	pins_close(&bpffs);
+}
+
+void pins_close(struct pins *pins)
+{
+	if (pins->fd >= 0)
+		close(pins->fd);
+	*pins = (struct pins)PINS_CLOSED;
+}
+
+/* --- Pins ----------------------------------------------------------------------------------- */
+
+/* What has the name is opened first, so that a symbolic link is not followed, and then opened by that fd. */
+int pin_open(const struct pins *pins, const char *name)
+{
+	int file = openat(pins->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	char path[SELF_FD_PATH];
+	struct stat st;
+
+	if (file < 0)
+		return pins->fd < 0 ? -ENOENT : -errno;
+	snprintf(path, sizeof(path), SELF_FD "/%d", file);
+	if (fstat(file, &st))
+		fd = -errno;
+	else
+		fd = S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get(path);
+	close(file);
+	return fd;
+}
+
+int pin_make(const struct pins *pins, const char *name, int fd)
+{
+	char path[SELF_FD_PATH];
+
+	snprintf(path, sizeof(path), SELF_FD "/%d/%s", pins->fd, name);
+	return bpf_obj_pin(fd, path);
+}
+
+int pin_remove(const struct pins *pins, const char *name)
+{
+	return unlinkat(pins->fd, name, 0) ? -errno : 0;
+}
+
+int pin_rename(const struct pins *from, const char *name, const struct pins *to,
+	       const char *new_name)
+{
+	return renameat(from->fd, name, to->fd, new_name) ? -errno : 0;
+}
+
+bool pin_exists(const struct pins *pins, const char *name)
+{
+	return pins->fd >= 0 && !faccessat(pins->fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err)
+{
+	return fail("cannot %s %s/%s: %s", what, pins->path, name,
+		    abs(err) == ELOOP ? "it is a symbolic link, which is not followed" : why(err));
 }

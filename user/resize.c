@@ -36,34 +36,45 @@ static enum status next_switch(const struct gate *gate, const struct gate *next,
 	return status;
 }
 
+/* Once the new gate has begun there is no way back: the next command renames the rest. */
+static void next_undo(const struct gate *gate)
+{
+	struct pins next;
+
+	if (!next_open(gate, &next) && next_is_prepared(&next))
+		resize_undo(gate, &next);
+	pins_close(&next);
+}
+
 /* Lets packets use the new maps, carries over what they did to the old ones, and makes the new ones the gate's. */
 static enum status next_begin(const struct gate *gate, const struct gate *next,
 			      const struct resize_plan *plan, struct carry *carry)
 {
-	enum status status = next_pin(next, plan->fresh);
+	enum status status = next_pin(gate, next, plan->fresh);
 	struct switching switching;
 
 	if (!status)
 		status = next_switch(gate, next, &switching);
 	if (status) {
-		next_remove(gate->name);
+		next_remove(gate);
 		return status;
 	}
 	packets_outwait();
 	status = carry_end(carry, switching.began);
 	if (!status)
-		status = next_rename(gate->name);
-	if (status && next_is_prepared(gate->name))
-		resize_undo(gate);
+		status = next_rename(gate);
+	if (status)
+		next_undo(gate);
 	return status;
 }
 
 /* The gate that is open is the new one from now on. */
 static void gate_become(struct gate *gate, struct gate *next)
 {
-	next->lock = gate->lock;
+	next->dir = gate->dir;
+	next->links = gate->links;
 	next->made = gate->made;
-	gate->lock = -1;
+	gate->dir = gate->links = (struct pins)PINS_CLOSED;
 	gate_close(gate);
 	*gate = *next;
 	*next = GATE_CLOSED;
@@ -118,8 +129,13 @@ enum status resize(struct gate *gate, const struct gate_sizes *sizes)
 
 enum status resize_settle(const struct gate *gate)
 {
-	if (!next_exists(gate->name))
-		return OK;
+	struct pins next;
+	enum status status = next_open(gate, &next);
+
+	if (status || next.fd < 0)
+		return status;
 	note("gate '%s': a resize was cut off, and is put in order", gate->name);
-	return next_is_prepared(gate->name) ? resize_undo(gate) : next_rename(gate->name);
+	status = next_is_prepared(&next) ? resize_undo(gate, &next) : next_rename(gate);
+	pins_close(&next);
+	return status;
 }

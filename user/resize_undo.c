@@ -2,7 +2,6 @@
 #include "resize_undo.h"
 
 #include <unistd.h>
-#include <bpf/bpf.h>
 
 #include "carry.h"
 #include "grace.h"
@@ -17,16 +16,15 @@ static void fds_close(int fds[SL_FAMILIES])
 			close(fds[family]);
 }
 
-enum status resize_undo(const struct gate *gate)
+enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	struct switching switching;
 	int ledgers[SL_FAMILIES];
-	char path[PINS_PATH];
 	enum status status;
 
 	for (int family = 0; family < SL_FAMILIES; family++)
-		ledgers[family] = bpf_obj_get(next_path(gate->name, ledger_maps[family], path));
+		ledgers[family] = pin_open(next, gate_map_names[ledger_maps[family]]);
 	status = programs_load(gate, &programs);
 	if (!status)
 		status = programs_switch(gate, &programs, &switching);
@@ -35,7 +33,7 @@ enum status resize_undo(const struct gate *gate)
 		status = carry_back(gate, ledgers);
 	}
 	if (!status)
-		next_remove(gate->name);
+		status = next_remove(gate);
 	programs_close(&programs);
 	fds_close(ledgers);
 	return status;

@@ -5,7 +5,7 @@
 
 #include "gate.h"
 
-/* Puts all devices on the gate's own maps again, and drops the new ones. */
-enum status resize_undo(const struct gate *gate);
+/* Puts all devices on the gate's own maps again, and drops the new ones, which are pinned in `next`. */
+enum status resize_undo(const struct gate *gate, const struct pins *next);
 
 #endif

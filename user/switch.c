@@ -14,11 +14,11 @@
 
 static int link_switch(const struct gate *gate, const struct attachment *a, int program_fd)
 {
-	char path[PINS_PATH];
-	int fd = bpf_obj_get(attachment_path(gate, a, path)), err;
+	char name[PIN_NAME];
+	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	err = bpf_link_update(fd, program_fd, NULL);
 	close(fd);
 	return err;
@@ -40,23 +40,23 @@ static void call_filter_replace(void *data)
 				   call->program_fd);
 }
 
-/* Pins a program in the place of what is pinned there. */
-static int pin_replace(int program_fd, const char *path, const char *next)
+/* Pins a program under a name, in the place of what may be left there. */
+static int pin_anew(const struct pins *pins, const char *name, int program_fd)
 {
-	if (unlink(next) && errno != ENOENT)
-		return -errno;
-	if (bpf_obj_pin(program_fd, next))
-		return -errno;
-	return rename(next, path) ? -errno : 0;
+	int err = pin_remove(pins, name);
+
+	return err && err != -ENOENT ? err : pin_make(pins, name, program_fd);
 }
 
 /* The qdisc's pin is a program's only for want of something else to pin; it must not keep the old one alive. */
 static void qdisc_repin(const struct gate *gate, const struct attachment *a, int program_fd)
 {
-	char path[PINS_PATH], next[PINS_PATH];
+	char qdisc[PIN_NAME], next[PIN_NAME];
 
-	if (!access(attachment_qdisc_path(gate, a, path), F_OK))
-		pin_replace(program_fd, path, attachment_next_path(gate, a, next));
+	attachment_next_pin(a, next);
+	if (pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc)) &&
+	    !pin_anew(&gate->links, next, program_fd))
+		pin_rename(&gate->links, next, &gate->links, qdisc);
 }
 
 /*
@@ -66,25 +66,26 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
 static int filter_switch(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	struct replace_call call = {.attachment = a, .program_fd = program_fd, .err = -ENOENT};
-	char path[PINS_PATH], next[PINS_PATH];
+	const struct pins *links = &gate->links;
+	char name[PIN_NAME], next[PIN_NAME];
+	int err = 0;
 
-	attachment_path(gate, a, path);
-	attachment_next_path(gate, a, next);
-	if (program_id_pinned(path) != a->program_id && rename(next, path))
-		return -errno;
-	if (unlink(next) && errno != ENOENT)
-		return -errno;
-	if (bpf_obj_pin(program_fd, next))
-		return -errno;
+	attachment_pin(a, name);
+	attachment_next_pin(a, next);
+	if (program_id_pinned(links, name) != a->program_id)
+		err = pin_rename(links, next, links, name);
+	err = err ?: pin_anew(links, next, program_fd);
+	if (err)
+		return err;
 	netns_run_in(a->netns, call_filter_replace, &call);
 	if (call.err) {
-		unlink(next);
+		pin_remove(links, next);
 		return call.err;
 	}
-	if (rename(next, path))
-		return -errno;
-	qdisc_repin(gate, a, program_fd);
-	return 0;
+	err = pin_rename(links, next, links, name);
+	if (!err)
+		qdisc_repin(gate, a, program_fd);
+	return err;
 }
 
 /* Puts the program under the attachment, which knows then that it runs it. */
@@ -119,11 +120,11 @@ static void held_close(struct held *held)
 /* A filter's program is pinned; a link's can be had by its id only. */
 static int program_open(const struct gate *gate, const struct attachment *a)
 {
-	char path[PINS_PATH];
+	char name[PIN_NAME];
 	int fd = -1;
 
 	if (a->mode == MODE_CLSACT)
-		fd = bpf_obj_get(attachment_path(gate, a, path));
+		fd = pin_open(&gate->links, attachment_pin(a, name));
 	if (fd >= 0 && program_id_of(fd) == a->program_id)
 		return fd;
 	if (fd >= 0)

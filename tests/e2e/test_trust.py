@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""bpffs as the kernel mounts it, mode 1777, where everybody can make what root's commands then meet. Each test
+has a bpffs of its own, in a private mount namespace."""
+
+import ctypes
+import json
+import os
+import stat
+import subprocess
+import time
+
+import pytest
+
+from lab import SLUICE, one_line, run, run_sluice
+
+BPFFS = "/sys/fs/bpf"
+ROOT = BPFFS + "/sluice"
+NOBODY = 65534
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+MNT_DETACH = 2
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(kind, where, flags=0, data=None):
+    done = libc.mount(kind, where.encode(), kind, flags, data)
+    assert done == 0, f"{where}: {os.strerror(ctypes.get_errno())}"
+
+
+@pytest.fixture(autouse=True)
+def bpffs():
+    """A bpffs of mode 1777 for this process, and back."""
+    home, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
+    assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+    mount(None, "/", MS_REC | MS_PRIVATE)
+    mount(b"bpf", BPFFS)
+    os.chmod(BPFFS, 0o1777)  # what the kernel gives it; some distributions ask for 0700
+    yield
+    assert libc.setns(home, CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+    os.close(home)
+    os.chdir(here)
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """What an attacker would have root delete: files, and a directory with one."""
+    (tmp_path / "links").mkdir()
+    for name in "gate", "passwd", "links/shadow":
+        (tmp_path / name).write_text("precious")
+    for path in (tmp_path, *tmp_path.parents):
+        if path.owner() == "root" and not path.stat().st_mode & 0o005 == 0o005:
+            path.chmod(path.stat().st_mode | 0o005)
+    yield str(tmp_path)
+    assert all((tmp_path / name).read_text() == "precious"
+               for name in ("gate", "passwd", "links/shadow"))
+
+
+def attacker(*words):
+    return run("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *words)
+
+
+def try_all(lab, *names, gate=None):
+    """Each command of root's is refused in one line that says what is wrong and with what."""
+    for words in (["attach", "in0"], ["detach", "all"], ["show"], ["stats"], ["status"],
+                  ["export"], ["set", "default", "rate", "5/h"], ["upgrade"]):
+        refusal = one_line(lab.sluice(*words, gate=gate or "main", status=1))
+        assert all(name in refusal for name in names), refusal
+        assert "there is no gate" not in refusal
+
+
+def test_a_directory_with_a_link_to_a_victim(lab, victim):
+    attacker("mkdir", ROOT)
+    attacker("ln", "-s", victim, ROOT + "/main")
+    try_all(lab, f"{ROOT} belongs to nobody, mode 0755", "root")
+    assert os.path.islink(ROOT + "/main")
+
+
+def test_a_link_in_place_of_the_root(lab, victim):
+    attacker("ln", "-s", os.path.dirname(victim), ROOT)
+    try_all(lab, f"{ROOT} is a symbolic link of nobody")
+
+
+def test_an_empty_directory(lab):
+    attacker("mkdir", "-m", "0777", ROOT)
+    try_all(lab, f"{ROOT} belongs to nobody, mode 0777")
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_a_directory_of_roots_to_which_others_may_write(lab, mode):
+    os.mkdir(ROOT)
+    os.chmod(ROOT, mode)
+    try_all(lab, f"{ROOT} belongs to root, mode {mode:04o}")
+
+
+def test_a_gate_that_is_a_link(lab, victim):
+    """Which only root can have made here: not followed all the same."""
+    os.mkdir(ROOT, 0o700)
+    os.symlink(victim, ROOT + "/main")
+    try_all(lab, f"{ROOT}/main is a symbolic link of root")
+
+
+def test_a_gate_whose_links_are_elsewhere(lab, victim):
+    lab.attach("in0", gate="main")
+    lab.sluice("detach", "all", gate="main")
+    os.makedirs(ROOT + "/main", 0o700)
+    os.symlink(victim + "/links", ROOT + "/main/links")
+    try_all(lab, f"{ROOT}/main/links is a symbolic link of root")
+
+
+def test_a_gate_of_somebody(lab, victim):
+    os.mkdir(ROOT, 0o700)
+    os.mkdir(ROOT + "/main", 0o755)
+    os.symlink(victim, ROOT + "/main/next")
+    os.chown(ROOT + "/main", NOBODY, NOBODY)
+    try_all(lab, f"{ROOT}/main belongs to nobody, mode 0755")
+
+
+@pytest.mark.parametrize("below", ["", "/main"])
+@pytest.mark.parametrize("how", ["bind", "tmpfs"])
+def test_another_file_system(lab, victim, below, how):
+    os.makedirs(ROOT + below, 0o700)
+    if how == "bind":
+        run("mount", "--bind", victim, ROOT + below)
+    else:
+        mount(b"tmpfs", ROOT + below)
+        os.makedirs(ROOT + below + "/main", 0o700)
+    try_all(lab, f"{ROOT}{below} is on another file system than bpffs")
+    assert os.listdir(ROOT + below)
+
+
+def test_what_is_below_is_not_trusted_more(lab, victim):
+    """What a killed command left is cleared away by the next attach: not what is not ours."""
+    os.makedirs(ROOT + "/main/strange", 0o700)
+    os.symlink(victim, ROOT + "/main/strange/link")
+    os.chown(ROOT + "/main/strange", NOBODY, NOBODY)
+    assert f"{ROOT}/main/strange belongs to nobody" in one_line(
+        lab.sluice("attach", "in0", gate="main", status=1))
+    os.chown(ROOT + "/main/strange", 0, 0)
+    lab.attach("in0", gate="main")
+    assert not os.path.exists(ROOT + "/main/strange")
+    lab.sluice("detach", "all", gate="main")
+    assert not os.path.exists(ROOT)
+
+
+@pytest.mark.parametrize("below", ["", "/links"])
+def test_a_pin_that_is_a_link_is_not_followed(lab, below):
+    """A map of the same shape, which is another's: what is written there would be written by us."""
+    lab.attach("in0", gate="main")
+    lab.attach("in0", "hook", "ingress", gate="other")
+    name = os.listdir(ROOT + "/main/links")[0] if below else "hosts4"
+    there = os.listdir(ROOT + "/other/links")[0] if below else "hosts4"
+    os.unlink(f"{ROOT}/main{below}/{name}")
+    os.symlink(f"{ROOT}/other{below}/{there}", f"{ROOT}/main{below}/{name}")
+    if below:
+        assert [a["state"] for a in lab.attachments("main")] == ["gone"]
+    else:
+        assert "hosts4" in one_line(lab.sluice("show", gate="main", status=1))
+    lab.sluice("detach", "all", gate="main", status=None)
+    assert [a["state"] for a in lab.attachments("other")] == ["attached"]
+    lab.sluice("detach", "all", gate="other")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o722])
+def test_a_root_where_others_may_rename(lab, mode):
+    os.chmod(BPFFS, mode)
+    try_all(lab, f"{BPFFS} belongs to root, mode {mode:04o}")
+
+
+def test_a_root_of_somebody(lab):
+    os.chown(BPFFS, NOBODY, NOBODY)
+    try_all(lab, f"{BPFFS} belongs to nobody, mode 1777")
+
+
+def test_mode_1777_alone_is_no_obstacle(lab):
+    lab.attach("in0", gate="main")
+    assert stat.S_IMODE(os.stat(ROOT).st_mode) == 0o700
+    assert "no rule" in lab.sluice("attach", "in0", gate="main").out
+    lab.sluice("detach", "all", gate="main")
+    assert not os.path.exists(ROOT)
+
+
+@pytest.mark.parametrize("owner", ["sluice", "caller"])
+def test_other_owners_that_are_trusted(lab, tmp_path, owner):
+    """The user `sluice`, of whom the password file tells; and who calls, with the capabilities that it takes."""
+    passwd = tmp_path / "passwd"
+    passwd.write_text(open("/etc/passwd", encoding="ascii").read() +
+                      f"sluice:x:{4242 if owner == 'sluice' else 4243}:4242::/:/bin/false\n")
+    run("mount", "--bind", str(passwd), "/etc/passwd")
+    lab.attach("in0", gate="main")
+    for path, directories, files in os.walk(ROOT, topdown=False):
+        for name in directories + files:
+            os.chown(os.path.join(path, name), 4242, 4242)
+    os.chown(ROOT, 4242, 4242)
+    if owner == "sluice":
+        assert lab.sluice("show", gate="main").out == ""
+        lab.sluice("detach", "all", gate="main")
+        assert not os.path.exists(ROOT)
+        return
+    binary = tmp_path / "sluice"
+    binary.write_bytes(open(SLUICE, "rb").read())
+    for path in (binary, *tmp_path.parents, tmp_path):
+        if os.stat(path).st_uid == 0:
+            os.chmod(path, os.stat(path).st_mode | 0o555)
+    as_caller = ["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups",
+                 "--inh-caps=+bpf,+net_admin,+sys_admin", "--ambient-caps=+bpf,+net_admin,+sys_admin",
+                 str(binary), "-g", "main"]
+    assert run(*as_caller, "show").out == ""
+    assert "belongs to 4242" in one_line(lab.sluice("show", gate="main", status=1))
+    run(*as_caller, "-n", lab.filter, "detach", "all")
+    assert not os.path.exists(ROOT)
+
+
+def test_a_bad_gate_hides_no_other(lab, victim):
+    lab.attach("in0", gate="main")
+    os.symlink(victim, ROOT + "/bad")
+    os.mkdir(ROOT + "/worse")
+    os.chown(ROOT + "/worse", NOBODY, NOBODY)
+    status = run_sluice("-j", "status", status=1)
+    assert [gate["gate"] for gate in json.loads(status.out)["gates"]] == ["main"]
+    assert len(status.err.splitlines()) == 2
+    assert "bad is a symbolic link" in status.err and "worse belongs to nobody" in status.err
+    export = run_sluice("export", status=1)
+    assert 'gate="main"' in export.out and len(export.err.splitlines()) == 2
+    text = run_sluice("status", status=1)
+    assert "gate main" in text.out and "in0" in text.out
+    lab.sluice("set", "default", "rate", "5/h", gate="main")
+    lab.sluice("detach", "all", gate="main")
+    assert sorted(os.listdir(ROOT)) == ["bad", "worse"]
+
+
+SWAP = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+root, other = b"/sys/fs/bpf/sluice", b"/sys/fs/bpf/other"
+while True:
+    libc.renameat2(-100, root, -100, other, 2)  # RENAME_EXCHANGE
+"""
+
+
+def test_a_directory_that_is_swapped_under_the_command(lab, victim):
+    """By its owner, an attacker, for a directory and for a link, all the time: never is it taken."""
+    attacker("mkdir", ROOT)
+    attacker("ln", "-s", os.path.dirname(victim), BPFFS + "/other")
+    swap = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                             "/usr/bin/python3", "-c", SWAP])
+    try:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            for words in ["attach", "in0"], ["detach", "all"]:
+                refusal = one_line(lab.sluice(*words, gate=os.path.basename(victim), status=None))
+                assert "nobody" in refusal or "there is no gate" in refusal, refusal
+    finally:
+        swap.kill()
+        swap.wait()
+
+
+def test_without_proc_that_is_said(lab):
+    libc.umount2(b"/proc", MNT_DETACH)
+    try:
+        refusal = one_line(run_sluice("status", status=1))
+        assert "/proc" in refusal and "mounted" in refusal
+    finally:
+        mount(b"proc", "/proc")
