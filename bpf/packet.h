@@ -3,9 +3,25 @@
  * From a frame to its source address, and on to what its headers say. Compiles natively too: the
  * parser that ships is the parser that is fuzzed.
  *
- * The rule: what has a readable source address is judged by it, whatever else is wrong with the
- * frame; a frame without one passes, counted by cause. So nothing is dropped that no limit names,
- * and nobody escapes a limit by spoiling a frame behind its addresses.
+ * The rule: what the kernel would deliver is judged; what cannot be judged and might be delivered is
+ * dropped, if the gate has rules; only what no IP stack takes passes unjudged. So a frame is judged by its
+ * source as soon as its fixed IP header can be read, whatever else is wrong with it. The classes without a
+ * source, against the kernel's receive path:
+ *
+ *   pass not-ip      No tag and neither IPv4's nor IPv6's EtherType: __netif_receive_skb_core() delivers by
+ *                    EtherType, so no IP stack gets it. An 802.3 length (below 0x600) goes to LLC
+ *                    (eth_type_trans(), vlan_set_encap_proto()), which hands no IP on from Ethernet. What
+ *                    wraps IP in an EtherType of its own (PPPoE, MPLS, MACsec) is judged on the device that
+ *                    unwraps it, or not at all: the README names it.
+ *   pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag() find none
+ *                    either. Padding, as a bridge to a real NIC adds it, makes it 0: an 802.3 length.
+ *   pass bad-header  The version is not the EtherType's, or IPv4's header is shorter than 20 bytes:
+ *                    ip_rcv_core() and ip6_rcv_core() ask that first, and drop it; so does every host behind.
+ *   drop unreadable  IPv4 or IPv6, but the fixed header ends early: the kernel here drops it, but a bridge's NIC
+ *                    would pad it with zeros, and then a host behind might take it. And whatever the kernel
+ *                    fails to read for us although the frame is long enough.
+ *   drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() takes off any number of tags of
+ *                    VLAN 0, or of VLANs that have a device each, and delivers.
  */
 #ifndef SLUICE_PACKET_H
 #define SLUICE_PACKET_H
@@ -29,15 +45,22 @@
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
+
+/* Not in the kernel's UAPI. */
+struct vlan_hdr {
+	__be16 h_vlan_TCI;
+	__be16 h_vlan_encapsulated_proto;
+};
 #endif
 
 /* #defines of the kernel's UAPI are not in BTF, and so not in vmlinux.h. */
-#define ETHERTYPE_IPV4	  0x0800
-#define ETHERTYPE_IPV6	  0x86DD
-#define ETHERTYPE_8021Q	  0x8100
-#define ETHERTYPE_8021AD  0x88A8
-#define VLAN_TAGS_MAX	  2
-#define ETHERNET_SIZE_MAX (14 + 4 * VLAN_TAGS_MAX)
+#define ETHERTYPE_IPV4	 0x0800
+#define ETHERTYPE_IPV6	 0x86DD
+#define ETHERTYPE_8021Q	 0x8100
+#define ETHERTYPE_8021AD 0x88A8
+
+/* No network has more than a few; a tag in an skb's metadata is one of them. */
+#define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
 #define PROTO_ICMP     1
@@ -49,7 +72,10 @@
 #define PROTO_ICMPV6   58
 #define PROTO_DSTOPTS  60
 
-/* RFC 8200 section 4.1 lists seven headers; one of each, and destination options twice. */
+/*
+ * RFC 8200 section 4.1 lists seven headers; one of each, and destination options twice. Linux takes more: behind
+ * them a packet is SL_FACT_UNREAD.
+ */
 #define IPV6_EXT_MAX 8
 
 /* In iphdr.frag_off, and in the fragment header's: more follow, or this is not the first. */
@@ -60,16 +86,76 @@
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* The flags of a TCP header are in its 14th byte. */
-#define TCP_FLAGS 13
-#define TCP_SYN	  0x02
-#define TCP_ACK	  0x10
+/* The 13th and 14th byte of a TCP header: its length, and its flags. */
+#define TCP_WORD_OFFSET 12
+#define TCP_SYN		0x02
+#define TCP_ACK		0x10
 
-/* What is left of a frame: helpers check `end`, advance `pos`. */
-struct cursor {
-	void *pos;
-	void *end;
+/* --- Reading -------------------------------------------------------------------------------- */
+
+enum reader_kind {
+	READ_LINEAR, /* directly, where the bytes lie: only the linear part can be read */
+	READ_XDP,    /* by a copy of bpf_xdp_load_bytes(), from anywhere in the frame */
+	READ_SKB,    /* likewise, bpf_skb_load_bytes() */
 };
+
+/*
+ * Access to the bytes of a frame, in the manner of the kernel's skb_header_pointer(). A driver may keep headers
+ * in fragments behind the linear part, or all of a frame (mlx5's striding receive queue): so each frame is
+ * read by READ_LINEAR, and if the linear part ends too early, once more by a kind that copies. `kind` is a constant at
+ * every use, so that each instance of the parser has but one way.
+ */
+struct reader {
+	void *start; /* of the linear part */
+	void *end;
+	void *ctx; /* what the helpers copy from; natively: the frame in one piece, NULL: they fail */
+	__u32 size; /* of the whole frame */
+	enum reader_kind kind;
+};
+
+/* Whether the frame has bytes that READ_LINEAR cannot see. */
+static __always_inline bool reader_is_partial(const struct reader *linear)
+{
+	return linear->end - linear->start < linear->size;
+}
+
+/* Whether there are bytes up to this offset. */
+static __always_inline bool reader_has(const struct reader *reader, __u32 end)
+{
+	if (reader->kind == READ_LINEAR)
+		return reader->start + end <= reader->end;
+	return end <= reader->size;
+}
+
+static __always_inline long reader_copy(const struct reader *reader, __u32 offset, void *buffer,
+					__u32 size)
+{
+#ifdef __bpf__
+	if (reader->kind == READ_XDP)
+		return bpf_xdp_load_bytes(reader->ctx, offset, buffer, size);
+	return bpf_skb_load_bytes(reader->ctx, offset, buffer, size);
+#else
+	if (!reader->ctx)
+		return -1;
+	memcpy(buffer, (const char *)reader->ctx + offset, size);
+	return 0;
+#endif
+}
+
+/* `size` bytes at an offset: where they lie, or in `buffer`; NULL: they cannot be read. */
+static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
+					      void *buffer)
+{
+	const void *header = reader->start + offset;
+
+	if (reader->kind == READ_LINEAR)
+		return header + size <= reader->end ? header : NULL;
+	if (!reader_has(reader, offset + size) || reader_copy(reader, offset, buffer, size))
+		return NULL;
+	return buffer;
+}
+
+/* --- The source ----------------------------------------------------------------------------- */
 
 /* What is known of a frame. Pure data: it may be handed to the verifier's global functions. */
 struct packet {
@@ -77,73 +163,54 @@ struct packet {
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: as a key it finds the longest prefix */
 	__u32 ip_offset;	 /* where the IP header is: 14, and 4 for each VLAN tag */
-	__u16 vlan;		 /* the id in the outermost tag; 0: none */
+	__u16 vlan;		 /* the id of the first tag that has one; 0: none */
 	__u8 egress;
 	__u8 looked; /* packet_look() has filled in what follows */
 	struct sl_facts facts;
 	__u8 destination[16];
+	__u32 headers; /* bytes of them, as far as they could be read */
 };
 
-enum packet_transport {
-	TRANSPORT_OK,	   /* `cursor` is at the header of `proto` */
-	TRANSPORT_HIDDEN,  /* a fragment but the first: the header is in another packet */
-	TRANSPORT_SHORT,   /* the frame ends first */
-	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
-};
-
-/* What the headers between Ethernet's and the transport's say. */
-struct layers {
-	__u8 proto;	  /* of the last header that could be read */
-	__u8 proto_known; /* it is the transport's, and not an extension header's */
-	__u16 fragment;	  /* not 0: this is a fragment; host order */
-};
-
-/* Room for `size` more bytes? The one bounds check: every other helper goes through it. */
-static __always_inline bool cursor_has(const struct cursor *cursor, __u32 size)
+/* Why there is no EtherType: the frame ends before `end`, or cannot be read that far. */
+static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
-	return cursor->pos + size <= cursor->end;
+	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
+}
+
+static __always_inline bool type_is_tag(__be16 type)
+{
+	return type == bpf_htons(ETHERTYPE_8021Q) || type == bpf_htons(ETHERTYPE_8021AD);
 }
 
 /*
- * Steps over the Ethernet header and up to two VLAN tags; returns the EtherType in host order, and the
- * outer tag's id.
+ * Steps over VLAN tags, of which `tags` came before. A priority tag, of id 0, is no VLAN: the first tag with
+ * another id tells it.
  */
-static __always_inline enum sl_reason parse_ethernet(struct cursor *cursor, __u16 *ret_type,
-						     __u16 *ret_vlan)
+static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 tags,
+						 struct packet *packet, __u32 *offset, __be16 *type)
 {
-	struct ethhdr *eth = cursor->pos;
-	__be16 type;
+	for (; tags < VLAN_TAGS_MAX && type_is_tag(*type); tags++) {
+		struct vlan_hdr buffer;
+		const struct vlan_hdr *tag = reader_get(reader, *offset, sizeof(buffer), &buffer);
 
-	if (!cursor_has(cursor, sizeof(*eth)))
-		return SL_PASS_SHORT;
-	type = eth->h_proto;
-	cursor->pos += sizeof(*eth);
-
-	for (int i = 0; i <= VLAN_TAGS_MAX; i++) {
-		__be16 *tag = cursor->pos; /* {priority and id, EtherType of what follows} */
-
-		if (type != bpf_htons(ETHERTYPE_8021Q) && type != bpf_htons(ETHERTYPE_8021AD)) {
-			*ret_type = bpf_ntohs(type);
-			return SL_PASS_WITHIN;
-		}
-		if (i == VLAN_TAGS_MAX)
-			break;
-		if (!cursor_has(cursor, 2 * sizeof(*tag)))
-			return SL_PASS_SHORT;
-		if (!i)
-			*ret_vlan = bpf_ntohs(tag[0]) & VLAN_ID_MASK;
-		type = tag[1];
-		cursor->pos += 2 * sizeof(*tag);
+		if (!tag)
+			return link_refusal(reader, *offset + sizeof(buffer));
+		if (!packet->vlan)
+			packet->vlan = bpf_ntohs(tag->h_vlan_TCI) & VLAN_ID_MASK;
+		*type = tag->h_vlan_encapsulated_proto;
+		*offset += sizeof(*tag);
 	}
-	return SL_PASS_VLAN_DEPTH;
+	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : SL_PASS_WITHIN;
 }
 
-static __always_inline enum sl_reason parse_ipv4(struct cursor *cursor, struct packet *packet)
+static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __u32 offset,
+						 struct packet *packet)
 {
-	struct iphdr *ip = cursor->pos;
+	struct iphdr buffer;
+	const struct iphdr *ip = reader_get(reader, offset, sizeof(buffer), &buffer);
 
-	if (!cursor_has(cursor, sizeof(*ip)))
-		return SL_PASS_SHORT;
+	if (!ip)
+		return SL_DROP_UNREADABLE;
 	if (ip->version != 4 || ip->ihl < 5)
 		return SL_PASS_BAD_HEADER;
 
@@ -153,12 +220,14 @@ static __always_inline enum sl_reason parse_ipv4(struct cursor *cursor, struct p
 	return SL_PASS_WITHIN;
 }
 
-static __always_inline enum sl_reason parse_ipv6(struct cursor *cursor, struct packet *packet)
+static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __u32 offset,
+						 struct packet *packet)
 {
-	struct ipv6hdr *ip = cursor->pos;
+	struct ipv6hdr buffer;
+	const struct ipv6hdr *ip = reader_get(reader, offset, sizeof(buffer), &buffer);
 
-	if (!cursor_has(cursor, sizeof(*ip)))
-		return SL_PASS_SHORT;
+	if (!ip)
+		return SL_DROP_UNREADABLE;
 	if (ip->version != 6)
 		return SL_PASS_BAD_HEADER;
 
@@ -175,27 +244,58 @@ static __always_inline bool packet_is_ipv4(const struct packet *packet)
 
 /*
  * Finds the source address. SL_PASS_WITHIN: found, `packet` is filled in. Any other reason: there
- * is none to be found, for that cause. `packet` begins zeroed. `cursor` moves
- * from the start of the frame to the IP header.
+ * is none to be found, for that cause. `packet` begins zeroed, but for a `vlan` that is known already;
+ * `tags`: how many tags precede what the frame says.
  */
-static __always_inline enum sl_reason packet_parse(struct cursor *cursor, struct packet *packet)
+static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
+						   struct packet *packet)
 {
-	void *start = cursor->pos;
+	struct ethhdr buffer;
+	const struct ethhdr *eth = reader_get(reader, 0, sizeof(buffer), &buffer);
+	__u32 offset = sizeof(*eth);
 	enum sl_reason reason;
-	__u16 type = 0;
+	__be16 type;
 
-	reason = parse_ethernet(cursor, &type, &packet->vlan);
-	if (reason != SL_PASS_WITHIN)
-		return reason;
-	packet->ip_offset = cursor->pos - start;
-	if (type == ETHERTYPE_IPV4)
-		return parse_ipv4(cursor, packet);
-	if (type == ETHERTYPE_IPV6)
-		return parse_ipv6(cursor, packet);
+	if (!eth)
+		return link_refusal(reader, sizeof(*eth));
+	type = eth->h_proto;
+	/* IP first: the tags of others cost an untagged frame nothing */
+	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
+		reason = parse_tags(reader, tags, packet, &offset, &type);
+		if (reason != SL_PASS_WITHIN)
+			return reason;
+	}
+	packet->ip_offset = offset;
+	if (type == bpf_htons(ETHERTYPE_IPV4))
+		return parse_ipv4(reader, offset, packet);
+	if (type == bpf_htons(ETHERTYPE_IPV6))
+		return parse_ipv6(reader, offset, packet);
 	return SL_PASS_NOT_IP;
 }
 
+/* Whether READ_LINEAR gave this reason only because the linear part ends before the frame does. */
+static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
+{
+	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
+	       reader_is_partial(linear);
+}
+
 /* --- Behind the source: only where a limit asks for it -------------------------------------- */
+
+enum packet_transport {
+	TRANSPORT_OK,	   /* its header was read */
+	TRANSPORT_HIDDEN,  /* a fragment but the first: the header is in another packet */
+	TRANSPORT_SHORT,   /* the frame, or what can be read of it, ends first */
+	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
+};
+
+/* What the headers between Ethernet's and the transport's say. */
+struct layers {
+	__u32 offset;	  /* how far they were read: TRANSPORT_OK: there is the header of `proto` */
+	__u8 proto;	  /* of the last header that could be read */
+	__u8 proto_known; /* it is the transport's, and not an extension header's */
+	__u16 fragment;	  /* not 0: this is a fragment; host order */
+};
 
 /* One bit each: a mask, and not comparisons, as the verifier follows every branch of every round. */
 #define IPV6_EXTENSIONS                                                                            \
@@ -210,47 +310,53 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Steps over one IPv6 extension header, noting what follows it, and what a fragment header says. Returns
- * how far it went, 0 if the frame is too short.
+ * Reads one IPv6 extension header, noting what follows it, and what a fragment header says. Returns
+ * its size, 0 if the frame is too short.
  *
  * Lengths: in 8-byte units, less 1 (RFC 8200); AH in 4-byte units, less 2 (RFC 4302); a fragment header
  * has none.
  */
-static __always_inline __u32 parse_ipv6_extension(const struct cursor *cursor,
+static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
 {
-	__u8 *header = cursor->pos; /* {next header, length or reserved, ...} */
+	__u8 buffer[8];
+	/* {next header, length or reserved, ...} */
+	const __u8 *header = reader_get(reader, layers->offset, sizeof(buffer), buffer);
 	__u32 is_ah = proto_is_in(1ULL << PROTO_AH, layers->proto);
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
 	__u32 size;
 
-	if (!cursor_has(cursor, 8))
+	if (!header)
 		return 0;
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
 	__asm__ volatile("" : "+r"(size)); /* else clang finds out that the mask changes nothing */
-	return size & 0xfff;
+	size &= 0xfff;
+	return reader_has(reader, layers->offset + size) ? size : 0;
 }
 
-static __always_inline enum packet_transport find_ipv6_transport(struct cursor *cursor,
-								 struct layers *layers)
+/* As find_transport. */
+static __always_inline enum packet_transport
+find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	struct ipv6hdr *ip = cursor->pos;
+	struct ipv6hdr buffer;
+	const struct ipv6hdr *ip = reader_get(reader, layers->offset, sizeof(buffer), &buffer);
 
-	if (!cursor_has(cursor, sizeof(*ip)))
+	if (!ip)
 		return TRANSPORT_SHORT;
+	__builtin_memcpy(packet->destination, &ip->daddr, 16);
 	layers->proto = ip->nexthdr;
-	cursor->pos += sizeof(*ip);
+	layers->offset += sizeof(*ip);
 	for (int i = 0; i < IPV6_EXT_MAX; i++) {
 		__u32 size;
 
 		if (!proto_is_in(IPV6_EXTENSIONS, layers->proto))
 			break;
-		size = parse_ipv6_extension(cursor, layers);
-		if (!size || !cursor_has(cursor, size))
+		size = parse_ipv6_extension(reader, layers);
+		if (!size)
 			return TRANSPORT_SHORT;
-		cursor->pos += size;
+		layers->offset += size;
 		if (layers->fragment & IPV6_OFFSET_MASK) {
 			layers->proto_known = !proto_is_in(IPV6_EXTENSIONS, layers->proto);
 			return TRANSPORT_HIDDEN;
@@ -260,40 +366,38 @@ static __always_inline enum packet_transport find_ipv6_transport(struct cursor *
 	return layers->proto_known ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-static __always_inline enum packet_transport find_ipv4_transport(struct cursor *cursor,
-								 struct layers *layers)
+/* As find_transport. */
+static __always_inline enum packet_transport
+find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	struct iphdr *ip = cursor->pos;
-	__u32 size;
-	__u16 fragment;
+	struct iphdr buffer;
+	const struct iphdr *ip = reader_get(reader, layers->offset, sizeof(buffer), &buffer);
 
-	if (!cursor_has(cursor, sizeof(*ip)))
+	if (!ip)
 		return TRANSPORT_SHORT;
+	__builtin_memcpy(packet->destination, &ip->daddr, 4);
 	layers->proto = ip->protocol;
 	layers->proto_known = 1;
-	fragment = bpf_ntohs(ip->frag_off);
-	layers->fragment = fragment & IPV4_FRAGMENT;
-	size = ip->ihl * 4;
-	if (fragment & IPV4_OFFSET_MASK)
+	layers->fragment = bpf_ntohs(ip->frag_off) & IPV4_FRAGMENT;
+	layers->offset += ip->ihl * 4;
+	if (layers->fragment & IPV4_OFFSET_MASK)
 		return TRANSPORT_HIDDEN;
-	if (!cursor_has(cursor, size))
-		return TRANSPORT_SHORT;
-	cursor->pos += size;
-	return TRANSPORT_OK;
+	return reader_has(reader, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
 }
 
 /*
- * Steps from the IP header to the transport header: over IPv4 options, or a bounded chain of IPv6
- * extension headers. On any answer but TRANSPORT_OK there is no such header at `cursor`.
+ * Steps from the IP header, whose destination it notes, to the transport header: over IPv4 options, or a bounded
+ * chain of IPv6 extension headers.
  */
 static __always_inline enum packet_transport
-packet_find_transport(struct cursor *cursor, const struct packet *packet, struct layers *layers)
+find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	return packet_is_ipv4(packet) ? find_ipv4_transport(cursor, layers)
-				      : find_ipv6_transport(cursor, layers);
+	layers->offset = packet->ip_offset & 0xff; /* for the verifier: at most 46 */
+	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
+				      : find_ipv6_transport(reader, packet, layers);
 }
 
-static __always_inline __u8 facts_of_proto(const struct packet *packet, __u8 proto)
+static __always_inline __u16 facts_of_proto(const struct packet *packet, __u8 proto)
 {
 	__u8 icmp = packet_is_ipv4(packet) ? PROTO_ICMP : PROTO_ICMPV6;
 
@@ -305,80 +409,102 @@ static __always_inline __u8 facts_of_proto(const struct packet *packet, __u8 pro
 }
 
 /*
- * Ports, and the flags of TCP: `cursor` is at the transport header. False: the frame ends before all of it is
- * read.
+ * Reads ports, and the flags of TCP, and steps over the transport header if its size can be told. False: the frame
+ * ends before all that matches ask for.
  */
-static __always_inline bool look_at_transport(const struct cursor *cursor, struct sl_facts *facts)
+static __always_inline bool look_at_transport(const struct reader *reader, struct layers *layers,
+					      struct sl_facts *facts)
 {
-	__be16 *port = cursor->pos; /* {source, destination}, in TCP and UDP */
-	__u8 *bytes = cursor->pos;
+	__be16 ports_buffer[2];
+	__u8 word_buffer[2];
+	const __be16 *ports; /* {source, destination}, in TCP and UDP */
+	const __u8 *word;    /* of TCP: {header length in the upper half, flags} */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
-	if (!cursor_has(cursor, 4))
+	ports = reader_get(reader, layers->offset, sizeof(ports_buffer), ports_buffer);
+	if (!ports)
 		return false;
 	facts->facts |= SL_FACT_PORT;
-	facts->port = bpf_ntohs(port[1]);
-	if (facts->facts & SL_FACT_UDP)
+	facts->port = bpf_ntohs(ports[1]);
+	if (facts->facts & SL_FACT_UDP) {
+		layers->offset += sizeof(struct udphdr);
 		return true;
-	if (!cursor_has(cursor, TCP_FLAGS + 1))
+	}
+	word = reader_get(reader, layers->offset + TCP_WORD_OFFSET, sizeof(word_buffer),
+			  word_buffer);
+	if (!word)
 		return false;
-	if ((bytes[TCP_FLAGS] & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+	if ((word[1] & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		facts->facts |= SL_FACT_SYN;
+	layers->offset += (word[0] >> 4) * 4;
 	return true;
 }
 
-static __always_inline void look_at_destination(const struct cursor *cursor, struct packet *packet)
-{
-	if (packet_is_ipv4(packet)) {
-		struct iphdr *ip = cursor->pos;
-
-		if (cursor_has(cursor, sizeof(*ip)))
-			__builtin_memcpy(packet->destination, &ip->daddr, 4);
-	} else {
-		struct ipv6hdr *ip = cursor->pos;
-
-		if (cursor_has(cursor, sizeof(*ip)))
-			__builtin_memcpy(packet->destination, &ip->daddr, 16);
-	}
-}
-
 /*
- * Learns what matches and keys may ask for beyond the source. `cursor` is at the IP header of a packet
- * whose source was found. The answer tells whether the transport header could be read.
+ * Learns what matches and keys may ask for beyond the source of a packet whose source was found. The answer tells
+ * whether the transport header could be read.
  */
-static __always_inline enum packet_transport packet_look(struct cursor *cursor,
+static __always_inline enum packet_transport packet_look(const struct reader *reader,
 							 struct packet *packet)
 {
 	struct sl_facts facts = {.facts = SL_FACT_ANY, .vlan = packet->vlan};
 	struct layers layers = {0};
-	enum packet_transport transport;
+	enum packet_transport transport = find_transport(reader, packet, &layers);
 
-	look_at_destination(cursor, packet);
-	transport = packet_find_transport(cursor, packet, &layers);
 	if (layers.fragment)
 		facts.facts |= SL_FACT_FRAGMENT;
 	if (layers.proto_known) {
 		facts.facts |= facts_of_proto(packet, layers.proto);
 		facts.proto = layers.proto;
 	}
-	if (transport == TRANSPORT_OK && !look_at_transport(cursor, &facts))
+	if (transport == TRANSPORT_OK && !look_at_transport(reader, &layers, &facts))
 		transport = TRANSPORT_SHORT;
+	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP) {
+		facts.facts |= SL_FACT_UNREAD;
+		/* flags that cannot be read, as in a first fragment of 8 bytes, may be a SYN's */
+		if (facts.facts & SL_FACT_TCP)
+			facts.facts |= SL_FACT_SYN;
+	}
 	packet->facts = facts;
+	packet->headers = layers.offset;
 	packet->looked = 1;
 	return transport;
 }
 
-/* The size of the transport header at `cursor`, options included; 0 if unknown or cut short. */
-static __always_inline __u32 packet_transport_size(const struct cursor *cursor, __u8 proto)
-{
-	const struct tcphdr *tcp = cursor->pos;
+/* --- Merged packets ------------------------------------------------------------------------- */
 
-	if (proto == PROTO_TCP && cursor_has(cursor, sizeof(*tcp)))
-		return tcp->doff * 4;
-	if (proto == PROTO_UDP && cursor_has(cursor, sizeof(struct udphdr)))
-		return sizeof(struct udphdr);
-	return 0;
+/* The kernel's own count of them has 16 bits. */
+#define SEGMENTS_MAX 65535
+
+/* What a buffer stands for that GRO has merged, or GSO will cut. */
+struct merged {
+	__u32 size;	/* of the buffer */
+	__u32 gso_size; /* of each packet's payload; not 0 */
+	__u32 gso_segs; /* the kernel's count of them; 0: it has none */
+	__u32 tag;	/* bytes of a tag that is metadata */
+};
+
+/*
+ * Counts the packets, and what they have on the wire: each has headers of its own, and the tag. `packet` has been looked
+ * at. Headers that could not be read, those within a tunnel among them, count as payload: so there are rather
+ * too many packets than too few, up to SEGMENTS_MAX, whatever gso_size a virtual machine makes up. What is not cut
+ * by size (SCTP) the kernel has counted.
+ */
+static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
+{
+	__u32 segments = 1;
+
+	if (packet->headers < merged->size)
+		segments =
+			(merged->size - packet->headers + merged->gso_size - 1) / merged->gso_size;
+	if (segments < merged->gso_segs)
+		segments = merged->gso_segs;
+	if (segments > SEGMENTS_MAX)
+		segments = SEGMENTS_MAX;
+	packet->packets = segments;
+	/* below 2^31: all headers that are read take less than 17,000 bytes */
+	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 
 #endif

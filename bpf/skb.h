@@ -11,89 +11,78 @@
 
 #define VLAN_TAG_SIZE 4
 
-/* Ethernet, two tags, IPv6, a few extension headers, TCP with options. */
-#define SKB_HEADERS_SIZE 256
-
-static __always_inline struct cursor skb_cursor(const struct __sk_buff *skb, __u32 offset)
+static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
 {
-	return (struct cursor){
-		.pos = (void *)(long)skb->data + (offset & 0xff),
+	return (struct reader){
+		.kind = kind,
+		.start = (void *)(long)skb->data,
 		.end = (void *)(long)skb->data_end,
+		.ctx = skb,
+		.size = skb->len,
 	};
 }
 
-/* Headers may lie outside the linear part: pulls them in. False: there is nothing more to pull. */
-static __always_inline bool skb_pull_headers(struct __sk_buff *skb)
+/* The outer VLAN tag is metadata on TC: what the frame holds are the inner ones. */
+static __always_inline enum sl_reason
+skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
-	__u32 size = skb->len < SKB_HEADERS_SIZE ? skb->len : SKB_HEADERS_SIZE;
-
-	return skb->data_end - skb->data < size && !bpf_skb_pull_data(skb, size);
+	packet->vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID_MASK : 0;
+	return packet_parse(reader, skb->vlan_present ? 1 : 0, packet);
 }
 
-static __always_inline enum sl_reason skb_parse_linear(struct __sk_buff *skb, struct packet *packet)
+/* As packet_parse, wherever the headers lie. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
-	struct cursor cursor = skb_cursor(skb, 0);
-	enum sl_reason reason = packet_parse(&cursor, packet);
+	struct reader reader = skb_reader(skb, READ_SKB);
 
-	if (!skb->vlan_present)
-		return reason;
-	/* TC sees the outer VLAN tag as metadata: what the frame holds are the inner ones */
-	packet->vlan = skb->vlan_tci & VLAN_ID_MASK;
-	return packet->ip_offset == ETHERNET_SIZE_MAX ? SL_PASS_VLAN_DEPTH : reason;
+	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/*
- * As packet_look. Returns the size of all headers up to and with the transport header, 0 if it cannot be told.
- * Global, as ledger_charge is, for the verifier's sake.
- */
-__noinline __u32 skb_look(struct __sk_buff *skb, struct packet *packet)
+/* As packet_look, wherever the headers lie. Global, too. */
+__noinline int skb_look_split(struct __sk_buff *skb, struct packet *packet)
 {
+	struct reader reader = skb_reader(skb, READ_SKB);
+
+	return packet ? packet_look(&reader, packet) : TRANSPORT_SHORT;
+}
+
+/* As packet_look. Global, too. */
+__noinline int skb_look(struct __sk_buff *skb, struct packet *packet)
+{
+	struct reader reader = skb_reader(skb, READ_LINEAR);
 	enum packet_transport transport;
-	struct cursor cursor;
 
 	if (!packet)
-		return 0;
-	cursor = skb_cursor(skb, packet->ip_offset);
-	transport = packet_look(&cursor, packet);
-	if (transport == TRANSPORT_SHORT && skb_pull_headers(skb)) {
-		cursor = skb_cursor(skb, packet->ip_offset);
-		transport = packet_look(&cursor, packet);
-	}
-	if (transport != TRANSPORT_OK)
-		return 0;
-	return cursor.pos - (void *)(long)skb->data +
-	       packet_transport_size(&cursor, packet->facts.proto);
+		return TRANSPORT_SHORT;
+	transport = packet_look(&reader, packet);
+	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
+		return skb_look_split(skb, packet);
+	return transport;
 }
 
-/*
- * GRO has merged, or GSO will cut: one skb stands for several packets, each with headers of its own. The
- * transport header is the outer one: inside a tunnel the inner headers go uncounted.
- */
-static __always_inline void skb_unmerge(struct __sk_buff *skb, struct packet *packet)
-{
-	__u32 headers = skb_look(skb, packet);
-	__u32 segments;
-
-	if (!headers || headers >= skb->len)
-		return;
-	segments = (skb->len - headers + skb->gso_size - 1) / skb->gso_size;
-	packet->packets = segments;
-	packet->bytes += (segments - 1) * headers;
-}
-
-/* As packet_parse. */
+/* As packet_parse; of a merged packet also what packet_look and packet_unmerge find. */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
+	struct reader reader = skb_reader(skb, READ_LINEAR);
+	__u32 tag = skb->vlan_present ? VLAN_TAG_SIZE : 0; /* on the wire it was in the frame */
 	enum sl_reason reason;
 
-	/* on the wire the outer VLAN tag was in the frame */
 	packet->packets = 1;
-	packet->bytes = skb->len + (skb->vlan_present ? VLAN_TAG_SIZE : 0);
-	reason = skb_parse_linear(skb, packet);
-	if (reason == SL_PASS_SHORT && skb_pull_headers(skb))
-		reason = skb_parse_linear(skb, packet);
-	if (reason == SL_PASS_WITHIN && skb->gso_size)
-		skb_unmerge(skb, packet);
+	packet->bytes = skb->len + tag;
+	reason = skb_parse_by(skb, &reader, packet);
+	if (parse_is_partial(&reader, reason))
+		reason = skb_parse_split(skb, packet);
+	if (reason == SL_PASS_WITHIN && skb->gso_size) {
+		struct merged merged = {
+			.size = skb->len,
+			.gso_size = skb->gso_size,
+			.gso_segs = skb->gso_segs,
+			.tag = tag,
+		};
+
+		skb_look(skb, packet);
+		packet_unmerge(packet, &merged);
+	}
 	return reason;
 }
 

@@ -11,20 +11,9 @@
 #include "policy.h"
 #include "shortcut.h"
 #include "skb.h"
+#include "xdp.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/* As packet_look. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int xdp_look(struct xdp_md *ctx, struct packet *packet)
-{
-	struct cursor cursor;
-
-	if (!packet)
-		return 0;
-	cursor.pos = (void *)(long)ctx->data + (packet->ip_offset & 0xff);
-	cursor.end = (void *)(long)ctx->data_end;
-	return packet_look(&cursor, packet);
-}
 
 static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
 {
@@ -61,6 +50,12 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
+/* A rule may come into force, or go, at the next packet: no more than its number is asked for. */
+static __always_inline bool gate_has_rules(const struct sl_gate *gate)
+{
+	return gate->hosts || gate->prefixes;
+}
+
 /* The verdict: does the packet pass? */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   enum sl_reason parsed)
@@ -77,6 +72,8 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 					: shortcut_recall(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, owed, tick, &verdict);
 		count_source(packet, bucket, &verdict);
+	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
+		verdict.reason = SL_PASS_NO_RULE;
 	}
 	count_policy(packet, &verdict);
 	return verdict.reason < SL_FIRST_DROP;
@@ -85,9 +82,8 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 SEC("xdp.frags")
 int sluice_xdp(struct xdp_md *ctx)
 {
-	struct cursor cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
-	struct packet packet = {.packets = 1, .bytes = bpf_xdp_get_buff_len(ctx)};
-	enum sl_reason parsed = packet_parse(&cursor, &packet);
+	struct packet packet = {0};
+	enum sl_reason parsed = xdp_parse(ctx, &packet);
 
 	return filter(ctx, true, &packet, parsed) ? XDP_PASS : XDP_DROP;
 }

@@ -3,9 +3,9 @@
  * Whether a limit is for a packet: pure functions over facts, compiled into the packet path, `check`
  * and the tests.
  *
- * What cannot be read is not matched: the ports of a fragment but the first, the protocol behind too
- * many extension headers, a TCP header that is cut short. `any` matches everything, and `fragment` every
- * fragment, so a policy can name what its other limits cannot see.
+ * What a packet should say and cannot be read (SL_FACT_UNREAD) is taken for whatever a match asks: headers too deep
+ * or cut short must not evade a limit. A fragment but the first is no such packet: its ports and flags are in the
+ * first, so it matches no limit that asks for them; `fragment` matches it, and so do `any` and its protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -14,17 +14,19 @@
 
 /* What the headers of a packet say. */
 struct sl_facts {
-	__u8 facts; /* enum sl_fact, or-ed; SL_FACT_ANY always */
-	__u8 proto; /* with SL_FACT_PROTO: the protocol behind all extension headers */
+	__u16 facts; /* enum sl_fact, or-ed; SL_FACT_ANY always */
+	__u8 proto;  /* with SL_FACT_PROTO: the protocol behind all extension headers */
+	__u8 pad;
 	__u16 port; /* with SL_FACT_PORT: the destination port, host order */
-	__u16 vlan; /* of the outermost tag; 0: none */
-	__u16 pad;
+	__u16 vlan; /* the id of the first tag that is not 0; 0: none */
 };
 
-static inline bool match_port(const struct sl_match *match, __u16 port)
+static inline bool match_port(const struct sl_match *match, const struct sl_facts *packet)
 {
+	if (!(packet->facts & SL_FACT_PORT))
+		return packet->facts & SL_FACT_UNREAD;
 	for (int i = 0; i < SL_PORTS_MAX && i < match->ports; i++)
-		if (port >= match->port[i].first && port <= match->port[i].last)
+		if (packet->port >= match->port[i].first && packet->port <= match->port[i].last)
 			return true;
 	return false;
 }
@@ -33,13 +35,13 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 {
 	if (match->vlan && match->vlan != packet->vlan)
 		return false;
+	if (packet->facts & SL_FACT_UNREAD && !(packet->facts & SL_FACT_PROTO))
+		return match->fact;
 	if (!(match->fact & packet->facts))
 		return false;
 	if (match->fact == SL_FACT_PROTO && match->proto != packet->proto)
 		return false;
-	if (!match->ports)
-		return true;
-	return packet->facts & SL_FACT_PORT && match_port(match, packet->port);
+	return !match->ports || match_port(match, packet);
 }
 
 /* Whether the source alone is not enough to tell. */

@@ -44,10 +44,11 @@ enum sl_reason {
 	SL_PASS_ALLOWED,    /* its source is allowed */
 	SL_PASS_NO_RULE,    /* no rule covers its source */
 	SL_PASS_NOT_IP,	    /* neither IPv4 nor IPv6 */
-	SL_PASS_SHORT,	    /* the frame ends before the end of its IP header */
+	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or itself */
-	SL_PASS_VLAN_DEPTH, /* more than two VLAN tags */
-	/* dropped */
+	/* dropped; the first two without a source, by a gate that has rules: see bpf/packet.h */
+	SL_DROP_UNREADABLE, /* the frame ends within its IP header, or cannot be read */
+	SL_DROP_VLAN_DEPTH, /* more than eight VLAN tags */
 	SL_DROP_OVER_LIMIT, /* a limit had no credit */
 	SL_DROP_BLOCKED,    /* it is blocked for an overrun before */
 	SL_DROP_OVER_BUDGET, /* a newcomer's, and the budget of its policy's newcomers had no credit */
@@ -55,7 +56,7 @@ enum sl_reason {
 	SL_DROP_OVERSIZE,    /* it costs more than a limit's whole burst */
 	SL_DROP_CONTENDED, /* other CPUs won the ledger every time */
 	SL_REASONS,
-	SL_FIRST_DROP = SL_DROP_OVER_LIMIT,
+	SL_FIRST_DROP = SL_DROP_UNREADABLE,
 };
 
 struct sl_cell {
@@ -131,11 +132,17 @@ enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
 	SL_FACT_TCP = 1 << 1,
 	SL_FACT_UDP = 1 << 2,
-	SL_FACT_ICMP = 1 << 3,	   /* ICMP on IPv4, ICMPv6 on IPv6 */
-	SL_FACT_SYN = 1 << 4,	   /* a TCP header with SYN and without ACK */
+	SL_FACT_ICMP = 1 << 3, /* ICMP on IPv4, ICMPv6 on IPv6 */
+	SL_FACT_SYN =
+		1 << 4, /* a TCP header with SYN and without ACK, or that ends before its flags */
 	SL_FACT_FRAGMENT = 1 << 5, /* any fragment, the first included */
 	SL_FACT_PROTO = 1 << 6,	   /* the protocol is known */
 	SL_FACT_PORT = 1 << 7,	   /* the destination port is */
+	/*
+	 * Only of packets: the transport header should be in this packet, and could not be read as far as matches
+	 * ask; without SL_FACT_PROTO, not even found.
+	 */
+	SL_FACT_UNREAD = 1 << 8,
 };
 
 /* Ports and ranges of ports that one match can list. */
@@ -152,7 +159,7 @@ struct sl_match {
 	__u8 proto;
 	__u8 ports; /* how many of `port`; 0: any */
 	__u8 pad;
-	__u16 vlan; /* of the outermost tag; 0: any, or none */
+	__u16 vlan; /* the first id of a tag that is not 0; 0: any, or none */
 	__u16 pad2;
 	struct sl_ports port[SL_PORTS_MAX];
 };
@@ -385,7 +392,7 @@ _Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), 
 _Static_assert(sizeof(struct sl_match) == 40, "map schema");
 _Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1472, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 1488, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");

@@ -6,17 +6,25 @@
 #include <bpf/bpf.h>
 
 const char *const reason_names[SL_REASONS] = {
-	[SL_PASS_WITHIN] = "within-limit",   [SL_PASS_NO_LIMIT] = "no-limit",
-	[SL_PASS_NEWCOMER] = "newcomer",     [SL_PASS_ALLOWED] = "allowed",
-	[SL_PASS_NO_RULE] = "no-rule",	     [SL_PASS_NOT_IP] = "not-ip",
-	[SL_PASS_SHORT] = "short",	     [SL_PASS_BAD_HEADER] = "bad-header",
-	[SL_PASS_VLAN_DEPTH] = "vlan-depth", [SL_DROP_OVER_LIMIT] = "over-limit",
-	[SL_DROP_BLOCKED] = "blocked",	     [SL_DROP_OVER_BUDGET] = "over-budget",
-	[SL_DROP_DENIED] = "denied",	     [SL_DROP_OVERSIZE] = "oversize",
+	[SL_PASS_WITHIN] = "within-limit",
+	[SL_PASS_NO_LIMIT] = "no-limit",
+	[SL_PASS_NEWCOMER] = "newcomer",
+	[SL_PASS_ALLOWED] = "allowed",
+	[SL_PASS_NO_RULE] = "no-rule",
+	[SL_PASS_NOT_IP] = "not-ip",
+	[SL_PASS_SHORT] = "short",
+	[SL_PASS_BAD_HEADER] = "bad-header",
+	[SL_DROP_UNREADABLE] = "unreadable",
+	[SL_DROP_VLAN_DEPTH] = "vlan-depth",
+	[SL_DROP_OVER_LIMIT] = "over-limit",
+	[SL_DROP_BLOCKED] = "blocked",
+	[SL_DROP_OVER_BUDGET] = "over-budget",
+	[SL_DROP_DENIED] = "denied",
+	[SL_DROP_OVERSIZE] = "oversize",
 	[SL_DROP_CONTENDED] = "contended",
 };
 
-_Static_assert(SL_REASONS == 15, "each reason has a name");
+_Static_assert(SL_REASONS == 16, "each reason has a name");
 
 /* --- Sums ----------------------------------------------------------------------------------- */
 

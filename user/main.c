@@ -70,7 +70,8 @@ static const struct command commands[] = {
 	 "        rate, but at least 8 packets, or 128 kB\n"
 	 "MATCH   any (default), tcp, udp, icmp (both families), tcp-syn (SYN without ACK),\n"
 	 "        fragment, proto N. Behind tcp, udp and tcp-syn: port 53, port 80,8000-8080 (the\n"
-	 "        destination's, up to 8 ports and ranges). Behind any of them, or alone: vlan N\n"
+	 "        destination's, up to 8 ports and ranges). Behind any of them, or alone: vlan N.\n"
+	 "        What cannot be read of a packet (headers too deep, or cut short) matches\n"
 	 "per     how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
 	 "        both, 24/56. Default: 32/64\n"
 	 "key     src (default), or dst: each destination of what is sent, on hook egress\n"
@@ -115,16 +116,18 @@ static const struct command commands[] = {
 	 "Exit status 0: no difference; 1: there is one; 2: it cannot be told."},
 	{"dump", cmd_dump, 0, "dump", "the rules, as a file for apply", ""},
 	{"check", cmd_check, 0,
-	 "check ADDRESS [proto NAME|N] [port N] [syn] [fragment first|later] [vlan N]\n"
-	 "                     [size BYTES] [to ADDRESS] [hook xdp|ingress|egress]",
+	 "check ADDRESS [proto NAME|N] [port N] [syn] [unread] [fragment first|later]\n"
+	 "                     [vlan N] [size BYTES] [to ADDRESS] [hook xdp|ingress|egress]",
 	 "what would happen to a packet now",
 	 "Consumes nothing. The packet comes from ADDRESS; of what is not said it has nothing: no\n"
 	 "port, no tag.\n"
 	 "proto     tcp, udp, icmp, or the number of another protocol\n"
 	 "port      the destination's\n"
 	 "syn       a TCP packet with SYN and without ACK\n"
+	 "unread    its headers are too deep, or cut short, to tell the rest: it matches each\n"
+	 "          limit that asks for that\n"
 	 "fragment  the first one, which has the ports, or a later one, which has not\n"
-	 "vlan      the outermost tag\n"
+	 "vlan      of the outermost tag that is not 0\n"
 	 "size      of the whole frame, which a bit rate charges; 1514 by default\n"
 	 "to        the destination, for limits with key dst: the packet is sent, on hook egress\n"
 	 "hook      where it is judged: all but key dst is the same everywhere"},

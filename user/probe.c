@@ -18,6 +18,7 @@ enum word {
 	WORD_PROTO,
 	WORD_SYN,
 	WORD_PORT,
+	WORD_UNREAD,
 	WORD_FRAGMENT,
 	WORD_VLAN,
 	WORD_SIZE,
@@ -27,10 +28,11 @@ enum word {
 };
 
 static const char *const word_names[WORDS] = {
-	[WORD_PROTO] = "proto", [WORD_SYN] = "syn",
-	[WORD_PORT] = "port",	[WORD_FRAGMENT] = "fragment",
-	[WORD_VLAN] = "vlan",	[WORD_SIZE] = "size",
-	[WORD_TO] = "to",	[WORD_HOOK] = "hook",
+	[WORD_PROTO] = "proto",	      [WORD_SYN] = "syn",
+	[WORD_PORT] = "port",	      [WORD_UNREAD] = "unread",
+	[WORD_FRAGMENT] = "fragment", [WORD_VLAN] = "vlan",
+	[WORD_SIZE] = "size",	      [WORD_TO] = "to",
+	[WORD_HOOK] = "hook",
 };
 
 /* What was said, by keyword; NULL: nothing. */
@@ -56,8 +58,10 @@ static enum status words_take(int argc, char **argv, struct words *words)
 			return unexpected(argv[0], argv[i]);
 		if (words->text[word])
 			return misuse("check: '%s' is given twice", argv[i]);
-		/* alone of all, syn has no value */
-		words->text[word] = word == WORD_SYN ? argv[i] : keyword_value(argc, argv, &i);
+		/* alone of all, these have no value */
+		words->text[word] = word == WORD_SYN || word == WORD_UNREAD
+					    ? argv[i]
+					    : keyword_value(argc, argv, &i);
 		if (!words->text[word])
 			return MISUSED;
 	}
@@ -142,6 +146,15 @@ static enum status port_parse(const char *text, struct probe *probe)
 	return OK;
 }
 
+/* As the packet path's packet_look: flags that cannot be read may be a SYN's. */
+static enum status unread_parse(struct probe *probe)
+{
+	probe->facts.facts |= SL_FACT_UNREAD;
+	if (probe->facts.facts & SL_FACT_TCP)
+		probe->facts.facts |= SL_FACT_SYN;
+	return OK;
+}
+
 /* A later fragment has no transport header: port and flags are in the first. */
 static enum status fragment_parse(const char *text, struct probe *probe)
 {
@@ -151,7 +164,7 @@ static enum status fragment_parse(const char *text, struct probe *probe)
 		return misuse("check: fragment '%s': write first or later", text);
 	probe->facts.facts |= SL_FACT_FRAGMENT;
 	if (later) {
-		probe->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN);
+		probe->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		probe->facts.port = 0;
 	}
 	return OK;
@@ -208,6 +221,8 @@ static enum status word_parse(enum word word, const char *text, struct probe *pr
 		return syn_parse(probe);
 	case WORD_PORT:
 		return port_parse(text, probe);
+	case WORD_UNREAD:
+		return unread_parse(probe);
 	case WORD_FRAGMENT:
 		return fragment_parse(text, probe);
 	case WORD_VLAN:

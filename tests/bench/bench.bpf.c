@@ -5,7 +5,7 @@
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
-#include "packet.h"
+#include "xdp.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -43,10 +43,8 @@ int bench_drop(struct xdp_md *ctx)
 
 static __always_inline bool source_parse(struct xdp_md *ctx, struct packet *packet)
 {
-	struct cursor cursor = {(void *)(long)ctx->data, (void *)(long)ctx->data_end};
-
-	*packet = (struct packet){.packets = 1, .bytes = bpf_xdp_get_buff_len(ctx)};
-	return packet_parse(&cursor, packet) == SL_PASS_WITHIN;
+	*packet = (struct packet){0};
+	return xdp_parse(ctx, packet) == SL_PASS_WITHIN;
 }
 
 SEC("xdp.frags")

@@ -335,17 +335,23 @@ bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size)
 	return rig_run_through(rig, rig->programs.fd[hook], hook, bytes, size, &wire);
 }
 
-bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
-		 struct __sk_buff *skb, const struct sl_cell *wire)
+bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *bytes,
+			 uint32_t size, struct __sk_buff *skb, const struct sl_cell *wire)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = bytes, .data_size_in = size, .repeat = 1,
 		    .ctx_in = skb, .ctx_size_in = sizeof(*skb));
 	bool passed;
 
-	assert_int_equal(bpf_prog_test_run_opts(rig->programs.fd[hook], &opts), 0);
+	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
 	passed = verdict_passes(hook, opts.retval);
 	rig_record(rig, passed, wire);
 	return passed;
+}
+
+bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
+		 struct __sk_buff *skb, const struct sl_cell *wire)
+{
+	return rig_run_skb_through(rig, rig->programs.fd[hook], hook, bytes, size, skb, wire);
 }
 
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets)

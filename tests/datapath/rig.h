@@ -171,6 +171,9 @@ bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t si
 bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
 		     const struct sl_cell *wire);
 
+bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *bytes,
+			 uint32_t size, struct __sk_buff *skb, const struct sl_cell *wire);
+
 /* --- Crowds --- */
 
 /* Packets from ever other addresses of a net, in a frame that a flood may send, too. */

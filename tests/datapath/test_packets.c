@@ -11,8 +11,13 @@ struct fixture {
 	const uint8_t *bytes;
 	uint32_t size;
 	enum sl_reason reason; /* SL_PASS_WITHIN: it has a source */
-	uint32_t needs;	       /* cut shorter than this it is SL_PASS_SHORT */
+	uint32_t needs;	       /* cut shorter than this there is no source, or no EtherType */
 };
+
+/* Behind the EtherType of a tag. */
+#define TAGS_7                                                                                     \
+	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
+		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 #define SOURCE_AT(end)	    .reason = SL_PASS_WITHIN, .needs = (end)
 #define NO_SOURCE(why, end) .reason = (why), .needs = (end)
@@ -35,7 +40,11 @@ static const struct fixture fixtures[] = {
 	 SOURCE_AT(42)},
 	{"IPv4, three tags",
 	 FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0), UDP),
-	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
+	 SOURCE_AT(46)},
+	{"IPv4, eight tags", FRAME(ETH(0x88a8), TAGS_7, TAG(0x0800), IPV4(0x45, 17, 0), UDP),
+	 SOURCE_AT(66)},
+	{"IPv4, nine tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0)),
+	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
 	{"IPv4, version 5", FRAME(ETH(0x0800), IPV4(0x55, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 34)},
 	{"IPv4, version 6", FRAME(ETH(0x0800), IPV4(0x65, 17, 0), UDP),
@@ -71,8 +80,12 @@ static const struct fixture fixtures[] = {
 	{"IPv6, two tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x86dd), IPV6(0x60, 17), UDP),
 	 SOURCE_AT(62)},
 	{"IPv6, three tags",
-	 FRAME(ETH(0x8100), TAG(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(0x60, 17)),
-	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
+	 FRAME(ETH(0x8100), TAG(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(0x60, 17)), SOURCE_AT(66)},
+	{"IPv6, eight tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x86dd), IPV6(0x60, 17), UDP),
+	 SOURCE_AT(86)},
+	{"IPv6, nine tags",
+	 FRAME(ETH(0x88a8), TAGS_7, TAG(0x88a8), TAG(0x86dd), IPV6(0x60, 17), UDP),
+	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
 	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6(0x45, 17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 54)},
 	{"IPv6, version 0", FRAME(ETH(0x86dd), IPV6(0x00, 17), UDP),
@@ -106,6 +119,13 @@ static struct counts counts_read(const struct rig *rig)
 	return counts;
 }
 
+static bool is_sourceless(enum sl_reason reason)
+{
+	return reason == SL_PASS_NOT_IP || reason == SL_PASS_SHORT ||
+	       reason == SL_PASS_BAD_HEADER || reason == SL_DROP_UNREADABLE ||
+	       reason == SL_DROP_VLAN_DEPTH;
+}
+
 /*
  * One packet moves one counter, by its bytes. Packets without a source are nobody's: they count
  * under no policy.
@@ -114,11 +134,11 @@ static void assert_counted(const struct rig *rig, const struct counts *before, c
 			   enum sl_reason reason, uint32_t packets, uint32_t bytes)
 {
 	struct counts expected = *before, after = counts_read(rig);
-	bool judged = reason == SL_PASS_WITHIN || reason >= SL_FIRST_DROP;
+	bool judged = !is_sourceless(reason);
 	struct sl_counters *counters = judged ? &expected.rule : &expected.none;
 
 	cell_add_to(&counters->reason[reason], &(struct sl_cell){packets, bytes});
-	if (reason >= SL_FIRST_DROP) /* by the rule's only limit */
+	if (judged && reason >= SL_FIRST_DROP) /* by the rule's only limit */
 		cell_add_to(&counters->refused[0], &(struct sl_cell){packets, bytes});
 	if (memcmp(&expected, &after, sizeof(after)))
 		fail_msg("%s: not counted as '%s', and only so, with %u packets and %u bytes", name,
@@ -136,17 +156,34 @@ static bool is_refused_by_kernel(enum hook hook, const struct fixture *it, uint3
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
+/* Where the EtherType ends that is no tag's. */
+static uint32_t link_end(const struct fixture *it)
+{
+	uint32_t end = 14;
+
+	while ((it->bytes[end - 2] == 0x81 || it->bytes[end - 2] == 0x88) && end < it->needs)
+		end += 4;
+	return end;
+}
+
+static enum sl_reason expected_reason(const struct fixture *it, uint32_t size)
+{
+	if (size < link_end(it))
+		return SL_PASS_SHORT;
+	return size < it->needs ? SL_DROP_UNREADABLE : it->reason;
+}
+
 static unsigned int fixture_check(struct rig *rig, enum hook hook, const struct fixture *it,
 				  uint32_t size)
 {
-	enum sl_reason reason = size < it->needs ? SL_PASS_SHORT : it->reason;
+	enum sl_reason reason = expected_reason(it, size);
 	struct counts before = counts_read(rig);
 	char name[96];
 
 	if (is_refused_by_kernel(hook, it, size))
 		return 0;
 	snprintf(name, sizeof(name), "%s, %s, %u bytes", hook_names[hook], it->name, size);
-	assert_true(rig_run(rig, hook, it->bytes, size));
+	assert_int_equal(rig_run(rig, hook, it->bytes, size), reason < SL_FIRST_DROP);
 	assert_counted(rig, &before, name, reason, 1, size);
 	return 1;
 }
@@ -181,13 +218,14 @@ static void test_nobody_escapes(void **state)
 			if (it->reason == SL_PASS_WITHIN)
 				passed += rig_run(rig, round % HOOKS, it->bytes, it->size);
 			else
-				assert_true(rig_run(rig, round % HOOKS, it->bytes, it->size));
+				assert_int_equal(rig_run(rig, round % HOOKS, it->bytes, it->size),
+						 it->reason < SL_FIRST_DROP);
 		}
 	assert_int_equal(passed, 2 * 10); /* one IPv4 source, and one IPv6 source */
 	rig_check_counted(rig);
 }
 
-/* Without a rule each packet passes, and those with a source count as `no-rule`. */
+/* Without a rule each packet passes, and what a rule could be about counts as `no-rule`. */
 static void test_no_rule(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -196,7 +234,8 @@ static void test_no_rule(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
 		assert_true(rig_run(rig, HOOK_XDP, fixtures[i].bytes, fixtures[i].size));
-		sources += fixtures[i].reason == SL_PASS_WITHIN;
+		sources +=
+			fixtures[i].reason == SL_PASS_WITHIN || fixtures[i].reason >= SL_FIRST_DROP;
 	}
 	assert_int_equal(counters_read(&rig->gate, SL_POLICY_NONE, &counters), OK);
 	assert_int_equal(counters.reason[SL_PASS_NO_RULE].packets, sources);
@@ -297,7 +336,7 @@ static const struct merged {
 	const char *name;
 	const uint8_t *bytes;
 	uint32_t size;
-	bool whole; /* counts as one: what it was merged of cannot be told */
+	uint32_t headers; /* that can be read; 0: all of these bytes */
 } merged[] = {
 	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
@@ -311,14 +350,20 @@ static const struct merged {
 	{"a tag, IPv4 TCP",
 	 FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
 	{"a later fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 0xb9), TCP_TO(1025, 5, 0x10)),
-	 .whole = true},
+	 .headers = 34},
+	{"nine destination options, TCP",
+	 FRAME(ETH(0x86dd), IPV6(0x60, 60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60),
+	       EXT(60), EXT(60), EXT(6), TCP_TO(1025, 5, 0x10)),
+	 .headers = 54 + 64},
+	{"ESP", FRAME(ETH(0x0800), IPV4(0x45, 50, 0), ZEROS4, ZEROS4), .headers = 34},
 };
 
 static void merged_check(struct rig *rig, const struct merged *it, uint32_t payload,
 			 uint32_t gso_size)
 {
-	uint32_t packets = it->whole ? 1 : (payload + gso_size - 1) / gso_size;
-	struct sl_cell wire = {packets, payload + packets * it->size};
+	uint32_t headers = it->headers ? it->headers : it->size;
+	uint32_t rest = it->size + payload - headers, packets = (rest + gso_size - 1) / gso_size;
+	struct sl_cell wire = {packets, rest + packets * headers};
 	struct __sk_buff skb = {.gso_size = gso_size, .gso_segs = packets};
 	struct counts before = counts_read(rig);
 	uint8_t bytes[FRAME_MAX] = {0};

@@ -26,7 +26,7 @@ JUMBO = 9000  # the MTU that the zoo takes
 PROTOCOLS = {TCP: 6, UDP: 17, ICMP: 1, _ICMPv6: 58, ESP: 50, GRE: 47, SCTP: 132}
 EXTENSIONS = IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, AH
 EXTENSION_NUMBERS = {0, 43, 44, 51, 60}
-EXTENSIONS_MAX = 8  # include/match.h: behind more of them nothing can be read
+EXTENSIONS_MAX = 8  # bpf/packet.h: behind more of them nothing can be read
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
 
@@ -41,6 +41,7 @@ class Facts:
         self.syn = False
         self.fragment = False
         self.later = False  # a fragment but the first
+        self.unread = False  # it should have a transport header, of which not all can be read
 
     @property
     def icmp(self):
@@ -69,12 +70,15 @@ def next_number(header):
 
 
 def look_at_transport(facts, layer, size):
-    """size: the bytes that the frame has of it."""
-    if not isinstance(layer, (TCP, UDP)) or size < 4:
+    """size: the bytes that the frame has of it. Flags that are missing may be a SYN's."""
+    if not isinstance(layer, (TCP, UDP)):
         return
-    facts.dport = layer.dport
-    if isinstance(layer, TCP) and size >= 14:
-        facts.syn = bool(int(layer.flags) & SYN and not int(layer.flags) & ACK)
+    is_tcp = isinstance(layer, TCP)
+    facts.unread = size < (14 if is_tcp else 4)
+    if size >= 4:
+        facts.dport = layer.dport
+    if is_tcp:
+        facts.syn = facts.unread or bool(int(layer.flags) & SYN and not int(layer.flags) & ACK)
 
 
 def look_at_ipv4(facts, ip, behind, size):
@@ -97,6 +101,7 @@ def look_at_ipv6(facts, ip, behind, size):
                 look_at_transport(facts, layer, size - before)
             break
         if i == EXTENSIONS_MAX or before + len(layer) - len(layer.payload) > size:
+            facts.unread = not facts.later
             break
         if isinstance(layer, IPv6ExtHdrFragment):
             facts.later |= bool(layer.offset)
@@ -115,7 +120,7 @@ def facts_of(packet, size):
     ip = layers[at][0]
     facts = Facts(4 if isinstance(ip, IP) else 6)
     tags = [layer.vlan for layer, _ in layers[:at] if isinstance(layer, (Dot1Q, Dot1AD))]
-    facts.vlan = tags[0] or None if tags else None
+    facts.vlan = next((tag for tag in tags if tag), None)
     if isinstance(ip, IPv6):
         look_at_ipv6(facts, ip, layers[at + 1:], size)
     else:
@@ -139,8 +144,12 @@ def match_holds(match, facts):
     kinds = {"any": True, "": True, "tcp": facts.proto == 6, "udp": facts.proto == 17,
              "icmp": facts.icmp, "tcp-syn": facts.syn, "fragment": facts.fragment}
     kind = facts.proto == int(number) if number else kinds[what]
-    return (kind and (not ports or ports_hold(ports, facts.dport)) and
-            (not vlan or facts.vlan == int(vlan)))
+    if vlan and facts.vlan != int(vlan):
+        return False
+    if facts.unread and facts.proto is None:
+        return True  # it may be anything
+    any_port = not ports or (facts.unread and facts.dport is None)
+    return kind and (any_port or ports_hold(ports, facts.dport))
 
 
 # --- Animals --------------------------------------------------------------------------------------
@@ -174,6 +183,8 @@ class Animal:
             words += ["port", str(facts.dport)]
         if facts.syn:
             words += ["syn"]
+        if facts.unread:
+            words += ["unread"]
         if facts.fragment:
             words += ["fragment", "later" if facts.later else "first"]
         if facts.vlan:
@@ -239,6 +250,8 @@ TAGS = {
     "QinQ 5 and 7": [Dot1AD(vlan=5), Dot1Q(vlan=7)],
     "QinQ of 802.1Q alone": [Dot1Q(vlan=7), Dot1Q(vlan=5)],
     "priority tag and 5": [Dot1Q(vlan=0, prio=3), Dot1Q(vlan=5)],
+    "three tags": [Dot1AD(vlan=0), Dot1Q(vlan=7), Dot1Q(vlan=5)],
+    "eight tags": [Dot1Q(vlan=0)] * 3 + [Dot1AD(vlan=0)] * 4 + [Dot1Q(vlan=5)],
 }
 TAGGED = {"udp to 53": udp(53, 30), "tcp syn": tcp(443, "S"), "tcp": tcp(443, "A"),
           "gre": TRANSPORTS["gre"]}
@@ -414,8 +427,10 @@ def zoo(family):
 
 # --- Strays: frames whose source cannot be read ---------------------------------------------------
 
+STRAYS_DROPPED = {"unreadable", "vlan-depth"}
+
 def strays():
-    """name: frame, and the reason for which it passes."""
+    """name: frame, and the reason for which it passes, or is dropped where there are rules."""
     ip4, ip6 = (header_of(family)() / udp(53, 20) for family in (4, 6))
     arp = ARP(hwsrc=SENDER_MAC, psrc="192.0.2.1", pdst=HERE4)
     found = {
@@ -423,11 +438,13 @@ def strays():
         "mpls": (bytes(ether())[:12] + struct.pack("!H", 0x8847) + bytes(60), "not-ip"),
         "pppoe": (bytes(ether())[:12] + struct.pack("!H", 0x8864) + bytes(60), "not-ip"),
         "tagged arp": (bytes(ether() / Dot1Q(vlan=5) / arp), "not-ip"),
-        "three tags": (bytes(ether() / Dot1AD(vlan=1) / Dot1Q(vlan=2) / Dot1Q(vlan=3) / ip4),
-                       "vlan-depth"),
-        "IPv4 cut in its header": (bytes(ether() / ip4)[:14 + 19], "short"),
-        "IPv6 cut in its header": (bytes(ether() / ip6)[:14 + 39], "short"),
-        "tagged IPv4 cut in its header": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:18 + 19], "short"),
+        "nine tags": (bytes(tagged([Dot1Q(vlan=0)] * 9, ip4)), "vlan-depth"),
+        "twelve tags": (bytes(tagged([Dot1AD(vlan=0), Dot1Q(vlan=0)] * 6, ip6)), "vlan-depth"),
+        "a tag cut off": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:14 + 3], "short"),
+        "IPv4 cut in its header": (bytes(ether() / ip4)[:14 + 19], "unreadable"),
+        "IPv6 cut in its header": (bytes(ether() / ip6)[:14 + 39], "unreadable"),
+        "tagged IPv4 cut in its header": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:18 + 19],
+                                          "unreadable"),
         "IPv6 as IPv4": (bytes(ether(0x0800) / ip6), "bad-header"),
         "IPv4 as IPv6": (bytes(ether(0x86DD) / ip4 / Raw(bytes(20))), "bad-header"),
     }

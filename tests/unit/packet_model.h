@@ -8,7 +8,7 @@
 #include "packet.h"
 
 /* All of `some` are in `facts`. */
-static inline bool facts_have(uint8_t facts, uint8_t some)
+static inline bool facts_have(uint16_t facts, uint16_t some)
 {
 	return (facts & some) == some;
 }
@@ -16,7 +16,8 @@ static inline bool facts_have(uint8_t facts, uint8_t some)
 /* Whether what is said of the protocol agrees with itself. */
 static inline bool proto_is_sound(const struct packet *packet)
 {
-	uint8_t facts = packet->facts.facts, proto = packet->facts.proto;
+	uint16_t facts = packet->facts.facts;
+	uint8_t proto = packet->facts.proto;
 	bool known = facts & SL_FACT_PROTO, ipv4 = packet_is_ipv4(packet);
 
 	if (!!(facts & SL_FACT_TCP) != (known && proto == 6) ||
@@ -32,13 +33,15 @@ static inline bool proto_is_sound(const struct packet *packet)
 /* A packet says no more than its headers can. */
 static inline bool facts_are_sound(const struct packet *packet)
 {
-	uint8_t facts = packet->facts.facts;
+	uint16_t facts = packet->facts.facts;
 
 	if (!packet->looked || !(facts & SL_FACT_ANY) || !proto_is_sound(packet))
 		return false;
 	if (facts & SL_FACT_PORT ? !(facts & (SL_FACT_TCP | SL_FACT_UDP)) : packet->facts.port)
 		return false;
-	if (facts & SL_FACT_SYN && !facts_have(facts, SL_FACT_TCP | SL_FACT_PORT))
+	if (facts & SL_FACT_SYN && !(facts & SL_FACT_TCP))
+		return false;
+	if (facts & SL_FACT_SYN && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD)))
 		return false;
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
@@ -46,18 +49,18 @@ static inline bool facts_are_sound(const struct packet *packet)
 /* Whether the answer of packet_look() agrees with what it found. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
-	uint8_t facts = packet->facts.facts;
+	uint16_t facts = packet->facts.facts;
 
 	switch (answer) {
 	case TRANSPORT_OK:
-		return facts & SL_FACT_PROTO &&
+		return facts & SL_FACT_PROTO && !(facts & SL_FACT_UNREAD) &&
 		       (facts & SL_FACT_PORT || !(facts & (SL_FACT_TCP | SL_FACT_UDP)));
 	case TRANSPORT_HIDDEN:
-		return facts & SL_FACT_FRAGMENT && !(facts & SL_FACT_PORT);
+		return facts & SL_FACT_FRAGMENT && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD));
 	case TRANSPORT_TOO_DEEP:
-		return !(facts & SL_FACT_PROTO);
+		return facts & SL_FACT_UNREAD && !(facts & SL_FACT_PROTO);
 	case TRANSPORT_SHORT:
-		return !(facts & SL_FACT_SYN);
+		return facts & SL_FACT_UNREAD && !(facts & SL_FACT_TCP) == !(facts & SL_FACT_SYN);
 	}
 	return false;
 }

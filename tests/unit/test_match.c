@@ -12,21 +12,22 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define ANY   SL_FACT_ANY
-#define TCP   (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP)
-#define UDP   (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_UDP)
-#define ICMP  (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_ICMP)
-#define OTHER (SL_FACT_ANY | SL_FACT_PROTO)
-#define PORT  SL_FACT_PORT
-#define SYN   SL_FACT_SYN
-#define FRAG  SL_FACT_FRAGMENT
+#define ANY    SL_FACT_ANY
+#define TCP    (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP)
+#define UDP    (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_UDP)
+#define ICMP   (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_ICMP)
+#define OTHER  (SL_FACT_ANY | SL_FACT_PROTO)
+#define PORT   SL_FACT_PORT
+#define SYN    SL_FACT_SYN
+#define FRAG   SL_FACT_FRAGMENT
+#define UNREAD SL_FACT_UNREAD
 
 /* Packets, as bpf/packet.h tells of them; each has a bit in what a match is to match. */
 enum kind {
 	TCP_SYN,       /* to port 80 */
 	TCP_ACK,       /* to port 80 */
 	TCP_443,       /* SYN, in VLAN 10 */
-	TCP_CUT,       /* it ends before its flags */
+	TCP_CUT,       /* it ends before its flags, to port 80 */
 	TCP_NO_PORT,   /* it ends before its ports */
 	TCP_FIRST,     /* a first fragment, SYN, to port 80 */
 	TCP_LATER,     /* a fragment but the first */
@@ -45,52 +46,61 @@ enum kind {
 	HOPOPT,	       /* proto 0, on IPv4 */
 	PROTO_255,     /* reserved */
 	UNKNOWN,       /* too many extension headers */
-	UNKNOWN_LATER, /* likewise, a fragment */
+	UNKNOWN_FIRST, /* likewise, a first fragment, in VLAN 10 */
+	UNKNOWN_LATER, /* a later fragment of options: the rest is in the first */
 	KINDS,
 };
 
 static const struct sl_facts packets[KINDS] = {
-	[TCP_SYN] = {TCP | PORT | SYN, 6, 80, 0, 0},
-	[TCP_ACK] = {TCP | PORT, 6, 80, 0, 0},
-	[TCP_443] = {TCP | PORT | SYN, 6, 443, 10, 0},
-	[TCP_CUT] = {TCP | PORT, 6, 80, 0, 0},
-	[TCP_NO_PORT] = {TCP, 6, 0, 0, 0},
-	[TCP_FIRST] = {TCP | PORT | SYN | FRAG, 6, 80, 0, 0},
+	[TCP_SYN] = {TCP | PORT | SYN, 6, 0, 80, 0},
+	[TCP_ACK] = {TCP | PORT, 6, 0, 80, 0},
+	[TCP_443] = {TCP | PORT | SYN, 6, 0, 443, 10},
+	[TCP_CUT] = {TCP | PORT | SYN | UNREAD, 6, 0, 80, 0},
+	[TCP_NO_PORT] = {TCP | SYN | UNREAD, 6, 0, 0, 0},
+	[TCP_FIRST] = {TCP | PORT | SYN | FRAG, 6, 0, 80, 0},
 	[TCP_LATER] = {TCP | FRAG, 6, 0, 0, 0},
-	[UDP_53] = {UDP | PORT, 17, 53, 0, 0},
+	[UDP_53] = {UDP | PORT, 17, 0, 53, 0},
 	[UDP_0] = {UDP | PORT, 17, 0, 0, 0},
-	[UDP_65535] = {UDP | PORT, 17, 65535, 4095, 0},
-	[UDP_NO_PORT] = {UDP, 17, 0, 0, 0},
-	[UDP_FIRST] = {UDP | PORT | FRAG, 17, 53, 0, 0},
-	[UDP_LATER] = {UDP | FRAG, 17, 0, 10, 0},
+	[UDP_65535] = {UDP | PORT, 17, 0, 65535, 4095},
+	[UDP_NO_PORT] = {UDP | UNREAD, 17, 0, 0, 0},
+	[UDP_FIRST] = {UDP | PORT | FRAG, 17, 0, 53, 0},
+	[UDP_LATER] = {UDP | FRAG, 17, 0, 0, 10},
 	[ICMP_V4] = {ICMP, 1, 0, 0, 0},
 	[ICMP_V6] = {ICMP, 58, 0, 0, 0},
 	[ICMP_LATER] = {ICMP | FRAG, 1, 0, 0, 0},
 	[ICMP_STRAY] = {OTHER, 58, 0, 0, 0},
 	[ESP] = {OTHER, 50, 0, 0, 0},
-	[GRE] = {OTHER, 47, 0, 10, 0},
+	[GRE] = {OTHER, 47, 0, 0, 10},
 	[HOPOPT] = {OTHER, 0, 0, 0, 0},
 	[PROTO_255] = {OTHER, 255, 0, 0, 0},
-	[UNKNOWN] = {ANY, 0, 0, 0, 0},
+	[UNKNOWN] = {ANY | UNREAD, 0, 0, 0, 0},
+	[UNKNOWN_FIRST] = {ANY | FRAG | UNREAD, 0, 0, 0, 10},
 	[UNKNOWN_LATER] = {ANY | FRAG, 0, 0, 0, 0},
 };
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
+/* What cannot be told from anything else, in no VLAN and in VLAN 10. */
+#define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
-	 BIT(TCP_FIRST) | BIT(TCP_LATER))
+	 BIT(TCP_FIRST) | BIT(TCP_LATER) | ALL_UNKNOWN)
 #define ALL_UDP                                                                                    \
 	(BIT(UDP_53) | BIT(UDP_0) | BIT(UDP_65535) | BIT(UDP_NO_PORT) | BIT(UDP_FIRST) |           \
-	 BIT(UDP_LATER))
-#define ALL_ICMP (BIT(ICMP_V4) | BIT(ICMP_V6) | BIT(ICMP_LATER))
-#define ALL_SYN	 (BIT(TCP_SYN) | BIT(TCP_443) | BIT(TCP_FIRST))
+	 BIT(UDP_LATER) | ALL_UNKNOWN)
+#define ALL_ICMP (BIT(ICMP_V4) | BIT(ICMP_V6) | BIT(ICMP_LATER) | ALL_UNKNOWN)
+#define ALL_SYN                                                                                    \
+	(BIT(TCP_SYN) | BIT(TCP_443) | BIT(TCP_FIRST) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |          \
+	 ALL_UNKNOWN)
 #define ALL_FRAG                                                                                   \
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
-	 BIT(UNKNOWN_LATER))
-#define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE))
-#define PORT_80 (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST))
-#define PORT_53 (BIT(UDP_53) | BIT(UDP_FIRST))
+	 BIT(UNKNOWN_LATER) | ALL_UNKNOWN)
+#define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
+/* Of a transport header that cannot be read any port may be asked for. */
+#define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
+#define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
+#define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
+#define PORT_53	    (BIT(UDP_53) | BIT(UDP_FIRST) | NO_PORT_UDP)
 
 #define ON(what, ...)                                                                              \
 	{                                                                                          \
@@ -112,48 +122,51 @@ static const struct {
 	/* protocols by number */
 	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
 	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
-	{"proto 1", ON(PROTO, .proto = 1), BIT(ICMP_V4) | BIT(ICMP_LATER)},
-	{"proto 58", ON(PROTO, .proto = 58), BIT(ICMP_V6) | BIT(ICMP_STRAY)},
-	{"proto 50", ON(PROTO, .proto = 50), BIT(ESP)},
-	{"proto 47", ON(PROTO, .proto = 47), BIT(GRE)},
-	{"proto 0", ON(PROTO, .proto = 0), BIT(HOPOPT)},
-	{"proto 255", ON(PROTO, .proto = 255), BIT(PROTO_255)},
-	{"proto 132", ON(PROTO, .proto = 132), 0},
-	{"proto 44", ON(PROTO, .proto = 44), 0},
+	{"proto 1", ON(PROTO, .proto = 1), BIT(ICMP_V4) | BIT(ICMP_LATER) | ALL_UNKNOWN},
+	{"proto 58", ON(PROTO, .proto = 58), BIT(ICMP_V6) | BIT(ICMP_STRAY) | ALL_UNKNOWN},
+	{"proto 50", ON(PROTO, .proto = 50), BIT(ESP) | ALL_UNKNOWN},
+	{"proto 47", ON(PROTO, .proto = 47), BIT(GRE) | ALL_UNKNOWN},
+	{"proto 0", ON(PROTO, .proto = 0), BIT(HOPOPT) | ALL_UNKNOWN},
+	{"proto 255", ON(PROTO, .proto = 255), BIT(PROTO_255) | ALL_UNKNOWN},
+	{"proto 132", ON(PROTO, .proto = 132), ALL_UNKNOWN},
+	{"proto 44", ON(PROTO, .proto = 44), ALL_UNKNOWN},
 	/* ports */
 	{"tcp port 80", ON(TCP, PORTS(1, {80, 80})), PORT_80},
 	{"tcp port 80,443", ON(TCP, PORTS(2, {80, 80}, {443, 443})), PORT_80 | BIT(TCP_443)},
 	{"tcp port 443,80", ON(TCP, PORTS(2, {443, 443}, {80, 80})), PORT_80 | BIT(TCP_443)},
-	{"tcp port 53", ON(TCP, PORTS(1, {53, 53})), 0},
-	{"tcp port 81-442", ON(TCP, PORTS(1, {81, 442})), 0},
+	{"tcp port 53", ON(TCP, PORTS(1, {53, 53})), NO_PORT_TCP},
+	{"tcp port 81-442", ON(TCP, PORTS(1, {81, 442})), NO_PORT_TCP},
 	{"tcp port 80-443", ON(TCP, PORTS(1, {80, 443})), PORT_80 | BIT(TCP_443)},
 	{"tcp port 0-65535", ON(TCP, PORTS(1, {0, 65535})), PORT_80 | BIT(TCP_443)},
-	{"tcp-syn port 80", ON(SYN, PORTS(1, {80, 80})), BIT(TCP_SYN) | BIT(TCP_FIRST)},
+	{"tcp-syn port 80", ON(SYN, PORTS(1, {80, 80})),
+	 BIT(TCP_SYN) | BIT(TCP_FIRST) | BIT(TCP_CUT) | NO_PORT_TCP},
 	{"udp port 53", ON(UDP, PORTS(1, {53, 53})), PORT_53},
-	{"udp port 0", ON(UDP, PORTS(1, {0, 0})), BIT(UDP_0)},
-	{"udp port 65535", ON(UDP, PORTS(1, {65535, 65535})), BIT(UDP_65535)},
-	{"udp port 1024-65535", ON(UDP, PORTS(1, {1024, 65535})), BIT(UDP_65535)},
+	{"udp port 0", ON(UDP, PORTS(1, {0, 0})), BIT(UDP_0) | NO_PORT_UDP},
+	{"udp port 65535", ON(UDP, PORTS(1, {65535, 65535})), BIT(UDP_65535) | NO_PORT_UDP},
+	{"udp port 1024-65535", ON(UDP, PORTS(1, {1024, 65535})), BIT(UDP_65535) | NO_PORT_UDP},
 	{"udp port 1-65534", ON(UDP, PORTS(1, {1, 65534})), PORT_53},
-	{"udp port 1-52,54-65534", ON(UDP, PORTS(2, {1, 52}, {54, 65534})), 0},
+	{"udp port 1-52,54-65534", ON(UDP, PORTS(2, {1, 52}, {54, 65534})), NO_PORT_UDP},
 	{"udp port, the eighth of eight",
 	 ON(UDP, PORTS(8, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})),
 	 PORT_53},
 	{"udp port, one behind the last",
-	 ON(UDP, PORTS(7, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})), 0},
+	 ON(UDP, PORTS(7, {1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}, {53, 53})),
+	 NO_PORT_UDP},
 	/* VLANs */
 	{"any vlan 10", ON(ANY, .vlan = 10), VLAN_10},
 	{"any vlan 11", ON(ANY, .vlan = 11), 0},
 	{"any vlan 4095", ON(ANY, .vlan = 4095), BIT(UDP_65535)},
-	{"tcp vlan 10", ON(TCP, .vlan = 10), BIT(TCP_443)},
-	{"udp vlan 10", ON(UDP, .vlan = 10), BIT(UDP_LATER)},
-	{"icmp vlan 10", ON(ICMP, .vlan = 10), 0},
-	{"tcp-syn vlan 10", ON(SYN, .vlan = 10), BIT(TCP_443)},
-	{"fragment vlan 10", ON(FRAGMENT, .vlan = 10), BIT(UDP_LATER)},
-	{"proto 47 vlan 10", ON(PROTO, .proto = 47, .vlan = 10), BIT(GRE)},
+	{"tcp vlan 10", ON(TCP, .vlan = 10), BIT(TCP_443) | BIT(UNKNOWN_FIRST)},
+	{"udp vlan 10", ON(UDP, .vlan = 10), BIT(UDP_LATER) | BIT(UNKNOWN_FIRST)},
+	{"icmp vlan 10", ON(ICMP, .vlan = 10), BIT(UNKNOWN_FIRST)},
+	{"tcp-syn vlan 10", ON(SYN, .vlan = 10), BIT(TCP_443) | BIT(UNKNOWN_FIRST)},
+	{"fragment vlan 10", ON(FRAGMENT, .vlan = 10), BIT(UDP_LATER) | BIT(UNKNOWN_FIRST)},
+	{"proto 47 vlan 10", ON(PROTO, .proto = 47, .vlan = 10), BIT(GRE) | BIT(UNKNOWN_FIRST)},
 	{"proto 47 vlan 20", ON(PROTO, .proto = 47, .vlan = 20), 0},
-	{"tcp port 443 vlan 10", ON(TCP, PORTS(1, {443, 443}), .vlan = 10), BIT(TCP_443)},
-	{"tcp port 80 vlan 10", ON(TCP, PORTS(1, {80, 80}), .vlan = 10), 0},
-	{"udp port 53 vlan 10", ON(UDP, PORTS(1, {53, 53}), .vlan = 10), 0},
+	{"tcp port 443 vlan 10", ON(TCP, PORTS(1, {443, 443}), .vlan = 10),
+	 BIT(TCP_443) | BIT(UNKNOWN_FIRST)},
+	{"tcp port 80 vlan 10", ON(TCP, PORTS(1, {80, 80}), .vlan = 10), BIT(UNKNOWN_FIRST)},
+	{"udp port 53 vlan 10", ON(UDP, PORTS(1, {53, 53}), .vlan = 10), BIT(UNKNOWN_FIRST)},
 };
 
 static void test_every_match_and_kind(void **state)

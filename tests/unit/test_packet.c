@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h on one frame of each kind, whole and cut at every length. Each frame lies in a
- * buffer of exactly its size, so that AddressSanitizer sees a read past its end.
+ * bpf/packet.h on one frame of each kind, whole, cut at every length, and split at every length between the linear
+ * part and fragments. Each part lies in a buffer of exactly its size, so that AddressSanitizer sees a read
+ * past its end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,6 +62,11 @@
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
 
+/* Behind the EtherType of a tag: seven, and another one's EtherType. */
+#define PRIORITY_TAGS_7                                                                            \
+	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
+		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
+
 /* Behind a first extension header: seven more of 8 bytes each. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
 
@@ -75,7 +81,7 @@ static const struct frame {
 	size_t transport_at;   /* where the search ends; more than `size`: the frame ends before */
 	size_t transport_size; /* 0: unknown, or more than the frame */
 	size_t fragment_at; /* from this size on it can be seen that it is a fragment; 0: never */
-	uint8_t facts;	    /* of the whole frame, but SL_FACT_FRAGMENT */
+	uint16_t facts;	    /* of the whole frame, but SL_FACT_FRAGMENT and SL_FACT_UNREAD */
 	uint8_t proto;
 	uint16_t port;
 	uint16_t vlan;
@@ -129,13 +135,13 @@ static const struct frame {
 	{"IPv4, the evil bit", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x8000), UDP), SOURCE(4, 14),
 	 ENDS(OK, 34, 8), IS_UDP},
 	{"IPv4, middle fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2001), UDP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
 	{"IPv4, last fragment", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0x1fff), ZEROS4, UDP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 38, 0), FACTS(F_UDP, 17, 0), IS_FRAGMENT(34)},
 	{"IPv4, last fragment of TCP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 6, 0x0001), TCP(5)),
-	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_TCP, 6, 0), IS_FRAGMENT(34)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_TCP, 6, 0), IS_FRAGMENT(34)},
 	{"IPv4, last fragment of ICMP", FRAME(ETH(0x0800), IPV4_WORD(0x45, 1, 0x0100), ICMP),
-	 SOURCE(4, 14), ENDS(HIDDEN, 14, 0), FACTS(F_ICMP, 1, 0), IS_FRAGMENT(34)},
+	 SOURCE(4, 14), ENDS(HIDDEN, 34, 0), FACTS(F_ICMP, 1, 0), IS_FRAGMENT(34)},
 	/* no IPv4 */
 	{"IPv4, length 4 words", FRAME(ETH(0x0800), IPV4_WORD(0x44, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 14)},
@@ -163,14 +169,25 @@ static const struct frame {
 	 SOURCE(4, 18), ENDS(OK, 38, 8), IS_UDP},
 	{"a priority tag around a tag",
 	 FRAME(ETH(0x88a8), TAG_OF(0xf000, 0x8100), TAG_OF(0x000a, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP},
+	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(10)},
 	{"a tag around a priority tag",
 	 FRAME(ETH(0x88a8), TAG_OF(0x000a, 0x8100), TAG_OF(0xe000, 0x0800), IPV4(17), UDP),
 	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP, IN_VLAN(10)},
 	{"3 tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(17), UDP),
-	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
-	{"3 service tags", FRAME(ETH(0x88a8), TAG(0x88a8), TAG(0x88a8), TAG(0x0800), IPV4(17)),
-	 NO_SOURCE(SL_PASS_VLAN_DEPTH, 22)},
+	 SOURCE(4, 26), ENDS(OK, 46, 8), IS_UDP, IN_VLAN(100)},
+	{"7 priority tags, and a tag",
+	 FRAME(ETH(0x8100), TAG_OF(0xe000, 0x88a8), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100),
+	       TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),
+	       TAG(0x86dd), IPV6(17), UDP),
+	 SOURCE(6, 46), ENDS(OK, 86, 8), IS_UDP, IN_VLAN(100)},
+	{"8 priority tags", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x0800), IPV4(6), TCP(5)),
+	 SOURCE(4, 46), ENDS(OK, 66, 20), IS_TCP},
+	{"9 tags", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG(0x88a8), TAG(0x0800), IPV4(17), UDP),
+	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
+	{"9 tags around ARP", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG(0x88a8), TAG(0x0806), ZEROS4),
+	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
+	{"0x9100, which Linux takes for no tag", FRAME(ETH(0x9100), TAG(0x0800), IPV4(17), UDP),
+	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
 	{"tagged ARP", FRAME(ETH(0x8100), TAG(0x0806), U16(1), U16(0x0800), 6, 4, U16(1)),
 	 NO_SOURCE(SL_PASS_NOT_IP, 18)},
 	/* no IP */
@@ -292,6 +309,61 @@ static uint8_t *buffer_of(const struct frame *frame, size_t size)
 	return buffer;
 }
 
+static struct reader reader_of(uint8_t *start, size_t size)
+{
+	return (struct reader){
+		.kind = READ_LINEAR,
+		.start = start,
+		.end = start + size,
+		.size = size,
+	};
+}
+
+/* A frame of which only the first `linear` bytes are at hand. */
+struct split {
+	uint8_t *linear_bytes; /* in a buffer of just these */
+	uint8_t *bytes;
+	struct reader linear;
+	struct reader whole;
+};
+
+static struct split split_make(const struct frame *frame, size_t size, size_t linear)
+{
+	struct split split = {
+		.linear_bytes = buffer_of(frame, linear),
+		.bytes = buffer_of(frame, size),
+	};
+
+	split.linear = reader_of(split.linear_bytes + 2, linear);
+	split.linear.size = size;
+	split.whole = (struct reader){.kind = READ_XDP, .ctx = split.bytes + 2, .size = size};
+	return split;
+}
+
+static void split_free(struct split *split)
+{
+	free(split->linear_bytes);
+	free(split->bytes);
+}
+
+/* As xdp_parse and xdp_look. */
+static enum sl_reason split_parse(const struct split *split, struct packet *packet)
+{
+	enum sl_reason reason = packet_parse(&split->linear, 0, packet);
+
+	return parse_is_partial(&split->linear, reason) ? packet_parse(&split->whole, 0, packet)
+							: reason;
+}
+
+static enum packet_transport split_look(const struct split *split, struct packet *packet)
+{
+	enum packet_transport transport = packet_look(&split->linear, packet);
+
+	return transport == TRANSPORT_SHORT && reader_is_partial(&split->linear)
+		       ? packet_look(&split->whole, packet)
+		       : transport;
+}
+
 static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 {
 	size_t header = 0;
@@ -300,7 +372,9 @@ static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 		header = frame->family == 4 ? 20 : 40;
 	else if (frame->reason == SL_PASS_BAD_HEADER)
 		header = frame->bytes[frame->link - 2] == 0x08 ? 20 : 40;
-	return size < frame->link + header ? SL_PASS_SHORT : frame->reason;
+	if (size < frame->link)
+		return SL_PASS_SHORT;
+	return size < frame->link + header ? SL_DROP_UNREADABLE : frame->reason;
 }
 
 static void check_source(const struct frame *frame, const struct packet *packet)
@@ -315,38 +389,10 @@ static void check_source(const struct frame *frame, const struct packet *packet)
 	assert_false(packet->looked);
 }
 
-/* A header's size is told as soon as what tells it is in the frame. */
-static size_t expected_transport_size(const struct frame *frame, size_t size)
-{
-	size_t least = frame->proto == 6 ? 20 : 8;
-
-	return size < frame->transport_at + least ? 0 : frame->transport_size;
-}
-
-static void check_transport(const struct frame *frame, struct cursor cursor,
-			    const struct packet *packet, size_t size)
-{
-	uint8_t *start = (uint8_t *)cursor.pos - frame->link;
-	struct layers layers = {0};
-	enum packet_transport transport = packet_find_transport(&cursor, packet, &layers);
-
-	assert_true(cursor.pos <= cursor.end);
-	/* A fragment is told by IPv4's fixed header, and the options do not matter. */
-	if (size < frame->transport_at) {
-		assert_int_equal(transport, TRANSPORT_SHORT);
-		return;
-	}
-	assert_int_equal(transport, frame->transport);
-	assert_int_equal((uint8_t *)cursor.pos - start, frame->transport_at);
-	if (transport == TRANSPORT_OK)
-		assert_int_equal(packet_transport_size(&cursor, layers.proto),
-				 expected_transport_size(frame, size));
-}
-
 /* What of the frame's facts is within its first `size` bytes. */
-static uint8_t expected_facts(const struct frame *frame, size_t size)
+static uint16_t expected_facts(const struct frame *frame, size_t size)
 {
-	uint8_t hidden = 0;
+	uint16_t hidden = 0, facts;
 
 	/* IPv4's fixed header tells the protocol, IPv6 only the end of the chain */
 	if (frame->family == 6 && size < frame->transport_at)
@@ -355,8 +401,10 @@ static uint8_t expected_facts(const struct frame *frame, size_t size)
 		hidden |= SL_FACT_PORT | SL_FACT_SYN;
 	if (size < frame->transport_at + 14)
 		hidden |= SL_FACT_SYN;
-	return (frame->facts & ~hidden) |
-	       (frame->fragment_at && size >= frame->fragment_at ? SL_FACT_FRAGMENT : 0);
+	facts = frame->facts & ~hidden;
+	if (frame->fragment_at && size >= frame->fragment_at)
+		facts |= SL_FACT_FRAGMENT;
+	return facts;
 }
 
 /* The answer tells more than where the header is: that what a match asks of it could be read. */
@@ -364,6 +412,9 @@ static enum packet_transport expected_answer(const struct frame *frame, size_t s
 {
 	size_t least = 0;
 
+	/* A fragment is told by IPv4's fixed header, and the options do not matter. */
+	if (frame->family == 4 && frame->transport == TRANSPORT_HIDDEN)
+		return TRANSPORT_HIDDEN;
 	if (size < frame->transport_at)
 		return TRANSPORT_SHORT;
 	if (frame->transport != TRANSPORT_OK)
@@ -375,12 +426,13 @@ static enum packet_transport expected_answer(const struct frame *frame, size_t s
 	return size < frame->transport_at + least ? TRANSPORT_SHORT : TRANSPORT_OK;
 }
 
-static void check_look(const struct frame *frame, struct cursor cursor, struct packet *packet,
-		       size_t size)
+static void check_facts(const struct frame *frame, const struct packet *packet,
+			enum packet_transport answer, size_t size)
 {
-	uint8_t facts = expected_facts(frame, size);
-	enum packet_transport answer = packet_look(&cursor, packet);
+	uint16_t facts = expected_facts(frame, size);
 
+	if (answer == TRANSPORT_SHORT || answer == TRANSPORT_TOO_DEEP)
+		facts |= SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
 	assert_true(facts_are_sound(packet));
 	assert_true(answer_is_sound(packet, answer));
 	assert_int_equal(answer, expected_answer(frame, size));
@@ -390,35 +442,29 @@ static void check_look(const struct frame *frame, struct cursor cursor, struct p
 	assert_int_equal(packet->facts.vlan, frame->vlan);
 	assert_memory_equal(packet->destination, frame->family == 4 ? destination4 : destination6,
 			    16);
+	if (answer != TRANSPORT_SHORT)
+		assert_int_equal(packet->headers, frame->transport_at + frame->transport_size);
 }
 
-/* A second look tells the same: on TC there is one, once all headers are at hand. */
-static void check_second_look(const struct packet *first, struct cursor cursor)
+static void check_frame(const struct frame *frame, size_t size, size_t linear)
 {
-	struct packet packet = *first;
-
-	packet.facts = (struct sl_facts){0xff, 0xff, 0xffff, 0xffff, 0xffff};
-	packet_look(&cursor, &packet);
-	assert_memory_equal(&packet, first, sizeof(packet));
-}
-
-static void check_frame(const struct frame *frame, size_t size)
-{
-	uint8_t *buffer = buffer_of(frame, size), *start = buffer + 2;
-	struct cursor cursor = {start, start + size};
-	struct packet packet = {0};
-	enum sl_reason reason = packet_parse(&cursor, &packet);
+	struct split split = split_make(frame, size, linear);
+	struct packet packet = {0}, first;
+	enum sl_reason reason = split_parse(&split, &packet);
 
 	if (reason != expected_reason(frame, size))
-		fail_msg("%s, %zu of %zu bytes: reason %d", frame->name, size, frame->size, reason);
+		fail_msg("%s, %zu of %zu bytes, %zu linear: reason %d", frame->name, size,
+			 frame->size, linear, reason);
 	if (reason == SL_PASS_WITHIN) {
-		assert_ptr_equal(cursor.pos, start + frame->link);
 		check_source(frame, &packet);
-		check_transport(frame, cursor, &packet, size);
-		check_look(frame, cursor, &packet, size);
-		check_second_look(&packet, cursor);
+		check_facts(frame, &packet, split_look(&split, &packet), size);
+		/* a second look tells the same */
+		first = packet;
+		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
+		split_look(&split, &packet);
+		assert_memory_equal(&packet, &first, sizeof(packet));
 	}
-	free(buffer);
+	split_free(&split);
 }
 
 static void test_whole_frames(void **state)
@@ -426,7 +472,7 @@ static void test_whole_frames(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		print_message("%s\n", frames[i].name);
-		check_frame(&frames[i], frames[i].size);
+		check_frame(&frames[i], frames[i].size, frames[i].size);
 	}
 }
 
@@ -436,30 +482,71 @@ static void test_every_truncation(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		print_message("%s\n", frames[i].name);
 		for (size_t size = 0; size < frames[i].size; size++)
-			check_frame(&frames[i], size);
+			check_frame(&frames[i], size, size);
+	}
+}
+
+/* Wherever the linear part ends, the frame says what it says in one piece, whole or cut. */
+static void test_every_split(void **state)
+{
+	size_t splits = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		for (size_t size = 1; size <= frames[i].size; size++)
+			for (size_t linear = 0; linear < size; linear++, splits++)
+				check_frame(&frames[i], size, linear);
+	print_message("figure: %zu frames, split and cut in %zu ways: each read as if whole\n",
+		      ARRAY_SIZE(frames), splits);
+}
+
+/* Bytes that should be there, and that the kernel fails to read: not taken for a frame that ends early. */
+static void test_what_cannot_be_had_is_unreadable(void **state)
+{
+	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
+	struct packet packet = {0};
+
+	(void)state;
+	assert_int_equal(packet_parse(&reader, 0, &packet), SL_DROP_UNREADABLE);
+	reader.size = 13;
+	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_SHORT);
+}
+
+/* A tag that is metadata is the first one, and counts. */
+static void test_tags_before_the_frame(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		size_t tags = (frames[i].link - 14) / 4;
+
+		for (__u16 vlan = 0; vlan < 2; vlan++) {
+			struct split split = split_make(&frames[i], frames[i].size, frames[i].size);
+			struct packet packet = {.vlan = vlan};
+			enum sl_reason reason = packet_parse(&split.linear, 1, &packet);
+
+			assert_int_equal(reason, tags >= VLAN_TAGS_MAX ? SL_DROP_VLAN_DEPTH
+								       : frames[i].reason);
+			if (reason == SL_PASS_WITHIN)
+				assert_int_equal(packet.vlan, vlan ? vlan : frames[i].vlan);
+			split_free(&split);
+		}
 	}
 }
 
 /* A frame of which nothing is known: parsing ends within it, and says nothing that contradicts itself. */
-static void check_any(uint8_t *start, size_t size)
+static void check_any(const uint8_t *bytes, size_t size)
 {
-	struct cursor cursor = {start, start + size}, ip;
-	struct layers layers = {0};
+	struct frame frame = {.bytes = bytes, .size = size};
+	struct split split = split_make(&frame, size, size / 2);
 	struct packet packet = {0};
-	enum packet_transport answer;
 
-	if (packet_parse(&cursor, &packet) != SL_PASS_WITHIN) {
-		assert_true(cursor.pos <= cursor.end);
-		return;
+	if (split_parse(&split, &packet) == SL_PASS_WITHIN) {
+		enum packet_transport answer = split_look(&split, &packet);
+
+		assert_true(facts_are_sound(&packet));
+		assert_true(answer_is_sound(&packet, answer));
 	}
-	ip = cursor;
-	if (packet_find_transport(&cursor, &packet, &layers) == TRANSPORT_OK)
-		packet_transport_size(&cursor, layers.proto);
-	assert_true(cursor.pos <= cursor.end);
-	answer = packet_look(&ip, &packet);
-	assert_true(ip.pos <= ip.end);
-	assert_true(facts_are_sound(&packet));
-	assert_true(answer_is_sound(&packet, answer));
+	split_free(&split);
 }
 
 /* Whatever the bytes say, parsing ends within the frame: each byte of each header set to each
@@ -487,8 +574,8 @@ static void check_flags(const struct frame *frame, unsigned int flags)
 {
 	uint8_t *buffer = buffer_of(frame, frame->size);
 	struct packet packet = {0};
-	struct cursor cursor = {buffer + 2, buffer + 2 + frame->size};
-	uint8_t expected = SL_FACT_ANY | F_TCP;
+	struct reader reader = reader_of(buffer + 2, frame->size);
+	uint16_t expected = SL_FACT_ANY | F_TCP;
 
 	buffer[2 + frame->transport_at + 12] |= flags >> 8;
 	buffer[2 + frame->transport_at + 13] = flags & 0xff;
@@ -496,8 +583,8 @@ static void check_flags(const struct frame *frame, unsigned int flags)
 		expected |= SL_FACT_SYN;
 	if (frame->fragment_at)
 		expected |= SL_FACT_FRAGMENT;
-	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
-	assert_int_equal(packet_look(&cursor, &packet), TRANSPORT_OK);
+	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
+	assert_int_equal(packet_look(&reader, &packet), TRANSPORT_OK);
 	assert_int_equal(packet.facts.facts, expected);
 	free(buffer);
 }
@@ -534,13 +621,13 @@ static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct frame *frame = frame_find(name);
 	uint8_t *buffer = buffer_of(frame, frame->size);
-	struct cursor cursor = {buffer + 2, buffer + 2 + frame->size};
+	struct reader reader = reader_of(buffer + 2, frame->size);
 	struct packet packet = {0};
 
 	buffer[2 + at] = number >> 8;
 	buffer[3 + at] = number & 0xff;
-	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
-	packet_look(&cursor, &packet);
+	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
+	packet_look(&reader, &packet);
 	assert_true(facts_are_sound(&packet));
 	free(buffer);
 	return packet;
@@ -562,8 +649,11 @@ static void test_every_vlan(void **state)
 	(void)state;
 	for (unsigned int tci = 0; tci < 65536; tci++) {
 		assert_int_equal(look_with("IPv4, 1 tag", 14, tci).facts.vlan, tci % 4096);
-		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan, tci % 4096);
+		/* the first that is not 0 */
+		assert_int_equal(look_with("IPv6, 2 tags", 14, tci).facts.vlan,
+				 tci % 4096 ? tci % 4096 : 100);
 		assert_int_equal(look_with("IPv6, 2 tags", 18, tci).facts.vlan, 100);
+		assert_int_equal(look_with("8 priority tags", 42, tci).facts.vlan, tci % 4096);
 	}
 }
 
@@ -582,7 +672,7 @@ static void test_every_fragment_field(void **state)
 	}
 }
 
-static uint8_t fact_of_proto(bool is_ipv4, unsigned int proto)
+static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 {
 	if (proto == 6)
 		return F_SYN;
@@ -620,7 +710,7 @@ static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t
 	uint8_t *buffer = calloc(1, 2 + frame->size + count * header), *at = buffer + 2 + 54;
 	uint8_t *exact = malloc(2 + size);
 	struct packet packet = {0};
-	struct cursor cursor = {exact + 2, exact + 2 + size};
+	struct reader reader = reader_of(exact + 2, size);
 
 	assert_true(buffer && exact);
 	memcpy(buffer + 2, frame->bytes, 54);
@@ -631,8 +721,8 @@ static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t
 	}
 	memcpy(at, frame->bytes + 54, 8);
 	memcpy(exact, buffer, 2 + size);
-	assert_int_equal(packet_parse(&cursor, &packet), SL_PASS_WITHIN);
-	*ret_answer = packet_look(&cursor, &packet);
+	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
+	*ret_answer = packet_look(&reader, &packet);
 	assert_true(facts_are_sound(&packet) && answer_is_sound(&packet, *ret_answer));
 	free(buffer);
 	free(exact);
@@ -657,9 +747,61 @@ static void test_every_length_of_extension(void **state)
 				/* one byte of the last extension header is missing */
 				packet = look_behind(types[i], length, count, 9, &answer);
 				assert_int_equal(answer, TRANSPORT_SHORT);
-				assert_int_equal(packet.facts.facts, SL_FACT_ANY);
+				assert_int_equal(packet.facts.facts, SL_FACT_ANY | SL_FACT_UNREAD);
 			}
 		}
+	}
+}
+
+/* --- Merged packets ---------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	struct merged merged;
+	uint32_t headers;
+	uint32_t packets, bytes; /* on the wire */
+} unmerged[] = {
+	{"45 full segments of TCP", {54 + 45 * 1460, 1460, 45, 0}, 54, 45, 45 * 1514},
+	{"the last one short", {54 + 2 * 1000 + 1, 1000, 3, 0}, 54, 3, 2001 + 3 * 54},
+	{"one segment", {54 + 1000, 1000, 1, 0}, 54, 1, 1054},
+	{"no payload", {54, 1000, 0, 0}, 54, 1, 54},
+	{"headers that say they are longer than the buffer", {60, 1000, 0, 0}, 74, 1, 60},
+	{"each has the tag that is metadata", {54 + 3000, 1000, 3, 4}, 54, 3, 3 * 1058},
+	{"headers that could not be read are payload", {14 + 40 + 4000, 1000, 0, 0}, 14, 5, 4110},
+	{"of SCTP the kernel's count, as it is not cut by size",
+	 {34 + 3000, 65535, 3, 0},
+	 34,
+	 3,
+	 3000 + 3 * 34},
+	{"a count that a virtual machine made up", {54 + 4500, 100, 1, 0}, 54, 45, 45 * 154},
+	{"gso_size 1", {54 + 60000, 1, 0, 0}, 54, 60000, 60000 * 55},
+	{"gso_size 1 of a buffer of 512 kB: at most 65535 packets",
+	 {54 + 524288, 1, 0, 0},
+	 54,
+	 65535,
+	 524288 + 65535 * 54},
+	{"and the longest headers that are read: nothing wraps",
+	 {16618 + 524288, 1, 65535, 4},
+	 16618,
+	 65535,
+	 524288 + 65535U * 16622},
+};
+
+static void test_merged_packets(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(unmerged); i++) {
+		const struct merged *merged = &unmerged[i].merged;
+		struct packet packet = {
+			.packets = 1,
+			.bytes = merged->size + merged->tag,
+			.headers = unmerged[i].headers,
+		};
+
+		packet_unmerge(&packet, merged);
+		print_message("%s\n", unmerged[i].name);
+		assert_int_equal(packet.packets, unmerged[i].packets);
+		assert_int_equal(packet.bytes, unmerged[i].bytes);
 	}
 }
 
@@ -668,6 +810,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_frames),
 		cmocka_unit_test(test_every_truncation),
+		cmocka_unit_test(test_every_split),
+		cmocka_unit_test(test_what_cannot_be_had_is_unreadable),
+		cmocka_unit_test(test_tags_before_the_frame),
 		cmocka_unit_test(test_every_byte_spoilt),
 		cmocka_unit_test(test_every_flag_of_tcp),
 		cmocka_unit_test(test_every_port),
@@ -675,6 +820,7 @@ int main(void)
 		cmocka_unit_test(test_every_fragment_field),
 		cmocka_unit_test(test_every_protocol),
 		cmocka_unit_test(test_every_length_of_extension),
+		cmocka_unit_test(test_merged_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
