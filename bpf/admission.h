@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How many newcomers this CPU may give memory to, and how many there are. */
+/* How many newcomers this CPU may give memory to, and how many there are. include/pool.h has the arithmetic. */
 #ifndef SLUICE_ADMISSION_H
 #define SLUICE_ADMISSION_H
 
 #include "clock.h"
 #include "maps.h"
+#include "pool.h"
 
 #define EBUSY	  16
 #define EEXIST	  17
@@ -26,16 +27,51 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
-static __always_inline void tokens_refill(struct sl_admission *here,
-					  const struct sl_meeting *meeting, __u64 windows)
+static __always_inline struct sl_pool_word *pool_get(__u32 pool)
 {
-	for (int pool = 0; pool < SL_POOLS; pool++) {
-		__u32 most = meeting->tokens[pool];
-		__u64 tokens = here->tokens[pool] +
-			       (windows < most ? windows : most) * meeting->refill[pool];
+	return bpf_map_lookup_elem(&pools, &pool);
+}
 
-		here->tokens[pool] = tokens < most ? tokens : most;
+static __always_inline void pool_look(struct sl_admission *here, const struct sl_meeting *meeting,
+				      enum sl_pool pool)
+{
+	const struct sl_pool_word *word = pool_get(pool);
+
+	if (word)
+		here->seen[pool] =
+			pool_level(meeting, pool, *(volatile __u64 *)&word->spent, here->window);
+}
+
+/* Each lost round means that another CPU took a batch. */
+#define POOL_TRIES 8
+
+/*
+ * Takes a batch, or what is left, for this CPU, which has no tokens. A CPU that gets none waits for the next window.
+ * Global, as ledger_charge is, for the verifier's sake.
+ */
+__noinline int pool_draw(struct sl_admission *here, const struct sl_meeting *meeting,
+			 enum sl_pool pool)
+{
+	struct sl_pool_word *word = pool_get(pool);
+
+	if (!here || !meeting || !word || pool >= SL_POOLS)
+		return false;
+	here->seen[pool] = 0;
+	for (int i = 0; i < POOL_TRIES; i++) {
+		__u64 spent = *(volatile __u64 *)&word->spent;
+		__u32 level = pool_level(meeting, pool, spent, here->window);
+		__u32 count = level < meeting->batch[pool] ? level : meeting->batch[pool];
+		__u64 next = pool_take(meeting, pool, spent, here->window, count);
+
+		if (!count)
+			return false;
+		if (__sync_val_compare_and_swap(&word->spent, spent, next) != spent)
+			continue;
+		here->tokens[pool] = count;
+		here->seen[pool] = level - count;
+		return true;
 	}
+	return false;
 }
 
 /* Begins a window of this CPU's. Global, as ledger_charge is, for the verifier's sake. */
@@ -46,11 +82,12 @@ __noinline int admission_turn(struct sl_admission *here, const struct sl_meeting
 
 	if (!here || !meeting)
 		return 0;
-	tokens_refill(here, meeting, here->window ? window - here->window : ~0U); /* 0: a new map */
 	here->event[SL_EVENT_MET].total += here->met;
 	here->event[SL_EVENT_MET].now += here->met;
 	here->met = 0;
 	here->window = window;
+	pool_look(here, meeting, SL_POOL_LEDGERS);
+	pool_look(here, meeting, SL_POOL_BUCKETS);
 	if (second == here->second)
 		return 0;
 	for (int i = 0; i < SL_EVENTS; i++) {
@@ -61,16 +98,10 @@ __noinline int admission_turn(struct sl_admission *here, const struct sl_meeting
 	return 0;
 }
 
-/* The window that the packet is in; never 0. */
-static __always_inline __u64 admission_window(const struct sl_meeting *meeting, __u64 tick)
-{
-	return (tick >> meeting->window_shift) + 1;
-}
-
 static __always_inline void admission_begin(struct sl_admission *here,
 					    const struct sl_meeting *meeting, __u64 tick)
 {
-	__u64 window = admission_window(meeting, tick);
+	__u64 window = pool_window(meeting, tick);
 
 	if (here->window != window)
 		admission_turn(here, meeting, window);
@@ -82,7 +113,7 @@ static __always_inline void admission_meet(struct sl_admission *here,
 {
 	admission_begin(here, meeting, tick);
 	if (++here->met > meeting->crowd)
-		here->crowd_until = (admission_window(meeting, tick) + 1) << meeting->window_shift;
+		here->crowd_until = (pool_window(meeting, tick) + 1) << meeting->window_shift;
 }
 
 static __always_inline bool admission_is_crowded(__u64 tick)
@@ -92,29 +123,24 @@ static __always_inline bool admission_is_crowded(__u64 tick)
 	return here && tick < here->crowd_until;
 }
 
-/* No source can show itself so often: its count ends before. */
-#define BAR_NOBODY 0xffU
-
-/* How often a source must have shown itself before. 0: everybody comes in. */
+/* How often a source must have shown itself before. */
 static __always_inline __u32 admission_bar(const struct sl_admission *here,
 					   const struct sl_meeting *meeting, enum sl_pool pool,
 					   __u64 tick)
 {
-	__u32 left = here->tokens[pool], most = meeting->tokens[pool];
-
-	if (!left)
-		return BAR_NOBODY;
-	if (left > most / 2)
-		return tick < here->crowd_until ? 2 : 0;
-	return left > most / 4 ? 2 : left > most / 8 ? 4 : 8;
+	return pool_bar(meeting, pool, here->tokens[pool] + here->seen[pool],
+			tick < here->crowd_until);
 }
 
 /* Takes the token without which nothing is inserted. */
 static __always_inline bool admission_take(enum sl_pool pool)
 {
 	struct sl_admission *here = admission_get();
+	const struct sl_gate *gate = gate_get();
 
-	if (!here || !here->tokens[pool])
+	if (!here || !gate)
+		return false;
+	if (!here->tokens[pool] && (!here->seen[pool] || !pool_draw(here, &gate->meeting, pool)))
 		return false;
 	here->tokens[pool]--;
 	return true;

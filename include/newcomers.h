@@ -17,12 +17,21 @@ enum sl_pool {
 
 struct sl_meeting {
 	__u64 secret[SL_SECRETS]; /* of the hash: random, so that nobody can choose what collides */
-	__u32 tokens[SL_POOLS];	  /* insertions that one CPU may make at once */
-	__u32 refill[SL_POOLS];	  /* and as many more in each window */
-	__u32 crowd;	    /* packets of unknown sources in one window that are no crowd yet */
+	__u32 tokens[SL_POOLS];	  /* insertions that a pool holds at most: see include/pool.h */
+	__u32 batch[SL_POOLS];	  /* that one CPU takes from it at once */
+	__u32 refill[SL_POOLS];	  /* that it gets in each window, in 1/2^SL_TOKEN_SHIFT */
+	__u32 crowd; /* packets of unknown sources, on one CPU in one window, that are no crowd yet */
 	__u32 window_shift; /* a window is 2^this kernel ticks: some 64 ms */
 	__u32 sketch_mask;  /* lines of `sketch` for each CPU and pool, less one */
 	__u32 known_mask;   /* entries of `known`, less one */
+};
+
+#define SL_TOKEN_SHIFT 8
+
+/* Map `pools`, by enum sl_pool: one word, in a cache line that holds nothing else. */
+struct sl_pool_word {
+	__u64 spent; /* changed by compare-and-swap only */
+	__u64 pad[7];
 };
 
 /* Map `sketch`: for each CPU, and each pool, so many lines. A slot: a fingerprint of 24 bits, and a count of 8. */
@@ -72,10 +81,11 @@ struct sl_pace {
 	__u32 last; /* in the one before */
 };
 
-/* Map `admission`, per CPU: how many this CPU may still give memory to, and how many ask. */
+/* Map `admission`, per CPU: how many insertions this CPU may make, and how many packets ask for one. */
 struct sl_admission {
 	__u64 window;		/* kernel ticks >> window_shift, and 1 */
-	__u32 tokens[SL_POOLS]; /* insertions left */
+	__u32 tokens[SL_POOLS]; /* taken from the pool, and left */
+	__u32 seen[SL_POOLS];	/* what the pool had when this CPU last looked, in this window */
 	__u32 met;		/* packets of unknown sources in this window */
 	__u32 second;		/* of the events' pace */
 	__u64 crowd_until;	/* the kernel tick before which newcomers are a crowd */
@@ -85,6 +95,7 @@ struct sl_admission {
 _Static_assert(sizeof(struct sl_sketch_line) == 64, "map schema");
 _Static_assert(sizeof(struct sl_known) == 8, "map schema");
 _Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
-_Static_assert(sizeof(struct sl_admission) == 112, "map schema");
+_Static_assert(sizeof(struct sl_pool_word) == 64, "map schema");
+_Static_assert(sizeof(struct sl_admission) == 120, "map schema");
 
 #endif

@@ -328,7 +328,6 @@ struct sl_gate {
 	__u32 map_ids[23];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
 	struct sl_meeting meeting;
 	__u64 zero; /* see policy_charge */
-	__u64 pad;
 	__u32 list_ends[SL_LIST_PLACES]; /* by list_end_index(): of the lists that have one */
 };
 

@@ -28,7 +28,7 @@ static enum status standings_read(const struct gate *gate, struct answer *answer
 }
 
 /* Whether the source is known where newcomers wait, and to which limits. */
-static enum status known_read(const struct gate *gate, uint32_t tick, struct answer *answer)
+static enum status known_read(const struct gate *gate, uint64_t tick, struct answer *answer)
 {
 	const struct probe *probe = &answer->probe;
 	enum status status = heard_read(gate, NULL, &probe->source, tick, &answer->known);

@@ -36,6 +36,7 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_BUCKETS4] = "buckets4",
 	[MAP_BUCKETS6] = "buckets6",
 	[MAP_ADMISSION] = "admission",
+	[MAP_POOLS] = "pools",
 	[MAP_SKETCH] = "sketch",
 	[MAP_KNOWN] = "known",
 	[MAP_SHORTCUTS] = "shortcuts",

@@ -3,9 +3,9 @@
 #ifndef SLUICE_GATE_PARTS_H
 #define SLUICE_GATE_PARTS_H
 
-#include <bpf/libbpf.h>
-
 #include "gate.h"
+
+struct bpf_object;
 
 /* A closed gate of that name, on this machine. */
 enum status gate_begin(struct gate *gate, const char *name);

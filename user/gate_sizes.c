@@ -87,8 +87,11 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
 /* A window is about so long: short enough to notice a flood before it has taken much. */
-#define WINDOW_NS	   (64 * 1000000U)
-#define WINDOWS_PER_SECOND 16
+#define WINDOW_NS  (64 * 1000000U)
+#define NS_PER_SEC 1000000000ULL
+
+/* All batches of a pool's tokens together are such a part of them. */
+#define BATCHES_PART 16
 
 /* So many sources share one entry of `known`. */
 #define SOURCES_PER_KNOWN 4
@@ -123,23 +126,33 @@ static uint32_t window_shift(const struct machine *machine)
 }
 
 /*
- * All CPUs together replace at most half of a map at once, and a thirty-second part of it each second: whoever is heard
- * every few seconds stays, if the map has room for twice as many as are.
+ * All CPUs together replace at most half of a map at once, and a thirty-second part of it each second: a source that is
+ * heard every few seconds stays, if the map has room for twice as many as are. include/pool.h says what CPUs take.
  */
 static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
 		     const struct machine *machine)
 {
-	uint32_t each = entries / machine->cpus;
+	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, 1);
+	uint64_t window_ns = (uint64_t)machine->tick_ns << meeting->window_shift;
+	uint64_t refill = ((uint64_t)entries << SL_TOKEN_SHIFT) * window_ns / (32 * NS_PER_SEC);
+	uint64_t apart = (uint64_t)machine->cpus * batch + (refill >> SL_TOKEN_SHIFT) + 1;
 
-	meeting->tokens[pool] = larger(each / 2, 1);
-	meeting->refill[pool] = larger(each / (32 * WINDOWS_PER_SECOND), 1);
+	meeting->batch[pool] = batch;
+	meeting->tokens[pool] = entries / 2 > apart ? entries / 2 - apart : 1;
+	meeting->refill[pool] = larger(refill, 1);
 }
+
+/*
+ * Newcomers on one CPU that take so large a part of the smaller map in a window are a crowd. Not divided by CPUs: what a
+ * crowd is for is to spare this CPU lookups, and to notice a flood on it; what all CPUs insert is the pools' concern.
+ */
+#define CROWD_PART 16
 
 struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
 			       const __u64 secret[SL_SECRETS])
 {
 	struct sl_meeting meeting = {
-		.crowd = larger(smaller(sizes->hot, sizes->sources) / machine->cpus / 8, 1),
+		.crowd = larger(smaller(sizes->hot, sizes->sources) / CROWD_PART, 1),
 		.window_shift = window_shift(machine),
 		.sketch_mask = sketch_lines(sizes) - 1,
 		.known_mask = known_entries(sizes) - 1,
@@ -170,6 +183,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_BUCKETS4] = sizes->hot,
 		[MAP_BUCKETS6] = sizes->hot,
 		[MAP_ADMISSION] = 1,
+		[MAP_POOLS] = SL_POOLS,
 		[MAP_SKETCH] = machine->cpus * SL_POOLS * sketch_lines(sizes),
 		[MAP_KNOWN] = known_entries(sizes),
 		[MAP_SHORTCUTS] = machine->cpus * SL_SHORTCUTS,

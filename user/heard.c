@@ -34,7 +34,7 @@ static struct digest digest_key(const struct sl_meeting *meeting, const struct s
 }
 
 enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint32_t tick, bool *ret)
+		       const struct sl_prefix *address, uint64_t tick, bool *ret)
 {
 	const struct sl_meeting *meeting = &gate->state->meeting;
 	bool by_key = limit && (limit->apart || limit->shared);
@@ -47,7 +47,6 @@ enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
 	if (err)
 		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_KNOWN],
 			    gate->name, why(err));
-	/* half of the tick will do: of an epoch only the low bits are in its tag, and they are in that half */
 	*ret = words_have(&block, epoch_of(meeting, tick), known_bits(digest));
 	return OK;
 }

@@ -5,8 +5,8 @@
 
 #include "gate.h"
 
-/* tick: the low half of the kernel's count. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
+/* tick: by the kernel's count. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
 enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint32_t tick, bool *ret);
+		       const struct sl_prefix *address, uint64_t tick, bool *ret);
 
 #endif

@@ -5,25 +5,26 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 
-/* Any frame: the program does not look at it. */
-#define FRAME_BYTES 64
-
-/* return bpf_jiffies64(); */
+/* Writes bpf_jiffies64() into its context: what a program returns has 32 bits. */
 static int program_load(void)
 {
 	const struct bpf_insn instructions[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_1},
 		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64},
+		{.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_0},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
 		{.code = BPF_JMP | BPF_EXIT},
 	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_SLEEPABLE);
 
-	return bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "sluice_jiffies", "GPL", instructions,
-			     sizeof(instructions) / sizeof(instructions[0]), NULL);
+	return bpf_prog_load(BPF_PROG_TYPE_SYSCALL, "sluice_jiffies", "GPL", instructions,
+			     sizeof(instructions) / sizeof(instructions[0]), &opts);
 }
 
-enum status jiffies_read(uint32_t *ret)
+enum status jiffies_read(uint64_t *ret)
 {
-	const char frame[FRAME_BYTES] = {0};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame));
+	uint64_t jiffies = 0;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
 	int fd = program_load(), err = fd;
 
 	if (fd >= 0) {
@@ -32,6 +33,6 @@ enum status jiffies_read(uint32_t *ret)
 	}
 	if (err < 0)
 		return fail("cannot read the kernel's tick count: %s", why(err));
-	*ret = opts.retval;
+	*ret = jiffies;
 	return OK;
 }

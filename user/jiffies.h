@@ -7,7 +7,7 @@
 
 #include "log.h"
 
-/* The low half of bpf_jiffies64(), now. The kernel shows it to programs only: this runs one. */
-enum status jiffies_read(uint32_t *ret);
+/* bpf_jiffies64(), now. The kernel shows it to programs only: this runs one. */
+enum status jiffies_read(uint64_t *ret);
 
 #endif

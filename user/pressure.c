@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 
 #include "jiffies.h"
+#include "pool.h"
 #include "uptime.h"
 
 #define NS_PER_SEC 1000000000ULL
@@ -23,7 +24,7 @@ _Static_assert(SL_EVENTS == 5 && SL_EVENT_BUSY == 2, "each cause has a name");
 /* When it is: packets tell seconds by the clock, and windows in kernel ticks. */
 struct moment {
 	uint32_t second;
-	uint32_t tick;
+	uint64_t tick;
 };
 
 static enum status moment_get(struct moment *ret)
@@ -50,40 +51,38 @@ static uint32_t pace_last(const struct sl_admission *here, const struct sl_pace 
 	return here->second + 1 == now->second ? pace->now : 0;
 }
 
-/* As the packet path's admission_is_crowded. Ticks wrap here. */
+/* As the packet path's admission_is_crowded. */
 static bool cpu_is_crowded(const struct sl_admission *here, const struct moment *now)
 {
-	return here->crowd_until && (int32_t)((uint32_t)here->crowd_until - now->tick) > 0;
+	return now->tick < here->crowd_until;
 }
 
 /*
- * Whether the packet path's admission_bar of ledgers is not 0, once admission_turn has refilled the tokens. Buckets are
- * no newcomer's concern: who has none, and has a ledger, is judged by that.
+ * Whether the packet path's admission_bar of ledgers is not 0, at the CPU's next newcomer. Buckets are no newcomer's
+ * concern: a source that has a ledger and no bucket is judged by its ledger.
  */
 static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
-			   const struct moment *now)
+			   uint64_t spent, const struct moment *now)
 {
-	uint32_t window = (now->tick >> meeting->window_shift) + 1;
-	uint32_t windows = (window - here->window) & (UINT32_MAX >> meeting->window_shift);
-	uint64_t tokens = here->tokens[SL_POOL_LEDGERS] +
-			  (uint64_t)windows * meeting->refill[SL_POOL_LEDGERS];
+	uint32_t left =
+		pool_known(meeting, here, SL_POOL_LEDGERS, spent, pool_window(meeting, now->tick));
 
-	if (!here->window) /* it has met nobody ever */
+	if (!here->window) /* it has met no newcomer ever */
 		return false;
-	return tokens <= meeting->tokens[SL_POOL_LEDGERS] / 2 || cpu_is_crowded(here, now);
+	return pool_bar(meeting, SL_POOL_LEDGERS, left, cpu_is_crowded(here, now));
 }
 
 /* --- All of them ---------------------------------------------------------------------------- */
 
 static void pressure_add(struct pressure *pressure, const struct gate *gate,
-			 struct sl_admission *here, const struct moment *now)
+			 struct sl_admission *here, uint64_t spent, const struct moment *now)
 {
 	window_end(here);
 	for (int event = 0; event < SL_EVENTS; event++) {
 		pressure->event[event].total += here->event[event].total;
 		pressure->event[event].per_second += pace_last(here, &here->event[event], now);
 	}
-	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, now);
+	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, spent, now);
 	pressure->crowded += cpu_is_crowded(here, now);
 	pressure->tick = now->tick;
 }
@@ -94,31 +93,36 @@ static uint64_t second_scale(uint64_t count)
 	return (count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
 }
 
-static enum status refuse_unread(const struct gate *gate, int err)
+static enum status refuse_unread(const struct gate *gate, enum gate_map map, int err)
 {
-	return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_ADMISSION],
-		    gate->name, why(err));
+	return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
+		    why(err));
 }
 
 /* First what CPUs have counted, then when it is: no count is of a moment that is yet to come. */
 static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
-			     struct moment *ret_now)
+			     struct sl_pool_word *ret_pool, struct moment *ret_now)
 {
-	uint32_t zero = 0;
+	uint32_t zero = 0, ledgers = SL_POOL_LEDGERS;
 	int err = bpf_map_lookup_elem(gate->map[MAP_ADMISSION], &zero, cpus);
 
-	return err ? refuse_unread(gate, err) : moment_get(ret_now);
+	if (err)
+		return refuse_unread(gate, MAP_ADMISSION, err);
+	err = bpf_map_lookup_elem(gate->map[MAP_POOLS], &ledgers, ret_pool);
+	return err ? refuse_unread(gate, MAP_POOLS, err) : moment_get(ret_now);
 }
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret)
 {
 	struct sl_admission *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
 	struct pressure pressure = {0};
+	struct sl_pool_word pool;
 	struct moment now;
-	enum status status = cpus ? cpus_read(gate, cpus, &now) : refuse_unread(gate, ENOMEM);
+	enum status status = cpus ? cpus_read(gate, cpus, &pool, &now)
+				  : refuse_unread(gate, MAP_ADMISSION, ENOMEM);
 
 	for (unsigned int cpu = 0; !status && cpu < gate->machine.cpus; cpu++)
-		pressure_add(&pressure, gate, &cpus[cpu], &now);
+		pressure_add(&pressure, gate, &cpus[cpu], pool.spent, &now);
 	free(cpus);
 	if (status)
 		return status;

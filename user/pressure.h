@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How newcomers are met: how many come, how many get memory, and whether they have to wait for it. Told from map
- * `admission`, of which a walk over all sources is no part: cheap.
+ * How newcomers are met: how many come, how many get memory, and whether they have to wait for it. Told from maps
+ * `admission` and `pools`, of which a walk over all sources is no part: cheap.
  */
 #ifndef SLUICE_PRESSURE_H
 #define SLUICE_PRESSURE_H
@@ -21,7 +21,7 @@ struct pressure {
 	unsigned int flooded; /* CPUs on which newcomers wait */
 	unsigned int
 		crowded; /* those of them on which no bucket is looked for of who is not known */
-	uint32_t tick;	 /* the low half of the kernel's count, when they were */
+	uint64_t tick;	 /* by the kernel's count, when they were */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);

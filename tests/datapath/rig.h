@@ -194,7 +194,9 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* What this CPU knows of them. */
 struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
-/* From now on each CPU has so many tokens for ledgers, and newcomers are a crowd, or not. */
+/* Tokens for ledgers that this CPU knows to be left, its own and the pool's. */
+uint32_t rig_tokens(const struct rig *rig, unsigned int index);
+/* From now on all CPUs have so many tokens for ledgers together, and newcomers are a crowd, or not. */
 void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd);
 /* No source that is not known is given memory, until the rig is emptied. */
 void rig_nobody_comes_in(struct rig *rig);

@@ -4,6 +4,8 @@
 
 #include <bpf/bpf.h>
 
+#include "pool.h"
+
 #define CPUS_MAX 1024 /* possible ones */
 
 /* --- Admission ------------------------------------------------------------------------------ */
@@ -13,6 +15,9 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	uint32_t zero = 0;
 
 	assert_in_range(rig->gate.machine.cpus, 1, CPUS_MAX);
+	memset(cpus, 0,
+	       rig->gate.machine.cpus *
+		       sizeof(*cpus)); /* a gate may be made for more than there are */
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }
 
@@ -30,25 +35,45 @@ struct sl_admission rig_admission(const struct rig *rig, unsigned int index)
 	return cpus[cpu_of(rig, index)];
 }
 
+uint32_t rig_tokens(const struct rig *rig, unsigned int index)
+{
+	struct sl_admission here = rig_admission(rig, index);
+
+	return here.tokens[SL_POOL_LEDGERS] + here.seen[SL_POOL_LEDGERS];
+}
+
 static uint64_t window_of(const struct rig *rig)
 {
-	return (*rig->clock_jiffies >> rig->gate.state->meeting.window_shift) + 1;
+	return pool_window(&rig->gate.state->meeting, *rig->clock_jiffies);
+}
+
+static void pool_set(const struct rig *rig, uint32_t pool, uint32_t tokens)
+{
+	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	struct sl_pool_word word = {.spent = pool_made(meeting, pool, window_of(rig)) -
+					     ((uint64_t)tokens << SL_TOKEN_SHIFT)};
+
+	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_POOLS], &pool, &word, BPF_ANY), 0);
 }
 
 void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
 	uint64_t window = window_of(rig);
+	uint32_t buckets = tokens ? meeting->tokens[SL_POOL_BUCKETS] : 0;
 	struct sl_admission cpus[CPUS_MAX];
 	uint32_t zero = 0;
 
+	pool_set(rig, SL_POOL_LEDGERS, tokens);
+	pool_set(rig, SL_POOL_BUCKETS, buckets);
 	admissions_read(rig, cpus);
 	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
 		if (cpus[i].window != window)
 			cpus[i].met = 0;
 		cpus[i].window = window;
-		cpus[i].tokens[SL_POOL_LEDGERS] = tokens;
-		cpus[i].tokens[SL_POOL_BUCKETS] = tokens ? meeting->tokens[SL_POOL_BUCKETS] : 0;
+		memset(cpus[i].tokens, 0, sizeof(cpus[i].tokens));
+		cpus[i].seen[SL_POOL_LEDGERS] = tokens;
+		cpus[i].seen[SL_POOL_BUCKETS] = buckets;
 		cpus[i].crowd_until = crowd ? (window + 1) << meeting->window_shift : 0;
 	}
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),

@@ -161,8 +161,10 @@ static void send_crowd(struct rig *rig)
 		struct frame frame = frame_of(source);
 
 		assert_int_equal(rig_send(rig, source % HOOKS, &frame, 3), 2);
-		rig_clock_forward(rig, rig_window(rig) /
-					       rig->gate.state->meeting.refill[SL_POOL_BUCKETS]);
+		rig_clock_forward(rig,
+				  (rig_window(rig) << SL_TOKEN_SHIFT) /
+						  rig->gate.state->meeting.refill[SL_POOL_BUCKETS] +
+					  1);
 	}
 }
 

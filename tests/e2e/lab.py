@@ -20,8 +20,8 @@ BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build"
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
-        "ledgers4", "ledgers6", "buckets4", "buckets6", "admission", "sketch", "known",
-        "shortcuts", "blocks", "budgets", "allowances"]
+        "ledgers4", "ledgers6", "buckets4", "buckets6", "admission", "pools", "sketch",
+        "known", "shortcuts", "blocks", "budgets", "allowances"]
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's

@@ -42,10 +42,11 @@ def tokens_take(lab):
     shown = json.loads(run("bpftool", "-j", "map", "lookup", "pinned", lab.pins("gate"), "key",
                            "0", "0", "0", "0").out)
     gate = bytes(int(byte, 16) for byte in shown["value"])
-    each = 65536 // CPUS
-    tokens = struct.pack("=4I", each // 2, 128, each // 512, 1)  # and refill, of either
-    assert gate.count(tokens) == 1
-    gate = gate.replace(tokens, struct.pack("=4I", 128, 128, 1, 1))
+    at = gate.index(struct.pack("=2I", 65536 // 32 // CPUS, 8))  # batches; refill behind, tokens before
+    _, tokens, _, batch, _, refill = struct.unpack_from("=6I", gate, at - 8)
+    assert LEAST // 4 < tokens < LEAST // 2
+    buckets = struct.pack("=6I", tokens, tokens, batch, batch, refill, refill)
+    gate = gate[:at - 8] + buckets + gate[at + 16:]
     run("bpftool", "map", "update", "pinned", lab.pins("gate"), "key", "0", "0", "0", "0", "value",
         "hex", *gate.hex(" ").split())
 

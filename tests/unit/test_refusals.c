@@ -38,6 +38,7 @@ static long map_insert(const void *map, const void *key, const void *value, uint
 #define BURST	  1000
 #define BUDGET	  500
 #define TOKENS	  10000
+#define BATCH	  64
 #define ONE_CPU	  1
 #define MANY_CPUS 64 /* too many for purses */
 #define LINES	  64
@@ -50,6 +51,7 @@ static struct {
 	struct sl_gate gate;
 	struct sl_policy policy;
 	struct sl_admission admission;
+	struct sl_pool_word pools[SL_POOLS];
 	struct sl_sketch_line sketch[SL_POOLS * LINES];
 	struct sl_known known[KNOWN];
 	struct sl_ledger budget;
@@ -83,6 +85,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.gate;
 	if (map == &admission)
 		return &world.admission;
+	if (map == &pools)
+		return array_entry(world.pools, sizeof(*world.pools), SL_POOLS, key);
 	if (map == &sketch)
 		return array_entry(world.sketch, sizeof(*world.sketch), SL_POOLS * LINES, key);
 	if (map == &known)
@@ -157,9 +161,10 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	world.family = family;
 	world.gate.meeting = (struct sl_meeting){
 		.tokens = {TOKENS, 0},
-		.refill = {1, 1},
+		.batch = {BATCH, BATCH},
+		.refill = {1 << 30, 1 << 30}, /* the first window fills both */
 		.crowd = ~0U,
-		.window_shift = 30, /* no window ends, and no token comes back */
+		.window_shift = 30, /* no second window begins */
 		.sketch_mask = LINES - 1,
 		.known_mask = KNOWN - 1,
 	};
@@ -198,7 +203,8 @@ static enum sl_reason packet_send(uint32_t source)
 static void check_tries(enum sl_pool pool, unsigned int tries)
 {
 	assert_int_equal(world.tries[pool], tries);
-	assert_int_equal(world.admission.tokens[pool], world.gate.meeting.tokens[pool] - tries);
+	assert_int_equal(world.admission.tokens[pool] + world.admission.seen[pool],
+			 world.gate.meeting.tokens[pool] - tries);
 }
 
 #define NO_EVENT SL_EVENTS

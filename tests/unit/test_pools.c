@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What include/pool.h states, of bpf/admission.h compiled for this machine, with as many CPUs as a test wants. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "gate_parts.h"
+
+#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+
+static void *map_find(const void *map, const void *key);
+
+#define bpf_map_lookup_elem(map, key)	    map_find(map, key)
+#define bpf_map_update_elem(map, key, v, f) (-1L)
+#define typeof __typeof__
+#define SL_TEST_CLOCK
+#include "../../bpf/admission.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+#define CPUS_MAX 512
+#define DAY_NS	 (86400 * 1000000000ULL)
+
+static struct {
+	struct sl_gate gate;
+	struct sl_pool_word pools[SL_POOLS];
+	struct sl_admission admission[CPUS_MAX];
+	unsigned int cpu;
+	uint32_t entries;
+	uint64_t tick_ns;
+	unsigned int looks; /* at `pools` */
+} world;
+
+static void *map_find(const void *map, const void *key)
+{
+	uint32_t index;
+
+	memcpy(&index, key, sizeof(index));
+	if (map == &gate)
+		return &world.gate;
+	if (map == &admission)
+		return &world.admission[world.cpu];
+	assert_ptr_equal(map, &pools);
+	assert_in_range(index, 0, SL_POOLS - 1);
+	world.looks++;
+	return &world.pools[index];
+}
+
+/* A gate whose maps have so many entries each, a day after boot. */
+static void world_begin(uint32_t entries, unsigned int cpus, unsigned int hz)
+{
+	static const __u64 secret[SL_SECRETS];
+	const struct gate_sizes sizes = {.sources = entries, .hot = entries};
+	const struct machine machine = {.cpus = cpus, .tick_ns = 1000000000U / hz};
+
+	memset(&world, 0, sizeof(world));
+	world.entries = entries;
+	world.tick_ns = machine.tick_ns;
+	world.gate.meeting = gate_meeting(&sizes, &machine, secret);
+	test_jiffies = DAY_NS / world.tick_ns;
+}
+
+/* As many insertions as this CPU may make now, of `most`. */
+static uint32_t insert(unsigned int cpu, uint32_t most)
+{
+	uint32_t inserted = 0;
+
+	world.cpu = cpu;
+	admission_begin(&world.admission[cpu], &world.gate.meeting, test_jiffies);
+	while (inserted < most && admission_take(SL_POOL_LEDGERS))
+		inserted++;
+	return inserted;
+}
+
+static uint32_t half(void)
+{
+	return world.entries / 2;
+}
+
+/* Rounded up, as a pool sets it aside. */
+static uint32_t window_brings(void)
+{
+	return (world.gate.meeting.refill[SL_POOL_LEDGERS] >> SL_TOKEN_SHIFT) + 1;
+}
+
+static const struct {
+	uint32_t entries;
+	unsigned int cpus;
+} gates[] = {
+	{512, 2},     {1 << 14, 2},   {1 << 18, 1},  {1 << 18, 2},
+	{32768, 128}, {1 << 18, 128}, {131072, 512}, {300000, 24},
+};
+
+static const unsigned int hzs[] = {100, 250, 300, 1000};
+
+static void each_gate(void (*check)(unsigned int cpus))
+{
+	for (size_t i = 0; i < ARRAY_SIZE(gates); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(hzs); j++) {
+			world_begin(gates[i].entries, gates[i].cpus, hzs[j]);
+			check(gates[i].cpus);
+		}
+}
+
+/* Half of the map at once, less what is set aside: for other CPUs a sixteenth, or a token each, and a window's tokens. */
+static void check_alone_at_once(unsigned int cpus)
+{
+	uint32_t batches = world.gate.meeting.batch[SL_POOL_LEDGERS] * cpus;
+
+	assert_true(batches <= half() / 16 || batches == cpus);
+	assert_int_equal(insert(0, world.entries), half() - batches - window_brings());
+	assert_int_equal(insert(0, 1), 0);
+}
+
+static void test_alone_at_once(void **state)
+{
+	(void)state;
+	each_gate(check_alone_at_once);
+}
+
+/* In a minute 60/32 of the map, by one CPU, while each of the others has a batch that it does not use. */
+static void check_alone_for_long(unsigned int cpus)
+{
+	uint64_t ticks = 60 * 1000000000ULL / world.tick_ns, inserted = 0,
+		 due = world.entries * 60ULL / 32;
+
+	for (unsigned int cpu = 1; cpu < cpus; cpu++)
+		assert_int_equal(insert(cpu, 1), 1);
+	insert(0, world.entries);
+	for (uint64_t tick = 0; tick < ticks; tick++) {
+		test_jiffies++;
+		inserted += insert(0, world.entries);
+	}
+	if (inserted > due || inserted + 1 < due - due / 50)
+		fail_msg("%u entries, %u CPUs, a tick of %lu ns: %lu insertions in a minute, not "
+			 "%lu",
+			 world.entries, cpus, world.tick_ns, inserted, due);
+}
+
+static void test_alone_for_long(void **state)
+{
+	(void)state;
+	each_gate(check_alone_for_long);
+}
+
+static uint64_t random_below(uint64_t end)
+{
+	static uint64_t state = 88172645463325252ULL;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % end;
+}
+
+/*
+ * CPUs that come and go as they like: over any span of time all of them insert half of the map at most, and a
+ * thirty-second part of it each second. As a token bucket of that size and rate says, which never refuses.
+ */
+static void check_together(unsigned int cpus)
+{
+	double rate = world.entries / 32. * world.tick_ns / 1e9, level = half();
+
+	for (int step = 0; step < 3000; step++) {
+		uint64_t ticks = random_below(4) ? random_below(3) : random_below(2000);
+
+		test_jiffies += ticks;
+		level += ticks * rate;
+		level = level < half() ? level : half();
+		level -= insert(random_below(cpus),
+				random_below(2) ? random_below(20) : random_below(half()));
+		if (level < -0.01)
+			fail_msg("%u entries, %u CPUs, a tick of %lu ns: step %d, %f tokens too "
+				 "many",
+				 world.entries, cpus, world.tick_ns, step, -level);
+	}
+}
+
+static void test_together(void **state)
+{
+	(void)state;
+	each_gate(check_together);
+}
+
+/* Each of them once, while none has inserted anything for long. */
+static void check_together_at_once(unsigned int cpus)
+{
+	uint64_t inserted = 0, cpus_then = cpus;
+
+	for (unsigned int cpu = 0; cpu < cpus; cpu++) /* each keeps what is left of a batch */
+		inserted += insert(cpu, 1);
+	test_jiffies += DAY_NS / world.tick_ns;
+	for (inserted = 0; cpus--;)
+		inserted += insert(cpus, world.entries);
+	assert_in_range(inserted, half() - window_brings() - cpus_then, half());
+}
+
+static void test_together_at_once(void **state)
+{
+	(void)state;
+	each_gate(check_together_at_once);
+}
+
+/* Packets of a flood that finds no token: the pools are looked at when a window begins, and asked once. */
+static void test_flood_leaves_pools_alone(void **state)
+{
+	uint64_t begin;
+
+	(void)state;
+	world_begin(1 << 18, 128, 250);
+	insert(1, world.entries);
+	for (int window = 0; window < 10; window++) {
+		struct sl_meeting *meeting = &world.gate.meeting;
+
+		for (begin = pool_window(meeting, test_jiffies);
+		     begin == pool_window(meeting, test_jiffies); test_jiffies++)
+			;
+		insert(0, 0);
+		insert(1, world.entries); /* what this window brings */
+		world.looks = 0;
+		for (int packet = 0; packet < 10000; packet++)
+			assert_int_equal(insert(0, 1), 0);
+		assert_in_range(world.looks, 0, 1);
+	}
+}
+
+/* Time that runs backwards, as a tick read before another CPU's, brings nothing and takes nothing. */
+static void test_earlier_window(void **state)
+{
+	uint32_t inserted;
+
+	(void)state;
+	world_begin(1 << 18, 2, 250);
+	insert(0, world.entries);
+	test_jiffies += 16 * 16;
+	inserted = insert(0, 100);
+	test_jiffies -= 3 * 16;
+	inserted += insert(1, 100);
+	test_jiffies -= 30 * 16;
+	inserted += insert(1, 100);
+	test_jiffies += 33 * 16;
+	inserted += insert(0, world.entries) + insert(1, world.entries);
+	assert_in_range(inserted, 16 * (window_brings() - 1), 16 * window_brings());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alone_at_once),
+		cmocka_unit_test(test_alone_for_long),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_together_at_once),
+		cmocka_unit_test(test_earlier_window),
+		cmocka_unit_test(test_flood_leaves_pools_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
