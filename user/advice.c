@@ -129,6 +129,22 @@ static enum status merged_say(const struct gate *gate, const struct attachment *
 	return status;
 }
 
+/*
+ * Generic XDP runs behind GRO, and a tap's native XDP behind whoever sends: a merged packet of many segments is one to
+ * both, and nothing there says how many it was.
+ */
+static enum status merged_as_one_say(const struct attachment *a)
+{
+	struct device device;
+	enum status status = device_find(a->device, &device);
+
+	if (!status && (a->mode == MODE_GENERIC || device.is_tap))
+		note("%s: in mode %s%s, a packet that was merged of many (GRO, GSO) counts as one: "
+		     "hook ingress counts each",
+		     a->device, mode_names[a->mode], device.is_tap ? " on a tap" : "");
+	return status;
+}
+
 /* --- Two hooks ------------------------------------------------------------------------------ */
 
 /* The other hook that sees what this one sees. */
@@ -186,7 +202,7 @@ enum status advice_attached(const struct gate *gate, const struct attachment *a)
 {
 	enum status status = twice_say(gate, a);
 
-	if (!status && a->hook != HOOK_XDP)
-		status = merged_say(gate, a);
-	return status;
+	if (status)
+		return status;
+	return a->hook == HOOK_XDP ? merged_as_one_say(a) : merged_say(gate, a);
 }

@@ -12,7 +12,7 @@
  */
 enum status advice_frames(const struct gate *gate, const struct device *device, bool attached);
 
-/* Says what a new attachment brings with it: packets charged twice, packets too large for a burst. */
+/* Says what a new attachment brings with it: packets charged twice, too large for a burst, or merged. */
 enum status advice_attached(const struct gate *gate, const struct attachment *attachment);
 
 /* Says which of these rules, just set, has a budget for newcomers that drops nothing: all of its limits only observe. */

@@ -80,21 +80,21 @@ static int attach_in_mode(const struct gate *gate, const struct programs *progra
 	return attach_link(gate, programs, a);
 }
 
-/* The second best mode; false: there is none. */
-static bool mode_lesser(struct attachment *a, int err)
+/* In that mode, or in the best of the hook that works. */
+static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
+			  struct attachment *a)
 {
-	if (a->mode == MODE_NATIVE)
-		a->mode = MODE_GENERIC;
-	else if (a->mode == MODE_TCX && err != -EPERM)
-		a->mode = MODE_CLSACT; /* works as well; status tells which */
-	else
-		return false;
-	return true;
-}
+	int err;
 
-static enum mode mode_best(enum hook hook)
-{
-	return hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX;
+	a->mode = mode;
+	if (mode == MODE_AUTO)
+		a->mode = a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX;
+	err = attach_in_mode(gate, programs, a);
+	if (mode != MODE_AUTO || a->mode != MODE_TCX || !err || err == -EBUSY || err == -EEXIST ||
+	    err == -EPERM)
+		return err;
+	a->mode = MODE_CLSACT; /* works as well; status tells which */
+	return attach_in_mode(gate, programs, a);
 }
 
 enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
@@ -128,17 +128,8 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 	return OK;
 }
 
-enum status attach_device(const struct gate *gate, const struct programs *programs,
-			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret)
+static enum status attach_failed(const struct device *device, const struct attachment *a, int err)
 {
-	struct attachment attachment = attachment_of(device, hook), *a = &attachment;
-	int err, first_err;
-
-	a->mode = mode == MODE_AUTO ? mode_best(a->hook) : mode;
-	err = first_err = attach_in_mode(gate, programs, a);
-	if (err && err != -EBUSY && err != -EEXIST && mode == MODE_AUTO && mode_lesser(a, err))
-		err = attach_in_mode(gate, programs, a);
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return owner_refuse(device);
 	if (err == -EOPNOTSUPP || err == -EINVAL)
@@ -148,15 +139,75 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 		return fail("cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
 			    "bpf filters (module cls_bpf)",
 			    a->device);
+	return fail("cannot attach to %s: %s", a->device, why(err));
+}
+
+static enum status attach_here(const struct gate *gate, const struct programs *programs,
+			       const struct device *device, enum hook hook, enum mode mode,
+			       struct attachment *ret)
+{
+	struct attachment a = attachment_of(device, hook);
+	int err = attach_to_hook(gate, programs, mode, &a);
+
 	if (err)
-		return fail("cannot attach to %s: %s", a->device, why(err));
-	if (mode == MODE_AUTO && a->mode == MODE_GENERIC)
-		note("%s: no native XDP (%s): attached in generic mode, in which a dropped packet "
-		     "costs several times as much",
-		     a->device, strerror(-first_err));
-	attachment_look(gate, a);
-	*ret = *a;
+		return attach_failed(device, &a, err);
+	attachment_look(gate, &a);
+	*ret = a;
 	return OK;
+}
+
+/*
+ * Without native XDP the device may hand over packets that the kernel, or who sent them, has merged. XDP would count 45
+ * segments as one packet; hook ingress is told how many they are. `cause`: why it is not XDP.
+ */
+static enum status attach_ingress(const struct gate *gate, const struct programs *programs,
+				  const struct device *device, const char *cause,
+				  struct attachment *ret, bool *ret_was_there)
+{
+	enum status status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
+
+	if (status || *ret_was_there)
+		return status;
+	status = attach_here(gate, programs, device, HOOK_INGRESS, MODE_AUTO, ret);
+	if (!status)
+		note("%s: %s: attached on hook ingress, where a dropped packet costs several times "
+		     "as much, and each packet counts that was merged into a larger one",
+		     device->name, cause);
+	return status;
+}
+
+/* Hook xdp in mode auto. */
+static enum status attach_best(const struct gate *gate, const struct programs *programs,
+			       const struct device *device, struct attachment *ret,
+			       bool *ret_was_there)
+{
+	struct attachment a = attachment_of(device, HOOK_XDP);
+	char cause[64] = "a tap, which hands over merged packets";
+	int err;
+
+	*ret_was_there = false;
+	if (!device->is_tap) {
+		err = attach_to_hook(gate, programs, MODE_NATIVE, &a);
+		if (err == -EBUSY || err == -EEXIST)
+			return attach_failed(device, &a, err);
+		if (!err) {
+			attachment_look(gate, &a);
+			*ret = a;
+			return OK;
+		}
+		snprintf(cause, sizeof(cause), "no native XDP (%s)", strerror(-err));
+	}
+	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
+}
+
+enum status attach_device(const struct gate *gate, const struct programs *programs,
+			  const struct device *device, enum hook hook, enum mode mode,
+			  struct attachment *ret, bool *ret_was_there)
+{
+	if (hook == HOOK_XDP && mode == MODE_AUTO)
+		return attach_best(gate, programs, device, ret, ret_was_there);
+	*ret_was_there = false;
+	return attach_here(gate, programs, device, hook, mode, ret);
 }
 
 /* --- Detaching ------------------------------------------------------------------------------ */

@@ -14,12 +14,12 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 			enum mode mode, struct attachment *ret, bool *ret_found);
 
 /*
- * Attaches the gate's program to a device of the current network namespace, on which attach_find() found none. Says
- * on standard error when it settled for the lesser mode.
+ * Attaches the gate's program to a device of the current network namespace, on which attach_find() found none. Hook xdp
+ * in mode auto is native XDP, or else hook ingress, said on standard error; there, an attachment may have been already.
  */
 enum status attach_device(const struct gate *gate, const struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
-			  struct attachment *ret);
+			  struct attachment *ret, bool *ret_was_there);
 
 /*
  * Detaches, wherever the device is, and removes the pin. What is gone already counts as

@@ -15,7 +15,7 @@
 #include "hook.h"
 
 enum mode {
-	MODE_AUTO, /* the best that works: native then generic, or tcx then clsact */
+	MODE_AUTO, /* the best that works: native, or else hook ingress; tcx, or else clsact */
 	MODE_NATIVE,
 	MODE_GENERIC,
 	MODE_TCX,

@@ -203,7 +203,8 @@ static enum status attach_one(const struct gate *gate, const struct programs *pr
 		status = advice_frames(gate, &device, *ret_was_there);
 	if (status || *ret_was_there)
 		return status;
-	return attach_device(gate, programs, &device, request->hook, request->mode, ret);
+	return attach_device(gate, programs, &device, request->hook, request->mode, ret,
+			     ret_was_there);
 }
 
 /* All or none: what was attached before the trouble is detached again. */

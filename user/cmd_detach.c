@@ -76,6 +76,22 @@ static bool mark_named(const struct request *request, const char *name,
 	return found;
 }
 
+/* The device may be on another hook than the one that was said: mode auto of hook xdp may have taken ingress. */
+static enum status refuse_unattached(const struct gate *gate, const struct request *request,
+				     const char *name, const struct attachment *all,
+				     unsigned int count)
+{
+	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
+
+	for (unsigned int i = 0; hook && i < count; i++)
+		if (name_is_current(&all[i], name))
+			return fail("%s is not attached to gate '%s' on hook %s, but on hook %s: "
+				    "see 'sluice status'",
+				    name, gate->name, hook, hook_names[all[i].hook]);
+	return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'", name, gate->name,
+		    hook ? " on hook " : "", hook ?: "");
+}
+
 /* Every device that was named must be attached: a typo must not pass for success. */
 static enum status mark(const struct gate *gate, const struct request *request,
 			const struct attachment *all, unsigned int count, bool *marked)
@@ -86,9 +102,7 @@ static enum status mark(const struct gate *gate, const struct request *request,
 		/* an old name only where no device has it now */
 		if (!mark_named(request, name, name_is_current, all, count, marked) &&
 		    !mark_named(request, name, name_is_old, all, count, marked) && !request->all)
-			return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'",
-				    name, gate->name, request->any_hook ? "" : " on hook ",
-				    request->any_hook ? "" : hook_names[request->hook]);
+			return refuse_unattached(gate, request, name, all, count);
 	}
 	return OK;
 }

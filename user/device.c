@@ -7,8 +7,19 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <linux/ethtool.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
+#include <linux/sockios.h>
+
+static bool driver_is_tun(int fd, const struct device *device)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {.ifr_data = (void *)&info};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
+	return !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(info.driver, "tun");
+}
 
 static enum status device_query(int fd, struct device *device)
 {
@@ -24,6 +35,7 @@ static enum status device_query(int fd, struct device *device)
 	    request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK)
 		return fail("%s does not carry Ethernet frames, the only kind sluice reads",
 			    device->name);
+	device->is_tap = driver_is_tun(fd, device);
 	return OK;
 }
 

@@ -34,8 +34,10 @@ static const struct command commands[] = {
 	 "filter what a device receives or sends",
 	 "Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
 	 "hook      xdp (default): in the driver, the cheapest; ingress, egress: in TC\n"
-	 "mode      of xdp: auto (default) takes native or settles for generic, saying so;\n"
-	 "          native; generic. Of ingress and egress: auto (default), tcx, clsact\n"
+	 "mode      of xdp: auto (default) takes native; where the driver has none, and on a tap,\n"
+	 "          hook ingress, saying so. native; generic: a packet that the kernel, or who\n"
+	 "          sent it, has merged of many counts as one there, as it does on a tap.\n"
+	 "          Of ingress and egress: auto (default), tcx, clsact\n"
 	 "The rest are sizes of the gate that this makes, 65536, 64k or 4m; what a gate has, only\n"
 	 "'sluice apply FILE --resize' changes. 'sluice status' shows what memory it takes.\n"
 	 "sources   sources whose level is remembered, of each family: 104 bytes each for every\n"
@@ -45,7 +47,7 @@ static const struct command commands[] = {
 	 "policies  prefixes that have limits; hosts: rules of whole addresses, of each family;\n"
 	 "          prefixes: rules of anything shorter"},
 	{"detach", cmd_detach, 0, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
-	 "With the gate's last device its rules, counters and pins go, too."},
+	 "From all hooks, or one. With the gate's last device its rules, counters and pins go."},
 	{"status", cmd_status, 0, "status", "gates, devices, and how full the maps are",
 	 "pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
 	 "one with its first packet. flood: so many come that a source has to send more than a\n"

@@ -95,8 +95,8 @@ def test_two_hooks_that_charge_twice_are_told(lab):
 
 @pytest.mark.parametrize("hook", ["ingress", "egress"])
 def test_a_burst_that_drops_merged_packets_is_told(lab, hook):
-    """Not of a rule that no TCP packet meets, nor of one that drops nothing, nor on XDP, where
-    nothing is merged."""
+    """Not of a rule that no TCP packet meets, nor of one that drops nothing, nor on native XDP, which
+    gets each packet: test_merged.py."""
     lab.attach("in0")
     for words, told in ((["rate", "1kpps", "burst", "44"], True),
                         (["rate", "1kpps", "burst", "45"], False),
@@ -174,11 +174,12 @@ def bridge(lab):
     return lab
 
 
-def test_auto_settles_for_generic_and_says_so(bridge):
+def test_auto_settles_for_ingress_and_says_so(bridge):
     said = bridge.attach("br0")
-    assert "mode generic" in said.out
-    assert "br0" in said.err and "generic" in said.err and said.err.count("\n") == 1
-    assert devices(bridge) == [("br0", "xdp", "generic")]
+    assert "hook ingress" in said.out
+    assert "br0" in said.err and "no native XDP" in said.err and said.err.count("\n") == 1
+    (device, hook, mode), = devices(bridge)
+    assert (device, hook) == ("br0", "ingress") and mode in ("tcx", "clsact")
 
 
 def test_native_fails_rather_than_settle(bridge):

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Packets that were merged into larger ones, by whoever sent them: each of them counts."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import socket
+import struct
+
+import pytest
+
+from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, frame, inside, mac, one_line,
+                 wait_until)
+
+SENDER4 = "203.0.113.66"
+SEGMENTS, PAYLOAD = 20, 1000  # of a merged packet, and bytes of each
+SOL_UDP, UDP_SEGMENT = 17, 103
+LIMIT = 100
+
+TUNSETIFF, IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x400454CA, 0x0002, 0x1000, 0x4000
+GSO_TCPV4, GSO_UDP_L4, NEEDS_CHECKSUM = 1, 5, 1
+TAP_MAC = "02:00:00:00:00:03"
+
+
+def limit(lab):
+    lab.sluice("set", "default", "rate", "1/h", "burst", str(LIMIT))
+
+
+def send_merged(lab, to, count):
+    """UDP datagrams that the kernel, or the card, is to cut into segments: what veth does not cut
+    for native XDP crosses whole."""
+    lab.ip("addr", "replace", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
+    lab.ip("route", "replace", HERE4, "dev", "out0", "src", SENDER4, netns=lab.sender)
+    lab.ip("neigh", "replace", HERE4, "lladdr", to, "dev", "out0", netns=lab.sender)
+    with inside(lab.sender), contextlib.closing(
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as s:
+        s.setsockopt(SOL_UDP, UDP_SEGMENT, PAYLOAD)
+        for _ in range(count):
+            s.sendto(bytes(SEGMENTS * PAYLOAD), (HERE4, PORT))
+
+
+def judged(lab, total):
+    wait_until(lambda: sum(lab.counts()) >= total, f"{total} packets judged")
+    return lab.counts()
+
+
+def move_address(lab, device):
+    lab.ip("link", "set", device, "addrgenmode", "none", "up")
+    lab.ip("addr", "del", HERE4 + "/32", "dev", "in0")
+    lab.ip("addr", "add", HERE4 + "/32", "dev", device)
+
+
+def stack(lab, kind):
+    """A device upon in0, with the filter's address."""
+    words = {"macvlan": ["link", "in0", "name", "up0", "type", "macvlan", "mode", "bridge"],
+             "ipvlan": ["link", "in0", "name", "up0", "type", "ipvlan"],
+             "bridge": ["name", "up0", "type", "bridge"]}[kind]
+    if lab.ip("link", "add", *words, check=False).code:
+        pytest.skip(f"this kernel has no {kind}")
+    if kind == "bridge":
+        lab.ip("link", "set", "in0", "master", "up0")
+    move_address(lab, "up0")
+    return re.search("link/ether ([0-9a-f:]+)", lab.ip("link", "show", "up0").out).group(1)
+
+
+@pytest.mark.parametrize("kind", ["macvlan", "ipvlan", "bridge"])
+def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
+    to = stack(lab, kind)
+    received = lab.datagrams()
+    said = lab.attach("up0")
+    assert "hook ingress" in said.out
+    assert said.err.count("\n") == 1 and "no native XDP" in said.err and "hook ingress" in said.err
+    limit(lab)
+    send_merged(lab, to, 100)
+    assert judged(lab, 100 * SEGMENTS) == (LIMIT, 100 * SEGMENTS - LIMIT)
+    received.wait_for(SENDER4, LIMIT)
+
+
+def test_native_veth_gets_each_packet(lab):
+    """The kernel cuts what is sent to a veth device whose peer has native XDP."""
+    received = lab.datagrams()
+    said = lab.attach("in0")
+    assert "mode native" in said.out and said.err == ""
+    limit(lab)
+    send_merged(lab, FILTER_MAC, 10)  # its queue holds 256
+    assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
+    received.wait_for(SENDER4, LIMIT)
+
+
+def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
+    said = lab.attach("in0", "mode", "generic")
+    assert said.err.count("\n") == 1
+    assert "in0" in said.err and "counts as one" in said.err and "hook ingress" in said.err
+    assert lab.attach("in0", "mode", "generic").err == ""  # it is known
+    send_merged(lab, FILTER_MAC, 50)
+    assert judged(lab, 50) == (50, 0)
+
+
+def test_ingress_in_place_of_generic_counts_each(lab):
+    received = lab.datagrams()
+    lab.attach("in0", "hook", "ingress")
+    limit(lab)
+    send_merged(lab, FILTER_MAC, 100)
+    assert judged(lab, 100 * SEGMENTS) == (LIMIT, 100 * SEGMENTS - LIMIT)
+    received.wait_for(SENDER4, LIMIT)
+
+
+# --- A tap ----------------------------------------------------------------------------------------
+
+class Tap:
+    """The end of a tap device at which a virtual machine would be."""
+
+    def __init__(self, lab):
+        with inside(lab.filter):
+            self.fd = os.open("/dev/net/tun", os.O_RDWR)
+            fcntl.ioctl(self.fd, TUNSETIFF,
+                        struct.pack("16sH22x", b"tap0", IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
+        lab.ip("link", "set", "tap0", "address", TAP_MAC)
+        move_address(lab, "tap0")
+
+    def send(self, gso, count):
+        """Merged packets, as a virtual machine's kernel leaves them to the host."""
+        if gso == GSO_TCPV4:
+            proto, offset, transport = 6, 16, struct.pack("!HHIIBBHHH", 40000, PORT, 1, 1, 5 << 4,
+                                                          0x10, 1024, 0, 0)
+        else:
+            proto, offset = 17, 6
+            transport = struct.pack("!HHHH", 40000, PORT, 8 + SEGMENTS * PAYLOAD, 0)
+        size = 20 + len(transport) + SEGMENTS * PAYLOAD
+        fields = [0x45, 0, size, 0, 0, 64, proto, 0, socket.inet_aton(SENDER4),
+                  socket.inet_aton(HERE4)]
+        fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
+        pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the rest is left to who cuts it
+        transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
+        packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
+                  struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))
+        virtio = struct.pack("<BBHHHH", NEEDS_CHECKSUM, gso, 34 + len(transport), PAYLOAD, 34,
+                             offset)
+        for _ in range(count):
+            os.write(self.fd, virtio + packet)
+
+    def close(self):
+        os.close(self.fd)
+
+
+@pytest.fixture
+def tap(lab):
+    made = Tap(lab)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("gso", [GSO_TCPV4, GSO_UDP_L4], ids=["tcp", "udp"])
+def test_mode_auto_counts_each_packet_of_a_tap(lab, tap, gso):
+    received = lab.datagrams()
+    said = lab.attach("tap0")
+    assert "tap0" in said.out and "hook ingress" in said.out
+    assert said.err.count("\n") == 1 and "a tap" in said.err and "hook ingress" in said.err
+    limit(lab)
+    try:
+        tap.send(gso, 100)
+    except OSError as error:
+        if error.errno == errno.EINVAL and gso == GSO_UDP_L4:
+            pytest.skip("this kernel's taps take no merged UDP packets")
+        raise
+    assert judged(lab, 100 * SEGMENTS) == (LIMIT, 100 * SEGMENTS - LIMIT)
+    if gso == GSO_UDP_L4:
+        received.wait_for(SENDER4, LIMIT)
+
+
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_xdp_on_a_tap_is_warned_of_and_counts_a_merged_packet_as_one(lab, tap, mode):
+    said = lab.attach("tap0", "mode", mode)
+    assert said.err.count("\n") == 1
+    assert "tap0" in said.err and "counts as one" in said.err and "hook ingress" in said.err
+    tap.send(GSO_TCPV4, 50)
+    assert judged(lab, 50) == (50, 0)
+
+
+# --- Mode auto that took hook ingress -------------------------------------------------------------
+
+def test_attaching_again_finds_it(lab, tap):
+    first = lab.json("attach", "tap0", "in0")
+    assert [(a["device"], a["hook"], a["was_attached"]) for a in first] == \
+        [("tap0", "ingress", False), ("in0", "xdp", False)]
+    before = lab.attachments()
+    again = lab.attach("tap0", "in0")
+    assert again.out.count("was attached already") == 2 and again.err == ""
+    assert [a["was_attached"] for a in lab.json("attach", "tap0")] == [True]
+    assert "was attached already" in lab.attach("tap0", "hook", "ingress").out
+    assert lab.attachments() == before
+    refusal = one_line(lab.sluice("detach", "tap0", "hook", "xdp", status=1))
+    assert "tap0" in refusal and "hook xdp" in refusal and "ingress" in refusal
+    lab.sluice("detach", "tap0")
+    assert [a["device"] for a in lab.attachments()] == ["in0"]
+
+
+def test_who_insists_on_both_hooks_is_told_of_both(lab, tap):
+    lab.attach("tap0")
+    said = lab.attach("tap0", "mode", "generic").err.splitlines()
+    assert len(said) == 2 and "twice" in said[0] and "counts as one" in said[1]
+    assert "was attached already" in lab.attach("tap0").out
+    assert sorted(a["hook"] for a in lab.attachments()) == ["ingress", "xdp"]
+
+
+def test_a_plain_frame_of_a_tap_is_one(lab, tap):
+    lab.attach("tap0")
+    limit(lab)
+    data = mac(TAP_MAC) + frame("192.0.2.1")[6:]
+    for _ in range(150):
+        os.write(tap.fd, bytes(10) + data)
+    assert judged(lab, 150) == (LIMIT, 50)
