@@ -57,7 +57,7 @@ static enum status root_check(int fd)
 	if (owner_is_trusted(st.st_uid) && (!(st.st_mode & 0022) || st.st_mode & S_ISVTX))
 		return OK;
 	return fail(BPFFS " belongs to %s, mode %04o: whoever may rename what is in it could pass "
-			  "off pins as a gate's; make it root's, mode 0700",
+			  "off pins as a gate's: make it root's, and its mode 0700 or 1777",
 		    owner_name(st.st_uid), st.st_mode & 07777);
 }
 

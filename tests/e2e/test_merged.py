@@ -89,6 +89,21 @@ def test_native_veth_gets_each_packet(lab):
     received.wait_for(SENDER4, LIMIT)
 
 
+def test_native_bond_is_native_below(lab):
+    """The one stacked device with native XDP: the program runs on the devices that it bonds."""
+    if lab.ip("link", "add", "name", "up0", "type", "bond", check=False).code:
+        pytest.skip("this kernel has no bond")
+    lab.ip("link", "set", "in0", "down")
+    lab.ip("link", "set", "in0", "master", "up0")
+    lab.ip("link", "set", "up0", "address", FILTER_MAC, "addrgenmode", "none", "up")
+    lab.ip("addr", "replace", HERE4 + "/32", "dev", "up0")
+    said = lab.attach("up0")
+    assert "mode native" in said.out and said.err == ""
+    limit(lab)
+    send_merged(lab, FILTER_MAC, 10)
+    assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
+
+
 def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
     said = lab.attach("in0", "mode", "generic")
     assert said.err.count("\n") == 1
