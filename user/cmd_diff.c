@@ -96,7 +96,7 @@ static enum status gate_read(struct diff *diff, json_t *sizes, const struct conf
 		status = gate_exists(diff->gate, &exists);
 	if (status || !exists)
 		return status;
-	status = gate_open(&gate, diff->gate);
+	status = gate_open_any(&gate, diff->gate);
 	if (!status)
 		status = sizes_diff(diff, sizes, &gate, config);
 	if (!status)

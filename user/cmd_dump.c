@@ -19,7 +19,7 @@ enum status cmd_dump(const struct context *context, int argc, char **argv)
 
 	if (argc > 1)
 		return unexpected(argv[0], argv[1]);
-	status = gate_open_to_look(&gate, context);
+	status = gate_open_for_rules(&gate, context);
 	if (!status)
 		status = gate_sizes_read(&gate, &config.sizes);
 	if (!status)

@@ -3,8 +3,10 @@
 
 #include "command.h"
 #include "gate.h"
+#include "old_schema.h"
 #include "report.h"
 #include "switch.h"
+#include "upgrade.h"
 
 static json_t *switched_json(const struct gate *gate, const struct switched *switched)
 {
@@ -15,45 +17,64 @@ static json_t *switched_json(const struct gate *gate, const struct switched *swi
 	return object;
 }
 
-static enum status report(const struct context *context, const struct gate *gate,
-			  const struct switching *switching)
+static json_t *switching_json(const struct gate *gate, const struct switching *switching)
 {
-	json_t *list = context->json ? json_array() : NULL;
+	json_t *list = json_array();
 
+	for (unsigned int i = 0; i < switching->count; i++)
+		json_array_append_new(list, switched_json(gate, &switching->one[i]));
+	return list;
+}
+
+/* before: the gate's schema */
+static void switching_print(const struct gate *gate, const struct switching *switching,
+			    unsigned int before)
+{
 	for (unsigned int i = 0; i < switching->count; i++) {
 		const struct switched *switched = &switching->one[i];
 		const struct attachment *a = &switched->attachment;
 
-		if (list)
-			json_array_append_new(list, switched_json(gate, switched));
-		else
-			printf("%s: hook %s: program %u -> %u\n", a->device, hook_names[a->hook],
-			       switched->before, a->program_id);
+		printf("%s: hook %s: program %u -> %u\n", a->device, hook_names[a->hook],
+		       switched->before, a->program_id);
 	}
-	if (list)
-		return json_print(list);
-	if (!switching->count)
+	if (before != SL_SCHEMA)
+		printf("gate '%s': schema %u -> %d\n", gate->name, before, SL_SCHEMA);
+	else if (!switching->count)
 		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);
-	return OK;
+}
+
+/* Puts the programs of this version on the maps that the gate has. */
+static enum status programs_upgrade(const struct gate *gate, struct switching *ret)
+{
+	struct programs programs = PROGRAMS_CLOSED;
+	enum status status = programs_load(gate, &programs);
+
+	if (!status)
+		status = programs_switch(gate, &programs, ret);
+	programs_close(&programs);
+	return status;
 }
 
 enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 {
 	struct switching switching;
-	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
+	unsigned int before = SL_SCHEMA;
 	enum status status;
 
 	if (argc > 1)
 		return unexpected(argv[0], argv[1]);
-	status = gate_open_to_change(&gate, context->gate);
-	if (!status)
-		status = programs_load(&gate, &programs);
-	if (!status)
-		status = programs_switch(&gate, &programs, &switching);
-	if (!status)
-		status = report(context, &gate, &switching);
-	programs_close(&programs);
+	status = gate_open_to_upgrade(&gate, context->gate);
+	if (!status && gate.old) {
+		before = gate.old->number;
+		status = upgrade_schema(&gate, &switching);
+	} else if (!status) {
+		status = programs_upgrade(&gate, &switching);
+	}
+	if (!status && context->json)
+		status = json_print(switching_json(&gate, &switching));
+	else if (!status)
+		switching_print(&gate, &switching, before);
 	gate_close(&gate);
 	return status;
 }

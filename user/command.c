@@ -6,14 +6,35 @@
 
 #include "gate_names.h"
 
-enum status gate_open_to_look(struct gate *gate, const struct context *context)
+/* The name of the gate to look at; only: room for it. */
+static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],
+			       const char **ret)
 {
-	char only[GATE_NAME + 1] = "";
 	enum status status = OK;
 
+	*only = '\0';
 	if (!context->gate_given)
 		status = gates_only(context->gate, only);
-	return status ? status : gate_open(gate, *only ? only : context->gate);
+	*ret = *only ? only : context->gate;
+	return status;
+}
+
+enum status gate_open_to_look(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1];
+	const char *name;
+	enum status status = gate_choose(context, only, &name);
+
+	return status ? status : gate_open(gate, name);
+}
+
+enum status gate_open_for_rules(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1];
+	const char *name;
+	enum status status = gate_choose(context, only, &name);
+
+	return status ? status : gate_open_any(gate, name);
 }
 
 enum status unexpected(const char *command, const char *word)

@@ -32,6 +32,9 @@ command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_deny, cmd_d
  */
 enum status gate_open_to_look(struct gate *gate, const struct context *context);
 
+/* The same for a command that needs its rules and sizes only: it may be of an older schema, as with gate_open_any. */
+enum status gate_open_for_rules(struct gate *gate, const struct context *context);
+
 /* Refuses a word that the command does not know. */
 enum status unexpected(const char *command, const char *word);
 

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <bpf/bpf.h>
+
+#include "old_schema.h"
 
 const char *const reason_names[SL_REASONS] = {
 	[SL_PASS_WITHIN] = "within-limit",
@@ -80,30 +83,45 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 /* So many entries a call: a map of 64 CPUs hands out 17 kB for each. */
 #define BATCH 64
 
-/* Room for entries of `counters` on every CPU; the caller frees it. */
-static struct sl_counters *cpus_alloc(const struct gate *gate, unsigned int entries)
+/* What one CPU has of an entry of `counters`, in bytes. */
+static size_t cpu_size(const struct gate *gate)
 {
-	return calloc((size_t)entries * gate->machine.cpus, sizeof(struct sl_counters));
+	return gate->old ? gate->old->map[MAP_COUNTERS].value_size : sizeof(struct sl_counters);
 }
 
-static struct sl_counters cpus_sum(const struct gate *gate, const struct sl_counters *cpus)
+/* Room for entries of `counters` on every CPU; the caller frees it. */
+static uint8_t *cpus_alloc(const struct gate *gate, unsigned int entries)
+{
+	return calloc((size_t)entries * gate->machine.cpus, cpu_size(gate));
+}
+
+/* The sum of the entry of that index. */
+static struct sl_counters cpus_sum(const struct gate *gate, const uint8_t *cpus, unsigned int index)
 {
 	struct sl_counters sum = {0};
 
-	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
-		counters_add_to(&sum, &cpus[cpu]);
+	cpus += (size_t)index * gate->machine.cpus * cpu_size(gate);
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++, cpus += cpu_size(gate)) {
+		struct sl_counters counters;
+
+		if (gate->old)
+			counters = gate->old->counters(cpus);
+		else
+			memcpy(&counters, cpus, sizeof(counters));
+		counters_add_to(&sum, &counters);
+	}
 	return sum;
 }
 
 int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
-	struct sl_counters *cpus = cpus_alloc(gate, 1);
+	uint8_t *cpus = cpus_alloc(gate, 1);
 	int err = -ENOMEM;
 
 	if (cpus)
 		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
 	if (!err)
-		*ret = cpus_sum(gate, cpus);
+		*ret = cpus_sum(gate, cpus, 0);
 	free(cpus);
 	return err;
 }
@@ -121,8 +139,8 @@ enum status counters_read(const struct gate *gate, unsigned int number, struct s
 }
 
 /* An array hands out its entries in order: the next batch begins behind the entry before it. */
-static int batch_read(const struct gate *gate, unsigned int from, unsigned int count,
-		      struct sl_counters *cpus, struct sl_counters *sums)
+static int batch_read(const struct gate *gate, unsigned int from, unsigned int count, uint8_t *cpus,
+		      struct sl_counters *sums)
 {
 	uint32_t before = from - 1, last, keys[BATCH], got = count;
 	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
@@ -131,14 +149,15 @@ static int batch_read(const struct gate *gate, unsigned int from, unsigned int c
 	if (err && err != -ENOENT) /* that says that these were the last */
 		return err;
 	for (unsigned int i = 0; i < got; i++)
-		sums[from + i] = cpus_sum(gate, &cpus[(size_t)i * gate->machine.cpus]);
+		sums[from + i] = cpus_sum(gate, cpus, i);
 	return 0;
 }
 
 enum status counters_read_first(const struct gate *gate, unsigned int count,
 				struct sl_counters **ret)
 {
-	struct sl_counters *sums = calloc(count, sizeof(*sums)), *cpus = cpus_alloc(gate, BATCH);
+	struct sl_counters *sums = calloc(count, sizeof(*sums));
+	uint8_t *cpus = cpus_alloc(gate, BATCH);
 	int err = sums && cpus ? 0 : -ENOMEM;
 
 	for (unsigned int from = 0; !err && from < count; from += BATCH)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include "gate_parts.h"
 #include "kernel.h"
 #include "object.h"
+#include "old_schema.h"
 #include "resize.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
@@ -77,21 +79,31 @@ uint32_t gate_map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
-/* A pin may be anything by now: checks that it is of the shape that this binary would have made. */
+static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
+				     enum gate_map map)
+{
+	const struct bpf_map *want = object_map(object, map);
+
+	if (gate->old)
+		return gate->old->map[map];
+	return (struct map_shape){bpf_map__type(want), bpf_map__key_size(want),
+				  bpf_map__value_size(want)};
+}
+
+/* A pin may be anything by now: checks that it is of the shape that the gate's schema gives it. */
 static enum status map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
 {
-	const struct bpf_map *want = object_map(object, map);
+	struct map_shape want = shape_wanted(gate, object, map);
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 	char what[128];
 
-	if (!bpf_obj_get_info_by_fd(gate->map[map], &info, &size) &&
-	    info.type == bpf_map__type(want) && info.key_size == bpf_map__key_size(want) &&
-	    info.value_size == bpf_map__value_size(want))
+	if (!bpf_obj_get_info_by_fd(gate->map[map], &info, &size) && info.type == want.type &&
+	    info.key_size == want.key_size && info.value_size == want.value_size)
 		return OK;
-	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of this version",
-		 gate_map_names[map]);
+	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
+		 gate_map_names[map], gate->old ? gate->old->number : SL_SCHEMA);
 	return refuse_foreign(gate, what);
 }
 
@@ -162,9 +174,11 @@ enum status gate_map_rules(struct gate *gate)
 
 	if (status)
 		return status;
+	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
+	if (gate->old)
+		return gate->budgets ? old_policies_read(gate) : memory_failed(gate);
 	gate->lists = map_memory(gate->map[MAP_LISTS], LISTS_BYTES);
 	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
-	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
 	gate->blocks = map_memory(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
 	return gate->lists && gate->policies && gate->budgets && gate->blocks ? OK
 									      : memory_failed(gate);
@@ -172,9 +186,15 @@ enum status gate_map_rules(struct gate *gate)
 
 static void maps_close(struct gate *gate)
 {
-	memory_unmap(gate->state, sizeof(*gate->state));
-	memory_unmap(gate->lists, LISTS_BYTES);
-	memory_unmap(gate->policies, policies_bytes(gate));
+	if (gate->old) {
+		free(gate->state);
+		free(gate->lists);
+		free(gate->policies);
+	} else {
+		memory_unmap(gate->state, sizeof(*gate->state));
+		memory_unmap(gate->lists, LISTS_BYTES);
+		memory_unmap(gate->policies, policies_bytes(gate));
+	}
 	memory_unmap(gate->budgets, budgets_bytes(gate));
 	memory_unmap(gate->blocks, BLOCKS_BYTES);
 	gate->state = NULL;
@@ -182,6 +202,7 @@ static void maps_close(struct gate *gate)
 	gate->policies = NULL;
 	gate->budgets = NULL;
 	gate->blocks = NULL;
+	gate->old = NULL;
 	for (int map = 0; map < GATE_MAPS; map++) {
 		if (gate->map[map] >= 0)
 			close(gate->map[map]);
@@ -189,23 +210,44 @@ static void maps_close(struct gate *gate)
 	}
 }
 
+/* In each schema the entry of `gate` begins with its number. Refuses what is no such map. */
+static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX], uint32_t *ret)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info), zero = 0;
+	int fd = gate->map[MAP_GATE];
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_MAP_TYPE_ARRAY ||
+	    info.key_size != sizeof(zero) || info.value_size < sizeof(*ret) ||
+	    info.value_size > OLD_VALUE_MAX)
+		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
+	if (bpf_map_lookup_elem(fd, &zero, value))
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_GATE],
+			    gate->name, why(errno));
+	memcpy(ret, value, sizeof(*ret));
+	return OK;
+}
+
 /* `gate`, which says what the others are. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
-	char what[128];
+	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX];
+	uint32_t schema = 0;
 	enum status status;
 
 	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	if (gate->map[MAP_GATE] < 0)
 		return map_refuse(gate, object, MAP_GATE);
-	status = map_check(gate, object, MAP_GATE);
-	if (!status)
-		status = gate_map_state(gate);
-	if (status || gate->state->schema == SL_SCHEMA)
+	status = schema_read(gate, value, &schema);
+	if (status)
 		return status;
-	snprintf(what, sizeof(what), "it was made by a version with schema %u, this one has %d",
-		 gate->state->schema, SL_SCHEMA);
-	return refuse_foreign(gate, what);
+	gate->old = old_schema_find(schema);
+	if (!gate->old && schema != SL_SCHEMA)
+		return old_refuse(gate, schema);
+	status = map_check(gate, object, MAP_GATE);
+	if (status)
+		return status;
+	return gate->old ? old_state_read(gate, value) : gate_map_state(gate);
 }
 
 /* The map that the gate means, if it is pinned in this directory; -1: it is not. */
@@ -247,17 +289,35 @@ static bool state_is_replaced(const struct gate *gate)
 	return replaced;
 }
 
+static bool map_exists(const struct gate *gate, enum gate_map map)
+{
+	return !gate->old || gate->old->map[map].type;
+}
+
 /* The first map that cannot be opened; GATE_MAPS: all can. */
 static enum gate_map maps_open(struct gate *gate)
 {
 	int map;
 
 	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
+		if (!map_exists(gate, map))
+			continue;
 		gate->map[map] = map_open(gate, map);
 		if (gate->map[map] < 0)
 			break;
 	}
 	return map;
+}
+
+/* The maps of an old schema are read by its layouts, whatever the gate says that they are. */
+static enum status old_maps_check(const struct gate *gate, const struct bpf_object *object)
+{
+	enum status status = OK;
+
+	for (int map = 0; gate->old && !status && map < GATE_MAPS; map++)
+		if (map_exists(gate, map))
+			status = map_check(gate, object, map);
+	return status;
 }
 
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
@@ -271,7 +331,7 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 		return map_refuse(gate, object, MAP_GATE);
 	missing = maps_open(gate);
 	if (missing == GATE_MAPS)
-		return gate_map_rules(gate);
+		return old_maps_check(gate, object) ?: gate_map_rules(gate);
 	if (!state_is_replaced(gate))
 		return map_refuse(gate, object, missing);
 	maps_close(gate);
@@ -305,13 +365,38 @@ enum status gate_begin(struct gate *gate, const char *name)
 	return machine_get(&gate->machine);
 }
 
-enum status gate_open(struct gate *gate, const char *name)
+/* For commands that need this version's layouts. */
+static enum status refuse_old(const struct gate *gate)
+{
+	return gate->old ? old_refuse(gate, gate->old->number) : OK;
+}
+
+/* Opens to read, whatever the schema. */
+static enum status gate_open_unlocked(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
 
 	if (!status)
 		status = gate_dir_open(gate);
 	return status ?: gate_open_pins(gate);
+}
+
+enum status gate_open(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_unlocked(gate, name);
+
+	return status ? status : refuse_old(gate);
+}
+
+enum status gate_open_any(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_unlocked(gate, name);
+
+	if (status || !gate->old)
+		return status;
+	gate_close(gate);
+	status = gate_lock_only(gate, name);
+	return status ? status : gate_open_pins(gate);
 }
 
 enum status gate_lock_only(struct gate *gate, const char *name)
@@ -329,13 +414,20 @@ static enum status gate_settle(struct gate *gate)
 	return !status && gate->state->changing ? change_undo(gate) : status;
 }
 
-enum status gate_open_to_change(struct gate *gate, const char *name)
+enum status gate_open_to_upgrade(struct gate *gate, const char *name)
 {
 	enum status status = gate_lock_only(gate, name);
 
 	if (!status)
 		status = gate_open_pins(gate);
-	return status ? status : gate_settle(gate);
+	return status || gate->old ? status : gate_settle(gate);
+}
+
+enum status gate_open_to_change(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_to_upgrade(gate, name);
+
+	return status ? status : refuse_old(gate);
 }
 
 /* --- Making ---------------------------------------------------------------------------------- */
@@ -366,6 +458,8 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 	else
 		status = gate_make(gate, object, wanted);
 	bpf_object__close(object);
+	if (!status)
+		status = refuse_old(gate);
 	if (!status)
 		status = gate_settle(gate);
 	if (status)

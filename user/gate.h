@@ -41,17 +41,20 @@ enum gate_map {
 
 extern const char *const gate_map_names[GATE_MAPS];
 
+struct old_schema;
+
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
+	const struct old_schema *old; /* NULL: of this version's schema */
 	struct pins dir;	    /* the gate's directory, locked to change it: gate_dir.h */
 	struct pins links;	    /* in it: the attachments */
 	int map[GATE_MAPS];	    /* fds; -1: not open */
-	struct sl_gate *state;	    /* mapped: the entry of `gate` */
-	struct sl_list_info *lists; /* mapped: the named lists */
-	struct sl_policy *policies; /* mapped: the records */
+	struct sl_gate *state;	    /* mapped: the entry of `gate`; of an old schema: converted */
+	struct sl_list_info *lists; /* mapped: the named lists; of an old schema: none */
+	struct sl_policy *policies; /* mapped: the records; of an old schema: converted */
 	struct sl_ledger *budgets;  /* mapped: by policy number */
-	uint64_t *blocks;	    /* mapped: see include/block.h */
+	uint64_t *blocks;	    /* mapped: see include/block.h; of an old schema: NULL */
 	unsigned int policies_max;  /* how many policies they are for */
 	bool made;		    /* by this command: undo it if the command fails */
 };
@@ -83,8 +86,17 @@ enum status gate_check_name(const char *name);
 /* Opens a gate to read it. Refuses one that is incomplete or of another schema. */
 enum status gate_open(struct gate *gate, const char *name);
 
+/*
+ * Opens a gate to read its rules, sizes and counters: one of an older schema that this version knows, too. That is
+ * locked, as what is converted does not follow a change of another command.
+ */
+enum status gate_open_any(struct gate *gate, const char *name);
+
 /* Opens a gate to change it: as gate_open, and waits a short while for the lock. */
 enum status gate_open_to_change(struct gate *gate, const char *name);
+
+/* The same; one of an older schema is opened as gate_open_any does, to be carried over to this one. */
+enum status gate_open_to_upgrade(struct gate *gate, const char *name);
 
 /*
  * As gate_open_to_change, but makes the gate where there is none, with the sizes wanted (0: the default);

@@ -166,17 +166,28 @@ static bool policy_is_deep(const struct sl_policy *policy)
 	return false;
 }
 
+void policy_compile(struct sl_policy *policy, const struct machine *machine)
+{
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
+
+	if (newcomers.spec.rate)
+		policy->newcomers = limit_compile(&newcomers, SL_IPV4, machine);
+	if (!prefix_is_ipv6(&policy->prefix))
+		family_compile(policy, SL_IPV4, machine);
+	if (!prefix_is_ipv4(&policy->prefix))
+		family_compile(policy, SL_IPV6, machine);
+	policy->deep = policy_is_deep(policy);
+}
+
 /*
  * All newcomers share one ledger, whatever their family. One that begins is full; no packet sees it yet, as nothing
  * in force has a budget there.
  */
-static void budget_write(struct gate *gate, uint32_t number, struct sl_policy *policy,
-			 const struct rule *rule, const struct sl_policy *before)
+static void budget_begin(struct gate *gate, uint32_t number, struct sl_policy *policy,
+			 const struct sl_policy *before)
 {
-	if (!rule->newcomers)
+	if (!policy_has_budget(policy))
 		return;
-	policy->newcomers_spec = rule->newcomers->spec;
-	policy->newcomers = limit_compile(rule->newcomers, SL_IPV4, &gate->machine);
 	policy->newcomers_since = rulemap_generation(gate) + 1;
 	if (!before || !policy_has_budget(before))
 		gate->budgets[number] = credit_full(&policy->newcomers, uptime_ticks());
@@ -193,12 +204,10 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, const stru
 	if (old)
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
 	slots_write(gate, &policy, rule, old);
-	budget_write(gate, SL_POLICY(record), &policy, rule, old);
-	if (!prefix_is_ipv6(&rule->prefix))
-		family_compile(&policy, SL_IPV4, &gate->machine);
-	if (!prefix_is_ipv4(&rule->prefix))
-		family_compile(&policy, SL_IPV6, &gate->machine);
-	policy.deep = policy_is_deep(&policy);
+	if (rule->newcomers)
+		policy.newcomers_spec = rule->newcomers->spec;
+	policy_compile(&policy, &gate->machine);
+	budget_begin(gate, SL_POLICY(record), &policy, old);
 	*to = policy;
 	__atomic_store_n(&to->since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
 	return 0;

@@ -9,6 +9,9 @@
 /* The limits of a record, by slot, and its budget; the rule's other fields stay. */
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret);
 
+/* Computes what packets read of a policy from its prefix and from its limits as they are written. */
+void policy_compile(struct sl_policy *policy, const struct machine *machine);
+
 /*
  * Compiles the limits of a rule into a free record, for the next generation. before: the record that the rule
  * has now, or 0: a limit keeps its slot, while it has its name, and its id, and so each source its level,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "change.h"
+#include "old_schema.h"
 #include "prefix.h"
 #include "sizes.h"
 
@@ -157,6 +158,17 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 	plan_maps(plan, old);
 	status = plan_rules(gate, plan);
 	return status ?: plan_check(gate, plan);
+}
+
+enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan)
+{
+	enum status status = gate_sizes_read(gate, &plan->sizes);
+
+	if (!status)
+		status = plan_numbers(gate, plan);
+	for (int map = 0; map < GATE_MAPS; map++)
+		plan->fresh[map] = !gate->old->shared[map];
+	return status ?: plan_rules(gate, plan);
 }
 
 void resize_plan_free(struct resize_plan *plan)

@@ -19,6 +19,13 @@ struct resize_plan {
 /* Settles the rules, and plans. Refuses sizes in which they do not fit. plan: zeroed; to be freed in any case. */
 enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 			     const struct gate_sizes *new, struct resize_plan *plan);
+
+/*
+ * Plans the gate of this version's schema that takes over from one of an older schema: of the same sizes, so that all
+ * rules fit. They are not settled: that would write to the old one.
+ */
+enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
+
 void resize_plan_free(struct resize_plan *plan);
 
 #endif

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "map_walk.h"
+#include "old_schema.h"
 #include "prefix.h"
 #include "uptime.h"
 
@@ -71,13 +72,40 @@ static struct sl_prefix prefix_of(enum gate_map map, const void *key)
 	return prefix;
 }
 
+/* What a rule takes in the gate's maps, in bytes. */
+static size_t rule_size(const struct gate *gate)
+{
+	return gate->old ? gate->old->map[MAP_PREFIXES].value_size : sizeof(struct sl_rule);
+}
+
+static struct sl_rule rule_of(const struct gate *gate, const void *value)
+{
+	struct sl_rule rule;
+
+	if (gate->old)
+		return gate->old->rule(value);
+	memcpy(&rule, value, sizeof(rule));
+	return rule;
+}
+
 /* --- One ------------------------------------------------------------------------------------ */
+
+static bool rule_look_up(const struct gate *gate, enum gate_map map, const void *key,
+			 struct sl_rule *ret)
+{
+	_Alignas(struct sl_rule) uint8_t value[OLD_VALUE_MAX];
+
+	if (bpf_map_lookup_elem(gate->map[map], key, value))
+		return false;
+	*ret = rule_of(gate, value);
+	return true;
+}
 
 bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret)
 {
 	struct sl_rule rule;
 
-	if (bpf_map_lookup_elem(gate->map[map_of(prefix)], key_of(prefix), &rule) ||
+	if (!rule_look_up(gate, map_of(prefix), key_of(prefix), &rule) ||
 	    rule.bits != prefix->bits) /* the trie answers with a shorter one, too */
 		return false;
 	*ret = rule;
@@ -92,7 +120,7 @@ bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint
 	if (prefix_is_host(prefix) && bits >= prefix->bits && rulemap_get(gate, prefix, ret))
 		return true;
 	key.bits = bits < prefix->bits ? bits : prefix->bits;
-	return !bpf_map_lookup_elem(gate->map[MAP_PREFIXES], &key, ret);
+	return rule_look_up(gate, MAP_PREFIXES, &key, ret);
 }
 
 /* --- All ------------------------------------------------------------------------------------ */
@@ -123,6 +151,7 @@ static int entries_add(struct entries *entries, enum gate_map map, const void *k
 
 /* Where the entries of a map of hosts go. */
 struct hosts {
+	const struct gate *gate;
 	struct entries *entries;
 	enum gate_map map;
 };
@@ -130,15 +159,16 @@ struct hosts {
 static int host_add(void *data, const void *key, const void *value)
 {
 	const struct hosts *hosts = data;
+	struct sl_rule rule = rule_of(hosts->gate, value);
 
-	return entries_add(hosts->entries, hosts->map, key, value);
+	return entries_add(hosts->entries, hosts->map, key, &rule);
 }
 
 static int hosts_read(const struct gate *gate, enum gate_map map, struct entries *entries)
 {
-	struct hosts hosts = {entries, map};
+	struct hosts hosts = {gate, entries, map};
 
-	return map_walk(gate->map[map], key_size(map), sizeof(struct sl_rule), host_add, &hosts);
+	return map_walk(gate->map[map], key_size(map), rule_size(gate), host_add, &hosts);
 }
 
 static int prefixes_read(const struct gate *gate, struct entries *entries)

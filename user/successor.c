@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "change.h"
 #include "known.h"
 #include "splits.h"
 
@@ -24,7 +25,8 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 
 	if (!plan->fresh[MAP_PREFIXES])
 		return 0;
-	rules_renumber(plan);
+	if (plan->is_renumbered)
+		rules_renumber(plan);
 	err = rulemap_write(next, plan->rules, plan->count);
 	return err ?: splits_set(next, plan->rules, plan->count);
 }
@@ -63,5 +65,9 @@ enum status successor_make(const struct gate *gate, struct resize_plan *plan, st
 	err = rules_copy(next, plan);
 	if (err)
 		return fail("cannot copy the rules of gate '%s': %s", gate->name, why(err));
+	if (gate->old) /* its rules are not settled, and not all that is counted of them now was then */
+		status = change_undo(next);
+	if (status)
+		return status;
 	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
 }

@@ -176,14 +176,13 @@ class Sender(threading.Thread):
         self.socket.close()
 
 
-def stream(lab, i, hook):
+def stream(lab, i, hook, denied, other):
     """Sends what is denied and what is not through device `i`."""
     if hook == "egress":
-        sender = Sender(lab.filter, f"in{i}", [f"203.0.113.{i}"] * 4 + [f"192.0.2.{i}"])
+        sender = Sender(lab.filter, f"in{i}", [denied] * 4 + [other])
         lab.closing.callback(sender.kill)
         return sender
-    return lab.traffic(60, f"203.0.113.{i}=4000", f"192.0.2.{i}=50", background=True,
-                       device=f"out{i}")
+    return lab.traffic(60, f"{denied}=4000", f"{other}=50", background=True, device=f"out{i}")
 
 
 @pytest.mark.alone
@@ -197,7 +196,8 @@ def test_no_packet_passes_unfiltered(lab):
         seen.append(lab.receiver(Sources(lab.sender, f"out{i}")) if hook == "egress" else None)
     lab.sluice("deny", "203.0.113.0/24")
     received = lab.datagrams()
-    streams = [stream(lab, i, hook) for i, (hook, _) in enumerate(EVERYWHERE, 1)]
+    streams = [stream(lab, i, hook, f"203.0.113.{i}", f"192.0.2.{i}")
+               for i, (hook, _) in enumerate(EVERYWHERE, 1)]
     wait_until(lambda: lab.counts()[1] > 100, "the traffic begins")
     first, generation = programs(lab), lab.json("stats")["generation"]
     upgrades, dropped = 50, lab.counts()[1]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""bpf(2), as far as tests need it: maps that are made, filled, read and pinned, and links."""
+
+import ctypes
+import os
+import struct
+
+from lab import libc
+
+NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280: on newer architectures
+MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, OBJ_PIN, OBJ_GET, OBJ_INFO, LINK_CREATE = 0, 1, 2, 6, 7, 15, 28
+ATTACH = {"xdp": 37, "ingress": 46, "egress": 47}  # enum bpf_attach_type: BPF_XDP, BPF_TCX_*
+XDP_FLAGS = {"generic": 1 << 1, "native": 1 << 2}
+TYPES = {"hash": 1, "array": 2, "percpu_hash": 5, "percpu_array": 6, "lru_hash": 9,
+         "lru_percpu_hash": 10, "lpm_trie": 11}
+
+
+def call(command, attributes):
+    attributes = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    got = libc.syscall(NUMBER, command, attributes, 128)
+    if got < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), f"bpf command {command}")
+    return got
+
+
+def address(buffer):
+    return ctypes.cast(buffer, ctypes.c_void_p).value
+
+
+def map_create(kind, key, value, entries, flags=0, name=""):
+    return call(MAP_CREATE, struct.pack("IIIIIII16s", TYPES[kind], key, value, entries, flags, 0, 0,
+                                        name.encode()))
+
+
+def map_update(fd, key, value):
+    """value: of a per-CPU map those of all possible CPUs, each padded to 8 bytes."""
+    key, value = ctypes.create_string_buffer(key), ctypes.create_string_buffer(value)
+    call(MAP_UPDATE, struct.pack("IxxxxQQQ", fd, address(key), address(value), 0))
+
+
+def map_lookup(fd, key, size):
+    key, value = ctypes.create_string_buffer(key), ctypes.create_string_buffer(size)
+    call(MAP_LOOKUP, struct.pack("IxxxxQQQ", fd, address(key), address(value), 0))
+    return value.raw[:size]
+
+
+def pin(fd, path):
+    path = ctypes.create_string_buffer(path.encode())
+    call(OBJ_PIN, struct.pack("QII", address(path), fd, 0))
+
+
+def opened(path):
+    path = ctypes.create_string_buffer(path.encode())
+    return call(OBJ_GET, struct.pack("QII", address(path), 0, 0))
+
+
+def object_id(fd):
+    """Of a map or a program: at the same place in what is told of either."""
+    info = ctypes.create_string_buffer(8)
+    call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
+    return struct.unpack("II", info)[1]
+
+
+def link_create(program, ifindex, hook, flags=0):
+    """In the network namespace of the device."""
+    return call(LINK_CREATE, struct.pack("IIII", program, ifindex, ATTACH[hook], flags))
+
+
+def possible_cpus():
+    with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
+        return sum(int(last or first) - int(first) + 1 for first, _, last in
+                   (part.partition("-") for part in file.read().strip().split(",")))

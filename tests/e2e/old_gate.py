@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A gate that an older version has made: tests/tools/record_gate.py recorded its maps, and what
+that version said of it. Here it is made again, moved to this machine's time, with a program that
+filters by its maps."""
+
+import contextlib
+import json
+import os
+import struct
+import time
+
+import bpf
+from lab import BUILD, TOP, inside, run
+
+U64 = 1 << 64
+TICKS_PER_NS = 16
+UNTIL_SHIFT = 26  # of the end of a list entry
+WORDS = {"schema": 0, "generation": 4, "changing": 24}  # where they are in the entry of `gate`
+MAP_IDS = 40
+POLICY_DENY, DROP_DENIED = 2, 11  # where denied packets are counted
+
+
+def shifted_ledger(value, ns):
+    """Four moments; 0 in `blocked`, the last of them, is none."""
+    moments = struct.unpack("<4Q", value)
+    return struct.pack("<4Q", *((m + ns * TICKS_PER_NS) % U64 if m else 0 for m in moments))
+
+
+def shifted_rule(value, ns):
+    """`since`, `bits`, and two faces: a record and a list, and the list's end."""
+    since, bits, now, until, before, until_before = struct.unpack("<6I", value)
+    until, until_before = (u + (ns >> UNTIL_SHIFT) if u else 0 for u in (until, until_before))
+    return struct.pack("<6I", since, bits, now, until, before, until_before)
+
+
+SHIFT = {"ledgers4": shifted_ledger, "ledgers6": shifted_ledger, "budgets": shifted_ledger,
+         "hosts4": shifted_rule, "hosts6": shifted_rule, "prefixes": shifted_rule}
+
+
+def recorded(schema, name):
+    path = os.path.join(TOP, "tests", "data", f"schema{schema}", name)
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class OldGate:
+    """In the lab, under the lab's name of a gate."""
+
+    def __init__(self, lab, schema=4):
+        self.lab, self.schema = lab, schema
+        self.object = os.path.join(BUILD, f"schema{schema}.bpf.o")
+        self.recorded = json.loads(recorded(schema, "gate.json"))
+        self.maps = {}  # fds
+        self.programs = {}
+        os.makedirs(lab.pins("links"), 0o700)
+        os.chmod(lab.pins(), 0o700)
+        os.chmod(os.path.dirname(lab.pins()), 0o700)
+        for name in self.recorded["maps"]:
+            self.map_make(name)
+        for name in self.recorded["maps"]:
+            self.map_fill(name)
+        for name in reversed(self.recorded["maps"]):  # `gate` last
+            bpf.pin(self.maps[name], lab.pins(name))
+
+    def said(self, name):
+        """What the old version said of the gate."""
+        return recorded(self.schema, name).replace("GATE", self.lab.gate)
+
+    def close(self):
+        for fd in [*self.maps.values(), *self.programs.values()]:
+            os.close(fd)
+
+    # - maps
+
+    def map_make(self, name):
+        shape = self.recorded["maps"][name]
+        self.maps[name] = bpf.map_create(shape["type"], shape["key"], shape["value"],
+                                         shape["entries"], shape["flags"], name)
+
+    def map_fill(self, name):
+        passed = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.recorded["uptime_ns"]
+        shape = self.recorded["maps"][name]
+        for entry in shape["holds"]:
+            key, values = bytes.fromhex(entry["key"]), [bytes.fromhex(v) for v in entry["values"]]
+            if name == "gate":
+                values = [self.with_map_ids(values[0])]
+            elif name in SHIFT:
+                values = [SHIFT[name](values[0], passed)]
+            elif shape["type"] == "percpu_array":
+                values = self.on_first_cpu(values)
+            bpf.map_update(self.maps[name], key, b"".join(values))
+
+    def with_map_ids(self, value):
+        ids = {shape["id"]: name for name, shape in self.recorded["maps"].items()}
+        value = bytearray(value)
+        for at in range(MAP_IDS, MAP_IDS + 4 * len(ids), 4):
+            name = ids[struct.unpack_from("<I", value, at)[0]]
+            struct.pack_into("<I", value, at, bpf.object_id(self.maps[name]))
+        return bytes(value)
+
+    @staticmethod
+    def on_first_cpu(values):
+        """What all CPUs counted, as this machine may have others."""
+        words = len(values[0]) // 8
+        sums = [sum(column) for column in zip(*(struct.unpack(f"<{words}Q", v) for v in values))]
+        return [struct.pack(f"<{words}Q", *sums), bytes(8 * words * (bpf.possible_cpus() - 1))]
+
+    # - the entry of `gate`
+
+    def entry(self):
+        return bytearray(bpf.map_lookup(self.maps["gate"], bytes(4),
+                                        self.recorded["maps"]["gate"]["value"]))
+
+    def word(self, name):
+        return struct.unpack_from("<I", self.entry(), WORDS[name])[0]
+
+    def set_words(self, **words):
+        value = self.entry()
+        for name, word in words.items():
+            struct.pack_into("<I", value, WORDS[name], word)
+        bpf.map_update(self.maps["gate"], bytes(4), bytes(value))
+
+    def set_map_id(self, name, number):
+        """Says that another map is the gate's map of that name."""
+        value, before = self.entry(), bpf.object_id(self.maps[name])
+        at, = (at for at in range(MAP_IDS, MAP_IDS + 4 * len(self.maps), 4)
+               if struct.unpack_from("<I", value, at)[0] == before)
+        struct.pack_into("<I", value, at, number)
+        bpf.map_update(self.maps["gate"], bytes(4), bytes(value))
+
+    def schema_now(self):
+        """Of the gate that is pinned by now."""
+        fd = bpf.opened(self.lab.pins("gate"))
+        shape = json.loads(run("bpftool", "-j", "map", "show", "pinned", self.lab.pins("gate")).out)
+        value = bpf.map_lookup(fd, bytes(4), shape["bytes_value"])
+        os.close(fd)
+        return struct.unpack_from("<I", value)[0]
+
+    def denied(self):
+        """How many packets the old program has."""
+        cpus, size = bpf.possible_cpus(), self.recorded["maps"]["counters"]["value"]
+        value = bpf.map_lookup(self.maps["counters"], struct.pack("<I", POLICY_DENY), cpus * size)
+        return sum(struct.unpack_from("<Q", value, cpu * size + 16 * DROP_DENIED)[0]
+                   for cpu in range(cpus))
+
+    # - devices
+
+    def programs_load(self):
+        pins = self.lab.pins("programs")
+        shared = [w for name in ("hosts4", "prefixes", "policies", "counters", "ledgers4")
+                  for w in ("map", "name", name, "pinned", self.lab.pins(name))]
+        run("bpftool", "prog", "loadall", self.object, pins, *shared)
+        for name in os.listdir(pins):
+            self.programs[name.removeprefix("old_")] = bpf.opened(os.path.join(pins, name))
+            os.unlink(os.path.join(pins, name))
+        os.rmdir(pins)
+
+    def attach(self, device, hook="xdp", mode="native"):
+        """As that version does: by a link, or a filter, under a pin that says all about it."""
+        if not self.programs:
+            self.programs_load()
+        netns = self.lab.filter
+        ifindex = int(json.loads(self.lab.ip("-j", "link", "show", device).out)[0]["ifindex"])
+        inode = os.stat(f"/run/netns/{netns}").st_ino
+        pin = self.lab.pins("links", f"{hook}-{mode}-{inode}-{ifindex}-{device}")
+        if mode == "clsact":
+            bpf.pin(self.programs[hook], pin)
+            if "clsact" not in self.lab.tc("qdisc", "show", "dev", device).out:
+                self.lab.tc("qdisc", "add", "dev", device, "clsact")
+                bpf.pin(self.programs[hook], self.lab.pins("links", f"qdisc-{inode}-{ifindex}"))
+            run("nsenter", f"--net=/run/netns/{netns}", "tc", "filter", "add", "dev", device, hook,
+                "bpf", "object-pinned", pin, "direct-action")
+            return
+        with inside(netns):
+            link = bpf.link_create(self.programs[hook], ifindex, hook, bpf.XDP_FLAGS.get(mode, 0))
+        with contextlib.closing(os.fdopen(link)):
+            bpf.pin(link, pin)

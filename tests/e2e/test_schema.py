@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A gate of an older schema: its rules can be read, and `upgrade` carries it over. The gate is one
+that the older version itself has made, recorded: old_gate.py."""
+
+import json
+import os
+import re
+import struct
+import time
+
+import pytest
+
+import bpf
+from killed import run_stops
+from lab import one_line, wait_until
+from old_gate import OldGate, recorded
+from test_faults import moments
+from test_upgrade import EVERYWHERE, Sources, exists, links, programs, stream
+
+DENIED, ALLOWED = "203.0.113.66", "192.0.2.200"
+STARTED, LEVEL = "192.0.2.7", 5  # of a burst of 20, and 10 more an hour
+OTHERS = [["stats"], ["status"], ["sources"], ["check", DENIED], ["export"], ["attach", "in0"],
+          ["set", "default", "rate", "5/h"], ["newcomers", "default", "none"],
+          ["deny", "192.0.2.1"], ["allow", "192.0.2.1"], ["del", "default"], ["forgive", DENIED]]
+
+
+@pytest.fixture
+def old(lab):
+    gate = OldGate(lab)
+    yield gate
+    gate.close()
+
+
+@pytest.fixture
+def filtering(old):
+    old.attach("in0")
+    return old
+
+
+def timeless(text):
+    return re.sub(r" for \d+s", " for TIME", text)
+
+
+def seconds(text):
+    return [int(s) for s in re.findall(r" for (\d+)s", text)]
+
+
+def same_rules(shown, said):
+    """But for the seconds that passed, and a file tells an end in seconds."""
+    assert timeless(shown) == timeless(said)
+    assert all(-2 <= b - a < 120 for a, b in zip(seconds(shown), seconds(said), strict=True))
+
+
+def level(lab, source):
+    """How many packets of a source pass still, of more than that."""
+    before = lab.counts()
+    lab.send(source, 10)
+    wait_until(lambda: sum(lab.counts()) >= sum(before) + 10, "all judged")
+    return lab.counts()[0] - before[0]
+
+
+# --- To read it -----------------------------------------------------------------------------------
+
+def test_show_tells_the_rules(old):
+    same_rules(old.lab.rules(), old.said("show.txt"))
+
+
+def test_dump_tells_them_and_the_sizes(old):
+    def without_ends(dump):
+        ends = [entry.pop("until") for entries in (dump["allow"], dump["deny"]) for entry in entries
+                if "until" in entry]
+        return dump, len(ends)
+    assert without_ends(old.lab.json("dump")) == without_ends(json.loads(old.said("dump.json")))
+
+
+def test_its_dump_is_a_file_for_a_gate_of_this_schema(old):
+    old.lab.apply(old.lab.sluice("dump").out, gate=old.lab.gate2)
+    same_rules(old.lab.rules(gate=old.lab.gate2),
+               old.said("show.txt").replace(old.lab.gate, old.lab.gate2))
+
+
+def test_diff_tells_what_would_change(old, tmp_path):
+    file = tmp_path / "rules.json"
+    config = old.lab.json("dump")
+    file.write_text(json.dumps(config))
+    assert old.lab.sluice("diff", str(file)).out == ""
+    config["policies"] = [p for p in config["policies"] if p["prefix"] != "192.0.2.99"]
+    file.write_text(json.dumps(config))
+    assert old.lab.sluice("diff", str(file), status=1).out == \
+        f"- sluice -g {old.lab.gate} set 192.0.2.99 rate 7pps burst 8\n"
+
+
+def test_what_packets_see_of_a_change_that_is_cut_off(old):
+    """A rule that is prepared for the next generation is not in force, and what it replaces is."""
+    change_cut_off(old)
+    same_rules(old.lab.rules(), old.said("show.txt"))
+
+
+def change_cut_off(old):
+    """An allow of DENIED, and a deny of 192.0.2.1, which no generation has begun."""
+    generation = old.word("generation")
+    for source, before in (DENIED, None), ("192.0.2.1", b""):
+        key = bytes(int(part) for part in source.split("."))
+        face = bpf.map_lookup(old.maps["hosts4"], key, 24)[8:16] if before is None else bytes(8)
+        now = struct.pack("<II", (1 if before is None else 2) << 30, 0)
+        bpf.map_update(old.maps["hosts4"], key, struct.pack("<II", generation + 1, 64) + now + face)
+    old.set_words(changing=1)
+
+
+# --- To refuse it ---------------------------------------------------------------------------------
+
+def test_other_commands_name_the_way_on(filtering, tmp_path):
+    lab, file = filtering.lab, tmp_path / "rules.json"
+    file.write_text(json.dumps({"policies": []}))
+    for words in [*OTHERS, ["apply", str(file)], ["apply", str(file), "--resize"]]:
+        refusal = one_line(lab.sluice(*words, status=1))
+        assert "schema 4" in refusal and f"'sluice -g {lab.gate} upgrade'" in refusal, words
+    same_rules(lab.rules(), filtering.said("show.txt"))
+    lab.send(DENIED, 3)
+    lab.send(ALLOWED, 3)
+    lab.sluice("upgrade")
+    stats = json.loads(filtering.said("stats.json"))["lists"]
+    assert lab.json("stats")["lists"]["deny"]["packets"] == stats["deny"]["packets"] + 3
+    assert lab.json("stats")["lists"]["allow"]["packets"] == stats["allow"]["packets"] + 3
+
+
+@pytest.mark.parametrize("schema", [3, 6, 99])
+def test_a_schema_that_is_not_known(filtering, schema):
+    """The way that keeps the rules begins with the version that made them."""
+    lab = filtering.lab
+    filtering.set_words(schema=schema)
+    for words in [["show"], ["dump"], ["upgrade"], *OTHERS]:
+        refusal = one_line(lab.sluice(*words, status=1))
+        assert f"schema {schema}" in refusal and "this one has" in refusal, refusal
+        assert f"that version's 'sluice -g {lab.gate} dump'" in refusal, refusal
+        assert f"'sluice -g {lab.gate} detach all'" in refusal, refusal
+        assert refusal.index("dump'") < refusal.index("detach all'")
+    lab.sluice("detach", "all")
+    assert not os.path.exists(lab.pins())
+
+
+@pytest.mark.parametrize("name", list(json.loads(recorded(4, "gate.json"))["maps"])[1:])
+def test_a_map_of_another_shape(old, name):
+    """Even where the gate says that it is its own: the layouts of that schema do not fit it."""
+    shape = old.recorded["maps"][name]
+    # as many and as large values as the least that fits all, so that nothing else would refuse it
+    foreign = bpf.map_create(shape["type"], shape["key"], shape["value"] + 8, shape["entries"],
+                             shape["flags"])
+    os.unlink(old.lab.pins(name))
+    bpf.pin(foreign, old.lab.pins(name))
+    old.set_map_id(name, bpf.object_id(foreign))
+    os.close(foreign)
+    for words in ["show"], ["dump"], ["upgrade"]:
+        assert f"'{name}'" in one_line(old.lab.sluice(*words, status=1))
+
+
+# --- To carry it over -----------------------------------------------------------------------------
+
+def test_rules_and_the_ends_of_lists_stay(filtering):
+    lab = filtering.lab
+    before = lab.json("dump")
+    done = lab.sluice("upgrade")
+    assert done.out.splitlines()[-1] == f"gate '{lab.gate}': schema 4 -> 5"
+    assert lab.json("dump") == before
+    assert lab.json("stats")["generation"] == filtering.word("generation")
+    same_rules(lab.rules(), filtering.said("show.txt"))
+    assert "nothing" not in lab.sluice("upgrade").out
+
+
+def test_counters_stay_by_their_reasons(filtering):
+    filtering.lab.sluice("upgrade")
+    said, told = json.loads(filtering.said("stats.json")), filtering.lab.json("stats")
+    said["reasons"]["not-ip"] += said["reasons"].pop("vlan-depth")  # these passed; it is a drop now
+    assert {r: n for r, n in told["reasons"].items() if n} == \
+        {r: n for r, n in said["reasons"].items() if n}
+    for key in "totals", "lists", "policies":
+        assert told[key] == said[key]
+
+
+def held(budgets):
+    return [bpf.map_lookup(budgets, struct.pack("<I", number), 32) for number in range(16)]
+
+
+def test_levels_stay_to_the_packet(filtering):
+    lab = filtering.lab
+    lab.send(STARTED, 2)
+    ledgers = {name: bpf.object_id(filtering.maps[name]) for name in ("ledgers4", "ledgers6")}
+    budgets = held(filtering.maps["budgets"])
+    lab.sluice("upgrade")
+    for name, id_before in ledgers.items():
+        assert bpf.object_id(bpf.opened(lab.pins(name))) == id_before
+    fd = bpf.opened(lab.pins("budgets"))
+    assert held(fd) == budgets and any(map(any, budgets))
+    os.close(fd)
+    assert level(lab, STARTED) == LEVEL - 2
+
+
+def test_a_gate_that_is_upgraded_can_be_changed(filtering):
+    lab = filtering.lab
+    lab.sluice("upgrade")
+    lab.sluice("set", "default", "name", "all", "rate", "10/h", "burst", "30")
+    lab.sluice("del", "192.0.2.99")
+    lab.sluice("deny", "2001:db8:3:5:8000::/65")
+    lab.sluice("set", "192.0.2.98", "rate", "8pps")
+    lab.apply(lab.sluice("dump").out)
+    assert level(lab, STARTED) == LEVEL  # as many as were gone of the burst are gone still
+
+
+def test_a_change_that_was_cut_off_is_undone(filtering):
+    lab = filtering.lab
+    change_cut_off(filtering)
+    lab.sluice("upgrade")
+    same_rules(lab.rules(), filtering.said("show.txt"))
+    lab.sluice("deny", "192.0.2.2")
+    lab.sluice("del", "192.0.2.2")
+    same_rules(lab.rules(), filtering.said("show.txt"))
+
+
+def test_a_resize_by_the_old_version_that_was_cut_off(filtering):
+    """What packets charged to its ledgers is charged."""
+    lab, names = filtering.lab, ("gate", "ledgers4")
+    os.mkdir(lab.pins("next"), 0o700)
+    for name in names:
+        filtering.map_make(name)
+        filtering.map_fill(name)
+        bpf.pin(filtering.maps[name], lab.pins("next", name))
+    limit = 1  # the id of the first limit of `default`
+    key = bytes(int(part) for part in STARTED.split(".")) + struct.pack("<I", limit)
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) * 16
+    bpf.map_update(filtering.maps["ledgers4"], key, struct.pack("<4Q", now, now, now, 0))
+    lab.sluice("upgrade")
+    assert not os.path.exists(lab.pins("next"))
+    assert level(lab, STARTED) == 0
+
+
+def test_a_gate_without_a_device(old):
+    assert "schema 4 -> 5" in old.lab.sluice("upgrade").out
+    same_rules(old.lab.rules(), old.said("show.txt"))
+
+
+@pytest.mark.parametrize("hook,mode", EVERYWHERE)
+def test_nothing_of_the_old_programs_is_left(old, hook, mode):
+    lab = old.lab
+    old.attach("in0", hook, mode)
+    pins, before = links(lab), [bpf.object_id(fd) for fd in old.programs.values()]
+    old.close()
+    old.maps, old.programs = {}, {}
+    done, = [line for line in lab.sluice("upgrade").out.splitlines() if line.startswith("in0")]
+    after, = programs(lab).values()
+    assert done.startswith(f"in0: hook {hook}: program ") and done.endswith(f" -> {after}")
+    assert links(lab) == pins
+    for program in before:
+        wait_until(lambda id=program: not exists(id), f"program {program} gone")
+    lab.sluice("detach", "in0")
+    assert not os.path.exists(lab.pins())
+
+
+@pytest.mark.alone
+def test_no_packet_passes_unfiltered(old):
+    """On every hook at once: denied sources send while the gate is carried over."""
+    lab, seen = old.lab, []
+    for i, (hook, mode) in enumerate(EVERYWHERE, 1):
+        lab.pair(f"out{i}", f"in{i}")
+        old.attach(f"in{i}", hook, mode)
+        seen.append(lab.receiver(Sources(lab.sender, f"out{i}")) if hook == "egress" else None)
+    received, pins = lab.datagrams(), links(lab)
+    streams = [stream(lab, i, hook, f"203.0.113.{128 + i}", f"198.18.0.{i}")
+               for i, (hook, _) in enumerate(EVERYWHERE, 1)]
+    wait_until(lambda: old.denied() > 1000, "the traffic begins")
+    before = old.denied()
+    lab.sluice("upgrade")
+    assert links(lab) == pins
+    wait_until(lambda: lab.json("stats")["reasons"]["denied"] > before + 1000, "it goes on")
+    for one in streams:
+        one.kill()
+        one.wait()
+    time.sleep(0.1)
+    unfiltered = 0
+    for i, (hook, mode) in enumerate(EVERYWHERE, 1):
+        by_source = seen[i - 1].read() if seen[i - 1] else received.read()
+        assert by_source.get(f"198.18.0.{i}", 0) > 5, f"{hook} {mode}: nothing came through at all"
+        unfiltered += by_source.get(f"203.0.113.{128 + i}", 0)
+    denied = lab.json("stats")["reasons"]["denied"]
+    print(f"figure: schema 4 -> 5 under traffic on {len(EVERYWHERE)} devices: {denied} packets "
+          f"denied, {unfiltered} unfiltered")
+    assert unfiltered == 0
+
+
+# --- Cut off --------------------------------------------------------------------------------------
+
+def test_kill_an_upgrade(lab):
+    """At every moment commands find one gate whole, whose rules every packet meets; the next
+    upgrade finishes it."""
+    lab.pair("out1", "in1")
+    words = ["-g", lab.gate, "-n", lab.filter, "upgrade"]
+    received, stops, ends = lab.datagrams(), None, set()
+    for at, steps in [(None, 0), *moments(400, 0.3, 16)]:
+        old = OldGate(lab)
+        for device in "in0", "in1":
+            old.attach(device)
+        lab.send(STARTED, LEVEL + 1)
+        if at is None:
+            stops = run_stops(words)
+        else:
+            run_stops(words, at * stops // 400, steps)
+        when = f"killed at {at}+{steps}"
+        rules = lab.rules()
+        ends.add((old.schema_now(), os.path.isdir(lab.pins("next"))))
+        same_rules(rules, old.said("show.txt"))
+        for device in "out0", "out1":
+            lab.send(DENIED, 3, device=device)
+            lab.send(STARTED, 3, device=device)
+        for line in lab.sluice("upgrade").err.splitlines():
+            assert "cut off" in line or "start anew" in line, f"{line}: {when}"
+        assert not os.path.exists(lab.pins("next")), when
+        same_rules(lab.rules(), old.said("show.txt"))
+        assert {a["state"] for a in lab.attachments()} == {"attached"}, when
+        for device in "out0", "out1":
+            lab.send(DENIED, 3, device=device)
+            lab.send(STARTED, 3, device=device)
+        assert received.read()[DENIED] == 0, when
+        lab.sluice("detach", "all")
+        old.close()
+        received.read()
+        assert received.by_source.pop(STARTED) == LEVEL, when
+    assert {(4, True), (4, False), (5, False)} <= ends, ends

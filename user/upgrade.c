@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A gate of an older schema is taken over (takeover.c) by one of this version's schema and of the same sizes. What the
+ * old maps hold is converted as it is read; ledgers are shared, so that levels stay to the packet.
+ *
+ * Cut off, it leaves the old gate and next/, like a resize. It cannot be switched back, as the programs of the old
+ * version are not at hand, and need not be: the devices that were switched have the same rules and the same ledgers. So
+ * the next upgrade begins anew; only what the gate in next/ counted is lost.
+ */
+#include "upgrade.h"
+
+#include <unistd.h>
+
+#include "carry.h"
+#include "ledger_walk.h"
+#include "next_pins.h"
+#include "takeover.h"
+
+/*
+ * Removes what a takeover that was cut off has left. A resize by the old version may have charged ledgers of its own,
+ * which are kept open: negative where there are none.
+ */
+static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMILIES])
+{
+	struct pins next;
+	enum status status = next_open(gate, &next);
+
+	if (status || next.fd < 0)
+		return status;
+	note("gate '%s': a resize or an upgrade was cut off, and is put in order", gate->name);
+	if (!next_is_prepared(&next)) {
+		pins_close(&next);
+		return next_rename(gate);
+	}
+	for (int family = 0; family < SL_FAMILIES; family++)
+		ret_ledgers[family] = pin_open(&next, gate_map_names[ledger_maps[family]]);
+	pins_close(&next);
+	return next_remove(gate);
+}
+
+static enum status upgrade(struct gate *gate, struct switching *ret)
+{
+	struct resize_plan plan = {0};
+	enum status status = resize_plan_upgrade(gate, &plan);
+
+	if (!status)
+		status = takeover(gate, &plan, ret);
+	resize_plan_free(&plan);
+	return status;
+}
+
+enum status upgrade_schema(struct gate *gate, struct switching *ret)
+{
+	int ledgers[SL_FAMILIES] = {-1, -1};
+	enum status status = next_settle(gate, ledgers);
+
+	if (!status)
+		status = upgrade(gate, ret);
+	if (!status && (ledgers[SL_IPV4] >= 0 || ledgers[SL_IPV6] >= 0))
+		status = carry_back(gate, ledgers);
+	for (int family = 0; family < SL_FAMILIES; family++)
+		if (ledgers[family] >= 0)
+			close(ledgers[family]);
+	return status;
+}
