@@ -109,6 +109,18 @@ $(BUILD)/test/crowd.skel.h: $(BUILD)/test/crowd.bpf.o
 
 $(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
 
+# Splits frames within their headers.
+$(BUILD)/test/split.bpf.o: tests/datapath/split.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
+
+$(BUILD)/test/split.skel.h: $(BUILD)/test/split.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name split_bpf > $@
+
+$(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
+
 # A packet whose insertion the kernel refuses.
 $(BUILD)/test/amid.bpf.o: tests/datapath/amid.bpf.c
 	$(say) BPF $@

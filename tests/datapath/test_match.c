@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "split.skel.h"
+
 /* What a packet is, by whoever made it. */
 struct fixture {
 	const char *name;
@@ -439,6 +441,107 @@ static void test_jumbo(void **state)
 	rig_check_counted(rig);
 }
 
+/* --- Headers outside the linear part -------------------------------------------------------- */
+
+#define LINEAR_LEAST 14 /* the kernel leaves no program less */
+
+struct splitter {
+	struct split_bpf *skel;
+	uint32_t linear; /* bytes of the linear part of a long frame */
+};
+
+static struct splitter splitter_load(const struct rig *rig)
+{
+	static uint8_t bytes[8000];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = bytes, .data_size_in = sizeof(bytes),
+		    .repeat = 1);
+	struct splitter splitter = {.skel = split_bpf__open_and_load()};
+	uint32_t zero = 0;
+	int programs;
+
+	assert_non_null(splitter.skel);
+	programs = bpf_map__fd(splitter.skel->maps.programs);
+	assert_int_equal(bpf_map_update_elem(programs, &zero, &rig->programs.fd[HOOK_XDP], BPF_ANY),
+			 0);
+	assert_int_equal(
+		bpf_prog_test_run_opts(bpf_program__fd(splitter.skel->progs.linear_size), &opts),
+		0);
+	splitter.linear = opts.retval;
+	assert_in_range(splitter.linear, 1000, sizeof(bytes) - 1);
+	return splitter;
+}
+
+/* Whether a frame passes of which the first `linear` bytes are in the linear part. */
+static bool split_run(struct rig *rig, const struct splitter *splitter, const struct fixture *it,
+		      uint32_t linear)
+{
+	uint32_t front = splitter->linear - linear;
+	struct sl_cell wire = {1, it->size};
+	uint8_t bytes[8000] = {0};
+
+	assert_in_range(linear, LINEAR_LEAST, it->size - 1);
+	memcpy(bytes + front, it->bytes, it->size);
+	splitter->skel->bss->front = front;
+	return rig_run_through(rig, bpf_program__fd(splitter->skel->progs.split), HOOK_XDP, bytes,
+			       front + it->size, &wire);
+}
+
+/* Wherever the linear part ends, in any header of any packet: each match is for the same packets. */
+static void test_every_split(void **state)
+{
+	static const char *const texts[] = {"any", "tcp-syn port 443", "udp port 53", "fragment",
+					    "icmp vlan 10"};
+	struct rig *rig = rig_begin(state);
+	struct splitter splitter = splitter_load(rig);
+	unsigned int splits = 0;
+
+	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
+		bool chosen = false;
+
+		for (size_t t = 0; t < ARRAY_SIZE(texts); t++)
+			chosen |= !strcmp(asked[m].text, texts[t]);
+		if (!chosen)
+			continue;
+		set_match(rig, asked[m].text);
+		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++)
+			for (uint32_t linear = LINEAR_LEAST; linear < fixtures[i].size;
+			     linear++, splits++)
+				verdict_check(&asked[m], &fixtures[i], "xdp, split",
+					      split_run(rig, &splitter, &fixtures[i], linear),
+					      !is_for(&asked[m], &fixtures[i], fixtures[i].vlan));
+	}
+	assert_true(splits > 10000);
+	print_message(
+		"figure: %zu packets split within their headers %u times: judged as if whole\n",
+		ARRAY_SIZE(fixtures), splits);
+	split_bpf__destroy(splitter.skel);
+	rig_check_counted(rig);
+}
+
+/* A long frame whose headers end behind the linear part: 8 extension headers of the greatest length. */
+static void test_headers_of_16_kB(void **state)
+{
+	static const uint8_t start[] = {ETH(0x86dd), IPV6(0x60, 60)};
+	static const uint8_t end[] = {TCP_TO(443, 5, SYN)};
+	static const uint8_t next[] = {60, 60, 60, 60, 60, 60, 60, 6};
+	static uint8_t bytes[sizeof(start) + sizeof(next) * 2048 + sizeof(end)];
+	struct rig *rig = rig_begin(state);
+
+	memcpy(bytes, start, sizeof(start));
+	for (size_t i = 0; i < sizeof(next); i++) {
+		bytes[sizeof(start) + 2048 * i] = next[i];
+		bytes[sizeof(start) + 2048 * i + 1] = 255;
+	}
+	memcpy(bytes + sizeof(bytes) - sizeof(end), end, sizeof(end));
+	set_match(rig, "tcp-syn port 443");
+	assert_false(rig_run(rig, HOOK_XDP, bytes, sizeof(bytes)));
+	bytes[sizeof(bytes) - sizeof(end) + 13] |= ACK;
+	assert_true(rig_run(rig, HOOK_XDP, bytes, sizeof(bytes)));
+	set_match(rig, "udp");
+	assert_true(rig_run(rig, HOOK_XDP, bytes, sizeof(bytes)));
+	rig_check_counted(rig);
+}
+
 /* --- Tags that the NIC has stripped --------------------------------------------------------- */
 
 /* A program that strips a tag, as a NIC does, into the skb's metadata, and goes on to the rig's. */
@@ -591,10 +694,16 @@ static void test_no_source(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_match_and_packet), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_every_flag_of_tcp),     cmocka_unit_test(test_jumbo),
-		cmocka_unit_test(test_stripped_tags),	      cmocka_unit_test(test_merged_packets),
-		cmocka_unit_test(test_merged_and_stripped),   cmocka_unit_test(test_no_source),
+		cmocka_unit_test(test_each_match_and_packet),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_every_flag_of_tcp),
+		cmocka_unit_test(test_jumbo),
+		cmocka_unit_test(test_every_split),
+		cmocka_unit_test(test_headers_of_16_kB),
+		cmocka_unit_test(test_stripped_tags),
+		cmocka_unit_test(test_merged_packets),
+		cmocka_unit_test(test_merged_and_stripped),
+		cmocka_unit_test(test_no_source),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
