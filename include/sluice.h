@@ -2,8 +2,9 @@
 /*
  * Every type that the packet path and the command line share: keys, values and enums of the maps.
  *
- * The layouts are the schema of a gate's pinned maps. Whoever changes one raises SL_SCHEMA, so that
- * a command of another version refuses the gate instead of misreading it.
+ * The layouts are the schema of a gate's pinned maps. A version that changes one raises SL_SCHEMA, so that a command
+ * of another version refuses the gate instead of misreading it, and keeps the layouts of before, as user/schema4.h
+ * does, so that `upgrade` can carry a gate over.
  */
 #ifndef SLUICE_H
 #define SLUICE_H

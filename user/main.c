@@ -137,7 +137,9 @@ static const struct command commands[] = {
 	{"sources", cmd_sources, 0, "sources [PREFIX]", "the sources in memory, busiest first", ""},
 	{"export", cmd_export, 0, "export", "the counters in Prometheus's text format", ""},
 	{"upgrade", cmd_upgrade, 0, "upgrade", "put this command's program under a running gate",
-	 "Rules, buckets and counters stay, and no packet passes unfiltered."},
+	 "Rules, buckets and counters stay, and no packet passes unfiltered. A gate of an older\n"
+	 "version with other maps (from schema 4 on) is carried over to this one's; until then\n"
+	 "only show, dump and diff can read it. An upgrade that was cut off: upgrade again."},
 	{"version", cmd_version, 0, "version", "the version of this command", ""},
 	{"help", cmd_help, 0, "help [COMMAND]", "this, or more about a command", ""},
 };

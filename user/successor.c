@@ -31,13 +31,19 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 	return err ?: splits_set(next, plan->rules, plan->count);
 }
 
-/* With the level of its budget; what packets draw from the old one until the devices are switched is lost. */
+/*
+ * With the level of its budget, unless both share it; what packets draw from the old one until the devices are switched
+ * is lost.
+ */
 static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
-			uint32_t next_number)
+			const struct resize_plan *plan)
 {
+	uint32_t next_number = plan->number[number];
+
 	memcpy(&next->policies[SL_RECORD(next_number)], &gate->policies[SL_RECORD(number)],
 	       2 * sizeof(*gate->policies));
-	next->budgets[next_number] = gate->budgets[number];
+	if (plan->fresh[MAP_BUDGETS])
+		next->budgets[next_number] = gate->budgets[number];
 }
 
 static void policies_copy(const struct gate *gate, struct gate *next,
@@ -47,7 +53,7 @@ static void policies_copy(const struct gate *gate, struct gate *next,
 		return;
 	for (uint32_t number = 0; number < gate->policies_max; number++) {
 		if (number < SL_POLICY_FIRST || plan->number[number])
-			policy_copy(gate, number, next, plan->number[number]);
+			policy_copy(gate, number, next, plan);
 	}
 	next->state->policies_seen = plan->seen;
 	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)

@@ -184,14 +184,15 @@ def held(budgets):
 def test_levels_stay_to_the_packet(filtering):
     lab = filtering.lab
     lab.send(STARTED, 2)
-    ledgers = {name: bpf.object_id(filtering.maps[name]) for name in ("ledgers4", "ledgers6")}
+    shared = ("ledgers4", "ledgers6", "budgets")  # what packets draw meanwhile is drawn
+    ids = [bpf.object_id(filtering.maps[name]) for name in shared]
     budgets = held(filtering.maps["budgets"])
     lab.sluice("upgrade")
-    for name, id_before in ledgers.items():
-        assert bpf.object_id(bpf.opened(lab.pins(name))) == id_before
-    fd = bpf.opened(lab.pins("budgets"))
-    assert held(fd) == budgets and any(map(any, budgets))
-    os.close(fd)
+    fds = [bpf.opened(lab.pins(name)) for name in shared]
+    assert [bpf.object_id(fd) for fd in fds] == ids
+    assert held(fds[-1]) == budgets and any(map(any, budgets))
+    for fd in fds:
+        os.close(fd)
     assert level(lab, STARTED) == LEVEL - 2
 
 
