@@ -137,8 +137,10 @@ static enum status attach_failed(const struct device *device, const struct attac
 			    hook_names[a->hook], mode_names[a->mode], strerror(-err));
 	if (err == -ENOENT && a->mode == MODE_CLSACT)
 		return fail("cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
-			    "bpf filters (module cls_bpf)",
-			    a->device);
+			    "bpf filters (module cls_bpf)%s",
+			    a->device,
+			    a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
+						    : "");
 	return fail("cannot attach to %s: %s", a->device, why(err));
 }
 

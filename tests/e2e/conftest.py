@@ -16,7 +16,8 @@ def pytest_configure(config):
 
 
 # The rest is fast, so that two processes which take file after file end at about the same time.
-SLOW = ["test_faults", "test_attach", "test_resize", "test_limits", "test_upgrade", "test_apply"]
+SLOW = ["test_faults", "test_attach", "test_resize", "test_limits", "test_upgrade", "test_apply",
+        "test_trust"]
 
 
 def pytest_collection_modifyitems(items):

@@ -115,7 +115,7 @@ def test_a_gate_of_somebody(lab, victim):
     try_all(lab, f"{ROOT}/main belongs to nobody, mode 0755")
 
 
-@pytest.mark.parametrize("below", ["", "/main"])
+@pytest.mark.parametrize("below", ["", "/main"], ids=["root", "gate"])
 @pytest.mark.parametrize("how", ["bind", "tmpfs"])
 def test_another_file_system(lab, victim, below, how):
     os.makedirs(ROOT + below, 0o700)
@@ -142,7 +142,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
     assert not os.path.exists(ROOT)
 
 
-@pytest.mark.parametrize("below", ["", "/links"])
+@pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     """A map of the same shape, which is another's: what is written there would be written by us."""
     lab.attach("in0", gate="main")
