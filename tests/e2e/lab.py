@@ -22,6 +22,7 @@ PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
         "ledgers4", "ledgers6", "buckets4", "buckets6", "admission", "pools", "sketch",
         "known", "shortcuts", "blocks", "budgets", "allowances"]
+LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 HERE4, HERE6 = "198.51.100.1", "2001:db8:ffff::1"  # the filter's addresses, as build/traffic's

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from lab import MAPS, run_sluice
+from lab import LISTED, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 LINE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
@@ -72,7 +72,7 @@ def test_the_rest(busy):
     assert sizes == {m["name"]: m["max_entries"]
                      for m in busy.json("status")["gates"][0]["maps"]
                      if m["name"] in sizes}
-    assert sorted(sizes) == sorted(MAPS[:11])  # of sources and rules
+    assert sorted(sizes) == sorted(LISTED)
     attached = [(labels, value) for name, labels, value in found if name == "sluice_attached"]
     assert len(attached) == 1 and attached[0][1] == 1
     assert attached[0][0]["device"] == "in0" and attached[0][0]["hook"] == "xdp"

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from lab import HERE4, HERE6, MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
+from lab import (HERE4, HERE6, LISTED, MAPS, frame, on_one_cpu, one_line, run, run_sluice,
+                 wait_until)
 from test_export import promtool_objects, samples, total
 from test_limits import packet
 from test_resize import by_rule, resize
@@ -832,7 +833,7 @@ def test_the_memory_is_what_the_kernel_says(lab):
             assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
     rows = re.findall(r"\n  (\w+) +(?:\d+|-|many) +(?:\d+|-) +([\d.]+) (k|M)B(?=\n)",
                       lab.sluice("status").out)
-    assert [name for name, _, _ in rows] == [*MAPS[:11], "newcomers"]  # of sources, of rules
+    assert [name for name, _, _ in rows] == [*LISTED, "newcomers"]
     assert sum(float(number) * {"k": 1e3, "M": 1e6}[unit] for _, number, unit in rows) == \
         pytest.approx(gate["memory_bytes"], abs=len(rows) * 0.05e6)
     assert {"ledgers4", "ledgers6", "buckets4", "buckets6"} <= {

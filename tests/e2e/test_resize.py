@@ -13,7 +13,7 @@ import time
 import pytest
 
 from killed import run_stops
-from lab import MAPS, SLUICE, frame, one_line, run, wait_until
+from lab import LISTED, SLUICE, frame, one_line, run, wait_until
 from test_faults import moments
 
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
@@ -24,7 +24,7 @@ SIZES = {"sources": ["ledgers4", "ledgers6"], "hot": ["buckets4", "buckets6"],
 def maxima(lab):
     """Of the maps of sources and rules."""
     return {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]
-            if m["name"] in MAPS[:11]}
+            if m["name"] in LISTED}
 
 
 def resize(lab, status=0, **sizes):
