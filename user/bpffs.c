@@ -2,12 +2,15 @@
 #include "bpffs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
+
+#include "netns.h"
 
 #include "pins.h"
 
@@ -41,9 +44,9 @@ static uint64_t mounts_of(int pid)
 
 /*
  * `ip netns exec` makes a mount namespace that ends with the command, and with it would end the
- * pins and the filter. The tell: an ancestor lives in another one.
+ * pins and the filter. The tell: an ancestor lives in another one. Returns its pid; 0: none does.
  */
-static bool mounts_are_private(void)
+static int mounts_outside(void)
 {
 	uint64_t own = mounts_of(getpid());
 
@@ -51,21 +54,44 @@ static bool mounts_are_private(void)
 		uint64_t theirs = mounts_of(pid);
 
 		if (theirs && theirs != own)
-			return true;
+			return pid;
 	}
-	return false;
+	return 0;
+}
+
+static bool bpffs_is_mounted(void)
+{
+	struct statfs fs;
+
+	return !statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
+}
+
+enum status bpffs_refuse_private(void)
+{
+	char option[NETNS_OPTION];
+	int outside;
+
+	if (bpffs_is_mounted())
+		return OK;
+	outside = mounts_outside();
+	if (!outside)
+		return OK;
+	netns_option(netns_home(), netns_of_process(outside), option);
+	if (*option)
+		return fail("no bpffs in this mount namespace, and pins made in it would vanish "
+			    "with it: write 'sluice %s...' outside of 'ip netns exec'",
+			    option);
+	return fail("no bpffs in this mount namespace, and pins made in it would vanish with it: "
+		    "write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
+		    outside);
 }
 
 enum status bpffs_mount(void)
 {
-	struct statfs fs;
+	enum status status = bpffs_refuse_private();
 
-	if (!statfs(BPFFS, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC)
-		return OK;
-	if (mounts_are_private())
-		return fail("no bpffs in this mount namespace, and pins made in it would vanish "
-			    "with it: "
-			    "use 'sluice -n NETNS', not 'ip netns exec'");
+	if (status || bpffs_is_mounted())
+		return status;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return fail("cannot mount bpffs at " BPFFS ": %s",
 			    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"

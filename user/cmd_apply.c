@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "advice.h"
+#include "attachment.h"
 #include "command.h"
 #include "config.h"
 #include "frames.h"
 #include "gate.h"
+#include "netns.h"
 #include "plural.h"
 #include "resize.h"
 #include "rules.h"
@@ -251,6 +253,22 @@ static enum status report(const struct context *context, const struct gate *gate
 	return OK;
 }
 
+/* A gate that no device is attached to has rules, and no packet to judge by them. */
+static enum status say_unattached(const struct gate *gate)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count, alive = 0;
+	enum status status = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !status && i < count; i++)
+		alive += all[i].program_id != 0;
+	if (!status && !alive)
+		note("gate '%s' filters nothing yet: no device is attached. That does 'sluice "
+		     "%s-g %s attach DEV'",
+		     gate->name, netns_typed(), gate->name);
+	return status;
+}
+
 /* --- The command ---------------------------------------------------------------------------- */
 
 /* Finds out what is to change, and whether it may. */
@@ -307,6 +325,8 @@ static enum status config_apply(const struct context *context, const struct conf
 		sizes_say(&change, &gate);
 		advice_newcomers(change.wanted.rules, change.wanted.count);
 		status = report(context, &gate, &change);
+		if (!status)
+			status = say_unattached(&gate);
 	}
 	ruleset_free(&change.wanted);
 	gate_close(&gate);

@@ -73,7 +73,7 @@ static enum status words_parse(int argc, char **argv, const struct sl_prefix *pr
 		enum spec_field field = field_find(argv[i]);
 
 		if (field == SPEC_FIELDS)
-			return unexpected(argv[0], argv[i]);
+			return unexpected_for(argv[0], argv[i], spec_names, SPEC_FIELDS);
 		status = value_take(argc, argv, &i, field, &words);
 	}
 	return status ? status : spec_parse(&words.spec, prefix, NULL, NULL, ret);

@@ -31,28 +31,34 @@ static json_t *attachments_json(const struct attachment *all, unsigned int count
 }
 
 /* What the user should know of one that filters nothing. */
-static const char *attachment_note(const struct attachment *a)
+static void attachment_note(const char *gate, const struct attachment *a)
 {
-	if (a->program_id)
-		return "";
-	return a->device_gone ? "  the device is gone: 'sluice detach' clears it away"
-			      : "  the filter is gone: 'sluice attach' makes it anew";
+	char option[NETNS_OPTION];
+
+	if (a->device_gone)
+		printf("  the device is gone: 'sluice -g %s detach %s' clears it away", gate,
+		       a->device);
+	else if (!a->program_id)
+		printf("  the filter is gone: 'sluice %s-g %s attach %s hook %s' makes it anew",
+		       netns_option(a->netns, netns_home(), option), gate, a->device,
+		       hook_names[a->hook]);
 }
 
-static void attachment_print(const struct attachment *a)
+static void attachment_print(const char *gate, const struct attachment *a)
 {
 	char netns[NETNS_NAME];
 	bool named = netns_name(a->netns, netns);
 
-	printf("  %-15s %7u  %-7s  %-7s  %7u  %s%s\n", a->device, a->ifindex, hook_names[a->hook],
+	printf("  %-15s %7u  %-7s  %-7s  %7u  %s", a->device, a->ifindex, hook_names[a->hook],
 	       mode_names[a->mode], a->program_id,
 	       !named	? "(unnamed)"
 	       : *netns ? netns
-			: "-",
-	       attachment_note(a));
+			: "-");
+	attachment_note(gate, a);
+	putchar('\n');
 }
 
-static void attachments_print(const struct attachment *all, unsigned int count)
+static void attachments_print(const char *gate, const struct attachment *all, unsigned int count)
 {
 	if (!count)
 		puts("  no device is attached");
@@ -60,7 +66,7 @@ static void attachments_print(const struct attachment *all, unsigned int count)
 		printf("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK", "MODE",
 		       "PROGRAM", "NETNS");
 	for (unsigned int i = 0; i < count; i++)
-		attachment_print(&all[i]);
+		attachment_print(gate, &all[i]);
 }
 
 /* --- Maps ----------------------------------------------------------------------------------- */
@@ -212,7 +218,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
-		attachments_print(all, count);
+		attachments_print(gate->name, all, count);
 		pressure_print(gate, &pressure);
 	}
 	if (!status)

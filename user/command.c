@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "gate_names.h"
+#include "nearly.h"
 
 /* The name of the gate to look at; only: room for it. */
 static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],
@@ -40,6 +41,17 @@ enum status gate_open_for_rules(struct gate *gate, const struct context *context
 enum status unexpected(const char *command, const char *word)
 {
 	return misuse("%s: '%s' is unexpected: see 'sluice help %s'", command, word, command);
+}
+
+enum status unexpected_for(const char *command, const char *word, const char *const keywords[],
+			   size_t count)
+{
+	const char *nearly = nearly_find(word, keywords, count);
+
+	if (!nearly)
+		return unexpected(command, word);
+	return misuse("%s: '%s' is unexpected: did you mean '%s'? See 'sluice help %s'", command,
+		      word, nearly, command);
 }
 
 const char *keyword_value(int argc, char **argv, int *index)

@@ -38,6 +38,10 @@ enum status gate_open_for_rules(struct gate *gate, const struct context *context
 /* Refuses a word that the command does not know. */
 enum status unexpected(const char *command, const char *word);
 
+/* The same where it may be one of these keywords, misspelt. */
+enum status unexpected_for(const char *command, const char *word, const char *const keywords[],
+			   size_t count);
+
 /* A keyword's value: the word after argv[*index], to which it moves. NULL, having said so: there is
  * none. */
 const char *keyword_value(int argc, char **argv, int *index);

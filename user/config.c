@@ -121,7 +121,7 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 	if (shape.errors)
 		reader.status = MISUSED;
 	if (shape.loads)
-		reader.text = text_config_load(name, text, size);
+		reader.text = text_config_load(&reader.document, text, size);
 	if (reader.text)
 		text_read(&reader);
 	else

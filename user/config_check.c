@@ -5,9 +5,15 @@
 #include <string.h>
 
 #include "config_text.h"
+#include "nearly.h"
 
 #define TEXT	 160 /* room for a schema's keys, or the name of a node */
 #define KEYS_MAX 16  /* no mapping of ours has as many */
+
+/* A bare prefix. */
+static const cyaml_schema_value_t word_schema = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED),
+};
 
 struct checker {
 	struct document *document;
@@ -53,10 +59,18 @@ static const char *keys_join(const cyaml_schema_field_t *fields, char text[TEXT]
 static void refuse_key(struct checker *checker, const struct node *node, const char *name,
 		       const cyaml_schema_field_t *fields)
 {
+	const char *names[KEYS_MAX], *nearly;
 	char keys[TEXT];
+	size_t count = 0;
 
+	for (; fields[count].key; count++)
+		names[count] = fields[count].key;
+	nearly = nearly_find(node->key, names, count);
 	document_place(checker->document, node->key_at);
-	misuse("%s has no key '%s': it has %s", name, node->key, keys_join(fields, keys));
+	if (nearly)
+		misuse("%s has no key '%s': did you mean '%s'?", name, node->key, nearly);
+	else
+		misuse("%s has no key '%s': it has %s", name, node->key, keys_join(fields, keys));
 	checker->shape.errors++;
 }
 
@@ -102,15 +116,31 @@ static void map_check(struct checker *checker, const struct node *map, const cha
 	}
 }
 
+/* libcyaml is not shown a list that begins with a bare prefix; in another one it takes no bare ones. */
+static void refuse_mixed(struct checker *checker, const struct node *node, const char *name)
+{
+	document_place(checker->document, node->at);
+	misuse("%s takes bare prefixes, or entries with keys, and not both: write 'prefix: ...' in "
+	       "each",
+	       name);
+	checker->shape.errors++;
+	checker->shape.loads &= node->kind == NODE_MAP;
+}
+
 static void list_check(struct checker *checker, const struct node *list, const char *name,
 		       const cyaml_schema_value_t *entry)
 {
 	const struct node *node = node_first(checker->document, list);
+	bool mixable = entry == &entry_schema;
+	bool bare = mixable && document_has_words(checker->document, list->key);
 	char text[TEXT];
 
 	snprintf(text, sizeof(text), "an entry of %s", name);
 	for (; node; node = node_next(checker->document, node))
-		value_check(checker, node, text, entry);
+		if (mixable && node->kind == (bare ? NODE_MAP : NODE_WORD))
+			refuse_mixed(checker, node, name);
+		else
+			value_check(checker, node, text, bare ? &word_schema : entry);
 }
 
 /* What libcyaml leaves to us: `newcomers`, a word or a map. */

@@ -7,6 +7,7 @@
 #include "config_reader.h"
 #include "list.h"
 #include "moment.h"
+#include "plural.h"
 #include "prefix.h"
 #include "units.h"
 #include "uptime.h"
@@ -19,10 +20,13 @@ static const char *const list_words[] = {
 	[SL_LIST_DENY] = "deny",
 };
 
-/* What `for` said last, and when that is: entries of one time end together. */
 struct times {
+	/* What `for` said last, and when that is: entries of one time end together. */
 	uint64_t ns;
 	uint32_t until;
+	/* Entries whose `until` has passed, and the first of them. */
+	unsigned int ended;
+	const struct node *first_ended;
 };
 
 static enum status for_read(struct times *times, const char *text, uint32_t *ret)
@@ -149,8 +153,11 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 				     list_words[list]));
 	}
 	reader_failed(reader, end_read(reader, times, node, text, &entry.until, &ended));
-	if (ended)
+	if (ended) {
 		entry.list = SL_LIST_NONE;
+		if (!times->ended++ || node->at.line < times->first_ended->at.line)
+			times->first_ended = reader_find(reader, node, "until");
+	}
 	entry_prefixes_read(reader, node, text, &entry);
 }
 
@@ -159,9 +166,32 @@ static void list_read_all(struct reader *reader, struct times *times, enum sl_li
 {
 	const struct node *root = reader->document.nodes;
 	const struct node *node = reader_items(reader, root, list_words[list]);
+	struct rule bare = {.list = list};
 
+	if (document_has_words(&reader->document, list_words[list])) {
+		for (; node; node = reader_next(reader, node))
+			if (node->word)
+				prefix_claim(reader, node, node->word, &bare);
+		return;
+	}
 	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
 		entry_read(reader, times, node, &texts[i], list);
+}
+
+/* What has ended is no error, as a file is applied again and again, but its rules are not those that it says. */
+static void ended_say(struct reader *reader, const struct times *times)
+{
+	unsigned int others = times->ended - 1;
+
+	if (!times->ended || reader->status)
+		return;
+	reader_place(reader, times->first_ended);
+	if (others)
+		note("this 'until' has passed, and so %s of %u other %s: they are left out",
+		     plural(others, "has that", "have those"), others,
+		     plural(others, "entry", "entries"));
+	else
+		note("this 'until' has passed: the entry is left out");
 }
 
 void lists_read(struct reader *reader)
@@ -170,4 +200,5 @@ void lists_read(struct reader *reader)
 
 	list_read_all(reader, &times, SL_LIST_ALLOW, reader->text->allow);
 	list_read_all(reader, &times, SL_LIST_DENY, reader->text->deny);
+	ended_say(reader, &times);
 }

@@ -80,7 +80,7 @@ static const cyaml_schema_field_t entry_fields[] = {
 	CYAML_FIELD_END,
 };
 
-static const cyaml_schema_value_t entry_schema = {
+const cyaml_schema_value_t entry_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct text_entry, entry_fields),
 };
 
@@ -92,6 +92,8 @@ static const cyaml_schema_field_t config_fields[] = {
 	LIST("deny", struct text_config, deny, &entry_schema),
 	CYAML_FIELD_END,
 };
+
+#define CONFIG_FIELDS (sizeof(config_fields) / sizeof(config_fields[0]))
 
 const cyaml_schema_value_t config_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct text_config, config_fields),
@@ -125,17 +127,34 @@ static cyaml_config_t reader_config(struct first_line *line)
 	};
 }
 
-struct text_config *text_config_load(const char *name, const char *text, size_t size)
+/* The keys, less the lists of bare prefixes: to libcyaml an entry is either a word or a map. */
+static void fields_select(const struct document *document,
+			  cyaml_schema_field_t fields[CONFIG_FIELDS])
 {
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < CONFIG_FIELDS; i++)
+		if (!config_fields[i].key || !document_has_words(document, config_fields[i].key))
+			fields[kept++] = config_fields[i];
+}
+
+struct text_config *text_config_load(const struct document *document, const char *text, size_t size)
+{
+	cyaml_schema_field_t fields[CONFIG_FIELDS];
+	const cyaml_schema_value_t schema = {
+		CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct text_config, fields),
+	};
 	struct first_line line = {0};
 	cyaml_config_t reader = reader_config(&line);
 	struct text_config *config = NULL;
-	cyaml_err_t err = cyaml_load_data((const uint8_t *)text, size, &reader, &config_schema,
-					  (cyaml_data_t **)&config, NULL);
+	cyaml_err_t err;
 
+	fields_select(document, fields);
+	err = cyaml_load_data((const uint8_t *)text, size, &reader, &schema,
+			      (cyaml_data_t **)&config, NULL);
 	if (!err)
 		return config;
-	misuse("%s: %s: %s", name, cyaml_strerror(err), line.text);
+	misuse("%s: %s: %s", document->name, cyaml_strerror(err), line.text);
 	return NULL;
 }
 

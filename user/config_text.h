@@ -9,6 +9,7 @@
 #include <cyaml/cyaml.h>
 #include <stddef.h>
 
+#include "document.h"
 #include "log.h"
 #include "sizes.h"
 #include "spec.h"
@@ -51,11 +52,15 @@ struct text_config {
 
 extern const cyaml_schema_value_t config_schema;
 
+/* Of `allow` and `deny`, whose entries may be bare prefixes instead: all of a list, or none. */
+extern const cyaml_schema_value_t entry_schema;
+
 /* `newcomers` of a policy where it is a map, and not a word; its values are the document's. */
 extern const cyaml_schema_field_t newcomers_fields[];
 
-/* Reads a text that fits the schema. NULL, having said so: it failed. */
-struct text_config *text_config_load(const char *name, const char *text, size_t size);
+/* Reads the text of a document that fits the schema, but lists of bare prefixes. NULL, having said so: it failed. */
+struct text_config *text_config_load(const struct document *document, const char *text,
+				     size_t size);
 void text_config_free(struct text_config *config);
 
 #endif

@@ -50,6 +50,17 @@ const struct node *node_find(const struct document *document, const struct node 
 	return node;
 }
 
+bool document_has_words(const struct document *document, const char *key)
+{
+	const struct node *list = NULL, *first = NULL;
+
+	if (document->nodes->kind == NODE_MAP)
+		list = node_find(document, document->nodes, key);
+	if (list && list->kind == NODE_LIST)
+		first = node_first(document, list);
+	return first && first->kind == NODE_WORD;
+}
+
 void document_place(struct document *document, struct mark mark)
 {
 	snprintf(document->place, sizeof(document->place), "%s:%u:%u", document->name, mark.line,
@@ -177,10 +188,12 @@ static enum node_kind event_kind(const yaml_event_t *event)
 	return is_null(event) ? NODE_NULL : NODE_WORD;
 }
 
-/* What the value of a key says; false: out of memory. */
-static bool word_keep(struct node *node, const yaml_event_t *event)
+/* What the value of a key says, or a bare prefix of a list; false: out of memory. */
+static bool word_keep(const struct builder *builder, struct node *node, const yaml_event_t *event)
 {
-	if (!node->key || node->kind != NODE_WORD)
+	bool is_top_item = builder->depth == 2;
+
+	if ((!node->key && !is_top_item) || node->kind != NODE_WORD)
 		return true;
 	node->word = strdup((const char *)event->data.scalar.value);
 	return node->word;
@@ -211,7 +224,7 @@ static enum status node_add(struct builder *builder, const yaml_event_t *event)
 		level->last = document->count;
 	}
 	document->nodes[document->count++] = node;
-	if (!word_keep(&document->nodes[document->count - 1], event))
+	if (!word_keep(builder, &document->nodes[document->count - 1], event))
 		return fail("%s: out of memory", document->name);
 	return OK;
 }

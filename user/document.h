@@ -8,6 +8,7 @@
 #define SLUICE_DOCUMENT_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,8 @@ struct node {
 	enum node_kind kind;
 	struct mark at;
 	char *key; /* NULL: it is an item of a list, or the root */
-	char *word; /* of a NODE_WORD that has a key; items, of which there are millions, have none */
+	/* Of a NODE_WORD that has a key, or is an item of a list at the top. Other items have none: they are millions. */
+	char *word;
 	struct mark key_at;
 	uint32_t first; /* its first child; 0: none */
 	uint32_t next;	/* of its parent's children; 0: the last */
@@ -61,6 +63,9 @@ const struct node *node_first(const struct document *document, const struct node
 const struct node *node_next(const struct document *document, const struct node *node);
 const struct node *node_find(const struct document *document, const struct node *map,
 			     const char *key);
+
+/* Whether the document has a list of bare words under that key, at the top: it begins with one. */
+bool document_has_words(const struct document *document, const char *key);
 
 /* Messages are about this place from now on, until log_place(NULL). */
 void document_place(struct document *document, struct mark mark);

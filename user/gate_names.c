@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpffs.h"
 #include "gate_dir.h"
+#include "netns.h"
 
 /* Of more gates than this, a message names the first. */
 #define NAMES_SHOWN 4
@@ -51,10 +53,12 @@ enum status no_such_gate(const char *name)
 
 	if (gates_for_each(name_add, &names))
 		return FAILED;
+	if (!names.count && bpffs_refuse_private())
+		return FAILED;
 	if (!names.count)
-		return fail("there is no gate '%s': make it with 'sluice -g %s attach DEV'", name,
-			    name);
+		return fail("there is no gate '%s': make it with 'sluice %s-g %s attach DEV'", name,
+			    netns_typed(), name);
 	return fail("there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' with "
-		    "'sluice -g %s attach DEV'",
-		    name, names.text, names.first, name, name);
+		    "'sluice %s-g %s attach DEV'",
+		    name, names.text, names.first, name, netns_typed(), name);
 }

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "nearly.h"
 #include "netns.h"
 #include "options.h"
 
@@ -106,11 +107,14 @@ static const struct command commands[] = {
 	{"show", cmd_show, 0, "show", "the rules, as commands that make them", ""},
 	{"apply", cmd_apply, TAKES(OPTION_RESIZE), "apply FILE [--resize]",
 	 "make a file's rules those in force",
+	 "Makes the gate if it is not there yet; 'sluice attach' then makes it filter.\n"
 	 "The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors "
 	 "in\n"
 	 "it are said, with line and column, and then nothing is applied; else all of it is, in "
 	 "one\n"
-	 "step. Rules that the file does not have go.\n"
+	 "step. Rules that the file does not have go. An entry whose 'until' has passed is left "
+	 "out,\n"
+	 "and that is said.\n"
 	 "--resize  also make maps of the sizes that the file says, and carry over what they hold\n"
 	 "Sizes are those of 'sluice help attach'."},
 	{"diff", cmd_diff, 0, "diff FILE", "what apply would change",
@@ -178,7 +182,13 @@ static enum status print_help(const struct command *command)
 
 static enum status no_such_command(const char *name)
 {
-	return misuse("there is no command '%s': see 'sluice help'", name);
+	const char *names[COMMANDS], *nearly;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	nearly = nearly_find(name, names, COMMANDS);
+	return misuse("there is no command '%s': %s%s%s'sluice help'", name,
+		      nearly ? "did you mean '" : "see ", nearly ?: "", nearly ? "'? See " : "");
 }
 
 static enum status cmd_help(const struct context *context, int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nearly.h"
 #include "units.h"
 
 #define PORTS_HINT "write 53, or 80,443, or 1024-65535"
@@ -17,7 +18,7 @@ static const struct kind {
 	{"any", SL_FACT_ANY, false},	 {"tcp", SL_FACT_TCP, true},
 	{"udp", SL_FACT_UDP, true},	 {"icmp", SL_FACT_ICMP, false},
 	{"tcp-syn", SL_FACT_SYN, true},	 {"fragment", SL_FACT_FRAGMENT, false},
-	{"proto", SL_FACT_PROTO, false},
+	{"proto", SL_FACT_PROTO, false}, {"all", SL_FACT_ANY, false},
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -170,42 +171,76 @@ static enum status proto_parse(struct words *words, struct sl_match *match)
 	return OK;
 }
 
-/* NULL, having said so: it is none. `vlan` alone is of any packet. */
-static const struct kind *kind_read(const struct words *words)
+static bool ports_are_at(const struct words *words)
+{
+	return words_are_at(words, "port") || words_are_at(words, "dport");
+}
+
+static enum status refuse_kind(const struct words *words)
+{
+	const char *names[KINDS], *nearly;
+
+	if (ports_are_at(words))
+		return misuse("match '%s': port of what? Write 'tcp port ...' or 'udp port ...'",
+			      words->text);
+	for (size_t i = 0; i < KINDS; i++)
+		names[i] = kinds[i].name;
+	nearly = nearly_find(words->word, names, KINDS);
+	if (nearly)
+		return misuse("match '%s': there is no '%s': did you mean '%s'?", words->text,
+			      words->word, nearly);
+	return misuse("match '%s': there is no '%s': write any, tcp, udp, icmp, tcp-syn, "
+		      "fragment, proto N or vlan N",
+		      words->text, words->word);
+}
+
+/* The packets, of which there may be ports. `vlan` alone is of any packet, and `tcp syn` is tcp-syn. */
+static enum status kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
 {
 	const struct kind *kind = kind_find(words_are_at(words, "vlan") ? "any" : words->word);
 
-	if (words_are_at(words, "port"))
-		misuse("match '%s': port of what? Write 'tcp port ...' or 'udp port ...'",
-		       words->text);
-	else if (!kind)
-		misuse("match '%s': there is no '%s': write any, tcp, udp, icmp, tcp-syn, "
-		       "fragment, proto N or vlan N",
-		       words->text, words->word);
-	return kind;
+	if (!kind)
+		return refuse_kind(words);
+	match->fact = kind->fact;
+	*ret = kind;
+	if (kind->fact == SL_FACT_PROTO)
+		return proto_parse(words, match);
+	if (!words_are_at(words, "vlan"))
+		words_next(words);
+	if (kind->fact == SL_FACT_TCP && words_are_at(words, "syn")) {
+		match->fact = SL_FACT_SYN;
+		words_next(words);
+	}
+	return OK;
+}
+
+static enum status refuse_rest(const struct words *words)
+{
+	static const char *const keywords[] = {"port", "vlan"};
+	const char *nearly = nearly_find(words->word, keywords, 2);
+
+	if (words_are_at(words, "sport"))
+		return misuse("match '%s': ports are the destination's: no limit is by the port "
+			      "of the source",
+			      words->text);
+	if (nearly)
+		return misuse("match '%s': '%s' is unexpected: did you mean '%s'?", words->text,
+			      words->word, nearly);
+	return misuse("match '%s': '%s' is unexpected: first what, then port, then vlan",
+		      words->text, words->word);
 }
 
 /* Each reader finds its keyword as the next word, and leaves what follows its value. */
 static enum status words_parse(struct words *words, struct sl_match *match)
 {
-	const struct kind *kind = kind_read(words);
-	enum status status = OK;
+	const struct kind *kind = NULL;
+	enum status status = kind_parse(words, match, &kind);
 
-	if (!kind)
-		return MISUSED;
-	match->fact = kind->fact;
-	if (kind->fact == SL_FACT_PROTO)
-		status = proto_parse(words, match);
-	else if (!words_are_at(words, "vlan"))
-		words_next(words);
-	if (!status && words_are_at(words, "port"))
+	if (!status && ports_are_at(words))
 		status = kind->has_ports ? ports_parse(words, match) : refuse_ports(words, kind);
 	if (!status && words_are_at(words, "vlan"))
 		status = vlan_parse(words, match);
-	if (!status && words->word)
-		return misuse("match '%s': '%s' is unexpected: first what, then port, then vlan",
-			      words->text, words->word);
-	return status;
+	return !status && words->word ? refuse_rest(words) : status;
 }
 
 enum status match_parse(const char *text, struct sl_match *ret)

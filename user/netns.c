@@ -27,6 +27,14 @@ uint64_t netns_current(void)
 	return netns_of(NETNS_SELF);
 }
 
+/* 0: no other one was entered. */
+static uint64_t home;
+
+uint64_t netns_home(void)
+{
+	return home ?: netns_current();
+}
+
 enum status netns_enter(const char *name)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
@@ -42,6 +50,7 @@ enum status netns_enter(const char *name)
 		return fail("there is no network namespace '%s': see 'ip netns list'", name);
 	if (fd < 0)
 		return fail("cannot open network namespace '%s': %s", name, why(errno));
+	home = netns_current();
 	if (setns(fd, CLONE_NEWNET))
 		status = fail("cannot enter network namespace '%s': %s", name,
 			      errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
@@ -152,4 +161,29 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME])
 	snprintf(name, NETNS_NAME, "%.*s", NETNS_NAME - 1,
 		 strcmp(path, NETNS_INITIAL) ? strrchr(path, '/') + 1 : "(initial)");
 	return true;
+}
+
+const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+
+	*text = '\0';
+	if (netns != from && netns_path(netns, path, sizeof(path)) && strcmp(path, NETNS_INITIAL))
+		snprintf(text, NETNS_OPTION, "-n %.*s ", NETNS_NAME - 1, strrchr(path, '/') + 1);
+	return text;
+}
+
+const char *netns_typed(void)
+{
+	static char text[NETNS_OPTION];
+
+	return netns_option(netns_current(), netns_home(), text);
+}
+
+uint64_t netns_of_process(int pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	return netns_of(path);
 }

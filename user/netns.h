@@ -10,7 +10,8 @@
 
 #include "log.h"
 
-#define NETNS_NAME 64
+#define NETNS_NAME   64
+#define NETNS_OPTION (NETNS_NAME + sizeof("-n  "))
 
 /* Enters a named network namespace (`ip netns add`) for good: -n NETNS. */
 enum status netns_enter(const char *name);
@@ -29,5 +30,20 @@ uint64_t netns_find(bool (*call)(void *data), void *data);
 
 /* The name of that namespace, "" for the current one; false if it has none. */
 bool netns_name(uint64_t netns, char name[NETNS_NAME]);
+
+/* The number of the namespace in which sluice was called: -n may have left it. */
+uint64_t netns_home(void);
+
+/* The number of a process's; 0 if it cannot be told. */
+uint64_t netns_of_process(int pid);
+
+/*
+ * How a message says a namespace in a command that is to be typed in `from`: "-n NETNS ", or "" where that is the same, or
+ * the namespace has no name.
+ */
+const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION]);
+
+/* The same of the current namespace, in a command that is typed where this one was. */
+const char *netns_typed(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "attachment.h"
+#include "netns.h"
 #include "gate_dir.h"
 
 /* For gates_for_each: whose XDP program it is. */
@@ -61,8 +62,8 @@ enum status owner_refuse(const struct device *device)
 		gates_for_each(owner_look, &owner);
 	if (*owner.gate)
 		return fail("%s is attached to gate '%s' on hook xdp already, and has room for one "
-			    "XDP program: 'sluice -g %s detach %s' first",
-			    device->name, owner.gate, owner.gate, owner.device);
+			    "XDP program: 'sluice %s-g %s detach %s' first",
+			    device->name, owner.gate, netns_typed(), owner.gate, owner.device);
 	fd = owner.program_id ? bpf_prog_get_fd_by_id(owner.program_id) : -1;
 	if (fd >= 0) {
 		bpf_obj_get_info_by_fd(fd, &info, &size);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearly.h"
+
 static unsigned int family_bits(const struct sl_prefix *prefix)
 {
 	return prefix_is_ipv4(prefix) ? 32 : 128;
@@ -68,6 +70,14 @@ static int length_parse(const char *text, int most)
 	return length <= most ? length : -1;
 }
 
+/* `all` is understood nowhere: it could be all sources, all rules, or the limit of that name. */
+static bool is_like_default(const char *text)
+{
+	static const char *const words[] = {"default"};
+
+	return !strcmp(text, "all") || nearly_find(text, words, 1);
+}
+
 enum status prefix_parse(const char *text, struct sl_prefix *ret)
 {
 	char address[INET6_ADDRSTRLEN] = "", right[PREFIX_TEXT];
@@ -76,10 +86,14 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 	enum status status;
 	int length;
 
-	if (!strcmp(text, "default")) {
+	if (!strcmp(text, "default") || !strcmp(text, "any")) {
 		*ret = (struct sl_prefix){0};
 		return OK;
 	}
+	if (is_like_default(text))
+		return misuse("'%s' is not an address: did you mean 'default', which covers all "
+			      "sources?",
+			      text);
 	if (!slash)
 		return address_parse(text, ret);
 	if ((size_t)(slash - text) >= sizeof(address))

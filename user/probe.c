@@ -55,7 +55,7 @@ static enum status words_take(int argc, char **argv, struct words *words)
 		enum word word = word_find(argv[i]);
 
 		if (word == WORDS)
-			return unexpected(argv[0], argv[i]);
+			return unexpected_for(argv[0], argv[i], word_names, WORDS);
 		if (words->text[word])
 			return misuse("check: '%s' is given twice", argv[i]);
 		/* alone of all, these have no value */

@@ -78,7 +78,7 @@ static enum status per_parse(const char *text, const struct sl_prefix *prefix,
 			     struct sl_limit_spec *spec)
 {
 	unsigned int first, second;
-	const char *end = number_read(text, 128, &first);
+	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 is 24 */
 
 	if (end && !*end)
 		return per_parse_one(text, prefix, first, spec);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RATE_HINT  "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
@@ -32,6 +33,15 @@ static const struct unit rate_units[] = {
 	{"mbit", 1000000, SL_RATE_BITS},
 	{"kbit", 1000, SL_RATE_BITS},
 	{"bit", 1, SL_RATE_BITS},
+	/* said otherwise, and understood */
+	{"/sec", 1, SL_RATE_PPS},
+	{"/second", 1, SL_RATE_PPS},
+	{"/minute", 1, SL_RATE_PER_MIN},
+	{"/hour", 1, SL_RATE_PER_HOUR},
+	{"gbit/s", 1000000000, SL_RATE_BITS},
+	{"mbit/s", 1000000, SL_RATE_BITS},
+	{"kbit/s", 1000, SL_RATE_BITS},
+	{"bit/s", 1, SL_RATE_BITS},
 	{0},
 };
 
@@ -143,6 +153,37 @@ static enum status rate_check_range(const char *text, uint64_t rate, unsigned in
 	return OK;
 }
 
+/*
+ * The unit of a rate in any case: 10Mbit is 10mbit to everybody. Of bursts and times case matters: they have M and m,
+ * B, and b, which is nobody's byte.
+ */
+static const struct unit *rate_unit_find(const char *name)
+{
+	const struct unit *unit = rate_units;
+
+	while (unit->name && strcasecmp(unit->name, name))
+		unit++;
+	return unit->name ? unit : NULL;
+}
+
+/* "Mbps" is megabits in most tools, and megabytes in tc. False: the unit is none of these. */
+static bool is_bps(const char *name)
+{
+	name += *name && strchr("kKmMgG", *name);
+	return !strcasecmp(name, "bps");
+}
+
+static enum status refuse_bps(const char *text, const char *name)
+{
+	char scale[2] = {tolower((unsigned char)*name)};
+
+	if (*scale == 'b')
+		*scale = '\0';
+	return misuse("rate '%s': %s is bits to some and bytes to others: write %.*s%sbit, or "
+		      "%.15g%sbit if it is bytes",
+		      text, name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
+}
+
 enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 {
 	uint64_t digits, divisor, rate;
@@ -154,10 +195,9 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 		return misuse("rate '%s' is not a positive number and a unit: " RATE_HINT, text);
 	if (!*name)
 		return misuse("rate '%s' has no unit: " RATE_HINT, text);
-	if (!strcmp(name, "bps"))
-		return misuse("rate '%s': bps is bits to some and bytes to others: " RATE_HINT,
-			      text);
-	unit = unit_find(rate_units, name);
+	if (is_bps(name))
+		return refuse_bps(text, name);
+	unit = rate_unit_find(name);
 	if (!unit)
 		return misuse("rate '%s': there is no unit '%s': " RATE_HINT, text, name);
 	if (!digits)

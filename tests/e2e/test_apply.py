@@ -66,6 +66,16 @@ deny:
   until: 2099-06-30T23:59:59+01:00
 - prefixes: []
 """.replace("2099", str(time.gmtime().tm_year + 1)),
+    "what may be said otherwise": """
+policies:
+- prefix: any
+  limits:
+  - {rate: 10Mbit/s, burst: 64kB, match: tcp syn dport 80, per: /24}
+  - {name: two, rate: 1000/second, match: all}
+deny: [192.0.2.1, "2001:db8::/32"]
+allow:
+- 10.0.0.0/8
+""",
     "a prefix with an entry and limits": """
 policies:
   - prefix: 192.0.2.1
@@ -278,6 +288,12 @@ BAD = {
     "an unknown key of an entry": ("deny:\n  - prefix: default\n    until_when: x\n",
                                    [("3:5", "until_when")]),
     "an unknown key of the defaults": ("defaults: {rate: 5pps}\n" + POLICY, [("1:12", "rate")]),
+    "bare prefixes and entries": ("deny: [192.0.2.1, {prefix: 192.0.2.2}]\n",
+                                  [("1:19", "not both")]),
+    "a key misspelt": (POLICY.replace("rate", "rtae"), [("4:9", "'rtae': did you mean 'rate'?"),
+                                                        ("4:9", "a limit needs a rate")]),
+    "a rate that is two": (POLICY.replace("5pps", "5Mbps"),
+                           [("4:15", "write 5mbit, or 40mbit if it is bytes")]),
     "several unknown keys": ("a: 1\nb: 2\n" + POLICY + "        c: 3\n",
                              [("1:1", "'a'"), ("2:1", "'b'"), ("7:9", "'c'")]),
     "a key twice": (POLICY + "        rate: 6pps\n", [("5:9", "rate")]),
@@ -560,6 +576,29 @@ def test_a_writer_who_never_rests(gate, tmp_path):
         stop.set()
         writer.join()
     print(f"figure: of 20 applies of a file that is written all the time, {applied} found it whole")
+
+
+# --- What it says ---------------------------------------------------------------------------------
+
+def test_an_entry_that_is_over_is_said(gate):
+    text = "deny:\n  - {prefix: 192.0.2.1, until: 2001-01-01T00:00:00Z}\n  - prefix: 192.0.2.2\n"
+    for command in "diff", "apply":
+        done = gate.sluice(command, "-", input=text, status=1 if command == "diff" else 0)
+        assert done.err == ("sluice: standard input:2:32: this 'until' has passed: the entry is "
+                            "left out\n")
+    assert gate.rules() == f"sluice -g {gate.gate} deny 192.0.2.2\n"
+
+
+def test_apply_to_a_gate_without_a_device_says_that_nothing_is_filtered(lab):
+    for netns, option in ("", ""), (None, f"-n {lab.filter} "):
+        done = lab.sluice("apply", "-", input="policies: []", netns=netns)
+        assert done.err == (f"sluice: gate '{lab.gate}' filters nothing yet: no device is attached. "
+                            f"That does 'sluice {option}-g {lab.gate} attach DEV'\n")
+    assert "Makes the gate" in lab.sluice("help", "apply").out
+    lab.attach("in0")
+    assert lab.apply("policies: []").err == ""
+    lab.ip("link", "del", "in0")
+    assert "filters nothing yet" in lab.apply("policies: []").err
 
 
 # --- The schema -----------------------------------------------------------------------------------

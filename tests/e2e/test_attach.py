@@ -7,7 +7,7 @@ import os
 import pytest
 
 import foreign
-from lab import SLUICE, one_line, run, run_sluice
+from lab import SLUICE, one_line, own_bpffs, run, run_sluice
 
 SOURCE = "203.0.113.66"
 
@@ -78,7 +78,7 @@ def test_another_gate_on_the_device_is_named_and_stays(attached):
     ours = xdp_program(attached)
     refusal = one_line(attached.attach("in0", gate=attached.gate2, status=1))
     assert f"attached to gate '{attached.gate}'" in refusal
-    assert f"'sluice -g {attached.gate} detach in0'" in refusal
+    assert f"'sluice -n {attached.filter} -g {attached.gate} detach in0'" in refusal
     assert xdp_program(attached) == ours
     assert not os.path.exists(attached.pins(gate=attached.gate2))
 
@@ -443,7 +443,21 @@ def test_private_mounts_without_bpffs_are_refused(lab):
     done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", outer, "sh",
                SLUICE, "-g", lab.gate, "-n", lab.filter, "attach", "in0", check=False)
     assert done.code == 1
-    assert "mount namespace" in one_line(done) and "-n NETNS" in done.err
+    assert "mount namespace" in one_line(done) and "'nsenter -t 1 -m sluice ...'" in done.err
+    assert xdp_program(lab) is None
+
+
+@pytest.mark.parametrize("words", [["attach", "in0"], ["stats"], ["set", "default", "rate", "5pps"]],
+                         ids=" ".join)
+def test_what_helps_in_ip_netns_exec_is_said(lab, words):
+    """It hides bpffs. Here, too, process 1 stands for the machine's."""
+    with own_bpffs():
+        inner = f"umount -l /sys/fs/bpf; ip netns exec {lab.filter} \"$@\"; exit $?"
+        done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", inner, "sh",
+                   SLUICE, "-g", lab.gate, *words, check=False)
+    assert done.code == 1
+    refusal = one_line(done)
+    assert f"'sluice -n {lab.filter} ...' outside of 'ip netns exec'" in refusal
     assert xdp_program(lab) is None
 
 

@@ -383,7 +383,7 @@ WRONG = {
               "tcp port 1,2,3,4,5,6,7,8,9", "icmp port 8", "any port 53", "fragment port 53",
               "proto 47 port 1", "proto", "proto 256", "proto tcp", "proto udp port 53", "vlan",
               "vlan 0", "vlan 4095", "vlan x", "vlan 5 tcp", "tcp vlan 5 port 80", "udp udp"],
-    "per": ["", "33/64", "24/129", "129", "-1", "24/", "/64", "24/56/8", "x", "0x18"],
+    "per": ["", "33/64", "24/129", "129", "-1", "24/", "/", "24/56/8", "x", "0x18"],
     "key": ["", "source", "both", "DST"],
     "action": ["", "pass", "block", "block 0s", "block 30", "block 999us", "block 731d",
                "block 30s now", "Drop", "observe 5s"],

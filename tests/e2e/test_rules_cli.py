@@ -65,8 +65,8 @@ RATE_WORDS = {
     "500": "no unit", "0": "no unit", "10bps": "bps", "10kbps": "kbps", "0pps": "zero",
     "0mbit": "zero", "-5pps": "positive", "+5pps": "positive", "nan": "positive",
     "nanpps": "positive", "NaNpps": "positive", "inf": "positive", "infpps": "positive",
-    "-infgbit": "positive", "1e3pps": "e3pps", "0x10pps": "x10pps", "5PPS": "PPS", "5 pps": " pps",
-    " 5pps": "positive", "5pps ": "pps ", "5Mbit": "Mbit", "5mb": "mb", "5/d": "/d", "5//h": "//h",
+    "-infgbit": "positive", "1e3pps": "e3pps", "0x10pps": "x10pps", "5 pps": " pps",
+    " 5pps": "positive", "5pps ": "pps ", "5mb": "mb", "5/d": "/d", "5//h": "//h",
     "pps": "positive", "": "positive", ".5kpps": "positive", "5.pps": "positive",
     "1.2.3kpps": ".3kpps", "1.5pps": "whole", "0.5/h": "whole", "1bit": "too low",
     "999bit": "too low", "200000001pps": "too high", "201mpps": "too high",
@@ -181,6 +181,16 @@ WRONG_WORDS = [
     (["set", "default", "match", "any"], "rate"), (["set", "default", "name", "x"], "rate"),
     (["set", "default", "rate", "5pps", "per", "24", "56"], "'56'"),
     (["set", "default", "rate", "5pps", "match", *["udp"] * 100], "'udp'"),
+    (["set", "default", "rat", "5pps"], "did you mean 'rate'? See 'sluice help set'"),
+    (["set", "default", "rate", "5pps", "mtach", "tcp"], "did you mean 'match'?"),
+    (["set", "defualt", "rate", "5pps"], "did you mean 'default', which covers all sources?"),
+    (["set", "all", "rate", "5pps"], "did you mean 'default', which covers all sources?"),
+    (["del", "all"], "did you mean 'default'"), (["deny", "DEFAULT"], "did you mean 'default'"),
+    (["set", "default", "rate", "10Mbps"], "write 10mbit, or 80mbit if it is bytes"),
+    (["newcomers", "default", "rate", "10Mbps"], "write 10mbit, or 80mbit if it is bytes"),
+    (["set", "default", "rate", "5pps", "match", "udp", "sport", "53"], "port of the source"),
+    (["check", "192.0.2.1", "porto", "tcp"], "did you mean 'proto'?"),
+    (["statsu"], "did you mean 'status'? See 'sluice help'"), (["sned"], "no command 'sned'"),
     (["upgrade", "x"], "'x'"), (["dump", "x"], "'x'"), (["apply"], "file"), (["diff"], "file"),
     (["stats", "x"], "'x'"), (["status", "x"], "'x'"), (["export", "x"], "'x'"),
     (["sources", "192.0.2.0/24", "x"], "'x'"), (["version", "x"], "'x'"),
@@ -199,6 +209,27 @@ def test_wrong_words_are_refused(shared, words, names):
     before = shared.snapshot()
     assert names in one_line(shared.sluice(*words, status=2))
     assert shared.snapshot() == before
+
+
+# what is typed, and what it means
+OTHERWISE = [
+    ("set any rate 5pps", "set default rate 5pps burst 8"),
+    ("set default rate 1000/s", "set default rate 1kpps burst 250"),
+    ("set default rate 10Mbit burst 64kB", "set default rate 10mbit burst 64kB"),
+    ("set default rate 5pps match tcp syn", "set default rate 5pps burst 8 match tcp-syn"),
+    ("set default rate 5pps match tcp syn dport 80 vlan 3",
+     "set default rate 5pps burst 8 match tcp-syn port 80 vlan 3"),
+    ("set default rate 5pps match udp dport 53", "set default rate 5pps burst 8 match udp port 53"),
+    ("set default rate 5pps match all", "set default rate 5pps burst 8"),
+    ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 8 per 24"),
+    ("deny any", "deny default"),
+]
+
+
+@pytest.mark.parametrize("typed,shown", OTHERWISE)
+def test_words_of_one_meaning_are_understood(gate, typed, shown):
+    gate.sluice(*typed.split())
+    assert gate.rules() == f"sluice -g {gate.gate} {shown}\n"
 
 
 def test_a_keyword_given_twice_is_refused(shared):

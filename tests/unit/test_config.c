@@ -98,6 +98,59 @@ static void test_everything(void **state)
 	config_free(&config);
 }
 
+/* Whole lists of prefixes alone, beside lists of entries; what is said otherwise, and of one meaning. */
+static void test_said_otherwise(void **state)
+{
+	(void)state;
+	assert_string_equal(shown("deny: [192.0.2.1, \"2001:db8::/32\", '10.0.0.0/8']\n"
+				  "allow:\n"
+				  "  - any\n"),
+			    "sluice allow default\n"
+			    "sluice deny 10.0.0.0/8\n"
+			    "sluice deny 192.0.2.1\n"
+			    "sluice deny 2001:db8::/32\n");
+	assert_string_equal(shown("deny: [192.0.2.1]\n"
+				  "allow: [{prefix: 192.0.2.2, for: 1h}]\n"),
+			    "sluice deny 192.0.2.1\n"
+			    "sluice allow 192.0.2.2 for 1h\n");
+	assert_string_equal(shown("policies: [{prefix: any, limits: [{rate: 10Mbit, burst: 64kB, "
+				  "match: tcp syn dport 80, per: /24}]}]"),
+			    "sluice set default rate 10mbit burst 64kB match tcp-syn port 80 per "
+			    "24/64\n");
+}
+
+/* The text, and what is noted of entries that are over. */
+static void test_until_that_has_passed(void **state)
+{
+#define OVER "until: 2001-01-01T00:00:00Z"
+	static const struct {
+		const char *text, *said;
+	} cases[] = {
+		{"deny:\n  - {prefix: 192.0.2.1, " OVER "}\n  - prefix: 192.0.2.2\n",
+		 "sluice: rules.yaml:2:32: this 'until' has passed: the entry is left out\n"},
+		{"deny: [{prefixes: [192.0.2.1, 192.0.2.2], " OVER "}]\n"
+		 "allow: [{prefix: 192.0.2.3, " OVER "}]\n",
+		 "sluice: rules.yaml:1:50: this 'until' has passed, and so has that of 1 other "
+		 "entry: they are left out\n"},
+		{"deny: [{prefix: 1.1.1.1, " OVER "}, {prefix: 1.1.1.2, " OVER
+		 "},\n {prefix: 1.1.1.3, " OVER "}]\n",
+		 "sluice: rules.yaml:1:33: this 'until' has passed, and so have those of 2 other "
+		 "entries: they are left out\n"},
+		{"deny: [{prefix: 192.0.2.1, for: 1h}]\n", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct config config;
+		enum status status = text_read(cases[i].text, &config);
+
+		assert_string_equal(capture_end(&capture), cases[i].said);
+		assert_int_equal(status, OK);
+		config_free(&config);
+	}
+}
+
 static void test_json_is_yaml(void **state)
 {
 	(void)state;
@@ -284,9 +337,21 @@ static void test_refused(void **state)
 						 "value"},
 		{"deny: [{prefix: }]", ":1:17: 'prefix' takes one value, and not nothing"},
 		{"deny: []\ngate:", ":2:6: 'gate' takes keys and values, and not nothing"},
+		{"deny: [192.0.2.1, {prefix: 192.0.2.2}]",
+		 ":1:19: 'deny' takes bare prefixes, or entries with keys, and not both: write "
+		 "'prefix: ...' in each"},
+		{"deny: [{prefix: 192.0.2.2}, 192.0.2.1]",
+		 ":1:29: 'deny' takes bare prefixes, or entries with keys, and not both: write "
+		 "'prefix: ...' in each"},
+		{"allow: [192.0.2.1, []]", ":1:20: an entry of 'allow' takes one value, and not a "
+					   "list"},
+		{"allow: [192.0.2.1, 192.0.2.1]",
+		 ":1:20: 192.0.2.1 is listed twice: first at rules.yaml:1:9"},
+		{"deny: [all]", ":1:8: 'all' is not an address: did you mean 'default', which "
+				"covers all sources?"},
 		/* keys */
-		{"denys: []\ndeny: []", ":1:1: a rules file has no key 'denys': it has gate, "
-					"defaults, policies, allow or deny"},
+		{"denys: []\ndeny: []", ":1:1: a rules file has no key 'denys': did you mean "
+					"'deny'?"},
 		{"5: []\ndeny: []", ":1:1: a rules file has no key '5': it has gate, defaults, "
 				    "policies, allow or deny"},
 		{"deny: []\n\"a\\nb\": []", ":2:1: a rules file has no key 'a?b': it has gate, "
@@ -445,16 +510,15 @@ static void test_all_errors(void **state)
 			"    prefix: 10.0.0.1.1\n"
 			"  - prefix: 10.0.0.1\n"
 			"  - prefix: 10.0.0.1\n"),
-		"sluice: rules.yaml:1:1: a rules file has no key 'gates': it has gate, defaults, "
-		"policies, allow or deny\n"
+		"sluice: rules.yaml:1:1: a rules file has no key 'gates': did you mean 'gate'?\n"
 		"sluice: rules.yaml:13:9: an entry of 'limits' has no key 'prio': it has name, "
 		"rate, burst, match, per, key, action or start\n"
 		"sluice: rules.yaml:3:8: hot '0' is not a size: write 65536, 64k or 4m; 1 to "
 		"64m\n"
 		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
 		"sluice: rules.yaml:6:10: start 'half': write full or empty\n"
-		"sluice: rules.yaml:8:13: 'defaults' is not an address: write 192.0.2.1 or "
-		"2001:db8::1\n"
+		"sluice: rules.yaml:8:13: 'defaults' is not an address: did you mean 'default', "
+		"which covers all sources?\n"
 		"sluice: rules.yaml:10:15: rate '10' has no unit: write 500pps, 10kpps, 30/min, "
 		"5/h, 50mbit or 1gbit\n"
 		"sluice: rules.yaml:11:16: match 'tcp port x': 'x' is not a list of ports: write "
@@ -487,8 +551,8 @@ static void test_all_errors_of_shape(void **state)
 			    "sluice: rules.yaml:5:13: 'prefix' takes one value, and not a list\n"
 			    "sluice: rules.yaml:6:5: an entry of 'allow' has no key 'to': it has "
 			    "prefix, prefixes, file, for or until\n"
-			    "sluice: rules.yaml:7:5: an entry of 'allow' takes keys and values, "
-			    "and not one value\n");
+			    "sluice: rules.yaml:7:5: 'allow' takes bare prefixes, or entries with "
+			    "keys, and not both: write 'prefix: ...' in each\n");
 }
 
 /* --- Lists of their own --------------------------------------------------------------------- */
@@ -592,7 +656,7 @@ static void test_written(void **state)
 				   "      - name: \"1e3\"\n"
 				   "        rate: 5pps\n"
 				   "        burst: 1h\n"
-				   "      - name: \"-x\"\n"
+				   "      - name: \"_x\"\n"
 				   "        rate: 5pps\n"
 				   "        burst: 8\n"
 				   "allow:\n"
@@ -704,6 +768,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_said_otherwise),
+		cmocka_unit_test(test_until_that_has_passed),
 		cmocka_unit_test(test_json_is_yaml),
 		cmocka_unit_test(test_newcomers),
 		cmocka_unit_test(test_one_rule_a_prefix),

@@ -31,6 +31,7 @@ static void test_words(void **state)
 		const char *printed; /* NULL: as it was written */
 	} cases[] = {
 		{"default", 0, 0, NULL},
+		{"any", 0, 0, "default"},
 		{"0.0.0.0/0", 32, 4, NULL},
 		{"::/0", 32, 6, NULL},
 		{"10.0.0.0/8", 40, 4, NULL},
@@ -84,7 +85,6 @@ static void test_words_refused(void **state)
 		"default ",
 		"default/0",
 		"all",
-		"any",
 		"192.0.2",
 		"192.0.2.",
 		"192.0.2.256",
