@@ -22,12 +22,21 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 	};
 }
 
-/* The outer VLAN tag is metadata on TC: what the frame holds are the inner ones. */
+/* Whether the outer VLAN tag is metadata: 0 or 1, and not a branch, whose two ways the verifier would follow. */
+static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
+{
+	return skb->vlan_present & 1;
+}
+
+/* On TC what the frame holds are the inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
-	packet->vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID_MASK : 0;
-	return packet_parse(reader, skb->vlan_present ? 1 : 0, packet);
+	__u32 tags = skb_tags(skb);
+
+	packet->vlan = skb->vlan_tci & VLAN_ID_MASK &
+		       -tags; /* a tag that is gone may leave its id behind */
+	return packet_parse(reader, tags, packet);
 }
 
 /* As packet_parse, wherever the headers lie. Global, as ledger_charge is, for the verifier's sake. */
@@ -64,7 +73,7 @@ __noinline int skb_look(struct __sk_buff *skb, struct packet *packet)
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	__u32 tag = skb->vlan_present ? VLAN_TAG_SIZE : 0; /* on the wire it was in the frame */
+	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* on the wire it was in the frame */
 	enum sl_reason reason;
 
 	packet->packets = 1;

@@ -3,6 +3,9 @@
 
 import pytest
 
+from lab import frame
+from test_delivered import DENY, LIMIT, Q, AD, arrived, listen
+
 ABUSER = "203.0.113.66"
 TAG = [(0x8100, 7)]
 
@@ -46,3 +49,66 @@ def test_a_limit_of_one_vlan(vlan, hook, mode):
     vlan.send(ABUSER, 50, tags=[(0x8100, 8)])
     vlan.send(ABUSER, 50)
     vlan.expect(passed=120, dropped=30)
+
+
+# Behind these tags a frame belongs to in0.7 or in0.7.8, or to the service VLAN 7.
+OURS = {str(tags): tags for tags in [
+    [(Q, 7)], [(AD, 7)], [(Q, 0), (Q, 7)], [(AD, 0), (Q, 0), (Q, 7)], [(Q, 7), (Q, 0)], [(Q, 7), (AD, 0)],
+    [(Q, 7), (Q, 8)], [(Q, 0), (Q, 7), (Q, 0), (Q, 8)], [(Q, 7), (Q, 0), (AD, 0), (Q, 0)],
+    [(Q, 7), (Q, 8), (Q, 0), (AD, 0), (Q, 0), (Q, 0)], [(Q, 0)] * 5 + [(Q, 7)],
+    [(Q, 0)] * 7 + [(Q, 7)], [(Q, 7)] + [(Q, 0)] * 7, [(Q, 7)] + [(Q, 0)] * 8, [(AD, 0)] * 8 + [(Q, 7)],
+    [(Q, 7), (Q, 8)] + [(Q, 0)] * 9]}
+FOREIGN = {str(tags): tags for tags in [[(Q, 9)], [(Q, 0), (Q, 9)], [(Q, 7), (Q, 9)], [(AD, 8)]]}
+
+
+@pytest.fixture
+def stacked(vlan):
+    """in0.7, in0.7.8 on it, and the service VLAN 7."""
+    vlan.ip("link", "add", "link", "in0", "name", "in0.s7", "type", "vlan", "id", "7", "protocol", "802.1ad")
+    vlan.ip("link", "add", "link", "in0.7", "name", "in0.7.8", "type", "vlan", "id", "8")
+    for device in "in0.s7", "in0.7.8":
+        vlan.ip("link", "set", device, "addrgenmode", "none", "up")
+    return vlan
+
+
+def frames_of(tables):
+    named = [(name, tags) for table in tables for name, tags in table.items()]
+    return {f"IPv{family} {name}": (source, frame(source, tags=tags))
+            for family, source_of in ((4, "192.0.2.{}"), (6, "2001:db8:1::{:x}"))
+            for number, (name, tags) in enumerate(named, 1)
+            for source in [source_of.format(number)]}
+
+
+@pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto"),
+                                       ("ingress", "clsact")])
+def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
+    """On in0, whatever device it is for; and without rules each arrives that arrives without a filter."""
+    received, frames = listen(stacked), frames_of([OURS, FOREIGN])
+    without = arrived(stacked, received, frames)
+    assert without == set(frames_of([OURS]))
+    stacked.attach("in0", "hook", hook, "mode", mode)
+    assert arrived(stacked, received, frames) == without
+    for rules in DENY, LIMIT:
+        stacked.apply(rules)
+        assert arrived(stacked, received, frames) == set()
+
+
+@pytest.mark.parametrize("hook,mode", [("xdp", "generic"), ("ingress", "auto"), ("ingress", "clsact")])
+def test_nothing_slips_by_on_a_vlan_device(stacked, hook, mode):
+    """On in0.7, what is for it and for what is above it."""
+    received, frames = listen(stacked), frames_of([OURS])
+    without = arrived(stacked, received, frames)
+    stacked.attach("in0.7", "hook", hook, "mode", mode)
+    assert arrived(stacked, received, frames) == without == set(frames)
+    for rules in DENY, LIMIT:
+        stacked.apply(rules)
+        assert arrived(stacked, received, frames) == set(frames_of([{"[(34984, 7)]": OURS["[(34984, 7)]"]}]))
+
+
+def test_a_limit_of_a_vlan_in_priority_tags(vlan):
+    """VLAN 0 is no VLAN: the first tag with another id tells it."""
+    vlan.attach("in0", "mode", "native")
+    vlan.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "7")
+    vlan.send(ABUSER, 50, tags=[(Q, 0), (AD, 0), (Q, 7)])
+    vlan.send(ABUSER, 50, tags=[(Q, 0), (Q, 8)])
+    vlan.expect(passed=70, dropped=30)
