@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "gate.h"
 #include "limit.h"
+#include "nearly.h"
 #include "peek.h"
 #include "prefix.h"
 #include "report.h"
@@ -167,6 +170,73 @@ static void view_print(const struct view *view)
 
 /* --- All of them ---------------------------------------------------------------------------- */
 
+enum order {
+	ORDER_BUSIEST,
+	ORDER_PASSED,
+	ORDER_DROPPED,
+	ORDER_LEVEL,
+	ORDERS,
+};
+
+struct request {
+	struct sl_prefix within;
+	enum order order;
+	unsigned int top; /* how many to tell of; 0: all */
+};
+
+struct ranked {
+	const struct source *source;
+	double rank; /* the highest comes first */
+};
+
+/* A source that no limit holds has all that it could have. */
+static enum status level_rank(const struct gate *gate, const struct source *source, double *ret)
+{
+	struct view view;
+	enum status status = view_read(gate, source, &view);
+	int tightest = status ? -1 : limit_tightest(&view);
+
+	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.standings[tightest]);
+	return status;
+}
+
+static enum status rank(const struct gate *gate, enum order order, const struct source *source,
+			double *ret)
+{
+	uint64_t passed = source->passed.packets, dropped = source->dropped.packets;
+
+	*ret = order == ORDER_PASSED ? passed : order == ORDER_DROPPED ? dropped : passed + dropped;
+	return order == ORDER_LEVEL ? level_rank(gate, source, ret) : OK;
+}
+
+static int ranked_order(const void *a, const void *b)
+{
+	const struct ranked *left = a, *right = b;
+
+	if (left->rank != right->rank)
+		return left->rank < right->rank ? 1 : -1;
+	return prefix_compare(&left->source->prefix, &right->source->prefix);
+}
+
+static enum status sources_rank(const struct gate *gate, enum order order,
+				const struct source *sources, unsigned int count,
+				struct ranked **ret)
+{
+	struct ranked *ranked = calloc(count ?: 1, sizeof(*ranked));
+	enum status status = OK;
+
+	if (!ranked)
+		return fail("cannot sort the sources: %s", why(ENOMEM));
+	for (unsigned int i = 0; !status && i < count; i++) {
+		ranked[i].source = &sources[i];
+		status = rank(gate, order, &sources[i], &ranked[i].rank);
+	}
+	if (!status)
+		qsort(ranked, count, sizeof(*ranked), ranked_order);
+	*ret = ranked;
+	return status;
+}
+
 static enum status source_report(const struct gate *gate, const struct source *source, json_t *list)
 {
 	struct view view;
@@ -181,44 +251,109 @@ static enum status source_report(const struct gate *gate, const struct source *s
 	return OK;
 }
 
-static enum status sources_report(const struct context *context, const struct gate *gate,
-				  const struct sl_prefix *within)
+static enum status ranked_report(const struct gate *gate, const struct request *request,
+				 const struct ranked *ranked, unsigned int count, json_t *list)
 {
-	json_t *list = context->json ? json_array() : NULL;
-	struct source *sources;
-	unsigned int count;
-	enum status status = sources_read(gate, within, &sources, &count);
+	unsigned int told = request->top && request->top < count ? request->top : count;
+	enum status status = OK;
 
-	if (status)
-		goto cleanup;
 	if (!list)
 		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
 		       "WOULD-DROP", "LEVEL");
-	for (unsigned int i = 0; !status && i < count; i++)
-		status = source_report(gate, &sources[i], list);
-	sources_free(sources, count);
-cleanup:
-	if (!status && context->json)
-		return json_print(list);
+	for (unsigned int i = 0; !status && i < told; i++)
+		status = source_report(gate, ranked[i].source, list);
+	if (!status && !list && told < count)
+		printf("(%u of %u sources)\n", told, count);
+	return status;
+}
+
+static enum status sources_report(const struct context *context, const struct gate *gate,
+				  const struct request *request)
+{
+	json_t *list = context->json ? json_array() : NULL;
+	struct ranked *ranked = NULL;
+	struct source *sources = NULL;
+	unsigned int count = 0;
+	enum status status = sources_read(gate, &request->within, &sources, &count);
+
+	if (!status)
+		status = sources_rank(gate, request->order, sources, count, &ranked);
+	if (!status)
+		status = ranked_report(gate, request, ranked, count, list);
+	if (!status && list)
+		status = json_print(json_pack("{s:s, s:i, s:O}", "gate", gate->name, "total",
+					      (int)count, "sources", list));
 	json_decref(list);
+	free(ranked);
+	sources_free(sources, count);
+	return status;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+static enum status top_parse(const char *text, unsigned int *ret)
+{
+	const char *end = number_read(text, 1 << 30, ret);
+
+	return end && !*end && *ret ? OK : misuse("sources: top '%s': write 10, or 100", text);
+}
+
+static enum status order_parse(const char *text, enum order *ret)
+{
+	static const char *const names[ORDERS] = {
+		[ORDER_BUSIEST] = "busiest",
+		[ORDER_PASSED] = "passed",
+		[ORDER_DROPPED] = "dropped",
+		[ORDER_LEVEL] = "level",
+	};
+
+	for (unsigned int i = 0; i < ORDERS; i++)
+		if (!strcmp(names[i], text)) {
+			*ret = i;
+			return OK;
+		}
+	return misuse("sources: sort '%s': write busiest, passed, dropped or level", text);
+}
+
+static enum status request_parse(int argc, char **argv, struct request *request)
+{
+	static const char *const keywords[] = {"top", "sort"};
+	bool given[2] = {false};
+	enum status status = OK;
+
+	for (int i = 1; !status && i < argc; i++) {
+		bool is_sort = !strcmp(argv[i], "sort");
+		const char *value;
+
+		if (!is_sort && strcmp(argv[i], "top")) {
+			if (i > 1 || nearly_find(argv[i], keywords, 2))
+				return unexpected_for(argv[0], argv[i], keywords, 2);
+			status = prefix_parse(argv[i], &request->within);
+			continue;
+		}
+		if (given[is_sort])
+			return misuse("sources: '%s' is given twice", argv[i]);
+		given[is_sort] = true;
+		value = keyword_value(argc, argv, &i);
+		if (!value)
+			return MISUSED;
+		status = is_sort ? order_parse(value, &request->order)
+				 : top_parse(value, &request->top);
+	}
+	request->within = prefix_source(&request->within); /* an IPv6 address is found by its /64 */
 	return status;
 }
 
 enum status cmd_sources(const struct context *context, int argc, char **argv)
 {
 	struct gate gate = GATE_CLOSED;
-	struct sl_prefix within = {0};
-	enum status status = OK;
+	struct request request = {0};
+	enum status status = request_parse(argc, argv, &request);
 
-	if (argc > 2)
-		return unexpected(argv[0], argv[2]);
-	if (argc == 2)
-		status = prefix_parse(argv[1], &within);
-	within = prefix_source(&within); /* an IPv6 address is found by its /64 */
 	if (!status)
 		status = gate_open_to_look(&gate, context);
 	if (!status)
-		status = sources_report(context, &gate, &within);
+		status = sources_report(context, &gate, &request);
 	gate_close(&gate);
 	return status;
 }

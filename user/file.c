@@ -8,10 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The longest sequence of UTF-8. */
 #define UTF8_BYTES 4
+
+/* How long a file that is open for writing elsewhere has to keep still. */
+#define STILL_MS      100
+#define STILL_POLL_MS 5
 
 static const char *kind_name(mode_t mode)
 {
@@ -33,35 +38,49 @@ static enum status refuse_size(const char *name)
 		      name, FILE_MAX >> 20);
 }
 
+static void pause_ms(unsigned int ms)
+{
+	struct timespec time = {.tv_nsec = ms * 1000000L};
+
+	nanosleep(&time, NULL);
+}
+
 /*
- * Times and sizes are told at the beginning of a write, which may be under way. So nobody else may have the
+ * Times and sizes are told at the beginning of a write, which may be under way. So best nobody else has the
  * file open for writing: the kernel says so when it lends the file to us, and then keeps writers waiting until
- * we close it. Where it does not lend, times and sizes are all there is.
+ * we close it. A writer that is busy is waited for. False: the file stays open for writing, as it does when a program
+ * writes a temporary one and runs us.
  */
-static enum status file_hold(int fd, const char *path)
+static bool file_hold(int fd)
 {
 	/* a writer who waits is announced by SIGIO, which ends a process; SIGCHLD does nothing */
-	if (fcntl(fd, F_SETSIG, SIGCHLD) || !fcntl(fd, F_SETLEASE, F_RDLCK) || errno != EAGAIN)
-		return OK;
-	return misuse("%s is open for writing elsewhere: try again when it is written", path);
+	if (fcntl(fd, F_SETSIG, SIGCHLD))
+		return true;
+	for (unsigned int waited = 0; fcntl(fd, F_SETLEASE, F_RDLCK); waited += STILL_POLL_MS) {
+		if (errno != EAGAIN) /* not lent here: times and sizes are all there is */
+			return true;
+		if (waited >= STILL_MS)
+			return false;
+		pause_ms(STILL_POLL_MS);
+	}
+	return true;
 }
 
 /* Neither a FIFO nor a device can hold us up: O_NONBLOCK opens it at once, and it is not read. */
-static enum status file_open(const char *path, int *ret_fd, struct stat *ret)
+static enum status file_open(const char *path, int *ret_fd)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	enum status status = OK;
+	struct stat st;
 
 	if (fd < 0)
 		return fail("cannot open %s: %s", path, strerror(errno));
-	if (fstat(fd, ret))
+	if (fstat(fd, &st))
 		status = fail("cannot read %s: %s", path, strerror(errno));
-	else if (!S_ISREG(ret->st_mode))
-		status = misuse("%s is %s, and not a regular file", path, kind_name(ret->st_mode));
-	else if (ret->st_size > FILE_MAX)
+	else if (!S_ISREG(st.st_mode))
+		status = misuse("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+	else if (st.st_size > FILE_MAX)
 		status = refuse_size(path);
-	else
-		status = file_hold(fd, path);
 	if (status)
 		close(fd);
 	else
@@ -96,6 +115,11 @@ static enum status file_fill(int fd, const char *name, struct file *file)
 	return OK;
 }
 
+static enum status refuse_change(const char *path)
+{
+	return misuse("%s changed while it was read: try again when it is written", path);
+}
+
 /* Whoever writes a file in place is caught half way; one that is replaced is read as it was. */
 static enum status check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
 {
@@ -107,7 +131,7 @@ static enum status check_unchanged(int fd, const char *path, const struct stat *
 	    after.st_mtim.tv_sec == before->st_mtim.tv_sec &&
 	    after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
 		return OK;
-	return misuse("%s changed while it was read: try again when it is written", path);
+	return refuse_change(path);
 }
 
 /* The length of the character at `p`, of at most `left` bytes; 0: it is none. */
@@ -163,25 +187,54 @@ static void drop_mark(struct file *file)
 	memmove(file->text, file->text + 3, file->size + 1);
 }
 
+/* Without a hold on the file: what it says has to be the same for a while. */
+static enum status check_still(int fd, const char *path, const struct file *file)
+{
+	struct file again = {0};
+	enum status status = OK;
+
+	pause_ms(STILL_MS);
+	if (lseek(fd, 0, SEEK_SET))
+		return fail("cannot read %s: %s", path, strerror(errno));
+	status = file_fill(fd, path, &again);
+	if (!status && (again.size != file->size || memcmp(again.text, file->text, file->size)))
+		status = refuse_change(path);
+	file_free(&again);
+	return status;
+}
+
+static enum status file_read_path(const char *path, struct file *file)
+{
+	struct stat before;
+	int fd = -1;
+	enum status status = file_open(path, &fd);
+	bool held;
+
+	if (status)
+		return status;
+	held = file_hold(fd);
+	if (fstat(fd, &before))
+		status = fail("cannot read %s: %s", path, strerror(errno));
+	if (!status)
+		status = file_fill(fd, path, file);
+	if (!status && !held)
+		status = check_still(fd, path, file);
+	if (!status)
+		status = check_unchanged(fd, path, &before, file->size);
+	if (!status && !held)
+		note("%s is open for writing elsewhere: what it says now is taken", path);
+	close(fd);
+	return status;
+}
+
 enum status file_read(const char *path, struct file *ret)
 {
 	bool is_stdin = !strcmp(path, "-");
 	const char *name = is_stdin ? "standard input" : path;
 	struct file file = {0};
-	enum status status = OK;
-	int fd = STDIN_FILENO;
-	struct stat before;
+	enum status status =
+		is_stdin ? file_fill(STDIN_FILENO, name, &file) : file_read_path(path, &file);
 
-	if (!is_stdin)
-		status = file_open(path, &fd, &before);
-	if (status)
-		return status;
-	status = file_fill(fd, name, &file);
-	if (!is_stdin) {
-		if (!status)
-			status = check_unchanged(fd, path, &before, file.size);
-		close(fd);
-	}
 	if (!status)
 		status = check_text(name, &file);
 	if (status) {

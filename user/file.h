@@ -17,7 +17,7 @@ struct file {
 
 /*
  * Reads a regular file, "-" for standard input, whole. Refuses a device or a directory, more than FILE_MAX,
- * one that changes while it is read, NUL bytes, and what is not UTF-8, saying the line.
+ * one that changes while it is read, or within a tenth of a second where others hold it open for writing (which is said), NUL bytes, and what is not UTF-8, saying the line.
  */
 enum status file_read(const char *path, struct file *ret);
 void file_free(struct file *file);

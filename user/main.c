@@ -138,7 +138,14 @@ static const struct command commands[] = {
 	 "to        the destination, for limits with key dst: the packet is sent, on hook egress\n"
 	 "hook      where it is judged: all but key dst is the same everywhere"},
 	{"stats", cmd_stats, 0, "stats", "what passed and what was dropped, and why", ""},
-	{"sources", cmd_sources, 0, "sources [PREFIX]", "the sources in memory, busiest first", ""},
+	{"sources", cmd_sources, 0,
+	 "sources [ADDRESS|PREFIX] [top N] [sort busiest|passed|dropped|level]",
+	 "the sources in memory, busiest first",
+	 "Of one address or prefix, or of all. PASSED, DROPPED: packets since it is in memory.\n"
+	 "top   only the first N\n"
+	 "sort  busiest (default): by what it sent; passed; dropped; level: by the part of a "
+	 "burst\n"
+	 "      that it has left, those that are blocked first, those that no limit holds last"},
 	{"export", cmd_export, 0, "export", "the counters in Prometheus's text format", ""},
 	{"upgrade", cmd_upgrade, 0, "upgrade", "put this command's program under a running gate",
 	 "Rules, buckets and counters stay, and no packet passes unfiltered. A gate of an older\n"

@@ -262,6 +262,9 @@ class Lab:
     def json(self, *words, **options):
         return json.loads(self.sluice("-j", *words, **options).out)
 
+    def sources(self, *words, **options):
+        return self.json("sources", *words, **options)["sources"]
+
     def attach(self, *words, **options):
         return self.sluice("attach", *(words or (self.device,)), **options)
 

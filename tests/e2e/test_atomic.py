@@ -96,7 +96,7 @@ def stop_sending(lab):
 def counts(lab):
     """passed and dropped of each, by name and family."""
     found = {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
-             for source in lab.json("sources")}
+             for source in lab.sources()}
     return {(who, family): found.get(address(who, family) if family == 4 else
                                      address(who, family)[:-1] + "/64", (0, 0))
             for who in HOSTS for family in (4, 6)}

@@ -23,7 +23,7 @@ def test_asking_costs_nothing(attached, source):
     attached.expect(passed=5, dropped=0)
     for _ in range(150):
         assert limit(attached, source)["remaining"] == 15
-        assert attached.json("sources")[0]["limits"][0]["remaining"] == 15
+        assert attached.sources()[0]["limits"][0]["remaining"] == 15
     attached.send(source, 40)
     attached.expect(passed=20, dropped=25)
     for _ in range(50):
@@ -155,6 +155,6 @@ def test_a_rule_longer_than_64(attached):
         attached.expect(passed=before[0] + burst, dropped=before[1] + 25 - burst)
         assert attached.json("check", source)["verdict"] == "drop"
     # the bucket is the /64's, of which no one policy can speak
-    bucket, = attached.json("sources")
+    bucket, = attached.sources()
     assert bucket["address"] == "2001:db8:bad::/64" and bucket["policy"] is None
     assert bucket["passed"]["packets"] == 35 and bucket["dropped"]["packets"] == 40

@@ -93,27 +93,27 @@ def test_check_without_a_rule(lab):
     assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "verdict": "pass",
                                          "reason": "no-rule", "newcomer": None, "limits": []}
     assert lab.json("show") == {"gate": lab.gate, "rules": []}
-    assert lab.json("sources") == []
+    assert lab.sources() == []
     lab.send(SOURCE, 3)
     lab.expect(passed=3, dropped=0)
-    source = lab.json("sources")[0]
+    source = lab.sources()[0]
     assert source["address"] == SOURCE and source["policy"] is None and source["limits"] == []
 
 
 def test_sources(busy):
-    sources = busy.json("sources")
+    sources = busy.sources()
     has(sources, [SOURCE_KEYS])
     assert [s["address"] for s in sources] == [SOURCE, "2001:db8:bad::/64"]  # busiest first
     assert sources[0]["passed"]["packets"] == 20 and sources[0]["dropped"]["packets"] == 10
     assert sources[1]["passed"] == {"packets": 10, "bytes": 1000}
-    assert [s["address"] for s in busy.json("sources", "203.0.113.0/24")] == [SOURCE]
-    assert [s["address"] for s in busy.json("sources", "::/0")] == ["2001:db8:bad::/64"]
-    assert busy.json("sources", "192.0.2.0/24") == []
+    assert [s["address"] for s in busy.sources("203.0.113.0/24")] == [SOURCE]
+    assert [s["address"] for s in busy.sources("::/0")] == ["2001:db8:bad::/64"]
+    assert busy.sources("192.0.2.0/24") == []
 
 
 def test_sources_of_an_address_finds_it(busy):
-    assert [s["address"] for s in busy.json("sources", SOURCE)] == [SOURCE]
-    assert [s["address"] for s in busy.json("sources", SOURCE6)] == ["2001:db8:bad::/64"]
+    assert [s["address"] for s in busy.sources(SOURCE)] == [SOURCE]
+    assert [s["address"] for s in busy.sources(SOURCE6)] == ["2001:db8:bad::/64"]
 
 
 @pytest.mark.alone
@@ -171,9 +171,36 @@ def test_lists(lab):
     check = lab.json("check", SOURCE)
     has(check, {"policy": str, "list": str, "seconds_left": float})
     assert (check["verdict"], check["reason"], check["limits"]) == ("pass", "allowed", [])
-    source, = lab.json("sources")
+    source, = lab.sources()
     assert source["policy"] == SOURCE and source["list"] == "allow" and source["limits"] == []
     assert lab.json("stats")["lists"]["allow"] == {"packets": 1, "bytes": 64}
+
+
+def test_sources_in_the_order_that_is_asked_for(lab):
+    """192.0.2.1 passed most, .2 lost most, .3 has no limit and sent most, .4 has the least left."""
+    lab.attach("in0")
+    lab.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "20")
+    lab.sluice("set", "192.0.2.2", "rate", "1/h", "burst", "9", "start", "full")
+    lab.sluice("set", "192.0.2.4", "rate", "1/h", "burst", "5", "action", "block", "1h")
+    lab.sluice("allow", "192.0.2.3")
+    for source, count in (1, 15), (2, 25), (3, 40), (4, 6):
+        lab.send(f"192.0.2.{source}", count)
+    lab.expect(passed=15 + 9 + 40 + 5, dropped=16 + 1)
+
+    def asked(*words):
+        return [int(source["address"][-1]) for source in lab.sources(*words)]
+
+    assert asked() == asked("sort", "busiest") == [3, 2, 1, 4]
+    assert asked("sort", "passed") == [3, 1, 2, 4]
+    assert asked("sort", "dropped") == [2, 4, 1, 3]
+    assert asked("sort", "level") == [4, 2, 1, 3]
+    assert asked("top", "2") == [3, 2] and asked("top", "9") == [3, 2, 1, 4]
+    assert asked("192.0.2.0/30", "sort", "level", "top", "1") == [2]
+    said = lab.json("sources", "top", "1")
+    has(said, {"gate": str, "total": int, "sources": [{"address": str}]})
+    assert (said["gate"], said["total"], len(said["sources"])) == (lab.gate, 4, 1)
+    text = lab.sluice("sources", "top", "1", "sort", "dropped").out.splitlines()
+    assert text[1].startswith("192.0.2.2 ") and text[2:] == ["(1 of 4 sources)"]
 
 
 def test_several_limits(lab):
@@ -185,7 +212,7 @@ def test_several_limits(lab):
                "action", "block", "30s", "per", "24")
     lab.send(SOURCE, 5, size=1500)
     lab.expect(passed=3, dropped=2)
-    has(lab.json("sources"), [SOURCE_KEYS])
+    has(lab.sources(), [SOURCE_KEYS])
     check = lab.json("check", SOURCE, "proto", "udp", "port", "53", "size", "1500")
     limits = {limit["name"]: limit for limit in check["limits"]}
     assert {name: (limit["matches"], limit["verdict"], limit["unit"])

@@ -50,7 +50,7 @@ def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
     while sum(lab.counts()) < wait and time.monotonic() < start + 30:
         time.sleep(0.01)
     spent = time.monotonic() - start
-    passed = {s["address"]: s["passed"]["packets"] for s in lab.json("sources")}
+    passed = {s["address"]: s["passed"]["packets"] for s in lab.sources()}
     for abuser, name in ((ABUSER, ABUSER), (ABUSER6, "2001:db8:bad::/64")):
         got, allowed = passed[name], burst + rate * last["span"][abuser]
         print(f"figure: {hook} {abuser}: {got} of {allowed:.0f} passed: {got / allowed:.4f}")
@@ -59,8 +59,8 @@ def test_abuser_is_held_to_the_rate_and_others_lose_nothing(lab, hook):
     for good, name in ((GOOD, GOOD), (GOOD6, "2001:db8:1::/64")):
         received.wait_for(good, passed[name])
         assert last["sent"][good] - lost <= passed[name] <= last["sent"][good]
-    assert all(s["dropped"]["packets"] == 0 for s in lab.json("sources", "192.0.2.0/24"))
-    assert all(s["dropped"]["packets"] == 0 for s in lab.json("sources", "2001:db8:1::/48"))
+    assert all(s["dropped"]["packets"] == 0 for s in lab.sources("192.0.2.0/24"))
+    assert all(s["dropped"]["packets"] == 0 for s in lab.sources("2001:db8:1::/48"))
 
 
 @pytest.mark.parametrize("source", [ABUSER, ABUSER6])
@@ -109,7 +109,7 @@ def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, ta
     lab.expect(passed=20, dropped=30)
     size = 100 + 4 * len(tags)
     assert lab.bytes() == (20 * size, 30 * size)
-    assert [s["address"] for s in lab.json("sources")] == [ABUSER]
+    assert [s["address"] for s in lab.sources()] == [ABUSER]
     assert received.read() == 20
 
 

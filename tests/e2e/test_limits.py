@@ -162,7 +162,7 @@ def test_observe_counts_and_passes(attached, source):
     assert outcome(attached, [frame(source)] * 20) == (20, 0, {"within-limit": 20})
     received.wait_for(source, 20)
     assert refused(attached) == {"all": 15}
-    one, = attached.json("sources")
+    one, = attached.sources()
     assert one["would_drop"]["packets"] == 15 and one["dropped"]["packets"] == 0
     check = attached.json("check", source)
     assert check["verdict"] == "pass" and check["limits"][0]["verdict"] == "would-drop"
@@ -179,7 +179,7 @@ def test_observe_beside_the_limit_in_force(attached, source):
                     "observe")
     assert outcome(attached, [frame(source)] * 20)[:2] == (12, 8)
     assert refused(attached) == {"all": 8, "try": 7}
-    assert attached.json("sources")[0]["would_drop"]["packets"] == 7
+    assert attached.sources()[0]["would_drop"]["packets"] == 7
 
 
 # --- Block ----------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def name_of(match):
 
 
 def would_drop(gate):
-    return {source["address"]: source["would_drop"]["packets"] for source in gate.json("sources")}
+    return {source["address"]: source["would_drop"]["packets"] for source in gate.sources()}
 
 
 def rules(matches, **fields):
@@ -76,7 +76,7 @@ def wrong_of(gate, matches, animals):
     gate.apply(rules(matches, action="observe"))
     before = would_drop(gate)
     gate.send_and_wait([animal.frame for animal in animals for _ in range(2)], "out9")
-    sources = {source["address"]: source for source in gate.json("sources")}
+    sources = {source["address"]: source for source in gate.sources()}
     limits = {limit["name"]: limit for limit in gate.json("stats")["policies"][0]["limits"]}
     for animal in animals:
         source = sources[animal.bucket]

@@ -103,7 +103,7 @@ def test_show_and_dump_tell_all_of_it(big):
 def judged(lab):
     """By source, passed and dropped."""
     return {source["address"]: (source["passed"]["packets"], source["dropped"]["packets"])
-            for source in lab.json("sources")}
+            for source in lab.sources()}
 
 
 def send(lab, frames):

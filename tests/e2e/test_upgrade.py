@@ -86,7 +86,7 @@ def test_rules_levels_and_counters_stay(attached):
     before = attached.rules(), attached.json("stats")
     attached.sluice("upgrade")
     assert (attached.rules(), attached.json("stats")) == before
-    source, = attached.json("sources")
+    source, = attached.sources()
     assert (source["passed"]["packets"], source["dropped"]["packets"]) == (10, 5)
     attached.send(DENIED, 5)
     attached.expect(passed=10, dropped=10)

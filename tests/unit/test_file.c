@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/file.h and user/list.h: what is read, and what is refused in which words. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -199,21 +201,67 @@ static void test_standard_input(void **state)
 
 /* --- A file that changes -------------------------------------------------------------------- */
 
-/* Who has it open for writing may be in the middle of a write, which no time of the file tells. */
-static void test_changing(void **state)
+/* As of a program that writes a temporary file and runs us. */
+static void test_open_for_writing(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	struct capture capture;
 	struct file file;
 
 	(void)state;
-	assert_int_equal(write(fd, "half", 4), 4);
-	assert_string_equal(refusal("file"),
-			    "sluice: file is open for writing elsewhere: try again "
-			    "when it is written\n");
-	close(fd);
+	assert_int_equal(write(fd, "whole", 5), 5);
+	capture = capture_begin(stderr);
 	assert_int_equal(file_read("file", &file), OK);
-	assert_string_equal(file.text, "half");
+	assert_string_equal(capture_end(&capture), "sluice: file is open for writing elsewhere: "
+						   "what it says now is taken\n");
+	assert_string_equal(file.text, "whole");
 	file_free(&file);
+	close(fd);
+	capture = capture_begin(stderr);
+	assert_int_equal(file_read("file", &file), OK);
+	assert_string_equal(capture_end(&capture), "");
+	file_free(&file);
+	unlink("file");
+}
+
+struct writer {
+	int fd;
+	char letter; /* 0: append; else written over the first */
+	atomic_bool stop;
+};
+
+static void *writer_run(void *data)
+{
+	struct writer *writer = data;
+
+	for (unsigned int i = 0; !writer->stop; i++) {
+		char letter = 'a' + i % 26;
+
+		assert_int_equal(writer->letter ? pwrite(writer->fd, &letter, 1, 0)
+						: write(writer->fd, &letter, 1),
+				 1);
+		usleep(5000);
+	}
+	return NULL;
+}
+
+/* It stays open, grows or is written over, and has to be told from one that is whole. */
+static void test_being_written(void **state)
+{
+	(void)state;
+	for (int over = 0; over < 2; over++) {
+		struct writer writer = {open("file", O_RDWR | O_CREAT | O_TRUNC, 0600), over,
+					false};
+		pthread_t thread;
+
+		assert_int_equal(write(writer.fd, "text", 4), 4);
+		assert_int_equal(pthread_create(&thread, NULL, writer_run, &writer), 0);
+		assert_string_equal(refusal("file"), "sluice: file changed while it was read: try "
+						     "again when it is written\n");
+		writer.stop = true;
+		pthread_join(thread, NULL);
+		close(writer.fd);
+	}
 	unlink("file");
 }
 
@@ -332,11 +380,17 @@ static void test_long_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),	     cmocka_unit_test(test_byte_order_mark),
-		cmocka_unit_test(test_sizes),	     cmocka_unit_test(test_kinds_refused),
-		cmocka_unit_test(test_too_large),    cmocka_unit_test(test_standard_input),
-		cmocka_unit_test(test_changing),     cmocka_unit_test(test_list),
-		cmocka_unit_test(test_list_refused), cmocka_unit_test(test_ten_bad_lines),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_byte_order_mark),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_kinds_refused),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_standard_input),
+		cmocka_unit_test(test_open_for_writing),
+		cmocka_unit_test(test_being_written),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_list_refused),
+		cmocka_unit_test(test_ten_bad_lines),
 		cmocka_unit_test(test_long_list),
 	};
 

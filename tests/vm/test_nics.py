@@ -55,7 +55,7 @@ def test_native_xdp_holds_the_rate(nics):
     last = nics.traffic(2, f"{ABUSER}=4000", f"{GOOD}=50")
     time.sleep(0.5)
     spent = time.monotonic() - start
-    sources = {s["address"]: s for s in nics.json("sources")}
+    sources = {s["address"]: s for s in nics.sources()}
     got, least = sources[ABUSER]["passed"]["packets"], burst + rate * last["span"][ABUSER]
     print(f"figure: virtio native {ABUSER}: {got} of {least:.0f} passed: {got / least:.4f}")
     assert 0.9 * least <= got <= burst + rate * spent
