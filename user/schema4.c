@@ -81,7 +81,8 @@ static const enum sl_reason reasons[SCHEMA4_REASONS] = {
 	[SCHEMA4_DROP_BLOCKED] = SL_DROP_BLOCKED,
 	[SCHEMA4_DROP_OVER_BUDGET] = SL_DROP_OVER_BUDGET,
 	[SCHEMA4_DROP_DENIED] = SL_DROP_DENIED,
-	[SCHEMA4_DROP_OVERSIZE] = SL_DROP_OVERSIZE,
+	/* more than the whole burst: no bucket can refuse a packet for good any more */
+	[SCHEMA4_DROP_OVERSIZE] = SL_DROP_OVER_LIMIT,
 	[SCHEMA4_DROP_CONTENDED] = SL_DROP_CONTENDED,
 };
 

@@ -12,6 +12,7 @@ import time
 import bpf
 from lab import BUILD, TOP, inside, run
 
+BPFFS = "/sys/fs/bpf"
 U64 = 1 << 64
 TICKS_PER_NS = 16
 UNTIL_SHIFT = 26  # of the end of a list entry
@@ -52,6 +53,8 @@ class OldGate:
         self.recorded = json.loads(recorded(schema, "gate.json"))
         self.maps = {}  # fds
         self.programs = {}
+        if not os.path.ismount(BPFFS):
+            run("mount", "-t", "bpf", "-o", "mode=0700", "bpf", BPFFS)
         os.makedirs(lab.pins("links"), 0o700)
         os.chmod(lab.pins(), 0o700)
         os.chmod(os.path.dirname(lab.pins()), 0o700)

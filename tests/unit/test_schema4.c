@@ -283,7 +283,7 @@ static void test_rules_keep_their_lists_and_ends(void **state)
 
 /*
  * What each reason is called, and what its packets met. Packets that passed for their depth of tags stay what passed,
- * and vlan-depth is a drop now.
+ * and vlan-depth is a drop now; oversize is none any more, and stays a drop by a limit.
  */
 static const struct {
 	const char *name;
@@ -292,7 +292,7 @@ static const struct {
 	{"within-limit", false}, {"newcomer", false}, {"allowed", false},    {"no-rule", false},
 	{"not-ip", false},	 {"short", false},    {"bad-header", false}, {"not-ip", false},
 	{"over-limit", true},	 {"blocked", true},   {"over-budget", true}, {"denied", true},
-	{"oversize", true},	 {"contended", true},
+	{"over-limit", true},	 {"contended", true},
 };
 
 static void test_each_reason_keeps_its_name_and_its_verdict(void **state)
