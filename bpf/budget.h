@@ -28,8 +28,8 @@ __noinline int budget_ask(const struct sl_limit *budget, struct sl_purse *purse,
 {
 	struct claim claim = {.cost = cost, .tick = tick, .now = clock_ticks()};
 
-	if (!budget || !purse || cost > budget->burst)
-		return SL_DROP_OVERSIZE;
+	if (!budget || !purse)
+		return SL_DROP_OVER_BUDGET;
 	claim.fill = budget->purse;
 	if (credit_must_wait(purse, cost, claim.now)) {
 		credit_refuse_tick(budget, purse, tick);

@@ -156,7 +156,7 @@ static __always_inline int ledger_draw(struct sl_ledger *ledger, const struct sl
 	if (!ledger_try(ledger, limit, purse, claim, &passes))
 		return LEDGER_LOST;
 	if (claim->owed)
-		__sync_fetch_and_add(&ledger->zero, claim->owed);
+		__sync_fetch_and_add(&ledger->zero, credit_debit(ledger, claim->owed, claim->now));
 	if (passes)
 		return SL_PASS_WITHIN;
 	return blocked ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;

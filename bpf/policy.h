@@ -25,12 +25,10 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	__u64 cost;
 
 	if (!packet || !limit)
-		return SL_DROP_OVERSIZE;
+		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	if (cost > limit->burst)
-		return SL_DROP_OVERSIZE;
 	claim.cost = cost;
-	claim.owed = owed > 0 && limit->owes ? cost * owed : 0;
+	claim.owed = owed > 0 && limit->owes ? credit_owed(cost, owed) : 0;
 	claim.begins = owed != NEWCOMER_KNOWN; /* who is taken for known by mistake gets none */
 	if (!purse) {
 		purse = &none;

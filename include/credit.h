@@ -6,7 +6,8 @@
  * A ledger is a token bucket told as one moment, `zero`: when it was empty. Its level is the time
  * since then, at most `burst`; a packet costs time and moves `zero` forward by its cost. This is
  * the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A): refill is
- * lazy by construction and no fraction is ever lost.
+ * lazy by construction and no fraction is ever lost. `zero` ahead of now is debt: the level is
+ * negative, and nothing is drawn until the debt is paid.
  *
  * Purses. A CPU draws several packets' worth from the ledger into a purse of its own and spends that
  * without touching anything shared. Let S be the most that all purses can hold together. Three rules
@@ -20,8 +21,29 @@
  *     is whole: S for every purse to end, S to refill what they may have spent at the last moment. It
  *     is born again, and what older purses still hold is void.
  *
+ * Large packets. A ledger in use refills to `refill` and no further, so a packet passes when the
+ * ledger holds its cost or `refill`, whichever is less, and the rest is owed. Waiting for more would
+ * stop a stream of merged packets that cost more than the burst, and would let a trickle, by keeping
+ * rule 3 from ever applying, starve a packet that costs more than `refill`. A source that uses a part p
+ * of its rate leaves its ledger at `refill` for 1 - p of the time: then a packet of any cost passes.
+ *
+ * The bound. Over any span of t, packets worth at most
+ *
+ *     max(burst, cost of the largest packet + S) + t
+ *
+ * pass, S being burst / 16, or 0 for a limit without purses; so burst + t if no packet costs more than
+ * `refill`. Proof: let `held` be the level of the ledger and all purses that are not void. The rules
+ * keep held <= burst. Time raises it by no more than itself; a draw, a return and an expiry move
+ * credit or lose it; a packet that passes lowers it by its cost, and a refund undoes that. So what
+ * passes costs at most held(begin) - held(end) + t. No purse is negative, and a ledger only falls below 0
+ * in a draw that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
+ * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is drawn, so debts never add
+ * up and the rate is exact in the long run. Rule 3 holds in debt, too: `zero` + burst is behind it.
+ * Clocks that differ add the most by which they do, once.
+ *
  * Everywhere: time in ticks (1/16 ns), moments compared by signed difference, so they may wrap;
- * costs rounded up, so that rounding never admits too much. Spans up to SL_BURST_TICKS_MAX.
+ * costs rounded up, so that rounding never admits too much. Spans and costs up to SL_BURST_TICKS_MAX,
+ * debts up to twice that.
  */
 #ifndef SLUICE_CREDIT_H
 #define SLUICE_CREDIT_H
@@ -54,15 +76,32 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 }
 
 /*
- * What a frame costs under a limit, in ticks.
+ * What a frame costs under a limit, in ticks, at most SL_BURST_TICKS_MAX.
  * packets: 1 to 65535 (more than 1 for what the kernel has merged); bytes: their length on the
- * wire, up to 2^20. Rounds up. Cannot overflow for the rates that user/units.c admits.
+ * wire. Rounds up. For the rates that user/units.c admits nothing wraps: a packet costs less than
+ * 2^46, and a byte less than 2^43 before the shift. A merged packet beyond SL_BURST_TICKS_MAX, of a
+ * gso_size that no sender has, is charged as that.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
+	const __u64 fraction = (1ULL << SL_BYTE_COST_SHIFT) - 1;
+
 	if (!limit->by_bytes)
-		return limit->cost * packets;
-	return (limit->cost * bytes + (1ULL << SL_BYTE_COST_SHIFT) - 1) >> SL_BYTE_COST_SHIFT;
+		return credit_min(limit->cost * packets, SL_BURST_TICKS_MAX);
+	return (limit->cost >> SL_BYTE_COST_SHIFT) * bytes +
+	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
+}
+
+/* What `count` packets of this cost owe, at most SL_BURST_TICKS_MAX. */
+static inline __u64 credit_owed(__u64 cost, __u32 count)
+{
+	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
+}
+
+/* What a ledger has to hold so that a packet of this cost passes. More is owed. */
+static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
+{
+	return credit_min(cost, limit->refill);
 }
 
 /* S: the most that all purses can hold together, and as a time, how long a purse is good. */
@@ -103,11 +142,11 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/* The moment at which the ledger, left alone, covers `cost` (at most burst). */
+/* The moment at which the ledger, left alone, lets a packet of this cost pass. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				    __u64 cost)
 {
-	return cost <= limit->refill ? ledger->zero + cost : credit_whole_at(limit, ledger);
+	return ledger->zero + credit_needed(limit, cost);
 }
 
 /* A full ledger: also what a source is forgiven to. */
@@ -149,6 +188,17 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledg
 }
 
 /*
+ * How much a ledger is charged of what was owed before it was asked: it sinks to -SL_BURST_TICKS_MAX at
+ * most. owed: at most SL_BURST_TICKS_MAX.
+ */
+static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u64 now)
+{
+	__s64 room = SL_BURST_TICKS_MAX - credit_span(now, ledger->zero);
+
+	return credit_max(0, credit_min(owed, room));
+}
+
+/*
  * Takes back what is left in a purse, empties it, and returns the ledger's level with it. A purse
  * from before the ledger's last birth is void.
  */
@@ -170,7 +220,7 @@ enum credit_answer {
 	CREDIT_ASK, /* the purse cannot tell: ask the ledger */
 };
 
-/* Whether the ledger has refused a packet of this cost, or of less. */
+/* Whether the ledger has refused a packet of this cost, or of one that needs no more. */
 static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
 {
 	return purse->credit < 0 && (__s64)cost >= -purse->credit;
@@ -224,16 +274,16 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purs
  * Charges `cost` to the ledger and draws a purse of at most `fill`, or refuses. `ledger` and
  * `purse` are copies: the caller publishes them, the ledger by compare-and-swap on `zero`.
  *
- * What is left in the purse goes back first. On refusal (false) the purse says when the ledger,
- * left alone, will cover the cost. cost: at most limit->burst; fill: limit->purse, or 0; now, tick:
- * the moment of the packet.
+ * What is left in the purse goes back first. On refusal (false) the purse says what the ledger
+ * needs to hold, and when it will, left alone. cost: credit_cost's; fill: limit->purse, or 0; now,
+ * tick: the moment of the packet.
  */
 static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
 			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
 			       __u64 tick)
 {
-	bool has_credit = purse->credit > 0;
 	__s64 level;
+	bool has_credit = purse->credit > 0;
 
 	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
 	if (credit_blocked(limit, ledger, now)) {
@@ -244,10 +294,10 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 		ledger->born = now;
 	level = credit_take_back(limit, ledger, purse, now);
 
-	if (level < (__s64)cost) {
+	if (level < credit_needed(limit, cost)) {
 		if (has_credit)
 			credit_set_level(limit, ledger, level, now);
-		purse->credit = -(__s64)cost;
+		purse->credit = -credit_needed(limit, cost);
 		purse->at = credit_ready_at(limit, ledger, cost);
 		credit_refuse_tick(limit, purse, tick);
 		if (limit->block) {
@@ -257,7 +307,7 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 		return false;
 	}
 	level -= cost;
-	fill = credit_min(level, fill);
+	fill = credit_max(0, credit_min(level, fill));
 	credit_set_level(limit, ledger, level - fill, now);
 	purse->credit = fill;
 	purse->at = now;

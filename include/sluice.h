@@ -25,7 +25,7 @@
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
 /*
- * No burst takes longer to refill: 2.28 years. Keeps every signed difference far from its
+ * No burst takes longer to refill, and no packet costs more: 2.28 years. Keeps every signed difference far from its
  * limits.
  */
 #define SL_BURST_TICKS_MAX (1ULL << 60)
@@ -54,7 +54,6 @@ enum sl_reason {
 	SL_DROP_BLOCKED,    /* it is blocked for an overrun before */
 	SL_DROP_OVER_BUDGET, /* a newcomer's, and the budget of its policy's newcomers had no credit */
 	SL_DROP_DENIED,	     /* its source is denied */
-	SL_DROP_OVERSIZE,    /* it costs more than a limit's whole burst */
 	SL_DROP_CONTENDED, /* other CPUs won the ledger every time */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
@@ -328,7 +327,7 @@ struct sl_gate {
 	__u32 policies_seen; /* no policy of this number or above was ever in use */
 	__u32 map_ids[23];   /* of the gate's maps, in user/gate.h's order: no other map is ours */
 	struct sl_meeting meeting;
-	__u64 zero; /* see policy_charge */
+	__u64 zero;			 /* see policy_charge */
 	__u32 list_ends[SL_LIST_PLACES]; /* by list_end_index(): of the lists that have one */
 };
 
@@ -357,7 +356,7 @@ struct sl_ledger {
  * address, or an IPv6 /64. A cache: losing one loses its counters, and what its purses held.
  */
 struct sl_purse {
-	__s64 credit; /* ticks; negative: the ledger refused a packet of that cost */
+	__s64 credit; /* ticks; negative: the ledger refused a packet that needed so much */
 	__u64 at;     /* when it was drawn; refused: the moment from which the ledger may say yes */
 	__u64 until;  /* the last kernel tick (jiffies64) in which credit, or a refusal, is good */
 };
@@ -392,7 +391,7 @@ _Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), 
 _Static_assert(sizeof(struct sl_match) == 40, "map schema");
 _Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
 _Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1488, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 1472, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");

@@ -1,133 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "advice.h"
 
-#include <netinet/in.h>
-#include <stdlib.h>
+#include <stddef.h>
 
-#include "credit.h"
 #include "prefix.h"
-#include "rules.h"
-#include "units.h"
-
-/* --- All limits ----------------------------------------------------------------------------- */
-
-/* The first limit that a search found. */
-struct found {
-	const struct sl_policy *policy;
-	struct limit limit;
-	bool more; /* there are others */
-};
-
-typedef bool limit_test(const struct limit *limit, const void *data);
-
-static void limit_try(const struct sl_policy *policy, const struct limit *limit, limit_test *test,
-		      const void *data, struct found *found)
-{
-	/* one that only observes stops nothing */
-	if (!limit->spec.name[0] || limit->spec.action == SL_ACTION_OBSERVE || !test(limit, data))
-		return;
-	if (found->policy) {
-		found->more = true;
-		return;
-	}
-	found->policy = policy;
-	found->limit = *limit;
-}
-
-static void policy_search(const struct sl_policy *policy, limit_test *test, const void *data,
-			  struct found *found)
-{
-	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
-
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		limit_try(policy, &(struct limit){policy->spec[slot], policy->match[slot]}, test,
-			  data, found);
-	limit_try(policy, &newcomers, test, data, found);
-}
-
-/* Searches the limits in force for those that the test is true of. None: found.policy is NULL. */
-static enum status limits_search(const struct gate *gate, limit_test *test, const void *data,
-				 struct found *ret)
-{
-	const struct sl_policy **policies;
-	struct found found = {0};
-	unsigned int count;
-	enum status status = rules_policies(gate, &policies, &count);
-
-	if (status)
-		return status;
-	for (unsigned int i = 0; i < count; i++)
-		policy_search(policies[i], test, data, &found);
-	free(policies);
-	*ret = found;
-	return OK;
-}
-
-/* --- Frames of the device ------------------------------------------------------------------- */
-
-static bool burst_is_short(const struct limit *limit, const void *data)
-{
-	const struct device *device = data;
-
-	return !limit_holds_frame(limit, device_frame_bytes(device));
-}
-
-enum status advice_frames(const struct gate *gate, const struct device *device, bool attached)
-{
-	char buffer[PREFIX_TEXT], burst[UNITS_TEXT];
-	const char *prefix;
-	struct found found;
-	enum status status = limits_search(gate, burst_is_short, device, &found);
-	const char *format = "%s, limit '%s' in gate '%s': burst %s is too little for a frame of "
-			     "%s (%u B): raise the burst%s";
-
-	if (status || !found.policy)
-		return status;
-	prefix = prefix_format(&found.policy->prefix, buffer);
-	burst_format(&found.limit.spec, burst);
-	if (!attached)
-		return fail(format, prefix, found.limit.spec.name, gate->name, burst, device->name,
-			    device_frame_bytes(device), " first");
-	note(format, prefix, found.limit.spec.name, gate->name, burst, device->name,
-	     device_frame_bytes(device), "");
-	return OK;
-}
 
 /* --- Merged packets ------------------------------------------------------------------------- */
-
-/* The most that the kernel merges of one TCP stream, as frames of the usual size. */
-#define MERGED_FRAMES 45
-
-static bool may_be_tcp(const struct sl_match *match)
-{
-	return match->fact == SL_FACT_ANY || match->fact == SL_FACT_TCP ||
-	       (match->fact == SL_FACT_PROTO && match->proto == IPPROTO_TCP);
-}
-
-static bool burst_is_short_of_merged(const struct limit *limit, const void *data)
-{
-	const struct machine *machine = data;
-	struct sl_limit compiled = limit_compile(limit, SL_IPV4, machine);
-
-	return may_be_tcp(&limit->match) &&
-	       credit_cost(&compiled, MERGED_FRAMES, MERGED_FRAMES * FRAME_USUAL) > compiled.burst;
-}
-
-static enum status merged_say(const struct gate *gate, const struct attachment *a)
-{
-	char prefix[PREFIX_TEXT], burst[UNITS_TEXT];
-	struct found found;
-	enum status status = limits_search(gate, burst_is_short_of_merged, &gate->machine, &found);
-
-	if (!status && found.policy)
-		note("%s: on hook %s the kernel merges TCP packets, up to %d (64 KiB) into one, "
-		     "and burst %s of %s, limit '%s', drops such as oversize%s",
-		     a->device, hook_names[a->hook], MERGED_FRAMES,
-		     burst_format(&found.limit.spec, burst),
-		     prefix_format(&found.policy->prefix, prefix), found.limit.spec.name,
-		     found.more ? "; other limits do, too" : "");
-	return status;
-}
 
 /*
  * Generic XDP runs behind GRO, and a tap's native XDP behind whoever sends: a merged packet of many segments is one to
@@ -204,5 +82,5 @@ enum status advice_attached(const struct gate *gate, const struct attachment *a)
 
 	if (status)
 		return status;
-	return a->hook == HOOK_XDP ? merged_as_one_say(a) : merged_say(gate, a);
+	return a->hook == HOOK_XDP ? merged_as_one_say(a) : OK;
 }

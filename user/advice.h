@@ -6,13 +6,7 @@
 #include "attachment.h"
 #include "ruleset.h"
 
-/*
- * Refuses a device for whose frames the burst of a bit rate is too little: the rule would stop it dead. Of one that
- * is attached already this only says so.
- */
-enum status advice_frames(const struct gate *gate, const struct device *device, bool attached);
-
-/* Says what a new attachment brings with it: packets charged twice, too large for a burst, or merged. */
+/* Says what a new attachment brings with it: packets charged twice, or merged. */
 enum status advice_attached(const struct gate *gate, const struct attachment *attachment);
 
 /* Says which of these rules, just set, has a budget for newcomers that drops nothing: all of its limits only observe. */

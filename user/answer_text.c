@@ -57,10 +57,7 @@ static void retry_print(const struct sl_limit *limit, const struct standing *sta
 {
 	if (standing->reason == SL_PASS_WITHIN)
 		return;
-	if (standing->retry_after_ms == UINT64_MAX)
-		puts("  retry   never: the frame costs more than the burst");
-	else
-		printf("  retry   after %" PRIu64 " ms\n", standing->retry_after_ms);
+	printf("  retry   after %" PRIu64 " ms\n", standing->retry_after_ms);
 	if (limit->observe)
 		puts("  observe it would drop the packet, and lets it pass");
 }

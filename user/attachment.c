@@ -159,30 +159,3 @@ enum status attachments_read(const struct gate *gate, struct attachment ret[ATTA
 	*ret_count = count;
 	return OK;
 }
-
-static void call_device_look(void *data)
-{
-	struct device *device = data;
-
-	if (!device_look(device))
-		device->mtu = 0;
-}
-
-enum status attachments_longest_frame(const struct gate *gate, struct device *ret)
-{
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
-	enum status status = attachments_read(gate, all, &count);
-
-	*ret = (struct device){0};
-	for (unsigned int i = 0; !status && i < count; i++) {
-		struct device device = {.ifindex = all[i].ifindex};
-
-		if (!all[i].program_id)
-			continue;
-		netns_run_in(all[i].netns, call_device_look, &device);
-		if (device.mtu > ret->mtu)
-			*ret = device;
-	}
-	return status;
-}

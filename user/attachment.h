@@ -62,9 +62,6 @@ struct attachment attachment_of(const struct device *device, enum hook hook);
 /* Finds out whether the attachment is alive, and where its device is now: user/look.c. */
 void attachment_look(const struct gate *gate, struct attachment *attachment);
 
-/* The device with the longest frames that is attached to the gate; ifindex 0: none is. */
-enum status attachments_longest_frame(const struct gate *gate, struct device *ret);
-
 /* The name of the attachment's pin, in the gate's `links`. */
 const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 

@@ -7,7 +7,6 @@
 #include "attachment.h"
 #include "command.h"
 #include "config.h"
-#include "frames.h"
 #include "gate.h"
 #include "netns.h"
 #include "plural.h"
@@ -290,7 +289,7 @@ static enum status change_prepare(struct change *change, const struct gate *gate
 	sizes_plan(change, gate);
 	if (!may_resize)
 		status = sizes_check(gate, change);
-	return status ?: frames_check(gate, change->wanted.rules, change->wanted.count);
+	return status;
 }
 
 /* Room first. Whatever fails, the sizes are what they were. */

@@ -199,8 +199,6 @@ static enum status attach_one(const struct gate *gate, const struct programs *pr
 	if (!status)
 		status = attach_find(gate, &device, request->hook, request->mode, ret,
 				     ret_was_there);
-	if (!status)
-		status = advice_frames(gate, &device, *ret_was_there);
 	if (status || *ret_was_there)
 		return status;
 	return attach_device(gate, programs, &device, request->hook, request->mode, ret,

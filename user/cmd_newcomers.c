@@ -4,7 +4,6 @@
 
 #include "advice.h"
 #include "command.h"
-#include "frames.h"
 #include "gate.h"
 #include "prefix.h"
 #include "rule_json.h"
@@ -76,12 +75,9 @@ static enum status refuse_without_limits(const struct gate *gate, const struct s
 static enum status request_apply(struct gate *gate, struct request *request)
 {
 	struct limit *budget = request->none ? NULL : &request->budget;
-	struct rule alone = {.prefix = request->prefix, .newcomers = budget};
 	struct rule rule = {.prefix = request->prefix};
-	enum status status = frames_check(gate, &alone, 1);
+	enum status status = rules_get(gate, &request->prefix, &rule);
 
-	if (!status)
-		status = rules_get(gate, &request->prefix, &rule);
 	if (!status && !rule.limits)
 		status = refuse_without_limits(gate, &request->prefix);
 	if (!status)

@@ -4,7 +4,6 @@
 
 #include "advice.h"
 #include "command.h"
-#include "frames.h"
 #include "gate.h"
 #include "prefix.h"
 #include "rule_json.h"
@@ -107,12 +106,9 @@ static enum status limit_put(struct rule *rule, const struct limit *limit)
 
 static enum status limit_set(struct gate *gate, const struct sl_prefix *prefix, struct limit *limit)
 {
-	struct rule alone = {.prefix = *prefix, .limits = 1, .limit = limit};
 	struct rule rule = {.prefix = *prefix};
-	enum status status = frames_check(gate, &alone, 1);
+	enum status status = rules_get(gate, prefix, &rule);
 
-	if (!status)
-		status = rules_get(gate, prefix, &rule);
 	if (!status)
 		status = limit_put(&rule, limit);
 	if (!status)

@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <linux/ethtool.h>
 #include <linux/if_arp.h>
-#include <linux/if_ether.h>
 #include <linux/sockios.h>
 
 static bool driver_is_tun(int fd, const struct device *device)
@@ -26,9 +25,6 @@ static enum status device_query(int fd, struct device *device)
 	struct ifreq request = {0};
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
-	if (ioctl(fd, SIOCGIFMTU, &request))
-		return fail("cannot read the MTU of %s: %s", device->name, why(errno));
-	device->mtu = request.ifr_mtu;
 	if (ioctl(fd, SIOCGIFHWADDR, &request))
 		return fail("cannot read the type of %s: %s", device->name, why(errno));
 	if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER &&
@@ -57,25 +53,4 @@ enum status device_find(const char *name, struct device *ret)
 	if (!status)
 		*ret = device;
 	return status;
-}
-
-bool device_look(struct device *device)
-{
-	struct ifreq request = {0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool found = false;
-
-	if (fd >= 0 && if_indextoname(device->ifindex, device->name)) {
-		snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
-		found = !ioctl(fd, SIOCGIFMTU, &request);
-		device->mtu = request.ifr_mtu;
-	}
-	if (fd >= 0)
-		close(fd);
-	return found;
-}
-
-unsigned int device_frame_bytes(const struct device *device)
-{
-	return device->mtu + ETH_HLEN;
 }

@@ -10,18 +10,11 @@
 struct device {
 	char name[IF_NAMESIZE];
 	unsigned int ifindex;
-	unsigned int mtu;
 	bool is_tap; /* what a process, a virtual machine most often, sends by /dev/net/tun */
 };
 
 /* Finds a device by name. Fails for one that there is not, and for one whose frames are not
  * Ethernet. */
 enum status device_find(const char *name, struct device *ret);
-
-/* Fills in name and MTU, and no more, of the device with that ifindex; false: it is gone. */
-bool device_look(struct device *device);
-
-/* The longest frame that the device takes: its MTU and an Ethernet header. */
-unsigned int device_frame_bytes(const struct device *device);
 
 #endif

@@ -25,26 +25,13 @@
 #include "resize.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
-	[MAP_GATE] = "gate",
-	[MAP_HOSTS4] = "hosts4",
-	[MAP_HOSTS6] = "hosts6",
-	[MAP_PREFIXES] = "prefixes",
-	[MAP_SPLITS] = "splits",
-	[MAP_LISTS] = "lists",
-	[MAP_POLICIES] = "policies",
-	[MAP_COUNTERS] = "counters",
-	[MAP_LEDGERS4] = "ledgers4",
-	[MAP_LEDGERS6] = "ledgers6",
-	[MAP_BUCKETS4] = "buckets4",
-	[MAP_BUCKETS6] = "buckets6",
-	[MAP_ADMISSION] = "admission",
-	[MAP_POOLS] = "pools",
-	[MAP_SKETCH] = "sketch",
-	[MAP_KNOWN] = "known",
-	[MAP_SHORTCUTS] = "shortcuts",
-	[MAP_BLOCKS] = "blocks",
-	[MAP_BUDGETS] = "budgets",
-	[MAP_ALLOWANCES] = "allowances",
+	[MAP_GATE] = "gate",	       [MAP_HOSTS4] = "hosts4",		[MAP_HOSTS6] = "hosts6",
+	[MAP_PREFIXES] = "prefixes",   [MAP_SPLITS] = "splits",		[MAP_LISTS] = "lists",
+	[MAP_POLICIES] = "policies",   [MAP_COUNTERS] = "counters",	[MAP_LEDGERS4] = "ledgers4",
+	[MAP_LEDGERS6] = "ledgers6",   [MAP_BUCKETS4] = "buckets4",	[MAP_BUCKETS6] = "buckets6",
+	[MAP_ADMISSION] = "admission", [MAP_POOLS] = "pools",		[MAP_SKETCH] = "sketch",
+	[MAP_KNOWN] = "known",	       [MAP_SHORTCUTS] = "shortcuts",	[MAP_BLOCKS] = "blocks",
+	[MAP_BUDGETS] = "budgets",     [MAP_ALLOWANCES] = "allowances",
 };
 
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),

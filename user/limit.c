@@ -153,18 +153,8 @@ enum status limit_check(const struct limit *limit)
 	if (burst > SL_BURST_TICKS_MAX)
 		return misuse("burst '%s' takes more than 2 years to refill at %s: lower the burst",
 			      text, rate);
-	if (burst < credit_cost(&out, 1, FRAME_LEAST))
-		return misuse("burst '%s' cannot hold one packet at %s: raise the burst", text,
-			      rate);
+	if (burst < credit_cost(&out, 1, 1))
+		return misuse("burst '%s' cannot hold one %s at %s: raise the burst", text,
+			      out.by_bytes ? "byte" : "packet", rate);
 	return OK;
-}
-
-bool limit_holds_frame(const struct limit *limit, unsigned int frame_bytes)
-{
-	const struct sl_limit_spec *spec = &limit->spec;
-	struct sl_limit out = {.cost = cost_of(spec), .by_bytes = is_by_bytes(spec)};
-
-	if (spec->burst_unit == SL_BURST_BYTES)
-		return spec->burst >= frame_bytes; /* to the byte, and not to the tick */
-	return credit_cost(&out, 1, frame_bytes) <= burst_of(spec, out.cost);
 }

@@ -6,8 +6,7 @@
 #include "log.h"
 #include "sluice.h"
 
-/* Frames of Ethernet without a tag, in bytes: the shortest, and the longest on most networks. */
-#define FRAME_LEAST 60
+/* The longest frame of Ethernet on most networks, in bytes. */
 #define FRAME_USUAL 1514
 
 /* What decides how a limit is split over purses. */
@@ -26,8 +25,8 @@ struct limit {
 };
 
 /*
- * Whether the numbers fit each other: the burst holds one packet, and does not take too long to
- * refill.
+ * Whether the numbers fit each other: the burst holds what the rate counts, one packet or one byte, and does not
+ * take too long to refill. A frame may cost more than the burst: include/credit.h.
  */
 enum status limit_check(const struct limit *limit);
 
@@ -37,8 +36,5 @@ enum status limit_check(const struct limit *limit);
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
-
-/* Whether the burst of a bit rate holds a frame of so many bytes; a packet rate holds any. */
-bool limit_holds_frame(const struct limit *limit, unsigned int frame_bytes);
 
 #endif

@@ -61,7 +61,7 @@ json_t *standing_json(const struct source *source, const struct sl_limit *compil
 		      const struct standing *standing)
 {
 	struct limit limit = source_limit(source, compiled);
-	bool known = standing->known, ends = known && standing->retry_after_ms != UINT64_MAX;
+	bool known = standing->known;
 	json_t *object = json_object();
 
 	words_json(source, &limit, object);
@@ -73,7 +73,7 @@ json_t *standing_json(const struct source *source, const struct sl_limit *compil
 	json_object_set_new(object, "reason",
 			    known ? json_string(reason_names[standing->reason]) : json_null());
 	json_object_set_new(object, "remaining", number_json(known, standing->remaining));
-	json_object_set_new(object, "retry_after_ms", number_json(ends, standing->retry_after_ms));
+	json_object_set_new(object, "retry_after_ms", number_json(known, standing->retry_after_ms));
 	json_object_set_new(object, "blocked_ms", number_json(known, standing->blocked_ms));
 	return object;
 }

@@ -16,7 +16,7 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 /*
  * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
  * "retry_after_ms", "blocked_ms"}: rate is a second's; from `allowed` on all is null where the key
- * is not known, and so is retry_after_ms where no wait helps.
+ * is not known.
  */
 json_t *standing_json(const struct source *source, const struct sl_limit *limit,
 		      const struct standing *standing);

@@ -119,8 +119,6 @@ static uint64_t question_level(const struct question *q)
 
 static enum sl_reason question_reason(const struct question *q)
 {
-	if (q->cost > q->limit->burst)
-		return SL_DROP_OVERSIZE;
 	if (credit_blocked(q->limit, &q->ledger, q->now))
 		return SL_DROP_BLOCKED;
 	return any_cpu_passes(q) ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
@@ -132,8 +130,6 @@ static uint64_t question_retry_ms(const struct question *q, const struct standin
 
 	if (standing->reason == SL_PASS_WITHIN)
 		return 0;
-	if (standing->reason == SL_DROP_OVERSIZE)
-		return UINT64_MAX;
 	ready = ms_until(credit_ready_at(q->limit, &q->ledger, q->cost), q->now);
 	if (ready < standing->blocked_ms)
 		ready = standing->blocked_ms;

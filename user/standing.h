@@ -27,7 +27,7 @@ struct standing {
 	bool fresh;		 /* it has no ledger yet: no such packet came */
 	enum sl_reason reason;	 /* of such a packet: SL_PASS_WITHIN, or why it is refused */
 	uint64_t remaining;	 /* packets, or bytes of a bit rate */
-	uint64_t retry_after_ms; /* until it would pass: 0: now; UINT64_MAX: never */
+	uint64_t retry_after_ms; /* until it would pass: 0: now */
 	uint64_t blocked_ms;	 /* for which everything is refused still */
 };
 

@@ -271,17 +271,17 @@ static void test_dropped_anyway(void **state)
 	rig_check_counted(rig);
 }
 
-/* One that the burst can never hold is dropped, and blocks nobody. */
-static void test_oversize_blocks_nobody(void **state)
+/* One that costs more than the burst passes with a full bucket; what comes while it is owed begins a block. */
+static void test_large_packet_and_a_block(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame large = frame_from("192.0.2.1", 1001), fits = frame_from("192.0.2.1", 500);
+	struct frame large = frame_from("192.0.2.1", 1500), small = frame_from("192.0.2.1", 100);
 
 	rig_limits(rig, "default", "rate 8mbit burst 1kB action block 1h", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 3), 0);
-	assert_int_equal(reason_of(rig, SL_DROP_OVERSIZE), 3);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &fits, 2), 2);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &fits, 2), 0);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 1), 1);
+	rig_clock_forward(rig, MS / 2);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 2), 0);
+	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
 	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 1);
 	rig_check_counted(rig);
 }
@@ -409,7 +409,7 @@ int main(void)
 		cmocka_unit_test(test_on_every_cpu_at_once),
 		cmocka_unit_test(test_destination),
 		cmocka_unit_test(test_dropped_anyway),
-		cmocka_unit_test(test_oversize_blocks_nobody),
+		cmocka_unit_test(test_large_packet_and_a_block),
 		cmocka_unit_test(test_blocked_packets_charge_nothing),
 		cmocka_unit_test(test_start_empty),
 		cmocka_unit_test(test_rule_changes),

@@ -256,18 +256,22 @@ static void test_refused_before(void **state)
 	rig_check_counted(rig);
 }
 
-static void test_oversize(void **state)
+/* One that costs more than the budget's burst passes while that is full, and is owed. */
+static void test_large_packet(void **state)
 {
 	struct rig *rig = budget_rig(state);
-	struct frame fits = frame_from("192.0.2.1", 1000), large = frame_from("192.0.2.2", 1001);
+	struct frame one = frame_from("192.0.2.1", 1000), large = frame_from("192.0.2.2", 1500);
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", "8mbit", "1kB");
 	rig_nobody_comes_in(rig);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 3), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 3);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 3), 1);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 3), 1);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 2);
+	rig_clock_forward(rig, 3 * MS / 2 - 1);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 3), 0);
+	rig_clock_forward(rig, 1);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 3), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 7);
 	rig_check_counted(rig);
 }
 
@@ -401,7 +405,7 @@ int main(void)
 		cmocka_unit_test(test_charges_go_back),
 		cmocka_unit_test(test_charges_go_back_to_purses),
 		cmocka_unit_test(test_refused_before),
-		cmocka_unit_test(test_oversize),
+		cmocka_unit_test(test_large_packet),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_not_for_others),
 		cmocka_unit_test(test_policies_apart),

@@ -161,7 +161,11 @@ static const struct refund_case refund_cases[] = {
 	 2000,
 	 false, /* packets of another size could be two of a purse */
 	 3},
-	{"oversize", {"rate 1/h burst 20", "name u rate 1kbit burst 99B match udp"}, 20, false, 0},
+	{"more than a burst",
+	 {"rate 1/h burst 20", "name u rate 1kbit burst 99B match udp"},
+	 20,
+	 false,
+	 1},
 };
 
 static void refund_check(struct rig *rig, const struct refund_case *it, const char *source)

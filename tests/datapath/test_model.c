@@ -62,7 +62,8 @@ static const unsigned int lengths[SL_FAMILIES][4] = {{32, 24, 16, 0}, {64, 56, 1
 
 struct model_bucket {
 	bool used;
-	uint64_t level, at, blocked;
+	int64_t level; /* negative: what is owed */
+	uint64_t at, blocked;
 };
 
 struct model_limit {
@@ -116,7 +117,7 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 
 	if (!bucket->used)
 		*bucket = (struct model_bucket){true, limit->empty ? 0 : limit->burst, now, 0};
-	if (now - bucket->at > limit->burst - bucket->level)
+	if ((int64_t)(now - bucket->at) > (int64_t)limit->burst - bucket->level)
 		bucket->level = limit->burst;
 	else
 		bucket->level += now - bucket->at;
@@ -142,6 +143,12 @@ static bool limit_is_for(const struct model_limit *limit, const struct sent *sen
 	return is_for[limit->match][sent->kind] && (!limit->key_dst || sent->hook == HOOK_EGRESS);
 }
 
+/* Whether a bucket of this level lets a packet pass: a full one any. */
+static bool level_affords(const struct model_limit *limit, int64_t level, uint64_t cost)
+{
+	return level >= (int64_t)(cost < limit->burst ? cost : limit->burst);
+}
+
 /* What the limit says of a packet; nothing is charged yet. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, uint64_t now,
 				   uint64_t tick)
@@ -152,12 +159,10 @@ static enum sl_reason limit_answer(struct model_limit *limit, const struct sent 
 
 	if (has_memory(limit, sent->family) && *memory_of(limit, sent) == tick + 1)
 		return SL_DROP_BLOCKED;
-	if (cost > limit->burst)
-		return SL_DROP_OVERSIZE;
 	bucket = bucket_of(limit, sent, now);
 	if (limit->block && bucket->blocked > now)
 		reason = SL_DROP_BLOCKED;
-	else if (bucket->level < cost)
+	else if (!level_affords(limit, bucket->level, cost))
 		reason = SL_DROP_OVER_LIMIT;
 	if (limit->block && reason == SL_DROP_OVER_LIMIT)
 		bucket->blocked = now + limit->block;
@@ -242,8 +247,10 @@ static void pick_rate(struct model_limit *limit, bool large, char *text, size_t 
 	limit->by_bytes = !pick(4);
 	if (limit->by_bytes) { /* 8 mbit: a byte is 16000 ticks */
 		limit->cost = 16000ULL << SL_BYTE_COST_SHIFT;
-		limit->burst = 16000ULL * ms * 1000;
-		snprintf(text, size, "rate 8mbit burst %uB", ms * 1000);
+		unsigned int bytes = ms * (large ? 1000 : 300); /* less than some packets */
+
+		limit->burst = 16000ULL * bytes;
+		snprintf(text, size, "rate 8mbit burst %uB", bytes);
 	} else {
 		limit->cost = MS / kpps;
 		limit->burst = limit->cost * (kpps * ms);
@@ -405,14 +412,14 @@ static void model_afford(struct model *model, const struct sent *sent, uint64_t 
 	for (unsigned int i = 0; i < model->count; i++) {
 		struct model_limit *limit = &model->limits[i];
 		bool refused = after->refused[i].packets != before->refused[i].packets;
-		uint64_t level;
+		int64_t level;
 
 		if (!limit_is_for(limit, sent))
 			continue;
 		level = bucket_of(limit, sent, now)->level;
 		if (!passed || refused)
 			continue;
-		if (level < cost_of(limit, sent)) {
+		if (level < (int64_t)cost_of(limit, sent)) {
 			model_print(model);
 			fail_msg("l%u cannot afford what passes", i);
 		}

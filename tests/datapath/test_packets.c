@@ -304,27 +304,29 @@ static void test_frames_in_several_buffers(void **state)
 	print_message("figure: frames of up to 60000 bytes in several buffers: charged whole\n");
 }
 
-/* One that the burst can never hold is told apart from one that comes too soon. */
-static void test_oversize(void **state)
+/* One that costs more than the burst passes while that is full, and is owed. */
+static void test_large_packets(void **state)
 {
 	static const char *const sources[HOOKS] = {"192.0.2.1", "192.0.2.2", "192.0.2.3"};
 	struct rig *rig = rig_begin(state);
 
-	rig_set(rig, "default", "8mbit", "1kB");
+	rig_set(rig, "default", "8mbit", "100B"); /* a byte takes 1 us */
 	for (int hook = 0; hook < HOOKS; hook++) {
-		struct frame fits = frame_from(sources[hook], 1000);
-		struct frame large = frame_from(sources[hook], 1001);
+		struct frame small = frame_from(sources[hook], 100);
+		struct frame large = frame_from(sources[hook], 1514);
 		struct counts before = counts_read(rig);
 
+		assert_true(rig_run(rig, hook, large.bytes, large.size));
+		assert_counted(rig, &before, "large", SL_PASS_WITHIN, 1, 1514);
+		rig_clock_forward(rig, 1514 * (MS / 1000) - 1);
+		before = counts_read(rig);
 		assert_false(rig_run(rig, hook, large.bytes, large.size));
-		assert_counted(rig, &before, "oversize", SL_DROP_OVERSIZE, 1, 1001);
-		/* and it cost nothing */
+		assert_counted(rig, &before, "too soon", SL_DROP_OVER_LIMIT, 1, 1514);
+		assert_false(rig_run(rig, hook, small.bytes, small.size));
+		rig_clock_forward(rig, 1);
 		before = counts_read(rig);
-		assert_true(rig_run(rig, hook, fits.bytes, fits.size));
-		assert_counted(rig, &before, "whole burst", SL_PASS_WITHIN, 1, 1000);
-		before = counts_read(rig);
-		assert_false(rig_run(rig, hook, fits.bytes, fits.size));
-		assert_counted(rig, &before, "too soon", SL_DROP_OVER_LIMIT, 1, 1000);
+		assert_true(rig_run(rig, hook, large.bytes, large.size));
+		assert_counted(rig, &before, "paid", SL_PASS_WITHIN, 1, 1514);
 	}
 	rig_check_counted(rig);
 }
@@ -405,7 +407,7 @@ static void test_merged_packets_are_charged(void **state)
 	assert_true(rig_run_merged(rig, "192.0.2.1", 4)); /* what is left is not withheld from it */
 	assert_true(rig_run_merged(rig, "192.0.2.1", 1));
 	assert_false(rig_run_merged(rig, "192.0.2.1", 1));
-	assert_false(rig_run_merged(rig, "192.0.2.1", 26)); /* oversize */
+	assert_false(rig_run_merged(rig, "192.0.2.1", 26));
 
 	rig_set(rig, "192.0.2.2", "1kbit", "1kB"); /* 43 bytes each, as a frame on the wire */
 	assert_true(rig_run_merged(rig, "192.0.2.2", 23));
@@ -421,7 +423,7 @@ int main(void)
 		cmocka_unit_test(test_no_rule),
 		cmocka_unit_test(test_counters_by_policy_and_source),
 		cmocka_unit_test(test_frames_in_several_buffers),
-		cmocka_unit_test(test_oversize),
+		cmocka_unit_test(test_large_packets),
 		cmocka_unit_test(test_merged_packets),
 		cmocka_unit_test(test_merged_packets_are_charged),
 	};

@@ -93,28 +93,6 @@ def test_two_hooks_that_charge_twice_are_told(lab):
         lab.sluice("detach", "all")
 
 
-@pytest.mark.parametrize("hook", ["ingress", "egress"])
-def test_a_burst_that_drops_merged_packets_is_told(lab, hook):
-    """Not of a rule that no TCP packet meets, nor of one that drops nothing, nor on native XDP, which
-    gets each packet: test_merged.py."""
-    lab.attach("in0")
-    for words, told in ((["rate", "1kpps", "burst", "44"], True),
-                        (["rate", "1kpps", "burst", "45"], False),
-                        (["rate", "1kpps", "burst", "10ms"], True),
-                        (["rate", "1mbit", "burst", "20kB"], True),
-                        (["rate", "1mbit"], False),
-                        (["rate", "9/h", "burst", "9", "match", "tcp", "port", "80"], True),
-                        (["rate", "9/h", "burst", "9", "match", "udp"], False),
-                        (["rate", "9/h", "burst", "9", "action", "observe"], False)):
-        lab.sluice("del", "default", status=None)
-        lab.sluice("set", "default", "name", "few", *words)
-        said = lab.attach("in0", "hook", hook).err
-        told_of = [line for line in said.splitlines() if "merges" in line]
-        assert len(told_of) == told, words
-        assert not told or ("'few'" in told_of[0] and "default" in told_of[0])
-        lab.sluice("detach", "in0", "hook", hook)
-
-
 @pytest.mark.parametrize("direction", ["ingress", "egress"])
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_filters_of_others_survive(lab, foreign_object, direction, mode):
@@ -214,23 +192,6 @@ def test_a_mode_of_another_hook(lab):
         refusal = one_line(lab.attach("in0", "hook", hook, "mode", mode, status=2))
         assert hook in refusal and mode in refusal
         assert not os.path.exists(lab.pins())
-
-
-def test_a_device_for_whose_frames_a_burst_is_too_small(attached):
-    attached.pair("out9", "in9", mtu=9000)
-    attached.sluice("set", "192.0.2.0/24", "rate", "1mbit", "burst", "2kB")
-    refusal = one_line(attached.attach("in9", status=1))
-    assert "192.0.2.0/24" in refusal and "in9" in refusal and "9014" in refusal
-    assert devices(attached) == [("in0", "xdp", "native")]
-
-
-def test_a_device_is_attached_still_though_its_frames_outgrew_a_burst(attached):
-    attached.sluice("set", "192.0.2.0/24", "rate", "1mbit", "burst", "2kB")
-    attached.ip("link", "set", "out0", "mtu", "9000", netns=attached.sender)
-    attached.ip("link", "set", "in0", "mtu", "9000")
-    again = attached.attach("in0")
-    assert "was attached already" in again.out
-    assert "192.0.2.0/24" in again.err and "9014" in again.err and again.err.count("\n") == 1
 
 
 # --- Several devices ------------------------------------------------------------------------------

@@ -227,17 +227,20 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source):
 
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
-def test_a_frame_that_no_burst_holds(lab, source):
-    """Its device got a larger MTU than it had when the limit was set."""
-    lab.attach("in0", "mode", "native")
-    lab.sluice("set", "default", "rate", "1mbit", "burst", "1514B")
-    for netns, device in (lab.sender, "out0"), (lab.filter, "in0"):
-        lab.ip("link", "set", device, "mtu", "2000", netns=netns)
-    check = lab.json("check", source, "size", "1515")
-    assert (check["verdict"], check["reason"]) == ("drop", "oversize")
-    assert check["limits"][0]["retry_after_ms"] is None
-    lab.send(source, size=1515)
-    lab.expect(passed=0, dropped=1)
-    assert lab.json("stats")["reasons"]["oversize"] == 1
-    lab.send(source, size=1514)
-    lab.expect(passed=1, dropped=1)
+def test_a_frame_of_more_than_the_burst(attached, source):
+    """It passes with a full bucket, and is owed: check says so before and after."""
+    attached.sluice("set", "default", "rate", "1kbit", "burst", "100B")
+    check = attached.json("check", source, "size", "1000")
+    assert (check["verdict"], check["reason"]) == ("pass", "within-limit")
+    assert check["limits"][0]["burst"] == check["limits"][0]["remaining"] == 100
+    attached.send(source, size=1000)
+    attached.expect(passed=1, dropped=0)
+    for size, seconds in (1000, 8), (100, 8), (60, 7.68):  # a byte takes 8 ms
+        check = attached.json("check", source, "size", str(size))
+        assert (check["verdict"], check["reason"]) == ("drop", "over-limit")
+        assert check["limits"][0]["remaining"] == 0
+        assert 0.8 * seconds < check["limits"][0]["retry_after_ms"] / 1000 <= seconds
+    assert "retry   after" in attached.sluice("check", source, "size", "1000").out
+    attached.send(source, size=60)
+    attached.expect(passed=1, dropped=1)
+    assert "oversize" not in attached.json("stats")["reasons"]

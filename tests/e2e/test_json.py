@@ -31,7 +31,7 @@ CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
          "limits": [{**LIMIT, "matches": bool, "verdict": str}]}
 REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip", "short",
            "bad-header", "unreadable", "vlan-depth", "over-limit", "blocked", "over-budget", "denied",
-           "oversize", "contended"}
+           "contended"}
 
 
 def has(value, shape, path=""):

@@ -22,31 +22,43 @@ typedef __int128 true_time;
 /*
  * A plain token bucket, in 1/65536 tick, told as a level and not as a moment. It is the exact upper
  * envelope of promise 1: for all spans [s, t], admitted <= burst + (t - s), if and only if this
- * bucket, charged with each admitted packet, never falls below zero.
+ * bucket, charged with each admitted packet, never falls below zero. A packet that costs more than
+ * `refill` may take it below, by the rest of its cost; the time that passes takes that leave back. So
+ * where no packet costs more than `refill`, the bound is the burst's.
  */
 struct reference {
 	__int128 burst;
+	__int128 refill;
 	__int128 level;
+	__int128 leave;	 /* how far below zero the level may be */
 	__int128 lowest; /* below zero: the promise is broken, by this much */
 	true_time at;
 };
 
-static inline struct reference reference_full(__u64 burst_ticks, true_time now)
+static inline struct reference reference_full(const struct sl_limit *limit, true_time now)
 {
-	__int128 burst = (__int128)burst_ticks << 16;
+	__int128 burst = (__int128)limit->burst << 16;
 
-	return (struct reference){.burst = burst, .level = burst, .at = now};
+	return (struct reference){
+		.burst = burst, .refill = (__int128)limit->refill << 16, .level = burst, .at = now};
 }
 
 static inline void reference_charge(struct reference *reference, __int128 cost, true_time now)
 {
-	reference->level += (now - reference->at) << 16;
+	__int128 passed = (now - reference->at) << 16;
+
 	reference->at = now;
+	reference->level += passed;
+	reference->leave -= passed;
 	if (reference->level > reference->burst)
 		reference->level = reference->burst;
 	reference->level -= cost;
-	if (reference->level < reference->lowest)
-		reference->lowest = reference->level;
+	if (reference->leave < cost - reference->refill)
+		reference->leave = cost - reference->refill;
+	if (reference->leave < 0)
+		reference->leave = 0;
+	if (reference->level + reference->leave < reference->lowest)
+		reference->lowest = reference->level + reference->leave;
 }
 
 /*
@@ -140,7 +152,7 @@ static inline void model_begin(struct model *model, const struct sl_limit *limit
 {
 	*model = (struct model){.limit = *limit, .tick_length = tick_length, .epoch = epoch};
 	model->ledger = credit_birth(limit, model_clock(model, 0));
-	model->reference = reference_full(limit->burst, 0);
+	model->reference = reference_full(limit, 0);
 	if (limit->start_empty)
 		model->reference.level = 0;
 }
@@ -186,8 +198,6 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
 			     __u64 tick)
 {
-	if (cost > model->limit.burst)
-		return false;
 	if (credit_must_wait(purse, cost, now)) {
 		credit_refuse_tick(&model->limit, purse, tick);
 		return false;
@@ -266,9 +276,12 @@ static inline __s64 model_holds(struct model *model)
 /* What frames cost with no rounding, in 1/65536 tick: not what credit_cost says. */
 static inline __int128 model_exact_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
-	if (limit->by_bytes)
-		return (__int128)limit->cost * bytes;
-	return ((__int128)limit->cost * packets) << 16;
+	__int128 most = (__int128)SL_BURST_TICKS_MAX << 16;
+	__int128 cost = (__int128)limit->cost * (limit->by_bytes ? bytes : packets);
+
+	if (!limit->by_bytes)
+		cost <<= 16;
+	return cost < most ? cost : most;
 }
 
 /* Sends one frame. If it passes, the reference is charged, at the time when the verdict is out. */

@@ -299,7 +299,7 @@ static bool waits(const struct model *model, uint32_t packets)
 static void test_refused_until_the_purse_says(void **state)
 {
 	static const struct {
-		uint64_t burst, cost; /* packets: of the burst, and at once */
+		uint64_t burst, cost; /* packets: of the burst, and merged into one */
 		uint32_t cpus;
 	} cases[] = {
 		/* without purses */
@@ -317,6 +317,12 @@ static void test_refused_until_the_purse_says(void **state)
 		/* refill holds 1500 packets */
 		{1600, 1500, 8},
 		{1600, 1501, 8},
+		/* more than a burst */
+		{1, 2, 0},
+		{7, 8, 0},
+		{7, 65535, 0},
+		{1000, 1001, 8},
+		{1000, 65535, 8},
 	};
 
 	(void)state;
@@ -433,6 +439,9 @@ static void test_byte_costs(void **state)
 		{1000, 1, 128000000},
 		{1000, 1514, 193792000000},
 		{1000, 1 << 20, 134217728000000},
+		{1000, 1 << 27,
+		 17179869184000000}, /* 65535 times the headers of a packet, and more */
+		{1000, 0xffffffff, 549755813760000000},
 		{1000000, 1514, 193792000},
 		{1000000000, 1, 128},
 		{1000000000, 1514, 193792},
@@ -481,7 +490,9 @@ static void test_packet_costs(void **state)
 
 	(void)state;
 	assert_int_equal(credit_cost(&limit, 1, 1514), 3600 * SEC);
-	assert_int_equal(credit_cost(&limit, 65535, 60), 65535 * 3600 * SEC);
+	assert_int_equal(credit_cost(&limit, 20015, 60), 20015 * 3600 * SEC);
+	assert_int_equal(credit_cost(&limit, 20016, 60), SL_BURST_TICKS_MAX);
+	assert_int_equal(credit_cost(&limit, 65535, 60), SL_BURST_TICKS_MAX);
 	limit.cost = 80;
 	assert_int_equal(credit_cost(&limit, 45, 1 << 18), 45 * 80);
 }
@@ -498,7 +509,6 @@ static void test_jumbo_at_one_kbit(void **state)
 		assert_true(model_send(&model, 0, 1, jumbo));
 		assert_false(model_send(&model, 0, 1, 1));
 		model.now += burst;
-		assert_false(model_send(&model, 0, 1, jumbo + 1)); /* oversize */
 		assert_true(model_send(&model, 0, 1, jumbo));
 		assert_int_equal(model_excess(&model), 0);
 	}
@@ -751,12 +761,13 @@ static void test_purse_spent_last_is_refilled_first(void **state)
 	assert_int_equal(model_burst(&model, 0, 99), 99); /* the purse: a bucket has 1501 left */
 	model.now += 2 * COST;
 	model.purse[0] = (struct sl_purse){0};
-	assert_false(model_send(&model, 0, 1600, 60));
+	assert_int_equal(level_now(&model), model.limit.refill);
+	assert_int_equal(model_burst(&model, 0, PLENTY), 1500);
 	assert_int_equal(model_excess(&model), 0);
 }
 
 /*
- * Credit that returns on a refusal may lift the ledger above `refill`. That must not make it whole:
+ * Credit that returns from a purse may lift the ledger above `refill`. That must not make it whole:
  * the bucket lacks what was spent until it has had the time to refill.
  */
 static void test_return_above_refill_is_no_rest(void **state)
@@ -769,12 +780,287 @@ static void test_return_above_refill_is_no_rest(void **state)
 	assert_int_equal(model_burst(&model, 0, 1), 1); /* 1399 in the ledger, 100 in the purse */
 	model.now += 80 * COST;
 	assert_int_equal(model_burst(&model, 0, 40), 40);
-	assert_false(model_send(&model, 0, 1600, 60)); /* returns the purse: 1479 + 60 */
-	assert_int_equal(level_now(&model), 1539 * COST);
-	model.now += 20 * COST; /* the time of the purse is over; a bucket would hold 1559 */
-	model.purse[0] = (struct sl_purse){0};
-	assert_false(model_send(&model, 0, 1600, 60));
+	assert_true(model_send(&model, 0, 61, 60)); /* returns the purse, 1479 + 60, and draws */
+	assert_int_equal(model.purse[0].credit, 100 * COST);
+	assert_int_equal(level_now(&model), 1378 * COST);
+	model.now += 20 * COST; /* the time of the first purse is over */
+	assert_int_equal(model_burst(&model, 0, PLENTY), 1498);
 	assert_int_equal(model_excess(&model), 0);
+}
+
+/* --- Packets that cost more than the ledger can hold ------------------------------------------ */
+
+/* Such a packet passes with a full ledger; the next one of any cost when the rest is paid. */
+static void test_large_packet_passes_and_is_owed(void **state)
+{
+	static const uint32_t packets[] = {11, 45, 1000, 65535};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(epochs); j++) {
+			struct model model = fresh(COST, 10 * COST, 0, epochs[j]);
+			uint64_t owed = (packets[i] - 10) * COST;
+
+			model.limit.refuse_by_tick = false;
+			assert_true(model_send(&model, 0, packets[i], 60));
+			assert_int_equal(level_now(&model), -(int64_t)owed);
+			assert_false(model_send(&model, 0, 1, 60));
+			model.now += owed + COST - 1;
+			assert_false(model_send(&model, 1, 1, 60));
+			model.now += 1;
+			assert_true(model_send(&model, 1, 1, 60));
+			assert_false(model_send(&model, 1, 1, 60));
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+/* With a packet less than full, and with a tick less, it waits. */
+static void test_large_packet_waits_for_a_full_ledger(void **state)
+{
+	struct model model = fresh(COST, 10 * COST, 0, 12345);
+
+	(void)state;
+	model.limit.refuse_by_tick = false;
+	assert_true(model_send(&model, 0, 1, 60));
+	assert_false(model_send(&model, 0, 45, 60));
+	model.now += COST - 1;
+	assert_false(model_send(&model, 0, 45, 60));
+	assert_false(model_send(&model, 0, 10, 60)); /* needs as much */
+	model.now += 1;
+	assert_true(model_send(&model, 0, 45, 60));
+}
+
+/* A sender of nothing but such packets gets its rate: to the tick, for any size and any burst. */
+static void test_large_packets_get_their_rate(void **state)
+{
+	static const struct {
+		uint64_t burst;
+		uint32_t packets, cpus;
+	} cases[] = {{1, 2, 0},	      {8, 45, 0},      {25, 45, 0},	{25, 26, 8},
+		     {1600, 1501, 8}, {1600, 1601, 8}, {1600, 65535, 8}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct model model = drained(COST, cases[i].burst * COST, cases[i].cpus, 12345);
+		uint64_t each = cases[i].packets * COST;
+
+		model.limit.refuse_by_tick = false;
+		model.now += model.limit.refill;
+		for (int k = 0; k < 1000; k++) {
+			assert_true(model_send(&model, k % 8, cases[i].packets, 60));
+			assert_false(model_send(&model, k % 8, cases[i].packets, 60));
+			model.now += each - 1;
+			assert_false(model_send(&model, k % 8, cases[i].packets, 60));
+			model.now += 1;
+		}
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+/* The bound is met, and not exceeded: the largest packet, and all that lies in other CPUs' purses. */
+static void test_large_packet_beside_full_purses(void **state)
+{
+	struct model model = fresh(COST, 1600 * COST, 8, 12345);
+	uint64_t passed = 0;
+
+	(void)state;
+	for (int cpu = 1; cpu < 8; cpu++)
+		assert_true(model_send(&model, cpu, 1, 60)); /* 12.5 more in each purse */
+	model.now += 99 * COST;				     /* to `refill`, 1500, at least */
+	assert_true(model_send(&model, 0, 2000, 60));
+	assert_int_equal(model.purse[0].credit, 0);
+	for (int cpu = 0; cpu < 8; cpu++)
+		passed += model_burst(&model, cpu, PLENTY);
+	assert_int_equal(passed, 7 * 12);
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/*
+ * A trickle on the other CPUs, whose purses are never all at rest: a packet that only a whole ledger
+ * would cover passes as soon as the ledger is at `refill`, and the trickle goes on when that is paid.
+ */
+static void test_trickle_starves_no_large_packet(void **state)
+{
+	static const uint32_t packets[] = {1501, 1600, 1601, 5000};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(packets); i++) {
+		struct model model = drained(COST, 1600 * COST, 8, 12345);
+		uint64_t waits = 0, trickle = 0;
+
+		model.limit.refuse_by_tick = false;
+		while (!model_send(&model, 0, packets[i], 60)) {
+			trickle += model_send(&model, 1 + waits % 7, 1, 60);
+			model.now += 10 * COST; /* a tenth of the rate */
+			waits++;
+		}
+		assert_in_range(waits, 150, 1500 / 9 + 7 * 2);
+		assert_true(trickle > waits - 3);
+		assert_true(model.ledger.drawn != model.ledger.born); /* it was not whole */
+		model.now += (packets[i] - 1500 + 1) * COST;
+		assert_true(model_send(&model, 3, 1, 60));
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+/* A packet that was refused speaks for all that need no less, which those above `refill` do not. */
+static void test_refusal_of_a_large_packet(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 8, 12345);
+	const struct sl_purse *purse = &model.purse[0];
+
+	(void)state;
+	assert_false(model_send(&model, 0, 65535, 60));
+	assert_int_equal(purse->credit, -(int64_t)(1500 * COST));
+	assert_int_equal(purse->at, 12345 + 1500 * COST);
+	assert_false(credit_refused(purse, 1500 * COST - 1));
+	assert_true(credit_refused(purse, 1500 * COST));
+	assert_true(credit_refused(purse, 1501 * COST));
+	assert_int_equal(credit_ready_at(&model.limit, &model.ledger, 1499 * COST),
+			 12345 + 1499 * COST);
+	assert_int_equal(credit_ready_at(&model.limit, &model.ledger, SL_BURST_TICKS_MAX),
+			 12345 + 1500 * COST);
+}
+
+/* What is refunded of it is all that it took, out of debt again. */
+static void test_refund_of_a_large_packet(void **state)
+{
+	struct model model = fresh(COST, 10 * COST, 0, 12345);
+
+	(void)state;
+	assert_true(model_judge(&model, 0, 45 * COST, model_jiffies(&model)));
+	assert_int_equal(level_now(&model), -(int64_t)(35 * COST));
+	model_refund(&model, 0, 45 * COST);
+	assert_int_equal(level_now(&model), 10 * COST);
+	assert_int_equal(model_burst(&model, 0, 20), 10);
+}
+
+/* A bucket that starts empty is to fill first. */
+static void test_large_packet_at_an_empty_start(void **state)
+{
+	struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .start_empty = 1};
+	struct model model;
+
+	(void)state;
+	model_shape(&limit, 2 * COST, 0, 1, 0);
+	model_begin(&model, &limit, 1, 12345);
+	assert_false(model_send(&model, 0, 45, 60));
+	model.now += 10 * COST - 1;
+	assert_false(model_send(&model, 0, 45, 60));
+	model.now += 1;
+	assert_true(model_send(&model, 0, 45, 60));
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/* A burst of less than one packet: one at a time, evenly. */
+static void test_burst_of_less_than_a_packet(void **state)
+{
+	struct model model = fresh(COST, COST / 10, 8, 12345);
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(model_burst(&model, 0, 5), 1);
+		model.now += COST - 1;
+		assert_int_equal(model_burst(&model, 0, 5), 0);
+		model.now += 1;
+	}
+	assert_int_equal(model_excess(&model), 0);
+}
+
+/* By a clock that runs backwards no debt is paid, and none is made twice. */
+static void test_debt_and_a_clock_behind(void **state)
+{
+	(void)state;
+	for (uint64_t lag = 1; lag < 1ULL << 38; lag *= 7) {
+		struct model model = fresh(COST, 10 * COST, 0, 1ULL << 40);
+
+		model.limit.refuse_by_tick = false;
+		assert_true(model_send(&model, 0, 45, 60));
+		model.lag[1] = lag;
+		assert_int_equal(model_burst(&model, 1, 5), 0);
+		assert_int_equal(level_now(&model), -(int64_t)(35 * COST));
+		model.now += 36 * COST;
+		assert_int_equal(model_burst(&model, 0, 5), 1);
+		assert_int_equal(model_excess(&model), 0);
+	}
+}
+
+/* --- No sender's packets ----------------------------------------------------------------------- */
+
+/* 65535 packets in one, at one an hour: more than any cost. It is charged as much as any, and pays that. */
+static void test_cost_that_no_packet_has(void **state)
+{
+	static const uint64_t bursts[] = {1, 8, 20000};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(bursts); j++) {
+			uint64_t hour = 3600 * SEC;
+			struct model model = fresh(hour, bursts[j] * hour, 0, epochs[i]);
+
+			model.limit.refuse_by_tick = false;
+			assert_true(model_send(&model, 0, 65535, 60));
+			assert_int_equal(model.ledger.zero - model_clock(&model, 0),
+					 SL_BURST_TICKS_MAX - bursts[j] * hour);
+			for (int k = 0; k < 3; k++) {
+				model.purse[0] = (struct sl_purse){0};
+				assert_false(model_send(&model, 0, 65535, 60));
+				assert_int_equal(model_burst(&model, 0, 3), 0);
+			}
+			model.now += SL_BURST_TICKS_MAX - bursts[j] * hour + hour - 1;
+			assert_int_equal(model_burst(&model, 1, 3), 0);
+			model.now += 1;
+			assert_int_equal(model_burst(&model, 1, 3), 1);
+			assert_int_equal(model_excess(&model), 0);
+		}
+	}
+}
+
+static void test_owed(void **state)
+{
+	static const struct {
+		uint64_t cost;
+		uint32_t count;
+		uint64_t owed;
+	} cases[] = {
+		{COST, 0, 0},
+		{COST, 1, COST},
+		{COST, 255, 255 * COST},
+		{SL_BURST_TICKS_MAX, 0, 0},
+		{SL_BURST_TICKS_MAX, 1, SL_BURST_TICKS_MAX},
+		{SL_BURST_TICKS_MAX, 2, SL_BURST_TICKS_MAX},
+		{SL_BURST_TICKS_MAX, 255, SL_BURST_TICKS_MAX}, /* wraps */
+		{SL_BURST_TICKS_MAX / 16, 16, SL_BURST_TICKS_MAX},
+		{SL_BURST_TICKS_MAX / 16, 17, SL_BURST_TICKS_MAX},
+		{SL_BURST_TICKS_MAX / 16, 15, SL_BURST_TICKS_MAX / 16 * 15},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(credit_owed(cases[i].cost, cases[i].count), cases[i].owed);
+}
+
+/* However often a ledger is told of debts, it sinks to a bound and no further: it never comes out full. */
+static void test_debts_do_not_wrap(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		struct model model = fresh(COST, 10 * COST, 0, epochs[i]);
+		uint64_t now = model_clock(&model, 0);
+
+		model.ledger.zero += credit_debit(&model.ledger, 3 * COST, now);
+		assert_int_equal(level_now(&model), 7 * COST);
+		for (int k = 0; k < 100; k++) {
+			model.ledger.zero += credit_debit(&model.ledger, SL_BURST_TICKS_MAX, now);
+			assert_true(level_now(&model) < 0);
+			assert_true(level_now(&model) >= -(int64_t)SL_BURST_TICKS_MAX);
+		}
+		assert_int_equal(level_now(&model), -(int64_t)SL_BURST_TICKS_MAX);
+		model.ledger.zero += credit_debit(&model.ledger, SL_BURST_TICKS_MAX,
+						  now - COST); /* a clock behind */
+		assert_int_equal(level_now(&model), -(int64_t)SL_BURST_TICKS_MAX);
+	}
 }
 
 /* The last packets in the ledger: the purse takes what there is. */
@@ -908,6 +1194,19 @@ int main(void)
 		cmocka_unit_test(test_purse_from_above_refill),
 		cmocka_unit_test(test_purse_spent_last_is_refilled_first),
 		cmocka_unit_test(test_return_above_refill_is_no_rest),
+		cmocka_unit_test(test_large_packet_passes_and_is_owed),
+		cmocka_unit_test(test_large_packet_waits_for_a_full_ledger),
+		cmocka_unit_test(test_large_packets_get_their_rate),
+		cmocka_unit_test(test_large_packet_beside_full_purses),
+		cmocka_unit_test(test_trickle_starves_no_large_packet),
+		cmocka_unit_test(test_refusal_of_a_large_packet),
+		cmocka_unit_test(test_refund_of_a_large_packet),
+		cmocka_unit_test(test_large_packet_at_an_empty_start),
+		cmocka_unit_test(test_burst_of_less_than_a_packet),
+		cmocka_unit_test(test_debt_and_a_clock_behind),
+		cmocka_unit_test(test_cost_that_no_packet_has),
+		cmocka_unit_test(test_owed),
+		cmocka_unit_test(test_debts_do_not_wrap),
 		cmocka_unit_test(test_purse_from_a_poor_ledger),
 		cmocka_unit_test(test_refusal_returns_the_purse),
 		cmocka_unit_test(test_late_ticks_revive_no_purse),

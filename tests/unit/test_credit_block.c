@@ -195,15 +195,25 @@ static void test_a_large_packet_blocks_small_ones(void **state)
 	assert_int_equal(send_everywhere(&model), 8);
 }
 
-/* What no bucket of this limit could ever pay is dropped, and is no overrun. */
-static void test_oversize_begins_no_block(void **state)
+/*
+ * A packet of more than the burst passes with a full bucket, as under any limit. It is the next packet, while the rest
+ * is owed, that begins the block.
+ */
+static void test_large_packet_and_a_block(void **state)
 {
 	struct model model = blocking(SEC, 1, 12345);
 
 	(void)state;
-	assert_false(model_send(&model, 0, 11, 60));
+	assert_true(model_send(&model, 0, 15, 60));
 	assert_int_equal(model_block_left(&model), 0);
-	assert_int_equal(model_burst(&model, 0, 10), 10);
+	model.now += 6 * COST - 1;
+	assert_false(model_send(&model, 1, 1, 60));
+	assert_int_equal(model_block_left(&model), SEC);
+	model.now += SEC;
+	assert_int_equal(model_burst(&model, 0, 1), 1);
+	assert_false(model_send(&model, 0, 15, 60)); /* one packet less than full: too soon */
+	assert_int_equal(model_block_left(&model), SEC);
+	assert_false(model.bent);
 }
 
 /* --- Clocks ------------------------------------------------------------------------------------ */
@@ -464,7 +474,7 @@ int main(void)
 		cmocka_unit_test(test_level_after_a_block),
 		cmocka_unit_test(test_rebirth_after_a_block),
 		cmocka_unit_test(test_a_large_packet_blocks_small_ones),
-		cmocka_unit_test(test_oversize_begins_no_block),
+		cmocka_unit_test(test_large_packet_and_a_block),
 		cmocka_unit_test(test_block_seen_by_a_clock_behind),
 		cmocka_unit_test(test_block_is_over_for_a_clock_behind),
 		cmocka_unit_test(test_overrun_seen_by_a_clock_behind),

@@ -186,7 +186,7 @@ static void test_refund_after_another_cpus_draw(void **state)
 	assert_int_equal(policy_burst(&policy, 0, PLENTY, ALL), 1);
 	policy.limit[0].meanwhile = drain_elsewhere;
 	policy.limit[0].context = &passed;
-	assert_false(policy_send(&policy, 0, 7, 60, ALL)); /* oversize for the second limit */
+	assert_false(policy_send(&policy, 0, 7, 60, ALL)); /* the second limit is empty */
 	assert_int_equal(passed, 9);
 	assert_int_equal(level_now(&policy.limit[0]), 0);
 

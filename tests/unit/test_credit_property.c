@@ -301,6 +301,18 @@ static void source_ask_for_all(struct source *source)
 	source_send_worth(source, model, most, false);
 }
 
+/* A frame that costs more than a ledger in use can hold, and up to some bursts. */
+static void source_send_large(struct source *source)
+{
+	const struct model *model = draw_model(source);
+	const struct sl_limit *limit = &model->limit;
+	__int128 ticks = (__int128)limit->refill +
+			 draw_below(source, limit->burst) * (one_in(source, 2) ? 1 : 8);
+
+	source_busy(source, draw_below(source, source->cpus));
+	source_send_worth(source, model, ticks + 2 * credit_cost(limit, 1, 1), false);
+}
+
 /* Time passes: any length, but often one at which something happens. */
 static void source_idle(struct source *source)
 {
@@ -381,6 +393,10 @@ static void source_step(struct source *source)
 	case 9:
 	case 10:
 		source_drain(source);
+		source_salvo(source);
+		break;
+	case 11:
+		source_send_large(source);
 		source_salvo(source);
 		break;
 	default:
@@ -599,7 +615,7 @@ static void test_its_share_at_twice_the_rate(void **state)
 
 /* --- Neither ----------------------------------------------------------------------------------- */
 
-/* A limit told as plainly as can be: a level, and when a block ends. */
+/* A limit told as plainly as can be: a level, below zero what is owed, and when a block ends. */
 struct plain {
 	const struct sl_limit *limit;
 	__int128 level;
@@ -618,9 +634,9 @@ static bool plain_covers(struct plain *plain, uint64_t cost, true_time now)
 	plain->at = now;
 	if (plain->level > plain->limit->burst)
 		plain->level = plain->limit->burst;
-	if (now < plain->blocked || cost > plain->limit->burst)
+	if (now < plain->blocked)
 		return false;
-	if (plain->level >= cost)
+	if (plain->level >= (cost < plain->limit->burst ? cost : plain->limit->burst))
 		return true;
 	plain->blocked = now + plain->limit->block;
 	return false;
