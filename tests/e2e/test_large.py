@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Packets that the kernel merges, or has not cut yet, under a limit with a smaller burst than they are."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
+
+SENDER4 = "198.51.100.2"
+PORT, SECONDS, RATE, BURST = 5001, 8, 100, 25
+SEGMENT, MERGED_MOST = 1448, 46  # 64 KiB of such segments
+
+
+@pytest.fixture
+def joined(lab):
+    """The two namespaces can answer each other; GRO and GSO are on, as they are on veth pairs."""
+    lab.ip("addr", "add", f"{SENDER4}/32", "dev", "out0", netns=lab.sender)
+    lab.ip("route", "add", HERE4, "dev", "out0", netns=lab.sender)
+    lab.ip("route", "add", SENDER4, "dev", "in0")
+    return lab
+
+
+def largest_frame(tap):
+    """In bytes, of those that came so far: as TC gets them."""
+    largest = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            largest = max(largest, tap.recv_into(bytearray(64), 64, socket.MSG_TRUNC))
+    return largest
+
+
+def receive(listener, got):
+    connection, _ = listener.accept()
+    with connection, contextlib.suppress(ConnectionResetError):
+        while True:
+            data = connection.recv(1 << 20)
+            if not data:
+                return
+            got.append((time.monotonic(), len(data)))
+
+
+def send(lab, until):
+    with inside(lab.sender):
+        s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with s:
+        s.settimeout(0.2)
+        s.connect((HERE4, PORT))
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError):
+                s.send(bytes(1 << 18))
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("mode", ["tcx", "clsact"])
+def test_a_merged_stream_gets_its_rate_and_never_stalls(joined, mode):
+    joined.attach("in0", "hook", "ingress", "mode", mode)
+    got = []
+    with inside(joined.filter):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK,
+                            socket.htons(ETH_P_ALL))
+    with listener, tap:
+        tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        tap.bind(("in0", ETH_P_ALL))
+        listener.bind((HERE4, PORT))
+        listener.listen()
+        listener.settimeout(SECONDS)
+        reader = threading.Thread(target=receive, args=(listener, got))
+        reader.start()
+        sender = threading.Thread(target=send, args=(joined, time.monotonic() + 1 + SECONDS))
+        sender.start()
+        time.sleep(1)  # at full speed: the window is open, and the packets are large
+        start = time.monotonic()
+        joined.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
+        before, begin = joined.counts(), time.monotonic()
+        sender.join(10 + SECONDS)
+        spent = time.monotonic() - start
+        reader.join(10)
+        merged = largest_frame(tap) / SEGMENT
+    passed, dropped = (after - b for after, b in zip(joined.counts(), before))
+    ends = [when for when, _ in got if when > begin] + [start + spent]
+    pause = max(after - b for b, after in zip([begin] + ends, ends))
+    print(f"figure: TCP, {mode}, up to {merged:.0f} segments in one: {passed} packets in {spent:.1f} s, "
+          f"{dropped} dropped, longest pause {pause:.2f} s")
+    assert merged > BURST  # else it is no test
+    assert 0.8 * RATE * spent <= passed <= max(BURST, MERGED_MOST) + RATE * spent
+    assert pause < 2
+
+
+UDP_SEGMENT = 103
+
+
+@pytest.mark.parametrize("mode", ["tcx", "clsact"])
+def test_packets_that_are_all_larger_than_the_burst_get_their_rate(joined, mode):
+    """A sender that never sends less than 40 segments at once, which UDP_SEGMENT makes one packet of."""
+    joined.attach("in0", "hook", "ingress", "mode", mode)
+    joined.sluice("set", "default", "rate", "400pps", "burst", str(BURST))
+    with inside(joined.sender):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with s:
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
+        s.connect((HERE4, PORT))
+        start = time.monotonic()
+        while time.monotonic() < start + 3:
+            with contextlib.suppress(ConnectionRefusedError):
+                s.send(bytes(4000))
+            time.sleep(0.002)
+        spent = time.monotonic() - start
+    reasons = joined.json("stats")["reasons"]
+    passed, dropped = reasons["within-limit"], reasons["over-limit"]
+    print(f"figure: UDP_SEGMENT, {mode}: {passed} packets in {spent:.1f} s, {dropped} dropped")
+    assert passed % 40 == 0 and dropped % 40 == 0  # each as a whole
+    assert 0.75 * 400 * spent <= passed <= max(BURST, 40) + 400 * spent
