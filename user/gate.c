@@ -82,12 +82,9 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 			     enum gate_map map)
 {
 	struct map_shape want = shape_wanted(gate, object, map);
-	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info);
 	char what[128];
 
-	if (!bpf_obj_get_info_by_fd(gate->map[map], &info, &size) && info.type == want.type &&
-	    info.key_size == want.key_size && info.value_size == want.value_size)
+	if (map_has_shape(gate->map[map], &want))
 		return OK;
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
 		 gate_map_names[map], gate->old ? gate->old->number : SL_SCHEMA);

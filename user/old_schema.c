@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <bpf/bpf.h>
 
 static const struct old_schema *const all[] = {&schema4};
 
@@ -13,6 +14,15 @@ const struct old_schema *old_schema_find(uint32_t number)
 		if (all[i]->number == number)
 			return all[i];
 	return NULL;
+}
+
+bool map_has_shape(int fd, const struct map_shape *shape)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == shape->type &&
+	       info.key_size == shape->key_size && info.value_size == shape->value_size;
 }
 
 enum status old_refuse(const struct gate *gate, uint32_t number)

@@ -16,6 +16,8 @@ struct map_shape {
 	uint32_t value_size;
 };
 
+bool map_has_shape(int fd, const struct map_shape *shape);
+
 /* The largest value that is converted. */
 #define OLD_VALUE_MAX 4096
 

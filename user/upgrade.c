@@ -14,11 +14,25 @@
 #include "carry.h"
 #include "ledger_walk.h"
 #include "next_pins.h"
+#include "old_schema.h"
 #include "takeover.h"
+
+/* -1: there are none. */
+static int ledgers_open(const struct gate *gate, const struct pins *next, enum sl_family family)
+{
+	enum gate_map map = ledger_maps[family];
+	int fd = pin_open(next, gate_map_names[map]);
+
+	if (fd >= 0 && map_has_shape(fd, &gate->old->map[map]))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
 
 /*
  * Removes what a takeover that was cut off has left. A resize by the old version may have charged ledgers of its own,
- * which are kept open: negative where there are none.
+ * which are kept open.
  */
 static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMILIES])
 {
@@ -33,7 +47,7 @@ static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMIL
 		return next_rename(gate);
 	}
 	for (int family = 0; family < SL_FAMILIES; family++)
-		ret_ledgers[family] = pin_open(&next, gate_map_names[ledger_maps[family]]);
+		ret_ledgers[family] = ledgers_open(gate, &next, family);
 	pins_close(&next);
 	return next_remove(gate);
 }

@@ -234,6 +234,15 @@ def test_a_resize_by_the_old_version_that_was_cut_off(filtering):
     assert level(lab, STARTED) == 0
 
 
+def test_what_is_pinned_for_ledgers_of_a_resize_and_is_none_is_not_read(filtering):
+    lab = filtering.lab
+    os.mkdir(lab.pins("next"), 0o700)
+    for name, fd in (("gate", filtering.maps["gate"]), ("ledgers4", filtering.maps["policies"])):
+        bpf.pin(fd, lab.pins("next", name))
+    lab.sluice("upgrade")
+    assert level(lab, STARTED) == LEVEL
+
+
 def test_a_gate_without_a_device(old):
     assert "schema 4 -> 5" in old.lab.sluice("upgrade").out
     same_rules(old.lab.rules(), old.said("show.txt"))
