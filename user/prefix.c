@@ -90,7 +90,8 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 		*ret = (struct sl_prefix){0};
 		return OK;
 	}
-	if (is_like_default(text))
+	/* there may be millions to parse: no look at letters where there is an address */
+	if (!text[strcspn(text, ".:/")] && is_like_default(text))
 		return misuse("'%s' is not an address: did you mean 'default', which covers all "
 			      "sources?",
 			      text);
