@@ -172,7 +172,7 @@ static void answer_judge(struct answer *answer)
 
 enum status answer_find(const struct gate *gate, const struct probe *probe, struct answer *ret)
 {
-	struct answer answer = {.probe = *probe};
+	struct answer answer = {.gate = gate, .probe = *probe};
 	enum status status = answer_read(gate, &answer);
 
 	if (status) {

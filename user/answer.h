@@ -8,6 +8,7 @@
 #include "standing.h"
 
 struct answer {
+	const struct gate *gate; /* open as long as the answer is used */
 	struct probe probe;
 	struct source source;
 	enum sl_reason reason;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "counters.h"
+#include "gate_lists.h"
 #include "plural.h"
 #include "prefix.h"
 #include "report.h"
@@ -22,6 +23,19 @@ static void rule_print_line(const struct judgement *rule)
 	if (rule->list && rule->until)
 		printf(" for %s more", left_format(until_left_ns(rule->until), left));
 	puts(": the longest prefix in force that covers it");
+}
+
+/* "denied by list /etc/drop.txt": the lists that decide. */
+static void lists_print(const struct gate *gate, const struct judgement *rule)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	const char *separator = " by list ";
+
+	lists_copy(gate, lists);
+	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+		printf("%s%s", separator, lists[__builtin_ctzll(bits)].name);
+		separator = ", ";
+	}
 }
 
 static void limit_print(const struct source *source, const struct sl_limit *compiled)
@@ -144,6 +158,7 @@ void answer_print(const struct answer *answer)
 		return;
 	}
 	printf(": %s", reason_names[answer->reason]);
+	lists_print(answer->gate, &answer->source.rule);
 	if (answer->by)
 		printf(", limit %s", source_limit(&answer->source, answer->by).spec.name);
 	putchar('\n');

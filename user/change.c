@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "grace.h"
+#include "gate_lists.h"
 #include "lists.h"
 #include "policy.h"
 #include "prefix.h"
@@ -174,4 +175,16 @@ unsigned int change_sweep(struct gate *gate)
 		gone = 0;
 	free(entries);
 	return gone;
+}
+
+void change_sweep_lists(struct gate *gate)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	bool ended = false;
+
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		ended |= list_ended(&lists[place]);
+	if (ended)
+		change_sweep(gate);
 }

@@ -15,4 +15,7 @@ enum status change_undo(struct gate *gate);
 /* Removes list entries whose time is over. Returns how many. Outside of a change. */
 unsigned int change_sweep(struct gate *gate);
 
+/* The same, if there are lists whose time is over: so that they give their places back. */
+void change_sweep_lists(struct gate *gate);
+
 #endif

@@ -78,6 +78,9 @@ static enum status prefix_merge(struct merger *merger, struct claim *claims, uns
 	for (unsigned int i = 0; i < count; i++) {
 		struct claim **slot = claims[i].rule.list ? &entry : &policy;
 
+		rule.lists |= claims[i].rule.lists;
+		if (claims[i].rule.lists)
+			continue;
 		if (*slot)
 			refuse_twice(merger, &claims[i], *slot);
 		else

@@ -6,7 +6,7 @@
 #include "document.h"
 #include "ruleset.h"
 
-/* A policy, or an entry of a list. */
+/* A policy, or a word by hand, or membership in a list. */
 struct claim {
 	struct rule rule;
 	struct mark at;

@@ -5,9 +5,12 @@
 
 #include "advice.h"
 #include "attachment.h"
+#include "change.h"
 #include "command.h"
 #include "config.h"
 #include "gate.h"
+#include "gate_lists.h"
+#include "lists.h"
 #include "netns.h"
 #include "plural.h"
 #include "resize.h"
@@ -28,6 +31,9 @@ enum effect {
 
 struct change {
 	struct ruleset wanted;
+	const struct sl_list_info
+		*from; /* the lists of before, at the places that they have in `wanted` */
+	bool lists_changed;
 	unsigned int effects[EFFECTS];
 	/* Until the switch old rules and new ones stand beside each other. */
 	struct room room;
@@ -45,6 +51,7 @@ static bool limits_differ(const struct rule *from, const struct rule *to)
 	struct rule a = *from, b = *to;
 
 	a.list = b.list = SL_LIST_NONE;
+	a.lists = b.lists = 0;
 	return !rule_equal(&a, &b);
 }
 
@@ -66,15 +73,23 @@ static bool entries_differ(const struct rule *from, const struct rule *to)
 	return !rule_equal(&a, &b);
 }
 
+/* What is said of a prefix, by hand or by lists. */
+static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info *lists)
+{
+	return rule->list ?: lists_word(lists, rule->lists);
+}
+
 static void entry_count(struct change *change, const struct rule *from, const struct rule *to)
 {
+	enum sl_list before = rule_word(from, change->from);
+	enum sl_list after = rule_word(to, change->wanted.lists);
+
 	if (!entries_differ(from, to))
 		return;
-	if (to->list)
-		change->effects[to->list == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
+	if (after)
+		change->effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
 	else
-		change->effects[from->list == SL_LIST_DENY ? NO_LONGER_DENIED
-							   : NO_LONGER_ALLOWED]++;
+		change->effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
 /* For ruleset_diff(): what a rule is to be; an empty one deletes it. */
@@ -211,6 +226,12 @@ static void entries_print(const struct change *change, const char **separator)
 	}
 }
 
+/* Also where only a list without entries comes or goes. */
+static bool change_has_rules(const struct change *change)
+{
+	return change->wanted.count || change->lists_changed;
+}
+
 static enum status report_json(const struct gate *gate, const struct change *change)
 {
 	static const char *const keys[EFFECTS] = {
@@ -225,7 +246,7 @@ static enum status report_json(const struct gate *gate, const struct change *cha
 	json_t *object =
 		json_pack("{s:s, s:I, s:b, s:b}", "gate", gate->name, "generation",
 			  (json_int_t)gate->state->generation, "changed",
-			  change->wanted.count || change->resized, "resized", change->resized);
+			  change_has_rules(change) || change->resized, "resized", change->resized);
 
 	for (unsigned int i = 0; i < EFFECTS; i++)
 		json_object_set_new(object, keys[i], json_integer(change->effects[i]));
@@ -241,13 +262,15 @@ static enum status report(const struct context *context, const struct gate *gate
 		return report_json(gate, change);
 	printf("gate '%s': ", gate->name);
 	if (change->resized)
-		printf("resized%s", change->wanted.count ? "; " : "\n");
-	else if (!change->wanted.count)
+		printf("resized%s", change_has_rules(change) ? "; " : "\n");
+	else if (!change_has_rules(change))
 		puts("nothing to change");
-	if (!change->wanted.count)
+	if (!change_has_rules(change))
 		return OK;
 	policies_print(change, &separator);
 	entries_print(change, &separator);
+	if (!change->wanted.count)
+		printf("only lists without entries");
 	printf("; in force as generation %u\n", gate->state->generation);
 	return OK;
 }
@@ -270,20 +293,42 @@ static enum status say_unattached(const struct gate *gate)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
+/* The lists as they are to be, each that stays at the place that it has. */
+static enum status lists_prepare_all(struct change *change, const struct ruleset *in_force,
+				     struct ruleset *wanted)
+{
+	enum status status = ruleset_match_lists(wanted, in_force->lists);
+
+	if (!status)
+		status = ruleset_make_lists(&change->wanted);
+	if (status)
+		return status;
+	memcpy(change->wanted.lists, wanted->lists, SL_LIST_PLACES * sizeof(*wanted->lists));
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		change->lists_changed |=
+			strcmp(wanted->lists[place].name, in_force->lists[place].name) != 0;
+	return OK;
+}
+
 /* Finds out what is to change, and whether it may. */
-static enum status change_prepare(struct change *change, const struct gate *gate,
-				  const struct config *config, bool may_resize)
+static enum status change_prepare(struct change *change, struct gate *gate, struct config *config,
+				  bool may_resize)
 {
 	struct ruleset in_force = {0};
 	enum status status = gate_sizes_read(gate, &change->has);
 
+	change_sweep_lists(gate);
 	if (!status)
 		status = rules_read(gate, &in_force);
+	if (!status)
+		status = lists_prepare_all(change, &in_force, &config->rules);
 	if (!status) {
 		change->room = room_needed(&in_force);
+		change->from = in_force.lists;
 		status = ruleset_diff(&in_force, &config->rules, rule_take, change);
 	}
 	ruleset_free(&in_force);
+	change->from = NULL;
 	if (status)
 		return status;
 	sizes_plan(change, gate);
@@ -297,15 +342,15 @@ static enum status change_make(const struct change *change, struct gate *gate)
 {
 	enum status status = resize(gate, &change->during);
 
-	if (!status && change->wanted.count)
-		status = rules_change(gate, change->wanted.rules, change->wanted.count);
+	if (!status && change_has_rules(change))
+		status = ruleset_change(gate, &change->wanted);
 	if (!status)
 		return resize(gate, &change->after);
 	resize(gate, &change->has);
 	return status;
 }
 
-static enum status config_apply(const struct context *context, const struct config *config)
+static enum status config_apply(const struct context *context, struct config *config)
 {
 	struct gate gate = GATE_CLOSED;
 	struct change change = {.said = config->sizes};

@@ -65,7 +65,7 @@ static json_t *answer_json(const struct answer *answer)
 	char text[PREFIX_TEXT];
 	json_t *object = json_pack("{s:s}", "address", prefix_format(&answer->probe.source, text));
 
-	judgement_json(&answer->source.rule, object);
+	judgement_json(answer->gate, &answer->source.rule, object);
 	json_object_set_new(object, "verdict", json_string(answer_verdict(answer)));
 	json_object_set_new(object, "reason", json_string(reason_names[answer->reason]));
 	json_object_set_new(object, "newcomer", newcomer_json(answer));

@@ -10,6 +10,9 @@
 
 struct diff {
 	const char *gate;
+	const struct sl_list_info
+		*from; /* the lists of both sides: the same ones at the same places */
+	const struct sl_list_info *to;
 	json_t *rules; /* NULL: print lines */
 	bool differs;
 };
@@ -17,15 +20,15 @@ struct diff {
 /* --- Rules ---------------------------------------------------------------------------------- */
 
 /* What one side says of a rule and the other does not. */
-static enum status side_print(const struct rule *rule, const struct rule *other, const char *gate,
-			      const char *lead)
+static enum status side_print(const struct rule *rule, const struct rule *other,
+			      const struct sl_list_info *lists, const char *gate, const char *lead)
 {
 	struct rule difference;
 	enum status status = rule_difference(rule, other, &difference);
 
 	if (status)
 		return status;
-	rule_print(&difference, gate, lead);
+	rule_print(&difference, lists, gate, lead);
 	rule_free(&difference);
 	return OK;
 }
@@ -33,9 +36,9 @@ static enum status side_print(const struct rule *rule, const struct rule *other,
 static enum status rule_print_both(const struct diff *diff, const struct rule *from,
 				   const struct rule *to)
 {
-	enum status status = side_print(from, to, diff->gate, "- ");
+	enum status status = side_print(from, to, diff->from, diff->gate, "- ");
 
-	return status ? status : side_print(to, from, diff->gate, "+ ");
+	return status ? status : side_print(to, from, diff->to, diff->gate, "+ ");
 }
 
 /* For ruleset_diff(). */
@@ -48,8 +51,9 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 	if (!diff->rules)
 		return rule_print_both(diff, from ?: &none, to ?: &none);
 	json_array_append_new(diff->rules,
-			      json_pack("{s:o, s:o}", "from", from ? rule_json(from) : json_null(),
-					"to", to ? rule_json(to) : json_null()));
+			      json_pack("{s:o, s:o}", "from",
+					from ? rule_json(from, diff->from) : json_null(), "to",
+					to ? rule_json(to, diff->to) : json_null()));
 	return OK;
 }
 
@@ -105,11 +109,15 @@ static enum status gate_read(struct diff *diff, json_t *sizes, const struct conf
 	return status;
 }
 
-static enum status config_diff(struct diff *diff, json_t *sizes, const struct config *config)
+static enum status config_diff(struct diff *diff, json_t *sizes, struct config *config)
 {
 	struct ruleset in_force = {0};
 	enum status status = gate_read(diff, sizes, config, &in_force);
 
+	if (!status)
+		status = ruleset_match_lists(&config->rules, in_force.lists);
+	diff->from = in_force.lists;
+	diff->to = config->rules.lists;
 	if (!status)
 		status = ruleset_diff(&in_force, &config->rules, rule_diff, diff);
 	ruleset_free(&in_force);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
+/* allow, deny: words by hand, and lists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "command.h"
 #include "gate.h"
 #include "list.h"
+#include "list_change.h"
+#include "lists.h"
 #include "plural.h"
 #include "prefix.h"
 #include "rules.h"
@@ -14,10 +18,6 @@
 
 #define TIME_MIN_NS 1000000
 
-/* Up to so many prefixes are looked up one by one; for more, all rules are read at once. */
-#define LOOKUPS_MAX 512
-
-static const char *const verbs[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
 static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
 static const char *const other_done[] = {[SL_LIST_ALLOW] = "denied", [SL_LIST_DENY] = "allowed"};
 
@@ -25,25 +25,33 @@ static const char *const other_done[] = {[SL_LIST_ALLOW] = "denied", [SL_LIST_DE
 
 struct request {
 	enum sl_list list;
-	const char *what; /* a prefix, or a file of prefixes */
-	bool is_file;
-	uint64_t ns; /* 0: for good */
+	const char *file; /* of prefixes; NULL: they are words */
+	const char *name; /* of the list; NULL: by hand */
+	uint64_t ns;	  /* 0: for good */
+	bool replace;
+	bool force;
+	struct ruleset entries;
+	char file_name[SL_LIST_NAME];
 };
 
-/* What was there of the prefixes that a request names. */
+/* What was there of the prefixes that are listed by hand. */
 struct tally {
 	unsigned int fresh;
 	unsigned int same;
-	unsigned int other; /* on the other list */
+	unsigned int other; /* the other word */
+	enum sl_list *was;  /* of each entry */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
 static enum status time_take(int argc, char **argv, int *index, struct request *request)
 {
-	const char *time = keyword_value(argc, argv, index);
+	const char *time;
 	enum status status;
 
+	if (request->ns)
+		return misuse("%s: 'for' is given twice", argv[0]);
+	time = keyword_value(argc, argv, index);
 	if (!time)
 		return MISUSED;
 	status = time_parse("for", time, &request->ns);
@@ -52,127 +60,115 @@ static enum status time_take(int argc, char **argv, int *index, struct request *
 	return status;
 }
 
+static enum status name_take(int argc, char **argv, int *index, struct request *request)
+{
+	if (request->name)
+		return misuse("%s: 'as' is given twice", argv[0]);
+	request->name = keyword_value(argc, argv, index);
+	return request->name ? list_name_check(request->name) : MISUSED;
+}
+
+static enum status prefix_take(const char *word, struct request *request)
+{
+	struct rule rule = {.list = request->list};
+	enum status status = prefix_parse(word, &rule.prefix);
+
+	return status ? status : ruleset_add(&request->entries, &rule);
+}
+
+static enum status word_take(int argc, char **argv, int *index, struct request *request)
+{
+	const char *word = argv[*index];
+
+	if (!strcmp(word, "for"))
+		return time_take(argc, argv, index, request);
+	if (!strcmp(word, "as"))
+		return name_take(argc, argv, index, request);
+	if (!strcmp(word, "replace"))
+		request->replace = true;
+	else if (!strcmp(word, "force"))
+		request->force = true;
+	else if (request->file)
+		return unexpected(argv[0], word);
+	else
+		return prefix_take(word, request);
+	return OK;
+}
+
+static enum status request_check(const char *command, const struct request *request)
+{
+	if (!request->file && !request->entries.count)
+		return misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'", command,
+			      command);
+	if (request->replace && !request->name)
+		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as NAME'", command);
+	if (request->force && !request->file)
+		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", command);
+	return OK;
+}
+
 static enum status request_parse(const struct context *context, int argc, char **argv,
 				 struct request *request)
 {
-	int i = 1;
+	enum status status = OK;
 
-	request->is_file = context->file;
-	request->what = context->file;
-	if (!context->file && argc > 1)
-		request->what = argv[i++];
-	if (!request->what)
-		return misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'", argv[0],
-			      argv[0]);
-	for (; i < argc; i++) {
-		enum status status;
-
-		if (strcmp(argv[i], "for"))
-			return unexpected(argv[0], argv[i]);
-		if (request->ns)
-			return misuse("%s: 'for' is given twice", argv[0]);
-		status = time_take(argc, argv, &i, request);
-		if (status)
-			return status;
+	request->file = context->file;
+	for (int i = 1; !status && i < argc; i++)
+		status = word_take(argc, argv, &i, request);
+	if (!status && request->file && !request->name) {
+		status = list_name_of(request->file, request->file_name);
+		request->name = request->file_name;
 	}
-	return OK;
+	return status ? status : request_check(argv[0], request);
 }
 
-static enum status entries_read(const struct request *request, struct ruleset *entries)
+/* A download that failed must not take a list back. */
+static enum status file_take(struct request *request)
 {
-	struct rule rule = {
-		.list = request->list,
-		.until = request->ns ? until_after(request->ns) : 0,
-	};
-	enum status status;
+	const struct rule entry = {.list = SL_LIST_NONE};
+	enum status status = list_read(request->file, &entry, request->force, &request->entries);
 
-	if (request->is_file)
-		return list_read(request->what, rule.list, rule.until, entries);
-	status = prefix_parse(request->what, &rule.prefix);
-	return status ? status : ruleset_add(entries, &rule);
-}
-
-/* --- Rules ---------------------------------------------------------------------------------- */
-
-/* The policy of the rule that has been there stays, its list entry is replaced. */
-static void entry_merge(struct rule *entry, struct rule *old, struct tally *tally)
-{
-	rule_take_policy(entry, old);
-	if (!old->list)
-		tally->fresh++;
-	else if (old->list == entry->list)
-		tally->same++;
-	else
-		tally->other++;
-}
-
-static enum status entries_merge_few(const struct gate *gate, struct ruleset *entries,
-				     struct tally *tally)
-{
-	for (unsigned int i = 0; i < entries->count; i++) {
-		struct rule old = {0};
-		enum status status = rules_get(gate, &entries->rules[i].prefix, &old);
-
-		if (status)
-			return status;
-		entry_merge(&entries->rules[i], &old, tally);
-		rule_free(&old);
-	}
-	return OK;
-}
-
-static enum status entries_merge_many(const struct gate *gate, struct ruleset *entries,
-				      struct tally *tally)
-{
-	struct ruleset all = {0};
-	enum status status = rules_read(gate, &all);
-	unsigned int j = 0;
-
-	ruleset_sort(entries);
-	for (unsigned int i = 0; !status && i < entries->count; i++) {
-		struct rule none = {0}, *entry = &entries->rules[i];
-
-		while (j < all.count && prefix_compare(&all.rules[j].prefix, &entry->prefix) < 0)
-			j++;
-		if (j < all.count && prefix_equal(&all.rules[j].prefix, &entry->prefix))
-			entry_merge(entry, &all.rules[j], tally);
-		else
-			entry_merge(entry, &none, tally);
-	}
-	ruleset_free(&all);
+	if (!status && request->replace && !request->force && !request->entries.count)
+		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "
+				"to become empty, or take it back with 'sluice del -f %s'",
+				request->file, request->name, request->name);
 	return status;
 }
 
-static enum status entries_apply(struct gate *gate, struct ruleset *entries, struct tally *tally)
-{
-	enum status status;
+/* --- By hand -------------------------------------------------------------------------------- */
 
-	if (entries->count <= LOOKUPS_MAX)
-		status = entries_merge_few(gate, entries, tally);
-	else
-		status = entries_merge_many(gate, entries, tally);
-	if (status || !entries->count)
+static enum status hand_take(const struct gate *gate, struct rule *entry, enum sl_list *ret_was)
+{
+	struct rule rule;
+	enum status status = rules_get(gate, &entry->prefix, &rule);
+
+	if (status)
 		return status;
-	return rules_change(gate, entries->rules, entries->count);
+	*ret_was = rule.list;
+	rule.list = entry->list;
+	rule.until = entry->until;
+	*entry = rule;
+	return OK;
 }
 
-/* --- What happened -------------------------------------------------------------------------- */
-
-static enum status report_json(const struct context *context, const struct request *request,
-			       const struct ruleset *entries, const struct tally *tally)
+static enum status hands_apply(struct gate *gate, struct request *request, struct tally *tally)
 {
-	json_t *object =
-		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  verbs[request->list], "entries", (int)entries->count, "new",
-			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
-	char text[PREFIX_TEXT];
+	uint32_t until = request->ns ? until_after(request->ns) : 0;
+	struct ruleset *entries = &request->entries;
+	enum status status = OK;
 
-	if (!request->is_file)
-		json_object_set_new(object, "prefix",
-				    json_string(prefix_format(&entries->rules->prefix, text)));
-	if (request->ns)
-		json_object_set_new(object, "seconds", json_real(request->ns / 1e9));
-	return json_print(object);
+	ruleset_unique(entries);
+	tally->was = calloc(entries->count, sizeof(*tally->was));
+	if (!tally->was)
+		return fail("out of memory");
+	for (unsigned int i = 0; !status && i < entries->count; i++) {
+		entries->rules[i].until = until;
+		status = hand_take(gate, &entries->rules[i], &tally->was[i]);
+		tally->fresh += !tally->was[i];
+		tally->same += tally->was[i] == request->list;
+		tally->other += tally->was[i] && tally->was[i] != request->list;
+	}
+	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
 
 /* " for 1h"; nothing of an entry for good. */
@@ -186,63 +182,122 @@ static const char *span_format(const struct request *request, char text[SPAN_TEX
 	return text;
 }
 
-static void report_file(const struct request *request, const struct ruleset *entries,
-			const struct tally *tally)
-{
-	char span[SPAN_TEXT];
-
-	printf("%u %s %s%s: %u new, %u %s there", entries->count,
-	       plural(entries->count, "entry", "entries"), done[request->list],
-	       span_format(request, span), tally->fresh, tally->same,
-	       plural(tally->same, "was", "were"));
-	if (tally->other)
-		printf(", %u %s %s", tally->other, plural(tally->other, "was", "were"),
-		       other_done[request->list]);
-	putchar('\n');
-}
-
-static void report_entry(const struct request *request, const struct sl_prefix *prefix,
-			 const struct tally *tally)
+static void hand_print(const struct request *request, const struct sl_prefix *prefix,
+		       enum sl_list was)
 {
 	char text[PREFIX_TEXT], span[SPAN_TEXT];
 
 	printf("%s: %s%s", prefix_format(prefix, text), done[request->list],
 	       span_format(request, span));
-	if (!tally->fresh)
-		printf(" (was %s)", (tally->same ? done : other_done)[request->list]);
+	if (was)
+		printf(" (was %s)", (was == request->list ? done : other_done)[request->list]);
 	putchar('\n');
 }
 
-static enum status report(const struct context *context, const struct request *request,
-			  const struct ruleset *entries, const struct tally *tally)
+static json_t *hands_json(const struct context *context, const struct request *request,
+			  const struct tally *tally)
 {
-	if (context->json)
-		return report_json(context, request, entries, tally);
-	if (request->is_file)
-		report_file(request, entries, tally);
-	else
-		report_entry(request, &entries->rules->prefix, tally);
-	return OK;
+	const struct ruleset *entries = &request->entries;
+	json_t *prefixes = json_array();
+	char text[PREFIX_TEXT];
+	json_t *object =
+		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
+			  list_words[request->list], "entries", (int)entries->count, "new",
+			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
+
+	for (unsigned int i = 0; i < entries->count; i++)
+		json_array_append_new(prefixes,
+				      json_string(prefix_format(&entries->rules[i].prefix, text)));
+	if (entries->count == 1)
+		json_object_set(object, "prefix", json_array_get(prefixes, 0));
+	json_object_set_new(object, "prefixes", prefixes);
+	if (request->ns)
+		json_object_set_new(object, "seconds", json_real(request->ns / 1e9));
+	return object;
 }
+
+static enum status hands_change(const struct context *context, struct gate *gate,
+				struct request *request)
+{
+	struct tally tally = {0};
+	enum status status = hands_apply(gate, request, &tally);
+
+	if (!status && context->json)
+		status = json_print(hands_json(context, request, &tally));
+	else if (!status)
+		for (unsigned int i = 0; i < request->entries.count; i++)
+			hand_print(request, &request->entries.rules[i].prefix, tally.was[i]);
+	free(tally.was);
+	return status;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+static json_t *list_json(const struct context *context, const struct request *request,
+			 const struct list_counts *counts)
+{
+	json_t *object =
+		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
+			  list_words[request->list], "name", request->name, "entries",
+			  (int)(counts->fresh + counts->same), "new", (int)counts->fresh, "same",
+			  (int)counts->same, "gone", (int)counts->gone);
+
+	if (request->ns)
+		json_object_set_new(object, "seconds", json_real(request->ns / 1e9));
+	return object;
+}
+
+static void list_print(const struct request *request, const struct list_counts *counts)
+{
+	unsigned int named = counts->fresh + counts->same;
+	char span[SPAN_TEXT];
+
+	printf("list %s: %u %s %s%s: %u new, %u %s there", request->name, named,
+	       plural(named, "entry", "entries"), done[request->list], span_format(request, span),
+	       counts->fresh, counts->same, plural(counts->same, "was", "were"));
+	if (request->replace)
+		printf(", %u gone", counts->gone);
+	putchar('\n');
+}
+
+static enum status named_change(const struct context *context, struct gate *gate,
+				struct request *request)
+{
+	struct sl_list_info list = {
+		.list = request->list,
+		.until = request->ns ? until_after(request->ns) : 0,
+		.replaced = time(NULL),
+	};
+	struct list_counts counts = {0};
+	enum status status = OK;
+
+	snprintf(list.name, sizeof(list.name), "%s", request->name);
+	if (request->entries.count || request->replace)
+		status = list_put(gate, &list, request->replace, &request->entries, &counts);
+	if (!status && context->json)
+		status = json_print(list_json(context, request, &counts));
+	else if (!status)
+		list_print(request, &counts);
+	return status;
+}
+
+/* --- The commands --------------------------------------------------------------------------- */
 
 static enum status list_change(const struct context *context, enum sl_list list, int argc,
 			       char **argv)
 {
 	struct request request = {.list = list};
-	struct ruleset entries = {0};
 	struct gate gate = GATE_CLOSED;
-	struct tally tally = {0};
 	enum status status = request_parse(context, argc, argv, &request);
 
-	if (!status)
-		status = entries_read(&request, &entries);
+	if (!status && request.file)
+		status = file_take(&request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
-		status = entries_apply(&gate, &entries, &tally);
-	if (!status)
-		status = report(context, &request, &entries, &tally);
-	ruleset_free(&entries);
+		status = request.name ? named_change(context, &gate, &request)
+				      : hands_change(context, &gate, &request);
+	ruleset_free(&request.entries);
 	gate_close(&gate);
 	return status;
 }

@@ -12,7 +12,7 @@ static enum status rules_print_json(const struct gate *gate, const struct rulese
 {
 	printf("{\n  \"gate\": \"%s\",\n  \"rules\": [", gate->name);
 	for (unsigned int i = 0; i < set->count; i++) {
-		json_t *rule = rule_json(&set->rules[i]);
+		json_t *rule = rule_json(&set->rules[i], set->lists);
 		int err;
 
 		fputs(i ? ",\n    " : "\n    ", stdout);
@@ -28,7 +28,7 @@ static enum status rules_print_json(const struct gate *gate, const struct rulese
 static void rules_print(const struct gate *gate, const struct ruleset *set)
 {
 	for (unsigned int i = 0; i < set->count; i++)
-		rule_print(&set->rules[i], gate->name, "");
+		rule_print(&set->rules[i], set->lists, gate->name, "");
 }
 
 enum status cmd_show(const struct context *context, int argc, char **argv)

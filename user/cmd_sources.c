@@ -18,6 +18,7 @@
 
 /* A source, and how it stands with the limits of its policy. */
 struct view {
+	const struct gate *gate;
 	const struct source *source;
 	const struct sl_limit *limits; /* in the order of asking */
 	unsigned int count;
@@ -32,7 +33,7 @@ static enum status view_read(const struct gate *gate, const struct source *sourc
 	uint64_t now = uptime_ticks();
 	enum status status = OK;
 
-	*view = (struct view){.source = source};
+	*view = (struct view){.gate = gate, .source = source};
 	if (!source->split)
 		view->limits = source_limits(source, &view->count);
 	for (unsigned int i = 0; !status && i < view->count; i++)
@@ -61,7 +62,7 @@ static json_t *view_json(const struct view *view)
 	char text[PREFIX_TEXT];
 	json_t *object = json_pack("{s:s}", "address", prefix_format(&source->prefix, text));
 
-	judgement_json(source->split ? &several : &source->rule, object);
+	judgement_json(view->gate, source->split ? &several : &source->rule, object);
 	json_object_set_new(object, "passed", json_cell(&source->passed));
 	json_object_set_new(object, "dropped", json_cell(&source->dropped));
 	json_object_set_new(object, "would_drop", json_cell(&source->observed));

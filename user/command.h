@@ -22,9 +22,9 @@ struct context {
 /* argv[0] is the command's name; the words follow. */
 typedef enum status command_fn(const struct context *context, int argc, char **argv);
 
-command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_deny, cmd_detach, cmd_diff,
-	cmd_dump, cmd_export, cmd_forgive, cmd_newcomers, cmd_set, cmd_show, cmd_sources, cmd_stats,
-	cmd_status, cmd_upgrade, cmd_version;
+command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_del_list, cmd_deny, cmd_detach,
+	cmd_diff, cmd_dump, cmd_export, cmd_forgive, cmd_lists, cmd_newcomers, cmd_set, cmd_show,
+	cmd_sources, cmd_stats, cmd_status, cmd_unallow, cmd_undeny, cmd_upgrade, cmd_version;
 
 /*
  * Opens the gate that a command only looks at. Where none is named, that is `main`, or, where that does not exist, the

@@ -6,6 +6,7 @@
 
 #include "config_reader.h"
 #include "list.h"
+#include "lists.h"
 #include "moment.h"
 #include "plural.h"
 #include "prefix.h"
@@ -14,11 +15,6 @@
 
 /* As long as `for` can say. */
 #define UNTIL_MAX_SEC (730 * 86400L)
-
-static const char *const list_words[] = {
-	[SL_LIST_ALLOW] = "allow",
-	[SL_LIST_DENY] = "deny",
-};
 
 struct times {
 	/* What `for` said last, and when that is: entries of one time end together. */
@@ -97,8 +93,55 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 	path = list_path(reader, file);
 	if (!path)
 		return fail("out of memory");
-	status = list_read(path, entry->list, entry->until, set);
+	status = list_read(path, entry, true, set);
 	free(path);
+	return status;
+}
+
+/* The name of an entry's list: as it is said, or that of the file. */
+static enum status list_name(struct reader *reader, const struct text_entry *text,
+			     char name[SL_LIST_NAME])
+{
+	enum status status;
+	char *path;
+
+	if (text->list) {
+		status = list_name_check(text->list);
+		if (!status)
+			snprintf(name, SL_LIST_NAME, "%s", text->list);
+		return status;
+	}
+	path = list_path(reader, text->file);
+	status = path ? list_name_of(path, name) : fail("out of memory");
+	free(path);
+	return status;
+}
+
+/* What an entry with a file or a name is of: a list, which takes the entry's word and end over. */
+static enum status list_make(struct reader *reader, const struct node *node,
+			     const struct text_entry *text, struct rule *entry)
+{
+	struct sl_list_info list = {
+		.list = entry->list,
+		.until = entry->until,
+		.replaced = time(NULL),
+	};
+	struct ruleset *rules = &reader->config.rules;
+	enum status status = ruleset_make_lists(rules);
+	int place;
+
+	reader_place(reader, reader_find(reader, node, text->list ? "list" : "file"));
+	if (!status)
+		status = list_name(reader, text, list.name);
+	if (status)
+		return status;
+	if (lists_find(rules->lists, list.name) >= 0)
+		return misuse("list '%s' is given twice", list.name);
+	place = lists_find(rules->lists, "");
+	status = lists_put(rules->lists, &list, place);
+	entry->list = SL_LIST_NONE;
+	entry->until = 0;
+	entry->lists = status ? 0 : 1ULL << place;
 	return status;
 }
 
@@ -115,11 +158,12 @@ static void prefix_claim(struct reader *reader, const struct node *node, const c
 			 struct rule *entry)
 {
 	reader_place(reader, node);
-	if (!reader_failed(reader, prefix_parse(text, &entry->prefix)) && entry->list)
+	if (!reader_failed(reader, prefix_parse(text, &entry->prefix)) &&
+	    (entry->list || entry->lists))
 		reader_failed(reader, claims_add(&reader->claims, entry, node->at));
 }
 
-/* entry: its list is NONE where it has ended, and is only checked. */
+/* entry: has neither word nor list where it has ended, and is only checked. */
 static void entry_prefixes_read(struct reader *reader, const struct node *node,
 				const struct text_entry *text, struct rule *entry)
 {
@@ -134,7 +178,8 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node,
 	if (!text->file)
 		return;
 	reader_place(reader, file);
-	if (!reader_failed(reader, file_read_list(reader, text->file, entry, &set)) && entry->list)
+	if (!reader_failed(reader, file_read_list(reader, text->file, entry, &set)) &&
+	    (entry->list || entry->lists))
 		set_claim(reader, &set, file->at);
 	ruleset_free(&set);
 }
@@ -158,6 +203,8 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 		if (!times->ended++ || node->at.line < times->first_ended->at.line)
 			times->first_ended = reader_find(reader, node, "until");
 	}
+	if (!ended && (text->file || text->list))
+		reader_failed(reader, list_make(reader, node, text, &entry));
 	entry_prefixes_read(reader, node, text, &entry);
 }
 

@@ -35,6 +35,7 @@ struct text_entry {
 	char **prefixes;
 	unsigned int prefixes_count;
 	char *file;
+	char *list;	/* its name */
 	char *duration; /* `for` */
 	char *until;
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lists.h"
 #include "moment.h"
 #include "prefix.h"
 #include "sizes.h"
@@ -90,7 +91,30 @@ static json_t *entry_json(json_t *prefixes, uint32_t until)
 			 moment_format(until_time(until), text));
 }
 
-/* One entry for all prefixes for good, and one for each run of others that end together; NULL: none. */
+/* An entry for each list with that word. */
+static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list list)
+{
+	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
+		const struct sl_list_info *info = &rules->lists[place];
+		json_t *prefixes, *entry;
+
+		if (!*info->name || info->list != list || list_ended(info))
+			continue;
+		prefixes = json_array();
+		for (unsigned int i = 0; i < rules->count; i++)
+			if (rules->rules[i].lists >> place & 1)
+				json_array_append_new(prefixes,
+						      prefix_json(&rules->rules[i].prefix));
+		entry = json_pack("{s:s}", "list", info->name);
+		json_object_update_missing_new(entry, entry_json(prefixes, info->until));
+		json_array_append_new(array, entry);
+	}
+}
+
+/*
+ * One entry for all prefixes for good, and one for each run of others that end together; then those of lists. NULL:
+ * none.
+ */
 static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 {
 	json_t *array = json_array(), *for_good = json_array(), *run = NULL;
@@ -112,6 +136,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 		json_array_insert_new(array, 0, entry_json(for_good, 0));
 	else
 		json_decref(for_good);
+	lists_append(array, rules, list);
 	if (json_array_size(array))
 		return array;
 	json_decref(array);

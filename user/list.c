@@ -3,7 +3,9 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <jansson.h>
 
 #include "file.h"
 #include "prefix.h"
@@ -13,27 +15,181 @@
 
 #define BLANKS " \t\r\v\f"
 
-/* What a line says, without comment and blanks. */
-static char *line_strip(char *line)
+/* What is read, and what becomes of it. */
+struct reading {
+	const struct rule *entry;
+	bool forced;
+	struct ruleset *set;
+};
+
+/* --- Entries -------------------------------------------------------------------------------- */
+
+static enum status prefix_add(const struct reading *reading, const struct sl_prefix *prefix)
+{
+	unsigned int least = prefix_is_ipv6(prefix) ? LIST_BITS_LEAST_IPV6 : LIST_BITS_LEAST_IPV4;
+	struct rule rule = *reading->entry;
+	char text[PREFIX_TEXT];
+
+	if (!reading->forced && prefix->bits < SL_FAMILY_BITS + least)
+		return misuse("%s is shorter than /%u, which no list should hold by accident: say "
+			      "'force' if it is meant",
+			      prefix_format(prefix, text), least);
+	rule.prefix = *prefix;
+	return ruleset_add(reading->set, &rule);
+}
+
+static enum status range_add(const struct reading *reading, char *first, char *last)
+{
+	struct sl_prefix from, to, part;
+	enum status status = address_parse(first, &from);
+
+	if (!status)
+		status = address_parse(last, &to);
+	if (!status &&
+	    (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0))
+		status = misuse("'%s-%s' is not a range: write FIRST-LAST, of one family", first,
+				last);
+	while (!status && prefix_of_range(&from, &to, &part))
+		status = prefix_add(reading, &part);
+	return status;
+}
+
+static char *blanks_skip(char *text)
+{
+	return text + strspn(text, BLANKS);
+}
+
+/* Cuts the blanks off both ends. */
+static char *blanks_strip(char *text)
 {
 	char *end;
 
-	line += strspn(line, BLANKS);
-	line[strcspn(line, "#")] = '\0';
-	end = line + strlen(line);
-	while (end > line && strchr(BLANKS, end[-1]))
+	text = blanks_skip(text);
+	end = text + strlen(text);
+	while (end > text && strchr(BLANKS, end[-1]))
 		end--;
 	*end = '\0';
-	return line;
+	return text;
+}
+
+static enum status entry_add(const struct reading *reading, char *text)
+{
+	char *dash = strchr(text, '-');
+	struct sl_prefix prefix;
+	enum status status;
+
+	if (dash && dash != text) {
+		*dash = '\0';
+		return range_add(reading, blanks_strip(text), blanks_strip(dash + 1));
+	}
+	status = prefix_parse(text, &prefix);
+	return status ? status : prefix_add(reading, &prefix);
+}
+
+/* --- ipset ---------------------------------------------------------------------------------- */
+
+/* What stands before the members of a set. */
+static bool is_ipset_head(const char *line)
+{
+	static const char *const heads[] = {
+		"create ",  "Name: ",		"Type: ",	"Revision: ",
+		"Header: ", "Size in memory: ", "References: ", "Number of entries: ",
+		"Members:"};
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		if (!strncmp(line, heads[i], strlen(heads[i])))
+			return true;
+	return false;
+}
+
+/* Whether only options follow that say nothing of whether a member is listed. A comment takes the rest. */
+static bool are_ipset_options(char *text)
+{
+	static const char *const options[] = {"timeout", "packets", "bytes",
+					      "skbmark", "skbprio", "skbqueue"};
+	char *rest, *word = strtok_r(text, BLANKS, &rest);
+
+	for (; word; word = strtok_r(NULL, BLANKS, &rest)) {
+		size_t i = 0;
+
+		if (!strcmp(word, "comment"))
+			return true;
+		while (i < sizeof(options) / sizeof(options[0]) && strcmp(word, options[i]))
+			i++;
+		if (i == sizeof(options) / sizeof(options[0]) || !strtok_r(NULL, BLANKS, &rest))
+			return false;
+	}
+	return true;
+}
+
+/* "add SET MEMBER [OPTION VALUE]...": to the member. NULL: it is no such line. */
+static char *ipset_member(char *line)
+{
+	if (strncmp(line, "add ", 4))
+		return NULL;
+	line = blanks_skip(line + 4);
+	line += strcspn(line, BLANKS);
+	return blanks_skip(line);
+}
+
+/* Cuts the options behind a member of a set off. Its timeout is not read: a list has one end. */
+static void ipset_cut(char *text)
+{
+	char *blank = text + strcspn(text, BLANKS), *options = *blank ? strdup(blank) : NULL;
+
+	if (options && are_ipset_options(options))
+		*blank = '\0';
+	free(options);
+}
+
+/* --- Lines ---------------------------------------------------------------------------------- */
+
+/* {"cidr": "192.0.2.0/24", ...}; a line of JSON without a cidr is about the list. */
+static enum status json_add(const struct reading *reading, const char *line)
+{
+	json_t *object = json_loads(line, 0, NULL);
+	const char *cidr = json_string_value(json_object_get(object, "cidr"));
+	struct sl_prefix prefix;
+	enum status status = OK;
+
+	if (!object)
+		status = misuse("this line begins with { and is no JSON");
+	else if (cidr)
+		status = prefix_parse(cidr, &prefix) ?: prefix_add(reading, &prefix);
+	json_decref(object);
+	return status;
+}
+
+static void comment_cut(char *line)
+{
+	char *slashes = strstr(line, "//");
+
+	if (slashes)
+		*slashes = '\0';
+	line[strcspn(line, "#;")] = '\0';
+}
+
+static enum status line_add(const struct reading *reading, char *line)
+{
+	char *member;
+
+	line = blanks_strip(line);
+	if (*line == '{')
+		return json_add(reading, line);
+	comment_cut(line);
+	line = blanks_strip(line);
+	if (!*line || is_ipset_head(line))
+		return OK;
+	member = ipset_member(line) ?: line;
+	ipset_cut(member);
+	return entry_add(reading, member);
 }
 
 /* Reads every line; says the bad ones. */
-static enum status lines_parse(const char *name, char *text, const struct rule *entry,
-			       struct ruleset *set)
+static enum status lines_parse(const char *name, char *text, const struct reading *reading)
 {
 	unsigned int line = 0, bad = 0;
 	char place[PATH_MAX + 16];
-	struct rule rule = *entry;
 	enum status status;
 	char *next;
 
@@ -42,17 +198,13 @@ static enum status lines_parse(const char *name, char *text, const struct rule *
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
-		text = line_strip(text);
-		if (!*text)
-			continue;
 		snprintf(place, sizeof(place), "%s:%u", name, line);
 		log_place(place);
-		status = prefix_parse(text, &rule.prefix);
+		status = line_add(reading, text);
 		log_place(NULL);
-		if (status)
-			bad++;
-		else if (ruleset_add(set, &rule))
-			return FAILED;
+		if (status == FAILED)
+			return status;
+		bad += status != OK;
 	}
 	if (bad && text)
 		note("%s: these are the first %d bad lines", name, BAD_LINES_MAX);
@@ -71,12 +223,12 @@ static enum status entries_add(const struct ruleset *list, struct ruleset *set)
 	return status;
 }
 
-enum status list_parse(const char *name, char *text, enum sl_list list, uint32_t until,
+enum status list_parse(const char *name, char *text, const struct rule *entry, bool forced,
 		       struct ruleset *set)
 {
-	struct rule entry = {.list = list, .until = until};
 	struct ruleset found = {0};
-	enum status status = lines_parse(name, text, &entry, &found);
+	const struct reading reading = {entry, forced, &found};
+	enum status status = lines_parse(name, text, &reading);
 
 	ruleset_sort(&found);
 	if (!status)
@@ -85,7 +237,7 @@ enum status list_parse(const char *name, char *text, enum sl_list list, uint32_t
 	return status;
 }
 
-enum status list_read(const char *path, enum sl_list list, uint32_t until, struct ruleset *set)
+enum status list_read(const char *path, const struct rule *entry, bool forced, struct ruleset *set)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct file file;
@@ -93,7 +245,7 @@ enum status list_read(const char *path, enum sl_list list, uint32_t until, struc
 
 	if (status)
 		return status;
-	status = list_parse(name, file.text, list, until, set);
+	status = list_parse(name, file.text, entry, forced, set);
 	file_free(&file);
 	return status;
 }

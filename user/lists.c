@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rulemap.h"
 #include "uptime.h"
 
 static uint64_t place_bit(unsigned int place)
@@ -32,16 +31,45 @@ unsigned int lists_count(const struct sl_list_info *lists)
 	return count;
 }
 
-enum status lists_add(struct sl_list_info *lists, const struct sl_list_info *list, int *ret_place)
-{
-	int place = lists_find(lists, "");
+const char *const list_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
 
+const char *list_says(enum sl_list word)
+{
+	return word == SL_LIST_ALLOW ? "allows" : "denies";
+}
+
+enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits)
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (bits & place_bit(place) && lists[place].list == SL_LIST_ALLOW)
+			return SL_LIST_ALLOW;
+	return bits ? SL_LIST_DENY : SL_LIST_NONE;
+}
+
+void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
+		 int ret_places[SL_LIST_PLACES])
+{
+	int free = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		int same = *lists[place].name ? lists_find(others, lists[place].name) : -1;
+
+		ret_places[place] = same;
+		if (!*lists[place].name || (same >= 0 && list_same(&lists[place], &others[same])))
+			continue;
+		while (free < SL_LIST_PLACES - 1 && *others[free].name)
+			free++;
+		ret_places[place] = free++;
+	}
+}
+
+enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
+{
 	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
 		return fail("list '%s' would be one too many: there are %d at most; take one back "
 			    "with 'sluice del -f NAME' (see 'sluice lists')",
 			    list->name, SL_LISTS_MAX);
 	lists[place] = *list;
-	*ret_place = place;
 	return OK;
 }
 
@@ -124,105 +152,4 @@ enum status list_name_of(const char *file, char name[SL_LIST_NAME])
 	if (!status)
 		strcpy(name, path);
 	return status;
-}
-
-/* --- Of a gate ------------------------------------------------------------------------------ */
-
-uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
-{
-	uint64_t left = lists & gate->state->lists_ending;
-
-	while (left) {
-		uint64_t bit = left & -left;
-
-		left ^= bit;
-		if (!until_left_ns(gate->state->list_ends[list_end_index(bit)]))
-			lists ^= bit;
-	}
-	return lists;
-}
-
-/* Since its generation, and until it is gone. */
-static bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
-{
-	uint32_t since = __atomic_load_n(&list->since, __ATOMIC_ACQUIRE);
-
-	return since && (int32_t)(since - generation) <= 0 &&
-	       !(list->gone && (int32_t)(list->gone - generation) <= 0);
-}
-
-void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES])
-{
-	uint32_t generation = rulemap_generation(gate);
-
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		ret[place] = gate->lists[place];
-		if (!list_is_seen(&gate->lists[place], generation))
-			ret[place] = (struct sl_list_info){0};
-		ret[place].name[SL_LIST_NAME - 1] = '\0';
-	}
-}
-
-/* Nothing names the place yet, so no packet looks at its word and end. */
-static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
-{
-	struct sl_gate *state = gate->state;
-	struct sl_list_info list = *wanted;
-	uint64_t bit = place_bit(place);
-
-	list.since = list.gone = 0;
-	gate->lists[place] = list;
-	state->lists_allow &= ~bit;
-	state->lists_ending &= ~bit;
-	if (list.list == SL_LIST_ALLOW)
-		state->lists_allow |= bit;
-	if (list.until)
-		state->lists_ending |= bit;
-	state->list_ends[list_end_index(bit)] = list.until;
-	__atomic_store_n(&gate->lists[place].since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
-}
-
-static void list_free(struct gate *gate, unsigned int place)
-{
-	__atomic_store_n(&gate->lists[place].since, 0, __ATOMIC_RELEASE);
-	gate->lists[place] = (struct sl_list_info){0};
-}
-
-int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
-{
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		struct sl_list_info *has = &gate->lists[place];
-		const struct sl_list_info *want = &wanted[place];
-
-		if (!has->since && *want->name)
-			list_write(gate, place, want);
-		else if (has->since && !*want->name)
-			has->gone = rulemap_generation(gate) + 1;
-		else if (has->since && !list_same(has, want))
-			return -EINVAL;
-	}
-	return 0;
-}
-
-void lists_clear(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
-{
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		if (gate->lists[place].gone)
-			list_free(gate, place);
-		else
-			gate->lists[place].replaced = wanted[place].replaced;
-	}
-}
-
-void lists_settle(struct gate *gate, uint64_t ended)
-{
-	uint32_t generation = rulemap_generation(gate);
-
-	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		struct sl_list_info *list = &gate->lists[place];
-
-		if (list->since && (!list_is_seen(list, generation) || ended & place_bit(place)))
-			list_free(gate, place);
-		list->gone = 0;
-	}
 }

@@ -6,18 +6,37 @@
 #ifndef SLUICE_LISTS_H
 #define SLUICE_LISTS_H
 
-#include "gate.h"
+#include <stdint.h>
+
+#include "log.h"
+#include "sluice.h"
 
 /* The place of the list of that name; -1: there is none. */
 int lists_find(const struct sl_list_info *lists, const char *name);
 
 /* Puts a list into a free place. Refuses one more than SL_LISTS_MAX. */
-enum status lists_add(struct sl_list_info *lists, const struct sl_list_info *list, int *ret_place);
+enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
+
+/*
+ * The places of the lists of one array in another one: the same place for the same list, and else one that is free
+ * there. Both have SL_LISTS_MAX at most.
+ */
+void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
+		 int ret_places[SL_LIST_PLACES]);
 
 unsigned int lists_count(const struct sl_list_info *lists);
 
 /* Whether both have the same name, word and end. */
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
+
+/* By enum sl_list: the commands "allow" and "deny". */
+extern const char *const list_words[];
+
+/* "allows" or "denies". */
+const char *list_says(enum sl_list word);
+
+/* What lists that name a prefix say of it together; SL_LIST_NONE: no list names it. */
+enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits);
 
 /* Whether its time is over. */
 bool list_ended(const struct sl_list_info *list);
@@ -27,24 +46,5 @@ enum status list_name_check(const char *name);
 
 /* The name of a file's list: its absolute path, by its words alone. "-", standard input, is its own name. */
 enum status list_name_of(const char *file, char name[SL_LIST_NAME]);
-
-/* --- Of a gate ------------------------------------------------------------------------------ */
-
-/* Those of the lists whose time is not over; as the packet path's lists_in_force. */
-uint64_t lists_lasting(const struct gate *gate, uint64_t lists);
-
-/* A copy of the lists that packets see. */
-void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]);
-
-/*
- * The steps of a change of the lists, beside one of the rules: prepare, for the next generation; clear away, when no
- * packet uses the generation before. A list that is to have another word or end has another place in `wanted`.
- * 0, or a negative errno.
- */
-int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
-void lists_clear(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES]);
-
-/* Undoes a change that was not switched to, ends one that was, and frees the places of `ended`. */
-void lists_settle(struct gate *gate, uint64_t ended);
 
 #endif

@@ -21,12 +21,31 @@ struct command {
 static command_fn cmd_help;
 
 #define LIST_DETAILS                                                                               \
-	"Of all rules, lists and limits alike, the longest prefix decides. A prefix is allowed\n"  \
-	"or denied, the later word counts; its limits stay, and decide again when the entry is\n"  \
-	"over.\n"                                                                                  \
-	"-f FILE   a prefix a line; # begins a comment; - is standard input. All or nothing\n"     \
-	"for TIME  30s, 10min, 1h, 7d: then the entry ends by itself. Default: never\n"            \
-	"'sluice del PREFIX' removes an entry, and the limits of that prefix with it."
+	"Of all rules, entries and limits alike, the longest prefix decides. By hand a prefix "    \
+	"is\n"                                                                                     \
+	"allowed or denied, the later word counts; its limits stay, and decide again when the\n"   \
+	"entry is over. A file's entries are a list with a name of its own, beside what is said\n" \
+	"by hand and beside other lists: an entry stays while any of them names it. By hand\n"     \
+	"beats lists at the same prefix, and what is allowed by hand no list denies, however\n"    \
+	"long its prefix. Where two lists differ on a prefix, allow counts.\n"                     \
+	"-f FILE   the file's entries come onto its list. A line is an address, a prefix or a\n"   \
+	"          range A-B; #, ; and // begin comments; also what ipset save and list print\n"   \
+	"          (timeouts are not read), and lines of JSON with a cidr. - is standard input.\n" \
+	"          All or nothing. The list has the file's absolute path as its name\n"            \
+	"as NAME   the list of that name instead; also for prefixes: deny A B as NAME\n"           \
+	"replace   what the file does not name goes from the list, in the same step. A file\n"     \
+	"          without entries is refused\n"                                                   \
+	"force     take an empty file, and prefixes shorter than /8 (IPv6: /16)\n"                 \
+	"for TIME  30s, 10min, 1h, 7d: then the entry, or all the list, ends by itself.\n"         \
+	"          Default: never\n"                                                               \
+	"'sluice lists' tells of all lists. What takes an entry or a list back: 'sluice "          \
+	"undeny',\n"                                                                               \
+	"'sluice unallow', 'sluice del -f FILE'."
+
+#define UNLIST_DETAILS                                                                             \
+	"PREFIX    its entry by hand; its limits stay, and so does what lists say of it\n"         \
+	"as NAME   its entry on that list instead\n"                                               \
+	"-f FILE   all the list of that file, or of that name; the file is not read"
 
 static const struct command commands[] = {
 	{"attach", cmd_attach, 0,
@@ -93,15 +112,26 @@ static const struct command commands[] = {
 	 "RATE, BURST  as in 'sluice help set'\n"
 	 "none         newcomers pass: the default"},
 	{"allow", cmd_allow, TAKES(OPTION_FILE),
-	 "allow default|PREFIX [for TIME]\n       sluice allow -f FILE [for TIME]",
+	 "allow default|PREFIX... [for TIME] [as NAME [replace]]\n"
+	 "       sluice allow -f FILE [as NAME] [for TIME] [replace] [force]",
 	 "let every packet of a prefix pass", LIST_DETAILS},
 	{"deny", cmd_deny, TAKES(OPTION_FILE),
-	 "deny default|PREFIX [for TIME]\n       sluice deny -f FILE [for TIME]",
+	 "deny default|PREFIX... [for TIME] [as NAME [replace]]\n"
+	 "       sluice deny -f FILE [as NAME] [for TIME] [replace] [force]",
 	 "drop every packet of a prefix", LIST_DETAILS},
-	{"del", cmd_del, 0, "del default|PREFIX [name NAME]",
-	 "delete the rule of a prefix, or one limit of it",
-	 "Without a name all goes that 'sluice show' tells of just this prefix: its limits, its\n"
-	 "newcomers' budget, and its entry in a list."},
+	{"unallow", cmd_unallow, TAKES(OPTION_FILE),
+	 "unallow default|PREFIX... [as NAME]\n       sluice unallow -f FILE",
+	 "take back what allow said", UNLIST_DETAILS},
+	{"undeny", cmd_undeny, TAKES(OPTION_FILE),
+	 "undeny default|PREFIX... [as NAME]\n       sluice undeny -f FILE",
+	 "take back what deny said", UNLIST_DETAILS},
+	{"lists", cmd_lists, 0, "lists", "the lists, their entries and their ends", ""},
+	{"del", cmd_del, TAKES(OPTION_FILE),
+	 "del default|PREFIX [name NAME]\n       sluice del -f FILE",
+	 "delete the limits of a prefix, or one of them",
+	 "Without a name all limits of just this prefix go, and its newcomers' budget; where it\n"
+	 "has none, its entry by hand. Where it has both, del refuses: see 'sluice help undeny'.\n"
+	 "-f FILE takes all the list of that file, or of that name, back."},
 	{"forgive", cmd_forgive, 0, "forgive ADDRESS", "give a source a full bucket, end its block",
 	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice del'."},
 	{"show", cmd_show, 0, "show", "the rules, as commands that make them", ""},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "gate_lists.h"
 #include "lists.h"
 #include "rules.h"
 

@@ -179,3 +179,46 @@ struct sl_prefix prefix_source(const struct sl_prefix *address)
 	}
 	return source;
 }
+
+/* The last address of a prefix. */
+static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
+{
+	struct sl_prefix last = *prefix;
+
+	for (unsigned int bit = prefix->bits - SL_FAMILY_BITS; bit < family_bits(prefix); bit++)
+		last.addr[bit / 8] |= 0x80 >> bit % 8;
+	last.bits = SL_FAMILY_BITS + family_bits(prefix);
+	return last;
+}
+
+/* The address after this one; `bits` 0: there is none. */
+static struct sl_prefix address_next(const struct sl_prefix *address)
+{
+	struct sl_prefix next = *address;
+
+	for (int i = family_bits(address) / 8 - 1; i >= 0; i--)
+		if (++next.addr[i])
+			return next;
+	return (struct sl_prefix){0};
+}
+
+bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret)
+{
+	struct sl_prefix part = *from, last;
+
+	if (!from->bits || memcmp(from->addr, to->addr, sizeof(to->addr)) > 0)
+		return false;
+	while (part.bits > SL_FAMILY_BITS) {
+		struct sl_prefix wider = prefix_shorten(&part, part.bits - 1);
+
+		last = prefix_last(&wider);
+		if (memcmp(wider.addr, from->addr, sizeof(wider.addr)) ||
+		    memcmp(last.addr, to->addr, sizeof(last.addr)) > 0)
+			break;
+		part = wider;
+	}
+	last = prefix_last(&part);
+	*from = address_next(&last);
+	*ret = part;
+	return true;
+}

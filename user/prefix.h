@@ -32,6 +32,12 @@ int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);
 /* The first `bits` bits of an address or prefix, which has no fewer; 0: `default`. */
 struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits);
 
+/*
+ * The longest run of addresses from `from` on, up to `to`, that is one prefix; `from` moves behind it. Both are
+ * addresses of one family. False: the range is used up.
+ */
+bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
+
 /* What a bucket is kept for: the address itself, or the /64 of an IPv6 address. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 

@@ -3,8 +3,10 @@
 
 #include "command.h"
 #include "counters.h"
+#include "gate_lists.h"
 #include "netns.h"
 #include "prefix.h"
+#include "rule_json.h"
 #include "spec.h"
 #include "uptime.h"
 
@@ -78,7 +80,7 @@ json_t *standing_json(const struct source *source, const struct sl_limit *compil
 	return object;
 }
 
-void judgement_json(const struct judgement *judgement, json_t *object)
+void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object)
 {
 	char text[PREFIX_TEXT];
 
@@ -89,6 +91,12 @@ void judgement_json(const struct judgement *judgement, json_t *object)
 		json_object_set_new(
 			object, "list",
 			json_string(judgement->list == SL_LIST_ALLOW ? "allow" : "deny"));
+	if (judgement->lists) {
+		struct sl_list_info lists[SL_LIST_PLACES];
+
+		lists_copy(gate, lists);
+		json_object_set_new(object, "lists", lists_json(lists, judgement->lists));
+	}
 	if (judgement->list && judgement->until)
 		json_object_set_new(object, "seconds_left",
 				    json_real(until_left_ns(judgement->until) / 1e9));

@@ -22,7 +22,7 @@ json_t *standing_json(const struct source *source, const struct sl_limit *limit,
 		      const struct standing *standing);
 
 /* Adds "policy", null where no rule covers the source; of a list entry "list", "seconds_left". */
-void judgement_json(const struct judgement *judgement, json_t *object);
+void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object);
 
 /*
  * {"device", "ifindex", "hook", "mode", "program_id", "state", "gone", "netns", "netns_inode"}:

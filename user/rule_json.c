@@ -25,7 +25,16 @@ json_t *budget_json(const struct limit *budget)
 			 spec_names[SPEC_BURST], burst_format(&budget->spec, burst));
 }
 
-json_t *rule_json(const struct rule *rule)
+json_t *lists_json(const struct sl_list_info *lists, uint64_t bits)
+{
+	json_t *names = json_array();
+
+	for (; bits; bits &= bits - 1)
+		json_array_append_new(names, json_string(lists[__builtin_ctzll(bits)].name));
+	return names;
+}
+
+json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 {
 	json_t *object = json_object(), *limits = json_array();
 	char prefix[PREFIX_TEXT];
@@ -37,6 +46,8 @@ json_t *rule_json(const struct rule *rule)
 	if (rule->list && rule->until)
 		json_object_set_new(object, "seconds_left",
 				    json_real(until_left_ns(rule->until) / 1e9));
+	if (rule->lists)
+		json_object_set_new(object, "lists", lists_json(lists, rule->lists));
 	for (int i = 0; i < rule->limits; i++)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
 	json_object_set_new(object, "limits", limits);

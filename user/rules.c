@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lists.h"
+#include "gate_lists.h"
 #include "policy.h"
 #include "prefix.h"
 #include "rulemap.h"
@@ -40,21 +40,6 @@ enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, s
 		return OK;
 	}
 	return rule_from(gate, prefix, rulemap_face(&rule, rulemap_generation(gate)), ret);
-}
-
-/* A walk under change may meet a rule twice. */
-static void ruleset_unique(struct ruleset *set)
-{
-	unsigned int kept = 0;
-
-	ruleset_sort(set);
-	for (unsigned int i = 0; i < set->count; i++) {
-		if (kept && prefix_equal(&set->rules[kept - 1].prefix, &set->rules[i].prefix))
-			rule_free(&set->rules[i]);
-		else
-			set->rules[kept++] = set->rules[i];
-	}
-	set->count = kept;
 }
 
 static enum status ruleset_from(const struct gate *gate, uint32_t generation,
@@ -116,7 +101,7 @@ enum status rules_read(const struct gate *gate, struct ruleset *ret)
 		ruleset_free(&set);
 		return status;
 	}
-	ruleset_unique(&set);
+	ruleset_unique(&set); /* a walk under change may meet a rule twice */
 	*ret = set;
 	return OK;
 }

@@ -5,7 +5,7 @@
 
 #include "change.h"
 #include "grace.h"
-#include "lists.h"
+#include "gate_lists.h"
 #include "plural.h"
 #include "policy.h"
 #include "prefix.h"

@@ -5,17 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lists.h"
 #include "prefix.h"
 #include "spec.h"
 #include "units.h"
 #include "uptime.h"
 
 #define SEC 1000000000ULL
-
-static const char *const list_commands[] = {
-	[SL_LIST_ALLOW] = "allow",
-	[SL_LIST_DENY] = "deny",
-};
 
 /* --- One rule ------------------------------------------------------------------------------- */
 
@@ -148,8 +144,8 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 	if (!entry_equal(rule, other)) {
 		difference.list = rule->list;
 		difference.until = rule->until;
-		difference.lists = rule->lists;
 	}
+	difference.lists = rule->lists & ~other->lists;
 	for (unsigned int i = 0; !status && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
 			status = rule_add_limit(&difference, &rule->limit[i]);
@@ -174,17 +170,31 @@ static void command_print(const char *lead, const char *gate, const char *comman
 	       named ? " " : "", command, prefix_format(prefix, text));
 }
 
-static void entry_print(const struct rule *rule, const char *gate, const char *lead)
+/* name: of a list; NULL: by hand. */
+static void entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
+			const char *name, const char *gate, const char *lead)
 {
-	uint64_t left = rule->until ? (until_left_ns(rule->until) + SEC / 2) / SEC : 0;
+	uint64_t left = until ? (until_left_ns(until) + SEC / 2) / SEC : 0;
 	char text[UNITS_TEXT];
 
-	if (rule->until && !left)
+	if (until && !left)
 		return; /* it ends while it is read */
-	command_print(lead, gate, list_commands[rule->list], &rule->prefix);
-	if (rule->until)
+	command_print(lead, gate, list_words[list], prefix);
+	if (until)
 		printf(" for %s", time_format(left * SEC, text));
+	if (name)
+		printf(" as %s", name);
 	putchar('\n');
+}
+
+static void lists_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
+			const char *lead)
+{
+	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+		const struct sl_list_info *list = &lists[__builtin_ctzll(bits)];
+
+		entry_print(&rule->prefix, list->list, list->until, list->name, gate, lead);
+	}
 }
 
 static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
@@ -211,10 +221,12 @@ static void newcomers_print(const struct rule *rule, const char *gate, const cha
 	printf(" rate %s burst %s\n", rate_format(spec, rate), burst_format(spec, burst));
 }
 
-void rule_print(const struct rule *rule, const char *gate, const char *lead)
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
+		const char *lead)
 {
 	if (rule->list)
-		entry_print(rule, gate, lead);
+		entry_print(&rule->prefix, rule->list, rule->until, NULL, gate, lead);
+	lists_print(rule, lists, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);
 	if (rule->newcomers)
@@ -265,6 +277,51 @@ void ruleset_sort(struct ruleset *set)
 		i++;
 	if (i < set->count) /* else it is sorted, as most long lists are */
 		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
+}
+
+static uint64_t bits_move(uint64_t bits, const int places[SL_LIST_PLACES])
+{
+	uint64_t moved = 0;
+
+	for (; bits; bits &= bits - 1)
+		moved |= 1ULL << places[__builtin_ctzll(bits)];
+	return moved;
+}
+
+enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
+{
+	struct sl_list_info *lists = set->lists;
+	int places[SL_LIST_PLACES];
+	enum status status;
+
+	if (!others)
+		return OK;
+	set->lists = NULL;
+	status = ruleset_make_lists(set);
+	if (lists && !status) {
+		lists_match(lists, others, places);
+		for (int place = 0; place < SL_LIST_PLACES; place++)
+			if (*lists[place].name)
+				set->lists[places[place]] = lists[place];
+		for (unsigned int i = 0; i < set->count; i++)
+			set->rules[i].lists = bits_move(set->rules[i].lists, places);
+	}
+	free(lists);
+	return status;
+}
+
+void ruleset_unique(struct ruleset *set)
+{
+	unsigned int kept = 0;
+
+	ruleset_sort(set);
+	for (unsigned int i = 0; i < set->count; i++) {
+		if (kept && prefix_equal(&set->rules[kept - 1].prefix, &set->rules[i].prefix))
+			rule_free(&set->rules[i]);
+		else
+			set->rules[kept++] = set->rules[i];
+	}
+	set->count = kept;
 }
 
 void ruleset_free(struct ruleset *set)

@@ -39,6 +39,9 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 /* Orders by prefix (prefix_compare). */
 void ruleset_sort(struct ruleset *set);
 
+/* The same, and keeps the first of several rules of one prefix. */
+void ruleset_unique(struct ruleset *set);
+
 /* Adds a limit to a rule; the rule has less than SL_LIMITS_MAX, and none of that name. */
 enum status rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
@@ -55,6 +58,12 @@ bool limit_equal(const struct limit *a, const struct limit *b);
 
 /* Whether both say the same; ids and order of limits do not count, nor a budget without limits. */
 bool rule_equal(const struct rule *a, const struct rule *b);
+
+/*
+ * Puts the lists of a set at the places that they have in `others` (NULL: none), so that the bits of the rules of both
+ * mean the same.
+ */
+enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 
 /* What a rule says and another of the same prefix does not. The caller frees `ret`. */
 enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
@@ -77,7 +86,10 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
  *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53
  *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
+ *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt
+ * lists: what its bits mean; NULL: it has none.
  */
-void rule_print(const struct rule *rule, const char *gate, const char *lead);
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
+		const char *lead);
 
 #endif

@@ -19,6 +19,16 @@ static void rules_renumber(struct resize_plan *plan)
 	}
 }
 
+/* A gate of an older schema did not count them. */
+static uint32_t allows_count(const struct gate *gate, const struct resize_plan *plan)
+{
+	uint32_t generation = rulemap_generation(gate), count = 0;
+
+	for (unsigned int i = 0; i < plan->count; i++)
+		count += rulemap_face(&plan->rules[i].rule, generation)->list == SL_LIST_ALLOW;
+	return count;
+}
+
 static int rules_copy(struct gate *next, struct resize_plan *plan)
 {
 	int err;
@@ -27,6 +37,7 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 		return 0;
 	if (plan->is_renumbered)
 		rules_renumber(plan);
+	next->state->hand_allows = allows_count(next, plan);
 	err = rulemap_write(next, plan->rules, plan->count);
 	return err ?: splits_set(next, plan->rules, plan->count);
 }

@@ -115,6 +115,10 @@ uint64_t until_ticks(uint32_t until);
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until);
 
+/* Puts a list into this place of a set, and adds a prefix that it names, or that several do, by their bits. */
+void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t until);
+void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
+
 /* Makes the change, and frees the rules. */
 enum status rig_change(struct rig *rig, struct ruleset *set);
 

@@ -161,9 +161,23 @@ void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, 
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
 
+void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t until)
+{
+	assert_int_equal(ruleset_make_lists(set), OK);
+	set->lists[place] = (struct sl_list_info){.list = list, .until = until};
+	snprintf(set->lists[place].name, SL_LIST_NAME, "list%d", place);
+}
+
+void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists)
+{
+	struct rule rule = {.prefix = rig_prefix(prefix), .lists = lists};
+
+	assert_int_equal(ruleset_add(set, &rule), OK);
+}
+
 enum status rig_change(struct rig *rig, struct ruleset *set)
 {
-	enum status status = rules_change(&rig->gate, set->rules, set->count);
+	enum status status = ruleset_change(&rig->gate, set);
 
 	ruleset_free(set);
 	return status;
@@ -277,13 +291,15 @@ static void check_ids(const struct rig *rig)
 static void check_counts(const struct rig *rig, const struct rulemap_entry *entries,
 			 unsigned int count)
 {
-	unsigned int hosts = 0, split_rules = 0, policies = 0;
+	unsigned int hosts = 0, split_rules = 0, policies = 0, allows = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
 		hosts += prefix_is_host(&entries[i].prefix);
 		split_rules += entries[i].prefix.bits > SL_FAMILY_BITS + 64;
 		policies += entries[i].rule.now.record != 0;
+		allows += entries[i].rule.now.list == SL_LIST_ALLOW;
 	}
+	assert_int_equal(rig->gate.state->hand_allows, allows);
 	assert_int_equal(rig->gate.state->hosts, hosts);
 	assert_int_equal(rig->gate.state->prefixes, count - hosts);
 	assert_int_equal(rig->gate.state->split_rules, split_rules);
@@ -324,7 +340,7 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules)
 	for (unsigned int i = 0; i < count; i++) {
 		assert_int_equal(entries[i].rule.bits, entries[i].prefix.bits);
 		assert_in_range(entries[i].rule.since, 1, rig->gate.state->generation);
-		assert_true(entries[i].rule.now.record || entries[i].rule.now.list);
+		assert_false(face_is_empty(&entries[i].rule.now));
 		if (entries[i].rule.now.record)
 			check_policy(rig, &entries[i]);
 	}

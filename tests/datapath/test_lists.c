@@ -184,6 +184,169 @@ static void test_hosts_split_their_64(void **state)
 	rig_check_counted(rig);
 }
 
+/* --- Named lists ---------------------------------------------------------------------------- */
+
+/* Of a set of rules: two lists that deny, one that allows, one that denies for a second. */
+enum { BAD, WORSE, GOOD, BRIEF };
+
+#define ON(list) (1ULL << (list))
+
+static void lists_make(struct rig *rig, struct ruleset *set)
+{
+	rules_make_list(set, BAD, SL_LIST_DENY, 0);
+	rules_make_list(set, WORSE, SL_LIST_DENY, 0);
+	rules_make_list(set, GOOD, SL_LIST_ALLOW, 0);
+	rules_make_list(set, BRIEF, SL_LIST_DENY, rig_until(rig, SEC));
+}
+
+/* Rules of one source, the longest first; what comes of it, and what in two seconds. */
+static void test_lists_and_words_by_hand(void **state)
+{
+	static const struct {
+		const char *name;
+		struct {
+			const char *prefix;
+			uint64_t lists;
+			enum sl_list hand;
+			bool limited;
+			bool brief; /* the word by hand is for a second */
+		} rules[4];
+		unsigned int now, then;
+	} cases[] = {
+		{"a list denies", {{.prefix = "10.1.1.1", .lists = ON(BAD)}}, DENIED, DENIED},
+		{"a list allows",
+		 {{.prefix = "10.1.1.1", .lists = ON(GOOD)},
+		  {.prefix = "10.1.0.0/16", .lists = ON(BAD)}},
+		 ALLOWED,
+		 ALLOWED},
+		{"the longer list decides",
+		 {{.prefix = "10.1.1.0/24", .lists = ON(BAD)},
+		  {.prefix = "10.1.0.0/16", .lists = ON(GOOD)}},
+		 DENIED,
+		 DENIED},
+		{"of two lists that differ allow counts",
+		 {{.prefix = "10.1.1.0/24", .lists = ON(BAD) | ON(GOOD)}},
+		 ALLOWED,
+		 ALLOWED},
+		{"a list that ends", {{.prefix = "10.1.1.1", .lists = ON(BRIEF)}}, DENIED, ENOUGH},
+		{"one ends, another stays",
+		 {{.prefix = "10.1.1.1", .lists = ON(BRIEF) | ON(WORSE)}},
+		 DENIED,
+		 DENIED},
+		{"behind a list that ends its limits",
+		 {{.prefix = "10.1.1.1", .lists = ON(BRIEF), .limited = true}},
+		 DENIED,
+		 5},
+		{"a list beats limits of its prefix",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .limited = true}},
+		 DENIED,
+		 DENIED},
+		{"limits of a longer prefix beat a list",
+		 {{.prefix = "10.1.1.1", .limited = true},
+		  {.prefix = "10.1.1.0/24", .lists = ON(BAD)}},
+		 5,
+		 5},
+		{"by hand beats a list",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_LIST_ALLOW}},
+		 ALLOWED,
+		 ALLOWED},
+		{"by hand beats a list that allows",
+		 {{.prefix = "10.1.1.1", .lists = ON(GOOD), .hand = SL_LIST_DENY}},
+		 DENIED,
+		 DENIED},
+		{"by hand for a second, then the list",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .hand = SL_LIST_ALLOW, .brief = true}},
+		 ALLOWED,
+		 DENIED},
+		{"allowed by hand at a shorter prefix",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 ALLOWED,
+		 ALLOWED},
+		{"allowed by hand by default",
+		 {{.prefix = "10.1.1.0/24", .lists = ON(BAD)},
+		  {.prefix = "default", .hand = SL_LIST_ALLOW}},
+		 ALLOWED,
+		 ALLOWED},
+		{"allowed by hand, for a second",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW, .brief = true}},
+		 ALLOWED,
+		 DENIED},
+		{"denied by hand between",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.1.0.0/16", .hand = SL_LIST_DENY},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 DENIED,
+		 DENIED},
+		{"denied by hand between, for a second",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.1.0.0/16", .hand = SL_LIST_DENY, .brief = true},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 DENIED,
+		 ALLOWED},
+		{"lists between count for nothing",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.1.1.0/24", .lists = ON(WORSE)},
+		  {.prefix = "10.1.0.0/16", .lists = ON(BRIEF)},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 ALLOWED,
+		 ALLOWED},
+		{"limits between decide as without the list",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.1.1.0/24", .limited = true},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 5,
+		 5},
+		{"limits of the listed prefix, too",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD), .limited = true},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 5,
+		 5},
+		{"a list's allow lifts no longer list",
+		 {{.prefix = "10.1.1.1", .lists = ON(BAD)},
+		  {.prefix = "10.0.0.0/8", .lists = ON(GOOD)}},
+		 DENIED,
+		 DENIED},
+		{"by hand denies longer than it allows",
+		 {{.prefix = "10.1.1.1", .hand = SL_LIST_DENY},
+		  {.prefix = "10.0.0.0/8", .hand = SL_LIST_ALLOW}},
+		 DENIED,
+		 DENIED},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ruleset set = {0};
+		unsigned int rules = 0;
+		uint64_t now, then;
+
+		rig_empty(rig);
+		lists_make(rig, &set);
+		for (; rules < 4 && cases[i].rules[rules].prefix; rules++) {
+			const char *prefix = cases[i].rules[rules].prefix;
+			struct rule *rule;
+
+			if (cases[i].rules[rules].limited)
+				rules_add_limits(&set, prefix, "rate 1/h burst 5", NULL);
+			else
+				rules_add_list(&set, prefix, SL_LIST_NONE, 0);
+			rule = &set.rules[rules];
+			rule->lists = cases[i].rules[rules].lists;
+			rule->list = cases[i].rules[rules].hand;
+			rule->until = cases[i].rules[rules].brief ? rig_until(rig, SEC) : 0;
+		}
+		assert_int_equal(rig_change(rig, &set), OK);
+		rig_check_tidy(rig, rules);
+		now = burst_of(rig, "10.1.1.1");
+		rig_clock_forward(rig, 2 * SEC);
+		then = burst_of(rig, "10.1.1.1");
+		if (now != cases[i].now || then != (cases[i].now == 5 ? 0 : cases[i].then))
+			fail_msg("%s: %lu pass, then %lu", cases[i].name, now, then);
+		rig_check_counted(rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_list_over_limits),
 		cmocka_unit_test(test_listed_are_counted),
 		cmocka_unit_test(test_hosts_split_their_64),
+		cmocka_unit_test(test_lists_and_words_by_hand),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -106,9 +106,8 @@ static struct ruleset change_rules(const struct change *change)
  * Makes the change in another process, and kills that with SIGKILL as it enters or leaves its
  * `stop`th system call. False: it had come to its end before.
  */
-static bool change_cut_off(struct rig *rig, const struct change *change, int stop)
+static bool change_cut_off(struct rig *rig, struct ruleset set, int stop)
 {
-	struct ruleset set = change_rules(change);
 	pid_t child = fork();
 	int status;
 
@@ -116,7 +115,7 @@ static bool change_cut_off(struct rig *rig, const struct change *change, int sto
 	if (!child) {
 		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
 			_exit(99);
-		_exit(rules_change(&rig->gate, set.rules, set.count));
+		_exit(ruleset_change(&rig->gate, &set));
 	}
 	ruleset_free(&set);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -190,13 +189,72 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change)
 		/* so that there is something to lose */
 		burst_of(rig, "192.0.2.99");
 		burst_of(rig, "10.0.0.99");
-		cut = change_cut_off(rig, change, stop);
+		cut = change_cut_off(rig, change_rules(change), stop);
 		cut_off_check(rig, change, stop);
 		if (!cut)
 			print_message("figure: %s: killed at %d points, at each the old rules or "
 				      "the new, nothing left over\n",
 				      change->name, stop);
 	}
+}
+
+/* One list moves to another place and entry, another one goes: see cut_off_lists(). */
+static struct ruleset lists_rules(bool after)
+{
+	struct ruleset set = {0};
+
+	assert_int_equal(ruleset_make_lists(&set), OK);
+	rules_make_list(&set, after ? 2 : 0, SL_LIST_DENY, 0);
+	if (!after)
+		rules_make_list(&set, 1, SL_LIST_ALLOW, 0);
+	rules_add_listed(&set, "192.0.2.1", after ? 0 : 1);
+	rules_add_listed(&set, "192.0.2.2", after ? 4 : 2);
+	return set;
+}
+
+/* Packets see all of the change of lists or nothing, and the next change leaves just these lists. */
+static bool cut_off_lists(struct rig *rig, int stop)
+{
+	struct ruleset set = lists_rules(false), now;
+	struct sl_prefix second;
+	struct rule rule;
+	bool cut, seen;
+
+	rig_empty(rig);
+	assert_int_equal(rig_change(rig, &set), OK);
+	cut = change_cut_off(rig, lists_rules(true), stop);
+	seen = burst_of(rig, "192.0.2.1") == ENOUGH;
+	assert_int_equal(burst_of(rig, "192.0.2.2"), seen ? 0 : ENOUGH);
+	rig_set(rig, "198.51.100.0/24", "1/h", "10");
+	rig_check_tidy(rig, seen ? 2 : 3);
+	assert_int_equal(burst_of(rig, "192.0.2.1"), seen ? ENOUGH : 0);
+	assert_int_equal(rules_read(&rig->gate, &now), OK);
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		bool used = seen ? place == 2 : place < 2;
+
+		assert_int_equal(*now.lists[place].name != '\0', used);
+		assert_int_equal(rig->gate.lists[place].since != 0, used);
+		assert_int_equal(rig->gate.lists[place].gone, 0);
+	}
+	second = rig_prefix("192.0.2.2");
+	assert_int_equal(rules_get(&rig->gate, &second, &rule), OK);
+	assert_int_equal(rule.lists, seen ? 4 : 2);
+	ruleset_free(&now);
+	return cut;
+}
+
+static void test_killed_amid_lists(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	int stop = 0;
+
+	while (cut_off_lists(rig, stop))
+		stop++;
+	assert_in_range(stop, 5, 1000);
+	print_message(
+		"figure: a change of lists: killed at %d points, at each the old lists or the "
+		"new, nothing left over\n",
+		stop);
 }
 
 static void test_killed_anywhere(void **state)
@@ -493,6 +551,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_killed_anywhere),
+		cmocka_unit_test(test_killed_amid_lists),
 		cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_undone_twice),
 		cmocka_unit_test(test_switched),

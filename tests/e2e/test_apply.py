@@ -225,9 +225,13 @@ allow:
   - prefix: 192.0.2.9
 """)
     gate.sluice("apply", path, cwd="/")
-    rules = {rule["prefix"]: rule["list"] for rule in gate.json("show")["rules"]}
-    assert rules == {"203.0.113.66": "deny", "2001:db8:bad::/48": "deny", "192.0.2.0/24": "allow",
+    bad = str(tmp_path / "lists" / "bad")
+    rules = {rule["prefix"]: rule.get("lists") or rule["list"]
+             for rule in gate.json("show")["rules"]}
+    assert rules == {"203.0.113.66": [bad], "2001:db8:bad::/48": [bad], "192.0.2.0/24": [good],
                      "192.0.2.9": "allow"}
+    assert {one["name"]: one["list"] for one in gate.json("lists")["lists"]} == \
+        {bad: "deny", good: "allow"}
     gate.sluice("apply", "rules.yaml", cwd=tmp_path)
     gate.sluice("apply", "./rules.yaml", cwd=tmp_path)
     with open(path, "rb") as file:

@@ -30,8 +30,14 @@ def reasons(lab):
 
 
 def entries(lab):
-    """What is listed: prefix, and on which list."""
+    """What is listed by hand: prefix, and the word."""
     return {rule["prefix"]: rule["list"] for rule in lab.json("show")["rules"] if "list" in rule}
+
+
+def members(lab):
+    """What is on named lists: prefix, and the names of the lists."""
+    return {rule["prefix"]: [os.path.basename(name) for name in rule["lists"]]
+            for rule in lab.json("show")["rules"] if "lists" in rule}
 
 
 # --- Who is listed --------------------------------------------------------------------------------
@@ -100,7 +106,13 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     assert reasons(attached) == {"within-limit": 1, "denied": 1, "allowed": 20}
     rule, = attached.json("show")["rules"]
     assert rule["list"] == "allow" and rule["limits"][0]["burst"] == "3"
-    attached.sluice("del", source)
+    refusal = one_line(attached.sluice("del", source, status=1))
+    assert f"'sluice unallow {source}'" in refusal and f"'sluice del {source} name NAME'" in refusal
+    assert attached.json("show")["rules"] == [rule]
+    assert attached.sluice("unallow", source).out == f"{source}: no longer allowed by hand\n"
+    attached.send_and_wait([frame(source)])
+    assert reasons(attached)["within-limit"] == 2
+    assert attached.sluice("del", source).out == f"{source}: limit all deleted\n"
     assert attached.rules() == ""
 
 
@@ -135,7 +147,7 @@ def test_what_decides_when_an_entry_ends(attached, source):
     """The limits of the same prefix, then shorter rules."""
     attached.sluice("deny", "default", "for", "1h")
     attached.sluice("set", source, "rate", "1/h", "burst", "2")
-    attached.sluice("allow", source, "for", "300ms")
+    attached.sluice("allow", source, "for", "300ms")  # in the packet path: no command runs meanwhile
     attached.send_and_wait([frame(source)] * 5)
     wait_until(lambda: "list" not in attached.json("check", source), "the end of the entry")
     attached.send_and_wait([frame(source)] * 5)
@@ -201,12 +213,15 @@ def test_what_is_said(attached):
     assert said == f"{DENIED}: denied for 1h (was denied)\n"
     made = attached.json("allow", DENIED)
     assert made["prefix"] == DENIED and made["list"] == "allow" and made["other"] == 1
-    assert attached.sluice("del", DENIED).out == f"{DENIED}: rule deleted\n"
+    assert attached.sluice("del", DENIED).out == f"{DENIED}: no longer allowed by hand\n"
     assert DENIED in one_line(attached.sluice("del", DENIED, status=1))
 
 
 WRONG = [
-    ([], "which"), (["192.0.2.1", "192.0.2.2"], "'192.0.2.2'"), (["192.0.2.1", "for"], "'for'"),
+    ([], "which"), (["192.0.2.1", "192.0.2.300"], "'192.0.2.300'"), (["192.0.2.1", "for"], "'for'"),
+    (["192.0.2.1", "replace"], "'as NAME'"), (["192.0.2.1", "force"], "-f FILE"),
+    (["192.0.2.1", "as"], "'as'"), (["192.0.2.1", "as", "a b"], "'a b'"),
+    (["192.0.2.1", "as", "x" * 256], "255"), (["192.0.2.1", "as", "a", "as", "b"], "twice"),
     (["192.0.2.1", "for", "30"], "unit"), (["192.0.2.1", "for", "0s"], "zero"),
     (["192.0.2.1", "for", "999us"], "short"), (["192.0.2.1", "for", "731d"], "long"),
     (["192.0.2.1", "for", "-1s"], "'-1s'"), (["192.0.2.1", "for", "1s", "for", "2s"], "twice"),
@@ -252,16 +267,18 @@ def written(path, text):
 @pytest.mark.parametrize("text", [FILE, FILE.replace("\n", "\r\n"), "\ufeff" + FILE, FILE.rstrip()],
                          ids=["unix", "dos", "bom", "no end"])
 def test_a_file_of_prefixes(attached, tmp_path, text):
-    said = attached.sluice("deny", "-f", written(tmp_path / "list", text)).out
-    assert said == "6 entries denied: 6 new, 0 were there\n"
-    assert entries(attached) == dict.fromkeys(
+    path = written(tmp_path / "list", text)
+    said = attached.sluice("deny", "-f", path, "force").out
+    assert said == f"list {path}: 6 entries denied: 6 new, 0 were there\n"
+    assert members(attached) == dict.fromkeys(
         ["default", DENIED, "203.0.113.67", "203.0.113.128/25", "2001:db8:bad::/48",
-         "2001:db8:bad::66"], "deny")
+         "2001:db8:bad::66"], ["list"])
     assert verdicts(attached, DENIED, OTHER, DENIED6) == ["drop"] * 3
-    said = attached.sluice("allow", "-f", "-", "for", "1h", input="default\n10.0.0.0/8\n").out
-    assert said == "2 entries allowed for 1h: 1 new, 0 were there, 1 was denied\n"
+    said = attached.sluice("allow", "-f", "-", "for", "1h", "force",
+                           input="default\n10.0.0.0/8\n").out
+    assert said == "list -: 2 entries allowed for 1h: 2 new, 0 were there\n"
     said = attached.sluice("allow", "-f", "-", input="10.0.0.0/8\n").out
-    assert said == "1 entry allowed: 0 new, 1 was there\n"
+    assert said == "list -: 1 entry allowed: 0 new, 1 was there\n"
     assert verdicts(attached, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
 
 
@@ -273,7 +290,8 @@ def test_one_change_for_all_of_a_file(attached, tmp_path):
     assert attached.json("stats")["generation"] == generation + 2
     rules = {rule["prefix"]: rule for rule in attached.json("show")["rules"]}
     assert len(rules) == 2000 and len(rules["10.0.5.1"]["limits"]) == 1
-    assert {round(rule["seconds_left"]) for rule in rules.values()} <= set(range(3400, 3601))
+    one, = attached.json("lists")["lists"]
+    assert one["name"] == path and one["entries"] == 2000 and 3400 < one["seconds_left"] <= 3600.1
     assert verdicts(attached, "10.7.207.1", "10.7.208.1") == ["drop", "pass"]
 
 
@@ -282,7 +300,7 @@ BAD_LINES = [
     ("192.0.2.1\n192.0.2.300\n", [2]), ("x\n192.0.2.1\ny z\n10.0.0.1/8\n", [1, 3, 4]),
     ("192.0.2.1 192.0.2.2\n", [1]), ("192.0.2.1 for 1h\n", [1]), ("\n\n\n/24", [4]),
     ("192.0.2.1\n" * 500 + "2001:db8:::1\n", [501]), ("allow 192.0.2.1\n", [1]),
-    ("192.0.2.1;\n", [1]), ("192.0.2.1\n\n#\n- 192.0.2.1\n", [4]), ("192.0.2.0/24/24", [1]),
+    ("192.0.2.1\n\n#\n- 192.0.2.1\n", [4]), ("192.0.2.0/24/24", [1]),
     ("9" * 100000, [1]),
 ]
 
@@ -335,8 +353,9 @@ def test_files_that_are_none(shared, tmp_path):
 def test_an_empty_file_is_no_change(shared, tmp_path):
     before = shared.snapshot()
     for text in "", "\n\n", "# nobody\n":
-        said = shared.sluice("deny", "-f", written(tmp_path / "list", text)).out
-        assert said == "0 entries denied: 0 new, 0 were there\n"
+        path = written(tmp_path / "list", text)
+        said = shared.sluice("deny", "-f", path).out
+        assert said == f"list {path}: 0 entries denied: 0 new, 0 were there\n"
     assert shared.snapshot() == before
 
 
@@ -349,3 +368,221 @@ def test_json_of_show_is_json(shared):
     for rule in shown["rules"]:
         shared.sluice("del", rule["prefix"])
     assert json.loads(shared.sluice("-j", "show").out)["rules"] == []
+
+
+# --- Named lists ----------------------------------------------------------------------------------
+
+def test_an_entry_stays_while_any_list_or_hand_names_it(attached, tmp_path):
+    one = written(tmp_path / "one", "203.0.113.66\n203.0.113.67\n")
+    two = written(tmp_path / "two", "203.0.113.66\n2001:db8:bad::/48\n")
+    attached.sluice("deny", "-f", one)
+    attached.sluice("deny", "-f", two)
+    attached.sluice("deny", DENIED)
+    sources = [DENIED, "203.0.113.67", DENIED6]
+    assert verdicts(attached, *sources) == ["drop", "drop", "drop"]
+    attached.sluice("del", "-f", one)
+    assert verdicts(attached, *sources) == ["drop", "pass", "drop"]
+    attached.sluice("undeny", DENIED)
+    assert verdicts(attached, *sources) == ["drop", "pass", "drop"]
+    said = attached.sluice("undeny", "-f", two).out
+    assert said == f"list {two}: taken back: 2 entries are no longer denied by it\n"
+    assert verdicts(attached, *sources) == ["pass", "pass", "pass"]
+    assert attached.rules() == "" and attached.json("lists")["lists"] == []
+
+
+def test_a_word_by_hand_that_ends_falls_back_to_the_list(attached):
+    """In the packet path: no command runs between the packets."""
+    attached.sluice("deny", DENIED, "as", "bad")
+    attached.sluice("allow", DENIED, "for", "400ms")
+    start = time.monotonic()
+    attached.send_and_wait([frame(DENIED)])
+    if time.monotonic() < start + 0.3:
+        assert reasons(attached) == {"allowed": 1}
+    time.sleep(max(0, start + 0.6 - time.monotonic()))
+    denied = reasons(attached).get("denied", 0)
+    attached.send_and_wait([frame(DENIED)] * 3)
+    assert reasons(attached)["denied"] == denied + 3
+
+
+@pytest.mark.parametrize("source,allowed", [
+    (DENIED, DENIED), (DENIED, "203.0.113.64/29"), (DENIED, "203.0.0.0/8"), (DENIED, "default"),
+    (DENIED6, DENIED6), (DENIED6, "2001:db8:bad::/64"), (DENIED6, "2001::/16"), (DENIED6, "default")])
+@pytest.mark.parametrize("length", ["host", "net"])
+def test_allow_by_hand_beats_lists_at_any_length(attached, source, allowed, length):
+    net = "203.0.113.64/28" if source == DENIED else "2001:db8:bad::/56"
+    attached.sluice("deny", source if length == "host" else net, "as", "bad")
+    assert verdicts(attached, source) == ["drop"]
+    attached.sluice("allow", allowed)
+    assert verdicts(attached, source) == ["pass"]
+    attached.sluice("deny", source)  # the longest prefix decides among words by hand
+    assert verdicts(attached, source) == ["drop"]
+    attached.sluice("undeny" if allowed != source else "allow", source)
+    assert verdicts(attached, source) == ["pass"]
+    attached.sluice("unallow", allowed)
+    assert verdicts(attached, source) == ["drop"]
+
+
+def test_replace_under_traffic(attached, tmp_path):
+    """No packet of an entry that stays passes, while the list is replaced again and again."""
+    stays = "203.0.113.66\n2001:db8:bad::/48\n"
+    path = written(tmp_path / "list", stays)
+    attached.sluice("deny", "-f", path)
+    received = attached.datagrams()
+    for i in range(20):
+        more = "".join(f"10.{i}.{j >> 8}.{j & 255}\n" for j in range(500))
+        written(tmp_path / "list", stays + more)
+        attached.send(DENIED, 50)
+        said = attached.json("deny", "-f", path, "replace", "for", "1h")
+        attached.send(DENIED6, 50)
+        assert (said["same"], said["new"], said["gone"]) == (2, 500, 500 if i else 0)
+    attached.send_and_wait([frame(OTHER)])
+    received.wait_for(OTHER, 1)
+    assert received.by_source[DENIED] == received.by_source[DENIED6] == 0
+    assert verdicts(attached, "10.19.0.1", "10.18.0.1", DENIED) == ["drop", "pass", "drop"]
+
+
+@pytest.mark.parametrize("text,names", [
+    ("", "no entry"), ("# nothing\n; at all\n", "no entry"), ("192.0.2.1\n0.0.0.0/7\n", ":2: 0.0.0.0/7"),
+    ("2000::/15\n", ":1: 2000::/15"), ("default\n", ":1: default")])
+def test_replace_refuses_what_is_rarely_meant(attached, tmp_path, text, names):
+    path = written(tmp_path / "list", "203.0.113.66\n")
+    attached.sluice("deny", "-f", path)
+    before = attached.snapshot()
+    written(tmp_path / "list", text)
+    refusal = one_line(attached.sluice("deny", "-f", path, "replace", status=2))
+    assert names in refusal and "'force'" in refusal
+    assert attached.snapshot() == before and verdicts(attached, DENIED) == ["drop"]
+    attached.sluice("deny", "-f", path, "replace", "force")
+    assert verdicts(attached, DENIED) == ["drop" if text == "default\n" else "pass"]
+
+
+def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
+    path = written(tmp_path / "list", "203.0.113.66\n")
+    monkeypatch.chdir(tmp_path)
+    os.makedirs("below")
+    for name in "list", "./list", "below/../list", f"//{path}":
+        attached.sluice("deny", "-f", name)
+        assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
+    attached.sluice("deny", "-f", path, "as", "other")
+    assert members(attached) == {DENIED: ["list", "other"]}
+    os.remove(path)  # the file need not be there to take its list back
+    attached.sluice("del", "-f", "list")
+    attached.sluice("del", "-f", "other")
+    assert "no list" in one_line(attached.sluice("del", "-f", "other", status=1))
+    odd = written(tmp_path / "a list", "203.0.113.66\n")
+    assert "'as NAME'" in one_line(attached.sluice("deny", "-f", odd, status=2))
+    assert attached.rules() == ""
+
+
+def test_a_list_says_one_word(attached):
+    attached.sluice("deny", DENIED, "as", "x")
+    before = attached.snapshot()
+    assert "'replace'" in one_line(attached.sluice("allow", OTHER, "as", "x", status=1))
+    assert "'sluice undeny'" in one_line(attached.sluice("unallow", "-f", "x", status=1))
+    assert attached.snapshot() == before
+    attached.sluice("allow", OTHER, "as", "x", "replace")
+    assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
+    assert members(attached) == {OTHER: ["x"]}
+    attached.sluice("deny", OTHER, "as", "y")  # of two lists that differ, allow counts
+    assert verdicts(attached, OTHER) == ["pass"]
+    attached.sluice("unallow", "-f", "x")
+    assert verdicts(attached, OTHER) == ["drop"]
+
+
+def test_at_most_32_lists(attached):
+    for i in range(32):
+        attached.sluice("deny", f"10.0.0.{i}", "as", f"l{i}")
+    before = attached.snapshot()
+    refusal = one_line(attached.sluice("deny", "10.0.0.99", "as", "l32", status=1))
+    assert "32 at most" in refusal and "'sluice del -f NAME'" in refusal
+    assert attached.snapshot() == before
+    for i in range(32):  # each moves to another place, and back
+        attached.sluice("deny", f"10.0.1.{i}", "for", "1h", "as", f"l{i}")
+    assert len(members(attached)) == 64
+    attached.sluice("del", "-f", "l7")
+    attached.sluice("deny", "10.0.0.99", "as", "l32")
+    assert verdicts(attached, "10.0.0.7", "10.0.0.99", "10.0.1.31") == ["pass", "drop", "drop"]
+
+
+def test_a_list_that_has_ended_makes_room(attached):
+    for i in range(32):
+        attached.sluice("deny", DENIED, "for", "300ms", "as", f"l{i}")
+    time.sleep(0.4)
+    assert verdicts(attached, DENIED) == ["pass"] and attached.rules() == ""
+    assert "has ended" in attached.sluice("lists").out
+    attached.sluice("deny", OTHER, "as", "new")
+    assert [one["name"] for one in attached.json("lists")["lists"]] == ["new"]
+    assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
+
+
+def test_several_prefixes_are_all_or_nothing(attached):
+    said = attached.sluice("deny", DENIED, OTHER, DENIED6, DENIED).out
+    assert said.splitlines() == [f"{OTHER}: denied", f"{DENIED}: denied", f"{DENIED6}: denied"]
+    assert verdicts(attached, DENIED, OTHER, DENIED6) == ["drop"] * 3
+    generation = attached.json("stats")["generation"]
+    refusal = one_line(attached.sluice("undeny", DENIED, "10.0.0.1", status=1))
+    assert "10.0.0.1 is not denied" in refusal
+    assert f"'sluice undeny {DENIED}'" in one_line(attached.sluice("unallow", DENIED, status=1))
+    assert attached.json("stats")["generation"] == generation
+    attached.sluice("undeny", DENIED, OTHER, DENIED6)
+    assert attached.json("stats")["generation"] == generation + 1
+    assert verdicts(attached, DENIED, OTHER, DENIED6) == ["pass"] * 3
+
+
+def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
+    attached.sluice("deny", DENIED, OTHER, "as", "x")
+    for verb in "undeny", "del":
+        assert f"'sluice undeny {DENIED} as x'" in \
+            one_line(attached.sluice(verb, DENIED, status=1))
+    assert "not on list" in one_line(attached.sluice("undeny", DENIED6, "as", "x", status=1))
+    attached.sluice("undeny", DENIED, "as", "x")
+    assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
+
+
+def test_who_denies_is_told(attached, tmp_path):
+    path = written(tmp_path / "drop.txt", "203.0.113.0/24 ; SBL1\n")
+    attached.sluice("deny", "-f", path)
+    attached.sluice("deny", DENIED, "for", "1h", "as", "other")
+    said = attached.sluice("check", "203.0.113.1").out
+    assert said.startswith(f"203.0.113.1: drop: denied by list {path}\n")
+    check = attached.json("check", DENIED)
+    assert check["list"] == "deny" and check["lists"] == ["other"] and check["seconds_left"] > 3500
+    attached.sluice("deny", DENIED)
+    assert "lists" not in attached.json("check", DENIED)
+
+
+def test_dump_and_show_make_the_same_lists(attached, tmp_path):
+    attached.sluice("deny", DENIED, "203.0.113.0/24", "as", "one")
+    attached.sluice("deny", DENIED, "for", "1h", "as", "two")
+    attached.sluice("allow", OTHER, "as", "/srv/office.txt")
+    attached.sluice("allow", DENIED)
+    attached.sluice("set", DENIED, "rate", "5pps")
+    dump = attached.sluice("dump").out
+    shown = attached.rules().splitlines()
+    file = written(tmp_path / "rules.yaml", dump)
+    before = members(attached), entries(attached)
+    attached.sluice("diff", file)
+    attached.sluice("apply", written(tmp_path / "none.yaml", "policies: []"))
+    assert attached.json("lists")["lists"] == [] and attached.rules() == ""
+    attached.sluice("apply", file)
+    assert (members(attached), entries(attached)) == before
+    attached.sluice("apply", str(tmp_path / "none.yaml"))
+    for line in shown:
+        attached.sluice(*shlex.split(line)[3:])
+    assert (members(attached), entries(attached)) == before
+    attached.sluice("diff", file)
+
+
+def test_a_file_of_a_rules_file_is_a_list(attached, tmp_path):
+    path = written(tmp_path / "abusers.txt", "203.0.113.66\n203.0.113.67\n")
+    rules = written(tmp_path / "rules.yaml", "deny:\n  - file: abusers.txt\n")
+    attached.sluice("apply", rules)
+    assert verdicts(attached, DENIED, "203.0.113.67") == ["drop", "drop"]
+    written(tmp_path / "abusers.txt", "203.0.113.66\n2001:db8:bad::/48\n")
+    said = attached.sluice("diff", rules, status=1).out.splitlines()
+    g = f"sluice -g {attached.gate}"
+    assert said == [f"- {g} deny 203.0.113.67 as {path}",
+                    f"+ {g} deny 2001:db8:bad::/48 as {path}"]
+    attached.sluice("deny", "-f", path, "replace")
+    assert verdicts(attached, DENIED, "203.0.113.67", DENIED6) == ["drop", "pass", "drop"]
+    assert attached.sluice("apply", rules).out == f"gate '{attached.gate}': nothing to change\n"

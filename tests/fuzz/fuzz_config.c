@@ -186,7 +186,7 @@ static void list_try(char *text)
 {
 	struct ruleset set = {0};
 
-	list_parse("list", text, SL_LIST_DENY, 0, &set);
+	list_parse("list", text, &(struct rule){.list = SL_LIST_DENY}, false, &set);
 	ruleset_free(&set);
 }
 

@@ -34,7 +34,7 @@ static const char *shown(const char *text)
 		fail_msg("refused:\n%s", text);
 	capture = capture_begin(stdout);
 	for (unsigned int i = 0; i < config.rules.count; i++)
-		rule_print(&config.rules.rules[i], "main", "");
+		rule_print(&config.rules.rules[i], config.rules.lists, "main", "");
 	config_free(&config);
 	return capture_end(&capture);
 }
@@ -357,7 +357,7 @@ static void test_refused(void **state)
 		{"deny: []\n\"a\\nb\": []", ":2:1: a rules file has no key 'a?b': it has gate, "
 					    "defaults, policies, allow or deny"},
 		{DENY "for : 1h, to: x}]", ":1:39: an entry of 'deny' has no key 'to': it has "
-					   "prefix, prefixes, file, for or until"},
+					   "prefix, prefixes, file, list, for or until"},
 		{"deny: []\ndefaults: {rate: 5pps}", ":2:12: 'defaults' has no key 'rate': it has "
 						     "per, key, action or start"},
 		{"deny: []\nallow: []\ndeny: []", ":3:1: 'deny' is given twice: first in line 1"},
@@ -550,7 +550,7 @@ static void test_all_errors_of_shape(void **state)
 			    "values\n"
 			    "sluice: rules.yaml:5:13: 'prefix' takes one value, and not a list\n"
 			    "sluice: rules.yaml:6:5: an entry of 'allow' has no key 'to': it has "
-			    "prefix, prefixes, file, for or until\n"
+			    "prefix, prefixes, file, list, for or until\n"
 			    "sluice: rules.yaml:7:5: 'allow' takes bare prefixes, or entries with "
 			    "keys, and not both: write 'prefix: ...' in each\n");
 }
@@ -569,7 +569,7 @@ static void file_make(const char *directory, const char *name, const char *text)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* A list is looked for beside the rules file, and says its own line. */
+/* A file is looked for beside the rules file, says its own line, and is a list of its path. */
 static void test_files(void **state)
 {
 	char directory[] = "/tmp/sluice-config-XXXXXX", path[128], line[512];
@@ -583,12 +583,27 @@ static void test_files(void **state)
 	file_make(directory, "bad.txt", "192.0.2.1\nx\n");
 	file_make(directory, "good.yaml", "allow: [{file: good.txt, for: 1h}]\n");
 	file_make(directory, "bad.yaml", "allow: [{file: bad.txt}]\ndeny: [{prefix: y}]\n");
-	file_make(directory, "twice.yaml", "allow: [file: good.txt]\ndeny: [prefix: 192.0.2.2]\n");
+	file_make(directory, "both.yaml", "allow: [file: good.txt]\ndeny: [prefix: 192.0.2.2]\n");
+	file_make(directory, "twice.yaml", "allow: [file: good.txt]\ndeny: [file: ./good.txt]\n");
 
 	snprintf(path, sizeof(path), "%s/good.yaml", directory);
 	assert_int_equal(config_read(path, &config), OK);
 	assert_int_equal(config.rules.count, 2);
-	assert_true(until_left_ns(config.rules.rules[1].until) > 3599 * SEC);
+	snprintf(line, sizeof(line), "%s/good.txt", directory);
+	assert_string_equal(config.rules.lists[0].name, line);
+	assert_int_equal(config.rules.lists[0].list, SL_LIST_ALLOW);
+	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC);
+	for (unsigned int i = 0; i < config.rules.count; i++) {
+		assert_int_equal(config.rules.rules[i].lists, 1);
+		assert_int_equal(config.rules.rules[i].list, SL_LIST_NONE);
+	}
+	config_free(&config);
+
+	snprintf(path, sizeof(path), "%s/both.yaml", directory);
+	assert_int_equal(config_read(path, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_int_equal(config.rules.rules[1].lists, 1);
+	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
 	config_free(&config);
 
 	snprintf(path, sizeof(path), "%s/bad.yaml", directory);
@@ -604,8 +619,8 @@ static void test_files(void **state)
 	snprintf(path, sizeof(path), "%s/twice.yaml", directory);
 	capture = capture_begin(stderr);
 	assert_int_equal(config_read(path, &config), MISUSED);
-	snprintf(line, sizeof(line),
-		 "sluice: %s:2:16: 192.0.2.2 is listed twice: first at %s:1:15\n", path, path);
+	snprintf(line, sizeof(line), "sluice: %s:2:14: list '%s/good.txt' is given twice\n", path,
+		 directory);
 	assert_string_equal(capture_end(&capture), line);
 
 	snprintf(path, sizeof(path), "rm -r %s", directory);
@@ -684,7 +699,7 @@ static void test_written(void **state)
 static enum status differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
-	rule_print(from ? from : to, "main", "differs: ");
+	rule_print(from ? from : to, NULL, "main", "differs: ");
 	return FAILED;
 }
 
@@ -736,6 +751,90 @@ static void test_written_as_json(void **state)
 	config_free(&config);
 }
 
+/* Lists with a name: what is written reads to the same lists, and a prefix may be on several. */
+static void test_written_with_lists(void **state)
+{
+	static const char text[] = "policies: []\n"
+				   "allow:\n"
+				   "  - list: office\n"
+				   "    prefixes:\n"
+				   "      - 192.0.2.1\n"
+				   "deny:\n"
+				   "  - prefixes:\n"
+				   "      - 192.0.2.1\n"
+				   "  - list: \"/etc/drop.txt\"\n"
+				   "    prefixes:\n"
+				   "      - 10.0.0.0/8\n"
+				   "      - 192.0.2.1\n"
+				   "  - list: empty\n"
+				   "    prefixes: []\n";
+	struct config config;
+	char *again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].lists, 3);
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config_free(&config);
+}
+
+static void test_lists_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *refusal;
+	} cases[] = {
+		{"deny: [{list: a, prefix: 10.0.0.1}, {list: a, prefix: 10.0.0.2}]",
+		 "list 'a' is given twice"},
+		{"deny: [{list: a b, prefix: 10.0.0.1}]", "'a b' cannot be the name of a list"},
+		{"deny: [{list: \"\", prefix: 10.0.0.1}]", "'' cannot be the name of a list"},
+		{"deny: [{list: a}]", "what does this entry deny?"},
+		{"deny: [{list: a, prefixes: [10.0.0.1], prefix: 10.0.0.2}]",
+		 "what does this entry deny?"},
+	};
+	char many[4096] = "deny:\n";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_non_null(strstr(refusal(cases[i].text), cases[i].refusal));
+	for (int i = 0; i <= SL_LISTS_MAX; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many),
+			 "  - {list: l%d, prefix: 10.0.0.%d}\n", i, i);
+	struct config config;
+	struct capture capture = capture_begin(stderr);
+
+	assert_int_equal(text_read(many, &config), FAILED);
+	assert_non_null(strstr(capture_end(&capture),
+			       "rules.yaml:34:12: list 'l32' would be one too many"));
+}
+
+/* The same list has the same place in both sets, whatever its place was; another one a free one. */
+static void test_lists_are_matched(void **state)
+{
+	struct config a, b;
+
+	(void)state;
+	assert_int_equal(
+		text_read("deny: [{list: x, prefix: 10.0.0.1}, {list: y, prefix: 10.0.0.2}]", &a),
+		OK);
+	assert_int_equal(
+		text_read("allow: [{list: x, prefix: 10.0.0.1}]\n"
+			  "deny: [{list: z, prefix: 10.0.0.1}, {list: y, prefix: 10.0.0.2}]",
+			  &b),
+		OK);
+	assert_int_equal(ruleset_match_lists(&b.rules, a.rules.lists), OK);
+	assert_int_equal(b.rules.rules[1].lists, a.rules.rules[1].lists);
+	assert_string_equal(b.rules.lists[1].name, "y");
+	assert_int_equal(b.rules.rules[0].lists & 3, 0);
+	assert_int_equal(__builtin_popcountll(b.rules.rules[0].lists), 2);
+	config_free(&a);
+	config_free(&b);
+}
+
 /* 10,000 prefixes in place: a time that no quadratic way of it meets, even with sanitizers. */
 static void test_long_file(void **state)
 {
@@ -785,6 +884,9 @@ int main(void)
 		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_written_with_ends),
 		cmocka_unit_test(test_written_as_json),
+		cmocka_unit_test(test_written_with_lists),
+		cmocka_unit_test(test_lists_refused),
+		cmocka_unit_test(test_lists_are_matched),
 		cmocka_unit_test(test_long_file),
 	};
 

@@ -272,7 +272,7 @@ static enum status text_list(const char *text, struct ruleset *set)
 	enum status status;
 
 	file_make("list.txt", text, strlen(text));
-	status = list_read("list.txt", SL_LIST_DENY, 7, set);
+	status = list_read("list.txt", &(struct rule){.list = SL_LIST_DENY, .until = 7}, true, set);
 	unlink("list.txt");
 	return status;
 }
@@ -311,6 +311,97 @@ static void test_list(void **state)
 	assert_int_equal(text_list("", &set), OK);
 	assert_int_equal(text_list("\n\n# none", &set), OK);
 	assert_int_equal(set.count, 0);
+}
+
+/* Lines as Spamhaus, FireHOL and ipset print them, and what they come to. */
+static void test_list_formats(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *text;
+		const char *prefixes; /* sorted; NULL: the line is bad */
+	} cases[] = {
+		{"Spamhaus DROP", "; Spamhaus DROP List 2026/11/22\n1.10.16.0/20 ; SBL256894\n",
+		 "1.10.16.0/20"},
+		{"Spamhaus JSON",
+		 "{\"cidr\":\"1.10.16.0/20\",\"sblid\":\"SBL256894\",\"rir\":\"apnic\"}\n"
+		 "{\"type\":\"metadata\",\"terms\":\"https://x/#a\"}\n",
+		 "1.10.16.0/20"},
+		{"JSON that is none", "{\"cidr\":\"1.10.16.0/20\"\n", NULL},
+		{"JSON with no prefix", "{\"cidr\":\"1.10.16.0\\u0000/20\"}\n", NULL},
+		{"FireHOL", "#\n# firehol_level1\n#\n5.134.128.0/19\n5.188.10.0/23 # x\n",
+		 "5.134.128.0/19 5.188.10.0/23"},
+		{"slashes", "// a\n192.0.2.1 // b\n192.0.2.0/24//c\n", "192.0.2.0/24 192.0.2.1"},
+		{"DOS lines", "192.0.2.1\r\n192.0.2.2 ; x\r\n", "192.0.2.1 192.0.2.2"},
+		{"a range", "1.2.3.4-1.2.3.9", "1.2.3.4/30 1.2.3.8/31"},
+		{"a range with blanks", "1.2.3.4 - 1.2.3.4 # one", "1.2.3.4"},
+		{"all of a net", "10.0.0.0-10.255.255.255", "10.0.0.0/8"},
+		{"up to the last address", "255.255.255.254-255.255.255.255", "255.255.255.254/31"},
+		{"odd ends", "10.0.0.1-10.0.0.6", "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6"},
+		{"a range of IPv6", "2001:db8::-2001:db8::2", "2001:db8::/127 2001:db8::2"},
+		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
+		{"two families", "1.2.3.4-::1", NULL},
+		{"half a range", "1.2.3.4-", NULL},
+		{"no range", "-1.2.3.4", NULL},
+		{"ipset save",
+		 "create bad hash:net family inet hashsize 1024 maxelem 65536 timeout 0\n"
+		 "add bad 192.0.2.0/24 timeout 3600\n"
+		 "add bad 198.51.100.7 packets 0 bytes 0 comment \"a ; b # c\"\n"
+		 "add bad 203.0.113.0-203.0.113.1\n",
+		 "192.0.2.0/24 198.51.100.7 203.0.113.0/31"},
+		{"ipset list",
+		 "Name: bad\nType: hash:ip\nRevision: 5\nHeader: family inet hashsize 1024\n"
+		 "Size in memory: 344\nReferences: 0\nNumber of entries: 2\nMembers:\n"
+		 "192.0.2.1 timeout 12\n192.0.2.2\n",
+		 "192.0.2.1 192.0.2.2"},
+		{"an exception of ipset", "add bad 192.0.2.1 nomatch", NULL},
+		{"ports of ipset", "add bad 192.0.2.1,tcp:80", NULL},
+		{"add nothing", "add bad", NULL},
+		{"half an option", "192.0.2.1 timeout", NULL},
+		{"host bits", "192.0.2.1/24", NULL},
+		{"10.0.0.0/8 is a /8", "10.0.0.0/8\n", "10.0.0.0/8"},
+		{"shorter than a /8", "10.0.0.0/7\n", NULL},
+		{"a /16 of IPv6", "2001::/16\n", "2001::/16"},
+		{"shorter than a /16 of IPv6", "2000::/15\n", NULL},
+		{"default", "default\n", NULL},
+		{"a range shorter than a /8", "0.0.0.0-255.255.255.255\n", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
+		struct capture capture = capture_begin(stderr);
+		struct ruleset set = {0};
+		enum status status = list_parse("list", text, &(struct rule){0}, false, &set);
+		const char *said = capture_end(&capture);
+
+		for (unsigned int j = 0; j < set.count; j++)
+			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s",
+				 j ? " " : "", prefix_format(&set.rules[j].prefix, prefix));
+		if (status != (cases[i].prefixes ? OK : MISUSED) ||
+		    strcmp(found, cases[i].prefixes ?: "") || !*said != !status)
+			fail_msg("%s: %d, %s: %s", cases[i].name, status, found, said);
+		ruleset_free(&set);
+		free(text);
+	}
+}
+
+/* What is refused as too short says where, and what would be right; `force` takes it. */
+static void test_short_prefixes(void **state)
+{
+	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
+	struct capture capture = capture_begin(stderr);
+	struct ruleset set = {0};
+	enum status status = list_parse("list", text, &(struct rule){0}, false, &set);
+
+	(void)state;
+	assert_string_equal(capture_end(&capture),
+			    "sluice: list:2: 10.0.0.0/7 is shorter than /8, which no list should "
+			    "hold by accident: say 'force' if it is meant\n");
+	assert_int_equal(status, MISUSED);
+	assert_int_equal(list_parse("list", again, &(struct rule){0}, true, &set), OK);
+	assert_int_equal(set.count, 2);
+	ruleset_free(&set);
 }
 
 static void test_list_refused(void **state)
@@ -369,7 +460,7 @@ static void test_long_list(void **state)
 			address >> 8 & 255, address & 255);
 	}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(list_read("long.txt", SL_LIST_DENY, 0, &set), OK);
+	assert_int_equal(list_read("long.txt", &(struct rule){0}, true, &set), OK);
 	unlink("long.txt");
 	assert_int_equal(set.count, count);
 	for (unsigned int i = 1; i < count; i++)
@@ -389,6 +480,8 @@ int main(void)
 		cmocka_unit_test(test_open_for_writing),
 		cmocka_unit_test(test_being_written),
 		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_list_formats),
+		cmocka_unit_test(test_short_prefixes),
 		cmocka_unit_test(test_list_refused),
 		cmocka_unit_test(test_ten_bad_lines),
 		cmocka_unit_test(test_long_list),

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/* unallow, undeny, and del -f: what takes an entry back, or a list. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "gate.h"
+#include "list_change.h"
+#include "gate_lists.h"
+#include "lists.h"
+#include "plural.h"
+#include "prefix.h"
+#include "rules.h"
+
+static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
+
+struct request {
+	enum sl_list list; /* SL_LIST_NONE: either */
+	const char *file;  /* whose list goes; NULL: the prefixes */
+	const char *name;  /* the list that they leave; NULL: they are by hand */
+	struct ruleset entries;
+};
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+static enum status word_take(int argc, char **argv, int *index, struct request *request)
+{
+	struct rule rule = {0};
+	enum status status;
+
+	if (!strcmp(argv[*index], "as")) {
+		request->name = keyword_value(argc, argv, index);
+		return request->name ? OK : MISUSED;
+	}
+	if (request->file)
+		return unexpected(argv[0], argv[*index]);
+	status = prefix_parse(argv[*index], &rule.prefix);
+	return status ? status : ruleset_add(&request->entries, &rule);
+}
+
+static enum status request_parse(const struct context *context, int argc, char **argv,
+				 struct request *request)
+{
+	enum status status = OK;
+
+	request->file = context->file;
+	for (int i = 1; !status && i < argc; i++)
+		status = word_take(argc, argv, &i, request);
+	if (!status && !request->file && !request->entries.count)
+		status = misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'",
+				argv[0], argv[0]);
+	if (!status && request->file && request->name)
+		status = misuse("%s: -f FILE and 'as NAME' both say which list: write one of them",
+				argv[0]);
+	return status;
+}
+
+/* --- By hand -------------------------------------------------------------------------------- */
+
+static enum status no_such_word(const struct gate *gate, const struct rule *rule, enum sl_list list)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	if (rule->list)
+		return fail("%s is %s by hand, and not %s: 'sluice un%s %s' takes that back",
+			    prefix, done[rule->list], done[list], list_words[rule->list], prefix);
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (rule->lists >> place & 1)
+			return fail("%s is not %s by hand: it is on list '%s'; 'sluice un%s %s as "
+				    "%s' takes it off",
+				    prefix, done[list], lists[place].name,
+				    list_words[lists[place].list], prefix, lists[place].name);
+	return fail("%s is not %s by hand: see 'sluice show'", prefix, done[list]);
+}
+
+static enum status hands_apply(struct gate *gate, struct request *request)
+{
+	struct ruleset *entries = &request->entries;
+	enum status status = OK;
+
+	ruleset_unique(entries);
+	for (unsigned int i = 0; !status && i < entries->count; i++) {
+		struct rule *rule = &entries->rules[i];
+
+		status = rules_get(gate, &rule->prefix, rule);
+		if (!status && rule->list != request->list)
+			status = no_such_word(gate, rule, request->list);
+		if (!status)
+			rule->list = SL_LIST_NONE;
+	}
+	return status ? status : rules_change(gate, entries->rules, entries->count);
+}
+
+static json_t *hands_json(const struct context *context, const struct request *request)
+{
+	json_t *prefixes = json_array();
+	char text[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < request->entries.count; i++)
+		json_array_append_new(prefixes, json_string(prefix_format(
+							&request->entries.rules[i].prefix, text)));
+	return json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
+			 list_words[request->list], "prefixes", prefixes);
+}
+
+static enum status hands_change(const struct context *context, struct gate *gate,
+				struct request *request)
+{
+	enum status status = hands_apply(gate, request);
+	char text[PREFIX_TEXT];
+
+	if (!status && context->json)
+		return json_print(hands_json(context, request));
+	for (unsigned int i = 0; !status && i < request->entries.count; i++)
+		printf("%s: no longer %s by hand\n",
+		       prefix_format(&request->entries.rules[i].prefix, text), done[request->list]);
+	return status;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+static enum status check_word(const struct request *request, const struct sl_list_info *list)
+{
+	if (!request->list || request->list == list->list)
+		return OK;
+	return fail("list '%s' %s: 'sluice un%s' takes that back", list->name,
+		    list_says(list->list), list_words[list->list]);
+}
+
+static enum status list_report(const struct context *context, const struct sl_list_info *list,
+			       const struct list_counts *counts, bool whole)
+{
+	if (context->json)
+		return json_print(json_pack("{s:s, s:s, s:s, s:i, s:b}", "gate", context->gate,
+					    "list", list_words[list->list], "name", list->name,
+					    "gone", (int)counts->gone, "taken_back", whole));
+	printf("list %s: %s%u %s no longer %s by it\n", list->name, whole ? "taken back: " : "",
+	       counts->gone, plural(counts->gone, "entry is", "entries are"), done[list->list]);
+	return OK;
+}
+
+static enum status named_change(const struct context *context, struct gate *gate,
+				struct request *request)
+{
+	bool whole = request->file;
+	struct list_counts counts;
+	struct sl_list_info list;
+	enum status status = list_resolve(gate, whole ? request->file : request->name, &list);
+
+	if (!status)
+		status = check_word(request, &list);
+	if (!status)
+		status = whole ? list_drop(gate, list.name, &counts)
+			       : list_take(gate, list.name, &request->entries, &counts);
+	return status ? status : list_report(context, &list, &counts, whole);
+}
+
+/* --- The commands --------------------------------------------------------------------------- */
+
+static enum status unlist(const struct context *context, enum sl_list list, int argc, char **argv)
+{
+	struct request request = {.list = list};
+	struct gate gate = GATE_CLOSED;
+	enum status status = request_parse(context, argc, argv, &request);
+
+	if (!status)
+		status = gate_open_to_change(&gate, context->gate);
+	if (!status)
+		status = request.file || request.name ? named_change(context, &gate, &request)
+						      : hands_change(context, &gate, &request);
+	ruleset_free(&request.entries);
+	gate_close(&gate);
+	return status;
+}
+
+enum status cmd_unallow(const struct context *context, int argc, char **argv)
+{
+	return unlist(context, SL_LIST_ALLOW, argc, argv);
+}
+
+enum status cmd_undeny(const struct context *context, int argc, char **argv)
+{
+	return unlist(context, SL_LIST_DENY, argc, argv);
+}
+
+enum status cmd_del_list(const struct context *context, int argc, char **argv)
+{
+	return unlist(context, SL_LIST_NONE, argc, argv);
+}

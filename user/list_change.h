@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Changes of a gate's named lists: each is one step of its rules, all or nothing. */
+#ifndef SLUICE_LIST_CHANGE_H
+#define SLUICE_LIST_CHANGE_H
+
+#include "gate.h"
+#include "ruleset.h"
+
+/* What became of the entries of a list. */
+struct list_counts {
+	unsigned int fresh; /* named, and not on the list before */
+	unsigned int same;  /* named, and on it before */
+	unsigned int gone;  /* no longer on it */
+};
+
+/*
+ * Puts the prefixes of `entries` on a list, which is made if there is none of that name, and gives it
+ * this end. replace: what else was on it goes. Refuses to let a list say the other word, unless replaced.
+ */
+enum status list_put(struct gate *gate, const struct sl_list_info *list, bool replace,
+		     struct ruleset *entries, struct list_counts *ret);
+
+/* Takes prefixes off a list; refuses those that are not on it. */
+enum status list_take(struct gate *gate, const char *name, struct ruleset *entries,
+		      struct list_counts *ret);
+
+/* Takes a whole list back. */
+enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret);
+
+/* The list that a command means: by its name, or by the file that it is named after. */
+enum status list_resolve(const struct gate *gate, const char *text, struct sl_list_info *ret);
+
+#endif
