@@ -207,6 +207,17 @@ def test_a_gate_that_is_upgraded_can_be_changed(filtering):
     assert level(lab, STARTED) == LEVEL  # as many as were gone of the burst are gone still
 
 
+def test_an_allow_by_hand_beats_a_list_that_comes_later(filtering, tmp_path):
+    """All that it allowed it did by hand; that version counted no such rules."""
+    lab, file = filtering.lab, tmp_path / "list.txt"
+    file.write_text("198.18.7.0/24\n")  # below its allow of 198.18.0.0/15
+    lab.sluice("upgrade")
+    lab.sluice("deny", "-f", str(file))
+    passed, dropped = lab.counts()
+    lab.send("198.18.7.1", 3)
+    lab.expect(passed=passed + 3, dropped=dropped)
+
+
 def test_a_change_that_was_cut_off_is_undone(filtering):
     lab = filtering.lab
     change_cut_off(filtering)
