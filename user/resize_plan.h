@@ -22,7 +22,7 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 
 /*
  * Plans the gate of this version's schema that takes over from one of an older schema: of the same sizes, so that all
- * rules fit. They are not settled: that would write to the old one.
+ * rules fit. They are not settled: of a change that was cut off the next one undoes what is left, in the new gate.
  */
 enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "change.h"
 #include "known.h"
 #include "splits.h"
 
@@ -82,9 +81,5 @@ enum status successor_make(const struct gate *gate, struct resize_plan *plan, st
 	err = rules_copy(next, plan);
 	if (err)
 		return fail("cannot copy the rules of gate '%s': %s", gate->name, why(err));
-	if (gate->old) /* its rules are not settled, and not all that is counted of them now was then */
-		status = change_undo(next);
-	if (status)
-		return status;
 	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
 }
