@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "advice.h"
 
-#include <stddef.h>
+#include <stdio.h>
 
+#include "inherit.h"
+#include "plural.h"
+#include "policy.h"
 #include "prefix.h"
+#include "rulemap.h"
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
@@ -72,6 +76,67 @@ void advice_newcomers(const struct rule *rules, unsigned int count)
 		     "observe%s",
 		     prefix_format(&first->prefix, prefix),
 		     idle > 1 ? "; other prefixes have such budgets, too" : "");
+}
+
+bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	struct sl_rule rule;
+
+	return rulemap_get(gate, prefix, &rule) && rule.now.record &&
+	       policy_lacks_budget(&gate->policies[rule.now.record]);
+}
+
+void advice_budget(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(prefix, buffer);
+
+	if (advice_lacks_budget(gate, prefix))
+		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
+		     "newcomers %s rate RATE' gives one",
+		     text, text);
+}
+
+/* --- Inheriting ----------------------------------------------------------------------------- */
+
+void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said)
+{
+	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, buffer);
+	const char *lifted = lifted_format(gate, rule, text), *inherited;
+	struct sl_rule now;
+
+	if (lifted)
+		note("%s does not inherit %s: 'sluice set %s inherit yes' keeps that there", prefix,
+		     lifted, prefix);
+	if (said || !rulemap_get(gate, &rule->prefix, &now))
+		return;
+	inherited = inherited_format(gate, &gate->policies[now.now.record], text);
+	if (inherited)
+		note("%s inherits %s, as a new policy does: 'sluice set %s inherit no' lifts that "
+		     "there",
+		     prefix, inherited, prefix);
+}
+
+void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count)
+{
+	char buffer[PREFIX_TEXT], first[INHERITED_TEXT], text[INHERITED_TEXT];
+	const struct rule *example = NULL;
+	unsigned int others = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!lifted_format(gate, &rules[i], example ? text : first))
+			continue;
+		others += example != NULL;
+		example = example ?: &rules[i];
+	}
+	if (!example)
+		return;
+	if (others)
+		snprintf(text, sizeof(text), "; %u other %s limits of shorter ones either", others,
+			 plural(others, "prefix does not inherit", "prefixes do not inherit"));
+	note("%s does not inherit %s: 'inherit: true' keeps that there%s",
+	     prefix_format(&example->prefix, buffer), first, others ? text : "");
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */

@@ -12,4 +12,14 @@ enum status advice_attached(const struct gate *gate, const struct attachment *at
 /* Says which of these rules, just set, has a budget for newcomers that drops nothing: all of its limits only observe. */
 void advice_newcomers(const struct rule *rules, unsigned int count);
 
+/* Whether a flood of new sources passes by the policy of this prefix: policy_lacks_budget(); and saying so. */
+bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix);
+void advice_budget(const struct gate *gate, const struct sl_prefix *prefix);
+
+/* Says what a rule in force inherits, if that was not said, or which limits of a shorter one it lifts. */
+void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said);
+
+/* Says of rules from a file, just put in force, which limits of shorter ones they lift. */
+void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count);
+
 #endif

@@ -2,6 +2,7 @@
 #include "answer.h"
 
 #include "heard.h"
+#include "policy.h"
 #include "pressure.h"
 #include "report.h"
 #include "uptime.h"
@@ -56,6 +57,7 @@ static enum status newcomers_read(const struct gate *gate, struct answer *answer
 		return status;
 	answer->flooded = pressure.flooded;
 	answer->crowded = pressure.crowded;
+	answer->passes_by = pressure.flooded && policy && policy_lacks_budget(policy);
 	answer->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;

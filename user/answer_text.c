@@ -6,6 +6,7 @@
 
 #include "counters.h"
 #include "gate_lists.h"
+#include "inherit.h"
 #include "plural.h"
 #include "prefix.h"
 #include "report.h"
@@ -38,11 +39,14 @@ static void lists_print(const struct gate *gate, const struct judgement *rule)
 	}
 }
 
-static void limit_print(const struct source *source, const struct sl_limit *compiled)
+static void limit_print(const struct gate *gate, const struct source *source,
+			const struct sl_limit *compiled)
 {
+	uint32_t home = source->policy->home[compiled->slot];
 	struct limit limit = source_limit(source, compiled);
-	char text[SPEC_TEXT];
+	char text[SPEC_TEXT]; /* a prefix fits */
 
+	_Static_assert(SPEC_TEXT >= PREFIX_TEXT, "it does");
 	printf("  limit   %s:", limit.spec.name);
 	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
 		const char *words = spec_format(&limit, &source->policy->prefix, field, text);
@@ -51,6 +55,8 @@ static void limit_print(const struct source *source, const struct sl_limit *comp
 			printf(" %s %s", spec_names[field], words);
 	}
 	putchar('\n');
+	if (home)
+		printf("  from    %s: inherited\n", prefix_format(inherit_home(gate, home), text));
 }
 
 static void match_print(const struct sl_limit *limit, const struct probe *probe,
@@ -107,11 +113,11 @@ static bool all_observe(const struct answer *answer)
 	return observe;
 }
 
-static void budget_print(const struct answer *answer)
+static void budget_print(const struct gate *gate, const struct answer *answer)
 {
 	const struct sl_policy *policy = answer->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
-	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
 
 	if (answer->empty) {
 		printf("  budget  not asked: limit %s starts empty, and drops what comes while it "
@@ -121,6 +127,11 @@ static void budget_print(const struct answer *answer)
 	}
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
+		if (answer->passes_by)
+			printf("  flood   passes by for want of a budget: 'sluice newcomers %s "
+			       "rate RATE' "
+			       "ends that\n",
+			       prefix_format(&policy->prefix, prefix));
 		return;
 	}
 	printf("  budget  newcomers together: rate %s burst %s, %s\n",
@@ -128,10 +139,14 @@ static void budget_print(const struct answer *answer)
 	       burst_format(&policy->newcomers_spec, burst),
 	       all_observe(answer) ? "which drops no packet: all limits only observe"
 				   : "while they wait");
+	if (policy->newcomers_home)
+		printf("  from    %s: inherited\n",
+		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
+				     prefix));
 	level_print(budget, &answer->budget);
 }
 
-static void newcomer_print(const struct answer *answer)
+static void newcomer_print(const struct gate *gate, const struct answer *answer)
 {
 	if (!answer->newcomer)
 		return;
@@ -145,10 +160,10 @@ static void newcomer_print(const struct answer *answer)
 	else
 		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
 		     "new sources it waits");
-	budget_print(answer);
+	budget_print(gate, answer);
 }
 
-void answer_print(const struct answer *answer)
+void answer_print(const struct gate *gate, const struct answer *answer)
 {
 	char address[PREFIX_TEXT];
 
@@ -164,9 +179,9 @@ void answer_print(const struct answer *answer)
 	putchar('\n');
 	rule_print_line(&answer->source.rule);
 	for (unsigned int i = 0; i < answer->count; i++) {
-		limit_print(&answer->source, &answer->limits[i]);
+		limit_print(gate, &answer->source, &answer->limits[i]);
 		match_print(&answer->limits[i], &answer->probe, &answer->standings[i]);
 		standing_print(&answer->limits[i], &answer->standings[i]);
 	}
-	newcomer_print(answer);
+	newcomer_print(gate, answer);
 }

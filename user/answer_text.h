@@ -5,6 +5,6 @@
 
 #include "answer.h"
 
-void answer_print(const struct answer *answer);
+void answer_print(const struct gate *gate, const struct answer *answer);
 
 #endif

@@ -26,6 +26,7 @@ struct exported {
 	struct attachment attachments[ATTACHMENTS_MAX];
 	unsigned int attachment_count;
 	struct pressure pressure;
+	struct passing passing;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
@@ -49,6 +50,8 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 		status = attachments_read(gate, e->attachments, &e->attachment_count);
 	if (!status)
 		status = pressure_read(gate, &e->pressure);
+	if (!status)
+		status = passing_read(gate, &e->pressure, &e->passing);
 	for (int map = 0; !status && map < MAPS_LISTED; map++)
 		status = map_max_entries(gate, map, &e->max_entries[map]);
 	return status;
@@ -181,6 +184,13 @@ static void print_pressure(const struct export *export)
 	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_cpus_flooded{gate=\"%s\"} %u\n", export->gates[i].gate,
 		       export->gates[i].pressure.flooded);
+	metric("sluice_flood_policies_passed_by", "gauge",
+	       "Policies that a flood of new sources passes by for want of a budget, although "
+	       "their "
+	       "limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: none, or no flood.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_flood_policies_passed_by{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].passing.policies);
 }
 
 /* --- The rest ------------------------------------------------------------------------------- */

@@ -11,6 +11,15 @@
 #include "spec.h"
 #include "units.h"
 
+static const char inherit_word[] = "inherit";
+
+struct request {
+	struct sl_prefix prefix;
+	bool limits; /* a limit is to be set; else only whether the policy inherits */
+	struct limit limit;
+	enum inherit inherit;
+};
+
 /* --- Words ---------------------------------------------------------------------------------- */
 
 /* The words of `set` by field; those of one field that are several are put together here. */
@@ -29,13 +38,18 @@ static enum spec_field field_find(const char *word)
 	return field;
 }
 
+static bool is_keyword(const char *word)
+{
+	return field_find(word) < SPEC_FIELDS || !strcmp(word, inherit_word);
+}
+
 /* Takes all words up to the next keyword. */
 static enum status value_join(int argc, char **argv, int *index, char text[SPEC_TEXT])
 {
 	const char *keyword = argv[*index];
 	size_t length = 0;
 
-	for (; *index + 1 < argc && field_find(argv[*index + 1]) == SPEC_FIELDS; ++*index) {
+	for (; *index + 1 < argc && !is_keyword(argv[*index + 1]); ++*index) {
 		length += snprintf(text + length, SPEC_TEXT - length, "%s%s", length ? " " : "",
 				   argv[*index + 1]);
 		if (length >= SPEC_TEXT)
@@ -62,8 +76,35 @@ static enum status value_take(int argc, char **argv, int *index, enum spec_field
 	return *value ? OK : MISUSED;
 }
 
-static enum status words_parse(int argc, char **argv, const struct sl_prefix *prefix,
-			       struct limit *ret)
+static enum status inherit_take(int argc, char **argv, int *index, struct request *request)
+{
+	const char *value;
+	bool yes;
+
+	if (request->inherit)
+		return misuse("set: '%s' is given twice", inherit_word);
+	value = keyword_value(argc, argv, index);
+	if (!value)
+		return MISUSED;
+	yes = !strcmp(value, "yes");
+	if (!yes && strcmp(value, "no"))
+		return misuse("inherit '%s': write yes or no", value);
+	if (yes && !request->prefix.bits)
+		return misuse("default inherits from no policy: no prefix is shorter");
+	request->inherit = yes ? INHERIT_YES : INHERIT_NO;
+	return OK;
+}
+
+static enum status unexpected_keyword(const char *command, const char *word)
+{
+	const char *keywords[SPEC_FIELDS + 1];
+
+	memcpy(keywords, spec_names, sizeof(spec_names));
+	keywords[SPEC_FIELDS] = inherit_word;
+	return unexpected_for(command, word, keywords, SPEC_FIELDS + 1);
+}
+
+static enum status words_parse(int argc, char **argv, struct request *request)
 {
 	struct words words = {0};
 	enum status status = OK;
@@ -71,11 +112,19 @@ static enum status words_parse(int argc, char **argv, const struct sl_prefix *pr
 	for (int i = 2; !status && i < argc; i++) {
 		enum spec_field field = field_find(argv[i]);
 
-		if (field == SPEC_FIELDS)
-			return unexpected_for(argv[0], argv[i], spec_names, SPEC_FIELDS);
+		if (!is_keyword(argv[i]))
+			return unexpected_keyword(argv[0], argv[i]);
+		if (field == SPEC_FIELDS) {
+			status = inherit_take(argc, argv, &i, request);
+			continue;
+		}
+		request->limits = true;
 		status = value_take(argc, argv, &i, field, &words);
 	}
-	return status ? status : spec_parse(&words.spec, prefix, NULL, NULL, ret);
+	if (status || (request->inherit && !request->limits))
+		return status;
+	request->limits = true;
+	return spec_parse(&words.spec, &request->prefix, NULL, NULL, &request->limit);
 }
 
 /* --- The rule ------------------------------------------------------------------------------- */
@@ -104,18 +153,57 @@ static enum status limit_put(struct rule *rule, const struct limit *limit)
 	return OK;
 }
 
-static enum status limit_set(struct gate *gate, const struct sl_prefix *prefix, struct limit *limit)
+/*
+ * A new policy inherits if nothing else is said: a rule for a few addresses must not lift what protects all. One that
+ * exists stays as it is.
+ */
+static enum status request_put(const struct gate *gate, const struct request *request,
+			       struct rule *rule)
 {
-	struct rule rule = {.prefix = *prefix};
-	enum status status = rules_get(gate, prefix, &rule);
+	bool is_new = !rule->limits;
+	char text[PREFIX_TEXT];
+	const char *prefix;
+
+	if (is_new && !request->limits) {
+		prefix = prefix_format(&rule->prefix, text);
+		return fail("gate '%s' has no limits for %s: set one first, with 'sluice set %s "
+			    "rate RATE'",
+			    gate->name, prefix, prefix);
+	}
+	if (request->inherit)
+		rule->inherit = request->inherit;
+	else if (is_new)
+		rule->inherit = rule->prefix.bits ? INHERIT_YES : INHERIT_NO;
+	return request->limits ? limit_put(rule, &request->limit) : OK;
+}
+
+/* Says what else the rule means now that it is in force. */
+static void rule_say(const struct gate *gate, const struct request *request,
+		     const struct rule *before, const struct rule *rule)
+{
+	advice_newcomers(rule, 1);
+	if (!before->limits || rule_inherits(before) != rule_inherits(rule))
+		advice_inherit(gate, rule, request->inherit);
+}
+
+static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
+{
+	struct rule before = {.prefix = request->prefix}, rule = before;
+	bool lacked = advice_lacks_budget(gate, &request->prefix);
+	enum status status = rules_get(gate, &request->prefix, &before);
 
 	if (!status)
-		status = limit_put(&rule, limit);
+		status = rule_copy(&before, &rule);
+	if (!status)
+		status = request_put(gate, request, &rule);
 	if (!status)
 		status = rules_change(gate, &rule, 1);
 	if (!status)
-		advice_newcomers(&rule, 1);
-	rule_free(&rule);
+		rule_say(gate, request, &before, &rule);
+	if (!status && !rule.prefix.bits && !lacked)
+		advice_budget(gate, &rule.prefix);
+	rule_free(&before);
+	*ret = rule;
 	return status;
 }
 
@@ -154,40 +242,51 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	putchar('\n');
 }
 
-static enum status report(const struct context *context, const struct sl_prefix *prefix,
-			  const struct limit *limit)
+static void inherit_print(const struct rule *rule)
 {
 	char text[PREFIX_TEXT];
-	json_t *object;
 
-	if (!context->json) {
-		limit_print(prefix, limit);
-		return OK;
-	}
-	object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",
-			   prefix_format(prefix, text));
-	json_object_update_new(object, limit_json(limit, prefix));
+	printf("%s: %s\n", prefix_format(&rule->prefix, text),
+	       rule_inherits(rule) ? "inherits the limits of the next shorter policy"
+				   : "has its own limits alone");
+}
+
+static enum status report_json(const struct context *context, const struct request *request,
+			       const struct rule *rule)
+{
+	char text[PREFIX_TEXT];
+	json_t *object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",
+				   prefix_format(&request->prefix, text));
+
+	if (request->limits)
+		json_object_update_new(object, limit_json(&request->limit, &request->prefix));
+	json_object_set_new(object, inherit_word, json_boolean(rule_inherits(rule)));
 	return json_print(object);
 }
 
 enum status cmd_set(const struct context *context, int argc, char **argv)
 {
 	struct gate gate = GATE_CLOSED;
-	struct sl_prefix prefix;
-	struct limit limit;
+	struct request request = {0};
+	struct rule rule = {0};
 	enum status status;
 
 	if (argc < 2)
 		return misuse("set: default, or which prefix? See 'sluice help set'");
-	status = prefix_parse(argv[1], &prefix);
+	status = prefix_parse(argv[1], &request.prefix);
 	if (!status)
-		status = words_parse(argc, argv, &prefix, &limit);
+		status = words_parse(argc, argv, &request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
-		status = limit_set(&gate, &prefix, &limit);
-	if (!status)
-		status = report(context, &prefix, &limit);
+		status = request_apply(&gate, &request, &rule);
+	if (!status && context->json)
+		status = report_json(context, &request, &rule);
+	else if (!status && request.limits)
+		limit_print(&request.prefix, &request.limit);
+	else if (!status)
+		inherit_print(&rule);
+	rule_free(&rule);
 	gate_close(&gate);
 	return status;
 }

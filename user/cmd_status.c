@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "attachment.h"
 #include "command.h"
@@ -9,6 +10,7 @@
 #include "netns.h"
 #include "occupancy.h"
 #include "plural.h"
+#include "prefix.h"
 #include "pressure.h"
 #include "report.h"
 
@@ -160,17 +162,17 @@ static json_t *pace_json(const struct pace *pace)
 			 (json_int_t)pace->total);
 }
 
-static json_t *pressure_json(const struct pressure *pressure)
+static json_t *pressure_json(const struct pressure *pressure, const struct passing *passing)
 {
 	json_t *refused = json_object();
 
 	for (int cause = 0; cause < CAUSES; cause++)
 		json_object_set_new(refused, cause_names[cause],
 				    pace_json(pressure_refused(pressure, cause)));
-	return json_pack("{s:s, s:i, s:o, s:o, s:o}", "state",
+	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
-			 (int)pressure->flooded, "newcomers_met",
-			 pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
+			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
+			 "newcomers_met", pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
 			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "refused", refused);
 }
 
@@ -179,7 +181,25 @@ static void pace_print(const char *what, const struct pace *pace)
 	printf("  %-26s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
 }
 
-static void pressure_print(const struct gate *gate, const struct pressure *pressure)
+static void passing_print(const struct gate *gate, const struct passing *passing)
+{
+	bool named = strcmp(gate->name, "main");
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(&passing->first, buffer);
+
+	if (!passing->policies)
+		return;
+	printf("  the flood passes by for want of a budget: %s has limits that drop, and none for "
+	       "newcomers: 'sluice %s%s%snewcomers %s rate RATE' ends that",
+	       text, named ? "-g " : "", named ? gate->name : "", named ? " " : "", text);
+	if (passing->policies > 1)
+		printf("; %u other %s the same", passing->policies - 1,
+		       plural(passing->policies - 1, "policy is", "policies are"));
+	putchar('\n');
+}
+
+static void pressure_print(const struct gate *gate, const struct pressure *pressure,
+			   const struct passing *passing)
 {
 	char what[32];
 
@@ -190,6 +210,7 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 		       plural(gate->machine.cpus, "CPU", "CPUs"));
 	else
 		puts("  pressure: quiet: a new source gets its bucket with its first packet");
+	passing_print(gate, passing);
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
 	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
 	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
@@ -208,6 +229,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	char memory[MEMORY_TEXT];
 	unsigned int rules, count;
 	struct pressure pressure;
+	struct passing passing;
 	uint64_t bytes;
 	enum status status = attachments_read(gate, all, &count);
 
@@ -215,11 +237,13 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		status = rules_count(gate, &rules);
 	if (!status)
 		status = pressure_read(gate, &pressure);
+	if (!status)
+		status = passing_read(gate, &pressure, &passing);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		attachments_print(gate->name, all, count);
-		pressure_print(gate, &pressure);
+		pressure_print(gate, &pressure, &passing);
 	}
 	if (!status)
 		status = maps_report(gate, maps, &bytes);
@@ -234,8 +258,8 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 			      json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
 					"generation", (json_int_t)gate->state->generation, "rules",
 					(int)rules, "attachments", attachments_json(all, count),
-					"pressure", pressure_json(&pressure), "memory_bytes",
-					(json_int_t)bytes, "maps", maps));
+					"pressure", pressure_json(&pressure, &passing),
+					"memory_bytes", (json_int_t)bytes, "maps", maps));
 	return OK;
 }
 

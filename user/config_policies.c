@@ -146,6 +146,25 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	return status ? status : rule_set_newcomers(rule, &budget);
 }
 
+/* What is not said is no: files of before there was such a key keep their meaning. */
+static enum status inherit_read(struct reader *reader, const struct node *policy, const char *text,
+				struct rule *rule)
+{
+	bool yes;
+
+	rule->inherit = INHERIT_NO;
+	if (!text)
+		return OK;
+	reader_place(reader, reader_find(reader, policy, "inherit"));
+	yes = !strcmp(text, "true") || !strcmp(text, "yes");
+	if (!yes && strcmp(text, "false") && strcmp(text, "no"))
+		return misuse("inherit '%s': write true or false", text);
+	if (yes && !rule->prefix.bits)
+		return misuse("default inherits from no policy: no prefix is shorter");
+	rule->inherit = yes ? INHERIT_YES : INHERIT_NO;
+	return OK;
+}
+
 static void policy_read(struct reader *reader, const struct defaults *defaults,
 			const struct node *node, const struct text_policy *text)
 {
@@ -159,6 +178,8 @@ static void policy_read(struct reader *reader, const struct defaults *defaults,
 	reader_failed(reader, status);
 	limits_read(reader, defaults, node, text, &rule);
 	reader_failed(reader, newcomers_read(reader, node, &rule));
+	if (!status)
+		reader_failed(reader, inherit_read(reader, node, text->inherit, &rule));
 	if (status)
 		rule_free(&rule);
 	else

@@ -59,6 +59,7 @@ const cyaml_schema_field_t newcomers_fields[] = {
 static const cyaml_schema_field_t policy_fields[] = {
 	TEXT("prefix", struct text_policy, prefix),
 	LIST("limits", struct text_policy, limits, &limit_schema),
+	TEXT("inherit", struct text_policy, inherit),
 	CYAML_FIELD_IGNORE("newcomers", CYAML_FLAG_OPTIONAL),
 	CYAML_FIELD_END,
 };

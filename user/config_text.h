@@ -25,6 +25,7 @@ struct text_limit {
 
 struct text_policy {
 	char *prefix;
+	char *inherit;
 	struct text_limit *limits;
 	unsigned int limits_count;
 };

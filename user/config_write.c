@@ -60,14 +60,16 @@ static json_t *newcomers_json(const struct limit *newcomers)
 
 static json_t *policy_json(const struct rule *rule)
 {
-	json_t *limits = json_array(), *newcomers = NULL;
+	json_t *limits = json_array(), *newcomers = NULL, *inherit = NULL;
 
 	for (unsigned int i = 0; i < rule->limits; i++)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
 	if (rule->newcomers)
 		newcomers = newcomers_json(rule->newcomers);
-	return json_pack("{s:o, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "limits", limits,
-			 "newcomers", newcomers);
+	if (rule->prefix.bits) /* `default` has nothing to inherit from */
+		inherit = json_boolean(rule_inherits(rule));
+	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
+			 inherit, "limits", limits, "newcomers", newcomers);
 }
 
 static json_t *policies_json(const struct ruleset *rules)
@@ -198,7 +200,9 @@ static void scalar_write(FILE *out, json_t *node)
 {
 	const char *text = json_string_value(node);
 
-	if (!text)
+	if (json_is_boolean(node))
+		fputs(json_is_true(node) ? " true\n" : " false\n", out);
+	else if (!text)
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
 	else
 		fprintf(out, is_plain(text) ? " %s\n" : " \"%s\"\n", text);

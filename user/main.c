@@ -81,7 +81,8 @@ static const struct command commands[] = {
 	{"set", cmd_set, 0,
 	 "set default|PREFIX [name NAME] rate RATE [burst BURST] [match MATCH]\n"
 	 "                  [per LEN[/LEN6]] [key src|dst] [action drop|observe|block TIME]\n"
-	 "                  [start full|empty]",
+	 "                  [start full|empty] [inherit yes|no]\n"
+	 "       sluice set PREFIX inherit yes|no",
 	 "limit each source in a prefix",
 	 "Each IPv4 address, and each IPv6 /64, has a token bucket of its own. The longest prefix\n"
 	 "that covers a source decides; default covers all. A prefix has up to 4 limits, each\n"
@@ -99,7 +100,10 @@ static const struct command commands[] = {
 	 "key     src (default), or dst: each destination of what is sent, on hook egress\n"
 	 "action  of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "        pass; block 30s drops it and all that the limit matches from there for 30 s\n"
-	 "start   full (default) or empty: what the bucket of a new source holds"},
+	 "start   full (default) or empty: what the bucket of a new source holds\n"
+	 "inherit  yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
+	 "        same name, and its newcomers' budget where there is none; 4 limits in all.\n"
+	 "        Default: yes where the prefix has no limits yet, else as it is"},
 	{"newcomers", cmd_newcomers, 0,
 	 "newcomers default|PREFIX rate RATE [burst BURST]\n       sluice newcomers "
 	 "default|PREFIX none",

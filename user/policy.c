@@ -2,11 +2,13 @@
 #include "policy.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "counters.h"
 #include "credit.h"
+#include "inherit.h"
 #include "match.h"
 #include "prefix.h"
 #include "rulemap.h"
@@ -29,28 +31,122 @@ enum status policy_limits(const struct sl_policy *policy, struct rule *ret)
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
 	enum status status = OK;
 
+	ret->inherit = policy->inherits ? INHERIT_YES : INHERIT_NO;
 	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++)
-		if (!slot_is_free(policy, slot))
+		if (!slot_is_free(policy, slot) && !policy->home[slot])
 			status = rule_add_limit(
 				ret, &(struct limit){policy->spec[slot], policy->match[slot]});
-	if (!status && policy_has_budget(policy))
+	if (!status && policy_has_budget(policy) && !policy->newcomers_home)
 		status = rule_set_newcomers(ret, &newcomers);
 	return status;
 }
 
-/* --- Slots ---------------------------------------------------------------------------------- */
-
-static int slot_of_name(const struct sl_policy *policy, const char *name)
+bool policy_lacks_budget(const struct sl_policy *policy)
 {
-	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (!strncmp(policy->spec[slot].name, name, SL_NAME))
-			return slot;
-	return -1;
+	bool drops = false, empty = false;
+
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		const struct sl_limit_spec *spec = &policy->spec[slot];
+		const struct sl_match *match = &policy->match[slot];
+
+		if (slot_is_free(policy, slot) || spec->action == SL_ACTION_OBSERVE)
+			continue;
+		drops = true;
+		empty |= spec->start_empty && match->fact == SL_FACT_ANY && !match->vlan &&
+			 !spec->key_dst;
+	}
+	return drops && !empty && !policy_has_budget(policy);
 }
+
+/* --- Inheriting ----------------------------------------------------------------------------- */
+
+uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	uint32_t bits = prefix->bits;
+	struct sl_rule rule;
+
+	while (bits && rulemap_cover(gate, prefix, bits - 1, &rule)) {
+		if (rule.now.record)
+			return rule.now.record;
+		bits = rule.bits;
+	}
+	return 0;
+}
+
+/* A limit that is to have a slot in a record. */
+struct wish {
+	struct limit limit;
+	uint32_t home; /* as in struct sl_policy; 0: the policy's own */
+};
+
+struct wishes {
+	struct wish list[2 * SL_LIMITS_MAX];
+	unsigned int count;
+};
+
+/* Its own limits, then the parent's, all that this one has, but for those whose name an own one has. */
+static void wishes_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
+			struct wishes *ret)
+{
+	const struct sl_policy *policy = &gate->policies[parent];
+	struct wishes wishes = {0};
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		wishes.list[wishes.count++].limit = rule->limit[i];
+	for (unsigned int slot = 0; parent && slot < SL_LIMITS_MAX; slot++) {
+		if (slot_is_free(policy, slot) || rule_find_limit(rule, policy->spec[slot].name))
+			continue;
+		wishes.list[wishes.count++] = (struct wish){
+			.limit = {policy->spec[slot], policy->match[slot]},
+			.home = policy->home[slot] ?: SL_HOME(SL_POLICY(parent), slot),
+		};
+	}
+	*ret = wishes;
+}
+
+/* Says which limits an heir would have. */
+static int refuse_fifth(const struct gate *gate, const struct rule *rule,
+			const struct wishes *wishes)
+{
+	char names[2 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
+	const char *prefix;
+	size_t length = 0;
+
+	for (unsigned int i = 0; i < wishes->count; i++) {
+		const struct wish *wish = &wishes->list[i];
+
+		length += snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
+				   wish->limit.spec.name);
+		if (wish->home)
+			length += snprintf(names + length, sizeof(names) - length, " of %s",
+					   prefix_format(inherit_home(gate, wish->home), text));
+	}
+	prefix = prefix_format(&rule->prefix, text);
+	fail("%s inherits, and would have %u limits, of which %d is the most: %s; without those of "
+	     "others it is 'sluice set %s inherit no'",
+	     prefix, wishes->count, SL_LIMITS_MAX, names, prefix);
+	return POLICY_REFUSED;
+}
+
+/* --- Slots ---------------------------------------------------------------------------------- */
 
 static int slot_find_free(const struct sl_policy *policy)
 {
-	return slot_of_name(policy, "");
+	int slot = 0;
+
+	while (!slot_is_free(policy, slot))
+		slot++;
+	return slot;
+}
+
+/* The slot that the same limit has in a record; -1: none. */
+static int slot_of(const struct sl_policy *policy, const struct wish *wish)
+{
+	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
+		if (policy->home[slot] == wish->home &&
+		    !strncmp(policy->spec[slot].name, wish->limit.spec.name, SL_NAME))
+			return slot;
+	return -1;
 }
 
 static bool same_key(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
@@ -64,39 +160,45 @@ static bool same_verdict(const struct sl_limit_spec *a, const struct sl_limit_sp
 	return (a->action == SL_ACTION_OBSERVE) == (b->action == SL_ACTION_OBSERVE);
 }
 
-/* Puts a limit into its slot; what was refused in it before was not by this limit. */
+/* The id stays while the key is the same: the ledgers are the same, then. An inherited limit has that of its home. */
+static uint32_t limit_id(struct gate *gate, const struct wish *wish,
+			 const struct sl_limit_spec *old)
+{
+	if (wish->home)
+		return wish->limit.spec.id;
+	return old && same_key(old, &wish->limit.spec) ? old->id : gate->state->next_limit++;
+}
+
+/* before: the record in which the limit had this slot already; what was refused in it else was not by this limit. */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
-		       const struct limit *limit, const struct sl_policy *before)
+		       const struct wish *wish, const struct sl_policy *before)
 {
 	const struct sl_limit_spec *old = before ? &before->spec[slot] : NULL;
-	bool kept = old && !strncmp(old->name, limit->spec.name, SL_NAME);
+	uint32_t id = limit_id(gate, wish, old);
 
-	policy->spec[slot] = limit->spec;
-	policy->match[slot] = limit->match;
-	if (kept && same_verdict(old, &limit->spec))
+	policy->spec[slot] = wish->limit.spec;
+	policy->spec[slot].id = id;
+	policy->match[slot] = wish->limit.match;
+	policy->home[slot] = wish->home;
+	policy->changed[slot] =
+		old && old->id == id ? before->changed[slot] : rulemap_generation(gate) + 1;
+	if (old && same_verdict(old, &wish->limit.spec))
 		policy->base.refused[slot] = before->base.refused[slot];
-	if (kept && same_key(old, &limit->spec)) {
-		policy->spec[slot].id = old->id;
-		policy->changed[slot] = before->changed[slot];
-	} else {
-		policy->spec[slot].id = gate->state->next_limit++;
-		policy->changed[slot] = rulemap_generation(gate) + 1;
-	}
 }
 
 /* First those that keep their slots, then the new ones: a free slot is then nobody's. */
-static void slots_write(struct gate *gate, struct sl_policy *policy, const struct rule *rule,
+static void slots_write(struct gate *gate, struct sl_policy *policy, const struct wishes *wishes,
 			const struct sl_policy *before)
 {
-	for (unsigned int i = 0; before && i < rule->limits; i++) {
-		int slot = slot_of_name(before, rule->limit[i].spec.name);
+	for (unsigned int i = 0; i < wishes->count; i++) {
+		int slot = slot_of(before, &wishes->list[i]);
 
 		if (slot >= 0)
-			slot_write(gate, policy, slot, &rule->limit[i], before);
+			slot_write(gate, policy, slot, &wishes->list[i], before);
 	}
-	for (unsigned int i = 0; i < rule->limits; i++)
-		if (slot_of_name(policy, rule->limit[i].spec.name) < 0)
-			slot_write(gate, policy, slot_find_free(policy), &rule->limit[i], before);
+	for (unsigned int i = 0; i < wishes->count; i++)
+		if (slot_of(policy, &wishes->list[i]) < 0)
+			slot_write(gate, policy, slot_find_free(policy), &wishes->list[i], NULL);
 }
 
 /* --- The order of asking -------------------------------------------------------------------- */
@@ -150,7 +252,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 		}
 		list[at] = limit_compile(&limit, family, machine);
 		list[at].slot = slot;
-		list[at].mark = SL_MARK_OWN(slot);
+		list[at].mark = policy->home[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
 		list[at].owes = limit_owes(policy, &limit, &list[at]);
 		count++;
 	}
@@ -179,33 +281,56 @@ void policy_compile(struct sl_policy *policy, const struct machine *machine)
 	policy->deep = policy_is_deep(policy);
 }
 
+/* A policy without a budget of its own has that of its parent. */
+static void budget_choose(const struct gate *gate, const struct rule *rule,
+			  struct sl_policy *policy)
+{
+	const struct sl_policy *parent = &gate->policies[policy->parent];
+
+	if (rule->newcomers) {
+		policy->newcomers_spec = rule->newcomers->spec;
+		policy->newcomers_since = rulemap_generation(gate) + 1;
+	} else if (policy->parent && policy_has_budget(parent)) {
+		policy->newcomers_spec = parent->newcomers_spec;
+		policy->newcomers_since = parent->newcomers_since;
+		policy->newcomers_home = parent->newcomers_home ?: SL_POLICY(policy->parent);
+	}
+}
+
 /*
  * All newcomers share one ledger, whatever their family. One that begins is full; no packet sees it yet, as nothing
  * in force has a budget there.
  */
-static void budget_begin(struct gate *gate, uint32_t number, struct sl_policy *policy,
+static void budget_begin(struct gate *gate, uint32_t number, const struct sl_policy *policy,
 			 const struct sl_policy *before)
 {
-	if (!policy_has_budget(policy))
+	if (!policy_has_budget(policy) || policy->newcomers_home)
 		return;
-	policy->newcomers_since = rulemap_generation(gate) + 1;
-	if (!before || !policy_has_budget(before))
+	if (!before || !policy_has_budget(before) || before->newcomers_home)
 		gate->budgets[number] = credit_full(&policy->newcomers, uptime_ticks());
 }
 
-int policy_write(struct gate *gate, uint32_t record, uint32_t before, const struct rule *rule)
+int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
+		 const struct rule *rule)
 {
 	const struct sl_policy *old = before ? &gate->policies[before] : NULL;
-	struct sl_policy policy = {.prefix = rule->prefix}, *to = &gate->policies[record];
+	struct sl_policy *to = &gate->policies[record], policy = {
+								.prefix = rule->prefix,
+								.inherits = rule_inherits(rule),
+								.parent = parent,
+							};
+	struct wishes wishes;
 	int err = counters_get(gate, SL_POLICY(record), &policy.base);
 
 	if (err)
 		return err;
+	wishes_make(gate, rule, parent, &wishes);
+	if (wishes.count > SL_LIMITS_MAX)
+		return refuse_fifth(gate, rule, &wishes);
 	if (old)
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
-	slots_write(gate, &policy, rule, old);
-	if (rule->newcomers)
-		policy.newcomers_spec = rule->newcomers->spec;
+	slots_write(gate, &policy, &wishes, old);
+	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
 	budget_begin(gate, SL_POLICY(record), &policy, old);
 	*to = policy;

@@ -3,27 +3,45 @@
 #ifndef SLUICE_POLICY_RECORD_H
 #define SLUICE_POLICY_RECORD_H
 
+#include <errno.h>
+
 #include "gate.h"
 #include "ruleset.h"
 
-/* The limits of a record, by slot, and its budget; the rule's other fields stay. */
+/* The limits of a record that are its own, by slot, its own budget, and whether it inherits; the rule's other fields stay. */
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret);
 
 /* Computes what packets read of a policy from its prefix and from its limits as they are written. */
 void policy_compile(struct sl_policy *policy, const struct machine *machine);
 
 /*
- * Compiles the limits of a rule into a free record, for the next generation. before: the record that the rule
- * has now, or 0: a limit keeps its slot, while it has its name, and its id, and so each source its level,
- * while it has the same key as well. A budget that there was before keeps its level, too. 0, or a negative
- * errno.
+ * The record that a policy of this prefix inherits from: that of the next shorter rule that has one; 0: there is none.
+ * Within a change, of the rules as they will be, if the shorter ones are written.
  */
-int policy_write(struct gate *gate, uint32_t record, uint32_t before, const struct rule *rule);
+uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix);
+
+/* No errno: refused, and said why. */
+#define POLICY_REFUSED (-ECANCELED)
+
+/*
+ * Compiles the limits of a rule, and those of the record `parent`, if not 0, into a free record, for the next
+ * generation. before: the record that the rule has now, or 0: a limit keeps its slot, while it has its name, and its
+ * id, and so each source its level, while it has the same key as well. A budget that there was before keeps its level,
+ * too. 0, a negative errno, or POLICY_REFUSED: there would be more than SL_LIMITS_MAX.
+ */
+int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
+		 const struct rule *rule);
 
 /* A free record: of the same policy as `before`, or, for 0, of a new one; 0: there is no policy left. */
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
 /* Record 0 is nobody's, and left alone. */
 void policy_free(struct gate *gate, uint32_t record);
+
+/*
+ * Whether a flood of new sources passes by a policy although its limits, inherited ones among them, drop: it has no
+ * budget, and no limit starts empty for every packet.
+ */
+bool policy_lacks_budget(const struct sl_policy *policy);
 
 #endif

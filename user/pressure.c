@@ -6,7 +6,9 @@
 #include <bpf/bpf.h>
 
 #include "jiffies.h"
+#include "policy.h"
 #include "pool.h"
+#include "rules.h"
 #include "uptime.h"
 
 #define NS_PER_SEC 1000000000ULL
@@ -129,5 +131,29 @@ enum status pressure_read(const struct gate *gate, struct pressure *ret)
 	for (int event = 0; event < SL_EVENTS; event++)
 		pressure.event[event].per_second = second_scale(pressure.event[event].per_second);
 	*ret = pressure;
+	return OK;
+}
+
+/* --- What passes by ------------------------------------------------------------------------- */
+
+enum status passing_read(const struct gate *gate, const struct pressure *pressure,
+			 struct passing *ret)
+{
+	const struct sl_policy **policies;
+	struct passing passing = {0};
+	unsigned int count;
+	enum status status;
+
+	*ret = passing;
+	if (!pressure->flooded)
+		return OK;
+	status = rules_policies(gate, &policies, &count);
+	if (status)
+		return status;
+	for (unsigned int i = 0; i < count; i++)
+		if (policy_lacks_budget(policies[i]) && !passing.policies++)
+			passing.first = policies[i]->prefix;
+	free(policies);
+	*ret = passing;
 	return OK;
 }

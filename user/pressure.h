@@ -26,6 +26,18 @@ struct pressure {
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);
 
+/*
+ * The policies that a flood passes by for want of a budget for newcomers, although they have limits that drop: how
+ * many, and the first, by prefix. None where there is no flood.
+ */
+struct passing {
+	unsigned int policies;
+	struct sl_prefix first;
+};
+
+enum status passing_read(const struct gate *gate, const struct pressure *pressure,
+			 struct passing *ret);
+
 /* The events that are refused insertions, in order, and what people call their causes. */
 #define CAUSES (SL_EVENTS - SL_EVENT_BUSY)
 

@@ -51,6 +51,8 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 	for (int i = 0; i < rule->limits; i++)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
 	json_object_set_new(object, "limits", limits);
+	if (rule->limits && rule->prefix.bits)
+		json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
 	if (rule->newcomers)
 		json_object_set_new(object, "newcomers", budget_json(rule->newcomers));
 	return object;

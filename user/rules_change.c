@@ -22,10 +22,19 @@ static bool map_is_full(int err)
 	return err == -E2BIG || err == -ENOSPC;
 }
 
-/* Rules as they are to be, each beside what packets see until the switch. */
+/*
+ * Rules as they are to be, each beside what packets see until the switch. Shorter prefixes come first, so that a policy
+ * is written before those that inherit from it.
+ */
 struct plan {
-	struct rulemap_entry *entries;
+	const struct rule **wanted;
+	unsigned int wanted_count;
+	struct sl_prefix *heirs; /* whose policies inherit before the change */
+	unsigned int heirs_count;
+	struct rulemap_entry *entries; /* of those wanted, and of heirs that they change */
 	unsigned int count;
+	unsigned int written; /* entries that the maps have */
+	bool rewrites;	      /* a policy, and so perhaps heirs */
 };
 
 static bool entry_existed(const struct rulemap_entry *entry)
@@ -53,14 +62,16 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 	return same;
 }
 
-/* The record of the rule's limits: the one it has, if they stay, or a new one. */
+/* The record of the rule's limits: the one it has, if they stay, and what it inherits, or a new one. */
 static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			  uint32_t *ret)
 {
+	uint32_t parent = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix) : 0;
 	uint32_t record;
 
 	*ret = before;
-	if (wanted->limits && before && policy_is(gate, before, wanted))
+	if (wanted->limits && before && gate->policies[before].parent == parent &&
+	    policy_is(gate, before, wanted))
 		return 0;
 	*ret = 0;
 	if (!wanted->limits)
@@ -69,30 +80,7 @@ static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t
 	if (!record)
 		return NO_POLICY;
 	*ret = record;
-	return policy_write(gate, record, before, wanted);
-}
-
-static int entry_prepare(struct gate *gate, const struct rule *wanted, struct rulemap_entry *entry)
-{
-	struct sl_rule old = {0};
-	uint32_t record = 0;
-	int err;
-
-	rulemap_get(gate, &wanted->prefix, &old);
-	err = record_prepare(gate, wanted, old.now.record, &record);
-	*entry = (struct rulemap_entry){
-		.prefix = wanted->prefix,
-		.rule =
-			{
-				.since = rulemap_generation(gate) + 1,
-				.bits = wanted->prefix.bits,
-				.now = {record, wanted->list, wanted->until, wanted->lists},
-				.before = old.now,
-			},
-	};
-	if (!err && !entry_existed(entry))
-		err = split_add(gate, &wanted->prefix, 1);
-	return map_is_full(err) ? NO_SPLIT : err;
+	return policy_write(gate, record, before, parent, wanted);
 }
 
 static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int change)
@@ -114,21 +102,163 @@ static bool face_allows(const struct sl_face *face)
 	return face->list == SL_LIST_ALLOW;
 }
 
-/* Beside what packets see. Counts first: while there are no hosts packets do not ask for them. */
+/* Counts come before rules are written: while there are no hosts packets do not ask for them. */
+static int entry_prepare(struct gate *gate, const struct rule *wanted, struct plan *plan)
+{
+	struct rulemap_entry *entry = &plan->entries[plan->count++];
+	struct sl_rule old = {0};
+	uint32_t record = 0;
+	int err;
+
+	rulemap_get(gate, &wanted->prefix, &old);
+	err = record_prepare(gate, wanted, old.now.record, &record);
+	*entry = (struct rulemap_entry){
+		.prefix = wanted->prefix,
+		.rule =
+			{
+				.since = rulemap_generation(gate) + 1,
+				.bits = wanted->prefix.bits,
+				.now = {record, wanted->list, wanted->until, wanted->lists},
+				.before = old.now,
+			},
+	};
+	plan->rewrites |= record != old.now.record;
+	if (!err && !entry_existed(entry)) {
+		err = split_add(gate, &wanted->prefix, 1);
+		if (!err)
+			counts_add(gate, &wanted->prefix, 1);
+	}
+	if (!err && face_allows(&entry->rule.now) && !face_allows(&entry->rule.before))
+		allows_add(gate, 1);
+	return map_is_full(err) ? NO_SPLIT : err;
+}
+
+/* --- Heirs ---------------------------------------------------------------------------------- */
+
+static int prefix_compare_length(const void *a, const void *b)
+{
+	const struct sl_prefix *left = a, *right = b;
+
+	return (left->bits > right->bits) - (left->bits < right->bits);
+}
+
+/* Finds the policies that inherit. No change has left anything behind. */
+static int heirs_find(const struct gate *gate, struct plan *plan)
+{
+	uint32_t end = SL_RECORD(gate->state->policies_seen);
+	struct sl_prefix *heirs;
+
+	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++) {
+		const struct sl_policy *policy = &gate->policies[record];
+
+		if (!policy->since || !policy->inherits)
+			continue;
+		heirs = reallocarray(plan->heirs, plan->heirs_count + 1, sizeof(*heirs));
+		if (!heirs)
+			return -ENOMEM;
+		plan->heirs = heirs;
+		heirs[plan->heirs_count++] = policy->prefix;
+	}
+	if (plan->heirs_count)
+		qsort(plan->heirs, plan->heirs_count, sizeof(*plan->heirs), prefix_compare_length);
+	return 0;
+}
+
+/*
+ * Rewrites an heir that inherits from another record than before. One that the change itself names is prepared
+ * already, and so of the next generation. Its list entry stays as it is.
+ */
+static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struct plan *plan)
+{
+	struct rule wanted = {.prefix = *prefix};
+	const struct sl_policy *policy;
+	struct sl_rule now;
+	int err;
+
+	if (!plan->rewrites || !rulemap_get(gate, prefix, &now) ||
+	    now.since == rulemap_generation(gate) + 1)
+		return 0;
+	policy = &gate->policies[now.now.record];
+	if (policy->parent == policy_parent(gate, prefix))
+		return 0;
+	if (policy_limits(policy, &wanted)) {
+		rule_free(&wanted);
+		return POLICY_REFUSED;
+	}
+	wanted.list = now.now.list;
+	wanted.until = now.now.until;
+	wanted.lists = now.now.lists;
+	err = entry_prepare(gate, &wanted, plan);
+	rule_free(&wanted);
+	return err;
+}
+
+/* --- The plan ------------------------------------------------------------------------------- */
+
+#define BITS_MAX (SL_FAMILY_BITS + 128)
+
+/* Orders rules by the length of their prefixes. There can be millions: one sweep counts, one places. */
+static int wanted_order(const struct ruleset *set, struct plan *plan)
+{
+	unsigned int at[BITS_MAX + 2] = {0};
+
+	plan->wanted_count = set->count;
+	plan->wanted = calloc(set->count ?: 1, sizeof(*plan->wanted));
+	if (!plan->wanted)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < set->count; i++)
+		at[set->rules[i].prefix.bits + 1]++;
+	for (unsigned int bits = 0; bits <= BITS_MAX; bits++)
+		at[bits + 1] += at[bits];
+	for (unsigned int i = 0; i < set->count; i++)
+		plan->wanted[at[set->rules[i].prefix.bits]++] = &set->rules[i];
+	return 0;
+}
+
+static int plan_make(const struct gate *gate, const struct ruleset *wanted, struct plan *plan)
+{
+	int err = wanted_order(wanted, plan) ?: heirs_find(gate, plan);
+
+	if (err)
+		return err;
+	plan->entries = calloc(plan->wanted_count + plan->heirs_count + 1, sizeof(*plan->entries));
+	return plan->entries ? 0 : -ENOMEM;
+}
+
+static void plan_free(struct plan *plan)
+{
+	free(plan->wanted);
+	free(plan->heirs);
+	free(plan->entries);
+	*plan = (struct plan){0};
+}
+
+/* Writes the entries that are prepared. Longer prefixes find what they inherit from by them. */
+static int plan_write(struct gate *gate, struct plan *plan)
+{
+	unsigned int from = plan->written;
+
+	plan->written = plan->count;
+	if (from == plan->count)
+		return 0;
+	return rulemap_write(gate, plan->entries + from, plan->count - from);
+}
+
+/* Beside what packets see. */
 static int plan_prepare(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
 {
 	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
+	unsigned int i = 0, heir = 0;
 
-	for (unsigned int i = 0; !err && i < plan->count; i++) {
-		const struct sl_rule *rule = &plan->entries[i].rule;
-
-		err = entry_prepare(gate, &wanted->rules[i], &plan->entries[i]);
-		if (!err && !entry_existed(&plan->entries[i]))
-			counts_add(gate, &wanted->rules[i].prefix, 1);
-		if (!err && face_allows(&rule->now) && !face_allows(&rule->before))
-			allows_add(gate, 1);
+	for (unsigned int bits = 0; !err && bits <= BITS_MAX; bits++) {
+		for (; !err && i < plan->wanted_count && plan->wanted[i]->prefix.bits == bits; i++)
+			err = entry_prepare(gate, plan->wanted[i], plan);
+		err = err ?: plan_write(gate, plan);
+		for (; !err && heir < plan->heirs_count && plan->heirs[heir].bits == bits; heir++)
+			err = heir_prepare(gate, &plan->heirs[heir], plan);
+		err = err ?: plan_write(gate, plan);
 	}
-	return err ?: rulemap_write(gate, plan->entries, plan->count);
+	return err;
 }
 
 static void generation_raise(struct gate *gate)
@@ -185,25 +315,23 @@ static enum status change_failed(const struct gate *gate, int err)
 }
 
 /* One attempt. 0, or a negative errno, and then all is as it was. */
-static int change_try(struct gate *gate, const struct ruleset *wanted, struct plan *plan,
-		      enum status *ret_status)
+static int change_try(struct gate *gate, const struct ruleset *wanted, enum status *ret_status)
 {
+	struct plan plan = {0};
 	int err;
 
 	*ret_status = change_begin(gate);
 	if (*ret_status)
 		return 0;
-	err = plan_prepare(gate, wanted, plan);
-	if (err) {
-		*ret_status = change_undo(gate);
-		return err;
-	}
-	generation_raise(gate);
-	if (plan_clear(gate, wanted, plan))
-		*ret_status = change_undo(gate); /* the change stands; this clears away, too */
+	err = plan_make(gate, wanted, &plan) ?: plan_prepare(gate, wanted, &plan);
+	if (!err)
+		generation_raise(gate);
+	if (err || plan_clear(gate, wanted, &plan))
+		*ret_status = change_undo(gate); /* if the change stands, this only clears away */
 	else
 		change_end(gate);
-	return 0;
+	plan_free(&plan);
+	return err;
 }
 
 enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
@@ -215,20 +343,12 @@ enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned 
 
 enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
 {
-	struct plan plan = {
-		.entries = calloc(wanted->count ?: 1, sizeof(*plan.entries)),
-		.count = wanted->count,
-	};
 	enum status status;
-	int err;
+	int err = change_try(gate, wanted, &status);
 
-	if (!plan.entries)
-		return fail("cannot change the rules of gate '%s': %s", gate->name, why(ENOMEM));
-	err = change_try(gate, wanted, &plan, &status);
 	if (!status && (map_is_full(err) || err == NO_SPLIT) && change_sweep(gate))
-		err = change_try(gate, wanted, &plan, &status);
-	free(plan.entries);
+		err = change_try(gate, wanted, &status);
 	if (!status && err)
-		status = change_failed(gate, err);
+		status = err == POLICY_REFUSED ? FAILED : change_failed(gate, err);
 	return status;
 }

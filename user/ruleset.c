@@ -71,9 +71,11 @@ void rule_take_policy(struct rule *rule, struct rule *from)
 {
 	rule->limits = from->limits;
 	rule->limit = from->limit;
+	rule->inherit = from->inherit;
 	rule->newcomers = from->newcomers;
 	from->limits = 0;
 	from->limit = NULL;
+	from->inherit = INHERIT_UNSAID;
 	from->newcomers = NULL;
 }
 
@@ -84,6 +86,12 @@ void rule_free(struct rule *rule)
 	rule->limit = NULL;
 	rule->newcomers = NULL;
 	rule->limits = 0;
+	rule->inherit = INHERIT_UNSAID;
+}
+
+bool rule_inherits(const struct rule *rule)
+{
+	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
 static bool match_equal(const struct sl_match *a, const struct sl_match *b)
@@ -128,7 +136,7 @@ static bool entry_equal(const struct rule *a, const struct rule *b)
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
 	if (!prefix_equal(&a->prefix, &b->prefix) || !entry_equal(a, b) || a->limits != b->limits ||
-	    !newcomers_equal(a, b))
+	    !newcomers_equal(a, b) || rule_inherits(a) != rule_inherits(b))
 		return false;
 	for (unsigned int i = 0; i < a->limits; i++)
 		if (!rule_has_limit(b, &a->limit[i]))
@@ -146,6 +154,8 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 		difference.until = rule->until;
 	}
 	difference.lists = rule->lists & ~other->lists;
+	if (!other->limits || rule_inherits(rule) != rule_inherits(other))
+		difference.inherit = rule->inherit;
 	for (unsigned int i = 0; !status && i < rule->limits; i++)
 		if (!rule_has_limit(other, &rule->limit[i]))
 			status = rule_add_limit(&difference, &rule->limit[i]);
@@ -197,6 +207,14 @@ static void lists_print(const struct rule *rule, const struct sl_list_info *list
 	}
 }
 
+/* `default` has nothing to inherit from. */
+static void inherit_print(const struct rule *rule)
+{
+	if (rule->prefix.bits && rule->inherit)
+		printf(" inherit %s", rule->inherit == INHERIT_YES ? "yes" : "no");
+}
+
+/* The first of a rule says whether that inherits. */
 static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
 			const char *lead)
 {
@@ -209,6 +227,18 @@ static void limit_print(const struct rule *rule, const struct limit *limit, cons
 		if (words)
 			printf(" %s %s", spec_names[field], words);
 	}
+	if (limit == rule->limit)
+		inherit_print(rule);
+	putchar('\n');
+}
+
+/* Where the limits of two rules do not differ. */
+static void inherit_print_alone(const struct rule *rule, const char *gate, const char *lead)
+{
+	if (rule->limits || !rule->inherit || !rule->prefix.bits)
+		return;
+	command_print(lead, gate, "set", &rule->prefix);
+	inherit_print(rule);
 	putchar('\n');
 }
 
@@ -229,6 +259,7 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, const
 	lists_print(rule, lists, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);
+	inherit_print_alone(rule, gate, lead);
 	if (rule->newcomers)
 		newcomers_print(rule, gate, lead);
 }

@@ -9,6 +9,13 @@
 #include "log.h"
 #include "sluice.h"
 
+/* Whether a policy also has the limits of the next shorter one. Of a difference, unsaid: they do not differ. */
+enum inherit {
+	INHERIT_UNSAID, /* it does not */
+	INHERIT_NO,
+	INHERIT_YES,
+};
+
 /*
  * The rule of one prefix: a word by hand, lists that name it, a policy; none of these: there is to be no rule. A
  * policy is limits, and perhaps a budget for newcomers, which is nothing without limits.
@@ -19,6 +26,7 @@ struct rule {
 	uint32_t until;		 /* of the word by hand, as in struct sl_face; 0: for good */
 	uint8_t list;		 /* enum sl_list: the word by hand */
 	uint8_t limits;		 /* how many of `limit`, at most SL_LIMITS_MAX */
+	uint8_t inherit;	 /* enum inherit, of the policy */
 	struct limit *limit;	 /* the rule's own; freed with it */
 	struct limit *newcomers; /* so is this; NULL: no budget */
 };
@@ -46,6 +54,9 @@ void ruleset_unique(struct ruleset *set);
 enum status rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 enum status rule_copy(const struct rule *rule, struct rule *ret);
+
+/* Whether its policy has limits that are written in a shorter one. */
+bool rule_inherits(const struct rule *rule);
 
 /* Gives the rule this budget; NULL: none. */
 enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
@@ -83,7 +94,7 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 
 /*
  * Prints a rule as the commands that make it, one a line, each behind `lead`:
- *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53
+ *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
  *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
  *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt

@@ -56,6 +56,21 @@ static void policy_copy(const struct gate *gate, uint32_t number, struct gate *n
 		next->budgets[next_number] = gate->budgets[number];
 }
 
+/* What an heir has from other policies is told by their numbers. */
+static void heir_renumber(struct sl_policy *policy, const struct resize_plan *plan)
+{
+	uint32_t parent = policy->parent;
+
+	policy->parent = SL_RECORD(plan->number[SL_POLICY(parent)]) | (parent & 1);
+	policy->newcomers_home = plan->number[policy->newcomers_home];
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		uint32_t home = policy->home[slot];
+
+		policy->home[slot] =
+			SL_HOME(plan->number[SL_HOME_POLICY(home)], SL_HOME_SLOT(home));
+	}
+}
+
 static void policies_copy(const struct gate *gate, struct gate *next,
 			  const struct resize_plan *plan)
 {
@@ -65,6 +80,9 @@ static void policies_copy(const struct gate *gate, struct gate *next,
 		if (number < SL_POLICY_FIRST || plan->number[number])
 			policy_copy(gate, number, next, plan);
 	}
+	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
+		for (uint32_t i = 0; plan->is_renumbered && i < 2; i++)
+			heir_renumber(&next->policies[SL_RECORD(number) + i], plan);
 	next->state->policies_seen = plan->seen;
 	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)
 		next->state->next_policy = plan->seen;

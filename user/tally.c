@@ -33,6 +33,9 @@ static void line_add_limits(struct tally_line *line, const struct sl_policy *rec
 
 		if (!record->spec[slot].name[0])
 			continue;
+		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
+		if (record->home[slot])
+			continue;
 		memcpy(limit->name, record->spec[slot].name, SL_NAME - 1);
 		limit->action = record->spec[slot].action;
 		limit->slot = slot;
@@ -134,14 +137,6 @@ void tally_free(struct tally *tally)
 
 /* --- What a line can tell ------------------------------------------------------------------- */
 
-static bool line_blocks(const struct tally_line *line)
-{
-	for (unsigned int i = 0; i < line->limits; i++)
-		if (line->limit[i].action == SL_ACTION_BLOCK)
-			return true;
-	return line->kind == TALLY_DELETED;
-}
-
 static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
 {
 	bool has_limits = line->kind == TALLY_RULE || line->kind == TALLY_DELETED;
@@ -151,7 +146,7 @@ static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
 	if (reason == SL_DROP_DENIED)
 		return line->kind == TALLY_DENY;
 	if (reason == SL_DROP_BLOCKED)
-		return line_blocks(line);
+		return line->blocks || line->kind == TALLY_DELETED;
 	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER ||
 	    reason >= SL_FIRST_DROP)
 		return has_limits;

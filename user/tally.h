@@ -30,8 +30,10 @@ struct tally_line {
 	char policy[PREFIX_TEXT]; /* a rule's prefix; else "none", "allow", "deny", "deleted" */
 	unsigned int number;	  /* of its counters; "deleted" has none */
 	struct sl_counters counters;
+	bool blocks; /* one of its limits, or of those that it inherits */
 	unsigned int limits;
-	struct tally_limit limit[SL_LIMITS_MAX];
+	struct tally_limit
+		limit[SL_LIMITS_MAX]; /* its own: what these refuse, its heirs' packets among it */
 };
 
 struct tally {

@@ -102,6 +102,9 @@ struct limit rig_limit_of(const char *prefix, const char *words);
 /* Makes these the limits of a prefix, the last one followed by NULL; its list entry stays. */
 void rig_limits(struct rig *rig, const char *prefix, ...);
 
+/* The same of a policy that also has the limits of the next shorter one. */
+void rig_heir(struct rig *rig, const char *prefix, ...);
+
 /* Makes this the list entry of a prefix; its limits stay. */
 void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until);
 
@@ -113,6 +116,7 @@ uint64_t until_ticks(uint32_t until);
 
 /* Several rules in one step: a ruleset of zeros, any number of rules_add_...(), rig_change(). */
 void rules_add_limits(struct ruleset *set, const char *prefix, ...);
+void rules_add_heir(struct ruleset *set, const char *prefix, ...);
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until);
 
 /* Puts a list into this place of a set, and adds a prefix that it names, or that several do, by their bits. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "policy.h"
 #include "rulemap.h"
 #include "spec.h"
 
@@ -106,6 +107,19 @@ void rig_limits(struct rig *rig, const char *prefix, ...)
 	rule_change(rig, &rule);
 }
 
+void rig_heir(struct rig *rig, const char *prefix, ...)
+{
+	struct rule rule = rule_get(rig, prefix);
+	va_list list;
+
+	rule_free(&rule);
+	va_start(list, prefix);
+	rule_add_words(&rule, prefix, list);
+	va_end(list);
+	rule.inherit = INHERIT_YES;
+	rule_change(rig, &rule);
+}
+
 void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t until)
 {
 	struct rule rule = rule_get(rig, prefix);
@@ -146,6 +160,17 @@ void rig_del(struct rig *rig, const char *prefix)
 void rules_add_limits(struct ruleset *set, const char *prefix, ...)
 {
 	struct rule rule = {.prefix = rig_prefix(prefix)};
+	va_list list;
+
+	va_start(list, prefix);
+	rule_add_words(&rule, prefix, list);
+	va_end(list);
+	assert_int_equal(ruleset_add(set, &rule), OK);
+}
+
+void rules_add_heir(struct ruleset *set, const char *prefix, ...)
+{
+	struct rule rule = {.prefix = rig_prefix(prefix), .inherit = INHERIT_YES};
 	va_list list;
 
 	va_start(list, prefix);
@@ -245,6 +270,30 @@ static unsigned int records_in_use(const struct rig *rig)
 	return count;
 }
 
+/* An heir has what its parent has now, and nothing of a record that is gone. */
+static void check_heir(const struct rig *rig, const struct sl_policy *policy)
+{
+	uint32_t parent = policy->inherits ? policy_parent(&rig->gate, &policy->prefix) : 0;
+	const struct sl_policy *other = &rig->gate.policies[parent];
+
+	assert_int_equal(policy->parent, parent);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		uint32_t home = policy->home[slot];
+		const struct sl_policy *writer = rules_policy(&rig->gate, SL_HOME_POLICY(home));
+
+		if (!home)
+			continue;
+		assert_non_null(writer);
+		assert_int_equal(writer->home[SL_HOME_SLOT(home)], 0);
+		assert_memory_equal(&policy->spec[slot], &writer->spec[SL_HOME_SLOT(home)],
+				    sizeof(*policy->spec));
+	}
+	if (policy->newcomers_home) {
+		assert_true(parent);
+		assert_int_equal(policy->newcomers_since, other->newcomers_since);
+	}
+}
+
 /* What it takes for a rule's policy to be its own. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
@@ -255,6 +304,7 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
 	assert_ptr_equal(rules_policy(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);
+	check_heir(rig, policy);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -264,7 +314,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* No two limits share their ledgers. */
+/* No two limits share their ledgers, but those that are the same by inheritance. */
 static void check_ids(const struct rig *rig)
 {
 	const struct sl_policy **policies;
@@ -276,7 +326,7 @@ static void check_ids(const struct rig *rig)
 	assert_non_null(id);
 	for (unsigned int i = 0; i < count; i++)
 		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-			if (policies[i]->spec[slot].name[0])
+			if (policies[i]->spec[slot].name[0] && !policies[i]->home[slot])
 				id[ids++] = policies[i]->spec[slot].id;
 	qsort(id, ids, sizeof(*id), compare_ids);
 	for (unsigned int i = 0; i < ids; i++) {

@@ -43,6 +43,19 @@ static void base_rules(struct rig *rig)
 	assert_int_equal(rig_change(rig, &set), OK);
 }
 
+#define HEIRS 2
+
+/* An heir of the default, and one of that. */
+static void heirs_add(struct rig *rig)
+{
+	struct ruleset set = {0};
+
+	rules_add_heir(&set, "10.1.0.0/16", "name a rate 1/h burst 2 match udp", NULL);
+	rules_add_heir(&set, "10.1.2.0/24", "name b rate 1/h burst 20", "name a rate 1/h burst 25",
+		       NULL);
+	assert_int_equal(rig_change(rig, &set), OK);
+}
+
 /* --- Killed --------------------------------------------------------------------------------- */
 
 /* What a change makes of one rule, and how many packets of a source in it pass. */
@@ -88,6 +101,24 @@ static const struct change changes[] = {
 	  {"203.0.113.2", "rate 1/h burst 12", 0, "203.0.113.2", 0, 12},
 	  {"2001:db8:0:2::/72", NULL, 0, "2001:db8:0:2::1", 8, 6},
 	  {"2001:db8:0:3::1", "rate 1/h burst 13", 0, "2001:db8:0:3::1", 6, 13}}},
+};
+
+static const struct change heir_changes[] = {
+	{"another burst, of an heir's heir",
+	 9,
+	 {{"default", "rate 1/h burst 9", 0, "10.1.2.1", 3, 9}}},
+	{"delete what two inherit from", 8, {{"default", NULL, 0, "10.1.2.1", 3, 20}}},
+	{"delete an heir that another one inherits from",
+	 8,
+	 {{"10.1.0.0/16", NULL, 0, "10.1.3.1", 2, 3}}},
+	{"a policy between an heir and its parent",
+	 10,
+	 {{"10.1.2.0/23", "name c rate 1/h burst 11", 0, "10.1.2.1", 3, 11}}},
+	{"an heir no longer inherits, and its own heir with it",
+	 9,
+	 {{"default", "rate 1/h burst 9", 0, "10.1.2.1", 3, 10},
+	  {"10.1.0.0/16", "rate 1/h burst 10", 0, "10.1.3.1", 2, 10},
+	  {"192.0.2.0/24", "rate 1/h burst 9", 0, "192.0.2.1", 5, 9}}},
 };
 
 static struct ruleset change_rules(const struct change *change)
@@ -164,13 +195,13 @@ static void check_counted(const struct rig *rig, const struct change *change, in
 }
 
 /* The next change of any other rule tidies up, and takes back nothing that packets have seen. */
-static void cut_off_check(struct rig *rig, const struct change *change, int stop)
+static void cut_off_check(struct rig *rig, const struct change *change, unsigned int base, int stop)
 {
 	bool seen = change_is_seen(rig, change, stop);
 
 	check_counted(rig, change, stop);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
-	rig_check_tidy(rig, 1 + (seen ? change->rules : BASE_RULES));
+	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
 	/* of who has sent already, nobody has a level that is not his */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = burst_of(rig, edit->source);
@@ -180,17 +211,21 @@ static void cut_off_check(struct rig *rig, const struct change *change, int stop
 	check_counted(rig, change, stop);
 }
 
-static void cut_off_everywhere(struct rig *rig, const struct change *change)
+/* heirs: the change finds those as well. */
+static void cut_off_everywhere(struct rig *rig, const struct change *change, bool heirs)
 {
+	unsigned int base = BASE_RULES + (heirs ? HEIRS : 0);
 	bool cut = true;
 
 	for (int stop = 0; cut; stop++) {
 		base_rules(rig);
+		if (heirs)
+			heirs_add(rig);
 		/* so that there is something to lose */
 		burst_of(rig, "192.0.2.99");
 		burst_of(rig, "10.0.0.99");
 		cut = change_cut_off(rig, change_rules(change), stop);
-		cut_off_check(rig, change, stop);
+		cut_off_check(rig, change, base, stop);
 		if (!cut)
 			print_message("figure: %s: killed at %d points, at each the old rules or "
 				      "the new, nothing left over\n",
@@ -262,7 +297,15 @@ static void test_killed_anywhere(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
-		cut_off_everywhere(rig, &changes[i]);
+		cut_off_everywhere(rig, &changes[i], false);
+}
+
+static void test_killed_anywhere_among_heirs(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(heir_changes); i++)
+		cut_off_everywhere(rig, &heir_changes[i], true);
 }
 
 /* --- States written by hand ----------------------------------------------------------------- */
@@ -281,7 +324,7 @@ static void edit_prepare(struct rig *rig, const struct edit *edit)
 		struct rule rule = {.prefix = entry.prefix, .limits = 1, .limit = &limit};
 
 		record = policy_allocate(&rig->gate, old.now.record);
-		assert_int_equal(policy_write(&rig->gate, record, old.now.record, &rule), 0);
+		assert_int_equal(policy_write(&rig->gate, record, old.now.record, 0, &rule), 0);
 	}
 	if (!old.now.record && !old.now.list) {
 		assert_int_equal(split_add(&rig->gate, &entry.prefix, 1), 0);
@@ -552,6 +595,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_killed_anywhere),
 		cmocka_unit_test(test_killed_amid_lists),
+		cmocka_unit_test(test_killed_anywhere_among_heirs),
 		cmocka_unit_test(test_prepared),
 		cmocka_unit_test(test_undone_twice),
 		cmocka_unit_test(test_switched),

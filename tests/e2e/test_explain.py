@@ -20,6 +20,10 @@ def policy(prefix, *limits):
     return {"prefix": prefix, "limits": list(limits)}
 
 
+def heir(prefix, *limits):
+    return {**policy(prefix, *limits), "inherit": True}
+
+
 # The zoo's addresses are 10.0.0.1 and on, 2001:db8:0:1::1 and on. Each packet is sent four times.
 RULES = {
     "no rule": {"policies": []},
@@ -68,6 +72,17 @@ RULES = {
         policy("2001:db8::/32", limit(burst=2)), policy("2001:db8:0:1::/64", limit(burst=1)),
         policy("2001:db8:0:3::1", limit(burst=3)), policy("2001:db8:0:3::/127", limit(burst=1)),
         policy("2001:db8:0:29::/80", limit(start="empty"))]},
+    "heirs": {"policies": [
+        policy("default", limit("syn", match="tcp-syn", burst=1, action="block 1h"),
+               limit("udp", match="udp", burst=2)),
+        heir("10.0.0.0/8", limit("dns", match="udp port 53", burst=1)),
+        heir("10.0.0.0/26", limit("seen", burst=1, action="observe")),
+        heir("2001:db8::/32", limit("icmp", match="icmp", burst=1)),
+        heir("2001:db8:0:10::/60", limit("udp", match="udp", burst=3))]},
+    "heirs of one bucket": {"policies": [
+        policy("default", limit(burst=7, per="24/48")),
+        heir("10.0.0.0/27", limit("udp", match="udp", burst=1)),
+        heir("2001:db8::/59", limit("tcp", match="tcp", burst=1))]},
     "shared keys": {"policies": [policy("default", limit(burst=25, per="24/48"),
                                         limit("udp", match="udp", burst=7, per="27/59"),
                                         limit("each", burst=3, per="32/128"))]},
@@ -137,9 +152,10 @@ def difference(after, before):
 
 
 def refusing(check):
-    """The limits that are to refuse it: the first that drops, or those that observe, which come
-    last."""
-    found = {verdict: [limit["name"] for limit in check["limits"] if limit["verdict"] == verdict]
+    """The limits that are to refuse it, each with its policy: the first that drops, or those that
+    observe, which come last."""
+    found = {verdict: [(limit["inherited_from"] or check["policy"], limit["name"])
+                       for limit in check["limits"] if limit["verdict"] == verdict]
              for verdict in ("drop", "would-drop")}
     return set(found["drop"][:1] or found["would-drop"])
 
@@ -171,8 +187,7 @@ def compare(check, before, after):
     reason, = difference(after["reasons"], before["reasons"])
     passed = after["totals"]["passed"] != before["totals"]["passed"]
     assert (check["verdict"], check["reason"]) == ("pass" if passed else "drop", reason)
-    assert {(check["policy"], name) for name in refusing(check)} == \
-        difference(refused(after), refused(before))
+    assert refusing(check) == difference(refused(after), refused(before))
 
 
 def drain(gate, animals):

@@ -22,7 +22,7 @@ STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": C
          "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
 STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
-                     "pressure": {"state": str, "cpus_flooded": int, "newcomers_met": PACE,
+                     "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int, "newcomers_met": PACE,
                                   "insertions": PACE, "refused": {
                                       "busy": PACE, "no-memory": PACE, "failed": PACE}},
                      "memory_bytes": int,

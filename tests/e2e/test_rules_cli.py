@@ -51,7 +51,7 @@ def test_show_can_be_typed_back(gate):
 def test_set_replaces_and_del_deletes(gate):
     gate.sluice("set", "192.0.2.0/24", "rate", "5pps", "burst", "10")
     gate.sluice("set", "192.0.2.0/24", "burst", "20", "rate", "7pps")
-    assert gate.rules() == f"sluice -g {gate.gate} set 192.0.2.0/24 rate 7pps burst 20\n"
+    assert gate.rules() == f"sluice -g {gate.gate} set 192.0.2.0/24 rate 7pps burst 20 inherit yes\n"
     before = gate.snapshot()
     for prefix in "192.0.2.0/25", "192.0.2.0", "default", "::/0":
         assert prefix in one_line(gate.sluice("del", prefix, status=1))

@@ -179,9 +179,9 @@ static void test_newcomers(void **state)
 		"sluice set default rate 5pps burst 8\n"
 		"sluice set default name dns rate 6pps burst 8 match udp port 53\n"
 		"sluice newcomers default rate 10kpps burst 20000\n"
-		"sluice set 10.0.0.0/8 rate 5pps burst 8\n"
-		"sluice set 10.0.0.1 rate 5pps burst 8\n"
-		"sluice set 10.0.0.2 rate 5pps burst 8\n"
+		"sluice set 10.0.0.0/8 rate 5pps burst 8 inherit no\n"
+		"sluice set 10.0.0.1 rate 5pps burst 8 inherit no\n"
+		"sluice set 10.0.0.2 rate 5pps burst 8 inherit no\n"
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 1562500B\n");
 }
 
@@ -220,11 +220,11 @@ static void test_defaults(void **state)
 		      "    limits: [{rate: 5pps, per: 64, start: full}]\n"),
 		"sluice set default rate 5pps burst 8 per 24/56 key dst action observe start "
 		"empty\n"
-		"sluice set 192.0.2.0/24 rate 5pps burst 8 per 24 start empty\n"
-		"sluice set 2001:db8::/32 rate 5pps burst 8 key dst action observe\n");
+		"sluice set 192.0.2.0/24 rate 5pps burst 8 per 24 start empty inherit no\n"
+		"sluice set 2001:db8::/32 rate 5pps burst 8 key dst action observe inherit no\n");
 	assert_string_equal(shown("defaults: {per: 24}\n"
 				  "policies: [{prefix: 2001:db8::/32, limits: [{rate: 5pps}]}]\n"),
-			    "sluice set 2001:db8::/32 rate 5pps burst 8\n");
+			    "sluice set 2001:db8::/32 rate 5pps burst 8 inherit no\n");
 }
 
 /* What is over is not listed, and so cannot be listed twice. */
@@ -659,6 +659,7 @@ static void test_written(void **state)
 				   "      rate: 10kpps\n"
 				   "      burst: 20000\n"
 				   "  - prefix: 10.0.0.0/8\n"
+				   "    inherit: true\n"
 				   "    limits:\n"
 				   "      - name: \"null\"\n"
 				   "        rate: 50mbit\n"

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Policies that inherit: they have the limits of shorter ones, which stay the limits that they are. */
+#include "rig.h"
+
+#include <stdlib.h>
+
+#define SIZE   60
+#define ENOUGH 50 /* packets: more than any burst here */
+
+#define TCP  6
+#define UDP  17
+#define ICMP 1
+#define SCTP 132
+
+static struct frame packet_of(const char *source, uint8_t proto)
+{
+	struct frame frame = frame_from(source, SIZE);
+
+	frame_set_proto(&frame, proto);
+	return frame;
+}
+
+/* How many of ENOUGH packets pass: at 1/h, what is left of the burst. */
+static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
+{
+	struct frame frame = packet_of(source, proto);
+
+	return rig_send(rig, HOOK_XDP, &frame, ENOUGH);
+}
+
+static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t count)
+{
+	struct frame frame = packet_of(source, proto);
+
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, count), count);
+}
+
+#define UDP_3  "name udp rate 1/h burst 3 match udp"
+#define UDP_7  "name udp rate 1/h burst 7 match udp"
+#define TCP_4  "name tcp rate 1/h burst 4 match tcp"
+#define SCTP_5 "name sctp rate 1/h burst 5 match proto 132"
+
+/* --- What an heir has ----------------------------------------------------------------------- */
+
+/* A rule of a case. */
+struct said {
+	const char *prefix;
+	const char *words; /* NULL: an entry of the allow list, which has ended */
+	bool inherits;
+};
+
+#define OWN(prefix, words)                                                                         \
+	{                                                                                          \
+		prefix, words, false                                                               \
+	}
+#define HEIR(prefix, words)                                                                        \
+	{                                                                                          \
+		prefix, words, true                                                                \
+	}
+#define ENDED(prefix)                                                                              \
+	{                                                                                          \
+		prefix, NULL, false                                                                \
+	}
+
+struct heir_case {
+	const char *name;
+	struct said rules[4];
+	const char *source;
+	uint64_t udp, tcp, sctp; /* packets that pass */
+};
+
+static const struct heir_case heir_cases[] = {
+	{"a policy that does not inherit has its own limits alone",
+	 {OWN("default", UDP_3), OWN("10.1.0.0/16", TCP_4)},
+	 "10.1.2.3",
+	 ENOUGH,
+	 4,
+	 ENOUGH},
+	{"one that does has the default's as well",
+	 {OWN("default", UDP_3), HEIR("10.1.0.0/16", TCP_4)},
+	 "10.1.2.3",
+	 3,
+	 4,
+	 ENOUGH},
+	{"and its heirs have both",
+	 {OWN("default", UDP_3), HEIR("10.1.0.0/16", TCP_4), HEIR("10.1.2.0/24", SCTP_5)},
+	 "10.1.2.3",
+	 3,
+	 4,
+	 5},
+	{"a policy in between that does not inherit ends it",
+	 {OWN("default", UDP_3), OWN("10.1.0.0/16", TCP_4), HEIR("10.1.2.0/24", SCTP_5)},
+	 "10.1.2.3",
+	 ENOUGH,
+	 4,
+	 5},
+	{"an own limit of the same name is the one that holds",
+	 {OWN("default", UDP_3), HEIR("10.1.0.0/16", UDP_7)},
+	 "10.1.2.3",
+	 7,
+	 ENOUGH,
+	 ENOUGH},
+	{"and the one that its heirs have",
+	 {OWN("default", UDP_3), HEIR("10.1.0.0/16", UDP_7), HEIR("10.1.2.0/24", TCP_4)},
+	 "10.1.2.3",
+	 7,
+	 4,
+	 ENOUGH},
+	{"a list entry in between does not count",
+	 {OWN("default", UDP_3), ENDED("10.0.0.0/8"), HEIR("10.1.0.0/16", TCP_4)},
+	 "10.1.2.3",
+	 3,
+	 4,
+	 ENOUGH},
+	{"0.0.0.0/0 inherits from the default",
+	 {OWN("default", UDP_3), HEIR("0.0.0.0/0", TCP_4)},
+	 "10.1.2.3",
+	 3,
+	 4,
+	 ENOUGH},
+	{"an address inherits",
+	 {OWN("default", UDP_3), HEIR("10.1.2.3", TCP_4)},
+	 "10.1.2.3",
+	 3,
+	 4,
+	 ENOUGH},
+	{"IPv6 does",
+	 {OWN("default", UDP_3), HEIR("2001:db8::/32", TCP_4), HEIR("2001:db8::1", SCTP_5)},
+	 "2001:db8::1",
+	 3,
+	 4,
+	 5},
+	{"and nothing of IPv4",
+	 {OWN("0.0.0.0/0", UDP_3), HEIR("2001:db8::/32", TCP_4)},
+	 "2001:db8::1",
+	 ENOUGH,
+	 4,
+	 ENOUGH},
+};
+
+static void said_add(const struct said *said, struct ruleset *set)
+{
+	if (!said->words)
+		rules_add_list(set, said->prefix, SL_LIST_ALLOW, 1);
+	else if (said->inherits)
+		rules_add_heir(set, said->prefix, said->words, NULL);
+	else
+		rules_add_limits(set, said->prefix, said->words, NULL);
+}
+
+/* In one change, or one by one, from the longest prefix: each then becomes the parent of those before it. */
+static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
+{
+	struct ruleset set = {0};
+
+	for (int i = ARRAY_SIZE(it->rules) - 1; i >= 0; i--) {
+		if (!it->rules[i].prefix)
+			continue;
+		said_add(&it->rules[i], &set);
+		if (!at_once)
+			assert_int_equal(rig_change(rig, &set), OK);
+	}
+	if (at_once)
+		assert_int_equal(rig_change(rig, &set), OK);
+}
+
+static void test_what_an_heir_has(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(heir_cases); i++) {
+		const struct heir_case *it = &heir_cases[i / 2];
+		uint64_t seen[3];
+
+		rig_empty(rig);
+		rules_make(rig, it, i % 2);
+		seen[0] = passes(rig, it->source, UDP);
+		seen[1] = passes(rig, it->source, TCP);
+		seen[2] = passes(rig, it->source, SCTP);
+		if (seen[0] != it->udp || seen[1] != it->tcp || seen[2] != it->sctp)
+			fail_msg("%s: of UDP, TCP and SCTP %lu, %lu and %lu pass", it->name,
+				 seen[0], seen[1], seen[2]);
+		rig_check_counted(rig);
+	}
+}
+
+/* --- The same limit ------------------------------------------------------------------------- */
+
+/* A bucket of many addresses is one, whichever policy each of them has. */
+static void test_heir_and_parent_share_a_ledger(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", "name net rate 1/h burst 10 per 24/56", NULL);
+	rig_heir(rig, "192.0.2.128/25", TCP_4, NULL);
+	rig_heir(rig, "192.0.2.192/26", SCTP_5, NULL);
+	sends(rig, "192.0.2.1", UDP, 3);
+	sends(rig, "192.0.2.129", UDP, 3);
+	sends(rig, "192.0.2.193", UDP, 3);
+	assert_int_equal(passes(rig, "192.0.2.130", UDP) + passes(rig, "192.0.2.2", UDP) +
+				 passes(rig, "192.0.2.194", UDP),
+			 1);
+	rig_check_tidy(rig, 3);
+}
+
+/* A source keeps its level where a policy comes, or goes, between it and the limit. */
+static void test_levels_stay(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", "rate 1/h burst 10", NULL);
+	sends(rig, "10.1.2.3", UDP, 2);
+	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+	sends(rig, "10.1.2.3", UDP, 2);
+	rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
+	sends(rig, "10.1.2.3", UDP, 2);
+	rig_del(rig, "10.1.0.0/16");
+	sends(rig, "10.1.2.3", UDP, 2);
+	rig_del(rig, "10.1.2.0/24");
+	assert_int_equal(passes(rig, "10.1.2.3", UDP), 2);
+	rig_check_tidy(rig, 1);
+}
+
+/* As it does where the limit itself changes; but not its key. */
+static void test_a_change_reaches_heirs(void **state)
+{
+	static const struct {
+		const char *words; /* what becomes of: name a rate 1/h burst 10 */
+		uint64_t passes;   /* of a source below two heirs that has 4 left */
+	} cases[] = {
+		{"name a rate 1/h burst 20", 4},
+		{"name a rate 1/h burst 3", 3},
+		{"name a rate 2/h burst 20", 8},
+		{"name a rate 1/h burst 10 per 24", 10},
+		{"name a rate 1/h burst 10 match tcp", ENOUGH},
+		{"name b rate 1/h burst 11", 11},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "name a rate 1/h burst 10", NULL);
+		rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+		rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
+		sends(rig, "10.1.2.3", UDP, 6);
+		rig_limits(rig, "default", cases[i].words, NULL);
+		passed = passes(rig, "10.1.2.3", UDP);
+		if (passed != cases[i].passes)
+			fail_msg("%s: %lu pass, not %lu", cases[i].words, passed, cases[i].passes);
+		rig_check_tidy(rig, 3);
+	}
+}
+
+/* What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot next. */
+static void test_purses_stay_with_their_limits(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", "name a rate 1kpps burst 10000", NULL);
+	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+	sends(rig, "10.1.2.3", UDP, ENOUGH);
+	rig_limits(rig, "default", "name z rate 1/h burst 2", NULL);
+	assert_int_equal(passes(rig, "10.1.2.3", UDP), 2);
+	rig_check_tidy(rig, 2);
+}
+
+/* --- Counting ------------------------------------------------------------------------------- */
+
+static uint64_t refused(const struct rig *rig, const char *address)
+{
+	struct sl_counters counters = rig_counters_of(rig, address);
+	uint64_t sum = 0;
+
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		sum += counters.refused[slot].packets;
+	return sum;
+}
+
+/* A packet is counted by its source's policy; that a limit refused it, by the limit's own. */
+static void test_counters(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", UDP_3, "name see rate 1/h burst 1 match tcp action observe",
+		   NULL);
+	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+	rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
+	assert_int_equal(passes(rig, "10.1.2.3", UDP), 3);
+	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3);
+	assert_int_equal(refused(rig, "10.1.2.3") + refused(rig, "10.1.0.1"), 0);
+	assert_int_equal(rig_counters_of(rig, "10.1.2.3").reason[SL_DROP_OVER_LIMIT].packets,
+			 ENOUGH - 3);
+	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_DROP_OVER_LIMIT].packets, 0);
+	assert_int_equal(passes(rig, "10.1.2.3", TCP), 4);
+	assert_int_equal(refused(rig, "10.1.0.1"), ENOUGH - 4);
+	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3 + 3); /* what it sees passes */
+	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
+	assert_int_equal(refused(rig, "10.1.2.3"), ENOUGH - 5);
+	assert_int_equal(passes(rig, "10.1.2.3", ICMP), ENOUGH);
+	assert_int_equal(rig_counters_of(rig, "10.1.2.3").reason[SL_PASS_NO_LIMIT].packets, ENOUGH);
+	rig_check_counted(rig);
+}
+
+/* --- A fifth -------------------------------------------------------------------------------- */
+
+#define LIMIT(name, proto) "name " name " rate 1/h burst 3 match proto " proto
+
+static void test_a_fifth_is_refused(void **state)
+{
+	static const struct said changes[] = {
+		{"10.1.0.0/16", LIMIT("e", "5"), true},
+		{"10.1.0.0/16", LIMIT("e", "5"), false}, /* its heir has one too many */
+		{"default", LIMIT("e", "5"), false},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct ruleset set = {0};
+		uint32_t generation;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", LIMIT("a", "1"), LIMIT("b", "2"), NULL);
+		rig_heir(rig, "10.1.0.0/16", LIMIT("c", "3"), NULL);
+		rig_heir(rig, "10.1.2.0/24", LIMIT("d", "4"), NULL);
+		generation = rig->gate.state->generation;
+		rules_add_heir(&set, "10.0.0.0/8", LIMIT("a", "1"), NULL);
+		if (!strcmp(changes[i].prefix, "default"))
+			rules_add_limits(&set, "default", LIMIT("a", "1"), LIMIT("b", "2"),
+					 changes[i].words, NULL);
+		else if (changes[i].inherits)
+			rules_add_heir(&set, changes[i].prefix, LIMIT("c", "3"), changes[i].words,
+				       NULL);
+		else
+			rules_add_limits(&set, changes[i].prefix, LIMIT("c", "3"), LIMIT("f", "6"),
+					 LIMIT("g", "7"), changes[i].words, NULL);
+		assert_int_equal(rig_change(rig, &set), FAILED);
+		assert_int_equal(rig->gate.state->generation, generation);
+		rig_check_tidy(rig, 3);
+		assert_int_equal(passes(rig, "10.1.2.3", 5), ENOUGH);
+		assert_int_equal(passes(rig, "10.1.2.3", 4), 3);
+	}
+}
+
+/* --- The budget ----------------------------------------------------------------------------- */
+
+/* All newcomers of a policy and its heirs together have one budget. */
+static void test_an_inherited_budget_is_one(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	uint64_t passed = 0;
+
+	rig_limits(rig, "default", "rate 1/h burst 3", NULL);
+	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
+	rig_budget(rig, "default", "1/h", "2000");
+	rig_nobody_comes_in(rig);
+	for (unsigned int i = 0; i < 1000;
+	     i++) { /* by turns: none of them voids what others drew */
+		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
+		struct frame third = frame_of(9 << 16 | i);
+
+		passed += rig_run(rig, HOOK_XDP, frame.bytes, frame.size);
+		passed += rig_run(rig, HOOK_XDP, other.bytes, other.size);
+		passed += rig_run(rig, HOOK_XDP, third.bytes, third.size);
+	}
+	assert_in_range(passed, 1900, 2000);
+	assert_int_equal(rig_counters_of(rig, "10.1.2.3").reason[SL_PASS_NEWCOMER].packets +
+				 rig_counters_of(rig, "10.2.2.3").reason[SL_PASS_NEWCOMER].packets +
+				 rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_NEWCOMER].packets,
+			 passed);
+	rig_check_tidy(rig, 3);
+}
+
+static void test_whose_budget(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *budgets[3]; /* of default, 10.1.0.0/16, 10.1.2.0/24; NULL: none */
+		uint64_t passes;
+	} cases[] = {
+		{"none", {NULL, NULL, NULL}, ENOUGH},
+		{"the default's", {"7", NULL, NULL}, 7},
+		{"the nearest", {"7", "9", NULL}, 9},
+		{"its own", {"7", "9", "5"}, 5},
+	};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		static const char *const prefixes[] = {"default", "10.1.0.0/16", "10.1.2.0/24"};
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "rate 1/h burst 3", NULL);
+		rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
+		rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
+		for (size_t j = 0; j < ARRAY_SIZE(prefixes); j++)
+			if (cases[i].budgets[j])
+				rig_budget(rig, prefixes[j], "1/h", cases[i].budgets[j]);
+		rig_nobody_comes_in(rig);
+		passed = passes(rig, "10.1.2.3", UDP);
+		if (passed != cases[i].passes)
+			fail_msg("%s: %lu pass, not %lu", cases[i].name, passed, cases[i].passes);
+		rig_check_tidy(rig, 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_an_heir_has),
+		cmocka_unit_test(test_heir_and_parent_share_a_ledger),
+		cmocka_unit_test(test_levels_stay),
+		cmocka_unit_test(test_a_change_reaches_heirs),
+		cmocka_unit_test(test_purses_stay_with_their_limits),
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_a_fifth_is_refused),
+		cmocka_unit_test(test_an_inherited_budget_is_one),
+		cmocka_unit_test(test_whose_budget),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}

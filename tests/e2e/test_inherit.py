@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A rule for a few addresses does not silently lift what protects all: a policy that `set` makes
+inherits the limits of the next shorter one. And what passes for want of a limit or a budget is said."""
+
+import json
+
+import pytest
+
+from lab import frame, one_line, wait_until
+from test_limits import dns, outcome, syn
+from test_newcomers_cli import flood_with, small
+
+INSIDE, OUTSIDE = "10.1.2.3", "192.0.2.1"
+
+__all__ = ["small"]  # a fixture
+
+
+def said(result):
+    """What a command says on standard error: notes."""
+    return result.err.splitlines()
+
+
+@pytest.fixture
+def guarded(gate):
+    """The issue's rules: SYNs of everybody are limited, and DNS of one net."""
+    gate.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5", "match", "tcp-syn",
+                "action", "block", "1min")
+    gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "burst", "3", "match",
+                "udp port 53", "per", "24")
+    return gate
+
+
+# --- Packets --------------------------------------------------------------------------------------
+
+def test_a_rule_for_a_net_does_not_lift_the_defaults(guarded):
+    assert outcome(guarded, [syn(INSIDE)] * 20)[2] == {"within-limit": 5, "over-limit": 1,
+                                                       "blocked": 14}
+    assert outcome(guarded, [dns("10.1.7.1")] * 10)[2] == {"within-limit": 3, "over-limit": 7}
+    assert outcome(guarded, [dns("10.1.9.1", 99)] * 10)[2] == {"no-limit": 10}
+    stats = {policy["prefix"]: policy for policy in guarded.json("stats")["policies"]}
+    assert [limit["name"] for limit in stats["10.1.0.0/16"]["limits"]] == ["dns"]
+    assert stats["default"]["limits"][0]["refused"]["packets"] == 15
+    assert stats["10.1.0.0/16"]["limits"][0]["refused"]["packets"] == 7
+    assert stats["10.1.0.0/16"]["dropped"]["packets"] == 22
+    assert stats["default"]["dropped"]["packets"] == 0
+
+
+def test_check_says_whose_limit_it_is(guarded):
+    limits = {limit["name"]: limit for limit in guarded.json(
+        "check", INSIDE, "proto", "tcp", "syn")["limits"]}
+    assert limits["dns"]["inherited_from"] is None and limits["syn"]["inherited_from"] == "default"
+    text = guarded.sluice("check", INSIDE, "proto", "tcp", "syn").out.splitlines()
+    assert text[text.index("  from    default: inherited") - 1].startswith("  limit   syn: ")
+    assert guarded.json("check", INSIDE, "proto", "udp", "port", "9")["reason"] == "no-limit"
+    assert guarded.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "within-limit"
+
+
+def test_levels_and_counters_stay_where_policies_come_and_go(guarded):
+    guarded.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "9", "match", "tcp-syn")
+    assert outcome(guarded, [syn(INSIDE)] * 3)[:2] == (3, 0)
+    guarded.sluice("set", "10.1.2.0/24", "name", "web", "rate", "5pps", "match", "tcp port 9999")
+    assert outcome(guarded, [syn(INSIDE)] * 3)[:2] == (3, 0)
+    guarded.sluice("del", "10.1.0.0/16")
+    assert outcome(guarded, [syn(INSIDE)] * 10)[:2] == (3, 7)
+    guarded.sluice("del", "10.1.2.0/24")
+    assert outcome(guarded, [syn(INSIDE)] * 5)[:2] == (0, 5)
+    refused, = guarded.json("stats")["policies"][0]["limits"]
+    assert refused["refused"]["packets"] == 12
+    guarded.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
+    guarded.sluice("del", "default")
+    assert outcome(guarded, [syn(INSIDE)] * 5)[2] == {"no-limit": 5}
+
+
+# --- Words ----------------------------------------------------------------------------------------
+
+def test_what_set_says(gate):
+    gate.sluice("set", "default", "name", "syn", "rate", "10pps", "match", "tcp-syn")
+    new = gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "50pps", "match", "udp port 53")
+    assert said(new) == ["sluice: 10.1.0.0/16 inherits syn of default, as a new policy does: "
+                         "'sluice set 10.1.0.0/16 inherit no' lifts that there"]
+    assert said(gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "60pps", "match",
+                            "udp port 53")) == []
+    alone = gate.sluice("set", "10.1.0.0/16", "inherit", "no")
+    assert alone.out == "10.1.0.0/16: has its own limits alone\n"
+    assert said(alone) == ["sluice: 10.1.0.0/16 does not inherit syn of default: "
+                           "'sluice set 10.1.0.0/16 inherit yes' keeps that there"]
+    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "no-limit"
+    again = gate.sluice("set", "10.1.0.0/16", "inherit", "yes")
+    assert again.out == "10.1.0.0/16: inherits the limits of the next shorter policy\n"
+    assert said(again) == []
+    new = gate.sluice("set", "10.2.0.0/16", "rate", "50pps", "inherit", "no")
+    assert len(said(new)) == 1 and "10.2.0.0/16 does not inherit syn of default" in new.err
+    assert said(gate.sluice("set", "10.3.0.0/16", "name", "syn", "rate", "9pps")) == []
+    assert gate.json("set", "10.2.0.0/16", "rate", "5pps")["inherit"] is False
+    assert gate.json("set", "10.1.0.0/16", "inherit", "yes") == {
+        "gate": gate.gate, "prefix": "10.1.0.0/16", "inherit": True}
+
+
+@pytest.mark.parametrize("words,cause", [
+    (["10.9.0.0/16", "inherit", "yes"], "has no limits for 10.9.0.0/16"),
+    (["default", "rate", "5pps", "inherit", "yes"], "no prefix is shorter"),
+    (["10.9.0.0/16", "rate", "5pps", "inherit", "maybe"], "write yes or no"),
+    (["10.9.0.0/16", "rate", "5pps", "inherit"], "inherit"),
+    (["10.9.0.0/16", "inherit", "no", "inherit", "no"], "twice"),
+    (["10.9.0.0/16", "inherit", "no", "burst", "5"], "needs a rate")])
+def test_wrong_words(gate, words, cause):
+    before = gate.snapshot()
+    result = gate.sluice("set", *words, status=1 if "limits for" in cause else 2)
+    assert cause in one_line(result)
+    assert gate.snapshot() == before
+
+
+def test_a_fifth_is_refused_and_named(gate):
+    for name in "a", "b", "c":
+        gate.sluice("set", "default", "name", name, "rate", "5pps")
+    gate.sluice("set", "10.1.0.0/16", "name", "own", "rate", "5pps")
+    before = gate.snapshot()
+    for words in (["default", "name", "d"], ["10.1.0.0/16", "name", "d"],
+                  ["10.1.2.0/24", "name", "d"]):
+        refusal = one_line(gate.sluice("set", *words, "rate", "5pps", status=1))
+        for name in "own", "a of default", "b of default", "c of default", "inherit no":
+            assert name in refusal
+        assert gate.snapshot() == before
+    refusal = one_line(gate.apply({"policies": [
+        {"prefix": "default", "limits": [{"name": n, "rate": "1pps"} for n in "abcd"]},
+        {"prefix": "10.1.0.0/16", "inherit": True, "limits": [{"name": "e", "rate": "1pps"}]}]},
+        status=1))
+    assert "10.1.0.0/16 inherits, and would have 5 limits" in refusal
+    assert gate.snapshot() == before
+
+
+def test_show_can_be_typed_back(guarded):
+    guarded.sluice("set", "10.2.0.0/16", "rate", "5pps", "inherit", "no")
+    shown = guarded.rules()
+    assert [line.split()[-2:] for line in shown.splitlines()[1:]] == [["inherit", "yes"],
+                                                                      ["inherit", "no"]]
+    assert [rule.get("inherit") for rule in guarded.json("show")["rules"]] == [None, True, False]
+    guarded.apply({"policies": []})
+    for line in shown.splitlines():
+        guarded.sluice(*line.split()[3:])
+    assert guarded.rules() == shown
+
+
+# --- Files ----------------------------------------------------------------------------------------
+
+FILE = """
+policies:
+  - prefix: default
+    limits: [{name: syn, rate: 10pps, match: tcp-syn}]
+    newcomers: {rate: 10kpps}
+  - prefix: 10.1.0.0/16
+    limits: [{name: dns, rate: 50pps, match: udp port 53}]
+  - prefix: 10.2.0.0/16
+    limits: [{name: dns, rate: 50pps, match: udp port 53}]
+"""
+
+
+def test_a_file_of_before_keeps_its_meaning(gate):
+    result = gate.apply(FILE)
+    assert said(result) == ["sluice: 10.1.0.0/16 does not inherit syn of default, the newcomers' "
+                            "budget of default: 'inherit: true' keeps that there; 1 other prefix "
+                            "does not inherit limits of shorter ones either"]
+    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "no-limit"
+    assert said(gate.apply(FILE)) == []
+
+
+def test_a_file_and_back(gate):
+    heirs = FILE.replace("    limits: [{name: dns", "    inherit: true\n    limits: [{name: dns", 1)
+    gate.apply(heirs)
+    assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "within-limit"
+    assert gate.json("check", "10.2.0.1", "proto", "tcp", "syn")["reason"] == "no-limit"
+    dump = gate.sluice("dump").out
+    assert dump.count("inherit: true") == dump.count("inherit: false") == 1
+    for text in dump, json.dumps(gate.json("dump")), heirs:
+        assert gate.sluice("diff", "-", input=text).out == ""
+        assert "nothing to change" in gate.apply(text).out
+    g = f"sluice -g {gate.gate}"
+    assert gate.sluice("diff", "-", input=FILE, status=1).out.splitlines() == [
+        f"- {g} set 10.1.0.0/16 inherit yes", f"+ {g} set 10.1.0.0/16 inherit no"]
+    assert "1 policy changed" in gate.apply(FILE).out
+
+
+@pytest.mark.parametrize("text,cause", [
+    ("{prefix: 10.0.0.0/8, inherit: maybe, limits: [{rate: 5pps}]}", "write true or false"),
+    ("{prefix: default, inherit: true, limits: [{rate: 5pps}]}", "no prefix is shorter"),
+    ("{prefix: 10.0.0.0/8, inherit: [true], limits: [{rate: 5pps}]}", "one value")])
+def test_wrong_files(gate, text, cause):
+    assert cause in one_line(gate.apply(f"policies: [{text}]\n", status=2))
+
+
+# --- Maps of other sizes --------------------------------------------------------------------------
+
+def test_a_resize_keeps_heirs_what_they_are(attached):
+    """Also where policies get other numbers."""
+    for i in range(40):
+        attached.sluice("set", f"10.{100 + i}.0.0/16", "rate", "5pps")
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "9", "match",
+                    "tcp-syn")
+    attached.sluice("newcomers", "default", "rate", "1kpps")
+    attached.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "5pps", "match", "udp port 53")
+    attached.sluice("set", "10.1.2.0/24", "name", "ntp", "rate", "5pps", "match", "udp port 123")
+    for i in range(40):
+        attached.sluice("del", f"10.{100 + i}.0.0/16")
+    assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
+    shown, before = attached.rules(), attached.json("stats")["policies"]
+    dump = attached.json("dump")
+    dump["gate"]["policies"] = 20
+    attached.sluice("apply", "-", "--resize", input=json.dumps(dump))
+    assert attached.rules() == shown and attached.json("stats")["policies"] == before
+    assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (3, 3)
+    answer = attached.json("check", "10.1.2.9", "proto", "tcp", "syn")
+    assert {limit["name"]: limit["inherited_from"] for limit in answer["limits"]} == {
+        "ntp": None, "dns": "10.1.0.0/16", "syn": "default"}
+    assert answer["newcomer"]["budget"]["inherited_from"] == "default"
+    stats = {policy["prefix"]: policy for policy in attached.json("stats")["policies"]}
+    assert stats["default"]["limits"][0]["refused"]["packets"] == 3
+    attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "20", "match", "tcp-syn")
+    attached.sluice("del", "10.1.0.0/16")
+    assert attached.json("check", INSIDE, "proto", "tcp", "syn")["limits"]
+
+
+# --- A flood that passes by -----------------------------------------------------------------------
+
+def test_set_of_a_default_without_a_budget_says_so_once(gate):
+    first = gate.sluice("set", "default", "name", "syn", "rate", "10pps", "match", "tcp-syn")
+    assert said(first) == ["sluice: default: a flood of forged sources would pass by for want of a "
+                           "budget: 'sluice newcomers default rate RATE' gives one"]
+    assert said(gate.sluice("set", "default", "name", "syn", "rate", "20pps")) == []
+    gate.sluice("del", "default")
+    for words in ("action", "observe"), ("start", "empty"):
+        assert said(gate.sluice("set", "default", "rate", "10pps", *words)) == []
+        gate.sluice("del", "default")
+
+
+PASSES = "passes by for want of a budget"
+
+
+def gauge(lab):
+    name = f'sluice_flood_policies_passed_by{{gate="{lab.gate}"}} '
+    value, = (line[len(name):] for line in lab.sluice("export").out.splitlines()
+              if line.startswith(name))
+    return int(value)
+
+
+def test_a_flood_that_passes_by_is_said_in_these_words(small):
+    lab = small
+    lab.sluice("set", "default", "rate", "1/h", "burst", "5")
+    lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
+    assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
+    flood_with(lab, [frame(f"10.7.0.{i}") for i in range(1, 251)])
+    status = lab.sluice("status").out
+    assert PASSES in status and "1 other policy is the same" in status
+    assert f"'sluice -g {lab.gate} newcomers default rate RATE' ends that" in status
+    assert lab.json("status")["gates"][0]["pressure"]["policies_passed_by"] == 2
+    assert gauge(lab) == 2
+    assert PASSES in lab.sluice("check", "10.9.9.9").out
+    assert lab.json("check", "10.9.9.9")["newcomer"]["passes_by"] is True
+    lab.sluice("newcomers", "default", "rate", "1kpps")  # the one of 10.1/16, too
+    assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
+    assert lab.json("check", "10.1.9.9")["newcomer"]["budget"]["inherited_from"] == "default"
+    lab.sluice("newcomers", "default", "none")
+    for words in ("start", "empty"), ("action", "observe"):
+        lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)
+        if words == ("action", "observe"):
+            lab.sluice("del", "10.1.0.0/16")
+        assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
+    wait_until(lambda: lab.json("status")["gates"][0]["pressure"]["state"] == "quiet", "quiet", 60)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "5")
+    assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
