@@ -6,11 +6,22 @@
 #include "newcomer.h"
 #include "ruleset.h"
 
+static __always_inline struct sl_bucket_key6 bucket_key6(const struct packet *packet)
+{
+	const __u64 *addr = (const __u64 *)packet->source.addr;
+
+	return (struct sl_bucket_key6){.net = addr[0], .host = identity_host(addr)};
+}
+
 static __always_inline struct sl_bucket *bucket_find(const struct packet *packet)
 {
-	if (packet_is_ipv4(packet))
+	if (packet_is_ipv4(packet)) {
 		return map_lookup(buckets4, packet->source.addr);
-	return map_lookup(buckets6, packet->source.addr);
+	} else {
+		struct sl_bucket_key6 key = bucket_key6(packet);
+
+		return map_lookup(buckets6, &key);
+	}
 }
 
 /*
@@ -20,17 +31,20 @@ static __always_inline struct sl_bucket *bucket_find(const struct packet *packet
 __noinline int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_bucket fresh = {0};
-	__u64 key;
 	long err;
 
 	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting, tick) ||
 	    !admission_take(SL_POOL_BUCKETS))
 		return false;
-	key = *(const __u64 *)packet->source.addr;
-	if (packet_is_ipv4(packet))
+	if (packet_is_ipv4(packet)) {
+		__u32 key = *(const __u32 *)packet->source.addr;
+
 		err = bpf_map_update_elem(&buckets4, &key, &fresh, BPF_NOEXIST);
-	else
+	} else {
+		struct sl_bucket_key6 key = bucket_key6(packet);
+
 		err = bpf_map_update_elem(&buckets6, &key, &fresh, BPF_NOEXIST);
+	}
 	admission_note(err);
 	return true;
 }

@@ -26,9 +26,10 @@ static __always_inline struct sl_ledger_key6 ledger_key6(const struct packet *pa
 {
 	const __u64 *addr =
 		(const __u64 *)(limit->key_dst ? packet->destination : packet->source.addr);
-	__u64 cut[2] = {addr[0] & limit->mask[0], addr[1] & limit->mask[1]};
 	struct sl_ledger_key6 key = {.limit = limit->id};
+	__u64 cut[2];
 
+	identity_key(addr, limit->mask, cut);
 	__builtin_memcpy(key.addr, cut, sizeof(cut));
 	return key;
 }

@@ -104,7 +104,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1);
-	__type(key, __u64); /* the /64, big endian */
+	__type(key, struct sl_bucket_key6);
 	__type(value, struct sl_bucket);
 } buckets6 SEC(".maps");
 

@@ -223,15 +223,16 @@ static __always_inline struct judgement ruleset_judge(const struct sl_prefix *so
 }
 
 /*
- * Whether rules longer than /64 divide the source's /64, so that its bucket cannot speak for all of it. A
- * mark may be missed once while its count changes: see host_judge.
+ * Whether rules longer than /64 divide the source's /64, so that its bucket cannot speak for all of it: that of a
+ * source that is its whole address does. A mark may be missed once while its count changes: see host_judge.
  */
 static __always_inline bool ruleset_splits(const struct sl_prefix *source,
 					   const struct sl_gate *gate)
 {
 	bool at_rest = !gate_is_changing(gate);
 
-	if (!gate->split_rules || source->bits != SL_FAMILY_BITS + 128)
+	if (!gate->split_rules || source->bits != SL_FAMILY_BITS + 128 ||
+	    identity_is_whole((const __u64 *)source->addr))
 		return false;
 	return bpf_map_lookup_elem(&splits, source->addr) ||
 	       (!(at_rest && !gate_is_changing(gate)) &&

@@ -3,7 +3,7 @@
 #ifndef SLUICE_HASH_H
 #define SLUICE_HASH_H
 
-#include "sluice.h"
+#include "identity.h"
 
 struct digest {
 	__u32 place;
@@ -30,6 +30,34 @@ static __always_inline struct digest digest_words(const struct sl_meeting *meeti
 		.place = digest_half(meeting->secret, word, words),
 		.mark = digest_half(meeting->secret + SL_SECRETS / 2, word, words),
 	};
+}
+
+/* Of a source: the words of an IPv4 address, an IPv6 /64, or a whole IPv6 address. */
+static __always_inline struct digest digest_source(const struct sl_meeting *meeting,
+						   const __u64 addr[2], bool ipv4)
+{
+	__u64 host = ipv4 ? 0 : identity_host(addr);
+	__u32 word[4] = {addr[0], ipv4 ? ~0U : addr[0] >> 32, host, host >> 32};
+
+	return host ? digest_words(meeting, word, 4) : digest_words(meeting, word, 2);
+}
+
+/* Where a limit's key is not the source, each key is a source of its own to that limit. */
+static __always_inline struct digest digest_limit(const struct sl_meeting *meeting,
+						  const struct sl_limit *limit, const __u64 addr[2],
+						  bool ipv4)
+{
+	__u64 key[2] = {(__u32)addr[0] & limit->mask[0]};
+	__u32 word[4];
+
+	if (!ipv4)
+		identity_key(addr, limit->mask, key);
+	word[0] = key[0];
+	word[1] = key[0] >> 32;
+	word[2] = key[1];
+	word[3] = key[1] >> 32;
+	word[3] ^= limit->id << 1 | ipv4;
+	return digest_words(meeting, word, 4);
 }
 
 #endif

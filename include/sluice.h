@@ -352,9 +352,14 @@ struct sl_ledger {
 };
 
 /*
- * Buckets: maps `buckets4` and `buckets6`, per CPU. What one CPU remembers of one source: an IPv4
- * address, or an IPv6 /64. A cache: losing one loses its counters, and what its purses held.
+ * Buckets: maps `buckets4` and `buckets6`, per CPU. What one CPU remembers of one source: see include/identity.h. A cache:
+ * losing one loses its counters, and what its purses held.
  */
+struct sl_bucket_key6 {
+	__u64 net;
+	__u64 host; /* of a source that is its whole address; else 0 */
+};
+
 struct sl_purse {
 	__s64 credit; /* ticks; negative: the ledger refused a packet that needed so much */
 	__u64 at;     /* when it was drawn; refused: the moment from which the ledger may say yes */
@@ -399,6 +404,7 @@ _Static_assert(sizeof(struct sl_gate) == 536, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key4) == 8, "map schema");
 _Static_assert(sizeof(struct sl_ledger_key6) == 20, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
+_Static_assert(sizeof(struct sl_bucket_key6) == 16, "map schema");
 _Static_assert(sizeof(struct sl_bucket) == 168, "map schema");
 _Static_assert(sizeof(struct sl_allowance) == 32, "map schema");
 

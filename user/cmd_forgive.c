@@ -58,13 +58,15 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
 	enum sl_family family = prefix_is_ipv4(&pardon->address) ? SL_IPV4 : SL_IPV6;
 	unsigned int bits = pardon->source.prefix.bits;
+	bool is_whole = family == SL_IPV6 && bits == SL_FAMILY_BITS + 128;
 
 	for (unsigned int i = 0; i < pardon->count; i++) {
 		struct limit limit = source_limit(&pardon->source, &pardon->limits[i]);
-		unsigned int key = SL_FAMILY_BITS + limit.spec.per[family];
+		unsigned int per = limit.spec.per[family];
+		bool own = is_whole && per && per <= 64; /* see identity_key */
 
-		if (!limit.spec.key_dst && key < bits)
-			bits = key;
+		if (!limit.spec.key_dst && !own && SL_FAMILY_BITS + per < bits)
+			bits = SL_FAMILY_BITS + per;
 	}
 	return prefix_shorten(&pardon->address, bits);
 }

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 
 #include "credit.h"
+#include "identity.h"
 #include "prefix.h"
 #include "uptime.h"
 
@@ -26,19 +27,18 @@ static struct place ledger_place(const struct gate *gate, const struct sl_limit 
 				 const struct sl_prefix *address)
 {
 	struct place place = {0};
-	uint64_t addr[2];
+	__u64 addr[2], key[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	addr[0] &= limit->mask[0];
-	addr[1] &= limit->mask[1];
 	if (prefix_is_ipv4(address)) {
 		place.fd = gate->map[MAP_LEDGERS4];
 		place.key4.limit = limit->id;
-		memcpy(&place.key4.addr, addr, sizeof(place.key4.addr));
+		place.key4.addr = addr[0] & limit->mask[0];
 	} else {
 		place.fd = gate->map[MAP_LEDGERS6];
 		place.key6.limit = limit->id;
-		memcpy(place.key6.addr, addr, sizeof(place.key6.addr));
+		identity_key(addr, limit->mask, key);
+		memcpy(place.key6.addr, key, sizeof(place.key6.addr));
 	}
 	return place;
 }

@@ -23,7 +23,8 @@ static bool source_is_split(const struct gate *gate, const struct sl_prefix *sou
 {
 	uint32_t rules;
 
-	return prefix_is_ipv6(source) && gate->state->split_rules &&
+	return prefix_is_ipv6(source) && source->bits == SL_FAMILY_BITS + 64 &&
+	       gate->state->split_rules &&
 	       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source->addr, &rules);
 }
 
@@ -162,16 +163,16 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 				const struct sl_prefix *within, struct source_list *list)
 {
 	int fd = buckets_fd(gate, first);
-	struct sl_prefix address = *first;
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
-	uint64_t key, next;
+	struct sl_bucket_key6 key, next; /* the longer ones */
 	enum status status = OK;
 	void *last = NULL;
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return fail("cannot read the sources of gate '%s': %s", gate->name, why(errno));
 	for (uint64_t steps = 0; !status && steps < 2ULL * info.max_entries; steps++) {
+		struct sl_prefix address = *first;
 		struct source source;
 
 		if (bpf_map_get_next_key(fd, last, &next))
@@ -179,6 +180,7 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 		key = next;
 		last = &key;
 		memcpy(address.addr, &key, info.key_size);
+		address = prefix_source(&address);
 		if (!prefix_covers(within, &address))
 			continue;
 		status = source_read(gate, &address, &source);
@@ -230,7 +232,7 @@ enum status sources_read(const struct gate *gate, const struct sl_prefix *within
 			 struct source **ret, unsigned int *ret_count)
 {
 	struct sl_prefix ipv4 = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};
-	struct sl_prefix ipv6 = {.bits = SL_FAMILY_BITS + 64, .family = htonl(SL_FAMILY_IPV6)};
+	struct sl_prefix ipv6 = {.bits = SL_FAMILY_BITS + 128, .family = htonl(SL_FAMILY_IPV6)};
 	struct source_list list = {0};
 	enum status status = sources_walk(gate, &ipv4, within, &list);
 

@@ -13,7 +13,7 @@
 
 /* A source as all CPUs together remember it. */
 struct source {
-	struct sl_prefix prefix; /* what its bucket is kept for: an IPv4 address or an IPv6 /64 */
+	struct sl_prefix prefix; /* what its bucket is kept for: prefix_source() of its address */
 	bool split;		 /* rules longer than /64 divide that */
 	bool remembered;	 /* it has buckets; else `cpus` is empty */
 	struct judgement rule;	 /* what decides about the address that was asked for */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "identity.h"
 #include "nearly.h"
 
 static unsigned int family_bits(const struct sl_prefix *prefix)
@@ -169,11 +170,21 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
 	return prefix_cut(&cut);
 }
 
+/* Whether its addresses are sources of their own. */
+static bool prefix_is_whole(const struct sl_prefix *prefix)
+{
+	__u64 addr[2];
+
+	memcpy(addr, prefix->addr, sizeof(addr));
+	return identity_is_whole(addr);
+}
+
 struct sl_prefix prefix_source(const struct sl_prefix *address)
 {
 	struct sl_prefix source = *address;
 
-	if (!prefix_is_ipv4(address) && source.bits > SL_FAMILY_BITS + 64) {
+	if (prefix_is_ipv6(address) && source.bits > SL_FAMILY_BITS + 64 &&
+	    !prefix_is_whole(address)) {
 		source.bits = SL_FAMILY_BITS + 64;
 		source = prefix_cut(&source);
 	}

@@ -38,7 +38,7 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
  */
 bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret);
 
-/* What a bucket is kept for: the address itself, or the /64 of an IPv6 address. */
+/* What a bucket is kept for (include/identity.h): the address itself, or the /64 of an IPv6 address. */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
 #endif

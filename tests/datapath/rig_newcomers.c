@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 
+#include "identity.h"
 #include "pool.h"
 
 #define CPUS_MAX 1024 /* possible ones */
@@ -113,23 +114,20 @@ uint64_t rig_refusals(const struct rig *rig)
 
 /* --- Ledgers and buckets -------------------------------------------------------------------- */
 
-static void key_cut(uint8_t *key, const uint8_t *addr, const struct sl_limit *limit, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		key[i] = addr[i] & ((const uint8_t *)limit->mask)[i];
-}
-
 bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
 		const struct sl_limit *limit, struct sl_ledger *ret)
 {
 	struct sl_ledger_key4 key4 = {.limit = limit->id};
 	struct sl_ledger_key6 key6 = {.limit = limit->id};
+	__u64 addr[2], key[2];
 
+	memcpy(addr, address->addr, sizeof(addr));
 	if (prefix_is_ipv4(address)) {
-		key_cut((uint8_t *)&key4.addr, address->addr, limit, sizeof(key4.addr));
+		key4.addr = addr[0] & limit->mask[0];
 		return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key4, ret);
 	}
-	key_cut(key6.addr, address->addr, limit, sizeof(key6.addr));
+	identity_key(addr, limit->mask, key);
+	memcpy(key6.addr, key, sizeof(key6.addr));
 	return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS6], &key6, ret);
 }
 
@@ -142,12 +140,13 @@ bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
 {
 	struct sl_bucket cpus[CPUS_MAX];
 
-	return !bpf_map_lookup_elem(buckets_of(rig, address), address->addr, cpus);
+	return !bpf_map_lookup_elem(buckets_of(rig, address), prefix_source(address).addr, cpus);
 }
 
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 {
-	assert_int_equal(bpf_map_delete_elem(buckets_of(rig, address), address->addr), 0);
+	assert_int_equal(bpf_map_delete_elem(buckets_of(rig, address), prefix_source(address).addr),
+			 0);
 }
 
 /* --- Counts --------------------------------------------------------------------------------- */

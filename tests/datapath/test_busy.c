@@ -110,12 +110,12 @@ static void delete_ledgers(struct rig *rig, enum sl_family family)
 
 static void delete_buckets(struct rig *rig, enum sl_family family)
 {
-	struct sl_prefix source = rig_prefix(sources[family]);
+	struct sl_prefix address = rig_prefix(sources[family]), source = prefix_source(&address);
 
 	if (family == SL_IPV4)
 		delete_often(rig, MAP_BUCKETS4, source.addr, 4, sources[family]);
 	else
-		delete_often(rig, MAP_BUCKETS6, source.addr, 8, sources[family]);
+		delete_often(rig, MAP_BUCKETS6, source.addr, 16, sources[family]);
 }
 
 /* Each was refused, for this cause and no other; what else the source needed was made, once. */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a source is: an IPv4 address, or an IPv6 /64, in which one host takes any address that it likes. Some /64s hold
+ * hosts that know nothing of each other, and there each address is a source of its own:
+ *
+ *  fe80::/10       link-local (RFC 4291): the neighbours on a link, routers among them.
+ *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
+ *  64:ff9b:1::/48  the same with a network's own prefixes (RFC 8215). The bits of the IPv4 address lie in either half of
+ *                  the address, by the length of the prefix.
+ *
+ * Pure functions, shared by the packet path and the command line. Addresses are two words in their byte order.
+ */
+#ifndef SLUICE_IDENTITY_H
+#define SLUICE_IDENTITY_H
+
+#include "sluice.h"
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define identity_word(word) __builtin_bswap64(word)
+#else
+#define identity_word(word) (word)
+#endif
+
+/* Whether a source is its whole address, and not its /64. */
+static inline bool identity_is_whole(const __u64 addr[2])
+{
+	__u64 net = identity_word(addr[0]);
+
+	if (net >> 54 == 0xfe80 >> 6)
+		return true;
+	if (net >> 32 != 0x64ff9b)
+		return false;
+	return (__u32)net >> 16 == 1 || (!(__u32)net && !(identity_word(addr[1]) >> 32));
+}
+
+/* The second word of what a bucket is kept for: 0 where that is the /64. */
+static inline __u64 identity_host(const __u64 addr[2])
+{
+	return identity_is_whole(addr) ? addr[1] : 0;
+}
+
+/*
+ * What a limit counts an IPv6 address by. Where that would be its /64, or less of it, an address that is a source of its own
+ * counts by all of it; but `per 0` is one bucket for all, and more than 64 bits are what was asked for.
+ */
+static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
+{
+	bool whole = mask[0] && !mask[1] && identity_is_whole(addr);
+
+	ret[0] = whole ? addr[0] : addr[0] & mask[0];
+	ret[1] = whole ? addr[1] : addr[1] & mask[1];
+}
+
+#endif
