@@ -265,6 +265,106 @@ static void test_hosts_of_one_bucket(void **state)
 	rig_check_counted(rig);
 }
 
+/* Pairs of sources, and whether they share what a limit holds: see include/identity.h. */
+static const struct {
+	const char *words, *one, *other;
+	bool share;
+} whole_cases[] = {
+	{"rate 1/h burst 10", "fe80::66", "fe80::1", false},
+	{"rate 1/h burst 10", "fe80:1::66", "fe80:1::1", false},
+	{"rate 1/h burst 10", "febf::66", "febf::1", false},
+	{"rate 1/h burst 10", "fec0::66", "fec0::1", true},
+	{"rate 1/h burst 10", "64:ff9b::c000:201", "64:ff9b::c000:202", false},
+	{"rate 1/h burst 10", "64:ff9b::1:0:0", "64:ff9b::1:0:1", true},
+	{"rate 1/h burst 10", "64:ff9b:1:2::1", "64:ff9b:1:2::2", false},
+	{"rate 1/h burst 10", "64:ff9b:2::1", "64:ff9b:2::2", true},
+	{"rate 1/h burst 10 per 32/1", "fe80::66", "fe80::1", false},
+	{"rate 1/h burst 10 per 32/48", "fe80::66", "fe80::1", false},
+	{"rate 1/h burst 10 per 32/48 action block 1h", "fe80::66", "fe80::1", false},
+	{"rate 1/h burst 10 per 32/0", "fe80::66", "fe80::1", true},
+	{"rate 1/h burst 10 per 32/128", "fe80::66", "fe80::1", false},
+	{"rate 1/h burst 10 per 32/120", "64:ff9b::c000:201", "64:ff9b::c000:202", true},
+	{"rate 1/h burst 10 per 32/120", "64:ff9b::c000:201", "64:ff9b::c000:302", false},
+	{"rate 1/h burst 10 per 32/48", "2001:db8::1", "2001:db8:0:1::1", true},
+};
+
+/* The neighbours on a link, and the IPv4 hosts of a translator, have buckets of their own. */
+static void test_sources_that_are_whole_addresses(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole_cases); i++) {
+		struct frame one = frame_from(whole_cases[i].one, SIZE);
+		struct frame other = frame_from(whole_cases[i].other, SIZE);
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", whole_cases[i].words, NULL);
+		assert_int_equal(rig_send(rig, i % HOOKS, &one, 100), 10);
+		rig_run_on(rig, i % rig->cpus);
+		passed = rig_send(rig, (i + 1) % HOOKS, &other, 100);
+		if (passed != (whole_cases[i].share ? 0 : 10))
+			fail_msg("'%s': after 100 packets of %s, %lu of %s pass",
+				 whole_cases[i].words, whole_cases[i].one, passed,
+				 whole_cases[i].other);
+		rig_check_counted(rig);
+	}
+	rig_run_on(rig, 0);
+}
+
+/* With purses, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no more. */
+static void test_whole_addresses_exactly(void **state)
+{
+	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",
+					      "64:ff9b::c000:202"};
+	struct rig *rig = rig_begin(state);
+	struct sl_prefix address;
+
+	rig_set(rig, "default", "1kpps", "2000");
+	assert_true(rig_limit(rig, sources[0])->purse);
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct frame frame = frame_from(sources[i], SIZE);
+		uint64_t passed = 0;
+
+		for (unsigned int round = 0; round < 100; round++) {
+			rig_run_on(rig, round % rig->cpus);
+			passed += rig_send(rig, round % HOOKS, &frame, 40);
+		}
+		assert_in_range(passed, 2000 - 125, 2000);
+	}
+	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), ARRAY_SIZE(sources));
+	rig_set_tokens(rig, 0, true);
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct frame frame = frame_from(sources[i], SIZE);
+
+		address = rig_prefix(sources[i]);
+		rig_forget_bucket(rig, &address);
+		assert_in_range(rig_send(rig, HOOK_XDP, &frame, 500), 0, 125);
+	}
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
+	rig_run_on(rig, 0);
+	rig_check_counted(rig);
+}
+
+/* A rule longer than /64 leaves a neighbour's bucket what it is: it decides about one address. */
+static void test_rules_of_whole_addresses(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame one = frame_from("fe80::1", SIZE), other = frame_from("fe80::66", SIZE);
+
+	rig_set(rig, "default", "1kpps", "2000");
+	rig_list(rig, "fe80::66", SL_LIST_DENY, 0);
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 100);
+		assert_int_equal(rig_send(rig, HOOK_XDP, &other, 100), 0);
+	}
+	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), 2);
+	assert_int_equal(rig_reason(rig, SL_DROP_DENIED), 300);
+	rig_del(rig, "fe80::66");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &other, 100), 100);
+	rig_check_counted(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +375,9 @@ int main(void)
 		cmocka_unit_test(test_destination_and_source),
 		cmocka_unit_test(test_several_keys),
 		cmocka_unit_test(test_hosts_of_one_bucket),
+		cmocka_unit_test(test_sources_that_are_whole_addresses),
+		cmocka_unit_test(test_whole_addresses_exactly),
+		cmocka_unit_test(test_rules_of_whole_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
