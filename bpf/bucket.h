@@ -6,19 +6,19 @@
 #include "newcomer.h"
 #include "ruleset.h"
 
-static __always_inline struct sl_bucket_key6 bucket_key6(const struct packet *packet)
+static __always_inline struct sl_bucket_key6 bucket_key6(const struct sl_prefix *source)
 {
-	const __u64 *addr = (const __u64 *)packet->source.addr;
+	const __u64 *addr = (const __u64 *)source->addr;
 
 	return (struct sl_bucket_key6){.net = addr[0], .host = identity_host(addr)};
 }
 
-static __always_inline struct sl_bucket *bucket_find(const struct packet *packet)
+static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *source)
 {
-	if (packet_is_ipv4(packet)) {
-		return map_lookup(buckets4, packet->source.addr);
+	if (source_is_ipv4(source)) {
+		return map_lookup(buckets4, source->addr);
 	} else {
-		struct sl_bucket_key6 key = bucket_key6(packet);
+		struct sl_bucket_key6 key = bucket_key6(source);
 
 		return map_lookup(buckets6, &key);
 	}
@@ -41,7 +41,7 @@ __noinline int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 
 		err = bpf_map_update_elem(&buckets4, &key, &fresh, BPF_NOEXIST);
 	} else {
-		struct sl_bucket_key6 key = bucket_key6(packet);
+		struct sl_bucket_key6 key = bucket_key6(&packet->source);
 
 		err = bpf_map_update_elem(&buckets6, &key, &fresh, BPF_NOEXIST);
 	}
@@ -56,16 +56,16 @@ __noinline int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 static __always_inline struct sl_bucket *
 bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 tick, int *owed)
 {
-	struct sl_bucket *bucket = admission_is_crowded(tick) ? NULL : bucket_find(packet);
+	struct sl_bucket *bucket = admission_is_crowded(tick) ? NULL : bucket_find(&packet->source);
 
 	if (bucket)
 		return bucket;
 	*owed = newcomer_judge(packet, gate, tick);
 	if (*owed == NEWCOMER_WAITS)
 		return NULL;
-	bucket = bucket_find(packet);
+	bucket = bucket_find(&packet->source);
 	if (!bucket && bucket_earn(packet, gate, tick))
-		bucket = bucket_find(packet);
+		bucket = bucket_find(&packet->source);
 	if (bucket && *owed == NEWCOMER_KNOWN)
 		*owed = 0; /* who has a bucket may have a ledger made, too, if it was forgotten */
 	return bucket;
@@ -111,6 +111,25 @@ static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 }
 
 /*
+ * Whether the bucket was still the source's when it was told what decides. If the map had handed the node to another
+ * source by then, that one would be judged by a stranger's record until the rules change. Such a node is made a fresh one:
+ * the next packet of its source looks up what decides, and finds purses that are void. No packet of that source comes in
+ * between, as this CPU's part of the node is used by this CPU alone; on PREEMPT_RT one that interrupts is judged wrongly.
+ * A node that goes to another source later is written anew by whoever inserts that.
+ */
+static __always_inline void bucket_confirm(const struct sl_prefix *source, struct sl_bucket *bucket,
+					   __u32 generation)
+{
+	const struct sl_bucket *again = bucket_find(source);
+
+	if (again && *(const volatile __u32 *)&again->generation == generation)
+		return;
+	bucket->generation = 0;
+	bucket->record = 0;
+	bucket->owner = 0;
+}
+
+/*
  * Looks up what decides about the source, and brings its bucket, if any, up to this generation. Returns the
  * record.
  *
@@ -133,8 +152,10 @@ __noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 	if (!is_split)
 		bucket_own(bucket, found.record);
 	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
-	bucket->generation = generation;
 	bucket->until = until_tick(found.until, gate, tick);
+	/* not a plain store: all of it is to be seen before the next lookup begins */
+	__sync_lock_test_and_set(&bucket->generation, generation);
+	bucket_confirm(&key, bucket, generation);
 	return found.record;
 }
 

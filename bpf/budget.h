@@ -12,11 +12,12 @@ __noinline int budget_draw(const struct sl_limit *budget, struct sl_purse *purse
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
 	struct sl_purse copy;
 	bool passes = false;
+	__u64 block = 0; /* a budget has none */
 
 	if (!budget || !purse || !claim || !ledger)
 		return SL_DROP_OVER_BUDGET;
 	copy = *purse;
-	if (!ledger_try(ledger, budget, &copy, claim, &passes))
+	if (!ledger_try(ledger, budget, &copy, claim, &passes, &block))
 		return LEDGER_LOST;
 	*purse = copy;
 	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;

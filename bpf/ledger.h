@@ -98,11 +98,12 @@ static __always_inline void moment_advance(__u64 *moment, __u64 to)
  * Races, and what they cost. `born` and `drawn` are stored before `zero` is swapped: whoever sees the
  * new `zero` sees them, too. A store that comes too late, after another CPU's draw, can let the level
  * stand above `refill` by the time between the two clock readings at most. An LRU map may hand the
- * node to another key under our hands: then one draw is charged to a stranger.
+ * node to another key under our hands: then one draw is charged to a stranger. `ret_block`: the end of the block that
+ * this draw began, or 0.
  */
 static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl_limit *limit,
 				       struct sl_purse *purse, const struct claim *claim,
-				       bool *passes)
+				       bool *passes, __u64 *ret_block)
 {
 	struct sl_ledger seen, next;
 
@@ -115,8 +116,10 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 		credit_draw(limit, &next, purse, claim->fill, claim->cost, claim->now, claim->tick);
 	moment_advance(&ledger->born, next.born);
 	moment_advance(&ledger->drawn, next.drawn);
-	if (next.blocked != seen.blocked)
-		write_once(ledger->blocked, next.blocked);
+	if (next.blocked != seen.blocked &&
+	    __sync_val_compare_and_swap(&ledger->blocked, seen.blocked, next.blocked) ==
+		    seen.blocked)
+		*ret_block = next.blocked;
 	return next.zero == seen.zero ||
 	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
 }
@@ -148,13 +151,32 @@ static __always_inline int ledger_begin(const struct packet *packet, const struc
 	return passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
 }
 
-static __always_inline int ledger_draw(struct sl_ledger *ledger, const struct sl_limit *limit,
-				       struct sl_purse *purse, const struct claim *claim)
+/*
+ * Whether the ledger was still the key's when its block began. If the map had handed the node to another key by then, that
+ * one would be blocked for a stranger's overrun: such a block is taken back. What remains: another CPU that reads the
+ * ledger in between refuses packets of that key until its kernel tick is over.
+ */
+static __always_inline void block_confirm(const struct packet *packet, const struct sl_limit *limit,
+					  struct sl_ledger *ledger, __u64 block)
+{
+	const struct sl_ledger *again = ledger_find(packet, limit);
+
+	if (!again || read_once(again->blocked) != block)
+		__sync_val_compare_and_swap(&ledger->blocked, block, 0);
+}
+
+static __always_inline int ledger_draw(const struct packet *packet, struct sl_ledger *ledger,
+				       const struct sl_limit *limit, struct sl_purse *purse,
+				       const struct claim *claim)
 {
 	bool blocked = credit_blocked(limit, ledger, claim->now);
-	bool passes = false;
+	bool passes = false, drawn;
+	__u64 block = 0;
 
-	if (!ledger_try(ledger, limit, purse, claim, &passes))
+	drawn = ledger_try(ledger, limit, purse, claim, &passes, &block);
+	if (block)
+		block_confirm(packet, limit, ledger, block);
+	if (!drawn)
 		return LEDGER_LOST;
 	if (claim->owed)
 		__sync_fetch_and_add(&ledger->zero, credit_debit(ledger, claim->owed, claim->now));
@@ -183,7 +205,7 @@ __noinline int ledger_charge(const struct packet *packet, const struct sl_limit 
 	copy = *purse;
 	ledger = ledger_find(packet, limit);
 	if (ledger)
-		answer = ledger_draw(ledger, limit, &copy, claim);
+		answer = ledger_draw(packet, ledger, limit, &copy, claim);
 	else if (claim->begins)
 		answer = ledger_begin(packet, limit, &copy, claim);
 	else

@@ -19,9 +19,14 @@ struct judgement {
 	__u32 listed;  /* a list's deny decides, unless a shorter rule allows by hand */
 };
 
+static __always_inline bool source_is_ipv4(const struct sl_prefix *source)
+{
+	return source->bits == SL_FAMILY_BITS + 32;
+}
+
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 {
-	if (source->bits == SL_FAMILY_BITS + 32)
+	if (source_is_ipv4(source))
 		return map_lookup(hosts4, source->addr);
 	return map_lookup(hosts6, source->addr);
 }

@@ -46,11 +46,6 @@ static __always_inline bool shortcut_keep(__u64 head, enum sl_block_kind kind, _
 	return divided;
 }
 
-static __always_inline bool source_is_ipv4(const struct sl_prefix *source)
-{
-	return source->bits == SL_FAMILY_BITS + 32;
-}
-
 /*
  * Asks the trie, and remembers the answer; not while a writer is at work, or if time will change it. Returns the
  * record. Global, as ledger_charge is, for the verifier's sake.

@@ -62,8 +62,8 @@ static const struct command commands[] = {
 	 "'sluice apply FILE --resize' changes. 'sluice status' shows what memory it takes.\n"
 	 "sources   sources whose level is remembered, of each family: 104 bytes each for every\n"
 	 "          limit, 120 of IPv6, set aside at once. At least 256 for each CPU\n"
-	 "hot       sources that the CPUs keep at hand, of each family: 80 bytes each, and 168\n"
-	 "          for each CPU, set aside at once. At least 256 for each CPU\n"
+	 "hot       sources that the CPUs keep at hand, of each family: 80 bytes each, 88 of\n"
+	 "          IPv6, and 168 for each CPU, set aside at once. At least 256 for each CPU\n"
 	 "policies  prefixes that have limits; hosts: rules of whole addresses, of each family;\n"
 	 "          prefixes: rules of anything shorter"},
 	{"detach", cmd_detach, 0, "detach DEV...|all [hook xdp|ingress|egress]", "stop filtering",
@@ -87,7 +87,8 @@ static const struct command commands[] = {
 	 "Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
 	 "address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
 	 "64:ff9b:1::/48). The longest prefix that covers a source decides; default covers all.\n"
-	 "A prefix has up to 4 limits, each with a name: a packet passes when every limit that matches it lets it.\n"
+	 "A prefix has up to 4 limits, each with a name: a packet passes when every limit that\n"
+	 "matches it lets it.\n"
 	 "NAME    which of them to set; all, unless it is said\n"
 	 "RATE    500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)\n"
 	 "BURST   2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"

@@ -849,12 +849,14 @@ def test_the_help_tells_what_a_source_takes(lab):
     said = run_sluice("help", "attach").out
     source4, source6 = re.search(r"sources .*?: (\d+) bytes each.*?(\d+) of IPv6", said,
                                  re.DOTALL).groups()
-    hot, hot_cpu = re.search(r"\nhot .*?: (\d+) bytes each, and (\d+)\s+for each CPU", said,
-                             re.DOTALL).groups()
-    each_hot = int(hot) + CPUS * int(hot_cpu)
+    hot, hot6, hot_cpu = re.search(
+        r"\nhot .*?: (\d+) bytes each, (\d+) of\s+IPv6, and (\d+)\s+for each CPU", said,
+        re.DOTALL).groups()
+    each_cpu = CPUS * int(hot_cpu)
     for names, each, entries in ((["ledgers4"], int(source4), 1 << 18),
                                  (["ledgers6"], int(source6), 1 << 18),
-                                 (["buckets4", "buckets6"], each_hot, 1 << 15)):
+                                 (["buckets4"], int(hot) + each_cpu, 1 << 15),
+                                 (["buckets6"], int(hot6) + each_cpu, 1 << 15)):
         for name in names:
             assert memlock(lab, name) / entries == pytest.approx(each, rel=0.1), name
     print(f"figure: a source takes {source4} bytes (IPv6 {source6}), a hot one {hot} and {hot_cpu} "

@@ -50,6 +50,7 @@ static long map_insert(const void *map, const void *key, const void *value, uint
 static struct {
 	struct sl_gate gate;
 	struct sl_policy policy;
+	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
 	struct sl_pool_word pools[SL_POOLS];
 	struct sl_sketch_line sketch[SL_POOLS * LINES];
@@ -66,6 +67,8 @@ static struct {
 	long bucket_error;
 	struct sl_ledger other; /* what another CPU inserts meanwhile */
 	bool evicts_other;	/* ... and is gone before it is found */
+	bool loses_ledger; /* the map hands its node to another key, right when it has been found */
+	struct sl_ledger stranger; /* and with that the other one's begins */
 	unsigned int tries[SL_POOLS];
 } world;
 
@@ -75,6 +78,18 @@ static void *array_entry(void *array, size_t size, size_t count, const void *key
 
 	memcpy(&index, key, sizeof(index));
 	return index < count ? (char *)array + index * size : NULL;
+}
+
+/* A packet has a pointer to what may be another key's value already; it does not find its own key again then. */
+static struct sl_ledger *ledger_look(void)
+{
+	if (!world.has_ledger)
+		return NULL;
+	if (world.loses_ledger) {
+		world.has_ledger = false;
+		world.ledger = world.stranger;
+	}
+	return &world.ledger;
 }
 
 static void *map_find(const void *map, const void *key)
@@ -87,6 +102,10 @@ static void *map_find(const void *map, const void *key)
 		return &world.admission;
 	if (map == &pools)
 		return array_entry(world.pools, sizeof(*world.pools), SL_POOLS, key);
+	if (map == &prefixes)
+		return &world.rule;
+	if (map == &policies)
+		return &world.policy;
 	if (map == &sketch)
 		return array_entry(world.sketch, sizeof(*world.sketch), SL_POOLS * LINES, key);
 	if (map == &known)
@@ -96,7 +115,7 @@ static void *map_find(const void *map, const void *key)
 	if (map == &allowances)
 		return memcmp(key, &number, sizeof(number)) ? NULL : &world.allowance;
 	if (map == (world.family == SL_IPV4 ? (void *)&ledgers4 : (void *)&ledgers6))
-		return world.has_ledger ? &world.ledger : NULL;
+		return ledger_look();
 	if (map == (world.family == SL_IPV4 ? (void *)&buckets4 : (void *)&buckets6))
 		return world.has_bucket ? &world.bucket : NULL;
 	fail_msg("a map that charging has nothing to do with");
@@ -420,6 +439,89 @@ static void test_other_bucket(void **state)
 	}
 }
 
+/* --- A node that goes to another key -------------------------------------------------------------- */
+
+/* A block that began in a stranger's ledger is taken back; a block of its own stays. */
+static void test_block_in_reused_ledger(void **state)
+{
+	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(own_blocks); i++) {
+		enum sl_family family = i % 2;
+		struct sl_limit *limit = &world.policy.limit[family][0];
+		uint64_t own = own_blocks[i / 2];
+
+		world_begin(family, MANY_CPUS);
+		limit->block = 3600 * SL_TICKS_PER_SEC;
+		for (int packet = 0; packet < BURST; packet++)
+			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		world.stranger = credit_full(limit, test_clock_ticks);
+		world.stranger.zero =
+			world.ledger.zero; /* as if drawn empty, so that the packet is refused */
+		world.stranger.blocked = own ? test_clock_ticks + own : 0;
+		world.loses_ledger = true;
+		packet_send(1);
+		assert_false(world.has_ledger);
+		assert_int_equal(world.ledger.blocked, own ? test_clock_ticks + own : 0);
+	}
+}
+
+/* And one that is the key's own stays, for as long as it is to last. */
+static void test_block_stays(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_begin(family, MANY_CPUS);
+		world.policy.limit[family][0].block = 3600 * SL_TICKS_PER_SEC;
+		for (int packet = 0; packet <= BURST; packet++)
+			packet_send(1);
+		assert_int_equal(world.ledger.blocked, test_clock_ticks + 3600 * SL_TICKS_PER_SEC);
+		clock_advance(3599 * SL_TICKS_PER_SEC);
+		assert_int_equal(packet_send(1), SL_DROP_BLOCKED);
+		clock_advance(SL_TICKS_PER_SEC);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	}
+}
+
+#define GENERATION 9
+
+/* What decides about the source 1: it is denied, as by a rule of its own. */
+static uint32_t source_recall(struct sl_bucket *bucket)
+{
+	struct packet packet = {.packets = 1, .bytes = 60};
+	uint32_t source = 1;
+
+	packet.source.bits = SL_FAMILY_BITS + (world.family == SL_IPV4 ? 32 : 128);
+	memcpy(packet.source.addr, &source, sizeof(source));
+	return bucket_recall(&packet, bucket, &world.gate, test_jiffies);
+}
+
+/* A stranger's bucket does not keep what decides about another source: it is as if made just now. */
+static void test_record_in_reused_bucket(void **state)
+{
+	(void)state;
+	for (int reused = 0; reused <= 1; reused++)
+		for (int family = 0; family < SL_FAMILIES; family++) {
+			uint32_t record = SL_RECORD(SL_POLICY_FIRST);
+
+			world_begin(family, ONE_CPU);
+			world.gate.generation = GENERATION;
+			world.rule = (struct sl_rule){.bits = 1, .now = {.record = record}};
+			world.has_bucket = true;
+			world.bucket =
+				(struct sl_bucket){.generation = GENERATION - 1, .owner = 77};
+			if (reused) {
+				world.has_bucket = false;
+				memset(&world.bucket, 0, sizeof(world.bucket));
+			}
+			assert_int_equal(source_recall(&world.bucket), record);
+			assert_int_equal(world.bucket.generation, reused ? 0 : GENERATION);
+			assert_int_equal(world.bucket.record, reused ? 0 : record);
+			assert_int_equal(world.bucket.owner, reused ? 0 : SL_POLICY_FIRST);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,7 +529,8 @@ int main(void)
 		cmocka_unit_test(test_budget),	     cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_start_empty),  cmocka_unit_test(test_no_bucket),
 		cmocka_unit_test(test_other_ledger), cmocka_unit_test(test_other_ledger_gone),
-		cmocka_unit_test(test_other_bucket),
+		cmocka_unit_test(test_other_bucket), cmocka_unit_test(test_block_in_reused_ledger),
+		cmocka_unit_test(test_block_stays),  cmocka_unit_test(test_record_in_reused_bucket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
