@@ -49,10 +49,10 @@ def test_each_address_is_a_source(lab, sources):
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.send_and_wait([frame(source) for source in sources for _ in range(15)])
     lab.expect(passed=10 * len(sources), dropped=5 * len(sources))
-    listed = {s["address"]: s for s in lab.json("sources")}
+    listed = {s["address"]: s for s in lab.json("sources")["sources"]}
     assert set(listed) == set(sources)
     assert all(s["dropped"]["packets"] == 5 for s in listed.values())
-    assert [s["address"] for s in lab.json("sources", sources[0])] == [sources[0]]
+    assert [s["address"] for s in lab.json("sources", sources[0])["sources"]] == [sources[0]]
     lab.sluice("forgive", sources[0])
     assert lab.json("check", sources[0])["verdict"] == "pass"
     assert {lab.json("check", source)["verdict"] for source in sources[1:]} == {"drop"}
@@ -67,6 +67,6 @@ def test_a_rule_for_one_neighbour(lab):
     lab.sluice("deny", "fe80::66")
     lab.send_and_wait([frame(source) for source in ("fe80::66", "fe80::1") for _ in range(15)])
     lab.expect(passed=10, dropped=20)
-    listed = {s["address"]: s for s in lab.json("sources")}
+    listed = {s["address"]: s for s in lab.json("sources")["sources"]}
     assert listed["fe80::66"]["list"] == "deny"
     assert listed["fe80::1"]["limits"][0]["remaining"] == 0
