@@ -46,8 +46,8 @@ static __always_inline void pool_look(struct sl_admission *here, const struct sl
 #define POOL_TRIES 8
 
 /*
- * Takes a batch, or what is left, for this CPU, which has no tokens. A CPU that gets none waits for the next window.
- * Global, as ledger_charge is, for the verifier's sake.
+ * Fills up this CPU's tokens to a batch, or with what is left. A CPU that gets none waits for the next window. Global, as
+ * ledger_charge is, for the verifier's sake.
  */
 __noinline int pool_draw(struct sl_admission *here, const struct sl_meeting *meeting,
 			 enum sl_pool pool)
@@ -55,24 +55,37 @@ __noinline int pool_draw(struct sl_admission *here, const struct sl_meeting *mee
 	struct sl_pool_word *word = pool_get(pool);
 
 	if (!here || !meeting || !word || pool >= SL_POOLS)
-		return false;
-		/* Unrolled, and its results kept in `here`: on Linux 6.1 all calls share 512 bytes of stack, and 32 are left. */
-#pragma unroll
+		return 0;
+	here->seen[pool] = 0;
 	for (int i = 0; i < POOL_TRIES; i++) {
 		__u64 spent = *(volatile __u64 *)&word->spent;
 		__u32 level = pool_level(meeting, pool, spent, here->window);
-		__u32 count = level < meeting->batch[pool] ? level : meeting->batch[pool];
+		__u32 room = meeting->batch[pool] - here->tokens[pool];
+		__u32 count = level < room ? level : room;
 		__u64 next = pool_take(meeting, pool, spent, here->window, count);
 
-		here->tokens[pool] = count;
-		here->seen[pool] = level - count;
 		if (!count)
-			return false;
-		if (__sync_val_compare_and_swap(&word->spent, spent, next) == spent)
-			return true;
+			return 0;
+		if (__sync_val_compare_and_swap(&word->spent, spent, next) != spent)
+			continue;
+		here->tokens[pool] += count;
+		here->seen[pool] = level - count;
+		return 0;
 	}
-	here->tokens[pool] = here->seen[pool] = 0;
-	return false;
+	return 0;
+}
+
+/*
+ * Makes sure that a packet finds a token for each of its insertions, if there are any. Not where a token is taken: the
+ * stack is short there.
+ */
+static __always_inline void tokens_get(struct sl_admission *here, const struct sl_meeting *meeting,
+				       enum sl_pool pool)
+{
+	__u32 needed = pool == SL_POOL_LEDGERS ? SL_LIMITS_MAX : 1;
+
+	if (here->tokens[pool] < needed && here->seen[pool])
+		pool_draw(here, meeting, pool);
 }
 
 /* Begins a window of this CPU's. Global, as ledger_charge is, for the verifier's sake. */
@@ -137,11 +150,8 @@ static __always_inline __u32 admission_bar(const struct sl_admission *here,
 static __always_inline bool admission_take(enum sl_pool pool)
 {
 	struct sl_admission *here = admission_get();
-	const struct sl_gate *gate = gate_get();
 
-	if (!here || !gate)
-		return false;
-	if (!here->tokens[pool] && (!here->seen[pool] || !pool_draw(here, &gate->meeting, pool)))
+	if (!here || !here->tokens[pool])
 		return false;
 	here->tokens[pool]--;
 	return true;

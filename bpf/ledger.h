@@ -10,60 +10,47 @@
 #include "credit.h"
 #include "newcomer.h"
 
-static __always_inline struct sl_ledger_key4 ledger_key4(const struct packet *packet,
-							 const struct sl_limit *limit)
-{
-	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
+/* One of the two, made once for all that a packet does with a ledger: the stack is short here. */
+union ledger_key {
+	struct sl_ledger_key4 ipv4;
+	struct sl_ledger_key6 ipv6;
+};
 
-	return (struct sl_ledger_key4){
-		.addr = *(const __u32 *)addr & (__u32)limit->mask[0],
-		.limit = limit->id,
-	};
-}
-
-static __always_inline struct sl_ledger_key6 ledger_key6(const struct packet *packet,
-							 const struct sl_limit *limit)
+static __always_inline void ledger_key(const struct packet *packet, const struct sl_limit *limit,
+				       union ledger_key *ret)
 {
 	const __u64 *addr =
 		(const __u64 *)(limit->key_dst ? packet->destination : packet->source.addr);
-	struct sl_ledger_key6 key = {.limit = limit->id};
 	__u64 cut[2];
 
-	identity_key(addr, limit->mask, cut);
-	__builtin_memcpy(key.addr, cut, sizeof(cut));
-	return key;
+	if (packet_is_ipv4(packet)) {
+		ret->ipv4.addr = *(const __u32 *)addr & (__u32)limit->mask[0];
+		ret->ipv4.limit = limit->id;
+	} else {
+		identity_key(addr, limit->mask, cut);
+		__builtin_memcpy(ret->ipv6.addr, cut, sizeof(cut));
+		ret->ipv6.limit = limit->id;
+	}
 }
 
 static __always_inline struct sl_ledger *ledger_find(const struct packet *packet,
-						     const struct sl_limit *limit)
+						     const union ledger_key *key)
 {
-	if (packet_is_ipv4(packet)) {
-		struct sl_ledger_key4 key = ledger_key4(packet, limit);
-
-		return map_lookup(ledgers4, &key);
-	} else {
-		struct sl_ledger_key6 key = ledger_key6(packet, limit);
-
-		return map_lookup(ledgers6, &key);
-	}
+	if (packet_is_ipv4(packet))
+		return map_lookup(ledgers4, &key->ipv4);
+	return map_lookup(ledgers6, &key->ipv6);
 }
 
 /*
  * Only ever BPF_NOEXIST: an update of an existing LRU key takes a free node first, and so evicts
  * somebody.
  */
-static __always_inline long ledger_insert(const struct packet *packet, const struct sl_limit *limit,
+static __always_inline long ledger_insert(const struct packet *packet, const union ledger_key *key,
 					  const struct sl_ledger *ledger)
 {
-	if (packet_is_ipv4(packet)) {
-		struct sl_ledger_key4 key = ledger_key4(packet, limit);
-
-		return bpf_map_update_elem(&ledgers4, &key, ledger, BPF_NOEXIST);
-	} else {
-		struct sl_ledger_key6 key = ledger_key6(packet, limit);
-
-		return bpf_map_update_elem(&ledgers6, &key, ledger, BPF_NOEXIST);
-	}
+	if (packet_is_ipv4(packet))
+		return bpf_map_update_elem(&ledgers4, &key->ipv4, ledger, BPF_NOEXIST);
+	return bpf_map_update_elem(&ledgers6, &key->ipv6, ledger, BPF_NOEXIST);
 }
 
 /* What one packet asks of a ledger, and when. */
@@ -129,8 +116,9 @@ static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl
 #define LEDGER_NONE (SL_REASONS + 1)
 
 /* The first packet of a source: its ledger is born, and this packet draws from it. */
-static __always_inline int ledger_begin(const struct packet *packet, const struct sl_limit *limit,
-					struct sl_purse *purse, const struct claim *claim)
+static __always_inline int ledger_begin(const struct packet *packet, const union ledger_key *key,
+					const struct sl_limit *limit, struct sl_purse *purse,
+					const struct claim *claim)
 {
 	struct sl_ledger fresh = credit_birth(limit, claim->now);
 	bool passes;
@@ -142,7 +130,7 @@ static __always_inline int ledger_begin(const struct packet *packet, const struc
 	fresh.zero += claim->owed;
 	if (!admission_take(SL_POOL_LEDGERS))
 		return LEDGER_NONE;
-	err = ledger_insert(packet, limit, &fresh);
+	err = ledger_insert(packet, key, &fresh);
 	admission_note(err);
 	if (err == -EEXIST) /* made by another CPU just now: use that one */
 		return LEDGER_LOST;
@@ -156,18 +144,18 @@ static __always_inline int ledger_begin(const struct packet *packet, const struc
  * one would be blocked for a stranger's overrun: such a block is taken back. What remains: another CPU that reads the
  * ledger in between refuses packets of that key until its kernel tick is over.
  */
-static __always_inline void block_confirm(const struct packet *packet, const struct sl_limit *limit,
+static __always_inline void block_confirm(const struct packet *packet, const union ledger_key *key,
 					  struct sl_ledger *ledger, __u64 block)
 {
-	const struct sl_ledger *again = ledger_find(packet, limit);
+	const struct sl_ledger *again = ledger_find(packet, key);
 
 	if (!again || read_once(again->blocked) != block)
 		__sync_val_compare_and_swap(&ledger->blocked, block, 0);
 }
 
-static __always_inline int ledger_draw(const struct packet *packet, struct sl_ledger *ledger,
-				       const struct sl_limit *limit, struct sl_purse *purse,
-				       const struct claim *claim)
+static __always_inline int ledger_draw(const struct packet *packet, const union ledger_key *key,
+				       struct sl_ledger *ledger, const struct sl_limit *limit,
+				       struct sl_purse *purse, const struct claim *claim)
 {
 	bool blocked = credit_blocked(limit, ledger, claim->now);
 	bool passes = false, drawn;
@@ -175,7 +163,7 @@ static __always_inline int ledger_draw(const struct packet *packet, struct sl_le
 
 	drawn = ledger_try(ledger, limit, purse, claim, &passes, &block);
 	if (block)
-		block_confirm(packet, limit, ledger, block);
+		block_confirm(packet, key, ledger, block);
 	if (!drawn)
 		return LEDGER_LOST;
 	if (claim->owed)
@@ -197,17 +185,19 @@ __noinline int ledger_charge(const struct packet *packet, const struct sl_limit 
 			     struct sl_purse *purse, const struct claim *claim)
 {
 	struct sl_ledger *ledger;
+	union ledger_key key;
 	struct sl_purse copy;
 	int answer;
 
 	if (!packet || !limit || !purse || !claim)
 		return LEDGER_NONE;
 	copy = *purse;
-	ledger = ledger_find(packet, limit);
+	ledger_key(packet, limit, &key);
+	ledger = ledger_find(packet, &key);
 	if (ledger)
-		answer = ledger_draw(packet, ledger, limit, &copy, claim);
+		answer = ledger_draw(packet, &key, ledger, limit, &copy, claim);
 	else if (claim->begins)
-		answer = ledger_begin(packet, limit, &copy, claim);
+		answer = ledger_begin(packet, &key, limit, &copy, claim);
 	else
 		return LEDGER_NONE;
 	if (answer < SL_REASONS)
@@ -222,8 +212,11 @@ __noinline int ledger_charge(const struct packet *packet, const struct sl_limit 
 static __always_inline void ledger_refund(const struct packet *packet, const struct sl_limit *limit,
 					  __u64 cost)
 {
-	struct sl_ledger *ledger = ledger_find(packet, limit);
+	struct sl_ledger *ledger;
+	union ledger_key key;
 
+	ledger_key(packet, limit, &key);
+	ledger = ledger_find(packet, &key);
 	if (ledger)
 		__sync_fetch_and_add(&ledger->zero, -cost);
 }

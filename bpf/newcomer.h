@@ -46,20 +46,26 @@ static __always_inline int newcomer_meet(const struct sl_meeting *meeting, struc
 	if (bar)
 		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
 	known_add(meeting, digest, tick);
+	tokens_get(here, meeting, SL_POOL_LEDGERS);
 	return seen - 1;
 }
 
 /* Who sends the packet of a source that has no bucket, or may have none. Global, as ledger_charge is, for the verifier's sake. */
 __noinline int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
 {
+	struct sl_admission *here = admission_get();
+	int owed = NEWCOMER_KNOWN;
 	struct digest digest;
 
-	if (!packet || !gate)
+	if (!packet || !gate || !here)
 		return NEWCOMER_WAITS;
+	admission_begin(here, &gate->meeting, tick);
 	digest = digest_of(packet, &gate->meeting);
-	if (known_has(&gate->meeting, digest, tick))
-		return NEWCOMER_KNOWN;
-	return newcomer_meet(&gate->meeting, digest, tick);
+	if (!known_has(&gate->meeting, digest, tick))
+		owed = newcomer_meet(&gate->meeting, digest, tick);
+	if (owed != NEWCOMER_WAITS)
+		tokens_get(here, &gate->meeting, SL_POOL_BUCKETS);
+	return owed;
 }
 
 /*
@@ -81,19 +87,22 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
 }
 
 /*
- * Somebody who may have one got no ledger. Whether to try again: a window has begun, as it does for a CPU that meets no
- * newcomers only here, and there may be tokens again. Global, too.
+ * A source that may have a ledger got none. Whether to try again: this CPU had no token, and has some now, or a window
+ * has begun, as it does for a CPU that meets no newcomers only here. Global, too.
  */
 __noinline int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_admission *here = admission_get();
 	__u64 before;
+	bool had;
 
 	if (!gate || !here)
 		return false;
 	before = here->window;
+	had = here->tokens[SL_POOL_LEDGERS];
 	admission_begin(here, &gate->meeting, tick);
-	return here->window != before;
+	tokens_get(here, &gate->meeting, SL_POOL_LEDGERS);
+	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
 }
 
 /* Whether a limit may have a ledger for who sends the packet. Global, as ledger_charge is, for the verifier's sake. */

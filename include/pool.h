@@ -9,8 +9,9 @@
  *     holds that half, less a batch for each possible CPU, and less what a window brings, as that comes at its beginning.
  *     So tokens that a CPU keeps for later are taken from no other, and need not go back: the pool refills at its whole
  *     rate beside them.
- *  2. All batches together are a sixteenth of that half at most, or one token each: what the pool gets in a second.
- *  3. A CPU looks at the pool once in each window, and takes a batch when it has no token and the pool had some. A CPU
+ *  2. All batches together are a sixteenth of that half at most, what the pool gets in a second; or as many tokens each
+ *     as a policy has limits.
+ *  3. A CPU looks at the pool once in each window, and takes up to a batch when it runs out and the pool had some. A CPU
  *     that found no token looks again in the next window. So the word moves once for a batch of insertions, and not
  *     with the packets of a flood.
  */

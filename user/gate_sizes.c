@@ -132,7 +132,7 @@ static uint32_t window_shift(const struct machine *machine)
 static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
 		     const struct machine *machine)
 {
-	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, 1);
+	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, SL_LIMITS_MAX);
 	uint64_t window_ns = (uint64_t)machine->tick_ns << meeting->window_shift;
 	uint64_t refill = ((uint64_t)entries << SL_TOKEN_SHIFT) * window_ns / (32 * NS_PER_SEC);
 	uint64_t apart = (uint64_t)machine->cpus * batch + (refill >> SL_TOKEN_SHIFT) + 1;
