@@ -47,16 +47,16 @@ struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
 	const struct old_schema *old; /* NULL: of this version's schema */
-	struct pins dir;	    /* the gate's directory, locked to change it: gate_dir.h */
-	struct pins links;	    /* in it: the attachments */
-	int map[GATE_MAPS];	    /* fds; -1: not open */
-	struct sl_gate *state;	    /* mapped: the entry of `gate`; of an old schema: converted */
-	struct sl_list_info *lists; /* mapped: the named lists; of an old schema: none */
-	struct sl_policy *policies; /* mapped: the records; of an old schema: converted */
-	struct sl_ledger *budgets;  /* mapped: by policy number */
-	uint64_t *blocks;	    /* mapped: see include/block.h; of an old schema: NULL */
-	unsigned int policies_max;  /* how many policies they are for */
-	bool made;		    /* by this command: undo it if the command fails */
+	struct pins dir;	      /* the gate's directory, locked to change it: gate_dir.h */
+	struct pins links;	      /* in it: the attachments */
+	int map[GATE_MAPS];	      /* fds; -1: not open */
+	struct sl_gate *state;	      /* mapped: the entry of `gate`; of an old schema: converted */
+	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: none */
+	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
+	struct sl_ledger *budgets;    /* mapped: by policy number */
+	uint64_t *blocks;	      /* mapped: see include/block.h; of an old schema: NULL */
+	unsigned int policies_max;    /* how many policies they are for */
+	bool made;		      /* by this command: undo it if the command fails */
 };
 
 /* What the maps of a gate hold. In a rules file: gate: {sources, hot, policies, hosts, prefixes}. */

@@ -287,14 +287,13 @@ static void test_whose_length(void **state)
 static void test_what_matches(void **state)
 {
 	enum { TCP = SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO | SL_FACT_PORT };
-	static const struct sl_facts http_syn = {TCP | SL_FACT_SYN, 6, 80, 10, 0},
-				     http = {TCP, 6, 80, 0, 0},
-				     later = {SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO |
-						      SL_FACT_FRAGMENT,
-					      6, 0, 0, 0},
-				     gre = {SL_FACT_ANY | SL_FACT_PROTO, 47, 0, 20, 0},
-				     ping = {SL_FACT_ANY | SL_FACT_ICMP | SL_FACT_PROTO, 1, 0, 0,
-					     0};
+	static const struct sl_facts
+		http_syn = {.facts = TCP | SL_FACT_SYN, .proto = 6, .port = 80, .vlan = 10},
+		http = {.facts = TCP, .proto = 6, .port = 80},
+		later = {.facts = SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO | SL_FACT_FRAGMENT,
+			 .proto = 6},
+		gre = {.facts = SL_FACT_ANY | SL_FACT_PROTO, .proto = 47, .vlan = 20},
+		ping = {.facts = SL_FACT_ANY | SL_FACT_ICMP | SL_FACT_PROTO, .proto = 1};
 	static const struct {
 		const char *match;
 		bool http_syn, http, later, gre, ping;
