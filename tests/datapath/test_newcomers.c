@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
+#include "gate_parts.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -548,6 +549,55 @@ static void test_cpus_share_tokens(void **state)
 	rig_check_counted(rig);
 }
 
+#define CLIENTS_PER_SECOND 150
+#define CLIENT_PPS	   6
+#define CLIENT_SECONDS	   10
+#define HONEST_SECONDS	   30
+
+/* One of many CPUs receives new clients all the time, on a gate of the default sizes for so many. */
+static void honest_check(struct rig *rig, unsigned int cpus)
+{
+	const struct machine machine = {.cpus = cpus, .tick_ns = rig->gate.machine.tick_ns};
+	const struct gate_sizes sizes = gate_sizes_default(&machine);
+	const uint64_t step = SEC / CLIENTS_PER_SECOND;
+	uint64_t sent = 0, passed = 0;
+
+	rig_empty(rig);
+	rig->gate.state->meeting = gate_meeting(&sizes, &machine, rig->meeting.secret);
+	rig_set(rig, "default", "50pps", "100");
+	rig_budget(rig, "default", "500pps", "500");
+	/* a client more in each step; each one that is there sends every 25th step */
+	for (uint32_t client = 0; client < HONEST_SECONDS * CLIENTS_PER_SECOND; client++) {
+		for (uint32_t age = 0; age < CLIENT_SECONDS * CLIENTS_PER_SECOND && age <= client;
+		     age += CLIENTS_PER_SECOND / CLIENT_PPS) {
+			struct frame frame = frame_of(client - age);
+
+			passed += rig_send(rig, HOOK_INGRESS, &frame, 1);
+			sent++;
+		}
+		rig_clock_forward(rig, step);
+	}
+	print_message("figure: %u possible CPUs, one receives %u new clients a second, of %u pps "
+		      "each, under "
+		      "a newcomers' budget of 500 pps: %.2f %% of %lu packets pass\n",
+		      cpus, CLIENTS_PER_SECOND, CLIENT_PPS, 100. * passed / sent, sent);
+	assert_int_equal(passed, sent);
+}
+
+/* However many CPUs are possible, they are no flood. */
+static void test_honest_newcomers_on_many_cpus(void **state)
+{
+	static const unsigned int cpus[] = {1, 2, 128, 512};
+	const struct gate_sizes sizes = {.sources = 1 << 18, .hot = 512 * 256};
+	struct rig *rig;
+
+	rig_begin(state);
+	rig = rig_make(&sizes);
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+		honest_check(rig, cpus[i]);
+	rig_free(rig);
+}
+
 /* --- Who is known --------------------------------------------------------------------------- */
 
 /* A bucket that is forgotten, in a crowd without tokens: the ledger judges. */
@@ -903,6 +953,7 @@ int main(void)
 		cmocka_unit_test(test_crowd_begins_and_ends),
 		cmocka_unit_test(test_tokens_run_down),
 		cmocka_unit_test(test_cpus_share_tokens),
+		cmocka_unit_test(test_honest_newcomers_on_many_cpus),
 		cmocka_unit_test(test_known_without_bucket),
 		cmocka_unit_test(test_forgotten_after_two_epochs),
 		cmocka_unit_test(test_owes_once),
