@@ -341,7 +341,8 @@ static enum status request_parse(int argc, char **argv, struct request *request)
 		status = is_sort ? order_parse(value, &request->order)
 				 : top_parse(value, &request->top);
 	}
-	request->within = prefix_source(&request->within); /* most IPv6 addresses are found by their /64 */
+	request->within =
+		prefix_source(&request->within); /* most IPv6 addresses are found by their /64 */
 	return status;
 }
 

@@ -104,7 +104,8 @@ static const struct command commands[] = {
 	 "action  of a packet that finds no credit: drop (default); observe counts it and lets it\n"
 	 "        pass; block 30s drops it and all that the limit matches from there for 30 s\n"
 	 "start   full (default) or empty: what the bucket of a new source holds\n"
-	 "inherit  yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
+	 "inherit  yes: the limits of the next shorter prefix hold here, too, but for those of "
+	 "the\n"
 	 "        same name, and its newcomers' budget where there is none; 4 limits in all.\n"
 	 "        Default: yes where the prefix has no limits yet, else as it is"},
 	{"newcomers", cmd_newcomers, 0,
