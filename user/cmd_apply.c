@@ -380,13 +380,14 @@ static enum status config_apply(const struct context *context, struct config *co
 
 enum status cmd_apply(const struct context *context, int argc, char **argv)
 {
+	static const char *const options[] = {"--resize"};
 	struct config config = {0};
 	enum status status;
 
 	if (argc < 2)
 		return misuse("apply: which file? See 'sluice help apply'");
 	if (argc > 2)
-		return unexpected(argv[0], argv[2]);
+		return unexpected_for(argv[0], argv[2], options, 1);
 	status = config_read(argv[1], &config);
 	if (!status)
 		status = config_apply(context, &config);

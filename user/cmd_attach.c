@@ -6,6 +6,7 @@
 #include "attach.h"
 #include "command.h"
 #include "gate.h"
+#include "nearly.h"
 #include "report.h"
 #include "sizes.h"
 
@@ -49,6 +50,12 @@ static const char *keywords_format(char text[KEYWORDS_TEXT])
 	return text;
 }
 
+static void keywords_get(const char *ret[KEYWORDS])
+{
+	for (unsigned int i = 0; i < KEYWORDS; i++)
+		ret[i] = keyword_name(i);
+}
+
 /* KEYWORDS: it is none. */
 static unsigned int keyword_find(const char *word)
 {
@@ -73,15 +80,17 @@ static enum status value_parse(unsigned int keyword, const char *value, struct r
 
 static enum status words_parse(int argc, char **argv, int from, struct request *request)
 {
+	const char *keywords[KEYWORDS];
 	bool given[KEYWORDS] = {false};
 	enum status status = OK;
 
+	keywords_get(keywords);
 	for (int i = from; !status && i < argc; i++) {
 		unsigned int keyword = keyword_find(argv[i]);
 		const char *value;
 
 		if (keyword == KEYWORDS)
-			return unexpected(argv[0], argv[i]);
+			return unexpected_for(argv[0], argv[i], keywords, KEYWORDS);
 		if (given[keyword])
 			return misuse("attach: '%s' is given twice", argv[i]);
 		given[keyword] = true;
@@ -149,14 +158,21 @@ static enum status gate_prepare(struct gate *gate, const char *name, const struc
 /* Behind the first device a word may have been meant for a keyword as well. */
 static enum status name_check(const char *name, bool is_first)
 {
-	char keywords[KEYWORDS_TEXT];
+	const char *keywords[KEYWORDS], *nearly;
+	char text[KEYWORDS_TEXT];
 	struct device device;
 
 	if (is_first || if_nametoindex(name))
 		return device_find(name, &device);
+	keywords_get(keywords);
+	nearly = nearly_find(name, keywords, KEYWORDS);
+	if (nearly)
+		return misuse("there is no device '%s' in this network namespace: did you mean "
+			      "'%s'? See 'sluice help attach'",
+			      name, nearly);
 	return fail("there is no device '%s' in this network namespace, and no option '%s': "
 		    "options are %s",
-		    name, name, keywords_format(keywords));
+		    name, name, keywords_format(text));
 }
 
 /* Before anything is made: are they there? */

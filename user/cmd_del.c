@@ -28,6 +28,7 @@ struct deleted {
 
 static enum status request_parse(int argc, char **argv, struct request *ret)
 {
+	static const char *const keywords[] = {"name"};
 	struct request request = {0};
 	int i = 2;
 	enum status status;
@@ -38,8 +39,8 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 	if (status)
 		return status;
 	if (argc > 2) {
-		if (strcmp(argv[2], "name"))
-			return unexpected(argv[0], argv[2]);
+		if (strcmp(argv[2], keywords[0]))
+			return unexpected_for(argv[0], argv[2], keywords, 1);
 		request.name = keyword_value(argc, argv, &i);
 		if (!request.name)
 			return MISUSED;

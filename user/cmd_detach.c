@@ -6,6 +6,7 @@
 #include "attach.h"
 #include "command.h"
 #include "gate_dir.h"
+#include "nearly.h"
 #include "netns.h"
 #include "report.h"
 
@@ -16,6 +17,8 @@ struct request {
 	bool any_hook;
 	enum hook hook;
 };
+
+static const char *const words[] = {"hook", "all"};
 
 static enum status request_parse(int argc, char **argv, struct request *ret)
 {
@@ -28,7 +31,7 @@ static enum status request_parse(int argc, char **argv, struct request *ret)
 		const char *value;
 
 		if (strcmp(argv[i], "hook"))
-			return unexpected(argv[0], argv[i]);
+			return unexpected_for(argv[0], argv[i], words, 1);
 		if (!request.any_hook)
 			return misuse("detach: 'hook' is given twice");
 		value = keyword_value(argc, argv, &i);
@@ -88,6 +91,8 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 			return fail("%s is not attached to gate '%s' on hook %s, but on hook %s: "
 				    "see 'sluice status'",
 				    name, gate->name, hook, hook_names[all[i].hook]);
+	if (!if_nametoindex(name) && nearly_find(name, words, 2))
+		return unexpected_for("detach", name, words, 2);
 	return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'", name, gate->name,
 		    hook ? " on hook " : "", hook ?: "");
 }

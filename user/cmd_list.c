@@ -78,6 +78,7 @@ static enum status prefix_take(const char *word, struct request *request)
 
 static enum status word_take(int argc, char **argv, int *index, struct request *request)
 {
+	static const char *const keywords[] = {"for", "as", "replace", "force"};
 	const char *word = argv[*index];
 
 	if (!strcmp(word, "for"))
@@ -88,8 +89,8 @@ static enum status word_take(int argc, char **argv, int *index, struct request *
 		request->replace = true;
 	else if (!strcmp(word, "force"))
 		request->force = true;
-	else if (request->file)
-		return unexpected(argv[0], word);
+	else if (request->file || keyword_is_meant(word, keywords, 4))
+		return unexpected_for(argv[0], word, keywords, 4);
 	else
 		return prefix_take(word, request);
 	return OK;

@@ -21,6 +21,7 @@ struct request {
 
 static enum status budget_parse(int argc, char **argv, struct limit *ret)
 {
+	const char *const keywords[] = {spec_names[SPEC_RATE], spec_names[SPEC_BURST], "none"};
 	const char *rate = NULL, *burst = NULL;
 
 	for (int i = 2; i < argc; i++) {
@@ -28,7 +29,7 @@ static enum status budget_parse(int argc, char **argv, struct limit *ret)
 		const char **value = is_rate ? &rate : &burst;
 
 		if (!is_rate && strcmp(argv[i], spec_names[SPEC_BURST]))
-			return unexpected(argv[0], argv[i]);
+			return unexpected_for(argv[0], argv[i], keywords, 3);
 		if (*value)
 			return misuse("newcomers: '%s' is given twice", argv[i]);
 		*value = keyword_value(argc, argv, &i);

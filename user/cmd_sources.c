@@ -8,7 +8,6 @@
 #include "command.h"
 #include "gate.h"
 #include "limit.h"
-#include "nearly.h"
 #include "peek.h"
 #include "prefix.h"
 #include "report.h"
@@ -327,7 +326,7 @@ static enum status request_parse(int argc, char **argv, struct request *request)
 		const char *value;
 
 		if (!is_sort && strcmp(argv[i], "top")) {
-			if (i > 1 || nearly_find(argv[i], keywords, 2))
+			if (i > 1 || keyword_is_meant(argv[i], keywords, 2))
 				return unexpected_for(argv[0], argv[i], keywords, 2);
 			status = prefix_parse(argv[i], &request->within);
 			continue;

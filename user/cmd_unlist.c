@@ -25,16 +25,18 @@ struct request {
 
 static enum status word_take(int argc, char **argv, int *index, struct request *request)
 {
+	static const char *const keywords[] = {"as"};
+	const char *word = argv[*index];
 	struct rule rule = {0};
 	enum status status;
 
-	if (!strcmp(argv[*index], "as")) {
+	if (!strcmp(word, keywords[0])) {
 		request->name = keyword_value(argc, argv, index);
 		return request->name ? OK : MISUSED;
 	}
-	if (request->file)
-		return unexpected(argv[0], argv[*index]);
-	status = prefix_parse(argv[*index], &rule.prefix);
+	if (request->file || keyword_is_meant(word, keywords, 1))
+		return unexpected_for(argv[0], word, keywords, 1);
+	status = prefix_parse(word, &rule.prefix);
 	return status ? status : ruleset_add(&request->entries, &rule);
 }
 

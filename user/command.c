@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gate_names.h"
 #include "nearly.h"
@@ -52,6 +53,11 @@ enum status unexpected_for(const char *command, const char *word, const char *co
 		return unexpected(command, word);
 	return misuse("%s: '%s' is unexpected: did you mean '%s'? See 'sluice help %s'", command,
 		      word, nearly, command);
+}
+
+bool keyword_is_meant(const char *word, const char *const keywords[], size_t count)
+{
+	return !word[strcspn(word, ".:/")] && nearly_find(word, keywords, count);
 }
 
 const char *keyword_value(int argc, char **argv, int *index)

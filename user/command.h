@@ -42,6 +42,9 @@ enum status unexpected(const char *command, const char *word);
 enum status unexpected_for(const char *command, const char *word, const char *const keywords[],
 			   size_t count);
 
+/* Whether a word where an address may stand is none, and is nearly one of these keywords. */
+bool keyword_is_meant(const char *word, const char *const keywords[], size_t count);
+
 /* A keyword's value: the word after argv[*index], to which it moves. NULL, having said so: there is
  * none. */
 const char *keyword_value(int argc, char **argv, int *index);

@@ -38,8 +38,8 @@ def literal(line):
 
 
 def is_near(shown, got):
-    """Levels move with each packet. The rest is the traffic of a second, and the time since: within a factor of two, and
-    what is nothing stays nothing."""
+    """Levels move with each packet. The rest, a second's traffic and the time since, stays within a
+    factor of two, and 0 stays 0."""
     return shown.lastgroup == "level" or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
