@@ -118,6 +118,22 @@ void advice_inherit(const struct gate *gate, const struct rule *rule, enum inher
 		     prefix, inherited, prefix);
 }
 
+void advice_family(const struct gate *gate, const struct rule *rule)
+{
+	const char *family = prefix_is_ipv4(&rule->prefix) ? "IPv4" : "IPv6";
+	char buffer[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, buffer);
+
+	if (rule->prefix.bits != SL_FAMILY_BITS || !policy_parent(gate, &rule->prefix))
+		return;
+	note("%s is %s's own policy beside default: %s for %s; if both families were meant, write "
+	     "'sluice del %s' and 'sluice set default rate RATE'",
+	     prefix, family,
+	     rule_inherits(rule) ? "its limits replace those of the same name of default"
+				 : "no limit of default holds",
+	     family, prefix);
+}
+
 void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count)
 {
 	char buffer[PREFIX_TEXT], first[INHERITED_TEXT], text[INHERITED_TEXT];

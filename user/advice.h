@@ -19,6 +19,9 @@ void advice_budget(const struct gate *gate, const struct sl_prefix *prefix);
 /* Says what a rule in force inherits, if that was not said, or which limits of a shorter one it lifts. */
 void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said);
 
+/* Says that a new policy of all of IPv4, or of IPv6, does not stand in for `default`, where that has a policy, too. */
+void advice_family(const struct gate *gate, const struct rule *rule);
+
 /* Says of rules from a file, just put in force, which limits of shorter ones they lift. */
 void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count);
 

@@ -96,6 +96,27 @@ def test_what_set_says(gate):
         "gate": gate.gate, "prefix": "10.1.0.0/16", "inherit": True}
 
 
+def beside_default(gate, *words):
+    """What is said of a policy of a whole family that stands beside default's."""
+    return [line for line in said(gate.sluice("set", *words)) if "beside default" in line]
+
+
+def test_a_policy_of_a_whole_family_is_told_from_default(gate):
+    assert beside_default(gate, "0.0.0.0/0", "rate", "50pps") == []  # default has none
+    gate.sluice("del", "0.0.0.0/0")
+    gate.sluice("set", "default", "rate", "10pps")
+    assert beside_default(gate, "0.0.0.0/0", "rate", "50pps") == [
+        "sluice: 0.0.0.0/0 is IPv4's own policy beside default: its limits replace those of the same "
+        "name of default for IPv4; if both families were meant, write 'sluice del 0.0.0.0/0' and "
+        "'sluice set default rate RATE'"]
+    assert beside_default(gate, "0.0.0.0/0", "rate", "60pps") == []  # it was there
+    alone, = beside_default(gate, "::/0", "name", "x", "rate", "50pps", "inherit", "no")
+    assert "::/0 is IPv6's own policy beside default: no limit of default holds for IPv6;" in alone
+    assert beside_default(gate, "0.0.0.0/1", "rate", "50pps") == []
+    assert gate.json("check", INSIDE)["limits"][0]["inherited_from"] is None
+    assert [limit["name"] for limit in gate.json("check", "2001:db8::1")["limits"]] == ["x"]
+
+
 @pytest.mark.parametrize("words,cause", [
     (["10.9.0.0/16", "inherit", "yes"], "has no limits for 10.9.0.0/16"),
     (["default", "rate", "5pps", "inherit", "yes"], "no prefix is shorter"),
