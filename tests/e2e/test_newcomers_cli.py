@@ -728,7 +728,7 @@ def test_wrong_sizes_are_refused(lab, words, names):
     assert not os.path.exists(lab.pins())
 
 
-@pytest.mark.parametrize("words", [["source", "4m"], ["in9"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["size", "4m"], ["in9"]], ids=" ".join)
 def test_a_word_that_is_neither_device_nor_option(lab, words):
     """Behind the first device both may stand; the first word can only be a device."""
     assert one_line(lab.sluice("attach", "in0", *words, status=1)) == (
