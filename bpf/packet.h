@@ -295,10 +295,27 @@ enum packet_transport {
 /* What the headers between Ethernet's and the transport's say. */
 struct layers {
 	__u32 offset;	  /* how far they were read: TRANSPORT_OK: there is the header of `proto` */
+	__u32 end;	  /* of the packet, as IP's length tells it: what follows is padding */
 	__u8 proto;	  /* of the last header that could be read */
 	__u8 proto_known; /* it is the transport's, and not an extension header's */
 	__u16 fragment;	  /* not 0: this is a fragment; host order */
 };
+
+/*
+ * Where the packet ends. Receivers cut off what is behind, such as the padding of a short frame: it must not stand for
+ * headers that a fragment does not have. A length of 0 (BIG TCP, jumbograms) tells nothing.
+ */
+static __always_inline __u32 layers_end(__u32 start, __u32 length)
+{
+	return length ? start + length : ~0U;
+}
+
+/* Whether the packet has bytes up to this offset, and they can be read. */
+static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
+					__u32 end)
+{
+	return end <= layers->end && reader_has(reader, end);
+}
 
 /* One bit each: a mask, and not comparisons, as the verifier follows every branch of every round. */
 #define IPV6_EXTENSIONS                                                                            \
@@ -329,14 +346,14 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	__u32 is_fragment = proto_is_in(1ULL << PROTO_FRAGMENT, layers->proto);
 	__u32 size;
 
-	if (!header)
+	if (!header || layers->offset + sizeof(buffer) > layers->end)
 		return 0;
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
 	__asm__ volatile("" : "+r"(size)); /* else clang finds out that the mask changes nothing */
 	size &= 0xfff;
-	return reader_has(reader, layers->offset + size) ? size : 0;
+	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
 /* As find_transport. */
@@ -351,6 +368,7 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 	__builtin_memcpy(packet->destination, &ip->daddr, 16);
 	layers->proto = ip->nexthdr;
 	layers->offset += sizeof(*ip);
+	layers->end = layers_end(layers->offset, bpf_ntohs(ip->payload_len));
 	for (int i = 0; i < IPV6_EXT_MAX; i++) {
 		__u32 size;
 
@@ -382,10 +400,11 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 	layers->proto = ip->protocol;
 	layers->proto_known = 1;
 	layers->fragment = bpf_ntohs(ip->frag_off) & IPV4_FRAGMENT;
+	layers->end = layers_end(layers->offset, bpf_ntohs(ip->tot_len));
 	layers->offset += ip->ihl * 4;
 	if (layers->fragment & IPV4_OFFSET_MASK)
 		return TRANSPORT_HIDDEN;
-	return reader_has(reader, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
+	return layers_have(reader, layers, layers->offset) ? TRANSPORT_OK : TRANSPORT_SHORT;
 }
 
 /*
@@ -412,7 +431,7 @@ static __always_inline __u16 facts_of_proto(const struct packet *packet, __u8 pr
 }
 
 /*
- * Reads ports, and the flags of TCP, and steps over the transport header if its size can be told. False: the frame
+ * Reads ports, and the flags of TCP, and steps over the transport header if its size can be told. False: the packet
  * ends before all that matches ask for.
  */
 static __always_inline bool look_at_transport(const struct reader *reader, struct layers *layers,
@@ -426,7 +445,7 @@ static __always_inline bool look_at_transport(const struct reader *reader, struc
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
 	ports = reader_get(reader, layers->offset, sizeof(ports_buffer), ports_buffer);
-	if (!ports)
+	if (!ports || layers->offset + sizeof(ports_buffer) > layers->end)
 		return false;
 	facts->facts |= SL_FACT_PORT;
 	facts->port = bpf_ntohs(ports[1]);
@@ -436,7 +455,7 @@ static __always_inline bool look_at_transport(const struct reader *reader, struc
 	}
 	word = reader_get(reader, layers->offset + TCP_WORD_OFFSET, sizeof(word_buffer),
 			  word_buffer);
-	if (!word)
+	if (!word || layers->offset + TCP_WORD_OFFSET + sizeof(word_buffer) > layers->end)
 		return false;
 	if ((word[1] & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		facts->facts |= SL_FACT_SYN;

@@ -10,10 +10,14 @@
 #define TAG(type)	 TAG_OF(0x6064, type) /* VLAN 100, priority 3 */
 #define IPV4_SOURCE	 192, 0, 2, 1
 #define IPV6_SOURCE	 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, ZEROS4, 0, 0, 0, 9
-#define IPV4(first, proto, fragment)                                                               \
-	first, 0, U16(28), U16(1), U16(fragment), 64, proto, 0, 0, IPV4_SOURCE, 198, 51, 100, 7
-#define IPV6(first, next)                                                                          \
-	first, 0, 0, 0, U16(8), next, 64, IPV6_SOURCE, 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, ZEROS4
+/* OF: with IP's length; 0 tells nothing, and the packet ends with the frame. */
+#define IPV4_OF(length, first, proto, fragment)                                                    \
+	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, IPV4_SOURCE, 198, 51, 100, 7
+#define IPV4(first, proto, fragment) IPV4_OF(0, first, proto, fragment)
+#define IPV6_OF(length, first, next)                                                               \
+	first, 0, 0, 0, U16(length), next, 64, IPV6_SOURCE, 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4,    \
+		ZEROS4
+#define IPV6(first, next) IPV6_OF(0, first, next)
 
 /* IPv6 extension headers: of 8 bytes, of 16, a fragment's, and AH of 24 */
 #define EXT(next)	       next, 0, 1, 4, ZEROS4

@@ -18,6 +18,7 @@ struct finding {
 	uint8_t destination[16];
 	uint8_t first_proto;
 	size_t payload; /* where the fixed IP header ends */
+	size_t limit;	/* where the packet ends: with the frame, or where IP's length says */
 	enum packet_transport transport;
 	size_t end; /* how far headers were read; only if they were not cut short */
 	uint8_t last_proto;
@@ -56,6 +57,13 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 	return at;
 }
 
+/* What is behind the length that IP tells is padding; 0 tells none. */
+static void oracle_length(struct finding *finding, size_t begin, uint16_t length)
+{
+	if (length && begin + length < finding->limit)
+		finding->limit = begin + length;
+}
+
 static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t size, size_t ip)
 {
 	size_t length;
@@ -70,6 +78,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 		return;
 	}
 	finding->family = 4;
+	oracle_length(finding, ip, read16(data, ip + 2));
 	for (int i = 0; i < 4; i++) {
 		finding->addr[i] = data[ip + 12 + i];
 		finding->destination[i] = data[ip + 16 + i];
@@ -81,7 +90,7 @@ static void oracle_ipv4(struct finding *finding, const uint8_t *data, size_t siz
 	if (read16(data, ip + 6) % 0x2000) {
 		finding->transport = TRANSPORT_HIDDEN;
 		finding->end = ip + length;
-	} else if (size - ip < length) {
+	} else if (finding->limit < ip + length) {
 		finding->transport = TRANSPORT_SHORT;
 	} else {
 		finding->transport = TRANSPORT_OK;
@@ -169,7 +178,8 @@ static void oracle_ipv6(struct finding *finding, const uint8_t *data, size_t siz
 	}
 	finding->first_proto = data[ip + 6];
 	finding->payload = ip + 40;
-	oracle_chain(finding, data, size);
+	oracle_length(finding, ip + 40, read16(data, ip + 4));
+	oracle_chain(finding, data, finding->limit);
 }
 
 /* What the transport header says: ports, and TCP's flags, as far as the frame goes. */
@@ -218,7 +228,7 @@ static void oracle_facts(struct finding *finding, const uint8_t *data, size_t si
 
 static struct finding oracle(const uint8_t *data, size_t size)
 {
-	struct finding finding = {0};
+	struct finding finding = {.limit = size};
 	size_t at = oracle_ethertype(data, size, &finding);
 
 	if (finding.reason != SL_PASS_WITHIN)
@@ -231,7 +241,7 @@ static struct finding oracle(const uint8_t *data, size_t size)
 	else
 		finding.reason = SL_PASS_NOT_IP;
 	if (finding.family)
-		oracle_facts(&finding, data, size);
+		oracle_facts(&finding, data, finding.limit);
 	return finding;
 }
 
