@@ -77,8 +77,10 @@ static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
 	plan->fresh[MAP_LEDGERS4] = plan->fresh[MAP_LEDGERS6] = new->sources != old->sources;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
-	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_SKETCH] = new->hot != old->hot;
-	plan->fresh[MAP_POOLS] = new->hot != old->hot || new->sources != old->sources;
+	plan->fresh[MAP_SKETCH] = new->hot != old->hot;
+	/* together: a CPU must not keep tokens of a larger pool */
+	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_POOLS] =
+		new->hot != old->hot || new->sources != old->sources;
 	plan->fresh[MAP_KNOWN] = new->sources != old->sources;
 	plan->fresh[MAP_BUCKETS4] = plan->fresh[MAP_BUCKETS6] =
 		new->hot != old->hot || plan->is_renumbered;
