@@ -160,10 +160,13 @@ static enum status json_add(const struct reading *reading, const char *line)
 	return status;
 }
 
+/* "//" begins a comment only where a word may begin: 192.0.2.0//24 is a mistake, and not a host. */
 static void comment_cut(char *line)
 {
-	char *slashes = strstr(line, "//");
+	char *slashes = line;
 
+	while ((slashes = strstr(slashes, "//")) && slashes > line && !strchr(BLANKS, slashes[-1]))
+		slashes++;
 	if (slashes)
 		*slashes = '\0';
 	line[strcspn(line, "#;")] = '\0';

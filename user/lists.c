@@ -148,7 +148,7 @@ enum status list_name_of(const char *file, char name[SL_LIST_NAME])
 	if (!path_append_all(path, cwd) || !path_append_all(path, file))
 		return misuse("the path of '%s' is too long for the name of a list: say 'as NAME'",
 			      file);
-	status = list_name_check(path);
+	status = list_name_check(*path ? path : "/");
 	if (!status)
 		strcpy(name, path);
 	return status;
