@@ -272,6 +272,7 @@ void rig_clock_start(struct rig *rig, uint64_t ticks)
 	*rig->clock_jiffies = 1 + ticks / RIG_TICK;
 	rig->phase = ticks % RIG_TICK;
 	rig->behind = 0;
+	rig_fill_pools(rig);
 }
 
 void rig_clock_forward(struct rig *rig, uint64_t ticks)

@@ -204,6 +204,8 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
 /* Tokens for ledgers that this CPU knows to be left, its own and the pool's. */
 uint32_t rig_tokens(const struct rig *rig, unsigned int index);
+/* Fills the pools of tokens, as those of a new gate are by the clock of a machine that has been up for long. */
+void rig_fill_pools(const struct rig *rig);
 /* From now on all CPUs have so many tokens for ledgers together, and newcomers are a crowd, or not. */
 void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd);
 /* No source that is not known is given memory, until the rig is emptied. */

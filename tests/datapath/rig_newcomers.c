@@ -57,6 +57,12 @@ static void pool_set(const struct rig *rig, uint32_t pool, uint32_t tokens)
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_POOLS], &pool, &word, BPF_ANY), 0);
 }
 
+void rig_fill_pools(const struct rig *rig)
+{
+	for (uint32_t pool = 0; pool < SL_POOLS; pool++)
+		pool_set(rig, pool, rig->gate.state->meeting.tokens[pool]);
+}
+
 void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;

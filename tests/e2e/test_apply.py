@@ -160,9 +160,9 @@ def test_apply_replaces_all_rules(attached):
 
 
 def test_diff_shows_what_apply_would_change(attached, tmp_path):
-    attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
+    attached.sluice("set", "192.0.2.0/24", "rate", "5/h", "inherit", "no")
     attached.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "6/h", "match", "udp")
-    attached.sluice("set", "198.51.100.0/24", "rate", "7/h")
+    attached.sluice("set", "198.51.100.0/24", "rate", "7/h", "inherit", "no")
     attached.sluice("deny", "203.0.113.1")
     path = written(tmp_path / "rules", """
 policies:

@@ -256,6 +256,6 @@ def test_a_frame_of_more_than_the_burst(attached, source):
         assert check["limits"][0]["remaining"] == 0
         assert 0.8 * seconds < check["limits"][0]["retry_after_ms"] / 1000 <= seconds
     assert "retry   after" in attached.sluice("check", source, "size", "1000").out
-    attached.send(source, size=60)
+    attached.send(source, size=64)
     attached.expect(passed=1, dropped=1)
     assert "oversize" not in attached.json("stats")["reasons"]

@@ -144,14 +144,16 @@ def test_commands_that_change(lab):
     limit = {"name": "all", "rate": "5/h", "burst": "7", "match": "any", "per": "32", "key": "src",
              "action": "drop", "start": "full"}
     made = lab.json("set", "192.0.2.0/24", "rate", "5/h", "burst", "7")
-    assert made == {**prefix, **limit}
-    assert lab.json("show")["rules"] == [{"prefix": "192.0.2.0/24", "limits": [limit]}]
+    assert made == {**prefix, **limit, "inherit": True}
+    rule = {"prefix": "192.0.2.0/24", "limits": [limit], "inherit": True}
+    assert lab.json("show")["rules"] == [rule]
     lab.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "5/h", "match", "udp")
-    assert lab.json("del", "192.0.2.0/24", "name", "udp") == {**prefix, "name": "udp"}
+    assert lab.json("del", "192.0.2.0/24", "name", "udp") == {
+        **prefix, "name": "udp", "limits": ["udp"], "newcomers": False}
     budget = {"newcomers": {"rate": "5pps", "burst": "8"}}
     assert lab.json("newcomers", "192.0.2.0/24", "rate", "5pps") == {**prefix, **budget}
-    assert lab.json("show")["rules"] == [{"prefix": "192.0.2.0/24", "limits": [limit], **budget}]
-    assert lab.json("del", "192.0.2.0/24") == prefix
+    assert lab.json("show")["rules"] == [{**rule, **budget}]
+    assert lab.json("del", "192.0.2.0/24") == {**prefix, "limits": ["all"], "newcomers": True}
     detached, = lab.json("detach", "all")
     assert detached["device"] == "in0" and detached["hook"] == "xdp"
     assert not os.path.exists(lab.pins())
@@ -159,7 +161,7 @@ def test_commands_that_change(lab):
 
 def test_lists(lab):
     lab.attach("in0")
-    entry = {"gate": lab.gate, "prefix": SOURCE, "entries": 1}
+    entry = {"gate": lab.gate, "prefix": SOURCE, "prefixes": [SOURCE], "entries": 1}
     assert lab.json("deny", SOURCE) == {**entry, "list": "deny", "new": 1, "same": 0, "other": 0}
     assert lab.json("allow", SOURCE, "for", "1h") == {**entry, "list": "allow", "seconds": 3600.0,
                                                       "new": 0, "same": 0, "other": 1}

@@ -421,7 +421,7 @@ def test_a_fifth_limit_is_refused(gate):
     assert all(name in refusal for name in ("192.0.2.0/24", "one", "two", "three", "four"))
     assert gate.snapshot() == before
     gate.sluice("set", "192.0.2.0/24", "name", "three", "rate", "6/h")
-    gate.sluice("set", "default", "name", "five", "rate", "5/h")
+    gate.sluice("set", "default", "name", "four", "rate", "5/h")  # its own replaces it
 
 
 FIELDS = [
@@ -437,10 +437,11 @@ FIELDS = [
 
 
 def test_show_says_all_fields_and_set_takes_them(gate):
-    for rule in FIELDS:
+    rules = [rule if rule.startswith("default") else f"{rule} inherit no" for rule in FIELDS]
+    for rule in rules:
         gate.sluice("set", *rule.split())
     shown = gate.rules()
-    typed = [f"sluice -g {gate.gate} set {rule}" for rule in FIELDS]
+    typed = [f"sluice -g {gate.gate} set {rule}" for rule in rules]
     assert sorted(shown.splitlines()) == sorted(typed)
     before = gate.json("show")
     for line in shown.splitlines():

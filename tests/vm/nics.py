@@ -14,8 +14,10 @@ NET = "/sys/class/net"
 def name_of(mac):
     """A NIC's name in the initial network namespace, to which it returns when the one that it is in ends."""
     for name in os.listdir(NET):
+        if not os.path.exists(f"{NET}/{name}/device"):  # nor is bonding_masters, a file, a NIC
+            continue
         with open(f"{NET}/{name}/address", encoding="ascii") as address:
-            if os.path.exists(f"{NET}/{name}/device") and address.read().strip() == mac:
+            if address.read().strip() == mac:
                 return name
     return None
 
