@@ -360,7 +360,8 @@ def test_check_of_who_was_silent(small, tmp_path, source, prefix, per):
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", prefix, "rate", "1/h", "burst", "3", "per", per)
     small.send_and_wait([frame(source)])
-    family, key = ("6", "20 01 0d b8 00 01 00 00") if ":" in source else ("4", "c0 00 02 01")
+    family, key = (("6", "20 01 0d b8 00 01 00 00" + " 00" * 8) if ":" in source
+                   else ("4", "c0 00 02 01"))
     run("bpftool", "map", "delete", "pinned", small.pins("buckets" + family), "key", "hex",
         *key.split())
     flood(small)
