@@ -118,6 +118,36 @@ void advice_inherit(const struct gate *gate, const struct rule *rule, enum inher
 		     prefix, inherited, prefix);
 }
 
+void advice_replaced(const struct gate *gate, const struct rule *rules, unsigned int count)
+{
+	char prefix[PREFIX_TEXT], shorter[PREFIX_TEXT], more[64] = "";
+	const struct sl_prefix *home = NULL;
+	const struct limit *first = NULL;
+	unsigned int others = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		for (unsigned int at = 0; at < rules[i].limits; at++) {
+			const struct sl_prefix *found =
+				replaced_home(gate, &rules[i].prefix, &rules[i].limit[at]);
+
+			others += found && first;
+			if (!found || first)
+				continue;
+			home = found;
+			first = &rules[i].limit[at];
+			prefix_format(&rules[i].prefix, prefix);
+		}
+	}
+	if (!first)
+		return;
+	if (others)
+		snprintf(more, sizeof(more), "; so %s %u %s", plural(others, "does", "do"), others,
+			 plural(others, "other", "others"));
+	note("%s: limit '%s' takes the place of that of %s, which is for other packets: another "
+	     "name keeps both%s",
+	     prefix, first->spec.name, prefix_format(home, shorter), more);
+}
+
 void advice_family(const struct gate *gate, const struct rule *rule)
 {
 	const char *family = prefix_is_ipv4(&rule->prefix) ? "IPv4" : "IPv6";

@@ -16,6 +16,12 @@ void advice_newcomers(const struct rule *rules, unsigned int count);
 bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix);
 void advice_budget(const struct gate *gate, const struct sl_prefix *prefix);
 
+/*
+ * Says which limits of rules in force take the place of those of shorter prefixes by their name alone, being for other
+ * packets.
+ */
+void advice_replaced(const struct gate *gate, const struct rule *rules, unsigned int count);
+
 /* Says what a rule in force inherits, if that was not said, or which limits of a shorter one it lifts. */
 void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said);
 

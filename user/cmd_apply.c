@@ -369,6 +369,7 @@ static enum status config_apply(const struct context *context, struct config *co
 		sizes_say(&change, &gate);
 		advice_newcomers(change.wanted.rules, change.wanted.count);
 		advice_lifted(&gate, change.wanted.rules, change.wanted.count);
+		advice_replaced(&gate, change.wanted.rules, change.wanted.count);
 		status = report(context, &gate, &change);
 		if (!status)
 			status = say_unattached(&gate);

@@ -182,6 +182,8 @@ static void rule_say(const struct gate *gate, const struct request *request,
 		     const struct rule *before, const struct rule *rule)
 {
 	advice_newcomers(rule, 1);
+	if (request->limits)
+		advice_replaced(gate, rule, 1);
 	if (!before->limits)
 		advice_family(gate, rule);
 	if (!before->limits || rule_inherits(before) != rule_inherits(rule))

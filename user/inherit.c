@@ -2,6 +2,7 @@
 #include "inherit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "policy.h"
 
@@ -38,6 +39,27 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 		length = item_add(BUDGET, inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
 				  text, length);
 	return length ? text : NULL;
+}
+
+/* Whether a match is for all packets that another one is for, as far as that is plain. */
+static bool match_covers(const struct sl_match *match, const struct sl_match *other)
+{
+	return (match->fact == SL_FACT_ANY && !match->vlan) ||
+	       !memcmp(match, other, sizeof(*match));
+}
+
+const struct sl_prefix *replaced_home(const struct gate *gate, const struct sl_prefix *prefix,
+				      const struct limit *limit)
+{
+	uint32_t record = policy_parent(gate, prefix);
+	const struct sl_policy *parent = &gate->policies[record];
+
+	for (unsigned int slot = 0; record && slot < SL_LIMITS_MAX; slot++)
+		if (!strncmp(parent->spec[slot].name, limit->spec.name, SL_NAME) &&
+		    !match_covers(&limit->match, &parent->match[slot]))
+			return inherit_home(gate,
+					    parent->home[slot] ?: SL_HOME(SL_POLICY(record), 0));
+	return NULL;
 }
 
 const char *lifted_format(const struct gate *gate, const struct rule *rule,

@@ -18,6 +18,13 @@ const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home);
 const char *inherited_format(const struct gate *gate, const struct sl_policy *policy,
 			     char text[INHERITED_TEXT]);
 
+/*
+ * The policy whose limit of the same name does not hold under this prefix, because `limit` does, and is not for all
+ * packets that it is for; NULL: there is none.
+ */
+const struct sl_prefix *replaced_home(const struct gate *gate, const struct sl_prefix *prefix,
+				      const struct limit *limit);
+
 /* What a rule in force would inherit, and does not: in the same words; NULL: nothing. */
 const char *lifted_format(const struct gate *gate, const struct rule *rule,
 			  char text[INHERITED_TEXT]);

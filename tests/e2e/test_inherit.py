@@ -96,6 +96,23 @@ def test_what_set_says(gate):
         "gate": gate.gate, "prefix": "10.1.0.0/16", "inherit": True}
 
 
+def test_a_name_that_replaces_a_limit_for_other_packets_is_told(gate, tmp_path):
+    """Limits without a name are all called `all`: such a one lifted the default's from the prefix."""
+    replaced = ("sluice: {}: limit 'all' takes the place of that of default, which is for other packets: "
+                "another name keeps both{}")
+    gate.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
+    dns = "rate", "50pps", "match", "udp port 53"
+    assert replaced.format("10.1.0.0/16", "") in said(gate.sluice("set", "10.1.0.0/16", *dns))
+    assert replaced.format("10.1.0.0/16", "") in said(gate.sluice("set", "10.1.0.0/16", *dns))
+    for words in ("rate", "50pps"), ("name", "dns", *dns), ("rate", "9pps", "match", "tcp-syn"):
+        assert "takes the place" not in gate.sluice("set", "10.2.0.0/16", *words).err
+    limits = "limits: [{rate: 5/h, match: udp}]}"
+    text = "policies: [{prefix: default, limits: [{rate: 5/h, match: tcp}]}"
+    for last, inherit in (1, "true"), (2, "false"):
+        text += f", {{prefix: 10.{last}.0.0/16, inherit: {inherit}, {limits}"
+    assert replaced.format("10.1.0.0/16", "; so does 1 other") in said(gate.apply(text + "]"))
+
+
 def beside_default(gate, *words):
     """What is said of a policy of a whole family that stands beside default's."""
     return [line for line in said(gate.sluice("set", *words)) if "beside default" in line]
