@@ -142,6 +142,8 @@ enum status config_read(const char *path, struct config *ret)
 
 	if (status)
 		return status;
+	if (file.is_written)
+		note("%s is open for writing elsewhere: what it says now is taken", path);
 	status = config_parse(path, file.text, file.size, ret);
 	file_free(&file);
 	return status;

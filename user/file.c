@@ -221,8 +221,7 @@ static enum status file_read_path(const char *path, struct file *file)
 		status = check_still(fd, path, file);
 	if (!status)
 		status = check_unchanged(fd, path, &before, file->size);
-	if (!status && !held)
-		note("%s is open for writing elsewhere: what it says now is taken", path);
+	file->is_written = !held;
 	close(fd);
 	return status;
 }

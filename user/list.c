@@ -248,7 +248,15 @@ enum status list_read(const char *path, const struct rule *entry, bool forced, s
 
 	if (status)
 		return status;
-	status = list_parse(name, file.text, entry, forced, set);
+	if (file.is_written && forced)
+		note("%s is open for writing elsewhere: what it says now is taken", path);
+	if (file.is_written && !forced)
+		status = fail(
+			"%s is open for writing elsewhere, and may be half of a list: try again "
+			"when it is closed, or say 'force'",
+			path);
+	else
+		status = list_parse(name, file.text, entry, forced, set);
 	file_free(&file);
 	return status;
 }

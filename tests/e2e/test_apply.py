@@ -535,11 +535,11 @@ def test_a_file_that_changes_while_it_is_read(gate, tmp_path, kind, change):
     assert kept >= 4
 
 
-@pytest.mark.parametrize("words", [["apply", "rules"], ["diff", "rules"], ["deny", "-f", "list"],
+@pytest.mark.parametrize("words", [["apply", "rules"], ["diff", "rules"], ["deny", "-f", "list", "force"],
                                    ["apply", "outer"]], ids=" ".join)
 def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
     """As of a program that writes a temporary file and runs us. That is said, as nobody can tell whether
-    all of it is there."""
+    all of it is there. A list by itself takes `force`."""
     written(tmp_path / "outer", "deny: [{file: list}]\n")
     written(tmp_path / "rules", OLD["rules"])
     written(tmp_path / "list", OLD["list"])
@@ -551,6 +551,8 @@ def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
             assert (done.code, done.err.count("\n")) == (expected.code, 1), done
             assert "is open for writing elsewhere: what it says now is taken" in done.err
             assert words[0] == "diff" or "deny 10.0.0.0/8" in gate.rules()
+            if "force" in words:
+                assert "say 'force'" in one_line(gate.sluice(*words[:-1], status=1, cwd=tmp_path))
 
 
 def test_a_writer_who_never_rests(gate, tmp_path):

@@ -205,22 +205,45 @@ static void test_standard_input(void **state)
 static void test_open_for_writing(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
-	struct capture capture;
 	struct file file;
 
 	(void)state;
 	assert_int_equal(write(fd, "whole", 5), 5);
-	capture = capture_begin(stderr);
 	assert_int_equal(file_read("file", &file), OK);
-	assert_string_equal(capture_end(&capture), "sluice: file is open for writing elsewhere: "
-						   "what it says now is taken\n");
+	assert_true(file.is_written);
 	assert_string_equal(file.text, "whole");
 	file_free(&file);
 	close(fd);
-	capture = capture_begin(stderr);
 	assert_int_equal(file_read("file", &file), OK);
-	assert_string_equal(capture_end(&capture), "");
+	assert_false(file.is_written);
 	file_free(&file);
+	unlink("file");
+}
+
+/* A download that stalls is no list yet. */
+static void test_list_open_for_writing(void **state)
+{
+	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	struct rule entry = {.list = SL_LIST_DENY};
+	struct ruleset set = {0};
+	struct capture capture;
+
+	(void)state;
+	assert_int_equal(write(fd, "192.0.2.1\n", 10), 10);
+	capture = capture_begin(stderr);
+	assert_int_equal(list_read("file", &entry, false, &set), FAILED);
+	assert_string_equal(
+		capture_end(&capture),
+		"sluice: file is open for writing elsewhere, and may be half of a list: "
+		"try again when it is closed, or say 'force'\n");
+	assert_int_equal(set.count, 0);
+	capture = capture_begin(stderr);
+	assert_int_equal(list_read("file", &entry, true, &set), OK);
+	assert_string_equal(capture_end(&capture), "sluice: file is open for writing elsewhere: "
+						   "what it says now is taken\n");
+	assert_int_equal(set.count, 1);
+	ruleset_free(&set);
+	close(fd);
 	unlink("file");
 }
 
@@ -331,7 +354,7 @@ static void test_list_formats(void **state)
 		{"JSON with no prefix", "{\"cidr\":\"1.10.16.0\\u0000/20\"}\n", NULL},
 		{"FireHOL", "#\n# firehol_level1\n#\n5.134.128.0/19\n5.188.10.0/23 # x\n",
 		 "5.134.128.0/19 5.188.10.0/23"},
-		{"slashes", "// a\n192.0.2.1 // b\n192.0.2.0/24//c\n", "192.0.2.0/24 192.0.2.1"},
+		{"slashes", "// a\n192.0.2.1 // b\n192.0.2.0/24\t//c\n", "192.0.2.0/24 192.0.2.1"},
 		{"DOS lines", "192.0.2.1\r\n192.0.2.2 ; x\r\n", "192.0.2.1 192.0.2.2"},
 		{"a range", "1.2.3.4-1.2.3.9", "1.2.3.4/30 1.2.3.8/31"},
 		{"a range with blanks", "1.2.3.4 - 1.2.3.4 # one", "1.2.3.4"},
@@ -357,6 +380,7 @@ static void test_list_formats(void **state)
 		{"an exception of ipset", "add bad 192.0.2.1 nomatch", NULL},
 		{"ports of ipset", "add bad 192.0.2.1,tcp:80", NULL},
 		{"add nothing", "add bad", NULL},
+		{"slashes amid a prefix", "192.0.2.0//24", NULL},
 		{"half an option", "192.0.2.1 timeout", NULL},
 		{"host bits", "192.0.2.1/24", NULL},
 		{"10.0.0.0/8 is a /8", "10.0.0.0/8\n", "10.0.0.0/8"},
@@ -478,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_standard_input),
 		cmocka_unit_test(test_open_for_writing),
+		cmocka_unit_test(test_list_open_for_writing),
 		cmocka_unit_test(test_being_written),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_list_formats),
