@@ -25,7 +25,8 @@
  * ledger holds its cost or `refill`, whichever is less, and the rest is owed. Waiting for more would
  * stop a stream of merged packets that cost more than the burst, and would let a trickle, by keeping
  * rule 3 from ever applying, starve a packet that costs more than `refill`. A source that uses a part p
- * of its rate leaves its ledger at `refill` for 1 - p of the time: then a packet of any cost passes.
+ * of its rate leaves its ledger at `refill` for 1 - p of the time: then a packet of any cost passes. One that costs more
+ * than `refill` and always comes in the very moment behind a small one of its own source is refused.
  *
  * The bound. Over any span of t, packets worth at most
  *
