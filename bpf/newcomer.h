@@ -3,10 +3,10 @@
  * Newcomers: sources that have no ledger yet, or have been silent for so long that known.h has forgotten them. While
  * there are few, each gets its ledger and its bucket at once. In a flood of forged sources nearly every packet is a
  * newcomer's, and giving each memory would cost ten times what the packet does, and throw out the sources that are
- * real. So an insertion costs a token of a pool that all CPUs share (admission.h), which refills at a rate at which nobody
- * who is still there is thrown out. While a CPU sees many left, and meets few newcomers, the bar is 0; else a source has to show itself more
- * often than the bar says (sketch.h) before it is given memory, and is charged for what it sent, if no budget paid
- * for that. Who is known (known.h) need not.
+ * real. So an insertion costs a token of a pool that all CPUs share (admission.h), which refills so slowly that no
+ * source that still sends is thrown out. While a CPU sees many left, and meets few newcomers, the bar is 0; else a
+ * source has to show itself more often than the bar says (sketch.h) before it is given memory, and is charged for what
+ * it sent, if no budget paid for that. A source that is known (known.h) need not.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H

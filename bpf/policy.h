@@ -28,8 +28,8 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	claim.cost = cost;
-	if (owed > 0 &&
-	    limit->owes) /* packets as large as this one's, but single ones: it may be a merged one */
+	/* at the price of single packets: this one may be a merged one */
+	if (owed > 0 && limit->owes)
 		claim.owed = credit_owed(cost / packet->packets, owed);
 	claim.begins = owed != NEWCOMER_KNOWN; /* who is taken for known by mistake gets none */
 	if (!purse) {
