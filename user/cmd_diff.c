@@ -28,7 +28,7 @@ static enum status side_print(const struct rule *rule, const struct rule *other,
 
 	if (status)
 		return status;
-	rule_print(&difference, lists, gate, lead);
+	rule_print(&difference, lists, NULL, gate, lead);
 	rule_free(&difference);
 	return OK;
 }

@@ -235,27 +235,34 @@ static enum status hands_change(const struct context *context, struct gate *gate
 /* --- Lists ---------------------------------------------------------------------------------- */
 
 static json_t *list_json(const struct context *context, const struct request *request,
-			 const struct list_counts *counts)
+			 const struct sl_list_info *list, const struct list_counts *counts)
 {
 	json_t *object =
 		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
 			  list_words[request->list], "name", request->name, "entries",
 			  (int)(counts->fresh + counts->same), "new", (int)counts->fresh, "same",
 			  (int)counts->same, "gone", (int)counts->gone);
+	uint64_t ns = request->ns ?: list->until ? until_left_ns(list->until) : 0;
 
-	if (request->ns)
-		json_object_set_new(object, "seconds", json_real(request->ns / 1e9));
+	if (ns)
+		json_object_set_new(object, "seconds", json_real(ns / 1e9));
 	return object;
 }
 
-static void list_print(const struct request *request, const struct list_counts *counts)
+/* An end that was not asked for is the one that the list has. */
+static void list_print(const struct request *request, const struct sl_list_info *list,
+		       const struct list_counts *counts)
 {
 	unsigned int named = counts->fresh + counts->same;
-	char span[SPAN_TEXT];
+	char span[SPAN_TEXT], left[UNITS_TEXT];
 
-	printf("list %s: %u %s %s%s: %u new, %u %s there", request->name, named,
-	       plural(named, "entry", "entries"), done[request->list], span_format(request, span),
-	       counts->fresh, counts->same, plural(counts->same, "was", "were"));
+	printf("list %s: %u %s %s%s", request->name, named, plural(named, "entry", "entries"),
+	       done[request->list], span_format(request, span));
+	if (list->until && !request->ns)
+		printf(", until the list ends in %s",
+		       left_format(until_left_ns(list->until), left));
+	printf(": %u new, %u %s there", counts->fresh, counts->same,
+	       plural(counts->same, "was", "were"));
 	if (request->replace)
 		printf(", %u gone", counts->gone);
 	putchar('\n');
@@ -276,9 +283,9 @@ static enum status named_change(const struct context *context, struct gate *gate
 	if (request->entries.count || request->replace)
 		status = list_put(gate, &list, request->replace, &request->entries, &counts);
 	if (!status && context->json)
-		status = json_print(list_json(context, request, &counts));
+		status = json_print(list_json(context, request, &list, &counts));
 	else if (!status)
-		list_print(request, &counts);
+		list_print(request, &list, &counts);
 	return status;
 }
 

@@ -27,8 +27,10 @@ static enum status rules_print_json(const struct gate *gate, const struct rulese
 
 static void rules_print(const struct gate *gate, const struct ruleset *set)
 {
+	uint64_t ends = 0;
+
 	for (unsigned int i = 0; i < set->count; i++)
-		rule_print(&set->rules[i], set->lists, gate->name, "");
+		rule_print(&set->rules[i], set->lists, &ends, gate->name, "");
 }
 
 enum status cmd_show(const struct context *context, int argc, char **argv)

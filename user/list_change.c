@@ -9,6 +9,8 @@
 #include "lists.h"
 #include "prefix.h"
 #include "rules.h"
+#include "units.h"
+#include "uptime.h"
 
 /* Up to so many prefixes are looked up one by one; for more, all rules are read at once. */
 #define LOOKUPS_MAX 512
@@ -161,16 +163,40 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 	return status;
 }
 
-static enum status check_word(const struct change *change, const struct sl_list_info *list)
+static enum status refuse_word(const struct sl_list_info *has, enum sl_list word)
+{
+	return fail("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
+		    "say 'as NAME' for a list of its own",
+		    has->name, list_says(has->list), list_words[word]);
+}
+
+static enum status refuse_end(const struct sl_list_info *has)
+{
+	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
+
+	if (has->until)
+		snprintf(end, sizeof(end), "ends in %s",
+			 left_format(until_left_ns(has->until), left));
+	return fail("list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
+		    "out to add to it, say 'replace' to make it what is said now, or 'as NAME' for "
+		    "a list of its own",
+		    has->name, end);
+}
+
+/* Entries that come onto a list end with it. One that says another word or end would change those of all others. */
+static enum status list_join(const struct change *change, struct sl_list_info *list)
 {
 	int place = lists_find(change->wanted.lists, list->name);
 	const struct sl_list_info *has = &change->wanted.lists[place < 0 ? 0 : place];
 
-	if (place < 0 || has->list == list->list || change->mode == REPLACE)
+	if (place < 0 || change->mode == REPLACE)
 		return OK;
-	return fail("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
-		    "say 'as NAME' for a list of its own",
-		    list->name, list_says(has->list), list_words[list->list]);
+	if (has->list != list->list)
+		return refuse_word(has, list->list);
+	if (list->until && !until_equal(has->until, list->until))
+		return refuse_end(has);
+	list->until = has->until;
+	return OK;
 }
 
 /* One generation; only the date of a list that stays as it is needs none. */
@@ -194,14 +220,14 @@ static enum status change_end_with(struct change *change, enum status status,
 	return status;
 }
 
-enum status list_put(struct gate *gate, const struct sl_list_info *list, bool replace,
+enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = replace ? REPLACE : PUT};
 	enum status status = lists_begin(&change);
 
 	if (!status)
-		status = check_word(&change, list);
+		status = list_join(&change, list);
 	if (!status)
 		status = list_place(&change, list);
 	if (!status)

@@ -14,10 +14,11 @@ struct list_counts {
 };
 
 /*
- * Puts the prefixes of `entries` on a list, which is made if there is none of that name, and gives it
- * this end. replace: what else was on it goes. Refuses to let a list say the other word, unless replaced.
+ * Puts the prefixes of `entries` on a list, which is made, with this word and end, if there is none of that name. A list
+ * that is there keeps its word and end: `list` gets that end where it has none, and another word or end is refused.
+ * replace: it gets this word and end instead, and what else was on it goes.
  */
-enum status list_put(struct gate *gate, const struct sl_list_info *list, bool replace,
+enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret);
 
 /* Takes prefixes off a list; refuses those that are not on it. */

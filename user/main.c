@@ -37,7 +37,9 @@ static command_fn cmd_help;
 	"          without entries is refused\n"                                                   \
 	"force     take an empty file, and prefixes shorter than /8 (IPv6: /16)\n"                 \
 	"for TIME  30s, 10min, 1h, 7d: then the entry, or all the list, ends by itself.\n"         \
-	"          Default: never\n"                                                               \
+	"          Default: never. What is added to a list ends with it: another time is "         \
+	"refused\n"                                                                                \
+	"          without replace\n"                                                              \
 	"'sluice lists' tells of all lists. What takes an entry or a list back: 'sluice "          \
 	"undeny',\n"                                                                               \
 	"'sluice unallow', 'sluice del -f FILE'."

@@ -10,16 +10,6 @@
 #include "spec.h"
 #include "uptime.h"
 
-#define NS_PER_MS  1000000ULL
-#define NS_PER_SEC 1000000000ULL
-
-const char *left_format(uint64_t ns, char text[UNITS_TEXT])
-{
-	uint64_t unit = ns < NS_PER_SEC ? NS_PER_MS : NS_PER_SEC;
-
-	return time_format((ns + unit - 1) / unit * unit, text);
-}
-
 /* --- Sources -------------------------------------------------------------------------------- */
 
 struct limit source_limit(const struct source *source, const struct sl_limit *limit)

@@ -33,7 +33,4 @@ json_t *attachment_json(const struct attachment *attachment);
 /* "packets", or "bytes" of a bit rate. */
 const char *unit_name(const struct sl_limit *limit);
 
-/* A time that is left, as "27s": rounded up to a second, a short one to a millisecond. */
-const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
-
 #endif

@@ -180,30 +180,35 @@ static void command_print(const char *lead, const char *gate, const char *comman
 	       named ? " " : "", command, prefix_format(prefix, text));
 }
 
-/* name: of a list; NULL: by hand. */
-static void entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
-			const char *name, const char *gate, const char *lead)
+/* name: of a list; NULL: by hand. False: it ends while it is read, and is not printed. */
+static bool entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
+			bool end_is_said, const char *name, const char *gate, const char *lead)
 {
 	uint64_t left = until ? (until_left_ns(until) + SEC / 2) / SEC : 0;
 	char text[UNITS_TEXT];
 
 	if (until && !left)
-		return; /* it ends while it is read */
+		return false;
 	command_print(lead, gate, list_words[list], prefix);
-	if (until)
+	if (until && !end_is_said)
 		printf(" for %s", time_format(left * SEC, text));
 	if (name)
 		printf(" as %s", name);
 	putchar('\n');
+	return true;
 }
 
-static void lists_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
-			const char *lead)
+static void lists_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+			const char *gate, const char *lead)
 {
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
 		const struct sl_list_info *list = &lists[__builtin_ctzll(bits)];
+		uint64_t bit = bits & -bits;
 
-		entry_print(&rule->prefix, list->list, list->until, list->name, gate, lead);
+		if (entry_print(&rule->prefix, list->list, list->until, ends && *ends & bit,
+				list->name, gate, lead) &&
+		    ends)
+			*ends |= bit;
 	}
 }
 
@@ -251,12 +256,12 @@ static void newcomers_print(const struct rule *rule, const char *gate, const cha
 	printf(" rate %s burst %s\n", rate_format(spec, rate), burst_format(spec, burst));
 }
 
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
-		const char *lead)
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+		const char *gate, const char *lead)
 {
 	if (rule->list)
-		entry_print(&rule->prefix, rule->list, rule->until, NULL, gate, lead);
-	lists_print(rule, lists, gate, lead);
+		entry_print(&rule->prefix, rule->list, rule->until, false, NULL, gate, lead);
+	lists_print(rule, lists, ends, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);
 	inherit_print_alone(rule, gate, lead);

@@ -98,9 +98,11 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
  *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
  *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt
- * lists: what its bits mean; NULL: it has none.
+ * lists: what its bits mean; NULL: it has none. ends: the bits of the lists whose ends the lines before have said, and
+ * to which it adds its own: an entry that follows on the same list says no end, as it takes the list's. NULL: each
+ * line says it.
  */
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, const char *gate,
-		const char *lead);
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+		const char *gate, const char *lead);
 
 #endif

@@ -12,6 +12,9 @@
 #define BURST_HINT "write 2000 (packets), 64kB (of a bit rate) or 250ms"
 #define TIME_HINT  "write 250ms, 30s, 10min, 1h or 7d"
 
+#define NS_PER_MS  1000000ULL
+#define NS_PER_SEC 1000000000ULL
+
 /* 2 years: a block, in ticks, stays below SL_BURST_TICKS_MAX; a list's end, below its 32 bits. */
 #define TIME_MAX_NS (730 * 86400000000000ULL)
 
@@ -305,6 +308,13 @@ const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]
 const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	return units_format(time_units, ns, 0, text);
+}
+
+const char *left_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	uint64_t unit = ns < NS_PER_SEC ? NS_PER_MS : NS_PER_SEC;
+
+	return time_format((ns + unit - 1) / unit * unit, text);
 }
 
 double rate_per_second(const struct sl_limit_spec *spec)

@@ -36,6 +36,9 @@ void burst_default(struct sl_limit_spec *spec);
 enum status time_parse(const char *what, const char *text, uint64_t *ret_ns);
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
 
+/* A time that is left, as "27s": rounded up to a second, a short one to a millisecond. */
+const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
+
 /* The same words back; what they print parses to the same spec. */
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);

@@ -278,7 +278,8 @@ def test_a_file_of_prefixes(attached, tmp_path, text):
                            input="default\n10.0.0.0/8\n").out
     assert said == "list -: 2 entries allowed for 1h: 2 new, 0 were there\n"
     said = attached.sluice("allow", "-f", "-", input="10.0.0.0/8\n").out
-    assert said == "list -: 1 entry allowed: 0 new, 1 was there\n"
+    assert re.fullmatch(r"list -: 1 entry allowed, until the list ends in (1h|3[456]\d\ds): "
+                        r"0 new, 1 was there\n", said)
     assert verdicts(attached, DENIED, OTHER, "10.0.0.1") == ["drop", "pass", "pass"]
 
 
@@ -489,6 +490,64 @@ def test_a_list_says_one_word(attached):
     assert verdicts(attached, OTHER) == ["drop"]
 
 
+def ends(lab):
+    """Of each list the seconds that it lasts; None: for good."""
+    return {one["name"]: one.get("seconds_left") for one in lab.json("lists")["lists"]}
+
+
+def test_what_is_added_to_a_list_ends_with_it(attached):
+    attached.sluice("deny", DENIED, "for", "1h", "as", "brief")
+    said = attached.sluice("deny", OTHER, "as", "brief").out
+    assert re.fullmatch(r"list brief: 1 entry denied, until the list ends in (1h|3[456]\d\ds): "
+                        r"1 new, 0 were there\n", said)
+    assert 3400 < attached.json("deny", DENIED6, "as", "brief")["seconds"] <= 3600.1
+    assert 3400 < ends(attached)["brief"] <= 3600.1
+    assert members(attached) == dict.fromkeys([DENIED, OTHER, DENIED6], ["brief"])
+    said = attached.json("deny", OTHER, "as", "brief", "replace")  # which says all of it
+    assert "seconds" not in said and ends(attached) == {"brief": None}
+    assert members(attached) == {OTHER: ["brief"]}
+
+
+@pytest.mark.parametrize("has", ["", "for 1h", "for 3h"])
+def test_an_entry_with_another_end_is_not_added_to_a_list(attached, tmp_path, has):
+    """It would change the end of all that is on the list."""
+    path = written(tmp_path / "list", f"{DENIED}\n")
+    attached.sluice("deny", "-f", path, *has.split())
+    before, (end,) = attached.rules(), ends(attached).values()
+    assert (end is None) == (not has)
+    for words in [OTHER, "as", path], [DENIED, "as", path], ["-f", path]:
+        refusal = one_line(attached.sluice("deny", *words, "for", "2h", status=1))
+        assert refusal.startswith(f"list '{path}' ")
+        assert (" has no end" if not has else " ends in ") in refusal
+        for way in "leave 'for' out", "'replace'", "'as NAME'":
+            assert way in refusal
+        assert timeless(attached.rules()) == timeless(before)
+        assert list(ends(attached).values()) == [pytest.approx(end, abs=60) if end else None]
+    attached.sluice("deny", OTHER, "as", path, "for", "2h", "replace")
+    assert members(attached) == {OTHER: ["list"]} and 7100 < ends(attached)[path] <= 7200.1
+
+
+def timeless(text):
+    return re.sub(r" for \S+", " for TIME", text)
+
+
+def test_show_says_the_end_of_a_list_once(attached):
+    """So that its lines can be typed back, however long that takes."""
+    for prefix, name in (DENIED, "a"), (OTHER, "a"), (DENIED, "b"), (DENIED6, "a"), (OTHER, "good"):
+        attached.sluice("deny", prefix, *([] if name == "good" else ["for", "1h"]), "as", name)
+    g = f"sluice -g {attached.gate} deny"
+    assert timeless(attached.rules()).splitlines() == [
+        f"{g} {OTHER} for TIME as a", f"{g} {OTHER} as good", f"{g} {DENIED} as a",
+        f"{g} {DENIED} for TIME as b", f"{g} {DENIED6} as a"]
+    before, shown = members(attached), attached.rules().splitlines()
+    attached.apply({"policies": []})
+    for line in shown:
+        attached.sluice(*shlex.split(line)[3:])
+    assert members(attached) == before
+    assert {name: end is not None for name, end in ends(attached).items()} == \
+        {"a": True, "b": True, "good": False}
+
+
 def test_at_most_32_lists(attached):
     for i in range(32):
         attached.sluice("deny", f"10.0.0.{i}", "as", f"l{i}")
@@ -497,7 +556,7 @@ def test_at_most_32_lists(attached):
     assert "32 at most" in refusal and "'sluice del -f NAME'" in refusal
     assert attached.snapshot() == before
     for i in range(32):  # each moves to another place, and back
-        attached.sluice("deny", f"10.0.1.{i}", "for", "1h", "as", f"l{i}")
+        attached.sluice("deny", f"10.0.0.{i}", f"10.0.1.{i}", "for", "1h", "as", f"l{i}", "replace")
     assert len(members(attached)) == 64
     attached.sluice("del", "-f", "l7")
     attached.sluice("deny", "10.0.0.99", "as", "l32")

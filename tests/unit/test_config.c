@@ -34,7 +34,7 @@ static const char *shown(const char *text)
 		fail_msg("refused:\n%s", text);
 	capture = capture_begin(stdout);
 	for (unsigned int i = 0; i < config.rules.count; i++)
-		rule_print(&config.rules.rules[i], config.rules.lists, "main", "");
+		rule_print(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
 	config_free(&config);
 	return capture_end(&capture);
 }
@@ -700,7 +700,7 @@ static void test_written(void **state)
 static enum status differs(void *data, const struct rule *from, const struct rule *to)
 {
 	(void)data;
-	rule_print(from ? from : to, NULL, "main", "differs: ");
+	rule_print(from ? from : to, NULL, NULL, "main", "differs: ");
 	return FAILED;
 }
 

@@ -297,7 +297,7 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 {
 	struct capture capture = capture_begin(stdout);
 
-	rule_print(rule, NULL, gate, lead);
+	rule_print(rule, NULL, NULL, gate, lead);
 	return capture_end(&capture);
 }
 

@@ -159,7 +159,7 @@ static void check_shown(const struct sl_policy *policy, const char *said, unsign
 	char *shown, *line;
 
 	assert_int_equal(policy_limits(policy, &rule), OK);
-	rule_print(&rule, NULL, "GATE", "");
+	rule_print(&rule, NULL, NULL, "GATE", "");
 	shown = strdup(capture_end(&capture));
 	rule_free(&rule);
 	for (line = strtok(shown, "\n"); line; line = strtok(NULL, "\n")) {
