@@ -150,7 +150,8 @@ static enum status named_change(const struct context *context, struct gate *gate
 	bool whole = request->file;
 	struct list_counts counts;
 	struct sl_list_info list;
-	enum status status = list_resolve(gate, whole ? request->file : request->name, &list);
+	enum status status = whole ? list_of_file(gate, request->file, &list)
+				   : list_named(gate, request->name, &list);
 
 	if (!status)
 		status = check_word(request, &list);

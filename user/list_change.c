@@ -296,23 +296,35 @@ enum status list_drop(struct gate *gate, const char *name, struct list_counts *r
 	return change_end_with(&change, status, ret);
 }
 
-enum status list_resolve(const struct gate *gate, const char *text, struct sl_list_info *ret)
+enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
-	char name[SL_LIST_NAME];
-	enum status status;
-	int place;
+	int place = -1;
 
 	lists_copy(gate, lists);
-	place = *text ? lists_find(lists, text) : -1;
-	if (place < 0) {
-		status = list_name_of(text, name);
-		if (status)
-			return status;
+	if (*name)
 		place = lists_find(lists, name);
-	}
 	if (place < 0)
-		return no_such_list(gate, text);
+		return no_such_list(gate, name);
 	*ret = lists[place];
+	return OK;
+}
+
+enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int named = -1, of_file;
+
+	lists_copy(gate, lists);
+	if (*text)
+		named = lists_find(lists, text);
+	of_file = lists_find_file(lists, text);
+	if (named < 0 && of_file < 0)
+		return no_such_list(gate, text);
+	if (named >= 0 && of_file >= 0 && named != of_file)
+		return fail("there is a list '%s', and a list '%s' of the file: '-f %s' means the "
+			    "latter, and '-f %s' in another directory the former",
+			    lists[named].name, lists[of_file].name, lists[of_file].name, text);
+	*ret = lists[named < 0 ? of_file : named];
 	return OK;
 }

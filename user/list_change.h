@@ -28,7 +28,10 @@ enum status list_take(struct gate *gate, const char *name, struct ruleset *entri
 /* Takes a whole list back. */
 enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 
-/* The list that a command means: by its name, or by the file that it is named after. */
-enum status list_resolve(const struct gate *gate, const char *text, struct sl_list_info *ret);
+/* The list of that name. */
+enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
+
+/* The list that -f means: that of the file, or the one with this text as its name; refuses where both are there. */
+enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 
 #endif

@@ -133,22 +133,47 @@ static bool path_append_all(char *path, const char *text)
 	return true;
 }
 
-/* Links are not followed: who turns one to today's file means the same list. */
-enum status list_name_of(const char *file, char name[SL_LIST_NAME])
+/*
+ * The absolute path of a file; of standard input "-". Links are not followed: one that is turned to today's file
+ * leads to the same list. 0, or a negative errno.
+ */
+static int path_of(const char *file, char path[PATH_MAX])
 {
-	char path[PATH_MAX] = "", cwd[PATH_MAX] = "";
-	enum status status;
+	char cwd[PATH_MAX] = "";
 
+	*path = '\0';
 	if (!strcmp(file, "-")) {
-		strcpy(name, file);
-		return OK;
+		strcpy(path, file);
+		return 0;
 	}
 	if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
-		return fail("cannot tell the current directory: %s; say 'as NAME'", why(errno));
+		return -errno;
 	if (!path_append_all(path, cwd) || !path_append_all(path, file))
+		return -ENAMETOOLONG;
+	if (!*path)
+		strcpy(path, "/");
+	return 0;
+}
+
+int lists_find_file(const struct sl_list_info *lists, const char *file)
+{
+	char path[PATH_MAX];
+
+	return path_of(file, path) ? -1 : lists_find(lists, path);
+}
+
+enum status list_name_of(const char *file, char name[SL_LIST_NAME])
+{
+	char path[PATH_MAX];
+	int err = path_of(file, path);
+	enum status status;
+
+	if (err == -ENAMETOOLONG)
 		return misuse("the path of '%s' is too long for the name of a list: say 'as NAME'",
 			      file);
-	status = list_name_check(*path ? path : "/");
+	if (err)
+		return fail("cannot tell the current directory: %s; say 'as NAME'", why(err));
+	status = list_name_check(path);
 	if (!status)
 		strcpy(name, path);
 	return status;

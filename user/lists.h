@@ -14,6 +14,9 @@
 /* The place of the list of that name; -1: there is none. */
 int lists_find(const struct sl_list_info *lists, const char *name);
 
+/* The place of the list of that file, by the name that list_name_of() gives it; -1: there is none. */
+int lists_find_file(const struct sl_list_info *lists, const char *file);
+
 /* Puts a list into a free place. Refuses one more than SL_LISTS_MAX. */
 enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place);
 

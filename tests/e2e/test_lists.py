@@ -475,6 +475,44 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
     assert attached.rules() == ""
 
 
+def test_a_list_that_two_names_may_mean(attached, tmp_path, monkeypatch):
+    """deny -f bl makes the list of the path, and deny as bl one of that name."""
+    path = written(tmp_path / "bl", f"{DENIED}\n")
+    monkeypatch.chdir(tmp_path)
+    attached.sluice("deny", "-f", "bl")
+    attached.sluice("deny", OTHER, DENIED, "as", "bl")
+    before = attached.snapshot()
+    for verb in "del", "undeny":
+        refusal = one_line(attached.sluice(verb, "-f", "bl", status=1))
+        assert "'bl'" in refusal and f"'{path}'" in refusal and f"'-f {path}'" in refusal
+    assert attached.snapshot() == before
+    attached.sluice("undeny", DENIED, "as", "bl")  # a name is a name
+    assert members(attached) == {DENIED: ["bl"], OTHER: ["bl"]}
+    assert "not on list 'bl'" in one_line(attached.sluice("undeny", DENIED, "as", "bl", status=1))
+    monkeypatch.chdir("/")
+    attached.sluice("del", "-f", "bl")
+    assert [one["name"] for one in attached.json("lists")["lists"]] == [path]
+    attached.sluice("deny", OTHER, "as", "bl")
+    monkeypatch.chdir(tmp_path)
+    attached.sluice("del", "-f", "./bl")  # which is no name that a list has
+    assert [one["name"] for one in attached.json("lists")["lists"]] == ["bl"]
+    assert "no list" in one_line(attached.sluice("undeny", OTHER, "as", "./bl", status=1))
+    attached.sluice("del", "-f", "bl")
+    assert attached.rules() == ""
+
+
+def test_a_list_is_taken_back_by_its_name_where_no_path_can_be_told(attached, tmp_path, monkeypatch):
+    attached.sluice("deny", DENIED, "as", "x")
+    attached.sluice("deny", DENIED, "as", "y")
+    for directory, name in (tmp_path / "a b", "x"), (tmp_path / "gone", "y"):
+        directory.mkdir()
+        monkeypatch.chdir(directory)
+        if name == "y":
+            directory.rmdir()
+        attached.sluice("del", "-f", name)
+    assert attached.rules() == ""
+
+
 def test_a_list_says_one_word(attached):
     attached.sluice("deny", DENIED, "as", "x")
     before = attached.snapshot()
