@@ -125,7 +125,6 @@ static __always_inline void admission_begin(struct sl_admission *here,
 static __always_inline void admission_meet(struct sl_admission *here,
 					   const struct sl_meeting *meeting, __u64 tick)
 {
-	admission_begin(here, meeting, tick);
 	if (++here->met > meeting->crowd)
 		here->crowd_until = (pool_window(meeting, tick) + 1) << meeting->window_shift;
 }

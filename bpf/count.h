@@ -15,36 +15,35 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/*
- * By limit. An inherited one is counted by its home. Global, as ledger_charge is, for the verifier's sake.
- */
-__noinline int count_refused(const struct packet *packet, const struct verdict *verdict)
+/* By limit, where the limits are inherited: each is counted by its home. Global, as ledger_charge is, for the verifier's sake. */
+__noinline int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
 {
-	const struct sl_policy *policy;
-	struct sl_counters *entry;
-	__u32 record, number;
+	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
 
-	if (!packet || !verdict)
+	if (!packet)
 		return 0;
-	/* before Linux 6.2 a map's key may not lie in a global function's argument */
-	record = verdict->record;
-	number = SL_POLICY(record);
-	entry = bpf_map_lookup_elem(&counters, &number);
-	for (int slot = 0; entry && slot < SL_LIMITS_MAX; slot++)
-		if (verdict->refused & SL_MARK_OWN(slot))
-			cell_add(&entry->refused[slot], packet);
-	if (verdict->refused < SL_MARK_INHERITED(0))
-		return 0;
-	policy = bpf_map_lookup_elem(&policies, &record);
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++) {
-		if (!(verdict->refused & SL_MARK_INHERITED(slot)))
+		__u32 home = policy->home[slot], number = SL_HOME_POLICY(home);
+		struct sl_counters *entry;
+
+		if (!(refused & SL_MARK_INHERITED(slot)))
 			continue;
-		number = SL_HOME_POLICY(policy->home[slot]);
 		entry = bpf_map_lookup_elem(&counters, &number);
 		if (entry)
-			cell_add(&entry->refused[SL_HOME_SLOT(policy->home[slot])], packet);
+			cell_add(&entry->refused[SL_HOME_SLOT(home)], packet);
 	}
 	return 0;
+}
+
+/* By limit. entry: of the verdict's policy, which counts its own. */
+static __always_inline void count_refused(const struct packet *packet,
+					  const struct verdict *verdict, struct sl_counters *entry)
+{
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		if (verdict->refused & SL_MARK_OWN(slot))
+			cell_add(&entry->refused[slot], packet);
+	if (verdict->refused >= SL_MARK_INHERITED(0))
+		count_inherited(packet, verdict->record, verdict->refused);
 }
 
 /* By policy, reason and limit: what `stats` and `export` read. */
@@ -57,7 +56,7 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 		return;
 	cell_add(&entry->reason[verdict->reason], packet);
 	if (verdict->refused)
-		count_refused(packet, verdict);
+		count_refused(packet, verdict, entry);
 }
 
 /* By source: what `sources` reads. */

@@ -29,15 +29,16 @@ static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 	return bar ? sketch_see(meeting, pool, digest, here->met) : 1;
 }
 
-/* Meets somebody who is not known: NEWCOMER_WAITS, or what he owes; then he is known, and the sketch counts anew. */
-static __always_inline int newcomer_meet(const struct sl_meeting *meeting, struct digest digest,
+/*
+ * Meets a source that is not known: NEWCOMER_WAITS, or what it owes; then it is known, and the sketch counts anew. here:
+ * in the window of `tick`.
+ */
+static __always_inline int newcomer_meet(struct sl_admission *here,
+					 const struct sl_meeting *meeting, struct digest digest,
 					 __u64 tick)
 {
-	struct sl_admission *here = admission_get();
 	__u32 bar, seen;
 
-	if (!here)
-		return NEWCOMER_WAITS;
 	admission_meet(here, meeting, tick);
 	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, tick);
 	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
@@ -62,7 +63,7 @@ __noinline int newcomer_judge(const struct packet *packet, const struct sl_gate 
 	admission_begin(here, &gate->meeting, tick);
 	digest = digest_of(packet, &gate->meeting);
 	if (!known_has(&gate->meeting, digest, tick))
-		owed = newcomer_meet(&gate->meeting, digest, tick);
+		owed = newcomer_meet(here, &gate->meeting, digest, tick);
 	if (owed != NEWCOMER_WAITS)
 		tokens_get(here, &gate->meeting, SL_POOL_BUCKETS);
 	return owed;
@@ -120,10 +121,12 @@ __noinline int newcomer_is_known(const struct packet *packet, const struct sl_li
 __noinline int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
 {
 	const struct sl_gate *gate = gate_get();
+	struct sl_admission *here = admission_get();
 
-	if (!packet || !limit || !gate)
+	if (!packet || !limit || !gate || !here)
 		return NEWCOMER_WAITS;
-	return newcomer_meet(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+	admission_begin(here, &gate->meeting, tick);
+	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
 }
 
 /* Remembers who was charged to a ledger. Global, as ledger_charge is, for the verifier's sake. */

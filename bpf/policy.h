@@ -164,7 +164,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 	enum sl_family family = packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
 	const struct sl_gate *gate = gate_get();
 	/* 0, but not to the verifier: else it would walk the loop once for each set of limits that were charged */
-	__u32 charged = gate ? gate->zero : 0, skipped = charged;
+	__u32 charged = gate ? gate->zero : 0, asked = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
 	verdict->refused = charged;
@@ -172,10 +172,9 @@ static __always_inline void policy_charge(const struct packet *packet,
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
 
-		if (policy->deep && !limit_is_for(policy, limit, packet)) {
-			skipped++;
+		if (policy->deep && !limit_is_for(policy, limit, packet))
 			continue;
-		}
+		asked++;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, tick);
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
@@ -193,7 +192,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 		verdict->reason = reason;
 		break;
 	}
-	if (skipped == policy->limits[family])
+	if (!asked)
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP)
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);

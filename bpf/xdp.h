@@ -65,6 +65,8 @@ static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packe
 	packet->bytes = bpf_xdp_get_buff_len(ctx);
 	reader = xdp_reader(ctx, READ_LINEAR, packet->bytes);
 	reason = packet_parse(&reader, 0, packet);
+	if (reason == SL_PASS_WITHIN) /* first: so it is nearly always */
+		return reason;
 	return parse_is_partial(&reader, reason) ? xdp_parse_split(ctx, packet) : reason;
 }
 

@@ -24,13 +24,15 @@
 /* Whether a source is its whole address, and not its /64. */
 static inline bool identity_is_whole(const __u64 addr[2])
 {
-	__u64 net = identity_word(addr[0]);
+	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
 
-	if (net >> 54 == 0xfe80 >> 6)
+	if ((addr[0] & identity_word(0xffc0ULL << 48)) == identity_word(0xfe80ULL << 48))
 		return true;
-	if (net >> 32 != 0x64ff9b)
+	if ((addr[0] & upper) != identity_word(0x0064ff9bULL << 32))
 		return false;
-	return (__u32)net >> 16 == 1 || (!(__u32)net && !(identity_word(addr[1]) >> 32));
+	if ((addr[0] & group3) == identity_word(0x10000))
+		return true;
+	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
 /* The second word of what a bucket is kept for: 0 where that is the /64. */
