@@ -20,6 +20,14 @@ struct reading {
 	const struct rule *entry;
 	bool forced;
 	struct ruleset *set;
+	struct ipsets *ipsets;
+};
+
+/* Which sets of ipset the file names. */
+struct ipsets {
+	const char *first; /* its name, in the text; NULL: none so far */
+	int length;	   /* of that name */
+	bool are_several;  /* this has been said */
 };
 
 /* --- Entries -------------------------------------------------------------------------------- */
@@ -87,6 +95,39 @@ static enum status entry_add(const struct reading *reading, char *text)
 }
 
 /* --- ipset ---------------------------------------------------------------------------------- */
+
+/* The name of the set that a line is about; NULL: it names none. */
+static const char *ipset_name(const char *line)
+{
+	static const char *const heads[] = {"create ", "add ", "Name: "};
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		if (!strncmp(line, heads[i], strlen(heads[i])))
+			return line + strlen(heads[i]) + strspn(line + strlen(heads[i]), BLANKS);
+	return NULL;
+}
+
+/* `ipset save` without a name prints all sets, of which some may be there to be allowed and some to be denied. */
+static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
+{
+	const char *name = ipset_name(line);
+	int length = name ? (int)strcspn(name, BLANKS) : 0;
+
+	if (!length || ipsets->are_several)
+		return OK;
+	if (!ipsets->first) {
+		ipsets->first = name;
+		ipsets->length = length;
+		return OK;
+	}
+	if (length == ipsets->length && !strncmp(name, ipsets->first, length))
+		return OK;
+	ipsets->are_several = true;
+	return misuse(
+		"here begins set '%.*s', after set '%.*s', and a list takes one: write each to "
+		"a file of its own, with 'ipset save %.*s'",
+		length, name, ipsets->length, ipsets->first, length, name);
+}
 
 /* What stands before the members of a set. */
 static bool is_ipset_head(const char *line)
@@ -174,6 +215,7 @@ static void comment_cut(char *line)
 
 static enum status line_add(const struct reading *reading, char *line)
 {
+	enum status status;
 	char *member;
 
 	line = blanks_strip(line);
@@ -181,8 +223,9 @@ static enum status line_add(const struct reading *reading, char *line)
 		return json_add(reading, line);
 	comment_cut(line);
 	line = blanks_strip(line);
-	if (!*line || is_ipset_head(line))
-		return OK;
+	status = check_one_ipset(reading->ipsets, line);
+	if (status || !*line || is_ipset_head(line))
+		return status;
 	member = ipset_member(line) ?: line;
 	ipset_cut(member);
 	return entry_add(reading, member);
@@ -230,7 +273,8 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, b
 		       struct ruleset *set)
 {
 	struct ruleset found = {0};
-	const struct reading reading = {entry, forced, &found};
+	struct ipsets ipsets = {0};
+	const struct reading reading = {entry, forced, &found, &ipsets};
 	enum status status = lines_parse(name, text, &reading);
 
 	ruleset_sort(&found);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Files of prefixes as people and blocklists write them, one entry a line: an address, a prefix, or a range
- * FIRST-LAST. '#', ';' and '//' begin a comment. Also what `ipset save` and `ipset list` print, and lines of JSON
- * with a "cidr", as Spamhaus DROP has them.
+ * FIRST-LAST. '#', ';' and '//' begin a comment. Also what `ipset save` and `ipset list` print
+ * of one set, and lines of JSON with a "cidr", as Spamhaus DROP has them.
  */
 #ifndef SLUICE_LIST_H
 #define SLUICE_LIST_H

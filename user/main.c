@@ -30,7 +30,8 @@ static command_fn cmd_help;
 	"long its prefix. Where two lists differ on a prefix, allow counts.\n"                     \
 	"-f FILE   the file's entries come onto its list. A line is an address, a prefix or a\n"   \
 	"          range A-B; #, ; and // begin comments; also what ipset save and list print\n"   \
-	"          (timeouts are not read), and lines of JSON with a cidr. - is standard input.\n" \
+	"          of one set (timeouts are not read), and lines of JSON with a cidr. - is\n"      \
+	"          standard input.\n"                                                              \
 	"          All or nothing. The list has the file's absolute path as its name\n"            \
 	"as NAME   the list of that name instead; also for prefixes: deny A B as NAME\n"           \
 	"replace   what the file does not name goes from the list, in the same step. A file\n"     \

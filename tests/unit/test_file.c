@@ -377,6 +377,13 @@ static void test_list_formats(void **state)
 		 "Size in memory: 344\nReferences: 0\nNumber of entries: 2\nMembers:\n"
 		 "192.0.2.1 timeout 12\n192.0.2.2\n",
 		 "192.0.2.1 192.0.2.2"},
+		{"a set of the name of its members",
+		 "create 192.0.2.1 hash:ip\nadd 192.0.2.1 192.0.2.1\n", "192.0.2.1"},
+		{"two sets", "add a 192.0.2.1\nadd b 192.0.2.2\n", NULL},
+		{"a set and one that is empty", "create a hash:ip\nadd a 192.0.2.1\ncreate b x\n",
+		 NULL},
+		{"two sets of ipset list", "Name: aa\nMembers:\n192.0.2.1\n\nName: a\nMembers:\n",
+		 NULL},
 		{"an exception of ipset", "add bad 192.0.2.1 nomatch", NULL},
 		{"ports of ipset", "add bad 192.0.2.1,tcp:80", NULL},
 		{"add nothing", "add bad", NULL},
@@ -426,6 +433,27 @@ static void test_short_prefixes(void **state)
 	assert_int_equal(list_parse("list", again, &(struct rule){0}, true, &set), OK);
 	assert_int_equal(set.count, 2);
 	ruleset_free(&set);
+}
+
+/* Once, where the second of them begins. */
+static void test_several_ipsets(void **state)
+{
+	char text[] = "create good hash:net family inet\n"
+		      "add good 192.0.2.1\n"
+		      "create bad hash:net family inet\n"
+		      "add bad 192.0.2.2\n"
+		      "create worse hash:net family inet\n"
+		      "add worse 192.0.2.3\n"
+		      "add good 192.0.2.4\n";
+	struct capture capture = capture_begin(stderr);
+	struct ruleset set = {0};
+
+	(void)state;
+	assert_int_equal(list_parse("sets", text, &(struct rule){0}, true, &set), MISUSED);
+	assert_string_equal(capture_end(&capture),
+			    "sluice: sets:3: here begins set 'bad', after set 'good', and a list "
+			    "takes one: write each to a file of its own, with 'ipset save bad'\n");
+	assert_int_equal(set.count, 0);
 }
 
 static void test_list_refused(void **state)
@@ -507,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_list_formats),
 		cmocka_unit_test(test_short_prefixes),
+		cmocka_unit_test(test_several_ipsets),
 		cmocka_unit_test(test_list_refused),
 		cmocka_unit_test(test_ten_bad_lines),
 		cmocka_unit_test(test_long_list),
