@@ -40,7 +40,7 @@ UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 # What reads the words of people, and no kernel: what the fuzzers link.
 READERS  := claims config config_check config_lists config_policies config_text config_write document file \
-	limit list lists matches moment nearly prefix ruleset sizes spec units uptime
+	gate_option limit list lists matches moment nearly prefix ruleset sizes spec units uptime
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "gate_option.h"
 #include "inherit.h"
 #include "plural.h"
 #include "policy.h"
@@ -93,96 +94,120 @@ void advice_budget(const struct gate *gate, const struct sl_prefix *prefix)
 
 	if (advice_lacks_budget(gate, prefix))
 		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
-		     "newcomers %s rate RATE' gives one",
-		     text, text);
+		     "%snewcomers %s rate RATE' gives one",
+		     text, gate_option(gate->name), text);
 }
 
 /* --- Inheriting ----------------------------------------------------------------------------- */
 
-void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said)
+void advice_inherit(const struct gate *gate, const struct rule *rule)
 {
 	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, buffer);
-	const char *lifted = lifted_format(gate, rule, text), *inherited;
+	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited;
 	struct sl_rule now;
 
-	if (lifted)
-		note("%s does not inherit %s: 'sluice set %s inherit yes' keeps that there", prefix,
-		     lifted, prefix);
-	if (said || !rulemap_get(gate, &rule->prefix, &now))
+	if (!rulemap_get(gate, &rule->prefix, &now))
 		return;
 	inherited = inherited_format(gate, &gate->policies[now.now.record], text);
 	if (inherited)
-		note("%s inherits %s, as a new policy does: 'sluice set %s inherit no' lifts that "
-		     "there",
-		     prefix, inherited, prefix);
+		note("%s inherits %s, as a new policy does: 'sluice %sset %s inherit no' lifts "
+		     "that there",
+		     prefix, inherited, gate_option(gate->name), prefix);
 }
 
-void advice_replaced(const struct gate *gate, const struct rule *rules, unsigned int count)
+/* "10.1.0.0/16, 10.1.2.0/24 and 3 more" */
+#define NAMED_TEXT (LOSS_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))
+
+static const char *named_format(const struct loss_told *told, char text[NAMED_TEXT])
 {
-	char prefix[PREFIX_TEXT], shorter[PREFIX_TEXT], more[64] = "";
-	const struct sl_prefix *home = NULL;
-	const struct limit *first = NULL;
-	unsigned int others = 0;
+	unsigned int named = told->count < LOSS_NAMED ? told->count : LOSS_NAMED;
+	char prefix[PREFIX_TEXT];
+	size_t length = 0;
 
-	for (unsigned int i = 0; i < count; i++) {
-		for (unsigned int at = 0; at < rules[i].limits; at++) {
-			const struct sl_prefix *found =
-				replaced_home(gate, &rules[i].prefix, &rules[i].limit[at]);
-
-			others += found && first;
-			if (!found || first)
-				continue;
-			home = found;
-			first = &rules[i].limit[at];
-			prefix_format(&rules[i].prefix, prefix);
-		}
-	}
-	if (!first)
-		return;
-	if (others)
-		snprintf(more, sizeof(more), "; so %s %u %s", plural(others, "does", "do"), others,
-			 plural(others, "other", "others"));
-	note("%s: limit '%s' takes the place of that of %s, which is for other packets: another "
-	     "name keeps both%s",
-	     prefix, first->spec.name, prefix_format(home, shorter), more);
+	for (unsigned int i = 0; i < named; i++)
+		length += snprintf(text + length, NAMED_TEXT - length, "%s%s",
+				   !i			  ? ""
+				   : i + 1 == told->count ? " and "
+							  : ", ",
+				   prefix_format(&told->prefix[i], prefix));
+	if (told->count > named)
+		snprintf(text + length, NAMED_TEXT - length, " and %u more", told->count - named);
+	return text;
 }
 
-void advice_family(const struct gate *gate, const struct rule *rule)
+#define KEEP_TEXT 256
+
+/* What keeps there what is lost. */
+static const char *keep_format(const struct gate *gate, enum loss loss,
+			       const struct loss_told *told, bool file, char text[KEEP_TEXT])
 {
-	const char *family = prefix_is_ipv4(&rule->prefix) ? "IPv4" : "IPv6";
+	const char *what = told->items_count > 1 ? "limits of these names" : "a limit of that name";
+	bool each = told->cause_is_each;
 	char buffer[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, buffer);
+	const char *prefix = each ? "PREFIX" : prefix_format(&told->cause, buffer);
+	const char *cause = each ? "each" : prefix, *option = gate_option(gate->name);
 
-	if (rule->prefix.bits != SL_FAMILY_BITS || !policy_parent(gate, &rule->prefix))
-		return;
-	note("%s is %s's own policy beside default: %s for %s; if both families were meant, write "
-	     "'sluice del %s' and 'sluice set default rate RATE'",
-	     prefix, family,
-	     rule_inherits(rule) ? "its limits replace those of the same name of default"
-				 : "no limit of default holds",
-	     family, prefix);
+	if (loss == LOSS_LIFTED && file)
+		snprintf(text, KEEP_TEXT, "'inherit: true' at %s keeps that there", cause);
+	else if (loss == LOSS_LIFTED)
+		snprintf(text, KEEP_TEXT, "'sluice %sset %s inherit yes' keeps that there", option,
+			 prefix);
+	else if (loss == LOSS_REPLACED)
+		snprintf(text, KEEP_TEXT, "%s has %s for other packets: another name keeps both",
+			 cause, what);
+	else if (loss == LOSS_BUDGET && file)
+		snprintf(text, KEEP_TEXT, "%s has its own 'newcomers', instead of it", cause);
+	else if (loss == LOSS_BUDGET)
+		snprintf(text, KEEP_TEXT,
+			 "%s has its own: 'sluice %snewcomers %s none' brings that one back", cause,
+			 option, prefix);
+	else
+		snprintf(text, KEEP_TEXT, "deleted; what is to hold there has to be set there");
+	return text;
 }
 
-void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count)
+static void loss_say(const struct gate *gate, enum loss loss, const struct loss_told *told,
+		     bool had, bool file)
 {
-	char buffer[PREFIX_TEXT], first[INHERITED_TEXT], text[INHERITED_TEXT];
-	const struct rule *example = NULL;
-	unsigned int others = 0;
+	bool inherit = loss == LOSS_LIFTED || loss == LOSS_DELETED;
+	char named[NAMED_TEXT], keep[KEEP_TEXT], others[96] = "";
+	const char *verb;
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (!lifted_format(gate, &rules[i], example ? text : first))
-			continue;
-		others += example != NULL;
-		example = example ?: &rules[i];
-	}
-	if (!example)
-		return;
-	if (others)
-		snprintf(text, sizeof(text), "; %u other %s limits of shorter ones either", others,
-			 plural(others, "prefix does not inherit", "prefixes do not inherit"));
-	note("%s does not inherit %s: 'inherit: true' keeps that there%s",
-	     prefix_format(&example->prefix, buffer), first, others ? text : "");
+	if (had)
+		verb = inherit ? plural(told->count, "no longer inherits", "no longer inherit")
+			       : plural(told->count, "no longer has", "no longer have");
+	else
+		verb = inherit ? plural(told->count, "does not inherit", "do not inherit")
+			       : plural(told->count, "does not have", "do not have");
+	if (told->others)
+		snprintf(others, sizeof(others), "; %u other %s limits in this way, too",
+			 told->others, plural(told->others, "prefix lacks", "prefixes lack"));
+	note("%s %s %s: %s%s", named_format(told, named), verb, told->items,
+	     keep_format(gate, loss, told, file, keep), others);
+}
+
+static void family_say(const struct gate *gate, const struct sl_prefix *family, bool inherits)
+{
+	const char *name = prefix_is_ipv4(family) ? "IPv4" : "IPv6";
+	char buffer[PREFIX_TEXT];
+	const char *prefix = prefix_format(family, buffer), *option = gate_option(gate->name);
+
+	note("%s is %s's own policy beside default: %s for %s; if both families were meant, write "
+	     "'sluice %sdel %s' and 'sluice %sset default rate RATE'",
+	     prefix, name,
+	     inherits ? "its limits replace those of the same name of default"
+		      : "no limit of default holds",
+	     name, option, prefix, option);
+}
+
+void advice_losses(const struct gate *gate, const struct losses *losses, bool file)
+{
+	for (unsigned int had = 0; had < 2; had++)
+		for (unsigned int loss = 0; loss < LOSSES; loss++)
+			if (losses->told[had][loss].count)
+				loss_say(gate, loss, &losses->told[had][loss], had, file);
+	for (unsigned int i = 0; i < losses->families; i++)
+		family_say(gate, &losses->family[i], losses->family_inherits[i]);
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */

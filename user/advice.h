@@ -4,6 +4,7 @@
 #define SLUICE_ADVICE_H
 
 #include "attachment.h"
+#include "losses.h"
 #include "ruleset.h"
 
 /* Says what a new attachment brings with it: packets charged twice, or merged. */
@@ -16,19 +17,10 @@ void advice_newcomers(const struct rule *rules, unsigned int count);
 bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix);
 void advice_budget(const struct gate *gate, const struct sl_prefix *prefix);
 
-/*
- * Says which limits of rules in force take the place of those of shorter prefixes by their name alone, being for other
- * packets.
- */
-void advice_replaced(const struct gate *gate, const struct rule *rules, unsigned int count);
+/* Says what a new rule in force inherits. */
+void advice_inherit(const struct gate *gate, const struct rule *rule);
 
-/* Says what a rule in force inherits, if that was not said, or which limits of a shorter one it lifts. */
-void advice_inherit(const struct gate *gate, const struct rule *rule, enum inherit said);
-
-/* Says that a new policy of all of IPv4, or of IPv6, does not stand in for `default`, where that has a policy, too. */
-void advice_family(const struct gate *gate, const struct rule *rule);
-
-/* Says of rules from a file, just put in force, which limits of shorter ones they lift. */
-void advice_lifted(const struct gate *gate, const struct rule *rules, unsigned int count);
+/* Says which policies lose what by a change, and how that is kept: in a file, or by a command. */
+void advice_losses(const struct gate *gate, const struct losses *losses, bool file);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "answer_text.h"
+#include "gate_option.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -128,10 +129,10 @@ static void budget_print(const struct gate *gate, const struct answer *answer)
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
 		if (answer->passes_by)
-			printf("  flood   passes by for want of a budget: 'sluice newcomers %s "
+			printf("  flood   passes by for want of a budget: 'sluice %snewcomers %s "
 			       "rate RATE' "
 			       "ends that\n",
-			       prefix_format(&policy->prefix, prefix));
+			       gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
 	printf("  budget  newcomers together: rate %s burst %s, %s\n",

@@ -34,6 +34,7 @@ struct change {
 	const struct sl_list_info
 		*from; /* the lists of before, at the places that they have in `wanted` */
 	bool lists_changed;
+	struct losses losses; /* of policies that have less of shorter ones now */
 	unsigned int effects[EFFECTS];
 	/* Until the switch old rules and new ones stand beside each other. */
 	struct room room;
@@ -338,12 +339,12 @@ static enum status change_prepare(struct change *change, struct gate *gate, stru
 }
 
 /* Room first. Whatever fails, the sizes are what they were. */
-static enum status change_make(const struct change *change, struct gate *gate)
+static enum status change_make(struct change *change, struct gate *gate)
 {
 	enum status status = resize(gate, &change->during);
 
 	if (!status && change_has_rules(change))
-		status = ruleset_change(gate, &change->wanted);
+		status = policies_change(gate, &change->wanted, &change->losses);
 	if (!status)
 		return resize(gate, &change->after);
 	resize(gate, &change->has);
@@ -368,8 +369,7 @@ static enum status config_apply(const struct context *context, struct config *co
 	} else {
 		sizes_say(&change, &gate);
 		advice_newcomers(change.wanted.rules, change.wanted.count);
-		advice_lifted(&gate, change.wanted.rules, change.wanted.count);
-		advice_replaced(&gate, change.wanted.rules, change.wanted.count);
+		advice_losses(&gate, &change.losses, true);
 		status = report(context, &gate, &change);
 		if (!status)
 			status = say_unattached(&gate);

@@ -5,6 +5,7 @@
 #include "advice.h"
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "gate_lists.h"
 #include "lists.h"
 #include "prefix.h"
@@ -66,8 +67,8 @@ static enum status limit_remove(const struct gate *gate, struct rule *rule, cons
 	size_t behind;
 
 	if (!limit)
-		return fail("gate '%s' has no limit '%s' for %s: see 'sluice show'", gate->name,
-			    name, prefix_format(&rule->prefix, text));
+		return fail("gate '%s' has no limit '%s' for %s: see 'sluice %sshow'", gate->name,
+			    name, prefix_format(&rule->prefix, text), gate_option(gate->name));
 	limit_note(deleted, limit);
 	behind = &rule->limit[rule->limits] - (limit + 1);
 	memmove(limit, limit + 1, behind * sizeof(*limit));
@@ -86,18 +87,21 @@ static void policy_remove(struct rule *rule, struct deleted *deleted)
 	rule_free(rule);
 }
 
-static enum status refuse_both(const struct rule *rule)
+static enum status refuse_both(const struct gate *gate, const struct rule *rule)
 {
+	const char *option = gate_option(gate->name);
 	char text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 
-	return fail("%s is %s by hand, and has limits as well: 'sluice un%s %s' takes the entry "
-		    "back, 'sluice del %s name NAME' a limit",
-		    prefix, done[rule->list], list_words[rule->list], prefix, prefix);
+	return fail("%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
+		    "back, 'sluice %sdel %s name NAME' a limit",
+		    prefix, done[rule->list], option, list_words[rule->list], prefix, option,
+		    prefix);
 }
 
 static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
 {
+	const char *option = gate_option(gate->name);
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
 	const struct sl_list_info *list;
@@ -106,10 +110,10 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 	lists_copy(gate, lists);
 	list = &lists[__builtin_ctzll(rule->lists)];
 	return fail(
-		"gate '%s' has no rule for %s but by list '%s': 'sluice un%s %s as %s' takes it "
-		"off, 'sluice del -f %s' takes all the list back",
-		gate->name, prefix, list->name, list_words[list->list], prefix, list->name,
-		list->name);
+		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
+		"off, 'sluice %sdel -f %s' takes all the list back",
+		gate->name, prefix, list->name, option, list_words[list->list], prefix, list->name,
+		option, list->name);
 }
 
 /* Takes from the rule what the request says, and no more. */
@@ -121,7 +125,7 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 	if (request->name)
 		return limit_remove(gate, rule, request->name, deleted);
 	if (rule->limits && rule->list)
-		return refuse_both(rule);
+		return refuse_both(gate, rule);
 	if (rule->limits) {
 		policy_remove(rule, deleted);
 	} else if (rule->list) {
@@ -130,8 +134,8 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 	} else if (rule->lists) {
 		return refuse_listed(gate, rule);
 	} else {
-		return fail("gate '%s' has no rule for %s: see 'sluice show'", gate->name,
-			    prefix_format(&request->prefix, text));
+		return fail("gate '%s' has no rule for %s: see 'sluice %sshow'", gate->name,
+			    prefix_format(&request->prefix, text), gate_option(gate->name));
 	}
 	return OK;
 }
@@ -140,14 +144,17 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 				 struct deleted *deleted)
 {
 	struct rule rule = {.prefix = request->prefix};
+	struct losses losses;
 	enum status status = rules_get(gate, &request->prefix, &rule);
 
 	if (!status)
 		status = rule_remove(gate, request, &rule, deleted);
 	if (!status)
-		status = rules_change(gate, &rule, 1);
+		status = rule_replace(gate, &rule, &losses);
 	if (!status)
 		advice_newcomers(&rule, 1);
+	if (!status)
+		advice_losses(gate, &losses, false);
 	rule_free(&rule);
 	return status;
 }

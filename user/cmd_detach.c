@@ -5,6 +5,7 @@
 
 #include "attach.h"
 #include "command.h"
+#include "gate_option.h"
 #include "gate_dir.h"
 #include "nearly.h"
 #include "netns.h"
@@ -89,12 +90,13 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 	for (unsigned int i = 0; hook && i < count; i++)
 		if (name_is_current(&all[i], name))
 			return fail("%s is not attached to gate '%s' on hook %s, but on hook %s: "
-				    "see 'sluice status'",
-				    name, gate->name, hook, hook_names[all[i].hook]);
+				    "see 'sluice %sstatus'",
+				    name, gate->name, hook, hook_names[all[i].hook],
+				    gate_option(gate->name));
 	if (!if_nametoindex(name) && nearly_find(name, words, 2))
 		return unexpected_for("detach", name, words, 2);
-	return fail("%s is not attached to gate '%s'%s%s: see 'sluice status'", name, gate->name,
-		    hook ? " on hook " : "", hook ?: "");
+	return fail("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name, gate->name,
+		    hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
 }
 
 /* Every device that was named must be attached: a typo must not pass for success. */

@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "ledgers.h"
 #include "peek.h"
 #include "plural.h"
@@ -28,9 +29,11 @@ static enum status refuse(const struct gate *gate, const struct pardon *pardon)
 	const char *prefix = prefix_format(&rule->prefix, prefix_text);
 
 	if (rule->list == SL_LIST_DENY)
-		return fail("%s is denied, by the entry of %s: 'sluice del' or 'sluice allow' ends "
+		return fail("%s is denied, by the entry of %s: 'sluice %sundeny %s' or 'sluice "
+			    "%sallow %s' ends "
 			    "that",
-			    address, prefix);
+			    address, prefix, gate_option(gate->name), prefix,
+			    gate_option(gate->name), address);
 	if (rule->list == SL_LIST_ALLOW)
 		return fail("%s is allowed, by the entry of %s: no limit holds it", address,
 			    prefix);

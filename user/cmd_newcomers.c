@@ -5,8 +5,12 @@
 #include "advice.h"
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
+#include "inherit.h"
+#include "policy.h"
 #include "prefix.h"
 #include "rule_json.h"
+#include "rulemap.h"
 #include "rules.h"
 #include "spec.h"
 #include "units.h"
@@ -15,6 +19,10 @@ struct request {
 	struct sl_prefix prefix;
 	bool none; /* there is to be no budget */
 	struct limit budget;
+	/* What holds where there is none. */
+	bool passes; /* a flood */
+	bool inherits;
+	struct sl_prefix home; /* of the budget that holds instead */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -69,8 +77,22 @@ static enum status refuse_without_limits(const struct gate *gate, const struct s
 	const char *text = prefix_format(prefix, buffer);
 
 	return fail("gate '%s' has no limits for %s, whose newcomers these could be: set one "
-		    "first, with 'sluice set %s rate RATE'",
-		    gate->name, text, text);
+		    "first, with 'sluice %sset %s rate RATE'",
+		    gate->name, text, gate_option(gate->name), text);
+}
+
+static void budget_look(const struct gate *gate, struct request *request)
+{
+	const struct sl_policy *policy;
+	struct sl_rule rule;
+
+	if (!rulemap_get(gate, &request->prefix, &rule))
+		return;
+	policy = &gate->policies[rule.now.record];
+	request->passes = policy_lacks_budget(policy);
+	request->inherits = policy->newcomers_home;
+	if (request->inherits)
+		request->home = *inherit_home(gate, SL_HOME(policy->newcomers_home, 0));
 }
 
 static enum status request_apply(struct gate *gate, struct request *request)
@@ -78,15 +100,20 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	struct limit *budget = request->none ? NULL : &request->budget;
 	struct rule rule = {.prefix = request->prefix};
 	enum status status = rules_get(gate, &request->prefix, &rule);
+	struct losses losses;
 
 	if (!status && !rule.limits)
 		status = refuse_without_limits(gate, &request->prefix);
 	if (!status)
 		status = rule_set_newcomers(&rule, budget);
 	if (!status)
-		status = rules_change(gate, &rule, 1);
+		status = rule_replace(gate, &rule, &losses);
 	if (!status)
 		advice_newcomers(&rule, 1);
+	if (!status)
+		advice_losses(gate, &losses, false);
+	if (!status)
+		budget_look(gate, request);
 	rule_free(&rule);
 	return status;
 }
@@ -95,11 +122,27 @@ static enum status request_apply(struct gate *gate, struct request *request)
 
 static enum status report_json(const struct context *context, const struct request *request)
 {
+	char text[PREFIX_TEXT], home[PREFIX_TEXT];
+
+	return json_print(json_pack(
+		"{s:s, s:s, s:o, s:s*}", "gate", context->gate, "prefix",
+		prefix_format(&request->prefix, text), "newcomers",
+		request->none ? json_null() : budget_json(&request->budget), "inherited_from",
+		request->inherits ? prefix_format(&request->home, home) : NULL));
+}
+
+/* What holds where a policy has no budget of its own. */
+static void none_print(const struct request *request)
+{
 	char text[PREFIX_TEXT];
 
-	return json_print(json_pack("{s:s, s:s, s:o}", "gate", context->gate, "prefix",
-				    prefix_format(&request->prefix, text), "newcomers",
-				    request->none ? json_null() : budget_json(&request->budget)));
+	if (request->inherits)
+		printf("have no budget of their own: that of %s holds\n",
+		       prefix_format(&request->home, text));
+	else if (request->passes)
+		puts("have no budget: in a flood they pass");
+	else
+		puts("have no budget, and need none: no limit drops, or one starts empty");
 }
 
 static enum status report(const struct context *context, const struct request *request)
@@ -111,7 +154,7 @@ static enum status report(const struct context *context, const struct request *r
 		return report_json(context, request);
 	printf("%s: newcomers ", prefix_format(&request->prefix, text));
 	if (request->none)
-		puts("have no budget: they pass");
+		none_print(request);
 	else
 		printf("together %s, burst %s\n", rate_format(spec, rate),
 		       burst_format(spec, burst));

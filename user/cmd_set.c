@@ -5,6 +5,7 @@
 #include "advice.h"
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "prefix.h"
 #include "rule_json.h"
 #include "rules.h"
@@ -129,24 +130,26 @@ static enum status words_parse(int argc, char **argv, struct request *request)
 
 /* --- The rule ------------------------------------------------------------------------------- */
 
-static enum status refuse_fifth(const struct rule *rule)
+static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
 	const struct limit *limit = rule->limit;
 	char text[PREFIX_TEXT];
 
 	_Static_assert(SL_LIMITS_MAX == 4, "the message names each limit");
-	return fail("%s has 4 limits, the most: %s, %s, %s and %s; delete one with 'sluice del %s "
-		    "name NAME'",
-		    prefix_format(&rule->prefix, text), limit[0].spec.name, limit[1].spec.name,
-		    limit[2].spec.name, limit[3].spec.name, prefix_format(&rule->prefix, text));
+	return fail(
+		"%s has 4 limits, the most: %s, %s, %s and %s; delete one with 'sluice %sdel %s "
+		"name NAME'",
+		prefix_format(&rule->prefix, text), limit[0].spec.name, limit[1].spec.name,
+		limit[2].spec.name, limit[3].spec.name, gate_option(gate->name),
+		prefix_format(&rule->prefix, text));
 }
 
-static enum status limit_put(struct rule *rule, const struct limit *limit)
+static enum status limit_put(const struct gate *gate, struct rule *rule, const struct limit *limit)
 {
 	struct limit *old = rule_find_limit(rule, limit->spec.name);
 
 	if (!old && rule->limits == SL_LIMITS_MAX)
-		return refuse_fifth(rule);
+		return refuse_fifth(gate, rule);
 	if (!old)
 		return rule_add_limit(rule, limit);
 	*old = *limit;
@@ -166,33 +169,32 @@ static enum status request_put(const struct gate *gate, const struct request *re
 
 	if (is_new && !request->limits) {
 		prefix = prefix_format(&rule->prefix, text);
-		return fail("gate '%s' has no limits for %s: set one first, with 'sluice set %s "
+		return fail("gate '%s' has no limits for %s: set one first, with 'sluice %sset %s "
 			    "rate RATE'",
-			    gate->name, prefix, prefix);
+			    gate->name, prefix, gate_option(gate->name), prefix);
 	}
 	if (request->inherit)
 		rule->inherit = request->inherit;
 	else if (is_new)
 		rule->inherit = rule->prefix.bits ? INHERIT_YES : INHERIT_NO;
-	return request->limits ? limit_put(rule, &request->limit) : OK;
+	return request->limits ? limit_put(gate, rule, &request->limit) : OK;
 }
 
 /* Says what else the rule means now that it is in force. */
 static void rule_say(const struct gate *gate, const struct request *request,
-		     const struct rule *before, const struct rule *rule)
+		     const struct rule *before, const struct rule *rule,
+		     const struct losses *losses)
 {
 	advice_newcomers(rule, 1);
-	if (request->limits)
-		advice_replaced(gate, rule, 1);
-	if (!before->limits)
-		advice_family(gate, rule);
-	if (!before->limits || rule_inherits(before) != rule_inherits(rule))
-		advice_inherit(gate, rule, request->inherit);
+	advice_losses(gate, losses, false);
+	if (!before->limits && !request->inherit)
+		advice_inherit(gate, rule);
 }
 
 static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
+	struct losses losses;
 	bool lacked = advice_lacks_budget(gate, &request->prefix);
 	enum status status = rules_get(gate, &request->prefix, &before);
 
@@ -201,9 +203,9 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	if (!status)
 		status = request_put(gate, request, &rule);
 	if (!status)
-		status = rules_change(gate, &rule, 1);
+		status = rule_replace(gate, &rule, &losses);
 	if (!status)
-		rule_say(gate, request, &before, &rule);
+		rule_say(gate, request, &before, &rule, &losses);
 	if (!status && !rule.prefix.bits && !lacked)
 		advice_budget(gate, &rule.prefix);
 	rule_free(&before);

@@ -5,6 +5,7 @@
 
 #include "attachment.h"
 #include "command.h"
+#include "gate_option.h"
 #include "gate_dir.h"
 #include "memory.h"
 #include "netns.h"
@@ -183,15 +184,14 @@ static void pace_print(const char *what, const struct pace *pace)
 
 static void passing_print(const struct gate *gate, const struct passing *passing)
 {
-	bool named = strcmp(gate->name, "main");
 	char buffer[PREFIX_TEXT];
 	const char *text = prefix_format(&passing->first, buffer);
 
 	if (!passing->policies)
 		return;
 	printf("  the flood passes by for want of a budget: %s has limits that drop, and none for "
-	       "newcomers: 'sluice %s%s%snewcomers %s rate RATE' ends that",
-	       text, named ? "-g " : "", named ? gate->name : "", named ? " " : "", text);
+	       "newcomers: 'sluice %snewcomers %s rate RATE' ends that",
+	       text, gate_option(gate->name), text);
 	if (passing->policies > 1)
 		printf("; %u other %s the same", passing->policies - 1,
 		       plural(passing->policies - 1, "policy is", "policies are"));

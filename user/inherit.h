@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which limits a policy has from others, or could have, in words. */
+/* Which limits a policy has from others, in words. */
 #ifndef SLUICE_INHERIT_H
 #define SLUICE_INHERIT_H
 
+#include <stddef.h>
+
 #include "gate.h"
 #include "prefix.h"
-#include "ruleset.h"
 
 /* Room for four names, each with its policy, and the budget. */
 #define INHERITED_TEXT                                                                             \
@@ -19,14 +20,10 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 			     char text[INHERITED_TEXT]);
 
 /*
- * The policy whose limit of the same name does not hold under this prefix, because `limit` does, and is not for all
- * packets that it is for; NULL: there is none.
+ * Adds "NAME of PREFIX", or without a name "the newcomers' budget of PREFIX", to a text of that length. The new
+ * length.
  */
-const struct sl_prefix *replaced_home(const struct gate *gate, const struct sl_prefix *prefix,
-				      const struct limit *limit);
-
-/* What a rule in force would inherit, and does not: in the same words; NULL: nothing. */
-const char *lifted_format(const struct gate *gate, const struct rule *rule,
-			  char text[INHERITED_TEXT]);
+size_t inherited_add(const char *name, const struct sl_prefix *home, char text[INHERITED_TEXT],
+		     size_t length);
 
 #endif

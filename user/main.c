@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "nearly.h"
 #include "netns.h"
 #include "options.h"
@@ -272,7 +273,7 @@ static enum status run_line(const struct command_line *line)
 	static char version[] = "version";
 	const char *const *option = line->option;
 	struct context context = {
-		.gate = option[OPTION_GATE] ?: "main",
+		.gate = option[OPTION_GATE] ?: GATE_USUAL,
 		.gate_given = option[OPTION_GATE],
 		.json = option[OPTION_JSON],
 		.file = option[OPTION_FILE],

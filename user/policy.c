@@ -8,6 +8,7 @@
 
 #include "counters.h"
 #include "credit.h"
+#include "gate_option.h"
 #include "inherit.h"
 #include "match.h"
 #include "prefix.h"
@@ -123,8 +124,8 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 	}
 	prefix = prefix_format(&rule->prefix, text);
 	fail("%s inherits, and would have %u limits, of which %d is the most: %s; without those of "
-	     "others it is 'sluice set %s inherit no'",
-	     prefix, wishes->count, SL_LIMITS_MAX, names, prefix);
+	     "others it is 'sluice %sset %s inherit no'",
+	     prefix, wishes->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 	return POLICY_REFUSED;
 }
 

@@ -8,6 +8,7 @@
 #define SLUICE_RULES_H
 
 #include "gate.h"
+#include "losses.h"
 #include "ruleset.h"
 
 /*
@@ -20,6 +21,10 @@ enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned 
 
 /* The same, and the gate's lists become wanted->lists: see lists_prepare(). NULL: they stay. */
 enum status ruleset_change(struct gate *gate, const struct ruleset *wanted);
+
+/* The same, of one rule or of many, and what policies lose by it; NULL: that is not asked. */
+enum status rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret);
+enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret);
 
 /* All rules in force, sorted, and the lists. Entries whose time is over are not. */
 enum status rules_read(const struct gate *gate, struct ruleset *ret);

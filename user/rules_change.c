@@ -139,7 +139,8 @@ static int prefix_compare_length(const void *a, const void *b)
 {
 	const struct sl_prefix *left = a, *right = b;
 
-	return (left->bits > right->bits) - (left->bits < right->bits);
+	return (left->bits > right->bits) - (left->bits < right->bits)
+		       ?: prefix_compare(left, right);
 }
 
 /* Finds the policies that inherit. No change has left anything behind. */
@@ -315,7 +316,8 @@ static enum status change_failed(const struct gate *gate, int err)
 }
 
 /* One attempt. 0, or a negative errno, and then all is as it was. */
-static int change_try(struct gate *gate, const struct ruleset *wanted, enum status *ret_status)
+static int change_try(struct gate *gate, const struct ruleset *wanted, struct losses *losses,
+		      enum status *ret_status)
 {
 	struct plan plan = {0};
 	int err;
@@ -326,6 +328,8 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, enum stat
 	err = plan_make(gate, wanted, &plan) ?: plan_prepare(gate, wanted, &plan);
 	if (!err)
 		generation_raise(gate);
+	if (!err && losses)
+		losses_find(gate, plan.entries, plan.count, losses);
 	if (err || plan_clear(gate, wanted, &plan))
 		*ret_status = change_undo(gate); /* if the change stands, this only clears away */
 	else
@@ -341,13 +345,25 @@ enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned 
 	return ruleset_change(gate, &set);
 }
 
+enum status rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret)
+{
+	const struct ruleset set = {.rules = (struct rule *)wanted, .count = 1};
+
+	return policies_change(gate, &set, ret);
+}
+
 enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
 {
+	return policies_change(gate, wanted, NULL);
+}
+
+enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret)
+{
 	enum status status;
-	int err = change_try(gate, wanted, &status);
+	int err = change_try(gate, wanted, ret, &status);
 
 	if (!status && (map_is_full(err) || err == NO_SPLIT) && change_sweep(gate))
-		err = change_try(gate, wanted, &status);
+		err = change_try(gate, wanted, ret, &status);
 	if (!status && err)
 		status = err == POLICY_REFUSED ? FAILED : change_failed(gate, err);
 	return status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate_option.h"
 #include "lists.h"
 #include "prefix.h"
 #include "spec.h"
@@ -173,11 +174,9 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 static void command_print(const char *lead, const char *gate, const char *command,
 			  const struct sl_prefix *prefix)
 {
-	bool named = strcmp(gate, "main");
 	char text[PREFIX_TEXT];
 
-	printf("%ssluice %s%s%s%s %s", lead, named ? "-g " : "", named ? gate : "",
-	       named ? " " : "", command, prefix_format(prefix, text));
+	printf("%ssluice %s%s %s", lead, gate_option(gate), command, prefix_format(prefix, text));
 }
 
 /* name: of a list; NULL: by hand. False: it ends while it is read, and is not printed. */

@@ -75,15 +75,16 @@ def test_levels_and_counters_stay_where_policies_come_and_go(guarded):
 
 def test_what_set_says(gate):
     gate.sluice("set", "default", "name", "syn", "rate", "10pps", "match", "tcp-syn")
+    g = f"sluice -g {gate.gate}"
     new = gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "50pps", "match", "udp port 53")
     assert said(new) == ["sluice: 10.1.0.0/16 inherits syn of default, as a new policy does: "
-                         "'sluice set 10.1.0.0/16 inherit no' lifts that there"]
+                         f"'{g} set 10.1.0.0/16 inherit no' lifts that there"]
     assert said(gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "60pps", "match",
                             "udp port 53")) == []
     alone = gate.sluice("set", "10.1.0.0/16", "inherit", "no")
     assert alone.out == "10.1.0.0/16: has its own limits alone\n"
-    assert said(alone) == ["sluice: 10.1.0.0/16 does not inherit syn of default: "
-                           "'sluice set 10.1.0.0/16 inherit yes' keeps that there"]
+    assert said(alone) == ["sluice: 10.1.0.0/16 no longer inherits syn of default: "
+                           f"'{g} set 10.1.0.0/16 inherit yes' keeps that there"]
     assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "no-limit"
     again = gate.sluice("set", "10.1.0.0/16", "inherit", "yes")
     assert again.out == "10.1.0.0/16: inherits the limits of the next shorter policy\n"
@@ -98,19 +99,130 @@ def test_what_set_says(gate):
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_told(gate, tmp_path):
     """Limits without a name are all called `all`: such a one lifted the default's from the prefix."""
-    replaced = ("sluice: {}: limit 'all' takes the place of that of default, which is for other packets: "
-                "another name keeps both{}")
+    replaced = ("sluice: {} not have all of default: {} a limit of that name for other packets: "
+                "another name keeps both")
     gate.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
     dns = "rate", "50pps", "match", "udp port 53"
-    assert replaced.format("10.1.0.0/16", "") in said(gate.sluice("set", "10.1.0.0/16", *dns))
-    assert replaced.format("10.1.0.0/16", "") in said(gate.sluice("set", "10.1.0.0/16", *dns))
+    assert said(gate.sluice("set", "10.1.0.0/16", *dns)) == [
+        replaced.format("10.1.0.0/16 does", "10.1.0.0/16 has")]
+    assert said(gate.sluice("set", "10.1.0.0/16", *dns)) == []  # so it was before
     for words in ("rate", "50pps"), ("name", "dns", *dns), ("rate", "9pps", "match", "tcp-syn"):
-        assert "takes the place" not in gate.sluice("set", "10.2.0.0/16", *words).err
+        assert "another name" not in gate.sluice("set", "10.2.0.0/16", *words).err
+    again = gate.sluice("set", "10.2.0.0/16", "rate", "9pps", "match", "udp")
+    assert said(again) == ["sluice: 10.2.0.0/16 does not have all of default: 10.2.0.0/16 has a limit of "
+                           "that name for other packets: another name keeps both"]
+    gate.apply("policies: []")
     limits = "limits: [{rate: 5/h, match: udp}]}"
     text = "policies: [{prefix: default, limits: [{rate: 5/h, match: tcp}]}"
     for last, inherit in (1, "true"), (2, "false"):
         text += f", {{prefix: 10.{last}.0.0/16, inherit: {inherit}, {limits}"
-    assert replaced.format("10.1.0.0/16", "; so does 1 other") in said(gate.apply(text + "]"))
+    assert said(gate.apply(text + "]")) == [
+        replaced.format("10.1.0.0/16 and 10.2.0.0/16 do", "each has")]
+
+
+DNS = "name", "dns", "rate", "50pps", "match", "udp port 53"
+SYN = "name", "syn", "rate", "10pps", "match", "tcp-syn"
+
+
+@pytest.fixture
+def heirs(gate):
+    """A default with a limit and a budget, and five heirs of it: one by one, and one below another."""
+    gate.sluice("set", "default", *SYN)
+    gate.sluice("newcomers", "default", "rate", "10kpps")
+    for last in range(4):
+        gate.sluice("set", f"10.1.{last}.0/24", *DNS)
+    gate.sluice("set", "10.1.2.0/28", "name", "ntp", "rate", "5pps", "match", "udp port 123")
+    return gate
+
+
+ALL = "10.1.0.0/24, 10.1.1.0/24, 10.1.2.0/24 and 2 more"
+
+
+def test_a_policy_put_between_says_which_heirs_lose_what(heirs):
+    keeps = f"'sluice -g {heirs.gate} set 10.1.0.0/16 inherit yes' keeps that there"
+    what = "syn of default, the newcomers' budget of default"
+    between = heirs.sluice("set", "10.1.0.0/16", "name", "web", "rate", "5pps", "inherit", "no")
+    assert said(between) == [f"sluice: 10.1.0.0/16 does not inherit {what}: {keeps}",
+                             f"sluice: {ALL} no longer inherit {what}: {keeps}"]
+    answer = heirs.json("check", "10.1.2.3", "proto", "tcp", "syn")
+    assert [limit["name"] for limit in answer["limits"]] == ["ntp", "dns", "web"]
+    assert said(heirs.sluice("set", "10.1.0.0/16", "name", "web", "rate", "6pps")) == []
+    assert said(heirs.sluice("set", "10.1.0.0/16", "inherit", "yes")) == []
+    assert said(heirs.sluice("set", "10.1.0.0/16", "inherit", "no")) == [
+        f"sluice: 10.1.0.0/16, 10.1.0.0/24, 10.1.1.0/24 and 3 more no longer inherit {what}: {keeps}"]
+    lost = heirs.sluice("del", "10.1.0.0/16")
+    assert said(lost) == [f"sluice: {ALL} no longer inherit web of 10.1.0.0/16: deleted; what is to hold "
+                          "there has to be set there"]
+
+
+def test_a_limit_between_of_the_same_name_is_told_for_heirs_too(heirs):
+    between = heirs.sluice("set", "10.1.0.0/16", "name", "syn", "rate", "5pps", "match", "udp")
+    other = "10.1.0.0/16 has a limit of that name for other packets: another name keeps both"
+    assert said(between)[:2] == [f"sluice: 10.1.0.0/16 does not have syn of default: {other}",
+                                 f"sluice: {ALL} no longer have syn of default: {other}"]
+
+
+def test_a_new_limit_above_that_heirs_do_not_get_is_told(heirs):
+    """Its name is taken there, by a limit for other packets."""
+    above = heirs.sluice("set", "default", "name", "dns", "rate", "5pps", "match", "tcp port 53")
+    assert said(above) == ["sluice: 10.1.0.0/24, 10.1.1.0/24, 10.1.2.0/24 and 1 more do not have dns of "
+                           "default: each has a limit of that name for other packets: another name keeps "
+                           "both"]
+    again = heirs.sluice("set", "default", "name", "dns", "rate", "9pps", "match", "tcp port 53")
+    assert said(again) == []
+
+
+def test_a_limit_or_policy_that_is_deleted_above_is_told_for_heirs(heirs):
+    end = "deleted; what is to hold there has to be set there"
+    heirs.sluice("set", "default", "name", "web", "rate", "5pps", "match", "tcp port 80")
+    assert said(heirs.sluice("del", "default", "name", "web")) == [
+        f"sluice: {ALL} no longer inherit web of default: {end}"]
+    assert said(heirs.sluice("del", "10.1.2.0/24")) == [
+        f"sluice: 10.1.2.0/28 no longer inherits dns of 10.1.2.0/24: {end}"]
+    assert said(heirs.sluice("del", "default")) == [
+        "sluice: 10.1.0.0/24, 10.1.1.0/24, 10.1.3.0/24 and 1 more no longer inherit syn of default, the "
+        f"newcomers' budget of default: {end}"]
+    assert said(heirs.sluice("del", "10.1.3.0/24")) == []
+
+
+def test_a_budget_that_takes_the_place_of_an_inherited_one_is_told(heirs):
+    own = heirs.sluice("newcomers", "10.1.2.0/24", "rate", "1kpps")
+    assert said(own) == [
+        "sluice: 10.1.2.0/24 and 10.1.2.0/28 no longer have the newcomers' budget of default: 10.1.2.0/24 "
+        f"has its own: 'sluice -g {heirs.gate} newcomers 10.1.2.0/24 none' brings that one back"]
+    none = heirs.sluice("newcomers", "10.1.2.0/24", "none")
+    assert none.out == ("10.1.2.0/24: newcomers have no budget of their own: that of default holds\n")
+    assert heirs.json("newcomers", "10.1.2.0/24", "none")["inherited_from"] == "default"
+    lost = heirs.sluice("newcomers", "default", "none")
+    assert lost.out == "default: newcomers have no budget: in a flood they pass\n"
+    assert said(lost) == [f"sluice: {ALL} no longer inherit the newcomers' budget of default: deleted; what "
+                          "is to hold there has to be set there"]
+    none = heirs.sluice("newcomers", "10.1.2.0/24", "none")
+    assert none.out == "10.1.2.0/24: newcomers have no budget: in a flood they pass\n"
+    heirs.sluice("set", "default", "name", "x", "rate", "5pps", "start", "empty")
+    assert heirs.sluice("newcomers", "default", "none").out == (
+        "default: newcomers have no budget, and need none: no limit drops, or one starts empty\n")
+
+
+def test_apply_of_a_file_tells_the_same(heirs):
+    dump = heirs.json("dump")
+    web = {"prefix": "10.1.0.0/16", "limits": [{"name": "web", "rate": "5pps"}], "inherit": False}
+    what = "syn of default, the newcomers' budget of default"
+    keeps = "'inherit: true' at 10.1.0.0/16 keeps that there"
+    between = heirs.apply(json.dumps({**dump, "policies": [*dump["policies"], web]}))
+    assert said(between)[:2] == [f"sluice: 10.1.0.0/16 does not inherit {what}: {keeps}",
+                                 f"sluice: {ALL} no longer inherit {what}: {keeps}"]
+    back = heirs.apply(json.dumps(dump))
+    assert f"sluice: {ALL} no longer inherit web of 10.1.0.0/16: deleted;" in back.err
+    moved = [{**policy, "prefix": "0.0.0.0/0"} if policy["prefix"] == "default" else policy
+             for policy in dump["policies"]]
+    assert "syn" not in heirs.apply(json.dumps({**dump, "policies": moved})).err
+    for policy in moved:
+        if policy["prefix"] == "10.1.2.0/24":
+            policy["newcomers"] = {"rate": "1kpps"}
+    own = heirs.apply(json.dumps({**dump, "policies": moved}))
+    assert ("sluice: 10.1.2.0/24 and 10.1.2.0/28 no longer have the newcomers' budget of 0.0.0.0/0: "
+            "10.1.2.0/24 has its own 'newcomers', instead of it") in own.err
 
 
 def beside_default(gate, *words):
@@ -119,17 +231,30 @@ def beside_default(gate, *words):
 
 
 def test_a_policy_of_a_whole_family_is_told_from_default(gate):
+    g = f"sluice -g {gate.gate}"
     assert beside_default(gate, "0.0.0.0/0", "rate", "50pps") == []  # default has none
     gate.sluice("del", "0.0.0.0/0")
     gate.sluice("set", "default", "rate", "10pps")
     assert beside_default(gate, "0.0.0.0/0", "rate", "50pps") == [
         "sluice: 0.0.0.0/0 is IPv4's own policy beside default: its limits replace those of the same "
-        "name of default for IPv4; if both families were meant, write 'sluice del 0.0.0.0/0' and "
-        "'sluice set default rate RATE'"]
+        f"name of default for IPv4; if both families were meant, write '{g} del 0.0.0.0/0' and "
+        f"'{g} set default rate RATE'"]
     assert beside_default(gate, "0.0.0.0/0", "rate", "60pps") == []  # it was there
     alone, = beside_default(gate, "::/0", "name", "x", "rate", "50pps", "inherit", "no")
     assert "::/0 is IPv6's own policy beside default: no limit of default holds for IPv6;" in alone
     assert beside_default(gate, "0.0.0.0/1", "rate", "50pps") == []
+    gate.sluice("del", "default")
+    forward, reverse = beside_default(gate, "default", "rate", "10pps")  # the other way round
+    assert "0.0.0.0/0 is IPv4's own policy beside default: its limits replace" in forward
+    assert "::/0 is IPv6's own policy beside default: no limit of default holds for IPv6;" in reverse
+    assert beside_default(gate, "default", "rate", "20pps") == []
+    gate.apply("policies: []")
+    both = "policies: [{prefix: default, limits: [{rate: 5pps}]}, {prefix: \"::/0\", limits: [{rate: 9pps}]}]"
+    assert "::/0 is IPv6's own policy beside default" in gate.apply(both).err
+    assert said(gate.apply(both)) == []
+    gate.sluice("del", "::/0")
+    gate.sluice("set", "0.0.0.0/0", "rate", "50pps")
+    gate.sluice("set", "::/0", "name", "x", "rate", "50pps", "inherit", "no")
     assert gate.json("check", INSIDE)["limits"][0]["inherited_from"] is None
     assert [limit["name"] for limit in gate.json("check", "2001:db8::1")["limits"]] == ["x"]
 
@@ -195,9 +320,8 @@ policies:
 
 def test_a_file_of_before_keeps_its_meaning(gate):
     result = gate.apply(FILE)
-    assert said(result) == ["sluice: 10.1.0.0/16 does not inherit syn of default, the newcomers' "
-                            "budget of default: 'inherit: true' keeps that there; 1 other prefix "
-                            "does not inherit limits of shorter ones either"]
+    assert said(result) == ["sluice: 10.1.0.0/16 and 10.2.0.0/16 do not inherit syn of default, the "
+                            "newcomers' budget of default: 'inherit: true' at each keeps that there"]
     assert gate.json("check", INSIDE, "proto", "tcp", "syn")["reason"] == "no-limit"
     assert said(gate.apply(FILE)) == []
 
@@ -262,7 +386,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 def test_set_of_a_default_without_a_budget_says_so_once(gate):
     first = gate.sluice("set", "default", "name", "syn", "rate", "10pps", "match", "tcp-syn")
     assert said(first) == ["sluice: default: a flood of forged sources would pass by for want of a "
-                           "budget: 'sluice newcomers default rate RATE' gives one"]
+                           f"budget: 'sluice -g {gate.gate} newcomers default rate RATE' gives one"]
     assert said(gate.sluice("set", "default", "name", "syn", "rate", "20pps")) == []
     gate.sluice("del", "default")
     for words in ("action", "observe"), ("start", "empty"):

@@ -107,7 +107,8 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     rule, = attached.json("show")["rules"]
     assert rule["list"] == "allow" and rule["limits"][0]["burst"] == "3"
     refusal = one_line(attached.sluice("del", source, status=1))
-    assert f"'sluice unallow {source}'" in refusal and f"'sluice del {source} name NAME'" in refusal
+    g = f"sluice -g {attached.gate}"
+    assert f"'{g} unallow {source}'" in refusal and f"'{g} del {source} name NAME'" in refusal
     assert attached.json("show")["rules"] == [rule]
     assert attached.sluice("unallow", source).out == f"{source}: no longer allowed by hand\n"
     attached.send_and_wait([frame(source)])
@@ -629,7 +630,7 @@ def test_several_prefixes_are_all_or_nothing(attached):
 def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
     attached.sluice("deny", DENIED, OTHER, "as", "x")
     for verb in "undeny", "del":
-        assert f"'sluice undeny {DENIED} as x'" in \
+        assert f"'sluice -g {attached.gate} undeny {DENIED} as x'" in \
             one_line(attached.sluice(verb, DENIED, status=1))
     assert "not on list" in one_line(attached.sluice("undeny", DENIED6, "as", "x", status=1))
     attached.sluice("undeny", DENIED, "as", "x")

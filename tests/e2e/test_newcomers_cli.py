@@ -89,7 +89,7 @@ def test_what_is_said(attached):
     said = attached.sluice("newcomers", "default", "burst", "250ms", "rate", "50mbit")
     assert said.out == "default: newcomers together 50mbit, burst 250ms\n"
     assert attached.sluice("newcomers", "default", "none").out == \
-        "default: newcomers have no budget: they pass\n"
+        "default: newcomers have no budget: in a flood they pass\n"
     budget = attached.json("newcomers", "default", "rate", "2kpps")
     assert budget == {"gate": attached.gate, "prefix": "default",
                       "newcomers": {"rate": "2kpps", "burst": "500"}}
@@ -143,7 +143,7 @@ def test_a_budget_is_of_a_policy(attached):
     for prefix in "default", NEW, "192.0.2.0/25":
         for words in (["rate", "5pps"], ["none"]):
             refusal = one_line(attached.sluice("newcomers", prefix, *words, status=1))
-            assert f"'sluice set {prefix} rate" in refusal
+            assert f"'sluice -g {attached.gate} set {prefix} rate" in refusal
     assert attached.snapshot() == before
     attached.sluice("set", "default", "rate", "1kpps")
     attached.sluice("newcomers", "default", "rate", "5pps")
