@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "list.h"
 #include "list_change.h"
 #include "lists.h"
@@ -124,15 +125,16 @@ static enum status request_parse(const struct context *context, int argc, char *
 }
 
 /* A download that failed must not take a list back. */
-static enum status file_take(struct request *request)
+static enum status file_take(const struct context *context, struct request *request)
 {
 	const struct rule entry = {.list = SL_LIST_NONE};
 	enum status status = list_read(request->file, &entry, request->force, &request->entries);
 
 	if (!status && request->replace && !request->force && !request->entries.count)
 		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "
-				"to become empty, or take it back with 'sluice del -f %s'",
-				request->file, request->name, request->name);
+				"to become empty, or take it back with 'sluice %sdel -f %s'",
+				request->file, request->name, gate_option(context->gate),
+				request->name);
 	return status;
 }
 
@@ -299,7 +301,7 @@ static enum status list_change(const struct context *context, enum sl_list list,
 	enum status status = request_parse(context, argc, argv, &request);
 
 	if (!status && request.file)
-		status = file_take(&request);
+		status = file_take(context, &request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)

@@ -6,6 +6,7 @@
 #include "command.h"
 #include "gate.h"
 #include "gate_lists.h"
+#include "gate_option.h"
 #include "lists.h"
 #include "moment.h"
 #include "report.h"
@@ -86,7 +87,8 @@ static enum status report_json(const struct gate *gate, const struct view *view)
 static void report(const struct gate *gate, const struct view *view)
 {
 	if (!lists_count(view->lists)) {
-		printf("gate '%s' has no list: 'sluice deny -f FILE' makes one\n", gate->name);
+		printf("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate->name,
+		       gate_option(gate->name));
 		return;
 	}
 	printf("%-5s  %9s  %-12s  %-20s  %s\n", "WORD", "ENTRIES", "END", "REPLACED", "LIST");

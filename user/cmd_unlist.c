@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "gate.h"
+#include "gate_option.h"
 #include "list_change.h"
 #include "gate_lists.h"
 #include "lists.h"
@@ -63,19 +64,21 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
-	const char *prefix = prefix_format(&rule->prefix, text);
+	const char *prefix = prefix_format(&rule->prefix, text), *option = gate_option(gate->name);
 
 	if (rule->list)
-		return fail("%s is %s by hand, and not %s: 'sluice un%s %s' takes that back",
-			    prefix, done[rule->list], done[list], list_words[rule->list], prefix);
+		return fail("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
+			    prefix, done[rule->list], done[list], option, list_words[rule->list],
+			    prefix);
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (rule->lists >> place & 1)
-			return fail("%s is not %s by hand: it is on list '%s'; 'sluice un%s %s as "
-				    "%s' takes it off",
-				    prefix, done[list], lists[place].name,
-				    list_words[lists[place].list], prefix, lists[place].name);
-	return fail("%s is not %s by hand: see 'sluice show'", prefix, done[list]);
+			return fail(
+				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
+				"%s' takes it off",
+				prefix, done[list], lists[place].name, option,
+				list_words[lists[place].list], prefix, lists[place].name);
+	return fail("%s is not %s by hand: see 'sluice %sshow'", prefix, done[list], option);
 }
 
 static enum status hands_apply(struct gate *gate, struct request *request)
@@ -124,12 +127,13 @@ static enum status hands_change(const struct context *context, struct gate *gate
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-static enum status check_word(const struct request *request, const struct sl_list_info *list)
+static enum status check_word(const struct gate *gate, const struct request *request,
+			      const struct sl_list_info *list)
 {
 	if (!request->list || request->list == list->list)
 		return OK;
-	return fail("list '%s' %s: 'sluice un%s' takes that back", list->name,
-		    list_says(list->list), list_words[list->list]);
+	return fail("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
+		    list_says(list->list), gate_option(gate->name), list_words[list->list]);
 }
 
 static enum status list_report(const struct context *context, const struct sl_list_info *list,
@@ -154,7 +158,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 				   : list_named(gate, request->name, &list);
 
 	if (!status)
-		status = check_word(request, &list);
+		status = check_word(gate, request, &list);
 	if (!status)
 		status = whole ? list_drop(gate, list.name, &counts)
 			       : list_take(gate, list.name, &request->entries, &counts);

@@ -6,6 +6,7 @@
 
 #include "change.h"
 #include "gate_lists.h"
+#include "gate_option.h"
 #include "lists.h"
 #include "prefix.h"
 #include "rules.h"
@@ -38,7 +39,8 @@ static uint64_t place_bit(int place)
 
 static enum status no_such_list(const struct gate *gate, const char *name)
 {
-	return fail("gate '%s' has no list '%s': see 'sluice lists'", gate->name, name);
+	return fail("gate '%s' has no list '%s': see 'sluice %slists'", gate->name, name,
+		    gate_option(gate->name));
 }
 
 /* --- Rules ---------------------------------------------------------------------------------- */
@@ -262,8 +264,9 @@ static enum status check_on_list(const struct change *change, const char *name,
 		if (status)
 			return status;
 		if (!(rule.lists & change->from))
-			status = fail("%s is not on list '%s': see 'sluice show'",
-				      prefix_format(&rule.prefix, text), name);
+			status = fail("%s is not on list '%s': see 'sluice %sshow'",
+				      prefix_format(&rule.prefix, text), name,
+				      gate_option(change->gate->name));
 		rule_free(&rule);
 	}
 	return status;

@@ -518,7 +518,7 @@ def test_a_list_says_one_word(attached):
     attached.sluice("deny", DENIED, "as", "x")
     before = attached.snapshot()
     assert "'replace'" in one_line(attached.sluice("allow", OTHER, "as", "x", status=1))
-    assert "'sluice undeny'" in one_line(attached.sluice("unallow", "-f", "x", status=1))
+    assert f"'sluice -g {attached.gate} undeny'" in one_line(attached.sluice("unallow", "-f", "x", status=1))
     assert attached.snapshot() == before
     attached.sluice("allow", OTHER, "as", "x", "replace")
     assert verdicts(attached, DENIED, OTHER) == ["pass", "pass"]
@@ -620,7 +620,7 @@ def test_several_prefixes_are_all_or_nothing(attached):
     generation = attached.json("stats")["generation"]
     refusal = one_line(attached.sluice("undeny", DENIED, "10.0.0.1", status=1))
     assert "10.0.0.1 is not denied" in refusal
-    assert f"'sluice undeny {DENIED}'" in one_line(attached.sluice("unallow", DENIED, status=1))
+    assert f"'sluice -g {attached.gate} undeny {DENIED}'" in one_line(attached.sluice("unallow", DENIED, status=1))
     assert attached.json("stats")["generation"] == generation
     attached.sluice("undeny", DENIED, OTHER, DENIED6)
     assert attached.json("stats")["generation"] == generation + 1
