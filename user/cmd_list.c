@@ -128,7 +128,8 @@ static enum status request_parse(const struct context *context, int argc, char *
 static enum status file_take(const struct context *context, struct request *request)
 {
 	const struct rule entry = {.list = SL_LIST_NONE};
-	enum status status = list_read(request->file, &entry, request->force, &request->entries);
+	enum status status = list_read(request->file, &entry, request->force ? NULL : "say 'force'",
+				       &request->entries);
 
 	if (!status && request->replace && !request->force && !request->entries.count)
 		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "

@@ -39,6 +39,14 @@ const struct node *reader_next(const struct reader *reader, const struct node *n
 	return node_next(&reader->document, node);
 }
 
+enum status reader_truth(const char *key, const char *text, bool *ret)
+{
+	*ret = !strcmp(text, "true") || !strcmp(text, "yes");
+	if (*ret || !strcmp(text, "false") || !strcmp(text, "no"))
+		return OK;
+	return misuse("%s '%s': write true or false", key, text);
+}
+
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 static void sizes_read(struct reader *reader)

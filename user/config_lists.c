@@ -82,9 +82,11 @@ static char *list_path(const struct reader *reader, const char *file)
 	return path;
 }
 
+/* What a list in a file should not be by accident needs as much consent here as it does in a command. */
 static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
-				  struct ruleset *set)
+				  bool forced, struct ruleset *set)
 {
+	const char *force = forced ? NULL : "write 'force: true'";
 	enum status status;
 	char *path;
 
@@ -93,9 +95,24 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 	path = list_path(reader, file);
 	if (!path)
 		return fail("out of memory");
-	status = list_read(path, entry, true, set);
+	status = list_read(path, entry, force, set);
+	if (!status && force && !set->count)
+		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
 	free(path);
 	return status;
+}
+
+static enum status force_read(struct reader *reader, const struct node *node,
+			      const struct text_entry *text, bool *ret)
+{
+	*ret = false;
+	if (!text->force)
+		return OK;
+	reader_place(reader, reader_find(reader, node, "force"));
+	if (!text->file)
+		return misuse(
+			"'force' is for a file of prefixes: write 'file: ...', or leave it out");
+	return reader_truth("force", text->force, ret);
 }
 
 /* The name of an entry's list: as it is said, or that of the file. */
@@ -170,15 +187,16 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node,
 	const struct node *item = reader_items(reader, node, "prefixes");
 	const struct node *file = reader_find(reader, node, "file");
 	struct ruleset set = {0};
+	bool forced;
 
 	if (text->prefix)
 		prefix_claim(reader, reader_find(reader, node, "prefix"), text->prefix, entry);
 	for (unsigned int i = 0; item; i++, item = reader_next(reader, item))
 		prefix_claim(reader, item, text->prefixes[i], entry);
-	if (!text->file)
+	if (reader_failed(reader, force_read(reader, node, text, &forced)) || !text->file)
 		return;
 	reader_place(reader, file);
-	if (!reader_failed(reader, file_read_list(reader, text->file, entry, &set)) &&
+	if (!reader_failed(reader, file_read_list(reader, text->file, entry, forced, &set)) &&
 	    (entry->list || entry->lists))
 		set_claim(reader, &set, file->at);
 	ruleset_free(&set);

@@ -150,15 +150,16 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 static enum status inherit_read(struct reader *reader, const struct node *policy, const char *text,
 				struct rule *rule)
 {
+	enum status status;
 	bool yes;
 
 	rule->inherit = INHERIT_NO;
 	if (!text)
 		return OK;
 	reader_place(reader, reader_find(reader, policy, "inherit"));
-	yes = !strcmp(text, "true") || !strcmp(text, "yes");
-	if (!yes && strcmp(text, "false") && strcmp(text, "no"))
-		return misuse("inherit '%s': write true or false", text);
+	status = reader_truth("inherit", text, &yes);
+	if (status)
+		return status;
 	if (yes && !rule->prefix.bits)
 		return misuse("default inherits from no policy: no prefix is shorter");
 	rule->inherit = yes ? INHERIT_YES : INHERIT_NO;

@@ -35,6 +35,9 @@ const struct node *reader_items(const struct reader *reader, const struct node *
 				const char *key);
 const struct node *reader_next(const struct reader *reader, const struct node *node);
 
+/* A key that is true or false. */
+enum status reader_truth(const char *key, const char *text, bool *ret);
+
 /* `defaults` and `policies`. */
 void policies_read(struct reader *reader);
 

@@ -76,6 +76,7 @@ static const cyaml_schema_field_t entry_fields[] = {
 	TEXT("prefix", struct text_entry, prefix),
 	LIST("prefixes", struct text_entry, prefixes, &prefix_schema),
 	TEXT("file", struct text_entry, file),
+	TEXT("force", struct text_entry, force),
 	TEXT("list", struct text_entry, list),
 	TEXT("for", struct text_entry, duration),
 	TEXT("until", struct text_entry, until),

@@ -36,6 +36,7 @@ struct text_entry {
 	char **prefixes;
 	unsigned int prefixes_count;
 	char *file;
+	char *force;	/* of the file */
 	char *list;	/* its name */
 	char *duration; /* `for` */
 	char *until;

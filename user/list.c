@@ -18,7 +18,7 @@
 /* What is read, and what becomes of it. */
 struct reading {
 	const struct rule *entry;
-	bool forced;
+	const char *force; /* how to say that it is meant; NULL: it is said */
 	struct ruleset *set;
 	struct ipsets *ipsets;
 };
@@ -38,10 +38,10 @@ static enum status prefix_add(const struct reading *reading, const struct sl_pre
 	struct rule rule = *reading->entry;
 	char text[PREFIX_TEXT];
 
-	if (!reading->forced && prefix->bits < SL_FAMILY_BITS + least)
-		return misuse("%s is shorter than /%u, which no list should hold by accident: say "
-			      "'force' if it is meant",
-			      prefix_format(prefix, text), least);
+	if (reading->force && prefix->bits < SL_FAMILY_BITS + least)
+		return misuse("%s is shorter than /%u, which no list should hold by accident: %s "
+			      "if it is meant",
+			      prefix_format(prefix, text), least, reading->force);
 	rule.prefix = *prefix;
 	return ruleset_add(reading->set, &rule);
 }
@@ -235,7 +235,8 @@ static enum status line_add(const struct reading *reading, char *line)
 static enum status lines_parse(const char *name, char *text, const struct reading *reading)
 {
 	unsigned int line = 0, bad = 0;
-	char place[PATH_MAX + 16];
+	const char *outer = log_place(NULL);
+	char place[2 * PATH_MAX + 64];
 	enum status status;
 	char *next;
 
@@ -244,10 +245,11 @@ static enum status lines_parse(const char *name, char *text, const struct readin
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
-		snprintf(place, sizeof(place), "%s:%u", name, line);
+		snprintf(place, sizeof(place), "%s%s%s:%u", outer ?: "", outer ? ": " : "", name,
+			 line);
 		log_place(place);
 		status = line_add(reading, text);
-		log_place(NULL);
+		log_place(outer);
 		if (status == FAILED)
 			return status;
 		bad += status != OK;
@@ -269,12 +271,12 @@ static enum status entries_add(const struct ruleset *list, struct ruleset *set)
 	return status;
 }
 
-enum status list_parse(const char *name, char *text, const struct rule *entry, bool forced,
+enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       struct ruleset *set)
 {
 	struct ruleset found = {0};
 	struct ipsets ipsets = {0};
-	const struct reading reading = {entry, forced, &found, &ipsets};
+	const struct reading reading = {entry, force, &found, &ipsets};
 	enum status status = lines_parse(name, text, &reading);
 
 	ruleset_sort(&found);
@@ -284,7 +286,8 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, b
 	return status;
 }
 
-enum status list_read(const char *path, const struct rule *entry, bool forced, struct ruleset *set)
+enum status list_read(const char *path, const struct rule *entry, const char *force,
+		      struct ruleset *set)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct file file;
@@ -292,15 +295,14 @@ enum status list_read(const char *path, const struct rule *entry, bool forced, s
 
 	if (status)
 		return status;
-	if (file.is_written && forced)
+	if (file.is_written && !force)
 		note("%s is open for writing elsewhere: what it says now is taken", path);
-	if (file.is_written && !forced)
-		status = fail(
-			"%s is open for writing elsewhere, and may be half of a list: try again "
-			"when it is closed, or say 'force'",
-			path);
+	if (file.is_written && force)
+		status = fail("%s is open for writing elsewhere, and may be half of a list: try "
+			      "again when it is closed, or %s",
+			      path, force);
 	else
-		status = list_parse(name, file.text, entry, forced, set);
+		status = list_parse(name, file.text, entry, force, set);
 	file_free(&file);
 	return status;
 }

@@ -15,13 +15,15 @@
 
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. Says each bad line by number,
- * "FILE:LINE: ...", the first ten of them, and then fails. Unless `forced`, prefixes that are shorter than LIST_BITS_LEAST
- * are bad. The same prefix twice in one file is one entry.
+ * "FILE:LINE: ...", the first ten of them, and then fails. Refuses a file that is open for writing, and prefixes that
+ * are shorter than LIST_BITS_LEAST, with what would take them, `force`: "say 'force'". NULL: they are taken. The same
+ * prefix twice in one file is one entry.
  */
-enum status list_read(const char *path, const struct rule *entry, bool forced, struct ruleset *set);
+enum status list_read(const char *path, const struct rule *entry, const char *force,
+		      struct ruleset *set);
 
 /* The same from memory, where `name` stands for the file. Cuts the text to pieces. */
-enum status list_parse(const char *name, char *text, const struct rule *entry, bool forced,
+enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       struct ruleset *set);
 
 #endif

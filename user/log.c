@@ -12,9 +12,12 @@
 
 static const char *place_now;
 
-void log_place(const char *place)
+const char *log_place(const char *place)
 {
+	const char *before = place_now;
+
 	place_now = place;
+	return before;
 }
 
 /* One line, whatever was typed: a message may quote any bytes. */

@@ -26,9 +26,9 @@ void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * Where what is being read stands, "rules.yaml:3:7": said at the head of each message until it is NULL. The
- * text is the caller's, and lives as long.
+ * text is the caller's, and lives as long. Returns the place before.
  */
-void log_place(const char *place);
+const char *log_place(const char *place);
 
 /*
  * What an errno of bpf(2) and its kin means to a user: names the missing capability, or a full

@@ -278,6 +278,33 @@ def test_bad_lines_of_an_include(gate, tmp_path):
     assert gate.snapshot() == before
 
 
+SHORT = ["0.0.0.0/7", "default", "2000::/15"]
+
+
+@pytest.mark.parametrize("text", ["", "# none\n", *SHORT])
+def test_an_include_is_refused_as_by_deny(gate, tmp_path, text):
+    """A download that failed must not take a list back, and one that goes astray not deny all."""
+    listed = written(tmp_path / "list", "203.0.113.66\n")
+    path = written(tmp_path / "rules", "deny:\n  - file: list\n")
+    forced = written(tmp_path / "forced", "deny:\n  - file: list\n    force: true\n")
+    gate.sluice("apply", path)
+    before = gate.snapshot()
+    written(tmp_path / "list", text)
+    for command in "apply", "diff":
+        refusal = one_line(gate.sluice(command, path, status=2))
+        assert refusal.startswith(f"{path}:2:11: {listed}") and "'force: true'" in refusal
+        assert ("no entry" if text not in SHORT else text) in refusal
+    assert gate.snapshot() == before
+    gate.sluice("apply", forced)
+    one, = gate.json("lists")["lists"]
+    assert (one["name"], one["entries"]) == (listed, int(text in SHORT))
+    dump = written(tmp_path / "dump", gate.sluice("dump").out)  # whose prefixes need no force
+    assert gate.sluice("diff", dump).out == ""
+    for file in forced, dump:
+        with open(file, encoding="utf-8") as opened:
+            validator().validate(loaded(opened.read()))
+
+
 # --- What it may not say --------------------------------------------------------------------------
 
 POLICY = "policies:\n  - prefix: default\n    limits:\n      - rate: 5pps\n"
@@ -371,6 +398,10 @@ BAD = {
     "an entry of nothing": ("deny:\n  - for: 1h\n", [("2:5", "deny")]),
     "an entry of two things": ("deny:\n  - prefix: default\n    file: x\n",
                                [("2:5", "deny"), ("3:11", "")]),
+    "a force of no file": ("deny:\n  - prefix: default\n    force: true\n",
+                           [("3:12", "'force' is for a file")]),
+    "a force that is none": ("deny:\n  - file: /dev/null\n    force: perhaps\n",
+                             [("3:12", "force 'perhaps': write true or false")]),
     "a size that is none": ("gate: {hosts: many}\n" + POLICY, [("1:15", "many")]),
     "a size of nothing": ("gate: {hosts: 0}\n" + POLICY, [("1:15", "0")]),
     "a size too large": ("gate: {hosts: 65m}\n" + POLICY, [("1:15", "65m")]),
@@ -539,8 +570,9 @@ def test_a_file_that_changes_while_it_is_read(gate, tmp_path, kind, change):
                                    ["apply", "outer"]], ids=" ".join)
 def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
     """As of a program that writes a temporary file and runs us. That is said, as nobody can tell whether
-    all of it is there. A list by itself takes `force`."""
-    written(tmp_path / "outer", "deny: [{file: list}]\n")
+    all of it is there. A list takes `force`."""
+    outer = "deny: [{file: list, force: true}]\n"
+    written(tmp_path / "outer", outer)
     written(tmp_path / "rules", OLD["rules"])
     written(tmp_path / "list", OLD["list"])
     expected = gate.sluice(*words, status=None, cwd=tmp_path)
@@ -553,6 +585,9 @@ def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
             assert words[0] == "diff" or "deny 10.0.0.0/8" in gate.rules()
             if "force" in words:
                 assert "say 'force'" in one_line(gate.sluice(*words[:-1], status=1, cwd=tmp_path))
+            if "outer" in words:
+                said = gate.apply(outer.replace(", force: true", ""), status=1, cwd=tmp_path)
+                assert "write 'force: true'" in one_line(said)
 
 
 def test_a_writer_who_never_rests(gate, tmp_path):
@@ -661,7 +696,8 @@ SCHEMA_KNOWS = ["an unknown key", "an unknown key of the gate", "an unknown key 
                 "newcomers without a rate", "newcomers of a wrong rate",
                 "newcomers of a wrong burst", "newcomers with a match", "newcomers without limits",
                 "a name that is none", "a time that is none", "both times", "an entry of nothing",
-                "an entry of two things", "a size that is none", "a size of nothing",
+                "an entry of two things", "a force of no file", "a force that is none",
+                "a size that is none", "a size of nothing",
                 "a list for a word", "a word for a list", "a map for a list", "nothing for a list",
                 "nothing for a word", "a list at the top", "a word at the top", "no rules"]
 

@@ -47,6 +47,7 @@ static const char *const moments[] = {"2126-11-21T13:00:00Z", "2001-01-01t00:00:
 static const char *const budgets[] = {
 	"none", "{rate: 10kpps, burst: 20000}", "{rate: 50mbit}", "{burst: 8}", "[]", NULL};
 static const char *const sizes[] = {"1", "64k", "4m", "64m", "65m", NULL};
+static const char *const truths[] = {"true", "false", NULL};
 static const char *const files[] = {"rules.txt", "/", "-", NULL};
 
 static const struct key {
@@ -58,7 +59,7 @@ static const struct key {
   gate_keys[] = {{"sources", sizes}, {"hot", sizes},	  {"policies", sizes},
 		 {"hosts", sizes},   {"prefixes", sizes}, {0}},
   policy_keys[] = {{"newcomers", budgets}, {0}},
-  end_keys[] = {{"for", times}, {"until", moments}, {0}};
+  end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};
 
 /* One of the values, or any few bytes. */
 static void value_make(FILE *out, struct input *input, const char *const *values)
@@ -186,7 +187,7 @@ static void list_try(char *text)
 {
 	struct ruleset set = {0};
 
-	list_parse("list", text, &(struct rule){.list = SL_LIST_DENY}, false, &set);
+	list_parse("list", text, &(struct rule){.list = SL_LIST_DENY}, "force", &set);
 	ruleset_free(&set);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/log.h without a word: what a fuzzer tries is wrong a million times. */
+#include <stddef.h>
+
 #include "log.h"
 
 enum status fail(const char *format, ...)
@@ -19,9 +21,10 @@ void note(const char *format, ...)
 	(void)format;
 }
 
-void log_place(const char *place)
+const char *log_place(const char *place)
 {
 	(void)place;
+	return NULL;
 }
 
 const char *why(int err)

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include "capture.h"
 #include "config.h"
 #include "config_text.h"
@@ -357,7 +359,7 @@ static void test_refused(void **state)
 		{"deny: []\n\"a\\nb\": []", ":2:1: a rules file has no key 'a?b': it has gate, "
 					    "defaults, policies, allow or deny"},
 		{DENY "for : 1h, to: x}]", ":1:39: an entry of 'deny' has no key 'to': it has "
-					   "prefix, prefixes, file, list, for or until"},
+					   "prefix, prefixes, file, force, list, for or until"},
 		{"deny: []\ndefaults: {rate: 5pps}", ":2:12: 'defaults' has no key 'rate': it has "
 						     "per, key, action or start"},
 		{"deny: []\nallow: []\ndeny: []", ":3:1: 'deny' is given twice: first in line 1"},
@@ -459,6 +461,8 @@ static void test_refused(void **state)
 		 ":2:18: 10.0.0.0/8 is listed twice: first at rules.yaml:1:17"},
 		{"deny: [prefixes: [10.0.0.1,\n 10.0.0.1]]",
 		 ":2:2: 10.0.0.1 is listed twice: first at rules.yaml:1:19"},
+		{DENY "force: true}]", ":1:36: 'force' is for a file of prefixes: write 'file: "
+				       "...', or leave it out"},
 		{"deny: [{file: /dev/zero}]", ":1:15: /dev/zero is a device, and not a regular "
 					      "file"},
 		{"deny: [{file: .}]", ":1:15: . is a directory, and not a regular file"},
@@ -550,7 +554,7 @@ static void test_all_errors_of_shape(void **state)
 			    "values\n"
 			    "sluice: rules.yaml:5:13: 'prefix' takes one value, and not a list\n"
 			    "sluice: rules.yaml:6:5: an entry of 'allow' has no key 'to': it has "
-			    "prefix, prefixes, file, list, for or until\n"
+			    "prefix, prefixes, file, force, list, for or until\n"
 			    "sluice: rules.yaml:7:5: 'allow' takes bare prefixes, or entries with "
 			    "keys, and not both: write 'prefix: ...' in each\n");
 }
@@ -610,9 +614,10 @@ static void test_files(void **state)
 	capture = capture_begin(stderr);
 	status = config_read(path, &config);
 	snprintf(line, sizeof(line),
-		 "sluice: %s/bad.txt:2: 'x' is not an address: write 192.0.2.1 or 2001:db8::1\n"
+		 "sluice: %s:1:16: %s/bad.txt:2: 'x' is not an address: write 192.0.2.1 or "
+		 "2001:db8::1\n"
 		 "sluice: %s:2:17: 'y' is not an address: write 192.0.2.1 or 2001:db8::1\n",
-		 directory, path);
+		 path, directory, path);
 	assert_string_equal(capture_end(&capture), line);
 	assert_int_equal(status, MISUSED);
 
@@ -625,6 +630,57 @@ static void test_files(void **state)
 
 	snprintf(path, sizeof(path), "rm -r %s", directory);
 	assert_int_equal(system(path), 0);
+}
+
+/* The one line of a rules file that has a list of this text, an entry with these keys behind its file. */
+static void list_refused(const char *list, const char *keys, const char *said)
+{
+	char text[128], line[512] = "";
+	struct capture capture;
+	struct config config;
+	enum status status;
+
+	file_make(".", "list.txt", list);
+	snprintf(text, sizeof(text), "allow: []\ndeny: [{file: list.txt%s}]", keys);
+	capture = capture_begin(stderr);
+	status = text_read(text, &config);
+	unlink("list.txt");
+	if (said)
+		snprintf(line, sizeof(line), "sluice: rules.yaml:2:%s\n", said);
+	assert_string_equal(capture_end(&capture), line);
+	assert_int_equal(status, said ? MISUSED : OK);
+	if (!status)
+		config_free(&config);
+}
+
+/* What a file should not hold by accident takes `force: true`, as `deny -f` takes `force`. */
+static void test_files_that_take_force(void **state)
+{
+	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
+	char directory[] = "/tmp/sluice-config-XXXXXX";
+	int home = open(".", O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chdir(directory), 0);
+	list_refused(ipv4, "",
+		     "15: list.txt:2: 10.0.0.0/7 is shorter than /8, which no list should hold by "
+		     "accident: write 'force: true' if it is meant");
+	list_refused(ipv6, ", for: 1h, force: false",
+		     "15: list.txt:1: 2000::/15 is shorter than /16, which no list should hold by "
+		     "accident: write 'force: true' if it is meant");
+	list_refused("# none\n", "",
+		     "15: list.txt has no entry: write 'force: true' if its list is to be empty");
+	list_refused("", ", until: 2001-01-01T00:00:00Z",
+		     "15: list.txt has no entry: write 'force: true' if its list is to be empty");
+	list_refused("192.0.2.1\n", ", force: maybe", "32: force 'maybe': write true or false");
+	list_refused("192.0.2.1\n", ", force: false", NULL);
+	list_refused(ipv4, ", force: true", NULL);
+	list_refused(ipv6, ", force: yes", NULL);
+	list_refused("", ", force: true", NULL);
+	assert_int_equal(fchdir(home), 0);
+	close(home);
+	assert_int_equal(rmdir(directory), 0);
 }
 
 /* --- Writing -------------------------------------------------------------------------------- */
@@ -882,6 +938,7 @@ int main(void)
 		cmocka_unit_test(test_all_errors),
 		cmocka_unit_test(test_all_errors_of_shape),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_files_that_take_force),
 		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_written_with_ends),
 		cmocka_unit_test(test_written_as_json),

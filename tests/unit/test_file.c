@@ -231,14 +231,14 @@ static void test_list_open_for_writing(void **state)
 	(void)state;
 	assert_int_equal(write(fd, "192.0.2.1\n", 10), 10);
 	capture = capture_begin(stderr);
-	assert_int_equal(list_read("file", &entry, false, &set), FAILED);
+	assert_int_equal(list_read("file", &entry, "say 'force'", &set), FAILED);
 	assert_string_equal(
 		capture_end(&capture),
 		"sluice: file is open for writing elsewhere, and may be half of a list: "
 		"try again when it is closed, or say 'force'\n");
 	assert_int_equal(set.count, 0);
 	capture = capture_begin(stderr);
-	assert_int_equal(list_read("file", &entry, true, &set), OK);
+	assert_int_equal(list_read("file", &entry, NULL, &set), OK);
 	assert_string_equal(capture_end(&capture), "sluice: file is open for writing elsewhere: "
 						   "what it says now is taken\n");
 	assert_int_equal(set.count, 1);
@@ -295,7 +295,7 @@ static enum status text_list(const char *text, struct ruleset *set)
 	enum status status;
 
 	file_make("list.txt", text, strlen(text));
-	status = list_read("list.txt", &(struct rule){.list = SL_LIST_DENY, .until = 7}, true, set);
+	status = list_read("list.txt", &(struct rule){.list = SL_LIST_DENY, .until = 7}, NULL, set);
 	unlink("list.txt");
 	return status;
 }
@@ -403,7 +403,8 @@ static void test_list_formats(void **state)
 		char *text = strdup(cases[i].text), found[256] = "", prefix[PREFIX_TEXT];
 		struct capture capture = capture_begin(stderr);
 		struct ruleset set = {0};
-		enum status status = list_parse("list", text, &(struct rule){0}, false, &set);
+		enum status status =
+			list_parse("list", text, &(struct rule){0}, "say 'force'", &set);
 		const char *said = capture_end(&capture);
 
 		for (unsigned int j = 0; j < set.count; j++)
@@ -423,14 +424,14 @@ static void test_short_prefixes(void **state)
 	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
 	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
-	enum status status = list_parse("list", text, &(struct rule){0}, false, &set);
+	enum status status = list_parse("list", text, &(struct rule){0}, "say 'force'", &set);
 
 	(void)state;
 	assert_string_equal(capture_end(&capture),
 			    "sluice: list:2: 10.0.0.0/7 is shorter than /8, which no list should "
 			    "hold by accident: say 'force' if it is meant\n");
 	assert_int_equal(status, MISUSED);
-	assert_int_equal(list_parse("list", again, &(struct rule){0}, true, &set), OK);
+	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, &set), OK);
 	assert_int_equal(set.count, 2);
 	ruleset_free(&set);
 }
@@ -449,7 +450,7 @@ static void test_several_ipsets(void **state)
 	struct ruleset set = {0};
 
 	(void)state;
-	assert_int_equal(list_parse("sets", text, &(struct rule){0}, true, &set), MISUSED);
+	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, &set), MISUSED);
 	assert_string_equal(capture_end(&capture),
 			    "sluice: sets:3: here begins set 'bad', after set 'good', and a list "
 			    "takes one: write each to a file of its own, with 'ipset save bad'\n");
@@ -512,7 +513,7 @@ static void test_long_list(void **state)
 			address >> 8 & 255, address & 255);
 	}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(list_read("long.txt", &(struct rule){0}, true, &set), OK);
+	assert_int_equal(list_read("long.txt", &(struct rule){0}, NULL, &set), OK);
 	unlink("long.txt");
 	assert_int_equal(set.count, count);
 	for (unsigned int i = 1; i < count; i++)
