@@ -10,6 +10,7 @@
 #include "gate_option.h"
 #include "list.h"
 #include "list_change.h"
+#include "list_request.h"
 #include "lists.h"
 #include "plural.h"
 #include "prefix.h"
@@ -17,23 +18,10 @@
 #include "units.h"
 #include "uptime.h"
 
-#define TIME_MIN_NS 1000000
-
 static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
 static const char *const other_done[] = {[SL_LIST_ALLOW] = "denied", [SL_LIST_DENY] = "allowed"};
 
 #define SPAN_TEXT (UNITS_TEXT + sizeof(" for "))
-
-struct request {
-	enum sl_list list;
-	const char *file; /* of prefixes; NULL: they are words */
-	const char *name; /* of the list; NULL: by hand */
-	uint64_t ns;	  /* 0: for good */
-	bool replace;
-	bool force;
-	struct ruleset entries;
-	char file_name[SL_LIST_NAME];
-};
 
 /* What was there of the prefixes that are listed by hand. */
 struct tally {
@@ -45,87 +33,27 @@ struct tally {
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-static enum status time_take(int argc, char **argv, int *index, struct request *request)
-{
-	const char *time;
-	enum status status;
-
-	if (request->ns)
-		return misuse("%s: 'for' is given twice", argv[0]);
-	time = keyword_value(argc, argv, index);
-	if (!time)
-		return MISUSED;
-	status = time_parse("for", time, &request->ns);
-	if (!status && request->ns < TIME_MIN_NS)
-		status = misuse("for '%s' is too short: the shortest is 1ms", time);
-	return status;
-}
-
-static enum status name_take(int argc, char **argv, int *index, struct request *request)
-{
-	if (request->name)
-		return misuse("%s: 'as' is given twice", argv[0]);
-	request->name = keyword_value(argc, argv, index);
-	return request->name ? list_name_check(request->name) : MISUSED;
-}
-
-static enum status prefix_take(const char *word, struct request *request)
-{
-	struct rule rule = {.list = request->list};
-	enum status status = prefix_parse(word, &rule.prefix);
-
-	return status ? status : ruleset_add(&request->entries, &rule);
-}
-
-static enum status word_take(int argc, char **argv, int *index, struct request *request)
+static enum status request_parse(const struct context *context, int argc, char **argv,
+				 struct list_request *request)
 {
 	static const char *const keywords[] = {"for", "as", "replace", "force"};
-	const char *word = argv[*index];
+	enum status status = list_request_parse(context, argc, argv, keywords, 4, request);
 
-	if (!strcmp(word, "for"))
-		return time_take(argc, argv, index, request);
-	if (!strcmp(word, "as"))
-		return name_take(argc, argv, index, request);
-	if (!strcmp(word, "replace"))
-		request->replace = true;
-	else if (!strcmp(word, "force"))
-		request->force = true;
-	else if (request->file || keyword_is_meant(word, keywords, 4))
-		return unexpected_for(argv[0], word, keywords, 4);
-	else
-		return prefix_take(word, request);
-	return OK;
-}
-
-static enum status request_check(const char *command, const struct request *request)
-{
-	if (!request->file && !request->entries.count)
-		return misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'", command,
-			      command);
-	if (request->replace && !request->name)
-		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as NAME'", command);
-	if (request->force && !request->file)
-		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", command);
-	return OK;
-}
-
-static enum status request_parse(const struct context *context, int argc, char **argv,
-				 struct request *request)
-{
-	enum status status = OK;
-
-	request->file = context->file;
-	for (int i = 1; !status && i < argc; i++)
-		status = word_take(argc, argv, &i, request);
-	if (!status && request->file && !request->name) {
+	if (status)
+		return status;
+	if (request->file && !request->name) {
 		status = list_name_of(request->file, request->file_name);
 		request->name = request->file_name;
 	}
-	return status ? status : request_check(argv[0], request);
+	if (request->replace && !request->name)
+		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as NAME'", argv[0]);
+	if (request->force && !request->file)
+		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", argv[0]);
+	return status;
 }
 
 /* A download that failed must not take a list back. */
-static enum status file_take(const struct context *context, struct request *request)
+static enum status file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.list = SL_LIST_NONE};
 	enum status status = list_read(request->file, &entry, request->force ? NULL : "say 'force'",
@@ -141,7 +69,8 @@ static enum status file_take(const struct context *context, struct request *requ
 
 /* --- By hand -------------------------------------------------------------------------------- */
 
-static enum status hand_take(const struct gate *gate, struct rule *entry, enum sl_list *ret_was)
+static enum status hand_take(const struct gate *gate, enum sl_list list, struct rule *entry,
+			     enum sl_list *ret_was)
 {
 	struct rule rule;
 	enum status status = rules_get(gate, &entry->prefix, &rule);
@@ -149,13 +78,13 @@ static enum status hand_take(const struct gate *gate, struct rule *entry, enum s
 	if (status)
 		return status;
 	*ret_was = rule.list;
-	rule.list = entry->list;
+	rule.list = list;
 	rule.until = entry->until;
 	*entry = rule;
 	return OK;
 }
 
-static enum status hands_apply(struct gate *gate, struct request *request, struct tally *tally)
+static enum status hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
 {
 	uint32_t until = request->ns ? until_after(request->ns) : 0;
 	struct ruleset *entries = &request->entries;
@@ -167,7 +96,7 @@ static enum status hands_apply(struct gate *gate, struct request *request, struc
 		return fail("out of memory");
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		entries->rules[i].until = until;
-		status = hand_take(gate, &entries->rules[i], &tally->was[i]);
+		status = hand_take(gate, request->list, &entries->rules[i], &tally->was[i]);
 		tally->fresh += !tally->was[i];
 		tally->same += tally->was[i] == request->list;
 		tally->other += tally->was[i] && tally->was[i] != request->list;
@@ -176,7 +105,7 @@ static enum status hands_apply(struct gate *gate, struct request *request, struc
 }
 
 /* " for 1h"; nothing of an entry for good. */
-static const char *span_format(const struct request *request, char text[SPAN_TEXT])
+static const char *span_format(const struct list_request *request, char text[SPAN_TEXT])
 {
 	char time[UNITS_TEXT];
 
@@ -186,7 +115,7 @@ static const char *span_format(const struct request *request, char text[SPAN_TEX
 	return text;
 }
 
-static void hand_print(const struct request *request, const struct sl_prefix *prefix,
+static void hand_print(const struct list_request *request, const struct sl_prefix *prefix,
 		       enum sl_list was)
 {
 	char text[PREFIX_TEXT], span[SPAN_TEXT];
@@ -198,7 +127,7 @@ static void hand_print(const struct request *request, const struct sl_prefix *pr
 	putchar('\n');
 }
 
-static json_t *hands_json(const struct context *context, const struct request *request,
+static json_t *hands_json(const struct context *context, const struct list_request *request,
 			  const struct tally *tally)
 {
 	const struct ruleset *entries = &request->entries;
@@ -221,7 +150,7 @@ static json_t *hands_json(const struct context *context, const struct request *r
 }
 
 static enum status hands_change(const struct context *context, struct gate *gate,
-				struct request *request)
+				struct list_request *request)
 {
 	struct tally tally = {0};
 	enum status status = hands_apply(gate, request, &tally);
@@ -237,7 +166,7 @@ static enum status hands_change(const struct context *context, struct gate *gate
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-static json_t *list_json(const struct context *context, const struct request *request,
+static json_t *list_json(const struct context *context, const struct list_request *request,
 			 const struct sl_list_info *list, const struct list_counts *counts)
 {
 	json_t *object =
@@ -253,7 +182,7 @@ static json_t *list_json(const struct context *context, const struct request *re
 }
 
 /* An end that was not asked for is the one that the list has. */
-static void list_print(const struct request *request, const struct sl_list_info *list,
+static void list_print(const struct list_request *request, const struct sl_list_info *list,
 		       const struct list_counts *counts)
 {
 	unsigned int named = counts->fresh + counts->same;
@@ -272,7 +201,7 @@ static void list_print(const struct request *request, const struct sl_list_info 
 }
 
 static enum status named_change(const struct context *context, struct gate *gate,
-				struct request *request)
+				struct list_request *request)
 {
 	struct sl_list_info list = {
 		.list = request->list,
@@ -297,7 +226,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 static enum status list_change(const struct context *context, enum sl_list list, int argc,
 			       char **argv)
 {
-	struct request request = {.list = list};
+	struct list_request request = {.list = list};
 	struct gate gate = GATE_CLOSED;
 	enum status status = request_parse(context, argc, argv, &request);
 

@@ -5,9 +5,10 @@
 
 #include "command.h"
 #include "gate.h"
+#include "gate_lists.h"
 #include "gate_option.h"
 #include "list_change.h"
-#include "gate_lists.h"
+#include "list_request.h"
 #include "lists.h"
 #include "plural.h"
 #include "prefix.h"
@@ -15,43 +16,14 @@
 
 static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
 
-struct request {
-	enum sl_list list; /* SL_LIST_NONE: either */
-	const char *file;  /* whose list goes; NULL: the prefixes */
-	const char *name;  /* the list that they leave; NULL: they are by hand */
-	struct ruleset entries;
-};
-
 /* --- Words ---------------------------------------------------------------------------------- */
 
-static enum status word_take(int argc, char **argv, int *index, struct request *request)
+static enum status request_parse(const struct context *context, int argc, char **argv,
+				 struct list_request *request)
 {
 	static const char *const keywords[] = {"as"};
-	const char *word = argv[*index];
-	struct rule rule = {0};
-	enum status status;
+	enum status status = list_request_parse(context, argc, argv, keywords, 1, request);
 
-	if (!strcmp(word, keywords[0])) {
-		request->name = keyword_value(argc, argv, index);
-		return request->name ? OK : MISUSED;
-	}
-	if (request->file || keyword_is_meant(word, keywords, 1))
-		return unexpected_for(argv[0], word, keywords, 1);
-	status = prefix_parse(word, &rule.prefix);
-	return status ? status : ruleset_add(&request->entries, &rule);
-}
-
-static enum status request_parse(const struct context *context, int argc, char **argv,
-				 struct request *request)
-{
-	enum status status = OK;
-
-	request->file = context->file;
-	for (int i = 1; !status && i < argc; i++)
-		status = word_take(argc, argv, &i, request);
-	if (!status && !request->file && !request->entries.count)
-		status = misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'",
-				argv[0], argv[0]);
 	if (!status && request->file && request->name)
 		status = misuse("%s: -f FILE and 'as NAME' both say which list: write one of them",
 				argv[0]);
@@ -81,7 +53,7 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 	return fail("%s is not %s by hand: see 'sluice %sshow'", prefix, done[list], option);
 }
 
-static enum status hands_apply(struct gate *gate, struct request *request)
+static enum status hands_apply(struct gate *gate, struct list_request *request)
 {
 	struct ruleset *entries = &request->entries;
 	enum status status = OK;
@@ -99,7 +71,7 @@ static enum status hands_apply(struct gate *gate, struct request *request)
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
 
-static json_t *hands_json(const struct context *context, const struct request *request)
+static json_t *hands_json(const struct context *context, const struct list_request *request)
 {
 	json_t *prefixes = json_array();
 	char text[PREFIX_TEXT];
@@ -112,7 +84,7 @@ static json_t *hands_json(const struct context *context, const struct request *r
 }
 
 static enum status hands_change(const struct context *context, struct gate *gate,
-				struct request *request)
+				struct list_request *request)
 {
 	enum status status = hands_apply(gate, request);
 	char text[PREFIX_TEXT];
@@ -127,7 +99,7 @@ static enum status hands_change(const struct context *context, struct gate *gate
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-static enum status check_word(const struct gate *gate, const struct request *request,
+static enum status check_word(const struct gate *gate, const struct list_request *request,
 			      const struct sl_list_info *list)
 {
 	if (!request->list || request->list == list->list)
@@ -149,7 +121,7 @@ static enum status list_report(const struct context *context, const struct sl_li
 }
 
 static enum status named_change(const struct context *context, struct gate *gate,
-				struct request *request)
+				struct list_request *request)
 {
 	bool whole = request->file;
 	struct list_counts counts;
@@ -169,7 +141,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 
 static enum status unlist(const struct context *context, enum sl_list list, int argc, char **argv)
 {
-	struct request request = {.list = list};
+	struct list_request request = {.list = list};
 	struct gate gate = GATE_CLOSED;
 	enum status status = request_parse(context, argc, argv, &request);
 

@@ -245,6 +245,23 @@ def test_wrong_words_are_refused(shared, verb, words, names):
     assert shared.snapshot() == before
 
 
+WRONG_TO_TAKE_BACK = [
+    ([], "which"), (["192.0.2.1", "192.0.2.300"], "'192.0.2.300'"), (["as", "x"], "which"),
+    (["192.0.2.1", "as"], "'as'"), (["192.0.2.1", "as", "x", "as", "y"], "twice"),
+    (["192.0.2.1", "as", "a b"], "'a b'"), (["-f", "x", "as", "y"], "write one of them"),
+    (["-f", "x", "192.0.2.1"], "'192.0.2.1'"), (["-f", "x", "replace"], "'replace'"),
+    (["192.0.2.1", "for", "1h"], "'for'"), (["192.0.2.1", "force"], "'force'"),
+]
+
+
+@pytest.mark.parametrize("verb", ["unallow", "undeny"])
+@pytest.mark.parametrize("words,names", WRONG_TO_TAKE_BACK)
+def test_wrong_words_that_take_back_are_refused(shared, verb, words, names):
+    before = shared.snapshot()
+    assert names in one_line(shared.sluice(verb, *words, status=2))
+    assert shared.snapshot() == before
+
+
 # --- Files of prefixes ----------------------------------------------------------------------------
 
 FILE = """# who has been a nuisance
