@@ -9,15 +9,18 @@
 __noinline int budget_draw(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
 			   const struct claim *claim)
 {
-	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
+	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
 	struct sl_purse copy;
-	bool passes = false;
-	__u64 block = 0; /* a budget has none */
+	__u64 block; /* a budget has none */
+	bool passes;
 
 	if (!budget || !purse || !claim || !ledger)
 		return SL_DROP_OVER_BUDGET;
 	copy = *purse;
-	if (!ledger_try(ledger, budget, &copy, claim, &passes, &block))
+	seen = ledger_read(ledger);
+	next = seen;
+	passes = claim_draw(claim, budget, &next, &copy);
+	if (!ledger_publish(ledger, &seen, &next, &block))
 		return LEDGER_LOST;
 	*purse = copy;
 	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;

@@ -79,8 +79,25 @@ static __always_inline void moment_advance(__u64 *moment, __u64 to)
 		write_once(*moment, to);
 }
 
+static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledger)
+{
+	return (struct sl_ledger){
+		.zero = read_once(ledger->zero),
+		.born = read_once(ledger->born),
+		.drawn = read_once(ledger->drawn),
+		.blocked = read_once(ledger->blocked),
+	};
+}
+
+/* Draws on a copy of a ledger. */
+static __always_inline bool claim_draw(const struct claim *claim, const struct sl_limit *limit,
+				       struct sl_ledger *copy, struct sl_purse *purse)
+{
+	return credit_draw(limit, copy, purse, claim->fill, claim->cost, claim->now, claim->tick);
+}
+
 /*
- * One round: draw on a copy, then publish the copy if nobody was faster. False: somebody was.
+ * Publishes what a draw has made of a ledger that was seen, if nobody was faster. False: somebody was.
  *
  * Races, and what they cost. `born` and `drawn` are stored before `zero` is swapped: whoever sees the
  * new `zero` sees them, too. A store that comes too late, after another CPU's draw, can let the level
@@ -88,55 +105,38 @@ static __always_inline void moment_advance(__u64 *moment, __u64 to)
  * node to another key under our hands: then one draw is charged to a stranger. `ret_block`: the end of the block that
  * this draw began, or 0.
  */
-static __always_inline bool ledger_try(struct sl_ledger *ledger, const struct sl_limit *limit,
-				       struct sl_purse *purse, const struct claim *claim,
-				       bool *passes, __u64 *ret_block)
+static __always_inline bool ledger_publish(struct sl_ledger *ledger, const struct sl_ledger *seen,
+					   const struct sl_ledger *next, __u64 *ret_block)
 {
-	struct sl_ledger seen, next;
-
-	seen.zero = read_once(ledger->zero);
-	seen.born = read_once(ledger->born);
-	seen.drawn = read_once(ledger->drawn);
-	seen.blocked = read_once(ledger->blocked);
-	next = seen;
-	*passes =
-		credit_draw(limit, &next, purse, claim->fill, claim->cost, claim->now, claim->tick);
-	moment_advance(&ledger->born, next.born);
-	moment_advance(&ledger->drawn, next.drawn);
-	if (next.blocked != seen.blocked &&
-	    __sync_val_compare_and_swap(&ledger->blocked, seen.blocked, next.blocked) ==
-		    seen.blocked)
-		*ret_block = next.blocked;
-	return next.zero == seen.zero ||
-	       __sync_val_compare_and_swap(&ledger->zero, seen.zero, next.zero) == seen.zero;
+	moment_advance(&ledger->born, next->born);
+	moment_advance(&ledger->drawn, next->drawn);
+	*ret_block = 0;
+	if (next->blocked != seen->blocked &&
+	    __sync_val_compare_and_swap(&ledger->blocked, seen->blocked, next->blocked) ==
+		    seen->blocked)
+		*ret_block = next->blocked;
+	return next->zero == seen->zero ||
+	       __sync_val_compare_and_swap(&ledger->zero, seen->zero, next->zero) == seen->zero;
 }
 
 /* Not reasons: another CPU was faster, so try again; there is no ledger, and none was made. */
 #define LEDGER_LOST SL_REASONS
 #define LEDGER_NONE (SL_REASONS + 1)
 
-/* The first packet of a source: its ledger is born, and this packet draws from it. */
+/* The first packet of a source has drawn from a ledger that was born for it: into the map with it. 0, or as ledger_charge. */
 static __always_inline int ledger_begin(const struct packet *packet, const union ledger_key *key,
-					const struct sl_limit *limit, struct sl_purse *purse,
-					const struct claim *claim)
+					struct sl_ledger *fresh, const struct claim *claim)
 {
-	struct sl_ledger fresh = credit_birth(limit, claim->now);
-	bool passes;
 	long err;
 
-	purse->credit = 0; /* what was drawn from a forgotten ledger is void */
-	passes = credit_draw(limit, &fresh, purse, claim->fill, claim->cost, claim->now,
-			     claim->tick);
-	fresh.zero += claim->owed;
 	if (!admission_take(SL_POOL_LEDGERS))
 		return LEDGER_NONE;
-	err = ledger_insert(packet, key, &fresh);
+	fresh->zero += claim->owed;
+	err = ledger_insert(packet, key, fresh);
 	admission_note(err);
 	if (err == -EEXIST) /* made by another CPU just now: use that one */
 		return LEDGER_LOST;
-	if (err)
-		return LEDGER_NONE;
-	return passes ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+	return err ? LEDGER_NONE : 0;
 }
 
 /*
@@ -153,30 +153,27 @@ static __always_inline void block_confirm(const struct packet *packet, const uni
 		__sync_val_compare_and_swap(&ledger->blocked, block, 0);
 }
 
-static __always_inline int ledger_draw(const struct packet *packet, const union ledger_key *key,
-				       struct sl_ledger *ledger, const struct sl_limit *limit,
-				       struct sl_purse *purse, const struct claim *claim)
+/* 0, or as ledger_charge. */
+static __always_inline int ledger_update(const struct packet *packet, const union ledger_key *key,
+					 struct sl_ledger *ledger, const struct sl_ledger *seen,
+					 const struct sl_ledger *next, const struct claim *claim)
 {
-	bool blocked = credit_blocked(limit, ledger, claim->now);
-	bool passes = false, drawn;
-	__u64 block = 0;
+	__u64 block;
+	bool published = ledger_publish(ledger, seen, next, &block);
 
-	drawn = ledger_try(ledger, limit, purse, claim, &passes, &block);
 	if (block)
 		block_confirm(packet, key, ledger, block);
-	if (!drawn)
+	if (!published)
 		return LEDGER_LOST;
 	if (claim->owed)
 		__sync_fetch_and_add(&ledger->zero, credit_debit(ledger, claim->owed, claim->now));
-	if (passes)
-		return SL_PASS_WITHIN;
-	return blocked ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
+	return 0;
 }
 
 /*
- * Charges a packet to its ledger, making the ledger where there is none and it may: one try. `purse` receives what
- * was drawn, or the refusal; unless the answer is final, it is untouched. Returns an enum sl_reason,
- * LEDGER_LOST or LEDGER_NONE.
+ * Charges a packet to its ledger, making the ledger where there is none and it may: one try, which draws on a copy
+ * and then publishes it. `purse` receives what was drawn, or the refusal; unless the answer is final, it is untouched.
+ * Returns an enum sl_reason, LEDGER_LOST or LEDGER_NONE.
  *
  * A global function: the verifier checks it once, and not again on every path and in every round that
  * leads to it. It holds that any pointer may be NULL.
@@ -184,25 +181,32 @@ static __always_inline int ledger_draw(const struct packet *packet, const union 
 __noinline int ledger_charge(const struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, const struct claim *claim)
 {
-	struct sl_ledger *ledger;
+	struct sl_ledger *ledger, seen, next;
 	union ledger_key key;
 	struct sl_purse copy;
-	int answer;
+	bool passes;
+	int err;
 
 	if (!packet || !limit || !purse || !claim)
 		return LEDGER_NONE;
 	copy = *purse;
 	ledger_key(packet, limit, &key);
 	ledger = ledger_find(packet, &key);
-	if (ledger)
-		answer = ledger_draw(packet, &key, ledger, limit, &copy, claim);
-	else if (claim->begins)
-		answer = ledger_begin(packet, &key, limit, &copy, claim);
-	else
+	if (!ledger && !claim->begins)
 		return LEDGER_NONE;
-	if (answer < SL_REASONS)
-		*purse = copy;
-	return answer;
+	if (!ledger)
+		copy.credit = 0; /* what was drawn from a forgotten ledger is void */
+	seen = ledger ? ledger_read(ledger) : credit_birth(limit, claim->now);
+	next = seen;
+	passes = claim_draw(claim, limit, &next, &copy);
+	err = ledger ? ledger_update(packet, &key, ledger, &seen, &next, claim)
+		     : ledger_begin(packet, &key, &next, claim);
+	if (err)
+		return err;
+	*purse = copy;
+	if (passes)
+		return SL_PASS_WITHIN;
+	return credit_blocked(limit, &seen, claim->now) ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 }
 
 /*

@@ -105,7 +105,7 @@ enum sl_family {
 struct sl_prefix {
 	__u32 bits;   /* that count: 0 for `default`, else SL_FAMILY_BITS + the prefix length */
 	__u32 family; /* big endian */
-	__u8 addr[16];
+	__u8 addr[16] __attribute__((aligned(8))); /* read as two words, too */
 };
 
 enum sl_rate_unit {

@@ -169,7 +169,7 @@ static inline void model_drain(struct model *model)
 	model->reference.level = 0;
 }
 
-/* ledger_try in bpf/ledger.h. */
+/* ledger_publish in bpf/ledger.h. */
 static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
 			     __u64 tick, bool *passes)
 {
