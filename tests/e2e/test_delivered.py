@@ -96,6 +96,9 @@ def classes(source, family):
         len(plain) - 14 + 8, bytes([0xAA, 0xAA, 3, 0, 0, 0]) + struct.pack("!H", ethertype) + frame(a)[14:])
     rest["802.3 behind a tag"] = lambda a: of_type(Q, struct.pack("!HH", 0, 50) + frame(a)[14:])
     rest["raw 802.3"] = lambda a: of_type(len(plain) - 12, b"\xff\xff" + frame(a)[14:])
+    for size in 0, 1, 3, 4, 7:
+        rest[f"{size} bytes of UDP, and padding"] = lambda a, size=size: padded(a, size)
+    arrive["a trailer"] = lambda a: frame(a) + b"\xff" * 8
     for other in 0x0806, 0x8847, 0x8864, 0x88E5, 0x88CC, 0x0000, 0x0600:
         rest[f"EtherType {other:#06x}"] = lambda a, other=other: of_type(other, frame(a)[14:])
     if family == 4:
@@ -110,6 +113,15 @@ def classes(source, family):
             arrive[f"destination options of {size} bytes"] = \
                 lambda a, size=size: udp6(a, chain([size]), 60)
     return arrive, rest
+
+
+def padded(source, size):
+    """A frame whose packet has `size` bytes behind the IP header, and is padded with what looks like the rest."""
+    data = frame(source, size=80)
+    if data[14] >> 4 == 6:
+        return data[:18] + struct.pack("!H", size) + data[20:]
+    ip = data[14:16] + struct.pack("!H", 20 + size) + data[18:24] + b"\0\0" + data[26:34]
+    return data[:14] + ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:] + data[34:]
 
 
 def with_options(source):

@@ -26,6 +26,7 @@ JUMBO = 9000  # the MTU that the zoo takes
 PROTOCOLS = {TCP: 6, UDP: 17, ICMP: 1, _ICMPv6: 58, ESP: 50, GRE: 47, SCTP: 132}
 EXTENSIONS = IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, AH
 EXTENSION_NUMBERS = {0, 43, 44, 51, 60}
+FRAME_LEAST, PADDING_LEAST = 60, 12  # of bytes: Ethernet pads shorter frames; others have a trailer
 EXTENSIONS_MAX = 8  # bpf/packet.h: behind more of them nothing can be read
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
@@ -155,13 +156,22 @@ def match_holds(match, facts):
 # --- Animals --------------------------------------------------------------------------------------
 
 class Animal:
-    """A packet from an address of its own."""
+    """A packet from an address of its own. It is cut to `left` bytes, or, if `padded`, IP's length says
+    that it is; the frame then goes on with the bytes that look like the rest of it, as padding."""
 
-    def __init__(self, name, packet, size, source):
-        packet[IP if ":" not in source else IPv6].src = source
+    def __init__(self, name, packet, left, padded, source):
+        ip = packet[IP if ":" not in source else IPv6]
+        ip.src = source
+        if padded:
+            end = left - (len(packet) - len(ip))
+            ip.setfieldval(*(("len", end) if ":" not in source else ("plen", end - 40)))
         self.name, self.packet, self.source = name, packet, source
-        self.frame = bytes(packet)[:size]
-        self.facts = facts_of(packet, len(self.frame))
+        self.size = max(FRAME_LEAST, left + PADDING_LEAST) if padded else left
+        self.frame = self.cut(packet)
+        self.facts = facts_of(packet, left if padded else len(self.frame))
+
+    def cut(self, packet):
+        return (bytes(packet) + bytes(FRAME_LEAST))[:self.size] if self.size else bytes(packet)
 
     @property
     def bucket(self):
@@ -172,7 +182,7 @@ class Animal:
         """The same packet to somebody else."""
         packet = self.packet.copy()
         packet[IP if self.facts.family == 4 else IPv6].dst = destination
-        return bytes(packet)[:len(self.frame)]
+        return self.cut(packet)
 
     def words(self):
         """The packet, in the words of `sluice check`."""
@@ -362,12 +372,15 @@ def cuts(header):
     found = {"nothing behind the IP header": (of_udp, 0)}
     found.update({f"udp, {left} bytes": (of_udp, left) for left in (1, 3, 4, 7, 8)})
     found.update({f"tcp syn, {left} bytes": (of_tcp, left) for left in (2, 4, 12, 13, 14, 19)})
+    found.update({f"tcp, {left} bytes": (header() / tcp(80, "A"), left) for left in (2, 4, 13, 14)})
     return found
 
 
 def cuts4(header):
     """Where options are not all there no port can be read; the protocol stands before them."""
     return {"a tiny fragment": (header(flags="MF") / tcp(80, "S"), 8),
+            "a tiny fragment of no syn": (header(flags="MF") / tcp(80, "A"), 8),
+            "a last fragment, 3 bytes": (header(frag=370, proto=17) / Raw(LATER), 3),
             "options cut off": (header(options=[IPOption_NOP()] * 8) / udp(53, 20), -4),
             "options, and 3 bytes": (header(options=[IPOption_NOP()] * 8) / udp(53, 20), 3)}
 
@@ -378,6 +391,8 @@ def cuts6(header):
             "a header, and no more": (header() / hop(17) / udp(53, 20), 8),
             "a second header cut off": (header() / hop(60) / dest(17) / udp(53, 20), 9),
             "ah cut off": (header() / ah(17) / udp(53, 20), 23),
+            "a tiny fragment of no syn": (header() / fragment(6, 0, 1) / tcp(80, "A"), 16),
+            "a last fragment, 3 bytes": (header() / fragment(17, 370, 0) / Raw(LATER), 11),
             "a fragment header cut off": (header() / fragment(17, 0, 1) / udp(53, 20), 7)}
 
 
@@ -407,20 +422,23 @@ def packets_of(family):
 
 
 def cut_packets_of(family):
-    """name: packet, and the size to which it is cut."""
+    """name: packet, the size to which it is cut, and whether the frame is padded."""
     header = header_of(family)
     for name, (packet, left) in {**cuts(header),
                                  **(cuts6 if family == 6 else cuts4)(header)}.items():
-        yield name, ether() / packet, len(ether()) + len(packet) - len(packet.payload) + left
+        size = len(ether()) + len(packet) - len(packet.payload) + left
+        yield name, ether() / packet, size, False
+        if left > 0 or not left and family == 4:  # IPv6's length of 0 tells nothing: it may be a jumbogram
+            yield f"{name}, and padding", ether() / packet, size, True
 
 
 @functools.lru_cache(maxsize=None)
 def zoo(family):
     """All animals of a family, each from an address, and of IPv6 a /64, of its own."""
-    found = [(name, packet, None) for name, packet in packets_of(family).items()]
+    found = [(name, packet, None, False) for name, packet in packets_of(family).items()]
     found += cut_packets_of(family)
-    animals = [Animal(f"IPv{family} {name}", packet.copy(), size, source_address(family, number))
-               for number, (name, packet, size) in enumerate(found, 1)]
+    animals = [Animal(f"IPv{family} {name}", packet.copy(), size, padded, source_address(family, number))
+               for number, (name, packet, size, padded) in enumerate(found, 1)]
     assert len({animal.name for animal in animals}) == len(animals)
     return animals
 
