@@ -80,6 +80,17 @@ void rig_load(struct rig *rig)
 	rig->clock_jiffies = &bss->test_jiffies;
 }
 
+/* Two test binaries that run at the same time begin on two CPUs, where SLUICE_FIRST_CPU tells them. */
+static void rig_begin_on(struct rig *rig)
+{
+	const char *first = getenv("SLUICE_FIRST_CPU");
+	unsigned int index = first ? strtoul(first, NULL, 10) % rig->cpus : 0;
+	unsigned int cpu = rig->cpu[index];
+
+	rig->cpu[index] = rig->cpu[0];
+	rig->cpu[0] = cpu;
+}
+
 static void rig_find_cpus(struct rig *rig)
 {
 	long configured = sysconf(_SC_NPROCESSORS_CONF);
@@ -94,6 +105,7 @@ static void rig_find_cpus(struct rig *rig)
 	}
 	sched_setaffinity(0, sizeof(mine), &mine);
 	assert_true(rig->cpus > 0);
+	rig_begin_on(rig);
 }
 
 static uint32_t size_or(uint32_t size, uint32_t usual)
