@@ -294,11 +294,11 @@ enum packet_transport {
 
 /* What the headers between Ethernet's and the transport's say. */
 struct layers {
-	__u32 offset;	  /* how far they were read: TRANSPORT_OK: there is the header of `proto` */
-	__u32 end;	  /* of the packet, as IP's length tells it: what follows is padding */
-	__u8 proto;	  /* of the last header that could be read */
-	__u8 proto_known; /* it is the transport's, and not an extension header's */
-	__u16 fragment;	  /* not 0: this is a fragment; host order */
+	__u32 offset; /* how far they were read: TRANSPORT_OK: there is the header of `proto` */
+	__u32 end;    /* of the packet, as IP's length tells it: what follows is padding */
+	__u8 proto;   /* of the last header that could be read */
+	__u8 proto_known; /* it is the transport's: not an extension header's, and not an IPv6 fragment's word for it */
+	__u16 fragment; /* not 0: this is a fragment; host order */
 };
 
 /*
@@ -378,10 +378,8 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 		if (!size)
 			return TRANSPORT_SHORT;
 		layers->offset += size;
-		if (layers->fragment & IPV6_OFFSET_MASK) {
-			layers->proto_known = !proto_is_in(IPV6_EXTENSIONS, layers->proto);
+		if (layers->fragment & IPV6_OFFSET_MASK)
 			return TRANSPORT_HIDDEN;
-		}
 	}
 	layers->proto_known = !proto_is_in(IPV6_EXTENSIONS, layers->proto);
 	return layers->proto_known ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
@@ -480,6 +478,8 @@ static __always_inline enum packet_transport packet_look(const struct reader *re
 		facts.facts |= facts_of_proto(packet, layers.proto);
 		facts.proto = layers.proto;
 	}
+	if (transport == TRANSPORT_HIDDEN && !layers.proto_known)
+		facts.facts |= SL_FACT_HIDDEN;
 	if (transport == TRANSPORT_OK && !look_at_transport(reader, &layers, &facts))
 		transport = TRANSPORT_SHORT;
 	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP) {

@@ -5,7 +5,8 @@
  *
  * What a packet should say and cannot be read (SL_FACT_UNREAD) is taken for whatever a match asks: headers too deep
  * or cut short must not evade a limit. A fragment but the first is no such packet: its ports and flags are in the
- * first, so it matches no limit that asks for them; `fragment` matches it, and so do `any` and its protocol.
+ * first, so it matches no limit that asks for them; `fragment` matches it, and so do `any` and its protocol. In IPv6 the
+ * protocol, too, is in the first alone (SL_FACT_HIDDEN): there it matches every limit on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -31,12 +32,17 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
+/* Those that ask for a protocol. */
+#define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
+
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
 {
 	if (match->vlan && match->vlan != packet->vlan)
 		return false;
 	if (packet->facts & SL_FACT_UNREAD && !(packet->facts & SL_FACT_PROTO))
 		return match->fact;
+	if (packet->facts & SL_FACT_HIDDEN && match->fact & MATCH_PROTOCOLS)
+		return !match->ports;
 	if (!(match->fact & packet->facts))
 		return false;
 	if (match->fact == SL_FACT_PROTO && match->proto != packet->proto)

@@ -143,6 +143,11 @@ enum sl_fact {
 	 * ask; without SL_FACT_PROTO, not even found.
 	 */
 	SL_FACT_UNREAD = 1 << 8,
+	/*
+	 * Only of packets: a fragment of IPv6 but the first. Its sender may write any protocol there, as receivers believe
+	 * the first fragment alone (RFC 8200 section 4.5); without SL_FACT_PROTO.
+	 */
+	SL_FACT_HIDDEN = 1 << 9,
 };
 
 /* Ports and ranges of ports that one match can list. */

@@ -155,7 +155,7 @@ static enum status unread_parse(struct probe *probe)
 	return OK;
 }
 
-/* A later fragment has no transport header: port and flags are in the first. */
+/* A later fragment has no transport header: port and flags are in the first, and in IPv6 the protocol. */
 static enum status fragment_parse(const char *text, struct probe *probe)
 {
 	bool later = !strcmp(text, "later");
@@ -166,6 +166,11 @@ static enum status fragment_parse(const char *text, struct probe *probe)
 	if (later) {
 		probe->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
 		probe->facts.port = 0;
+	}
+	if (later && !prefix_is_ipv4(&probe->source)) {
+		probe->facts.facts &= ~MATCH_PROTOCOLS;
+		probe->facts.facts |= SL_FACT_HIDDEN;
+		probe->facts.proto = 0;
 	}
 	return OK;
 }

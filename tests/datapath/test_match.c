@@ -20,6 +20,7 @@ struct fixture {
 	bool fragment;
 	unsigned int vlan; /* the first that is not 0; 0: none */
 	bool unread;	   /* what cannot be told should be in this packet */
+	bool hidden;	   /* it is an IPv6 fragment, and its protocol is in the first */
 };
 
 #define NONE (-1)
@@ -28,6 +29,7 @@ struct fixture {
 #define OF_PORT(n, p) .proto = (n), .port = (p)
 #define UNKNOWN	      .proto = NONE, .port = NONE
 #define UNREAD	      .unread = true
+#define LATER_V6      UNKNOWN, .fragment = true, .hidden = true
 #define CUT	      .unread = true, .syn = true /* of TCP: flags that are missing may be a SYN's */
 
 #define SYN	0x02
@@ -158,11 +160,9 @@ static const struct fixture fixtures[] = {
 	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 1), UDP_TO(53)), OF_PORT(17, 53),
 	 .fragment = true},
 	{"IPv6 UDP, middle fragment",
-	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 9), UDP_TO(53)), OF_PROTO(17),
-	 .fragment = true},
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 9), UDP_TO(53)), LATER_V6},
 	{"IPv6 UDP, last fragment",
-	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0x5a8), UDP_TO(53)), OF_PROTO(17),
-	 .fragment = true},
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0x5a8), UDP_TO(53)), LATER_V6},
 	{"IPv6 UDP, a fragment that is all", /* RFC 6946 */
 	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0), UDP_TO(53)), OF_PORT(17, 53)},
 	{"IPv6 UDP, reserved bits", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 6), UDP_TO(53)),
@@ -177,13 +177,12 @@ static const struct fixture fixtures[] = {
 	{"an extension header of padding",
 	 FRAME(ETH(0x86dd), IPV6_OF(8, 0x60, 60), EXT(60), EXT(17), UDP_TO(53)), UNKNOWN, UNREAD},
 	{"ICMPv6, last fragment", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(58, 0x100), ZEROS4),
-	 OF_PROTO(58), .fragment = true},
+	 LATER_V6},
 	{"options, a first fragment, options, UDP",
 	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(44), FRAGMENT(60, 1), EXT(17), UDP_TO(53)),
 	 OF_PORT(17, 53), .fragment = true},
 	{"a later fragment of options", /* what follows them is in the first */
-	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(60, 0x100), EXT(17), UDP_TO(53)), UNKNOWN,
-	 .fragment = true},
+	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(60, 0x100), EXT(17), UDP_TO(53)), LATER_V6},
 	{"a first fragment, cut in the options",
 	 FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(60, 1), 17, 4, 1, 4, ZEROS4), UNKNOWN,
 	 .fragment = true, UNREAD},
@@ -297,9 +296,9 @@ static bool kind_matches(const struct asked *match, const struct fixture *it)
 	case ASK_ANY:
 		return true;
 	case ASK_PROTO:
-		return it->proto == match->proto;
+		return it->hidden || it->proto == match->proto;
 	case ASK_ICMP:
-		return it->proto == (is_ipv4(it) ? 1 : 58);
+		return it->hidden || it->proto == (is_ipv4(it) ? 1 : 58);
 	case ASK_SYN:
 		return it->syn;
 	default:

@@ -241,6 +241,14 @@ def test_a_later_fragment_has_neither_port_nor_syn(attached, source):
         assert [limit["name"] for limit in said if limit["matches"]] == matches, words
 
 
+@pytest.mark.parametrize("source, matches", [("10.0.0.1", []), ("2001:db8:0:1::1", ["udp"])])
+def test_the_protocol_of_a_later_fragment_of_ipv6_is_in_the_first(attached, source, matches):
+    """Whatever its own header says, as receivers do not ask that."""
+    attached.sluice("set", "default", "name", "udp", "rate", "1/h", "match", "udp")
+    said = attached.json("check", source, "proto", "tcp", "fragment", "later")["limits"]
+    assert [limit["name"] for limit in said if limit["matches"]] == matches
+
+
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_frame_of_more_than_the_burst(attached, source):
     """It passes with a full bucket, and is owed: check says so before and after."""

@@ -155,7 +155,7 @@ static void oracle_chain(struct finding *finding, const uint8_t *data, size_t si
 			finding->transport = TRANSPORT_HIDDEN;
 			finding->end = at;
 			finding->last_proto = type;
-			finding->proto_known = !oracle_is_extension(type);
+			finding->proto_known = false; /* the first fragment's alone counts */
 			return;
 		}
 	}
@@ -220,6 +220,8 @@ static void oracle_facts(struct finding *finding, const uint8_t *data, size_t si
 		if (facts->proto == (finding->family == 4 ? 1 : 58))
 			facts->facts |= SL_FACT_ICMP;
 	}
+	if (finding->transport == TRANSPORT_HIDDEN && finding->family == 6)
+		facts->facts |= SL_FACT_HIDDEN;
 	if (finding->transport == TRANSPORT_OK)
 		oracle_transport(finding, data, size);
 	if (finding->transport == TRANSPORT_SHORT || finding->transport == TRANSPORT_TOO_DEEP)

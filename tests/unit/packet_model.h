@@ -20,6 +20,9 @@ static inline bool proto_is_sound(const struct packet *packet)
 	uint8_t proto = packet->facts.proto;
 	bool known = facts & SL_FACT_PROTO, ipv4 = packet_is_ipv4(packet);
 
+	if (facts & SL_FACT_HIDDEN && (ipv4 || known || !(facts & SL_FACT_FRAGMENT)))
+		return false;
+
 	if (!!(facts & SL_FACT_TCP) != (known && proto == 6) ||
 	    !!(facts & SL_FACT_UDP) != (known && proto == 17) ||
 	    !!(facts & SL_FACT_ICMP) != (known && proto == (ipv4 ? 1 : 58)))
@@ -56,7 +59,8 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 		return facts & SL_FACT_PROTO && !(facts & SL_FACT_UNREAD) &&
 		       (facts & SL_FACT_PORT || !(facts & (SL_FACT_TCP | SL_FACT_UDP)));
 	case TRANSPORT_HIDDEN:
-		return facts & SL_FACT_FRAGMENT && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD));
+		return facts & SL_FACT_FRAGMENT && !(facts & (SL_FACT_PORT | SL_FACT_UNREAD)) &&
+		       !(facts & SL_FACT_HIDDEN) == packet_is_ipv4(packet);
 	case TRANSPORT_TOO_DEEP:
 		return facts & SL_FACT_UNREAD && !(facts & SL_FACT_PROTO);
 	case TRANSPORT_SHORT:

@@ -47,7 +47,7 @@ enum kind {
 	PROTO_255,     /* reserved */
 	UNKNOWN,       /* too many extension headers */
 	UNKNOWN_FIRST, /* likewise, a first fragment, in VLAN 10 */
-	UNKNOWN_LATER, /* a later fragment of options: the rest is in the first */
+	LATER_V6,      /* a later fragment of IPv6: its protocol is in the first */
 	KINDS,
 };
 
@@ -75,7 +75,7 @@ static const struct sl_facts packets[KINDS] = {
 	[PROTO_255] = {OTHER, 255, 0, 0, 0},
 	[UNKNOWN] = {ANY | UNREAD, 0, 0, 0, 0},
 	[UNKNOWN_FIRST] = {ANY | FRAG | UNREAD, 0, 0, 0, 10},
-	[UNKNOWN_LATER] = {ANY | FRAG, 0, 0, 0, 0},
+	[LATER_V6] = {ANY | FRAG | SL_FACT_HIDDEN, 0, 0, 0, 0},
 };
 
 #define BIT(kind) (1U << (kind))
@@ -84,17 +84,17 @@ static const struct sl_facts packets[KINDS] = {
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
-	 BIT(TCP_FIRST) | BIT(TCP_LATER) | ALL_UNKNOWN)
+	 BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(LATER_V6) | ALL_UNKNOWN)
 #define ALL_UDP                                                                                    \
 	(BIT(UDP_53) | BIT(UDP_0) | BIT(UDP_65535) | BIT(UDP_NO_PORT) | BIT(UDP_FIRST) |           \
-	 BIT(UDP_LATER) | ALL_UNKNOWN)
-#define ALL_ICMP (BIT(ICMP_V4) | BIT(ICMP_V6) | BIT(ICMP_LATER) | ALL_UNKNOWN)
+	 BIT(UDP_LATER) | BIT(LATER_V6) | ALL_UNKNOWN)
+#define ALL_ICMP (BIT(ICMP_V4) | BIT(ICMP_V6) | BIT(ICMP_LATER) | BIT(LATER_V6) | ALL_UNKNOWN)
 #define ALL_SYN                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_443) | BIT(TCP_FIRST) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |          \
 	 ALL_UNKNOWN)
 #define ALL_FRAG                                                                                   \
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
-	 BIT(UNKNOWN_LATER) | ALL_UNKNOWN)
+	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
 /* Of a transport header that cannot be read any port may be asked for. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
@@ -122,14 +122,16 @@ static const struct {
 	/* protocols by number */
 	{"proto 6", ON(PROTO, .proto = 6), ALL_TCP},
 	{"proto 17", ON(PROTO, .proto = 17), ALL_UDP},
-	{"proto 1", ON(PROTO, .proto = 1), BIT(ICMP_V4) | BIT(ICMP_LATER) | ALL_UNKNOWN},
-	{"proto 58", ON(PROTO, .proto = 58), BIT(ICMP_V6) | BIT(ICMP_STRAY) | ALL_UNKNOWN},
-	{"proto 50", ON(PROTO, .proto = 50), BIT(ESP) | ALL_UNKNOWN},
-	{"proto 47", ON(PROTO, .proto = 47), BIT(GRE) | ALL_UNKNOWN},
-	{"proto 0", ON(PROTO, .proto = 0), BIT(HOPOPT) | ALL_UNKNOWN},
-	{"proto 255", ON(PROTO, .proto = 255), BIT(PROTO_255) | ALL_UNKNOWN},
-	{"proto 132", ON(PROTO, .proto = 132), ALL_UNKNOWN},
-	{"proto 44", ON(PROTO, .proto = 44), ALL_UNKNOWN},
+	{"proto 1", ON(PROTO, .proto = 1),
+	 BIT(ICMP_V4) | BIT(ICMP_LATER) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 58", ON(PROTO, .proto = 58),
+	 BIT(ICMP_V6) | BIT(ICMP_STRAY) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 50", ON(PROTO, .proto = 50), BIT(ESP) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 47", ON(PROTO, .proto = 47), BIT(GRE) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 0", ON(PROTO, .proto = 0), BIT(HOPOPT) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 255", ON(PROTO, .proto = 255), BIT(PROTO_255) | BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 132", ON(PROTO, .proto = 132), BIT(LATER_V6) | ALL_UNKNOWN},
+	{"proto 44", ON(PROTO, .proto = 44), BIT(LATER_V6) | ALL_UNKNOWN},
 	/* ports */
 	{"tcp port 80", ON(TCP, PORTS(1, {80, 80})), PORT_80},
 	{"tcp port 80,443", ON(TCP, PORTS(2, {80, 80}, {443, 443})), PORT_80 | BIT(TCP_443)},
