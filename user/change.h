@@ -15,7 +15,13 @@ enum status change_undo(struct gate *gate);
 /* Removes list entries whose time is over. Returns how many. Outside of a change. */
 unsigned int change_sweep(struct gate *gate);
 
-/* The same, if there are lists whose time is over: so that they give their places back. */
+/*
+ * The same, if there are some among the first rules, or if no rule is in force. So a gate whose rules have all ended
+ * holds none after it, and a gate of millions is not read for a change of one.
+ */
+void change_sweep_some(struct gate *gate);
+
+/* Removes them, if there are lists whose time is over: so that they give their places back. */
 void change_sweep_lists(struct gate *gate);
 
 #endif

@@ -390,12 +390,19 @@ enum status gate_lock_only(struct gate *gate, const char *name)
 	return status ?: gate_dir_lock(gate, false);
 }
 
-/* Ends or undoes what a command that was killed has left, before another builds on it. */
+/*
+ * Ends or undoes what a command that was killed has left, before another builds on it, and removes entries that have
+ * ended: to packets they are rules still.
+ */
 static enum status gate_settle(struct gate *gate)
 {
 	enum status status = resize_settle(gate);
 
-	return !status && gate->state->changing ? change_undo(gate) : status;
+	if (!status && gate->state->changing)
+		status = change_undo(gate);
+	if (!status)
+		change_sweep_some(gate);
+	return status;
 }
 
 enum status gate_open_to_upgrade(struct gate *gate, const char *name)

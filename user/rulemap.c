@@ -125,15 +125,64 @@ bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint
 
 /* --- All ------------------------------------------------------------------------------------ */
 
+/* Where the rules of a map of hosts go. */
+struct hosts {
+	const struct gate *gate;
+	enum gate_map map;
+	rulemap_call *call;
+	void *data;
+};
+
+static int host_call(void *data, const void *key, const void *value)
+{
+	const struct hosts *hosts = data;
+	struct rulemap_entry entry = {prefix_of(hosts->map, key), rule_of(hosts->gate, value)};
+
+	return hosts->call(hosts->data, &entry);
+}
+
+static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
+{
+	struct hosts hosts = {gate, map, call, data};
+
+	return map_walk(gate->map[map], key_size(map), rule_size(gate), host_call, &hosts);
+}
+
+static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
+{
+	struct sl_prefix next, *last = NULL;
+	struct rulemap_entry entry;
+	int err = 0;
+
+	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
+		entry.prefix = next;
+		last = &entry.prefix;
+		if (rulemap_get(gate, &entry.prefix, &entry.rule))
+			err = call(data, &entry);
+	}
+	return err;
+}
+
+int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data)
+{
+	int err = 0;
+
+	if (gate->state->hosts || gate->state->changing)
+		err = hosts_walk(gate, MAP_HOSTS4, call, data);
+	if (!err && (gate->state->hosts || gate->state->changing))
+		err = hosts_walk(gate, MAP_HOSTS6, call, data);
+	return err ?: prefixes_walk(gate, call, data);
+}
+
 struct entries {
 	struct rulemap_entry *items;
 	unsigned int count;
 	unsigned int room;
 };
 
-static int entries_add(struct entries *entries, enum gate_map map, const void *key,
-		       const struct sl_rule *rule)
+static int entries_add(void *data, const struct rulemap_entry *entry)
 {
+	struct entries *entries = data;
 	struct rulemap_entry *items;
 	unsigned int room;
 
@@ -145,58 +194,15 @@ static int entries_add(struct entries *entries, enum gate_map map, const void *k
 		entries->items = items;
 		entries->room = room;
 	}
-	entries->items[entries->count++] = (struct rulemap_entry){prefix_of(map, key), *rule};
+	entries->items[entries->count++] = *entry;
 	return 0;
-}
-
-/* Where the entries of a map of hosts go. */
-struct hosts {
-	const struct gate *gate;
-	struct entries *entries;
-	enum gate_map map;
-};
-
-static int host_add(void *data, const void *key, const void *value)
-{
-	const struct hosts *hosts = data;
-	struct sl_rule rule = rule_of(hosts->gate, value);
-
-	return entries_add(hosts->entries, hosts->map, key, &rule);
-}
-
-static int hosts_read(const struct gate *gate, enum gate_map map, struct entries *entries)
-{
-	struct hosts hosts = {gate, entries, map};
-
-	return map_walk(gate->map[map], key_size(map), rule_size(gate), host_add, &hosts);
-}
-
-static int prefixes_read(const struct gate *gate, struct entries *entries)
-{
-	struct sl_prefix key, next, *last = NULL;
-	struct sl_rule rule;
-	int err = 0;
-
-	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
-		key = next;
-		last = &key;
-		if (rulemap_get(gate, &key, &rule))
-			err = entries_add(entries, MAP_PREFIXES, &key, &rule);
-	}
-	return err;
 }
 
 int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count)
 {
 	struct entries entries = {0};
-	int err = 0;
+	int err = rulemap_walk(gate, entries_add, &entries);
 
-	if (gate->state->hosts || gate->state->changing)
-		err = hosts_read(gate, MAP_HOSTS4, &entries);
-	if (!err && (gate->state->hosts || gate->state->changing))
-		err = hosts_read(gate, MAP_HOSTS6, &entries);
-	if (!err)
-		err = prefixes_read(gate, &entries);
 	if (err) {
 		free(entries.items);
 		return err;

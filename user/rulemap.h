@@ -33,6 +33,10 @@ bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct
 bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		   struct sl_rule *ret);
 
+/* Calls for each, in no order, until that returns a negative errno, which is returned. */
+typedef int rulemap_call(void *data, const struct rulemap_entry *entry);
+int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data);
+
 /* All of them, in no order; the caller frees `ret`. 0, or a negative errno. */
 int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
 

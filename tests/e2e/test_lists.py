@@ -10,6 +10,7 @@ import time
 import pytest
 
 from lab import frame, lines, one_line, wait_until
+from zoo import strays
 
 DENIED, DENIED6, OTHER = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 BOTH = [DENIED, DENIED6]
@@ -628,6 +629,28 @@ def test_a_list_that_has_ended_makes_room(attached):
     attached.sluice("deny", OTHER, "as", "new")
     assert [one["name"] for one in attached.json("lists")["lists"]] == ["new"]
     assert verdicts(attached, DENIED, OTHER) == ["pass", "drop"]
+
+
+@pytest.mark.parametrize("count", [1, 600])  # more than a command looks at, if a rule is in force
+def test_entries_that_have_ended_are_no_rules_after_a_command(attached, count):
+    """What cannot be judged is dropped only where there are rules."""
+    unread, = (bytes(stray) for name, (stray, _) in strays().items() if name == "nine tags")
+
+    def judged():
+        attached.send_and_wait([unread])
+        return reasons(attached)
+    hosts = [f"10.{i >> 8}.{i & 255}.1" for i in range(count)]
+    attached.sluice("deny", *hosts, "10.200.0.0/16", DENIED6, "for", "300ms")
+    assert judged() == {"vlan-depth": 1}
+    wait_until(lambda: attached.json("show")["rules"] == [], "the end")
+    assert judged() == {"vlan-depth": 2}  # a packet sweeps nothing
+    attached.sluice("newcomers", "default", "none", status=1)
+    assert judged() == {"vlan-depth": 2, "no-rule": 1}
+    attached.sluice("deny", *hosts, "for", "300ms")
+    attached.sluice("allow", OTHER)
+    wait_until(lambda: len(attached.json("show")["rules"]) == 1, "the end")
+    attached.sluice("unallow", OTHER)
+    assert judged() == {"vlan-depth": 2, "no-rule": 2}
 
 
 def test_several_prefixes_are_all_or_nothing(attached):
