@@ -54,6 +54,12 @@ $(BUILD)/sluice.bpf.o: bpf/sluice.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
+# What the compiler of Debian 13 makes of it: for the verifier's opinion, on any Debian.
+$(BUILD)/clang-19/sluice.bpf.o: bpf/sluice.bpf.c
+	$(say) BPF $@
+	$(Q)mkdir -p $(@D)
+	$(Q)clang-19 $(BPF_FLAGS) $(DEPS) -c $< -o $@
+
 $(BUILD)/test/sluice.bpf.o: bpf/sluice.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
@@ -242,7 +248,7 @@ $(BUILD)/verifier_counts: tests/vm/verifier_counts.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< $(LDFLAGS) $(LDLIBS) -o $@
 
-tests: $(BUILD)/verifier_counts
+tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang-19/sluice.bpf.o)
 
 check-kernels: tests
 	$(Q)scripts/vm-tests 6.1 6.12
