@@ -57,7 +57,7 @@ static enum status programs_upgrade(const struct gate *gate, struct switching *r
 
 enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 {
-	struct switching switching;
+	struct switching switching = {.count = 0};
 	struct gate gate = GATE_CLOSED;
 	unsigned int before = SL_SCHEMA;
 	enum status status;
@@ -75,6 +75,7 @@ enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 		status = json_print(switching_json(&gate, &switching));
 	else if (!status)
 		switching_print(&gate, &switching, before);
+	switching_close(&switching);
 	gate_close(&gate);
 	return status;
 }

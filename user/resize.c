@@ -11,7 +11,7 @@
 enum status resize(struct gate *gate, const struct gate_sizes *sizes)
 {
 	struct resize_plan plan = {0};
-	struct switching switching;
+	struct switching switching = {.count = 0};
 	struct gate_sizes old;
 	enum status status = gate_sizes_read(gate, &old);
 
@@ -21,6 +21,7 @@ enum status resize(struct gate *gate, const struct gate_sizes *sizes)
 	if (!status)
 		status = takeover(gate, &plan, &switching);
 	resize_plan_free(&plan);
+	switching_close(&switching);
 	return status;
 }
 

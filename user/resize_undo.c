@@ -19,7 +19,7 @@ static void fds_close(int fds[SL_FAMILIES])
 enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	struct switching switching;
+	struct switching switching = {.count = 0};
 	int ledgers[SL_FAMILIES];
 	enum status status;
 
@@ -35,6 +35,7 @@ enum status resize_undo(const struct gate *gate, const struct pins *next)
 	if (!status)
 		status = next_remove(gate);
 	programs_close(&programs);
+	switching_close(&switching);
 	fds_close(ledgers);
 	return status;
 }

@@ -104,17 +104,10 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 
 /* --- All ------------------------------------------------------------------------------------ */
 
-/* Attachments and the programs that they run, held open so that they can be had back. */
-struct held {
-	struct switched one[ATTACHMENTS_MAX];
-	int program_fd[ATTACHMENTS_MAX];
-	unsigned int count;
-};
-
-static void held_close(struct held *held)
+void switching_close(struct switching *switching)
 {
-	while (held->count)
-		close(held->program_fd[--held->count]);
+	while (switching->count)
+		close(switching->program_fd[--switching->count]);
 }
 
 /* A filter's program is pinned; a link's can be had by its id only. */
@@ -146,7 +139,7 @@ static void skip_say(const struct attachment *a)
 		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
-static enum status held_open(const struct gate *gate, struct held *held)
+static enum status held_open(const struct gate *gate, struct switching *held)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -179,8 +172,8 @@ static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
 	return !a->program_id;
 }
 
-/* Switches those back that have been switched. */
-static bool held_restore(const struct gate *gate, struct held *held)
+/* Of those that have been switched. */
+bool programs_restore(const struct gate *gate, struct switching *held)
 {
 	bool restored = true;
 
@@ -201,7 +194,7 @@ static bool held_restore(const struct gate *gate, struct held *held)
 }
 
 static enum status held_switch(const struct gate *gate, const struct programs *programs,
-			       struct held *held)
+			       struct switching *held)
 {
 	for (unsigned int i = 0; i < held->count; i++) {
 		struct attachment *a = &held->one[i].attachment;
@@ -211,34 +204,41 @@ static enum status held_switch(const struct gate *gate, const struct programs *p
 			continue;
 		return fail("cannot switch the program of %s on hook %s: %s%s", a->device,
 			    hook_names[a->hook], why(err),
-			    held_restore(gate, held) ? "; all are as they were" : "");
+			    programs_restore(gate, held) ? "; all are as they were" : "");
 	}
 	return OK;
 }
 
-/* Tells of those that are alive still, and says which are not. */
-static void held_tell(const struct held *held, struct switching *ret)
+/* Forgets those that are gone by now, and says which. */
+static void held_sift(struct switching *held)
 {
-	ret->count = 0;
-	for (unsigned int i = 0; i < held->count; i++) {
-		if (held->one[i].attachment.program_id)
-			ret->one[ret->count++] = held->one[i];
-		else
-			skip_say(&held->one[i].attachment);
+	unsigned int count = held->count;
+
+	held->count = 0;
+	for (unsigned int i = 0; i < count; i++) {
+		if (held->one[i].attachment.program_id) {
+			held->one[held->count] = held->one[i];
+			held->program_fd[held->count++] = held->program_fd[i];
+			continue;
+		}
+		skip_say(&held->one[i].attachment);
+		close(held->program_fd[i]);
 	}
 }
 
 enum status programs_switch(const struct gate *gate, const struct programs *programs,
 			    struct switching *ret)
 {
-	struct held held = {.count = 0};
-	enum status status = held_open(gate, &held);
+	enum status status;
 
+	ret->count = 0;
+	status = held_open(gate, ret);
 	ret->began = uptime_ticks();
 	if (!status)
-		status = held_switch(gate, programs, &held);
-	if (!status)
-		held_tell(&held, ret);
-	held_close(&held);
+		status = held_switch(gate, programs, ret);
+	if (status)
+		switching_close(ret);
+	else
+		held_sift(ret);
 	return status;
 }

@@ -8,13 +8,14 @@
  *
  * - next/gate is there: the old gate is still the one. Devices that were switched already are switched back, what they
  *   charged is charged to the old ledgers, and next/ goes. Until somebody does so, both sets of maps judge, each
- *   for its own devices; what the new one counted is lost. (An upgrade from another schema has no programs to switch
- *   back to: user/upgrade.c.)
+ *   for its own devices; what the new one counted is lost. (An upgrade from another schema that is killed has no
+ *   programs to switch back to: user/upgrade.c.)
  * - next/gate is gone: the new gate is the one, all devices are on it, and only the other pins are to be renamed.
  */
 #include "takeover.h"
 
 #include "carry.h"
+#include "gate_option.h"
 #include "grace.h"
 #include "next_pins.h"
 #include "plural.h"
@@ -33,12 +34,37 @@ static enum status next_switch(const struct gate *gate, const struct gate *next,
 	return status;
 }
 
-/* Once the new gate has begun there is no way back: the next command renames the rest. */
-static void next_undo(const struct gate *gate)
+/*
+ * The programs of the old version are held still. Ledgers are shared, so nothing is to be carried back; what the new
+ * gate counted is lost.
+ */
+static void upgrade_undo(const struct gate *gate, struct switching *switching)
+{
+	bool restored = programs_restore(gate, switching);
+
+	packets_outwait();
+	if (restored && !next_remove(gate))
+		note("gate '%s': its devices have the programs of before, and it is as it was",
+		     gate->name);
+	else
+		note("gate '%s': devices filter by its old maps and by new ones, which have the "
+		     "same rules: 'sluice %supgrade' carries the rest over",
+		     gate->name, gate_option(gate->name));
+}
+
+static void next_undo(const struct gate *gate, struct switching *switching)
 {
 	struct pins next;
 
-	if (!next_open(gate, &next) && next_is_prepared(&next))
+	if (next_open(gate, &next))
+		return;
+	if (!next_is_prepared(&next)) /* the new gate has begun, and there is no way back */
+		note("gate '%s': all devices filter by its new maps, which not all have their "
+		     "names yet: the next command that changes the gate ends that",
+		     gate->name);
+	else if (gate->old)
+		upgrade_undo(gate, switching);
+	else
 		resize_undo(gate, &next);
 	pins_close(&next);
 }
@@ -60,8 +86,8 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 	status = carry_end(carry, switching->began);
 	if (!status)
 		status = next_rename(gate);
-	if (status && !gate->old)
-		next_undo(gate);
+	if (status)
+		next_undo(gate, switching);
 	return status;
 }
 

@@ -3,6 +3,8 @@
  * A gate of an older schema is taken over (takeover.c) by one of this version's schema and of the same sizes. What the
  * old maps hold is converted as it is read; ledgers are shared, so that levels stay to the packet.
  *
+ * Where it fails the programs of the old version are held still, and are put back.
+ *
  * Cut off, it leaves the old gate and next/, like a resize. It cannot be switched back, as the programs of the old
  * version are not at hand, and need not be: the devices that were switched have the same rules and the same ledgers. So
  * the next upgrade begins anew; only what the gate in next/ counted is lost.
@@ -12,9 +14,12 @@
 #include <unistd.h>
 
 #include "carry.h"
+#include "gate_option.h"
 #include "ledger_walk.h"
 #include "next_pins.h"
 #include "old_schema.h"
+#include "plural.h"
+#include "rulemap.h"
 #include "takeover.h"
 
 /* -1: there are none. */
@@ -63,6 +68,27 @@ static enum status upgrade(struct gate *gate, struct switching *ret)
 	return status;
 }
 
+static int hand_count(void *data, const struct rulemap_entry *entry)
+{
+	unsigned int *count = data;
+
+	*count += face_word(&entry->rule.now) != SL_LIST_NONE;
+	return 0;
+}
+
+/* That schema did not keep which entries a file had brought. */
+static void hands_say(const struct gate *gate)
+{
+	unsigned int count = 0;
+	const char *option = gate_option(gate->name);
+
+	if (!rulemap_walk(gate, hand_count, &count) && count)
+		note("gate '%s': %u %s by hand now, those of files, too: 'sluice %sdeny -f FILE' "
+		     "makes a list of a file, and 'xargs sluice %sundeny <FILE' then takes its "
+		     "entries by hand back",
+		     gate->name, count, plural(count, "entry is", "entries are"), option, option);
+}
+
 enum status upgrade_schema(struct gate *gate, struct switching *ret)
 {
 	int ledgers[SL_FAMILIES] = {-1, -1};
@@ -75,5 +101,7 @@ enum status upgrade_schema(struct gate *gate, struct switching *ret)
 	for (int family = 0; family < SL_FAMILIES; family++)
 		if (ledgers[family] >= 0)
 			close(ledgers[family]);
+	if (!status)
+		hands_say(gate);
 	return status;
 }

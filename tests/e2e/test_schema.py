@@ -11,8 +11,8 @@ import time
 import pytest
 
 import bpf
-from killed import run_stops
-from lab import one_line, wait_until
+from killed import run_interrupted, run_stops
+from lab import one_line, run, wait_until
 from old_gate import OldGate, recorded
 from test_faults import moments
 from test_upgrade import EVERYWHERE, Sources, exists, links, programs, stream
@@ -312,6 +312,60 @@ def test_no_packet_passes_unfiltered(old):
     assert unfiltered == 0
 
 
+# --- Failures -------------------------------------------------------------------------------------
+
+def upgrade_failing_at(lab, target, tmp_path):
+    """What it says where one of its pins cannot be renamed, which is after the switch."""
+    words, err, busy = ["-g", lab.gate, "-n", lab.filter, "upgrade"], tmp_path / "err", []
+    err.touch()
+
+    def spoil():
+        run("mount", "--bind", lab.pins("counters"), target)
+        busy.append(target)
+    try:
+        code = run_interrupted(
+            words, lambda _: not busy and os.path.exists(lab.pins("next", "gate")), spoil, str(err))
+    finally:
+        for path in busy:
+            run("umount", path)
+    assert code == 1 and busy
+    return err.read_text().splitlines()
+
+
+def test_an_upgrade_that_fails_after_the_switch_is_undone(filtering, tmp_path):
+    lab = filtering.lab
+    before, pins = lab.ip("link", "show", "in0").out, links(lab)
+    cause, state = upgrade_failing_at(lab, lab.pins("gate"), tmp_path)
+    assert "cannot rename" in cause
+    assert state == (f"sluice: gate '{lab.gate}': its devices have the programs of before, and it is as it "
+                     "was")
+    assert "prog/xdp" in before and lab.ip("link", "show", "in0").out == before and links(lab) == pins and filtering.schema_now() == 4
+    assert not os.path.exists(lab.pins("next"))
+    denied = filtering.denied()
+    lab.send(DENIED, 3)
+    wait_until(lambda: filtering.denied() == denied + 3, "the old program drops them")
+    lab.sluice("upgrade")
+    same_rules(lab.rules(), filtering.said("show.txt"))
+
+
+def test_an_upgrade_that_fails_once_the_new_gate_has_begun(filtering, tmp_path):
+    lab = filtering.lab
+    _, state = upgrade_failing_at(lab, lab.pins("counters"), tmp_path)
+    assert "all devices filter by its new maps" in state and "the next command that changes" in state
+    assert filtering.schema_now() == 5
+    same_rules(lab.rules(), filtering.said("show.txt"))
+    lab.sluice("deny", "192.0.2.2")
+    assert not os.path.exists(lab.pins("next")) and lab.json("check", "192.0.2.2")["reason"] == "denied"
+
+
+def test_upgrade_counts_the_entries_that_are_by_hand_now(filtering):
+    said, = [line for line in filtering.lab.sluice("upgrade").err.splitlines() if "by hand" in line]
+    count = len([line for line in filtering.said("show.txt").splitlines() if " deny " in line or " allow " in line])
+    assert count > 1 and f"{count} entries are by hand now" in said
+    assert f"'sluice -g {filtering.lab.gate} deny -f FILE'" in said
+    assert f"'xargs sluice -g {filtering.lab.gate} undeny <FILE'" in said
+
+
 # --- Cut off --------------------------------------------------------------------------------------
 
 def test_kill_an_upgrade(lab):
@@ -337,7 +391,7 @@ def test_kill_an_upgrade(lab):
             lab.send(DENIED, 3, device=device)
             lab.send(STARTED, 3, device=device)
         for line in lab.sluice("upgrade").err.splitlines():
-            assert "cut off" in line or "start anew" in line, f"{line}: {when}"
+            assert any(words in line for words in ("cut off", "start anew", "by hand now")), f"{line}: {when}"
         assert not os.path.exists(lab.pins("next")), when
         same_rules(lab.rules(), old.said("show.txt"))
         assert {a["state"] for a in lab.attachments()} == {"attached"}, when
