@@ -1153,6 +1153,22 @@ static void test_birth_that_loses_its_draw(void **state)
 	}
 }
 
+/* A purse takes back what it has room for, whole; else nothing, and it stays as it was. */
+static void test_a_purse_takes_back_no_more_than_it_holds(void **state)
+{
+	const struct sl_limit limit = {.burst = 1000000, .purse = 1000, .cost = 100};
+	struct sl_purse purse = {.credit = 900};
+
+	(void)state;
+	assert_true(credit_give_back(&limit, &purse, 100));
+	assert_int_equal(purse.credit, 1000);
+	assert_false(credit_give_back(&limit, &purse, 1));
+	assert_int_equal(purse.credit, 1000);
+	purse.credit = -1; /* what it remembers is a refusal */
+	assert_false(credit_give_back(&limit, &purse, 100));
+	assert_int_equal(purse.credit, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1211,6 +1227,7 @@ int main(void)
 		cmocka_unit_test(test_refusal_returns_the_purse),
 		cmocka_unit_test(test_late_ticks_revive_no_purse),
 		cmocka_unit_test(test_birth_that_loses_its_draw),
+		cmocka_unit_test(test_a_purse_takes_back_no_more_than_it_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,6 +251,47 @@ static void test_earlier_window(void **state)
 	assert_in_range(inserted, 16 * (window_brings() - 1), 16 * window_brings());
 }
 
+/* Another CPU has taken tokens in a later window: in this one nothing is left, and no more is taken. */
+static void test_nothing_is_left_in_an_earlier_window(void **state)
+{
+	const struct sl_meeting *meeting = &world.gate.meeting;
+	const enum sl_pool pool = SL_POOL_LEDGERS;
+	uint64_t window, spent;
+
+	(void)state;
+	world_begin(65536, 2, 250);
+	window = pool_window(meeting, test_jiffies);
+	spent = pool_made(meeting, pool, window + 2);
+	for (uint64_t earlier = window; earlier < window + 2; earlier++) {
+		assert_int_equal(pool_left(meeting, pool, spent, earlier), 0);
+		assert_int_equal(pool_level(meeting, pool, spent, earlier), 0);
+	}
+	assert_int_equal(pool_left(meeting, pool, spent, window + 2), 0);
+	assert_int_equal(pool_left(meeting, pool, spent, window + 3), meeting->refill[pool]);
+}
+
+/* The fewer tokens are left, the more often a source must have shown itself: to each edge. */
+static void test_the_bar_rises_as_tokens_end(void **state)
+{
+	static const struct {
+		uint32_t left;
+		bool crowded;
+		uint32_t bar;
+	} cases[] = {
+		{1600, false, 0},	{1600, true, 2}, {801, false, 0}, {801, true, 2},
+		{800, false, 2},	{800, true, 2},	 {401, false, 2}, {400, false, 4},
+		{201, false, 4},	{200, false, 8}, {1, false, 8},	  {1, true, 8},
+		{0, false, BAR_NOBODY},
+	};
+	struct sl_meeting meeting = {.tokens = {[SL_POOL_LEDGERS] = 1600}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(
+			pool_bar(&meeting, SL_POOL_LEDGERS, cases[i].left, cases[i].crowded),
+			cases[i].bar);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +301,8 @@ int main(void)
 		cmocka_unit_test(test_together_at_once),
 		cmocka_unit_test(test_earlier_window),
 		cmocka_unit_test(test_flood_leaves_pools_alone),
+		cmocka_unit_test(test_nothing_is_left_in_an_earlier_window),
+		cmocka_unit_test(test_the_bar_rises_as_tokens_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
