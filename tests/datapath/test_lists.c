@@ -2,6 +2,10 @@
 /* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
 #include "rig.h"
 
+#include "gate_lists.h"
+#include "list_change.h"
+#include "lists.h"
+
 #include <stdlib.h>
 
 #define ENOUGH 40 /* packets: more than any burst here */
@@ -347,6 +351,32 @@ static void test_lists_and_words_by_hand(void **state)
 	}
 }
 
+/* Its date is that of the last change, also of one that changes no entry. */
+static void test_date_of_a_list(void **state)
+{
+	static const struct {
+		const char *prefix;
+		bool replace;
+	} changes[] = {
+		{"10.1.1.1", false}, {"10.1.1.1", false}, {"10.1.1.1", true}, {"10.1.1.2", true}};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct sl_list_info list = {
+			.name = "bad", .list = SL_LIST_DENY, .replaced = 1000 + i};
+		struct sl_list_info lists[SL_LIST_PLACES];
+		struct ruleset entries = {0};
+		struct list_counts counts;
+
+		rules_add_list(&entries, changes[i].prefix, SL_LIST_NONE, 0);
+		assert_int_equal(list_put(&rig->gate, &list, changes[i].replace, &entries, &counts),
+				 OK);
+		lists_copy(&rig->gate, lists);
+		assert_int_equal(lists[lists_find(lists, "bad")].replaced, 1000 + i);
+		ruleset_free(&entries);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_listed_are_counted),
 		cmocka_unit_test(test_hosts_split_their_64),
 		cmocka_unit_test(test_lists_and_words_by_hand),
+		cmocka_unit_test(test_date_of_a_list),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

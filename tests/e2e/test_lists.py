@@ -668,7 +668,8 @@ def test_several_prefixes_are_all_or_nothing(attached):
 
 
 def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
-    attached.sluice("deny", DENIED, OTHER, "as", "x")
+    said = attached.sluice("deny", DENIED, OTHER, DENIED, "as", "x").out
+    assert said == "list x: 2 entries denied: 2 new, 0 were there\n"
     for verb in "undeny", "del":
         assert f"'sluice -g {attached.gate} undeny {DENIED} as x'" in \
             one_line(attached.sluice(verb, DENIED, status=1))

@@ -364,6 +364,7 @@ static void test_list_formats(void **state)
 		{"a range of IPv6", "2001:db8::-2001:db8::2", "2001:db8::/127 2001:db8::2"},
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families", "1.2.3.4-::1", NULL},
+		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},
 		{"half a range", "1.2.3.4-", NULL},
 		{"no range", "-1.2.3.4", NULL},
 		{"ipset save",
