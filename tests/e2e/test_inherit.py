@@ -71,6 +71,14 @@ def test_levels_and_counters_stay_where_policies_come_and_go(guarded):
     assert outcome(guarded, [syn(INSIDE)] * 5)[2] == {"no-limit": 5}
 
 
+@pytest.mark.parametrize("words", [[], ["as", "x"]], ids=["by hand", "by a list"])
+def test_an_entry_on_an_heir_stays_where_the_default_changes(guarded, words):
+    guarded.sluice("deny", "10.1.0.0/16", "for", "1h", *words)
+    guarded.sluice("set", "default", "name", "syn", "rate", "9/h", "match", "tcp-syn")
+    assert outcome(guarded, [syn(INSIDE)] * 3)[2] == {"denied": 3}
+    assert " deny 10.1.0.0/16 for " in guarded.rules()
+
+
 # --- Words ----------------------------------------------------------------------------------------
 
 def test_what_set_says(gate):
