@@ -58,7 +58,8 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 
 		if (!strcmp(typed, words[i])) /* right, and in the wrong place */
 			return NULL;
-		if (far >= best)
+		/* of two as near, the longer: more letters are forgotten than mistaken */
+		if (far > best || (far == best && (!found || letters <= strlen(found))))
 			continue;
 		best = far;
 		found = words[i];

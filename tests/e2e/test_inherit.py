@@ -384,6 +384,10 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
     assert answer["newcomer"]["budget"]["inherited_from"] == "default"
     stats = {policy["prefix"]: policy for policy in attached.json("stats")["policies"]}
     assert stats["default"]["limits"][0]["refused"]["packets"] == 3
+    between = attached.sluice("set", "10.0.0.0/8", "name", "web", "rate", "5pps", "inherit", "no")
+    assert "10.1.0.0/16 and 10.1.2.0/24 no longer inherit syn of default" in between.err
+    assert "set 10.0.0.0/8 inherit yes' keeps that there" in between.err
+    attached.sluice("del", "10.0.0.0/8")
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "20", "match", "tcp-syn")
     attached.sluice("del", "10.1.0.0/16")
     assert attached.json("check", INSIDE, "proto", "tcp", "syn")["limits"]

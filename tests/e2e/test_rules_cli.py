@@ -189,6 +189,7 @@ WRONG_WORDS = [
     (["set", "default", "rate", "5pps", "match", "udp", "sport", "53"], "port of the source"),
     (["check", "192.0.2.1", "porto", "tcp"], "did you mean 'proto'?"),
     (["attach", "in0", "hoko", "xdp"], "did you mean 'hook'? See 'sluice help attach'"),
+    (["attach", "in0", "hok", "xdp"], "did you mean 'hook'?"),
     (["attach", "in0", "mode", "native", "hsots", "4m"], "did you mean 'hosts'?"),
     (["attach", "in0", "sourecs", "4m"], "no device 'sourecs'"),
     (["attach", "in0", "sourecs", "4m"], "did you mean 'sources'?"),
