@@ -155,6 +155,12 @@ static const char *keep_format(const struct gate *gate, enum loss loss,
 	else if (loss == LOSS_REPLACED)
 		snprintf(text, KEEP_TEXT, "%s has %s for other packets: another name keeps both",
 			 cause, what);
+	else if (loss == LOSS_OBSERVED)
+		snprintf(text, KEEP_TEXT, "%s has %s to observe: another name keeps both", cause,
+			 what);
+	else if (loss == LOSS_KEYED)
+		snprintf(text, KEEP_TEXT, "%s has %s for destinations: another name keeps both",
+			 cause, what);
 	else if (loss == LOSS_BUDGET && file)
 		snprintf(text, KEEP_TEXT, "%s has its own 'newcomers', instead of it", cause);
 	else if (loss == LOSS_BUDGET)

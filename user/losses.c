@@ -13,6 +13,7 @@
 /* A limit or, without a name, the newcomers' budget. */
 struct item {
 	const char *name;
+	const struct sl_limit_spec *spec;
 	const struct sl_match *match;
 	uint32_t home; /* the number of the policy that it is written in */
 };
@@ -33,6 +34,7 @@ static struct items items_of(const struct gate *gate, uint32_t record)
 		if (policy->spec[slot].name[0])
 			items.list[items.count++] = (struct item){
 				.name = policy->spec[slot].name,
+				.spec = &policy->spec[slot],
 				.match = &policy->match[slot],
 				.home = home ? SL_HOME_POLICY(home) : SL_POLICY(record),
 			};
@@ -64,6 +66,18 @@ static bool match_covers(const struct sl_match *match, const struct sl_match *ot
 	       !memcmp(match, other, sizeof(*match));
 }
 
+/* What a limit leaves open of another one, whose name it has and whose place it takes. */
+static enum loss replaced_loss(const struct item *found, const struct item *item)
+{
+	if (!match_covers(found->match, item->match))
+		return LOSS_REPLACED;
+	if (found->spec->action == SL_ACTION_OBSERVE && item->spec->action != SL_ACTION_OBSERVE)
+		return LOSS_OBSERVED;
+	if (found->spec->key_dst && !item->spec->key_dst)
+		return LOSS_KEYED;
+	return LOSSES;
+}
+
 static bool items_have(const struct items *items, const struct item *item)
 {
 	const struct item *found = items_find(items, item);
@@ -71,13 +85,13 @@ static bool items_have(const struct items *items, const struct item *item)
 	return found && found->home == item->home;
 }
 
-/* Whether they have the item itself, or a limit that was given its name and is for all of its packets. */
+/* Whether they have the item itself, or a limit that was given its name and leaves nothing of it open. */
 static bool items_cover(const struct items *items, const struct item *item)
 {
 	const struct item *found = items_find(items, item);
 
 	return items_have(items, item) ||
-	       (found && item->name && match_covers(found->match, item->match));
+	       (found && item->name && replaced_loss(found, item) == LOSSES);
 }
 
 /* --- Before --------------------------------------------------------------------------------- */
@@ -147,7 +161,7 @@ static enum loss loss_of(const struct gate *gate, const struct item *item, uint3
 		return LOSS_LIFTED;
 	}
 	*ret_cause = *inherit_home(gate, SL_HOME(found->home, 0));
-	return item->name ? LOSS_REPLACED : LOSS_BUDGET;
+	return item->name ? replaced_loss(found, item) : LOSS_BUDGET;
 }
 
 static void item_lose(const struct gate *gate, const struct item *item, uint32_t record,

@@ -10,7 +10,9 @@
 enum loss {
 	LOSS_LIFTED,   /* `cause` does not inherit */
 	LOSS_REPLACED, /* `cause` has a limit of the same name, which is not for all of its packets */
-	LOSS_BUDGET,   /* `cause` has a budget of its own */
+	LOSS_OBSERVED, /* `cause` has one of the same name, which drops nothing: it only observes */
+	LOSS_KEYED,   /* `cause` has one of the same name, which counts destinations, not sources */
+	LOSS_BUDGET,  /* `cause` has a budget of its own */
 	LOSS_DELETED, /* it is no more */
 	LOSSES,
 };

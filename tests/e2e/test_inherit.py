@@ -128,6 +128,31 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_told(gate, tmp_path):
         replaced.format("10.1.0.0/16 and 10.2.0.0/16 do", "each has")]
 
 
+@pytest.mark.parametrize("words,key,why", [
+    (("action", "observe"), "action: observe", "to observe"),
+    (("key", "dst"), "key: dst", "for destinations"),
+], ids=["observe", "key dst"])
+def test_a_name_that_replaces_a_limit_and_stops_less_is_told(gate, words, key, why):
+    replaced = ("sluice: {} not have all of default: {} a limit of that name " + why +
+                ": another name keeps both")
+    for action in ("drop",), ("block", "1min"):
+        gate.sluice("set", "default", "rate", "10pps", "action", *action)
+        own = "set", "10.0.0.1", "rate", "10pps"
+        assert said(gate.sluice(*own, *words)) == [replaced.format("10.0.0.1 does", "10.0.0.1 has")]
+        assert said(gate.sluice(*own, *words)) == []  # so it was before
+        assert said(gate.sluice(*own)) == []
+        assert said(gate.sluice(*own, *words)) == [replaced.format("10.0.0.1 does", "10.0.0.1 has")]
+        assert said(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words))[0].startswith(
+            "sluice: 10.0.0.2 inherits all of default")
+        gate.apply("policies: []")
+    gate.sluice("set", "default", "rate", "10pps", *words)  # which lifts nothing that stops more
+    assert said(gate.sluice("set", "10.0.0.1", "rate", "10pps", *words)) == []
+    gate.apply("policies: []")
+    assert said(gate.apply("policies: [{prefix: default, limits: [{rate: 5/h}]}, {prefix: 10.0.0.1, "
+                           "inherit: true, limits: [{rate: 5/h, " + key + "}]}]")) == [
+        replaced.format("10.0.0.1 does", "10.0.0.1 has")]
+
+
 DNS = "name", "dns", "rate", "50pps", "match", "udp port 53"
 SYN = "name", "syn", "rate", "10pps", "match", "tcp-syn"
 
