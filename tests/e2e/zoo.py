@@ -45,6 +45,11 @@ class Facts:
         self.unread = False  # it should have a transport header, of which not all can be read
 
     @property
+    def hidden(self):
+        """Its protocol is in another packet: in the first fragment."""
+        return self.later and self.family == 6
+
+    @property
     def icmp(self):
         return self.proto == (1 if self.family == 4 else 58)
 
@@ -112,6 +117,8 @@ def look_at_ipv6(facts, ip, behind, size):
         facts.proto = next_number(header)
     if facts.proto in EXTENSION_NUMBERS:
         facts.proto = None  # it is not the last header
+    if facts.later:
+        facts.proto = None  # its sender may write any: receivers believe the first fragment alone
 
 
 def facts_of(packet, size):
@@ -149,6 +156,8 @@ def match_holds(match, facts):
         return False
     if facts.unread and facts.proto is None:
         return True  # it may be anything
+    if facts.hidden and (number or what in ("tcp", "udp", "icmp")):
+        return not ports
     any_port = not ports or (facts.unread and facts.dport is None)
     return kind and (any_port or ports_hold(ports, facts.dport))
 
