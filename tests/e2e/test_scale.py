@@ -60,10 +60,10 @@ def big(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def small():
-    """The same, of two each."""
+    """The same, with few of them, yet more hosts than the 256 rules that each change looks at."""
     lab = Lab()
     try:
-        lab.apply({"deny": [{"prefixes": [host4(0), host4(1), host6(0), host6(1)]}], "policies": [
+        lab.apply({"deny": [{"prefixes": [*map(host4, range(300)), host6(0), host6(1)]}], "policies": [
             {"prefix": prefix(i), "limits": [{"rate": "1/h", "burst": 1}]} for i in range(2)]})
         lab.attach("in0", "mode", "native")
         yield lab
