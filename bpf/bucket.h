@@ -163,11 +163,15 @@ __noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate, __u64 tick)
 {
-	__u32 generation = *(volatile __u32 *)&gate->generation;
+	__u32 generation = *(volatile __u32 *)&gate->generation, record;
 
-	if (bucket && bucket->generation == generation && bucket->until >= tick &&
-	    bucket->record != SL_BUCKET_SPLIT)
-		return bucket->record;
+	if (bucket) {
+		/* before the generation: another CPU that takes the node empties both */
+		record = *(volatile __u32 *)&bucket->record;
+		if (*(volatile __u32 *)&bucket->generation == generation && bucket->until >= tick &&
+		    record != SL_BUCKET_SPLIT)
+			return record;
+	}
 	return bucket_judge(&packet->source, bucket, gate, generation, tick);
 }
 

@@ -194,8 +194,6 @@ __noinline int ledger_charge(const struct packet *packet, const struct sl_limit 
 	ledger = ledger_find(packet, &key);
 	if (!ledger && !claim->begins)
 		return LEDGER_NONE;
-	if (!ledger)
-		copy.credit = 0; /* what was drawn from a forgotten ledger is void */
 	seen = ledger ? ledger_read(ledger) : credit_birth(limit, claim->now);
 	next = seen;
 	passes = claim_draw(claim, limit, &next, &copy);

@@ -9,12 +9,14 @@
  * source, against the kernel's receive path:
  *
  *   pass not-ip      No tag and neither IPv4's nor IPv6's EtherType: __netif_receive_skb_core() delivers by
- *                    EtherType, so no IP stack gets it. An 802.3 length (below 0x600) goes to LLC
- *                    (eth_type_trans(), vlan_set_encap_proto()), which hands no IP on from Ethernet. What
- *                    wraps IP in an EtherType of its own (PPPoE, MPLS, MACsec) is judged on the device that
- *                    unwraps it, or not at all: the README names it.
+ *                    EtherType, so no IP stack gets it. A length in its place (802.3, below 0x600) goes to LLC
+ *                    (eth_type_trans(), vlan_set_encap_proto()), which hands no IP on from Ethernet; but behind a
+ *                    bridge others may take IP that comes in LLC and SNAP (RFC 1042, 802.1H), such as stations
+ *                    of an access point, to whom that is its usual form: so it is read like a tag. What wraps IP
+ *                    in an EtherType of its own (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or
+ *                    not at all: the README names it.
  *   pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag() find none
- *                    either. Padding, as a bridge to a real NIC adds it, makes it 0: an 802.3 length.
+ *                    either. Padding, as a bridge to a real NIC adds it, makes it 0: a length, and no SNAP.
  *   pass bad-header  The version is not the EtherType's, or IPv4's header is shorter than 20 bytes:
  *                    ip_rcv_core() and ip6_rcv_core() ask that first, and drop it; so does every host behind.
  *   drop unreadable  IPv4 or IPv6, but the fixed header ends early: the kernel here drops it, but a bridge's NIC
@@ -58,6 +60,7 @@ struct vlan_hdr {
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
+#define ETHERTYPE_LEAST	 0x0600 /* below, it is a length: what follows is LLC's */
 
 /* No network has more than a few; a tag in an skb's metadata is one of them. */
 #define VLAN_TAGS_MAX 8
@@ -162,7 +165,7 @@ struct packet {
 	__u32 packets;		 /* on the wire: more than 1 where the kernel has merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: as a key it finds the longest prefix */
-	__u16 ip_offset;	 /* where the IP header is: 14, and 4 for each VLAN tag */
+	__u16 ip_offset; /* where the IP header is: 14, and 4 for each VLAN tag, 8 for a SNAP header */
 	__u16 headers; /* bytes of them, as far as packet_look() could read: below 17,000 */
 	__u16 vlan;    /* the id of the first tag that has one; 0: none */
 	__u8 egress;
@@ -185,14 +188,19 @@ static __always_inline bool type_is_tag(__be16 type)
 	return type == bpf_htons(ETHERTYPE_8021Q) || type == bpf_htons(ETHERTYPE_8021AD);
 }
 
+static __always_inline bool type_is_length(__be16 type)
+{
+	return bpf_ntohs(type) < ETHERTYPE_LEAST;
+}
+
 /*
  * Steps over VLAN tags, of which `tags` came before. A priority tag, of id 0, is no VLAN: the first tag with
  * another id tells it.
  */
-static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 tags,
+static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
-	for (; tags < VLAN_TAGS_MAX && type_is_tag(*type); tags++) {
+	for (; *tags < VLAN_TAGS_MAX && type_is_tag(*type); ++*tags) {
 		struct vlan_hdr buffer;
 		const struct vlan_hdr *tag = reader_get(reader, *offset, sizeof(buffer), &buffer);
 
@@ -204,6 +212,44 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 		*offset += sizeof(*tag);
 	}
 	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : SL_PASS_WITHIN;
+}
+
+/* LLC's DSAP, SSAP and control, and an organization: 0, or 802.1H's F8; then an EtherType. */
+struct snap_hdr {
+	__be16 sap;
+	__be16 control; /* and the organization's first byte */
+	__be16 organization;
+	__be16 type;
+};
+
+/* Steps over the header of LLC and SNAP that says an EtherType behind a length. SL_PASS_NOT_IP: it is another. */
+static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
+						 __be16 *type)
+{
+	struct snap_hdr buffer;
+	const struct snap_hdr *snap = reader_get(reader, *offset, sizeof(buffer), &buffer);
+
+	if (!snap)
+		return link_refusal(reader, *offset + sizeof(buffer));
+	if (snap->sap != bpf_htons(0xaaaa) || snap->control != bpf_htons(0x0300) ||
+	    (snap->organization && snap->organization != bpf_htons(0x00f8)))
+		return SL_PASS_NOT_IP;
+	*type = snap->type;
+	*offset += sizeof(*snap);
+	return SL_PASS_WITHIN;
+}
+
+/* Steps over what stands before the EtherType of what is in the frame; `tags` came before. */
+static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
+						 struct packet *packet, __u32 *offset, __be16 *type)
+{
+	enum sl_reason reason = parse_tags(reader, &tags, packet, offset, type);
+
+	if (reason != SL_PASS_WITHIN || !type_is_length(*type))
+		return reason;
+	reason = parse_snap(reader, offset, type);
+	/* who takes the SNAP header off finds a tag as if it had always been there */
+	return reason != SL_PASS_WITHIN ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
 static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __u32 offset,
@@ -264,7 +310,7 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	type = eth->h_proto;
 	/* IP first: the tags of others cost an untagged frame nothing */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
-		reason = parse_tags(reader, tags, packet, &offset, &type);
+		reason = parse_link(reader, tags, packet, &offset, &type);
 		if (reason != SL_PASS_WITHIN)
 			return reason;
 	}
@@ -412,7 +458,7 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	layers->offset = packet->ip_offset & 0xff; /* for the verifier: at most 46 */
+	layers->offset = packet->ip_offset & 0xff; /* for the verifier: at most 54 */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }

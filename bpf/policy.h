@@ -196,6 +196,9 @@ static __always_inline void policy_charge(const struct packet *packet,
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP)
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);
+	/* limits that observe see what the others let pass, and the budget */
+	if (verdict->reason == SL_DROP_OVER_BUDGET)
+		verdict->refused = 0;
 	if (charged && verdict->reason >= SL_FIRST_DROP)
 		policy_refund(packet, policy, bucket, charged);
 }

@@ -256,6 +256,24 @@ static void test_refused_before(void **state)
 	rig_check_counted(rig);
 }
 
+/* A limit that observes sees what the others let pass, and of newcomers the budget. */
+static void test_observed_behind(void **state)
+{
+	struct rig *rig = budget_rig(state);
+	struct march march = march_from(0, "192.0.0.0/16", rig->programs.fd[HOOK_INGRESS]);
+	struct frame known = frame_from("192.0.2.1", 60);
+
+	rig_limits(rig, "default", "name force rate 1/h burst 1000",
+		   "name see rate 1/h burst 5 per 0 action observe", NULL);
+	rig_budget(rig, "default", "1/h", "10");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
+	rig_nobody_comes_in(rig);
+	assert_int_equal(rig_march(rig, &march, 100), 10);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 90);
+	assert_int_equal(rig_counters(rig).refused[1].packets, 10);
+	rig_check_counted(rig);
+}
+
 /* One that costs more than the budget's burst passes while that is full, and is owed. */
 static void test_large_packet(void **state)
 {
@@ -405,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_charges_go_back),
 		cmocka_unit_test(test_charges_go_back_to_purses),
 		cmocka_unit_test(test_refused_before),
+		cmocka_unit_test(test_observed_behind),
 		cmocka_unit_test(test_large_packet),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_not_for_others),

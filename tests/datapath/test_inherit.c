@@ -303,6 +303,25 @@ static void test_counters(void **state)
 	rig_check_counted(rig);
 }
 
+/* An heir's inherited limit takes the slot that an own one had: its home counts it all the same, where that has it. */
+static void test_counters_of_any_slot(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct sl_counters counters;
+
+	rig_limits(rig, "default", SCTP_5, NULL);
+	rig_heir(rig, "10.1.0.0/16", TCP_4, "name other rate 1/h burst 1 match proto 9", NULL);
+	rig_heir(rig, "10.1.0.0/16", "name other rate 1/h burst 1 match proto 9", NULL);
+	rig_limits(rig, "default", SCTP_5, UDP_3, NULL);
+	assert_int_equal(passes(rig, "10.1.2.3", UDP), 3);
+	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
+	counters = rig_counters_of(rig, "192.0.2.1");
+	assert_int_equal(counters.refused[0].packets, ENOUGH - 5);
+	assert_int_equal(counters.refused[1].packets, ENOUGH - 3);
+	assert_int_equal(refused(rig, "10.1.2.3"), 0);
+	rig_check_counted(rig);
+}
+
 /* --- A fifth -------------------------------------------------------------------------------- */
 
 #define LIMIT(name, proto) "name " name " rate 1/h burst 3 match proto " proto
@@ -415,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_a_change_reaches_heirs),
 		cmocka_unit_test(test_purses_stay_with_their_limits),
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_counters_of_any_slot),
 		cmocka_unit_test(test_a_fifth_is_refused),
 		cmocka_unit_test(test_an_inherited_budget_is_one),
 		cmocka_unit_test(test_whose_budget),

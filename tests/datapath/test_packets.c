@@ -99,10 +99,13 @@ static const struct fixture fixtures[] = {
 	{"ARP, one tag", FRAME(ETH(0x8100), TAG(0x0806), U16(1), U16(0x0800), 6, 4, U16(1)),
 	 NO_SOURCE(SL_PASS_NOT_IP, 18)},
 	{"LLC: spanning tree", FRAME(ETH(38), 0x42, 0x42, 3, 0, 0, 0, 0, 0, ZEROS4, ZEROS4),
-	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	{"LLC and SNAP, IPv4",
+	 FRAME(ETH(36), 0xaa, 0xaa, 3, 0, 0, 0, U16(0x0800), IPV4(0x45, 17, 0), UDP),
+	 SOURCE_AT(42)},
 	{"LLDP", FRAME(ETH(0x88cc), 2, 7, 4, 2, 0, 0, 0, 0, 2), NO_SOURCE(SL_PASS_NOT_IP, 14)},
 	{"MPLS", FRAME(ETH(0x8847), 0, 1, 1, 64, IPV4(0x45, 17, 0)), NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"EtherType 0", FRAME(ETH(0), IPV4(0x45, 17, 0)), NO_SOURCE(SL_PASS_NOT_IP, 14)},
+	{"EtherType 0", FRAME(ETH(0), IPV4(0x45, 17, 0)), NO_SOURCE(SL_PASS_NOT_IP, 22)},
 };
 
 /* --- Counting ------------------------------------------------------------------------------- */
@@ -156,13 +159,18 @@ static bool is_refused_by_kernel(enum hook hook, const struct fixture *it, uint3
 	return hook != HOOK_XDP && ((ipv4 && size < 14 + 20) || (ipv6 && size < 14 + 40));
 }
 
-/* Where the EtherType ends that is no tag's. */
+/* Where the EtherType ends that is no tag's, behind tags of 4 bytes and LLC's headers of 8. */
 static uint32_t link_end(const struct fixture *it)
 {
 	uint32_t end = 14;
 
-	while ((it->bytes[end - 2] == 0x81 || it->bytes[end - 2] == 0x88) && end < it->needs)
-		end += 4;
+	while (end < it->needs) {
+		uint8_t upper = it->bytes[end - 2];
+
+		if (upper != 0x81 && upper != 0x88 && upper >= 6)
+			break;
+		end += upper < 6 ? 8 : 4;
+	}
 	return end;
 }
 

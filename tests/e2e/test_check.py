@@ -63,7 +63,7 @@ def test_the_size_of_the_frame_decides_under_a_bit_rate(attached):
     assert attached.json("check", SOURCE, "size", "500")["verdict"] == "pass"
     assert attached.json("check", SOURCE)["verdict"] == "drop"  # 1514 bytes
     large = attached.json("check", SOURCE, "size", "9000")  # waits for a full bucket, and no longer
-    assert large["verdict"] == "drop" and 7900 < large["limits"][0]["retry_after_ms"] <= 8000
+    assert large["verdict"] == "drop" and 6000 < large["limits"][0]["retry_after_ms"] <= 8000
     attached.send(SOURCE, 1, size=500)
     attached.expect(passed=2, dropped=0)
     attached.send(SOURCE, 1, size=1514)

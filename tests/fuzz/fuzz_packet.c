@@ -32,16 +32,31 @@ static uint16_t read16(const uint8_t *data, size_t at)
 	return (uint16_t)(data[at] * 256 + data[at + 1]);
 }
 
+static bool oracle_is_snap(const uint8_t *llc)
+{
+	return llc[0] == 0xaa && llc[1] == 0xaa && llc[2] == 3 && !llc[3] && !llc[4] &&
+	       (llc[5] == 0 || llc[5] == 0xf8);
+}
+
 /* Where the EtherType that is no tag's stands; `reason` says if there is none. */
 static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding *finding)
 {
 	size_t at = 12;
-	int tags = 0;
+	int tags = 0, snaps = 0;
 
 	finding->reason = SL_PASS_SHORT;
 	while (at + 2 <= size) {
 		uint16_t type = read16(data, at);
 
+		if (type < 0x600 && !snaps) {
+			if (at + 10 > size)
+				return at;
+			if (oracle_is_snap(data + at + 2)) {
+				snaps++;
+				at += 8;
+				continue;
+			}
+		}
 		if (type != 0x8100 && type != 0x88a8) {
 			finding->reason = SL_PASS_WITHIN;
 			return at;

@@ -20,6 +20,7 @@
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type) /* priority 3, VLAN 100 */
+#define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
 /* OF: with IP's length; 0 tells nothing, and the packet ends with the frame. */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
 	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7
@@ -201,10 +202,37 @@ static const struct frame {
 	/* no IP */
 	{"ARP", FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), ZEROS4),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"LLC: a length for an EtherType", FRAME(ETH(0x0026), 0x42, 0x42, 3, ZEROS4),
-	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
+	{"LLC: a length for an EtherType", FRAME(ETH(0x0026), 0x42, 0x42, 3, ZEROS4, 0),
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
 	{"EtherType with its bytes swapped", FRAME(ETH(0x0008), IPV4(17), UDP),
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	/* LLC and SNAP */
+	{"SNAP, IPv4 UDP", FRAME(ETH(0x0024), SNAP(0, 0x0800), IPV4(17), UDP), SOURCE(4, 22),
+	 ENDS(OK, 42, 8), IS_UDP},
+	{"SNAP of 802.1H, IPv6 TCP SYN", FRAME(ETH(0x0000), SNAP(0xf8, 0x86dd), IPV6(6), TCP(5)),
+	 SOURCE(6, 22), ENDS(OK, 62, 20), IS_TCP},
+	{"a tag, SNAP, a tag, IPv4 TCP SYN",
+	 FRAME(ETH(0x8100), TAG_OF(0, 0x0030), SNAP(0, 0x8100), TAG(0x0800), IPV4(6), TCP(5)),
+	 SOURCE(4, 30), ENDS(OK, 50, 20), IS_TCP, IN_VLAN(100)},
+	{"the greatest length, SNAP, IPv4 UDP", FRAME(ETH(0x05ff), SNAP(0, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 22), ENDS(OK, 42, 8), IS_UDP},
+	{"the least EtherType, and SNAP", FRAME(ETH(0x0600), SNAP(0, 0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
+	{"SNAP, ARP", FRAME(ETH(0x0024), SNAP(0, 0x0806), ZEROS4), NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	{"SNAP of another organization", FRAME(ETH(0x0024), SNAP(0x0c, 0x0800), IPV4(17), UDP),
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	{"LLC with a reply's control",
+	 FRAME(ETH(0x0024), 0xaa, 0xaa, 0xf3, 0, 0, 0, U16(0x0800), IPV4(17), UDP),
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	{"8 tags and SNAP",
+	 FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x0800), IPV4(17), UDP),
+	 SOURCE(4, 54), ENDS(OK, 74, 8), IS_UDP},
+	{"8 tags, SNAP and a tag",
+	 FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x8100), TAG(0x0800),
+	       IPV4(17), UDP),
+	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 54)},
+	{"SNAP in SNAP", FRAME(ETH(0x0024), SNAP(0, 0x0024), SNAP(0, 0x0800), IPV4(17), UDP),
+	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
 	/* IPv6 */
 	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP), SOURCE(6, 14), ENDS(OK, 54, 8), IS_UDP},
 	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(6), TCP(5)), SOURCE(6, 14), ENDS(OK, 54, 20), IS_TCP},
