@@ -363,18 +363,41 @@ static void test_sources(void **state)
 	}
 }
 
+/* Of the prefixes in which each address is a source every bit counts, and no bit behind them does. */
+static void test_sources_beside(void **state)
+{
+	static const struct {
+		const char *address;
+		unsigned int bits;
+		unsigned int
+			other; /* this bit makes it an address of another such prefix; 0: none */
+	} cases[] = {
+		{"fe80::ffff:0:0:1", 10, 0},
+		{"64:ff9b::c000:201", 96, 47},
+		{"64:ff9b:1:0:1::1", 48, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (unsigned int bit = 0; bit < 128; bit++) {
+			struct sl_prefix address = prefix_of(cases[i].address), source;
+			bool is_whole = bit >= cases[i].bits || (bit && bit == cases[i].other);
+
+			address.addr[bit / 8] ^= 0x80 >> bit % 8;
+			source = prefix_source(&address);
+			if (prefix_equal(&source, &address) != is_whole)
+				fail_msg("%s, bit %u", cases[i].address, bit);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_words_refused),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_every_length),
-		cmocka_unit_test(test_covers),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_shorten),
-		cmocka_unit_test(test_shorten_to_every_length),
+		cmocka_unit_test(test_words),	  cmocka_unit_test(test_words_refused),
+		cmocka_unit_test(test_addresses), cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_covers),	  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_sources),	  cmocka_unit_test(test_sources_beside),
+		cmocka_unit_test(test_shorten),	  cmocka_unit_test(test_shorten_to_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
