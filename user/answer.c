@@ -57,7 +57,10 @@ static enum status newcomers_read(const struct gate *gate, struct answer *answer
 		return status;
 	answer->flooded = pressure.flooded;
 	answer->crowded = pressure.crowded;
-	answer->passes_by = pressure.flooded && policy && policy_lacks_budget(policy);
+	if (pressure.flooded && policy)
+		status = policy_passed_by(gate, policy, &answer->passes_by);
+	if (status)
+		return status;
 	answer->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;

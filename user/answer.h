@@ -23,7 +23,7 @@ struct answer {
 	unsigned int crowded; /* those on which no bucket is looked for, unless it is known */
 	bool known;
 	bool known_to[SL_LIMITS_MAX]; /* by limit: to some it is another's key that is */
-	bool passes_by; /* there is a flood, and its policy has no budget for it: policy_lacks_budget() */
+	bool passes_by; /* there is a flood, and its policy has no budget for it: policy_passed_by() */
 	struct standing budget;
 	const struct sl_limit
 		*empty; /* drops all that waits, so that no budget is asked; or NULL */

@@ -185,7 +185,7 @@ static void print_pressure(const struct export *export)
 		printf("sluice_cpus_flooded{gate=\"%s\"} %u\n", export->gates[i].gate,
 		       export->gates[i].pressure.flooded);
 	metric("sluice_flood_policies_passed_by", "gauge",
-	       "Policies that a flood of new sources passes by for want of a budget, although "
+	       "Policies that new sources have passed for want of a budget, in a flood, although "
 	       "their "
 	       "limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: none, or no flood.");
 	for (unsigned int i = 0; i < export->count; i++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "counters.h"
 #include "jiffies.h"
 #include "policy.h"
 #include "pool.h"
@@ -136,6 +137,23 @@ enum status pressure_read(const struct gate *gate, struct pressure *ret)
 
 /* --- What passes by ------------------------------------------------------------------------- */
 
+/* What a policy's counters showed before it is in its base, and does not count. */
+enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
+{
+	struct sl_counters counters;
+	enum status status;
+
+	*ret = false;
+	if (!policy_lacks_budget(policy))
+		return OK;
+	status = counters_read(gate, SL_POLICY(policy - gate->policies), &counters);
+	if (status)
+		return status;
+	counters_take_from(&counters, &policy->base);
+	*ret = counters.reason[SL_PASS_NEWCOMER].packets;
+	return OK;
+}
+
 enum status passing_read(const struct gate *gate, const struct pressure *pressure,
 			 struct passing *ret)
 {
@@ -150,10 +168,15 @@ enum status passing_read(const struct gate *gate, const struct pressure *pressur
 	status = rules_policies(gate, &policies, &count);
 	if (status)
 		return status;
-	for (unsigned int i = 0; i < count; i++)
-		if (policy_lacks_budget(policies[i]) && !passing.policies++)
+	for (unsigned int i = 0; !status && i < count; i++) {
+		bool is_passed;
+
+		status = policy_passed_by(gate, policies[i], &is_passed);
+		if (!status && is_passed && !passing.policies++)
 			passing.first = policies[i]->prefix;
+	}
 	free(policies);
-	*ret = passing;
-	return OK;
+	if (!status)
+		*ret = passing;
+	return status;
 }

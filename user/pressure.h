@@ -27,9 +27,12 @@ struct pressure {
 enum status pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
- * The policies that a flood passes by for want of a budget for newcomers, although they have limits that drop: how
- * many, and the first, by prefix. None where there is no flood.
+ * Whether newcomers have passed a policy for want of a budget, although it has limits that drop. The rules alone do not
+ * tell: its packets may all be denied, or be matched by none of its limits, and no budget stops these.
  */
+enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
+
+/* Such policies: how many, and the first, by prefix. None where there is no flood. */
 struct passing {
 	unsigned int policies;
 	struct sl_prefix first;

@@ -443,10 +443,15 @@ def gauge(lab):
 
 def test_a_flood_that_passes_by_is_said_in_these_words(small):
     lab = small
+    full = ", ".join(f"{{prefix: 172.16.{i}.0/24, limits: [{{rate: 1/h}}]}}" for i in range(62))
+    lab.apply(f"policies: [{full}]")  # the only number left is that of a policy that is deleted
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
     assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
     flood_with(lab, [frame(f"10.7.0.{i}") for i in range(1, 251)])
+    assert PASSES in lab.sluice("status").out and gauge(lab) == 1
+    assert lab.json("check", "10.1.9.9")["newcomer"]["passes_by"] is False
+    flood_with(lab, [frame(f"10.1.0.{i}") for i in range(1, 251)])
     status = lab.sluice("status").out
     assert PASSES in status and "1 other policy is the same" in status
     assert f"'sluice -g {lab.gate} newcomers default rate RATE' ends that" in status
@@ -458,6 +463,10 @@ def test_a_flood_that_passes_by_is_said_in_these_words(small):
     assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
     assert lab.json("check", "10.1.9.9")["newcomer"]["budget"]["inherited_from"] == "default"
     lab.sluice("newcomers", "default", "none")
+    assert gauge(lab) == 2
+    lab.sluice("del", "10.1.0.0/16")
+    lab.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "match", "udp port 53")
+    assert gauge(lab) == 1  # its counters are those of the deleted one, which are not its own
     for words in ("start", "empty"), ("action", "observe"):
         lab.sluice("set", "default", "rate", "1/h", "burst", "5", *words)
         if words == ("action", "observe"):
@@ -466,3 +475,22 @@ def test_a_flood_that_passes_by_is_said_in_these_words(small):
     wait_until(lambda: lab.json("status")["gates"][0]["pressure"]["state"] == "quiet", "quiet", 60)
     lab.sluice("set", "default", "rate", "1/h", "burst", "5")
     assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
+
+
+def test_a_flood_passes_by_no_policy_that_lets_no_newcomer_pass(small):
+    """No budget would stop what is denied, or what no limit matches."""
+    lab = small
+    lab.sluice("set", "default", "rate", "1/h", "burst", "5")
+    lab.sluice("newcomers", "default", "rate", "1kpps")
+    lab.sluice("set", "10.1.0.0/16", "rate", "1/h", "inherit", "no", "match", "udp port 53")
+    lab.sluice("set", "10.2.0.0/16", "rate", "1/h", "inherit", "no")
+    lab.sluice("deny", "10.2.0.0/16")
+    flood_with(lab, [frame(f"10.{net}.0.{i}") for net in (1, 2, 7) for i in range(1, 251)])
+    assert lab.json("status")["gates"][0]["pressure"]["state"] == "flood"
+    reasons = lab.json("stats")["reasons"]
+    assert (reasons["no-limit"], reasons["denied"]) == (2000, 2000)
+    assert PASSES not in lab.sluice("status").out and gauge(lab) == 0
+    lab.sluice("undeny", "10.2.0.0/16")
+    for words in ["10.1.9.9", "proto", "udp", "port", "53"], ["10.2.9.9"]:
+        assert lab.json("check", *words)["newcomer"]["passes_by"] is False
+        assert PASSES not in lab.sluice("check", *words).out
