@@ -84,8 +84,8 @@ static void hands_say(const struct gate *gate)
 
 	if (!rulemap_walk(gate, hand_count, &count) && count)
 		note("gate '%s': %u %s by hand now, those of files, too: 'sluice %sdeny -f FILE' "
-		     "makes a list of a file, and 'xargs sluice %sundeny <FILE' then takes its "
-		     "entries by hand back",
+		     "makes a list of a file, and \"sed 's/#.*//' FILE | xargs sluice %sundeny\" "
+		     "then takes its entries by hand back",
 		     gate->name, count, plural(count, "entry is", "entries are"), option, option);
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 import bpf
 from killed import run_interrupted, run_stops
-from lab import one_line, run, wait_until
+from lab import SLUICE, one_line, run, wait_until
 from old_gate import OldGate, recorded
 from test_faults import moments
 from test_upgrade import EVERYWHERE, Sources, exists, links, programs, stream
@@ -363,7 +363,21 @@ def test_upgrade_counts_the_entries_that_are_by_hand_now(filtering):
     count = len([line for line in filtering.said("show.txt").splitlines() if " deny " in line or " allow " in line])
     assert count > 1 and f"{count} entries are by hand now" in said
     assert f"'sluice -g {filtering.lab.gate} deny -f FILE'" in said
-    assert f"'xargs sluice -g {filtering.lab.gate} undeny <FILE'" in said
+    assert f"\"sed 's/#.*//' FILE | xargs sluice -g {filtering.lab.gate} undeny\"" in said
+
+
+def test_what_upgrade_says_takes_the_entries_of_a_file_back(filtering, tmp_path):
+    """A file as that version read it."""
+    lab, file = filtering.lab, tmp_path / "list"
+    denied = "203.0.113.128/25", "2001:db8:2::5"
+    file.write_text(f"# a feed, isn't it\n{denied[0]} # one\n\n{denied[1]}\n")
+    said, = [line for line in lab.sluice("upgrade").err.splitlines() if "by hand" in line]
+    command = said.split('"')[1].replace("FILE", str(file))
+    lab.sluice("deny", "-f", str(file))
+    run("sh", "-c", f"PATH={os.path.dirname(SLUICE)}:$PATH; {command}")
+    for prefix in denied:
+        assert f" deny {prefix}\n" not in lab.rules()
+        assert lab.json("check", prefix.split("/", maxsplit=1)[0])["reason"] == "denied"
 
 
 # --- Cut off --------------------------------------------------------------------------------------
