@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "attachment.h"
+#include "bpffs.h"
 #include "command.h"
 #include "gate_dir.h"
 #include "netns.h"
@@ -278,6 +279,8 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 		status = gate_export(context->gate, &export);
 	else
 		status = gates_for_each(gate_export, &export);
+	if (!status && !export.count && !export.status)
+		status = bpffs_refuse_private();
 	export.status = status ?: export.status;
 	if (export.count || !export.status) {
 		print_counters(&export);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attachment.h"
+#include "bpffs.h"
 #include "command.h"
 #include "gate_option.h"
 #include "gate_dir.h"
@@ -288,6 +289,8 @@ enum status cmd_status(const struct context *context, int argc, char **argv)
 		status = gate_view(context->gate, &view);
 	else
 		status = gates_for_each(gate_view, &view);
+	if (!status && !view.count && !view.status)
+		status = bpffs_refuse_private();
 	view.status = status ?: view.status;
 	status = OK;
 	if (view.gates && (view.count || !view.status))

@@ -422,6 +422,22 @@ def test_what_helps_in_ip_netns_exec_is_said(lab, words):
     assert xdp_program(lab) is None
 
 
+@pytest.mark.parametrize("words", [["status"], ["export"], ["-j", "status"]], ids=" ".join)
+def test_no_gate_is_said_only_where_pins_can_be_seen(lab, words):
+    """`ip netns exec` hides the pins of gates that are there."""
+    def at(inner):
+        with own_bpffs():
+            return run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                       f"{inner} ip netns exec {lab.filter} \"$@\"; exit $?", "sh", SLUICE, *words,
+                       check=False)
+    done = at("umount -l /sys/fs/bpf;")
+    assert (done.code, done.out) == (1, "")
+    assert f"'sluice -n {lab.filter} ...' outside of 'ip netns exec'" in one_line(done)
+    with own_bpffs():
+        done = run_sluice(*words)
+    assert done.err == "" and ("no gate" in done.out) == (words == ["status"])
+
+
 def test_bpffs_is_mounted_where_it_is_missing(lab):
     script = "umount -l /sys/fs/bpf && \"$@\" >&2 && stat -f -c %T /sys/fs/bpf && stat -c %a "
     done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
