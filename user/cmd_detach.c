@@ -80,12 +80,44 @@ static bool mark_named(const struct request *request, const char *name,
 	return found;
 }
 
+/* An attachment of a device of that name in another network namespace; NULL: there is none. */
+static const struct attachment *find_elsewhere(const struct request *request, const char *name,
+					       const struct attachment *all, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].program_id && all[i].netns != netns_current() &&
+		    !strcmp(all[i].device, name) &&
+		    (request->any_hook || all[i].hook == request->hook))
+			return &all[i];
+	return NULL;
+}
+
+static enum status refuse_elsewhere(const struct gate *gate, const struct attachment *a,
+				    const char *hook)
+{
+	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
+	char netns[NETNS_NAME], option[NETNS_OPTION];
+	bool named = netns_name(a->netns, netns);
+
+	netns_option(a->netns, netns_home(), option);
+	if (*option || a->netns == netns_home())
+		return fail("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
+			    "%s%s%s'",
+			    a->device, named ? netns : "(unnamed)", option, of, a->device, on,
+			    hook ?: "");
+	/* -n takes names only */
+	return fail("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
+		    "there",
+		    a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
+}
+
 /* The device may be on another hook than the one that was said: mode auto of hook xdp may have taken ingress. */
 static enum status refuse_unattached(const struct gate *gate, const struct request *request,
 				     const char *name, const struct attachment *all,
 				     unsigned int count)
 {
 	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
+	const struct attachment *elsewhere = find_elsewhere(request, name, all, count);
 
 	for (unsigned int i = 0; hook && i < count; i++)
 		if (name_is_current(&all[i], name))
@@ -93,6 +125,8 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 				    "see 'sluice %sstatus'",
 				    name, gate->name, hook, hook_names[all[i].hook],
 				    gate_option(gate->name));
+	if (elsewhere)
+		return refuse_elsewhere(gate, elsewhere, hook);
 	if (!if_nametoindex(name) && nearly_find(name, words, 2))
 		return unexpected_for("detach", name, words, 2);
 	return fail("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name, gate->name,

@@ -220,6 +220,35 @@ def test_all_devices_or_none(lab, foreign_object):
     assert xdp_program(lab, "in2") is None
 
 
+def test_detach_names_the_namespace_that_the_device_is_in(attached):
+    lab = attached
+    for netns in "", lab.sender:
+        refusal = one_line(lab.sluice("detach", "in0", netns=netns, status=1))
+        assert refusal.endswith(f"in0 is attached in network namespace '{lab.filter}': write "
+                                f"'sluice -n {lab.filter} -g {lab.gate} detach in0'")
+        assert f"'sluice -n {lab.filter} -g {lab.gate} detach in0 hook xdp'" in one_line(
+            lab.sluice("detach", "in0", "hook", "xdp", netns=netns, status=1))
+        for words in ["in0", "hook", "egress"], ["in1"]:
+            assert "is not attached to gate" in one_line(
+                lab.sluice("detach", *words, netns=netns, status=1))
+    assert devices(lab) == [("in0", "xdp", "native")]
+
+
+def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_path):
+    """-n cannot name it."""
+    lab, held, named = attached, tmp_path / "held", f"/run/netns/{attached.filter}"
+    held.touch()
+    run("mount", "--bind", named, held)
+    run("umount", named)
+    try:
+        refusal = one_line(lab.sluice("detach", "in0", netns=lab.sender, status=1))
+    finally:
+        run("mount", "--bind", held, named)
+        run("umount", held)
+    assert refusal.endswith("in0 is attached in network namespace '(unnamed)': write 'sluice -g "
+                            f"{lab.gate} detach in0' there")
+
+
 def test_detach_refuses_what_is_not_attached(attached):
     attached.pair("out1", "in1")
     for words in (["in1"], ["in0", "in1"], ["nic0"], ["in0", "hook", "egress"]):
