@@ -13,6 +13,10 @@
 /* Who gives a wrong file need not read all of it again as messages. */
 #define BAD_LINES_MAX 10
 
+/* Bytes of a bad line that a message quotes. All that can be right is shorter. */
+#define QUOTED_MAX  60
+#define QUOTED_TEXT (QUOTED_MAX + sizeof("..."))
+
 #define BLANKS " \t\r\v\f"
 
 /* What is read, and what becomes of it. */
@@ -30,6 +34,17 @@ struct ipsets {
 	bool are_several;  /* this has been said */
 };
 
+/* What is read of a text, and quoted where it is bad: what is too long to be right is cut, between characters. */
+static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT])
+{
+	size_t end = length < QUOTED_MAX ? length : QUOTED_MAX;
+
+	while (end && end < length && ((unsigned char)text[end] & 0xc0) == 0x80)
+		end--;
+	snprintf(cut, QUOTED_TEXT, "%.*s%s", (int)end, text, end < length ? "..." : "");
+	return cut;
+}
+
 /* --- Entries -------------------------------------------------------------------------------- */
 
 static enum status prefix_add(const struct reading *reading, const struct sl_prefix *prefix)
@@ -46,7 +61,7 @@ static enum status prefix_add(const struct reading *reading, const struct sl_pre
 	return ruleset_add(reading->set, &rule);
 }
 
-static enum status range_add(const struct reading *reading, char *first, char *last)
+static enum status range_add(const struct reading *reading, const char *first, const char *last)
 {
 	struct sl_prefix from, to, part;
 	enum status status = address_parse(first, &from);
@@ -82,15 +97,18 @@ static char *blanks_strip(char *text)
 
 static enum status entry_add(const struct reading *reading, char *text)
 {
-	char *dash = strchr(text, '-');
+	char *dash = strchr(text, '-'), *last, cut[QUOTED_TEXT], cut_last[QUOTED_TEXT];
 	struct sl_prefix prefix;
 	enum status status;
 
 	if (dash && dash != text) {
 		*dash = '\0';
-		return range_add(reading, blanks_strip(text), blanks_strip(dash + 1));
+		text = blanks_strip(text);
+		last = blanks_strip(dash + 1);
+		return range_add(reading, quoted(text, strlen(text), cut),
+				 quoted(last, strlen(last), cut_last));
 	}
-	status = prefix_parse(text, &prefix);
+	status = prefix_parse(quoted(text, strlen(text), cut), &prefix);
 	return status ? status : prefix_add(reading, &prefix);
 }
 
@@ -112,6 +130,7 @@ static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
 {
 	const char *name = ipset_name(line);
 	int length = name ? (int)strcspn(name, BLANKS) : 0;
+	char cut[QUOTED_TEXT], cut_first[QUOTED_TEXT];
 
 	if (!length || ipsets->are_several)
 		return OK;
@@ -123,10 +142,10 @@ static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
 	if (length == ipsets->length && !strncmp(name, ipsets->first, length))
 		return OK;
 	ipsets->are_several = true;
-	return misuse(
-		"here begins set '%.*s', after set '%.*s', and a list takes one: write each to "
-		"a file of its own, with 'ipset save %.*s'",
-		length, name, ipsets->length, ipsets->first, length, name);
+	return misuse("here begins set '%s', after set '%s', and a list takes one: write each to a "
+		      "file of its own, with 'ipset save %s'",
+		      quoted(name, length, cut), quoted(ipsets->first, ipsets->length, cut_first),
+		      cut);
 }
 
 /* What stands before the members of a set. */
@@ -190,13 +209,15 @@ static enum status json_add(const struct reading *reading, const char *line)
 {
 	json_t *object = json_loads(line, 0, NULL);
 	const char *cidr = json_string_value(json_object_get(object, "cidr"));
+	char cut[QUOTED_TEXT];
 	struct sl_prefix prefix;
 	enum status status = OK;
 
 	if (!object)
 		status = misuse("this line begins with { and is no JSON");
 	else if (cidr)
-		status = prefix_parse(cidr, &prefix) ?: prefix_add(reading, &prefix);
+		status = prefix_parse(quoted(cidr, strlen(cidr), cut), &prefix)
+				 ?: prefix_add(reading, &prefix);
 	json_decref(object);
 	return status;
 }

@@ -321,7 +321,10 @@ BAD_LINES = [
     ("192.0.2.1 192.0.2.2\n", [1]), ("192.0.2.1 for 1h\n", [1]), ("\n\n\n/24", [4]),
     ("192.0.2.1\n" * 500 + "2001:db8:::1\n", [501]), ("allow 192.0.2.1\n", [1]),
     ("192.0.2.1\n\n#\n- 192.0.2.1\n", [4]), ("192.0.2.0/24/24", [1]),
-    ("9" * 100000, [1]),
+    ("9" * 100000, [1]), ("9" * 100000 + " - " + "8" * 100000, [1]),
+    ("192.0.2.1-" + "8" * 100000, [1]), ("192.0.2.1/" + "0" * 100000, [1]),
+    ("é" * 1000, [1]), ("x" + "é" * 1000, [1]), ('{"cidr": "' + "9" * 100000 + '"}', [1]),
+    ("add " + "s" * 100000 + " 192.0.2.1\nadd " + "t" * 100000 + " 192.0.2.1\n", [2]),
 ]
 
 
@@ -332,7 +335,10 @@ def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numb
     said = lines(shared.sluice("deny", "-f", path, status=2))
     assert [line.startswith(f"{path}:{number + 1}: ") for line, number in zip(said, numbers)] == \
         [True] * len(numbers) == [True] * len(said)
-    assert all(len(line) < 101_000 for line in said)
+    for line in said:
+        quotations = re.findall(r"'(?:ipset save )?([^']*)'", line.removeprefix(f"{path}:"))
+        assert all(len(q.encode()) <= 63 for q in quotations) and len(line) < len(path) + 400
+        assert "..." in line or len(text) < 1000 or text.count("\n") > 100
     assert shared.snapshot() == before
 
 
