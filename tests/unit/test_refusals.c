@@ -20,10 +20,12 @@
 
 static void *map_find(const void *map, const void *key);
 static long map_insert(const void *map, const void *key, const void *value, uint64_t flags);
+static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 
-#define bpf_map_lookup_elem(map, key)		    map_find(map, key)
-#define bpf_map_update_elem(map, key, value, flags) map_insert(map, key, value, flags)
-#define bpf_get_smp_processor_id()		    0U
+#define bpf_map_lookup_elem(map, key)		     map_find(map, key)
+#define bpf_map_update_elem(map, key, value, flags)  map_insert(map, key, value, flags)
+#define bpf_get_smp_processor_id()		     0U
+#define __sync_val_compare_and_swap(word, old, next) word_swap((uint64_t *)(word), old, next)
 #define asm __asm__
 #define typeof __typeof__
 #define SL_TEST_CLOCK
@@ -70,6 +72,8 @@ static struct {
 	bool loses_ledger; /* the map hands its node to another key, right when it has been found */
 	struct sl_ledger stranger; /* and with that the other one's begins */
 	unsigned int tries[SL_POOLS];
+	unsigned int
+		rivals; /* so many CPUs take a batch, one each time that this one is about to */
 } world;
 
 static void *array_entry(void *array, size_t size, size_t count, const void *key)
@@ -150,6 +154,22 @@ static long map_insert(const void *map, const void *key, const void *value, uint
 		return ledger_put(value);
 	assert_true(map == &buckets4 || map == &buckets6);
 	return bucket_put(value);
+}
+
+/* One CPU runs: what others do to the word comes just before. */
+static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
+{
+	uint64_t *spent = (uint64_t *)&world.pools[SL_POOL_LEDGERS].spent, seen;
+
+	if (word == spent && world.rivals) {
+		world.rivals--;
+		*spent = pool_take(&world.gate.meeting, SL_POOL_LEDGERS, *spent,
+				   world.admission.window, BATCH);
+	}
+	seen = *word;
+	if (seen == old)
+		*word = next;
+	return seen;
 }
 
 /* Ticks of the clock, and so many of the kernel's as are over. */
@@ -439,6 +459,49 @@ static void test_other_bucket(void **state)
 	}
 }
 
+/* Of two that take a batch at once each has its own; one that loses every round waits for the next window. */
+static void test_other_batches(void **state)
+{
+	(void)state;
+	for (unsigned int rivals = 0; rivals <= POOL_TRIES; rivals++) {
+		bool gets = rivals < POOL_TRIES;
+
+		world_begin(SL_IPV4, MANY_CPUS);
+		world.rivals = rivals;
+		assert_int_equal(packet_send(1), gets ? SL_PASS_WITHIN : SL_PASS_NEWCOMER);
+		assert_int_equal(world.tries[SL_POOL_LEDGERS], gets);
+		assert_int_equal(world.rivals, 0);
+		assert_int_equal(world.admission.tokens[SL_POOL_LEDGERS], gets ? BATCH - 1 : 0);
+		assert_int_equal(world.admission.seen[SL_POOL_LEDGERS],
+				 gets ? TOKENS - (rivals + 1) * BATCH : 0);
+		assert_int_equal(pool_level(&world.gate.meeting, SL_POOL_LEDGERS,
+					    world.pools[SL_POOL_LEDGERS].spent,
+					    world.admission.window),
+				 TOKENS - (rivals + gets) * BATCH);
+		assert_int_equal(packet_send(2), gets ? SL_PASS_WITHIN : SL_PASS_NEWCOMER);
+	}
+}
+
+/* A CPU that draws has up to a batch, what it had before included. */
+static void test_batches(void **state)
+{
+	const uint32_t *tokens = &world.admission.tokens[SL_POOL_LEDGERS];
+	uint32_t source = 0;
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	for (unsigned int batch = 1; batch <= 3; batch++) {
+		do {
+			world.has_ledger = false;
+			assert_int_equal(packet_send(++source), SL_PASS_WITHIN);
+		} while (*tokens >= SL_LIMITS_MAX);
+		world.has_ledger = false;
+		assert_int_equal(packet_send(++source), SL_PASS_WITHIN);
+		assert_int_equal(*tokens, BATCH - 1);
+		check_tries(SL_POOL_LEDGERS, source);
+	}
+}
+
 /* --- A node that goes to another key -------------------------------------------------------------- */
 
 /* A block that began in a stranger's ledger is taken back; a block of its own stays. */
@@ -529,7 +592,8 @@ int main(void)
 		cmocka_unit_test(test_budget),	     cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_start_empty),  cmocka_unit_test(test_no_bucket),
 		cmocka_unit_test(test_other_ledger), cmocka_unit_test(test_other_ledger_gone),
-		cmocka_unit_test(test_other_bucket), cmocka_unit_test(test_block_in_reused_ledger),
+		cmocka_unit_test(test_other_bucket), cmocka_unit_test(test_other_batches),
+		cmocka_unit_test(test_batches),	     cmocka_unit_test(test_block_in_reused_ledger),
 		cmocka_unit_test(test_block_stays),  cmocka_unit_test(test_record_in_reused_bucket),
 	};
 
