@@ -194,11 +194,12 @@ static __always_inline void policy_charge(const struct packet *packet,
 	}
 	if (!asked)
 		verdict->reason = SL_PASS_NO_LIMIT;
-	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP)
+	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);
-	/* limits that observe see what the others let pass, and the budget */
-	if (verdict->reason == SL_DROP_OVER_BUDGET)
-		verdict->refused = 0;
+		/* limits that observe, the only ones marked here, do not see what the budget drops */
+		if (verdict->reason >= SL_FIRST_DROP)
+			verdict->refused = 0;
+	}
 	if (charged && verdict->reason >= SL_FIRST_DROP)
 		policy_refund(packet, policy, bucket, charged);
 }

@@ -132,26 +132,25 @@ static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_r
 	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3] && x[4] == y[4];
 }
 
-/* Looks the address up once more. Whether what was found can be believed: see host_judge. */
-static __always_inline bool host_look(const struct sl_prefix *key, const struct sl_gate *gate,
-				      bool at_rest, bool again, struct sl_rule *found)
+/* Looks the address up once more. Whether that found the same as before: see host_judge. */
+static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_rule *found)
 {
 	struct sl_rule *rule = host_find(key), before = *found;
 
 	*found = rule ? *rule : (struct sl_rule){0};
-	return (at_rest && !gate_is_changing(gate)) || (again && rule_same(found, &before));
+	return rule_same(found, &before);
 }
 
 /*
  * What the rule of just this address says. While a writer replaces elements of a hash map, a packet may miss
- * its key, which is at two places of a list, or read a stranger's rule, as the kernel hands the memory of
+ * its key, which is at two places of a list, or read another key's rule, as the kernel hands the memory of
  * what is replaced to the next key at once. What is found twice is true. No change begins and ends within
  * one packet: each waits for packets. Global, as ledger_charge is, for the verifier's sake.
  */
 __noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *gate,
 			  __u32 generation, struct judgement *ret)
 {
-	struct sl_rule found = {0};
+	struct sl_rule found = {0}, *rule;
 	struct sl_prefix key;
 	bool at_rest;
 
@@ -159,14 +158,13 @@ __noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *
 		return false;
 	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
 	at_rest = !gate_is_changing(gate);
-	/* what nearly all packets find, at the least cost */
-	if (at_rest && !host_find(&key) && !gate_is_changing(gate))
-		return false;
+	rule = host_find(&key);
+	if (rule)
+		found = *rule;
 	/* Not a loop: clang lets the end of it fall into its head, which the verifier of Linux 6.1 refuses. */
-	if (!host_look(&key, gate, at_rest, false, &found) &&
-	    !host_look(&key, gate, at_rest, true, &found) &&
-	    !host_look(&key, gate, at_rest, true, &found))
-		host_look(&key, gate, at_rest, true, &found);
+	if ((!at_rest || gate_is_changing(gate)) && !host_agrees(&key, &found) &&
+	    !host_agrees(&key, &found))
+		host_agrees(&key, &found);
 	return found.bits && rule_judge(&found, gate, generation, ret);
 }
 
