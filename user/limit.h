@@ -13,7 +13,12 @@
 struct machine {
 	unsigned int cpus;    /* possible CPUs: each may hold a purse */
 	unsigned int tick_ns; /* the kernel's tick, 1 / CONFIG_HZ */
+	unsigned int
+		cpu_ids; /* one more than the highest number of a possible CPU: numbers may have gaps */
 };
+
+/* One more than the highest number in a list of CPUs as the kernel writes it, "0-3,8-11"; 0: none. */
+unsigned int cpu_list_end(const char *list);
 
 /* This machine. */
 enum status machine_get(struct machine *ret);

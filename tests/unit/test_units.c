@@ -585,8 +585,8 @@ static void test_purses_and_ledger_are_one_burst(void **state)
 	for (size_t r = 0; r < ARRAY_SIZE(rates); r++)
 		for (size_t b = 0; b <= ARRAY_SIZE(some_bursts); b++)
 			for (size_t c = 0; c < ARRAY_SIZE(cpus) * ARRAY_SIZE(ticks); c++) {
-				struct machine m = {cpus[c % ARRAY_SIZE(cpus)],
-						    ticks[c / ARRAY_SIZE(cpus)]};
+				struct machine m = {.cpus = cpus[c % ARRAY_SIZE(cpus)],
+						    .tick_ns = ticks[c / ARRAY_SIZE(cpus)]};
 				bool usual = b == ARRAY_SIZE(some_bursts);
 				struct limit author;
 				struct sl_limit limit;
@@ -723,6 +723,21 @@ static void test_this_machine(void **state)
 	assert_int_equal(machine_get(&here), OK);
 	assert_in_range(here.cpus, 1, 1 << 16);
 	assert_in_range(here.tick_ns, 500000, 20000000);
+	assert_in_range(here.cpu_ids, here.cpus, 1 << 16);
+}
+
+static void test_cpu_lists(void **state)
+{
+	static const struct {
+		const char *list;
+		unsigned int end;
+	} cases[] = {{"0", 1},	     {"0-1\n", 2},    {"0-3,8-11\n", 12},
+		     {"0,2,5\n", 6}, {"0-3,9\n", 10}, {"0-127\n", 128},
+		     {"", 0},	     {"\n", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(cpu_list_end(cases[i].list), cases[i].end);
 }
 
 int main(void)
@@ -746,6 +761,7 @@ int main(void)
 		cmocka_unit_test(test_who_has_purses),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
 		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_cpu_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
