@@ -141,6 +141,11 @@ static const char *named_format(const struct loss_told *told, char text[NAMED_TE
 static const char *keep_format(const struct gate *gate, enum loss loss,
 			       const struct loss_told *told, bool file, char text[KEEP_TEXT])
 {
+	static const char *const of_name[LOSSES] = {
+		[LOSS_REPLACED] = "for other packets",
+		[LOSS_OBSERVED] = "to observe",
+		[LOSS_KEYED] = "for destinations",
+	};
 	const char *what = told->items_count > 1 ? "limits of these names" : "a limit of that name";
 	bool each = told->cause_is_each;
 	char buffer[PREFIX_TEXT];
@@ -152,15 +157,9 @@ static const char *keep_format(const struct gate *gate, enum loss loss,
 	else if (loss == LOSS_LIFTED)
 		snprintf(text, KEEP_TEXT, "'sluice %sset %s inherit yes' keeps that there", option,
 			 prefix);
-	else if (loss == LOSS_REPLACED)
-		snprintf(text, KEEP_TEXT, "%s has %s for other packets: another name keeps both",
-			 cause, what);
-	else if (loss == LOSS_OBSERVED)
-		snprintf(text, KEEP_TEXT, "%s has %s to observe: another name keeps both", cause,
-			 what);
-	else if (loss == LOSS_KEYED)
-		snprintf(text, KEEP_TEXT, "%s has %s for destinations: another name keeps both",
-			 cause, what);
+	else if (of_name[loss])
+		snprintf(text, KEEP_TEXT, "%s has %s %s: another name keeps both", cause, what,
+			 of_name[loss]);
 	else if (loss == LOSS_BUDGET && file)
 		snprintf(text, KEEP_TEXT, "%s has its own 'newcomers', instead of it", cause);
 	else if (loss == LOSS_BUDGET)

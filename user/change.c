@@ -177,8 +177,8 @@ unsigned int change_sweep(struct gate *gate)
 	return gone;
 }
 
-/* So many rules are looked at by each command that changes rules. */
-#define SOME 256
+/* Rules that each command which changes rules looks at, at least. */
+#define SWEEP_RULES 256
 
 struct look {
 	const struct gate *gate;
@@ -194,7 +194,7 @@ static int rule_look(void *data, const struct rulemap_entry *entry)
 
 	look->over += over;
 	look->in_force += !over;
-	return look->in_force && look->in_force + look->over >= SOME ? -ECANCELED : 0;
+	return look->in_force && look->in_force + look->over >= SWEEP_RULES ? -ECANCELED : 0;
 }
 
 void change_sweep_some(struct gate *gate)

@@ -145,7 +145,8 @@ static const struct command commands[] = {
 	 "has none, its entry by hand. Where it has both, del refuses: see 'sluice help undeny'.\n"
 	 "-f FILE takes all the list of that file, or of that name, back."},
 	{"forgive", cmd_forgive, 0, "forgive ADDRESS", "give a source a full bucket, end its block",
-	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice del'."},
+	 "Under each limit that applies to it. A deny of its prefix stays: see 'sluice help "
+	 "undeny'."},
 	{"show", cmd_show, 0, "show", "the rules, as commands that make them", ""},
 	{"apply", cmd_apply, TAKES(OPTION_RESIZE), "apply FILE [--resize]",
 	 "make a file's rules those in force",
