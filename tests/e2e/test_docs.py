@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Documents say what there is: the man pages against the help, the schema and the counters, and every
+link, path and function that a page names. README's commands are typed in test_readme.py."""
+
+import functools
+import glob
+import json
+import os
+import re
+import shutil
+
+import pytest
+
+from lab import BUILD, SLUICE, TOP, run
+
+MAN = os.path.join(TOP, "docs", "man")
+PAGES = {"sluice": "sluice.8", "sluice-rules": "sluice-rules.5"}
+DOCUMENTS = ["README.md", "docs/architecture.md", "docs/performance.md", "docs/testing.md"]
+DOCUMENTS = [name for name in DOCUMENTS if os.path.exists(os.path.join(TOP, name))]
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+# --- mdoc -----------------------------------------------------------------------------------------
+
+# Macros that end what the one before has begun. Of these, the arguments of Cm, Ar and Fl are told.
+MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Op", "Pa", "Pq", "Sq", "Sy", "Xr"}
+DELIMITERS = set("()[]|.,:;?!")
+
+
+def words_of(line):
+    """(macro, argument) of a line of mdoc, in its order."""
+    macro, found = None, []
+    for word in line[1:].split() if line.startswith(".") else []:
+        if word in MACROS:
+            macro = word
+        elif word not in DELIMITERS | {"..."}:
+            found.append((macro, word))
+    return found
+
+
+def parts(page, macro):
+    """The lines of each part that `.macro TITLE` begins, up to the next heading, by title."""
+    found, title = {}, None
+    for line in page.splitlines():
+        if line.startswith((".Sh ", ".Ss ")):
+            title = line[4:] if line.startswith(f".{macro} ") else None
+            if title:
+                found[title] = []
+        elif title:
+            found[title].append(line)
+    return found
+
+
+def items(lines, macro):
+    """What the tags of lists in these lines name by a macro."""
+    return [word for line in lines if line.startswith(".It ")
+            for m, word in words_of(line) if m == macro]
+
+
+@pytest.mark.parametrize("line,words", [
+    (".Op Cm hook Cm xdp | ingress", [("Cm", "hook"), ("Cm", "xdp"), ("Cm", "ingress")]),
+    (".Cm default | Ar PREFIX ...", [("Cm", "default"), ("Ar", "PREFIX")]),
+    (".Op Cm per Ar LEN Ns Op / Ns Ar LEN6", [("Cm", "per"), ("Ar", "LEN"), ("Op", "/"), ("Ar", "LEN6")]),
+    ("text of Cm and Ar", []),
+])
+def test_lines_are_read_as_mdoc(line, words):
+    assert words_of(line) == words
+
+
+# --- The pages ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("page", PAGES.values())
+def test_mandoc_has_no_objection(page):
+    if not shutil.which("mandoc"):
+        pytest.skip("mandoc is not installed")
+    said = run("mandoc", "-T", "lint", os.path.join(MAN, page), check=False).out.splitlines()
+    # pages of other packages need not be installed here; our own: test_references_among_the_pages
+    assert [line for line in said if "referenced manual not found" not in line] == []
+
+
+def test_references_among_the_pages():
+    assert sorted(os.listdir(MAN)) == sorted(PAGES.values())
+    for page in PAGES.values():
+        for line in read("docs/man", page).splitlines():
+            if line.startswith(".Xr sluice"):
+                name, section = line.split()[1:3]
+                assert PAGES[name] == f"{name}.{section}"
+
+
+def test_install_installs_all_of_it(tmp_path):
+    """BUILD is made already: nothing is compiled here."""
+    if not shutil.which("make"):
+        pytest.skip("make is not installed")
+    run("make", "-C", TOP, "-s", "install", f"BUILD={os.path.relpath(BUILD, TOP)}", f"DESTDIR={tmp_path}",
+        "PREFIX=/usr")
+    installed = sorted(os.path.relpath(path, tmp_path) for path in glob.glob(f"{tmp_path}/**", recursive=True)
+                       if os.path.isfile(path))
+    assert installed == ["usr/sbin/sluice", "usr/share/man/man5/sluice-rules.5",
+                         "usr/share/man/man8/sluice.8", "usr/share/sluice/sluice.schema.json"]
+
+
+# --- sluice(8) against the help -------------------------------------------------------------------
+
+@functools.lru_cache(maxsize=None)
+def help_of(*command):
+    return run(SLUICE, "help", *command).out
+
+
+def commands_in_help():
+    return re.findall(r"^  ([a-z]+)  +\S", help_of(), re.MULTILINE)
+
+
+def usage_of(command):
+    """The forms of a command: literal words, placeholders and options, in their order."""
+    usage = re.match(r"usage: .*\n(?: +.*\n)*", help_of(command))[0]
+    forms = re.split(r"\bsluice ", usage)[1:]
+    return [re.findall(r"--?[a-z]+|[A-Za-z0-9]+", form) for form in forms]
+
+
+def synopsis_in(lines):
+    """The same of a command's part of the page: what stands before its text."""
+    forms = []
+    for line in lines[:lines.index(".Pp")]:
+        if line == ".Nm":
+            forms.append([])
+        else:
+            forms[-1] += [f"-{word}" if macro == "Fl" else word
+                          for macro, word in words_of(line) if macro in ("Cm", "Ar", "Fl")]
+    return forms
+
+
+def described():
+    return parts(read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0], "Ss")
+
+
+def test_the_page_has_all_commands_in_the_order_of_the_help():
+    assert list(described()) == commands_in_help()
+    assert len(commands_in_help()) > 20
+
+
+@pytest.mark.parametrize("command", commands_in_help() if os.access(SLUICE, os.X_OK) else [])
+def test_the_page_has_the_words_of_the_help(command):
+    lines = described()[command]
+    assert synopsis_in(lines) == usage_of(command)
+    helped = set(re.findall(r"--?[a-z]+|[A-Za-z0-9][A-Za-z0-9-]*", help_of(command)))
+    assert set(items(lines, "Cm")) <= helped
+    usual = set(sum((re.findall(r"[a-z0-9][a-z0-9-]*", help_of(c)) for c in commands_in_help()), []))
+    for line in lines:
+        assert {word for macro, word in words_of(line) if macro == "Cm"} <= usual, line
+
+
+def test_the_page_has_the_options_of_the_help():
+    helped = re.findall(r"^  (-\w), (--\w+)(?: ([A-Z]+))?  ", help_of(), re.MULTILINE)
+    paged = []
+    for line in parts(read("docs/man/sluice.8"), "Sh")["DESCRIPTION"]:
+        if line.startswith(".It Fl"):
+            words = words_of(line)
+            flags = [f"-{word}" for macro, word in words if macro == "Fl"]
+            values = {word for macro, word in words if macro == "Ar"}
+            paged.append((*flags, values.pop() if values else ""))
+            assert not values, line
+    assert paged == helped and len(helped) > 5
+
+
+def test_the_page_has_all_reasons(gate):
+    reasons = items(parts(read("docs/man/sluice.8"), "Sh")["REASONS"], "Sy")
+    assert reasons == list(gate.json("stats")["reasons"])
+
+
+# --- sluice-rules(5) against the schema -----------------------------------------------------------
+
+def schema():
+    path, = glob.glob(os.path.join(TOP, "user", "**", "sluice.schema.json"), recursive=True)
+    return json.loads(read(path))
+
+
+def keys_of_schema():
+    """The keys of each kind of mapping, by the heading that describes it."""
+    root = schema()
+    policy = root["properties"]["policies"]["items"]
+    budget, = [way for way in policy["properties"]["newcomers"]["anyOf"] if "properties" in way]
+    mappings = {"The file": root, "gate": root["properties"]["gate"],
+                "defaults": root["properties"]["defaults"], "policies": policy,
+                "limits": root["$defs"]["limit"], "newcomers": budget,
+                "allow and deny": root["$defs"]["entries_with_keys"]["items"]}
+    return {title: set(mapping["properties"]) for title, mapping in mappings.items()}
+
+
+def mappings_in(node):
+    if isinstance(node, dict):
+        return ("properties" in node and node.get("type") == "object") + sum(map(mappings_in, node.values()))
+    return sum(map(mappings_in, node)) if isinstance(node, list) else 0
+
+
+def test_the_page_has_the_keys_of_the_schema():
+    described_keys = {title: set(items(lines, "Cm"))
+                      for title, lines in parts(read("docs/man/sluice-rules.5"), "Ss").items()}
+    assert described_keys == keys_of_schema()
+    assert mappings_in(schema()) == len(keys_of_schema()), "a kind of mapping without a heading"
+
+
+def examples_of(page):
+    """The literal displays of a page's EXAMPLES."""
+    lines, found = parts(read("docs/man", page), "Sh")["EXAMPLES"], None
+    displays = []
+    for line in lines:
+        if line.startswith(".Bd"):
+            found = []
+        elif line == ".Ed":
+            displays.append("\n".join(found) + "\n")
+            found = None
+        elif found is not None:
+            found.append(line)
+    return displays
+
+
+def test_the_examples_of_rules_can_be_applied(gate, tmp_path):
+    files = examples_of("sluice-rules.5")
+    assert len(files) >= 3
+    (tmp_path / "abusers.txt").write_text("198.51.100.7\n")
+    for number, text in enumerate(files):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        gate.sluice("apply", "--resize", str(path))
+        assert gate.sluice("diff", str(path)).out == ""
+
+
+# --- All pages ------------------------------------------------------------------------------------
+
+def anchors(text):
+    """As GitHub makes them of headings."""
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+            for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)]+)\)", read(page)):
+        path, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        assert os.path.exists(os.path.join(TOP, target)), link
+        assert not anchor or anchor in anchors(read(target)), link
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_files_that_are_named_exist(page):
+    """In backquotes; a word in capitals stands for any name."""
+    for path in re.findall(r"`((?:bpf|docs|include|scripts|tests|user)/[\w./-]*)`", read(page)):
+        assert re.search(r"[A-Z]{4}", path) or os.path.exists(os.path.join(TOP, path)), path
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_functions_that_are_named_exist(page):
+    names = set(re.findall(r"`(\w+)\(\)`", read(page)))
+    source = "".join(read(path) for folder in ("bpf", "include", "user", "tests")
+                     for path in glob.glob(os.path.join(TOP, folder, "**", "*.[ch]"), recursive=True))
+    assert not {name for name in names if not re.search(rf"\b{name}\(", source)}
