@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""README's session can be typed: what it shows is what a shell answers."""
+"""What the documents tell to type can be typed. Of a session, what it shows is what a shell answers; of the
+README's recipes, each line runs, and each recipe does what it says."""
 
 import os
 import re
@@ -9,10 +10,9 @@ import pytest
 
 from lab import BUILD, TOP
 
-README = os.path.join(TOP, "README.md")
-TITLE = "## A session\n"
+README, TOUR = "README.md", "docs/tour.md"
 PROMPT = "# "
-SECONDS = 120  # for all of the session, which takes four
+SECONDS = 120  # for all of a session, which takes four
 
 # A bpffs and names of network namespaces of its own. Both, and all in them, end with the shell.
 PRIVATE_SHELL = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", """
@@ -68,15 +68,21 @@ def test_only_what_is_measured_may_differ(shown, got, same):
 
 # --- The session ----------------------------------------------------------------------------------
 
-def session():
-    """(line number in README, command, what it answers, by line)"""
-    with open(README, encoding="utf-8") as readme:
-        lines = list(readme)
-    first = lines.index(TITLE) + 1
-    steps = []
+def section(page, title):
+    """(line number, line) of all lines behind a heading, up to the next."""
+    with open(os.path.join(TOP, page), encoding="utf-8") as file:
+        lines = list(file)
+    first = lines.index(f"## {title}\n") + 1
     for number, line in enumerate(lines[first:], first + 1):
         if line.startswith("## "):
             break
+        yield number, line
+
+
+def session(page):
+    """(line number in the page, command, what it answers, by line)"""
+    steps = []
+    for number, line in section(page, "A session"):
         if line.startswith("    " + PROMPT):
             steps.append((number, line[4 + len(PROMPT):-1], []))
         elif line.startswith("    ") or line == "\n":
@@ -107,19 +113,114 @@ def differences(shown, got):
         return []
     length = max(len(shown), len(got))
     pairs = zip(shown + [None] * (length - len(shown)), got + [None] * (length - len(got)))
-    return [f"README: {a}\ngot:    {b}" for a, b in pairs
+    return [f"shown: {a}\ngot:   {b}" for a, b in pairs
             if a is None or b is None or not is_same(a, b)]
 
 
-def test_the_session_can_be_typed(tmp_path):
+@pytest.mark.parametrize("page,commands,answers", [(README, 10, 10), (TOUR, 20, 40)])
+def test_the_session_can_be_typed(tmp_path, page, commands, answers):
     os.symlink(BUILD, tmp_path / "build")
-    steps = session()
-    assert len(steps) > 15 and sum(map(len, (shown for _, _, shown in steps))) > 30
+    steps = session(page)
+    assert len(steps) >= commands and sum(map(len, (shown for _, _, shown in steps))) >= answers
     with subprocess.Popen(PRIVATE_SHELL, cwd=tmp_path, stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
         for number, command, shown in steps:
             found = differences(shown, answer(shell, command))
             if found:
-                pytest.fail(f"README.md, line {number}: {command}\n" + "\n".join(found), False)
+                pytest.fail(f"{page}, line {number}: {command}\n" + "\n".join(found), False)
         assert answer(shell, "ls -d /sys/fs/bpf/sluice /run/netns/* 2>&-") == []
         assert answer(shell, "ls -A") == ["build"]
+
+
+def test_the_readme_stays_short():
+    with open(os.path.join(TOP, README), encoding="utf-8") as file:
+        assert len(list(file)) <= 120
+
+
+# --- The recipes ----------------------------------------------------------------------------------
+
+# Also a network namespace, whose eth0 is a veth device; and copies or empty ones of all directories that recipes
+# write to. In /usr/local/sbin are sluice, a curl that writes a list instead of fetching one, and a systemctl that
+# notes its words.
+PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
+    [[ $(readlink /proc/self/ns/net) != "$1" ]]
+    mount -t bpf -o mode=0700 bpf /sys/fs/bpf
+    mkdir etc
+    cp -a /etc/. etc
+    mkdir -p etc/cron.hourly etc/cron.d etc/systemd/system
+    mount --bind etc /etc
+    mount -t tmpfs tmpfs /var/lib
+    mkdir -p /var/lib/misc /var/lib/prometheus/node-exporter
+    mount -t tmpfs tmpfs /usr/local/sbin
+    ln -s "$2"/sluice /usr/local/sbin
+    install -m 755 /dev/stdin /usr/local/sbin/curl <<'END'
+#!/bin/bash
+[[ $1 == -sfO && $2 == https://*/drop.txt && $# == 2 ]] && echo "203.0.113.0/24 ; SBL1" >drop.txt
+END
+    install -m 755 /dev/stdin /usr/local/sbin/systemctl <<'END'
+#!/bin/bash
+echo "$*" >>/var/lib/systemctl
+END
+    ip link add eth0 type veth peer name peer0
+    ip link set eth0 up
+    export PATH=/usr/local/sbin:$PATH
+    exec timeout "$3" bash --norc --noprofile 2>&1
+""", "bash"]
+
+
+def recipes():
+    """(line number in README, text) of each."""
+    found = []
+    for number, line in section(README, "Recipes"):
+        if not line.startswith("    "):
+            found.append((number + 1, ""))
+        else:
+            found[-1] = found[-1][0], found[-1][1] + line[4:]
+    return [(number, text) for number, text in found if text]
+
+
+@pytest.fixture
+def host(tmp_path):
+    """A shell on a host of its own. It ends at the first command that fails."""
+    here = os.readlink("/proc/self/ns/net")
+    with subprocess.Popen([*PRIVATE_HOST, here, BUILD, str(SECONDS)], cwd=tmp_path, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
+        answer(shell, "set -eo pipefail")
+        yield shell
+
+
+def test_the_recipes_do_what_they_say(host):
+    """One after the other, on one host: as the README has them."""
+    flood, dns, blocklist, boot, metrics = recipes()
+    for number, text in recipes():
+        print(f"README.md, line {number}")
+        answer(host, text)
+
+    shown = answer(host, "sluice show")
+    for _, text in flood, dns:
+        assert len(text.splitlines()) < 4
+        for command in text.splitlines():
+            assert command == "sluice attach eth0" or any(line.startswith(command) for line in shown), command
+    assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
+
+    assert "203.0.113.0/24" not in "\n".join(shown) and "cron.hourly" in blocklist[1]
+    answer(host, "(cd / && /etc/cron.hourly/sluice-drop && /etc/cron.hourly/sluice-drop)")
+    assert any("/var/lib/misc/drop.txt" in line for line in answer(host, "sluice lists"))
+    assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
+
+    unit = re.findall(r"^ExecStart=(.*)$", boot[1], re.MULTILINE)
+    assert len(unit) == 2
+    answer(host, "sluice detach all")
+    for command in unit:
+        answer(host, command)
+    assert answer(host, "sluice show") == shown
+    assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
+    assert answer(host, "cat /var/lib/systemctl") == ["add-wants multi-user.target sluice.service"]
+    said = answer(host, "! type -P systemd-analyze || systemd-analyze verify /etc/systemd/system/sluice.service")
+    assert not [line for line in said if "sluice.service:" in line]
+
+    schedule, user, command = re.match(r"((?:\S+ ){5})(\w+) (.*)", answer(host, "cat /etc/cron.d/sluice")[0]).groups()
+    assert (schedule, user) == ("* * * * * ", "root") and command in metrics[1]
+    answer(host, f"(cd / && {command})")
+    assert answer(host, "ls -A /var/lib/prometheus/node-exporter") == ["sluice.prom"]
+    assert answer(host, "head -c 6 /var/lib/prometheus/node-exporter/sluice.prom; echo") == ["# HELP"]
