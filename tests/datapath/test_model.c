@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Policies at random, against a model: plain token buckets, one for each limit and key, and the rules of
- * README.md. Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
+ * sluice(8). Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
  * on any CPU; of large ones each packet that passes is one that the model affords.
  */
 #include "rig.h"

@@ -146,6 +146,7 @@ PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
     mkdir etc
+    mount -t tmpfs tmpfs etc
     cp -a /etc/. etc
     mkdir -p etc/cron.hourly etc/cron.d etc/systemd/system
     mount --bind etc /etc

@@ -145,7 +145,7 @@ def ports_hold(words, port):
 
 
 def match_holds(match, facts):
-    """Whether the words of `match`, as README.md tells them, are about such a packet."""
+    """Whether the words of `match`, as sluice(8) tells them, are about such a packet."""
     what, number, ports, vlan = re.fullmatch(
         r"(any|tcp-syn|tcp|udp|icmp|fragment|proto (\d+)|)(?: ?port (\S+))?(?: ?vlan (\d+))?",
         match).groups()
