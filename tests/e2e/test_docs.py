@@ -15,8 +15,8 @@ from lab import BUILD, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-rules": "sluice-rules.5"}
-DOCUMENTS = ["README.md", "docs/architecture.md", "docs/performance.md", "docs/testing.md"]
-DOCUMENTS = [name for name in DOCUMENTS if os.path.exists(os.path.join(TOP, name))]
+DOCUMENTS = ["README.md", *sorted(f"docs/{name}" for name in os.listdir(os.path.join(TOP, "docs"))
+                                 if name.endswith(".md"))]
 
 
 def read(*path):
