@@ -31,16 +31,16 @@ DEPS     := -MMD -MP
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-USER_SRC := $(wildcard user/*.c)
-USER_OBJ := $(USER_SRC:user/%.c=$(BUILD)/user/%.o)
+# The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
+ROOMS   := base rules config gate attach state migrate
+LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
+LIB     := $(BUILD)/libsluice.a
+CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
 
-# What the tests link: everything but main, with the sanitizers and the test build of the BPF programs.
-TEST_OBJ := $(filter-out $(BUILD)/test/user/main.o,$(USER_SRC:user/%.c=$(BUILD)/test/user/%.o))
+# What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
+TEST_LIB := $(BUILD)/test/libsluice.a
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
-# What reads the words of people, and no kernel: what the fuzzers link.
-READERS  := claims config config_check config_lists config_policies config_text config_write document file \
-	gate_option limit list lists matches moment nearly prefix ruleset sizes spec units uptime
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
 	$(filter-out tests/datapath/test_% %.bpf.c,$(wildcard tests/datapath/*.c)))
@@ -71,7 +71,12 @@ $(BUILD)/test/sluice.bpf.o: bpf/sluice.bpf.c
 
 # --- The command ---------------------------------------------------------------------------------
 
-$(BUILD)/sluice: $(USER_OBJ)
+$(LIB): $(LIB_SRC:user/%.c=$(BUILD)/user/%.o)
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/sluice: $(CLI_OBJ) $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
@@ -95,11 +100,16 @@ $(BUILD)/test/%.o: tests/%.c | $(BUILD)/test/sluice.skel.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(SANITIZE) $(DEPS) -c $< -o $@
 
-$(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_OBJ)
+$(TEST_LIB): $(LIB_SRC:user/%.c=$(BUILD)/test/user/%.o)
+	$(say) AR $@
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
-$(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_OBJ)
+$(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
@@ -141,9 +151,10 @@ $(BUILD)/test/datapath/test_busy.o: | $(BUILD)/test/amid.skel.h
 
 $(BUILD)/test/unit/test_sketch: TEST_LDLIBS += -lm
 
-# Of what a fuzzer links it takes only the objects that it needs.
+# What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
-FUZZ_OBJ := $(READERS:%=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
+FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c))
+FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
 FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
 
 $(FUZZ_OBJ): FUZZ_FLAGS += -fsanitize=fuzzer-no-link,address,undefined
@@ -191,7 +202,7 @@ $(BUILD)/tools/forge.o: tests/tools/forge.c | $(BUILD)/tools/forge.skel.h
 	$(say) CC $@
 	$(Q)$(CC) $(FORGE_FLAGS) -I$(BUILD)/tools $(CPPFLAGS) $(CFLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(filter-out $(BUILD)/user/main.o,$(USER_OBJ))
+$(BUILD)/forge: $(BUILD)/tools/forge.o $(BUILD)/bench/frames.o $(LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
@@ -231,7 +242,7 @@ $(BUILD)/bench/%.o: tests/bench/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/bench/bench: $(BENCH_OBJ) $(filter-out $(BUILD)/user/main.o,$(USER_OBJ)) | $(BENCH_BPF)
+$(BUILD)/bench/bench: $(BENCH_OBJ) $(LIB) | $(BENCH_BPF)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
 
@@ -261,7 +272,7 @@ install: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(Q)install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
-	$(Q)install -D -m 0644 user/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
+	$(Q)install -D -m 0644 user/config/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/man
 	$(Q)install -D -m 0644 docs/man/sluice.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice.8
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "caps.h"
+#include "base/log.h"
 #include "model.h"
 #include "report.h"
 #include "rounds.h"

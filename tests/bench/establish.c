@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "establish.h"
 
-#include "prefix.h"
+#include "rules/prefix.h"
 #include "run.h"
 
 /* A gate notices other settings in its next window, and that a crowd is gone in the one after: 64 ms each. */

@@ -4,7 +4,7 @@
 #define SLUICE_BENCH_ESTABLISH_H
 
 #include "behind.h"
-#include "gate.h"
+#include "gate/gate.h"
 
 /* How many sources an IPv4 prefix has; 0: it is none. */
 uint32_t sources_count(const char *sources);

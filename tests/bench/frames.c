@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "prefix.h"
+#include "rules/prefix.h"
 
 static const uint8_t macs[12] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}; /* to, from */
 

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gate_parts.h"
-#include "prefix.h"
-#include "rules.h"
-#include "spec.h"
+#include "gate/gate_make.h"
+#include "gate/rules.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
+#include "rules/limit.h"
 
 #define PREFIXES4 60 /* /16 to /24 */
 #define PREFIXES6 40 /* /32 to /48 */

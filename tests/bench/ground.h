@@ -4,8 +4,8 @@
 #define SLUICE_BENCH_GROUND_H
 
 #include "bench.h"
-#include "gate.h"
-#include "ruleset.h"
+#include "gate/gate.h"
+#include "rules/ruleset.h"
 
 /* A gate with the rules of its cases. The caller closes it, also on failure. */
 enum status ground_make(enum subject which, bool only_essential, struct gate *ret);

@@ -12,10 +12,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/netns.h"
 #include "behind.h"
 #include "lane.h"
-#include "netns.h"
-#include "prefix.h"
+#include "rules/prefix.h"
 
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"

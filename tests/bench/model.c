@@ -7,12 +7,13 @@
 #include <bpf/bpf.h>
 
 #include "frames.h"
-#include "gate.h"
-#include "gate_parts.h"
+#include "gate/gate.h"
+#include "gate/gate_make.h"
+#include "gate/object.h"
+#include "gate/rules.h"
 #include "ground.h"
-#include "object.h"
-#include "prefix.h"
-#include "rules.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
 #include "run.h"
 
 #define CPUS	 64

@@ -7,7 +7,7 @@
 #ifndef SLUICE_BENCH_MODEL_H
 #define SLUICE_BENCH_MODEL_H
 
-#include "log.h"
+#include "base/log.h"
 
 /* Counts, and prints the table. */
 enum status model_run(void);

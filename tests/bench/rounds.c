@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "prefix.h"
+#include "rules/prefix.h"
 #include "run.h"
 #include "subjects.h"
 

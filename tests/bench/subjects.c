@@ -3,11 +3,11 @@
 
 #include "behind.h"
 #include "establish.h"
-#include "gate.h"
+#include "gate/gate.h"
+#include "gate/object.h"
 #include "ground.h"
-#include "object.h"
-#include "prefix.h"
-#include "tally.h"
+#include "rules/prefix.h"
+#include "state/stats.h"
 
 /* A program, and what gives its packets another source each time before it runs. */
 struct subject_programs {

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "establish.h"
+#include "gate/gate_open.h"
+#include "gate/object.h"
 #include "lanes.h"
 #include "limiters.h"
-#include "object.h"
 #include "shell.h"
 
 /* Before what is measured, so that every source has used up its burst, and tables are full; and that. */

@@ -12,10 +12,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "caps.h"
-#include "gate_parts.h"
+#include "base/log.h"
+#include "gate/gate_make.h"
+#include "rules/sizes.h"
 #include "sluice.skel.h"
-#include "tally.h"
+#include "state/stats.h"
 
 #define MAPS_MAX 64
 

@@ -16,17 +16,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attachment.h"
-#include "counters.h"
+#include "attach/attachment.h"
 #include "crowd.h"
-#include "gate.h"
-#include "object.h"
-#include "peek.h"
-#include "prefix.h"
-#include "rules.h"
+#include "gate/counters.h"
+#include "gate/gate.h"
+#include "gate/object.h"
+#include "gate/rules.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
 #include "sluice.h"
+#include "state/source.h"
 
-/* After user/log.h, whose fail() is a function: cmocka's is a macro. */
+/* After user/base/log.h, whose fail() is a function: cmocka's is a macro. */
 #include <setjmp.h>
 #include <cmocka.h>
 

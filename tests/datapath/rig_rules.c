@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
-#include "policy.h"
-#include "rulemap.h"
-#include "spec.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "rules/limit.h"
 
 struct sl_prefix rig_prefix(const char *text)
 {
@@ -279,7 +279,7 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 	assert_int_equal(policy->parent, parent);
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 		uint32_t home = policy->home[slot];
-		const struct sl_policy *writer = rules_policy(&rig->gate, SL_HOME_POLICY(home));
+		const struct sl_policy *writer = policy_in_force(&rig->gate, SL_HOME_POLICY(home));
 
 		if (!home)
 			continue;
@@ -303,7 +303,7 @@ static void check_policy(const struct rig *rig, const struct rulemap_entry *entr
 			SL_RECORD(rig->gate.policies_max) - 1);
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
-	assert_ptr_equal(rules_policy(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);
+	assert_ptr_equal(policy_in_force(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);
 	check_heir(rig, policy);
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "credit.h"
-#include "uptime.h"
 
 #define DAY (86400 * SEC)
 

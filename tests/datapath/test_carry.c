@@ -4,8 +4,10 @@
 
 #include "rig.h"
 
-#include "carry.h"
 #include "credit.h"
+#include "gate/gate_make.h"
+#include "migrate/carry.h"
+#include "rules/sizes.h"
 
 /* The gate that is replaced and the one that replaces it, each with programs of its own and one time. */
 struct pair {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "../unit/credit_model.h"
-#include "standing.h"
+#include "rules/sizes.h"
+#include "state/source_state.h"
 
 #define SIZE 60
 

@@ -2,7 +2,7 @@
 /* Changes of rules while packets come at full speed: the programs as they ship, on the kernel's clock. */
 #include "rig.h"
 
-#include "rulemap.h"
+#include "gate/rulemap.h"
 
 #define SIZE	60
 #define FIRE_NS 4000000000ULL

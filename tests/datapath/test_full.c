@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Rules when their maps are full: a change is refused whole, and what is over makes room. */
 #include "rig.h"
+#include "rules/sizes.h"
 
 #include <bpf/bpf.h>
 

@@ -2,9 +2,9 @@
 /* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
 #include "rig.h"
 
-#include "gate_lists.h"
-#include "list_change.h"
-#include "lists.h"
+#include "gate/change.h"
+#include "gate/list_change.h"
+#include "rules/lists.h"
 
 #include <stdlib.h>
 

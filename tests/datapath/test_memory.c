@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What happens when maps are full, forget, or refuse: no packet passes uncounted. */
 #include "rig.h"
+#include "rules/sizes.h"
 
 #include <sched.h>
 #include <stdlib.h>

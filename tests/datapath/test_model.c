@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "limit.h"
+#include "rules/limit.h"
 
 #define PORT 53
 

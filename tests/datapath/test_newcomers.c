@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
-#include "gate_parts.h"
+#include "gate/gate_make.h"
 #include "rig.h"
+#include "rules/sizes.h"
 
 #include <stdlib.h>
 #include <bpf/bpf.h>

@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "block.h"
-#include "rulemap.h"
+#include "gate/rulemap.h"
 
 /* --- The counts of blocks ------------------------------------------------------------------- */
 

@@ -9,10 +9,9 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-#include "change.h"
-#include "policy.h"
-#include "rulemap.h"
-#include "splits.h"
+#include "gate/change.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
 
 #define ENOUGH 40 /* packets: more than any burst here but that of no rule */
 

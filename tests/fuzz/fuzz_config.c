@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/config.h and user/list.h: a file of any bytes is refused or read, and a rules file that is read is
+ * user/config/config.h and user/rules/list_file.h: a file of any bytes is refused or read, and a rules file that is read is
  * written back as one that says the same. The first byte tells whether the rest is a list, a rules file,
  * or the choices of which one is made: few bytes would get past the grammar on their own.
  */
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "list.h"
+#include "config/config.h"
+#include "rules/list_file.h"
 
 /* --- Making a file -------------------------------------------------------------------------- */
 

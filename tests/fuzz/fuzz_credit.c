@@ -42,7 +42,7 @@ static uint64_t take_within(struct input *input, int bits)
 	return value > top ? top : value;
 }
 
-/* Within the ranges that user/units.c admits: 1 per hour to 200 Mpps, 1 kbit to 400 gbit. */
+/* Within the ranges that user/rules/units.c admits: 1 per hour to 200 Mpps, 1 kbit to 400 gbit. */
 static struct sl_limit take_limit(struct input *input)
 {
 	uint8_t manner = take(input);

@@ -14,11 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limit.h"
-#include "matches.h"
-#include "prefix.h"
-#include "spec.h"
-#include "units.h"
+#include "rules/limit.h"
+#include "rules/matches.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
 
 #define TEXT_MAX 1024
 
@@ -41,7 +40,7 @@ enum status misuse(const char *format, ...)
 	return MISUSED;
 }
 
-/* Only user/limit.c's look at this machine fails, which is not fuzzed. */
+/* Only user/rules/limit.c's look at this machine fails, which is not fuzzed. */
 enum status fail(const char *format, ...)
 {
 	(void)format;

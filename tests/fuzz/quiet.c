@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/log.h without a word: what a fuzzer tries is wrong a million times. */
+/* user/base/log.h without a word: what a fuzzer tries is wrong a million times. */
 #include <stddef.h>
 
-#include "log.h"
+#include "base/log.h"
 
 enum status fail(const char *format, ...)
 {

@@ -23,10 +23,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/netns.h"
 #include "frames.h"
 #include "lane.h"
-#include "netns.h"
-#include "prefix.h"
+#include "rules/prefix.h"
 
 /* needs lane.h */
 #include "forge.skel.h"

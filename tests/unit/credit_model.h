@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "sluice.h"
 #include "credit.h"
+#include "sluice.h"
 
 #define MODEL_CPUS    8
 #define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/policy.h */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/config.h: rules files, what they become, what is wrong with them, and how they are written. */
+/* user/config/config.h: rules files, what they become, what is wrong with them, and how they are written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,13 +8,13 @@
 #include <time.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "capture.h"
-#include "config.h"
-#include "config_text.h"
-#include "prefix.h"
-#include "sizes.h"
-#include "spec.h"
-#include "uptime.h"
+#include "config/config.h"
+#include "config/config_text.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
+#include "rules/limit.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

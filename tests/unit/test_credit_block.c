@@ -25,7 +25,7 @@ static const uint64_t epochs[] = {
 	1ULL << 63, -COST, -1ULL,
 };
 
-/* From one unit to as long as user/units.c admits. */
+/* From one unit to as long as user/rules/units.c admits. */
 static const uint64_t blocks[] = {
 	1,     COST / 3,  COST,	    3 * COST + 1, BURST - 1,
 	BURST, BURST + 1, 30 * SEC, 86400 * SEC,  SL_BURST_TICKS_MAX,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/file.h and user/list.h: what is read, and what is refused in which words. */
+/* user/base/file.h and user/rules/list_file.h: what is read, and what is refused in which words. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/file.h"
 #include "capture.h"
-#include "file.h"
-#include "list.h"
-#include "prefix.h"
+#include "rules/list_file.h"
+#include "rules/prefix.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/kernel.h: which kernels are refused, and how. */
+/* user/base/host.h: which kernels are refused, and how. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/host.h"
 #include "capture.h"
-#include "kernel.h"
 
-/* After user/log.h, whose fail() is a function: cmocka's is a macro. */
+/* After user/base/log.h, whose fail() is a function: cmocka's is a macro. */
 #include <cmocka.h>
 
 static void test_new_enough(void **state)

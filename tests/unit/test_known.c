@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/known.h: whom a filter of another size knows, as bpf/known.h, compiled for this machine, reads it. */
+/* user/state/pressure.h: whom a filter of another size knows, as bpf/known.h, compiled for this machine, reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "known.h"
+#include "state/pressure.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 #include <linux/bpf.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
+ * user/rules/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
  * packets. The numbers of rates, bursts and purses are in test_units.c.
  */
 #include <setjmp.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include "capture.h"
 #include "credit_model.h"
-#include "limit.h"
-#include "prefix.h"
-#include "units.h"
+#include "rules/limit.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/memory.h: what maps take, as `sluice help attach` says it, and how a size is told. */
+/* user/gate/object.h: what maps take, as `sluice help attach` says it, and how a size is told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "memory.h"
+#include "gate/object.h"
 #include "sluice.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */

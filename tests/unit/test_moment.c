@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/moment.h: RFC 3339, and back. */
+/* user/base/clock.h: RFC 3339, and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/clock.h"
 #include "capture.h"
-#include "moment.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

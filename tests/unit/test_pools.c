@@ -8,7 +8,7 @@
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-#include "gate_parts.h"
+#include "gate/gate_make.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 
@@ -19,6 +19,7 @@ static void *map_find(const void *map, const void *key);
 #define typeof __typeof__
 #define SL_TEST_CLOCK
 #include "../../bpf/admission.h"
+#include "rules/sizes.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/prefix.h: prefixes from words and back, what they cover, and their order. */
+/* user/rules/prefix.h: prefixes from words and back, what they cover, and their order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
-#include "prefix.h"
+#include "rules/prefix.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

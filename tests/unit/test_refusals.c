@@ -14,7 +14,7 @@
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-#include "limit.h"
+#include "rules/limit.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

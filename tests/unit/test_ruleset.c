@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/ruleset.h: rules in memory, what differs between them, and how they are printed. */
+/* user/rules/ruleset.h: rules in memory, what differs between them, and how they are printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/clock.h"
 #include "capture.h"
-#include "prefix.h"
-#include "ruleset.h"
-#include "spec.h"
-#include "uptime.h"
+#include "rules/prefix.h"
+#include "rules/ruleset.h"
+#include "rules/limit.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

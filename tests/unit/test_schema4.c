@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/schema4.h: what a gate recorded from the last version with that schema comes to in this version. */
+/* user/gate/schema4.h: what a gate recorded from the last version with that schema comes to in this version. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +11,11 @@
 #include <linux/bpf.h>
 
 #include "capture.h"
-#include "counters.h"
-#include "old_schema.h"
-#include "policy.h"
-#include "ruleset.h"
-#include "schema4.h"
+#include "gate/counters.h"
+#include "gate/old_schema.h"
+#include "gate/policy.h"
+#include "gate/schema4.h"
+#include "rules/ruleset.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

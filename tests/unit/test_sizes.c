@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/sizes.h: sizes of maps that forget are raised to what is of use, and that is said. */
+/* user/rules/sizes.h: sizes of maps that forget are raised to what is of use, and that is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include "capture.h"
-#include "sizes.h"
+#include "rules/sizes.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

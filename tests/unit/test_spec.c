@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/spec.h: limits from words and back to words. */
+/* user/rules/limit.h: limits from words and back to words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include "capture.h"
 #include "match.h"
-#include "prefix.h"
-#include "spec.h"
+#include "rules/prefix.h"
+#include "rules/limit.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/units.h and user/limit.h: from words to numbers, back to words, and on to ticks. */
+/* user/rules/units.h and user/rules/limit.h: from words to numbers, back to words, and on to ticks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "credit.h"
-#include "limit.h"
-#include "units.h"
+#include "rules/limit.h"
+#include "rules/units.h"
 
 #include <cmocka.h> /* after log.h: it makes `fail` a macro */
 

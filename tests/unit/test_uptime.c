@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/uptime.h: when list entries end. */
+/* user/base/clock.h: when list entries end. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "sluice.h"
-#include "uptime.h"
 
 #include <cmocka.h>
 

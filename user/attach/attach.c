@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "attach/attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+
+#include "attach/attachment.h"
+#include "attach/filter.h"
+#include "base/netns.h"
+#include "gate/gate_dir.h"
+
+/* --- What holds a device -------------------------------------------------------------------- */
+
+/* For gates_for_each: whose XDP program it is. */
+struct owner {
+	uint32_t program_id;
+	unsigned int ifindex;
+	char gate[GATE_NAME + 1];
+	char device[IF_NAMESIZE];
+};
+
+static enum status owner_look(const char *name, void *data)
+{
+	struct gate gate = GATE_CLOSED;
+	struct attachment all[ATTACHMENTS_MAX];
+	struct owner *owner = data;
+	unsigned int count = 0;
+
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	if (!gate_dir_open(&gate))
+		attachments_read(&gate, all,
+				 &count); /* or it says why not; another gate may own it */
+	for (unsigned int i = 0; i < count; i++) {
+		if (all[i].hook != HOOK_XDP || all[i].program_id != owner->program_id ||
+		    all[i].ifindex != owner->ifindex)
+			continue;
+		memcpy(owner->gate, gate.name, sizeof(owner->gate));
+		memcpy(owner->device, all[i].device, sizeof(owner->device));
+	}
+	gate_close(&gate);
+	return OK;
+}
+
+static uint32_t xdp_program(unsigned int ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	if (bpf_xdp_query(ifindex, 0, &query))
+		return 0;
+	return query.prog_id ?: query.drv_prog_id ?: query.skb_prog_id ?: query.hw_prog_id;
+}
+
+/* Says whose program a device of the current network namespace has: a gate's, or another's. FAILED. */
+static enum status owner_refuse(const struct device *device)
+{
+	struct owner owner = {.program_id = xdp_program(device->ifindex),
+			      .ifindex = device->ifindex};
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+	int fd;
+
+	if (owner.program_id)
+		gates_for_each(owner_look, &owner);
+	if (*owner.gate)
+		return fail("%s is attached to gate '%s' on hook xdp already, and has room for one "
+			    "XDP program: 'sluice %s-g %s detach %s' first",
+			    device->name, owner.gate, netns_typed(), owner.gate, owner.device);
+	fd = owner.program_id ? bpf_prog_get_fd_by_id(owner.program_id) : -1;
+	if (fd >= 0) {
+		bpf_obj_get_info_by_fd(fd, &info, &size);
+		close(fd);
+	}
+	return fail("%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
+		    "lists it)",
+		    device->name, info.name, owner.program_id);
+}
+
+/* --- Attaching ------------------------------------------------------------------------------ */
+
+static int link_create(const struct programs *programs, const struct attachment *a)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts);
+
+	if (a->hook == HOOK_XDP) {
+		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+		return bpf_link_create(programs->fd[HOOK_XDP], a->ifindex, BPF_XDP, &opts);
+	}
+	opts.flags = TCX_FIRST;
+	return bpf_link_create(programs->fd[a->hook], a->ifindex,
+			       a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, &opts);
+}
+
+static int attach_link(const struct gate *gate, const struct programs *programs,
+		       const struct attachment *a)
+{
+	int fd = link_create(programs, a);
+	int err = fd < 0 ? fd : 0;
+	char name[PIN_NAME];
+
+	if (!err) /* or closing it detaches again */
+		err = pin_make(&gate->links, attachment_pin(a, name), fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/*
+ * Pins come before what they stand for: a qdisc or a filter without a pin would be nobody's. A qdisc
+ * that turns out to be there already is others'.
+ */
+static int attach_filter(const struct gate *gate, const struct programs *programs,
+			 const struct attachment *a)
+{
+	const struct pins *links = &gate->links;
+	char name[PIN_NAME], qdisc[PIN_NAME];
+	bool pinned = !pin_make(links, attachment_qdisc_pin(a, qdisc), programs->fd[a->hook]);
+	bool made, removed;
+	int err = qdisc_make(a->ifindex, &made);
+
+	if (pinned && !made)
+		pin_remove(links, qdisc);
+	if (err)
+		return err;
+	err = pin_make(links, attachment_pin(a, name), programs->fd[a->hook]);
+	if (!err) {
+		err = filter_add(a->ifindex, a->hook == HOOK_INGRESS, programs->fd[a->hook]);
+		if (err)
+			pin_remove(links, name);
+	}
+	if (err && made) {
+		qdisc_remove_if_empty(a->ifindex, &removed);
+		pin_remove(links, qdisc);
+	}
+	return err;
+}
+
+static int attach_in_mode(const struct gate *gate, const struct programs *programs,
+			  const struct attachment *a)
+{
+	if (a->mode == MODE_CLSACT)
+		return attach_filter(gate, programs, a);
+	return attach_link(gate, programs, a);
+}
+
+/* In that mode, or in the best of the hook that works. */
+static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
+			  struct attachment *a)
+{
+	int err;
+
+	a->mode = mode;
+	if (mode == MODE_AUTO)
+		a->mode = a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX;
+	err = attach_in_mode(gate, programs, a);
+	if (mode != MODE_AUTO || a->mode != MODE_TCX || !err || err == -EBUSY || err == -EEXIST ||
+	    err == -EPERM)
+		return err;
+	a->mode = MODE_CLSACT; /* works as well; status tells which */
+	return attach_in_mode(gate, programs, a);
+}
+
+enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
+			enum mode mode, struct attachment *ret, bool *ret_found)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = attachments_read(gate, all, &count);
+
+	*ret_found = false;
+	for (unsigned int i = 0; !status && i < count; i++) {
+		struct attachment *a = &all[i];
+
+		if (a->hook != hook || a->netns != netns_current() || a->ifindex != device->ifindex)
+			continue;
+		if (!a->program_id) {
+			status = detach(gate, a);
+			continue;
+		}
+		*ret = *a;
+		*ret_found = true;
+	}
+	if (status)
+		return status;
+	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
+		return fail("%s is attached already, in mode %s: detach it first", device->name,
+			    mode_names[ret->mode]);
+	if (!*ret_found && count >= ATTACHMENTS_MAX)
+		return fail("gate '%s' has %d attachments, the most that it can hold", gate->name,
+			    ATTACHMENTS_MAX);
+	return OK;
+}
+
+static enum status attach_failed(const struct device *device, const struct attachment *a, int err)
+{
+	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
+		return owner_refuse(device);
+	if (err == -EOPNOTSUPP || err == -EINVAL)
+		return fail("%s does not support %s in mode %s (%s): try mode auto", a->device,
+			    hook_names[a->hook], mode_names[a->mode], strerror(-err));
+	if (err == -ENOENT && a->mode == MODE_CLSACT)
+		return fail("cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
+			    "bpf filters (module cls_bpf)%s",
+			    a->device,
+			    a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
+						    : "");
+	return fail("cannot attach to %s: %s", a->device, why(err));
+}
+
+static enum status attach_here(const struct gate *gate, const struct programs *programs,
+			       const struct device *device, enum hook hook, enum mode mode,
+			       struct attachment *ret)
+{
+	struct attachment a = attachment_of(device, hook);
+	int err = attach_to_hook(gate, programs, mode, &a);
+
+	if (err)
+		return attach_failed(device, &a, err);
+	attachment_look(gate, &a);
+	*ret = a;
+	return OK;
+}
+
+/*
+ * Without native XDP the device may hand over packets that the kernel, or who sent them, has merged. XDP would count 45
+ * segments as one packet; hook ingress is told how many they are. `cause`: why it is not XDP.
+ */
+static enum status attach_ingress(const struct gate *gate, const struct programs *programs,
+				  const struct device *device, const char *cause,
+				  struct attachment *ret, bool *ret_was_there)
+{
+	enum status status = attach_find(gate, device, HOOK_INGRESS, MODE_AUTO, ret, ret_was_there);
+
+	if (status || *ret_was_there)
+		return status;
+	status = attach_here(gate, programs, device, HOOK_INGRESS, MODE_AUTO, ret);
+	if (!status)
+		note("%s: %s: attached on hook ingress, where a dropped packet costs several times "
+		     "as much, and each packet counts that was merged into a larger one",
+		     device->name, cause);
+	return status;
+}
+
+/* Hook xdp in mode auto. */
+static enum status attach_best(const struct gate *gate, const struct programs *programs,
+			       const struct device *device, struct attachment *ret,
+			       bool *ret_was_there)
+{
+	struct attachment a = attachment_of(device, HOOK_XDP);
+	char cause[64] = "a tap, which hands over merged packets";
+	int err;
+
+	*ret_was_there = false;
+	if (!device->is_tap) {
+		err = attach_to_hook(gate, programs, MODE_NATIVE, &a);
+		if (err == -EBUSY || err == -EEXIST)
+			return attach_failed(device, &a, err);
+		if (!err) {
+			attachment_look(gate, &a);
+			*ret = a;
+			return OK;
+		}
+		snprintf(cause, sizeof(cause), "no native XDP (%s)", strerror(-err));
+	}
+	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
+}
+
+enum status attach_device(const struct gate *gate, const struct programs *programs,
+			  const struct device *device, enum hook hook, enum mode mode,
+			  struct attachment *ret, bool *ret_was_there)
+{
+	if (hook == HOOK_XDP && mode == MODE_AUTO)
+		return attach_best(gate, programs, device, ret, ret_was_there);
+	*ret_was_there = false;
+	return attach_here(gate, programs, device, hook, mode, ret);
+}
+
+/* --- Detaching ------------------------------------------------------------------------------ */
+
+/* For netns_run_in: the filter to remove, and what came of it. */
+struct remove_call {
+	const struct attachment *attachment;
+	uint32_t program_ids[2]; /* either; 0: none */
+	bool qdisc_is_ours;	 /* then it goes with its last filter */
+	bool qdisc_removed;
+	int err;
+};
+
+static void call_filter_remove(void *data)
+{
+	struct remove_call *call = data;
+	const struct attachment *a = call->attachment;
+	char device[IF_NAMESIZE];
+	bool found = false;
+
+	for (int i = 0; i < 2 && !found && !call->err; i++)
+		if (call->program_ids[i])
+			call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS,
+						  call->program_ids[i], &found);
+	/* without our filter the name has to tell whether it is still that device: numbers come back */
+	if (!found &&
+	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
+		return;
+	if (!call->err && call->qdisc_is_ours)
+		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_removed);
+}
+
+static enum status detach_filter(const struct gate *gate, const struct attachment *a)
+{
+	struct remove_call call = {.attachment = a};
+	char name[PIN_NAME];
+
+	call.program_ids[0] = program_id_pinned(&gate->links, attachment_pin(a, name));
+	call.program_ids[1] = program_id_pinned(&gate->links, attachment_next_pin(a, name));
+	call.qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, name));
+	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call))
+		note("%s: its network namespace is gone or has no name: if it still exists, so "
+		     "does the filter",
+		     a->device);
+	if (call.err && call.err != -ENODEV)
+		return fail("cannot remove the filter of %s: %s", a->device, why(call.err));
+	if (call.qdisc_removed || call.err == -ENODEV)
+		pin_remove(&gate->links, attachment_qdisc_pin(a, name));
+	pin_remove(&gate->links, attachment_next_pin(a, name));
+	return OK;
+}
+
+/* A symbolic link stands for nothing: it is removed as a pin without an attachment is. */
+enum status detach(const struct gate *gate, const struct attachment *a)
+{
+	char name[PIN_NAME];
+	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
+	enum status status = OK;
+
+	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
+		return pin_failed("open", &gate->links, name, fd);
+	if (fd >= 0 && a->mode == MODE_CLSACT)
+		status = detach_filter(gate, a);
+	else if (fd >= 0)
+		bpf_link_detach(fd); /* at once; dropping the pin alone detaches some time later */
+	if (fd >= 0)
+		close(fd);
+	if (status)
+		return status;
+	err = pin_remove(&gate->links, name);
+	return err && err != -ENOENT ? pin_failed("remove", &gate->links, name, err) : OK;
+}

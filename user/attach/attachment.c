@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "attach/attachment.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/ethtool.h>
+#include <linux/if_arp.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "attach/filter.h"
+#include "base/netns.h"
+
+const char *const hook_names[HOOKS] = {
+	[HOOK_XDP] = "xdp",
+	[HOOK_INGRESS] = "ingress",
+	[HOOK_EGRESS] = "egress",
+};
+
+const char *const mode_names[MODES] = {
+	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
+	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
+};
+
+/* --- Devices -------------------------------------------------------------------------------- */
+
+static bool driver_is_tun(int fd, const struct device *device)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {.ifr_data = (void *)&info};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
+	return !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(info.driver, "tun");
+}
+
+static enum status device_query(int fd, struct device *device)
+{
+	struct ifreq request = {0};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
+	if (ioctl(fd, SIOCGIFHWADDR, &request))
+		return fail("cannot read the type of %s: %s", device->name, why(errno));
+	if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER &&
+	    request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK)
+		return fail("%s does not carry Ethernet frames, the only kind sluice reads",
+			    device->name);
+	device->is_tap = driver_is_tun(fd, device);
+	return OK;
+}
+
+enum status device_find(const char *name, struct device *ret)
+{
+	struct device device = {.ifindex = strlen(name) < IF_NAMESIZE ? if_nametoindex(name) : 0};
+	enum status status;
+	int fd;
+
+	if (!device.ifindex)
+		return fail("there is no device '%s' in this network namespace: see 'ip link'",
+			    name);
+	snprintf(device.name, sizeof(device.name), "%s", name);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail("cannot ask for %s: %s", name, why(errno));
+	status = device_query(fd, &device);
+	close(fd);
+	if (!status)
+		*ret = device;
+	return status;
+}
+
+/* --- Pins ----------------------------------------------------------------------------------- */
+
+static void replace(char *text, char from, char to)
+{
+	for (; *text; text++)
+		if (*text == from)
+			*text = to;
+}
+
+static const char *pin_format(const struct attachment *a, const char *lead, char name[PIN_NAME])
+{
+	char device[IF_NAMESIZE];
+
+	/* bpffs allows no '.', a device's name no ':' */
+	snprintf(device, sizeof(device), "%s", a->pinned.device);
+	replace(device, '.', ':');
+	snprintf(name, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-%s", lead, hook_names[a->hook],
+		 mode_names[a->mode], a->pinned.netns, a->pinned.ifindex, device);
+	return name;
+}
+
+const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	return pin_format(a, "", name);
+}
+
+/* No hook is called `next`: who reads the pins takes it for no attachment. */
+const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	return pin_format(a, "next-", name);
+}
+
+static int name_find(const char *const names[], int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(names[i], name))
+			return i;
+	return -1;
+}
+
+enum status mode_check(enum hook hook, enum mode mode)
+{
+	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
+
+	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
+		return OK;
+	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
+		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
+}
+
+const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	snprintf(name, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns, a->pinned.ifindex);
+	return name;
+}
+
+bool hook_parse(const char *name, enum hook *ret)
+{
+	int found = name_find(hook_names, HOOKS, name);
+
+	if (found < 0) {
+		misuse("there is no hook '%s': xdp, ingress or egress", name);
+		return false;
+	}
+	*ret = found;
+	return true;
+}
+
+bool mode_parse(const char *name, enum mode *ret)
+{
+	int found = name_find(mode_names, MODES, name);
+
+	if (found < 0) {
+		misuse("there is no mode '%s': auto, native, generic, tcx or clsact", name);
+		return false;
+	}
+	*ret = found;
+	return true;
+}
+
+bool attachment_of_pin(const char *name, struct attachment *ret)
+{
+	struct attachment a = {0};
+	char hook[16], mode[16];
+	int hook_found, mode_found;
+
+	if (sscanf(name, "%15[a-z]-%15[a-z]-%" SCNu64 "-%u-%15s", hook, mode, &a.pinned.netns,
+		   &a.pinned.ifindex, a.pinned.device) != 5)
+		return false;
+	hook_found = name_find(hook_names, HOOKS, hook);
+	mode_found = name_find(mode_names, MODES, mode);
+	if (hook_found < 0 || mode_found < 0)
+		return false;
+	a.hook = hook_found;
+	a.mode = mode_found;
+	replace(a.pinned.device, ':', '.');
+	*ret = a;
+	return true;
+}
+
+struct attachment attachment_of(const struct device *device, enum hook hook)
+{
+	struct attachment a = {.hook = hook, .netns = netns_current(), .ifindex = device->ifindex};
+
+	memcpy(a.device, device->name, sizeof(a.device));
+	a.pinned.netns = a.netns;
+	a.pinned.ifindex = a.ifindex;
+	memcpy(a.pinned.device, a.device, sizeof(a.device));
+	return a;
+}
+
+/* --- State ---------------------------------------------------------------------------------- */
+
+uint32_t program_id_of(int program_fd)
+{
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(program_fd, &info, &size) ? 0 : info.id;
+}
+
+uint32_t program_id_pinned(const struct pins *pins, const char *name)
+{
+	int fd = pin_open(pins, name);
+	uint32_t id = fd < 0 ? 0 : program_id_of(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return id;
+}
+
+/* --- In one namespace ----------------------------------------------------------------------- */
+
+/* For netns_run_in and netns_find. */
+struct look {
+	const struct gate *gate;
+	const struct attachment *attachment;
+	unsigned int ifindex;
+	uint32_t program_id;
+	char device[IF_NAMESIZE]; /* of that ifindex; "": there is none */
+	bool runs;		  /* the program, on the attachment's hook */
+};
+
+static bool xdp_runs(unsigned int ifindex, uint32_t program_id)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	return !bpf_xdp_query(ifindex, 0, &query) &&
+	       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
+		query.hw_prog_id == program_id || query.prog_id == program_id);
+}
+
+static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
+{
+	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
+
+	/* the place of an fd in the question is that of a device, too */
+	if (bpf_prog_query(ifindex, ingress ? TCX_INGRESS : TCX_EGRESS, 0, NULL, ids, &count))
+		return false;
+	for (__u32 i = 0; i < count; i++)
+		if (ids[i] == program_id)
+			return true;
+	return false;
+}
+
+static bool device_runs(const struct look *look)
+{
+	bool ingress = look->attachment->hook == HOOK_INGRESS, found;
+
+	switch (look->attachment->mode) {
+	case MODE_CLSACT: /* a filter that cannot be asked for is not found */
+		return !filter_find(look->ifindex, ingress, look->program_id, &found) && found;
+	case MODE_TCX:
+		return tcx_runs(look->ifindex, ingress, look->program_id);
+	default:
+		return xdp_runs(look->ifindex, look->program_id);
+	}
+}
+
+static void call_look(void *data)
+{
+	struct look *look = data;
+
+	if (!if_indextoname(look->ifindex, look->device))
+		look->device[0] = '\0';
+	look->runs = look->program_id && *look->device && device_runs(look);
+}
+
+/* --- In any --------------------------------------------------------------------------------- */
+
+/* Whether another attachment of the gate was made to the device that is looked at: numbers repeat. */
+static bool look_is_of_another(const struct look *look)
+{
+	struct attachment other = {.hook = look->attachment->hook};
+	char name[PIN_NAME];
+
+	other.pinned.netns = netns_current();
+	other.pinned.ifindex = look->ifindex;
+	memcpy(other.pinned.device, look->device, sizeof(look->device));
+	for (other.mode = MODE_AUTO + 1; other.mode < MODES; other.mode++)
+		if (pin_exists(&look->gate->links, attachment_pin(&other, name)))
+			return true;
+	return false;
+}
+
+static bool call_look_for(void *data)
+{
+	struct look *look = data;
+
+	call_look(look);
+	return look->runs && !look_is_of_another(look);
+}
+
+/* Where the program runs: where it was attached, or else anywhere. 0: it is not found. */
+static uint64_t look_for(struct look *look)
+{
+	uint64_t home = look->attachment->pinned.netns;
+
+	netns_run_in(home, call_look, look);
+	return look->runs ? home : netns_find(call_look_for, look);
+}
+
+static void attachment_is_at(struct attachment *a, uint64_t netns, const struct look *look)
+{
+	a->netns = netns;
+	a->ifindex = look->ifindex;
+	memcpy(a->device, look->device, sizeof(a->device));
+}
+
+/* A link knows its device, wherever that is, and not the namespace. */
+static void link_look(const struct gate *gate, struct attachment *a, int link_fd)
+{
+	struct look look = {.gate = gate, .attachment = a};
+	struct bpf_link_info info = {0};
+	__u32 size = sizeof(info);
+	uint64_t netns;
+
+	if (bpf_obj_get_info_by_fd(link_fd, &info, &size) || !info.xdp.ifindex)
+		return; /* tcx has its ifindex at the same place */
+	look.program_id = a->program_id = info.prog_id;
+	look.ifindex = a->ifindex = info.xdp.ifindex;
+	netns = look_for(&look);
+	if (netns)
+		attachment_is_at(a, netns, &look);
+}
+
+/* A filter does not survive a move: it is where it was, or gone. Its pin may be either of the two. */
+static void filter_look(const struct gate *gate, struct attachment *a)
+{
+	struct look look = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
+	const char *(*pins[])(const struct attachment *, char *) = {attachment_pin,
+								    attachment_next_pin};
+	char name[PIN_NAME];
+
+	for (int i = 0; i < 2 && !look.runs; i++) {
+		look.program_id = program_id_pinned(&gate->links, pins[i](a, name));
+		netns_run_in(a->netns, call_look, &look);
+	}
+	if (look.runs) {
+		a->program_id = look.program_id;
+		attachment_is_at(a, a->netns, &look);
+	}
+}
+
+/* The number of a device that is gone comes back: one of another name is another device. */
+static bool device_is_there(const struct attachment *a)
+{
+	struct look look = {.attachment = a, .ifindex = a->pinned.ifindex};
+
+	return netns_run_in(a->pinned.netns, call_look, &look) &&
+	       !strcmp(look.device, a->pinned.device);
+}
+
+void attachment_look(const struct gate *gate, struct attachment *a)
+{
+	char name[PIN_NAME];
+	int fd = pin_open(&gate->links, attachment_pin(a, name));
+
+	a->program_id = 0;
+	a->netns = a->pinned.netns;
+	a->ifindex = a->pinned.ifindex;
+	memcpy(a->device, a->pinned.device, sizeof(a->device));
+	if (fd >= 0 && a->mode != MODE_CLSACT)
+		link_look(gate, a, fd);
+	else if (fd >= 0)
+		filter_look(gate, a);
+	if (fd >= 0)
+		close(fd);
+	a->device_gone = !a->program_id && !device_is_there(a);
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
+
+static int is_pin(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
+			     unsigned int *ret_count)
+{
+	struct dirent **entries;
+	unsigned int count = 0;
+	int found;
+	enum status status = pins_list(&gate->links, is_pin, &entries, &found);
+
+	if (status)
+		return status;
+	for (int i = 0; i < found; i++) {
+		if (count < ATTACHMENTS_MAX && attachment_of_pin(entries[i]->d_name, &ret[count]))
+			attachment_look(gate, &ret[count++]);
+		free(entries[i]);
+	}
+	free(entries);
+	*ret_count = count;
+	return OK;
+}

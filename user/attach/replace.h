@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Putting other programs under all attachments of a gate, with no packet in between that none judges. */
+#ifndef SLUICE_SWITCH_H
+#define SLUICE_SWITCH_H
+
+#include "attach/attachment.h"
+#include "gate/object.h"
+
+/* One attachment that was switched. */
+struct switched {
+	struct attachment attachment; /* with the new program */
+	uint32_t before;	      /* the old program's id */
+};
+
+struct switching {
+	struct switched one[ATTACHMENTS_MAX];
+	int program_fd[ATTACHMENTS_MAX]; /* the old programs, held so that they can be had back */
+	unsigned int count;
+	uint64_t began; /* just before the first, in ticks */
+};
+
+/*
+ * Switches every attachment that is alive to these programs; says which are not. All or none: if one cannot be
+ * switched, those before it get their programs back. The gate is open to change. The caller closes `ret`.
+ */
+enum status programs_switch(const struct gate *gate, const struct programs *programs,
+			    struct switching *ret);
+
+/* Puts the programs of before back under all of them; says where that fails. */
+bool programs_restore(const struct gate *gate, struct switching *switching);
+
+void switching_close(struct switching *switching);
+
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "sluice.h"
+
+#define NS_PER_SEC 1000000000ULL
+
+#define TIMENS_OFFSETS	"/proc/self/timens_offsets"
+#define TIMENS_SELF	"/proc/self/ns/time"
+#define TIMENS_CHILDREN "/proc/self/ns/time_for_children"
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NS_PER_SEC + now.tv_nsec;
+}
+
+/* --- Time namespaces ------------------------------------------------------------------------ */
+
+/*
+ * A time namespace (Linux 5.6) shifts CLOCK_MONOTONIC for the processes in it, and not bpf_ktime_get_ns(). The offset
+ * is a property of the namespace that children of this process get. A kernel without time namespaces has no such file.
+ */
+static int64_t children_offset_ns(void)
+{
+	FILE *file = fopen(TIMENS_OFFSETS, "re");
+	int64_t seconds, ns, offset = 0;
+	char line[128];
+
+	if (!file && errno != ENOENT)
+		note("cannot read " TIMENS_OFFSETS ": %s: in a time namespace, times are wrong",
+		     strerror(errno));
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "monotonic %" SCNd64 " %" SCNd64, &seconds, &ns) == 2)
+			offset = (int64_t)((uint64_t)seconds * NS_PER_SEC + (uint64_t)ns);
+	if (file)
+		fclose(file);
+	return offset;
+}
+
+/* unshare(2) moves the children only, and the process itself stays where it is until exec (Linux 6.3), or for good. */
+static bool is_in_namespace_of_children(void)
+{
+	struct stat self, children;
+
+	return stat(TIMENS_SELF, &self) || stat(TIMENS_CHILDREN, &children) ||
+	       self.st_ino == children.st_ino;
+}
+
+/*
+ * How far the clock of a child is ahead of this process's, which no file tells: a child reads it. The error is at most
+ * half of the time that the child takes. 0 where no child can be made: it is said.
+ */
+static int64_t children_ahead_ns(void)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), theirs;
+	int ends[2] = {-1, -1};
+	pid_t child = pipe(ends) ? -1 : fork();
+	bool read_it;
+
+	if (!child) {
+		theirs = clock_ns(CLOCK_MONOTONIC);
+		_exit(write(ends[1], &theirs, sizeof(theirs)) != sizeof(theirs));
+	}
+	close(ends[1]);
+	read_it = child > 0 && read(ends[0], &theirs, sizeof(theirs)) == sizeof(theirs);
+	close(ends[0]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	if (read_it)
+		return (int64_t)(theirs - (begin + clock_ns(CLOCK_MONOTONIC)) / 2);
+	note("cannot read the clock of the time namespace of children: times are wrong");
+	return 0;
+}
+
+/* How far CLOCK_MONOTONIC of this process is ahead of the kernel's own. */
+static int64_t offset_ns(void)
+{
+	static int64_t offset;
+	static bool is_known;
+
+	if (!is_known) {
+		offset = children_offset_ns();
+		if (!is_in_namespace_of_children())
+			offset -= children_ahead_ns();
+		is_known = true;
+	}
+	return offset;
+}
+
+/* --- Uptime --------------------------------------------------------------------------------- */
+
+uint64_t uptime_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) - offset_ns();
+}
+
+uint64_t uptime_ticks(void)
+{
+	return uptime_ns() * SL_TICKS_PER_NS;
+}
+
+/* Beyond what 32 bits hold: the last moment that they do, nine years after boot. */
+uint32_t until_after(uint64_t ns)
+{
+	uint64_t end, unit = 1ULL << SL_UNTIL_SHIFT;
+
+	if (__builtin_add_overflow(uptime_ns() + unit - 1, ns, &end))
+		return UINT32_MAX;
+	end >>= SL_UNTIL_SHIFT;
+	return end > UINT32_MAX ? UINT32_MAX : end; /* not 0: the machine is up */
+}
+
+uint32_t until_at(time_t when)
+{
+	uint64_t now = clock_ns(CLOCK_REALTIME), moment;
+
+	if (when <= 0 || (uint64_t)when <= now / NS_PER_SEC)
+		return 1;
+	if (__builtin_mul_overflow((uint64_t)when, NS_PER_SEC, &moment))
+		return UINT32_MAX;
+	return until_after(moment - now);
+}
+
+/* Rounded up, as the end itself is: what is read back from a file does not end sooner. */
+time_t until_time(uint32_t until)
+{
+	uint64_t end = clock_ns(CLOCK_REALTIME) - uptime_ns() + ((uint64_t)until << SL_UNTIL_SHIFT);
+
+	return (end + NS_PER_SEC - 1) / NS_PER_SEC;
+}
+
+uint64_t until_left_ns(uint32_t until)
+{
+	uint64_t end = (uint64_t)until << SL_UNTIL_SHIFT, now = uptime_ns();
+
+	return end > now ? end - now : 0;
+}
+
+bool until_equal(uint32_t a, uint32_t b)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	if (!a || !b)
+		return a == b;
+	return apart << SL_UNTIL_SHIFT < UNTIL_SAME_NS;
+}
+
+/* --- Jiffies -------------------------------------------------------------------------------- */
+
+/* Writes bpf_jiffies64() into its context: what a program returns has 32 bits. */
+static int program_load(void)
+{
+	const struct bpf_insn instructions[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_1},
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64},
+		{.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_6, .src_reg = BPF_REG_0},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_SLEEPABLE);
+
+	return bpf_prog_load(BPF_PROG_TYPE_SYSCALL, "sluice_jiffies", "GPL", instructions,
+			     sizeof(instructions) / sizeof(instructions[0]), &opts);
+}
+
+enum status jiffies_read(uint64_t *ret)
+{
+	uint64_t jiffies = 0;
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &jiffies, .ctx_size_in = sizeof(jiffies));
+	int fd = program_load(), err = fd;
+
+	if (fd >= 0) {
+		err = bpf_prog_test_run_opts(fd, &opts);
+		close(fd);
+	}
+	if (err < 0)
+		return fail("cannot read the kernel's tick count: %s", why(err));
+	*ret = jiffies;
+	return OK;
+}
+
+/* --- Moments of the calendar ---------------------------------------------------------------- */
+
+/* Whether the text begins in this shape: a 0 stands for any digit, a T for a t, too. */
+static bool shape_fits(const char *text, const char *shape)
+{
+	for (; *shape; shape++, text++)
+		if (*shape == '0' ? !isdigit((unsigned char)*text)
+				  : *shape != toupper((unsigned char)*text))
+			return false;
+	return true;
+}
+
+/* "Z", or "+02:00", and nothing behind it. */
+static bool offset_parse(const char *text, long *ret_seconds)
+{
+	long hours, minutes;
+
+	*ret_seconds = 0;
+	if (shape_fits(text, "Z"))
+		return !text[1];
+	if (!shape_fits(text, "+00:00") && !shape_fits(text, "-00:00"))
+		return false;
+	hours = atoi(text + 1);
+	minutes = atoi(text + 4);
+	*ret_seconds = (*text == '-' ? -60 : 60) * (60 * hours + minutes);
+	return !text[6] && hours < 24 && minutes < 60;
+}
+
+/* The moment in UTC; false: there is no such day or hour. */
+static bool date_parse(const char *text, time_t *ret)
+{
+	struct tm date = {
+		.tm_year = atoi(text) - 1900,
+		.tm_mon = atoi(text + 5) - 1,
+		.tm_mday = atoi(text + 8),
+		.tm_hour = atoi(text + 11),
+		.tm_min = atoi(text + 14),
+		.tm_sec = atoi(text + 17),
+	};
+	struct tm real = date;
+
+	*ret = timegm(&real); /* and moves what overflows */
+	return real.tm_mon == date.tm_mon && real.tm_mday == date.tm_mday &&
+	       real.tm_hour == date.tm_hour && real.tm_min == date.tm_min &&
+	       real.tm_sec == date.tm_sec;
+}
+
+enum status moment_parse(const char *text, time_t *ret)
+{
+	static const char shape[] = "0000-00-00T00:00:00";
+	const char *end = text + strlen(shape);
+	time_t when;
+	long offset;
+
+	if (!shape_fits(text, shape))
+		return misuse("'%s' is not a moment: write 2026-11-21T13:00:00Z", text);
+	if (shape_fits(end, ".0"))
+		end += 1 + strspn(end + 1, "0123456789");
+	if (!offset_parse(end, &offset))
+		return misuse("'%s' does not end in Z or an offset from UTC: write +02:00", text);
+	if (!date_parse(text, &when))
+		return misuse("'%s': the calendar has no such moment", text);
+	*ret = when - offset;
+	return OK;
+}
+
+const char *moment_format(time_t when, char text[MOMENT_TEXT])
+{
+	struct tm date;
+
+	strftime(text, MOMENT_TEXT, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&when, &date));
+	return text;
+}

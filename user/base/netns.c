@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "base/netns.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NETNS_DIR     "/run/netns"
+#define NETNS_SELF    "/proc/thread-self/ns/net"
+#define NETNS_INITIAL "/proc/1/ns/net"
+
+static uint64_t netns_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+uint64_t netns_current(void)
+{
+	return netns_of(NETNS_SELF);
+}
+
+/* 0: no other one was entered. */
+static uint64_t home;
+
+uint64_t netns_home(void)
+{
+	return home ?: netns_current();
+}
+
+enum status netns_enter(const char *name)
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	enum status status = OK;
+	int fd;
+
+	if (!*name || strchr(name, '/') || strlen(name) > NAME_MAX)
+		return misuse("'%s' is not a name of a network namespace: see 'ip netns list'",
+			      name);
+	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return fail("there is no network namespace '%s': see 'ip netns list'", name);
+	if (fd < 0)
+		return fail("cannot open network namespace '%s': %s", name, why(errno));
+	home = netns_current();
+	if (setns(fd, CLONE_NEWNET))
+		status = fail("cannot enter network namespace '%s': %s", name,
+			      errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+					     : why(errno));
+	close(fd);
+	return status;
+}
+
+/* The path by which that namespace can be opened; false if none is known. */
+static bool netns_path(uint64_t netns, char *path, size_t size)
+{
+	bool found = false;
+	struct dirent *entry;
+	DIR *dir;
+
+	if (netns == netns_of(NETNS_INITIAL)) {
+		snprintf(path, size, NETNS_INITIAL);
+		return true;
+	}
+	dir = opendir(NETNS_DIR);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, size, NETNS_DIR "/%s", entry->d_name);
+		found = entry->d_name[0] != '.' && netns_of(path) == netns;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	int here, there;
+	bool entered;
+
+	if (netns == netns_current()) {
+		call(data);
+		return true;
+	}
+	if (!netns_path(netns, path, sizeof(path)))
+		return false;
+	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
+	there = open(path, O_RDONLY | O_CLOEXEC);
+	entered = here >= 0 && there >= 0 && !setns(there, CLONE_NEWNET);
+	if (entered) {
+		call(data);
+		if (setns(here, CLONE_NEWNET))
+			note("cannot return to the network namespace: %s", why(errno));
+	}
+	if (here >= 0)
+		close(here);
+	if (there >= 0)
+		close(there);
+	return entered;
+}
+
+/* For netns_run_in: a call that answers. */
+struct question {
+	bool (*call)(void *data);
+	void *data;
+	bool answer;
+};
+
+static void call_ask(void *data)
+{
+	struct question *question = data;
+
+	question->answer = question->call(question->data);
+}
+
+static bool netns_ask(uint64_t netns, struct question *question)
+{
+	return netns_run_in(netns, call_ask, question) && question->answer;
+}
+
+uint64_t netns_find(bool (*call)(void *data), void *data)
+{
+	uint64_t fixed[] = {netns_current(), netns_of(NETNS_INITIAL)}, netns, found = 0;
+	struct question question = {.call = call, .data = data};
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (netns_ask(fixed[i], &question))
+			return fixed[i];
+	dir = opendir(NETNS_DIR);
+	while (dir && !found && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), NETNS_DIR "/%s", entry->d_name);
+		netns = netns_of(path);
+		if (entry->d_name[0] != '.' && netns_ask(netns, &question))
+			found = netns;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+bool netns_name(uint64_t netns, char name[NETNS_NAME])
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+
+	name[0] = '\0';
+	if (netns == netns_current())
+		return true;
+	if (!netns_path(netns, path, sizeof(path)))
+		return false;
+	snprintf(name, NETNS_NAME, "%.*s", NETNS_NAME - 1,
+		 strcmp(path, NETNS_INITIAL) ? strrchr(path, '/') + 1 : "(initial)");
+	return true;
+}
+
+const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+
+	*text = '\0';
+	if (netns != from && netns_path(netns, path, sizeof(path)) && strcmp(path, NETNS_INITIAL))
+		snprintf(text, NETNS_OPTION, "-n %.*s ", NETNS_NAME - 1, strrchr(path, '/') + 1);
+	return text;
+}
+
+const char *netns_typed(void)
+{
+	static char text[NETNS_OPTION];
+
+	return netns_option(netns_current(), netns_home(), text);
+}
+
+uint64_t netns_of_process(int pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	return netns_of(path);
+}

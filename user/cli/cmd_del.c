@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/warnings.h"
+#include "gate/gate.h"
+#include "gate/change.h"
+#include "gate/rules.h"
+#include "migrate/session.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+
+static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
+
+/* What to delete: a policy, or one limit of it. */
+struct request {
+	struct sl_prefix prefix;
+	const char *name; /* of the limit; NULL: the policy */
+};
+
+/* What goes. */
+struct deleted {
+	char names[SL_LIMITS_MAX][SL_NAME];
+	unsigned int limits;
+	bool newcomers;
+	enum sl_list list; /* an entry by hand, as there is no policy */
+};
+
+static enum status request_parse(int argc, char **argv, struct request *ret)
+{
+	static const char *const keywords[] = {"name"};
+	struct request request = {0};
+	int i = 2;
+	enum status status;
+
+	if (argc < 2)
+		return misuse("del: default, or which prefix? See 'sluice help del'");
+	status = prefix_parse(argv[1], &request.prefix);
+	if (status)
+		return status;
+	if (argc > 2) {
+		if (strcmp(argv[2], keywords[0]))
+			return unexpected_for(argv[0], argv[2], keywords, 1);
+		request.name = keyword_value(argc, argv, &i);
+		if (!request.name)
+			return MISUSED;
+	}
+	if (argc > 4)
+		return unexpected(argv[0], argv[4]);
+	*ret = request;
+	return OK;
+}
+
+/* --- What there is to delete ---------------------------------------------------------------- */
+
+static void limit_note(struct deleted *deleted, const struct limit *limit)
+{
+	memcpy(deleted->names[deleted->limits++], limit->spec.name, SL_NAME);
+}
+
+static enum status limit_remove(const struct gate *gate, struct rule *rule, const char *name,
+				struct deleted *deleted)
+{
+	struct limit *limit = rule_find_limit(rule, name);
+	char text[PREFIX_TEXT];
+	size_t behind;
+
+	if (!limit)
+		return fail("gate '%s' has no limit '%s' for %s: see 'sluice %sshow'", gate->name,
+			    name, prefix_format(&rule->prefix, text), gate_option(gate->name));
+	limit_note(deleted, limit);
+	behind = &rule->limit[rule->limits] - (limit + 1);
+	memmove(limit, limit + 1, behind * sizeof(*limit));
+	if (--rule->limits)
+		return OK;
+	deleted->newcomers = rule->newcomers; /* the budget goes with the last limit */
+	rule_free(rule);
+	return OK;
+}
+
+static void policy_remove(struct rule *rule, struct deleted *deleted)
+{
+	for (unsigned int i = 0; i < rule->limits; i++)
+		limit_note(deleted, &rule->limit[i]);
+	deleted->newcomers = rule->newcomers;
+	rule_free(rule);
+}
+
+static enum status refuse_both(const struct gate *gate, const struct rule *rule)
+{
+	const char *option = gate_option(gate->name);
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	return fail("%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
+		    "back, 'sluice %sdel %s name NAME' a limit",
+		    prefix, done[rule->list], option, list_words[rule->list], prefix, option,
+		    prefix);
+}
+
+static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
+{
+	const char *option = gate_option(gate->name);
+	struct sl_list_info lists[SL_LIST_PLACES];
+	char text[PREFIX_TEXT];
+	const struct sl_list_info *list;
+	const char *prefix = prefix_format(&rule->prefix, text);
+
+	lists_copy(gate, lists);
+	list = &lists[__builtin_ctzll(rule->lists)];
+	return fail(
+		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
+		"off, 'sluice %sdel -f %s' takes all the list back",
+		gate->name, prefix, list->name, option, list_words[list->list], prefix, list->name,
+		option, list->name);
+}
+
+/* Takes from the rule what the request says, and no more. */
+static enum status rule_remove(const struct gate *gate, const struct request *request,
+			       struct rule *rule, struct deleted *deleted)
+{
+	char text[PREFIX_TEXT];
+
+	if (request->name)
+		return limit_remove(gate, rule, request->name, deleted);
+	if (rule->limits && rule->list)
+		return refuse_both(gate, rule);
+	if (rule->limits) {
+		policy_remove(rule, deleted);
+	} else if (rule->list) {
+		deleted->list = rule->list;
+		rule->list = SL_LIST_NONE;
+	} else if (rule->lists) {
+		return refuse_listed(gate, rule);
+	} else {
+		return fail("gate '%s' has no rule for %s: see 'sluice %sshow'", gate->name,
+			    prefix_format(&request->prefix, text), gate_option(gate->name));
+	}
+	return OK;
+}
+
+static enum status request_apply(struct gate *gate, const struct request *request,
+				 struct deleted *deleted)
+{
+	struct rule rule = {.prefix = request->prefix};
+	struct losses losses;
+	enum status status = rules_get(gate, &request->prefix, &rule);
+
+	if (!status)
+		status = rule_remove(gate, request, &rule, deleted);
+	if (!status)
+		status = rule_replace(gate, &rule, &losses);
+	if (!status)
+		advice_newcomers(&rule, 1);
+	if (!status)
+		advice_losses(gate, &losses, false);
+	rule_free(&rule);
+	return status;
+}
+
+/* --- What went ------------------------------------------------------------------------------ */
+
+static enum status report_json(const struct context *context, const struct request *request,
+			       const struct deleted *deleted)
+{
+	json_t *limits = json_array();
+	char text[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < deleted->limits; i++)
+		json_array_append_new(limits, json_string(deleted->names[i]));
+	return json_print(json_pack("{s:s, s:s, s:s*, s:o, s:b, s:s*}", "gate", context->gate,
+				    "prefix", prefix_format(&request->prefix, text), "name",
+				    request->name, "limits", limits, "newcomers",
+				    deleted->newcomers, "list",
+				    deleted->list ? list_words[deleted->list] : NULL));
+}
+
+static void report(const struct request *request, const struct deleted *deleted)
+{
+	char text[PREFIX_TEXT];
+
+	printf("%s: ", prefix_format(&request->prefix, text));
+	if (deleted->list) {
+		printf("no longer %s by hand\n", done[deleted->list]);
+		return;
+	}
+	for (unsigned int i = 0; i < deleted->limits; i++)
+		printf("%s%s", i ? ", " : "limit ", deleted->names[i]);
+	printf("%s deleted\n", deleted->newcomers ? " and the newcomers' budget" : "");
+}
+
+enum status cmd_del(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct deleted deleted = {0};
+	struct request request;
+	enum status status;
+
+	if (context->file)
+		return cmd_del_list(context, argc, argv);
+	status = request_parse(argc, argv, &request);
+	if (!status)
+		status = gate_open_to_change(&gate, context->gate);
+	if (!status)
+		status = request_apply(&gate, &request, &deleted);
+	gate_close(&gate);
+	if (status)
+		return status;
+	if (context->json)
+		return report_json(context, &request, &deleted);
+	report(&request, &deleted);
+	return OK;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/attach.h"
+#include "attach/attachment.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_open.h"
+
+struct request {
+	char **names; /* of devices, or `all` */
+	int count;
+	bool all;
+	bool any_hook;
+	enum hook hook;
+};
+
+static const char *const words[] = {"hook", "all"};
+
+static enum status request_parse(int argc, char **argv, struct request *ret)
+{
+	struct request request = {.names = argv + 1, .any_hook = true};
+	int i = 1;
+
+	for (; i < argc && strcmp(argv[i], "hook"); i++)
+		request.count++;
+	for (; i < argc; i++) {
+		const char *value;
+
+		if (strcmp(argv[i], "hook"))
+			return unexpected_for(argv[0], argv[i], words, 1);
+		if (!request.any_hook)
+			return misuse("detach: 'hook' is given twice");
+		value = keyword_value(argc, argv, &i);
+		if (!value || !hook_parse(value, &request.hook))
+			return MISUSED;
+		request.any_hook = false;
+	}
+	if (!request.count)
+		return misuse("detach: which device, or all? See 'sluice help detach'");
+	request.all = !strcmp(request.names[0], "all");
+	if (request.all && request.count > 1)
+		return unexpected(argv[0], request.names[1]);
+	*ret = request;
+	return OK;
+}
+
+/* By the name that the device has now, in this network namespace. */
+static bool name_is_current(const struct attachment *a, const char *name)
+{
+	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
+}
+
+/* By the name that it had; of a device that is gone, wherever that was. */
+static bool name_is_old(const struct attachment *a, const char *name)
+{
+	return !strcmp(a->pinned.device, name) &&
+	       (!a->program_id || a->pinned.netns == netns_current());
+}
+
+/* Marks what the request means by a name. */
+static bool mark_named(const struct request *request, const char *name,
+		       bool (*is)(const struct attachment *a, const char *name),
+		       const struct attachment *all, unsigned int count, bool *marked)
+{
+	bool found = false;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!request->any_hook && all[i].hook != request->hook)
+			continue;
+		if (!request->all && !is(&all[i], name))
+			continue;
+		marked[i] = true;
+		found = true;
+	}
+	return found;
+}
+
+/* An attachment of a device of that name in another network namespace; NULL: there is none. */
+static const struct attachment *find_elsewhere(const struct request *request, const char *name,
+					       const struct attachment *all, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].program_id && all[i].netns != netns_current() &&
+		    !strcmp(all[i].device, name) &&
+		    (request->any_hook || all[i].hook == request->hook))
+			return &all[i];
+	return NULL;
+}
+
+static enum status refuse_elsewhere(const struct gate *gate, const struct attachment *a,
+				    const char *hook)
+{
+	const char *on = hook ? " hook " : "", *of = gate_option(gate->name);
+	char netns[NETNS_NAME], option[NETNS_OPTION];
+	bool named = netns_name(a->netns, netns);
+
+	netns_option(a->netns, netns_home(), option);
+	if (*option || a->netns == netns_home())
+		return fail("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
+			    "%s%s%s'",
+			    a->device, named ? netns : "(unnamed)", option, of, a->device, on,
+			    hook ?: "");
+	/* -n takes names only */
+	return fail("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
+		    "there",
+		    a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
+}
+
+/* The device may be on another hook than the one that was said: mode auto of hook xdp may have taken ingress. */
+static enum status refuse_unattached(const struct gate *gate, const struct request *request,
+				     const char *name, const struct attachment *all,
+				     unsigned int count)
+{
+	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
+	const struct attachment *elsewhere = find_elsewhere(request, name, all, count);
+
+	for (unsigned int i = 0; hook && i < count; i++)
+		if (name_is_current(&all[i], name))
+			return fail("%s is not attached to gate '%s' on hook %s, but on hook %s: "
+				    "see 'sluice %sstatus'",
+				    name, gate->name, hook, hook_names[all[i].hook],
+				    gate_option(gate->name));
+	if (elsewhere)
+		return refuse_elsewhere(gate, elsewhere, hook);
+	if (!if_nametoindex(name) && nearly_find(name, words, 2))
+		return unexpected_for("detach", name, words, 2);
+	return fail("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name, gate->name,
+		    hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
+}
+
+/* Every device that was named must be attached: a typo must not pass for success. */
+static enum status mark(const struct gate *gate, const struct request *request,
+			const struct attachment *all, unsigned int count, bool *marked)
+{
+	for (int i = 0; i < request->count; i++) {
+		const char *name = request->names[i];
+
+		/* an old name only where no device has it now */
+		if (!mark_named(request, name, name_is_current, all, count, marked) &&
+		    !mark_named(request, name, name_is_old, all, count, marked) && !request->all)
+			return refuse_unattached(gate, request, name, all, count);
+	}
+	return OK;
+}
+
+static json_t *detached_json(const struct gate *gate, const struct attachment *a)
+{
+	json_t *object = attachment_json(a);
+
+	json_object_set_new(object, "gate", json_string(gate->name));
+	json_object_set_new(object, "state", json_string("detached"));
+	return object;
+}
+
+static void detached_print(const struct gate *gate, const struct attachment *a)
+{
+	const char *what = "detached from";
+
+	if (!a->program_id)
+		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
+	printf("%s: %s gate '%s', hook %s", a->device, what, gate->name, hook_names[a->hook]);
+	if (strcmp(a->device, a->pinned.device))
+		printf(", attached as %s", a->pinned.device);
+	putchar('\n');
+}
+
+/* Detaches what is marked, and clears away what is gone. Counts what stays. */
+static enum status detach_marked(const struct gate *gate, const struct attachment *all,
+				 unsigned int count, const bool *marked, json_t *list,
+				 unsigned int *ret_left)
+{
+	enum status status = OK;
+
+	*ret_left = 0;
+	for (unsigned int i = 0; !status && i < count; i++) {
+		if (!marked[i] && all[i].program_id) {
+			++*ret_left;
+			continue;
+		}
+		status = detach(gate, &all[i]);
+		if (status)
+			break;
+		if (list)
+			json_array_append_new(list, detached_json(gate, &all[i]));
+		else
+			detached_print(gate, &all[i]);
+	}
+	return status;
+}
+
+static enum status detach_from(struct gate *gate, const struct request *request, json_t *list)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	bool marked[ATTACHMENTS_MAX] = {false};
+	unsigned int count, left = 0;
+	enum status status = attachments_read(gate, all, &count);
+
+	if (!status)
+		status = mark(gate, request, all, count, marked);
+	if (!status)
+		status = detach_marked(gate, all, count, marked, list, &left);
+	if (status || left)
+		return status;
+	status = gate_dir_remove(gate);
+	if (!status && !list)
+		printf("gate '%s': no device is left; its rules and counters are removed\n",
+		       gate->name);
+	return status;
+}
+
+enum status cmd_detach(const struct context *context, int argc, char **argv)
+{
+	json_t *list = context->json ? json_array() : NULL;
+	struct gate gate = GATE_CLOSED;
+	struct request request = {0};
+	enum status status = request_parse(argc, argv, &request);
+
+	if (!status)
+		status = gate_lock_only(&gate, context->gate);
+	if (!status)
+		status = detach_from(&gate, &request, list);
+	gate_close(&gate);
+	if (!status && context->json)
+		return json_print(list);
+	json_decref(list);
+	return status;
+}

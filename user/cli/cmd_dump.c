@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "config/config.h"
+#include "gate/gate.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_make.h"
+#include "gate/gate_open.h"
+#include "gate/rules.h"
+#include "rules/sizes.h"
+
+static enum status print(const struct context *context, const struct config *config)
+{
+	return context->json ? json_print(config_json(config)) : config_write(stdout, config);
+}
+
+enum status cmd_dump(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct config config = {0};
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	status = gate_open_for_rules(&gate, context);
+	if (!status)
+		status = gate_sizes_read(&gate, &config.sizes);
+	if (!status)
+		status = rules_read(&gate, &config.rules);
+	if (!status)
+		status = print(context, &config);
+	config_free(&config);
+	gate_close(&gate);
+	return status;
+}
+
+/* --- show ----------------------------------------------------------------------------------- */
+
+/* One rule at a time: there can be millions, and as one document they would take gigabytes. */
+static enum status rules_print_json(const struct gate *gate, const struct ruleset *set)
+{
+	printf("{\n  \"gate\": \"%s\",\n  \"rules\": [", gate->name);
+	for (unsigned int i = 0; i < set->count; i++) {
+		json_t *rule = rule_json(&set->rules[i], set->lists);
+		int err;
+
+		fputs(i ? ",\n    " : "\n    ", stdout);
+		err = rule ? json_dumpf(rule, stdout, JSON_REAL_PRECISION(12)) : -1;
+		json_decref(rule);
+		if (err)
+			return fail("cannot write JSON: %s", why(rule ? errno : ENOMEM));
+	}
+	fputs(set->count ? "\n  ]\n}\n" : "]\n}\n", stdout);
+	return OK;
+}
+
+static void rules_print(const struct gate *gate, const struct ruleset *set)
+{
+	uint64_t ends = 0;
+
+	for (unsigned int i = 0; i < set->count; i++)
+		rule_print(&set->rules[i], set->lists, &ends, gate->name, "");
+}
+
+enum status cmd_show(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct ruleset set = {0};
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	status = gate_open_for_rules(&gate, context);
+	if (!status)
+		status = rules_read(&gate, &set);
+	if (!status && context->json)
+		status = rules_print_json(&gate, &set);
+	else if (!status)
+		rules_print(&gate, &set);
+	ruleset_free(&set);
+	gate_close(&gate);
+	return status;
+}
+
+/* --- diff ----------------------------------------------------------------------------------- */
+
+struct diff {
+	const char *gate;
+	const struct sl_list_info
+		*from; /* the lists of both sides: the same ones at the same places */
+	const struct sl_list_info *to;
+	json_t *rules; /* NULL: print lines */
+	bool differs;
+};
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+/* What one side says of a rule and the other does not. */
+static enum status side_print(const struct rule *rule, const struct rule *other,
+			      const struct sl_list_info *lists, const char *gate, const char *lead)
+{
+	struct rule difference;
+	enum status status = rule_difference(rule, other, &difference);
+
+	if (status)
+		return status;
+	rule_print(&difference, lists, NULL, gate, lead);
+	rule_free(&difference);
+	return OK;
+}
+
+static enum status rule_print_both(const struct diff *diff, const struct rule *from,
+				   const struct rule *to)
+{
+	enum status status = side_print(from, to, diff->from, diff->gate, "- ");
+
+	return status ? status : side_print(to, from, diff->to, diff->gate, "+ ");
+}
+
+/* For ruleset_diff(). */
+static enum status rule_diff(void *data, const struct rule *from, const struct rule *to)
+{
+	const struct rule none = {.prefix = (from ?: to)->prefix};
+	struct diff *diff = data;
+
+	diff->differs = true;
+	if (!diff->rules)
+		return rule_print_both(diff, from ?: &none, to ?: &none);
+	json_array_append_new(diff->rules,
+			      json_pack("{s:o, s:o}", "from",
+					from ? rule_json(from, diff->from) : json_null(), "to",
+					to ? rule_json(to, diff->to) : json_null()));
+	return OK;
+}
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t from, uint32_t to)
+{
+	diff->differs = true;
+	if (sizes)
+		json_object_set_new(
+			sizes, size_names[size],
+			json_pack("{s:I, s:I}", "from", (json_int_t)from, "to", (json_int_t)to));
+	else
+		printf("# gate %s %u -> %u\n", size_names[size], from, to);
+}
+
+/* A size that the file does not say is none that differs. */
+static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
+			      const struct config *config)
+{
+	struct gate_sizes said = sizes_raise(&config->sizes, &gate->machine), has;
+	enum status status = gate_sizes_read(gate, &has);
+
+	for (unsigned int i = 0; !status && i < SIZES; i++) {
+		uint32_t to = size_told(&said, i), from = size_told(&has, i);
+
+		if (to && to != from)
+			size_diff(diff, sizes, i, from, to);
+	}
+	return status;
+}
+
+/* --- The command ---------------------------------------------------------------------------- */
+
+/* What is in force; a gate that does not exist has no rule, and the sizes that the file says. */
+static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
+			     struct ruleset *ret)
+{
+	struct gate gate = GATE_CLOSED;
+	bool exists = false;
+	enum status status = gate_check_name(diff->gate);
+
+	if (!status)
+		status = gate_exists(diff->gate, &exists);
+	if (status || !exists)
+		return status;
+	status = gate_open_any(&gate, diff->gate);
+	if (!status)
+		status = sizes_diff(diff, sizes, &gate, config);
+	if (!status)
+		status = rules_read(&gate, ret);
+	gate_close(&gate);
+	return status;
+}
+
+static enum status config_diff(struct diff *diff, json_t *sizes, struct config *config)
+{
+	struct ruleset in_force = {0};
+	enum status status = gate_read(diff, sizes, config, &in_force);
+
+	if (!status)
+		status = ruleset_match_lists(&config->rules, in_force.lists);
+	diff->from = in_force.lists;
+	diff->to = config->rules.lists;
+	if (!status)
+		status = ruleset_diff(&in_force, &config->rules, rule_diff, diff);
+	ruleset_free(&in_force);
+	return status;
+}
+
+static enum status report_json(const struct diff *diff, json_t *sizes)
+{
+	return json_print(json_pack("{s:s, s:b, s:O, s:O}", "gate", diff->gate, "differs",
+				    diff->differs, "sizes", sizes, "rules", diff->rules));
+}
+
+enum status cmd_diff(const struct context *context, int argc, char **argv)
+{
+	struct diff diff = {.gate = context->gate};
+	json_t *sizes = context->json ? json_object() : NULL;
+	struct config config = {0};
+	enum status status;
+
+	if (argc < 2)
+		return misuse("diff: which file? See 'sluice help diff'");
+	if (argc > 2)
+		return unexpected(argv[0], argv[2]);
+	diff.rules = context->json ? json_array() : NULL;
+	status = config_read(argv[1], &config);
+	if (!status)
+		status = config_diff(&diff, sizes, &config);
+	if (!status && context->json)
+		status = report_json(&diff, sizes);
+	json_decref(sizes);
+	json_decref(diff.rules);
+	config_free(&config);
+	/* as diff(1) ends: 1 says that there is a difference, and 2 that it cannot be told */
+	if (status)
+		return MISUSED;
+	return diff.differs ? FAILED : OK;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Prometheus's text exposition format, version 0.0.4. A metric's lines must stand together, so all
+ * gates are read first, and then printed metric by metric. No label per source: that has no bound.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attach/attachment.h"
+#include "base/netns.h"
+#include "cli/command.h"
+#include "gate/pins.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_open.h"
+#include "gate/rules.h"
+#include "state/stats.h"
+#include "state/pressure.h"
+
+/* Maps of sources and rules; the rest are arrays, whose size says nothing. */
+#define MAPS_LISTED MAP_ADMISSION
+
+struct exported {
+	char gate[GATE_NAME + 1];
+	uint32_t generation;
+	struct tally tally;
+	struct attachment attachments[ATTACHMENTS_MAX];
+	unsigned int attachment_count;
+	struct pressure pressure;
+	struct passing passing;
+	uint32_t max_entries[MAPS_LISTED];
+	unsigned int rules;
+};
+
+struct export
+{
+	struct exported *gates;
+	unsigned int count;
+	enum status status; /* a gate that cannot be read does not hide the others */
+};
+
+static enum status exported_read(const struct gate *gate, struct exported *e)
+{
+	enum status status = tally_read(gate, &e->tally);
+
+	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
+	e->generation = gate->state->generation;
+	if (!status)
+		status = rules_count(gate, &e->rules);
+	if (!status)
+		status = attachments_read(gate, e->attachments, &e->attachment_count);
+	if (!status)
+		status = pressure_read(gate, &e->pressure);
+	if (!status)
+		status = passing_read(gate, &e->pressure, &e->passing);
+	for (int map = 0; !status && map < MAPS_LISTED; map++)
+		status = map_max_entries(gate, map, &e->max_entries[map]);
+	return status;
+}
+
+static enum status gate_export(const char *name, void *data)
+{
+	struct export *export = data;
+	struct exported *gates = reallocarray(export->gates, export->count + 1, sizeof(*gates));
+	struct gate gate = GATE_CLOSED;
+	enum status status;
+
+	if (!gates)
+		return fail("cannot read gate '%s': out of memory", name);
+	export->gates = gates;
+	gates[export->count] = (struct exported){0};
+	status = gate_open(&gate, name);
+	if (!status)
+		status = exported_read(&gate, &gates[export->count]);
+	if (status)
+		export->status = status;
+	else
+		export->count++;
+	gate_close(&gate);
+	return OK;
+}
+
+static void metric(const char *name, const char *type, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* One of the metrics that are counted by line: what of a line, in packets or bytes. */
+struct counter {
+	const char *name;
+	bool bytes;
+	void (*print)(const struct counter *counter, const char *gate,
+		      const struct tally_line *line);
+};
+
+static unsigned long long counter_value(const struct counter *counter, const struct sl_cell *cell)
+{
+	return counter->bytes ? cell->bytes : cell->packets;
+}
+
+static void print_reasons(const struct counter *counter, const char *gate,
+			  const struct tally_line *line)
+{
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		if (tally_has(line, reason))
+			printf("%s{gate=\"%s\",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} %llu\n",
+			       counter->name, gate, line->policy,
+			       reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
+			       counter_value(counter, &line->counters.reason[reason]));
+}
+
+static void print_limits(const struct counter *counter, const char *gate,
+			 const struct tally_line *line)
+{
+	for (unsigned int i = 0; i < line->limits; i++)
+		printf("%s{gate=\"%s\",policy=\"%s\",limit=\"%s\",action=\"%s\"} %llu\n",
+		       counter->name, gate, line->policy, line->limit[i].name,
+		       action_names[line->limit[i].action],
+		       counter_value(counter, &line->counters.refused[line->limit[i].slot]));
+}
+
+static void print_counter(const struct export *export, const struct counter *counter,
+			  const char *help)
+{
+	metric(counter->name, "counter", help);
+	for (unsigned int i = 0; i < export->count; i++) {
+		const struct exported *e = &export->gates[i];
+
+		for (unsigned int j = 0; j < e->tally.count; j++)
+			counter->print(counter, e->gate, &e->tally.lines[j]);
+	}
+}
+
+static void print_counters(const struct export *export)
+{
+	print_counter(export, &(struct counter){"sluice_packets_total", false, print_reasons},
+		      "Packets judged, by policy, verdict and reason.");
+	print_counter(export, &(struct counter){"sluice_bytes_total", true, print_reasons},
+		      "Bytes of packets judged, by policy, verdict and reason.");
+	print_counter(export,
+		      &(struct counter){"sluice_limit_refused_packets_total", false, print_limits},
+		      "Packets that a limit refused: dropped, or let pass where it observes.");
+	print_counter(export,
+		      &(struct counter){"sluice_limit_refused_bytes_total", true, print_limits},
+		      "Bytes of packets that a limit refused.");
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+static void print_event(const struct export *export, const char *name, enum sl_event event,
+			const char *help)
+{
+	metric(name, "counter", help);
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("%s{gate=\"%s\"} %" PRIu64 "\n", name, export->gates[i].gate,
+		       export->gates[i].pressure.event[event].total);
+}
+
+static void print_refused(const struct export *export)
+{
+	const char *name = "sluice_insertions_refused_total";
+
+	metric(name, "counter", "Insertions that the kernel refused, by cause.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (int cause = 0; cause < CAUSES; cause++)
+			printf("%s{gate=\"%s\",cause=\"%s\"} %" PRIu64 "\n", name,
+			       export->gates[i].gate, cause_names[cause],
+			       pressure_refused(&export->gates[i].pressure, cause)->total);
+}
+
+static void print_pressure(const struct export *export)
+{
+	print_event(export, "sluice_newcomers_met_total", SL_EVENT_MET,
+		    "Newcomers met: a packet counts once if its source is unknown, also if a list "
+		    "allows or denies it, and once for each limit with another key (per 24, key "
+		    "dst) that is unknown.");
+	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
+		    "Ledgers and buckets made, counted together: a new source takes one ledger for "
+		    "each limit, and one bucket.");
+	print_refused(export);
+	metric("sluice_cpus_flooded", "gauge",
+	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_cpus_flooded{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].pressure.flooded);
+	metric("sluice_flood_policies_passed_by", "gauge",
+	       "Policies that new sources have passed for want of a budget, in a flood, although "
+	       "their "
+	       "limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: none, or no flood.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_flood_policies_passed_by{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].passing.policies);
+}
+
+/* --- The rest ------------------------------------------------------------------------------- */
+
+static void print_maps(const struct export *export)
+{
+	metric("sluice_map_max_entries", "gauge",
+	       "Entries that a map has room for; of policies and counters: prefixes with limits.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (int map = 0; map < MAPS_LISTED; map++)
+			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
+			       export->gates[i].gate, gate_map_names[map],
+			       export->gates[i].max_entries[map]);
+	metric("sluice_rules", "gauge", "Rules, list entries among them.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_rules{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].rules);
+	metric("sluice_rules_generation", "gauge", "Changes of the rules since the gate was made.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_rules_generation{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].generation);
+}
+
+/* A device's name may hold what a label's value must escape, and what is not UTF-8. */
+static void print_escaped(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			putchar('\\');
+		putchar((unsigned char)*text < 0x80 ? *text : '?');
+	}
+}
+
+/*
+ * A namespace without a name is told by its number, as the kernel writes it: no two have the same.
+ */
+static void print_netns(uint64_t netns)
+{
+	char name[NETNS_NAME];
+
+	if (netns_name(netns, name))
+		print_escaped(name);
+	else
+		printf("net:[%" PRIu64 "]", netns);
+}
+
+static void print_attachment(const char *gate, const struct attachment *a)
+{
+	printf("sluice_attached{gate=\"%s\",device=\"", gate);
+	print_escaped(a->device);
+	printf("\",ifindex=\"%u\",netns=\"", a->ifindex);
+	print_netns(a->netns);
+	printf("\",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook], mode_names[a->mode],
+	       a->program_id != 0);
+}
+
+static void print_attachments(const struct export *export)
+{
+	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is no more.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (unsigned int j = 0; j < export->gates[i].attachment_count; j++)
+			print_attachment(export->gates[i].gate, &export->gates[i].attachments[j]);
+	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
+	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
+}
+
+static void export_free(struct export *export)
+{
+	for (unsigned int i = 0; i < export->count; i++)
+		tally_free(&export->gates[i].tally);
+	free(export->gates);
+}
+
+enum status cmd_export(const struct context *context, int argc, char **argv)
+{
+	struct export export = {0};
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	if (context->json)
+		return misuse(
+			"export: Prometheus's text is its only format: see 'sluice -j stats'");
+	if (context->gate_given)
+		status = gate_export(context->gate, &export);
+	else
+		status = gates_for_each(gate_export, &export);
+	if (!status && !export.count && !export.status)
+		status = bpffs_refuse_private();
+	export.status = status ?: export.status;
+	if (export.count || !export.status) {
+		print_counters(&export);
+		print_pressure(&export);
+		print_maps(&export);
+		print_attachments(&export);
+	}
+	export_free(&export);
+	return export.status;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/gate.h"
+#include "migrate/session.h"
+#include "rules/prefix.h"
+#include "state/source.h"
+#include "state/source_state.h"
+
+/* A source, and how it stood with each limit before it was forgiven. */
+struct pardon {
+	struct sl_prefix address;
+	struct source source;
+	const struct sl_limit *limits;
+	unsigned int count;
+	struct standing before[SL_LIMITS_MAX];
+};
+
+static enum status refuse(const struct gate *gate, const struct pardon *pardon)
+{
+	const struct judgement *rule = &pardon->source.rule;
+	char address_text[PREFIX_TEXT], prefix_text[PREFIX_TEXT];
+	const char *address = prefix_format(&pardon->address, address_text);
+	const char *prefix = prefix_format(&rule->prefix, prefix_text);
+
+	if (rule->list == SL_LIST_DENY)
+		return fail("%s is denied, by the entry of %s: 'sluice %sundeny %s' or 'sluice "
+			    "%sallow %s' ends "
+			    "that",
+			    address, prefix, gate_option(gate->name), prefix,
+			    gate_option(gate->name), address);
+	if (rule->list == SL_LIST_ALLOW)
+		return fail("%s is allowed, by the entry of %s: no limit holds it", address,
+			    prefix);
+	return fail("no rule of gate '%s' covers %s: no limit holds it", gate->name, address);
+}
+
+/* Under a limit with key dst, the source stands for itself as a destination. */
+static enum status standings_read(const struct gate *gate, struct pardon *pardon)
+{
+	struct probe probe = probe_of_source(&pardon->source, FRAME_USUAL);
+	uint64_t now = uptime_ticks();
+	enum status status = OK;
+
+	probe.source = probe.destination = pardon->address;
+	for (unsigned int i = 0; !status && i < pardon->count; i++)
+		status = standing_read(gate, &pardon->source, &pardon->limits[i], &probe, now,
+				       &pardon->before[i]);
+	return status;
+}
+
+/*
+ * The addresses with which the source shares a bucket under one of the limits, or its own alone.
+ */
+static struct sl_prefix pardon_reach(const struct pardon *pardon)
+{
+	enum sl_family family = prefix_is_ipv4(&pardon->address) ? SL_IPV4 : SL_IPV6;
+	unsigned int bits = pardon->source.prefix.bits;
+	bool is_whole = family == SL_IPV6 && bits == SL_FAMILY_BITS + 128;
+
+	for (unsigned int i = 0; i < pardon->count; i++) {
+		struct limit limit = source_limit(&pardon->source, &pardon->limits[i]);
+		unsigned int per = limit.spec.per[family];
+		bool own = is_whole && per && per <= 64; /* see identity_key */
+
+		if (!limit.spec.key_dst && !own && SL_FAMILY_BITS + per < bits)
+			bits = SL_FAMILY_BITS + per;
+	}
+	return prefix_shorten(&pardon->address, bits);
+}
+
+/* Those of all who share a bucket: each remembers when it was refused, and until when. */
+static enum status purses_empty(const struct gate *gate, const struct pardon *pardon)
+{
+	struct sl_prefix reach = pardon_reach(pardon);
+	struct source *sources;
+	unsigned int count;
+	enum status status;
+
+	if (reach.bits == pardon->source.prefix.bits)
+		return source_empty_purses(gate, &pardon->source);
+	status = sources_read(gate, &reach, &sources, &count);
+	if (status)
+		return status;
+	for (unsigned int i = 0; !status && i < count; i++)
+		if (sources[i].rule.record == pardon->source.rule.record)
+			status = source_empty_purses(gate, &sources[i]);
+	sources_free(sources, count);
+	return status;
+}
+
+/*
+ * First the ledgers, then the purses: a new ledger takes back nothing that was drawn before it,
+ * but the CPUs would go on spending that, or refusing.
+ */
+static enum status forgive(const struct gate *gate, const struct pardon *pardon)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < pardon->count; i++)
+		status = ledger_fill(gate, &pardon->limits[i], &pardon->address);
+	return status ? status : purses_empty(gate, pardon);
+}
+
+static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
+{
+	enum status status = source_read(gate, &pardon->address, &pardon->source);
+
+	if (status)
+		return status;
+	if (!pardon->source.policy)
+		return refuse(gate, pardon);
+	pardon->limits = source_limits(&pardon->source, &pardon->count);
+	status = standings_read(gate, pardon);
+	return status ? status : forgive(gate, pardon);
+}
+
+/* --- What happened -------------------------------------------------------------------------- */
+
+static enum status report_json(const struct context *context, const struct pardon *pardon)
+{
+	json_t *limits = json_array();
+	char address[PREFIX_TEXT], policy[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < pardon->count; i++)
+		json_array_append_new(
+			limits,
+			json_pack("{s:s, s:I}", "name",
+				  source_limit(&pardon->source, &pardon->limits[i]).spec.name,
+				  "blocked_ms", (json_int_t)pardon->before[i].blocked_ms));
+	return json_print(json_pack("{s:s, s:s, s:s, s:o}", "gate", context->gate, "address",
+				    prefix_format(&pardon->address, address), "policy",
+				    prefix_format(&pardon->source.rule.prefix, policy), "limits",
+				    limits));
+}
+
+static void report_print(const struct pardon *pardon)
+{
+	char address[PREFIX_TEXT], left[UNITS_TEXT];
+
+	printf("%s: full %s:", prefix_format(&pardon->address, address),
+	       plural(pardon->count, "bucket", "buckets"));
+	for (unsigned int i = 0; i < pardon->count; i++) {
+		printf("%s %s", i ? "," : "",
+		       source_limit(&pardon->source, &pardon->limits[i]).spec.name);
+		if (pardon->before[i].blocked_ms)
+			printf(" (was blocked for %s more)",
+			       left_format(pardon->before[i].blocked_ms * 1000000, left));
+	}
+	putchar('\n');
+}
+
+enum status cmd_forgive(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct pardon pardon = {0};
+	enum status status;
+
+	if (argc < 2)
+		return misuse("forgive: which address? See 'sluice help forgive'");
+	if (argc > 2)
+		return unexpected(argv[0], argv[2]);
+	status = address_parse(argv[1], &pardon.address);
+	if (!status)
+		status = gate_open_to_change(&gate, context->gate);
+	if (!status)
+		status = pardon_run(&gate, &pardon);
+	if (!status && context->json)
+		status = report_json(context, &pardon);
+	else if (!status)
+		report_print(&pardon);
+	source_free(&pardon.source);
+	gate_close(&gate);
+	return status;
+}

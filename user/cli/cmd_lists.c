@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/gate.h"
+#include "gate/change.h"
+#include "gate/rulemap.h"
+#include "rules/lists.h"
+#include "rules/units.h"
+
+struct view {
+	struct sl_list_info lists[SL_LIST_PLACES];
+	unsigned int entries[SL_LIST_PLACES];
+};
+
+static void entries_count(struct view *view, uint64_t bits)
+{
+	for (; bits; bits &= bits - 1)
+		view->entries[__builtin_ctzll(bits)]++;
+}
+
+static enum status view_read(const struct gate *gate, struct view *view)
+{
+	uint32_t generation = rulemap_generation(gate);
+	struct rulemap_entry *entries = NULL;
+	unsigned int count;
+	int err;
+
+	*view = (struct view){0};
+	lists_copy(gate, view->lists);
+	if (!lists_count(view->lists))
+		return OK;
+	err = rulemap_read(gate, &entries, &count);
+	if (err)
+		return fail("cannot read the rules of gate '%s': %s", gate->name, why(err));
+	for (unsigned int i = 0; i < count; i++)
+		entries_count(
+			view,
+			lists_lasting(gate, rulemap_face(&entries[i].rule, generation)->lists));
+	free(entries);
+	return OK;
+}
+
+static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
+{
+	json_t *object = json_pack("{s:s, s:s, s:i}", "name", list->name, "list",
+				   list_words[list->list], "entries", (int)entries);
+	char text[MOMENT_TEXT];
+
+	if (list->until)
+		json_object_set_new(object, "seconds_left",
+				    json_real(until_left_ns(list->until) / 1e9));
+	json_object_set_new(object, "replaced",
+			    json_string(moment_format((time_t)list->replaced, text)));
+	return object;
+}
+
+static void list_print(const struct sl_list_info *list, unsigned int entries)
+{
+	char end[UNITS_TEXT + 16] = "never", left[UNITS_TEXT], replaced[MOMENT_TEXT];
+
+	if (list_ended(list))
+		snprintf(end, sizeof(end), "has ended");
+	else if (list->until)
+		snprintf(end, sizeof(end), "in %s", left_format(until_left_ns(list->until), left));
+	printf("%-5s  %9u  %-12s  %-20s  %s\n", list_words[list->list], entries, end,
+	       moment_format((time_t)list->replaced, replaced), list->name);
+}
+
+static enum status report_json(const struct gate *gate, const struct view *view)
+{
+	json_t *lists = json_array();
+
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*view->lists[place].name)
+			json_array_append_new(lists,
+					      list_json(&view->lists[place], view->entries[place]));
+	return json_print(json_pack("{s:s, s:o}", "gate", gate->name, "lists", lists));
+}
+
+static void report(const struct gate *gate, const struct view *view)
+{
+	if (!lists_count(view->lists)) {
+		printf("gate '%s' has no list: 'sluice %sdeny -f FILE' makes one\n", gate->name,
+		       gate_option(gate->name));
+		return;
+	}
+	printf("%-5s  %9s  %-12s  %-20s  %s\n", "WORD", "ENTRIES", "END", "REPLACED", "LIST");
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*view->lists[place].name)
+			list_print(&view->lists[place], view->entries[place]);
+}
+
+enum status cmd_lists(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct view view;
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	status = gate_open_to_look(&gate, context);
+	if (!status)
+		status = view_read(&gate, &view);
+	if (!status && context->json)
+		status = report_json(&gate, &view);
+	else if (!status)
+		report(&gate, &view);
+	gate_close(&gate);
+	return status;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/warnings.h"
+#include "gate/gate.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "gate/rules.h"
+#include "migrate/session.h"
+#include "rules/prefix.h"
+#include "cli/report.h"
+#include "rules/limit.h"
+#include "rules/units.h"
+
+struct request {
+	struct sl_prefix prefix;
+	bool none; /* there is to be no budget */
+	struct limit budget;
+	/* What holds where there is none. */
+	bool passes; /* a flood */
+	bool inherits;
+	struct sl_prefix home; /* of the budget that holds instead */
+};
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+static enum status budget_parse(int argc, char **argv, struct limit *ret)
+{
+	const char *const keywords[] = {spec_names[SPEC_RATE], spec_names[SPEC_BURST], "none"};
+	const char *rate = NULL, *burst = NULL;
+
+	for (int i = 2; i < argc; i++) {
+		bool is_rate = !strcmp(argv[i], spec_names[SPEC_RATE]);
+		const char **value = is_rate ? &rate : &burst;
+
+		if (!is_rate && strcmp(argv[i], spec_names[SPEC_BURST]))
+			return unexpected_for(argv[0], argv[i], keywords, 3);
+		if (*value)
+			return misuse("newcomers: '%s' is given twice", argv[i]);
+		*value = keyword_value(argc, argv, &i);
+		if (!*value)
+			return MISUSED;
+	}
+	if (!rate)
+		return misuse("newcomers: a budget needs a rate: write 'rate 10kpps', or 'none'");
+	return spec_parse_budget(rate, burst, NULL, NULL, ret);
+}
+
+static enum status request_parse(int argc, char **argv, struct request *ret)
+{
+	struct request request = {0};
+	enum status status;
+
+	if (argc < 2)
+		return misuse("newcomers: default, or which prefix? See 'sluice help newcomers'");
+	status = prefix_parse(argv[1], &request.prefix);
+	if (status)
+		return status;
+	request.none = argc > 2 && !strcmp(argv[2], "none");
+	if (request.none && argc > 3)
+		return unexpected(argv[0], argv[3]);
+	if (!request.none)
+		status = budget_parse(argc, argv, &request.budget);
+	if (!status)
+		*ret = request;
+	return status;
+}
+
+/* --- The rule ------------------------------------------------------------------------------- */
+
+static enum status refuse_without_limits(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(prefix, buffer);
+
+	return fail("gate '%s' has no limits for %s, whose newcomers these could be: set one "
+		    "first, with 'sluice %sset %s rate RATE'",
+		    gate->name, text, gate_option(gate->name), text);
+}
+
+static void budget_look(const struct gate *gate, struct request *request)
+{
+	const struct sl_policy *policy;
+	struct sl_rule rule;
+
+	if (!rulemap_get(gate, &request->prefix, &rule))
+		return;
+	policy = &gate->policies[rule.now.record];
+	request->passes = policy_lacks_budget(policy);
+	request->inherits = policy->newcomers_home;
+	if (request->inherits)
+		request->home = *inherit_home(gate, SL_HOME(policy->newcomers_home, 0));
+}
+
+static enum status request_apply(struct gate *gate, struct request *request)
+{
+	struct limit *budget = request->none ? NULL : &request->budget;
+	struct rule rule = {.prefix = request->prefix};
+	enum status status = rules_get(gate, &request->prefix, &rule);
+	struct losses losses;
+
+	if (!status && !rule.limits)
+		status = refuse_without_limits(gate, &request->prefix);
+	if (!status)
+		status = rule_set_newcomers(&rule, budget);
+	if (!status)
+		status = rule_replace(gate, &rule, &losses);
+	if (!status)
+		advice_newcomers(&rule, 1);
+	if (!status)
+		advice_losses(gate, &losses, false);
+	if (!status)
+		budget_look(gate, request);
+	rule_free(&rule);
+	return status;
+}
+
+/* --- What happened -------------------------------------------------------------------------- */
+
+static enum status report_json(const struct context *context, const struct request *request)
+{
+	char text[PREFIX_TEXT], home[PREFIX_TEXT];
+
+	return json_print(json_pack(
+		"{s:s, s:s, s:o, s:s*}", "gate", context->gate, "prefix",
+		prefix_format(&request->prefix, text), "newcomers",
+		request->none ? json_null() : budget_json(&request->budget), "inherited_from",
+		request->inherits ? prefix_format(&request->home, home) : NULL));
+}
+
+/* What holds where a policy has no budget of its own. */
+static void none_print(const struct request *request)
+{
+	char text[PREFIX_TEXT];
+
+	if (request->inherits)
+		printf("have no budget of their own: that of %s holds\n",
+		       prefix_format(&request->home, text));
+	else if (request->passes)
+		puts("have no budget: in a flood they pass");
+	else
+		puts("have no budget, and need none: no limit drops, or one starts empty");
+}
+
+static enum status report(const struct context *context, const struct request *request)
+{
+	const struct sl_limit_spec *spec = &request->budget.spec;
+	char text[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	if (context->json)
+		return report_json(context, request);
+	printf("%s: newcomers ", prefix_format(&request->prefix, text));
+	if (request->none)
+		none_print(request);
+	else
+		printf("together %s, burst %s\n", rate_format(spec, rate),
+		       burst_format(spec, burst));
+	return OK;
+}
+
+enum status cmd_newcomers(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct request request;
+	enum status status = request_parse(argc, argv, &request);
+
+	if (!status)
+		status = gate_open_to_change(&gate, context->gate);
+	if (!status)
+		status = request_apply(&gate, &request);
+	gate_close(&gate);
+	return status ? status : report(context, &request);
+}

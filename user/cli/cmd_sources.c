@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/gate.h"
+#include "rules/limit.h"
+#include "rules/prefix.h"
+#include "state/source.h"
+
+#define LEVEL_TEXT 96
+
+/* A source, and how it stands with the limits of its policy. */
+struct view {
+	const struct gate *gate;
+	const struct source *source;
+	const struct sl_limit *limits; /* in the order of asking */
+	unsigned int count;
+	struct standing standings[SL_LIMITS_MAX];
+};
+
+/* The addresses of a split /64 may have policies of their own. */
+static enum status view_read(const struct gate *gate, const struct source *source,
+			     struct view *view)
+{
+	struct probe probe = probe_of_source(source, FRAME_USUAL);
+	uint64_t now = uptime_ticks();
+	enum status status = OK;
+
+	*view = (struct view){.gate = gate, .source = source};
+	if (!source->split)
+		view->limits = source_limits(source, &view->count);
+	for (unsigned int i = 0; !status && i < view->count; i++)
+		status = standing_read(gate, source, &view->limits[i], &probe, now,
+				       &view->standings[i]);
+	return status;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+static json_t *limits_json(const struct view *view)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < view->count; i++)
+		if (view->standings[i].known)
+			json_array_append_new(list, standing_json(view->source, &view->limits[i],
+								  &view->standings[i]));
+	return list;
+}
+
+static json_t *view_json(const struct view *view)
+{
+	static const struct judgement several = {0};
+	const struct source *source = view->source;
+	char text[PREFIX_TEXT];
+	json_t *object = json_pack("{s:s}", "address", prefix_format(&source->prefix, text));
+
+	judgement_json(view->gate, source->split ? &several : &source->rule, object);
+	json_object_set_new(object, "passed", json_cell(&source->passed));
+	json_object_set_new(object, "dropped", json_cell(&source->dropped));
+	json_object_set_new(object, "would_drop", json_cell(&source->observed));
+	json_object_set_new(object, "limits", limits_json(view));
+	return object;
+}
+
+/* --- Text ----------------------------------------------------------------------------------- */
+
+/* Whether the limit says something of the source: it is for all its packets, or has met one. */
+static bool limit_speaks(const struct standing *standing)
+{
+	return standing->known && (standing->matches || !standing->fresh);
+}
+
+/* The part of the burst that is left; of one that is blocked, less than nothing. */
+static double limit_slack(const struct sl_limit *limit, const struct standing *standing)
+{
+	if (standing->blocked_ms)
+		return -1;
+	return (double)standing->remaining / burst_units(limit);
+}
+
+/* Whether a limit that acts comes before one that only observes, or else has less left. */
+static bool limit_is_tighter(const struct view *view, int a, int b)
+{
+	const struct sl_limit *left = &view->limits[a], *right = &view->limits[b];
+
+	if (left->observe != right->observe)
+		return right->observe;
+	return limit_slack(left, &view->standings[a]) < limit_slack(right, &view->standings[b]);
+}
+
+/* -1: there is none. */
+static int limit_tightest(const struct view *view)
+{
+	int tightest = -1;
+
+	for (unsigned int i = 0; i < view->count; i++)
+		if (limit_speaks(&view->standings[i]) &&
+		    (tightest < 0 || limit_is_tighter(view, i, tightest)))
+			tightest = i;
+	return tightest;
+}
+
+static const char *limit_level(const struct view *view, int index, char text[LEVEL_TEXT])
+{
+	const struct standing *standing = &view->standings[index];
+	struct limit limit = source_limit(view->source, &view->limits[index]);
+	bool named = strcmp(limit.spec.name, "all");
+	char left[UNITS_TEXT];
+	int length =
+		snprintf(text, LEVEL_TEXT, "%s%s", named ? limit.spec.name : "", named ? " " : "");
+
+	if (standing->blocked_ms)
+		snprintf(text + length, LEVEL_TEXT - length, "blocked for %s more",
+			 left_format(standing->blocked_ms * 1000000, left));
+	else
+		snprintf(text + length, LEVEL_TEXT - length, "%" PRIu64 " of %" PRIu64 "%s",
+			 standing->remaining, burst_units(&view->limits[index]),
+			 view->limits[index].observe ? " (observed)" : "");
+	return text;
+}
+
+static const char *list_level(const struct judgement *rule, char text[LEVEL_TEXT])
+{
+	const char *listed = rule->list == SL_LIST_ALLOW ? "allowed" : "denied";
+	char left[UNITS_TEXT];
+
+	if (!rule->until)
+		return listed;
+	snprintf(text, LEVEL_TEXT, "%s for %s more", listed,
+		 left_format(until_left_ns(rule->until), left));
+	return text;
+}
+
+static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
+{
+	int tightest = limit_tightest(view);
+
+	if (tightest >= 0)
+		return limit_level(view, tightest, text);
+	if (!view->source->split && view->source->rule.list)
+		return list_level(&view->source->rule, text);
+	return "-";
+}
+
+static const char *view_policy(const struct view *view, char text[PREFIX_TEXT])
+{
+	if (view->source->split)
+		return "(several)";
+	if (!view->source->rule.found)
+		return "-";
+	return prefix_format(&view->source->rule.prefix, text);
+}
+
+static void view_print(const struct view *view)
+{
+	char address[PREFIX_TEXT], policy[PREFIX_TEXT], level[LEVEL_TEXT];
+	const struct source *source = view->source;
+
+	printf("%-24s %-20s %14llu %14llu %14llu  %s\n", prefix_format(&source->prefix, address),
+	       view_policy(view, policy), source->passed.packets, source->dropped.packets,
+	       source->observed.packets, view_level(view, level));
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
+
+enum order {
+	ORDER_BUSIEST,
+	ORDER_PASSED,
+	ORDER_DROPPED,
+	ORDER_LEVEL,
+	ORDERS,
+};
+
+struct request {
+	struct sl_prefix within;
+	enum order order;
+	unsigned int top; /* how many to tell of; 0: all */
+};
+
+struct ranked {
+	const struct source *source;
+	double rank; /* the highest comes first */
+};
+
+/* A source that no limit holds has all that it could have. */
+static enum status level_rank(const struct gate *gate, const struct source *source, double *ret)
+{
+	struct view view;
+	enum status status = view_read(gate, source, &view);
+	int tightest = status ? -1 : limit_tightest(&view);
+
+	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.standings[tightest]);
+	return status;
+}
+
+static enum status rank(const struct gate *gate, enum order order, const struct source *source,
+			double *ret)
+{
+	uint64_t passed = source->passed.packets, dropped = source->dropped.packets;
+
+	*ret = order == ORDER_PASSED ? passed : order == ORDER_DROPPED ? dropped : passed + dropped;
+	return order == ORDER_LEVEL ? level_rank(gate, source, ret) : OK;
+}
+
+static int ranked_order(const void *a, const void *b)
+{
+	const struct ranked *left = a, *right = b;
+
+	if (left->rank != right->rank)
+		return left->rank < right->rank ? 1 : -1;
+	return prefix_compare(&left->source->prefix, &right->source->prefix);
+}
+
+static enum status sources_rank(const struct gate *gate, enum order order,
+				const struct source *sources, unsigned int count,
+				struct ranked **ret)
+{
+	struct ranked *ranked = calloc(count ?: 1, sizeof(*ranked));
+	enum status status = OK;
+
+	if (!ranked)
+		return fail("cannot sort the sources: %s", why(ENOMEM));
+	for (unsigned int i = 0; !status && i < count; i++) {
+		ranked[i].source = &sources[i];
+		status = rank(gate, order, &sources[i], &ranked[i].rank);
+	}
+	if (!status)
+		qsort(ranked, count, sizeof(*ranked), ranked_order);
+	*ret = ranked;
+	return status;
+}
+
+static enum status source_report(const struct gate *gate, const struct source *source, json_t *list)
+{
+	struct view view;
+	enum status status = view_read(gate, source, &view);
+
+	if (status)
+		return status;
+	if (list)
+		json_array_append_new(list, view_json(&view));
+	else
+		view_print(&view);
+	return OK;
+}
+
+static enum status ranked_report(const struct gate *gate, const struct request *request,
+				 const struct ranked *ranked, unsigned int count, json_t *list)
+{
+	unsigned int told = request->top && request->top < count ? request->top : count;
+	enum status status = OK;
+
+	if (!list)
+		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
+		       "WOULD-DROP", "LEVEL");
+	for (unsigned int i = 0; !status && i < told; i++)
+		status = source_report(gate, ranked[i].source, list);
+	if (!status && !list && told < count)
+		printf("(%u of %u sources)\n", told, count);
+	return status;
+}
+
+static enum status sources_report(const struct context *context, const struct gate *gate,
+				  const struct request *request)
+{
+	json_t *list = context->json ? json_array() : NULL;
+	struct ranked *ranked = NULL;
+	struct source *sources = NULL;
+	unsigned int count = 0;
+	enum status status = sources_read(gate, &request->within, &sources, &count);
+
+	if (!status)
+		status = sources_rank(gate, request->order, sources, count, &ranked);
+	if (!status)
+		status = ranked_report(gate, request, ranked, count, list);
+	if (!status && list)
+		status = json_print(json_pack("{s:s, s:i, s:O}", "gate", gate->name, "total",
+					      (int)count, "sources", list));
+	json_decref(list);
+	free(ranked);
+	sources_free(sources, count);
+	return status;
+}
+
+/* --- Words ---------------------------------------------------------------------------------- */
+
+static enum status top_parse(const char *text, unsigned int *ret)
+{
+	const char *end = number_read(text, 1 << 30, ret);
+
+	return end && !*end && *ret ? OK : misuse("sources: top '%s': write 10, or 100", text);
+}
+
+static enum status order_parse(const char *text, enum order *ret)
+{
+	static const char *const names[ORDERS] = {
+		[ORDER_BUSIEST] = "busiest",
+		[ORDER_PASSED] = "passed",
+		[ORDER_DROPPED] = "dropped",
+		[ORDER_LEVEL] = "level",
+	};
+
+	for (unsigned int i = 0; i < ORDERS; i++)
+		if (!strcmp(names[i], text)) {
+			*ret = i;
+			return OK;
+		}
+	return misuse("sources: sort '%s': write busiest, passed, dropped or level", text);
+}
+
+static enum status request_parse(int argc, char **argv, struct request *request)
+{
+	static const char *const keywords[] = {"top", "sort"};
+	bool given[2] = {false};
+	enum status status = OK;
+
+	for (int i = 1; !status && i < argc; i++) {
+		bool is_sort = !strcmp(argv[i], "sort");
+		const char *value;
+
+		if (!is_sort && strcmp(argv[i], "top")) {
+			if (i > 1 || keyword_is_meant(argv[i], keywords, 2))
+				return unexpected_for(argv[0], argv[i], keywords, 2);
+			status = prefix_parse(argv[i], &request->within);
+			continue;
+		}
+		if (given[is_sort])
+			return misuse("sources: '%s' is given twice", argv[i]);
+		given[is_sort] = true;
+		value = keyword_value(argc, argv, &i);
+		if (!value)
+			return MISUSED;
+		status = is_sort ? order_parse(value, &request->order)
+				 : top_parse(value, &request->top);
+	}
+	request->within =
+		prefix_source(&request->within); /* most IPv6 addresses are found by their /64 */
+	return status;
+}
+
+enum status cmd_sources(const struct context *context, int argc, char **argv)
+{
+	struct gate gate = GATE_CLOSED;
+	struct request request = {0};
+	enum status status = request_parse(argc, argv, &request);
+
+	if (!status)
+		status = gate_open_to_look(&gate, context);
+	if (!status)
+		status = sources_report(context, &gate, &request);
+	gate_close(&gate);
+	return status;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attach/attachment.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/pins.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_open.h"
+#include "gate/object.h"
+#include "rules/prefix.h"
+#include "state/stats.h"
+#include "state/pressure.h"
+
+/* Maps of sources and rules: how full they are means something. The rest are arrays, by which newcomers are met. */
+#define MAPS_LISTED MAP_ADMISSION
+
+struct view {
+	json_t *gates; /* NULL: print */
+	unsigned int count;
+	enum status status; /* a gate that cannot be read does not hide the others */
+};
+
+static json_t *attachments_json(const struct attachment *all, unsigned int count)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(list, attachment_json(&all[i]));
+	return list;
+}
+
+/* What the user should know of one that filters nothing. */
+static void attachment_note(const char *gate, const struct attachment *a)
+{
+	char option[NETNS_OPTION];
+
+	if (a->device_gone)
+		printf("  the device is gone: 'sluice -g %s detach %s' clears it away", gate,
+		       a->device);
+	else if (!a->program_id)
+		printf("  the filter is gone: 'sluice %s-g %s attach %s hook %s' makes it anew",
+		       netns_option(a->netns, netns_home(), option), gate, a->device,
+		       hook_names[a->hook]);
+}
+
+static void attachment_print(const char *gate, const struct attachment *a)
+{
+	char netns[NETNS_NAME];
+	bool named = netns_name(a->netns, netns);
+
+	printf("  %-15s %7u  %-7s  %-7s  %7u  %s", a->device, a->ifindex, hook_names[a->hook],
+	       mode_names[a->mode], a->program_id,
+	       !named	? "(unnamed)"
+	       : *netns ? netns
+			: "-");
+	attachment_note(gate, a);
+	putchar('\n');
+}
+
+static void attachments_print(const char *gate, const struct attachment *all, unsigned int count)
+{
+	if (!count)
+		puts("  no device is attached");
+	else
+		printf("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK", "MODE",
+		       "PROGRAM", "NETNS");
+	for (unsigned int i = 0; i < count; i++)
+		attachment_print(gate, &all[i]);
+}
+
+/* --- Maps ----------------------------------------------------------------------------------- */
+
+/* One map: how full it is, and what it takes. */
+struct fill {
+	struct occupancy o;
+	uint64_t bytes;
+};
+
+static json_t *map_json(enum gate_map map, const struct fill *fill)
+{
+	const struct occupancy *o = &fill->o;
+
+	return json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
+			 o->counted ? json_integer(o->entries) : json_null(), "max_entries",
+			 (json_int_t)o->max_entries, "memory_bytes", (json_int_t)fill->bytes);
+}
+
+static void map_print(enum gate_map map, const struct fill *fill)
+{
+	char entries[16] = "many", memory[MEMORY_TEXT];
+
+	if (fill->o.counted)
+		snprintf(entries, sizeof(entries), "%" PRIu32, fill->o.entries);
+	printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries,
+	       fill->o.max_entries, memory_format(fill->bytes, memory));
+}
+
+static void rest_print(uint64_t bytes)
+{
+	char memory[MEMORY_TEXT];
+
+	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(bytes, memory));
+}
+
+/* Of arrays no entries are counted: all are there. */
+static enum status map_occupancy(const struct gate *gate, enum gate_map map, struct occupancy *ret)
+{
+	if (map < MAPS_LISTED)
+		return occupancy_read(gate, map, ret);
+	*ret = (struct occupancy){0};
+	return map_max_entries(gate, map, &ret->max_entries);
+}
+
+/* What is not counted is not set aside either: as if it were full. */
+static enum status map_fill(const struct gate *gate, enum gate_map map, struct fill *ret)
+{
+	struct fill fill = {0};
+	enum status status = map_occupancy(gate, map, &fill.o);
+
+	if (!status)
+		status = gate_map_memory(gate, map,
+					 fill.o.counted ? fill.o.entries : fill.o.max_entries,
+					 &fill.bytes);
+	*ret = fill;
+	return status;
+}
+
+/* The rows add up to what all maps take. */
+static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
+{
+	uint64_t bytes = 0, rest = 0;
+	enum status status = OK;
+
+	if (!list)
+		printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
+	for (int map = 0; !status && map < GATE_MAPS; map++) {
+		struct fill fill;
+
+		status = map_fill(gate, map, &fill);
+		bytes += fill.bytes;
+		if (!status && list)
+			json_array_append_new(list, map_json(map, &fill));
+		else if (!status && map < MAPS_LISTED)
+			map_print(map, &fill);
+		else
+			rest += fill.bytes;
+	}
+	if (!status && !list)
+		rest_print(rest);
+	*ret_bytes = bytes;
+	return status;
+}
+
+/* --- Pressure ------------------------------------------------------------------------------- */
+
+static json_t *pace_json(const struct pace *pace)
+{
+	return json_pack("{s:I, s:I}", "per_second", (json_int_t)pace->per_second, "total",
+			 (json_int_t)pace->total);
+}
+
+static json_t *pressure_json(const struct pressure *pressure, const struct passing *passing)
+{
+	json_t *refused = json_object();
+
+	for (int cause = 0; cause < CAUSES; cause++)
+		json_object_set_new(refused, cause_names[cause],
+				    pace_json(pressure_refused(pressure, cause)));
+	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o}", "state",
+			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
+			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
+			 "newcomers_met", pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
+			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "refused", refused);
+}
+
+static void pace_print(const char *what, const struct pace *pace)
+{
+	printf("  %-26s %12" PRIu64 " %20" PRIu64 "\n", what, pace->per_second, pace->total);
+}
+
+static void passing_print(const struct gate *gate, const struct passing *passing)
+{
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(&passing->first, buffer);
+
+	if (!passing->policies)
+		return;
+	printf("  the flood passes by for want of a budget: %s has limits that drop, and none for "
+	       "newcomers: 'sluice %snewcomers %s rate RATE' ends that",
+	       text, gate_option(gate->name), text);
+	if (passing->policies > 1)
+		printf("; %u other %s the same", passing->policies - 1,
+		       plural(passing->policies - 1, "policy is", "policies are"));
+	putchar('\n');
+}
+
+static void pressure_print(const struct gate *gate, const struct pressure *pressure,
+			   const struct passing *passing)
+{
+	char what[32];
+
+	if (pressure->flooded)
+		printf("  pressure: flood: newcomers wait, on %u of %u %s: a new source gets its "
+		       "bucket after some packets\n",
+		       pressure->flooded, gate->machine.cpus,
+		       plural(gate->machine.cpus, "CPU", "CPUs"));
+	else
+		puts("  pressure: quiet: a new source gets its bucket with its first packet");
+	passing_print(gate, passing);
+	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
+	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
+	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
+	for (int cause = 0; cause < CAUSES; cause++) {
+		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
+		pace_print(what, pressure_refused(pressure, cause));
+	}
+}
+
+/* --- Gates ---------------------------------------------------------------------------------- */
+
+static enum status gate_report(struct view *view, const struct gate *gate)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	json_t *maps = view->gates ? json_array() : NULL;
+	char memory[MEMORY_TEXT];
+	unsigned int rules, count;
+	struct pressure pressure;
+	struct passing passing;
+	uint64_t bytes;
+	enum status status = attachments_read(gate, all, &count);
+
+	if (!status)
+		status = rules_count(gate, &rules);
+	if (!status)
+		status = pressure_read(gate, &pressure);
+	if (!status)
+		status = passing_read(gate, &pressure, &passing);
+	if (!status && !view->gates) {
+		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
+		       gate->state->generation, rules, plural(rules, "rule", "rules"));
+		attachments_print(gate->name, all, count);
+		pressure_print(gate, &pressure, &passing);
+	}
+	if (!status)
+		status = maps_report(gate, maps, &bytes);
+	if (!status && !view->gates)
+		printf("  memory of all its maps: %s\n", memory_format(bytes, memory));
+	view->count++;
+	if (status || !view->gates) {
+		json_decref(maps);
+		return status;
+	}
+	json_array_append_new(view->gates,
+			      json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
+					"generation", (json_int_t)gate->state->generation, "rules",
+					(int)rules, "attachments", attachments_json(all, count),
+					"pressure", pressure_json(&pressure, &passing),
+					"memory_bytes", (json_int_t)bytes, "maps", maps));
+	return OK;
+}
+
+static enum status gate_view(const char *name, void *data)
+{
+	struct gate gate = GATE_CLOSED;
+	struct view *view = data;
+	enum status status = gate_open(&gate, name);
+
+	if (!status)
+		status = gate_report(view, &gate);
+	if (status)
+		view->status = status;
+	gate_close(&gate);
+	return OK;
+}
+
+enum status cmd_status(const struct context *context, int argc, char **argv)
+{
+	struct view view = {.gates = context->json ? json_array() : NULL};
+	enum status status;
+
+	if (argc > 1)
+		return unexpected(argv[0], argv[1]);
+	if (context->gate_given)
+		status = gate_view(context->gate, &view);
+	else
+		status = gates_for_each(gate_view, &view);
+	if (!status && !view.count && !view.status)
+		status = bpffs_refuse_private();
+	view.status = status ?: view.status;
+	status = OK;
+	if (view.gates && (view.count || !view.status))
+		status = json_print(json_pack("{s:O}", "gates", view.gates));
+	else if (!view.count && !view.status)
+		puts("no gate: make one with 'sluice attach DEV'");
+	json_decref(view.gates);
+	return status ?: view.status;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cli/report.h"
+
+#include "base/clock.h"
+#include "base/netns.h"
+#include "cli/command.h"
+#include "gate/counters.h"
+#include "gate/change.h"
+#include "rules/limit.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
+
+/* --- Sources -------------------------------------------------------------------------------- */
+
+const char *unit_name(const struct sl_limit *limit)
+{
+	return limit->by_bytes ? "bytes" : "packets";
+}
+
+/* A whole number as one: 1000 and not 1000.0. */
+static json_t *rate_json(const struct sl_limit_spec *spec)
+{
+	double rate = rate_per_second(spec);
+
+	return rate == (json_int_t)rate ? json_integer(rate) : json_real(rate);
+}
+
+static void words_json(const struct source *source, const struct limit *limit, json_t *object)
+{
+	static const enum spec_field fields[] = {SPEC_NAME, SPEC_MATCH, SPEC_KEY, SPEC_ACTION};
+	char text[SPEC_TEXT];
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		json_object_set_new(object, spec_names[fields[i]],
+				    json_string(spec_format_whole(limit, &source->policy->prefix,
+								  fields[i], text)));
+}
+
+static json_t *number_json(bool known, uint64_t number)
+{
+	return known ? json_integer(number) : json_null();
+}
+
+json_t *standing_json(const struct source *source, const struct sl_limit *compiled,
+		      const struct standing *standing)
+{
+	struct limit limit = source_limit(source, compiled);
+	bool known = standing->known;
+	json_t *object = json_object();
+
+	words_json(source, &limit, object);
+	json_object_set_new(object, "rate", rate_json(&limit.spec));
+	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));
+	json_object_set_new(object, "unit", json_string(unit_name(compiled)));
+	json_object_set_new(object, "allowed",
+			    known ? json_boolean(standing->reason < SL_FIRST_DROP) : json_null());
+	json_object_set_new(object, "reason",
+			    known ? json_string(reason_names[standing->reason]) : json_null());
+	json_object_set_new(object, "remaining", number_json(known, standing->remaining));
+	json_object_set_new(object, "retry_after_ms", number_json(known, standing->retry_after_ms));
+	json_object_set_new(object, "blocked_ms", number_json(known, standing->blocked_ms));
+	return object;
+}
+
+void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object)
+{
+	char text[PREFIX_TEXT];
+
+	json_object_set_new(object, "policy",
+			    judgement->found ? json_string(prefix_format(&judgement->prefix, text))
+					     : json_null());
+	if (judgement->list)
+		json_object_set_new(
+			object, "list",
+			json_string(judgement->list == SL_LIST_ALLOW ? "allow" : "deny"));
+	if (judgement->lists) {
+		struct sl_list_info lists[SL_LIST_PLACES];
+
+		lists_copy(gate, lists);
+		json_object_set_new(object, "lists", lists_json(lists, judgement->lists));
+	}
+	if (judgement->list && judgement->until)
+		json_object_set_new(object, "seconds_left",
+				    json_real(until_left_ns(judgement->until) / 1e9));
+}
+
+/* --- Attachments ---------------------------------------------------------------------------- */
+
+json_t *attachment_json(const struct attachment *a)
+{
+	char netns[NETNS_NAME];
+	bool named = netns_name(a->netns, netns);
+	const char *gone = a->program_id ? NULL : a->device_gone ? "device" : "filter";
+
+	return json_pack("{s:o, s:i, s:s, s:s, s:i, s:s, s:s?, s:o, s:I}", "device",
+			 json_name(a->device), "ifindex", (int)a->ifindex, "hook",
+			 hook_names[a->hook], "mode", mode_names[a->mode], "program_id",
+			 (int)a->program_id, "state", a->program_id ? "attached" : "gone", "gone",
+			 gone, "netns", named ? json_name(netns) : json_null(), "netns_inode",
+			 (json_int_t)a->netns);
+}
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
+{
+	json_t *object = json_object();
+	char text[SPEC_TEXT];
+
+	for (int field = 0; field < SPEC_FIELDS; field++)
+		json_object_set_new(object, spec_names[field],
+				    json_string(spec_format_whole(limit, prefix, field, text)));
+	return object;
+}
+
+json_t *budget_json(const struct limit *budget)
+{
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	return json_pack("{s:s, s:s}", spec_names[SPEC_RATE], rate_format(&budget->spec, rate),
+			 spec_names[SPEC_BURST], burst_format(&budget->spec, burst));
+}
+
+json_t *lists_json(const struct sl_list_info *lists, uint64_t bits)
+{
+	json_t *names = json_array();
+
+	for (; bits; bits &= bits - 1)
+		json_array_append_new(names, json_string(lists[__builtin_ctzll(bits)].name));
+	return names;
+}
+
+json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
+{
+	json_t *object = json_object(), *limits = json_array();
+	char prefix[PREFIX_TEXT];
+
+	json_object_set_new(object, "prefix", json_string(prefix_format(&rule->prefix, prefix)));
+	if (rule->list)
+		json_object_set_new(object, "list",
+				    json_string(rule->list == SL_LIST_ALLOW ? "allow" : "deny"));
+	if (rule->list && rule->until)
+		json_object_set_new(object, "seconds_left",
+				    json_real(until_left_ns(rule->until) / 1e9));
+	if (rule->lists)
+		json_object_set_new(object, "lists", lists_json(lists, rule->lists));
+	for (int i = 0; i < rule->limits; i++)
+		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
+	json_object_set_new(object, "limits", limits);
+	if (rule->limits && rule->prefix.bits)
+		json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
+	if (rule->newcomers)
+		json_object_set_new(object, "newcomers", budget_json(rule->newcomers));
+	return object;
+}

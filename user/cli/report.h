@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What more than one command tells, told in one way. */
+#ifndef SLUICE_REPORT_H
+#define SLUICE_REPORT_H
+
+#include <jansson.h>
+
+#include "attach/attachment.h"
+#include "rules/ruleset.h"
+#include "rules/units.h"
+#include "state/source.h"
+#include "state/source_state.h"
+
+/*
+ * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
+ * "retry_after_ms", "blocked_ms"}: rate is a second's; from `allowed` on all is null where the key
+ * is not known.
+ */
+json_t *standing_json(const struct source *source, const struct sl_limit *limit,
+		      const struct standing *standing);
+
+/* Adds "policy", null where no rule covers the source; of a list entry "list", "seconds_left". */
+void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object);
+
+/*
+ * {"device", "ifindex", "hook", "mode", "program_id", "state", "gone", "netns", "netns_inode"}:
+ * state is attached or gone; gone is "device", or, where that is still there, "filter".
+ */
+json_t *attachment_json(const struct attachment *attachment);
+
+/* "packets", or "bytes" of a bit rate. */
+const char *unit_name(const struct sl_limit *limit);
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+/* {"name", "rate", "burst", "match", "per", "key", "action", "start"} */
+json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix);
+
+/* {"rate", "burst"}: of a budget. */
+json_t *budget_json(const struct limit *budget);
+
+/* The names of lists. */
+json_t *lists_json(const struct sl_list_info *lists, uint64_t bits);
+
+/*
+ * {"prefix", "list", "seconds_left", "lists", "limits", "newcomers"}: the word by hand where the rule has one, and
+ * how long that lasts where it ends; the lists that name it, if any do; newcomers where they have a budget. lists: what
+ * its bits mean; NULL: it has none.
+ */
+json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cli/warnings.h"
+
+#include <stdio.h>
+
+#include "attach/attachment.h"
+#include "base/text.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "rules/prefix.h"
+
+/* --- Merged packets ------------------------------------------------------------------------- */
+
+/*
+ * Generic XDP runs behind GRO, and a tap's native XDP behind whoever sends: a merged packet of many segments is one to
+ * both, and nothing there says how many it was.
+ */
+static enum status merged_as_one_say(const struct attachment *a)
+{
+	struct device device;
+	enum status status = device_find(a->device, &device);
+
+	if (!status && (a->mode == MODE_GENERIC || device.is_tap))
+		note("%s: in mode %s%s, a packet that was merged of many (GRO, GSO) counts as one: "
+		     "hook ingress counts each",
+		     a->device, mode_names[a->mode], device.is_tap ? " on a tap" : "");
+	return status;
+}
+
+/* --- Two hooks ------------------------------------------------------------------------------ */
+
+/* The other hook that sees what this one sees. */
+static bool hooks_meet(enum hook a, enum hook b)
+{
+	return (a == HOOK_XDP && b == HOOK_INGRESS) || (a == HOOK_INGRESS && b == HOOK_XDP);
+}
+
+static enum status twice_say(const struct gate *gate, const struct attachment *a)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !status && i < count; i++)
+		if (all[i].program_id && all[i].netns == a->netns && all[i].ifindex == a->ifindex &&
+		    hooks_meet(all[i].hook, a->hook))
+			note("%s: attached to gate '%s' on hooks xdp and ingress: what it receives "
+			     "is charged, and counted, twice",
+			     a->device, gate->name);
+	return status;
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* As the packet path's policy_charge, which asks the budget in place of a limit that drops or blocks. */
+static bool budget_is_idle(const struct rule *rule)
+{
+	bool idle = rule->newcomers && rule->limits;
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		idle &= rule->limit[i].spec.action == SL_ACTION_OBSERVE;
+	return idle;
+}
+
+void advice_newcomers(const struct rule *rules, unsigned int count)
+{
+	const struct rule *first = NULL;
+	char prefix[PREFIX_TEXT];
+	unsigned int idle = 0;
+
+	for (unsigned int i = 0; i < count; i++)
+		if (budget_is_idle(&rules[i]) && !idle++)
+			first = &rules[i];
+	if (first)
+		note("%s: the newcomers' budget drops no packet as long as all limits only "
+		     "observe%s",
+		     prefix_format(&first->prefix, prefix),
+		     idle > 1 ? "; other prefixes have such budgets, too" : "");
+}
+
+bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	struct sl_rule rule;
+
+	return rulemap_get(gate, prefix, &rule) && rule.now.record &&
+	       policy_lacks_budget(&gate->policies[rule.now.record]);
+}
+
+void advice_budget(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(prefix, buffer);
+
+	if (advice_lacks_budget(gate, prefix))
+		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
+		     "%snewcomers %s rate RATE' gives one",
+		     text, gate_option(gate->name), text);
+}
+
+/* --- Inheriting ----------------------------------------------------------------------------- */
+
+void advice_inherit(const struct gate *gate, const struct rule *rule)
+{
+	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited;
+	struct sl_rule now;
+
+	if (!rulemap_get(gate, &rule->prefix, &now))
+		return;
+	inherited = inherited_format(gate, &gate->policies[now.now.record], text);
+	if (inherited)
+		note("%s inherits %s, as a new policy does: 'sluice %sset %s inherit no' lifts "
+		     "that there",
+		     prefix, inherited, gate_option(gate->name), prefix);
+}
+
+/* "10.1.0.0/16, 10.1.2.0/24 and 3 more" */
+#define NAMED_TEXT (LOSS_NAMED * (PREFIX_TEXT + 2) + sizeof(" and 4294967295 more"))
+
+static const char *named_format(const struct loss_told *told, char text[NAMED_TEXT])
+{
+	unsigned int named = told->count < LOSS_NAMED ? told->count : LOSS_NAMED;
+	char prefix[PREFIX_TEXT];
+	size_t length = 0;
+
+	for (unsigned int i = 0; i < named; i++)
+		length += snprintf(text + length, NAMED_TEXT - length, "%s%s",
+				   !i			  ? ""
+				   : i + 1 == told->count ? " and "
+							  : ", ",
+				   prefix_format(&told->prefix[i], prefix));
+	if (told->count > named)
+		snprintf(text + length, NAMED_TEXT - length, " and %u more", told->count - named);
+	return text;
+}
+
+#define KEEP_TEXT 256
+
+/* What keeps there what is lost. */
+static const char *keep_format(const struct gate *gate, enum loss loss,
+			       const struct loss_told *told, bool file, char text[KEEP_TEXT])
+{
+	static const char *const of_name[LOSSES] = {
+		[LOSS_REPLACED] = "for other packets",
+		[LOSS_OBSERVED] = "to observe",
+		[LOSS_KEYED] = "for destinations",
+	};
+	const char *what = told->items_count > 1 ? "limits of these names" : "a limit of that name";
+	bool each = told->cause_is_each;
+	char buffer[PREFIX_TEXT];
+	const char *prefix = each ? "PREFIX" : prefix_format(&told->cause, buffer);
+	const char *cause = each ? "each" : prefix, *option = gate_option(gate->name);
+
+	if (loss == LOSS_LIFTED && file)
+		snprintf(text, KEEP_TEXT, "'inherit: true' at %s keeps that there", cause);
+	else if (loss == LOSS_LIFTED)
+		snprintf(text, KEEP_TEXT, "'sluice %sset %s inherit yes' keeps that there", option,
+			 prefix);
+	else if (of_name[loss])
+		snprintf(text, KEEP_TEXT, "%s has %s %s: another name keeps both", cause, what,
+			 of_name[loss]);
+	else if (loss == LOSS_BUDGET && file)
+		snprintf(text, KEEP_TEXT, "%s has its own 'newcomers', instead of it", cause);
+	else if (loss == LOSS_BUDGET)
+		snprintf(text, KEEP_TEXT,
+			 "%s has its own: 'sluice %snewcomers %s none' brings that one back", cause,
+			 option, prefix);
+	else
+		snprintf(text, KEEP_TEXT, "deleted; what is to hold there has to be set there");
+	return text;
+}
+
+static void loss_say(const struct gate *gate, enum loss loss, const struct loss_told *told,
+		     bool had, bool file)
+{
+	bool inherit = loss == LOSS_LIFTED || loss == LOSS_DELETED;
+	char named[NAMED_TEXT], keep[KEEP_TEXT], others[96] = "";
+	const char *verb;
+
+	if (had)
+		verb = inherit ? plural(told->count, "no longer inherits", "no longer inherit")
+			       : plural(told->count, "no longer has", "no longer have");
+	else
+		verb = inherit ? plural(told->count, "does not inherit", "do not inherit")
+			       : plural(told->count, "does not have", "do not have");
+	if (told->others)
+		snprintf(others, sizeof(others), "; %u other %s limits in this way, too",
+			 told->others, plural(told->others, "prefix lacks", "prefixes lack"));
+	note("%s %s %s: %s%s", named_format(told, named), verb, told->items,
+	     keep_format(gate, loss, told, file, keep), others);
+}
+
+static void family_say(const struct gate *gate, const struct sl_prefix *family, bool inherits)
+{
+	const char *name = prefix_is_ipv4(family) ? "IPv4" : "IPv6";
+	char buffer[PREFIX_TEXT];
+	const char *prefix = prefix_format(family, buffer), *option = gate_option(gate->name);
+
+	note("%s is %s's own policy beside default: %s for %s; if both families were meant, write "
+	     "'sluice %sdel %s' and 'sluice %sset default rate RATE'",
+	     prefix, name,
+	     inherits ? "its limits replace those of the same name of default"
+		      : "no limit of default holds",
+	     name, option, prefix, option);
+}
+
+void advice_losses(const struct gate *gate, const struct losses *losses, bool file)
+{
+	for (unsigned int had = 0; had < 2; had++)
+		for (unsigned int loss = 0; loss < LOSSES; loss++)
+			if (losses->told[had][loss].count)
+				loss_say(gate, loss, &losses->told[had][loss], had, file);
+	for (unsigned int i = 0; i < losses->families; i++)
+		family_say(gate, &losses->family[i], losses->family_inherits[i]);
+}
+
+/* --- Attaching ------------------------------------------------------------------------------ */
+
+enum status advice_attached(const struct gate *gate, const struct attachment *a)
+{
+	enum status status = twice_say(gate, a);
+
+	if (status)
+		return status;
+	return a->hook == HOOK_XDP ? merged_as_one_say(a) : OK;
+}

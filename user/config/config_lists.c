@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The lists of a rules file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/config_reader.h"
+#include "rules/list_file.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
+
+/* As long as `for` can say. */
+#define UNTIL_MAX_SEC (730 * 86400L)
+
+struct times {
+	/* What `for` said last, and when that is: entries of one time end together. */
+	uint64_t ns;
+	uint32_t until;
+	/* Entries whose `until` has passed, and the first of them. */
+	unsigned int ended;
+	const struct node *first_ended;
+};
+
+static enum status for_read(struct times *times, const char *text, uint32_t *ret)
+{
+	enum status status;
+	uint64_t ns;
+
+	status = time_parse("for", text, &ns);
+	if (status)
+		return status;
+	if (ns != times->ns) {
+		times->ns = ns;
+		times->until = until_after(ns);
+	}
+	*ret = times->until;
+	return OK;
+}
+
+static enum status until_read(const char *text, uint32_t *ret, bool *ret_ended)
+{
+	time_t now = time(NULL), when;
+	enum status status = moment_parse(text, &when);
+
+	if (status)
+		return status;
+	if (when > now + UNTIL_MAX_SEC)
+		return misuse("until '%s' is more than 2 years away: without it, it is for good",
+			      text);
+	*ret_ended = when <= now;
+	*ret = until_at(when);
+	return OK;
+}
+
+/* When an entry ends; `ret_ended`: it has. */
+static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
+			    const struct text_entry *text, uint32_t *ret, bool *ret_ended)
+{
+	if (!text->duration && !text->until)
+		return OK;
+	reader_place(reader, reader_find(reader, node, text->until ? "until" : "for"));
+	if (text->duration && text->until)
+		return misuse("'for' and 'until': write one of them");
+	return text->until ? until_read(text->until, ret, ret_ended)
+			   : for_read(times, text->duration, ret);
+}
+
+/* Beside the rules file, where its name is no absolute path. */
+static char *list_path(const struct reader *reader, const char *file)
+{
+	const char *slash = strrchr(reader->path, '/');
+	char *path = NULL;
+
+	if (*file == '/' || !slash)
+		return strdup(file);
+	if (asprintf(&path, "%.*s/%s", (int)(slash - reader->path), reader->path, file) < 0)
+		return NULL;
+	return path;
+}
+
+/* What a list in a file should not be by accident needs as much consent here as it does in a command. */
+static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
+				  bool forced, struct ruleset *set)
+{
+	const char *force = forced ? NULL : "write 'force: true'";
+	enum status status;
+	char *path;
+
+	if (!strcmp(file, "-"))
+		return misuse("a list is a file of its own, and not standard input");
+	path = list_path(reader, file);
+	if (!path)
+		return fail("out of memory");
+	status = list_read(path, entry, force, set);
+	if (!status && force && !set->count)
+		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
+	free(path);
+	return status;
+}
+
+static enum status force_read(struct reader *reader, const struct node *node,
+			      const struct text_entry *text, bool *ret)
+{
+	*ret = false;
+	if (!text->force)
+		return OK;
+	reader_place(reader, reader_find(reader, node, "force"));
+	if (!text->file)
+		return misuse(
+			"'force' is for a file of prefixes: write 'file: ...', or leave it out");
+	return reader_truth("force", text->force, ret);
+}
+
+/* The name of an entry's list: as it is said, or that of the file. */
+static enum status list_name(struct reader *reader, const struct text_entry *text,
+			     char name[SL_LIST_NAME])
+{
+	enum status status;
+	char *path;
+
+	if (text->list) {
+		status = list_name_check(text->list);
+		if (!status)
+			snprintf(name, SL_LIST_NAME, "%s", text->list);
+		return status;
+	}
+	path = list_path(reader, text->file);
+	status = path ? list_name_of(path, name) : fail("out of memory");
+	free(path);
+	return status;
+}
+
+/* What an entry with a file or a name is of: a list, which takes the entry's word and end over. */
+static enum status list_make(struct reader *reader, const struct node *node,
+			     const struct text_entry *text, struct rule *entry)
+{
+	struct sl_list_info list = {
+		.list = entry->list,
+		.until = entry->until,
+		.replaced = time(NULL),
+	};
+	struct ruleset *rules = &reader->rules;
+	enum status status = ruleset_make_lists(rules);
+	int place;
+
+	reader_place(reader, reader_find(reader, node, text->list ? "list" : "file"));
+	if (!status)
+		status = list_name(reader, text, list.name);
+	if (status)
+		return status;
+	if (lists_find(rules->lists, list.name) >= 0)
+		return misuse("list '%s' is given twice", list.name);
+	place = lists_find(rules->lists, "");
+	status = lists_put(rules->lists, &list, place);
+	entry->list = SL_LIST_NONE;
+	entry->until = 0;
+	entry->lists = status ? 0 : 1ULL << place;
+	return status;
+}
+
+static void set_claim(struct reader *reader, const struct ruleset *set, struct mark at)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < set->count; i++)
+		status = claims_add(&reader->claims, &set->rules[i], at);
+	reader_failed(reader, status);
+}
+
+static void prefix_claim(struct reader *reader, const struct node *node, const char *text,
+			 struct rule *entry)
+{
+	reader_place(reader, node);
+	if (!reader_failed(reader, prefix_parse(text, &entry->prefix)) &&
+	    (entry->list || entry->lists))
+		reader_failed(reader, claims_add(&reader->claims, entry, node->at));
+}
+
+/* entry: has neither word nor list where it has ended, and is only checked. */
+static void entry_prefixes_read(struct reader *reader, const struct node *node,
+				const struct text_entry *text, struct rule *entry)
+{
+	const struct node *item = reader_items(reader, node, "prefixes");
+	const struct node *file = reader_find(reader, node, "file");
+	struct ruleset set = {0};
+	bool forced;
+
+	if (text->prefix)
+		prefix_claim(reader, reader_find(reader, node, "prefix"), text->prefix, entry);
+	for (unsigned int i = 0; item; i++, item = reader_next(reader, item))
+		prefix_claim(reader, item, text->prefixes[i], entry);
+	if (reader_failed(reader, force_read(reader, node, text, &forced)) || !text->file)
+		return;
+	reader_place(reader, file);
+	if (!reader_failed(reader, file_read_list(reader, text->file, entry, forced, &set)) &&
+	    (entry->list || entry->lists))
+		set_claim(reader, &set, file->at);
+	ruleset_free(&set);
+}
+
+static void entry_read(struct reader *reader, struct times *times, const struct node *node,
+		       const struct text_entry *text, enum sl_list list)
+{
+	struct rule entry = {.list = list};
+	bool ended = false;
+
+	if (!!text->prefix + !!reader_find(reader, node, "prefixes") + !!text->file != 1) {
+		reader_place(reader, node);
+		reader_failed(reader,
+			      misuse("what does this entry %s? Write one of prefix, prefixes "
+				     "and file",
+				     list_words[list]));
+	}
+	reader_failed(reader, end_read(reader, times, node, text, &entry.until, &ended));
+	if (ended) {
+		entry.list = SL_LIST_NONE;
+		if (!times->ended++ || node->at.line < times->first_ended->at.line)
+			times->first_ended = reader_find(reader, node, "until");
+	}
+	if (!ended && (text->file || text->list))
+		reader_failed(reader, list_make(reader, node, text, &entry));
+	entry_prefixes_read(reader, node, text, &entry);
+}
+
+static void list_read_all(struct reader *reader, struct times *times, enum sl_list list,
+			  const struct text_entry *texts)
+{
+	const struct node *root = reader->document.nodes;
+	const struct node *node = reader_items(reader, root, list_words[list]);
+	struct rule bare = {.list = list};
+
+	if (document_has_words(&reader->document, list_words[list])) {
+		for (; node; node = reader_next(reader, node))
+			if (node->word)
+				prefix_claim(reader, node, node->word, &bare);
+		return;
+	}
+	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
+		entry_read(reader, times, node, &texts[i], list);
+}
+
+/* What has ended is no error, as a file is applied again and again, but its rules are not those that it says. */
+static void ended_say(struct reader *reader, const struct times *times)
+{
+	unsigned int others = times->ended - 1;
+
+	if (!times->ended || reader->status)
+		return;
+	reader_place(reader, times->first_ended);
+	if (others)
+		note("this 'until' has passed, and so %s of %u other %s: they are left out",
+		     plural(others, "has that", "have those"), others,
+		     plural(others, "entry", "entries"));
+	else
+		note("this 'until' has passed: the entry is left out");
+}
+
+void lists_read(struct reader *reader)
+{
+	struct times times = {0};
+
+	list_read_all(reader, &times, SL_LIST_ALLOW, reader->text->allow);
+	list_read_all(reader, &times, SL_LIST_DENY, reader->text->deny);
+	ended_say(reader, &times);
+}

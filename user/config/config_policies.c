@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The policies of a rules file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_reader.h"
+#include "rules/prefix.h"
+#include "rules/limit.h"
+
+/* What a limit that does not say is like. */
+struct defaults {
+	struct spec spec;
+	uint8_t per[SL_FAMILIES];
+};
+
+/* Where the fields of one limit stand, for spec_parse(). */
+struct limit_place {
+	struct reader *reader;
+	const struct node *limit;
+};
+
+/* A field that the limit does not say is the default's, which is checked, or missing. */
+static void place_field(void *data, enum spec_field field)
+{
+	struct limit_place *where = data;
+	const struct node *node = reader_find(where->reader, where->limit, spec_names[field]);
+
+	reader_place(where->reader, node ? node : where->limit);
+}
+
+/* A limit of these defaults alone says what is wrong with them. */
+static void defaults_read(struct reader *reader, struct defaults *ret)
+{
+	const struct node *node = reader_find(reader, reader->document.nodes, "defaults");
+	struct limit_place where = {reader, node};
+	const struct sl_prefix everything = {0};
+	struct defaults defaults = {0};
+	struct spec spec;
+	struct limit limit;
+
+	if (!node)
+		return;
+	for (unsigned int field = 0; field < SPEC_FIELDS; field++)
+		defaults.spec.text[field] = reader->text->defaults->field[field];
+	spec = defaults.spec;
+	spec.text[SPEC_RATE] = "1pps";
+	if (reader_failed(reader, spec_parse(&spec, &everything, place_field, &where, &limit)))
+		return; /* and not again for each limit */
+	memcpy(defaults.per, limit.spec.per, sizeof(limit.spec.per));
+	*ret = defaults;
+}
+
+/* The texts of a limit: its own, or the defaults. `per` is room for a text. */
+static struct spec spec_merge(const struct defaults *defaults, const struct text_limit *text,
+			      const struct sl_prefix *prefix, char per[SPEC_TEXT])
+{
+	struct spec spec = defaults->spec;
+	enum sl_family family = prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
+
+	/* the defaults are of both families, the prefix may be of one */
+	if (spec.text[SPEC_PER] && prefix->bits) {
+		snprintf(per, SPEC_TEXT, "%u", defaults->per[family]);
+		spec.text[SPEC_PER] = per;
+	}
+	for (unsigned int field = 0; field < SPEC_FIELDS; field++)
+		if (text->field[field])
+			spec.text[field] = text->field[field];
+	return spec;
+}
+
+static enum status limit_read(struct reader *reader, const struct defaults *defaults,
+			      const struct node *node, const struct text_limit *text,
+			      struct rule *rule)
+{
+	struct limit_place where = {reader, node};
+	char per[SPEC_TEXT], prefix[PREFIX_TEXT];
+	struct spec spec = spec_merge(defaults, text, &rule->prefix, per);
+	struct limit limit;
+	enum status status = spec_parse(&spec, &rule->prefix, place_field, &where, &limit);
+
+	if (status)
+		return status;
+	if (rule_find_limit(rule, limit.spec.name)) {
+		place_field(&where, SPEC_NAME);
+		return misuse("%s has a limit '%s' already: give this one a name of its own",
+			      prefix_format(&rule->prefix, prefix), limit.spec.name);
+	}
+	return rule_add_limit(rule, &limit);
+}
+
+static void limits_read(struct reader *reader, const struct defaults *defaults,
+			const struct node *policy, const struct text_policy *text,
+			struct rule *rule)
+{
+	const struct node *node = reader_items(reader, policy, "limits");
+
+	if (!node) {
+		reader_place(reader, policy);
+		reader_failed(reader,
+			      misuse("a policy has limits: write 'limits:' and what they are"));
+	}
+	for (unsigned int i = 0; node; i++, node = reader_next(reader, node)) {
+		struct rule surplus = {.prefix = rule->prefix};
+
+		if (i == SL_LIMITS_MAX) {
+			reader_place(reader, node);
+			reader_failed(reader,
+				      misuse("a policy has %d limits at most", SL_LIMITS_MAX));
+		}
+		reader_failed(reader, limit_read(reader, defaults, node, &text->limits[i],
+						 i < SL_LIMITS_MAX ? rule : &surplus));
+		rule_free(&surplus);
+	}
+}
+
+/* The text under a key of a map; NULL: it says nothing. */
+static const char *word_under(const struct reader *reader, const struct node *map, const char *key)
+{
+	const struct node *node = reader_find(reader, map, key);
+
+	return node ? node->word : NULL;
+}
+
+/* A map, or the word `none`, which says as much as nothing. */
+static enum status newcomers_read(struct reader *reader, const struct node *policy,
+				  struct rule *rule)
+{
+	const struct node *node = reader_find(reader, policy, "newcomers");
+	struct limit_place where = {reader, node};
+	struct limit budget;
+	enum status status;
+	const char *rate;
+
+	if (!node || (node->kind == NODE_WORD && !strcmp(node->word, "none")))
+		return OK;
+	reader_place(reader, node);
+	if (node->kind == NODE_WORD)
+		return misuse("newcomers '%s': write none, or {rate: 10kpps, burst: 20000}",
+			      node->word);
+	rate = word_under(reader, node, spec_names[SPEC_RATE]);
+	if (!rate)
+		return misuse("newcomers: a budget needs a rate: write {rate: 10kpps, burst: "
+			      "20000}, or none");
+	status = spec_parse_budget(rate, word_under(reader, node, spec_names[SPEC_BURST]),
+				   place_field, &where, &budget);
+	return status ? status : rule_set_newcomers(rule, &budget);
+}
+
+/* What is not said is no: files of before there was such a key keep their meaning. */
+static enum status inherit_read(struct reader *reader, const struct node *policy, const char *text,
+				struct rule *rule)
+{
+	enum status status;
+	bool yes;
+
+	rule->inherit = INHERIT_NO;
+	if (!text)
+		return OK;
+	reader_place(reader, reader_find(reader, policy, "inherit"));
+	status = reader_truth("inherit", text, &yes);
+	if (status)
+		return status;
+	if (yes && !rule->prefix.bits)
+		return misuse("default inherits from no policy: no prefix is shorter");
+	rule->inherit = yes ? INHERIT_YES : INHERIT_NO;
+	return OK;
+}
+
+static void policy_read(struct reader *reader, const struct defaults *defaults,
+			const struct node *node, const struct text_policy *text)
+{
+	const struct node *prefix = reader_find(reader, node, "prefix");
+	struct rule rule = {0};
+	enum status status;
+
+	reader_place(reader, prefix ? prefix : node);
+	status = text->prefix ? prefix_parse(text->prefix, &rule.prefix)
+			      : misuse("whose policy? Write 'prefix: default' or which one");
+	reader_failed(reader, status);
+	limits_read(reader, defaults, node, text, &rule);
+	reader_failed(reader, newcomers_read(reader, node, &rule));
+	if (!status)
+		reader_failed(reader, inherit_read(reader, node, text->inherit, &rule));
+	if (status)
+		rule_free(&rule);
+	else
+		reader_failed(reader, claims_add(&reader->claims, &rule, prefix->at));
+}
+
+void policies_read(struct reader *reader)
+{
+	const struct node *node = reader_items(reader, reader->document.nodes, "policies");
+	struct defaults defaults = {0};
+
+	defaults_read(reader, &defaults);
+	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
+		policy_read(reader, &defaults, node, &reader->text->policies[i]);
+}

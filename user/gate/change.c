@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/change.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+
+/* --- Undoing -------------------------------------------------------------------------------- */
+
+/*
+ * What was prepared and not switched to is undone: `now` is what packets see, but for lists that have ended, which
+ * say nothing. Whether that changes the rule.
+ */
+static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ended)
+{
+	bool changed = (int32_t)(rule->since - generation) > 0;
+
+	if (changed) {
+		rule->now = rule->before;
+		rule->since = generation;
+	}
+	changed |= (rule->now.lists & ended) != 0;
+	rule->now.lists &= ~ended;
+	return changed;
+}
+
+/*
+ * Sorts the rules, settled, into those to write back, at the front, those that stay as they are, and, at
+ * the end, those to remove: made by the change, or deleted and not yet removed.
+ */
+struct settled {
+	struct rulemap_entry *entries; /* written, then kept */
+	unsigned int written;
+	unsigned int count;
+	struct rulemap_entry *gone;
+	unsigned int gone_count;
+};
+
+static void entry_swap(struct rulemap_entry *a, struct rulemap_entry *b)
+{
+	struct rulemap_entry swap = *a;
+
+	*a = *b;
+	*b = swap;
+}
+
+static struct settled rules_settle(struct rulemap_entry *entries, unsigned int count,
+				   uint32_t generation, uint64_t ended)
+{
+	unsigned int written = 0, at = 0, end = count;
+
+	while (at < end) {
+		bool changed = rule_settle(&entries[at].rule, generation, ended);
+
+		if (face_is_empty(&entries[at].rule.now)) {
+			entry_swap(&entries[at], &entries[--end]);
+			continue;
+		}
+		if (changed)
+			entry_swap(&entries[at], &entries[written++]);
+		at++;
+	}
+	return (struct settled){entries, written, end, entries + end, count - end};
+}
+
+static void counts_set(struct gate *gate, const struct settled *settled)
+{
+	uint32_t hosts = 0, allows = 0;
+
+	for (unsigned int i = 0; i < settled->count; i++) {
+		hosts += prefix_is_host(&settled->entries[i].prefix);
+		allows += settled->entries[i].rule.now.list == SL_LIST_ALLOW;
+	}
+	gate->state->hand_allows = allows;
+	gate->state->prefixes = settled->count - hosts;
+	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
+}
+
+/* Frees the records that no rule has. No packet judges by them any more. */
+static void records_free(struct gate *gate, const struct settled *settled)
+{
+	uint32_t records = SL_RECORD(gate->policies_max);
+	bool *used = calloc(records, sizeof(*used));
+
+	/* without memory they stay taken until the next undoing */
+	for (unsigned int i = 0; used && i < settled->count; i++)
+		used[settled->entries[i].rule.now.record % records] = true;
+	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); used && record < records; record++)
+		if (!used[record])
+			policy_free(gate, record);
+	free(used);
+}
+
+static int rules_undo(struct gate *gate)
+{
+	uint64_t ended = ~lists_lasting(gate, ~0ULL);
+	struct rulemap_entry *entries = NULL;
+	struct settled settled;
+	unsigned int count;
+	int err = rulemap_read(gate, &entries, &count);
+
+	if (err)
+		return err;
+	settled = rules_settle(entries, count, rulemap_generation(gate), ended);
+	err = rulemap_write(gate, settled.entries, settled.written);
+	if (!err)
+		err = rulemap_remove(gate, settled.gone, settled.gone_count);
+	if (!err) {
+		counts_set(gate, &settled);
+		err = splits_set(gate, settled.entries, settled.count);
+	}
+	packets_outwait();
+	if (!err) {
+		records_free(gate, &settled);
+		lists_settle(gate, ended);
+	}
+	free(entries);
+	return err;
+}
+
+enum status change_undo(struct gate *gate)
+{
+	int err;
+
+	packets_outwait();
+	err = rules_undo(gate);
+	if (err)
+		return fail("cannot undo the last change of gate '%s', which was cut off: %s",
+			    gate->name, why(err));
+	change_end(gate);
+	return OK;
+}
+
+enum status change_begin(struct gate *gate)
+{
+	enum status status = gate->state->changing ? change_undo(gate) : OK;
+
+	if (!status)
+		__atomic_store_n(&gate->state->changing, 1, __ATOMIC_RELEASE);
+	return status;
+}
+
+void change_end(struct gate *gate)
+{
+	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
+}
+
+/* --- Sweeping ------------------------------------------------------------------------------- */
+
+/* Whether a face says nothing any more. */
+static bool face_is_over(const struct gate *gate, const struct sl_face *face)
+{
+	return !face->record && !face_word(face) && !lists_lasting(gate, face->lists);
+}
+
+unsigned int change_sweep(struct gate *gate)
+{
+	struct rulemap_entry *entries = NULL;
+	unsigned int count, gone = 0;
+
+	if (rulemap_read(gate, &entries, &count))
+		return 0;
+	for (unsigned int i = 0; i < count; i++)
+		if (face_is_over(gate, &entries[i].rule.now))
+			entries[gone++] = entries[i];
+	/* such a rule is not in force: its removal changes no verdict, and needs no generation */
+	if (change_begin(gate) || rulemap_remove(gate, entries, gone) || change_undo(gate))
+		gone = 0;
+	free(entries);
+	return gone;
+}
+
+/* Rules that each command which changes rules looks at, at least. */
+#define SWEEP_RULES 256
+
+struct look {
+	const struct gate *gate;
+	unsigned int in_force;
+	unsigned int over;
+};
+
+/* Ends the walk where it is sure that the gate has a rule in force. */
+static int rule_look(void *data, const struct rulemap_entry *entry)
+{
+	struct look *look = data;
+	bool over = face_is_over(look->gate, &entry->rule.now);
+
+	look->over += over;
+	look->in_force += !over;
+	return look->in_force && look->in_force + look->over >= SWEEP_RULES ? -ECANCELED : 0;
+}
+
+void change_sweep_some(struct gate *gate)
+{
+	struct look look = {.gate = gate};
+	int err = rulemap_walk(gate, rule_look, &look);
+
+	if ((!err || err == -ECANCELED) && look.over)
+		change_sweep(gate);
+}
+
+void change_sweep_lists(struct gate *gate)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	bool ended = false;
+
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		ended |= list_ended(&lists[place]);
+	if (ended)
+		change_sweep(gate);
+}
+
+/* --- Waiting for packets -------------------------------------------------------------------- */
+
+void packets_outwait(void)
+{
+	/* The kernel waits for an RCU grace period; programs run under RCU. */
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return;
+	/*
+	 * Refused with nohz_full. No packet takes microseconds as long as this takes milliseconds.
+	 */
+	usleep(100000);
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
+{
+	uint64_t left = lists & gate->state->lists_ending;
+
+	while (left) {
+		uint64_t bit = left & -left;
+
+		left ^= bit;
+		if (!until_left_ns(gate->state->list_ends[list_end_index(bit)]))
+			lists ^= bit;
+	}
+	return lists;
+}
+
+/* Since its generation, and until it is gone. */
+static bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
+{
+	uint32_t since = __atomic_load_n(&list->since, __ATOMIC_ACQUIRE);
+
+	return since && (int32_t)(since - generation) <= 0 &&
+	       !(list->gone && (int32_t)(list->gone - generation) <= 0);
+}
+
+void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES])
+{
+	uint32_t generation = rulemap_generation(gate);
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		ret[place] = gate->lists[place];
+		if (!list_is_seen(&gate->lists[place], generation))
+			ret[place] = (struct sl_list_info){0};
+		ret[place].name[SL_LIST_NAME - 1] = '\0';
+	}
+}
+
+/* Nothing names the place yet, so no packet looks at its word and end. */
+static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
+{
+	struct sl_gate *state = gate->state;
+	struct sl_list_info list = *wanted;
+	uint64_t bit = (1ULL << place);
+
+	list.since = list.gone = 0;
+	gate->lists[place] = list;
+	state->lists_allow &= ~bit;
+	state->lists_ending &= ~bit;
+	if (list.list == SL_LIST_ALLOW)
+		state->lists_allow |= bit;
+	if (list.until)
+		state->lists_ending |= bit;
+	state->list_ends[list_end_index(bit)] = list.until;
+	__atomic_store_n(&gate->lists[place].since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+}
+
+static void list_free(struct gate *gate, unsigned int place)
+{
+	__atomic_store_n(&gate->lists[place].since, 0, __ATOMIC_RELEASE);
+	gate->lists[place] = (struct sl_list_info){0};
+}
+
+int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		struct sl_list_info *has = &gate->lists[place];
+		const struct sl_list_info *want = &wanted[place];
+
+		if (!has->since && *want->name)
+			list_write(gate, place, want);
+		else if (has->since && !*want->name)
+			has->gone = rulemap_generation(gate) + 1;
+		else if (has->since && !list_same(has, want))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+void lists_clear(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		if (gate->lists[place].gone)
+			list_free(gate, place);
+		else
+			gate->lists[place].replaced = wanted[place].replaced;
+	}
+}
+
+void lists_settle(struct gate *gate, uint64_t ended)
+{
+	uint32_t generation = rulemap_generation(gate);
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		struct sl_list_info *list = &gate->lists[place];
+
+		if (list->since && (!list_is_seen(list, generation) || ended & (1ULL << place)))
+			list_free(gate, place);
+		list->gone = 0;
+	}
+}

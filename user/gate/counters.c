@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/counters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "gate/old_schema.h"
+
+const char *const reason_names[SL_REASONS] = {
+	[SL_PASS_WITHIN] = "within-limit",
+	[SL_PASS_NO_LIMIT] = "no-limit",
+	[SL_PASS_NEWCOMER] = "newcomer",
+	[SL_PASS_ALLOWED] = "allowed",
+	[SL_PASS_NO_RULE] = "no-rule",
+	[SL_PASS_NOT_IP] = "not-ip",
+	[SL_PASS_SHORT] = "short",
+	[SL_PASS_BAD_HEADER] = "bad-header",
+	[SL_DROP_UNREADABLE] = "unreadable",
+	[SL_DROP_VLAN_DEPTH] = "vlan-depth",
+	[SL_DROP_OVER_LIMIT] = "over-limit",
+	[SL_DROP_BLOCKED] = "blocked",
+	[SL_DROP_OVER_BUDGET] = "over-budget",
+	[SL_DROP_DENIED] = "denied",
+	[SL_DROP_CONTENDED] = "contended",
+};
+
+_Static_assert(SL_REASONS == 15, "each reason has a name");
+
+/* --- Sums ----------------------------------------------------------------------------------- */
+
+void cell_add_to(struct sl_cell *sum, const struct sl_cell *cell)
+{
+	sum->packets += cell->packets;
+	sum->bytes += cell->bytes;
+}
+
+static void cell_take_from(struct sl_cell *sum, const struct sl_cell *cell)
+{
+	sum->packets -= cell->packets;
+	sum->bytes -= cell->bytes;
+}
+
+void counters_add_to(struct sl_counters *sum, const struct sl_counters *counters)
+{
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		cell_add_to(&sum->reason[reason], &counters->reason[reason]);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		cell_add_to(&sum->refused[slot], &counters->refused[slot]);
+}
+
+void counters_take_from(struct sl_counters *sum, const struct sl_counters *counters)
+{
+	for (int reason = 0; reason < SL_REASONS; reason++)
+		cell_take_from(&sum->reason[reason], &counters->reason[reason]);
+	for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		cell_take_from(&sum->refused[slot], &counters->refused[slot]);
+}
+
+static struct sl_cell reasons_sum(const struct sl_counters *counters, int from, int to)
+{
+	struct sl_cell sum = {0};
+
+	for (int reason = from; reason < to; reason++)
+		cell_add_to(&sum, &counters->reason[reason]);
+	return sum;
+}
+
+struct sl_cell counters_passed(const struct sl_counters *counters)
+{
+	return reasons_sum(counters, 0, SL_FIRST_DROP);
+}
+
+struct sl_cell counters_dropped(const struct sl_counters *counters)
+{
+	return reasons_sum(counters, SL_FIRST_DROP, SL_REASONS);
+}
+
+/* --- Reading -------------------------------------------------------------------------------- */
+
+/* So many entries a call: a map of 64 CPUs hands out 17 kB for each. */
+#define BATCH 64
+
+/* What one CPU has of an entry of `counters`, in bytes. */
+static size_t cpu_size(const struct gate *gate)
+{
+	return gate->old ? gate->old->map[MAP_COUNTERS].value_size : sizeof(struct sl_counters);
+}
+
+/* Room for entries of `counters` on every CPU; the caller frees it. */
+static uint8_t *cpus_alloc(const struct gate *gate, unsigned int entries)
+{
+	return calloc((size_t)entries * gate->machine.cpus, cpu_size(gate));
+}
+
+/* The sum of the entry of that index. */
+static struct sl_counters cpus_sum(const struct gate *gate, const uint8_t *cpus, unsigned int index)
+{
+	struct sl_counters sum = {0};
+
+	cpus += (size_t)index * gate->machine.cpus * cpu_size(gate);
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++, cpus += cpu_size(gate)) {
+		struct sl_counters counters;
+
+		if (gate->old)
+			counters = gate->old->counters(cpus);
+		else
+			memcpy(&counters, cpus, sizeof(counters));
+		counters_add_to(&sum, &counters);
+	}
+	return sum;
+}
+
+int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	uint8_t *cpus = cpus_alloc(gate, 1);
+	int err = -ENOMEM;
+
+	if (cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_COUNTERS], &number, cpus);
+	if (!err)
+		*ret = cpus_sum(gate, cpus, 0);
+	free(cpus);
+	return err;
+}
+
+static enum status counters_fail(const struct gate *gate, int err)
+{
+	return fail("cannot read the counters of gate '%s': %s", gate->name, why(err));
+}
+
+enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)
+{
+	int err = counters_get(gate, number, ret);
+
+	return err ? counters_fail(gate, err) : OK;
+}
+
+/* An array hands out its entries in order: the next batch begins behind the entry before it. */
+static int batch_read(const struct gate *gate, unsigned int from, unsigned int count, uint8_t *cpus,
+		      struct sl_counters *sums)
+{
+	uint32_t before = from - 1, last, keys[BATCH], got = count;
+	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
+				       cpus, &got, NULL);
+
+	if (err && err != -ENOENT) /* that says that these were the last */
+		return err;
+	for (unsigned int i = 0; i < got; i++)
+		sums[from + i] = cpus_sum(gate, cpus, i);
+	return 0;
+}
+
+enum status counters_read_first(const struct gate *gate, unsigned int count,
+				struct sl_counters **ret)
+{
+	struct sl_counters *sums = calloc(count, sizeof(*sums));
+	uint8_t *cpus = cpus_alloc(gate, BATCH);
+	int err = sums && cpus ? 0 : -ENOMEM;
+
+	for (unsigned int from = 0; !err && from < count; from += BATCH)
+		err = batch_read(gate, from, count - from < BATCH ? count - from : BATCH, cpus,
+				 sums);
+	free(cpus);
+	if (err) {
+		free(sums);
+		return counters_fail(gate, err);
+	}
+	*ret = sums;
+	return OK;
+}

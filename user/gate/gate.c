@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/gate.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "block.h"
+
+const char *const gate_map_names[GATE_MAPS] = {
+	[MAP_GATE] = "gate",	       [MAP_HOSTS4] = "hosts4",		[MAP_HOSTS6] = "hosts6",
+	[MAP_PREFIXES] = "prefixes",   [MAP_SPLITS] = "splits",		[MAP_LISTS] = "lists",
+	[MAP_POLICIES] = "policies",   [MAP_COUNTERS] = "counters",	[MAP_LEDGERS4] = "ledgers4",
+	[MAP_LEDGERS6] = "ledgers6",   [MAP_BUCKETS4] = "buckets4",	[MAP_BUCKETS6] = "buckets6",
+	[MAP_ADMISSION] = "admission", [MAP_POOLS] = "pools",		[MAP_SKETCH] = "sketch",
+	[MAP_KNOWN] = "known",	       [MAP_SHORTCUTS] = "shortcuts",	[MAP_BLOCKS] = "blocks",
+	[MAP_BUDGETS] = "budgets",     [MAP_ALLOWANCES] = "allowances",
+};
+
+_Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
+	       "each map has an id in the gate");
+
+enum status gate_check_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			length = 0;
+	if (!length || length > GATE_NAME)
+		return misuse("'%s' is not a name of a gate: letters, digits, - and _, at most %d",
+			      name, GATE_NAME);
+	return OK;
+}
+
+enum status gate_begin(struct gate *gate, const char *name)
+{
+	enum status status = gate_check_name(name);
+
+	*gate = GATE_CLOSED;
+	if (status)
+		return status;
+	snprintf(gate->name, sizeof(gate->name), "%s", name);
+	return machine_get(&gate->machine);
+}
+
+/* --- Maps ----------------------------------------------------------------------------------- */
+
+uint32_t gate_map_id(int fd)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
+}
+
+enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+	int err = bpf_obj_get_info_by_fd(gate->map[map], &info, &size);
+
+	if (err)
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			    gate->name, why(err));
+	*ret = info.max_entries;
+	return OK;
+}
+
+/* --- Memory --------------------------------------------------------------------------------- */
+
+static void *map_memory(int fd, size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void memory_unmap(void *memory, size_t size)
+{
+	if (memory)
+		munmap(memory, size);
+}
+
+static enum status memory_failed(const struct gate *gate)
+{
+	return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
+}
+
+static size_t policies_bytes(const struct gate *gate)
+{
+	return SL_RECORD(gate->policies_max) * sizeof(*gate->policies);
+}
+
+static size_t budgets_bytes(const struct gate *gate)
+{
+	return gate->policies_max * sizeof(*gate->budgets);
+}
+
+#define BLOCKS_BYTES (SL_BLOCKS * sizeof(uint64_t))
+#define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
+
+enum status gate_map_state(struct gate *gate)
+{
+	gate->state = map_memory(gate->map[MAP_GATE], sizeof(*gate->state));
+	return gate->state ? OK : memory_failed(gate);
+}
+
+enum status gate_map_rules(struct gate *gate)
+{
+	enum status status = gate_map_size(gate, MAP_COUNTERS, &gate->policies_max);
+
+	if (status)
+		return status;
+	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
+	if (gate->old)
+		return gate->budgets ? OK : memory_failed(gate);
+	gate->lists = map_memory(gate->map[MAP_LISTS], LISTS_BYTES);
+	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
+	gate->blocks = map_memory(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
+	return gate->lists && gate->policies && gate->budgets && gate->blocks ? OK
+									      : memory_failed(gate);
+}
+
+void gate_maps_close(struct gate *gate)
+{
+	if (gate->old) {
+		free(gate->state);
+		free(gate->lists);
+		free(gate->policies);
+	} else {
+		memory_unmap(gate->state, sizeof(*gate->state));
+		memory_unmap(gate->lists, LISTS_BYTES);
+		memory_unmap(gate->policies, policies_bytes(gate));
+	}
+	memory_unmap(gate->budgets, budgets_bytes(gate));
+	memory_unmap(gate->blocks, BLOCKS_BYTES);
+	gate->state = NULL;
+	gate->lists = NULL;
+	gate->policies = NULL;
+	gate->budgets = NULL;
+	gate->blocks = NULL;
+	gate->old = NULL;
+	for (int map = 0; map < GATE_MAPS; map++) {
+		if (gate->map[map] >= 0)
+			close(gate->map[map]);
+		gate->map[map] = -1;
+	}
+}
+
+void gate_close(struct gate *gate)
+{
+	gate_maps_close(gate);
+	pins_close(&gate->links);
+	pins_close(&gate->dir);
+	*gate = GATE_CLOSED;
+}
+
+/* --- Walks ---------------------------------------------------------------------------------- */
+
+/* So many entries a call: each holds the kernel's attention for about a millisecond. */
+#define WALK_BATCH 4096
+
+struct walk {
+	size_t key_size;
+	size_t value_size;
+	uint8_t *keys;
+	uint8_t *values;
+	uint32_t count;
+};
+
+static int walk_call(const struct walk *walk, entry_call *call, void *data)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < walk->count; i++)
+		err = call(data, walk->keys + i * walk->key_size,
+			   walk->values + i * walk->value_size);
+	return err;
+}
+
+/* The kernel hands out bucket by bucket; a bucket larger than WALK_BATCH does not occur. */
+static int walk_run(int fd, struct walk *walk, entry_call *call, void *data)
+{
+	uint32_t token, *last = NULL;
+	bool more = true;
+	int err = 0;
+
+	while (!err && more) {
+		walk->count = WALK_BATCH;
+		if (bpf_map_lookup_batch(fd, last, &token, walk->keys, walk->values, &walk->count,
+					 NULL)) {
+			err = errno == ENOENT ? 0 : -errno; /* ENOENT: these are the last */
+			more = false;
+		}
+		last = &token;
+		if (!err)
+			err = walk_call(walk, call, data);
+	}
+	return err;
+}
+
+int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data)
+{
+	struct walk walk = {
+		.key_size = key_size,
+		.value_size = value_size,
+		.keys = malloc(WALK_BATCH * key_size),
+		.values = malloc(WALK_BATCH * value_size),
+	};
+	int err = -ENOMEM;
+
+	if (walk.keys && walk.values)
+		err = walk_run(fd, &walk, call, data);
+	free(walk.keys);
+	free(walk.values);
+	return err;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/gate_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/file.h>
+
+#include "base/netns.h"
+#include "gate/pins.h"
+
+/* How long to wait for another command that changes the gate. */
+#define LOCK_WAIT_MS 3000
+#define LOCK_POLL_MS 20
+
+/* --- Opening -------------------------------------------------------------------------------- */
+
+static enum status dir_open_in(const struct pins *root, struct gate *gate)
+{
+	enum status status = pins_open(root, gate->name, &gate->dir);
+
+	return status ?: pins_open(&gate->dir, GATE_LINKS, &gate->links);
+}
+
+enum status gate_dir_open(struct gate *gate)
+{
+	struct pins root;
+	enum status status = pins_open_root(false, &root);
+
+	if (!status)
+		status = dir_open_in(&root, gate);
+	pins_close(&root);
+	return status;
+}
+
+static int is_link(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+enum status gate_dir_holds_gate(const struct gate *gate, bool *ret)
+{
+	struct dirent **links;
+	int count;
+	enum status status = pins_list(&gate->links, is_link, &links, &count);
+
+	*ret = count || pin_exists(&gate->dir, gate_map_names[MAP_GATE]);
+	while (count)
+		free(links[--count]);
+	free(links);
+	return status;
+}
+
+/* --- The lock ------------------------------------------------------------------------------- */
+
+static enum status lock_wait(const struct gate *gate)
+{
+	struct timespec pause = {.tv_nsec = LOCK_POLL_MS * 1000000L};
+
+	for (int waited = 0; flock(gate->dir.fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
+		if (errno != EWOULDBLOCK)
+			return fail("cannot lock gate '%s': %s", gate->name, why(errno));
+		if (waited >= LOCK_WAIT_MS)
+			return fail("gate '%s' is being changed by another sluice: try again",
+				    gate->name);
+		nanosleep(&pause, NULL);
+	}
+	return OK;
+}
+
+/* OK and a closed gate->dir: detach removed the directory meanwhile. */
+static enum status lock_try(struct gate *gate, const struct pins *root)
+{
+	enum status status = pins_open(root, gate->name, &gate->dir);
+
+	if (status || gate->dir.fd < 0)
+		return status;
+	status = lock_wait(gate);
+	if (!status && pins_is_named(&gate->dir, root, gate->name))
+		return pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	pins_close(&gate->dir);
+	return status;
+}
+
+enum status gate_dir_lock(struct gate *gate, bool make)
+{
+	enum status status;
+
+	do {
+		struct pins root;
+
+		/* detach of another gate may just have removed the empty root: then both are made again */
+		status = pins_open_root(make, &root);
+		if (!status && make && root.fd >= 0)
+			status = pins_make(&root, gate->name);
+		if (!status)
+			status = lock_try(gate, &root);
+		pins_close(&root);
+	} while (!status && make && gate->dir.fd < 0);
+	return !status && gate->dir.fd < 0 ? no_such_gate(gate->name) : status;
+}
+
+/* --- The end -------------------------------------------------------------------------------- */
+
+enum status gate_dir_clear(struct gate *gate)
+{
+	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
+
+	/* first `gate`, by which others know that the gate exists */
+	if (err && err != -ENOENT)
+		return pin_failed("remove", &gate->dir, gate_map_names[MAP_GATE], err);
+	pins_close(&gate->links);
+	return pins_clear(&gate->dir);
+}
+
+enum status gate_dir_remove(struct gate *gate)
+{
+	struct pins root;
+	enum status status = gate_dir_clear(gate);
+
+	if (!status)
+		status = pins_open_root(false, &root);
+	if (status)
+		return status;
+	status = pins_remove(&root, gate->name);
+	pins_close(&root);
+	if (!status)
+		pins_remove_root(); /* unless another gate is there */
+	return status;
+}
+
+/* --- All gates ------------------------------------------------------------------------------ */
+
+static int may_be_gate(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && entry->d_type != DT_REG;
+}
+
+static enum status name_look(const struct pins *root, const char *name, bool *ret_is_gate)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = OK;
+
+	*ret_is_gate = false;
+	if (snprintf(gate.name, sizeof(gate.name), "%s", name) > GATE_NAME)
+		return OK; /* no gate has such a name */
+	status = dir_open_in(root, &gate);
+	if (!status)
+		status = gate_dir_holds_gate(&gate, ret_is_gate);
+	gate_close(&gate);
+	return status;
+}
+
+enum status gate_exists(const char *name, bool *ret)
+{
+	struct pins root;
+	enum status status = pins_open_root(false, &root);
+
+	if (!status)
+		status = name_look(&root, name, ret);
+	pins_close(&root);
+	return status;
+}
+
+enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data)
+{
+	enum status status, bad = OK;
+	struct dirent **names = NULL;
+	struct pins root;
+	int count = 0;
+
+	status = pins_open_root(false, &root);
+	if (!status)
+		status = pins_list(&root, may_be_gate, &names, &count);
+	for (int i = 0; i < count; i++) {
+		bool is_gate = false;
+
+		if (!status)
+			bad = name_look(&root, names[i]->d_name, &is_gate) ?: bad;
+		if (is_gate)
+			status = call(names[i]->d_name, data);
+		free(names[i]);
+	}
+	free(names);
+	pins_close(&root);
+	return status ?: bad;
+}
+
+/* --- Which gates there are ------------------------------------------------------------------ */
+
+/* Of more gates than this, a message names the first. */
+#define NAMES_SHOWN 4
+
+struct names {
+	unsigned int count;
+	char first[GATE_NAME + 1];
+	char text[NAMES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ...")];
+};
+
+/* For gates_for_each(). */
+static enum status name_add(const char *gate, void *data)
+{
+	struct names *names = data;
+	size_t length = strlen(names->text);
+
+	if (!names->count)
+		snprintf(names->first, sizeof(names->first), "%s", gate);
+	if (names->count < NAMES_SHOWN)
+		snprintf(names->text + length, sizeof(names->text) - length, "%s'%s'",
+			 length ? ", " : "", gate);
+	else if (names->count == NAMES_SHOWN)
+		snprintf(names->text + length, sizeof(names->text) - length, " ...");
+	names->count++;
+	return OK;
+}
+
+enum status gates_only(const char *usual, char name[GATE_NAME + 1])
+{
+	struct names names = {0};
+	bool exists = false;
+	enum status status = gate_exists(usual, &exists);
+
+	if (!status && !exists)
+		status = gates_for_each(name_add, &names);
+	if (!status)
+		snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
+	return status;
+}
+
+enum status no_such_gate(const char *name)
+{
+	struct names names = {0};
+
+	if (gates_for_each(name_add, &names))
+		return FAILED;
+	if (!names.count && bpffs_refuse_private())
+		return FAILED;
+	if (!names.count)
+		return fail("there is no gate '%s': make it with 'sluice %s-g %s attach DEV'", name,
+			    netns_typed(), name);
+	return fail("there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' with "
+		    "'sluice %s-g %s attach DEV'",
+		    name, names.text, names.first, name, netns_typed(), name);
+}

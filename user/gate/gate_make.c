@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/gate_make.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include <sys/random.h>
+
+#include "block.h"
+#include "gate/gate_dir.h"
+#include "gate/object.h"
+#include "rules/sizes.h"
+
+/* --- Sizes ---------------------------------------------------------------------------------- */
+
+/* Every policy has counters on every CPU: that much memory at most, unless it is asked for. */
+#define COUNTERS_BYTES_MAX (64U << 20)
+#define POLICIES_LEAST	   1024
+#define POLICIES_USUAL	   (12288 + SL_POLICY_FIRST)
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+struct gate_sizes gate_sizes_default(const struct machine *machine)
+{
+	uint32_t least = size_least(machine);
+	uint32_t counted = COUNTERS_BYTES_MAX / sizeof(struct sl_counters) / machine->cpus;
+
+	return (struct gate_sizes){
+		.sources = larger(least, 1 << 18),
+		.hot = larger(least, 1 << 14),
+		.policies = smaller(larger(counted, POLICIES_LEAST), POLICIES_USUAL),
+		.hosts = 1 << 20,
+		.prefixes = 1 << 20,
+	};
+}
+
+static void size_default(uint32_t *size, uint32_t fallback)
+{
+	if (!*size)
+		*size = fallback;
+}
+
+struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
+				      const struct machine *machine)
+{
+	struct gate_sizes usual = gate_sizes_default(machine), sizes = *wanted;
+
+	size_default(&sizes.sources, usual.sources);
+	size_default(&sizes.hot, usual.hot);
+	size_default(&sizes.policies, usual.policies);
+	size_default(&sizes.hosts, usual.hosts);
+	size_default(&sizes.prefixes, usual.prefixes);
+	return sizes;
+}
+
+enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
+{
+	struct gate_sizes sizes = {.policies = gate->policies_max};
+	enum status status = gate_map_size(gate, MAP_LEDGERS4, &sizes.sources);
+
+	if (!status)
+		status = gate_map_size(gate, MAP_BUCKETS4, &sizes.hot);
+	if (!status)
+		status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
+	if (!status)
+		status = gate_map_size(gate, MAP_PREFIXES, &sizes.prefixes);
+	if (!status)
+		*ret = sizes;
+	return status;
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* A window is about so long: short enough to notice a flood before it has taken much. */
+#define WINDOW_NS  (64 * 1000000U)
+#define NS_PER_SEC 1000000000ULL
+
+/* All batches of a pool's tokens together are such a part of them. */
+#define BATCHES_PART 16
+
+/* So many sources share one entry of `known`. */
+#define SOURCES_PER_KNOWN 4
+
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t power = 1;
+
+	while (power < least)
+		power *= 2;
+	return power;
+}
+
+/* Eight slots for each hot source, of each pool: this is for how many newcomers a CPU remembers the last one. */
+static uint32_t sketch_lines(const struct gate_sizes *sizes)
+{
+	return power_of_two(larger(8 * (sizes->hot / SL_SKETCH_SLOTS), 1));
+}
+
+static uint32_t known_entries(const struct gate_sizes *sizes)
+{
+	return power_of_two(larger(sizes->sources / SOURCES_PER_KNOWN, 1));
+}
+
+static uint32_t window_shift(const struct machine *machine)
+{
+	uint32_t shift = 0;
+
+	while ((machine->tick_ns << (shift + 1)) <= WINDOW_NS)
+		shift++;
+	return shift;
+}
+
+/*
+ * All CPUs together replace at most half of a map at once, and a thirty-second part of it each second: a source that is
+ * heard every few seconds stays, if the map has room for twice as many as are. include/pool.h says what CPUs take.
+ */
+static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
+		     const struct machine *machine)
+{
+	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, SL_LIMITS_MAX);
+	uint64_t window_ns = (uint64_t)machine->tick_ns << meeting->window_shift;
+	uint64_t refill = ((uint64_t)entries << SL_TOKEN_SHIFT) * window_ns / (32 * NS_PER_SEC);
+	uint64_t apart = (uint64_t)machine->cpus * batch + (refill >> SL_TOKEN_SHIFT) + 1;
+
+	meeting->batch[pool] = batch;
+	meeting->tokens[pool] = entries / 2 > apart ? entries / 2 - apart : 1;
+	meeting->refill[pool] = larger(refill, 1);
+}
+
+/*
+ * Newcomers on one CPU that take so large a part of the smaller map in a window are a crowd. Not divided by CPUs: what a
+ * crowd is for is to spare this CPU lookups, and to notice a flood on it; what all CPUs insert is the pools' concern.
+ */
+#define CROWD_PART 16
+
+struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
+			       const __u64 secret[SL_SECRETS])
+{
+	struct sl_meeting meeting = {
+		.crowd = larger(smaller(sizes->hot, sizes->sources) / CROWD_PART, 1),
+		.window_shift = window_shift(machine),
+		.sketch_mask = sketch_lines(sizes) - 1,
+		.known_mask = known_entries(sizes) - 1,
+	};
+
+	pool_set(&meeting, SL_POOL_LEDGERS, sizes->sources, machine);
+	pool_set(&meeting, SL_POOL_BUCKETS, sizes->hot, machine);
+	memcpy(meeting.secret, secret, sizeof(meeting.secret));
+	return meeting;
+}
+
+/* --- The object ----------------------------------------------------------------------------- */
+
+void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
+		    const struct machine *machine)
+{
+	const uint32_t entries[GATE_MAPS] = {
+		[MAP_GATE] = 1,
+		[MAP_HOSTS4] = sizes->hosts,
+		[MAP_HOSTS6] = sizes->hosts,
+		[MAP_PREFIXES] = sizes->prefixes,
+		[MAP_SPLITS] = larger(sizes->hosts, sizes->prefixes),
+		[MAP_LISTS] = SL_LIST_PLACES,
+		[MAP_POLICIES] = SL_RECORD(sizes->policies),
+		[MAP_COUNTERS] = sizes->policies,
+		[MAP_LEDGERS4] = sizes->sources,
+		[MAP_LEDGERS6] = sizes->sources,
+		[MAP_BUCKETS4] = sizes->hot,
+		[MAP_BUCKETS6] = sizes->hot,
+		[MAP_ADMISSION] = 1,
+		[MAP_POOLS] = SL_POOLS,
+		[MAP_SKETCH] = machine->cpu_ids * SL_POOLS * sketch_lines(sizes),
+		[MAP_KNOWN] = known_entries(sizes),
+		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
+		[MAP_BLOCKS] = SL_BLOCKS,
+		[MAP_BUDGETS] = sizes->policies,
+		[MAP_ALLOWANCES] = sizes->policies,
+	};
+
+	for (int map = 0; map < GATE_MAPS; map++)
+		bpf_map__set_max_entries(object_map(object, map), entries[map]);
+}
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+/* What the object's maps take when they are made, but for those that it shares. */
+static uint64_t maps_memory(const struct bpf_object *object, const struct machine *machine)
+{
+	const struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	bpf_object__for_each_map(map, object)
+	{
+		const struct bpf_map_info info = {
+			.type = bpf_map__type(map),
+			.key_size = bpf_map__key_size(map),
+			.value_size = bpf_map__value_size(map),
+			.max_entries = bpf_map__max_entries(map),
+			.map_flags = bpf_map__map_flags(map),
+		};
+
+		if (bpf_map__fd(map) < 0)
+			bytes += map_memory(&info, 0, machine->cpus);
+	}
+	return bytes;
+}
+
+/*
+ * The kernel would not refuse maps that are too large for the machine: it would kill other processes to make room.
+ * An eighth of what is available stays for these.
+ */
+static enum status memory_check(const struct gate *gate, const struct bpf_object *object)
+{
+	uint64_t needed = maps_memory(object, &gate->machine), available;
+	enum status status = memory_available(&available);
+	char need[MEMORY_TEXT], have[MEMORY_TEXT];
+
+	if (!status && needed > available - available / 8)
+		status = fail("the maps of gate '%s' would take %s, and this machine has %s to "
+			      "spare: choose smaller sizes, `hot` first",
+			      gate->name, memory_format(needed, need),
+			      memory_format(available - available / 8, have));
+	return status;
+}
+
+/* Makes the object's maps that it does not share, without its programs, and takes all over. */
+static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
+{
+	enum status status = memory_check(gate, object);
+	struct bpf_program *program;
+	int err;
+
+	if (status)
+		return status;
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	err = bpf_object__load(object);
+	if (err)
+		return fail("cannot make the maps of gate '%s': %s", gate->name, why(err));
+	for (int map = 0; map < GATE_MAPS; map++) {
+		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
+		if (gate->map[map] < 0)
+			return fail("cannot keep a map open: %s", why(errno));
+	}
+	return OK;
+}
+
+/* Maps the memory of new maps, and says in `gate` what it is and which maps they are. */
+static enum status gate_begin_state(struct gate *gate, const struct sl_gate *state)
+{
+	enum status status = gate_map_state(gate);
+
+	if (!status)
+		status = gate_map_rules(gate);
+	if (status)
+		return status;
+	*gate->state = *state;
+	for (int map = 0; map < GATE_MAPS; map++)
+		gate->state->map_ids[map] = gate_map_id(gate->map[map]);
+	return OK;
+}
+
+static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
+				  const struct gate_sizes *sizes)
+{
+	struct sl_gate state = {
+		.schema = SL_SCHEMA,
+		.generation = 1,
+		.tick_ns = gate->machine.tick_ns,
+		.next_limit = 1,
+		.next_policy = SL_POLICY_FIRST,
+	};
+	__u64 secret[SL_SECRETS];
+	enum status status;
+
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return fail("cannot get random numbers: %s", why(errno));
+	state.meeting = gate_meeting(sizes, &gate->machine, secret);
+	gate_sizes_set(object, sizes, &gate->machine);
+	status = gate_load_maps(gate, object);
+	return status ? status : gate_begin_state(gate, &state);
+}
+
+/* Lets the object use the gate's maps, but for those that are to be new. */
+static enum status object_share(struct bpf_object *object, const struct gate *gate,
+				const bool fresh[GATE_MAPS])
+{
+	int err = 0;
+
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		if (map != MAP_GATE && !fresh[map])
+			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	return err ? fail("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
+}
+
+enum status gate_make_successor(const struct gate *gate, const struct gate_sizes *sizes,
+				const bool fresh[GATE_MAPS], struct gate *ret)
+{
+	struct bpf_object *object = object_open();
+	struct gate next = GATE_CLOSED;
+	struct sl_gate state = *gate->state;
+	enum status status;
+
+	if (!object)
+		return FAILED;
+	memcpy(next.name, gate->name, sizeof(next.name));
+	next.machine = gate->machine;
+	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
+	gate_sizes_set(object, sizes, &gate->machine);
+	status = object_share(object, gate, fresh);
+	if (!status)
+		status = gate_load_maps(&next, object);
+	if (!status)
+		status = gate_begin_state(&next, &state);
+	bpf_object__close(object);
+	if (status)
+		gate_close(&next);
+	else
+		*ret = next;
+	return status;
+}
+
+static enum status gate_pin(struct gate *gate)
+{
+	enum status status = pins_make(&gate->dir, GATE_LINKS);
+
+	if (!status)
+		status = pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	for (int map = GATE_MAPS - 1; !status && map >= 0; map--) {
+		int err = pin_make(&gate->dir, gate_map_names[map], gate->map[map]);
+
+		if (err)
+			status = pin_failed("pin", &gate->dir, gate_map_names[map], err);
+	}
+	return status;
+}
+
+void gate_undo(struct gate *gate)
+{
+	if (gate->made)
+		gate_dir_remove(gate);
+	gate->made = false;
+}
+
+enum status gate_make(struct gate *gate, const struct gate_sizes *wanted)
+{
+	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
+	enum status status = gate_dir_clear(gate); /* what a killed command left half made */
+	struct bpf_object *object;
+
+	if (status)
+		return status;
+	object = object_open();
+	if (!object)
+		return FAILED;
+	gate->made = true;
+	status = gate_make_maps(gate, object, &sizes);
+	bpf_object__close(object);
+	return status ? status : gate_pin(gate);
+}
+
+enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,
+			       const struct machine *machine)
+{
+	enum status status = gate_begin(gate, "unpinned");
+	struct bpf_object *object;
+
+	if (status)
+		return status;
+	gate->machine = *machine;
+	object = object_open();
+	status = object ? gate_make_maps(gate, object, sizes) : FAILED;
+	bpf_object__close(object);
+	return status;
+}

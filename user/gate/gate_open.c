@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/gate_open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "gate/gate_dir.h"
+#include "gate/object.h"
+#include "gate/old_schema.h"
+
+static enum status refuse_foreign(const struct gate *gate, const char *what)
+{
+	return fail("gate '%s': %s; remove it with 'sluice -g %s detach all' and attach again",
+		    gate->name, what, gate->name);
+}
+
+static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
+				     enum gate_map map)
+{
+	const struct bpf_map *want = object_map(object, map);
+
+	if (gate->old)
+		return gate->old->map[map];
+	return (struct map_shape){bpf_map__type(want), bpf_map__key_size(want),
+				  bpf_map__value_size(want)};
+}
+
+/* A pin may be anything by now: checks that it is of the shape that the gate's schema gives it. */
+static enum status map_check(const struct gate *gate, const struct bpf_object *object,
+			     enum gate_map map)
+{
+	struct map_shape want = shape_wanted(gate, object, map);
+	char what[128];
+
+	if (map_has_shape(gate->map[map], &want))
+		return OK;
+	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
+		 gate_map_names[map], gate->old ? gate->old->number : SL_SCHEMA);
+	return refuse_foreign(gate, what);
+}
+
+/* Says what is wrong with the pin of a map: it is not the very one that the programs use. Opens it anew. */
+static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
+{
+	char what[128];
+	enum status status;
+
+	if (gate->map[map] >= 0)
+		close(gate->map[map]);
+	gate->map[map] = pin_open(&gate->dir, gate_map_names[map]);
+	if (gate->map[map] < 0 && gate->map[map] != -ENOENT)
+		return pin_failed("open", &gate->dir, gate_map_names[map], gate->map[map]);
+	if (gate->map[map] < 0) {
+		snprintf(what, sizeof(what), "the pin of its map '%s' is gone",
+			 gate_map_names[map]);
+		return refuse_foreign(gate, what);
+	}
+	status = map_check(gate, object, map);
+	if (status)
+		return status;
+	snprintf(what, sizeof(what), "what is pinned as '%s' is not the map that it filters with",
+		 gate_map_names[map]);
+	return refuse_foreign(gate, what);
+}
+
+/* In each schema the entry of `gate` begins with its number. Refuses what is no such map. */
+static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX], uint32_t *ret)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info), zero = 0;
+	int fd = gate->map[MAP_GATE];
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_MAP_TYPE_ARRAY ||
+	    info.key_size != sizeof(zero) || info.value_size < sizeof(*ret) ||
+	    info.value_size > OLD_VALUE_MAX)
+		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
+	if (bpf_map_lookup_elem(fd, &zero, value))
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_GATE],
+			    gate->name, why(errno));
+	memcpy(ret, value, sizeof(*ret));
+	return OK;
+}
+
+/* `gate`, which says what the others are. */
+static enum status state_open(struct gate *gate, const struct bpf_object *object)
+{
+	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX];
+	uint32_t schema = 0;
+	enum status status;
+
+	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
+	if (gate->map[MAP_GATE] < 0)
+		return map_refuse(gate, object, MAP_GATE);
+	status = schema_read(gate, value, &schema);
+	if (status)
+		return status;
+	gate->old = old_schema_find(schema);
+	if (!gate->old && schema != SL_SCHEMA)
+		return old_refuse(gate, schema);
+	status = map_check(gate, object, MAP_GATE);
+	if (status)
+		return status;
+	return gate->old ? old_state_read(gate, value) : gate_map_state(gate);
+}
+
+/* The map that the gate means, if it is pinned in this directory; -1: it is not. */
+static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
+{
+	int fd = pin_open(dir, gate_map_names[map]);
+
+	if (fd >= 0 && gate_map_id(fd) == gate->state->map_ids[map])
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/*
+ * The map that the gate means, which a resize may have under its other name still, and may rename just now; -1: there
+ * is none.
+ */
+static int map_open(const struct gate *gate, enum gate_map map)
+{
+	int fd = map_open_in(gate, map, &gate->dir);
+	struct pins next;
+
+	if (fd >= 0 || pins_open(&gate->dir, GATE_NEXT, &next))
+		return fd;
+	fd = map_open_in(gate, map, &next);
+	pins_close(&next);
+	return fd >= 0 ? fd : map_open_in(gate, map, &gate->dir);
+}
+
+/* Whether another `gate` is pinned by now: a resize came to its end just now. */
+static bool state_is_replaced(const struct gate *gate)
+{
+	int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
+	bool replaced = fd >= 0 && gate_map_id(fd) != gate_map_id(gate->map[MAP_GATE]);
+
+	if (fd >= 0)
+		close(fd);
+	return replaced;
+}
+
+static bool map_exists(const struct gate *gate, enum gate_map map)
+{
+	return !gate->old || gate->old->map[map].type;
+}
+
+/* The first map that cannot be opened; GATE_MAPS: all can. */
+static enum gate_map maps_open(struct gate *gate)
+{
+	int map;
+
+	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
+		if (!map_exists(gate, map))
+			continue;
+		gate->map[map] = map_open(gate, map);
+		if (gate->map[map] < 0)
+			break;
+	}
+	return map;
+}
+
+/* The maps of an old schema are read by its layouts, whatever the gate says that they are. */
+static enum status old_maps_check(const struct gate *gate, const struct bpf_object *object)
+{
+	enum status status = OK;
+
+	for (int map = 0; gate->old && !status && map < GATE_MAPS; map++)
+		if (map_exists(gate, map))
+			status = map_check(gate, object, map);
+	return status;
+}
+
+static enum status rules_map(struct gate *gate)
+{
+	enum status status = gate_map_rules(gate);
+
+	return !status && gate->old ? old_policies_read(gate) : status;
+}
+
+static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
+{
+	enum status status = state_open(gate, object);
+	enum gate_map missing;
+
+	if (status)
+		return status;
+	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
+		return map_refuse(gate, object, MAP_GATE);
+	missing = maps_open(gate);
+	if (missing == GATE_MAPS)
+		return old_maps_check(gate, object) ?: rules_map(gate);
+	if (!state_is_replaced(gate))
+		return map_refuse(gate, object, missing);
+	gate_maps_close(gate);
+	return gate_open_maps(gate, object);
+}
+
+enum status gate_open_pins(struct gate *gate)
+{
+	struct bpf_object *object;
+	bool exists;
+	enum status status = gate_dir_holds_gate(gate, &exists);
+
+	if (status)
+		return status;
+	if (!exists)
+		return no_such_gate(gate->name);
+	object = object_open();
+	status = object ? gate_open_maps(gate, object) : FAILED;
+	bpf_object__close(object);
+	return status;
+}
+
+enum status gate_refuse_old(const struct gate *gate)
+{
+	return gate->old ? old_refuse(gate, gate->old->number) : OK;
+}
+
+/* Opens to read, whatever the schema. */
+static enum status gate_open_unlocked(struct gate *gate, const char *name)
+{
+	enum status status = gate_begin(gate, name);
+
+	if (!status)
+		status = gate_dir_open(gate);
+	return status ?: gate_open_pins(gate);
+}
+
+enum status gate_open(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_unlocked(gate, name);
+
+	return status ? status : gate_refuse_old(gate);
+}
+
+enum status gate_open_any(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_unlocked(gate, name);
+
+	if (status || !gate->old)
+		return status;
+	gate_close(gate);
+	status = gate_lock_only(gate, name);
+	return status ? status : gate_open_pins(gate);
+}
+
+enum status gate_lock_only(struct gate *gate, const char *name)
+{
+	enum status status = gate_begin(gate, name);
+
+	return status ?: gate_dir_lock(gate, false);
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/list_change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "gate/change.h"
+#include "gate/rules.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
+
+/* Up to so many prefixes are looked up one by one; for more, all rules are read at once. */
+#define LOOKUPS_MAX 512
+
+enum mode {
+	PUT,	 /* named prefixes come onto the list */
+	REPLACE, /* and all others go */
+	TAKE,	 /* named prefixes go */
+	DROP,	 /* all go */
+};
+
+struct change {
+	struct gate *gate;
+	enum mode mode;
+	uint64_t from; /* the list's bit; 0: it is made now */
+	uint64_t to;   /* its bit afterwards; 0: it goes */
+	struct ruleset wanted;
+	struct list_counts counts;
+};
+
+static uint64_t place_bit(int place)
+{
+	return place < 0 ? 0 : 1ULL << place;
+}
+
+static enum status no_such_list(const struct gate *gate, const char *name)
+{
+	return fail("gate '%s' has no list '%s': see 'sluice %slists'", gate->name, name,
+		    gate_option(gate->name));
+}
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+static bool rule_stays(enum mode mode, bool was, bool named)
+{
+	switch (mode) {
+	case PUT:
+		return was || named;
+	case REPLACE:
+		return named;
+	case TAKE:
+		return was && !named;
+	default:
+		return false;
+	}
+}
+
+/* Decides about one rule, which it takes over. named: the command names its prefix. */
+static enum status rule_decide(struct change *change, struct rule *rule, bool named)
+{
+	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, named);
+	uint64_t lists = (rule->lists & ~change->from) | (is ? change->to : 0);
+	bool changed = lists != rule->lists;
+
+	change->counts.fresh += is && !was;
+	change->counts.same += named && was;
+	change->counts.gone += was && !is;
+	rule->lists = lists;
+	if (changed)
+		return ruleset_add(&change->wanted, rule);
+	rule_free(rule);
+	return OK;
+}
+
+static enum status rules_look_up(struct change *change, const struct ruleset *entries)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < entries->count; i++) {
+		struct rule rule;
+
+		status = rules_get(change->gate, &entries->rules[i].prefix, &rule);
+		if (!status)
+			status = rule_decide(change, &rule, true);
+	}
+	return status;
+}
+
+/* Both are sorted. Uses `all` up. */
+static enum status rules_merge(struct change *change, struct ruleset *all,
+			       const struct ruleset *entries)
+{
+	unsigned int i = 0, j = 0;
+	enum status status = OK;
+
+	while (!status && (i < all->count || j < entries->count)) {
+		const struct rule *entry = j < entries->count ? &entries->rules[j] : NULL;
+		struct rule *old = i < all->count ? &all->rules[i] : NULL, rule;
+		int order = !old ? 1 : !entry ? -1 : prefix_compare(&old->prefix, &entry->prefix);
+
+		if (order <= 0)
+			rule = *old;
+		else
+			rule = (struct rule){.prefix = entry->prefix};
+		if (order <= 0)
+			*old = (struct rule){0};
+		status = rule_decide(change, &rule, order >= 0);
+		i += order <= 0;
+		j += order >= 0;
+	}
+	return status;
+}
+
+/* Which rules change, and to what. */
+static enum status rules_plan(struct change *change, struct ruleset *entries)
+{
+	bool others = change->from && (change->from != change->to || change->mode == REPLACE);
+	struct ruleset all = {0};
+	enum status status;
+
+	ruleset_unique(entries);
+	if (!others && entries->count <= LOOKUPS_MAX)
+		return rules_look_up(change, entries);
+	status = rules_read(change->gate, &all);
+	if (!status)
+		status = rules_merge(change, &all, entries);
+	ruleset_free(&all);
+	return status;
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+static enum status lists_begin(struct change *change)
+{
+	enum status status = ruleset_make_lists(&change->wanted);
+
+	if (status)
+		return status;
+	change_sweep_lists(change->gate);
+	lists_copy(change->gate, change->wanted.lists);
+	return OK;
+}
+
+/* Its place in the lists as they are to be: the one that it has, or, if it is to say something else, a new one. */
+static enum status list_place(struct change *change, const struct sl_list_info *list)
+{
+	struct sl_list_info *lists = change->wanted.lists;
+	int from = lists_find(lists, list->name), to = from;
+	enum status status = OK;
+
+	if (from >= 0 && list_same(&lists[from], list)) {
+		lists[from].replaced = list->replaced;
+	} else {
+		to = lists_find(lists, "");
+		if (from >= 0)
+			lists[from].name[0] = '\0';
+		status = lists_put(lists, list, to);
+	}
+	change->from = place_bit(from);
+	change->to = place_bit(to);
+	return status;
+}
+
+static enum status refuse_word(const struct sl_list_info *has, enum sl_list word)
+{
+	return fail("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
+		    "say 'as NAME' for a list of its own",
+		    has->name, list_says(has->list), list_words[word]);
+}
+
+static enum status refuse_end(const struct sl_list_info *has)
+{
+	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
+
+	if (has->until)
+		snprintf(end, sizeof(end), "ends in %s",
+			 left_format(until_left_ns(has->until), left));
+	return fail("list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
+		    "out to add to it, say 'replace' to make it what is said now, or 'as NAME' for "
+		    "a list of its own",
+		    has->name, end);
+}
+
+/* Entries that come onto a list end with it. One that says another word or end would change those of all others. */
+static enum status list_join(const struct change *change, struct sl_list_info *list)
+{
+	int place = lists_find(change->wanted.lists, list->name);
+	const struct sl_list_info *has = &change->wanted.lists[place < 0 ? 0 : place];
+
+	if (place < 0 || change->mode == REPLACE)
+		return OK;
+	if (has->list != list->list)
+		return refuse_word(has, list->list);
+	if (list->until && !until_equal(has->until, list->until))
+		return refuse_end(has);
+	list->until = has->until;
+	return OK;
+}
+
+/* One generation; only the date of a list that stays as it is needs none. */
+static enum status change_make(struct change *change)
+{
+	if (!change->wanted.count && change->from == change->to) {
+		lists_clear(change->gate, change->wanted.lists);
+		return OK;
+	}
+	return ruleset_change(change->gate, &change->wanted);
+}
+
+static enum status change_end_with(struct change *change, enum status status,
+				   struct list_counts *ret)
+{
+	if (!status)
+		status = change_make(change);
+	if (!status)
+		*ret = change->counts;
+	ruleset_free(&change->wanted);
+	return status;
+}
+
+enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
+		     struct ruleset *entries, struct list_counts *ret)
+{
+	struct change change = {.gate = gate, .mode = replace ? REPLACE : PUT};
+	enum status status = lists_begin(&change);
+
+	if (!status)
+		status = list_join(&change, list);
+	if (!status)
+		status = list_place(&change, list);
+	if (!status)
+		status = rules_plan(&change, entries);
+	return change_end_with(&change, status, ret);
+}
+
+/* The list of this name, as the change begins. */
+static enum status list_begin(struct change *change, const char *name)
+{
+	enum status status = lists_begin(change);
+	int place = -1;
+
+	if (!status)
+		place = lists_find(change->wanted.lists, name);
+	if (!status && place < 0)
+		status = no_such_list(change->gate, name);
+	change->from = place_bit(place);
+	return status;
+}
+
+static enum status check_on_list(const struct change *change, const char *name,
+				 const struct ruleset *entries)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < entries->count; i++) {
+		char text[PREFIX_TEXT];
+		struct rule rule;
+
+		status = rules_get(change->gate, &entries->rules[i].prefix, &rule);
+		if (status)
+			return status;
+		if (!(rule.lists & change->from))
+			status = fail("%s is not on list '%s': see 'sluice %sshow'",
+				      prefix_format(&rule.prefix, text), name,
+				      gate_option(change->gate->name));
+		rule_free(&rule);
+	}
+	return status;
+}
+
+enum status list_take(struct gate *gate, const char *name, struct ruleset *entries,
+		      struct list_counts *ret)
+{
+	struct change change = {.gate = gate, .mode = TAKE};
+	enum status status = list_begin(&change, name);
+
+	change.to = change.from;
+	if (!status)
+		status = check_on_list(&change, name, entries);
+	if (!status)
+		status = rules_plan(&change, entries);
+	return change_end_with(&change, status, ret);
+}
+
+enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret)
+{
+	struct change change = {.gate = gate, .mode = DROP};
+	enum status status = list_begin(&change, name);
+	struct ruleset none = {0};
+
+	if (!status) {
+		change.wanted.lists[lists_find(change.wanted.lists, name)].name[0] = '\0';
+		status = rules_plan(&change, &none);
+	}
+	return change_end_with(&change, status, ret);
+}
+
+enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int place = -1;
+
+	lists_copy(gate, lists);
+	if (*name)
+		place = lists_find(lists, name);
+	if (place < 0)
+		return no_such_list(gate, name);
+	*ret = lists[place];
+	return OK;
+}
+
+enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int named = -1, of_file;
+
+	lists_copy(gate, lists);
+	if (*text)
+		named = lists_find(lists, text);
+	of_file = lists_find_file(lists, text);
+	if (named < 0 && of_file < 0)
+		return no_such_list(gate, text);
+	if (named >= 0 && of_file >= 0 && named != of_file)
+		return fail("there is a list '%s', and a list '%s' of the file: '-f %s' means the "
+			    "latter, and '-f %s' in another directory the former",
+			    lists[named].name, lists[of_file].name, lists[of_file].name, text);
+	*ret = lists[named < 0 ? of_file : named];
+	return OK;
+}

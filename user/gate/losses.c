@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/losses.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gate/policy.h"
+#include "rules/prefix.h"
+
+/* --- What a policy has ---------------------------------------------------------------------- */
+
+/* A limit or, without a name, the newcomers' budget. */
+struct item {
+	const char *name;
+	const struct sl_limit_spec *spec;
+	const struct sl_match *match;
+	uint32_t home; /* the number of the policy that it is written in */
+};
+
+struct items {
+	struct item list[SL_LIMITS_MAX + 1];
+	unsigned int count;
+};
+
+static struct items items_of(const struct gate *gate, uint32_t record)
+{
+	const struct sl_policy *policy = &gate->policies[record];
+	struct items items = {.count = 0};
+
+	for (unsigned int slot = 0; record && slot < SL_LIMITS_MAX; slot++) {
+		uint32_t home = policy->home[slot];
+
+		if (policy->spec[slot].name[0])
+			items.list[items.count++] = (struct item){
+				.name = policy->spec[slot].name,
+				.spec = &policy->spec[slot],
+				.match = &policy->match[slot],
+				.home = home ? SL_HOME_POLICY(home) : SL_POLICY(record),
+			};
+	}
+	if (record && policy->newcomers.burst)
+		items.list[items.count++] = (struct item){
+			.home = policy->newcomers_home ?: SL_POLICY(record),
+		};
+	return items;
+}
+
+/* The item of the same name; NULL: there is none. */
+static const struct item *items_find(const struct items *items, const struct item *item)
+{
+	for (unsigned int i = 0; i < items->count; i++) {
+		const struct item *found = &items->list[i];
+
+		if (found->name && item->name ? !strncmp(found->name, item->name, SL_NAME)
+					      : found->name == item->name)
+			return found;
+	}
+	return NULL;
+}
+
+/* Whether a match is for all packets that another one is for, as far as that is plain. */
+static bool match_covers(const struct sl_match *match, const struct sl_match *other)
+{
+	return (match->fact == SL_FACT_ANY && !match->vlan) ||
+	       !memcmp(match, other, sizeof(*match));
+}
+
+/* What a limit leaves open of another one, whose name it has and whose place it takes. */
+static enum loss replaced_loss(const struct item *found, const struct item *item)
+{
+	if (!match_covers(found->match, item->match))
+		return LOSS_REPLACED;
+	if (found->spec->action == SL_ACTION_OBSERVE && item->spec->action != SL_ACTION_OBSERVE)
+		return LOSS_OBSERVED;
+	if (found->spec->key_dst && !item->spec->key_dst)
+		return LOSS_KEYED;
+	return LOSSES;
+}
+
+static bool items_have(const struct items *items, const struct item *item)
+{
+	const struct item *found = items_find(items, item);
+
+	return found && found->home == item->home;
+}
+
+/* Whether they have the item itself, or a limit that was given its name and leaves nothing of it open. */
+static bool items_cover(const struct items *items, const struct item *item)
+{
+	const struct item *found = items_find(items, item);
+
+	return items_have(items, item) ||
+	       (found && item->name && replaced_loss(found, item) == LOSSES);
+}
+
+/* --- Before --------------------------------------------------------------------------------- */
+
+static uint32_t record_before(const struct gate *gate, const struct sl_rule *rule)
+{
+	return rulemap_face(rule, rulemap_generation(gate) - 1)->record;
+}
+
+/* The record that judges a prefix before the change, by a rule of at most `bits` bits; 0: none. */
+static uint32_t judge_before(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits)
+{
+	struct sl_rule rule;
+
+	while (rulemap_cover(gate, prefix, bits, &rule)) {
+		if (record_before(gate, &rule))
+			return record_before(gate, &rule);
+		if (!rule.bits)
+			break;
+		bits = rule.bits - 1;
+	}
+	return 0;
+}
+
+static uint32_t parent_before(const struct gate *gate, const struct sl_prefix *prefix)
+{
+	return prefix->bits ? judge_before(gate, prefix, prefix->bits - 1) : 0;
+}
+
+/* --- One policy ----------------------------------------------------------------------------- */
+
+/* What one policy loses by one cause. */
+struct lost {
+	enum loss loss;
+	bool had;
+	struct sl_prefix cause;
+	unsigned int items_count;
+	char items[INHERITED_TEXT];
+	size_t length;
+};
+
+struct lost_list {
+	struct lost list[2 * (SL_LIMITS_MAX + 1)];
+	unsigned int count;
+};
+
+/* The next policy, from this one upwards, that does not inherit. */
+static const struct sl_policy *lifting_policy(const struct gate *gate, uint32_t record)
+{
+	while (gate->policies[record].inherits && gate->policies[record].parent)
+		record = gate->policies[record].parent;
+	return &gate->policies[record];
+}
+
+static enum loss loss_of(const struct gate *gate, const struct item *item, uint32_t record,
+			 const struct items *after, struct sl_prefix *ret_cause)
+{
+	const struct sl_policy *home = policy_in_force(gate, item->home);
+	struct items written = items_of(gate, home ? home - gate->policies : 0);
+	const struct item *found = items_find(after, item);
+
+	*ret_cause = gate->policies[record].prefix;
+	if (!items_have(&written, item))
+		return LOSS_DELETED;
+	if (!found) {
+		*ret_cause = lifting_policy(gate, record)->prefix;
+		return LOSS_LIFTED;
+	}
+	*ret_cause = *inherit_home(gate, SL_HOME(found->home, 0));
+	return item->name ? replaced_loss(found, item) : LOSS_BUDGET;
+}
+
+static void item_lose(const struct gate *gate, const struct item *item, uint32_t record,
+		      const struct items *after, bool had, struct lost_list *ret)
+{
+	struct sl_prefix cause;
+	enum loss loss = loss_of(gate, item, record, after, &cause);
+	struct lost *lost = ret->list;
+
+	if (loss == LOSS_BUDGET && !had && !gate->policies[record].inherits)
+		return; /* both have one, and neither takes the place of the other */
+	while (lost < ret->list + ret->count &&
+	       (lost->loss != loss || lost->had != had || !prefix_equal(&lost->cause, &cause)))
+		lost++;
+	if (lost == ret->list + ret->count) {
+		*lost = (struct lost){.loss = loss, .had = had, .cause = cause};
+		ret->count++;
+	}
+	lost->length = inherited_add(item->name, inherit_home(gate, SL_HOME(item->home, 0)),
+				     lost->items, lost->length);
+	lost->items_count++;
+}
+
+/*
+ * A policy loses what judged its prefix before, but for what was its own, and what a shorter one has now and it has
+ * not, unless that was so before.
+ */
+static void policy_compare(const struct gate *gate, const struct rulemap_entry *entry,
+			   struct lost_list *ret)
+{
+	uint32_t before = entry->rule.before.record, record = entry->rule.now.record;
+	uint32_t shorter = parent_before(gate, &entry->prefix);
+	struct items had = items_of(gate, before ?: shorter), beside = items_of(gate, shorter);
+	struct items after = items_of(gate, record);
+	struct items offered = items_of(gate, policy_parent(gate, &entry->prefix));
+
+	for (unsigned int i = 0; i < had.count; i++)
+		if (had.list[i].home != SL_POLICY(record) && !items_cover(&after, &had.list[i]) &&
+		    (before || policy_in_force(gate, had.list[i].home)))
+			item_lose(gate, &had.list[i], record, &after, before, ret);
+	for (unsigned int i = 0; i < offered.count; i++) {
+		const struct item *item = &offered.list[i];
+		bool was_missing = items_have(&beside, item) && !items_cover(&had, item);
+
+		if (!items_cover(&after, item) && !items_have(&had, item) && !was_missing)
+			item_lose(gate, item, record, &after, false, ret);
+	}
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
+
+static void lost_tell(struct loss_told *told, const struct sl_prefix *prefix,
+		      const struct lost *lost)
+{
+	bool own = prefix_equal(prefix, &lost->cause);
+	bool same =
+		!told->count || (!told->cause_is_each && prefix_equal(&told->cause, &lost->cause));
+
+	if (!told->count) {
+		told->cause = lost->cause;
+		told->own = own;
+		told->items_count = lost->items_count;
+		memcpy(told->items, lost->items, sizeof(told->items));
+	} else if (strcmp(told->items, lost->items) || !(same || (own && told->own))) {
+		told->others++;
+		return;
+	}
+	told->cause_is_each |= !same;
+	told->own &= own;
+	if (told->count < LOSS_NAMED)
+		told->prefix[told->count] = *prefix;
+	told->count++;
+}
+
+/* What of a prefix is in force before the change, or after it. */
+static uint32_t record_of(const struct gate *gate, const struct sl_prefix *prefix, bool before)
+{
+	struct sl_rule rule;
+
+	if (!rulemap_get(gate, prefix, &rule))
+		return 0;
+	return before ? record_before(gate, &rule) : rule.now.record;
+}
+
+/* Policies of all of IPv4, or of IPv6, that stand beside that of `default` from now on. */
+static void families_find(const struct gate *gate, struct losses *losses)
+{
+	static const char *const families[] = {"0.0.0.0/0", "::/0"};
+	const struct sl_prefix all = {.bits = 0};
+
+	for (unsigned int i = 0; i < SL_FAMILIES && record_of(gate, &all, false); i++) {
+		struct sl_prefix prefix;
+		uint32_t record;
+
+		prefix_parse(families[i], &prefix);
+		record = record_of(gate, &prefix, false);
+		if (!record || (record_of(gate, &prefix, true) && record_of(gate, &all, true)))
+			continue;
+		losses->family[losses->families] = prefix;
+		losses->family_inherits[losses->families++] = gate->policies[record].inherits;
+	}
+}
+
+void losses_find(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count,
+		 struct losses *ret)
+{
+	bool rewritten = false;
+
+	*ret = (struct losses){.families = 0};
+	for (unsigned int i = 0; i < count; i++) {
+		const struct rulemap_entry *entry = &entries[i];
+		struct lost_list lost = {.count = 0};
+
+		if (entry->rule.before.record == entry->rule.now.record)
+			continue;
+		rewritten = true;
+		if (!entry->rule.now.record)
+			continue;
+		policy_compare(gate, entry, &lost);
+		for (unsigned int j = 0; j < lost.count; j++)
+			lost_tell(&ret->told[lost.list[j].had][lost.list[j].loss], &entry->prefix,
+				  &lost.list[j]);
+	}
+	if (rewritten)
+		families_find(gate, ret);
+}

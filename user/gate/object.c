@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "sluice.skel.h"
+
+struct bpf_object *object_open(void)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "sluice");
+	struct bpf_object *object;
+	const void *bytes;
+	size_t size;
+
+	bytes = sluice__elf_bytes(&size);
+	object = bpf_object__open_mem(bytes, size, &opts);
+	if (!object)
+		fail("cannot read the BPF programs in this binary: %s", why(errno));
+	return object;
+}
+
+struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
+{
+	return bpf_object__find_map_by_name(object, gate_map_names[map]);
+}
+
+static const char *const program_names[HOOKS] = {
+	[HOOK_XDP] = "sluice_xdp",
+	[HOOK_INGRESS] = "sluice_ingress",
+	[HOOK_EGRESS] = "sluice_egress",
+};
+
+static const char *const carrier_names[] = {"sluice_carry_ledger", "sluice_carry_counters"};
+
+#define CARRIERS 2
+
+/* An fd that outlives the object; -1 and errno: there is none. */
+static int program_keep(const struct bpf_object *object, const char *name)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+
+	return fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
+}
+
+/* Chooses what bpf_object__load() loads. */
+static void programs_choose(const struct bpf_object *object, const char *const names[], int count)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	for (int i = 0; i < count; i++)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(object, names[i]), true);
+}
+
+static void fds_close(int *fds, int count)
+{
+	for (int i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/* Loads programs on the gate's maps. On failure all fds are -1. */
+static enum status object_load(const struct gate *gate, const char *const names[], int count,
+			       int *ret_fds)
+{
+	struct bpf_object *object = object_open();
+	int err = 0;
+
+	if (!object)
+		return FAILED;
+	programs_choose(object, names, count);
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	if (!err)
+		err = bpf_object__load(object);
+	for (int i = 0; !err && i < count; i++) {
+		ret_fds[i] = program_keep(object, names[i]);
+		if (ret_fds[i] < 0)
+			err = -errno;
+	}
+	bpf_object__close(object);
+	if (!err)
+		return OK;
+	fds_close(ret_fds, count);
+	return fail("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
+}
+
+enum status programs_load(const struct gate *gate, struct programs *ret)
+{
+	*ret = PROGRAMS_CLOSED;
+	return object_load(gate, program_names, HOOKS, ret->fd);
+}
+
+void programs_close(struct programs *programs)
+{
+	fds_close(programs->fd, HOOKS);
+}
+
+enum status carriers_load(const struct gate *gate, struct carriers *ret)
+{
+	int fds[CARRIERS] = {-1, -1};
+	enum status status = object_load(gate, carrier_names, CARRIERS, fds);
+
+	*ret = (struct carriers){fds[0], fds[1]};
+	return status;
+}
+
+void carriers_close(struct carriers *carriers)
+{
+	fds_close(&carriers->ledger, 1);
+	fds_close(&carriers->counters, 1);
+}
+
+/* --- Memory --------------------------------------------------------------------------------- */
+
+/* The kernel's, on 64 bits: an element of a hash map before its key, a bucket of the table, a node of a trie. */
+#define ELEMENT_BYTES 48
+#define BUCKET_BYTES  16
+#define NODE_BYTES    24
+
+/* Of a trie's key: the length of the prefix, which is a part of the node. */
+#define LENGTH_BYTES 4
+
+static uint64_t round_up_8(uint64_t bytes)
+{
+	return (bytes + 7) / 8 * 8;
+}
+
+static uint64_t power_of_two(uint64_t least)
+{
+	uint64_t power = 1;
+
+	while (power < least)
+		power *= 2;
+	return power;
+}
+
+static bool is_per_cpu(const struct bpf_map_info *info)
+{
+	return info->type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+	       info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
+}
+
+/* A value; with a copy for each CPU, the pointer to them as well. */
+static uint64_t value_bytes(const struct bpf_map_info *info, unsigned int cpus)
+{
+	uint64_t bytes = round_up_8(info->value_size);
+
+	return is_per_cpu(info) ? sizeof(void *) + cpus * bytes : bytes;
+}
+
+static uint64_t hash_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
+{
+	uint64_t each = ELEMENT_BYTES + round_up_8(info->key_size) + value_bytes(info, cpus);
+	bool set_aside = !(info->map_flags & BPF_F_NO_PREALLOC);
+
+	return power_of_two(info->max_entries) * BUCKET_BYTES +
+	       (set_aside ? info->max_entries : entries) * each;
+}
+
+/* Without the nodes that hold no entry of their own: one less than there are entries, at most. */
+static uint64_t trie_memory(const struct bpf_map_info *info, uint32_t entries)
+{
+	return entries * (NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size);
+}
+
+uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
+{
+	switch (info->type) {
+	case BPF_MAP_TYPE_ARRAY:
+	case BPF_MAP_TYPE_PERCPU_ARRAY:
+		return info->max_entries * value_bytes(info, cpus);
+	case BPF_MAP_TYPE_LPM_TRIE:
+		return trie_memory(info, entries);
+	default:
+		return hash_memory(info, entries, cpus);
+	}
+}
+
+enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
+			    uint64_t *ret)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			    gate->name, why(errno));
+	*ret = map_memory(&info, entries, gate->machine.cpus);
+	return OK;
+}
+
+enum status memory_available(uint64_t *ret)
+{
+	static const char path[] = "/proc/meminfo";
+	FILE *file = fopen(path, "re");
+	unsigned long long kilobytes;
+	bool found = false;
+	char line[128];
+
+	if (!file)
+		return fail("cannot read %s: %s", path, why(errno));
+	while (!found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
+	fclose(file);
+	if (!found)
+		return fail("%s does not say how much memory is available", path);
+	*ret = kilobytes * 1024;
+	return OK;
+}
+
+const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT])
+{
+	if (bytes < 1000000)
+		snprintf(text, MEMORY_TEXT, "%.1f kB", bytes / 1e3);
+	else if (bytes < 10000000000)
+		snprintf(text, MEMORY_TEXT, "%.1f MB", bytes / 1e6);
+	else
+		snprintf(text, MEMORY_TEXT, "%.1f GB", bytes / 1e9);
+	return text;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/old_schema.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <bpf/bpf.h>
+
+static const struct old_schema *const all[] = {&schema4};
+
+const struct old_schema *old_schema_find(uint32_t number)
+{
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i]->number == number)
+			return all[i];
+	return NULL;
+}
+
+bool map_has_shape(int fd, const struct map_shape *shape)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return !bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == shape->type &&
+	       info.key_size == shape->key_size && info.value_size == shape->value_size;
+}
+
+enum status old_refuse(const struct gate *gate, uint32_t number)
+{
+	const char *name = gate->name;
+
+	if (old_schema_find(number))
+		return fail("gate '%s': it was made by a version with schema %u, this one has %d: "
+			    "'sluice -g %s upgrade' carries it over",
+			    name, number, SL_SCHEMA, name);
+	return fail("gate '%s': it was made by a version with schema %u, this one has %d: keep its "
+		    "rules with that version's 'sluice -g %s dump', remove it with 'sluice -g %s "
+		    "detach all', attach again and apply them",
+		    name, number, SL_SCHEMA, name, name);
+}
+
+enum status old_state_read(struct gate *gate, const void *value)
+{
+	gate->state = malloc(sizeof(*gate->state));
+	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
+	if (!gate->state || !gate->lists)
+		return fail("cannot read gate '%s': %s", gate->name, why(ENOMEM));
+	*gate->state = gate->old->state(value);
+	return OK;
+}
+
+enum status old_policies_read(struct gate *gate)
+{
+	uint32_t each = (gate->old->map[MAP_POLICIES].value_size + 7) / 8 * 8;
+	size_t bytes = (size_t)SL_RECORD(gate->policies_max) * each;
+	uint32_t used = gate->state->policies_seen;
+	uint8_t *records = mmap(NULL, bytes, PROT_READ, MAP_SHARED, gate->map[MAP_POLICIES], 0);
+
+	if (records == MAP_FAILED)
+		return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
+	if (used < SL_POLICY_FIRST)
+		used = SL_POLICY_FIRST;
+	if (used > gate->policies_max)
+		used = gate->policies_max;
+	gate->policies = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->policies));
+	for (uint32_t record = 0; gate->policies && record < SL_RECORD(used); record++)
+		gate->old->policy(records + (size_t)record * each, &gate->machine,
+				  &gate->policies[record]);
+	munmap(records, bytes);
+	if (!gate->policies)
+		return fail("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
+	return OK;
+}

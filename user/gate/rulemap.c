@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/rulemap.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "base/clock.h"
+#include "block.h"
+#include "gate/old_schema.h"
+#include "rules/prefix.h"
+
+static const enum gate_map rule_maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
+
+#define RULE_MAPS (sizeof(rule_maps) / sizeof(rule_maps[0]))
+
+uint32_t rulemap_generation(const struct gate *gate)
+{
+	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
+}
+
+const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation)
+{
+	return (int32_t)(rule->since - generation) > 0 ? &rule->before : &rule->now;
+}
+
+enum sl_list face_word(const struct sl_face *face)
+{
+	return !face->until || until_left_ns(face->until) ? face->list : SL_LIST_NONE;
+}
+
+bool face_is_empty(const struct sl_face *face)
+{
+	return !face->record && !face->list && !face->lists;
+}
+
+static enum gate_map map_of(const struct sl_prefix *prefix)
+{
+	if (!prefix_is_host(prefix))
+		return MAP_PREFIXES;
+	return prefix_is_ipv4(prefix) ? MAP_HOSTS4 : MAP_HOSTS6;
+}
+
+static size_t key_size(enum gate_map map)
+{
+	switch (map) {
+	case MAP_HOSTS4:
+		return 4;
+	case MAP_HOSTS6:
+		return 16;
+	default:
+		return sizeof(struct sl_prefix);
+	}
+}
+
+static const void *key_of(const struct sl_prefix *prefix)
+{
+	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
+}
+
+static struct sl_prefix prefix_of(enum gate_map map, const void *key)
+{
+	struct sl_prefix prefix = {0};
+
+	if (map == MAP_PREFIXES)
+		return *(const struct sl_prefix *)key;
+	prefix.bits = SL_FAMILY_BITS + 8 * key_size(map);
+	prefix.family = htonl(map == MAP_HOSTS4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6);
+	memcpy(prefix.addr, key, key_size(map));
+	return prefix;
+}
+
+/* What a rule takes in the gate's maps, in bytes. */
+static size_t rule_size(const struct gate *gate)
+{
+	return gate->old ? gate->old->map[MAP_PREFIXES].value_size : sizeof(struct sl_rule);
+}
+
+static struct sl_rule rule_of(const struct gate *gate, const void *value)
+{
+	struct sl_rule rule;
+
+	if (gate->old)
+		return gate->old->rule(value);
+	memcpy(&rule, value, sizeof(rule));
+	return rule;
+}
+
+/* --- One ------------------------------------------------------------------------------------ */
+
+static bool rule_look_up(const struct gate *gate, enum gate_map map, const void *key,
+			 struct sl_rule *ret)
+{
+	_Alignas(struct sl_rule) uint8_t value[OLD_VALUE_MAX];
+
+	if (bpf_map_lookup_elem(gate->map[map], key, value))
+		return false;
+	*ret = rule_of(gate, value);
+	return true;
+}
+
+bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret)
+{
+	struct sl_rule rule;
+
+	if (!rule_look_up(gate, map_of(prefix), key_of(prefix), &rule) ||
+	    rule.bits != prefix->bits) /* the trie answers with a shorter one, too */
+		return false;
+	*ret = rule;
+	return true;
+}
+
+bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
+		   struct sl_rule *ret)
+{
+	struct sl_prefix key = *prefix;
+
+	if (prefix_is_host(prefix) && bits >= prefix->bits && rulemap_get(gate, prefix, ret))
+		return true;
+	key.bits = bits < prefix->bits ? bits : prefix->bits;
+	return rule_look_up(gate, MAP_PREFIXES, &key, ret);
+}
+
+/* --- All ------------------------------------------------------------------------------------ */
+
+/* Where the rules of a map of hosts go. */
+struct hosts {
+	const struct gate *gate;
+	enum gate_map map;
+	rulemap_call *call;
+	void *data;
+};
+
+static int host_call(void *data, const void *key, const void *value)
+{
+	const struct hosts *hosts = data;
+	struct rulemap_entry entry = {prefix_of(hosts->map, key), rule_of(hosts->gate, value)};
+
+	return hosts->call(hosts->data, &entry);
+}
+
+static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
+{
+	struct hosts hosts = {gate, map, call, data};
+
+	return map_walk(gate->map[map], key_size(map), rule_size(gate), host_call, &hosts);
+}
+
+static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
+{
+	struct sl_prefix next, *last = NULL;
+	struct rulemap_entry entry;
+	int err = 0;
+
+	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
+		entry.prefix = next;
+		last = &entry.prefix;
+		if (rulemap_get(gate, &entry.prefix, &entry.rule))
+			err = call(data, &entry);
+	}
+	return err;
+}
+
+int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data)
+{
+	int err = 0;
+
+	if (gate->state->hosts || gate->state->changing)
+		err = hosts_walk(gate, MAP_HOSTS4, call, data);
+	if (!err && (gate->state->hosts || gate->state->changing))
+		err = hosts_walk(gate, MAP_HOSTS6, call, data);
+	return err ?: prefixes_walk(gate, call, data);
+}
+
+struct entries {
+	struct rulemap_entry *items;
+	unsigned int count;
+	unsigned int room;
+};
+
+static int entries_add(void *data, const struct rulemap_entry *entry)
+{
+	struct entries *entries = data;
+	struct rulemap_entry *items;
+	unsigned int room;
+
+	if (entries->count == entries->room) {
+		room = entries->room ? 2 * entries->room : 256;
+		items = reallocarray(entries->items, room, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		entries->items = items;
+		entries->room = room;
+	}
+	entries->items[entries->count++] = *entry;
+	return 0;
+}
+
+int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count)
+{
+	struct entries entries = {0};
+	int err = rulemap_walk(gate, entries_add, &entries);
+
+	if (err) {
+		free(entries.items);
+		return err;
+	}
+	*ret = entries.items;
+	*ret_count = entries.count;
+	return 0;
+}
+
+/* --- Many ----------------------------------------------------------------------------------- */
+
+/* So many entries a call: each holds the kernel's attention for about a millisecond. */
+#define BATCH 4096
+
+/* Entries of one map, as its batch calls want them. */
+struct batch {
+	const struct gate *gate;
+	enum gate_map map;
+	uint32_t count;
+	uint8_t *keys;
+	struct sl_rule *rules;
+	int (*flush)(const struct batch *batch);
+};
+
+static int batch_write(const struct batch *batch)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, opts, .elem_flags = BPF_ANY);
+	uint32_t count = batch->count;
+
+	if (bpf_map_update_batch(batch->gate->map[batch->map], batch->keys, batch->rules, &count,
+				 &opts))
+		return -errno;
+	return 0;
+}
+
+static int batch_remove(const struct batch *batch)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+	uint32_t count = batch->count;
+
+	if (bpf_map_delete_batch(batch->gate->map[batch->map], batch->keys, &count, &opts))
+		return -errno;
+	return 0;
+}
+
+static int batch_run(struct batch *batch, const struct rulemap_entry *entries, unsigned int count)
+{
+	size_t size = key_size(batch->map);
+	int err = 0;
+
+	batch->count = 0;
+	for (unsigned int i = 0; !err && i < count; i++) {
+		if (map_of(&entries[i].prefix) != batch->map)
+			continue;
+		memcpy(batch->keys + batch->count * size, key_of(&entries[i].prefix), size);
+		batch->rules[batch->count++] = entries[i].rule;
+		if (batch->count == BATCH) {
+			err = batch->flush(batch);
+			batch->count = 0;
+		}
+	}
+	return !err && batch->count ? batch->flush(batch) : err;
+}
+
+static int batches_run(const struct gate *gate, const struct rulemap_entry *entries,
+		       unsigned int count, int (*flush)(const struct batch *batch))
+{
+	struct batch batch = {.gate = gate, .flush = flush};
+	int err;
+
+	batch.keys = malloc(BATCH * sizeof(struct sl_prefix));
+	batch.rules = malloc(BATCH * sizeof(*batch.rules));
+	err = batch.keys && batch.rules ? 0 : -ENOMEM;
+	for (size_t i = 0; !err && i < RULE_MAPS; i++) {
+		batch.map = rule_maps[i];
+		err = batch_run(&batch, entries, count);
+	}
+	free(batch.keys);
+	free(batch.rules);
+	return err;
+}
+
+int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	return batches_run(gate, entries, count, batch_write);
+}
+
+int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	return batches_run(gate, entries, count, batch_remove);
+}
+
+/* --- Split /64s ----------------------------------------------------------------------------- */
+
+#define BITS_OF_64 (SL_FAMILY_BITS + 64)
+
+static bool prefix_splits(const struct sl_prefix *prefix)
+{
+	return prefix->bits > BITS_OF_64;
+}
+
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+static void block_add(uint64_t *count, int change)
+{
+	__atomic_add_fetch(count, change, __ATOMIC_RELEASE);
+}
+
+/* Adds `change` to the counts, in `blocks`, of the blocks that the prefix divides. Hosts are not in `prefixes`. */
+static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int change)
+{
+	bool ipv4 = prefix_is_ipv4(prefix);
+	enum sl_block_kind wide = ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE;
+	uint64_t head = block_head(prefix, ipv4);
+
+	if (prefix_is_host(prefix))
+		return;
+	if (prefix->bits > SL_FAMILY_BITS + SL_BLOCK_WIDE_BITS)
+		block_add(&blocks[block_place(head, wide)], change);
+	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_BLOCK_NARROW_BITS)
+		block_add(&blocks[block_place(head, SL_BLOCK_IPV6_NARROW)], change);
+}
+
+static int blocks_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	uint64_t *blocks = calloc(SL_BLOCKS, sizeof(*blocks));
+
+	if (!blocks)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < count; i++)
+		blocks_add(blocks, &entries[i].prefix, 1);
+	for (unsigned int i = 0; i < SL_BLOCKS; i++)
+		__atomic_store_n(&gate->blocks[i], blocks[i], __ATOMIC_RELEASE);
+	free(blocks);
+	return 0;
+}
+
+/* --- /64s ----------------------------------------------------------------------------------- */
+
+int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
+{
+	uint32_t count = 0;
+	int err = 0;
+
+	if (!prefix_splits(prefix)) {
+		blocks_add(gate->blocks, prefix, change);
+		return 0;
+	}
+	bpf_map_lookup_elem(gate->map[MAP_SPLITS], prefix->addr, &count);
+	count += change;
+	if (count)
+		err = bpf_map_update_elem(gate->map[MAP_SPLITS], prefix->addr, &count, BPF_ANY);
+	else
+		bpf_map_delete_elem(gate->map[MAP_SPLITS], prefix->addr);
+	if (err)
+		return err;
+	__atomic_add_fetch(&gate->state->split_rules, change, __ATOMIC_RELEASE);
+	blocks_add(gate->blocks, prefix, change);
+	return 0;
+}
+
+static int entry_compare(const void *a, const void *b)
+{
+	const struct rulemap_entry *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+/* Sets the count of each /64 that the sorted entries divide. Returns how many rules do, or an errno. */
+static int counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
+{
+	uint64_t net = 0, last = 0;
+	uint32_t in_net = 0;
+	int rules = 0, err;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (!prefix_splits(&entries[i].prefix))
+			continue;
+		memcpy(&net, entries[i].prefix.addr, sizeof(net));
+		in_net = rules && net == last ? in_net + 1 : 1;
+		last = net;
+		rules++;
+		err = bpf_map_update_elem(gate->map[MAP_SPLITS], &net, &in_net, BPF_ANY);
+		if (err)
+			return err;
+	}
+	return rules;
+}
+
+static bool net_is_split(const struct rulemap_entry *entries, unsigned int count, uint64_t net)
+{
+	unsigned int low = 0, high = count;
+
+	/* the first entry that is not before the net's first address with more than 64 bits */
+	while (low < high) {
+		unsigned int middle = low + (high - low) / 2;
+		const struct sl_prefix *prefix = &entries[middle].prefix;
+
+		if (prefix->bits > SL_FAMILY_BITS && !prefix_is_ipv4(prefix) &&
+		    memcmp(prefix->addr, &net, sizeof(net)) >= 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	for (; low < count && !memcmp(entries[low].prefix.addr, &net, sizeof(net)); low++)
+		if (prefix_splits(&entries[low].prefix))
+			return true;
+	return false;
+}
+
+int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
+{
+	uint64_t key, next, *last = NULL;
+	int rules, err;
+
+	if (count)
+		qsort(entries, count, sizeof(*entries), entry_compare);
+	/* what is missing first: at no moment may a bucket speak for a /64 that a rule in force divides */
+	err = blocks_set(gate, entries, count);
+	if (err)
+		return err;
+	rules = counts_set(gate, entries, count);
+	if (rules < 0)
+		return rules;
+	__atomic_store_n(&gate->state->split_rules, rules, __ATOMIC_RELEASE);
+	while (!err && !bpf_map_get_next_key(gate->map[MAP_SPLITS], last, &next)) {
+		key = next;
+		last = &key;
+		if (net_is_split(entries, count, key))
+			continue;
+		err = bpf_map_delete_elem(gate->map[MAP_SPLITS], &key);
+		last = NULL; /* its place in the walk went with it */
+	}
+	return err;
+}

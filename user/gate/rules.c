@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "gate/rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/change.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "rules/prefix.h"
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+static enum status rule_from(const struct gate *gate, const struct sl_prefix *prefix,
+			     const struct sl_face *face, struct rule *ret)
+{
+	struct rule rule = {.prefix = *prefix};
+	enum status status = OK;
+
+	rule.list = face_word(face);
+	if (rule.list)
+		rule.until = face->until;
+	rule.lists = lists_lasting(gate, face->lists);
+	if (face->record)
+		status = policy_limits(&gate->policies[face->record], &rule);
+	if (status)
+		rule_free(&rule);
+	else
+		*ret = rule;
+	return status;
+}
+
+enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret)
+{
+	struct sl_rule rule;
+
+	if (!rulemap_get(gate, prefix, &rule)) {
+		*ret = (struct rule){.prefix = *prefix};
+		return OK;
+	}
+	return rule_from(gate, prefix, rulemap_face(&rule, rulemap_generation(gate)), ret);
+}
+
+static enum status ruleset_from(const struct gate *gate, uint32_t generation,
+				const struct rulemap_entry *entries, unsigned int count,
+				struct ruleset *set)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < count; i++) {
+		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
+		struct rule rule;
+
+		if (!face_word(face) && !lists_lasting(gate, face->lists) && !face->record)
+			continue;
+		status = rule_from(gate, &entries[i].prefix, face, &rule);
+		if (!status)
+			status = ruleset_add(set, &rule);
+	}
+	return status;
+}
+
+/* Of one generation, unless it changed meanwhile: then `ret_whole` is false. */
+static enum status rules_read_once(const struct gate *gate, struct ruleset *set, bool *ret_whole)
+{
+	uint32_t generation = rulemap_generation(gate);
+	struct rulemap_entry *entries = NULL;
+	enum status status;
+	unsigned int count;
+	int err = rulemap_read(gate, &entries, &count);
+
+	if (err)
+		return fail("cannot read the rules of gate '%s': %s", gate->name, why(err));
+	status = ruleset_make_lists(set);
+	if (!status) {
+		lists_copy(gate, set->lists);
+		status = ruleset_from(gate, generation, entries, count, set);
+	}
+	free(entries);
+	*ret_whole = generation == rulemap_generation(gate);
+	return status;
+}
+
+/* So often a reader begins anew because of another command that changes the rules. */
+#define READ_TRIES 100
+
+enum status rules_read(const struct gate *gate, struct ruleset *ret)
+{
+	struct ruleset set = {0};
+	enum status status = OK;
+	bool whole = false;
+
+	for (int i = 0; !status && !whole && i < READ_TRIES; i++) {
+		ruleset_free(&set);
+		status = rules_read_once(gate, &set, &whole);
+	}
+	if (!status && !whole)
+		status = fail("the rules of gate '%s' change all the time: try again", gate->name);
+	if (status) {
+		ruleset_free(&set);
+		return status;
+	}
+	ruleset_unique(&set); /* a walk under change may meet a rule twice */
+	*ret = set;
+	return OK;
+}
+
+enum status rules_count(const struct gate *gate, unsigned int *ret)
+{
+	struct ruleset set = {0};
+	enum status status;
+
+	if (!gate->state->changing) {
+		*ret = gate->state->hosts + gate->state->prefixes;
+		return OK;
+	}
+	status = rules_read(gate, &set);
+	if (!status)
+		*ret = set.count;
+	ruleset_free(&set);
+	return status;
+}
+
+/* --- What decides --------------------------------------------------------------------------- */
+
+/* The end of what several lists say: that of the last; 0: none. */
+static uint32_t lists_end(const struct gate *gate, uint64_t lists)
+{
+	uint32_t last = 0;
+
+	for (; lists; lists &= lists - 1) {
+		uint64_t bit = lists & -lists;
+		uint32_t end = gate->state->list_ends[list_end_index(bit)];
+
+		if (!(bit & gate->state->lists_ending))
+			return 0;
+		last = end > last ? end : last;
+	}
+	return last;
+}
+
+/* What one rule says, with its lists or without those that deny. */
+static struct judgement face_judge(const struct gate *gate, const struct sl_prefix *prefix,
+				   const struct sl_face *face, bool denies)
+{
+	uint64_t lists = lists_lasting(gate, face->lists);
+	uint64_t allow = lists & gate->state->lists_allow;
+	struct judgement said = {.prefix = *prefix, .list = face_word(face)};
+
+	if (said.list) {
+		said.until = face->until;
+	} else if (allow || (lists && denies)) {
+		said.list = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+		said.lists = allow ?: lists;
+		said.until = lists_end(gate, said.lists);
+	} else {
+		said.record = face->record;
+	}
+	said.found = said.list || said.record;
+	return said;
+}
+
+static bool judgement_is_listed_deny(const struct judgement *judgement)
+{
+	return judgement->lists && judgement->list == SL_LIST_DENY;
+}
+
+/* As the packet path's rule_judge: goes on to the next shorter rule. Whether the judgement is complete. */
+static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
+		       const struct sl_face *face, struct judgement *judgement,
+		       struct judgement *without)
+{
+	struct judgement said = face_judge(gate, prefix, face, true);
+	struct judgement rest = face_judge(gate, prefix, face, false);
+	bool by_hand = said.list && !said.lists;
+
+	if (!without->found)
+		*without = rest;
+	if (!judgement->found)
+		*judgement = said;
+	else if (by_hand && said.list == SL_LIST_ALLOW)
+		*judgement = *without;
+	return by_hand || (judgement->found && !judgement_is_listed_deny(judgement));
+}
+
+enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
+			struct judgement *ret)
+{
+	uint32_t generation = rulemap_generation(gate), bits = address->bits;
+	struct judgement found = {0}, without = {0};
+	bool complete = false;
+	struct sl_rule rule;
+
+	while (!complete && rulemap_cover(gate, address, bits, &rule)) {
+		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
+
+		complete = rule_judge(gate, &prefix, rulemap_face(&rule, generation), &found,
+				      &without);
+		if (!rule.bits)
+			break;
+		bits = rule.bits - 1;
+	}
+	*ret = found.found ? found : (struct judgement){0};
+	return OK;
+}
+
+/* --- Policies ------------------------------------------------------------------------------- */
+
+static int policy_compare(const void *a, const void *b)
+{
+	const struct sl_policy *const *left = a, *const *right = b;
+
+	return prefix_compare(&(*left)->prefix, &(*right)->prefix);
+}
+
+enum status rules_policies(const struct gate *gate, const struct sl_policy ***ret,
+			   unsigned int *ret_count)
+{
+	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));
+	unsigned int count = 0;
+
+	if (!list)
+		return fail("cannot read the policies of gate '%s': %s", gate->name, why(ENOMEM));
+	for (unsigned int number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++) {
+		const struct sl_policy *policy = policy_in_force(gate, number);
+
+		if (policy)
+			list[count++] = policy;
+	}
+	if (count)
+		qsort(list, count, sizeof(*list), policy_compare);
+	*ret = list;
+	*ret_count = count;
+	return OK;
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changing the rules of a gate: prepare, raise the generation, clear away. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "gate/change.h"
+#include "gate/policy.h"
+#include "gate/rulemap.h"
+#include "gate/rules.h"
+#include "rules/prefix.h"
+
+/* Not errnos of a full map of rules: no policy is left, or no room in `splits`. */
+#define NO_POLICY (-EDQUOT)
+#define NO_SPLIT  (-EXFULL)
+
+static bool map_is_full(int err)
+{
+	return err == -E2BIG || err == -ENOSPC;
+}
+
+/*
+ * Rules as they are to be, each beside what packets see until the switch. Shorter prefixes come first, so that a policy
+ * is written before those that inherit from it.
+ */
+struct plan {
+	const struct rule **wanted;
+	unsigned int wanted_count;
+	struct sl_prefix *heirs; /* whose policies inherit before the change */
+	unsigned int heirs_count;
+	struct rulemap_entry *entries; /* of those wanted, and of heirs that they change */
+	unsigned int count;
+	unsigned int written; /* entries that the maps have */
+	bool rewrites;	      /* a policy, and so perhaps heirs */
+};
+
+static bool entry_existed(const struct rulemap_entry *entry)
+{
+	return !face_is_empty(&entry->rule.before);
+}
+
+static bool entry_stays(const struct rulemap_entry *entry)
+{
+	return !face_is_empty(&entry->rule.now);
+}
+
+/* Whether a policy says just what the rule's limits are to be. */
+static bool policy_is(const struct gate *gate, uint32_t record, const struct rule *wanted)
+{
+	struct rule now = {
+		.prefix = wanted->prefix,
+		.list = wanted->list,
+		.until = wanted->until,
+		.lists = wanted->lists,
+	};
+	bool same = !policy_limits(&gate->policies[record], &now) && rule_equal(&now, wanted);
+
+	rule_free(&now);
+	return same;
+}
+
+/* The record of the rule's limits: the one it has, if they stay, and what it inherits, or a new one. */
+static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
+			  uint32_t *ret)
+{
+	uint32_t parent = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix) : 0;
+	uint32_t record;
+
+	*ret = before;
+	if (wanted->limits && before && gate->policies[before].parent == parent &&
+	    policy_is(gate, before, wanted))
+		return 0;
+	*ret = 0;
+	if (!wanted->limits)
+		return 0;
+	record = policy_allocate(gate, before);
+	if (!record)
+		return NO_POLICY;
+	*ret = record;
+	return policy_write(gate, record, before, parent, wanted);
+}
+
+static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int change)
+{
+	if (prefix_is_host(prefix))
+		__atomic_add_fetch(&gate->state->hosts, change, __ATOMIC_RELEASE);
+	else
+		gate->state->prefixes += change;
+}
+
+/* Packets look at this count when they see a list's deny: while it is 0, that stands. */
+static void allows_add(struct gate *gate, int change)
+{
+	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
+}
+
+static bool face_allows(const struct sl_face *face)
+{
+	return face->list == SL_LIST_ALLOW;
+}
+
+/* Counts come before rules are written: while there are no hosts packets do not ask for them. */
+static int entry_prepare(struct gate *gate, const struct rule *wanted, struct plan *plan)
+{
+	struct rulemap_entry *entry = &plan->entries[plan->count++];
+	struct sl_rule old = {0};
+	uint32_t record = 0;
+	int err;
+
+	rulemap_get(gate, &wanted->prefix, &old);
+	err = record_prepare(gate, wanted, old.now.record, &record);
+	*entry = (struct rulemap_entry){
+		.prefix = wanted->prefix,
+		.rule =
+			{
+				.since = rulemap_generation(gate) + 1,
+				.bits = wanted->prefix.bits,
+				.now = {record, wanted->list, wanted->until, wanted->lists},
+				.before = old.now,
+			},
+	};
+	plan->rewrites |= record != old.now.record;
+	if (!err && !entry_existed(entry)) {
+		err = split_add(gate, &wanted->prefix, 1);
+		if (!err)
+			counts_add(gate, &wanted->prefix, 1);
+	}
+	if (!err && face_allows(&entry->rule.now) && !face_allows(&entry->rule.before))
+		allows_add(gate, 1);
+	return map_is_full(err) ? NO_SPLIT : err;
+}
+
+/* --- Heirs ---------------------------------------------------------------------------------- */
+
+static int prefix_compare_length(const void *a, const void *b)
+{
+	const struct sl_prefix *left = a, *right = b;
+
+	return (left->bits > right->bits) - (left->bits < right->bits)
+		       ?: prefix_compare(left, right);
+}
+
+/* Finds the policies that inherit. No change has left anything behind. */
+static int heirs_find(const struct gate *gate, struct plan *plan)
+{
+	uint32_t end = SL_RECORD(gate->state->policies_seen);
+	struct sl_prefix *heirs;
+
+	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++) {
+		const struct sl_policy *policy = &gate->policies[record];
+
+		if (!policy->since || !policy->inherits)
+			continue;
+		heirs = reallocarray(plan->heirs, plan->heirs_count + 1, sizeof(*heirs));
+		if (!heirs)
+			return -ENOMEM;
+		plan->heirs = heirs;
+		heirs[plan->heirs_count++] = policy->prefix;
+	}
+	if (plan->heirs_count)
+		qsort(plan->heirs, plan->heirs_count, sizeof(*plan->heirs), prefix_compare_length);
+	return 0;
+}
+
+/*
+ * Rewrites an heir that inherits from another record than before. One that the change itself names is prepared
+ * already, and so of the next generation. Its list entry stays as it is.
+ */
+static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struct plan *plan)
+{
+	struct rule wanted = {.prefix = *prefix};
+	const struct sl_policy *policy;
+	struct sl_rule now;
+	int err;
+
+	if (!plan->rewrites || !rulemap_get(gate, prefix, &now) ||
+	    now.since == rulemap_generation(gate) + 1)
+		return 0;
+	policy = &gate->policies[now.now.record];
+	if (policy->parent == policy_parent(gate, prefix))
+		return 0;
+	if (policy_limits(policy, &wanted)) {
+		rule_free(&wanted);
+		return POLICY_REFUSED;
+	}
+	wanted.list = now.now.list;
+	wanted.until = now.now.until;
+	wanted.lists = now.now.lists;
+	err = entry_prepare(gate, &wanted, plan);
+	rule_free(&wanted);
+	return err;
+}
+
+/* --- The plan ------------------------------------------------------------------------------- */
+
+#define BITS_MAX (SL_FAMILY_BITS + 128)
+
+/* Orders rules by the length of their prefixes. There can be millions: one sweep counts, one places. */
+static int wanted_order(const struct ruleset *set, struct plan *plan)
+{
+	unsigned int at[BITS_MAX + 2] = {0};
+
+	plan->wanted_count = set->count;
+	plan->wanted = calloc(set->count ?: 1, sizeof(*plan->wanted));
+	if (!plan->wanted)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < set->count; i++)
+		at[set->rules[i].prefix.bits + 1]++;
+	for (unsigned int bits = 0; bits <= BITS_MAX; bits++)
+		at[bits + 1] += at[bits];
+	for (unsigned int i = 0; i < set->count; i++)
+		plan->wanted[at[set->rules[i].prefix.bits]++] = &set->rules[i];
+	return 0;
+}
+
+static int plan_make(const struct gate *gate, const struct ruleset *wanted, struct plan *plan)
+{
+	int err = wanted_order(wanted, plan) ?: heirs_find(gate, plan);
+
+	if (err)
+		return err;
+	plan->entries = calloc(plan->wanted_count + plan->heirs_count + 1, sizeof(*plan->entries));
+	return plan->entries ? 0 : -ENOMEM;
+}
+
+static void plan_free(struct plan *plan)
+{
+	free(plan->wanted);
+	free(plan->heirs);
+	free(plan->entries);
+	*plan = (struct plan){0};
+}
+
+/* Writes the entries that are prepared. Longer prefixes find what they inherit from by them. */
+static int plan_write(struct gate *gate, struct plan *plan)
+{
+	unsigned int from = plan->written;
+
+	plan->written = plan->count;
+	if (from == plan->count)
+		return 0;
+	return rulemap_write(gate, plan->entries + from, plan->count - from);
+}
+
+/* Beside what packets see. */
+static int plan_prepare(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
+{
+	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
+	unsigned int i = 0, heir = 0;
+
+	for (unsigned int bits = 0; !err && bits <= BITS_MAX; bits++) {
+		for (; !err && i < plan->wanted_count && plan->wanted[i]->prefix.bits == bits; i++)
+			err = entry_prepare(gate, plan->wanted[i], plan);
+		err = err ?: plan_write(gate, plan);
+		for (; !err && heir < plan->heirs_count && plan->heirs[heir].bits == bits; heir++)
+			err = heir_prepare(gate, &plan->heirs[heir], plan);
+		err = err ?: plan_write(gate, plan);
+	}
+	return err;
+}
+
+static void generation_raise(struct gate *gate)
+{
+	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	packets_outwait();
+}
+
+/* Removes what the change has switched off. Uses the plan up. */
+static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
+{
+	unsigned int gone = 0;
+	int err = 0;
+
+	for (unsigned int i = 0; i < plan->count; i++) {
+		const struct rulemap_entry *entry = &plan->entries[i];
+
+		if (entry->rule.before.record != entry->rule.now.record)
+			policy_free(gate, entry->rule.before.record);
+		if (face_allows(&entry->rule.before) && !face_allows(&entry->rule.now))
+			allows_add(gate, -1);
+		if (!entry_stays(entry))
+			plan->entries[gone++] = *entry;
+	}
+	err = rulemap_remove(gate, plan->entries, gone);
+	for (unsigned int i = 0; !err && i < gone; i++) {
+		counts_add(gate, &plan->entries[i].prefix, -1);
+		err = split_add(gate, &plan->entries[i].prefix, -1);
+	}
+	if (!err && wanted->lists)
+		lists_clear(gate, wanted->lists);
+	return err;
+}
+
+static enum status change_failed(const struct gate *gate, int err)
+{
+	uint32_t room = gate->policies_max - SL_POLICY_FIRST;
+
+	if (err == NO_POLICY)
+		return fail("gate '%s' is full: it holds %u %s; delete one first, or apply a file "
+			    "with more `policies` and --resize",
+			    gate->name, room, plural(room, "policy", "policies"));
+	if (err == NO_SPLIT)
+		return fail("gate '%s' is full: its rules longer than /64 are of too many /64s; "
+			    "delete some first, or apply a file with more `hosts` or `prefixes` "
+			    "and --resize",
+			    gate->name);
+	if (map_is_full(err))
+		return fail(
+			"gate '%s' is full: it holds no more rules; delete some first, or apply "
+			"a file with more `hosts` or `prefixes` and --resize",
+			gate->name);
+	return fail("cannot change the rules of gate '%s': %s", gate->name, why(err));
+}
+
+/* One attempt. 0, or a negative errno, and then all is as it was. */
+static int change_try(struct gate *gate, const struct ruleset *wanted, struct losses *losses,
+		      enum status *ret_status)
+{
+	struct plan plan = {0};
+	int err;
+
+	*ret_status = change_begin(gate);
+	if (*ret_status)
+		return 0;
+	err = plan_make(gate, wanted, &plan) ?: plan_prepare(gate, wanted, &plan);
+	if (!err)
+		generation_raise(gate);
+	if (!err && losses)
+		losses_find(gate, plan.entries, plan.count, losses);
+	if (err || plan_clear(gate, wanted, &plan))
+		*ret_status = change_undo(gate); /* if the change stands, this only clears away */
+	else
+		change_end(gate);
+	plan_free(&plan);
+	return err;
+}
+
+enum status rules_change(struct gate *gate, const struct rule *wanted, unsigned int count)
+{
+	const struct ruleset set = {.rules = (struct rule *)wanted, .count = count};
+
+	return ruleset_change(gate, &set);
+}
+
+enum status rule_replace(struct gate *gate, const struct rule *wanted, struct losses *ret)
+{
+	const struct ruleset set = {.rules = (struct rule *)wanted, .count = 1};
+
+	return policies_change(gate, &set, ret);
+}
+
+enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
+{
+	return policies_change(gate, wanted, NULL);
+}
+
+enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret)
+{
+	enum status status;
+	int err = change_try(gate, wanted, ret, &status);
+
+	if (!status && (map_is_full(err) || err == NO_SPLIT) && change_sweep(gate))
+		err = change_try(gate, wanted, ret, &status);
+	if (!status && err)
+		status = err == POLICY_REFUSED ? FAILED : change_failed(gate, err);
+	return status;
+}

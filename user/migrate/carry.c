@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "migrate/carry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "credit.h"
+#include "gate/counters.h"
+#include "gate/rulemap.h"
+
+/* --- Walks of ledgers ----------------------------------------------------------------------- */
+
+typedef int ledger_call(void *data, enum sl_family family, const struct sl_carry_key *key,
+			const struct sl_ledger *ledger);
+
+const enum gate_map ledger_maps[SL_FAMILIES] = {
+	[SL_IPV4] = MAP_LEDGERS4,
+	[SL_IPV6] = MAP_LEDGERS6,
+};
+
+struct walk {
+	enum sl_family family;
+	size_t key_size; /* as long as the map has them */
+	ledger_call *call;
+	void *data;
+};
+
+static int entry_read(void *data, const void *key, const void *value)
+{
+	const struct walk *walk = data;
+	struct sl_carry_key carry_key = {0};
+
+	memcpy(&carry_key, key, walk->key_size);
+	return walk->call(walk->data, walk->family, &carry_key, value);
+}
+
+/* Calls for each ledger of the map, until it returns a negative errno, which is returned. */
+static int ledgers_walk(int fd, enum sl_family family, ledger_call *call, void *data)
+{
+	struct walk walk = {
+		.family = family,
+		.key_size = family == SL_IPV4 ? sizeof(struct sl_ledger_key4)
+					      : sizeof(struct sl_ledger_key6),
+		.call = call,
+		.data = data,
+	};
+
+	return map_walk(fd, walk.key_size, sizeof(struct sl_ledger), entry_read, &walk);
+}
+
+/* --- Limits by id --------------------------------------------------------------------------- */
+
+struct limit_index {
+	const struct sl_limit **limits; /* by id */
+	unsigned int count;
+	enum sl_family family;
+};
+
+static int id_compare(const void *a, const void *b)
+{
+	const struct sl_limit *const *left = a, *const *right = b;
+
+	return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
+}
+
+static void limits_add(struct limit_index *index, const struct sl_policy *policy)
+{
+	for (int i = 0; i < policy->limits[index->family]; i++)
+		index->limits[index->count++] = &policy->limit[index->family][i];
+}
+
+/* Of all records that packets may see. Good while the gate is open. 0, or a negative errno. */
+static int limit_index_make(const struct gate *gate, enum sl_family family, struct limit_index *ret)
+{
+	uint32_t records = SL_RECORD(gate->policies_max);
+	struct limit_index index = {
+		.limits = calloc((size_t)records * SL_LIMITS_MAX, sizeof(*index.limits)),
+		.family = family,
+	};
+
+	if (!index.limits)
+		return -ENOMEM;
+	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < records; record++)
+		if (gate->policies[record].since)
+			limits_add(&index, &gate->policies[record]);
+	qsort(index.limits, index.count, sizeof(*index.limits), id_compare);
+	*ret = index;
+	return 0;
+}
+
+static void limit_index_free(struct limit_index *index)
+{
+	free(index->limits);
+}
+
+static uint32_t key_limit(enum sl_family family, const struct sl_carry_key *key)
+{
+	if (family == SL_IPV4)
+		return ((const struct sl_ledger_key4 *)key)->limit;
+	return ((const struct sl_ledger_key6 *)key)->limit;
+}
+
+/* The limit of a ledger; NULL: it is deleted, and no packet will ask for the ledger again. */
+static const struct sl_limit *limit_of_key(const struct limit_index *index,
+					   const struct sl_carry_key *key)
+{
+	const struct sl_limit wanted = {.id = key_limit(index->family, key)}, *one = &wanted;
+	const struct sl_limit **found =
+		bsearch(&one, index->limits, index->count, sizeof(*index->limits), id_compare);
+
+	return found ? *found : NULL;
+}
+
+/* --- Copies --------------------------------------------------------------------------------- */
+
+/* The ledgers of one family as they were when they were copied to another map. */
+struct copy {
+	struct sl_carry_key key;
+	struct sl_ledger ledger;
+};
+
+/* Begins zeroed. */
+struct copies {
+	struct copy *items; /* by key, once they are written */
+	unsigned int count;
+	unsigned int room;
+};
+
+struct reading {
+	struct copies *copies;
+	const struct limit_index *limits;
+};
+
+static int copies_grow(struct copies *copies)
+{
+	unsigned int room = copies->room ? 2 * copies->room : 1024;
+	struct copy *items = reallocarray(copies->items, room, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	copies->items = items;
+	copies->room = room;
+	return 0;
+}
+
+static int copies_add(void *data, enum sl_family family, const struct sl_carry_key *key,
+		      const struct sl_ledger *ledger)
+{
+	struct reading *reading = data;
+	struct copies *copies = reading->copies;
+
+	(void)family;
+	if (!limit_of_key(reading->limits, key))
+		return 0;
+	if (copies->count == copies->room && copies_grow(copies))
+		return -ENOMEM;
+	copies->items[copies->count++] = (struct copy){*key, *ledger};
+	return 0;
+}
+
+/* Reads the ledgers of a map, but for those whose limit is deleted. 0, or a negative errno. */
+static int copies_read(struct copies *copies, int fd, const struct limit_index *limits)
+{
+	struct reading reading = {copies, limits};
+
+	return ledgers_walk(fd, limits->family, copies_add, &reading);
+}
+
+static int drawn_compare(const void *a, const void *b)
+{
+	const struct copy *left = a, *right = b;
+	int64_t span = credit_span(left->ledger.drawn, right->ledger.drawn);
+
+	return span > 0 ? -1 : span < 0;
+}
+
+static int key_compare(const void *a, const void *b)
+{
+	const struct copy *left = a, *right = b;
+
+	return memcmp(&left->key, &right->key, sizeof(left->key));
+}
+
+static int count_one(void *data, enum sl_family family, const struct sl_carry_key *key,
+		     const struct sl_ledger *ledger)
+{
+	unsigned int *count = data;
+
+	(void)family, (void)key, (void)ledger;
+	++*count;
+	return 0;
+}
+
+/* Those that were drawn from last come last: what a smaller map forgets is what was not heard for long. */
+/* Writes them to a map that no packet uses yet. 0, or a negative errno. ret_lost: how many did not fit. */
+static int copies_write(struct copies *copies, int fd, enum sl_family family,
+			unsigned int *ret_lost)
+{
+	unsigned int fit = 0;
+	int err = 0;
+
+	if (!copies->count) {
+		*ret_lost = 0;
+		return 0;
+	}
+	qsort(copies->items, copies->count, sizeof(*copies->items), drawn_compare);
+	for (unsigned int i = 0; !err && i < copies->count; i++)
+		err = bpf_map_update_elem(fd, &copies->items[i].key, &copies->items[i].ledger,
+					  BPF_NOEXIST);
+	if (!err)
+		err = ledgers_walk(fd, family, count_one, &fit);
+	if (err)
+		return err;
+	qsort(copies->items, copies->count, sizeof(*copies->items), key_compare);
+	*ret_lost = copies->count - fit;
+	return 0;
+}
+
+/* The ledger of that key, of those written, as it was then; NULL: there was none. */
+static const struct sl_ledger *copies_find(const struct copies *copies,
+					   const struct sl_carry_key *key)
+{
+	struct copy wanted = {.key = *key}, *found;
+
+	if (!copies->count)
+		return NULL;
+	found = bsearch(&wanted, copies->items, copies->count, sizeof(wanted), key_compare);
+	return found ? &found->ledger : NULL;
+}
+
+static void copies_free(struct copies *copies)
+{
+	free(copies->items);
+}
+
+/* --- Carrying ------------------------------------------------------------------------------- */
+
+struct carry {
+	const struct gate *from;
+	const struct gate *to;
+	const uint32_t *number;
+	struct carriers carriers;
+	struct limit_index limits[SL_FAMILIES];
+	struct copies copies[SL_FAMILIES];
+	uint64_t since; /* the moment from which packets may have used both, in ticks */
+	unsigned int lost;
+};
+
+static bool map_is_shared(const struct carry *carry, enum gate_map map)
+{
+	return carry->from->state->map_ids[map] == carry->to->state->map_ids[map];
+}
+
+static enum status carry_failed(const struct gate *gate, int err)
+{
+	return fail("cannot carry over the buckets and counters of gate '%s': %s", gate->name,
+		    why(err));
+}
+
+/* --- Programs ------------------------------------------------------------------------------- */
+
+/* Inserting may fail at any time, as long as packets work on the same part of the map. */
+#define TRIES 64
+
+static int carrier_run(int program_fd, void *argument, size_t size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = argument, .ctx_size_in = size);
+	int err = bpf_prog_test_run_opts(program_fd, &opts);
+
+	return err ?: (int)opts.retval;
+}
+
+static int carrier_ledger(const struct carriers *carriers, struct sl_carry_ledger *ledger)
+{
+	int err = -EBUSY;
+
+	for (int i = 0; err && i < TRIES; i++)
+		err = carrier_run(carriers->ledger, ledger, sizeof(*ledger));
+	return err;
+}
+
+static int carrier_counters(const struct carriers *carriers, uint32_t number,
+			    const struct sl_counters *counters)
+{
+	static const struct sl_counters none;
+	struct sl_carry_counters argument = {.number = number, .counters = *counters};
+
+	if (!memcmp(counters, &none, sizeof(none)))
+		return 0;
+	return carrier_run(carriers->counters, &argument, sizeof(argument));
+}
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* What rules that are gone counted is no rule's: whoever has the number now counts from there. */
+static int deleted_carry(const struct gate *to, const struct carriers *carriers,
+			 const struct sl_counters *deleted)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sl_policy *policy = &to->policies[SL_RECORD(SL_POLICY_FIRST) + i];
+
+		if (policy->since)
+			counters_add_to(&policy->base, deleted);
+	}
+	return carrier_counters(carriers, SL_POLICY_FIRST, deleted);
+}
+
+static int counters_carry(const struct gate *to, const struct carriers *carriers,
+			  const struct sl_counters *sums, const uint32_t *number, uint32_t count)
+{
+	struct sl_counters deleted = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < count; i++) {
+		if (i < SL_POLICY_FIRST || number[i])
+			err = carrier_counters(carriers, number[i], &sums[i]);
+		else
+			counters_add_to(&deleted, &sums[i]);
+	}
+	return err ?: deleted_carry(to, carriers, &deleted);
+}
+
+/* --- Copying -------------------------------------------------------------------------------- */
+
+static int family_copy(struct carry *carry, enum sl_family family)
+{
+	enum gate_map map = ledger_maps[family];
+	struct copies *copies = &carry->copies[family];
+	unsigned int lost = 0;
+	int err;
+
+	if (map_is_shared(carry, map))
+		return 0;
+	err = limit_index_make(carry->from, family, &carry->limits[family]);
+	if (!err)
+		err = copies_read(copies, carry->from->map[map], &carry->limits[family]);
+	if (!err)
+		err = copies_write(copies, carry->to->map[map], family, &lost);
+	carry->lost += lost;
+	return err;
+}
+
+enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
+			struct carry **ret)
+{
+	struct carry *carry = calloc(1, sizeof(*carry));
+	enum status status;
+
+	if (!carry)
+		return carry_failed(from, ENOMEM);
+	*carry = (struct carry){
+		.from = from,
+		.to = to,
+		.number = number,
+		.carriers = CARRIERS_CLOSED,
+	};
+	status = carriers_load(to, &carry->carriers);
+	for (enum sl_family family = 0; !status && family < SL_FAMILIES; family++) {
+		int err = family_copy(carry, family);
+
+		if (err)
+			status = carry_failed(from, err);
+	}
+	if (status)
+		carry_free(carry);
+	else
+		*ret = carry;
+	return status;
+}
+
+unsigned int carry_lost(const struct carry *carry)
+{
+	return carry->lost;
+}
+
+void carry_free(struct carry *carry)
+{
+	if (!carry)
+		return;
+	for (enum sl_family family = 0; family < SL_FAMILIES; family++) {
+		limit_index_free(&carry->limits[family]);
+		copies_free(&carry->copies[family]);
+	}
+	carriers_close(&carry->carriers);
+	free(carry);
+}
+
+/* --- What packets did meanwhile ------------------------------------------------------------- */
+
+/*
+ * What a ledger was charged since it was copied: by how much less it holds, at its last draw, than its copy would. A
+ * source that comes through two devices can be charged in both maps from the switch of the one to that of the other.
+ * Then both refill, and only one may: so from `since` on the copy is taken to refill even beyond its burst, and all
+ * that the other got shows as the difference. Where the copy was full and did not refill, that is too much, by the
+ * time since then at most: so such a source waits a moment longer than it need.
+ */
+static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit,
+			 const struct sl_ledger *copied, const struct sl_ledger *last)
+{
+	uint64_t at = credit_latest(last->drawn, carry->since);
+	int64_t less = credit_level(limit, copied, carry->since) + credit_span(carry->since, at) -
+		       credit_level(limit, last, at);
+
+	return credit_max(less, 0);
+}
+
+/* One that was born since the copying is charged as the copy of a newborn. */
+static int ledger_end(void *data, enum sl_family family, const struct sl_carry_key *key,
+		      const struct sl_ledger *ledger)
+{
+	struct carry *carry = data;
+	const struct sl_limit *limit = limit_of_key(&carry->limits[family], key);
+	const struct sl_ledger *copied = copies_find(&carry->copies[family], key);
+	struct sl_carry_ledger argument = {.key = *key, .family = family, .last = *ledger};
+
+	if (!limit || (copied && !memcmp(copied, ledger, sizeof(*ledger))))
+		return 0;
+	argument.copied = copied ? *copied : credit_birth(limit, ledger->born);
+	argument.debit = debit_of(carry, limit, &argument.copied, ledger);
+	if (carrier_ledger(&carry->carriers, &argument))
+		carry->lost++;
+	return 0;
+}
+
+static enum status ledgers_end(struct carry *carry)
+{
+	for (enum sl_family family = 0; family < SL_FAMILIES; family++) {
+		enum gate_map map = ledger_maps[family];
+		int err = 0;
+
+		if (!map_is_shared(carry, map))
+			err = ledgers_walk(carry->from->map[map], family, ledger_end, carry);
+		if (err)
+			return carry_failed(carry->from, err);
+	}
+	return OK;
+}
+
+static enum status counters_end(const struct carry *carry)
+{
+	uint32_t count = carry->from->state->policies_seen;
+	struct sl_counters *sums;
+	enum status status;
+	int err;
+
+	if (map_is_shared(carry, MAP_COUNTERS))
+		return OK;
+	if (count < SL_POLICY_FIRST)
+		count = SL_POLICY_FIRST;
+	status = counters_read_first(carry->from, count, &sums);
+	if (status)
+		return status;
+	err = counters_carry(carry->to, &carry->carriers, sums, carry->number, count);
+	free(sums);
+	return err ? carry_failed(carry->from, err) : OK;
+}
+
+enum status carry_end(struct carry *carry, uint64_t since)
+{
+	enum status status;
+
+	carry->since = since;
+	status = ledgers_end(carry);
+	return status ?: counters_end(carry);
+}
+
+/* --- Back ----------------------------------------------------------------------------------- */
+
+struct back {
+	const struct gate *to;
+	struct carriers carriers;
+};
+
+/* Of the two the one that holds less. */
+static int ledger_back(void *data, enum sl_family family, const struct sl_carry_key *key,
+		       const struct sl_ledger *ledger)
+{
+	struct back *back = data;
+	struct sl_carry_ledger argument = {.key = *key, .family = family, .last = *ledger};
+
+	if (!bpf_map_lookup_elem(back->to->map[ledger_maps[family]], key, &argument.copied) &&
+	    credit_span(argument.copied.zero, ledger->zero) <= 0)
+		return 0;
+	return carrier_ledger(&back->carriers, &argument);
+}
+
+enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES])
+{
+	struct back back = {.to = to, .carriers = CARRIERS_CLOSED};
+	enum status status = carriers_load(to, &back.carriers);
+	int err = 0;
+
+	for (enum sl_family family = 0; !status && !err && family < SL_FAMILIES; family++)
+		if (ledgers[family] >= 0)
+			err = ledgers_walk(ledgers[family], family, ledger_back, &back);
+	carriers_close(&back.carriers);
+	if (!status && err)
+		status = carry_failed(to, err);
+	return status;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Carrying levels and counters from a gate's maps to those that replace them, while packets are judged. Ledgers are
+ * copied first; what packets charge to the old ones after that is charged to the copies when the old ones are left
+ * alone. Counters need no copy: what the old ones show in the end is added.
+ */
+#ifndef SLUICE_CARRY_H
+#define SLUICE_CARRY_H
+
+#include "carried.h"
+#include "gate/gate.h"
+#include "gate/object.h"
+
+struct carry;
+
+/*
+ * Copies the ledgers. No packet uses `to` yet. number: of each policy of `from`, what it is called in `to`; 0: it is
+ * not in force, and what it counted goes to SL_POLICY_FIRST.
+ */
+enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
+			struct carry **ret);
+
+/*
+ * Carries over what changed since. No packet uses `from` any more; `since`: the moment from which packets used `to`, in
+ * ticks.
+ */
+enum status carry_end(struct carry *carry, uint64_t since);
+
+/* How many sources' ledgers did not fit. */
+unsigned int carry_lost(const struct carry *carry);
+void carry_free(struct carry *carry);
+
+/* Charges to the ledgers of `to` what packets charged to copies of them that are given up; -1: there are none. */
+enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES]);
+
+/* The maps of ledgers, by family. */
+extern const enum gate_map ledger_maps[SL_FAMILIES];
+
+#endif

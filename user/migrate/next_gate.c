@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "migrate/next_gate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/change.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_make.h"
+#include "gate/old_schema.h"
+#include "gate/rulemap.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
+#include "state/pressure.h"
+
+/* --- The plan ------------------------------------------------------------------------------- */
+
+/* --- Numbers -------------------------------------------------------------------------------- */
+
+static bool number_is_used(const struct gate *gate, uint32_t number)
+{
+	return gate->policies[SL_RECORD(number)].since ||
+	       gate->policies[SL_RECORD(number) + 1].since;
+}
+
+/* Policies keep their numbers, also deleted ones, under which something was counted. */
+static void numbers_keep(const struct gate *gate, struct resize_plan *plan)
+{
+	uint32_t seen = gate->state->policies_seen;
+
+	plan->seen = seen < plan->sizes.policies ? seen : plan->sizes.policies;
+	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
+		plan->number[number] = number;
+}
+
+/* Policies in force get the first numbers. */
+static void numbers_pack(const struct gate *gate, struct resize_plan *plan)
+{
+	plan->seen = SL_POLICY_FIRST;
+	for (uint32_t number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++)
+		if (number_is_used(gate, number))
+			plan->number[number] = plan->seen++;
+}
+
+/* Policies keep their numbers if they can: then buckets and rules can stay as they are. */
+static void numbers_assign(const struct gate *gate, struct resize_plan *plan)
+{
+	uint32_t last = 0;
+
+	for (uint32_t number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++) {
+		if (!number_is_used(gate, number))
+			continue;
+		plan->in_force++;
+		last = number;
+	}
+	for (uint32_t number = SL_POLICY_NONE; number < SL_POLICY_FIRST; number++)
+		plan->number[number] = number;
+	plan->is_renumbered = last >= plan->sizes.policies;
+	if (plan->is_renumbered)
+		numbers_pack(gate, plan);
+	else
+		numbers_keep(gate, plan);
+}
+
+static enum status plan_numbers(const struct gate *gate, struct resize_plan *plan)
+{
+	plan->number = calloc(gate->policies_max + SL_POLICY_FIRST, sizeof(*plan->number));
+	if (!plan->number)
+		return fail("cannot resize gate '%s': %s", gate->name, why(ENOMEM));
+	numbers_assign(gate, plan);
+	return OK;
+}
+
+/* --- Maps ----------------------------------------------------------------------------------- */
+
+static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
+{
+	const struct gate_sizes *new = &plan->sizes;
+	bool policies = new->policies != old->policies;
+	bool rules = new->hosts != old->hosts || new->prefixes != old->prefixes;
+
+	plan->fresh[MAP_GATE] = true;
+	plan->fresh[MAP_LEDGERS4] = plan->fresh[MAP_LEDGERS6] = new->sources != old->sources;
+	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
+	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
+	plan->fresh[MAP_SKETCH] = new->hot != old->hot;
+	/* together: a CPU must not keep tokens of a larger pool */
+	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_POOLS] =
+		new->hot != old->hot || new->sources != old->sources;
+	plan->fresh[MAP_KNOWN] = new->sources != old->sources;
+	plan->fresh[MAP_BUCKETS4] = plan->fresh[MAP_BUCKETS6] =
+		new->hot != old->hot || plan->is_renumbered;
+	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =
+		plan->fresh[MAP_SPLITS] = plan->fresh[MAP_BLOCKS] = plan->fresh[MAP_SHORTCUTS] =
+			rules || plan->is_renumbered;
+}
+
+static enum status refuse_small(const struct gate *gate, enum size size,
+				const struct gate_sizes *sizes, const struct gate_sizes *in_use)
+{
+	return fail("gate '%s' cannot have `%s` %u: %u are in use", gate->name, size_names[size],
+		    size_told(sizes, size), size_told(in_use, size));
+}
+
+/* What the rules take up, as far as the plan knows them: those in maps that stay as they are fit. */
+static struct gate_sizes sizes_in_use(const struct resize_plan *plan)
+{
+	struct room room = {.policies = plan->in_force};
+
+	for (unsigned int i = 0; i < plan->count; i++) {
+		const struct sl_prefix *prefix = &plan->rules[i].prefix;
+
+		if (prefix_is_host(prefix))
+			room.hosts[prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6]++;
+		else
+			room.prefixes++;
+	}
+	return room_sizes(&room);
+}
+
+static enum status plan_check(const struct gate *gate, const struct resize_plan *plan)
+{
+	struct gate_sizes sizes = plan->sizes, in_use = sizes_in_use(plan);
+
+	for (unsigned int i = 0; i < SIZES; i++)
+		if (*size_of(&sizes, i) < *size_of(&in_use, i))
+			return refuse_small(gate, i, &sizes, &in_use);
+	if (sizes.policies <= SL_POLICY_FIRST) /* what deleted ones counted goes to the first */
+		return refuse_small(gate, SIZE_POLICIES, &sizes, &in_use);
+	return OK;
+}
+
+/* --- All ------------------------------------------------------------------------------------ */
+
+/* What is cut off is undone, and what is over is removed: so rules say but one thing, and take no room in vain. */
+static enum status rules_settle(struct gate *gate)
+{
+	enum status status = change_begin(gate);
+
+	if (status)
+		return status;
+	change_end(gate);
+	change_sweep(gate);
+	return OK;
+}
+
+static enum status plan_rules(const struct gate *gate, struct resize_plan *plan)
+{
+	int err = 0;
+
+	if (plan->fresh[MAP_PREFIXES])
+		err = rulemap_read(gate, &plan->rules, &plan->count);
+	return err ? fail("cannot read the rules of gate '%s': %s", gate->name, why(err)) : OK;
+}
+
+enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
+			     const struct gate_sizes *new, struct resize_plan *plan)
+{
+	enum status status = rules_settle(gate);
+
+	plan->sizes = *new;
+	if (!status)
+		status = plan_numbers(gate, plan);
+	if (status)
+		return status;
+	plan_maps(plan, old);
+	status = plan_rules(gate, plan);
+	return status ?: plan_check(gate, plan);
+}
+
+enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan)
+{
+	enum status status = gate_sizes_read(gate, &plan->sizes);
+
+	if (!status)
+		status = plan_numbers(gate, plan);
+	for (int map = 0; map < GATE_MAPS; map++)
+		plan->fresh[map] = !gate->old->shared[map];
+	return status ?: plan_rules(gate, plan);
+}
+
+void resize_plan_free(struct resize_plan *plan)
+{
+	free(plan->number);
+	free(plan->rules);
+}
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+/* What the rules are settled on; what they said before means nothing any more. */
+static void rules_renumber(struct resize_plan *plan)
+{
+	for (unsigned int i = 0; i < plan->count; i++) {
+		struct sl_rule *rule = &plan->rules[i].rule;
+		uint32_t record = rule->now.record;
+
+		rule->now.record = SL_RECORD(plan->number[SL_POLICY(record)]) | (record & 1);
+		rule->before = rule->now;
+	}
+}
+
+/* A gate of an older schema did not count them. */
+static uint32_t allows_count(const struct gate *gate, const struct resize_plan *plan)
+{
+	uint32_t generation = rulemap_generation(gate), count = 0;
+
+	for (unsigned int i = 0; i < plan->count; i++)
+		count += rulemap_face(&plan->rules[i].rule, generation)->list == SL_LIST_ALLOW;
+	return count;
+}
+
+static int rules_copy(struct gate *next, struct resize_plan *plan)
+{
+	int err;
+
+	if (!plan->fresh[MAP_PREFIXES])
+		return 0;
+	if (plan->is_renumbered)
+		rules_renumber(plan);
+	next->state->hand_allows = allows_count(next, plan);
+	err = rulemap_write(next, plan->rules, plan->count);
+	return err ?: splits_set(next, plan->rules, plan->count);
+}
+
+/*
+ * With the level of its budget, unless both share it; what packets draw from the old one until the devices are switched
+ * is lost.
+ */
+static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
+			const struct resize_plan *plan)
+{
+	uint32_t next_number = plan->number[number];
+
+	memcpy(&next->policies[SL_RECORD(next_number)], &gate->policies[SL_RECORD(number)],
+	       2 * sizeof(*gate->policies));
+	if (plan->fresh[MAP_BUDGETS])
+		next->budgets[next_number] = gate->budgets[number];
+}
+
+/* What an heir has from other policies is told by their numbers. */
+static void heir_renumber(struct sl_policy *policy, const struct resize_plan *plan)
+{
+	uint32_t parent = policy->parent;
+
+	policy->parent = SL_RECORD(plan->number[SL_POLICY(parent)]) | (parent & 1);
+	policy->newcomers_home = plan->number[policy->newcomers_home];
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		uint32_t home = policy->home[slot];
+
+		policy->home[slot] =
+			SL_HOME(plan->number[SL_HOME_POLICY(home)], SL_HOME_SLOT(home));
+	}
+}
+
+static void policies_copy(const struct gate *gate, struct gate *next,
+			  const struct resize_plan *plan)
+{
+	if (!plan->fresh[MAP_POLICIES])
+		return;
+	for (uint32_t number = 0; number < gate->policies_max; number++) {
+		if (number < SL_POLICY_FIRST || plan->number[number])
+			policy_copy(gate, number, next, plan);
+	}
+	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
+		for (uint32_t i = 0; plan->is_renumbered && i < 2; i++)
+			heir_renumber(&next->policies[SL_RECORD(number) + i], plan);
+	next->state->policies_seen = plan->seen;
+	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)
+		next->state->next_policy = plan->seen;
+}
+
+enum status successor_make(const struct gate *gate, struct resize_plan *plan, struct gate *next)
+{
+	enum status status = gate_make_successor(gate, &plan->sizes, plan->fresh, next);
+	int err;
+
+	if (status)
+		return status;
+	policies_copy(gate, next, plan);
+	err = rules_copy(next, plan);
+	if (err)
+		return fail("cannot copy the rules of gate '%s': %s", gate->name, why(err));
+	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
+}
+
+/* --- Its pins ------------------------------------------------------------------------------- */
+
+static enum status next_make(const struct gate *gate, struct pins *ret)
+{
+	enum status status = pins_make(&gate->dir, GATE_NEXT);
+
+	return status ?: pins_open(&gate->dir, GATE_NEXT, ret);
+}
+
+/* `gate` first and last: while it is there, the rest means nothing yet. */
+enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS])
+{
+	struct pins pins = PINS_CLOSED;
+	enum status status = next_make(gate, &pins);
+
+	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
+		int err = 0;
+
+		if (map == MAP_GATE || fresh[map])
+			err = pin_make(&pins, gate_map_names[map], next->map[map]);
+		if (err)
+			status = pin_failed("pin", &pins, gate_map_names[map], err);
+	}
+	pins_close(&pins);
+	return status;
+}
+
+enum status next_open(const struct gate *gate, struct pins *ret)
+{
+	return pins_open(&gate->dir, GATE_NEXT, ret);
+}
+
+enum status next_remove(const struct gate *gate)
+{
+	struct pins pins;
+	enum status status = next_open(gate, &pins);
+
+	for (int map = GATE_MAPS - 1; !status && map >= MAP_GATE; map--)
+		pin_remove(&pins, gate_map_names[map]);
+	pins_close(&pins);
+	return status ?: pins_remove(&gate->dir, GATE_NEXT);
+}
+
+bool next_is_prepared(const struct pins *pins)
+{
+	return pin_exists(pins, gate_map_names[MAP_GATE]);
+}
+
+enum status next_rename(const struct gate *gate)
+{
+	struct pins pins;
+	enum status status = next_open(gate, &pins);
+
+	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
+		const char *name = gate_map_names[map];
+		int err = pin_rename(&pins, name, &gate->dir, name);
+
+		if (err && err != -ENOENT)
+			status = pin_failed("rename", &pins, name, err);
+	}
+	pins_close(&pins);
+	return status ?: pins_remove(&gate->dir, GATE_NEXT);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "migrate/session.h"
+
+#include "base/host.h"
+#include "gate/pins.h"
+#include "gate/change.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_make.h"
+#include "gate/gate_open.h"
+#include "migrate/takeover.h"
+#include "rules/sizes.h"
+
+/*
+ * Ends or undoes what a command that was killed has left, before another builds on it, and removes entries that have
+ * ended: to packets they are rules still.
+ */
+static enum status gate_settle(struct gate *gate)
+{
+	enum status status = resize_settle(gate);
+
+	if (!status && gate->state->changing)
+		status = change_undo(gate);
+	if (!status)
+		change_sweep_some(gate);
+	return status;
+}
+
+enum status gate_open_to_upgrade(struct gate *gate, const char *name)
+{
+	enum status status = gate_lock_only(gate, name);
+
+	if (!status)
+		status = gate_open_pins(gate);
+	return status || gate->old ? status : gate_settle(gate);
+}
+
+enum status gate_open_to_change(struct gate *gate, const char *name)
+{
+	enum status status = gate_open_to_upgrade(gate, name);
+
+	return status ? status : gate_refuse_old(gate);
+}
+
+enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted)
+{
+	enum status status = gate_begin(gate, name);
+	bool exists = false;
+
+	if (!status)
+		status = kernel_require();
+	if (!status)
+		status = caps_require();
+	if (!status)
+		status = bpffs_mount();
+	if (!status)
+		status = gate_dir_lock(gate, true);
+	if (!status)
+		status = gate_dir_holds_gate(gate, &exists);
+	if (status)
+		return status;
+	status = exists ? gate_open_pins(gate) : gate_make(gate, wanted);
+	if (!status)
+		status = gate_refuse_old(gate);
+	if (!status)
+		status = gate_settle(gate);
+	if (status)
+		gate_undo(gate);
+	return status;
+}

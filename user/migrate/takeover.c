@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A resize, and an upgrade from another schema, make a second gate beside the running one, which shares the maps that
+ * stay as they are, switch the devices to it, carry over what packets did meanwhile, and then give it the name. Its pins
+ * are in GATE/next/ until then, and one rename, of `gate`, ends the old gate and begins the new one: it says which maps
+ * are meant. So a takeover that is cut off leaves, at every moment, one gate that commands find whole, and next/ tells
+ * the next one that changes it what to do:
+ *
+ * - next/gate is there: the old gate is still the one. Devices that were switched already are switched back, what they
+ *   charged is charged to the old ledgers, and next/ goes. Until somebody does so, both sets of maps judge, each
+ *   for its own devices; what the new one counted is lost. (An upgrade from another schema that is killed has no
+ *   programs to switch back to: user/migrate/takeover.c.)
+ * - next/gate is gone: the new gate is the one, all devices are on it, and only the other pins are to be renamed.
+ */
+#include "migrate/takeover.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/replace.h"
+#include "base/text.h"
+#include "gate/change.h"
+#include "gate/gate_make.h"
+#include "gate/old_schema.h"
+#include "gate/rulemap.h"
+#include "migrate/carry.h"
+#include "migrate/next_gate.h"
+#include "rules/sizes.h"
+
+/* --- The way back --------------------------------------------------------------------------- */
+
+static void fds_close(int fds[SL_FAMILIES])
+{
+	for (int family = 0; family < SL_FAMILIES; family++)
+		if (fds[family] >= 0)
+			close(fds[family]);
+}
+
+/* Puts all devices on the gate's own maps again, and drops the new ones, which are pinned in `next`. */
+static enum status resize_undo(const struct gate *gate, const struct pins *next)
+{
+	struct programs programs = PROGRAMS_CLOSED;
+	struct switching switching = {.count = 0};
+	int ledgers[SL_FAMILIES];
+	enum status status;
+
+	for (int family = 0; family < SL_FAMILIES; family++)
+		ledgers[family] = pin_open(next, gate_map_names[ledger_maps[family]]);
+	status = programs_load(gate, &programs);
+	if (!status)
+		status = programs_switch(gate, &programs, &switching);
+	if (!status) {
+		packets_outwait();
+		status = carry_back(gate, ledgers);
+	}
+	if (!status)
+		status = next_remove(gate);
+	programs_close(&programs);
+	switching_close(&switching);
+	fds_close(ledgers);
+	return status;
+}
+
+/* --- Taking over ---------------------------------------------------------------------------- */
+
+static enum status next_switch(const struct gate *gate, const struct gate *next,
+			       struct switching *ret)
+{
+	struct programs programs = PROGRAMS_CLOSED;
+	enum status status = programs_load(next, &programs);
+
+	if (!status)
+		status = programs_switch(gate, &programs, ret);
+	programs_close(&programs);
+	return status;
+}
+
+/*
+ * The programs of the old version are held still. Ledgers are shared, so nothing is to be carried back; what the new
+ * gate counted is lost.
+ */
+static void upgrade_undo(const struct gate *gate, struct switching *switching)
+{
+	bool restored = programs_restore(gate, switching);
+
+	packets_outwait();
+	if (restored && !next_remove(gate))
+		note("gate '%s': its devices have the programs of before, and it is as it was",
+		     gate->name);
+	else
+		note("gate '%s': devices filter by its old maps and by new ones, which have the "
+		     "same rules: 'sluice %supgrade' carries the rest over",
+		     gate->name, gate_option(gate->name));
+}
+
+static void next_undo(const struct gate *gate, struct switching *switching)
+{
+	struct pins next;
+
+	if (next_open(gate, &next))
+		return;
+	if (!next_is_prepared(&next)) /* the new gate has begun, and there is no way back */
+		note("gate '%s': all devices filter by its new maps, which not all have their "
+		     "names yet: the next command that changes the gate ends that",
+		     gate->name);
+	else if (gate->old)
+		upgrade_undo(gate, switching);
+	else
+		resize_undo(gate, &next);
+	pins_close(&next);
+}
+
+/* Lets packets use the new maps, carries over what they did to the old ones, and makes the new ones the gate's. */
+static enum status next_begin(const struct gate *gate, const struct gate *next,
+			      const struct resize_plan *plan, struct carry *carry,
+			      struct switching *switching)
+{
+	enum status status = next_pin(gate, next, plan->fresh);
+
+	if (!status)
+		status = next_switch(gate, next, switching);
+	if (status) {
+		next_remove(gate);
+		return status;
+	}
+	packets_outwait();
+	status = carry_end(carry, switching->began);
+	if (!status)
+		status = next_rename(gate);
+	if (status)
+		next_undo(gate, switching);
+	return status;
+}
+
+/* The gate that is open is the new one from now on. */
+static void gate_become(struct gate *gate, struct gate *next)
+{
+	next->dir = gate->dir;
+	next->links = gate->links;
+	next->made = gate->made;
+	gate->dir = gate->links = (struct pins)PINS_CLOSED;
+	gate_close(gate);
+	*gate = *next;
+	*next = GATE_CLOSED;
+}
+
+static void lost_say(const struct gate *gate, const struct resize_plan *plan, unsigned int lost)
+{
+	if (plan->fresh[MAP_BUCKETS4])
+		note("gate '%s': the counters of single sources and of newcomers start anew, and "
+		     "what "
+		     "CPUs held of bursts, a sixteenth at most, is dropped",
+		     gate->name);
+	if (lost)
+		note("gate '%s': no room for the levels of %u %s, not heard for longest: who comes "
+		     "back has a full bucket",
+		     gate->name, lost, plural(lost, "source", "sources"));
+}
+
+enum status takeover(struct gate *gate, struct resize_plan *plan, struct switching *ret)
+{
+	struct gate next = GATE_CLOSED;
+	struct carry *carry = NULL;
+	enum status status = successor_make(gate, plan, &next);
+
+	if (!status)
+		status = carry_begin(gate, &next, plan->number, &carry);
+	if (!status)
+		status = next_begin(gate, &next, plan, carry, ret);
+	if (!status) {
+		lost_say(gate, plan, carry_lost(carry));
+		gate_become(gate, &next);
+	}
+	carry_free(carry);
+	gate_close(&next);
+	return status;
+}
+
+/* --- Resizing ------------------------------------------------------------------------------- */
+
+enum status resize(struct gate *gate, const struct gate_sizes *sizes)
+{
+	struct resize_plan plan = {0};
+	struct switching switching = {.count = 0};
+	struct gate_sizes old;
+	enum status status = gate_sizes_read(gate, &old);
+
+	if (status || !memcmp(sizes, &old, sizeof(old)))
+		return status;
+	status = resize_plan_make(gate, &old, sizes, &plan);
+	if (!status)
+		status = takeover(gate, &plan, &switching);
+	resize_plan_free(&plan);
+	switching_close(&switching);
+	return status;
+}
+
+enum status resize_settle(const struct gate *gate)
+{
+	struct pins next;
+	enum status status = next_open(gate, &next);
+
+	if (status || next.fd < 0)
+		return status;
+	note("gate '%s': a resize was cut off, and is put in order", gate->name);
+	status = next_is_prepared(&next) ? resize_undo(gate, &next) : next_rename(gate);
+	pins_close(&next);
+	return status;
+}
+
+/* --- Upgrading ------------------------------------------------------------------------------ */
+
+/*
+ * A gate of an older schema is taken over (takeover.c) by one of this version's schema and of the same sizes. What the
+ * old maps hold is converted as it is read; ledgers are shared, so that levels stay to the packet.
+ *
+ * Where it fails the programs of the old version are held still, and are put back.
+ *
+ * Cut off, it leaves the old gate and next/, like a resize. It cannot be switched back, as the programs of the old
+ * version are not at hand, and need not be: the devices that were switched have the same rules and the same ledgers. So
+ * the next upgrade begins anew; only what the gate in next/ counted is lost.
+ */
+
+/* -1: there are none. */
+static int ledgers_open(const struct gate *gate, const struct pins *next, enum sl_family family)
+{
+	enum gate_map map = ledger_maps[family];
+	int fd = pin_open(next, gate_map_names[map]);
+
+	if (fd >= 0 && map_has_shape(fd, &gate->old->map[map]))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/*
+ * Removes what a takeover that was cut off has left. A resize by the old version may have charged ledgers of its own,
+ * which are kept open.
+ */
+static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMILIES])
+{
+	struct pins next;
+	enum status status = next_open(gate, &next);
+
+	if (status || next.fd < 0)
+		return status;
+	note("gate '%s': a resize or an upgrade was cut off, and is put in order", gate->name);
+	if (!next_is_prepared(&next)) {
+		pins_close(&next);
+		return next_rename(gate);
+	}
+	for (int family = 0; family < SL_FAMILIES; family++)
+		ret_ledgers[family] = ledgers_open(gate, &next, family);
+	pins_close(&next);
+	return next_remove(gate);
+}
+
+static enum status upgrade(struct gate *gate, struct switching *ret)
+{
+	struct resize_plan plan = {0};
+	enum status status = resize_plan_upgrade(gate, &plan);
+
+	if (!status)
+		status = takeover(gate, &plan, ret);
+	resize_plan_free(&plan);
+	return status;
+}
+
+static int hand_count(void *data, const struct rulemap_entry *entry)
+{
+	unsigned int *count = data;
+
+	*count += face_word(&entry->rule.now) != SL_LIST_NONE;
+	return 0;
+}
+
+/* That schema did not keep which entries a file had brought. */
+static void hands_say(const struct gate *gate)
+{
+	unsigned int count = 0;
+	const char *option = gate_option(gate->name);
+
+	if (!rulemap_walk(gate, hand_count, &count) && count)
+		note("gate '%s': %u %s by hand now, those of files, too: 'sluice %sdeny -f FILE' "
+		     "makes a list of a file, and \"sed 's/#.*//' FILE | xargs sluice %sundeny\" "
+		     "then takes its entries by hand back",
+		     gate->name, count, plural(count, "entry is", "entries are"), option, option);
+}
+
+enum status upgrade_schema(struct gate *gate, struct switching *ret)
+{
+	int ledgers[SL_FAMILIES] = {-1, -1};
+	enum status status = next_settle(gate, ledgers);
+
+	if (!status)
+		status = upgrade(gate, ret);
+	if (!status && (ledgers[SL_IPV4] >= 0 || ledgers[SL_IPV6] >= 0))
+		status = carry_back(gate, ledgers);
+	for (int family = 0; family < SL_FAMILIES; family++)
+		if (ledgers[family] >= 0)
+			close(ledgers[family]);
+	if (!status)
+		hands_say(gate);
+	return status;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/lists.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static uint64_t place_bit(unsigned int place)
+{
+	return 1ULL << place;
+}
+
+int lists_find(const struct sl_list_info *lists, const char *name)
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (!strcmp(lists[place].name, name))
+			return place;
+	return -1;
+}
+
+unsigned int lists_count(const struct sl_list_info *lists)
+{
+	unsigned int count = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		count += *lists[place].name != '\0';
+	return count;
+}
+
+const char *const list_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
+
+const char *list_says(enum sl_list word)
+{
+	return word == SL_LIST_ALLOW ? "allows" : "denies";
+}
+
+enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits)
+{
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (bits & place_bit(place) && lists[place].list == SL_LIST_ALLOW)
+			return SL_LIST_ALLOW;
+	return bits ? SL_LIST_DENY : SL_LIST_NONE;
+}
+
+void lists_match(const struct sl_list_info *lists, const struct sl_list_info *others,
+		 int ret_places[SL_LIST_PLACES])
+{
+	int free = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++) {
+		int same = *lists[place].name ? lists_find(others, lists[place].name) : -1;
+
+		ret_places[place] = same;
+		if (!*lists[place].name || (same >= 0 && list_same(&lists[place], &others[same])))
+			continue;
+		while (free < SL_LIST_PLACES - 1 && *others[free].name)
+			free++;
+		ret_places[place] = free++;
+	}
+}
+
+enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
+{
+	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
+		return fail("list '%s' would be one too many: there are %d at most; take one back "
+			    "with 'sluice del -f NAME' (see 'sluice lists')",
+			    list->name, SL_LISTS_MAX);
+	lists[place] = *list;
+	return OK;
+}
+
+bool list_same(const struct sl_list_info *a, const struct sl_list_info *b)
+{
+	return !strcmp(a->name, b->name) && a->list == b->list && until_equal(a->until, b->until);
+}
+
+bool list_ended(const struct sl_list_info *list)
+{
+	return list->until && !until_left_ns(list->until);
+}
+
+/* --- Names ---------------------------------------------------------------------------------- */
+
+enum status list_name_check(const char *name)
+{
+	const char *at = name;
+
+	while (*at > ' ' && *at < 0x7f && !strchr("'\"`\\$", *at))
+		at++;
+	if (*name && !*at && at - name < SL_LIST_NAME)
+		return OK;
+	return misuse(
+		"'%s' cannot be the name of a list: it has 1 to %d letters, digits and signs, "
+		"without blanks, quotes and backslashes; say 'as NAME'",
+		name, SL_LIST_NAME - 1);
+}
+
+/* Appends a component to a path; "." and ".." are resolved. False: no room. */
+static bool path_append(char *path, const char *part, size_t length)
+{
+	size_t end = strlen(path);
+
+	if (!length || (length == 1 && *part == '.'))
+		return true;
+	if (length == 2 && !memcmp(part, "..", 2)) {
+		char *slash = strrchr(path, '/');
+
+		if (slash)
+			*slash = '\0';
+		return true;
+	}
+	if (end + 1 + length >= PATH_MAX)
+		return false;
+	path[end] = '/';
+	memcpy(path + end + 1, part, length);
+	path[end + 1 + length] = '\0';
+	return true;
+}
+
+static bool path_append_all(char *path, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "/");
+
+		if (!path_append(path, text, length))
+			return false;
+		text += length + (text[length] == '/');
+	}
+	return true;
+}
+
+/*
+ * The absolute path of a file; of standard input "-". Links are not followed: one that is turned to today's file
+ * leads to the same list. 0, or a negative errno.
+ */
+static int path_of(const char *file, char path[PATH_MAX])
+{
+	char cwd[PATH_MAX] = "";
+
+	*path = '\0';
+	if (!strcmp(file, "-")) {
+		strcpy(path, file);
+		return 0;
+	}
+	if (*file != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	if (!path_append_all(path, cwd) || !path_append_all(path, file))
+		return -ENAMETOOLONG;
+	if (!*path)
+		strcpy(path, "/");
+	return 0;
+}
+
+int lists_find_file(const struct sl_list_info *lists, const char *file)
+{
+	char path[PATH_MAX];
+
+	return path_of(file, path) ? -1 : lists_find(lists, path);
+}
+
+enum status list_name_of(const char *file, char name[SL_LIST_NAME])
+{
+	char path[PATH_MAX];
+	int err = path_of(file, path);
+	enum status status;
+
+	if (err == -ENAMETOOLONG)
+		return misuse("the path of '%s' is too long for the name of a list: say 'as NAME'",
+			      file);
+	if (err)
+		return fail("cannot tell the current directory: %s; say 'as NAME'", why(err));
+	status = list_name_check(path);
+	if (!status)
+		strcpy(name, path);
+	return status;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/matches.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "rules/units.h"
+
+#define PORTS_HINT "write 53, or 80,443, or 1024-65535"
+#define VLAN_MAX   4094
+
+static const struct kind {
+	const char *name;
+	enum sl_fact fact;
+	bool has_ports;
+} kinds[] = {
+	{"any", SL_FACT_ANY, false},	 {"tcp", SL_FACT_TCP, true},
+	{"udp", SL_FACT_UDP, true},	 {"icmp", SL_FACT_ICMP, false},
+	{"tcp-syn", SL_FACT_SYN, true},	 {"fragment", SL_FACT_FRAGMENT, false},
+	{"proto", SL_FACT_PROTO, false}, {"all", SL_FACT_ANY, false},
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* The words of one match, for the messages and one at a time. */
+struct words {
+	const char *text;
+	char *word; /* the one to be read; NULL: none is left */
+	char *rest;
+	char copy[MATCH_TEXT];
+};
+
+static void words_next(struct words *words)
+{
+	words->word = strtok_r(NULL, " \t", &words->rest);
+}
+
+static bool words_are_at(const struct words *words, const char *keyword)
+{
+	return words->word && !strcmp(words->word, keyword);
+}
+
+static const struct kind *kind_find(const char *name)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	return NULL;
+}
+
+static const struct kind *kind_of(enum sl_fact fact)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].fact == fact)
+			return &kinds[i];
+	return NULL;
+}
+
+/* --- Ports ---------------------------------------------------------------------------------- */
+
+/* "53" or "1024-65535"; returns what follows, NULL: neither. */
+static const char *ports_read(const char *text, struct sl_ports *ret)
+{
+	unsigned int first, last;
+
+	text = number_read(text, UINT16_MAX, &first);
+	last = first;
+	if (text && *text == '-')
+		text = number_read(text + 1, UINT16_MAX, &last);
+	if (!text || (*text && *text != ','))
+		return NULL;
+	*ret = (struct sl_ports){.first = first, .last = last};
+	return text;
+}
+
+static const char *ports_format(const struct sl_ports *ports, char text[UNITS_TEXT])
+{
+	if (ports->first == ports->last)
+		snprintf(text, UNITS_TEXT, "%u", ports->first);
+	else
+		snprintf(text, UNITS_TEXT, "%u-%u", ports->first, ports->last);
+	return text;
+}
+
+static enum status ports_add(const struct words *words, const struct sl_ports *ports,
+			     struct sl_match *match)
+{
+	char text[UNITS_TEXT], other[UNITS_TEXT];
+
+	if (ports->first > ports->last)
+		return misuse("match '%s': the range %s runs backwards", words->text,
+			      ports_format(ports, text));
+	for (int i = 0; i < match->ports; i++)
+		if (ports->first <= match->port[i].last && match->port[i].first <= ports->last)
+			return misuse("match '%s': ports %s and %s overlap: write each port once",
+				      words->text, ports_format(&match->port[i], other),
+				      ports_format(ports, text));
+	if (match->ports == SL_PORTS_MAX)
+		return misuse("match '%s' lists more than %d ports and ranges", words->text,
+			      SL_PORTS_MAX);
+	match->port[match->ports++] = *ports;
+	return OK;
+}
+
+static enum status ports_parse(struct words *words, struct sl_match *match)
+{
+	enum status status = OK;
+	struct sl_ports ports;
+	const char *p;
+
+	words_next(words);
+	if (!words->word)
+		return misuse("match '%s': which port? " PORTS_HINT, words->text);
+	for (p = words->word; !status; p++) {
+		p = ports_read(p, &ports);
+		if (!p)
+			return misuse("match '%s': '%s' is not a list of ports: " PORTS_HINT,
+				      words->text, words->word);
+		status = ports_add(words, &ports, match);
+		if (!*p)
+			break;
+	}
+	words_next(words);
+	return status;
+}
+
+static enum status refuse_ports(const struct words *words, const struct kind *kind)
+{
+	if (kind->fact == SL_FACT_PROTO)
+		return misuse("match '%s': proto has no ports: write 'tcp port ...' or "
+			      "'udp port ...'",
+			      words->text);
+	return misuse("match '%s': %s has no ports: tcp, udp and tcp-syn have", words->text,
+		      kind->name);
+}
+
+/* --- The rest ------------------------------------------------------------------------------- */
+
+static enum status vlan_parse(struct words *words, struct sl_match *match)
+{
+	const char *end = NULL;
+	unsigned int vlan;
+
+	words_next(words);
+	if (words->word)
+		end = number_read(words->word, VLAN_MAX, &vlan);
+	if (!end || *end || !vlan)
+		return misuse("match '%s': a VLAN has a number, 1 to %d", words->text, VLAN_MAX);
+	match->vlan = vlan;
+	words_next(words);
+	return OK;
+}
+
+static enum status proto_parse(struct words *words, struct sl_match *match)
+{
+	const char *end = NULL;
+	unsigned int proto;
+
+	words_next(words);
+	if (words->word && kind_find(words->word))
+		return misuse("match '%s': proto takes a number, 0 to 255: write '%s' alone",
+			      words->text, words->word);
+	if (words->word)
+		end = number_read(words->word, UINT8_MAX, &proto);
+	if (!end || *end)
+		return misuse("match '%s': proto takes a number, 0 to 255, as 47 for GRE",
+			      words->text);
+	match->proto = proto;
+	words_next(words);
+	return OK;
+}
+
+static bool ports_are_at(const struct words *words)
+{
+	return words_are_at(words, "port") || words_are_at(words, "dport");
+}
+
+static enum status refuse_kind(const struct words *words)
+{
+	const char *names[KINDS], *nearly;
+
+	if (ports_are_at(words))
+		return misuse("match '%s': port of what? Write 'tcp port ...' or 'udp port ...'",
+			      words->text);
+	for (size_t i = 0; i < KINDS; i++)
+		names[i] = kinds[i].name;
+	nearly = nearly_find(words->word, names, KINDS);
+	if (nearly)
+		return misuse("match '%s': there is no '%s': did you mean '%s'?", words->text,
+			      words->word, nearly);
+	return misuse("match '%s': there is no '%s': write any, tcp, udp, icmp, tcp-syn, "
+		      "fragment, proto N or vlan N",
+		      words->text, words->word);
+}
+
+/* The packets, of which there may be ports. `vlan` alone is of any packet, and `tcp syn` is tcp-syn. */
+static enum status kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
+{
+	const struct kind *kind = kind_find(words_are_at(words, "vlan") ? "any" : words->word);
+
+	if (!kind)
+		return refuse_kind(words);
+	match->fact = kind->fact;
+	*ret = kind;
+	if (kind->fact == SL_FACT_PROTO)
+		return proto_parse(words, match);
+	if (!words_are_at(words, "vlan"))
+		words_next(words);
+	if (kind->fact == SL_FACT_TCP && words_are_at(words, "syn")) {
+		match->fact = SL_FACT_SYN;
+		words_next(words);
+	}
+	return OK;
+}
+
+static enum status refuse_rest(const struct words *words)
+{
+	static const char *const keywords[] = {"port", "vlan"};
+	const char *nearly = nearly_find(words->word, keywords, 2);
+
+	if (words_are_at(words, "sport"))
+		return misuse("match '%s': ports are the destination's: no limit is by the port "
+			      "of the source",
+			      words->text);
+	if (nearly)
+		return misuse("match '%s': '%s' is unexpected: did you mean '%s'?", words->text,
+			      words->word, nearly);
+	return misuse("match '%s': '%s' is unexpected: first what, then port, then vlan",
+		      words->text, words->word);
+}
+
+/* Each reader finds its keyword as the next word, and leaves what follows its value. */
+static enum status words_parse(struct words *words, struct sl_match *match)
+{
+	const struct kind *kind = NULL;
+	enum status status = kind_parse(words, match, &kind);
+
+	if (!status && ports_are_at(words))
+		status = kind->has_ports ? ports_parse(words, match) : refuse_ports(words, kind);
+	if (!status && words_are_at(words, "vlan"))
+		status = vlan_parse(words, match);
+	return !status && words->word ? refuse_rest(words) : status;
+}
+
+enum status match_parse(const char *text, struct sl_match *ret)
+{
+	struct sl_match match = {0};
+	struct words words = {.text = text};
+	enum status status;
+
+	if (strlen(text) >= sizeof(words.copy))
+		return misuse("match '%s' is too long", text);
+	strcpy(words.copy, text);
+	words.word = strtok_r(words.copy, " \t", &words.rest);
+	if (!words.word)
+		return misuse("match '%s' names no packets: write any, tcp, udp port 53, ...",
+			      text);
+	status = words_parse(&words, &match);
+	if (status)
+		return status;
+	*ret = match;
+	return OK;
+}
+
+static void append(char text[MATCH_TEXT], const char *before, const char *word)
+{
+	size_t length = strlen(text);
+
+	snprintf(text + length, MATCH_TEXT - length, "%s%s", before, word);
+}
+
+static void append_number(char text[MATCH_TEXT], const char *before, unsigned int number)
+{
+	char word[UNITS_TEXT];
+
+	snprintf(word, sizeof(word), "%u", number);
+	append(text, before, word);
+}
+
+const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
+{
+	const struct kind *kind = kind_of(match->fact);
+	char ports[UNITS_TEXT];
+
+	*text = '\0';
+	if (!match->vlan || match->fact != SL_FACT_ANY)
+		append(text, "", kind ? kind->name : "?"); /* another version's */
+	if (match->fact == SL_FACT_PROTO)
+		append_number(text, " ", match->proto);
+	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)
+		append(text, i ? "," : " port ", ports_format(&match->port[i], ports));
+	if (match->vlan)
+		append_number(text, *text ? " vlan " : "vlan ", match->vlan);
+	return text;
+}

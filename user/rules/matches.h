@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Matches as people write them: any, udp port 53, tcp port 80,8000-8080 vlan 10, proto 47. */
+#ifndef SLUICE_MATCHES_H
+#define SLUICE_MATCHES_H
+
+#include "base/log.h"
+#include "sluice.h"
+
+#define MATCH_TEXT 160 /* room for any formatted match, with SL_PORTS_MAX ranges of ports */
+
+enum status match_parse(const char *text, struct sl_match *ret);
+
+/* The same words back: what they print parses to the same match. */
+const char *match_format(const struct sl_match *match, char text[MATCH_TEXT]);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/prefix.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "identity.h"
+
+static unsigned int family_bits(const struct sl_prefix *prefix)
+{
+	return prefix_is_ipv4(prefix) ? 32 : 128;
+}
+
+bool prefix_is_ipv4(const struct sl_prefix *prefix)
+{
+	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV4);
+}
+
+bool prefix_is_ipv6(const struct sl_prefix *prefix)
+{
+	return prefix->bits && prefix->family == htonl(SL_FAMILY_IPV6);
+}
+
+bool prefix_is_host(const struct sl_prefix *prefix)
+{
+	return prefix->bits == SL_FAMILY_BITS + family_bits(prefix);
+}
+
+/* Clears what is beyond the prefix's length. */
+static struct sl_prefix prefix_cut(const struct sl_prefix *prefix)
+{
+	struct sl_prefix cut = *prefix;
+
+	for (unsigned int bit = prefix->bits - SL_FAMILY_BITS; bit < 128; bit++)
+		cut.addr[bit / 8] &= ~(0x80 >> bit % 8);
+	return cut;
+}
+
+enum status address_parse(const char *text, struct sl_prefix *ret)
+{
+	struct sl_prefix prefix = {0};
+
+	if (inet_pton(AF_INET, text, prefix.addr) == 1) {
+		prefix.family = htonl(SL_FAMILY_IPV4);
+		prefix.bits = SL_FAMILY_BITS + 32;
+	} else if (inet_pton(AF_INET6, text, prefix.addr) == 1) {
+		prefix.family = htonl(SL_FAMILY_IPV6);
+		prefix.bits = SL_FAMILY_BITS + 128;
+	} else {
+		return misuse("'%s' is not an address: write 192.0.2.1 or 2001:db8::1", text);
+	}
+	*ret = prefix;
+	return OK;
+}
+
+/* "24" of at most `most`; -1: not a length. */
+static int length_parse(const char *text, int most)
+{
+	int length = 0;
+
+	if (!*text || strlen(text) > 3)
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -1;
+		length = length * 10 + *text - '0';
+	}
+	return length <= most ? length : -1;
+}
+
+/* `all` is understood nowhere: it could be all sources, all rules, or the limit of that name. */
+static bool is_like_default(const char *text)
+{
+	static const char *const words[] = {"default"};
+
+	return !strcmp(text, "all") || nearly_find(text, words, 1);
+}
+
+enum status prefix_parse(const char *text, struct sl_prefix *ret)
+{
+	char address[INET6_ADDRSTRLEN] = "", right[PREFIX_TEXT];
+	const char *slash = strchr(text, '/');
+	struct sl_prefix prefix, cut;
+	enum status status;
+	int length;
+
+	if (!strcmp(text, "default") || !strcmp(text, "any")) {
+		*ret = (struct sl_prefix){0};
+		return OK;
+	}
+	/* there may be millions to parse: no look at letters where there is an address */
+	if (!text[strcspn(text, ".:/")] && is_like_default(text))
+		return misuse("'%s' is not an address: did you mean 'default', which covers all "
+			      "sources?",
+			      text);
+	if (!slash)
+		return address_parse(text, ret);
+	if ((size_t)(slash - text) >= sizeof(address))
+		return misuse("'%s' is not a prefix: write 192.0.2.0/24 or 2001:db8::/32", text);
+	memcpy(address, text, slash - text);
+	status = address_parse(address, &prefix);
+	if (status)
+		return status;
+	length = length_parse(slash + 1, family_bits(&prefix));
+	if (length < 0)
+		return misuse("'%s': the length of a prefix is 0 to %u", text,
+			      family_bits(&prefix));
+	prefix.bits = SL_FAMILY_BITS + length;
+	cut = prefix_cut(&prefix);
+	if (!prefix_equal(&prefix, &cut))
+		return misuse("'%s' has bits beyond its length: did you mean %s?", text,
+			      prefix_format(&cut, right));
+	*ret = prefix;
+	return OK;
+}
+
+const char *prefix_format(const struct sl_prefix *prefix, char text[PREFIX_TEXT])
+{
+	unsigned int length = prefix->bits - SL_FAMILY_BITS;
+	char address[INET6_ADDRSTRLEN];
+
+	if (!prefix->bits)
+		return "default";
+	inet_ntop(prefix_is_ipv4(prefix) ? AF_INET : AF_INET6, prefix->addr, address,
+		  sizeof(address));
+	if (length == family_bits(prefix))
+		snprintf(text, PREFIX_TEXT, "%s", address);
+	else
+		snprintf(text, PREFIX_TEXT, "%s/%u", address, length);
+	return text;
+}
+
+bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address)
+{
+	struct sl_prefix cut = *address;
+
+	if (!prefix->bits)
+		return true;
+	if (prefix->bits > address->bits)
+		return false;
+	cut.bits = prefix->bits;
+	cut = prefix_cut(&cut);
+	return prefix_equal(prefix, &cut);
+}
+
+int prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b)
+{
+	int order = memcmp(&a->family, &b->family, sizeof(a->family));
+
+	if (!order)
+		order = memcmp(a->addr, b->addr, sizeof(a->addr));
+	return order ? order : (a->bits > b->bits) - (a->bits < b->bits);
+}
+
+struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bits)
+{
+	struct sl_prefix cut = *prefix;
+
+	if (!bits)
+		return (struct sl_prefix){0};
+	cut.bits = bits;
+	return prefix_cut(&cut);
+}
+
+/* Whether its addresses are sources of their own. */
+static bool prefix_is_whole(const struct sl_prefix *prefix)
+{
+	__u64 addr[2];
+
+	memcpy(addr, prefix->addr, sizeof(addr));
+	return identity_is_whole(addr);
+}
+
+struct sl_prefix prefix_source(const struct sl_prefix *address)
+{
+	struct sl_prefix source = *address;
+
+	if (prefix_is_ipv6(address) && source.bits > SL_FAMILY_BITS + 64 &&
+	    !prefix_is_whole(address)) {
+		source.bits = SL_FAMILY_BITS + 64;
+		source = prefix_cut(&source);
+	}
+	return source;
+}
+
+/* The last address of a prefix. */
+static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
+{
+	struct sl_prefix last = *prefix;
+
+	for (unsigned int bit = prefix->bits - SL_FAMILY_BITS; bit < family_bits(prefix); bit++)
+		last.addr[bit / 8] |= 0x80 >> bit % 8;
+	last.bits = SL_FAMILY_BITS + family_bits(prefix);
+	return last;
+}
+
+/* The address after this one; `bits` 0: there is none. */
+static struct sl_prefix address_next(const struct sl_prefix *address)
+{
+	struct sl_prefix next = *address;
+
+	for (int i = family_bits(address) / 8 - 1; i >= 0; i--)
+		if (++next.addr[i])
+			return next;
+	return (struct sl_prefix){0};
+}
+
+bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct sl_prefix *ret)
+{
+	struct sl_prefix part = *from, last;
+
+	if (!from->bits || memcmp(from->addr, to->addr, sizeof(to->addr)) > 0)
+		return false;
+	while (part.bits > SL_FAMILY_BITS) {
+		struct sl_prefix wider = prefix_shorten(&part, part.bits - 1);
+
+		last = prefix_last(&wider);
+		if (memcmp(wider.addr, from->addr, sizeof(wider.addr)) ||
+		    memcmp(last.addr, to->addr, sizeof(last.addr)) > 0)
+			break;
+		part = wider;
+	}
+	last = prefix_last(&part);
+	*from = address_next(&last);
+	*ret = part;
+	return true;
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/ruleset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "rules/lists.h"
+#include "rules/prefix.h"
+#include "rules/limit.h"
+#include "rules/units.h"
+
+#define SEC 1000000000ULL
+
+/* --- One rule ------------------------------------------------------------------------------- */
+
+enum status rule_add_limit(struct rule *rule, const struct limit *limit)
+{
+	struct limit *limits = realloc(rule->limit, (rule->limits + 1) * sizeof(*limits));
+
+	if (!limits)
+		return fail("cannot keep a limit: out of memory");
+	rule->limit = limits;
+	rule->limit[rule->limits++] = *limit;
+	return OK;
+}
+
+struct limit *rule_find_limit(const struct rule *rule, const char *name)
+{
+	for (unsigned int i = 0; i < rule->limits; i++)
+		if (!strcmp(rule->limit[i].spec.name, name))
+			return &rule->limit[i];
+	return NULL;
+}
+
+enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
+{
+	struct limit *copy = NULL;
+
+	if (newcomers) {
+		copy = malloc(sizeof(*copy));
+		if (!copy)
+			return fail("cannot keep a budget: out of memory");
+		*copy = *newcomers;
+	}
+	free(rule->newcomers);
+	rule->newcomers = copy;
+	return OK;
+}
+
+enum status rule_copy(const struct rule *rule, struct rule *ret)
+{
+	struct rule copy = *rule;
+	enum status status;
+
+	copy.limit = NULL;
+	copy.limits = 0;
+	copy.newcomers = NULL;
+	status = rule_set_newcomers(&copy, rule->newcomers);
+	for (unsigned int i = 0; !status && i < rule->limits; i++)
+		status = rule_add_limit(&copy, &rule->limit[i]);
+	if (status)
+		rule_free(&copy);
+	else
+		*ret = copy;
+	return status;
+}
+
+void rule_take_policy(struct rule *rule, struct rule *from)
+{
+	rule->limits = from->limits;
+	rule->limit = from->limit;
+	rule->inherit = from->inherit;
+	rule->newcomers = from->newcomers;
+	from->limits = 0;
+	from->limit = NULL;
+	from->inherit = INHERIT_UNSAID;
+	from->newcomers = NULL;
+}
+
+void rule_free(struct rule *rule)
+{
+	free(rule->limit);
+	free(rule->newcomers);
+	rule->limit = NULL;
+	rule->newcomers = NULL;
+	rule->limits = 0;
+	rule->inherit = INHERIT_UNSAID;
+}
+
+bool rule_inherits(const struct rule *rule)
+{
+	return rule->limits && rule->inherit == INHERIT_YES;
+}
+
+static bool match_equal(const struct sl_match *a, const struct sl_match *b)
+{
+	return a->fact == b->fact && a->proto == b->proto && a->vlan == b->vlan &&
+	       a->ports == b->ports && !memcmp(a->port, b->port, a->ports * sizeof(*a->port));
+}
+
+bool limit_equal(const struct limit *a, const struct limit *b)
+{
+	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
+
+	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
+	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->action == y->action &&
+	       (x->action != SL_ACTION_BLOCK || x->block_ns == y->block_ns) &&
+	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
+	       x->start_empty == y->start_empty && match_equal(&a->match, &b->match);
+}
+
+/* Whether `rule` has just this limit: their order means nothing. */
+static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
+{
+	const struct limit *same = rule_find_limit(rule, limit->spec.name);
+
+	return same && limit_equal(same, limit);
+}
+
+static bool newcomers_equal(const struct rule *a, const struct rule *b)
+{
+	const struct limit *x = a->limits ? a->newcomers : NULL;
+	const struct limit *y = b->limits ? b->newcomers : NULL;
+
+	return x && y ? limit_equal(x, y) : x == y;
+}
+
+static bool entry_equal(const struct rule *a, const struct rule *b)
+{
+	return a->list == b->list && (!a->list || until_equal(a->until, b->until)) &&
+	       a->lists == b->lists;
+}
+
+bool rule_equal(const struct rule *a, const struct rule *b)
+{
+	if (!prefix_equal(&a->prefix, &b->prefix) || !entry_equal(a, b) || a->limits != b->limits ||
+	    !newcomers_equal(a, b) || rule_inherits(a) != rule_inherits(b))
+		return false;
+	for (unsigned int i = 0; i < a->limits; i++)
+		if (!rule_has_limit(b, &a->limit[i]))
+			return false;
+	return true;
+}
+
+enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret)
+{
+	struct rule difference = {.prefix = rule->prefix};
+	enum status status = OK;
+
+	if (!entry_equal(rule, other)) {
+		difference.list = rule->list;
+		difference.until = rule->until;
+	}
+	difference.lists = rule->lists & ~other->lists;
+	if (!other->limits || rule_inherits(rule) != rule_inherits(other))
+		difference.inherit = rule->inherit;
+	for (unsigned int i = 0; !status && i < rule->limits; i++)
+		if (!rule_has_limit(other, &rule->limit[i]))
+			status = rule_add_limit(&difference, &rule->limit[i]);
+	if (!status && !newcomers_equal(rule, other))
+		status = rule_set_newcomers(&difference, rule->newcomers);
+	if (status)
+		rule_free(&difference);
+	else
+		*ret = difference;
+	return status;
+}
+
+/* --- Printing ------------------------------------------------------------------------------- */
+
+static void command_print(const char *lead, const char *gate, const char *command,
+			  const struct sl_prefix *prefix)
+{
+	char text[PREFIX_TEXT];
+
+	printf("%ssluice %s%s %s", lead, gate_option(gate), command, prefix_format(prefix, text));
+}
+
+/* name: of a list; NULL: by hand. False: it ends while it is read, and is not printed. */
+static bool entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
+			bool end_is_said, const char *name, const char *gate, const char *lead)
+{
+	uint64_t left = until ? (until_left_ns(until) + SEC / 2) / SEC : 0;
+	char text[UNITS_TEXT];
+
+	if (until && !left)
+		return false;
+	command_print(lead, gate, list_words[list], prefix);
+	if (until && !end_is_said)
+		printf(" for %s", time_format(left * SEC, text));
+	if (name)
+		printf(" as %s", name);
+	putchar('\n');
+	return true;
+}
+
+static void lists_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+			const char *gate, const char *lead)
+{
+	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
+		const struct sl_list_info *list = &lists[__builtin_ctzll(bits)];
+		uint64_t bit = bits & -bits;
+
+		if (entry_print(&rule->prefix, list->list, list->until, ends && *ends & bit,
+				list->name, gate, lead) &&
+		    ends)
+			*ends |= bit;
+	}
+}
+
+/* `default` has nothing to inherit from. */
+static void inherit_print(const struct rule *rule)
+{
+	if (rule->prefix.bits && rule->inherit)
+		printf(" inherit %s", rule->inherit == INHERIT_YES ? "yes" : "no");
+}
+
+/* The first of a rule says whether that inherits. */
+static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
+			const char *lead)
+{
+	char text[SPEC_TEXT];
+	const char *words;
+
+	command_print(lead, gate, "set", &rule->prefix);
+	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
+		words = spec_format(limit, &rule->prefix, field, text);
+		if (words)
+			printf(" %s %s", spec_names[field], words);
+	}
+	if (limit == rule->limit)
+		inherit_print(rule);
+	putchar('\n');
+}
+
+/* Where the limits of two rules do not differ. */
+static void inherit_print_alone(const struct rule *rule, const char *gate, const char *lead)
+{
+	if (rule->limits || !rule->inherit || !rule->prefix.bits)
+		return;
+	command_print(lead, gate, "set", &rule->prefix);
+	inherit_print(rule);
+	putchar('\n');
+}
+
+static void newcomers_print(const struct rule *rule, const char *gate, const char *lead)
+{
+	const struct sl_limit_spec *spec = &rule->newcomers->spec;
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
+	command_print(lead, gate, "newcomers", &rule->prefix);
+	printf(" rate %s burst %s\n", rate_format(spec, rate), burst_format(spec, burst));
+}
+
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+		const char *gate, const char *lead)
+{
+	if (rule->list)
+		entry_print(&rule->prefix, rule->list, rule->until, false, NULL, gate, lead);
+	lists_print(rule, lists, ends, gate, lead);
+	for (unsigned int i = 0; i < rule->limits; i++)
+		limit_print(rule, &rule->limit[i], gate, lead);
+	inherit_print_alone(rule, gate, lead);
+	if (rule->newcomers)
+		newcomers_print(rule, gate, lead);
+}
+
+/* --- Many rules ----------------------------------------------------------------------------- */
+
+enum status ruleset_add(struct ruleset *set, const struct rule *rule)
+{
+	unsigned int room = set->room ? 2 * set->room : 64;
+	struct rule *rules;
+
+	if (set->count == set->room) {
+		rules = realloc(set->rules, room * sizeof(*rules));
+		if (!rules) {
+			struct rule lost = *rule;
+
+			rule_free(&lost);
+			return fail("cannot keep %u rules: out of memory", room);
+		}
+		set->rules = rules;
+		set->room = room;
+	}
+	set->rules[set->count++] = *rule;
+	return OK;
+}
+
+enum status ruleset_make_lists(struct ruleset *set)
+{
+	if (!set->lists)
+		set->lists = calloc(SL_LIST_PLACES, sizeof(*set->lists));
+	return set->lists ? OK : fail("cannot keep lists: out of memory");
+}
+
+static int rule_compare(const void *a, const void *b)
+{
+	const struct rule *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+void ruleset_sort(struct ruleset *set)
+{
+	unsigned int i = 1;
+
+	while (i < set->count && rule_compare(&set->rules[i - 1], &set->rules[i]) <= 0)
+		i++;
+	if (i < set->count) /* else it is sorted, as most long lists are */
+		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
+}
+
+static uint64_t bits_move(uint64_t bits, const int places[SL_LIST_PLACES])
+{
+	uint64_t moved = 0;
+
+	for (; bits; bits &= bits - 1)
+		moved |= 1ULL << places[__builtin_ctzll(bits)];
+	return moved;
+}
+
+enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
+{
+	struct sl_list_info *lists = set->lists;
+	int places[SL_LIST_PLACES];
+	enum status status;
+
+	if (!others)
+		return OK;
+	set->lists = NULL;
+	status = ruleset_make_lists(set);
+	if (lists && !status) {
+		lists_match(lists, others, places);
+		for (int place = 0; place < SL_LIST_PLACES; place++)
+			if (*lists[place].name)
+				set->lists[places[place]] = lists[place];
+		for (unsigned int i = 0; i < set->count; i++)
+			set->rules[i].lists = bits_move(set->rules[i].lists, places);
+	}
+	free(lists);
+	return status;
+}
+
+void ruleset_unique(struct ruleset *set)
+{
+	unsigned int kept = 0;
+
+	ruleset_sort(set);
+	for (unsigned int i = 0; i < set->count; i++) {
+		if (kept && prefix_equal(&set->rules[kept - 1].prefix, &set->rules[i].prefix))
+			rule_free(&set->rules[i]);
+		else
+			set->rules[kept++] = set->rules[i];
+	}
+	set->count = kept;
+}
+
+void ruleset_free(struct ruleset *set)
+{
+	for (unsigned int i = 0; i < set->count; i++)
+		rule_free(&set->rules[i]);
+	free(set->rules);
+	free(set->lists);
+	*set = (struct ruleset){0};
+}
+
+enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
+			 enum status (*call)(void *data, const struct rule *from,
+					     const struct rule *to),
+			 void *data)
+{
+	enum status status = OK;
+	unsigned int i = 0, j = 0;
+
+	while (!status && (i < from->count || j < to->count)) {
+		const struct rule *old = i < from->count ? &from->rules[i] : NULL;
+		const struct rule *new = j < to->count ? &to->rules[j] : NULL;
+		int order = !old ? 1 : !new ? -1 : prefix_compare(&old->prefix, &new->prefix);
+
+		i += order <= 0;
+		j += order >= 0;
+		if (order || !rule_equal(old, new))
+			status = call(data, order <= 0 ? old : NULL, order >= 0 ? new : NULL);
+	}
+	return status;
+}

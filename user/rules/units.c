@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/units.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RATE_HINT  "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
+#define BURST_HINT "write 2000 (packets), 64kB (of a bit rate) or 250ms"
+#define TIME_HINT  "write 250ms, 30s, 10min, 1h or 7d"
+
+#define NS_PER_MS  1000000ULL
+#define NS_PER_SEC 1000000000ULL
+
+/* 2 years: a block, in ticks, stays below SL_BURST_TICKS_MAX; a list's end, below its 32 bits. */
+#define TIME_MAX_NS (730 * 86400000000000ULL)
+
+struct unit {
+	const char *name;
+	uint64_t scale;
+	unsigned int kind;
+};
+
+/* Of units that say the same, the one to print stands first; scales of a kind descend. */
+static const struct unit rate_units[] = {
+	{"mpps", 1000000, SL_RATE_PPS},
+	{"kpps", 1000, SL_RATE_PPS},
+	{"pps", 1, SL_RATE_PPS},
+	{"/s", 1, SL_RATE_PPS},
+	{"/min", 1, SL_RATE_PER_MIN},
+	{"/h", 1, SL_RATE_PER_HOUR},
+	{"gbit", 1000000000, SL_RATE_BITS},
+	{"mbit", 1000000, SL_RATE_BITS},
+	{"kbit", 1000, SL_RATE_BITS},
+	{"bit", 1, SL_RATE_BITS},
+	/* said otherwise, and understood */
+	{"/sec", 1, SL_RATE_PPS},
+	{"/second", 1, SL_RATE_PPS},
+	{"/minute", 1, SL_RATE_PER_MIN},
+	{"/hour", 1, SL_RATE_PER_HOUR},
+	{"gbit/s", 1000000000, SL_RATE_BITS},
+	{"mbit/s", 1000000, SL_RATE_BITS},
+	{"kbit/s", 1000, SL_RATE_BITS},
+	{"bit/s", 1, SL_RATE_BITS},
+	{0},
+};
+
+static const struct unit burst_units[] = {
+	{"", 1, SL_BURST_PACKETS},
+	{"GiB", 1 << 30, SL_BURST_BYTES},
+	{"GB", 1000000000, SL_BURST_BYTES},
+	{"MiB", 1 << 20, SL_BURST_BYTES},
+	{"MB", 1000000, SL_BURST_BYTES},
+	{"KiB", 1 << 10, SL_BURST_BYTES},
+	{"kB", 1000, SL_BURST_BYTES},
+	{"B", 1, SL_BURST_BYTES},
+	{"h", 3600000000000, SL_BURST_NS},
+	{"min", 60000000000, SL_BURST_NS},
+	{"s", 1000000000, SL_BURST_NS},
+	{"ms", 1000000, SL_BURST_NS},
+	{"us", 1000, SL_BURST_NS},
+	{"ns", 1, SL_BURST_NS},
+	{0},
+};
+
+static const struct unit time_units[] = {
+	{"d", 86400000000000, 0},
+	{"h", 3600000000000, 0},
+	{"min", 60000000000, 0},
+	{"s", 1000000000, 0},
+	{"ms", 1000000, 0},
+	{"us", 1000, 0},
+	{"ns", 1, 0},
+	{0},
+};
+
+static const struct unit *unit_find(const struct unit *units, const char *name)
+{
+	for (; units->name; units++)
+		if (!strcmp(units->name, name))
+			return units;
+	return NULL;
+}
+
+/*
+ * Splits "1.5gbit" into 1500000 / 10^6 and "gbit". False: no plain decimal number, or one too long
+ * for 64 bits.
+ */
+static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
+			 const char **ret_unit)
+{
+	uint64_t digits = 0, divisor = 1;
+	bool fraction = false;
+	const char *p = text;
+
+	for (; isdigit((unsigned char)*p) || (*p == '.' && !fraction && p != text); p++) {
+		if (*p == '.') {
+			fraction = true;
+			continue;
+		}
+		if (__builtin_mul_overflow(digits, 10, &digits) ||
+		    __builtin_add_overflow(digits, *p - '0', &digits))
+			return false;
+		if (fraction && __builtin_mul_overflow(divisor, 10, &divisor))
+			return false;
+	}
+	if (p == text || p[-1] == '.')
+		return false;
+	*ret_digits = digits;
+	*ret_divisor = divisor;
+	*ret_unit = p;
+	return true;
+}
+
+/* digits / divisor x scale, where that is a whole number of 64 bits. */
+static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
+{
+	unsigned __int128 product = (unsigned __int128)digits * scale;
+
+	if (product % divisor || product / divisor > UINT64_MAX)
+		return false;
+	*ret = product / divisor;
+	return true;
+}
+
+const char *number_read(const char *text, unsigned int most, unsigned int *ret)
+{
+	const char *p = text;
+	uint64_t number = 0;
+
+	for (; isdigit((unsigned char)*p) && number <= most; p++)
+		number = number * 10 + (*p - '0');
+	if (p == text || number > most)
+		return NULL;
+	*ret = number;
+	return p;
+}
+
+static enum status rate_check_range(const char *text, uint64_t rate, unsigned int unit)
+{
+	static const uint64_t most[] = {
+		[SL_RATE_PPS] = 200000000,
+		[SL_RATE_PER_MIN] = 200000000ULL * 60,
+		[SL_RATE_PER_HOUR] = 200000000ULL * 3600,
+		[SL_RATE_BITS] = 400000000000,
+	};
+	uint64_t least = unit == SL_RATE_BITS ? 1000 : 1;
+
+	if (rate < least)
+		return misuse("rate '%s' is too low: the lowest is 1/h, or 1kbit", text);
+	if (rate > most[unit])
+		return misuse("rate '%s' is too high: the highest is 200mpps, or 400gbit", text);
+	return OK;
+}
+
+/*
+ * The unit of a rate in any case: 10Mbit is 10mbit to everybody. Of bursts and times case matters: they have M and m,
+ * B, and b, which is nobody's byte.
+ */
+static const struct unit *rate_unit_find(const char *name)
+{
+	const struct unit *unit = rate_units;
+
+	while (unit->name && strcasecmp(unit->name, name))
+		unit++;
+	return unit->name ? unit : NULL;
+}
+
+/* "Mbps" is megabits in most tools, and megabytes in tc. False: the unit is none of these. */
+static bool is_bps(const char *name)
+{
+	name += *name && strchr("kKmMgG", *name);
+	return !strcasecmp(name, "bps");
+}
+
+static enum status refuse_bps(const char *text, const char *name)
+{
+	char scale[2] = {tolower((unsigned char)*name)};
+
+	if (*scale == 'b')
+		*scale = '\0';
+	return misuse("rate '%s': %s is bits to some and bytes to others: write %.*s%sbit, or "
+		      "%.15g%sbit if it is bytes",
+		      text, name, (int)(name - text), text, scale, 8 * strtod(text, NULL), scale);
+}
+
+enum status rate_parse(const char *text, struct sl_limit_spec *spec)
+{
+	uint64_t digits, divisor, rate;
+	const struct unit *unit;
+	const char *name;
+	enum status status;
+
+	if (!number_split(text, &digits, &divisor, &name))
+		return misuse("rate '%s' is not a positive number and a unit: " RATE_HINT, text);
+	if (!*name)
+		return misuse("rate '%s' has no unit: " RATE_HINT, text);
+	if (is_bps(name))
+		return refuse_bps(text, name);
+	unit = rate_unit_find(name);
+	if (!unit)
+		return misuse("rate '%s': there is no unit '%s': " RATE_HINT, text, name);
+	if (!digits)
+		return misuse("rate '%s' is zero: the lowest is 1/h, or 1kbit", text);
+	if (!number_scale(digits, divisor, unit->scale, &rate))
+		return misuse("rate '%s' is not a whole number of its smallest unit: " RATE_HINT,
+			      text);
+	status = rate_check_range(text, rate, unit->kind);
+	if (status)
+		return status;
+	spec->rate = rate;
+	spec->rate_unit = unit->kind;
+	return OK;
+}
+
+enum status burst_parse(const char *text, struct sl_limit_spec *spec)
+{
+	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+	uint64_t digits, divisor, burst;
+	const struct unit *unit;
+	const char *name;
+
+	if (!number_split(text, &digits, &divisor, &name))
+		return misuse("burst '%s' is not a positive number: " BURST_HINT, text);
+	unit = unit_find(burst_units, name);
+	if (!unit)
+		return misuse("burst '%s': there is no unit '%s': " BURST_HINT, text, name);
+	if (unit->kind == SL_BURST_PACKETS && by_bytes)
+		return misuse("burst '%s' of a bit rate needs a unit: write 64kB or 250ms", text);
+	if (unit->kind == SL_BURST_BYTES && !by_bytes)
+		return misuse("burst '%s' of a packet rate: write 2000 (packets) or 250ms", text);
+	if (!digits)
+		return misuse("burst '%s' is zero: nothing would ever pass", text);
+	if (!number_scale(digits, divisor, unit->scale, &burst))
+		return misuse("burst '%s' is not a whole number of its smallest unit, or too large",
+			      text);
+	spec->burst = burst;
+	spec->burst_unit = unit->kind;
+	return OK;
+}
+
+static uint64_t at_least(uint64_t value, uint64_t least)
+{
+	return value > least ? value : least;
+}
+
+void burst_default(struct sl_limit_spec *spec)
+{
+	if (spec->rate_unit == SL_RATE_BITS) {
+		spec->burst = at_least(spec->rate / 8 / 4, 128000);
+		spec->burst_unit = SL_BURST_BYTES;
+	} else {
+		spec->burst = at_least(rate_per_second(spec) / 4, 8);
+		spec->burst_unit = SL_BURST_PACKETS;
+	}
+}
+
+enum status time_parse(const char *what, const char *text, uint64_t *ret_ns)
+{
+	uint64_t digits, divisor, ns;
+	const struct unit *unit;
+	const char *name;
+
+	if (!number_split(text, &digits, &divisor, &name))
+		return misuse("%s '%s' is not a positive number and a unit: " TIME_HINT, what,
+			      text);
+	if (!*name)
+		return misuse("%s '%s' has no unit: " TIME_HINT, what, text);
+	unit = unit_find(time_units, name);
+	if (!unit)
+		return misuse("%s '%s': there is no unit '%s': " TIME_HINT, what, text, name);
+	if (!digits)
+		return misuse("%s '%s' is zero: " TIME_HINT, what, text);
+	if (!number_scale(digits, divisor, unit->scale, &ns))
+		return misuse("%s '%s' is not a whole number of nanoseconds, or too long", what,
+			      text);
+	if (ns > TIME_MAX_NS)
+		return misuse("%s '%s' is too long: the longest is 730d", what, text);
+	*ret_ns = ns;
+	return OK;
+}
+
+static const char *units_format(const struct unit *units, uint64_t value, unsigned int kind,
+				char text[UNITS_TEXT])
+{
+	for (; units->name; units++) {
+		if (units->kind != kind || value % units->scale)
+			continue;
+		snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", value / units->scale, units->name);
+		return text;
+	}
+	return "?"; /* another version's unit: not reached, every kind has a scale of 1 */
+}
+
+const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
+{
+	return units_format(rate_units, spec->rate, spec->rate_unit, text);
+}
+
+const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
+{
+	return units_format(burst_units, spec->burst, spec->burst_unit, text);
+}
+
+const char *time_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	return units_format(time_units, ns, 0, text);
+}
+
+const char *left_format(uint64_t ns, char text[UNITS_TEXT])
+{
+	uint64_t unit = ns < NS_PER_SEC ? NS_PER_MS : NS_PER_SEC;
+
+	return time_format((ns + unit - 1) / unit * unit, text);
+}
+
+double rate_per_second(const struct sl_limit_spec *spec)
+{
+	switch (spec->rate_unit) {
+	case SL_RATE_PER_MIN:
+		return spec->rate / 60.0;
+	case SL_RATE_PER_HOUR:
+		return spec->rate / 3600.0;
+	default:
+		return spec->rate;
+	}
+}

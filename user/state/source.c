@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "state/source.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "gate/counters.h"
+#include "gate/rulemap.h"
+#include "rules/prefix.h"
+
+/* --- One source ----------------------------------------------------------------------------- */
+
+static int buckets_fd(const struct gate *gate, const struct sl_prefix *source)
+{
+	return gate->map[prefix_is_ipv4(source) ? MAP_BUCKETS4 : MAP_BUCKETS6];
+}
+
+/* As the packet path's ruleset_splits. */
+static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
+{
+	uint32_t rules;
+
+	return prefix_is_ipv6(source) && source->bits == SL_FAMILY_BITS + 64 &&
+	       gate->state->split_rules &&
+	       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source->addr, &rules);
+}
+
+static enum status buckets_read(const struct gate *gate, struct source *source)
+{
+	int err;
+
+	source->cpus = calloc(gate->machine.cpus, sizeof(*source->cpus));
+	if (!source->cpus)
+		return fail("cannot read a source: %s", why(ENOMEM));
+	err = bpf_map_lookup_elem(buckets_fd(gate, &source->prefix), source->prefix.addr,
+				  source->cpus);
+	if (err && err != -ENOENT)
+		return fail("cannot read a source of gate '%s': %s", gate->name, why(err));
+	source->remembered = !err;
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
+		cell_add_to(&source->passed, &source->cpus[cpu].passed);
+		cell_add_to(&source->dropped, &source->cpus[cpu].dropped);
+		cell_add_to(&source->observed, &source->cpus[cpu].observed);
+	}
+	return OK;
+}
+
+static void purses_clear(struct sl_bucket *bucket)
+{
+	memset(bucket->purse, 0, sizeof(bucket->purse));
+}
+
+/* As the packet path's bucket_own; a bucket of a split /64 has no purses to spend. */
+static void bucket_judge(const struct gate *gate, const struct source *source,
+			 struct sl_bucket *bucket)
+{
+	uint32_t record = source->rule.record;
+	const struct sl_policy *policy = &gate->policies[record];
+	bool same = bucket->owner == SL_POLICY(record);
+
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		struct sl_purse *purse = &bucket->purse[slot];
+
+		if (source->split || !same ||
+		    (int32_t)(policy->changed[slot] - bucket->owner_since) > 0)
+			*purse = (struct sl_purse){0};
+		else if (bucket->owner_since != policy->since)
+			*purse = (struct sl_purse){
+				.credit = purse->credit < 0 ? 0 : purse->credit,
+				.at = purse->at,
+			};
+	}
+}
+
+enum status source_read(const struct gate *gate, const struct sl_prefix *address,
+			struct source *ret)
+{
+	struct source source = {.prefix = prefix_source(address)};
+	enum status status = rules_judge(gate, address, &source.rule);
+
+	if (!status)
+		status = buckets_read(gate, &source);
+	if (status) {
+		source_free(&source);
+		return status;
+	}
+	source.split = source_is_split(gate, &source.prefix);
+	if (source.rule.record)
+		source.policy = &gate->policies[source.rule.record];
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		bucket_judge(gate, &source, &source.cpus[cpu]);
+	*ret = source;
+	return OK;
+}
+
+void source_free(struct source *source)
+{
+	free(source->cpus);
+	source->cpus = NULL;
+}
+
+void sources_free(struct source *sources, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		source_free(&sources[i]);
+	free(sources);
+}
+
+/*
+ * What a CPU counts between the two calls is lost to the source's counters. BPF_EXIST: without it,
+ * an update takes a free node first, and so may make the map forget another source.
+ */
+enum status source_empty_purses(const struct gate *gate, const struct source *source)
+{
+	int fd = buckets_fd(gate, &source->prefix);
+	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	int err = -ENOMEM;
+
+	if (cpus)
+		err = bpf_map_lookup_elem(fd, source->prefix.addr, cpus);
+	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
+		purses_clear(&cpus[cpu]);
+	if (!err)
+		err = bpf_map_update_elem(fd, source->prefix.addr, cpus, BPF_EXIST);
+	free(cpus);
+	if (err && err != -ENOENT)
+		return fail("cannot empty the purses of a source of gate '%s': %s", gate->name,
+			    why(err));
+	return OK;
+}
+
+/* --- All of them ---------------------------------------------------------------------------- */
+
+struct source_list {
+	struct source *items;
+	unsigned int count;
+	unsigned int room;
+};
+
+static enum status list_add(struct source_list *list, const struct source *source)
+{
+	if (list->count == list->room) {
+		unsigned int room = list->room ? 2 * list->room : 256;
+		struct source *items = reallocarray(list->items, room, sizeof(*items));
+
+		if (!items)
+			return fail("cannot read the sources: %s", why(ENOMEM));
+		list->items = items;
+		list->room = room;
+	}
+	list->items[list->count++] = *source;
+	return OK;
+}
+
+/*
+ * Walks one map of buckets. A key that vanishes under the walk sends it back to the start; so it
+ * ends after as many steps as the map has entries, twice over.
+ */
+static enum status sources_walk(const struct gate *gate, const struct sl_prefix *first,
+				const struct sl_prefix *within, struct source_list *list)
+{
+	int fd = buckets_fd(gate, first);
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+	struct sl_bucket_key6 key, next; /* the longer ones */
+	enum status status = OK;
+	void *last = NULL;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return fail("cannot read the sources of gate '%s': %s", gate->name, why(errno));
+	for (uint64_t steps = 0; !status && steps < 2ULL * info.max_entries; steps++) {
+		struct sl_prefix address = *first;
+		struct source source;
+
+		if (bpf_map_get_next_key(fd, last, &next))
+			break;
+		key = next;
+		last = &key;
+		memcpy(address.addr, &key, info.key_size);
+		address = prefix_source(&address);
+		if (!prefix_covers(within, &address))
+			continue;
+		status = source_read(gate, &address, &source);
+		if (!status)
+			status = list_add(list, &source);
+	}
+	return status;
+}
+
+static int prefix_order(const void *a, const void *b)
+{
+	const struct source *left = a, *right = b;
+
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+/* A walk that was sent back met sources twice. */
+static void list_unique(struct source_list *list)
+{
+	unsigned int kept = 0;
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), prefix_order);
+	for (unsigned int i = 0; i < list->count; i++) {
+		if (kept && !prefix_order(&list->items[kept - 1], &list->items[i]))
+			source_free(&list->items[i]);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->count = kept;
+}
+
+static uint64_t source_packets(const struct source *source)
+{
+	return source->passed.packets + source->dropped.packets;
+}
+
+static int busiest_order(const void *a, const void *b)
+{
+	const struct source *left = a, *right = b;
+	uint64_t packets_left = source_packets(left), packets_right = source_packets(right);
+
+	if (packets_left != packets_right)
+		return packets_left < packets_right ? 1 : -1;
+	return prefix_compare(&left->prefix, &right->prefix);
+}
+
+enum status sources_read(const struct gate *gate, const struct sl_prefix *within,
+			 struct source **ret, unsigned int *ret_count)
+{
+	struct sl_prefix ipv4 = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};
+	struct sl_prefix ipv6 = {.bits = SL_FAMILY_BITS + 128, .family = htonl(SL_FAMILY_IPV6)};
+	struct source_list list = {0};
+	enum status status = sources_walk(gate, &ipv4, within, &list);
+
+	if (!status)
+		status = sources_walk(gate, &ipv6, within, &list);
+	if (status) {
+		sources_free(list.items, list.count);
+		return status;
+	}
+	list_unique(&list);
+	if (list.count)
+		qsort(list.items, list.count, sizeof(*list.items), busiest_order);
+	*ret = list.items;
+	*ret_count = list.count;
+	return OK;
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "state/source_state.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "base/clock.h"
+#include "credit.h"
+#include "identity.h"
+#include "rules/prefix.h"
+
+/* --- Ledgers -------------------------------------------------------------------------------- */
+
+/* Each lost round means that a packet made the ledger first. */
+#define FILL_TRIES 64
+
+/* Where a ledger is. */
+struct place {
+	int fd;
+	union {
+		struct sl_ledger_key4 key4;
+		struct sl_ledger_key6 key6;
+	};
+};
+
+/* As the packet path's ledger_key4 and ledger_key6. */
+static struct place ledger_place(const struct gate *gate, const struct sl_limit *limit,
+				 const struct sl_prefix *address)
+{
+	struct place place = {0};
+	__u64 addr[2], key[2];
+
+	memcpy(addr, address->addr, sizeof(addr));
+	if (prefix_is_ipv4(address)) {
+		place.fd = gate->map[MAP_LEDGERS4];
+		place.key4.limit = limit->id;
+		place.key4.addr = addr[0] & limit->mask[0];
+	} else {
+		place.fd = gate->map[MAP_LEDGERS6];
+		place.key6.limit = limit->id;
+		identity_key(addr, limit->mask, key);
+		memcpy(place.key6.addr, key, sizeof(place.key6.addr));
+	}
+	return place;
+}
+
+enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
+			const struct sl_prefix *address, uint64_t now, struct sl_ledger *ret,
+			bool *ret_found)
+{
+	struct place place = ledger_place(gate, limit, address);
+	struct sl_ledger ledger = credit_birth(limit, now);
+	int err = bpf_map_lookup_elem(place.fd, &place.key4, &ledger);
+
+	if (err && err != -ENOENT)
+		return fail("cannot read a ledger of gate '%s': %s", gate->name, why(err));
+	*ret = ledger;
+	*ret_found = !err;
+	return OK;
+}
+
+/*
+ * Not an update of what is there: that takes a free node first, and so may make the map forget
+ * another source. Inserting may fail at any time, while a packet works on the same part of the
+ * map.
+ */
+enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
+			const struct sl_prefix *address)
+{
+	struct place place = ledger_place(gate, limit, address);
+	int err = -EEXIST;
+
+	for (int i = 0; err && i < FILL_TRIES; i++) {
+		struct sl_ledger full;
+
+		err = bpf_map_delete_elem(place.fd, &place.key4);
+		if (err && err != -ENOENT)
+			continue;
+		full = credit_full(limit, uptime_ticks());
+		err = bpf_map_update_elem(place.fd, &place.key4, &full, BPF_NOEXIST);
+	}
+	if (err == -EEXIST)
+		return fail(
+			"cannot fill a bucket of gate '%s': its source sends too fast: try again",
+			gate->name);
+	return err ? fail("cannot fill a bucket of gate '%s': %s", gate->name, why(err)) : OK;
+}
+
+/* --- A source ------------------------------------------------------------------------------- */
+
+#define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
+
+const struct sl_limit *source_limits(const struct source *source, unsigned int *ret_count)
+{
+	enum sl_family family = prefix_is_ipv4(&source->prefix) ? SL_IPV4 : SL_IPV6;
+
+	*ret_count = source->policy ? source->policy->limits[family] : 0;
+	return source->policy ? source->policy->limit[family] : NULL;
+}
+
+struct limit source_limit(const struct source *source, const struct sl_limit *limit)
+{
+	return (struct limit){
+		.spec = source->policy->spec[limit->slot],
+		.match = source->policy->match[limit->slot],
+	};
+}
+
+struct probe probe_of_source(const struct source *source, unsigned int bytes)
+{
+	return (struct probe){
+		.source = source->prefix,
+		.facts.facts = SL_FACT_ANY,
+		.bytes = bytes,
+	};
+}
+
+/* As the packet path's limit_is_for. */
+static bool limit_matches(const struct sl_policy *policy, const struct sl_limit *limit,
+			  const struct probe *probe)
+{
+	if (limit->key_dst && !probe->egress)
+		return false;
+	return match_packet(&policy->match[limit->slot], &probe->facts);
+}
+
+/* A /64 has many keys under a limit whose keys are longer. */
+static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *address)
+{
+	if (prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128)
+		return !limit->mask[1];
+	return address->bits;
+}
+
+/* Ticks to what the limit counts, rounded down. */
+static uint64_t units_of(const struct sl_limit *limit, uint64_t ticks)
+{
+	if (!limit->by_bytes)
+		return ticks / limit->cost;
+	return ((unsigned __int128)ticks << SL_BYTE_COST_SHIFT) / limit->cost;
+}
+
+uint64_t burst_units(const struct sl_limit *limit)
+{
+	return units_of(limit, limit->burst);
+}
+
+/* Rounded up, so that it is over by then. */
+static uint64_t ms_until(uint64_t then, uint64_t now)
+{
+	int64_t ticks = credit_span(now, then);
+
+	return ticks <= 0 ? 0 : (ticks + TICKS_PER_MS - 1) / TICKS_PER_MS;
+}
+
+/* --- One limit ------------------------------------------------------------------------------ */
+
+/* What is asked: a cost, of a ledger and the purses that were drawn from it. */
+struct question {
+	const struct sl_limit *limit;
+	struct sl_ledger ledger;
+	uint64_t cost;
+	uint64_t now;
+	const struct sl_bucket *cpus; /* NULL: no CPU has a purse of this ledger */
+	unsigned int count;
+};
+
+static struct sl_purse purse_of(const struct question *q, unsigned int cpu)
+{
+	return q->cpus ? q->cpus[cpu].purse[q->limit->slot] : (struct sl_purse){0};
+}
+
+/* Whether the packet would pass on that CPU: as the packet path's limit_ask, on copies. */
+static bool cpu_passes(const struct question *q, unsigned int cpu)
+{
+	struct sl_purse purse = purse_of(q, cpu);
+	struct sl_ledger ledger = q->ledger;
+
+	if (credit_must_wait(&purse, q->cost, q->now))
+		return false;
+	return credit_draw(q->limit, &ledger, &purse, 0, q->cost, q->now, 0);
+}
+
+static bool any_cpu_passes(const struct question *q)
+{
+	for (unsigned int cpu = 0; cpu < q->count; cpu++)
+		if (cpu_passes(q, cpu))
+			return true;
+	return false;
+}
+
+/* What ledger and purses hold together, in ticks. */
+static uint64_t question_level(const struct question *q)
+{
+	int64_t level = credit_level(q->limit, &q->ledger, q->now);
+
+	for (unsigned int cpu = 0; cpu < q->count; cpu++) {
+		struct sl_purse purse = purse_of(q, cpu);
+
+		if (purse.credit > 0 && credit_span(q->ledger.born, purse.at) >= 0)
+			level += purse.credit;
+	}
+	return credit_max(0, credit_min(level, q->limit->burst));
+}
+
+static enum sl_reason question_reason(const struct question *q)
+{
+	if (credit_blocked(q->limit, &q->ledger, q->now))
+		return SL_DROP_BLOCKED;
+	return any_cpu_passes(q) ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+}
+
+static uint64_t question_retry_ms(const struct question *q, const struct standing *standing)
+{
+	uint64_t ready;
+
+	if (standing->reason == SL_PASS_WITHIN)
+		return 0;
+	ready = ms_until(credit_ready_at(q->limit, &q->ledger, q->cost), q->now);
+	if (ready < standing->blocked_ms)
+		ready = standing->blocked_ms;
+	return ready ? ready : 1;
+}
+
+static void question_answer(const struct question *q, struct standing *standing)
+{
+	standing->reason = question_reason(q);
+	standing->remaining = units_of(q->limit, question_level(q));
+	if (credit_blocked(q->limit, &q->ledger, q->now))
+		standing->blocked_ms = ms_until(q->ledger.blocked, q->now);
+	standing->retry_after_ms = question_retry_ms(q, standing);
+}
+
+enum status standing_read(const struct gate *gate, const struct source *source,
+			  const struct sl_limit *limit, const struct probe *probe, uint64_t now,
+			  struct standing *ret)
+{
+	const struct sl_prefix *address = limit->key_dst ? &probe->destination : &probe->source;
+	struct question q = {.limit = limit, .count = gate->machine.cpus};
+	struct standing standing = {.matches = limit_matches(source->policy, limit, probe)};
+	enum status status = OK;
+	bool found;
+
+	standing.known = key_is_known(limit, address);
+	if (standing.known)
+		status = ledger_read(gate, limit, address, now, &q.ledger, &found);
+	if (status)
+		return status;
+	if (standing.known) {
+		standing.fresh = !found;
+		q.cost = credit_cost(limit, 1, probe->bytes);
+		q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
+		q.cpus = limit->apart ? NULL : source->cpus;
+		question_answer(&q, &standing);
+	}
+	*ret = standing;
+	return OK;
+}
+
+/* --- The newcomers' budget ------------------------------------------------------------------ */
+
+/*
+ * What each CPU holds of the budget, as buckets with one purse. As the packet path's budget_charge: what was drawn under
+ * another record is void. NULL and errno: they cannot be read.
+ */
+static struct sl_bucket *allowances_read(const struct gate *gate, const struct sl_policy *policy,
+					 uint32_t number)
+{
+	struct sl_allowance *allowances = calloc(gate->machine.cpus, sizeof(*allowances));
+	struct sl_bucket *cpus = calloc(gate->machine.cpus, sizeof(*cpus));
+	int err = -ENOMEM;
+
+	if (allowances && cpus)
+		err = bpf_map_lookup_elem(gate->map[MAP_ALLOWANCES], &number, allowances);
+	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
+		if (allowances[cpu].since == policy->newcomers_since)
+			cpus[cpu].purse[policy->newcomers.slot] = allowances[cpu].purse;
+	free(allowances);
+	if (!err)
+		return cpus;
+	free(cpus);
+	errno = -err;
+	return NULL;
+}
+
+enum status standing_read_budget(const struct gate *gate, const struct sl_policy *policy,
+				 unsigned int bytes, uint64_t now, struct standing *ret)
+{
+	uint32_t number = policy->newcomers_home ?: SL_POLICY(policy - gate->policies);
+	struct sl_bucket *cpus = allowances_read(gate, policy, number);
+	struct question q = {
+		.limit = &policy->newcomers,
+		.ledger = gate->budgets[number],
+		.cost = credit_cost(&policy->newcomers, 1, bytes),
+		.cpus = cpus,
+		.count = gate->machine.cpus,
+	};
+	struct standing standing = {.matches = true, .known = true};
+
+	if (!cpus)
+		return fail("cannot read the newcomers' budget of gate '%s': %s", gate->name,
+			    why(errno));
+	q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
+	question_answer(&q, &standing);
+	if (standing.reason == SL_PASS_WITHIN)
+		standing.reason = SL_PASS_NEWCOMER;
+	else if (standing.reason == SL_DROP_OVER_LIMIT)
+		standing.reason = SL_DROP_OVER_BUDGET;
+	free(cpus);
+	*ret = standing;
+	return OK;
+}

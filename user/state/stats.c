@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "state/stats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "gate/change.h"
+#include "gate/rules.h"
+#include "rules/lists.h"
+
+const char *const action_names[] = {
+	[SL_ACTION_DROP] = "drop",
+	[SL_ACTION_OBSERVE] = "observe",
+	[SL_ACTION_BLOCK] = "block",
+};
+
+/* Lines that are no rules: none, allow, deny, deleted. */
+#define LINES_FIXED 4
+
+static struct tally_line *line_add(struct tally *tally, enum tally_kind kind, const char *policy)
+{
+	struct tally_line *line = &tally->lines[tally->count++];
+
+	*line = (struct tally_line){.kind = kind};
+	snprintf(line->policy, sizeof(line->policy), "%s", policy);
+	return line;
+}
+
+static void line_add_limits(struct tally_line *line, const struct sl_policy *record)
+{
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		struct tally_limit *limit = &line->limit[line->limits];
+
+		if (!record->spec[slot].name[0])
+			continue;
+		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
+		if (record->home[slot])
+			continue;
+		memcpy(limit->name, record->spec[slot].name, SL_NAME - 1);
+		limit->action = record->spec[slot].action;
+		limit->slot = slot;
+		line->limits++;
+	}
+}
+
+/* A line begins with what the counters showed when its record got them. */
+static void line_begin(struct tally *tally, enum tally_kind kind, const char *policy,
+		       unsigned int number, const struct sl_policy *record)
+{
+	struct tally_line *line = line_add(tally, kind, policy);
+
+	line->number = number;
+	line->counters = record->base;
+	line_add_limits(line, record);
+}
+
+static enum status lines_begin(const struct gate *gate, struct tally *tally)
+{
+	const struct sl_policy **policies, *records = gate->policies;
+	enum status status = rules_policies(gate, &policies, &tally->rules);
+	char text[PREFIX_TEXT];
+
+	if (status)
+		return status;
+	tally->lines = calloc(tally->rules + LINES_FIXED, sizeof(*tally->lines));
+	if (!tally->lines) {
+		free(policies);
+		return fail("cannot read the counters of gate '%s': %s", gate->name, why(ENOMEM));
+	}
+	line_begin(tally, TALLY_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
+	line_begin(tally, TALLY_ALLOW, "allow", SL_POLICY_ALLOW,
+		   &records[SL_RECORD(SL_POLICY_ALLOW)]);
+	line_begin(tally, TALLY_DENY, "deny", SL_POLICY_DENY, &records[SL_RECORD(SL_POLICY_DENY)]);
+	for (unsigned int i = 0; i < tally->rules; i++)
+		line_begin(tally, TALLY_RULE, prefix_format(&policies[i]->prefix, text),
+			   SL_POLICY(policies[i] - records), policies[i]);
+	free(policies);
+	return OK;
+}
+
+/* What the line counted itself; what was there before it, deleted rules had counted. */
+static void line_end(struct tally_line *line, struct sl_counters *all, struct sl_counters *deleted)
+{
+	struct sl_counters base = line->counters;
+
+	line->counters = all[line->number];
+	counters_take_from(&line->counters, &base);
+	counters_add_to(deleted, &base);
+	all[line->number] = (struct sl_counters){0};
+}
+
+/*
+ * The counters are read when all lines are begun: they only grow, so none of them seems to have
+ * counted less than nothing.
+ */
+static enum status lines_end(const struct gate *gate, struct tally *tally)
+{
+	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
+	unsigned int count = seen > first ? seen : first, lines = tally->count;
+	struct tally_line *deleted;
+	struct sl_counters *all;
+	enum status status = counters_read_first(gate, count, &all);
+
+	if (status)
+		return status;
+	deleted = line_add(tally, TALLY_DELETED, "deleted");
+	for (unsigned int i = 0; i < lines; i++)
+		line_end(&tally->lines[i], all, &deleted->counters);
+	for (unsigned int number = 0; number < count; number++)
+		counters_add_to(&deleted->counters, &all[number]);
+	free(all);
+	return OK;
+}
+
+enum status tally_read(const struct gate *gate, struct tally *ret)
+{
+	struct tally tally = {0};
+	enum status status = lines_begin(gate, &tally);
+
+	if (!status)
+		status = lines_end(gate, &tally);
+	if (status) {
+		tally_free(&tally);
+		return status;
+	}
+	for (unsigned int i = 0; i < tally.count; i++)
+		counters_add_to(&tally.total, &tally.lines[i].counters);
+	*ret = tally;
+	return OK;
+}
+
+void tally_free(struct tally *tally)
+{
+	free(tally->lines);
+	tally->lines = NULL;
+}
+
+/* --- What a line can tell ------------------------------------------------------------------- */
+
+static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
+{
+	bool has_limits = line->kind == TALLY_RULE || line->kind == TALLY_DELETED;
+
+	if (reason == SL_PASS_ALLOWED)
+		return line->kind == TALLY_ALLOW;
+	if (reason == SL_DROP_DENIED)
+		return line->kind == TALLY_DENY;
+	if (reason == SL_DROP_BLOCKED)
+		return line->blocks || line->kind == TALLY_DELETED;
+	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER ||
+	    reason >= SL_FIRST_DROP)
+		return has_limits;
+	return line->kind == TALLY_NONE;
+}
+
+bool tally_has(const struct tally_line *line, enum sl_reason reason)
+{
+	return line_can_have(line, reason) || line->counters.reason[reason].packets;
+}
+
+bool tally_counted(const struct tally_line *line)
+{
+	return counters_passed(&line->counters).packets ||
+	       counters_dropped(&line->counters).packets;
+}
+
+const char *tally_verdict(const struct tally_limit *limit)
+{
+	return limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop";
+}
+
+/* --- Occupancy ------------------------------------------------------------------------------ */
+
+/* Counting is one system call an entry: some 20 ms for so many. */
+#define COUNT_MAX 65536
+
+/* Walks keys, taking no lock that packets wait for. False: gave up. */
+static bool keys_count(int fd, uint32_t *ret)
+{
+	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
+	uint32_t count = 0;
+	void *last = NULL;
+
+	while (!bpf_map_get_next_key(fd, last, key[count % 2])) {
+		last = key[count % 2];
+		if (++count > COUNT_MAX)
+			return false;
+	}
+	*ret = count;
+	return true;
+}
+
+/* The gate knows how many hosts both maps hold: one that is too large to count has the rest. */
+static bool hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
+{
+	enum gate_map other = map == MAP_HOSTS4 ? MAP_HOSTS6 : MAP_HOSTS4;
+	uint32_t both = gate->state->hosts, others;
+
+	if (!both) {
+		*ret = 0;
+		return true;
+	}
+	if (keys_count(gate->map[map], ret))
+		return true;
+	if (!keys_count(gate->map[other], &others) || others > both)
+		return false;
+	*ret = both - others;
+	return true;
+}
+
+static enum status policies_count(const struct gate *gate, uint32_t *ret)
+{
+	const struct sl_policy **policies;
+	unsigned int count;
+	enum status status = rules_policies(gate, &policies, &count);
+
+	if (status)
+		return status;
+	free(policies);
+	*ret = count;
+	return OK;
+}
+
+static uint32_t lists_in_use(const struct gate *gate)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+
+	lists_copy(gate, lists);
+	return lists_count(lists);
+}
+
+static bool is_by_policy(enum gate_map map)
+{
+	return map == MAP_POLICIES || map == MAP_COUNTERS || map == MAP_BUDGETS ||
+	       map == MAP_ALLOWANCES;
+}
+
+enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	if (is_by_policy(map)) { /* not records, nor the gate's own policies */
+		*ret = gate->policies_max - SL_POLICY_FIRST;
+		return OK;
+	}
+	if (map == MAP_LISTS) { /* the other places are for changes */
+		*ret = SL_LISTS_MAX;
+		return OK;
+	}
+	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			    gate->name, why(errno));
+	*ret = info.max_entries;
+	return OK;
+}
+
+enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
+{
+	struct occupancy occupancy = {.counted = true};
+	enum status status = map_max_entries(gate, map, &occupancy.max_entries);
+
+	if (status)
+		return status;
+	if (map == MAP_POLICIES || map == MAP_COUNTERS)
+		status = policies_count(gate, &occupancy.entries);
+	else if (map == MAP_HOSTS4 || map == MAP_HOSTS6)
+		occupancy.counted = hosts_count(gate, map, &occupancy.entries);
+	else if (map == MAP_PREFIXES)
+		occupancy.entries = gate->state->prefixes;
+	else if (map == MAP_LISTS)
+		occupancy.entries = lists_in_use(gate);
+	else if (map == MAP_GATE)
+		occupancy.entries = 1;
+	else
+		occupancy.counted = keys_count(gate->map[map], &occupancy.entries);
+	if (!status)
+		*ret = occupancy;
+	return status;
+}
