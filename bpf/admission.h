@@ -39,17 +39,16 @@ static __always_inline void pool_look(struct sl_admission *here, const struct sl
 
 	if (word)
 		here->seen[pool] =
-			pool_level(meeting, pool, *(volatile __u64 *)&word->spent, here->window);
+			pool_level(meeting, pool, read_once(word->spent), here->window);
 }
 
 /* Each lost round means that another CPU took a batch. */
 #define POOL_TRIES 8
 
 /*
- * Fills up this CPU's tokens to a batch, or with what is left. A CPU that gets none waits for the next window. Global, as
- * ledger_charge is, for the verifier's sake.
+ * Fills up this CPU's tokens to a batch, or with what is left. A CPU that gets none waits for the next window.
  */
-__noinline int pool_draw(struct sl_admission *here, const struct sl_meeting *meeting,
+BPF_GLOBAL int pool_draw(struct sl_admission *here, const struct sl_meeting *meeting,
 			 enum sl_pool pool)
 {
 	struct sl_pool_word *word = pool_get(pool);
@@ -58,7 +57,7 @@ __noinline int pool_draw(struct sl_admission *here, const struct sl_meeting *mee
 		return 0;
 	here->seen[pool] = 0;
 	for (int i = 0; i < POOL_TRIES; i++) {
-		__u64 spent = *(volatile __u64 *)&word->spent;
+		__u64 spent = read_once(word->spent);
 		__u32 level = pool_level(meeting, pool, spent, here->window);
 		__u32 room = meeting->batch[pool] - here->tokens[pool];
 		__u32 count = level < room ? level : room;
@@ -88,8 +87,8 @@ static __always_inline void tokens_get(struct sl_admission *here, const struct s
 		pool_draw(here, meeting, pool);
 }
 
-/* Begins a window of this CPU's. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int admission_turn(struct sl_admission *here, const struct sl_meeting *meeting,
+/* Begins a window of this CPU's. */
+BPF_GLOBAL int admission_turn(struct sl_admission *here, const struct sl_meeting *meeting,
 			      __u64 window)
 {
 	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;

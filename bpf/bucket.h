@@ -26,9 +26,9 @@ static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *sou
 
 /*
  * Makes a bucket, if the source is to have one. May fail, and then the packet is judged without. EEXIST is no failure:
- * another CPU made the entry, which has a value for each CPU. Global, for the sake of the caller's stack.
+ * another CPU made the entry, which has a value for each CPU.
  */
-__noinline int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
+BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_bucket fresh = {0};
 	long err;
@@ -122,7 +122,7 @@ static __always_inline void bucket_confirm(const struct sl_prefix *source, struc
 {
 	const struct sl_bucket *again = bucket_find(source);
 
-	if (again && *(const volatile __u32 *)&again->generation == generation)
+	if (again && read_once(again->generation) == generation)
 		return;
 	bucket->generation = 0;
 	bucket->record = 0;
@@ -132,10 +132,8 @@ static __always_inline void bucket_confirm(const struct sl_prefix *source, struc
 /*
  * Looks up what decides about the source, and brings its bucket, if any, up to this generation. Returns the
  * record.
- *
- * Global, as ledger_charge is, for the verifier's sake.
  */
-__noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *bucket,
+BPF_GLOBAL __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *bucket,
 			      const struct sl_gate *gate, __u32 generation, __u64 tick)
 {
 	struct judgement found;
@@ -163,12 +161,12 @@ __noinline __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate, __u64 tick)
 {
-	__u32 generation = *(volatile __u32 *)&gate->generation, record;
+	__u32 generation = read_once(gate->generation), record;
 
 	if (bucket) {
 		/* before the generation: another CPU that takes the node empties both */
-		record = *(volatile __u32 *)&bucket->record;
-		if (*(volatile __u32 *)&bucket->generation == generation && bucket->until >= tick &&
+		record = read_once(bucket->record);
+		if (read_once(bucket->generation) == generation && bucket->until >= tick &&
 		    record != SL_BUCKET_SPLIT)
 			return record;
 	}

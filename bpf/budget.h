@@ -5,8 +5,8 @@
 
 #include "ledger.h"
 
-/* One try of a draw: a reason, or LEDGER_LOST. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int budget_draw(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
+/* One try of a draw: a reason, or LEDGER_LOST. */
+BPF_GLOBAL int budget_draw(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
 			   const struct claim *claim)
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
@@ -26,8 +26,8 @@ __noinline int budget_draw(const struct sl_limit *budget, struct sl_purse *purse
 	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
 }
 
-/* The purse cannot tell: ask the budget's ledger. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int budget_ask(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
+/* The purse cannot tell: ask the budget's ledger. */
+BPF_GLOBAL int budget_ask(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
 			  __u64 cost, __u64 tick)
 {
 	struct claim claim = {.cost = cost, .tick = tick, .now = clock_ticks()};

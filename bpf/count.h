@@ -15,8 +15,8 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/* By limit, where the limits are inherited: each is counted by its home. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
+/* By limit, where the limits are inherited: each is counted by its home. */
+BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
 

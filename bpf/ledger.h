@@ -69,9 +69,6 @@ struct claim {
  */
 #define LEDGER_TRIES 16
 
-#define read_once(x)	     (*(const volatile typeof(x) *)&(x))
-#define write_once(x, value) (*(volatile typeof(x) *)&(x) = (value))
-
 /* Moves a moment of the ledger forward, never back. */
 static __always_inline void moment_advance(__u64 *moment, __u64 to)
 {
@@ -174,11 +171,8 @@ static __always_inline int ledger_update(const struct packet *packet, const unio
  * Charges a packet to its ledger, making the ledger where there is none and it may: one try, which draws on a copy
  * and then publishes it. `purse` receives what was drawn, or the refusal; unless the answer is final, it is untouched.
  * Returns an enum sl_reason, LEDGER_LOST or LEDGER_NONE.
- *
- * A global function: the verifier checks it once, and not again on every path and in every round that
- * leads to it. It holds that any pointer may be NULL.
  */
-__noinline int ledger_charge(const struct packet *packet, const struct sl_limit *limit,
+BPF_GLOBAL int ledger_charge(const struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, const struct claim *claim)
 {
 	struct sl_ledger *ledger, seen, next;

@@ -7,6 +7,7 @@
 #define SLUICE_MAPS_H
 
 #include "sluice.h"
+#include "compiler.h"
 
 /* The generation of the rules; everything else in it is the writers'. */
 struct {

@@ -51,8 +51,8 @@ static __always_inline int newcomer_meet(struct sl_admission *here,
 	return seen - 1;
 }
 
-/* Who sends the packet of a source that has no bucket, or may have none. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
+/* Who sends the packet of a source that has no bucket, or may have none. */
+BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_admission *here = admission_get();
 	int owed = NEWCOMER_KNOWN;
@@ -89,9 +89,9 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
 
 /*
  * A source that may have a ledger got none. Whether to try again: this CPU had no token, and has some now, or a window
- * has begun, as it does for a CPU that meets no newcomers only here. Global, too.
+ * has begun, as it does for a CPU that meets no newcomers only here.
  */
-__noinline int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
+BPF_GLOBAL int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
 {
 	struct sl_admission *here = admission_get();
 	__u64 before;
@@ -106,8 +106,8 @@ __noinline int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
 	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
 }
 
-/* Whether a limit may have a ledger for who sends the packet. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit,
+/* Whether a limit may have a ledger for who sends the packet. */
+BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit,
 				 __u64 tick)
 {
 	const struct sl_gate *gate = gate_get();
@@ -117,8 +117,8 @@ __noinline int newcomer_is_known(const struct packet *packet, const struct sl_li
 	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
 }
 
-/* Meets who has no ledger under a limit: as newcomer_meet. Global, too. */
-__noinline int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
+/* Meets who has no ledger under a limit: as newcomer_meet. */
+BPF_GLOBAL int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
@@ -129,8 +129,8 @@ __noinline int newcomer_come(const struct packet *packet, const struct sl_limit 
 	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
 }
 
-/* Remembers who was charged to a ledger. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
+/* Remembers who was charged to a ledger. */
+BPF_GLOBAL int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
 				 const struct sl_gate *gate, __u64 tick)
 {
 	if (!packet || !limit || !gate)

@@ -15,9 +15,9 @@ struct verdict {
 
 /*
  * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost, and that of `owed`
- * packets before it. Returns an enum sl_reason. Global, as ledger_charge is, for the verifier's sake.
+ * packets before it. Returns an enum sl_reason.
  */
-__noinline int limit_ask(const struct packet *packet, const struct sl_limit *limit,
+BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *limit,
 			 struct sl_purse *purse, int owed, __u64 tick)
 {
 	struct sl_purse none = {0};
@@ -57,9 +57,9 @@ __noinline int limit_ask(const struct packet *packet, const struct sl_limit *lim
 /*
  * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit whose key
  * is not the source, and also where a source was known, or mistaken for known, and has no ledger. purse: of a
- * shared key it remembers a refusal; else NULL. Global, as ledger_charge is, for the verifier's sake.
+ * shared key it remembers a refusal; else NULL.
  */
-__noinline int limit_meet(const struct packet *packet, const struct sl_limit *limit,
+BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *limit,
 			  struct sl_purse *purse, __u64 tick)
 {
 	int answer = SL_PASS_NEWCOMER, owed;
@@ -118,8 +118,7 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
 }
 
-/* Global, as ledger_charge is, for the verifier's sake. */
-__noinline int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
+BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
 	if (!policy || !limit || !packet)
@@ -129,8 +128,8 @@ __noinline int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 	return match_packet(&policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts);
 }
 
-/* Undoes the charges of a packet that a later limit refuses: a drop costs nothing anywhere. Global, too. */
-__noinline int policy_refund(const struct packet *packet, const struct sl_policy *policy,
+/* Undoes the charges of a packet that a later limit refuses: a drop costs nothing anywhere. */
+BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 charged)
 {
 	if (!packet || !policy)

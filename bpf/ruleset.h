@@ -44,10 +44,9 @@ static __always_inline void judgement_end(struct judgement *judgement, __u32 unt
 }
 
 /*
- * Which of the lists are in force; their first end goes into the judgement. Global, as ledger_charge is, for the
- * verifier's sake.
+ * Which of the lists are in force; their first end goes into the judgement.
  */
-__noinline __u64 lists_in_force(__u64 lists, const struct sl_gate *gate,
+BPF_GLOBAL __u64 lists_in_force(__u64 lists, const struct sl_gate *gate,
 				struct judgement *judgement)
 {
 	__u32 now = clock_until();
@@ -121,7 +120,7 @@ static __always_inline bool rule_judge(const struct sl_rule *rule, const struct 
 /* A writer is at work on the maps of rules. */
 static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 {
-	return *(const volatile __u32 *)&gate->changing;
+	return read_once(gate->changing);
 }
 
 static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_rule *b)
@@ -145,9 +144,9 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_r
  * What the rule of just this address says. While a writer replaces elements of a hash map, a packet may miss
  * its key, which is at two places of a list, or read another key's rule, as the kernel hands the memory of
  * what is replaced to the next key at once. What is found twice is true. No change begins and ends within
- * one packet: each waits for packets. Global, as ledger_charge is, for the verifier's sake.
+ * one packet: each waits for packets.
  */
-__noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *gate,
+BPF_GLOBAL int host_judge(const struct sl_prefix *source, const struct sl_gate *gate,
 			  __u32 generation, struct judgement *ret)
 {
 	struct sl_rule found = {0}, *rule;
@@ -173,9 +172,9 @@ __noinline int host_judge(const struct sl_prefix *source, const struct sl_gate *
 
 /*
  * Asks the longest rule of the trie that covers `key`. PREFIX_END: the judgement is complete. Else, the bits with
- * which the next shorter one is found. Global, as ledger_charge is, for the verifier's sake.
+ * which the next shorter one is found.
  */
-__noinline int prefix_judge(const struct sl_prefix *key, const struct sl_gate *gate,
+BPF_GLOBAL int prefix_judge(const struct sl_prefix *key, const struct sl_gate *gate,
 			    __u32 generation, struct judgement *ret)
 {
 	struct sl_prefix
@@ -196,10 +195,9 @@ __noinline int prefix_judge(const struct sl_prefix *key, const struct sl_gate *g
 
 /*
  * Goes on through the rules of the trie that cover the source, the longest first, until the judgement is complete: the
- * trie answers with the longest rule, in force or not, and then a shorter one is asked for. Global, as ledger_charge
- * is, for the verifier's sake.
+ * trie answers with the longest rule, in force or not, and then a shorter one is asked for.
  */
-__noinline int prefixes_judge(const struct sl_prefix *source, const struct sl_gate *gate,
+BPF_GLOBAL int prefixes_judge(const struct sl_prefix *source, const struct sl_gate *gate,
 			      __u32 generation, struct judgement *ret)
 {
 	struct sl_prefix key;

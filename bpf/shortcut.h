@@ -48,9 +48,9 @@ static __always_inline bool shortcut_keep(__u64 head, enum sl_block_kind kind, _
 
 /*
  * Asks the trie, and remembers the answer; not while a writer is at work, or if time will change it. Returns the
- * record. Global, as ledger_charge is, for the verifier's sake.
+ * record.
  */
-__noinline __u32 shortcut_learn(const struct sl_prefix *source, const struct sl_gate *gate,
+BPF_GLOBAL __u32 shortcut_learn(const struct sl_prefix *source, const struct sl_gate *gate,
 				__u32 generation)
 {
 	struct judgement found = {0};
@@ -73,7 +73,7 @@ __noinline __u32 shortcut_learn(const struct sl_prefix *source, const struct sl_
 }
 
 /* The record that decides about a source that has no bucket. */
-__noinline __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
+BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
 {
 	__u32 generation, record = SL_SHORTCUT_DIVIDED;
 	struct judgement found = {0};
@@ -82,7 +82,7 @@ __noinline __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 
 	if (!packet || !gate)
 		return 0;
-	generation = *(volatile __u32 *)&gate->generation;
+	generation = read_once(gate->generation);
 	ipv4 = packet_is_ipv4(packet);
 
 	if (gate->hosts && host_judge(&packet->source, gate, generation, &found))

@@ -4,6 +4,7 @@
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
 
+#include "compiler.h"
 #include "packet.h"
 
 #define TC_ACT_UNSPEC (-1)
@@ -39,24 +40,24 @@ skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *
 	return packet_parse(reader, tags, packet);
 }
 
-/* As packet_parse, wherever the headers lie. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
+/* As packet_parse, wherever the headers lie. */
+BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
 
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* As packet_look, wherever the headers lie. Global, too. */
-__noinline int skb_look_split(struct __sk_buff *skb, struct packet *packet)
+/* As packet_look, wherever the headers lie. */
+BPF_GLOBAL int skb_look_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
 
 	return packet ? packet_look(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* As packet_look. Global, too. */
-__noinline int skb_look(struct __sk_buff *skb, struct packet *packet)
+/* As packet_look. */
+BPF_GLOBAL int skb_look(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
 	enum packet_transport transport;

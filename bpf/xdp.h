@@ -3,6 +3,7 @@
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
+#include "compiler.h"
 #include "packet.h"
 
 /* size: of the whole frame */
@@ -18,8 +19,8 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* As packet_parse, wherever the headers lie. Global, as ledger_charge is, for the verifier's sake. */
-__noinline int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
+/* As packet_parse, wherever the headers lie. */
+BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
 
@@ -29,8 +30,8 @@ __noinline int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet_parse(&reader, 0, packet);
 }
 
-/* As packet_look, wherever the headers lie. Global, too. */
-__noinline int xdp_look_split(struct xdp_md *ctx, struct packet *packet)
+/* As packet_look, wherever the headers lie. */
+BPF_GLOBAL int xdp_look_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
 
@@ -40,8 +41,8 @@ __noinline int xdp_look_split(struct xdp_md *ctx, struct packet *packet)
 	return packet_look(&reader, packet);
 }
 
-/* As packet_look. Global, too. */
-__noinline int xdp_look(struct xdp_md *ctx, struct packet *packet)
+/* As packet_look. */
+BPF_GLOBAL int xdp_look(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
 	enum packet_transport transport;
