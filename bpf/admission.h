@@ -38,8 +38,7 @@ static __always_inline void pool_look(struct sl_admission *here, const struct sl
 	const struct sl_pool_word *word = pool_get(pool);
 
 	if (word)
-		here->seen[pool] =
-			pool_level(meeting, pool, read_once(word->spent), here->window);
+		here->seen[pool] = pool_level(meeting, pool, read_once(word->spent), here->window);
 }
 
 /* Each lost round means that another CPU took a batch. */
@@ -112,9 +111,9 @@ BPF_GLOBAL int admission_turn(struct sl_admission *here, const struct sl_meeting
 }
 
 static __always_inline void admission_begin(struct sl_admission *here,
-					    const struct sl_meeting *meeting, __u64 tick)
+					    const struct sl_meeting *meeting, __u64 jiffy)
 {
-	__u64 window = pool_window(meeting, tick);
+	__u64 window = pool_window(meeting, jiffy);
 
 	if (here->window != window)
 		admission_turn(here, meeting, window);
@@ -122,26 +121,26 @@ static __always_inline void admission_begin(struct sl_admission *here,
 
 /* One packet more of somebody unknown. Too many of them in one window are a crowd, until the end of the next. */
 static __always_inline void admission_meet(struct sl_admission *here,
-					   const struct sl_meeting *meeting, __u64 tick)
+					   const struct sl_meeting *meeting, __u64 jiffy)
 {
 	if (++here->met > meeting->crowd)
-		here->crowd_until = (pool_window(meeting, tick) + 1) << meeting->window_shift;
+		here->crowd_until = (pool_window(meeting, jiffy) + 1) << meeting->window_shift;
 }
 
-static __always_inline bool admission_is_crowded(__u64 tick)
+static __always_inline bool admission_is_crowded(__u64 jiffy)
 {
 	const struct sl_admission *here = admission_get();
 
-	return here && tick < here->crowd_until;
+	return here && jiffy < here->crowd_until;
 }
 
 /* How often a source must have shown itself before. */
 static __always_inline __u32 admission_bar(const struct sl_admission *here,
 					   const struct sl_meeting *meeting, enum sl_pool pool,
-					   __u64 tick)
+					   __u64 jiffy)
 {
 	return pool_bar(meeting, pool, here->tokens[pool] + here->seen[pool],
-			tick < here->crowd_until);
+			jiffy < here->crowd_until);
 }
 
 /* Takes the token without which nothing is inserted. */

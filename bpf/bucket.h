@@ -28,12 +28,12 @@ static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *sou
  * Makes a bucket, if the source is to have one. May fail, and then the packet is judged without. EEXIST is no failure:
  * another CPU made the entry, which has a value for each CPU.
  */
-BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
+BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy)
 {
 	struct sl_bucket fresh = {0};
 	long err;
 
-	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting, tick) ||
+	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting, jiffy) ||
 	    !admission_take(SL_POOL_BUCKETS))
 		return false;
 	if (packet_is_ipv4(packet)) {
@@ -54,17 +54,18 @@ BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *ga
  * newcomer). In a crowd a source of which nothing is known is spared the lookup.
  */
 static __always_inline struct sl_bucket *
-bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 tick, int *owed)
+bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy, int *owed)
 {
-	struct sl_bucket *bucket = admission_is_crowded(tick) ? NULL : bucket_find(&packet->source);
+	struct sl_bucket *bucket =
+		admission_is_crowded(jiffy) ? NULL : bucket_find(&packet->source);
 
 	if (bucket)
 		return bucket;
-	*owed = newcomer_judge(packet, gate, tick);
+	*owed = newcomer_judge(packet, gate, jiffy);
 	if (*owed == NEWCOMER_WAITS)
 		return NULL;
 	bucket = bucket_find(&packet->source);
-	if (!bucket && bucket_earn(packet, gate, tick))
+	if (!bucket && bucket_earn(packet, gate, jiffy))
 		bucket = bucket_find(&packet->source);
 	if (bucket && *owed == NEWCOMER_KNOWN)
 		*owed = 0; /* who has a bucket may have a ledger made, too, if it was forgotten */
@@ -72,17 +73,17 @@ bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 tick, 
 }
 
 /*
- * The last kernel tick in which a list entry is sure to last; without an end: forever. Two less than would
- * fit: this tick has begun already, and the kernel may count it late. 0: ask each time.
+ * The last jiffy in which a list entry is sure to last; without an end: forever. Two less than would
+ * fit: this jiffy has begun already, and the kernel may count it late. 0: ask each time.
  */
-static __always_inline __u64 until_tick(__u32 until, const struct sl_gate *gate, __u64 tick)
+static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
 	__u64 end = (__u64)until << SL_UNTIL_SHIFT, now = clock_ticks() / SL_TICKS_PER_NS;
-	__u64 ticks = end > now && gate->tick_ns ? (end - now) / gate->tick_ns : 0;
+	__u64 jiffies = end > now && gate->tick_ns ? (end - now) / gate->tick_ns : 0;
 
 	if (!until)
 		return ~0ULL;
-	return ticks >= 2 ? tick + ticks - 2 : 0;
+	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
 /*
@@ -134,7 +135,7 @@ static __always_inline void bucket_confirm(const struct sl_prefix *source, struc
  * record.
  */
 BPF_GLOBAL __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *bucket,
-			      const struct sl_gate *gate, __u32 generation, __u64 tick)
+			      const struct sl_gate *gate, __u32 generation, __u64 jiffy)
 {
 	struct judgement found;
 	struct sl_prefix key;
@@ -150,7 +151,7 @@ BPF_GLOBAL __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 	if (!is_split)
 		bucket_own(bucket, found.record);
 	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
-	bucket->until = until_tick(found.until, gate, tick);
+	bucket->until = until_jiffy(found.until, gate, jiffy);
 	/* not a plain store: all of it is to be seen before the next lookup begins */
 	__sync_lock_test_and_set(&bucket->generation, generation);
 	bucket_confirm(&key, bucket, generation);
@@ -159,18 +160,18 @@ BPF_GLOBAL __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *
 
 /* The record that decides about the source: recalled, if it was found under these rules. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
-					   const struct sl_gate *gate, __u64 tick)
+					   const struct sl_gate *gate, __u64 jiffy)
 {
 	__u32 generation = read_once(gate->generation), record;
 
 	if (bucket) {
 		/* before the generation: another CPU that takes the node empties both */
 		record = read_once(bucket->record);
-		if (read_once(bucket->generation) == generation && bucket->until >= tick &&
+		if (read_once(bucket->generation) == generation && bucket->until >= jiffy &&
 		    record != SL_BUCKET_SPLIT)
 			return record;
 	}
-	return bucket_judge(&packet->source, bucket, gate, generation, tick);
+	return bucket_judge(&packet->source, bucket, gate, generation, jiffy);
 }
 
 #endif

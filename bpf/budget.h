@@ -28,15 +28,15 @@ BPF_GLOBAL int budget_draw(const struct sl_limit *budget, struct sl_purse *purse
 
 /* The purse cannot tell: ask the budget's ledger. */
 BPF_GLOBAL int budget_ask(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
-			  __u64 cost, __u64 tick)
+			  __u64 cost, __u64 jiffy)
 {
-	struct claim claim = {.cost = cost, .tick = tick, .now = clock_ticks()};
+	struct claim claim = {.cost = cost, .jiffy = jiffy, .now = clock_ticks()};
 
 	if (!budget || !purse)
 		return SL_DROP_OVER_BUDGET;
 	claim.fill = budget->purse;
 	if (credit_must_wait(purse, cost, claim.now)) {
-		credit_refuse_tick(budget, purse, tick);
+		credit_refuse_jiffy(budget, purse, jiffy);
 		return SL_DROP_OVER_BUDGET;
 	}
 	for (int i = 0; i < LEDGER_TRIES; i++) {
@@ -50,7 +50,7 @@ BPF_GLOBAL int budget_ask(const struct sl_limit *budget, struct sl_purse *purse,
 
 /* Charges a newcomer's packet to the budget of its policy, number `own`, if it has one, or inherits one. */
 static __always_inline enum sl_reason
-budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 own, __u64 tick)
+budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 own, __u64 jiffy)
 {
 	const struct sl_limit *budget = &policy->newcomers;
 	struct sl_allowance *allowance;
@@ -66,12 +66,12 @@ budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32
 	if (allowance->since != policy->newcomers_since) /* another budget, perhaps: void */
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);
-	answer = credit_spend(&allowance->purse, cost, tick);
+	answer = credit_spend(&allowance->purse, cost, jiffy);
 	if (answer == CREDIT_PASS)
 		return SL_PASS_NEWCOMER;
 	if (answer == CREDIT_REFUSE)
 		return SL_DROP_OVER_BUDGET;
-	return budget_ask(budget, &allowance->purse, number, cost, tick);
+	return budget_ask(budget, &allowance->purse, number, cost, jiffy);
 }
 
 #endif

@@ -28,7 +28,7 @@ static __always_inline __u64 clock_ticks(void)
 	return bpf_ktime_get_ns() * SL_TICKS_PER_NS;
 }
 
-/* The kernel's tick count: all but free to read, and as coarse as CONFIG_HZ. */
+/* The jiffies count of the kernel: all but free to read, and as coarse as CONFIG_HZ. */
 static __always_inline __u64 clock_jiffies(void)
 {
 	return bpf_jiffies64();

@@ -22,10 +22,10 @@ static __always_inline struct sl_known *known_block(const struct sl_meeting *mee
 }
 
 static __always_inline bool known_has(const struct sl_meeting *meeting, struct digest digest,
-				      __u64 tick)
+				      __u64 jiffy)
 {
 	const struct sl_known *block = known_block(meeting, digest);
-	__u32 epoch = epoch_of(meeting, tick), bits = known_bits(digest);
+	__u32 epoch = epoch_of(meeting, jiffy), bits = known_bits(digest);
 
 	return block && words_have(block, epoch, bits);
 }
@@ -34,10 +34,10 @@ static __always_inline bool known_has(const struct sl_meeting *meeting, struct d
  * Updated plainly by all CPUs. What a race costs: somebody is forgotten here, until the next time that he is charged.
  */
 static __always_inline void known_add(const struct sl_meeting *meeting, struct digest digest,
-				      __u64 tick)
+				      __u64 jiffy)
 {
 	struct sl_known *block = known_block(meeting, digest);
-	__u32 epoch = epoch_of(meeting, tick), bits = known_bits(digest), held, *word;
+	__u32 epoch = epoch_of(meeting, jiffy), bits = known_bits(digest), held, *word;
 
 	if (!block)
 		return;

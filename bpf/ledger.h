@@ -60,7 +60,7 @@ struct claim {
 	__u64 owed;  /* of packets before it, which were not charged */
 	bool begins; /* a ledger is made where there is none */
 	__u64 now;
-	__u64 tick;
+	__u64 jiffy;
 };
 
 /*
@@ -90,7 +90,7 @@ static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledg
 static __always_inline bool claim_draw(const struct claim *claim, const struct sl_limit *limit,
 				       struct sl_ledger *copy, struct sl_purse *purse)
 {
-	return credit_draw(limit, copy, purse, claim->fill, claim->cost, claim->now, claim->tick);
+	return credit_draw(limit, copy, purse, claim->fill, claim->cost, claim->now, claim->jiffy);
 }
 
 /*
@@ -139,7 +139,7 @@ static __always_inline int ledger_begin(const struct packet *packet, const union
 /*
  * Whether the ledger was still the key's when its block began. If the map had handed the node to another key by then, that
  * one would be blocked for a stranger's overrun: such a block is taken back. What remains: another CPU that reads the
- * ledger in between refuses packets of that key until its kernel tick is over.
+ * ledger in between refuses packets of that key until its jiffy is over.
  */
 static __always_inline void block_confirm(const struct packet *packet, const union ledger_key *key,
 					  struct sl_ledger *ledger, __u64 block)

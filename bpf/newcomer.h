@@ -31,28 +31,28 @@ static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 
 /*
  * Meets a source that is not known: NEWCOMER_WAITS, or what it owes; then it is known, and the sketch counts anew. here:
- * in the window of `tick`.
+ * in the window of `jiffy`.
  */
 static __always_inline int newcomer_meet(struct sl_admission *here,
 					 const struct sl_meeting *meeting, struct digest digest,
-					 __u64 tick)
+					 __u64 jiffy)
 {
 	__u32 bar, seen;
 
-	admission_meet(here, meeting, tick);
-	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, tick);
+	admission_meet(here, meeting, jiffy);
+	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, jiffy);
 	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
 	if (seen <= bar) /* which it is while there is no token */
 		return NEWCOMER_WAITS;
 	if (bar)
 		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
-	known_add(meeting, digest, tick);
+	known_add(meeting, digest, jiffy);
 	tokens_get(here, meeting, SL_POOL_LEDGERS);
 	return seen - 1;
 }
 
 /* Who sends the packet of a source that has no bucket, or may have none. */
-BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 tick)
+BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy)
 {
 	struct sl_admission *here = admission_get();
 	int owed = NEWCOMER_KNOWN;
@@ -60,10 +60,10 @@ BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate 
 
 	if (!packet || !gate || !here)
 		return NEWCOMER_WAITS;
-	admission_begin(here, &gate->meeting, tick);
+	admission_begin(here, &gate->meeting, jiffy);
 	digest = digest_of(packet, &gate->meeting);
-	if (!known_has(&gate->meeting, digest, tick))
-		owed = newcomer_meet(here, &gate->meeting, digest, tick);
+	if (!known_has(&gate->meeting, digest, jiffy))
+		owed = newcomer_meet(here, &gate->meeting, digest, jiffy);
 	if (owed != NEWCOMER_WAITS)
 		tokens_get(here, &gate->meeting, SL_POOL_BUCKETS);
 	return owed;
@@ -74,7 +74,7 @@ BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate 
  * packets are charged, so they are counted apart from a newcomer's.
  */
 static __always_inline bool newcomer_is_hot(const struct packet *packet,
-					    const struct sl_meeting *meeting, __u64 tick)
+					    const struct sl_meeting *meeting, __u64 jiffy)
 {
 	struct sl_admission *here = admission_get();
 	struct digest digest = digest_of(packet, meeting);
@@ -82,8 +82,8 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
 
 	if (!here)
 		return false;
-	admission_begin(here, meeting, tick);
-	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, tick);
+	admission_begin(here, meeting, jiffy);
+	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, jiffy);
 	return newcomer_seen(meeting, here, SL_POOL_BUCKETS, digest, bar) > bar;
 }
 
@@ -91,7 +91,7 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
  * A source that may have a ledger got none. Whether to try again: this CPU had no token, and has some now, or a window
  * has begun, as it does for a CPU that meets no newcomers only here.
  */
-BPF_GLOBAL int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
+BPF_GLOBAL int newcomer_may_retry(const struct sl_gate *gate, __u64 jiffy)
 {
 	struct sl_admission *here = admission_get();
 	__u64 before;
@@ -101,41 +101,42 @@ BPF_GLOBAL int newcomer_may_retry(const struct sl_gate *gate, __u64 tick)
 		return false;
 	before = here->window;
 	had = here->tokens[SL_POOL_LEDGERS];
-	admission_begin(here, &gate->meeting, tick);
+	admission_begin(here, &gate->meeting, jiffy);
 	tokens_get(here, &gate->meeting, SL_POOL_LEDGERS);
 	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
 }
 
 /* Whether a limit may have a ledger for who sends the packet. */
 BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit,
-				 __u64 tick)
+				 __u64 jiffy)
 {
 	const struct sl_gate *gate = gate_get();
 
 	if (!packet || !limit || !gate)
 		return false;
-	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), jiffy);
 }
 
 /* Meets who has no ledger under a limit: as newcomer_meet. */
-BPF_GLOBAL int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 tick)
+BPF_GLOBAL int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 jiffy)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
 
 	if (!packet || !limit || !gate || !here)
 		return NEWCOMER_WAITS;
-	admission_begin(here, &gate->meeting, tick);
-	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+	admission_begin(here, &gate->meeting, jiffy);
+	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting),
+			     jiffy);
 }
 
 /* Remembers who was charged to a ledger. */
 BPF_GLOBAL int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
-				 const struct sl_gate *gate, __u64 tick)
+				 const struct sl_gate *gate, __u64 jiffy)
 {
 	if (!packet || !limit || !gate)
 		return 0;
-	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), tick);
+	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), jiffy);
 	return 0;
 }
 

@@ -18,10 +18,10 @@ struct verdict {
  * packets before it. Returns an enum sl_reason.
  */
 BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *limit,
-			 struct sl_purse *purse, int owed, __u64 tick)
+			 struct sl_purse *purse, int owed, __u64 jiffy)
 {
 	struct sl_purse none = {0};
-	struct claim claim = {.now = clock_ticks(), .tick = tick};
+	struct claim claim = {.now = clock_ticks(), .jiffy = jiffy};
 	__u64 cost;
 
 	if (!packet || !limit)
@@ -35,8 +35,8 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	if (!purse) {
 		purse = &none;
 	} else if (credit_must_wait(purse, cost, claim.now)) {
-		credit_refuse_tick(limit, purse, tick);
-		newcomer_remember(packet, limit, gate_get(), tick);
+		credit_refuse_jiffy(limit, purse, jiffy);
+		newcomer_remember(packet, limit, gate_get(), jiffy);
 		return SL_DROP_OVER_LIMIT;
 	} else {
 		claim.fill = limit->purse;
@@ -48,7 +48,7 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 			continue;
 		if (answer == LEDGER_NONE)
 			return SL_PASS_NEWCOMER;
-		newcomer_remember(packet, limit, gate_get(), tick);
+		newcomer_remember(packet, limit, gate_get(), jiffy);
 		return answer;
 	}
 	return SL_DROP_CONTENDED;
@@ -60,16 +60,16 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
  * shared key it remembers a refusal; else NULL.
  */
 BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *limit,
-			  struct sl_purse *purse, __u64 tick)
+			  struct sl_purse *purse, __u64 jiffy)
 {
 	int answer = SL_PASS_NEWCOMER, owed;
 
-	if (newcomer_is_known(packet, limit, tick))
-		answer = limit_ask(packet, limit, purse, NEWCOMER_KNOWN, tick);
+	if (newcomer_is_known(packet, limit, jiffy))
+		answer = limit_ask(packet, limit, purse, NEWCOMER_KNOWN, jiffy);
 	if (answer != SL_PASS_NEWCOMER)
 		return answer;
-	owed = newcomer_come(packet, limit, tick);
-	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, purse, owed, tick);
+	owed = newcomer_come(packet, limit, jiffy);
+	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, purse, owed, jiffy);
 }
 
 /*
@@ -79,31 +79,31 @@ BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *li
  */
 static __always_inline enum sl_reason limit_charge(const struct packet *packet,
 						   const struct sl_limit *limit,
-						   struct sl_purse *purse, int owed, __u64 tick)
+						   struct sl_purse *purse, int owed, __u64 jiffy)
 {
 	enum credit_answer answer;
 	enum sl_reason reason;
 
 	/* a key that many share has its ledger, whether this one of them is known or not */
 	if (limit->apart || (!purse && (owed == NEWCOMER_KNOWN || limit->shared)))
-		return limit_meet(packet, limit, purse, tick);
+		return limit_meet(packet, limit, purse, jiffy);
 	if (!purse && owed == NEWCOMER_WAITS)
 		return SL_PASS_NEWCOMER;
 	if (purse) {
 		answer = credit_spend(purse, credit_cost(limit, packet->packets, packet->bytes),
-				      tick);
+				      jiffy);
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 	}
-	reason = limit_ask(packet, limit, purse, limit->shared ? NEWCOMER_KNOWN : owed, tick);
+	reason = limit_ask(packet, limit, purse, limit->shared ? NEWCOMER_KNOWN : owed, jiffy);
 	if (reason != SL_PASS_NEWCOMER)
 		return reason;
 	if (limit->shared)
-		return limit_meet(packet, limit, purse, tick);
-	if (newcomer_may_retry(gate_get(), tick))
-		reason = limit_ask(packet, limit, purse, owed, tick);
+		return limit_meet(packet, limit, purse, jiffy);
+	if (newcomer_may_retry(gate_get(), jiffy))
+		reason = limit_ask(packet, limit, purse, owed, jiffy);
 	return reason;
 }
 
@@ -158,7 +158,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
  */
 static __always_inline void policy_charge(const struct packet *packet,
 					  const struct sl_policy *policy, struct sl_bucket *bucket,
-					  int owed, __u64 tick, struct verdict *verdict)
+					  int owed, __u64 jiffy, struct verdict *verdict)
 {
 	enum sl_family family = packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
 	const struct sl_gate *gate = gate_get();
@@ -174,7 +174,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 		if (policy->deep && !limit_is_for(policy, limit, packet))
 			continue;
 		asked++;
-		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, tick);
+		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, jiffy);
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
 		if (reason == SL_PASS_NEWCOMER) {
@@ -194,7 +194,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 	if (!asked)
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
-		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), tick);
+		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), jiffy);
 		/* limits that observe, the only ones marked here, do not see what the budget drops */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;

@@ -27,7 +27,7 @@ static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
 
 /* Judges a packet by the record that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
-				  struct sl_bucket *bucket, int owed, __u64 tick,
+				  struct sl_bucket *bucket, int owed, __u64 jiffy,
 				  struct verdict *verdict)
 {
 	struct sl_policy *policy;
@@ -46,7 +46,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 			look(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
 			      bucket && bucket->record == verdict->record ? bucket : NULL, owed,
-			      tick, verdict);
+			      jiffy, verdict);
 	}
 }
 
@@ -64,13 +64,13 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 	const struct sl_gate *gate = gate_get();
 
 	if (parsed == SL_PASS_WITHIN && gate) {
-		__u64 tick = clock_jiffies();
+		__u64 jiffy = clock_jiffies();
 		int owed = 0;
-		struct sl_bucket *bucket = bucket_get(packet, gate, tick, &owed);
+		struct sl_bucket *bucket = bucket_get(packet, gate, jiffy, &owed);
 
-		verdict.record = bucket ? bucket_recall(packet, bucket, gate, tick)
+		verdict.record = bucket ? bucket_recall(packet, bucket, gate, jiffy)
 					: shortcut_recall(packet, gate);
-		judge(ctx, is_xdp, packet, bucket, owed, tick, &verdict);
+		judge(ctx, is_xdp, packet, bucket, owed, jiffy, &verdict);
 		count_source(packet, bucket, &verdict);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;

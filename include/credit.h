@@ -228,12 +228,12 @@ static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
 }
 
 /*
- * Spends `cost` from a purse, without a clock: `tick` is the kernel's tick count (jiffies64), all but
+ * Spends `cost` from a purse, without a clock: `jiffy` is the kernel's jiffies64, all but
  * free to read.
  */
-static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 tick)
+static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 jiffy)
 {
-	if (tick > purse->until)
+	if (jiffy > purse->until)
 		return CREDIT_ASK;
 	if (purse->credit >= (__s64)cost) {
 		purse->credit -= cost;
@@ -248,17 +248,17 @@ static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __
 	return credit_refused(purse, cost) && credit_span(now, purse->at) > 0;
 }
 
-/* Goes on refusing for the rest of this kernel tick, without a look at clock or ledger. */
-static inline void credit_refuse_tick(const struct sl_limit *limit, struct sl_purse *purse,
-				      __u64 tick)
+/* Goes on refusing for the rest of this jiffy, without a look at clock or ledger. */
+static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_purse *purse,
+				       __u64 jiffy)
 {
-	purse->until = limit->refuse_by_tick ? tick : 0;
+	purse->until = limit->refuse_by_tick ? jiffy : 0;
 }
 
-/* While a ledger is blocked every cost is refused; asked again each tick, as it may be forgiven. */
-static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 tick)
+/* While a ledger is blocked every cost is refused; asked again each jiffy, as it may be forgiven. */
+static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 jiffy)
 {
-	*purse = (struct sl_purse){.credit = -1, .at = now, .until = tick};
+	*purse = (struct sl_purse){.credit = -1, .at = now, .until = jiffy};
 }
 
 /* Undoes the charge of a packet that another limit refuses: from where it can go back at once. */
@@ -277,18 +277,18 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purs
  *
  * What is left in the purse goes back first. On refusal (false) the purse says what the ledger
  * needs to hold, and when it will, left alone. cost: credit_cost's; fill: limit->purse, or 0; now,
- * tick: the moment of the packet.
+ * jiffy: the moment of the packet.
  */
 static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
 			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
-			       __u64 tick)
+			       __u64 jiffy)
 {
 	__s64 level;
 	bool has_credit = purse->credit > 0;
 
 	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
 	if (credit_blocked(limit, ledger, now)) {
-		credit_refuse_block(purse, now, tick);
+		credit_refuse_block(purse, now, jiffy);
 		return false;
 	}
 	if (credit_rested(limit, ledger, now))
@@ -300,10 +300,10 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 			credit_set_level(limit, ledger, level, now);
 		purse->credit = -credit_needed(limit, cost);
 		purse->at = credit_ready_at(limit, ledger, cost);
-		credit_refuse_tick(limit, purse, tick);
+		credit_refuse_jiffy(limit, purse, jiffy);
 		if (limit->block) {
 			ledger->blocked = now + limit->block;
-			credit_refuse_block(purse, now, tick);
+			credit_refuse_block(purse, now, jiffy);
 		}
 		return false;
 	}
@@ -312,7 +312,7 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	credit_set_level(limit, ledger, level - fill, now);
 	purse->credit = fill;
 	purse->at = now;
-	purse->until = tick + limit->life - 1;
+	purse->until = jiffy + limit->life - 1;
 	return true;
 }
 

@@ -14,9 +14,9 @@
  */
 #define KNOWN_TAG (~0U << SL_KNOWN_BITS)
 
-static __always_inline __u32 epoch_of(const struct sl_meeting *meeting, __u64 tick)
+static __always_inline __u32 epoch_of(const struct sl_meeting *meeting, __u64 jiffy)
 {
-	return tick >> (meeting->window_shift + EPOCH_SHIFT);
+	return jiffy >> (meeting->window_shift + EPOCH_SHIFT);
 }
 
 static __always_inline __u32 epoch_tag(__u32 epoch)

@@ -21,7 +21,7 @@ struct sl_meeting {
 	__u32 batch[SL_POOLS];	  /* that one CPU takes from it at once */
 	__u32 refill[SL_POOLS];	  /* that it gets in each window, in 1/2^SL_TOKEN_SHIFT */
 	__u32 crowd; /* packets of unknown sources, on one CPU in one window, that are no crowd yet */
-	__u32 window_shift; /* a window is 2^this kernel ticks: some 64 ms */
+	__u32 window_shift; /* a window is 2^this jiffies: some 64 ms */
 	__u32 sketch_mask;  /* lines of `sketch` for each CPU and pool, less one */
 	__u32 known_mask;   /* entries of `known`, less one */
 };
@@ -83,12 +83,12 @@ struct sl_pace {
 
 /* Map `admission`, per CPU: how many insertions this CPU may make, and how many packets ask for one. */
 struct sl_admission {
-	__u64 window;		/* kernel ticks >> window_shift, and 1 */
+	__u64 window;		/* jiffies >> window_shift, and 1 */
 	__u32 tokens[SL_POOLS]; /* taken from the pool, and left */
 	__u32 seen[SL_POOLS];	/* what the pool had when this CPU last looked, in this window */
 	__u32 met;		/* packets of unknown sources in this window */
 	__u32 second;		/* of the events' pace */
-	__u64 crowd_until;	/* the kernel tick before which newcomers are a crowd */
+	__u64 crowd_until;	/* the jiffy before which newcomers are a crowd */
 	struct sl_pace event[SL_EVENTS];
 };
 

@@ -20,10 +20,10 @@
 
 #include "sluice.h"
 
-/* The window that a kernel tick is in; never 0. */
-static inline __u64 pool_window(const struct sl_meeting *meeting, __u64 tick)
+/* The window that a jiffy is in; never 0. */
+static inline __u64 pool_window(const struct sl_meeting *meeting, __u64 jiffy)
 {
-	return (tick >> meeting->window_shift) + 1;
+	return (jiffy >> meeting->window_shift) + 1;
 }
 
 /* Tokens made by the beginning of a window, in 1/2^SL_TOKEN_SHIFT. Wraps. */

@@ -199,7 +199,7 @@ static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 
 			     __u64 tick)
 {
 	if (credit_must_wait(purse, cost, now)) {
-		credit_refuse_tick(&model->limit, purse, tick);
+		credit_refuse_jiffy(&model->limit, purse, tick);
 		return false;
 	}
 	for (int i = 0; i < MODEL_TRIES; i++) {
