@@ -6,6 +6,13 @@
 #include "newcomer.h"
 #include "ruleset.h"
 
+/* What a packet is judged by: the moment at which it came, and the rules in force then. */
+static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
+{
+	packet->jiffy = clock_jiffies();
+	packet->generation = read_once(gate->generation);
+}
+
 static __always_inline struct sl_bucket_key6 bucket_key6(const struct sl_prefix *source)
 {
 	const __u64 *addr = (const __u64 *)source->addr;
@@ -28,12 +35,12 @@ static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *sou
  * Makes a bucket, if the source is to have one. May fail, and then the packet is judged without. EEXIST is no failure:
  * another CPU made the entry, which has a value for each CPU.
  */
-BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy)
+BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct sl_bucket fresh = {0};
 	long err;
 
-	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting, jiffy) ||
+	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting) ||
 	    !admission_take(SL_POOL_BUCKETS))
 		return false;
 	if (packet_is_ipv4(packet)) {
@@ -50,25 +57,26 @@ BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 }
 
 /*
- * The bucket of the source; NULL: it has none, and gets none, and `owed` says whether its ledgers may be asked (enum
- * newcomer). In a crowd a source of which nothing is known is spared the lookup.
+ * The bucket of the source; NULL: it has none, and gets none, and `packet->admission` says whether its ledgers may be
+ * asked. In a crowd a source of which nothing is known is spared the lookup.
  */
-static __always_inline struct sl_bucket *
-bucket_get(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy, int *owed)
+static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
+						    const struct sl_gate *gate)
 {
 	struct sl_bucket *bucket =
-		admission_is_crowded(jiffy) ? NULL : bucket_find(&packet->source);
+		admission_is_crowded(packet->jiffy) ? NULL : bucket_find(&packet->source);
 
 	if (bucket)
 		return bucket;
-	*owed = newcomer_judge(packet, gate, jiffy);
-	if (*owed == NEWCOMER_WAITS)
+	packet->admission = newcomer_judge(packet, gate);
+	if (packet->admission == ADMISSION_REFUSED)
 		return NULL;
 	bucket = bucket_find(&packet->source);
-	if (!bucket && bucket_earn(packet, gate, jiffy))
+	if (!bucket && bucket_earn(packet, gate))
 		bucket = bucket_find(&packet->source);
-	if (bucket && *owed == NEWCOMER_KNOWN)
-		*owed = 0; /* who has a bucket may have a ledger made, too, if it was forgotten */
+	if (bucket && packet->admission == ADMISSION_KNOWN)
+		packet->admission =
+			ADMISSION_GRANTED; /* a source with a bucket may have a forgotten ledger made again */
 	return bucket;
 }
 
@@ -134,44 +142,44 @@ static __always_inline void bucket_confirm(const struct sl_prefix *source, struc
  * Looks up what decides about the source, and brings its bucket, if any, up to this generation. Returns the
  * record.
  */
-BPF_GLOBAL __u32 bucket_judge(const struct sl_prefix *source, struct sl_bucket *bucket,
-			      const struct sl_gate *gate, __u32 generation, __u64 jiffy)
+BPF_GLOBAL __u32 bucket_judge(const struct packet *packet, struct sl_bucket *bucket,
+			      const struct sl_gate *gate)
 {
 	struct judgement found;
 	struct sl_prefix key;
 	bool is_split;
 
-	if (!source || !gate)
+	if (!packet || !gate)
 		return 0;
-	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	key = packet->source;
 	is_split = ruleset_splits(&key, gate);
-	found = ruleset_judge(source, gate, generation);
+	found = ruleset_judge(packet, gate);
 	if (!bucket)
 		return found.record;
 	if (!is_split)
 		bucket_own(bucket, found.record);
 	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
-	bucket->until = until_jiffy(found.until, gate, jiffy);
+	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
 	/* not a plain store: all of it is to be seen before the next lookup begins */
-	__sync_lock_test_and_set(&bucket->generation, generation);
-	bucket_confirm(&key, bucket, generation);
+	__sync_lock_test_and_set(&bucket->generation, packet->generation);
+	bucket_confirm(&key, bucket, packet->generation);
 	return found.record;
 }
 
 /* The record that decides about the source: recalled, if it was found under these rules. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
-					   const struct sl_gate *gate, __u64 jiffy)
+					   const struct sl_gate *gate)
 {
-	__u32 generation = read_once(gate->generation), record;
+	__u32 record;
 
 	if (bucket) {
 		/* before the generation: another CPU that takes the node empties both */
 		record = read_once(bucket->record);
-		if (read_once(bucket->generation) == generation && bucket->until >= jiffy &&
-		    record != SL_BUCKET_SPLIT)
+		if (read_once(bucket->generation) == packet->generation &&
+		    bucket->until >= packet->jiffy && record != SL_BUCKET_SPLIT)
 			return record;
 	}
-	return bucket_judge(&packet->source, bucket, gate, generation, jiffy);
+	return bucket_judge(packet, bucket, gate);
 }
 
 #endif

@@ -6,20 +6,20 @@
 #include "ledger.h"
 
 /* One try of a draw: a reason, or LEDGER_LOST. */
-BPF_GLOBAL int budget_draw(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
-			   const struct claim *claim)
+BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *budget,
+			   struct sl_purse *purse, __u32 number, const struct claim *claim)
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
 	struct sl_purse copy;
 	__u64 block; /* a budget has none */
 	bool passes;
 
-	if (!budget || !purse || !claim || !ledger)
+	if (!packet || !budget || !purse || !claim || !ledger)
 		return SL_DROP_OVER_BUDGET;
 	copy = *purse;
 	seen = ledger_read(ledger);
 	next = seen;
-	passes = claim_draw(claim, budget, &next, &copy);
+	passes = claim_draw(packet, claim, budget, &next, &copy);
 	if (!ledger_publish(ledger, &seen, &next, &block))
 		return LEDGER_LOST;
 	*purse = copy;
@@ -27,20 +27,20 @@ BPF_GLOBAL int budget_draw(const struct sl_limit *budget, struct sl_purse *purse
 }
 
 /* The purse cannot tell: ask the budget's ledger. */
-BPF_GLOBAL int budget_ask(const struct sl_limit *budget, struct sl_purse *purse, __u32 number,
-			  __u64 cost, __u64 jiffy)
+BPF_GLOBAL int budget_ask(const struct packet *packet, const struct sl_limit *budget,
+			  struct sl_purse *purse, __u32 number, __u64 cost)
 {
-	struct claim claim = {.cost = cost, .jiffy = jiffy, .now = clock_ticks()};
+	struct claim claim = {.cost = cost, .now = clock_ticks()};
 
-	if (!budget || !purse)
+	if (!packet || !budget || !purse)
 		return SL_DROP_OVER_BUDGET;
 	claim.fill = budget->purse;
 	if (credit_must_wait(purse, cost, claim.now)) {
-		credit_refuse_jiffy(budget, purse, jiffy);
+		credit_refuse_jiffy(budget, purse, packet->jiffy);
 		return SL_DROP_OVER_BUDGET;
 	}
 	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int answer = budget_draw(budget, purse, number, &claim);
+		int answer = budget_draw(packet, budget, purse, number, &claim);
 
 		if (answer != LEDGER_LOST)
 			return answer;
@@ -49,8 +49,8 @@ BPF_GLOBAL int budget_ask(const struct sl_limit *budget, struct sl_purse *purse,
 }
 
 /* Charges a newcomer's packet to the budget of its policy, number `own`, if it has one, or inherits one. */
-static __always_inline enum sl_reason
-budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32 own, __u64 jiffy)
+static __always_inline enum sl_reason budget_charge(const struct packet *packet,
+						    const struct sl_policy *policy, __u32 own)
 {
 	const struct sl_limit *budget = &policy->newcomers;
 	struct sl_allowance *allowance;
@@ -66,12 +66,12 @@ budget_charge(const struct packet *packet, const struct sl_policy *policy, __u32
 	if (allowance->since != policy->newcomers_since) /* another budget, perhaps: void */
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);
-	answer = credit_spend(&allowance->purse, cost, jiffy);
+	answer = credit_spend(&allowance->purse, cost, packet->jiffy);
 	if (answer == CREDIT_PASS)
 		return SL_PASS_NEWCOMER;
 	if (answer == CREDIT_REFUSE)
 		return SL_DROP_OVER_BUDGET;
-	return budget_ask(budget, &allowance->purse, number, cost, jiffy);
+	return budget_ask(packet, budget, &allowance->purse, number, cost);
 }
 
 #endif

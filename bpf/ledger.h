@@ -56,11 +56,10 @@ static __always_inline long ledger_insert(const struct packet *packet, const uni
 /* What one packet asks of a ledger, and when. */
 struct claim {
 	__u64 cost;
-	__u64 fill;  /* the most that may be drawn on top, into a purse */
-	__u64 owed;  /* of packets before it, which were not charged */
-	bool begins; /* a ledger is made where there is none */
+	__u64 fill; /* the most that may be drawn on top, into a purse */
+	__u64 owed; /* of packets before it, which were not charged */
 	__u64 now;
-	__u64 jiffy;
+	bool begins; /* a ledger is made where there is none */
 };
 
 /*
@@ -87,10 +86,11 @@ static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledg
 }
 
 /* Draws on a copy of a ledger. */
-static __always_inline bool claim_draw(const struct claim *claim, const struct sl_limit *limit,
-				       struct sl_ledger *copy, struct sl_purse *purse)
+static __always_inline bool claim_draw(const struct packet *packet, const struct claim *claim,
+				       const struct sl_limit *limit, struct sl_ledger *copy,
+				       struct sl_purse *purse)
 {
-	return credit_draw(limit, copy, purse, claim->fill, claim->cost, claim->now, claim->jiffy);
+	return credit_draw(limit, copy, purse, claim->fill, claim->cost, claim->now, packet->jiffy);
 }
 
 /*
@@ -190,7 +190,7 @@ BPF_GLOBAL int ledger_charge(const struct packet *packet, const struct sl_limit 
 		return LEDGER_NONE;
 	seen = ledger ? ledger_read(ledger) : credit_birth(limit, claim->now);
 	next = seen;
-	passes = claim_draw(claim, limit, &next, &copy);
+	passes = claim_draw(packet, claim, limit, &next, &copy);
 	err = ledger ? ledger_update(packet, &key, ledger, &seen, &next, claim)
 		     : ledger_begin(packet, &key, &next, claim);
 	if (err)

@@ -15,12 +15,6 @@
 #include "known.h"
 #include "sketch.h"
 
-/* Who sends a packet, as far as this CPU knows. Else: the number of packets that he was not charged for. */
-enum newcomer {
-	NEWCOMER_WAITS = -2, /* unknown: no ledger is looked for, and none is made */
-	NEWCOMER_KNOWN = -1, /* has a ledger, perhaps */
-};
-
 /* How often somebody has shown himself. Where the bar is 0 nobody asks. */
 static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 					   struct sl_admission *here, enum sl_pool pool,
@@ -30,12 +24,12 @@ static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 }
 
 /*
- * Meets a source that is not known: NEWCOMER_WAITS, or what it owes; then it is known, and the sketch counts anew. here:
- * in the window of `jiffy`.
+ * Meets a source that is not known. Granted, it is known from now on, and the sketch counts anew. here: in the window of
+ * `jiffy`.
  */
-static __always_inline int newcomer_meet(struct sl_admission *here,
-					 const struct sl_meeting *meeting, struct digest digest,
-					 __u64 jiffy)
+static __always_inline enum admission newcomer_meet(struct sl_admission *here,
+						    const struct sl_meeting *meeting,
+						    struct digest digest, __u64 jiffy)
 {
 	__u32 bar, seen;
 
@@ -43,30 +37,30 @@ static __always_inline int newcomer_meet(struct sl_admission *here,
 	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, jiffy);
 	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
 	if (seen <= bar) /* which it is while there is no token */
-		return NEWCOMER_WAITS;
+		return ADMISSION_REFUSED;
 	if (bar)
 		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
 	known_add(meeting, digest, jiffy);
 	tokens_get(here, meeting, SL_POOL_LEDGERS);
-	return seen - 1;
+	return ADMISSION_GRANTED + seen - 1;
 }
 
-/* Who sends the packet of a source that has no bucket, or may have none. */
-BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate *gate, __u64 jiffy)
+/* Admission of a source that has no bucket, or may have none. */
+BPF_GLOBAL enum admission newcomer_judge(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct sl_admission *here = admission_get();
-	int owed = NEWCOMER_KNOWN;
+	enum admission outcome = ADMISSION_KNOWN;
 	struct digest digest;
 
 	if (!packet || !gate || !here)
-		return NEWCOMER_WAITS;
-	admission_begin(here, &gate->meeting, jiffy);
+		return ADMISSION_REFUSED;
+	admission_begin(here, &gate->meeting, packet->jiffy);
 	digest = digest_of(packet, &gate->meeting);
-	if (!known_has(&gate->meeting, digest, jiffy))
-		owed = newcomer_meet(here, &gate->meeting, digest, jiffy);
-	if (owed != NEWCOMER_WAITS)
+	if (!known_has(&gate->meeting, digest, packet->jiffy))
+		outcome = newcomer_meet(here, &gate->meeting, digest, packet->jiffy);
+	if (outcome != ADMISSION_REFUSED)
 		tokens_get(here, &gate->meeting, SL_POOL_BUCKETS);
-	return owed;
+	return outcome;
 }
 
 /*
@@ -74,7 +68,7 @@ BPF_GLOBAL int newcomer_judge(const struct packet *packet, const struct sl_gate 
  * packets are charged, so they are counted apart from a newcomer's.
  */
 static __always_inline bool newcomer_is_hot(const struct packet *packet,
-					    const struct sl_meeting *meeting, __u64 jiffy)
+					    const struct sl_meeting *meeting)
 {
 	struct sl_admission *here = admission_get();
 	struct digest digest = digest_of(packet, meeting);
@@ -82,8 +76,8 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
 
 	if (!here)
 		return false;
-	admission_begin(here, meeting, jiffy);
-	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, jiffy);
+	admission_begin(here, meeting, packet->jiffy);
+	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, packet->jiffy);
 	return newcomer_seen(meeting, here, SL_POOL_BUCKETS, digest, bar) > bar;
 }
 
@@ -91,52 +85,51 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
  * A source that may have a ledger got none. Whether to try again: this CPU had no token, and has some now, or a window
  * has begun, as it does for a CPU that meets no newcomers only here.
  */
-BPF_GLOBAL int newcomer_may_retry(const struct sl_gate *gate, __u64 jiffy)
+BPF_GLOBAL int newcomer_may_retry(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct sl_admission *here = admission_get();
 	__u64 before;
 	bool had;
 
-	if (!gate || !here)
+	if (!packet || !gate || !here)
 		return false;
 	before = here->window;
 	had = here->tokens[SL_POOL_LEDGERS];
-	admission_begin(here, &gate->meeting, jiffy);
+	admission_begin(here, &gate->meeting, packet->jiffy);
 	tokens_get(here, &gate->meeting, SL_POOL_LEDGERS);
 	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
 }
 
 /* Whether a limit may have a ledger for who sends the packet. */
-BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit,
-				 __u64 jiffy)
+BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
 
 	if (!packet || !limit || !gate)
 		return false;
-	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), jiffy);
+	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), packet->jiffy);
 }
 
-/* Meets who has no ledger under a limit: as newcomer_meet. */
-BPF_GLOBAL int newcomer_come(const struct packet *packet, const struct sl_limit *limit, __u64 jiffy)
+/* Admission of a packet's key under a limit. */
+BPF_GLOBAL enum admission newcomer_come(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
 
 	if (!packet || !limit || !gate || !here)
-		return NEWCOMER_WAITS;
-	admission_begin(here, &gate->meeting, jiffy);
+		return ADMISSION_REFUSED;
+	admission_begin(here, &gate->meeting, packet->jiffy);
 	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting),
-			     jiffy);
+			     packet->jiffy);
 }
 
 /* Remembers who was charged to a ledger. */
 BPF_GLOBAL int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
-				 const struct sl_gate *gate, __u64 jiffy)
+				 const struct sl_gate *gate)
 {
 	if (!packet || !limit || !gate)
 		return 0;
-	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), jiffy);
+	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), packet->jiffy);
 	return 0;
 }
 

@@ -160,22 +160,36 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 
 /* --- The source ----------------------------------------------------------------------------- */
 
-/* What is known of a frame. Pure data: it may be handed to the verifier's global functions. */
+/*
+ * The outcome of admission for one key, a source or the key of a limit, that has no purse on this CPU. A scalar, because
+ * a global BPF function takes and returns no structure. From ADMISSION_GRANTED on it counts the earlier packets of the
+ * key that no ledger was charged for.
+ */
+enum admission {
+	ADMISSION_REFUSED = -2, /* unknown: no ledger is looked up, and none is made */
+	ADMISSION_KNOWN = -1,	/* probably has a ledger, which is looked up; none is made */
+	ADMISSION_GRANTED = 0,	/* a ledger is looked up, and made where there is none */
+};
+
+/* The packet context: what every step needs of the packet. No pointers, so that global functions take it. */
 struct packet {
+	__u64 jiffy;		 /* the jiffy in which it came */
 	__u32 packets;		 /* on the wire: more than 1 where the kernel has merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: as a key it finds the longest prefix */
+	__u32 generation;	 /* of the rules that it is judged under */
 	__u16 ip_offset; /* where the IP header is: 14, and 4 for each VLAN tag, 8 for a SNAP header */
 	__u16 headers; /* bytes of them, as far as packet_look() could read: below 17,000 */
 	__u16 vlan;    /* the id of the first tag that has one; 0: none */
 	__u8 egress;
 	__u8 looked; /* packet_look() has filled in what follows */
 	struct sl_facts facts;
+	enum admission admission; /* of the source; ADMISSION_GRANTED, 0, if it has a bucket */
 	__u8 destination[16];
 };
 
 /* It lies on the stack below up to four calls: Linux 6.1 has 512 bytes for all of them. */
-_Static_assert(sizeof(struct packet) == 64, "room on the stack");
+_Static_assert(sizeof(struct packet) == 80, "room on the stack");
 
 /* Why there is no EtherType: the frame ends before `end`, or cannot be read that far. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
@@ -289,6 +303,11 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 static __always_inline bool packet_is_ipv4(const struct packet *packet)
 {
 	return packet->source.bits == SL_FAMILY_BITS + 32;
+}
+
+static __always_inline enum sl_family packet_family(const struct packet *packet)
+{
+	return packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
 }
 
 /*

@@ -14,14 +14,14 @@ struct verdict {
 };
 
 /*
- * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost, and that of `owed`
- * packets before it. Returns an enum sl_reason.
+ * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost, and that of the packets
+ * before it that no ledger was charged for. Returns an enum sl_reason.
  */
 BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *limit,
-			 struct sl_purse *purse, int owed, __u64 jiffy)
+			 struct sl_purse *purse, enum admission outcome)
 {
 	struct sl_purse none = {0};
-	struct claim claim = {.now = clock_ticks(), .jiffy = jiffy};
+	struct claim claim = {.now = clock_ticks()};
 	__u64 cost;
 
 	if (!packet || !limit)
@@ -29,14 +29,14 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	claim.cost = cost;
 	/* at the price of single packets: this one may be a merged one */
-	if (owed > 0 && limit->owes)
-		claim.owed = credit_owed(cost / packet->packets, owed);
-	claim.begins = owed != NEWCOMER_KNOWN; /* who is taken for known by mistake gets none */
+	if (outcome > ADMISSION_GRANTED && limit->owes)
+		claim.owed = credit_owed(cost / packet->packets, outcome - ADMISSION_GRANTED);
+	claim.begins = outcome != ADMISSION_KNOWN; /* who is taken for known by mistake gets none */
 	if (!purse) {
 		purse = &none;
 	} else if (credit_must_wait(purse, cost, claim.now)) {
-		credit_refuse_jiffy(limit, purse, jiffy);
-		newcomer_remember(packet, limit, gate_get(), jiffy);
+		credit_refuse_jiffy(limit, purse, packet->jiffy);
+		newcomer_remember(packet, limit, gate_get());
 		return SL_DROP_OVER_LIMIT;
 	} else {
 		claim.fill = limit->purse;
@@ -48,7 +48,7 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 			continue;
 		if (answer == LEDGER_NONE)
 			return SL_PASS_NEWCOMER;
-		newcomer_remember(packet, limit, gate_get(), jiffy);
+		newcomer_remember(packet, limit, gate_get());
 		return answer;
 	}
 	return SL_DROP_CONTENDED;
@@ -60,16 +60,18 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
  * shared key it remembers a refusal; else NULL.
  */
 BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *limit,
-			  struct sl_purse *purse, __u64 jiffy)
+			  struct sl_purse *purse)
 {
-	int answer = SL_PASS_NEWCOMER, owed;
+	int answer = SL_PASS_NEWCOMER;
+	enum admission outcome;
 
-	if (newcomer_is_known(packet, limit, jiffy))
-		answer = limit_ask(packet, limit, purse, NEWCOMER_KNOWN, jiffy);
+	if (newcomer_is_known(packet, limit))
+		answer = limit_ask(packet, limit, purse, ADMISSION_KNOWN);
 	if (answer != SL_PASS_NEWCOMER)
 		return answer;
-	owed = newcomer_come(packet, limit, jiffy);
-	return owed < 0 ? SL_PASS_NEWCOMER : limit_ask(packet, limit, purse, owed, jiffy);
+	outcome = newcomer_come(packet, limit);
+	return outcome < ADMISSION_GRANTED ? SL_PASS_NEWCOMER
+					   : limit_ask(packet, limit, purse, outcome);
 }
 
 /*
@@ -77,33 +79,33 @@ BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *li
  * PREEMPT_RT, where another packet may interrupt this one, both may spend the same credit: one packet
  * too many.
  */
-static __always_inline enum sl_reason limit_charge(const struct packet *packet,
-						   const struct sl_limit *limit,
-						   struct sl_purse *purse, int owed, __u64 jiffy)
+static __always_inline enum sl_reason
+limit_charge(const struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
 {
 	enum credit_answer answer;
 	enum sl_reason reason;
 
 	/* a key that many share has its ledger, whether this one of them is known or not */
-	if (limit->apart || (!purse && (owed == NEWCOMER_KNOWN || limit->shared)))
-		return limit_meet(packet, limit, purse, jiffy);
-	if (!purse && owed == NEWCOMER_WAITS)
+	if (limit->apart || (!purse && (packet->admission == ADMISSION_KNOWN || limit->shared)))
+		return limit_meet(packet, limit, purse);
+	if (!purse && packet->admission == ADMISSION_REFUSED)
 		return SL_PASS_NEWCOMER;
 	if (purse) {
 		answer = credit_spend(purse, credit_cost(limit, packet->packets, packet->bytes),
-				      jiffy);
+				      packet->jiffy);
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
 	}
-	reason = limit_ask(packet, limit, purse, limit->shared ? NEWCOMER_KNOWN : owed, jiffy);
+	reason = limit_ask(packet, limit, purse,
+			   limit->shared ? ADMISSION_KNOWN : packet->admission);
 	if (reason != SL_PASS_NEWCOMER)
 		return reason;
 	if (limit->shared)
-		return limit_meet(packet, limit, purse, jiffy);
-	if (newcomer_may_retry(gate_get(), jiffy))
-		reason = limit_ask(packet, limit, purse, owed, jiffy);
+		return limit_meet(packet, limit, purse);
+	if (newcomer_may_retry(packet, gate_get()))
+		reason = limit_ask(packet, limit, purse, packet->admission);
 	return reason;
 }
 
@@ -135,8 +137,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 	if (!packet || !policy)
 		return 0;
 	for (int i = 0; i < SL_LIMITS_MAX; i++) {
-		const struct sl_limit *limit =
-			&policy->limit[packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6][i];
+		const struct sl_limit *limit = &policy->limit[packet_family(packet)][i];
 		struct sl_purse *purse = limit_purse(limit, bucket);
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 
@@ -154,13 +155,13 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 /*
  * Asks each limit that is for this packet; the first that refuses ends it. Those that only observe come
  * last, and see what the others let pass. Where a limit has no ledger for it yet, the newcomers' budget is asked in its
- * place, last of all. bucket: NULL if it holds no purses of this policy; owed: enum newcomer.
+ * place, last of all. bucket: NULL if it holds no purses of this policy.
  */
 static __always_inline void policy_charge(const struct packet *packet,
 					  const struct sl_policy *policy, struct sl_bucket *bucket,
-					  int owed, __u64 jiffy, struct verdict *verdict)
+					  struct verdict *verdict)
 {
-	enum sl_family family = packet_is_ipv4(packet) ? SL_IPV4 : SL_IPV6;
+	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
 	/* 0, but not to the verifier: else it would walk the loop once for each set of limits that were charged */
 	__u32 charged = gate ? gate->zero : 0, asked = charged;
@@ -174,7 +175,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 		if (policy->deep && !limit_is_for(policy, limit, packet))
 			continue;
 		asked++;
-		reason = limit_charge(packet, limit, limit_purse(limit, bucket), owed, jiffy);
+		reason = limit_charge(packet, limit, limit_purse(limit, bucket));
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
 		if (reason == SL_PASS_NEWCOMER) {
@@ -194,7 +195,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 	if (!asked)
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
-		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record), jiffy);
+		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
 		/* limits that observe, the only ones marked here, do not see what the budget drops */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;

@@ -146,16 +146,16 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_r
  * what is replaced to the next key at once. What is found twice is true. No change begins and ends within
  * one packet: each waits for packets.
  */
-BPF_GLOBAL int host_judge(const struct sl_prefix *source, const struct sl_gate *gate,
-			  __u32 generation, struct judgement *ret)
+BPF_GLOBAL int host_judge(const struct packet *packet, const struct sl_gate *gate,
+			  struct judgement *ret)
 {
 	struct sl_rule found = {0}, *rule;
 	struct sl_prefix key;
 	bool at_rest;
 
-	if (!source || !gate || !ret)
+	if (!packet || !gate || !ret)
 		return false;
-	key = *source; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	key = packet->source;
 	at_rest = !gate_is_changing(gate);
 	rule = host_find(&key);
 	if (rule)
@@ -164,28 +164,28 @@ BPF_GLOBAL int host_judge(const struct sl_prefix *source, const struct sl_gate *
 	if ((!at_rest || gate_is_changing(gate)) && !host_agrees(&key, &found) &&
 	    !host_agrees(&key, &found))
 		host_agrees(&key, &found);
-	return found.bits && rule_judge(&found, gate, generation, ret);
+	return found.bits && rule_judge(&found, gate, packet->generation, ret);
 }
 
 /* There is no shorter rule to ask. */
 #define PREFIX_END (-1)
 
 /*
- * Asks the longest rule of the trie that covers `key`. PREFIX_END: the judgement is complete. Else, the bits with
- * which the next shorter one is found.
+ * Asks the longest rule of the trie that covers the first `bits` bits of the source. PREFIX_END: the judgement is
+ * complete. Else, the bits with which the next shorter one is found.
  */
-BPF_GLOBAL int prefix_judge(const struct sl_prefix *key, const struct sl_gate *gate,
-			    __u32 generation, struct judgement *ret)
+BPF_GLOBAL int prefix_judge(const struct packet *packet, __u32 bits, const struct sl_gate *gate,
+			    struct judgement *ret)
 {
-	struct sl_prefix
-		copy; /* before Linux 6.2 a map's key may not lie in a global function's argument */
+	struct sl_prefix key;
 	struct sl_rule *rule;
 
-	if (!key || !gate || !ret)
+	if (!packet || !gate || !ret)
 		return PREFIX_END;
-	copy = *key;
-	rule = bpf_map_lookup_elem(&prefixes, &copy);
-	if (!rule || rule_judge(rule, gate, generation, ret))
+	key = packet->source;
+	key.bits = bits;
+	rule = bpf_map_lookup_elem(&prefixes, &key);
+	if (!rule || rule_judge(rule, gate, packet->generation, ret))
 		return PREFIX_END;
 	return (int)rule->bits - 1;
 }
@@ -197,32 +197,27 @@ BPF_GLOBAL int prefix_judge(const struct sl_prefix *key, const struct sl_gate *g
  * Goes on through the rules of the trie that cover the source, the longest first, until the judgement is complete: the
  * trie answers with the longest rule, in force or not, and then a shorter one is asked for.
  */
-BPF_GLOBAL int prefixes_judge(const struct sl_prefix *source, const struct sl_gate *gate,
-			      __u32 generation, struct judgement *ret)
+BPF_GLOBAL int prefixes_judge(const struct packet *packet, const struct sl_gate *gate,
+			      struct judgement *ret)
 {
-	struct sl_prefix key;
+	int bits;
 
-	if (!source || !gate || !ret)
+	if (!packet || !gate || !ret)
 		return 0;
-	key = *source;
-	for (int i = 0; i < PREFIX_LENGTHS; i++) {
-		int bits = prefix_judge(&key, gate, generation, ret);
-
-		if (bits < 0)
-			break;
-		key.bits = bits;
-	}
+	bits = packet->source.bits;
+	for (int i = 0; i < PREFIX_LENGTHS && bits >= 0; i++)
+		bits = prefix_judge(packet, bits, gate, ret);
 	return 0;
 }
 
 /* What the rules say of the source. */
-static __always_inline struct judgement ruleset_judge(const struct sl_prefix *source,
-						      const struct sl_gate *gate, __u32 generation)
+static __always_inline struct judgement ruleset_judge(const struct packet *packet,
+						      const struct sl_gate *gate)
 {
 	struct judgement found = {0};
 
-	if (!gate->hosts || !host_judge(source, gate, generation, &found))
-		prefixes_judge(source, gate, generation, &found);
+	if (!gate->hosts || !host_judge(packet, gate, &found))
+		prefixes_judge(packet, gate, &found);
 	return found;
 }
 

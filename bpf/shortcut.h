@@ -50,56 +50,55 @@ static __always_inline bool shortcut_keep(__u64 head, enum sl_block_kind kind, _
  * Asks the trie, and remembers the answer; not while a writer is at work, or if time will change it. Returns the
  * record.
  */
-BPF_GLOBAL __u32 shortcut_learn(const struct sl_prefix *source, const struct sl_gate *gate,
-				__u32 generation)
+BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct judgement found = {0};
 	bool at_rest, ipv4;
 	__u64 head;
 
-	if (!source || !gate)
+	if (!packet || !gate)
 		return 0;
 	at_rest = !gate_is_changing(gate);
-	ipv4 = source_is_ipv4(source);
-	head = block_head(source, ipv4);
-	prefixes_judge(source, gate, generation, &found);
+	ipv4 = packet_is_ipv4(packet);
+	head = block_head(&packet->source, ipv4);
+	prefixes_judge(packet, gate, &found);
 	if (!at_rest || gate_is_changing(gate) || found.until)
 		return found.record;
-	if (shortcut_keep(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, generation,
+	if (shortcut_keep(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, packet->generation,
 			  found.record) &&
 	    !ipv4)
-		shortcut_keep(head, SL_BLOCK_IPV6_NARROW, generation, found.record);
+		shortcut_keep(head, SL_BLOCK_IPV6_NARROW, packet->generation, found.record);
 	return found.record;
 }
 
 /* The record that decides about a source that has no bucket. */
 BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
 {
-	__u32 generation, record = SL_SHORTCUT_DIVIDED;
+	__u32 record = SL_SHORTCUT_DIVIDED;
 	struct judgement found = {0};
 	bool ipv4;
 	__u64 head;
 
 	if (!packet || !gate)
 		return 0;
-	generation = read_once(gate->generation);
 	ipv4 = packet_is_ipv4(packet);
 
-	if (gate->hosts && host_judge(&packet->source, gate, generation, &found))
+	if (gate->hosts && host_judge(packet, gate, &found))
 		return found.record;
 	if (found.listed) { /* shorter rules may allow by hand: no shortcut tells that */
-		prefixes_judge(&packet->source, gate, generation, &found);
+		prefixes_judge(packet, gate, &found);
 		return found.record;
 	}
 	head = block_head(&packet->source, ipv4);
-	if (!shortcut_find(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, generation, &record))
-		return shortcut_learn(&packet->source, gate, generation);
+	if (!shortcut_find(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE, packet->generation,
+			   &record))
+		return shortcut_learn(packet, gate);
 	if (record == SL_SHORTCUT_DIVIDED && !ipv4 &&
-	    !shortcut_find(head, SL_BLOCK_IPV6_NARROW, generation, &record))
-		return shortcut_learn(&packet->source, gate, generation);
+	    !shortcut_find(head, SL_BLOCK_IPV6_NARROW, packet->generation, &record))
+		return shortcut_learn(packet, gate);
 	if (record != SL_SHORTCUT_DIVIDED)
 		return record;
-	prefixes_judge(&packet->source, gate, generation, &found);
+	prefixes_judge(packet, gate, &found);
 	return found.record;
 }
 

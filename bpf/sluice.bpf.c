@@ -27,8 +27,7 @@ static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
 
 /* Judges a packet by the record that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
-				  struct sl_bucket *bucket, int owed, __u64 jiffy,
-				  struct verdict *verdict)
+				  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	struct sl_policy *policy;
 
@@ -45,8 +44,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		if (policy->deep)
 			look(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
-			      bucket && bucket->record == verdict->record ? bucket : NULL, owed,
-			      jiffy, verdict);
+			      bucket && bucket->record == verdict->record ? bucket : NULL, verdict);
 	}
 }
 
@@ -64,13 +62,13 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 	const struct sl_gate *gate = gate_get();
 
 	if (parsed == SL_PASS_WITHIN && gate) {
-		__u64 jiffy = clock_jiffies();
-		int owed = 0;
-		struct sl_bucket *bucket = bucket_get(packet, gate, jiffy, &owed);
+		struct sl_bucket *bucket;
 
-		verdict.record = bucket ? bucket_recall(packet, bucket, gate, jiffy)
+		packet_begin(packet, gate);
+		bucket = bucket_get(packet, gate);
+		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
 					: shortcut_recall(packet, gate);
-		judge(ctx, is_xdp, packet, bucket, owed, jiffy, &verdict);
+		judge(ctx, is_xdp, packet, bucket, &verdict);
 		count_source(packet, bucket, &verdict);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;

@@ -39,22 +39,21 @@ static __always_inline bool is_meant(const void *key, __u32 size)
 }
 
 /* As filter() in bpf/sluice.bpf.c, under a policy that asks for no more than the source. */
-static __always_inline void packet_judge(const struct packet *packet, const struct sl_gate *gate)
+static __always_inline void packet_judge(struct packet *packet, const struct sl_gate *gate)
 {
 	struct verdict verdict = {0};
-	__u64 tick = clock_jiffies();
 	struct sl_policy *policy;
 	struct sl_bucket *bucket;
-	int owed = 0;
 
-	bucket = bucket_get(packet, gate, tick, &owed);
+	packet_begin(packet, gate);
+	bucket = bucket_get(packet, gate);
 	verdict.record =
-		bucket ? bucket_recall(packet, bucket, gate, tick) : shortcut_recall(packet, gate);
+		bucket ? bucket_recall(packet, bucket, gate) : shortcut_recall(packet, gate);
 	policy = bpf_map_lookup_elem(&policies, &verdict.record);
 	if (!policy)
 		return;
 	policy_charge(packet, policy, bucket && bucket->record == verdict.record ? bucket : NULL,
-		      owed, tick, &verdict);
+		      &verdict);
 	count_source(packet, bucket, &verdict);
 	count_policy(packet, &verdict);
 }

@@ -229,12 +229,12 @@ static enum sl_reason packet_send(uint32_t source)
 	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
 	struct packet packet = {.packets = 1, .bytes = 60};
 	struct sl_bucket *bucket;
-	int owed = 0;
 
 	packet.source.bits = SL_FAMILY_BITS + (world.family == SL_IPV4 ? 32 : 128);
 	memcpy(packet.source.addr, &source, sizeof(source));
-	bucket = bucket_get(&packet, &world.gate, test_jiffies, &owed);
-	policy_charge(&packet, &world.policy, bucket, owed, test_jiffies, &verdict);
+	packet_begin(&packet, &world.gate);
+	bucket = bucket_get(&packet, &world.gate);
+	policy_charge(&packet, &world.policy, bucket, &verdict);
 	return verdict.reason;
 }
 
@@ -557,7 +557,8 @@ static uint32_t source_recall(struct sl_bucket *bucket)
 
 	packet.source.bits = SL_FAMILY_BITS + (world.family == SL_IPV4 ? 32 : 128);
 	memcpy(packet.source.addr, &source, sizeof(source));
-	return bucket_recall(&packet, bucket, &world.gate, test_jiffies);
+	packet_begin(&packet, &world.gate);
+	return bucket_recall(&packet, bucket, &world.gate);
 }
 
 /* A stranger's bucket does not keep what decides about another source: it is as if made just now. */
