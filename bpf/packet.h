@@ -1,29 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From a frame to its source address, and on to what its headers say. Compiles natively too: the
+ * The parser: from the bytes of a frame to the packet context.
+ *
+ *   packet_parse     finds the source address: every frame
+ *   packet_inspect   reads what matches and keys ask for beyond it: only where a limit asks
+ *   packet_unmerge   counts the packets that one merged buffer stands for
+ *
+ * Used by: xdp.h and skb.h, which give it the bytes. Uses: match.h. Compiles natively too: the
  * parser that ships is the parser that is fuzzed.
  *
- * The rule: what the kernel would deliver is judged; what cannot be judged and might be delivered is
- * dropped, if the gate has rules; only what no IP stack takes passes unjudged. So a frame is judged by its
- * source as soon as its fixed IP header can be read, whatever else is wrong with it. The classes without a
- * source, against the kernel's receive path:
+ * The rule. What the kernel would deliver is judged. What cannot be judged and might be delivered
+ * is dropped, if the gate has rules. Only what no IP stack takes passes unjudged. So a frame is
+ * judged by its source as soon as its fixed IP header can be read, whatever else is wrong with it.
+ * Frames without a source fall into these classes; the reasons lie in the kernel's receive path:
  *
- *   pass not-ip      No tag and neither IPv4's nor IPv6's EtherType: __netif_receive_skb_core() delivers by
- *                    EtherType, so no IP stack gets it. A length in its place (802.3, below 0x600) goes to LLC
- *                    (eth_type_trans(), vlan_set_encap_proto()), which hands no IP on from Ethernet; but behind a
- *                    bridge others may take IP that comes in LLC and SNAP (RFC 1042, 802.1H), such as stations
- *                    of an access point, to whom that is its usual form: so it is read like a tag. What wraps IP
- *                    in an EtherType of its own (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or
- *                    not at all: the README names it.
- *   pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag() find none
- *                    either. Padding, as a bridge to a real NIC adds it, makes it 0: a length, and no SNAP.
- *   pass bad-header  The version is not the EtherType's, or IPv4's header is shorter than 20 bytes:
- *                    ip_rcv_core() and ip6_rcv_core() ask that first, and drop it; so does every host behind.
- *   drop unreadable  IPv4 or IPv6, but the fixed header ends early: the kernel here drops it, but a bridge's NIC
- *                    would pad it with zeros, and then a host behind might take it. And whatever the kernel
- *                    fails to read for us although the frame is long enough.
- *   drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() takes off any number of tags of
- *                    VLAN 0, or of VLANs that have a device each, and delivers.
+ *   pass not-ip      No tag, and neither the EtherType of IPv4 nor that of IPv6:
+ *                    __netif_receive_skb_core() delivers by EtherType, so no IP stack gets the
+ *                    frame. A length in place of the EtherType (802.3, below 0x600) goes to LLC
+ *                    (eth_type_trans(), vlan_set_encap_proto()), which hands on no IP that came
+ *                    over Ethernet. Behind a bridge, IP in LLC and SNAP (RFC 1042, 802.1H) may
+ *                    still be taken: it is the usual form on the stations of an access point. So
+ *                    LLC and SNAP are read like a tag. IP that is wrapped in another EtherType
+ *                    (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or not at all:
+ *                    a limitation that the documentation names.
+ *   pass short       The frame ends before its last EtherType: eth_type_trans() and
+ *                    skb_vlan_untag() find none either. Padding, as a bridge to a real NIC adds it,
+ *                    makes the EtherType 0: a length without SNAP.
+ *   pass bad-header  The version is not that of the EtherType, or the header of IPv4 is shorter
+ *                    than 20 bytes: ip_rcv_core() and ip6_rcv_core() check that first and drop the
+ *                    packet. So does every host behind a bridge.
+ *   drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. The kernel drops it
+ *                    here, but the NIC of a bridge would pad it with zeros, and a host behind might
+ *                    then accept it. Also a frame that is long enough and that a kernel helper
+ *                    fails to read.
+ *   drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() takes off any number
+ *                    of tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
  */
 #ifndef SLUICE_PACKET_H
 #define SLUICE_PACKET_H
@@ -55,14 +66,14 @@ struct vlan_hdr {
 };
 #endif
 
-/* #defines of the kernel's UAPI are not in BTF, and so not in vmlinux.h. */
+/* The kernel's UAPI defines these by macros, which BTF and so vmlinux.h lack. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
-#define ETHERTYPE_LEAST	 0x0600 /* below, it is a length: what follows is LLC's */
+#define ETHERTYPE_LEAST	 0x0600 /* a smaller value is a length, followed by LLC */
 
-/* No network has more than a few; a tag in an skb's metadata is one of them. */
+/* More than networks use. A tag in the metadata of an skb counts. */
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
@@ -76,12 +87,15 @@ struct vlan_hdr {
 #define PROTO_DSTOPTS  60
 
 /*
- * RFC 8200 section 4.1 lists seven headers; one of each, and destination options twice. Linux takes more: behind
- * them a packet is SL_FACT_UNREAD.
+ * RFC 8200 section 4.1 lists seven headers, of which destination options may occur twice. Linux
+ * accepts more; a packet with more is SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
-/* In iphdr.frag_off, and in the fragment header's: more follow, or this is not the first. */
+/*
+ * Of frag_off in IPv4, and of the same word in a fragment header. FRAGMENT: either more follow, or
+ * it is not the first.
+ */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
 #define IPV6_OFFSET_MASK 0xFFF8
@@ -89,7 +103,7 @@ struct vlan_hdr {
 
 #define VLAN_ID_MASK 0x0FFF
 
-/* The 13th and 14th byte of a TCP header: its length, and its flags. */
+/* Bytes 12 and 13 of a TCP header: its length, and its flags. */
 #define TCP_WORD_OFFSET 12
 #define TCP_SYN		0x02
 #define TCP_ACK		0x10
@@ -97,21 +111,22 @@ struct vlan_hdr {
 /* --- Reading -------------------------------------------------------------------------------- */
 
 enum reader_kind {
-	READ_LINEAR, /* directly, where the bytes lie: only the linear part can be read */
-	READ_XDP,    /* by a copy of bpf_xdp_load_bytes(), from anywhere in the frame */
-	READ_SKB,    /* likewise, bpf_skb_load_bytes() */
+	READ_LINEAR, /* in place: only the linear part can be read */
+	READ_XDP,    /* copied by bpf_xdp_load_bytes(), from anywhere in the frame */
+	READ_SKB,    /* copied by bpf_skb_load_bytes(), from anywhere in the frame */
 };
 
 /*
- * Access to the bytes of a frame, in the manner of the kernel's skb_header_pointer(). A driver may keep headers
- * in fragments behind the linear part, or all of a frame (mlx5's striding receive queue): so each frame is
- * read by READ_LINEAR, and if the linear part ends too early, once more by a kind that copies. `kind` is a constant at
- * every use, so that each instance of the parser has but one way.
+ * Access to the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep
+ * headers, or all of a frame, in fragments behind the linear part (mlx5 with a striding receive
+ * queue). So each frame is read by READ_LINEAR, and once more by a kind that copies if the linear
+ * part ends too early. `kind` is a constant at every use, so each instance of the parser compiles
+ * to one way of reading.
  */
 struct reader {
 	void *start; /* of the linear part */
 	void *end;
-	void *ctx; /* what the helpers copy from; natively: the frame in one piece, NULL: they fail */
+	void *ctx;  /* what the helpers copy from; natively the frame, or NULL to fail */
 	__u32 size; /* of the whole frame */
 	enum reader_kind kind;
 };
@@ -122,7 +137,7 @@ static __always_inline bool reader_is_partial(const struct reader *linear)
 	return linear->end - linear->start < linear->size;
 }
 
-/* Whether there are bytes up to this offset. */
+/* Whether the frame has bytes up to this offset that this reader can read. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -145,7 +160,7 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 #endif
 }
 
-/* `size` bytes at an offset: where they lie, or in `buffer`; NULL: they cannot be read. */
+/* `size` bytes at an offset, in place or copied to `buffer`. NULL: they cannot be read. */
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
@@ -161,9 +176,9 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* --- The source ----------------------------------------------------------------------------- */
 
 /*
- * The outcome of admission for one key, a source or the key of a limit, that has no purse on this CPU. A scalar, because
- * a global BPF function takes and returns no structure. From ADMISSION_GRANTED on it counts the earlier packets of the
- * key that no ledger was charged for.
+ * The outcome of admission for one key, a source or the key of a limit, that has no purse on this
+ * CPU. A scalar, because a global BPF function takes and returns no structure. From
+ * ADMISSION_GRANTED on it counts the earlier packets of the key that no ledger was charged for.
  */
 enum admission {
 	ADMISSION_REFUSED = -2, /* unknown: no ledger is looked up, and none is made */
@@ -171,27 +186,37 @@ enum admission {
 	ADMISSION_GRANTED = 0,	/* a ledger is looked up, and made where there is none */
 };
 
-/* The packet context: what every step needs of the packet. No pointers, so that global functions take it. */
+/*
+ * The packet context: what every step needs of the packet. It holds no pointer, so that global
+ * functions can take it (BPF_GLOBAL). It begins zeroed, is filled in by packet_parse and, where a
+ * limit asks, by packet_inspect.
+ */
 struct packet {
-	__u64 jiffy;		 /* the jiffy in which it came */
-	__u32 packets;		 /* on the wire: more than 1 where the kernel has merged them */
+	__u64 jiffy;		 /* jiffies64 when it came */
+	__u32 packets;		 /* on the wire: more than 1 if the kernel merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
-	struct sl_prefix source; /* the whole address: as a key it finds the longest prefix */
+	struct sl_prefix source; /* the whole address: finds the longest prefix in the trie */
 	__u32 generation;	 /* of the rules that it is judged under */
-	__u16 ip_offset; /* where the IP header is: 14, and 4 for each VLAN tag, 8 for a SNAP header */
-	__u16 headers; /* bytes of them, as far as packet_look() could read: below 17,000 */
-	__u16 vlan;    /* the id of the first tag that has one; 0: none */
-	__u8 egress;
-	__u8 looked; /* packet_look() has filled in what follows */
+	__u16 ip_offset; /* of the IP header: 14, plus 4 for each VLAN tag, plus 8 for SNAP */
+	__u16 headers;	 /* bytes of all headers that packet_inspect() could read: below 17,000 */
+	__u16 vlan;	 /* the id of the first tag whose id is not 0; 0: none */
+	__u8 egress;	 /* the device sends it */
+	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
 	enum admission admission; /* of the source; ADMISSION_GRANTED, 0, if it has a bucket */
 	__u8 destination[16];
 };
 
-/* It lies on the stack below up to four calls: Linux 6.1 has 512 bytes for all of them. */
+/* It lies on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
 _Static_assert(sizeof(struct packet) == 80, "room on the stack");
 
-/* Why there is no EtherType: the frame ends before `end`, or cannot be read that far. */
+/*
+ * What packet_parse returns of a frame whose source was found. Any other result is the reason why
+ * there is none, under which the frame is counted. SL_PASS_WITHIN is no such reason.
+ */
+#define PARSED SL_PASS_WITHIN
+
+/* The reason for a frame without an EtherType: it ends before `end`, or cannot be read that far. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -208,8 +233,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Steps over VLAN tags, of which `tags` came before. A priority tag, of id 0, is no VLAN: the first tag with
- * another id tells it.
+ * Steps over VLAN tags. `tags`: how many came before. A priority tag has the id 0 and names no
+ * VLAN; the first tag with another id does.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -225,18 +250,23 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 		*type = tag->h_vlan_encapsulated_proto;
 		*offset += sizeof(*tag);
 	}
-	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : SL_PASS_WITHIN;
+	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : PARSED;
 }
 
-/* LLC's DSAP, SSAP and control, and an organization: 0, or 802.1H's F8; then an EtherType. */
+/*
+ * LLC (DSAP, SSAP, control) and SNAP: an organization, which is 0 or F8 (802.1H), and an EtherType.
+ */
 struct snap_hdr {
 	__be16 sap;
-	__be16 control; /* and the organization's first byte */
+	__be16 control; /* with the first byte of the organization */
 	__be16 organization;
 	__be16 type;
 };
 
-/* Steps over the header of LLC and SNAP that says an EtherType behind a length. SL_PASS_NOT_IP: it is another. */
+/*
+ * Steps over a header of LLC and SNAP that tells an EtherType behind a length. SL_PASS_NOT_IP: LLC
+ * without that.
+ */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -250,20 +280,22 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 		return SL_PASS_NOT_IP;
 	*type = snap->type;
 	*offset += sizeof(*snap);
-	return SL_PASS_WITHIN;
+	return PARSED;
 }
 
-/* Steps over what stands before the EtherType of what is in the frame; `tags` came before. */
+/*
+ * Steps over tags, LLC and SNAP to the EtherType of the payload. `tags`: how many tags came before.
+ */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
 	enum sl_reason reason = parse_tags(reader, &tags, packet, offset, type);
 
-	if (reason != SL_PASS_WITHIN || !type_is_length(*type))
+	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* who takes the SNAP header off finds a tag as if it had always been there */
-	return reason != SL_PASS_WITHIN ? reason : parse_tags(reader, &tags, packet, offset, type);
+	/* a tag behind SNAP counts too: the kernel finds it when it takes off SNAP */
+	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
 static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __u32 offset,
@@ -280,7 +312,7 @@ static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __
 	packet->source.family = bpf_htonl(SL_FAMILY_IPV4);
 	packet->source.bits = SL_FAMILY_BITS + 32;
 	__builtin_memcpy(packet->source.addr, &ip->saddr, 4);
-	return SL_PASS_WITHIN;
+	return PARSED;
 }
 
 static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __u32 offset,
@@ -297,7 +329,7 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 	packet->source.family = bpf_htonl(SL_FAMILY_IPV6);
 	packet->source.bits = SL_FAMILY_BITS + 128;
 	__builtin_memcpy(packet->source.addr, &ip->saddr, 16);
-	return SL_PASS_WITHIN;
+	return PARSED;
 }
 
 static __always_inline bool packet_is_ipv4(const struct packet *packet)
@@ -311,9 +343,8 @@ static __always_inline enum sl_family packet_family(const struct packet *packet)
 }
 
 /*
- * Finds the source address. SL_PASS_WITHIN: found, `packet` is filled in. Any other reason: there
- * is none to be found, for that cause. `packet` begins zeroed, but for a `vlan` that is known already;
- * `tags`: how many tags precede what the frame says.
+ * Finds the source address. Returns PARSED, or the reason why there is none. `packet` begins
+ * zeroed, but for a `vlan` that the metadata told. `tags`: how many tags the metadata holds.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -327,10 +358,10 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	if (!eth)
 		return link_refusal(reader, sizeof(*eth));
 	type = eth->h_proto;
-	/* IP first: the tags of others cost an untagged frame nothing */
+	/* IP first, so that an untagged frame does not pay for tags */
 	if (type != bpf_htons(ETHERTYPE_IPV4) && type != bpf_htons(ETHERTYPE_IPV6)) {
 		reason = parse_link(reader, tags, packet, &offset, &type);
-		if (reason != SL_PASS_WITHIN)
+		if (reason != PARSED)
 			return reason;
 	}
 	packet->ip_offset = offset;
@@ -341,53 +372,58 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/* Whether READ_LINEAR gave this reason only because the linear part ends before the frame does. */
+/*
+ * Whether another kind of reader may find more: this reason came of a linear part that ends before
+ * the frame does.
+ */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
 	       reader_is_partial(linear);
 }
 
-/* --- Behind the source: only where a limit asks for it -------------------------------------- */
+/* --- Behind the source: only where a limit asks --------------------------------------------- */
 
 enum packet_transport {
-	TRANSPORT_OK,	   /* its header was read */
-	TRANSPORT_HIDDEN,  /* a fragment but the first: the header is in another packet */
-	TRANSPORT_SHORT,   /* the frame, or what can be read of it, ends first */
+	TRANSPORT_OK,	   /* the transport header was found */
+	TRANSPORT_HIDDEN,  /* a fragment, and not the first: the header is in another packet */
+	TRANSPORT_SHORT,   /* the frame, or its readable part, ends first */
 	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
 };
 
-/* What the headers between Ethernet's and the transport's say. */
+/* What the headers between Ethernet and the transport tell. */
 struct layers {
-	__u32 offset; /* how far they were read: TRANSPORT_OK: there is the header of `proto` */
-	__u32 end;    /* of the packet, as IP's length tells it: what follows is padding */
-	__u8 proto;   /* of the last header that could be read */
-	__u8 proto_known; /* it is the transport's: not an extension header's, and not an IPv6 fragment's word for it */
-	__u16 fragment; /* not 0: this is a fragment; host order */
+	__u32 offset; /* how far they were read: with TRANSPORT_OK, to the header of `proto` */
+	__u32 end;    /* of the packet by the length in its IP header: padding may follow */
+	__u8 proto;   /* the protocol that the last readable header names */
+	/* `proto` is the transport: not an extension header, nor what a later IPv6 fragment claims */
+	__u8 has_transport;
+	__u16 fragment; /* not 0: a fragment; host order */
 };
 
 /*
- * Where the packet ends. Receivers cut off what is behind, such as the padding of a short frame: it must not stand for
- * headers that a fragment does not have. A length of 0 (BIG TCP, jumbograms) tells nothing.
+ * The end of the packet. Receivers cut off what follows, such as the padding of a short frame, so
+ * padding must not be read as headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms)
+ * tells nothing.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
 	return length ? start + length : ~0U;
 }
 
-/* Whether the packet has bytes up to this offset, and they can be read. */
+/* Whether the packet has bytes up to this offset, and the reader can read them. */
 static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
 					__u32 end)
 {
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* One bit each: a mask, and not comparisons, as the verifier follows every branch of every round. */
+/* A mask and not comparisons: the verifier would follow each branch in every round. */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/* Whether `proto` is in such a mask: 0 or 1. The empty asm keeps clang from making it a branch again. */
+/* 1 if `proto` is in the mask, else 0. The empty asm keeps clang from turning it into branches. */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));
@@ -395,11 +431,9 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Reads one IPv6 extension header, noting what follows it, and what a fragment header says. Returns
- * its size, 0 if the frame is too short.
- *
- * Lengths: in 8-byte units, less 1 (RFC 8200); AH in 4-byte units, less 2 (RFC 4302); a fragment header
- * has none.
+ * Reads one IPv6 extension header: what follows it, and the offset in a fragment header. Returns
+ * its size, or 0 if the frame is too short. Its length counts 8-byte units less 1 (RFC 8200), that
+ * of AH 4-byte units less 2 (RFC 4302); a fragment header has none and is 8 bytes long.
  */
 static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
@@ -416,12 +450,14 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	__asm__ volatile("" : "+r"(size)); /* else clang finds out that the mask changes nothing */
+	__asm__ volatile(
+		""
+		: "+r"(size)); /* clang knows that the mask changes nothing; the verifier does not */
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }
 
-/* As find_transport. */
+/* find_transport() of IPv6 */
 static __always_inline enum packet_transport
 find_ipv6_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -446,11 +482,11 @@ find_ipv6_transport(const struct reader *reader, struct packet *packet, struct l
 		if (layers->fragment & IPV6_OFFSET_MASK)
 			return TRANSPORT_HIDDEN;
 	}
-	layers->proto_known = !proto_is_in(IPV6_EXTENSIONS, layers->proto);
-	return layers->proto_known ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
+	layers->has_transport = !proto_is_in(IPV6_EXTENSIONS, layers->proto);
+	return layers->has_transport ? TRANSPORT_OK : TRANSPORT_TOO_DEEP;
 }
 
-/* As find_transport. */
+/* find_transport() of IPv4 */
 static __always_inline enum packet_transport
 find_ipv4_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
@@ -461,7 +497,7 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 		return TRANSPORT_SHORT;
 	__builtin_memcpy(packet->destination, &ip->daddr, 4);
 	layers->proto = ip->protocol;
-	layers->proto_known = 1;
+	layers->has_transport = 1;
 	layers->fragment = bpf_ntohs(ip->frag_off) & IPV4_FRAGMENT;
 	layers->end = layers_end(layers->offset, bpf_ntohs(ip->tot_len));
 	layers->offset += ip->ihl * 4;
@@ -471,13 +507,14 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 }
 
 /*
- * Steps from the IP header, whose destination it notes, to the transport header: over IPv4 options, or a bounded
- * chain of IPv6 extension headers.
+ * Steps from the IP header to the transport header, over IPv4 options or a bounded chain of IPv6
+ * extension headers, and takes the destination address on the way.
  */
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
-	layers->offset = packet->ip_offset & 0xff; /* for the verifier: at most 54 */
+	layers->offset =
+		packet->ip_offset & 0xff; /* at most 54; the mask tells the verifier a bound */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
@@ -494,16 +531,16 @@ static __always_inline __u16 facts_of_proto(const struct packet *packet, __u8 pr
 }
 
 /*
- * Reads ports, and the flags of TCP, and steps over the transport header if its size can be told. False: the packet
- * ends before all that matches ask for.
+ * Reads the ports and the flags of TCP, and steps over a transport header of known size. False: the
+ * packet ends before everything that matches ask for.
  */
-static __always_inline bool look_at_transport(const struct reader *reader, struct layers *layers,
+static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
 {
 	__be16 ports_buffer[2];
 	__u8 word_buffer[2];
 	const __be16 *ports; /* {source, destination}, in TCP and UDP */
-	const __u8 *word;    /* of TCP: {header length in the upper half, flags} */
+	const __u8 *word;    /* of TCP: {header length in the upper 4 bits, flags} */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
@@ -527,11 +564,11 @@ static __always_inline bool look_at_transport(const struct reader *reader, struc
 }
 
 /*
- * Learns what matches and keys may ask for beyond the source of a packet whose source was found. The answer tells
+ * Reads what matches and keys may ask for beyond the source, of a packet that was PARSED. Returns
  * whether the transport header could be read.
  */
-static __always_inline enum packet_transport packet_look(const struct reader *reader,
-							 struct packet *packet)
+static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
+							    struct packet *packet)
 {
 	struct sl_facts facts = {.facts = SL_FACT_ANY, .vlan = packet->vlan};
 	struct layers layers = {0};
@@ -539,44 +576,44 @@ static __always_inline enum packet_transport packet_look(const struct reader *re
 
 	if (layers.fragment)
 		facts.facts |= SL_FACT_FRAGMENT;
-	if (layers.proto_known) {
+	if (layers.has_transport) {
 		facts.facts |= facts_of_proto(packet, layers.proto);
 		facts.proto = layers.proto;
 	}
-	if (transport == TRANSPORT_HIDDEN && !layers.proto_known)
+	if (transport == TRANSPORT_HIDDEN && !layers.has_transport)
 		facts.facts |= SL_FACT_HIDDEN;
-	if (transport == TRANSPORT_OK && !look_at_transport(reader, &layers, &facts))
+	if (transport == TRANSPORT_OK && !inspect_transport(reader, &layers, &facts))
 		transport = TRANSPORT_SHORT;
 	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP) {
 		facts.facts |= SL_FACT_UNREAD;
-		/* flags that cannot be read, as in a first fragment of 8 bytes, may be a SYN's */
+		/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
 		if (facts.facts & SL_FACT_TCP)
 			facts.facts |= SL_FACT_SYN;
 	}
 	packet->facts = facts;
 	packet->headers = layers.offset;
-	packet->looked = 1;
+	packet->inspected = 1;
 	return transport;
 }
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* The kernel's own count of them has 16 bits. */
+/* The kernel counts segments in 16 bits. */
 #define SEGMENTS_MAX 65535
 
-/* What a buffer stands for that GRO has merged, or GSO will cut. */
+/* A buffer that GRO merged, or that GSO will cut. */
 struct merged {
 	__u32 size;	/* of the buffer */
-	__u32 gso_size; /* of each packet's payload; not 0 */
-	__u32 gso_segs; /* the kernel's count of them; 0: it has none */
-	__u32 tag;	/* bytes of a tag that is metadata */
+	__u32 gso_size; /* payload of each packet; not 0 */
+	__u32 gso_segs; /* the kernel's count of packets; 0: none */
+	__u32 tag;	/* bytes of a tag that is in the metadata */
 };
 
 /*
- * Counts the packets, and what they have on the wire: each has headers of its own, and the tag. `packet` has been looked
- * at. Headers that could not be read, those within a tunnel among them, count as payload: so there are rather
- * too many packets than too few, up to SEGMENTS_MAX, whatever gso_size a virtual machine makes up. What is not cut
- * by size (SCTP) the kernel has counted.
+ * Counts the packets of a buffer, and their bytes on the wire: each packet has the headers and the
+ * tag. `packet` is inspected. Headers that could not be read count as payload, those within a
+ * tunnel included. So the count errs upwards, to SEGMENTS_MAX at most, whatever gso_size a virtual
+ * machine invents. Packets that are not cut by size (SCTP) are counted by the kernel.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {
@@ -590,7 +627,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* below 2^31: all headers that are read take less than 17,000 bytes */
+	/* below 2^31: all headers together take less than 17,000 bytes */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

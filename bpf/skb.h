@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* From an skb to a packet: what only TC has to undo, so that it judges what was or will be on the
- * wire. */
+/*
+ * The parser on TC: gives packet.h the bytes of an skb, and undoes what the kernel did to the
+ * frame, so that what is judged is what was or will be on the wire: a VLAN tag moved to the
+ * metadata, and packets merged into one buffer.
+ *
+ *   skb_parse     the source, the numbers of packets and bytes
+ *   skb_inspect   the headers behind it
+ *
+ * Used by: sluice.bpf.c. Uses: packet.h.
+ */
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
 
@@ -23,24 +31,27 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 	};
 }
 
-/* Whether the outer VLAN tag is metadata: 0 or 1, and not a branch, whose two ways the verifier would follow. */
+/*
+ * 1 if the outer VLAN tag is in the metadata, else 0. No branch, of which the verifier would follow
+ * both ways.
+ */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* On TC what the frame holds are the inner tags. */
+/* packet_parse() with the tag in the metadata: the frame itself holds only the inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	packet->vlan = skb->vlan_tci & VLAN_ID_MASK &
-		       -tags; /* a tag that is gone may leave its id behind */
+	/* masked: the id of a tag that was taken off may remain */
+	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* As packet_parse, wherever the headers lie. */
+/* packet_parse(), wherever the headers lie */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -48,33 +59,36 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* As packet_look, wherever the headers lie. */
-BPF_GLOBAL int skb_look_split(struct __sk_buff *skb, struct packet *packet)
+/* packet_inspect(), wherever the headers lie */
+BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
 
-	return packet ? packet_look(&reader, packet) : TRANSPORT_SHORT;
+	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* As packet_look. */
-BPF_GLOBAL int skb_look(struct __sk_buff *skb, struct packet *packet)
+/* packet_inspect(), first of the linear part */
+BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
 	enum packet_transport transport;
 
 	if (!packet)
 		return TRANSPORT_SHORT;
-	transport = packet_look(&reader, packet);
+	transport = packet_inspect(&reader, packet);
 	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
-		return skb_look_split(skb, packet);
+		return skb_inspect_split(skb, packet);
 	return transport;
 }
 
-/* As packet_parse; of a merged packet also what packet_look and packet_unmerge find. */
+/*
+ * packet_parse(), first of the linear part. A merged packet is inspected and unmerged at once: its
+ * cost needs that.
+ */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
-	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* on the wire it was in the frame */
+	__u32 tag = skb_tags(skb) * VLAN_TAG_SIZE; /* its bytes on the wire */
 	enum sl_reason reason;
 
 	packet->packets = 1;
@@ -82,7 +96,7 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 	reason = skb_parse_by(skb, &reader, packet);
 	if (parse_is_partial(&reader, reason))
 		reason = skb_parse_split(skb, packet);
-	if (reason == SL_PASS_WITHIN && skb->gso_size) {
+	if (reason == PARSED && skb->gso_size) {
 		struct merged merged = {
 			.size = skb->len,
 			.gso_size = skb->gso_size,
@@ -90,7 +104,7 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 			.tag = tag,
 		};
 
-		skb_look(skb, packet);
+		skb_inspect(skb, packet);
 		packet_unmerge(packet, &merged);
 	}
 	return reason;

@@ -15,14 +15,14 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-static __always_inline void look(void *ctx, bool is_xdp, struct packet *packet)
+static __always_inline void inspect(void *ctx, bool is_xdp, struct packet *packet)
 {
-	if (packet->looked)
+	if (packet->inspected)
 		return;
 	if (is_xdp)
-		xdp_look(ctx, packet);
+		xdp_inspect(ctx, packet);
 	else
-		skb_look(ctx, packet);
+		skb_inspect(ctx, packet);
 }
 
 /* Judges a packet by the record that decides about its source. */
@@ -42,7 +42,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		if (!policy)
 			return;
 		if (policy->deep)
-			look(ctx, is_xdp, packet);
+			inspect(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
 			      bucket && bucket->record == verdict->record ? bucket : NULL, verdict);
 	}
@@ -61,7 +61,7 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 	struct verdict verdict = {.reason = parsed};
 	const struct sl_gate *gate = gate_get();
 
-	if (parsed == SL_PASS_WITHIN && gate) {
+	if (parsed == PARSED && gate) {
 		struct sl_bucket *bucket;
 
 		packet_begin(packet, gate);

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* From an XDP buffer to a packet: its frame may lie in several pieces. */
+/*
+ * The parser on XDP: gives packet.h the bytes of a buffer, which may lie in several pieces.
+ *
+ *   xdp_parse     the source, the number of bytes
+ *   xdp_inspect   the headers behind it
+ *
+ * Used by: sluice.bpf.c. Uses: packet.h.
+ */
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
 #include "compiler.h"
 #include "packet.h"
 
-/* size: of the whole frame */
+/* size: bytes of the whole frame */
 static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_kind kind,
 						__u32 size)
 {
@@ -19,7 +26,7 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* As packet_parse, wherever the headers lie. */
+/* packet_parse(), wherever the headers lie */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -30,19 +37,19 @@ BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet_parse(&reader, 0, packet);
 }
 
-/* As packet_look, wherever the headers lie. */
-BPF_GLOBAL int xdp_look_split(struct xdp_md *ctx, struct packet *packet)
+/* packet_inspect(), wherever the headers lie */
+BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
 
 	if (!packet)
 		return TRANSPORT_SHORT;
 	reader = xdp_reader(ctx, READ_XDP, packet->bytes);
-	return packet_look(&reader, packet);
+	return packet_inspect(&reader, packet);
 }
 
-/* As packet_look. */
-BPF_GLOBAL int xdp_look(struct xdp_md *ctx, struct packet *packet)
+/* packet_inspect(), first of the linear part */
+BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
 	enum packet_transport transport;
@@ -50,13 +57,13 @@ BPF_GLOBAL int xdp_look(struct xdp_md *ctx, struct packet *packet)
 	if (!packet)
 		return TRANSPORT_SHORT;
 	reader = xdp_reader(ctx, READ_LINEAR, packet->bytes);
-	transport = packet_look(&reader, packet);
+	transport = packet_inspect(&reader, packet);
 	if (transport == TRANSPORT_SHORT && reader_is_partial(&reader))
-		return xdp_look_split(ctx, packet);
+		return xdp_inspect_split(ctx, packet);
 	return transport;
 }
 
-/* As packet_parse. */
+/* packet_parse(), first of the linear part */
 static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -66,7 +73,7 @@ static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packe
 	packet->bytes = bpf_xdp_get_buff_len(ctx);
 	reader = xdp_reader(ctx, READ_LINEAR, packet->bytes);
 	reason = packet_parse(&reader, 0, packet);
-	if (reason == SL_PASS_WITHIN) /* first: so it is nearly always */
+	if (reason == PARSED) /* the usual case first */
 		return reason;
 	return parse_is_partial(&reader, reason) ? xdp_parse_split(ctx, packet) : reason;
 }

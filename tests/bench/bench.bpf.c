@@ -44,7 +44,7 @@ int bench_drop(struct xdp_md *ctx)
 static __always_inline bool source_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	*packet = (struct packet){0};
-	return xdp_parse(ctx, packet) == SL_PASS_WITHIN;
+	return xdp_parse(ctx, packet) == PARSED;
 }
 
 SEC("xdp.frags")

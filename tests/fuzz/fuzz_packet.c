@@ -58,7 +58,7 @@ static size_t oracle_ethertype(const uint8_t *data, size_t size, struct finding 
 			}
 		}
 		if (type != 0x8100 && type != 0x88a8) {
-			finding->reason = SL_PASS_WITHIN;
+			finding->reason = PARSED;
 			return at;
 		}
 		if (++tags == 9) {
@@ -248,7 +248,7 @@ static struct finding oracle(const uint8_t *data, size_t size)
 	struct finding finding = {.limit = size};
 	size_t at = oracle_ethertype(data, size, &finding);
 
-	if (finding.reason != SL_PASS_WITHIN)
+	if (finding.reason != PARSED)
 		return finding;
 	finding.ip = at + 2;
 	if (read16(data, at) == 0x0800)
@@ -285,7 +285,7 @@ static void check_source(const struct finding *finding, const struct packet *pac
 	require(packet->source.family == htonl(finding->family));
 	require(packet->source.bits == (finding->family == 4 ? 32U + 32U : 32U + 128U));
 	require(!memcmp(packet->source.addr, finding->addr, 16));
-	require(packet->vlan == finding->vlan && !packet->looked);
+	require(packet->vlan == finding->vlan && !packet->inspected);
 	require(packet->ip_offset == finding->ip);
 }
 
@@ -307,12 +307,12 @@ static struct packet check(const uint8_t *start, size_t size, const uint8_t *lin
 	if (parse_is_partial(&part, reason))
 		reason = packet_parse(&whole, 0, &packet);
 	require(reason == finding.reason);
-	if (reason != SL_PASS_WITHIN)
+	if (reason != PARSED)
 		return packet;
 	check_source(&finding, &packet);
-	transport = packet_look(&part, &packet);
+	transport = packet_inspect(&part, &packet);
 	if (transport == TRANSPORT_SHORT && reader_is_partial(&part))
-		transport = packet_look(&whole, &packet);
+		transport = packet_inspect(&whole, &packet);
 	check_look(&finding, &packet, transport);
 	return packet;
 }
@@ -322,9 +322,9 @@ static void check_cut(const struct packet *whole, const struct packet *cut)
 {
 	uint16_t supposed = cut->facts.facts & SL_FACT_UNREAD ? SL_FACT_UNREAD | SL_FACT_SYN : 0;
 
-	if (!cut->looked)
+	if (!cut->inspected)
 		return;
-	require(whole->looked && !memcmp(&cut->source, &whole->source, sizeof(cut->source)));
+	require(whole->inspected && !memcmp(&cut->source, &whole->source, sizeof(cut->source)));
 	require(facts_have(whole->facts.facts, cut->facts.facts & ~supposed));
 	if (cut->facts.facts & SL_FACT_PROTO)
 		require(cut->facts.proto == whole->facts.proto);

@@ -38,7 +38,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 {
 	uint16_t facts = packet->facts.facts;
 
-	if (!packet->looked || !(facts & SL_FACT_ANY) || !proto_is_sound(packet))
+	if (!packet->inspected || !(facts & SL_FACT_ANY) || !proto_is_sound(packet))
 		return false;
 	if (facts & SL_FACT_PORT ? !(facts & (SL_FACT_TCP | SL_FACT_UDP)) : packet->facts.port)
 		return false;
@@ -49,7 +49,7 @@ static inline bool facts_are_sound(const struct packet *packet)
 	return packet->facts.vlan == packet->vlan && packet->vlan < 4096 && !packet->facts.pad;
 }
 
-/* Whether the answer of packet_look() agrees with what it found. */
+/* Whether the answer of packet_inspect() agrees with what it found. */
 static inline bool answer_is_sound(const struct packet *packet, enum packet_transport answer)
 {
 	uint16_t facts = packet->facts.facts;

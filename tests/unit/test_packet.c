@@ -50,7 +50,7 @@
  * search for the transport header ends; what a look tells of the whole frame.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
-#define SOURCE(version, link_end) .link = (link_end), .reason = SL_PASS_WITHIN, .family = (version)
+#define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
 #define ENDS(answer, at, header)                                                                   \
 	.transport = TRANSPORT_##answer, .transport_at = (at), .transport_size = (header)
 #define FACTS(known, number, dport)                                                                \
@@ -382,7 +382,7 @@ static void split_free(struct split *split)
 	free(split->bytes);
 }
 
-/* As xdp_parse and xdp_look. */
+/* As xdp_parse and xdp_inspect. */
 static enum sl_reason split_parse(const struct split *split, struct packet *packet)
 {
 	enum sl_reason reason = packet_parse(&split->linear, 0, packet);
@@ -393,10 +393,10 @@ static enum sl_reason split_parse(const struct split *split, struct packet *pack
 
 static enum packet_transport split_look(const struct split *split, struct packet *packet)
 {
-	enum packet_transport transport = packet_look(&split->linear, packet);
+	enum packet_transport transport = packet_inspect(&split->linear, packet);
 
 	return transport == TRANSPORT_SHORT && reader_is_partial(&split->linear)
-		       ? packet_look(&split->whole, packet)
+		       ? packet_inspect(&split->whole, packet)
 		       : transport;
 }
 
@@ -404,7 +404,7 @@ static enum sl_reason expected_reason(const struct frame *frame, size_t size)
 {
 	size_t header = 0;
 
-	if (frame->reason == SL_PASS_WITHIN)
+	if (frame->reason == PARSED)
 		header = frame->family == 4 ? 20 : 40;
 	else if (frame->reason == SL_PASS_BAD_HEADER)
 		header = frame->bytes[frame->link - 2] == 0x08 ? 20 : 40;
@@ -422,7 +422,7 @@ static void check_source(const struct frame *frame, const struct packet *packet)
 	assert_memory_equal(packet->source.addr, is_ipv4 ? source4 : source6, 16);
 	assert_int_equal(packet->ip_offset, frame->link);
 	assert_int_equal(packet->vlan, frame->vlan);
-	assert_false(packet->looked);
+	assert_false(packet->inspected);
 }
 
 /* What of the frame's facts is within its first `size` bytes. */
@@ -494,7 +494,7 @@ static void check_frame(const struct frame *frame, size_t size, size_t linear)
 	if (reason != expected_reason(frame, size))
 		fail_msg("%s, %zu of %zu bytes, %zu linear: reason %d", frame->name, size,
 			 frame->size, linear, reason);
-	if (reason == SL_PASS_WITHIN) {
+	if (reason == PARSED) {
 		check_source(frame, &packet);
 		check_facts(frame, &packet, split_look(&split, &packet), size);
 		/* a second look tells the same */
@@ -565,7 +565,7 @@ static void test_tags_before_the_frame(void **state)
 
 			assert_int_equal(reason, tags >= VLAN_TAGS_MAX ? SL_DROP_VLAN_DEPTH
 								       : frames[i].reason);
-			if (reason == SL_PASS_WITHIN)
+			if (reason == PARSED)
 				assert_int_equal(packet.vlan, vlan ? vlan : frames[i].vlan);
 			split_free(&split);
 		}
@@ -579,7 +579,7 @@ static void check_any(const uint8_t *bytes, size_t size)
 	struct split split = split_make(&frame, size, size / 2);
 	struct packet packet = {0};
 
-	if (split_parse(&split, &packet) == SL_PASS_WITHIN) {
+	if (split_parse(&split, &packet) == PARSED) {
 		enum packet_transport answer = split_look(&split, &packet);
 
 		assert_true(facts_are_sound(&packet));
@@ -622,8 +622,8 @@ static void check_flags(const struct frame *frame, unsigned int flags)
 		expected |= SL_FACT_SYN;
 	if (frame->fragment_at)
 		expected |= SL_FACT_FRAGMENT;
-	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
-	assert_int_equal(packet_look(&reader, &packet), TRANSPORT_OK);
+	assert_int_equal(packet_parse(&reader, 0, &packet), PARSED);
+	assert_int_equal(packet_inspect(&reader, &packet), TRANSPORT_OK);
 	assert_int_equal(packet.facts.facts, expected);
 	free(buffer);
 }
@@ -666,8 +666,8 @@ static struct packet look_with(const char *name, size_t at, unsigned int number)
 
 	buffer[2 + at] = number >> 8;
 	buffer[3 + at] = number & 0xff;
-	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
-	packet_look(&reader, &packet);
+	assert_int_equal(packet_parse(&reader, 0, &packet), PARSED);
+	packet_inspect(&reader, &packet);
 	assert_true(facts_are_sound(&packet));
 	free(buffer);
 	return packet;
@@ -761,8 +761,8 @@ static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t
 	}
 	memcpy(at, frame->bytes + 54, 8);
 	memcpy(exact, buffer, 2 + size);
-	assert_int_equal(packet_parse(&reader, 0, &packet), SL_PASS_WITHIN);
-	*ret_answer = packet_look(&reader, &packet);
+	assert_int_equal(packet_parse(&reader, 0, &packet), PARSED);
+	*ret_answer = packet_inspect(&reader, &packet);
 	assert_true(facts_are_sound(&packet) && answer_is_sound(&packet, *ret_answer));
 	free(buffer);
 	free(exact);
