@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How many newcomers this CPU may give memory to, and how many there are. include/pool.h has the arithmetic. */
+/*
+ * Tokens: how many keys this CPU may admit, and how many newcomers it meets.
+ *
+ *   admission_begin   at each newcomer: begins a window if one is due
+ *   admission_meet    counts a newcomer, and tells a crowd
+ *   admission_bar     how often a key must have shown itself to be admitted
+ *   tokens_get        fills up this CPU's tokens from the pool that all CPUs share
+ *   admission_take    takes the token of one insertion
+ *   admission_note    counts the result of an insertion
+ *
+ * Used by: newcomer.h, bucket.h, ledger.h. Uses: include/pool.h, which has the arithmetic.
+ */
 #ifndef SLUICE_ADMISSION_H
 #define SLUICE_ADMISSION_H
 
@@ -15,12 +26,15 @@
 
 static __always_inline struct sl_admission *admission_get(void)
 {
-	__u32 zero = 0;
+	__u32 first = 0;
 
-	return bpf_map_lookup_elem(&admission, &zero);
+	return bpf_map_lookup_elem(&admission, &first);
 }
 
-/* A CPU's tokens and counts are its own; on PREEMPT_RT a race costs a count, or gives a token twice. */
+/*
+ * Tokens and counts belong to one CPU and are updated plainly. On PREEMPT_RT a race loses a count,
+ * or gives a token twice.
+ */
 static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
 {
 	here->event[event].total++;
@@ -32,7 +46,8 @@ static __always_inline struct sl_pool_word *pool_get(__u32 pool)
 	return bpf_map_lookup_elem(&pools, &pool);
 }
 
-static __always_inline void pool_look(struct sl_admission *here, const struct sl_meeting *meeting,
+/* Reads how many tokens a pool has, in the window that has just begun. */
+static __always_inline void pool_read(struct sl_admission *here, const struct sl_meeting *meeting,
 				      enum sl_pool pool)
 {
 	const struct sl_pool_word *word = pool_get(pool);
@@ -41,11 +56,12 @@ static __always_inline void pool_look(struct sl_admission *here, const struct sl
 		here->seen[pool] = pool_level(meeting, pool, read_once(word->spent), here->window);
 }
 
-/* Each lost round means that another CPU took a batch. */
+/* A lost round means that another CPU took a batch. */
 #define POOL_TRIES 8
 
 /*
- * Fills up this CPU's tokens to a batch, or with what is left. A CPU that gets none waits for the next window.
+ * Fills up this CPU's tokens to a batch, or with what the pool has left. A CPU that gets none waits
+ * for the next window.
  */
 BPF_GLOBAL int pool_draw(struct sl_admission *here, const struct sl_meeting *meeting,
 			 enum sl_pool pool)
@@ -74,8 +90,9 @@ BPF_GLOBAL int pool_draw(struct sl_admission *here, const struct sl_meeting *mee
 }
 
 /*
- * Makes sure that a packet finds a token for each of its insertions, if there are any. Not where a token is taken: the
- * stack is short there.
+ * Makes sure that a packet finds a token for each of its insertions, if the pool has them. This
+ * comes before the insertions, and not where a token is taken, because the stack is short there
+ * (BPF_GLOBAL).
  */
 static __always_inline void tokens_get(struct sl_admission *here, const struct sl_meeting *meeting,
 				       enum sl_pool pool)
@@ -86,7 +103,7 @@ static __always_inline void tokens_get(struct sl_admission *here, const struct s
 		pool_draw(here, meeting, pool);
 }
 
-/* Begins a window of this CPU's. */
+/* Begins a window of this CPU: reads the pools, and counts the newcomers of the window before. */
 BPF_GLOBAL int admission_turn(struct sl_admission *here, const struct sl_meeting *meeting,
 			      __u64 window)
 {
@@ -98,8 +115,8 @@ BPF_GLOBAL int admission_turn(struct sl_admission *here, const struct sl_meeting
 	here->event[SL_EVENT_MET].now += here->met;
 	here->met = 0;
 	here->window = window;
-	pool_look(here, meeting, SL_POOL_LEDGERS);
-	pool_look(here, meeting, SL_POOL_BUCKETS);
+	pool_read(here, meeting, SL_POOL_LEDGERS);
+	pool_read(here, meeting, SL_POOL_BUCKETS);
 	if (second == here->second)
 		return 0;
 	for (int i = 0; i < SL_EVENTS; i++) {
@@ -119,7 +136,10 @@ static __always_inline void admission_begin(struct sl_admission *here,
 		admission_turn(here, meeting, window);
 }
 
-/* One packet more of somebody unknown. Too many of them in one window are a crowd, until the end of the next. */
+/*
+ * Counts a packet of an unknown key. More than `crowd` in one window are a crowd until the next
+ * window has ended.
+ */
 static __always_inline void admission_meet(struct sl_admission *here,
 					   const struct sl_meeting *meeting, __u64 jiffy)
 {
@@ -134,7 +154,7 @@ static __always_inline bool admission_is_crowded(__u64 jiffy)
 	return here && jiffy < here->crowd_until;
 }
 
-/* How often a source must have shown itself before. */
+/* How often a key must have shown itself before this packet. */
 static __always_inline __u32 admission_bar(const struct sl_admission *here,
 					   const struct sl_meeting *meeting, enum sl_pool pool,
 					   __u64 jiffy)
@@ -143,7 +163,7 @@ static __always_inline __u32 admission_bar(const struct sl_admission *here,
 			jiffy < here->crowd_until);
 }
 
-/* Takes the token without which nothing is inserted. */
+/* Takes the token of one insertion. False: none is left. */
 static __always_inline bool admission_take(enum sl_pool pool)
 {
 	struct sl_admission *here = admission_get();
@@ -154,7 +174,7 @@ static __always_inline bool admission_take(enum sl_pool pool)
 	return true;
 }
 
-/* Counts what came of an insertion. Which errno a refusal has, differs by kernel. */
+/* Counts the result of an insertion. The errno of a refusal differs by kernel. */
 static __always_inline void admission_note(long err)
 {
 	struct sl_admission *here = admission_get();

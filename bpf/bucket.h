@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What this CPU remembers of a source: what decides about it, its purses, its counters. */
+/*
+ * Buckets: what this CPU remembers of a source. An entry of map buckets4 or buckets6 has the record
+ * that decides about the source, its purses and its counters. It is a cache: an evicted entry loses
+ * its counters and the credit of its purses.
+ *
+ *   packet_begin    the moment of the packet, and the rules that it is judged under
+ *   bucket_get      the bucket of the source, made if the source is admitted and hot
+ *   bucket_recall   the record that decides about the source
+ *
+ * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h.
+ */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
 #include "newcomer.h"
-#include "ruleset.h"
+#include "lookup.h"
 
-/* What a packet is judged by: the moment at which it came, and the rules in force then. */
+/* Sets the moment of the packet, and the generation of the rules that it is judged under. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -32,8 +42,9 @@ static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *sou
 }
 
 /*
- * Makes a bucket, if the source is to have one. May fail, and then the packet is judged without. EEXIST is no failure:
- * another CPU made the entry, which has a value for each CPU.
+ * Makes a bucket for a hot source. Returns whether to look it up again. The insertion may fail;
+ * then the packet is judged without a bucket. EEXIST is no failure: another CPU made the entry,
+ * which has a value for each CPU.
  */
 BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate)
 {
@@ -57,8 +68,9 @@ BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 }
 
 /*
- * The bucket of the source; NULL: it has none, and gets none, and `packet->admission` says whether its ledgers may be
- * asked. In a crowd a source of which nothing is known is spared the lookup.
+ * The bucket of the source. NULL: it has none and gets none, and packet->admission says whether it
+ * may have ledgers. In a crowd of newcomers the filter of known keys is asked first, which spares
+ * unknown sources the lookup.
  */
 static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
 						    const struct sl_gate *gate)
@@ -68,21 +80,21 @@ static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
 
 	if (bucket)
 		return bucket;
-	packet->admission = newcomer_judge(packet, gate);
+	packet->admission = newcomer_admit(packet, gate);
 	if (packet->admission == ADMISSION_REFUSED)
 		return NULL;
 	bucket = bucket_find(&packet->source);
 	if (!bucket && bucket_earn(packet, gate))
 		bucket = bucket_find(&packet->source);
 	if (bucket && packet->admission == ADMISSION_KNOWN)
-		packet->admission =
-			ADMISSION_GRANTED; /* a source with a bucket may have a forgotten ledger made again */
+		packet->admission = ADMISSION_GRANTED; /* an evicted ledger may be made again */
 	return bucket;
 }
 
 /*
- * The last jiffy in which a list entry is sure to last; without an end: forever. Two less than would
- * fit: this jiffy has begun already, and the kernel may count it late. 0: ask each time.
+ * The last jiffy in which a result of the lookup that ends at `until` is sure to hold; without an
+ * end, forever. Two less than would fit: the current jiffy has already begun, and the kernel may
+ * count it late. 0: look up at each packet.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -95,9 +107,10 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 }
 
 /*
- * Purses are of one policy's limits. Under another policy, or of a limit that has another ledger now, they
- * are void. After any change what they hold goes back to their ledgers at the next packet, and refusals
- * are forgotten. A list may decide in between, and they stay.
+ * Fits the purses of a bucket to the policy in `record`. Purses belong to the limits of one policy:
+ * under another policy they are void, and so is the purse of a limit that has another ledger now.
+ * After any change of the policy the purses end, so that their credit goes back to the ledgers at
+ * the next packet, and refusals are forgotten. Purses stay as they are while a list decides.
  */
 static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 {
@@ -120,11 +133,13 @@ static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 }
 
 /*
- * Whether the bucket was still the source's when it was told what decides. If the map had handed the node to another
- * source by then, that one would be judged by a stranger's record until the rules change. Such a node is made a fresh one:
- * the next packet of its source looks up what decides, and finds purses that are void. No packet of that source comes in
- * between, as this CPU's part of the node is used by this CPU alone; on PREEMPT_RT one that interrupts is judged wrongly.
- * A node that goes to another source later is written anew by whoever inserts that.
+ * Makes sure that the record was written to a bucket that still belongs to the source. The LRU map
+ * may have handed the entry to another source meanwhile, which would then be judged by a foreign
+ * record until the rules change. Such an entry is made a fresh one: its source looks up its own
+ * record at its next packet, and finds void purses. No packet of that source comes in between,
+ * because a CPU uses only its own part of the entry; on PREEMPT_RT a packet that interrupts may be
+ * judged by the foreign record. An entry that is handed over later is overwritten by the insertion
+ * that takes it.
  */
 static __always_inline void bucket_confirm(const struct sl_prefix *source, struct sl_bucket *bucket,
 					   __u32 generation)
@@ -139,47 +154,47 @@ static __always_inline void bucket_confirm(const struct sl_prefix *source, struc
 }
 
 /*
- * Looks up what decides about the source, and brings its bucket, if any, up to this generation. Returns the
- * record.
+ * Looks up the record that decides about the source, and brings its bucket, if any, up to this
+ * generation.
  */
-BPF_GLOBAL __u32 bucket_judge(const struct packet *packet, struct sl_bucket *bucket,
-			      const struct sl_gate *gate)
+BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
+				const struct sl_gate *gate)
 {
-	struct judgement found;
+	struct lookup found;
 	struct sl_prefix key;
 	bool is_split;
 
 	if (!packet || !gate)
 		return 0;
 	key = packet->source;
-	is_split = ruleset_splits(&key, gate);
-	found = ruleset_judge(packet, gate);
+	is_split = source_is_split(&key, gate);
+	found = rules_lookup(packet, gate);
 	if (!bucket)
 		return found.record;
 	if (!is_split)
 		bucket_own(bucket, found.record);
 	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
-	/* not a plain store: all of it is to be seen before the next lookup begins */
+	/* an atomic store: it must be visible before the lookup that confirms it */
 	__sync_lock_test_and_set(&bucket->generation, packet->generation);
 	bucket_confirm(&key, bucket, packet->generation);
 	return found.record;
 }
 
-/* The record that decides about the source: recalled, if it was found under these rules. */
+/* The record that decides about the source: from its bucket, if it was found under these rules. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {
 	__u32 record;
 
 	if (bucket) {
-		/* before the generation: another CPU that takes the node empties both */
+		/* before the generation: another CPU that takes over the entry clears both */
 		record = read_once(bucket->record);
 		if (read_once(bucket->generation) == packet->generation &&
 		    bucket->until >= packet->jiffy && record != SL_BUCKET_SPLIT)
 			return record;
 	}
-	return bucket_judge(packet, bucket, gate);
+	return bucket_refresh(packet, bucket, gate);
 }
 
 #endif

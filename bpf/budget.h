@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What all newcomers of a policy together may send. A token bucket like any other, but never forgotten. */
+/*
+ * Budgets: what all newcomers of a policy together may send. A budget is a token bucket like that
+ * of a limit, but its ledger lies in an array and is never evicted.
+ *
+ *   budget_charge   charges a newcomer's packet to the budget of its policy
+ *
+ * Used by: charge.h. Uses: ledger.h.
+ */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
 
 #include "ledger.h"
 
-/* One try of a draw: a reason, or LEDGER_LOST. */
+/* Draws a packet's cost from a budget in one try. Returns an enum sl_reason or LEDGER_LOST. */
 BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *budget,
 			   struct sl_purse *purse, __u32 number, const struct claim *claim)
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
 	struct sl_purse copy;
-	__u64 block; /* a budget has none */
+	__u64 block; /* budgets do not block */
 	bool passes;
 
 	if (!packet || !budget || !purse || !claim || !ledger)
@@ -26,7 +33,7 @@ BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *b
 	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
 }
 
-/* The purse cannot tell: ask the budget's ledger. */
+/* Charges the ledger of a budget, when the purse cannot decide. */
 BPF_GLOBAL int budget_ask(const struct packet *packet, const struct sl_limit *budget,
 			  struct sl_purse *purse, __u32 number, __u64 cost)
 {
@@ -48,7 +55,10 @@ BPF_GLOBAL int budget_ask(const struct packet *packet, const struct sl_limit *bu
 	return SL_DROP_CONTENDED;
 }
 
-/* Charges a newcomer's packet to the budget of its policy, number `own`, if it has one, or inherits one. */
+/*
+ * Charges a newcomer's packet to the budget that its policy, number `own`, has or inherits. A
+ * policy without one lets it pass.
+ */
 static __always_inline enum sl_reason budget_charge(const struct packet *packet,
 						    const struct sl_policy *policy, __u32 own)
 {
@@ -63,7 +73,8 @@ static __always_inline enum sl_reason budget_charge(const struct packet *packet,
 	allowance = bpf_map_lookup_elem(&allowances, &number);
 	if (!allowance)
 		return SL_DROP_OVER_BUDGET;
-	if (allowance->since != policy->newcomers_since) /* another budget, perhaps: void */
+	if (allowance->since !=
+	    policy->newcomers_since) /* drawn under another budget, perhaps: void */
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);
 	answer = credit_spend(&allowance->purse, cost, packet->jiffy);

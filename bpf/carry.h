@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carrying over what packets did in maps that are replaced (user/carry.c). These programs are on no hook: the
- * command calls them, because only a program can add to what packets add to at the same time.
+ * Merging what packets did in maps that are being replaced into those that replace them. No hook
+ * runs these programs: the command calls them, because only a program can add atomically to what
+ * packets add to at the same time.
+ *
+ *   sluice_carry_ledger     one ledger
+ *   sluice_carry_counters   the counters of one policy
+ *
+ * Used by: the command, when it resizes or upgrades a gate. Uses: ledger.h, include/carried.h.
  */
 #ifndef SLUICE_CARRY_H
 #define SLUICE_CARRY_H
@@ -27,9 +33,10 @@ static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
 }
 
 /*
- * A copy that no packet has charged becomes what the other was charged to. One that packets have charged, too, is
- * charged by as much as the other, whichever moments each calls empty. `born` is left alone then: both were reborn, if
- * they were, within the time that the switch took.
+ * Merges the last state of the old ledger into its copy. A copy that no packet has charged takes
+ * that state. A copy that packets have charged is charged as much as the old ledger was since it
+ * was copied. `born` stays as it is then: if either was reborn, that happened within the time of
+ * the switch.
  */
 static __always_inline void carried_merge(struct sl_ledger *ledger,
 					  const struct sl_carry_ledger *carry)
@@ -54,7 +61,7 @@ int sluice_carry_ledger(struct sl_carry_ledger *carry)
 
 	if (!ledger) {
 		err = carried_insert(carry);
-		if (err != -EEXIST) /* made by a packet just now */
+		if (err != -EEXIST) /* EEXIST: a packet has just made it */
 			return err;
 		ledger = carried_find(carry);
 	}
@@ -70,8 +77,9 @@ static __always_inline void cell_carry(struct sl_cell *cell, const struct sl_cel
 }
 
 /*
- * Adds to this CPU's counters. Each addition is one instruction, and so comes before or behind a packet's, which is
- * several but is not interrupted by this; on PREEMPT_RT it may be, and then the addition is lost.
+ * Adds to the counters of this CPU. Each addition is one instruction, so it comes before or after
+ * that of a packet, which takes several that this program does not interrupt. On PREEMPT_RT it may,
+ * and then the addition is lost.
  */
 SEC("syscall")
 int sluice_carry_counters(struct sl_carry_counters *carry)
@@ -81,7 +89,9 @@ int sluice_carry_counters(struct sl_carry_counters *carry)
 
 	if (!entry)
 		return 0;
-		/* unrolled: the verifier of Linux 6.1 wants constant offsets into `carry` */
+		/*
+		 * unrolled, because the verifier of Linux 6.1 wants constant offsets into `carry`
+		 */
 #pragma unroll
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		cell_carry(&entry->reason[reason], &carry->counters.reason[reason]);

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The two clocks of the packet path. A test build (SL_TEST_CLOCK) reads both from a variable, and is otherwise the
- * program that ships.
+ * The two clocks of the packet path. A test build (SL_TEST_CLOCK) reads them from variables and is
+ * otherwise the program that ships.
+ *
+ *   clock_ticks     the monotonic clock, in ticks of 1/16 ns
+ *   clock_jiffies   the kernel's jiffies64: all but free to read, and as coarse as CONFIG_HZ
+ *   clock_until     the monotonic clock, in the unit of struct sl_face
+ *
+ * Used by: the headers that decide by time. Uses: nothing.
  */
 #ifndef SLUICE_CLOCK_H
 #define SLUICE_CLOCK_H
@@ -22,20 +28,17 @@ static __always_inline __u64 clock_jiffies(void)
 	return test_jiffies;
 }
 #else
-/* The monotonic clock, in ticks. */
 static __always_inline __u64 clock_ticks(void)
 {
 	return bpf_ktime_get_ns() * SL_TICKS_PER_NS;
 }
 
-/* The jiffies count of the kernel: all but free to read, and as coarse as CONFIG_HZ. */
 static __always_inline __u64 clock_jiffies(void)
 {
 	return bpf_jiffies64();
 }
 #endif
 
-/* The moment in the unit of struct sl_face. */
 static __always_inline __u32 clock_until(void)
 {
 	return clock_ticks() / SL_TICKS_PER_NS >> SL_UNTIL_SHIFT;

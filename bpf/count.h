@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters. All are of one CPU and updated plainly: programs of one CPU do not interrupt each
- * other, as they run with bottom halves off. On PREEMPT_RT they may, and then a packet may go
- * uncounted.
+ * Counters, of one CPU each and updated plainly: programs on one CPU do not interrupt each other,
+ * as they run with bottom halves off. On PREEMPT_RT they may, and then a packet may go uncounted.
+ *
+ *   count_policy   by policy, reason and limit: what `stats` and `export` read
+ *   count_source   by source: what `sources` reads
+ *
+ * Used by: sluice.bpf.c. Uses: charge.h.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
 
-#include "policy.h"
+#include "charge.h"
 
 static __always_inline void cell_add(struct sl_cell *cell, const struct packet *packet)
 {
@@ -15,7 +19,7 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/* By limit, where the limits are inherited: each is counted by its home. */
+/* Counts refusals by inherited limits, each in the counters of the policy that it is written in. */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
@@ -35,7 +39,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 
 	return 0;
 }
 
-/* By limit. entry: of the verdict's policy, which counts its own. */
+/* Counts refusals by limit. entry: the counters of the verdict's policy, for its own limits. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {
@@ -46,7 +50,6 @@ static __always_inline void count_refused(const struct packet *packet,
 		count_inherited(packet, verdict->record, verdict->refused);
 }
 
-/* By policy, reason and limit: what `stats` and `export` read. */
 static __always_inline void count_policy(const struct packet *packet, const struct verdict *verdict)
 {
 	__u32 number = SL_POLICY(verdict->record);
@@ -59,7 +62,6 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 		count_refused(packet, verdict, entry);
 }
 
-/* By source: what `sources` reads. */
 static __always_inline void count_source(const struct packet *packet, struct sl_bucket *bucket,
 					 const struct verdict *verdict)
 {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The shared token buckets: find, make, draw. The slow tier; include/credit.h has the
- * arithmetic.
+ * Ledgers: the shared, true token buckets, in maps ledgers4 and ledgers6.
+ *
+ *   ledger_charge   draws a packet's cost from its ledger: one try, by compare-and-swap
+ *   ledger_refund   gives back a cost
+ *
+ * Used by: charge.h, budget.h (what it has of ledgers that are not in an LRU map), carry.h. Uses:
+ * include/credit.h, which has the arithmetic; newcomer.h; maps.h.
  */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H
@@ -10,7 +15,10 @@
 #include "credit.h"
 #include "newcomer.h"
 
-/* One of the two, made once for all that a packet does with a ledger: the stack is short here. */
+/*
+ * The key of a ledger. A union, made once for all lookups of a packet, because the stack is short
+ * here (BPF_GLOBAL).
+ */
 union ledger_key {
 	struct sl_ledger_key4 ipv4;
 	struct sl_ledger_key6 ipv6;
@@ -42,8 +50,8 @@ static __always_inline struct sl_ledger *ledger_find(const struct packet *packet
 }
 
 /*
- * Only ever BPF_NOEXIST: an update of an existing LRU key takes a free node first, and so evicts
- * somebody.
+ * Always BPF_NOEXIST: an update of an existing key of an LRU map takes a free entry first, and so
+ * evicts another key.
  */
 static __always_inline long ledger_insert(const struct packet *packet, const union ledger_key *key,
 					  const struct sl_ledger *ledger)
@@ -56,15 +64,15 @@ static __always_inline long ledger_insert(const struct packet *packet, const uni
 /* What one packet asks of a ledger, and when. */
 struct claim {
 	__u64 cost;
-	__u64 fill; /* the most that may be drawn on top, into a purse */
-	__u64 owed; /* of packets before it, which were not charged */
+	__u64 fill; /* the most that may be drawn into a purse on top of the cost */
+	__u64 owed; /* the cost of earlier packets that no ledger was charged for */
 	__u64 now;
-	bool begins; /* a ledger is made where there is none */
+	bool begins; /* whether a ledger is made where there is none */
 };
 
 /*
- * Each lost round means that another CPU's draw went through. A CPU that loses as many rounds as this
- * is one of a crowd on one small limit; it drops, and counts that it did.
+ * A lost round means that the draw of another CPU went through. To lose this many in a row takes
+ * many CPUs on one small limit; the packet is dropped then, and counted as SL_DROP_CONTENDED.
  */
 #define LEDGER_TRIES 16
 
@@ -85,7 +93,7 @@ static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledg
 	};
 }
 
-/* Draws on a copy of a ledger. */
+/* Draws on copies of a ledger and a purse. */
 static __always_inline bool claim_draw(const struct packet *packet, const struct claim *claim,
 				       const struct sl_limit *limit, struct sl_ledger *copy,
 				       struct sl_purse *purse)
@@ -94,13 +102,14 @@ static __always_inline bool claim_draw(const struct packet *packet, const struct
 }
 
 /*
- * Publishes what a draw has made of a ledger that was seen, if nobody was faster. False: somebody was.
+ * Publishes what a draw made of a ledger. seen: the ledger that the draw began with; next: what
+ * became of it. False: the ledger has changed since it was seen. ret_block: the end of the block
+ * that this draw began, or 0.
  *
- * Races, and what they cost. `born` and `drawn` are stored before `zero` is swapped: whoever sees the
- * new `zero` sees them, too. A store that comes too late, after another CPU's draw, can let the level
- * stand above `refill` by the time between the two clock readings at most. An LRU map may hand the
- * node to another key under our hands: then one draw is charged to a stranger. `ret_block`: the end of the block that
- * this draw began, or 0.
+ * Races and their cost. `born` and `drawn` are stored before `zero` is swapped, so a CPU that sees
+ * the new `zero` sees them too. A store that comes late, after the draw of another CPU, can raise
+ * the level above `refill` by the time between the two clock readings at most. An LRU map may hand
+ * the entry to another key before the swap: then one draw is charged to a foreign key.
  */
 static __always_inline bool ledger_publish(struct sl_ledger *ledger, const struct sl_ledger *seen,
 					   const struct sl_ledger *next, __u64 *ret_block)
@@ -116,11 +125,17 @@ static __always_inline bool ledger_publish(struct sl_ledger *ledger, const struc
 	       __sync_val_compare_and_swap(&ledger->zero, seen->zero, next->zero) == seen->zero;
 }
 
-/* Not reasons: another CPU was faster, so try again; there is no ledger, and none was made. */
+/*
+ * Results beside the reasons. LOST: another CPU was faster, try again. NONE: no ledger exists, and
+ * none was made.
+ */
 #define LEDGER_LOST SL_REASONS
 #define LEDGER_NONE (SL_REASONS + 1)
 
-/* The first packet of a source has drawn from a ledger that was born for it: into the map with it. 0, or as ledger_charge. */
+/*
+ * Inserts a new ledger, from which its first packet has drawn. Returns 0, LEDGER_LOST or
+ * LEDGER_NONE.
+ */
 static __always_inline int ledger_begin(const struct packet *packet, const union ledger_key *key,
 					struct sl_ledger *fresh, const struct claim *claim)
 {
@@ -131,15 +146,16 @@ static __always_inline int ledger_begin(const struct packet *packet, const union
 	fresh->zero += claim->owed;
 	err = ledger_insert(packet, key, fresh);
 	admission_note(err);
-	if (err == -EEXIST) /* made by another CPU just now: use that one */
+	if (err == -EEXIST) /* another CPU has just made it: draw from that one */
 		return LEDGER_LOST;
 	return err ? LEDGER_NONE : 0;
 }
 
 /*
- * Whether the ledger was still the key's when its block began. If the map had handed the node to another key by then, that
- * one would be blocked for a stranger's overrun: such a block is taken back. What remains: another CPU that reads the
- * ledger in between refuses packets of that key until its jiffy is over.
+ * Makes sure that a block began on a ledger that still belongs to the key. The LRU map may have
+ * handed the entry to another key meanwhile, which would then be blocked for a foreign overrun: the
+ * block is taken back. What remains: another CPU that reads the ledger in between refuses packets
+ * of that key for the rest of the jiffy.
  */
 static __always_inline void block_confirm(const struct packet *packet, const union ledger_key *key,
 					  struct sl_ledger *ledger, __u64 block)
@@ -150,7 +166,10 @@ static __always_inline void block_confirm(const struct packet *packet, const uni
 		__sync_val_compare_and_swap(&ledger->blocked, block, 0);
 }
 
-/* 0, or as ledger_charge. */
+/*
+ * Publishes the draw on a ledger that exists, and charges what is owed to it. Returns 0 or
+ * LEDGER_LOST.
+ */
 static __always_inline int ledger_update(const struct packet *packet, const union ledger_key *key,
 					 struct sl_ledger *ledger, const struct sl_ledger *seen,
 					 const struct sl_ledger *next, const struct claim *claim)
@@ -168,9 +187,10 @@ static __always_inline int ledger_update(const struct packet *packet, const unio
 }
 
 /*
- * Charges a packet to its ledger, making the ledger where there is none and it may: one try, which draws on a copy
- * and then publishes it. `purse` receives what was drawn, or the refusal; unless the answer is final, it is untouched.
- * Returns an enum sl_reason, LEDGER_LOST or LEDGER_NONE.
+ * Charges a packet to its ledger in one try: draws on copies, then publishes them. Makes the ledger
+ * where there is none and the claim says so. `purse` receives what was drawn, or the refusal; it is
+ * untouched if the try is lost or there is no ledger. Returns an enum sl_reason, LEDGER_LOST or
+ * LEDGER_NONE.
  */
 BPF_GLOBAL int ledger_charge(const struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, const struct claim *claim)
@@ -202,8 +222,8 @@ BPF_GLOBAL int ledger_charge(const struct packet *packet, const struct sl_limit 
 }
 
 /*
- * Gives back what a packet was charged that another limit refuses. In between the level may have reached
- * `refill`: then it stands above it by the time that the packet took, at most.
+ * Gives back the cost of a packet that another limit refuses. If the level has reached `refill`
+ * meanwhile, it exceeds it afterwards by the time that the packet took at most.
  */
 static __always_inline void ledger_refund(const struct packet *packet, const struct sl_limit *limit,
 					  __u64 cost)

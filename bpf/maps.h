@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The maps of a gate. Keys and values are in include/sluice.h. Sizes are set at load:
- * user/gate_sizes.c. All are pinned by name in /sys/fs/bpf/sluice/GATE/.
+ * The maps of a gate, pinned by name in /sys/fs/bpf/sluice/GATE/. Their keys and values are in
+ * include/sluice.h and include/newcomers.h. The command sets their sizes when it loads them.
+ *
+ *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
+ *   state       buckets4, buckets6, ledgers4, ledgers6, counters
+ *   newcomers   admission, pools, sketch, known, shortcuts, blocks, budgets, allowances
+ *
+ * Used by: all headers of the packet path. Uses: compiler.h.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -9,7 +15,7 @@
 #include "sluice.h"
 #include "compiler.h"
 
-/* The generation of the rules; everything else in it is the writers'. */
+/* The generation of the rules, the settings of newcomers, and what writers keep. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -18,7 +24,7 @@ struct {
 	__type(value, struct sl_gate);
 } gate SEC(".maps");
 
-/* The rules. Full: a change is refused. */
+/* Rules by whole address. A command refuses a change that exceeds a map of rules. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -43,7 +49,7 @@ struct {
 	__type(value, struct sl_rule);
 } prefixes SEC(".maps");
 
-/* The named lists: user space's. */
+/* The named lists. The packet path does not read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SL_LIST_PLACES);
@@ -52,7 +58,7 @@ struct {
 	__type(value, struct sl_list_info);
 } lists SEC(".maps");
 
-/* The /64s that rules longer than /64 divide, with how many do. */
+/* For each /64 that rules longer than /64 divide: how many do. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -76,7 +82,7 @@ struct {
 	__type(value, struct sl_counters);
 } counters SEC(".maps");
 
-/* Full: the source that was heard least recently is forgotten, and comes back with a full burst. */
+/* When full, the key that was used least recently is evicted, and starts with a new ledger. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -92,8 +98,8 @@ struct {
 } ledgers6 SEC(".maps");
 
 /*
- * Full: a source's counters are forgotten; its next packet is judged by the rules and its
- * ledger.
+ * When full, the source that was used least recently is evicted with its counters. Its next packet
+ * is judged by a lookup of the rules and by its ledgers.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
@@ -111,10 +117,6 @@ struct {
 
 /* --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h -------------------------------- */
 
-/*
- * `sketch` and `shortcuts` have a part for each CPU, and are no per-CPU arrays: there each entry costs a pointer, and
- * its memory is one more cache miss away.
- */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -129,6 +131,10 @@ struct {
 	__type(value, struct sl_pool_word);
 } pools SEC(".maps");
 
+/*
+ * `sketch` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which each
+ * entry costs a pointer and one more cache miss.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -150,7 +156,7 @@ struct {
 	__type(value, struct sl_shortcut);
 } shortcuts SEC(".maps");
 
-/* How many rules divide each block. */
+/* How many rules divide each aggregate: include/aggregate.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -175,9 +181,9 @@ struct {
 } allowances SEC(".maps");
 
 /*
- * A lookup of a map by name. clang would merge the lookups of two maps into one call with a
- * variable map, and for that the verifier can no longer call the map's own function: measured, 42
- * ns a packet instead of 29. The empty asm differs from map to map, and so keeps the calls apart.
+ * A lookup in one of two maps that are used alike. clang would merge both lookups into one call
+ * with a variable map, which the verifier cannot replace by the function of the map: 42 ns a packet
+ * were measured instead of 29. The empty asm differs from map to map and keeps the calls apart.
  */
 #define map_lookup(map, key)                                                                       \
 	({                                                                                         \
@@ -186,12 +192,12 @@ struct {
 		value_;                                                                            \
 	})
 
-/* The gate's entry: an array map of one, so never NULL; the verifier wants to be told. */
+/* The one entry of map `gate`. It always exists, but the verifier asks for a test. */
 static __always_inline const struct sl_gate *gate_get(void)
 {
-	__u32 zero = 0;
+	__u32 first = 0;
 
-	return bpf_map_lookup_elem(&gate, &zero);
+	return bpf_map_lookup_elem(&gate, &first);
 }
 
 #endif

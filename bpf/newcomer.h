@@ -1,21 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Newcomers: sources that have no ledger yet, or have been silent for so long that known.h has forgotten them. While
- * there are few, each gets its ledger and its bucket at once. In a flood of forged sources nearly every packet is a
- * newcomer's, and giving each memory would cost ten times what the packet does, and throw out the sources that are
- * real. So an insertion costs a token of a pool that all CPUs share (admission.h), which refills so slowly that no
- * source that still sends is thrown out. While a CPU sees many left, and meets few newcomers, the bar is 0; else a
- * source has to show itself more often than the bar says (sketch.h) before it is given memory, and is charged for what
- * it sent, if no budget paid for that. A source that is known (known.h) need not.
+ * Admission: which keys get a ledger and a bucket. A key is a source, or what a limit is keyed by
+ * instead. A newcomer is a key that has no ledger yet, or was silent for so long that the filter of
+ * known keys has forgotten it.
+ *
+ *   newcomer_admit      the admission of a source without a bucket
+ *   newcomer_admit_key  the admission of a packet's key under one limit
+ *   newcomer_is_hot     whether a source gets a bucket on this CPU
+ *   newcomer_remember   marks a key as known, once it is charged
+ *
+ * While newcomers are few, each is admitted with its first packet. In a flood of forged sources
+ * nearly every packet is a newcomer's. To give each one memory would cost ten times as much as all
+ * the rest, and would evict the real sources. So an insertion costs a token of a pool that all CPUs
+ * share, and that refills so slowly that no source that still sends is evicted (admission.h). While
+ * a CPU sees many tokens left, and few newcomers, the bar is 0. Otherwise a key has to show itself
+ * more often than the bar says (sketch.h) before it is admitted. What it sent until then is charged
+ * to its ledger, unless a budget paid for it. A known key need not pass the bar.
+ *
+ * Used by: bucket.h, ledger.h, charge.h. Uses: admission.h, sketch.h, known_filter.h.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
 
 #include "admission.h"
-#include "known.h"
+#include "known_filter.h"
+#include "packet.h"
 #include "sketch.h"
 
-/* How often somebody has shown himself. Where the bar is 0 nobody asks. */
+/* --- Digests of a packet, and the map of the filter of known keys ---------------------------- */
+
+/* The digest of the source, as it has one bucket. */
+static __always_inline struct digest digest_of(const struct packet *packet,
+					       const struct sl_meeting *meeting)
+{
+	return digest_source(meeting, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
+}
+
+static __always_inline struct digest digest_key(const struct packet *packet,
+						const struct sl_limit *limit,
+						const struct sl_meeting *meeting)
+{
+	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
+
+	return digest_limit(meeting, limit, (const __u64 *)addr, packet_is_ipv4(packet));
+}
+
+/* The digest of the key that a limit counts the packet by. */
+static __always_inline struct digest digest_for(const struct packet *packet,
+						const struct sl_limit *limit,
+						const struct sl_meeting *meeting)
+{
+	return limit->apart || limit->shared ? digest_key(packet, limit, meeting)
+					     : digest_of(packet, meeting);
+}
+
+static __always_inline struct sl_known *known_entry(const struct sl_meeting *meeting,
+						    struct digest digest)
+{
+	__u32 index = digest.mark & meeting->known_mask;
+
+	return bpf_map_lookup_elem(&known, &index);
+}
+
+static __always_inline bool known_has(const struct sl_meeting *meeting, struct digest digest,
+				      __u64 jiffy)
+{
+	const struct sl_known *entry = known_entry(meeting, digest);
+
+	return entry && words_have(entry, epoch_of(meeting, jiffy), known_bits(digest));
+}
+
+static __always_inline void known_add(const struct sl_meeting *meeting, struct digest digest,
+				      __u64 jiffy)
+{
+	struct sl_known *entry = known_entry(meeting, digest);
+
+	if (entry)
+		words_add(entry, epoch_of(meeting, jiffy), known_bits(digest));
+}
+
+/* --- Admission ------------------------------------------------------------------------------ */
+
+/* How often a key has shown itself, this packet included. A bar of 0 needs no sketch. */
 static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 					   struct sl_admission *here, enum sl_pool pool,
 					   struct digest digest, __u32 bar)
@@ -24,8 +90,8 @@ static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
 }
 
 /*
- * Meets a source that is not known. Granted, it is known from now on, and the sketch counts anew. here: in the window of
- * `jiffy`.
+ * Meets a key that is not known. If it is admitted, it is known from now on, and the sketch counts
+ * it from 0 again. `here` is in the window of `jiffy`.
  */
 static __always_inline enum admission newcomer_meet(struct sl_admission *here,
 						    const struct sl_meeting *meeting,
@@ -36,7 +102,7 @@ static __always_inline enum admission newcomer_meet(struct sl_admission *here,
 	admission_meet(here, meeting, jiffy);
 	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, jiffy);
 	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
-	if (seen <= bar) /* which it is while there is no token */
+	if (seen <= bar) /* always so while there is no token */
 		return ADMISSION_REFUSED;
 	if (bar)
 		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
@@ -45,8 +111,8 @@ static __always_inline enum admission newcomer_meet(struct sl_admission *here,
 	return ADMISSION_GRANTED + seen - 1;
 }
 
-/* Admission of a source that has no bucket, or may have none. */
-BPF_GLOBAL enum admission newcomer_judge(const struct packet *packet, const struct sl_gate *gate)
+/* Admission of a source that has no bucket, or whose bucket was not looked up. */
+BPF_GLOBAL enum admission newcomer_admit(const struct packet *packet, const struct sl_gate *gate)
 {
 	struct sl_admission *here = admission_get();
 	enum admission outcome = ADMISSION_KNOWN;
@@ -64,8 +130,8 @@ BPF_GLOBAL enum admission newcomer_judge(const struct packet *packet, const stru
 }
 
 /*
- * Whether a source that may have ledgers, and has no bucket, is to have one: those that show themselves often. These
- * packets are charged, so they are counted apart from a newcomer's.
+ * Whether a source without a bucket gets one, as sources do that show themselves often. Its packets
+ * are charged at ledgers already, so the sketch counts them apart from those of newcomers.
  */
 static __always_inline bool newcomer_is_hot(const struct packet *packet,
 					    const struct sl_meeting *meeting)
@@ -82,8 +148,8 @@ static __always_inline bool newcomer_is_hot(const struct packet *packet,
 }
 
 /*
- * A source that may have a ledger got none. Whether to try again: this CPU had no token, and has some now, or a window
- * has begun, as it does for a CPU that meets no newcomers only here.
+ * Whether to retry an insertion that was refused for lack of tokens. True when a new window has
+ * just begun, which a CPU may find here first, or when this CPU had no token and got some now.
  */
 BPF_GLOBAL int newcomer_may_retry(const struct packet *packet, const struct sl_gate *gate)
 {
@@ -100,7 +166,7 @@ BPF_GLOBAL int newcomer_may_retry(const struct packet *packet, const struct sl_g
 	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
 }
 
-/* Whether a limit may have a ledger for who sends the packet. */
+/* Whether the packet's key under a limit is known, and so probably has a ledger. */
 BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
@@ -110,8 +176,9 @@ BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_li
 	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), packet->jiffy);
 }
 
-/* Admission of a packet's key under a limit. */
-BPF_GLOBAL enum admission newcomer_come(const struct packet *packet, const struct sl_limit *limit)
+/* Admission of the packet's key under a limit, when it is not known or has no ledger. */
+BPF_GLOBAL enum admission newcomer_admit_key(const struct packet *packet,
+					     const struct sl_limit *limit)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
@@ -123,7 +190,7 @@ BPF_GLOBAL enum admission newcomer_come(const struct packet *packet, const struc
 			     packet->jiffy);
 }
 
-/* Remembers who was charged to a ledger. */
+/* Marks the packet's key under a limit as known: it was charged at its ledger. */
 BPF_GLOBAL int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
 				 const struct sl_gate *gate)
 {

@@ -396,7 +396,9 @@ struct layers {
 	__u32 offset; /* how far they were read: with TRANSPORT_OK, to the header of `proto` */
 	__u32 end;    /* of the packet by the length in its IP header: padding may follow */
 	__u8 proto;   /* the protocol that the last readable header names */
-	/* `proto` is the transport: not an extension header, nor what a later IPv6 fragment claims */
+	/*
+	 * `proto` is the transport: not an extension header, nor what a later IPv6 fragment claims
+	 */
 	__u8 has_transport;
 	__u16 fragment; /* not 0: a fragment; host order */
 };

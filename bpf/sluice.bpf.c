@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sluice's packet path: parse the frame, recall what this CPU knows of its source, charge the
- * packet to the limits of the source's policy, count it, give the verdict. One core for every hook;
- * the entries at the end only translate.
+ * The packet path, in the order of the packet:
+ *
+ *   1. parse    frame -> source address            xdp.h or skb.h, packet.h
+ *   2. recall   source -> its bucket and record    bucket.h; shortcut.h without a bucket; both
+ *               lookup.h
+ *   3. charge   record -> its limits -> a reason   charge.h: purse, ledger.h, newcomer.h, budget.h
+ *   4. count    by policy and by source            count.h
+ *   5. verdict  pass or drop, by the reason
+ *
+ * All hooks share filter(); the entries at the end only translate for XDP and TC. Types, arithmetic
+ * and matching that the command shares are in include/.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
-#include "carry.h"
-#include "count.h"
-#include "policy.h"
-#include "shortcut.h"
-#include "skb.h"
 #include "xdp.h"
+#include "skb.h"
+#include "bucket.h"
+#include "shortcut.h"
+#include "charge.h"
+#include "count.h"
+#include "carry.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -25,7 +34,7 @@ static __always_inline void inspect(void *ctx, bool is_xdp, struct packet *packe
 		skb_inspect(ctx, packet);
 }
 
-/* Judges a packet by the record that decides about its source. */
+/* Gives the reason for a packet, by the record that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {
@@ -48,13 +57,13 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* A rule may come into force, or go, at the next packet: no more than its number is asked for. */
+/* Counts rules that are not in force yet, or no longer: whether one is may change at any packet. */
 static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 {
 	return gate->hosts || gate->prefixes;
 }
 
-/* The verdict: does the packet pass? */
+/* Returns whether the packet passes. parsed: PARSED, or the reason for a frame without a source. */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   enum sl_reason parsed)
 {
@@ -91,7 +100,7 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 	struct packet packet = {.egress = egress};
 	enum sl_reason parsed = skb_parse(skb, &packet);
 
-	/* TC_ACT_UNSPEC and not OK: programs and filters that others attached have their say. */
+	/* not TC_ACT_OK, which would skip the programs and filters that follow on this hook */
 	return filter(skb, false, &packet, parsed) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 

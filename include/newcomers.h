@@ -57,7 +57,7 @@ struct sl_known {
 #define SL_SHORTCUT_DIVIDED 0xffffffffU /* for its record: rules divide the block */
 
 struct sl_shortcut {
-	__u64 block;
+	__u64 aggregate; /* aggregate_name() */
 	__u32 generation;
 	__u32 record;
 };

@@ -10,7 +10,7 @@
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
 #include "count.h"
-#include "policy.h"
+#include "charge.h"
 #include "shortcut.h"
 
 char LICENSE[] SEC("license") = "GPL";

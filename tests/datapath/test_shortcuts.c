@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the packet path remembers of whole blocks of addresses is always what the rules say: bpf/shortcut.h. */
+/* What the packet path remembers of aggregates is always what the rules say: bpf/shortcut.h. */
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -10,30 +10,31 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-#include "block.h"
+#include "aggregate.h"
 #include "gate/rulemap.h"
 
-/* --- The counts of blocks ------------------------------------------------------------------- */
+/* --- The counts of aggregates ------------------------------------------------------------------- */
 
 static void blocks_count(const struct rulemap_entry *entry, uint64_t *blocks)
 {
 	bool ipv4 = prefix_is_ipv4(&entry->prefix);
-	uint64_t head = block_head(&entry->prefix, ipv4);
+	uint64_t head = aggregate_head(&entry->prefix, ipv4);
 	unsigned int length = entry->prefix.bits - SL_FAMILY_BITS;
 
 	if (!entry->prefix.bits || length == (ipv4 ? 32 : 128))
 		return;
-	blocks[block_place(head, ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE)] += length > 14;
+	blocks[aggregate_place(head, ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE)] +=
+		length > 14;
 	if (!ipv4)
-		blocks[block_place(head, SL_BLOCK_IPV6_NARROW)] += length > 48;
+		blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)] += length > 48;
 }
 
 /* As packets read them, the counts are those of the rules that are there. */
 static void blocks_check(const struct rig *rig)
 {
-	uint64_t *expected = calloc(SL_BLOCKS, sizeof(*expected));
-	uint64_t *found = calloc(SL_BLOCKS, sizeof(*found));
-	uint32_t *keys = calloc(SL_BLOCKS, sizeof(*keys)), next, count = SL_BLOCKS;
+	uint64_t *expected = calloc(SL_AGGREGATES, sizeof(*expected));
+	uint64_t *found = calloc(SL_AGGREGATES, sizeof(*found));
+	uint32_t *keys = calloc(SL_AGGREGATES, sizeof(*keys)), next, count = SL_AGGREGATES;
 	struct rulemap_entry *entries = NULL;
 	unsigned int rules;
 
@@ -44,10 +45,10 @@ static void blocks_check(const struct rig *rig)
 	assert_int_equal(bpf_map_lookup_batch(rig->gate.map[MAP_BLOCKS], NULL, &next, keys, found,
 					      &count, NULL),
 			 0);
-	assert_int_equal(count, SL_BLOCKS);
+	assert_int_equal(count, SL_AGGREGATES);
 	for (uint32_t i = 0; i < count; i++)
 		if (found[i] != expected[keys[i]])
-			fail_msg("block %u: %lu rules, not %lu", keys[i], found[i],
+			fail_msg("aggregate %u: %lu rules, not %lu", keys[i], found[i],
 				 expected[keys[i]]);
 	free(entries);
 	free(keys);
@@ -239,7 +240,7 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 			 text, expected.number, expected.reason);
 }
 
-/* How many blocks are remembered, by all CPUs, under the rules in force. */
+/* How many aggregates are remembered, by all CPUs, under the rules in force. */
 static unsigned int shortcuts_in_use(const struct rig *rig)
 {
 	uint32_t count = SL_SHORTCUTS * rig->gate.machine.cpus, next;
@@ -303,7 +304,7 @@ static void test_random_rules(void **state)
 	rig_run_on(rig, 0);
 }
 
-/* A record of one block is never read for another that has its place: narrow ones share places. */
+/* A record of one aggregate is never read for another that has its place: narrow ones share places. */
 static void test_shared_places(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -313,7 +314,7 @@ static void test_shared_places(void **state)
 
 	rig_list(rig, "2001:db8::/32", SL_LIST_ALLOW, 0);
 	rig_nobody_comes_in(rig);
-	/* each 97th /48 is denied, all within one wide block */
+	/* each 97th /48 is denied, all within one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
 
@@ -345,7 +346,7 @@ static void test_shared_places(void **state)
 	rig_check_counted(rig);
 }
 
-/* A list entry that ends is remembered for no block, whatever block it covers. */
+/* A list entry that ends is remembered for no aggregate, whatever aggregate it covers. */
 static void test_ends(void **state)
 {
 	static const struct {
@@ -391,7 +392,7 @@ static void test_while_changing(void **state)
 	rig_check_counted(rig);
 }
 
-/* A flood of one family does not make the blocks of the other be learned again: each kind has its own places. */
+/* A flood of one family does not make the aggregates of the other be learned again: each kind has its own places. */
 static void test_families_apart(void **state)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
@@ -470,8 +471,9 @@ static void test_cut_off(void **state)
 			rig_list(rig, "198.51.100.0/24", SL_LIST_DENY, 0); /* tidies up */
 			blocks_check(rig);
 		}
-	print_message("figure: killed at %d points, the counts of blocks are those of the rules\n",
-		      cuts);
+	print_message(
+		"figure: killed at %d points, the counts of aggregates are those of the rules\n",
+		cuts);
 }
 
 /* --- Under fire ----------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the tests and the fuzzer of include/credit.h share: a builder of limits, a model of the
- * packet path (bpf/policy.h and bpf/ledger.h without maps), and a reference bucket that knows
+ * packet path (bpf/charge.h and bpf/ledger.h without maps), and a reference bucket that knows
  * nothing of ledgers and purses.
  */
 #ifndef SLUICE_TEST_CREDIT_MODEL_H
@@ -13,7 +13,7 @@
 #include "sluice.h"
 
 #define MODEL_CPUS    8
-#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/policy.h */
+#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/charge.h */
 #define MODEL_JIFFIES 4294892296ULL /* INITIAL_JIFFIES: where a kernel's count begins, HZ=250 */
 
 /* Time as it really is: it neither wraps nor runs backwards, and begins at 0. */
@@ -194,7 +194,7 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 	return true;
 }
 
-/* limit_ask in bpf/policy.h, for a ledger that exists. */
+/* limit_ask in bpf/charge.h, for a ledger that exists. */
 static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
 			     __u64 tick)
 {
@@ -214,7 +214,7 @@ static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 
 	return false;
 }
 
-/* limit_charge in bpf/policy.h. A limit that is apart finds no purse, and has none afterwards. */
+/* limit_charge in bpf/charge.h. A limit that is apart finds no purse, and has none afterwards. */
 static inline bool model_charge(struct model *model, int cpu, __u64 cost, __u64 tick)
 {
 	struct sl_purse none = {0}, *purse = model->limit.apart ? &none : &model->purse[cpu];
@@ -343,7 +343,7 @@ static inline __u64 policy_cost(const struct model_policy *policy, int i, __u32 
 	return credit_cost(&policy->limit[i].limit, packets, bytes);
 }
 
-/* As policy_refund in bpf/policy.h; other CPUs may act before. */
+/* As policy_refund in bpf/charge.h; other CPUs may act before. */
 static inline void policy_refund(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
 				 __u32 charged)
 {
@@ -360,7 +360,7 @@ static inline void policy_refund(struct model_policy *policy, int cpu, __u32 pac
 }
 
 /*
- * As policy_charge in bpf/policy.h: does the packet pass? matches: a bit for each limit that is for it.
+ * As policy_charge in bpf/charge.h: does the packet pass? matches: a bit for each limit that is for it.
  * ret_charged: likewise, those that were charged; only if it passes.
  */
 static inline bool policy_judge(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,

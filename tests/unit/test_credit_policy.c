@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * include/credit.h where a policy has several limits: a packet that one of them refuses gets back what the
- * others charged. The order and the refunds are bpf/policy.h's, as credit_model.h tells them; random sequences
+ * others charged. The order and the refunds are bpf/charge.h's, as credit_model.h tells them; random sequences
  * are in test_credit_property.c.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/pressure.h: whom a filter of another size knows, as bpf/known.h, compiled for this machine, reads it. */
+/* user/state/pressure.h: whom a filter of another size knows, as bpf/newcomer.h, compiled for this machine, reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void *map_entry(const void *map, uint32_t index);
 
 #define bpf_map_lookup_elem(map, key) map_entry(map, *(const uint32_t *)(key))
 #define typeof __typeof__
-#include "../../bpf/known.h"
+#include "newcomer.h"
 
 #define MOST 1024
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What becomes of a packet when the kernel refuses to insert into an LRU map: bpf/policy.h, compiled for this machine,
+ * What becomes of a packet when the kernel refuses to insert into an LRU map: bpf/charge.h, compiled for this machine,
  * with maps that refuse on demand. Not all of it can be provoked on one kernel: EBUSY is for who finds his own CPU
  * inside a bucket's lock (tests/datapath/test_busy.c); EDEADLK and ETIMEDOUT come from the locks that newer kernels have
  * instead; ENOMEM where no entry can be evicted (tests/datapath/test_memory.c). E2BIG and EINVAL stand for any other
@@ -29,7 +29,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define asm __asm__
 #define typeof __typeof__
 #define SL_TEST_CLOCK
-#include "../../bpf/policy.h" /* user/ has a file of that name, too */
+#include "charge.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 

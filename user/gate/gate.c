@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-#include "block.h"
+#include "aggregate.h"
 
 const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_GATE] = "gate",	       [MAP_HOSTS4] = "hosts4",		[MAP_HOSTS6] = "hosts6",
@@ -102,7 +102,7 @@ static size_t budgets_bytes(const struct gate *gate)
 	return gate->policies_max * sizeof(*gate->budgets);
 }
 
-#define BLOCKS_BYTES (SL_BLOCKS * sizeof(uint64_t))
+#define BLOCKS_BYTES (SL_AGGREGATES * sizeof(uint64_t))
 #define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
 
 enum status gate_map_state(struct gate *gate)

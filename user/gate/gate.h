@@ -55,7 +55,7 @@ struct gate {
 	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: none */
 	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
 	struct sl_ledger *budgets;    /* mapped: by policy number */
-	uint64_t *blocks;	      /* mapped: see include/block.h; of an old schema: NULL */
+	uint64_t *blocks;	      /* mapped: see include/aggregate.h; of an old schema: NULL */
 	unsigned int policies_max;    /* how many policies they are for */
 	bool made;		      /* by this command: undo it if the command fails */
 };

@@ -7,7 +7,7 @@
 #include <bpf/bpf.h>
 #include <sys/random.h>
 
-#include "block.h"
+#include "aggregate.h"
 #include "gate/gate_dir.h"
 #include "gate/object.h"
 #include "rules/sizes.h"
@@ -181,7 +181,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_SKETCH] = machine->cpu_ids * SL_POOLS * sketch_lines(sizes),
 		[MAP_KNOWN] = known_entries(sizes),
 		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
-		[MAP_BLOCKS] = SL_BLOCKS,
+		[MAP_BLOCKS] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
 		[MAP_ALLOWANCES] = sizes->policies,
 	};

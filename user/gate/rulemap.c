@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
-#include "block.h"
+#include "aggregate.h"
 #include "gate/old_schema.h"
 #include "rules/prefix.h"
 
@@ -317,26 +317,26 @@ static void block_add(uint64_t *count, int change)
 static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int change)
 {
 	bool ipv4 = prefix_is_ipv4(prefix);
-	enum sl_block_kind wide = ipv4 ? SL_BLOCK_IPV4 : SL_BLOCK_IPV6_WIDE;
-	uint64_t head = block_head(prefix, ipv4);
+	enum sl_aggregate_kind wide = ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE;
+	uint64_t head = aggregate_head(prefix, ipv4);
 
 	if (prefix_is_host(prefix))
 		return;
-	if (prefix->bits > SL_FAMILY_BITS + SL_BLOCK_WIDE_BITS)
-		block_add(&blocks[block_place(head, wide)], change);
-	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_BLOCK_NARROW_BITS)
-		block_add(&blocks[block_place(head, SL_BLOCK_IPV6_NARROW)], change);
+	if (prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_WIDE_BITS)
+		block_add(&blocks[aggregate_place(head, wide)], change);
+	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_NARROW_BITS)
+		block_add(&blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)], change);
 }
 
 static int blocks_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
-	uint64_t *blocks = calloc(SL_BLOCKS, sizeof(*blocks));
+	uint64_t *blocks = calloc(SL_AGGREGATES, sizeof(*blocks));
 
 	if (!blocks)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < count; i++)
 		blocks_add(blocks, &entries[i].prefix, 1);
-	for (unsigned int i = 0; i < SL_BLOCKS; i++)
+	for (unsigned int i = 0; i < SL_AGGREGATES; i++)
 		__atomic_store_n(&gate->blocks[i], blocks[i], __ATOMIC_RELEASE);
 	free(blocks);
 	return 0;

@@ -7,7 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
-#include "epoch.h"
+#include "known_filter.h"
 #include "gate/counters.h"
 #include "gate/policy.h"
 #include "gate/rules.h"

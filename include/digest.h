@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Who somebody is, hashed: for what has no room for every source. Shared by the packet path and the command line. */
-#ifndef SLUICE_HASH_H
-#define SLUICE_HASH_H
+/*
+ * Digests: a keyed hash of a source, or of the key of a limit, for tables that have no room for
+ * every source (the sketch of newcomers, the filter of known keys). Keys that share a digest share
+ * their entries there.
+ *
+ * Pure functions, shared by the packet path and the command line.
+ */
+#ifndef SLUICE_DIGEST_H
+#define SLUICE_DIGEST_H
 
 #include "identity.h"
 
 struct digest {
-	__u32 place;
-	__u32 mark;
+	__u32 place; /* where in the table */
+	__u32 mark;  /* what is stored there */
 };
 
 /*
- * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings", 2015, section
- * 3.5): for any two identities of `words` words, an even number, all pairs of results are equally likely.
+ * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
+ * 2015, section 3.5): for any two keys of `words` words, an even number, all pairs of results are
+ * equally likely.
  */
 static __always_inline __u32 digest_half(const __u64 *secret, const __u32 *word, int words)
 {
@@ -42,7 +49,7 @@ static __always_inline struct digest digest_source(const struct sl_meeting *meet
 	return host ? digest_words(meeting, word, 4) : digest_words(meeting, word, 2);
 }
 
-/* Where a limit's key is not the source, each key is a source of its own to that limit. */
+/* Of an address under a limit whose key is not the source: the key of the ledger. */
 static __always_inline struct digest digest_limit(const struct sl_meeting *meeting,
 						  const struct sl_limit *limit, const __u64 addr[2],
 						  bool ipv4)

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Charging a packet to the limits of its source's policy. */
-#ifndef SLUICE_POLICY_H
-#define SLUICE_POLICY_H
+/*
+ * Charging: a packet against the limits of its source's policy. A limit is decided by the purse if
+ * it can tell, else by the ledger, else by the newcomers' budget.
+ *
+ *   policy_charge   all limits of a policy, in their order
+ *   limit_charge    one limit
+ *
+ * Used by: sluice.bpf.c. Uses: bucket.h, newcomer.h, ledger.h, budget.h.
+ */
+#ifndef SLUICE_CHARGE_H
+#define SLUICE_CHARGE_H
 
 #include "bucket.h"
 #include "budget.h"
 
-/* What comes of a packet. */
+/* What becomes of a packet. */
 struct verdict {
 	enum sl_reason reason;
-	__u32 record;
-	__u32 refused; /* marks of the limits that had no credit: dropped, or observed */
+	__u32 record;  /* that decides about its source */
+	__u32 refused; /* marks of the limits that had no credit, those that observe included */
 };
 
 /*
- * The purse cannot tell: ask the ledger. Without a purse the packet draws just its own cost, and that of the packets
- * before it that no ledger was charged for. Returns an enum sl_reason.
+ * Charges the ledger, when there is no purse or it cannot tell. Without a purse the packet draws
+ * only its own cost, and pays that of the earlier packets which `outcome` counts. Returns an enum
+ * sl_reason; SL_PASS_NEWCOMER: no ledger exists, and none was made.
  */
 BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *limit,
 			 struct sl_purse *purse, enum admission outcome)
@@ -28,10 +37,11 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	claim.cost = cost;
-	/* at the price of single packets: this one may be a merged one */
+	/* at the price of one packet, as this one may be merged */
 	if (outcome > ADMISSION_GRANTED && limit->owes)
 		claim.owed = credit_owed(cost / packet->packets, outcome - ADMISSION_GRANTED);
-	claim.begins = outcome != ADMISSION_KNOWN; /* who is taken for known by mistake gets none */
+	/* a key that is taken for known by mistake gets no ledger */
+	claim.begins = outcome != ADMISSION_KNOWN;
 	if (!purse) {
 		purse = &none;
 	} else if (credit_must_wait(purse, cost, claim.now)) {
@@ -42,42 +52,43 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
 		claim.fill = limit->purse;
 	}
 	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int answer = ledger_charge(packet, limit, purse, &claim);
+		int reason = ledger_charge(packet, limit, purse, &claim);
 
-		if (answer == LEDGER_LOST)
+		if (reason == LEDGER_LOST)
 			continue;
-		if (answer == LEDGER_NONE)
+		if (reason == LEDGER_NONE)
 			return SL_PASS_NEWCOMER;
 		newcomer_remember(packet, limit, gate_get());
-		return answer;
+		return reason;
 	}
 	return SL_DROP_CONTENDED;
 }
 
 /*
- * Who has no purse, is judged by his ledger if he is known, and else met as a newcomer: by each limit whose key
- * is not the source, and also where a source was known, or mistaken for known, and has no ledger. purse: of a
- * shared key it remembers a refusal; else NULL.
+ * Charges a packet that has no purse to decide. A key that the filter of known keys reports is
+ * charged at its ledger; any other key goes through admission. Used for limits whose key is not the
+ * source, and when the filter was wrong. purse: that of a limit whose purse only remembers a
+ * refusal; else NULL.
  */
-BPF_GLOBAL int limit_meet(const struct packet *packet, const struct sl_limit *limit,
-			  struct sl_purse *purse)
+BPF_GLOBAL int limit_admit(const struct packet *packet, const struct sl_limit *limit,
+			   struct sl_purse *purse)
 {
-	int answer = SL_PASS_NEWCOMER;
+	int reason = SL_PASS_NEWCOMER;
 	enum admission outcome;
 
 	if (newcomer_is_known(packet, limit))
-		answer = limit_ask(packet, limit, purse, ADMISSION_KNOWN);
-	if (answer != SL_PASS_NEWCOMER)
-		return answer;
-	outcome = newcomer_come(packet, limit);
+		reason = limit_ask(packet, limit, purse, ADMISSION_KNOWN);
+	if (reason != SL_PASS_NEWCOMER)
+		return reason;
+	outcome = newcomer_admit_key(packet, limit);
 	return outcome < ADMISSION_GRANTED ? SL_PASS_NEWCOMER
 					   : limit_ask(packet, limit, purse, outcome);
 }
 
 /*
- * From the purse if it can tell, else from the ledger. The purse is this CPU's and updated plainly; on
- * PREEMPT_RT, where another packet may interrupt this one, both may spend the same credit: one packet
- * too many.
+ * Charges one limit: its purse if that can tell, else its ledger. A purse belongs to one CPU and is
+ * updated plainly. On PREEMPT_RT another packet may interrupt this one, and both may spend the same
+ * credit: one packet too many.
  */
 static __always_inline enum sl_reason
 limit_charge(const struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
@@ -85,9 +96,9 @@ limit_charge(const struct packet *packet, const struct sl_limit *limit, struct s
 	enum credit_answer answer;
 	enum sl_reason reason;
 
-	/* a key that many share has its ledger, whether this one of them is known or not */
+	/* a shared key may have its ledger already, whether this source is known or not */
 	if (limit->apart || (!purse && (packet->admission == ADMISSION_KNOWN || limit->shared)))
-		return limit_meet(packet, limit, purse);
+		return limit_admit(packet, limit, purse);
 	if (!purse && packet->admission == ADMISSION_REFUSED)
 		return SL_PASS_NEWCOMER;
 	if (purse) {
@@ -103,7 +114,7 @@ limit_charge(const struct packet *packet, const struct sl_limit *limit, struct s
 	if (reason != SL_PASS_NEWCOMER)
 		return reason;
 	if (limit->shared)
-		return limit_meet(packet, limit, purse);
+		return limit_admit(packet, limit, purse);
 	if (newcomer_may_retry(packet, gate_get()))
 		reason = limit_ask(packet, limit, purse, packet->admission);
 	return reason;
@@ -130,7 +141,10 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 	return match_packet(&policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts);
 }
 
-/* Undoes the charges of a packet that a later limit refuses: a drop costs nothing anywhere. */
+/*
+ * Takes back the charges of a packet that a later limit refuses: a dropped packet costs nothing
+ * under any limit.
+ */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 charged)
 {
@@ -149,13 +163,16 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 	return 0;
 }
 
-/* Beside a bit for each limit that a packet was charged to: one is to be asked in place of a ledger. */
+/*
+ * A set of limits, one bit each, that a packet was charged to; this bit: the budget is asked in
+ * place of a ledger.
+ */
 #define CHARGE_NEWCOMER (1U << SL_LIMITS_MAX)
 
 /*
- * Asks each limit that is for this packet; the first that refuses ends it. Those that only observe come
- * last, and see what the others let pass. Where a limit has no ledger for it yet, the newcomers' budget is asked in its
- * place, last of all. bucket: NULL if it holds no purses of this policy.
+ * Charges each limit that matches the packet, until one refuses it. Limits that observe come last
+ * and see what the others let pass. Where a limit has no ledger for the packet yet, the newcomers'
+ * budget is charged in its place, last of all. bucket: NULL if it holds no purses of this policy.
  */
 static __always_inline void policy_charge(const struct packet *packet,
 					  const struct sl_policy *policy, struct sl_bucket *bucket,
@@ -163,7 +180,10 @@ static __always_inline void policy_charge(const struct packet *packet,
 {
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
-	/* 0, but not to the verifier: else it would walk the loop once for each set of limits that were charged */
+	/*
+	 * a 0 that the verifier cannot know: else it would walk the loop once for each set of
+	 * charged limits
+	 */
 	__u32 charged = gate ? gate->zero : 0, asked = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
@@ -177,7 +197,8 @@ static __always_inline void policy_charge(const struct packet *packet,
 		asked++;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket));
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
-			reason = SL_DROP_OVER_LIMIT; /* an empty bucket needs no ledger to refuse */
+			reason =
+				SL_DROP_OVER_LIMIT; /* a ledger that starts empty would refuse it */
 		if (reason == SL_PASS_NEWCOMER) {
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER;
 			continue;
@@ -196,7 +217,10 @@ static __always_inline void policy_charge(const struct packet *packet,
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
-		/* limits that observe, the only ones marked here, do not see what the budget drops */
+		/*
+		 * only limits that observe are marked here, and they do not count what the budget
+		 * drops
+		 */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;
 	}
