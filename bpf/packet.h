@@ -452,9 +452,8 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	__asm__ volatile(
-		""
-		: "+r"(size)); /* clang knows that the mask changes nothing; the verifier does not */
+	/* clang knows that the mask changes nothing, and would drop it; the verifier needs it */
+	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
 }

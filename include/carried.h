@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the command asks of the programs in bpf/carry.h, which run only when it calls them. */
+/* The arguments of the programs in bpf/carry.h, which run only when the command calls them. */
 #ifndef SLUICE_CARRIED_H
 #define SLUICE_CARRIED_H
 
@@ -11,16 +11,16 @@ struct sl_carry_key {
 	__u32 pad;
 };
 
-/* A ledger that was copied, and charged on in the map that it was copied from. */
+/* A ledger that was copied to another map, and that packets went on to charge in the old one. */
 struct sl_carry_ledger {
 	struct sl_carry_key key;
-	__u64 family; /* enum sl_family */
-	struct sl_ledger copied;
-	struct sl_ledger last;
-	__u64 debit; /* ticks: by how much less `last` held */
+	__u64 family;		 /* enum sl_family */
+	struct sl_ledger copied; /* as it was copied */
+	struct sl_ledger last;	 /* as it is now, in the old map */
+	__u64 debit;		 /* ticks: by how much less `last` holds */
 };
 
-/* What policy `number` counted elsewhere. */
+/* What policy `number` counted in the old map. */
 struct sl_carry_counters {
 	__u32 number;
 	__u32 pad;

@@ -1,57 +1,66 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic of credit: pure functions, no map, no helper, no clock (time is an argument). The
- * same file is compiled into the packet path, the command line, the tests and the fuzzers.
+ * The arithmetic of credit: pure functions without maps, helpers or clocks; time is an argument.
+ * The same file is compiled into the packet path, the command line, the tests and the fuzzers.
  *
- * A ledger is a token bucket told as one moment, `zero`: when it was empty. Its level is the time
- * since then, at most `burst`; a packet costs time and moves `zero` forward by its cost. This is
- * the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A): refill is
- * lazy by construction and no fraction is ever lost. `zero` ahead of now is debt: the level is
- * negative, and nothing is drawn until the debt is paid.
+ *   credit_spend       decides by a purse alone, without a clock
+ *   credit_draw        charges a ledger and fills a purse, or refuses
+ *   credit_level       what a ledger holds
+ *   credit_cost        what a packet costs
+ *   credit_give_back   undoes a charge
  *
- * Purses. A CPU draws several packets' worth from the ledger into a purse of its own and spends that
- * without touching anything shared. Let S be the most that all purses can hold together. Three rules
- * keep ledger and purses within one burst, always, and give a rested source all of it:
+ * A ledger is a token bucket that is told as one moment, `zero`: when it was empty. Its level is
+ * the time since then, at most `burst`. A packet costs time and moves `zero` forward by its cost.
+ * This is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A):
+ * refill is lazy by construction, and no fraction is ever lost. A `zero` ahead of now is debt: the
+ * level is negative, and nothing is drawn until the debt is paid.
  *
- *  1. The ledger refills to `refill` = burst - S at most, so that full purses beside it make one
- *     burst. What it holds above that, it was born with or got back from purses: that is told from
- *     `born` (born - zero), can be spent, and does not refill.
- *  2. A purse is good for S, as a time, from when it was drawn; then it goes back to the ledger.
- *  3. A ledger that had time to fill (burst since `zero`), and from which nothing was drawn for 2 S,
- *     is whole: S for every purse to end, S to refill what they may have spent at the last moment. It
- *     is born again, and what older purses still hold is void.
+ * Purses. A CPU draws several packets' worth from the ledger into a purse of its own, and spends
+ * that without touching shared memory. Let S be the most that all purses can hold together. Three
+ * rules keep ledger and purses within one burst at all times, and give a rested source all of it:
+ *
+ *  1. The ledger refills to `refill` = burst - S at most, so that with full purses beside it the
+ *     sum is one burst. It may hold more than that from its birth, or because purses gave back.
+ *     That part is told from `born` (born - zero), can be spent, and does not refill.
+ *  2. A purse is good for S, as a time, from when it was drawn. Then it goes back to the ledger.
+ *  3. A ledger is whole when it had time to fill (burst since `zero`) and nothing was drawn from it
+ *     for 2 S: S for every purse to end, S to refill what they may have spent at the last moment.
+ *     It is born again then, and what older purses still hold is void.
  *
  * Large packets. A ledger in use refills to `refill` and no further, so a packet passes when the
- * ledger holds its cost or `refill`, whichever is less, and the rest is owed. Waiting for more would
- * stop a stream of merged packets that cost more than the burst, and would let a trickle, by keeping
- * rule 3 from ever applying, starve a packet that costs more than `refill`. A source that uses a part p
- * of its rate leaves its ledger at `refill` for 1 - p of the time: then a packet of any cost passes. One that costs more
- * than `refill` and always comes in the very moment behind a small one of its own source is refused.
+ * ledger holds its cost or `refill`, whichever is less, and owes the rest. To wait for more would
+ * stop a stream of merged packets that cost more than the burst. It would also let a trickle, which
+ * keeps rule 3 from ever applying, starve a packet that costs more than `refill`. A source that
+ * uses a part p of its rate leaves its ledger at `refill` for 1 - p of the time; a packet of any
+ * cost passes then. A packet that costs more than `refill` is refused if it always comes right
+ * behind a small one of its own source.
  *
  * The bound. Over any span of t, packets worth at most
  *
  *     max(burst, cost of the largest packet + S) + t
  *
- * pass, S being burst / 16, or 0 for a limit without purses; so burst + t if no packet costs more than
- * `refill`. Proof: let `held` be the level of the ledger and all purses that are not void. The rules
- * keep held <= burst. Time raises it by no more than itself; a draw, a return and an expiry move
- * credit or lose it; a packet that passes lowers it by its cost, and a refund undoes that. So what
- * passes costs at most held(begin) - held(end) + t. No purse is negative, and a ledger only falls below 0
- * in a draw that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
- * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is drawn, so debts never add
- * up and the rate is exact in the long run. Rule 3 holds in debt, too: `zero` + burst is behind it.
- * Clocks that differ add the most by which they do, once.
+ * pass, S being burst / 16, or 0 for a limit without purses. That is burst + t if no packet costs
+ * more than `refill`.
  *
- * Everywhere: time in ticks (1/16 ns), moments compared by signed difference, so they may wrap;
- * costs rounded up, so that rounding never admits too much. Spans and costs up to SL_BURST_TICKS_MAX,
- * debts up to twice that.
+ * Proof. Let `held` be the level of the ledger and of all purses that are not void. The rules keep
+ * held <= burst. Time raises it by no more than itself. A draw, a return and an expiry move credit
+ * or lose it. A packet that passes lowers it by its cost, and a refund undoes that. So what passes
+ * costs at most held(begin) - held(end) + t. No purse is negative, and a ledger only falls below 0
+ * in a draw that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
+ * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is drawn, so debts
+ * never add up, and the rate is exact in the long run. Rule 3 holds in debt too, because it needs
+ * burst since `zero`. Clocks that differ add the most by which they do, once.
+ *
+ * Units. Time is in ticks (1/16 ns). Moments are compared by signed difference, so they may wrap.
+ * Costs are rounded up, so rounding never admits too much. Spans and costs are at most
+ * SL_BURST_TICKS_MAX, debts twice that.
  */
 #ifndef SLUICE_CREDIT_H
 #define SLUICE_CREDIT_H
 
 #include "sluice.h"
 
-/* Ticks from `then` to `now`: negative when `now` is earlier. */
+/* Ticks from `then` to `now`: negative if `now` is earlier. */
 static inline __s64 credit_span(__u64 then, __u64 now)
 {
 	return (__s64)(now - then);
@@ -68,8 +77,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * The later of two moments. A CPU whose clock is behind another's draws at the other's moment: what was
- * told from there must not be told again from an earlier one.
+ * The later of two moments. A CPU whose clock is behind that of another draws at the moment of the
+ * other, because what the ledger tells from that moment must not be told again from an earlier one.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -77,11 +86,11 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 }
 
 /*
- * What a frame costs under a limit, in ticks, at most SL_BURST_TICKS_MAX.
- * packets: 1 to 65535 (more than 1 for what the kernel has merged); bytes: their length on the
- * wire. Rounds up. For the rates that user/units.c admits nothing wraps: a packet costs less than
- * 2^46, and a byte less than 2^43 before the shift. A merged packet beyond SL_BURST_TICKS_MAX, of a
- * gso_size that no sender has, is charged as that.
+ * What a frame costs under a limit, in ticks, rounded up. packets: 1 to 65535, more than 1 if the
+ * kernel merged them; bytes: their length on the wire. Nothing wraps for the rates that the command
+ * accepts: a packet costs less than 2^46, and a byte less than 2^43 before the shift. A merged
+ * packet that would cost more than SL_BURST_TICKS_MAX, by a gso_size that no sender uses, costs
+ * that.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -93,25 +102,25 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
 }
 
-/* What `count` packets of this cost owe, at most SL_BURST_TICKS_MAX. */
+/* The cost of `count` earlier packets at `cost` each, at most SL_BURST_TICKS_MAX. */
 static inline __u64 credit_owed(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
 
-/* What a ledger has to hold so that a packet of this cost passes. More is owed. */
+/* What a ledger must hold so that a packet of this cost passes. The rest becomes debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* S: the most that all purses can hold together, and as a time, how long a purse is good. */
+/* S: the most that all purses can hold together. As a time: how long a purse is good. */
 static inline __u64 credit_purses(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* The moment from which the ledger, left alone, is whole (rule 3). */
+/* The moment from which a ledger is whole (rule 3), if nothing draws from it until then. */
 static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_ledger *ledger)
 {
 	return credit_latest(ledger->zero + limit->burst, ledger->drawn + 2 * credit_purses(limit));
@@ -127,10 +136,9 @@ static inline bool credit_rested(const struct sl_limit *limit, const struct sl_l
  * The level of a ledger, in ticks: at most burst; negative is debt. Time that runs backwards adds
  * nothing.
  *
- * Told from its birth a ledger holds no more than a burst. Where that says more, another CPU drew
- * just before, by a clock that knew of no birth yet, and told `zero` from the birth before: while
- * that was above `refill`, the ledger had spent less than S, so it rested for S longer than it took
- * to fill, and the mistake exceeds what a draw may take. Then only the refill counts.
+ * born - zero can exceed burst only if a draw by another CPU, based on the birth before, raced this
+ * birth. That happens only after a rest that is longer by S than the ledger took to fill, so the
+ * excess is larger than any draw may take: then `born` is ignored, and only the refill counts.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				 __u64 now)
@@ -143,20 +151,23 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/* The moment at which the ledger, left alone, lets a packet of this cost pass. */
+/*
+ * The moment at which a ledger lets a packet of this cost pass, if nothing draws from it until
+ * then.
+ */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				    __u64 cost)
 {
 	return ledger->zero + credit_needed(limit, cost);
 }
 
-/* A full ledger: also what a source is forgiven to. */
+/* A full ledger, which `forgive` makes too. */
 static inline struct sl_ledger credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
 }
 
-/* A new source's ledger. */
+/* The ledger of a new key. */
 static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_ledger ledger = credit_full(limit, now);
@@ -167,9 +178,9 @@ static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 
 }
 
 /*
- * Whether a ledger is blocked for an overrun before. A block leaves `zero` alone: at its end the bucket
- * is what a rest of that length makes of it. As debt in `zero` it would end with an empty bucket, and the
- * first two packets in a row would begin the next block.
+ * Whether an earlier overrun still blocks a ledger. A block leaves `zero` as it is: at its end the
+ * level is that after a rest of the same length. As debt in `zero` a block would end with an empty
+ * ledger, and the first two packets in a row would begin the next block.
  */
 static inline bool credit_blocked(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				  __u64 now)
@@ -178,8 +189,8 @@ static inline bool credit_blocked(const struct sl_limit *limit, const struct sl_
 }
 
 /*
- * Sets the ledger to a level. Above `refill` it is told from `born` and does not refill (rule
- * 1).
+ * Sets the ledger to a level. Above `refill` the level is told from `born` and does not refill
+ * (rule 1).
  */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledger *ledger,
 				    __s64 level, __u64 now)
@@ -189,8 +200,8 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledg
 }
 
 /*
- * How much a ledger is charged of what was owed before it was asked: it sinks to -SL_BURST_TICKS_MAX at
- * most. owed: at most SL_BURST_TICKS_MAX.
+ * How much of the cost of earlier packets a ledger is charged: its level falls to
+ * -SL_BURST_TICKS_MAX at most. owed: at most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u64 now)
 {
@@ -200,8 +211,8 @@ static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u
 }
 
 /*
- * Takes back what is left in a purse, empties it, and returns the ledger's level with it. A purse
- * from before the ledger's last birth is void.
+ * Empties a purse and returns the level of the ledger with what was left in it. A purse that was
+ * drawn before the last birth of the ledger is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				     struct sl_purse *purse, __u64 now)
@@ -218,19 +229,16 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
-	CREDIT_ASK, /* the purse cannot tell: ask the ledger */
+	CREDIT_ASK, /* the purse cannot tell: the ledger decides */
 };
 
-/* Whether the ledger has refused a packet of this cost, or of one that needs no more. */
+/* Whether the ledger refused a packet that needed no more credit than one of this cost. */
 static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
 {
 	return purse->credit < 0 && (__s64)cost >= -purse->credit;
 }
 
-/*
- * Spends `cost` from a purse, without a clock: `jiffy` is the kernel's jiffies64, all but
- * free to read.
- */
+/* Spends `cost` from a purse, without a clock: jiffies64 is all but free to read. */
 static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > purse->until)
@@ -242,26 +250,29 @@ static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost
 	return credit_refused(purse, cost) ? CREDIT_REFUSE : CREDIT_ASK;
 }
 
-/* Whether a packet of this cost still has to wait, by the clock. */
+/* Whether the refusal in a purse still holds for a packet of this cost, by the clock. */
 static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __u64 now)
 {
 	return credit_refused(purse, cost) && credit_span(now, purse->at) > 0;
 }
 
-/* Goes on refusing for the rest of this jiffy, without a look at clock or ledger. */
+/* Lets a refusal hold for the rest of this jiffy, without reading clock or ledger. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_purse *purse,
 				       __u64 jiffy)
 {
 	purse->until = limit->refuse_by_tick ? jiffy : 0;
 }
 
-/* While a ledger is blocked every cost is refused; asked again each jiffy, as it may be forgiven. */
+/* A block refuses every cost. It holds for one jiffy at a time, because `forgive` may end it. */
 static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 jiffy)
 {
 	*purse = (struct sl_purse){.credit = -1, .at = now, .until = jiffy};
 }
 
-/* Undoes the charge of a packet that another limit refuses: from where it can go back at once. */
+/*
+ * Gives a cost back to the purse that it was spent from. False: the purse cannot take it, so the
+ * ledger must.
+ */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purse *purse,
 				    __u64 cost)
 {
@@ -272,12 +283,11 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purs
 }
 
 /*
- * Charges `cost` to the ledger and draws a purse of at most `fill`, or refuses. `ledger` and
- * `purse` are copies: the caller publishes them, the ledger by compare-and-swap on `zero`.
- *
- * What is left in the purse goes back first. On refusal (false) the purse says what the ledger
- * needs to hold, and when it will, left alone. cost: credit_cost's; fill: limit->purse, or 0; now,
- * jiffy: the moment of the packet.
+ * Charges `cost` to a ledger and draws a purse of at most `fill`, or refuses. `ledger` and `purse`
+ * are copies, which the caller publishes: the ledger by compare-and-swap on `zero`. What is left in
+ * the purse goes back first. On refusal (false) the purse tells what the ledger needs to hold, and
+ * when it will if nothing draws from it. fill: limit->purse, or 0; now, jiffy: the moment of the
+ * packet.
  */
 static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
 			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,

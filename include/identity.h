@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a source is: an IPv4 address, or an IPv6 /64, in which one host takes any address that it likes. Some /64s hold
- * hosts that know nothing of each other, and there each address is a source of its own:
+ * The identity of a source: an IPv4 address, or an IPv6 /64, in which one host can take any
+ * address. Some /64s hold hosts that have nothing in common, and there each address is a source of
+ * its own:
  *
  *  fe80::/10       link-local (RFC 4291): the neighbours on a link, routers among them.
  *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
- *  64:ff9b:1::/48  the same with a network's own prefixes (RFC 8215). The bits of the IPv4 address lie in either half of
- *                  the address, by the length of the prefix.
+ *  64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
+ *                  address lie in either half of the address, by the length of the prefix.
  *
- * Pure functions, shared by the packet path and the command line. Addresses are two words in their byte order.
+ * Pure functions, shared by the packet path and the command line. An address is two words in
+ * network byte order.
  */
 #ifndef SLUICE_IDENTITY_H
 #define SLUICE_IDENTITY_H
@@ -21,7 +23,7 @@
 #define identity_word(word) (word)
 #endif
 
-/* Whether a source is its whole address, and not its /64. */
+/* Whether an IPv6 source is its whole address, and not its /64. */
 static inline bool identity_is_whole(const __u64 addr[2])
 {
 	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
@@ -35,15 +37,16 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* The second word of what a bucket is kept for: 0 where that is the /64. */
+/* The second word of the key of a bucket: 0 if the source is a /64. */
 static inline __u64 identity_host(const __u64 addr[2])
 {
 	return identity_is_whole(addr) ? addr[1] : 0;
 }
 
 /*
- * What a limit counts an IPv6 address by. Where that would be its /64, or less of it, an address that is a source of its own
- * counts by all of it; but `per 0` is one bucket for all, and more than 64 bits are what was asked for.
+ * The key that a limit counts an IPv6 address by. A source that is its whole address is counted by
+ * all of it where the limit would count it by its /64 or less. Two exceptions: `per 0` is one key
+ * for all, and a key of more than 64 bits is as long as the limit says.
  */
 static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
 {

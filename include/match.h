@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Whether a limit is for a packet: pure functions over facts, compiled into the packet path, `check`
- * and the tests.
+ * Matching: whether a limit is for a packet, by the facts of its headers.
  *
- * What a packet should say and cannot be read (SL_FACT_UNREAD) is taken for whatever a match asks: headers too deep
- * or cut short must not evade a limit. A fragment but the first is no such packet: its ports and flags are in the
- * first, so it matches no limit that asks for them; `fragment` matches it, and so do `any` and its protocol. In IPv6 the
- * protocol, too, is in the first alone (SL_FACT_HIDDEN): there it matches every limit on a protocol.
+ *   match_packet    whether a match covers a packet
+ *   match_is_deep   whether that needs more than the source
+ *
+ * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches whatever a
+ * limit asks of it: headers that lie too deep, or are cut short, must not evade a limit.
+ *
+ * A fragment other than the first has no ports and flags, which are in the first. It matches no
+ * limit on these, and it matches `fragment`, `any` and its protocol. In IPv6 only the first
+ * fragment tells the protocol that receivers believe (SL_FACT_HIDDEN), so any other matches every
+ * limit on a protocol.
+ *
+ * Pure functions, shared by the packet path, `check` and the tests.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
@@ -19,7 +26,7 @@ struct sl_facts {
 	__u8 proto;  /* with SL_FACT_PROTO: the protocol behind all extension headers */
 	__u8 pad;
 	__u16 port; /* with SL_FACT_PORT: the destination port, host order */
-	__u16 vlan; /* the id of the first tag that is not 0; 0: none */
+	__u16 vlan; /* the id of the first tag whose id is not 0; 0: none */
 };
 
 static inline bool match_port(const struct sl_match *match, const struct sl_facts *packet)
@@ -32,7 +39,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* Those that ask for a protocol. */
+/* Matches on a protocol have one of these. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -50,7 +57,7 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* Whether the source alone is not enough to tell. */
+/* Whether a match needs more of the packet than its source. */
 static inline bool match_is_deep(const struct sl_match *match)
 {
 	return match->fact != SL_FACT_ANY || match->vlan;

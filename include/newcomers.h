@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the maps keep for newcomers, sources that have no ledger yet: nothing is allocated for one. A part of the schema
- * in include/sluice.h, which includes this; bpf/newcomer.h is what it serves.
+ * The types of the maps that serve newcomers, keys that have no ledger yet. All have a fixed size:
+ * nothing is allocated for a newcomer. A part of the schema in include/sluice.h, which includes
+ * this header. bpf/newcomer.h explains admission.
  */
 #ifndef SLUICE_NEWCOMERS_H
 #define SLUICE_NEWCOMERS_H
 
 #define SL_SECRETS 10
 
-/* How newcomers are met: see bpf/newcomer.h. Made with the gate, and never changed. */
+/*
+ * An insertion into a map of ledgers, or of buckets, takes a token of the pool of that name:
+ * include/pool.h.
+ */
 enum sl_pool {
 	SL_POOL_LEDGERS,
 	SL_POOL_BUCKETS,
 	SL_POOLS,
 };
 
+/* The settings of admission. Made with the gate, and never changed. */
 struct sl_meeting {
-	__u64 secret[SL_SECRETS]; /* of the hash: random, so that nobody can choose what collides */
-	__u32 tokens[SL_POOLS];	  /* insertions that a pool holds at most: see include/pool.h */
+	__u64 secret[SL_SECRETS]; /* of the hash: random, so that no sender can choose collisions */
+	__u32 tokens[SL_POOLS];	  /* that a pool holds at most */
 	__u32 batch[SL_POOLS];	  /* that one CPU takes from it at once */
-	__u32 refill[SL_POOLS];	  /* that it gets in each window, in 1/2^SL_TOKEN_SHIFT */
-	__u32 crowd; /* packets of unknown sources, on one CPU in one window, that are no crowd yet */
+	__u32 refill[SL_POOLS];	  /* that it gets in each window, in 1/2^SL_TOKEN_SHIFT tokens */
+	__u32 crowd;	    /* more newcomers than this, on one CPU in one window, are a crowd */
 	__u32 window_shift; /* a window is 2^this jiffies: some 64 ms */
 	__u32 sketch_mask;  /* lines of `sketch` for each CPU and pool, less one */
 	__u32 known_mask;   /* entries of `known`, less one */
@@ -28,13 +33,16 @@ struct sl_meeting {
 
 #define SL_TOKEN_SHIFT 8
 
-/* Map `pools`, by enum sl_pool: one word, in a cache line that holds nothing else. */
+/* Map `pools`, by enum sl_pool: one word, alone in its cache line. */
 struct sl_pool_word {
 	__u64 spent; /* changed by compare-and-swap only */
 	__u64 pad[7];
 };
 
-/* Map `sketch`: for each CPU, and each pool, so many lines. A slot: a fingerprint of 24 bits, and a count of 8. */
+/*
+ * Map `sketch`: lines for each CPU and each pool. A slot is a fingerprint of 24 bits and a count of
+ * 8 bits.
+ */
 #define SL_SKETCH_SLOTS 16
 
 struct sl_sketch_line {
@@ -42,19 +50,22 @@ struct sl_sketch_line {
 };
 
 /*
- * Map `known`: a Bloom filter, in blocks, of those that have been charged in this epoch or the one before. A word is of
- * one epoch: 24 bits, and above them a tag that tells which.
+ * Map `known`: the filter of known keys, include/known_filter.h. A word belongs to one epoch: it
+ * has 24 bits of the filter, and above them a tag that tells the epoch.
  */
 #define SL_KNOWN_BITS 24
 
 struct sl_known {
-	__u32 word[2]; /* of the even epochs, and of the odd ones */
+	__u32 word[2]; /* of even epochs, of odd epochs */
 };
 
-/* Map `shortcuts`: for each CPU so many. What `prefixes` says of all addresses of a block: see include/block.h. */
+/*
+ * Map `shortcuts`: entries for each CPU. What `prefixes` answers for all of an aggregate:
+ * bpf/shortcut.h.
+ */
 #define SL_SHORTCUTS (3 * 16384U)
 
-#define SL_SHORTCUT_DIVIDED 0xffffffffU /* for its record: rules divide the block */
+#define SL_SHORTCUT_DIVIDED 0xffffffffU /* as a record: rules divide the aggregate */
 
 struct sl_shortcut {
 	__u64 aggregate; /* aggregate_name() */
@@ -62,17 +73,17 @@ struct sl_shortcut {
 	__u32 record;
 };
 
-/* What happens at the meeting of newcomers. */
+/* What is counted at admission. */
 enum sl_event {
-	SL_EVENT_MET, /* a packet of somebody without a bucket or a ledger; told by whole windows */
+	SL_EVENT_MET,	    /* a packet of an unknown key; counted when its window ends */
 	SL_EVENT_INSERTED,  /* a ledger or a bucket was made */
-	SL_EVENT_BUSY,	    /* the kernel refused to: that part of the map was at work already */
-	SL_EVENT_NO_MEMORY, /* it had no entry to give */
-	SL_EVENT_FAILED,    /* any other cause */
+	SL_EVENT_BUSY,	    /* the kernel refused to: that part of the map was locked */
+	SL_EVENT_NO_MEMORY, /* the kernel refused to: no entry could be freed */
+	SL_EVENT_FAILED,    /* the kernel refused to for another reason */
 	SL_EVENTS,
 };
 
-/* Counted, and at which pace: a second here is 2^SL_SECOND_SHIFT ns. */
+/* A count and its pace. A second here is 2^SL_SECOND_SHIFT ns. */
 #define SL_SECOND_SHIFT 30
 
 struct sl_pace {
@@ -81,13 +92,13 @@ struct sl_pace {
 	__u32 last; /* in the one before */
 };
 
-/* Map `admission`, per CPU: how many insertions this CPU may make, and how many packets ask for one. */
+/* Map `admission`, per CPU: the tokens that this CPU may use, and the newcomers that it meets. */
 struct sl_admission {
-	__u64 window;		/* jiffies >> window_shift, and 1 */
-	__u32 tokens[SL_POOLS]; /* taken from the pool, and left */
-	__u32 seen[SL_POOLS];	/* what the pool had when this CPU last looked, in this window */
-	__u32 met;		/* packets of unknown sources in this window */
-	__u32 second;		/* of the events' pace */
+	__u64 window;		/* the current one: pool_window() */
+	__u32 tokens[SL_POOLS]; /* taken from the pool and not used yet */
+	__u32 seen[SL_POOLS];	/* tokens in the pool when this CPU last read it, in this window */
+	__u32 met;		/* newcomers in this window */
+	__u32 second;		/* to which `now` of the events belongs */
 	__u64 crowd_until;	/* the jiffy before which newcomers are a crowd */
 	struct sl_pace event[SL_EVENTS];
 };

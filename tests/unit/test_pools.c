@@ -282,7 +282,7 @@ static void test_the_bar_rises_as_tokens_end(void **state)
 		{1600, false, 0},	{1600, true, 2}, {801, false, 0}, {801, true, 2},
 		{800, false, 2},	{800, true, 2},	 {401, false, 2}, {400, false, 4},
 		{201, false, 4},	{200, false, 8}, {1, false, 8},	  {1, true, 8},
-		{0, false, BAR_NOBODY},
+		{0, false, BAR_CLOSED},
 	};
 	struct sl_meeting meeting = {.tokens = {[SL_POOL_LEDGERS] = 1600}};
 

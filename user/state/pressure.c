@@ -70,7 +70,7 @@ static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_adm
 			   uint64_t spent, const struct moment *now)
 {
 	uint32_t left =
-		pool_known(meeting, here, SL_POOL_LEDGERS, spent, pool_window(meeting, now->tick));
+		pool_available(meeting, here, SL_POOL_LEDGERS, spent, pool_window(meeting, now->tick));
 
 	if (!here->window) /* it has met no newcomer ever */
 		return false;
