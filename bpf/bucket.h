@@ -99,7 +99,7 @@ static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
 	__u64 end = (__u64)until << SL_UNTIL_SHIFT, now = clock_ticks() / SL_TICKS_PER_NS;
-	__u64 jiffies = end > now && gate->tick_ns ? (end - now) / gate->tick_ns : 0;
+	__u64 jiffies = end > now && gate->jiffy_ns ? (end - now) / gate->jiffy_ns : 0;
 
 	if (!until)
 		return ~0ULL;

@@ -184,7 +184,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 	 * a 0 that the verifier cannot know: else it would walk the loop once for each set of
 	 * charged limits
 	 */
-	__u32 charged = gate ? gate->zero : 0, asked = charged;
+	__u32 charged = gate ? gate->opaque_zero : 0, asked = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
 	verdict->refused = charged;

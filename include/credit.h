@@ -260,7 +260,7 @@ static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_purse *purse,
 				       __u64 jiffy)
 {
-	purse->until = limit->refuse_by_tick ? jiffy : 0;
+	purse->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
 /* A block refuses every cost. It holds for one jiffy at a time, because `forgive` may end it. */

@@ -210,7 +210,7 @@ struct sl_limit {
 	__u32 id;      /* in the keys of its ledgers: unique while the gate exists */
 	__u32 life;    /* jiffies for which a purse is good */
 	__u8 by_bytes;
-	__u8 refuse_by_tick; /* the burst is long enough to refuse for the rest of a jiffy */
+	__u8 refuse_by_jiffy; /* the burst is long enough to refuse for the rest of a jiffy */
 	__u8 start_empty;
 	__u8 observe;
 	__u8 key_dst : 1;
@@ -337,7 +337,7 @@ static inline __u32 list_end_index(__u64 bit)
 struct sl_gate {
 	__u32 schema;
 	__u32 generation;    /* of the rules; never 0, so that a fresh bucket belongs to none */
-	__u32 tick_ns;	     /* the length of a jiffy */
+	__u32 jiffy_ns;	     /* the length of a jiffy */
 	__u32 hosts;	     /* rules in `hosts4` and `hosts6`; while 0, no packet reads them */
 	__u32 split_rules;   /* rules longer than /64; while 0, no packet reads `splits` */
 	__u32 prefixes;	     /* rules in `prefixes` */
@@ -350,7 +350,7 @@ struct sl_gate {
 	__u32 policies_seen; /* all policies that were ever in use have lower numbers */
 	__u32 map_ids[23];   /* the maps of this gate, in the order of the command's table */
 	struct sl_meeting meeting;
-	__u64 zero;			 /* always 0: see policy_charge() */
+	__u64 opaque_zero;		 /* always 0: see policy_charge() */
 	__u32 list_ends[SL_LIST_PLACES]; /* by list_end_index(): for lists that have an end */
 };
 

@@ -117,7 +117,7 @@ static uint32_t size_or(uint32_t size, uint32_t usual)
 /* Newcomers are met as on two CPUs: tests need not know how many there are. */
 static struct sl_meeting meeting_of_two(const struct rig *rig, const struct gate_sizes *sizes)
 {
-	const struct machine two = {.cpus = 2, .tick_ns = rig->gate.machine.tick_ns};
+	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
 
 	return gate_meeting(sizes, &two, rig->gate.state->meeting.secret);
 }
@@ -137,7 +137,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_non_null(rig);
 	rig->programs = PROGRAMS_CLOSED;
 	assert_int_equal(machine_get(&machine), OK);
-	machine.tick_ns = RIG_TICK / SL_TICKS_PER_NS;
+	machine.jiffy_ns = RIG_TICK / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
 	rig->meeting = meeting_of_two(rig, &sizes);
 	rig_find_cpus(rig);
@@ -250,7 +250,7 @@ void rig_empty(struct rig *rig)
 	*rig->gate.state = (struct sl_gate){
 		.schema = SL_SCHEMA,
 		.generation = 1,
-		.tick_ns = rig->gate.machine.tick_ns,
+		.jiffy_ns = rig->gate.machine.jiffy_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 		.meeting = rig->meeting,

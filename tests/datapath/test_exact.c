@@ -69,8 +69,8 @@ static void test_cases_are_of_every_kind(void **state)
 		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
 
 		purses += !!limit->purse;
-		by_tick += !limit->purse && limit->refuse_by_tick;
-		neither += !limit->purse && !limit->refuse_by_tick;
+		by_tick += !limit->purse && limit->refuse_by_jiffy;
+		neither += !limit->purse && !limit->refuse_by_jiffy;
 	}
 	assert_true(purses && by_tick && neither);
 }
@@ -178,7 +178,7 @@ static void test_refill_not_early(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 3), 0);
 		rig_clock_to_edge(rig);
 		rig_clock_forward(rig, 1);
-		assert_true(rig_send(rig, HOOK_XDP, &frame, 1) || limit->refuse_by_tick);
+		assert_true(rig_send(rig, HOOK_XDP, &frame, 1) || limit->refuse_by_jiffy);
 	}
 	rig_check_counted(rig);
 }
@@ -603,7 +603,7 @@ static void epoch_check(struct rig *rig, const struct limit_case *it, const stru
 		rig_clock_forward(rig, span / 20);
 		pass += rig_send(rig, HOOK_XDP, &frame, it->packets / 10);
 	}
-	withheld = limit->refuse_by_tick ? RIG_TICK / limit->cost : 0;
+	withheld = limit->refuse_by_jiffy ? RIG_TICK / limit->cost : 0;
 	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
 	/* and then rests: the whole burst, and no more */
 	rig_clock_forward(rig, 3 * span);
@@ -747,7 +747,7 @@ static void test_retry_after(void **state)
 		for (int turn = 0; turn < 200; turn++) {
 			while (rig_send(rig, HOOK_XDP, &frame, 1))
 				;
-			retry_check(rig, "192.0.2.1", cases[i].size, limit->refuse_by_tick);
+			retry_check(rig, "192.0.2.1", cases[i].size, limit->refuse_by_jiffy);
 			rig_clock_forward(rig, turn * MS / 50);
 		}
 	}

@@ -224,7 +224,7 @@ static void twins_check(struct rig *rig, const char *words)
 		rig_run_on(rig, rand() % rig->cpus);
 		assert_int_equal(rig_send(rig, rand() % HOOKS, &noise, rand() % 3), 0);
 		rig_clock_forward(rig, rand() % (rand() % 50 ? 3 * limit->cost : limit->burst));
-		if (limit->refuse_by_tick) { /* what a CPU was refused, it is until the tick is over */
+		if (limit->refuse_by_jiffy) { /* what a CPU was refused, it is until the tick is over */
 			rig_clock_to_edge(rig);
 			rig_clock_forward(rig, 1);
 		}

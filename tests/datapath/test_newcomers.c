@@ -558,7 +558,7 @@ static void test_cpus_share_tokens(void **state)
 /* One of many CPUs receives new clients all the time, on a gate of the default sizes for so many. */
 static void honest_check(struct rig *rig, unsigned int cpus)
 {
-	const struct machine machine = {.cpus = cpus, .tick_ns = rig->gate.machine.tick_ns};
+	const struct machine machine = {.cpus = cpus, .jiffy_ns = rig->gate.machine.jiffy_ns};
 	const struct gate_sizes sizes = gate_sizes_default(&machine);
 	const uint64_t step = SEC / CLIENTS_PER_SECOND;
 	uint64_t sent = 0, passed = 0;
@@ -896,7 +896,7 @@ static void test_full_speed(void **state)
 		sent += floods[i].sent;
 	}
 	assert_int_equal(machine_get(&machine), OK); /* the rig's gate was made for another tick */
-	windows = (clock_ns() - begin) / (machine.tick_ns << meeting->window_shift) + 2;
+	windows = (clock_ns() - begin) / (machine.jiffy_ns << meeting->window_shift) + 2;
 	inserted = rig_events(rig, SL_EVENT_INSERTED);
 	print_message("figure: %u sources beside %lu forged packets from %u CPUs in %lu windows: "
 		      "%lu insertions; each source has its ledger to the bit\n",

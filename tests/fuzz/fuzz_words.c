@@ -151,7 +151,7 @@ static struct sl_prefix fuzz_prefix(const char *text)
 
 static void check_compiled(const struct limit *limit)
 {
-	static const struct machine machine = {.cpus = 64, .tick_ns = 4000000};
+	static const struct machine machine = {.cpus = 64, .jiffy_ns = 4000000};
 
 	expect(limit->spec.per[SL_IPV4] <= 32 && limit->spec.per[SL_IPV6] <= 128);
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -82,7 +82,7 @@ static inline void model_shape(struct sl_limit *limit, __u64 worthwhile, __u32 c
 		limit->purse = purses / cpus;
 		limit->life = life < 0xffffffffU ? life : 0xffffffffU;
 	}
-	limit->refuse_by_tick = limit->refill >= 2 * tick_length;
+	limit->refuse_by_jiffy = limit->refill >= 2 * tick_length;
 }
 
 /* A packet limit. cpus: 0 for no purses. */

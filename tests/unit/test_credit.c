@@ -93,7 +93,7 @@ static void test_burst_that_is_no_whole_number_of_packets(void **state)
 	struct model model = fresh(COST, 10 * COST + COST - 1, 0, 0);
 
 	(void)state;
-	model.limit.refuse_by_tick = false;
+	model.limit.refuse_by_jiffy = false;
 	assert_int_equal(model_burst(&model, 0, 20), 10);
 	model.now += 1;
 	assert_int_equal(model_burst(&model, 0, 20), 1);
@@ -124,7 +124,7 @@ static void test_refill_to_the_packet(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
 			struct model model = drained(COST, 1000 * COST, cpu_counts[j], 12345);
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			assert_false(model_send(&model, 0, 1, 60));
 			model.now += cases[i].advance * COST;
 			assert_int_equal(model_burst(&model, 0, PLENTY), cases[i].passes);
@@ -219,7 +219,7 @@ static void test_clock_that_runs_backwards_refills_nothing(void **state)
 	for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
 		struct model model = drained(COST, 1000 * COST, cpu_counts[j], 1ULL << 40);
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		for (uint64_t back = 1; back < 1ULL << 38; back *= 3) {
 			model.lag[0] = back;
 			assert_int_equal(model_burst(&model, 0, 3), 0);
@@ -332,7 +332,7 @@ static void test_refused_until_the_purse_says(void **state)
 				drained(COST, cases[i].burst * COST, cases[i].cpus, epochs[j]);
 			uint64_t wait;
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			model.now += COST / 3;
 			assert_false(model_send(&model, 0, cases[i].cost, 60));
 			wait = model.purse[0].at - model_clock(&model, 0);
@@ -354,7 +354,7 @@ static void test_refused_by_tick(void **state)
 	struct model model = drained(COST, 1000 * COST, 0, 12345);
 
 	(void)state;
-	assert_true(model.limit.refuse_by_tick);
+	assert_true(model.limit.refuse_by_jiffy);
 	model.now += TICK / 4;
 	assert_int_equal(model_burst(&model, 0, PLENTY), 1); /* and refused from here on */
 	model.now += TICK / 2;
@@ -372,7 +372,7 @@ static void test_long_refusal_by_tick(void **state)
 	struct model model = drained(SEC, 1000 * SEC, 0, 12345);
 
 	(void)state;
-	assert_true(model.limit.refuse_by_tick);
+	assert_true(model.limit.refuse_by_jiffy);
 	for (int i = 0; i < 250; i++) {
 		assert_false(model_send(&model, 0, 1, 60));
 		assert_int_equal(model.purse[0].until, model_jiffies(&model));
@@ -387,7 +387,7 @@ static void test_no_refusal_by_tick_for_short_bursts(void **state)
 	struct model model = drained(COST, 2 * TICK - 1, 0, 12345);
 
 	(void)state;
-	assert_false(model.limit.refuse_by_tick);
+	assert_false(model.limit.refuse_by_jiffy);
 	assert_false(model_send(&model, 0, 1, 60));
 	model.now += COST; /* within the same tick */
 	assert_true(model_send(&model, 0, 1, 60));
@@ -400,7 +400,7 @@ static void test_debt_is_paid_first(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(cpu_counts); j++) {
 			struct model model = drained(COST, 1000 * COST, cpu_counts[j], epochs[i]);
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			model.ledger.zero += 30 * COST;
 			assert_int_equal(
 				credit_level(&model.limit, &model.ledger, model_clock(&model, 0)),
@@ -532,7 +532,7 @@ static struct model with_purse(void)
 {
 	struct model model = drained(COST, 1600 * COST, 2, 12345);
 
-	model.limit.refuse_by_tick = false;
+	model.limit.refuse_by_jiffy = false;
 	model.now += 1500 * COST;
 	assert_true(model_send(&model, 0, 1, 60)); /* draws 50 packets' worth */
 	assert_int_equal(model.purse[0].credit, 50 * COST);
@@ -775,7 +775,7 @@ static void test_return_above_refill_is_no_rest(void **state)
 	struct model model = drained(COST, 1600 * COST, 1, 12345);
 
 	(void)state;
-	model.limit.refuse_by_tick = false;
+	model.limit.refuse_by_jiffy = false;
 	model.now += 1500 * COST;
 	assert_int_equal(model_burst(&model, 0, 1), 1); /* 1399 in the ledger, 100 in the purse */
 	model.now += 80 * COST;
@@ -801,7 +801,7 @@ static void test_large_packet_passes_and_is_owed(void **state)
 			struct model model = fresh(COST, 10 * COST, 0, epochs[j]);
 			uint64_t owed = (packets[i] - 10) * COST;
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			assert_true(model_send(&model, 0, packets[i], 60));
 			assert_int_equal(level_now(&model), -(int64_t)owed);
 			assert_false(model_send(&model, 0, 1, 60));
@@ -821,7 +821,7 @@ static void test_large_packet_waits_for_a_full_ledger(void **state)
 	struct model model = fresh(COST, 10 * COST, 0, 12345);
 
 	(void)state;
-	model.limit.refuse_by_tick = false;
+	model.limit.refuse_by_jiffy = false;
 	assert_true(model_send(&model, 0, 1, 60));
 	assert_false(model_send(&model, 0, 45, 60));
 	model.now += COST - 1;
@@ -845,7 +845,7 @@ static void test_large_packets_get_their_rate(void **state)
 		struct model model = drained(COST, cases[i].burst * COST, cases[i].cpus, 12345);
 		uint64_t each = cases[i].packets * COST;
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		model.now += model.limit.refill;
 		for (int k = 0; k < 1000; k++) {
 			assert_true(model_send(&model, k % 8, cases[i].packets, 60));
@@ -889,7 +889,7 @@ static void test_trickle_starves_no_large_packet(void **state)
 		struct model model = drained(COST, 1600 * COST, 8, 12345);
 		uint64_t waits = 0, trickle = 0;
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		while (!model_send(&model, 0, packets[i], 60)) {
 			trickle += model_send(&model, 1 + waits % 7, 1, 60);
 			model.now += 10 * COST; /* a tenth of the rate */
@@ -975,7 +975,7 @@ static void test_debt_and_a_clock_behind(void **state)
 	for (uint64_t lag = 1; lag < 1ULL << 38; lag *= 7) {
 		struct model model = fresh(COST, 10 * COST, 0, 1ULL << 40);
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		assert_true(model_send(&model, 0, 45, 60));
 		model.lag[1] = lag;
 		assert_int_equal(model_burst(&model, 1, 5), 0);
@@ -999,7 +999,7 @@ static void test_cost_that_no_packet_has(void **state)
 			uint64_t hour = 3600 * SEC;
 			struct model model = fresh(hour, bursts[j] * hour, 0, epochs[i]);
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			assert_true(model_send(&model, 0, 65535, 60));
 			assert_int_equal(model.ledger.zero - model_clock(&model, 0),
 					 SL_BURST_TICKS_MAX - bursts[j] * hour);
@@ -1081,7 +1081,7 @@ static void test_refusal_returns_the_purse(void **state)
 	struct model model = drained(COST, 1600 * COST, 2, 12345);
 
 	(void)state;
-	model.limit.refuse_by_tick = false;
+	model.limit.refuse_by_jiffy = false;
 	model.now += 10 * COST;
 	assert_true(model_send(&model, 0, 1, 60));
 	assert_false(model_send(&model, 1, 1, 60));

@@ -37,7 +37,7 @@ static struct model_policy policy_of(const uint64_t bursts[SL_LIMITS_MAX], uint3
 	while (policy.limits < SL_LIMITS_MAX && bursts[policy.limits]) {
 		struct sl_limit limit = model_limit(COST, bursts[policy.limits] * COST, cpus, TICK);
 
-		limit.refuse_by_tick = false;
+		limit.refuse_by_jiffy = false;
 		model_begin(&policy.limit[policy.limits++], &limit, TICK, epoch);
 	}
 	return policy;
@@ -332,7 +332,7 @@ static void test_packets_and_bytes(void **state)
 
 	(void)state;
 	bytes.burst = bytes.refill = 10000 * byte;
-	bytes.refuse_by_tick = false;
+	bytes.refuse_by_jiffy = false;
 	model_begin(&policy.limit[policy.limits++], &bytes, TICK, 12345);
 	assert_true(policy_send(&policy, 0, 1, 9000, ALL));
 	assert_false(policy_send(&policy, 0, 1, 1001, ALL));

@@ -585,7 +585,7 @@ static void check_share(struct source *source)
 	}
 	span = model->now - begin;
 	least = span - span / 100 - (limit->burst - limit->refill) - largest;
-	if (limit->refuse_by_tick)
+	if (limit->refuse_by_jiffy)
 		least -= model->tick_length;
 	if (passed < least)
 		fail_msg("seed %llu: only %lld of %lld ticks passed",

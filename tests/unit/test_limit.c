@@ -19,9 +19,9 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define MACHINE_TICK (machine.tick_ns * SL_TICKS_PER_NS)
+#define MACHINE_TICK (machine.jiffy_ns * SL_TICKS_PER_NS)
 
-static const struct machine machine = {.cpus = 4, .tick_ns = 4000000};
+static const struct machine machine = {.cpus = 4, .jiffy_ns = 4000000};
 
 static const uint8_t address_bits[SL_FAMILIES] = {32, 128};
 static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
@@ -95,7 +95,7 @@ static void test_purses_end_soon(void **state)
 
 	(void)state;
 	assert_true(compiled.purse);
-	assert_in_range((uint64_t)compiled.life * machine.tick_ns, 1, 2000000000);
+	assert_in_range((uint64_t)compiled.life * machine.jiffy_ns, 1, 2000000000);
 }
 
 static void test_every_key_and_action(void **state)
@@ -219,7 +219,7 @@ static void test_burst_and_rate_to_the_packet(void **state)
 			limit_of(cases[i / SL_FAMILIES].rate, cases[i / SL_FAMILIES].burst);
 		struct model model = source_of(&limit, i % SL_FAMILIES);
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		assert_int_equal(model_burst(&model, 0, packets + 10), packets);
 		model.now += k * model.limit.cost;
 		assert_int_equal(model_burst(&model, 0, packets + 10), k);
@@ -238,7 +238,7 @@ static void test_start_empty(void **state)
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct model model = source_of(&limit, family);
 
-		model.limit.refuse_by_tick = false;
+		model.limit.refuse_by_jiffy = false;
 		assert_int_equal(model_burst(&model, 0, 10), 0);
 		model.now += 3 * model.limit.cost;
 		assert_int_equal(model_burst(&model, 0, 10), 3);
@@ -267,7 +267,7 @@ static void test_block(void **state)
 /* Eight CPUs of a larger machine: their purses leave each other what they should. */
 static void test_purses_of_a_source(void **state)
 {
-	static const struct machine large = {.cpus = MODEL_CPUS, .tick_ns = 4000000};
+	static const struct machine large = {.cpus = MODEL_CPUS, .jiffy_ns = 4000000};
 	struct limit limit = limit_of("1kpps", "1000");
 
 	(void)state;
@@ -336,7 +336,7 @@ static void test_frames_of_any_length_pass(void **state)
 			struct model model = source_of(&limit, SL_IPV6);
 			uint64_t cost = credit_cost(&model.limit, 1, bytes);
 
-			model.limit.refuse_by_tick = false;
+			model.limit.refuse_by_jiffy = false;
 			assert_true(model_send(&model, 0, 1, bytes));
 			if (cost <= model.limit.burst)
 				continue;

@@ -32,7 +32,7 @@ static struct {
 	struct sl_admission admission[CPUS_MAX];
 	unsigned int cpu;
 	uint32_t entries;
-	uint64_t tick_ns;
+	uint64_t jiffy_ns;
 	unsigned int looks; /* at `pools` */
 } world;
 
@@ -56,13 +56,13 @@ static void world_begin(uint32_t entries, unsigned int cpus, unsigned int hz)
 {
 	static const __u64 secret[SL_SECRETS];
 	const struct gate_sizes sizes = {.sources = entries, .hot = entries};
-	const struct machine machine = {.cpus = cpus, .tick_ns = 1000000000U / hz};
+	const struct machine machine = {.cpus = cpus, .jiffy_ns = 1000000000U / hz};
 
 	memset(&world, 0, sizeof(world));
 	world.entries = entries;
-	world.tick_ns = machine.tick_ns;
+	world.jiffy_ns = machine.jiffy_ns;
 	world.gate.meeting = gate_meeting(&sizes, &machine, secret);
-	test_jiffies = DAY_NS / world.tick_ns;
+	test_jiffies = DAY_NS / world.jiffy_ns;
 }
 
 /* As many insertions as this CPU may make now, of `most`. */
@@ -130,7 +130,7 @@ static void test_alone_at_once(void **state)
 /* In a minute 60/32 of the map, by one CPU, while each of the others has a batch that it does not use. */
 static void check_alone_for_long(unsigned int cpus)
 {
-	uint64_t ticks = 60 * 1000000000ULL / world.tick_ns, inserted = 0,
+	uint64_t ticks = 60 * 1000000000ULL / world.jiffy_ns, inserted = 0,
 		 due = world.entries * 60ULL / 32;
 
 	for (unsigned int cpu = 1; cpu < cpus; cpu++)
@@ -143,7 +143,7 @@ static void check_alone_for_long(unsigned int cpus)
 	if (inserted > due || inserted + 1 < due - due / 50)
 		fail_msg("%u entries, %u CPUs, a tick of %lu ns: %lu insertions in a minute, not "
 			 "%lu",
-			 world.entries, cpus, world.tick_ns, inserted, due);
+			 world.entries, cpus, world.jiffy_ns, inserted, due);
 }
 
 static void test_alone_for_long(void **state)
@@ -168,7 +168,7 @@ static uint64_t random_below(uint64_t end)
  */
 static void check_together(unsigned int cpus)
 {
-	double rate = world.entries / 32. * world.tick_ns / 1e9, level = half();
+	double rate = world.entries / 32. * world.jiffy_ns / 1e9, level = half();
 
 	for (int step = 0; step < 3000; step++) {
 		uint64_t ticks = random_below(4) ? random_below(3) : random_below(2000);
@@ -181,7 +181,7 @@ static void check_together(unsigned int cpus)
 		if (level < -0.01)
 			fail_msg("%u entries, %u CPUs, a tick of %lu ns: step %d, %f tokens too "
 				 "many",
-				 world.entries, cpus, world.tick_ns, step, -level);
+				 world.entries, cpus, world.jiffy_ns, step, -level);
 	}
 }
 
@@ -198,7 +198,7 @@ static void check_together_at_once(unsigned int cpus)
 
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) /* each keeps what is left of a batch */
 		inserted += insert(cpu, 1);
-	test_jiffies += DAY_NS / world.tick_ns;
+	test_jiffies += DAY_NS / world.jiffy_ns;
 	for (inserted = 0; cpus--;)
 		inserted += insert(cpus, world.entries);
 	assert_in_range(inserted, half() - window_brings() - cpus_then, half());

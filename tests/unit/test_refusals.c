@@ -182,7 +182,7 @@ static void clock_advance(uint64_t ticks)
 /* Of as many CPUs as share it: with one it is worth a purse. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
-	const struct machine machine = {.cpus = cpus, .tick_ns = TICK_NS};
+	const struct machine machine = {.cpus = cpus, .jiffy_ns = TICK_NS};
 	struct limit limit = {
 		.spec = {.name = "all", .rate = RATE, .burst = packets, .id = 7, .per = {32, 64}},
 		.match = {.fact = SL_FACT_ANY},

@@ -21,7 +21,7 @@
 
 #define DATA "tests/data/schema4/"
 
-static const struct machine machine = {.cpus = 2, .tick_ns = 4000000};
+static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
 
 static json_t *maps;
 
@@ -129,7 +129,7 @@ static void check_state(const void *value, void *data)
 	assert_int_equal(old->schema, 4);
 	assert_int_equal(gate.schema, SL_SCHEMA);
 	assert_int_equal(gate.generation, old->generation);
-	assert_int_equal(gate.tick_ns, 4000000);
+	assert_int_equal(gate.jiffy_ns, 4000000);
 	assert_int_equal(gate.hosts, 5);
 	assert_int_equal(gate.prefixes, 8);
 	assert_int_equal(gate.split_rules, 2);

@@ -19,7 +19,7 @@
 #define HOUR (3600 * SEC)
 #define TICK (4 * MS) /* a kernel tick at HZ=250 */
 
-static const struct machine machine = {.cpus = 2, .tick_ns = 4000000};
+static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
 
 /* --- Rates ---------------------------------------------------------------------------------- */
 
@@ -497,7 +497,7 @@ static void test_limits(void **state)
 		assert_int_equal(limit.purse, cases[i].purse);
 		assert_int_equal(limit.life, cases[i].life);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
-		assert_int_equal(limit.refuse_by_tick, cases[i].by_tick);
+		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_tick);
 	}
 }
 
@@ -556,7 +556,7 @@ static void test_limits_at_the_edge(void **state)
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t purses = limit->burst - limit->refill;
-	uint64_t tick = m->tick_ns * SL_TICKS_PER_NS;
+	uint64_t tick = m->jiffy_ns * SL_TICKS_PER_NS;
 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->purse * m->cpus <= purses);
@@ -568,7 +568,7 @@ static void assert_one_burst(const struct sl_limit *limit, const struct machine 
 		assert_true(limit->purse >= 2 * credit_cost(limit, 1, 1514));
 	else
 		assert_int_equal(limit->refill, limit->burst);
-	if (limit->refuse_by_tick)
+	if (limit->refuse_by_jiffy)
 		assert_true(limit->refill >= 2 * tick);
 	/* what credit_cost relies on: nothing wraps */
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
@@ -586,7 +586,7 @@ static void test_purses_and_ledger_are_one_burst(void **state)
 		for (size_t b = 0; b <= ARRAY_SIZE(some_bursts); b++)
 			for (size_t c = 0; c < ARRAY_SIZE(cpus) * ARRAY_SIZE(ticks); c++) {
 				struct machine m = {.cpus = cpus[c % ARRAY_SIZE(cpus)],
-						    .tick_ns = ticks[c / ARRAY_SIZE(cpus)]};
+						    .jiffy_ns = ticks[c / ARRAY_SIZE(cpus)]};
 				bool usual = b == ARRAY_SIZE(some_bursts);
 				struct limit author;
 				struct sl_limit limit;
@@ -722,7 +722,7 @@ static void test_this_machine(void **state)
 	(void)state;
 	assert_int_equal(machine_get(&here), OK);
 	assert_in_range(here.cpus, 1, 1 << 16);
-	assert_in_range(here.tick_ns, 500000, 20000000);
+	assert_in_range(here.jiffy_ns, 500000, 20000000);
 	assert_in_range(here.cpu_ids, here.cpus, 1 << 16);
 }
 

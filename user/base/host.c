@@ -30,7 +30,7 @@ enum status kernel_require(void)
 	return kernel_check(name.release);
 }
 
-/* --- CPUs and the tick ---------------------------------------------------------------------- */
+/* --- CPUs and the jiffy --------------------------------------------------------------------- */
 
 unsigned int cpu_list_end(const char *list)
 {
@@ -70,9 +70,9 @@ enum status machine_get(struct machine *ret)
 	if (!ids)
 		return fail("cannot tell the numbers of the CPUs from "
 			    "/sys/devices/system/cpu/possible");
-	/* the coarse clock moves once a kernel tick */
+	/* the coarse clock moves once a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return fail("cannot tell the length of the kernel's tick");
-	*ret = (struct machine){.cpus = cpus, .tick_ns = tick.tv_nsec, .cpu_ids = ids};
+	*ret = (struct machine){.cpus = cpus, .jiffy_ns = tick.tv_nsec, .cpu_ids = ids};
 	return OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* This host: which kernel it runs, its CPUs, its tick. */
+/* This host: which kernel it runs, its CPUs, its jiffy. */
 #ifndef SLUICE_HOST_H
 #define SLUICE_HOST_H
 
@@ -14,7 +14,7 @@ enum status kernel_require(void);
 /* What decides how a limit is split over purses. */
 struct machine {
 	unsigned int cpus;    /* possible CPUs: each may hold a purse */
-	unsigned int tick_ns; /* the kernel's tick, 1 / CONFIG_HZ */
+	unsigned int jiffy_ns; /* 1 / CONFIG_HZ */
 	unsigned int
 		cpu_ids; /* one more than the highest number of a possible CPU: numbers may have gaps */
 };

@@ -114,7 +114,7 @@ static uint32_t window_shift(const struct machine *machine)
 {
 	uint32_t shift = 0;
 
-	while ((machine->tick_ns << (shift + 1)) <= WINDOW_NS)
+	while ((machine->jiffy_ns << (shift + 1)) <= WINDOW_NS)
 		shift++;
 	return shift;
 }
@@ -127,7 +127,7 @@ static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t ent
 		     const struct machine *machine)
 {
 	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, SL_LIMITS_MAX);
-	uint64_t window_ns = (uint64_t)machine->tick_ns << meeting->window_shift;
+	uint64_t window_ns = (uint64_t)machine->jiffy_ns << meeting->window_shift;
 	uint64_t refill = ((uint64_t)entries << SL_TOKEN_SHIFT) * window_ns / (32 * NS_PER_SEC);
 	uint64_t apart = (uint64_t)machine->cpus * batch + (refill >> SL_TOKEN_SHIFT) + 1;
 
@@ -275,7 +275,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 	struct sl_gate state = {
 		.schema = SL_SCHEMA,
 		.generation = 1,
-		.tick_ns = gate->machine.tick_ns,
+		.jiffy_ns = gate->machine.jiffy_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
 	};

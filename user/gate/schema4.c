@@ -44,7 +44,7 @@ static struct sl_gate state_convert(const void *value)
 	struct sl_gate state = {
 		.schema = SL_SCHEMA,
 		.generation = old->generation,
-		.tick_ns = old->tick_ns,
+		.jiffy_ns = old->jiffy_ns,
 		.hosts = old->hosts,
 		.split_rules = old->split_rules,
 		.prefixes = old->prefixes,

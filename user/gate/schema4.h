@@ -111,7 +111,7 @@ struct schema4_rule {
 struct schema4_gate {
 	__u32 schema;
 	__u32 generation;
-	__u32 tick_ns;
+	__u32 jiffy_ns;
 	__u32 hosts;
 	__u32 split_rules;
 	__u32 prefixes;

@@ -16,8 +16,8 @@
 /* Purses under two packets are not worth their bookkeeping: then each packet draws its own cost. */
 #define PURSE_PACKETS_MIN 2
 
-/* So late the kernel may count its ticks, and by so much clocks may differ: purses end that much sooner. */
-#define TICKS_LATE 1
+/* The kernel may count a jiffy this much late, and clocks may differ by as much: purses end sooner by it. */
+#define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
 
@@ -71,28 +71,28 @@ static bool keys_are_buckets(const struct sl_limit_spec *spec, enum sl_family fa
 }
 
 /*
- * A purse lasts no longer than this, so that whoever sends draws from the ledger: by that the map of ledgers, and
- * bpf/known.h, tell who is still there.
+ * The longest life of a purse. A source that sends draws from its ledger at least this often, which keeps it in the map of
+ * ledgers and in the filter of known keys (include/known_filter.h).
  */
 #define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
 /* How much each CPU may hold, and how long: credit.h rules 1 and 2. */
 static void limit_share(struct sl_limit *limit, const struct machine *machine, bool may_hold)
 {
-	uint64_t tick = machine->tick_ns * SL_TICKS_PER_NS;
+	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
 	uint64_t packet = credit_cost(limit, 1, FRAME_USUAL);
-	uint64_t ticks = purses / tick;
-	uint64_t most = PURSE_LIFE_MAX / tick;
+	uint64_t jiffies = purses / jiffy;
+	uint64_t most = PURSE_LIFE_MAX / jiffy;
 
 	limit->refill = limit->burst;
 	if (may_hold && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
-	    ticks >= 1 + TICKS_LATE) {
+	    jiffies >= 1 + JIFFIES_LATE) {
 		limit->purse = purses / machine->cpus;
-		limit->life = ticks - TICKS_LATE < most ? ticks - TICKS_LATE : most;
+		limit->life = jiffies - JIFFIES_LATE < most ? jiffies - JIFFIES_LATE : most;
 		limit->refill -= purses;
 	}
-	limit->refuse_by_tick = limit->refill >= 2 * tick;
+	limit->refuse_by_jiffy = limit->refill >= 2 * jiffy;
 }
 
 /* Ones for the first `bits` bits of an address, in its byte order. */

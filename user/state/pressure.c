@@ -26,15 +26,15 @@ _Static_assert(SL_EVENTS == 5 && SL_EVENT_BUSY == 2, "each cause has a name");
 
 /* --- One CPU -------------------------------------------------------------------------------- */
 
-/* When it is: packets tell seconds by the clock, and windows in kernel ticks. */
+/* When it is: packets tell seconds by the clock, and windows in jiffies. */
 struct moment {
 	uint32_t second;
-	uint64_t tick;
+	uint64_t jiffy;
 };
 
 static enum status moment_get(struct moment *ret)
 {
-	enum status status = jiffies_read(&ret->tick);
+	enum status status = jiffies_read(&ret->jiffy);
 
 	ret->second = uptime_ns() >> SL_SECOND_SHIFT;
 	return status;
@@ -59,7 +59,7 @@ static uint32_t pace_last(const struct sl_admission *here, const struct sl_pace 
 /* As the packet path's admission_is_crowded. */
 static bool cpu_is_crowded(const struct sl_admission *here, const struct moment *now)
 {
-	return now->tick < here->crowd_until;
+	return now->jiffy < here->crowd_until;
 }
 
 /*
@@ -69,8 +69,8 @@ static bool cpu_is_crowded(const struct sl_admission *here, const struct moment 
 static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
 			   uint64_t spent, const struct moment *now)
 {
-	uint32_t left =
-		pool_available(meeting, here, SL_POOL_LEDGERS, spent, pool_window(meeting, now->tick));
+	uint32_t left = pool_available(meeting, here, SL_POOL_LEDGERS, spent,
+				       pool_window(meeting, now->jiffy));
 
 	if (!here->window) /* it has met no newcomer ever */
 		return false;
@@ -89,7 +89,7 @@ static void pressure_add(struct pressure *pressure, const struct gate *gate,
 	}
 	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, spent, now);
 	pressure->crowded += cpu_is_crowded(here, now);
-	pressure->tick = now->tick;
+	pressure->jiffy = now->jiffy;
 }
 
 /* From a second of 2^SL_SECOND_SHIFT ns to one of everybody's, rounded. */
@@ -186,7 +186,7 @@ enum status passing_read(const struct gate *gate, const struct pressure *pressur
 /* --- Known sources -------------------------------------------------------------------------- */
 
 enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint64_t tick, bool *ret)
+		       const struct sl_prefix *address, uint64_t jiffy, bool *ret)
 {
 	const struct sl_meeting *meeting = &gate->state->meeting;
 	bool by_key = limit && (limit->apart || limit->shared);
@@ -206,7 +206,7 @@ enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
 	if (err)
 		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_KNOWN],
 			    gate->name, why(err));
-	*ret = words_have(&block, epoch_of(meeting, tick), known_bits(digest));
+	*ret = words_have(&block, epoch_of(meeting, jiffy), known_bits(digest));
 	return OK;
 }
 

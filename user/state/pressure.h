@@ -21,7 +21,7 @@ struct pressure {
 	unsigned int flooded; /* CPUs on which newcomers wait */
 	unsigned int
 		crowded; /* those of them on which no bucket is looked for of who is not known */
-	uint64_t tick;	 /* by the kernel's count, when they were */
+	uint64_t jiffy;	 /* jiffies64 when they were */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);
@@ -53,9 +53,9 @@ static inline const struct pace *pressure_refused(const struct pressure *pressur
 
 /* --- Known sources -------------------------------------------------------------------------- */
 
-/* tick: by the kernel's count. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
+/* jiffy: jiffies64. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
 enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint64_t tick, bool *ret);
+		       const struct sl_prefix *address, uint64_t jiffy, bool *ret);
 
 /* --- Copying -------------------------------------------------------------------------------- */
 

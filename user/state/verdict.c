@@ -27,16 +27,16 @@ static enum status standings_read(const struct gate *gate, struct answer *answer
 }
 
 /* Whether the source is known where newcomers wait, and to which limits. */
-static enum status known_read(const struct gate *gate, uint64_t tick, struct answer *answer)
+static enum status known_read(const struct gate *gate, uint64_t jiffy, struct answer *answer)
 {
 	const struct probe *probe = &answer->probe;
-	enum status status = heard_read(gate, NULL, &probe->source, tick, &answer->known);
+	enum status status = heard_read(gate, NULL, &probe->source, jiffy, &answer->known);
 
 	for (unsigned int i = 0; !status && i < answer->count; i++) {
 		const struct sl_limit *limit = &answer->limits[i];
 
 		status = heard_read(gate, limit,
-				    limit->key_dst ? &probe->destination : &probe->source, tick,
+				    limit->key_dst ? &probe->destination : &probe->source, jiffy,
 				    &answer->known_to[i]);
 	}
 	return status;
@@ -50,7 +50,7 @@ static enum status newcomers_read(const struct gate *gate, struct answer *answer
 
 	if (status)
 		return status;
-	status = known_read(gate, pressure.tick, answer);
+	status = known_read(gate, pressure.jiffy, answer);
 	if (status)
 		return status;
 	answer->flooded = pressure.flooded;
