@@ -12,6 +12,7 @@
 #define SLUICE_LOOKUP_H
 
 #include "identity.h"
+#include "list_ends.h"
 #include "clock.h"
 #include "maps.h"
 #include "packet.h"
@@ -46,34 +47,12 @@ static __always_inline __u32 word_record(enum sl_list word)
 	return SL_RECORD(word == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
 }
 
-/* Limits the time for which the result holds. until: 0 for no end. */
-static __always_inline void lookup_end(struct lookup *lookup, __u32 until)
+/* Drops the lists that have ended from a set of bits. The first end limits the result. */
+BPF_GLOBAL __u64 lookup_lists(__u64 lists, const struct sl_gate *gate, struct lookup *lookup)
 {
-	if (until && (!lookup->until || until < lookup->until))
-		lookup->until = until;
-}
-
-/* The lists, out of a set of bits, that have not ended. Their first end limits the result. */
-BPF_GLOBAL __u64 lists_in_force(__u64 lists, const struct sl_gate *gate, struct lookup *lookup)
-{
-	__u32 now = clock_until();
-	__u64 left, bit;
-
 	if (!gate || !lookup)
 		return 0;
-	left = lists & gate->lists_ending;
-	for (int i = 0; i < SL_LIST_PLACES && left; i++) {
-		__u32 until;
-
-		bit = left & -left;
-		left ^= bit;
-		until = gate->list_ends[list_end_index(bit) % SL_LIST_PLACES];
-		if (until > now)
-			lookup_end(lookup, until);
-		else
-			lists ^= bit;
-	}
-	return lists;
+	return lists_in_force(gate, lists, clock_until(), &lookup->until);
 }
 
 /* The word of the lists that name one prefix. If they differ, a list that allows wins. */
@@ -81,7 +60,7 @@ static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate 
 					      struct lookup *lookup)
 {
 	if (lists & gate->lists_ending)
-		lists = lists_in_force(lists, gate, lookup);
+		lists = lookup_lists(lists, gate, lookup);
 	if (lists & gate->lists_allow)
 		return SL_LIST_ALLOW;
 	return lists ? SL_LIST_DENY : SL_LIST_NONE;
@@ -103,7 +82,7 @@ static __always_inline bool lookup_rule(const struct sl_rule *rule, const struct
 	if (hand && face->until && face->until <= clock_until())
 		hand = SL_LIST_NONE;
 	if (hand)
-		lookup_end(lookup, face->until);
+		lookup->until = end_first(lookup->until, face->until);
 	else if (face->lists)
 		listed = lists_say(face->lists, gate, lookup);
 	says = hand			 ? word_record(hand)

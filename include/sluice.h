@@ -322,15 +322,6 @@ struct sl_list_info {
 };
 
 /*
- * The index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn sequence, as
- * BPF has no instruction that counts zeros.
- */
-static inline __u32 list_end_index(__u64 bit)
-{
-	return bit * 0x03f79d71b4cb0a89ULL >> 58;
-}
-
-/*
  * Map `gate`: one entry. Packets read the first cache line; those without a bucket read `meeting`
  * too.
  */
@@ -351,7 +342,7 @@ struct sl_gate {
 	__u32 map_ids[23];   /* the maps of this gate, in the order of the command's table */
 	struct sl_meeting meeting;
 	__u64 opaque_zero;		 /* always 0: see policy_charge() */
-	__u32 list_ends[SL_LIST_PLACES]; /* by list_end_index(): for lists that have an end */
+	__u32 list_ends[SL_LIST_PLACES]; /* of lists that have an end: list_ends.h */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "list_ends.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
@@ -237,16 +238,9 @@ void packets_outwait(void)
 
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
 {
-	uint64_t left = lists & gate->state->lists_ending;
+	uint32_t end = 0;
 
-	while (left) {
-		uint64_t bit = left & -left;
-
-		left ^= bit;
-		if (!until_left_ns(gate->state->list_ends[list_end_index(bit)]))
-			lists ^= bit;
-	}
-	return lists;
+	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
 }
 
 /* Since its generation, and until it is gone. */

@@ -31,7 +31,7 @@ void packets_outwait(void);
 
 /* --- Lists ---------------------------------------------------------------------------------- */
 
-/* Those of the lists whose time is not over; as the packet path's lists_in_force. */
+/* The lists, out of a set of bits, that have not ended. */
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists);
 
 /* A copy of the lists that packets see. */

@@ -8,6 +8,7 @@
 #include "gate/change.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "list_ends.h"
 #include "rules/prefix.h"
 
 /* --- Rules ---------------------------------------------------------------------------------- */

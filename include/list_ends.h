@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The ends of named lists, as struct sl_gate has them for packets. Pure functions, shared by the
+ * packet path and the command line; time is an argument, in the unit of struct sl_face.
+ */
+#ifndef SLUICE_LIST_ENDS_H
+#define SLUICE_LIST_ENDS_H
+
+#include "sluice.h"
+
+/*
+ * The index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn sequence, as
+ * BPF has no instruction that counts zeros.
+ */
+static inline __u32 list_end_index(__u64 bit)
+{
+	return bit * 0x03f79d71b4cb0a89ULL >> 58;
+}
+
+/* The earlier of two ends; 0: none. */
+static inline __u32 end_first(__u32 a, __u32 b)
+{
+	return b && (!a || b < a) ? b : a;
+}
+
+/* The lists, out of a set of bits, that have not ended. *end: the first end among them and it. */
+static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
+{
+	__u64 left = lists & gate->lists_ending;
+
+	for (int i = 0; i < SL_LIST_PLACES && left; i++) {
+		__u64 bit = left & -left;
+		__u32 until = gate->list_ends[list_end_index(bit) % SL_LIST_PLACES];
+
+		left ^= bit;
+		if (until > now)
+			*end = end_first(*end, until);
+		else
+			lists ^= bit;
+	}
+	return lists;
+}
+
+#endif
