@@ -13,6 +13,7 @@
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
+#include "purses.h"
 #include "newcomer.h"
 #include "lookup.h"
 
@@ -106,30 +107,14 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/*
- * Fits the purses of a bucket to the policy in `record`. Purses belong to the limits of one policy:
- * under another policy they are void, and so is the purse of a limit that has another ledger now.
- * After any change of the policy the purses end, so that their credit goes back to the ledgers at
- * the next packet, and refusals are forgotten. Purses stay as they are while a list decides.
- */
+/* Fits the purses to the policy in `record`. While a list decides, purses stay as they are. */
 static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
 	__u32 owner = SL_POLICY(record);
 
-	if (!policy || owner < SL_POLICY_FIRST ||
-	    (bucket->owner == owner && bucket->owner_since == policy->since))
-		return;
-	for (int i = 0; i < SL_LIMITS_MAX; i++) {
-		struct sl_purse *purse = &bucket->purse[i];
-
-		if (bucket->owner != owner || purse->credit < 0 ||
-		    (__s32)(policy->changed[i] - bucket->owner_since) > 0)
-			purse->credit = 0;
-		purse->until = 0;
-	}
-	bucket->owner = owner;
-	bucket->owner_since = policy->since;
+	if (policy && owner >= SL_POLICY_FIRST)
+		purses_fit(bucket, policy, owner);
 }
 
 /*

@@ -13,32 +13,16 @@
 
 #include "clock.h"
 #include "credit.h"
+#include "ledger_key.h"
 #include "newcomer.h"
 
-/*
- * The key of a ledger. A union, made once for all lookups of a packet, because the stack is short
- * here (BPF_GLOBAL).
- */
-union ledger_key {
-	struct sl_ledger_key4 ipv4;
-	struct sl_ledger_key6 ipv6;
-};
-
+/* Made once for all lookups of a packet, because the stack is short here (BPF_GLOBAL). */
 static __always_inline void ledger_key(const struct packet *packet, const struct sl_limit *limit,
 				       union ledger_key *ret)
 {
-	const __u64 *addr =
-		(const __u64 *)(limit->key_dst ? packet->destination : packet->source.addr);
-	__u64 cut[2];
+	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
 
-	if (packet_is_ipv4(packet)) {
-		ret->ipv4.addr = *(const __u32 *)addr & (__u32)limit->mask[0];
-		ret->ipv4.limit = limit->id;
-	} else {
-		identity_key(addr, limit->mask, cut);
-		__builtin_memcpy(ret->ipv6.addr, cut, sizeof(cut));
-		ret->ipv6.limit = limit->id;
-	}
+	ledger_key_make(limit, (const __u64 *)addr, packet_is_ipv4(packet), ret);
 }
 
 static __always_inline struct sl_ledger *ledger_find(const struct packet *packet,

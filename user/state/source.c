@@ -9,6 +9,7 @@
 
 #include "gate/counters.h"
 #include "gate/rulemap.h"
+#include "purses.h"
 #include "rules/prefix.h"
 
 /* --- One source ----------------------------------------------------------------------------- */
@@ -53,26 +54,16 @@ static void purses_clear(struct sl_bucket *bucket)
 	memset(bucket->purse, 0, sizeof(bucket->purse));
 }
 
-/* As the packet path's bucket_own; a bucket of a split /64 has no purses to spend. */
-static void bucket_judge(const struct gate *gate, const struct source *source,
+/* The purses that the next packet finds. The bucket of a split /64 has none to spend. */
+static void purses_judge(const struct gate *gate, const struct source *source,
 			 struct sl_bucket *bucket)
 {
-	uint32_t record = source->rule.record;
-	const struct sl_policy *policy = &gate->policies[record];
-	bool same = bucket->owner == SL_POLICY(record);
+	uint32_t owner = SL_POLICY(source->rule.record);
 
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		struct sl_purse *purse = &bucket->purse[slot];
-
-		if (source->split || !same ||
-		    (int32_t)(policy->changed[slot] - bucket->owner_since) > 0)
-			*purse = (struct sl_purse){0};
-		else if (bucket->owner_since != policy->since)
-			*purse = (struct sl_purse){
-				.credit = purse->credit < 0 ? 0 : purse->credit,
-				.at = purse->at,
-			};
-	}
+	if (source->split || owner < SL_POLICY_FIRST)
+		purses_clear(bucket);
+	else
+		purses_fit(bucket, &gate->policies[source->rule.record], owner);
 }
 
 enum status source_read(const struct gate *gate, const struct sl_prefix *address,
@@ -91,7 +82,7 @@ enum status source_read(const struct gate *gate, const struct sl_prefix *address
 	if (source.rule.record)
 		source.policy = &gate->policies[source.rule.record];
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
-		bucket_judge(gate, &source, &source.cpus[cpu]);
+		purses_judge(gate, &source, &source.cpus[cpu]);
 	*ret = source;
 	return OK;
 }

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "credit.h"
-#include "identity.h"
+#include "ledger_key.h"
 #include "rules/prefix.h"
 
 /* --- Ledgers -------------------------------------------------------------------------------- */
@@ -20,30 +20,18 @@
 /* Where a ledger is. */
 struct place {
 	int fd;
-	union {
-		struct sl_ledger_key4 key4;
-		struct sl_ledger_key6 key6;
-	};
+	union ledger_key key;
 };
 
-/* As the packet path's ledger_key4 and ledger_key6. */
 static struct place ledger_place(const struct gate *gate, const struct sl_limit *limit,
 				 const struct sl_prefix *address)
 {
-	struct place place = {0};
-	__u64 addr[2], key[2];
+	bool ipv4 = prefix_is_ipv4(address);
+	struct place place = {.fd = gate->map[ipv4 ? MAP_LEDGERS4 : MAP_LEDGERS6]};
+	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	if (prefix_is_ipv4(address)) {
-		place.fd = gate->map[MAP_LEDGERS4];
-		place.key4.limit = limit->id;
-		place.key4.addr = addr[0] & limit->mask[0];
-	} else {
-		place.fd = gate->map[MAP_LEDGERS6];
-		place.key6.limit = limit->id;
-		identity_key(addr, limit->mask, key);
-		memcpy(place.key6.addr, key, sizeof(place.key6.addr));
-	}
+	ledger_key_make(limit, addr, ipv4, &place.key);
 	return place;
 }
 
@@ -53,7 +41,7 @@ enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
 {
 	struct place place = ledger_place(gate, limit, address);
 	struct sl_ledger ledger = credit_birth(limit, now);
-	int err = bpf_map_lookup_elem(place.fd, &place.key4, &ledger);
+	int err = bpf_map_lookup_elem(place.fd, &place.key, &ledger);
 
 	if (err && err != -ENOENT)
 		return fail("cannot read a ledger of gate '%s': %s", gate->name, why(err));
@@ -76,11 +64,11 @@ enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 	for (int i = 0; err && i < FILL_TRIES; i++) {
 		struct sl_ledger full;
 
-		err = bpf_map_delete_elem(place.fd, &place.key4);
+		err = bpf_map_delete_elem(place.fd, &place.key);
 		if (err && err != -ENOENT)
 			continue;
 		full = credit_full(limit, uptime_ticks());
-		err = bpf_map_update_elem(place.fd, &place.key4, &full, BPF_NOEXIST);
+		err = bpf_map_update_elem(place.fd, &place.key, &full, BPF_NOEXIST);
 	}
 	if (err == -EEXIST)
 		return fail(
