@@ -136,9 +136,8 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 {
 	if (!policy || !limit || !packet)
 		return false;
-	if (limit->key_dst && !packet->egress)
-		return false;
-	return match_packet(&policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts);
+	return match_limit(limit, &policy->match[limit->slot % SL_LIMITS_MAX], &packet->facts,
+			   packet->egress);
 }
 
 /*

@@ -77,13 +77,9 @@ struct vlan_hdr {
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
-#define PROTO_ICMP     1
-#define PROTO_TCP      6
-#define PROTO_UDP      17
 #define PROTO_ROUTING  43
 #define PROTO_FRAGMENT 44
 #define PROTO_AH       51
-#define PROTO_ICMPV6   58
 #define PROTO_DSTOPTS  60
 
 /*
@@ -520,17 +516,6 @@ find_transport(const struct reader *reader, struct packet *packet, struct layers
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
-static __always_inline __u16 facts_of_proto(const struct packet *packet, __u8 proto)
-{
-	__u8 icmp = packet_is_ipv4(packet) ? PROTO_ICMP : PROTO_ICMPV6;
-
-	if (proto == PROTO_TCP)
-		return SL_FACT_PROTO | SL_FACT_TCP;
-	if (proto == PROTO_UDP)
-		return SL_FACT_PROTO | SL_FACT_UDP;
-	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
-}
-
 /*
  * Reads the ports and the flags of TCP, and steps over a transport header of known size. False: the
  * packet ends before everything that matches ask for.
@@ -578,19 +563,15 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 	if (layers.fragment)
 		facts.facts |= SL_FACT_FRAGMENT;
 	if (layers.has_transport) {
-		facts.facts |= facts_of_proto(packet, layers.proto);
+		facts.facts |= facts_of_proto(layers.proto, packet_is_ipv4(packet));
 		facts.proto = layers.proto;
 	}
 	if (transport == TRANSPORT_HIDDEN && !layers.has_transport)
 		facts.facts |= SL_FACT_HIDDEN;
 	if (transport == TRANSPORT_OK && !inspect_transport(reader, &layers, &facts))
 		transport = TRANSPORT_SHORT;
-	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP) {
-		facts.facts |= SL_FACT_UNREAD;
-		/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
-		if (facts.facts & SL_FACT_TCP)
-			facts.facts |= SL_FACT_SYN;
-	}
+	if (transport == TRANSPORT_SHORT || transport == TRANSPORT_TOO_DEEP)
+		facts.facts = facts_unread(facts.facts);
 	packet->facts = facts;
 	packet->headers = layers.offset;
 	packet->inspected = 1;

@@ -2,8 +2,10 @@
 /*
  * Matching: whether a limit is for a packet, by the facts of its headers.
  *
- *   match_packet    whether a match covers a packet
- *   match_is_deep   whether that needs more than the source
+ *   facts_of_proto, facts_unread   what a header tells, or fails to tell
+ *   match_limit                    whether a limit is for a packet
+ *   match_packet                   whether a match covers a packet
+ *   match_is_deep                  whether that needs more than the source
  *
  * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches whatever a
  * limit asks of it: headers that lie too deep, or are cut short, must not evade a limit.
@@ -28,6 +30,30 @@ struct sl_facts {
 	__u16 port; /* with SL_FACT_PORT: the destination port, host order */
 	__u16 vlan; /* the id of the first tag whose id is not 0; 0: none */
 };
+
+#define PROTO_ICMP   1
+#define PROTO_TCP    6
+#define PROTO_UDP    17
+#define PROTO_ICMPV6 58
+
+/* The facts of a packet whose transport protocol is `proto`. */
+static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
+{
+	__u8 icmp = ipv4 ? PROTO_ICMP : PROTO_ICMPV6;
+
+	if (proto == PROTO_TCP)
+		return SL_FACT_PROTO | SL_FACT_TCP;
+	if (proto == PROTO_UDP)
+		return SL_FACT_PROTO | SL_FACT_UDP;
+	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
+}
+
+/* The facts of a packet whose transport header cannot be read as far as matches ask. */
+static inline __u16 facts_unread(__u16 facts)
+{
+	/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
+	return facts | SL_FACT_UNREAD | (facts & SL_FACT_TCP ? SL_FACT_SYN : 0);
+}
 
 static inline bool match_port(const struct sl_match *match, const struct sl_facts *packet)
 {
@@ -55,6 +81,13 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	if (match->fact == SL_FACT_PROTO && match->proto != packet->proto)
 		return false;
 	return !match->ports || match_port(match, packet);
+}
+
+/* match: that of the limit's slot. Limits on destinations are for packets that the device sends. */
+static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
+			       const struct sl_facts *packet, bool egress)
+{
+	return (egress || !limit->key_dst) && match_packet(match, packet);
 }
 
 /* Whether a match needs more of the packet than its source. */

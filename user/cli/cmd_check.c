@@ -96,19 +96,10 @@ static bool proto_is_extension(const struct probe *probe, uint8_t proto)
 		proto == IPPROTO_AH || proto == IPPROTO_DSTOPTS);
 }
 
-/* As the packet path's facts_of_proto. */
 static void proto_set(struct probe *probe, uint8_t proto)
 {
-	uint8_t icmp = prefix_is_ipv4(&probe->source) ? IPPROTO_ICMP : IPPROTO_ICMPV6;
-
 	probe->facts.proto = proto;
-	probe->facts.facts |= SL_FACT_PROTO;
-	if (proto == IPPROTO_TCP)
-		probe->facts.facts |= SL_FACT_TCP;
-	else if (proto == IPPROTO_UDP)
-		probe->facts.facts |= SL_FACT_UDP;
-	else if (proto == icmp)
-		probe->facts.facts |= SL_FACT_ICMP;
+	probe->facts.facts |= facts_of_proto(proto, prefix_is_ipv4(&probe->source));
 }
 
 static enum status proto_parse(const char *text, struct probe *probe)
@@ -156,12 +147,9 @@ static enum status port_parse(const char *text, struct probe *probe)
 	return OK;
 }
 
-/* As the packet path's packet_look: flags that cannot be read may be a SYN's. */
 static enum status unread_parse(struct probe *probe)
 {
-	probe->facts.facts |= SL_FACT_UNREAD;
-	if (probe->facts.facts & SL_FACT_TCP)
-		probe->facts.facts |= SL_FACT_SYN;
+	probe->facts.facts = facts_unread(probe->facts.facts);
 	return OK;
 }
 

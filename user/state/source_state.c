@@ -106,15 +106,6 @@ struct probe probe_of_source(const struct source *source, unsigned int bytes)
 	};
 }
 
-/* As the packet path's limit_is_for. */
-static bool limit_matches(const struct sl_policy *policy, const struct sl_limit *limit,
-			  const struct probe *probe)
-{
-	if (limit->key_dst && !probe->egress)
-		return false;
-	return match_packet(&policy->match[limit->slot], &probe->facts);
-}
-
 /* A /64 has many keys under a limit whose keys are longer. */
 static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *address)
 {
@@ -228,7 +219,9 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 {
 	const struct sl_prefix *address = limit->key_dst ? &probe->destination : &probe->source;
 	struct question q = {.limit = limit, .count = gate->machine.cpus};
-	struct standing standing = {.matches = limit_matches(source->policy, limit, probe)};
+	struct standing standing = {.matches =
+					    match_limit(limit, &source->policy->match[limit->slot],
+							&probe->facts, probe->egress)};
 	enum status status = OK;
 	bool found;
 
