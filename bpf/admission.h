@@ -111,19 +111,11 @@ BPF_GLOBAL int admission_turn(struct sl_admission *here, const struct sl_meeting
 
 	if (!here || !meeting)
 		return 0;
-	here->event[SL_EVENT_MET].total += here->met;
-	here->event[SL_EVENT_MET].now += here->met;
-	here->met = 0;
+	pace_met(here);
 	here->window = window;
 	pool_read(here, meeting, SL_POOL_LEDGERS);
 	pool_read(here, meeting, SL_POOL_BUCKETS);
-	if (second == here->second)
-		return 0;
-	for (int i = 0; i < SL_EVENTS; i++) {
-		here->event[i].last = second == here->second + 1 ? here->event[i].now : 0;
-		here->event[i].now = 0;
-	}
-	here->second = second;
+	pace_turn(here, second);
 	return 0;
 }
 
@@ -151,7 +143,7 @@ static __always_inline bool admission_is_crowded(__u64 jiffy)
 {
 	const struct sl_admission *here = admission_get();
 
-	return here && jiffy < here->crowd_until;
+	return here && pool_is_crowded(here, jiffy);
 }
 
 /* How often a key must have shown itself before this packet. */
@@ -160,7 +152,7 @@ static __always_inline __u32 admission_bar(const struct sl_admission *here,
 					   __u64 jiffy)
 {
 	return pool_bar(meeting, pool, here->tokens[pool] + here->seen[pool],
-			jiffy < here->crowd_until);
+			pool_is_crowded(here, jiffy));
 }
 
 /* Takes the token of one insertion. False: none is left. */

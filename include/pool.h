@@ -4,6 +4,7 @@
  *
  *   pool_level, pool_take   what a pool holds; what its word becomes when tokens are taken
  *   pool_bar                how often a key must have shown itself, by what is left
+ *   pace_met, pace_turn     counts of admission, in total and by second
  *
  * A pool is a token bucket that all CPUs share. It is kept as one word: the tokens spent, plus
  * those that arrived while it was full. Its level is what was made by the current window less that
@@ -97,6 +98,35 @@ static inline __u32 pool_bar(const struct sl_meeting *meeting, enum sl_pool pool
 	if (left > most / 2)
 		return crowded ? 2 : 0;
 	return left > most / 4 ? 2 : left > most / 8 ? 4 : 8;
+}
+
+/* Whether a CPU meets a crowd of newcomers. */
+static inline bool pool_is_crowded(const struct sl_admission *here, __u64 jiffy)
+{
+	return jiffy < here->crowd_until;
+}
+
+/* Counts the newcomers of a window, at its end. */
+static inline void pace_met(struct sl_admission *here)
+{
+	here->event[SL_EVENT_MET].total += here->met;
+	here->event[SL_EVENT_MET].now += here->met;
+	here->met = 0;
+}
+
+/*
+ * Brings the paces to a second. A CPU does so only when it meets a newcomer, so many seconds may
+ * have passed.
+ */
+static inline void pace_turn(struct sl_admission *here, __u32 second)
+{
+	if (second == here->second)
+		return;
+	for (int i = 0; i < SL_EVENTS; i++) {
+		here->event[i].last = second == here->second + 1 ? here->event[i].now : 0;
+		here->event[i].now = 0;
+	}
+	here->second = second;
 }
 
 #endif

@@ -52,7 +52,7 @@ static enum status twice_say(const struct gate *gate, const struct attachment *a
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* As the packet path's policy_charge, which asks the budget in place of a limit that drops or blocks. */
+/* policy_charge() of bpf/charge.h asks the budget only in place of a limit that drops or blocks. */
 static bool budget_is_idle(const struct rule *rule)
 {
 	bool idle = rule->newcomers && rule->limits;

@@ -167,7 +167,7 @@ static bool judgement_is_listed_deny(const struct judgement *judgement)
 	return judgement->lists && judgement->list == SL_LIST_DENY;
 }
 
-/* As the packet path's rule_judge: goes on to the next shorter rule. Whether the judgement is complete. */
+/* lookup_rule() of bpf/lookup.h, for all that a judgement has. Returns whether it is complete. */
 static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 		       const struct sl_face *face, struct judgement *judgement,
 		       struct judgement *without)

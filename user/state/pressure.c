@@ -40,31 +40,9 @@ static enum status moment_get(struct moment *ret)
 	return status;
 }
 
-/* Those met in a window are counted at its end, as the packet path's admission_turn does; here, at once. */
-static void window_end(struct sl_admission *here)
-{
-	here->event[SL_EVENT_MET].total += here->met;
-	here->event[SL_EVENT_MET].now += here->met;
-}
-
-/* The count of the last second that is over, by a CPU that turns its counts only when it meets somebody. */
-static uint32_t pace_last(const struct sl_admission *here, const struct sl_pace *pace,
-			  const struct moment *now)
-{
-	if (here->second == now->second)
-		return pace->last;
-	return here->second + 1 == now->second ? pace->now : 0;
-}
-
-/* As the packet path's admission_is_crowded. */
-static bool cpu_is_crowded(const struct sl_admission *here, const struct moment *now)
-{
-	return now->jiffy < here->crowd_until;
-}
-
 /*
- * Whether the packet path's admission_bar of ledgers is not 0, at the CPU's next newcomer. Buckets are no newcomer's
- * concern: a source that has a ledger and no bucket is judged by its ledger.
+ * Whether the bar of the pool of ledgers is above 0 for the next newcomer of a CPU. The pool of buckets does not matter: a
+ * source that has a ledger and no bucket is judged by its ledger.
  */
 static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
 			   uint64_t spent, const struct moment *now)
@@ -74,7 +52,7 @@ static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_adm
 
 	if (!here->window) /* it has met no newcomer ever */
 		return false;
-	return pool_bar(meeting, SL_POOL_LEDGERS, left, cpu_is_crowded(here, now));
+	return pool_bar(meeting, SL_POOL_LEDGERS, left, pool_is_crowded(here, now->jiffy));
 }
 
 /* --- All of them ---------------------------------------------------------------------------- */
@@ -82,13 +60,15 @@ static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_adm
 static void pressure_add(struct pressure *pressure, const struct gate *gate,
 			 struct sl_admission *here, uint64_t spent, const struct moment *now)
 {
-	window_end(here);
+	/* what the CPU itself would do at its next newcomer */
+	pace_met(here);
+	pace_turn(here, now->second);
 	for (int event = 0; event < SL_EVENTS; event++) {
 		pressure->event[event].total += here->event[event].total;
-		pressure->event[event].per_second += pace_last(here, &here->event[event], now);
+		pressure->event[event].per_second += here->event[event].last;
 	}
 	pressure->flooded += cpu_is_flooded(&gate->state->meeting, here, spent, now);
-	pressure->crowded += cpu_is_crowded(here, now);
+	pressure->crowded += pool_is_crowded(here, now->jiffy);
 	pressure->jiffy = now->jiffy;
 }
 

@@ -19,7 +19,7 @@ static int buckets_fd(const struct gate *gate, const struct sl_prefix *source)
 	return gate->map[prefix_is_ipv4(source) ? MAP_BUCKETS4 : MAP_BUCKETS6];
 }
 
-/* As the packet path's ruleset_splits. */
+/* source_is_split() of bpf/lookup.h, of a source that is a /64 */
 static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
 {
 	uint32_t rules;

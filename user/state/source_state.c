@@ -152,7 +152,7 @@ static struct sl_purse purse_of(const struct question *q, unsigned int cpu)
 	return q->cpus ? q->cpus[cpu].purse[q->limit->slot] : (struct sl_purse){0};
 }
 
-/* Whether the packet would pass on that CPU: as the packet path's limit_ask, on copies. */
+/* Whether the packet would pass on that CPU: limit_ask() of bpf/charge.h, on copies. */
 static bool cpu_passes(const struct question *q, unsigned int cpu)
 {
 	struct sl_purse purse = purse_of(q, cpu);
@@ -244,8 +244,8 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 /* --- The newcomers' budget ------------------------------------------------------------------ */
 
 /*
- * What each CPU holds of the budget, as buckets with one purse. As the packet path's budget_charge: what was drawn under
- * another record is void. NULL and errno: they cannot be read.
+ * What each CPU holds of the budget, as buckets with one purse. A purse that was drawn under another record is void, as in
+ * budget_charge() of bpf/budget.h. NULL and errno: they cannot be read.
  */
 static struct sl_bucket *allowances_read(const struct gate *gate, const struct sl_policy *policy,
 					 uint32_t number)

@@ -84,16 +84,16 @@ static bool limit_is_fresh(const struct answer *answer, unsigned int index)
 	return answer->standings[index].matches && answer->standings[index].fresh;
 }
 
-/* As the packet path's bucket_get, on a CPU in a flood. */
+/* bucket_get() of bpf/bucket.h, on a CPU in a flood */
 static bool bucket_is_found(const struct answer *answer)
 {
 	return answer->source.remembered && (!answer->crowded || answer->known);
 }
 
 /*
- * As the packet path's limit_charge and limit_meet, on a CPU in a flood: a source that has a bucket need not show
- * itself, but to limits that keep the addresses of a bucket apart, and to those under which its key is new. Else a
- * ledger is looked for only of who is known.
+ * limit_charge() and limit_admit() of bpf/charge.h, on a CPU in a flood. A source that has a bucket need not pass the bar,
+ * except for limits that keep the addresses of a bucket apart, and for those under which its key is new. Without a bucket
+ * the ledger of a known key alone is looked up.
  */
 static bool limit_lets_wait(const struct answer *answer, unsigned int index)
 {
@@ -118,8 +118,8 @@ static void limit_wait(struct answer *answer, unsigned int index)
 }
 
 /*
- * As the packet path's policy_charge: the first that refuses ends it, unless it only observes. What a source has to
- * wait for says nothing, and then the budget decides.
+ * policy_charge() of bpf/charge.h: the first limit that refuses decides, unless it only observes. A limit that the source
+ * has to wait for does not decide; the budget decides in its place.
  */
 static void limits_judge(struct answer *answer)
 {
