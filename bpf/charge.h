@@ -120,17 +120,18 @@ limit_charge(const struct packet *packet, const struct sl_limit *limit, struct s
 	return reason;
 }
 
-/* This CPU's purse under a limit; NULL: the bucket cannot hold one for it. */
+/* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
 static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
 	if (!bucket || limit->apart)
 		return NULL;
-	/* clang 19 would add first and ask then; the verifier refuses sums with what may be NULL */
+	/* clang 19 would add the offset before the test for NULL, which the verifier refuses */
 	__asm__ volatile("" : "+r"(bucket));
 	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
 }
 
+/* Whether a limit of the policy is for the packet, which is inspected. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
@@ -179,10 +180,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 {
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
-	/*
-	 * a 0 that the verifier cannot know: else it would walk the loop once for each set of
-	 * charged limits
-	 */
+	/* A 0 that the verifier cannot know: else it walks the loop for each set of limits. */
 	__u32 charged = gate ? gate->opaque_zero : 0, asked = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
@@ -196,8 +194,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 		asked++;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket));
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
-			reason =
-				SL_DROP_OVER_LIMIT; /* a ledger that starts empty would refuse it */
+			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
 		if (reason == SL_PASS_NEWCOMER) {
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER;
 			continue;
@@ -216,10 +213,7 @@ static __always_inline void policy_charge(const struct packet *packet,
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
-		/*
-		 * only limits that observe are marked here, and they do not count what the budget
-		 * drops
-		 */
+		/* only limits that observe are marked, and they count no drops of the budget */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;
 	}

@@ -3,8 +3,7 @@
  * The packet path, in the order of the packet:
  *
  *   1. parse    frame -> source address            xdp.h or skb.h, packet.h
- *   2. recall   source -> its bucket and record    bucket.h; shortcut.h without a bucket; both
- *               lookup.h
+ *   2. recall   source -> its bucket and record    bucket.h or shortcut.h, both by lookup.h
  *   3. charge   record -> its limits -> a reason   charge.h: purse, ledger.h, newcomer.h, budget.h
  *   4. count    by policy and by source            count.h
  *   5. verdict  pass or drop, by the reason
@@ -20,7 +19,7 @@
 #include "shortcut.h"
 #include "charge.h"
 #include "count.h"
-#include "carry.h"
+#include "carry_programs.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -31,7 +31,7 @@ struct programs {
 enum status programs_load(const struct gate *gate, struct programs *ret);
 void programs_close(struct programs *programs);
 
-/* The programs of bpf/carry.h, on the maps of the gate that is carried to. */
+/* The programs of bpf/carry_programs.h, on the maps of the gate that is carried to. */
 struct carriers {
 	int ledger;
 	int counters;

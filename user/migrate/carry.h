@@ -7,7 +7,7 @@
 #ifndef SLUICE_CARRY_H
 #define SLUICE_CARRY_H
 
-#include "carried.h"
+#include "carry_args.h"
 #include "gate/gate.h"
 #include "gate/object.h"
 

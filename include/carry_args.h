@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The arguments of the programs in bpf/carry.h, which run only when the command calls them. */
-#ifndef SLUICE_CARRIED_H
-#define SLUICE_CARRIED_H
+/* The arguments of the programs in bpf/carry_programs.h, which run only when the command calls them. */
+#ifndef SLUICE_CARRY_ARGS_H
+#define SLUICE_CARRY_ARGS_H
 
 #include "sluice.h"
 

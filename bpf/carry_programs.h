@@ -7,12 +7,12 @@
  *   sluice_carry_ledger     one ledger
  *   sluice_carry_counters   the counters of one policy
  *
- * Used by: the command, when it resizes or upgrades a gate. Uses: ledger.h, include/carried.h.
+ * Used by: the command, when it resizes or upgrades a gate. Uses: ledger.h, include/carry_args.h.
  */
-#ifndef SLUICE_CARRY_H
-#define SLUICE_CARRY_H
+#ifndef SLUICE_CARRY_PROGRAMS_H
+#define SLUICE_CARRY_PROGRAMS_H
 
-#include "carried.h"
+#include "carry_args.h"
 #include "ledger.h"
 
 static __always_inline struct sl_ledger *carried_find(const struct sl_carry_ledger *carry)
