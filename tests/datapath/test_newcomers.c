@@ -630,7 +630,7 @@ static void test_known_without_bucket(void **state)
 	}
 }
 
-#define EPOCH(rig) (rig_window(rig) << 10) /* bpf/newcomer.h: EPOCH_SHIFT */
+#define EPOCH(rig) (rig_window(rig) << 10) /* include/known_filter.h: EPOCH_SHIFT */
 
 /* One whose last draw was two epochs ago or more is nobody known; he comes in again, and has his ledger. */
 static void test_forgotten_after_two_epochs(void **state)

@@ -13,7 +13,7 @@
 #include "sluice.h"
 
 #define MODEL_CPUS    8
-#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/charge.h */
+#define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/ledger.h */
 #define MODEL_JIFFIES 4294892296ULL /* INITIAL_JIFFIES: where a kernel's count begins, HZ=250 */
 
 /* Time as it really is: it neither wraps nor runs backwards, and begins at 0. */
