@@ -137,7 +137,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_non_null(rig);
 	rig->programs = PROGRAMS_CLOSED;
 	assert_int_equal(machine_get(&machine), OK);
-	machine.jiffy_ns = RIG_TICK / SL_TICKS_PER_NS;
+	machine.jiffy_ns = RIG_JIFFY / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
 	rig->meeting = meeting_of_two(rig, &sizes);
 	rig_find_cpus(rig);
@@ -282,8 +282,8 @@ void rig_run_on(const struct rig *rig, unsigned int index)
 void rig_clock_start(struct rig *rig, uint64_t ticks)
 {
 	*rig->clock_ticks = ticks;
-	*rig->clock_jiffies = 1 + ticks / RIG_TICK;
-	rig->phase = ticks % RIG_TICK;
+	*rig->clock_jiffies = 1 + ticks / RIG_JIFFY;
+	rig->phase = ticks % RIG_JIFFY;
 	rig->behind = 0;
 	rig_fill_pools(rig);
 }
@@ -295,8 +295,8 @@ void rig_clock_forward(struct rig *rig, uint64_t ticks)
 	*rig->clock_ticks += ticks;
 	rig->behind -= known;
 	rig->phase += ticks - known;
-	*rig->clock_jiffies += rig->phase / RIG_TICK;
-	rig->phase %= RIG_TICK;
+	*rig->clock_jiffies += rig->phase / RIG_JIFFY;
+	rig->phase %= RIG_JIFFY;
 }
 
 void rig_clock_back(struct rig *rig, uint64_t ticks)
@@ -307,7 +307,7 @@ void rig_clock_back(struct rig *rig, uint64_t ticks)
 
 void rig_clock_to_edge(struct rig *rig)
 {
-	rig_clock_forward(rig, rig->behind + RIG_TICK - 1 - rig->phase);
+	rig_clock_forward(rig, rig->behind + RIG_JIFFY - 1 - rig->phase);
 }
 
 uint64_t rig_now(const struct rig *rig)

@@ -33,9 +33,9 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define SEC	 SL_TICKS_PER_SEC
-#define MS	 (SEC / 1000)
-#define RIG_TICK (4 * MS) /* the kernel tick that the injected clock has: HZ=250 */
+#define SEC	  SL_TICKS_PER_SEC
+#define MS	  (SEC / 1000)
+#define RIG_JIFFY (4 * MS) /* the jiffy that the injected clock has: HZ=250 */
 
 #define RIG_CPUS_MAX 64
 
@@ -46,8 +46,8 @@ struct rig {
 	struct programs programs;
 	volatile __u64 *clock_ticks;
 	volatile __u64 *clock_jiffies;
-	uint64_t phase;			/* ticks since the kernel tick began */
-	uint64_t behind;		/* how far the clock has gone back: kernel ticks never do */
+	uint64_t phase;			/* ticks since the jiffy began */
+	uint64_t behind;		/* how far the clock has gone back: jiffies never do */
 	struct sl_cell passed, dropped; /* what was sent, by verdict: the counters must agree */
 	unsigned int cpus;		/* online */
 	unsigned int cpu[RIG_CPUS_MAX]; /* their numbers */
@@ -82,7 +82,7 @@ void rig_run_on(const struct rig *rig, unsigned int index);
 void rig_clock_start(struct rig *rig, uint64_t ticks);
 void rig_clock_forward(struct rig *rig, uint64_t ticks);
 void rig_clock_back(struct rig *rig, uint64_t ticks);
-/* To the last moment of this kernel tick: any step ahead is in the next. */
+/* To the last moment of this jiffy: any step ahead is in the next. */
 void rig_clock_to_edge(struct rig *rig);
 uint64_t rig_now(const struct rig *rig);
 

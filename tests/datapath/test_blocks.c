@@ -45,7 +45,7 @@ static void overrun(struct rig *rig, const struct frame *frame, const char *word
 {
 	rig_empty(rig);
 	rig_limits(rig, "default", words, NULL);
-	rig_clock_forward(rig, rand() % RIG_TICK);
+	rig_clock_forward(rig, rand() % RIG_JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, burst), burst);
 	rig_clock_forward(rig, 17);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, 1), 0);
@@ -94,8 +94,8 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, RIG_TICK); /* so long, at most, a CPU remembers it */
-	most = it->after + RIG_TICK / rig_limit(rig, source)->cost + 1;
+	rig_clock_forward(rig, RIG_JIFFY); /* so long, at most, a CPU remembers it */
+	most = it->after + RIG_JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
 	rig_check_counted(rig);
@@ -114,7 +114,7 @@ static void test_length(void **state)
 		      "insists; then what a rest of that length refills\n");
 }
 
-/* At the very end a CPU that did not see the block lets the packet pass; one that did, a kernel tick later. */
+/* At the very end a CPU that did not see the block lets the packet pass; one that did, a jiffy later. */
 static void test_ends_at_its_moment(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -125,7 +125,7 @@ static void test_ends_at_its_moment(void **state)
 		bool other_cpu = rig->cpus > 1 && phase % 2;
 
 		rig_empty(rig);
-		rig_clock_forward(rig, phase * RIG_TICK / 40);
+		rig_clock_forward(rig, phase * RIG_JIFFY / 40);
 		rig_limits(rig, "default", "rate 1kpps burst 5 action block 30s", NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 		rig_clock_forward(rig, block - 1);
@@ -134,7 +134,7 @@ static void test_ends_at_its_moment(void **state)
 		if (other_cpu)
 			rig_run_on(rig, 1);
 		else if (phase) /* at phase 0 the end begins a tick */
-			rig_clock_forward(rig, RIG_TICK - phase * RIG_TICK / 40);
+			rig_clock_forward(rig, RIG_JIFFY - phase * RIG_JIFFY / 40);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 	}
 }
@@ -148,7 +148,7 @@ static void test_again_and_again(void **state)
 	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
-		rig_clock_forward(rig, 10 * SEC + RIG_TICK);
+		rig_clock_forward(rig, 10 * SEC + RIG_JIFFY);
 	}
 	/* within its rate it is never blocked */
 	for (int i = 0; i < 1000; i++) {
@@ -201,7 +201,7 @@ static void test_shared_key(void **state)
 		assert_int_equal(send_everywhere(rig, &other, 1), HOOKS * rig->cpus);
 		rig_clock_forward(rig, 10 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &two, 5), 0);
-		rig_clock_forward(rig, RIG_TICK);
+		rig_clock_forward(rig, RIG_JIFFY);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5), 5);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
 		rig_check_counted(rig);
@@ -308,7 +308,7 @@ static void test_start_empty(void **state)
 	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
 	rig_clock_forward(rig, 10 * SEC - 1);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
-	rig_clock_forward(rig, RIG_TICK);
+	rig_clock_forward(rig, RIG_JIFFY);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	rig_check_counted(rig);
 }
@@ -349,7 +349,7 @@ static void test_rule_changes(void **state)
 			continue;
 		rig_clock_forward(rig, 3590 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, RIG_TICK);
+		rig_clock_forward(rig, RIG_JIFFY);
 		assert_true(rig_send(rig, HOOK_XDP, &frame, 5) == 5);
 		rig_check_counted(rig);
 	}
@@ -371,7 +371,7 @@ static void test_clock_backwards(void **state)
 	}
 	rig_clock_forward(rig, 10 * SEC - 1);
 	assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-	rig_clock_forward(rig, RIG_TICK);
+	rig_clock_forward(rig, RIG_JIFFY);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	rig_check_counted(rig);
 }
@@ -393,7 +393,7 @@ static void test_epochs(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 		rig_clock_forward(rig, 10 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, RIG_TICK);
+		rig_clock_forward(rig, RIG_JIFFY);
 		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	}
 }

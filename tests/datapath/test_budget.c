@@ -76,7 +76,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	for (int step = 0; step < 150; step++) {
 		/* one who is refused may be refused for the rest of the kernel's tick */
 		uint64_t ticks =
-			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? RIG_TICK : 0);
+			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? RIG_JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
 
 		rig_clock_forward(rig, ticks);

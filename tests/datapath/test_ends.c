@@ -60,7 +60,7 @@ static void clock_to(struct rig *rig, uint64_t moment)
 
 /*
  * The last tick of the clock before the end is the entry's, the first is not: for a source that was heard
- * never, long before, and just before, whatever part of a kernel tick was over then.
+ * never, long before, and just before, whatever part of a jiffy was over then.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, uint64_t lead,
 		      bool heard_at_once)
@@ -88,7 +88,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_list l
 	*rig->clock_jiffies -= late;
 	expect(rig, it->source, !allowed);
 	*rig->clock_jiffies += late;
-	rig_clock_forward(rig, RIG_TICK);
+	rig_clock_forward(rig, RIG_JIFFY);
 	expect(rig, it->source, !allowed);
 	rig_check_counted(rig);
 }
@@ -100,12 +100,12 @@ static void test_ends_at_its_moment(void **state)
 		1,
 		16,
 		MS,
-		RIG_TICK - 1,
-		RIG_TICK,
-		RIG_TICK + 1,
-		2 * RIG_TICK - 1,
-		2 * RIG_TICK,
-		3 * RIG_TICK,
+		RIG_JIFFY - 1,
+		RIG_JIFFY,
+		RIG_JIFFY + 1,
+		2 * RIG_JIFFY - 1,
+		2 * RIG_JIFFY,
+		3 * RIG_JIFFY,
 		100 * MS + 7,
 		SEC,
 	};

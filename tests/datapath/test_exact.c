@@ -10,7 +10,7 @@
 
 #define SIZE 60
 
-/* Long bursts have purses, and refuse for the rest of a kernel tick; short ones do not. */
+/* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
 struct limit_case {
 	const char *rate;
 	const char *burst;
@@ -63,16 +63,16 @@ static const struct sl_limit *set_default(struct rig *rig, const struct limit_ca
 static void test_cases_are_of_every_kind(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	int purses = 0, by_tick = 0, neither = 0;
+	int purses = 0, by_jiffy = 0, neither = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
 		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
 
 		purses += !!limit->purse;
-		by_tick += !limit->purse && limit->refuse_by_jiffy;
+		by_jiffy += !limit->purse && limit->refuse_by_jiffy;
 		neither += !limit->purse && !limit->refuse_by_jiffy;
 	}
-	assert_true(purses && by_tick && neither);
+	assert_true(purses && by_jiffy && neither);
 }
 
 /* --- The burst ------------------------------------------------------------------------------ */
@@ -126,7 +126,7 @@ static void test_fresh_burst_of_two_cpus(void **state)
 
 /* --- Refill --------------------------------------------------------------------------------- */
 
-/* Drains a new source at the edge of a kernel tick, so that each step ahead ends the refusal. */
+/* Drains a new source at the edge of a jiffy, so that each step ahead ends the refusal. */
 static struct frame drain_new(struct rig *rig, const struct limit_case *it)
 {
 	struct frame frame = next_source();
@@ -183,7 +183,7 @@ static void test_refill_not_early(void **state)
 	rig_check_counted(rig);
 }
 
-/* A refusal that lasts for a kernel tick withholds credit, and loses none. */
+/* A refusal that lasts for a jiffy withholds credit, and loses none. */
 static void test_refusal_by_tick_loses_nothing(void **state)
 {
 	const struct limit_case *it = &limit_cases[2];
@@ -193,10 +193,11 @@ static void test_refusal_by_tick_loses_nothing(void **state)
 
 	rig_clock_forward(rig, 1); /* the tick begins: refused again, for all of it */
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 0);
-	rig_clock_forward(rig, RIG_TICK - 1);
+	rig_clock_forward(rig, RIG_JIFFY - 1);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 0);
 	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * RIG_TICK / cost), RIG_TICK / cost);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * RIG_JIFFY / cost),
+			 RIG_JIFFY / cost);
 	rig_check_counted(rig);
 }
 
@@ -479,8 +480,8 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	run_bytes(rig, it, sizes, count, span);
 	rig_clock_back(rig, span / 4000); /* to the last packets' moment */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
-	/* one frame, and what a refusal for the rest of the last kernel tick withholds */
-	slack = sizes[count - 1] + it->byte_ps * (RIG_TICK + span / 4000) / SEC;
+	/* one frame, and what a refusal for the rest of the last jiffy withholds */
+	slack = sizes[count - 1] + it->byte_ps * (RIG_JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
 	assert_true(rig->passed.bytes <= most);
@@ -603,7 +604,7 @@ static void epoch_check(struct rig *rig, const struct limit_case *it, const stru
 		rig_clock_forward(rig, span / 20);
 		pass += rig_send(rig, HOOK_XDP, &frame, it->packets / 10);
 	}
-	withheld = limit->refuse_by_jiffy ? RIG_TICK / limit->cost : 0;
+	withheld = limit->refuse_by_jiffy ? RIG_JIFFY / limit->cost : 0;
 	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
 	/* and then rests: the whole burst, and no more */
 	rig_clock_forward(rig, 3 * span);
@@ -706,7 +707,7 @@ static struct standing standing_of(const struct rig *rig, const char *address, u
 }
 
 /* After a refusal, waits as long as it is told to, and sends. */
-static void retry_check(struct rig *rig, const char *address, uint32_t size, bool by_tick)
+static void retry_check(struct rig *rig, const char *address, uint32_t size, bool by_jiffy)
 {
 	struct frame frame = frame_from(address, size);
 	struct standing standing = standing_of(rig, address, size);
@@ -717,13 +718,13 @@ static void retry_check(struct rig *rig, const char *address, uint32_t size, boo
 	assert_int_equal(standing_of(rig, address, size).reason, SL_PASS_WITHIN);
 	if (rig_send(rig, HOOK_XDP, &frame, 1))
 		return;
-	assert_true(by_tick); /* refused for the rest of this kernel tick, and not longer */
+	assert_true(by_jiffy); /* refused for the rest of this jiffy, and not longer */
 	rig_clock_to_edge(rig);
 	rig_clock_forward(rig, 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
 }
 
-/* Over and over, from moments all over a kernel tick; some refusals are not the first. */
+/* Over and over, from moments all over a jiffy; some refusals are not the first. */
 static void test_retry_after(void **state)
 {
 	static const struct {

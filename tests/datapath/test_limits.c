@@ -414,7 +414,7 @@ static void test_start_empty(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 0);
 		rig_clock_to_edge(rig);
 		rig_clock_forward(rig, 2 * limit->cost);
-		assert_in_range(send_in_turn(rig, &frame, 50), 1, 3 + 2 * RIG_TICK / limit->cost);
+		assert_in_range(send_in_turn(rig, &frame, 50), 1, 3 + 2 * RIG_JIFFY / limit->cost);
 		/* from then on it is a bucket like any other */
 		rig_clock_forward(rig, 10 * limit->burst);
 		assert_int_equal(send_in_turn(rig, &frame, 2 * cases[i].burst), cases[i].burst);

@@ -76,7 +76,7 @@ struct model_limit {
 	uint64_t burst, cost, block; /* ticks; cost as in struct sl_limit */
 	bool by_bytes;
 	struct model_bucket buckets[SL_FAMILIES][ADDRESSES];
-	/* the kernel tick for which a CPU remembers that a source is blocked, and one */
+	/* the jiffy for which a CPU remembers that a source is blocked, and one */
 	uint64_t remembered[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 };
 
@@ -151,13 +151,13 @@ static bool level_affords(const struct model_limit *limit, int64_t level, uint64
 
 /* What the limit says of a packet; nothing is charged yet. */
 static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, uint64_t now,
-				   uint64_t tick)
+				   uint64_t jiffy)
 {
 	struct model_bucket *bucket;
 	enum sl_reason reason = SL_PASS_WITHIN;
 	uint64_t cost = cost_of(limit, sent);
 
-	if (has_memory(limit, sent->family) && *memory_of(limit, sent) == tick + 1)
+	if (has_memory(limit, sent->family) && *memory_of(limit, sent) == jiffy + 1)
 		return SL_DROP_BLOCKED;
 	bucket = bucket_of(limit, sent, now);
 	if (limit->block && bucket->blocked > now)
@@ -167,7 +167,7 @@ static enum sl_reason limit_answer(struct model_limit *limit, const struct sent 
 	if (limit->block && reason == SL_DROP_OVER_LIMIT)
 		bucket->blocked = now + limit->block;
 	if (limit->block && reason != SL_PASS_WITHIN)
-		*memory_of(limit, sent) = tick + 1;
+		*memory_of(limit, sent) = jiffy + 1;
 	return reason;
 }
 
@@ -202,7 +202,7 @@ static void limit_charge(struct model_limit *limit, const struct sent *sent, uin
 }
 
 /* The verdict, and what it counts. */
-static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t tick)
+static bool model_run(struct model *model, const struct sent *sent, uint64_t now, uint64_t jiffy)
 {
 	struct sl_cell wire = {1, sent->size};
 	enum sl_reason reason = SL_PASS_WITHIN;
@@ -217,7 +217,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 		if (!limit_is_for(limit, sent))
 			continue;
 		matched = true;
-		answer = limit_answer(limit, sent, now, tick);
+		answer = limit_answer(limit, sent, now, jiffy);
 		if (answer >= SL_FIRST_DROP)
 			cell_add_to(&model->expected.refused[order[i]], &wire);
 		else
@@ -239,7 +239,7 @@ static unsigned int pick(unsigned int count)
 	return rand() % count;
 }
 
-/* Both take less than two kernel ticks to refill, or far more. */
+/* Both take less than two jiffies to refill, or far more. */
 static void pick_rate(struct model_limit *limit, bool large, char *text, size_t size)
 {
 	unsigned int kpps = large ? 1 : 1 + pick(2), ms = large ? 200 + pick(400) : 1 + pick(6);
@@ -316,7 +316,7 @@ static struct sent pick_packet(const struct rig *rig)
 	};
 }
 
-/* Steps of all sizes; some to the last moment of a kernel tick, and just over it. */
+/* Steps of all sizes; some to the last moment of a jiffy, and just over it. */
 static void pick_step(struct rig *rig, uint64_t most)
 {
 	switch (pick(16)) {

@@ -9,7 +9,7 @@
 
 #define FLOOD 200000
 
-#define TICK_PACKETS 500 /* of a flood, between one kernel tick and the next */
+#define JIFFY_PACKETS 500 /* of a flood, between one jiffy and the next */
 
 /* Of ledgers; the rig has as many of buckets. */
 static uint32_t tokens_of(const struct rig *rig)
@@ -35,9 +35,9 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 {
 	uint64_t begin = rig_now(rig);
 
-	for (uint64_t sent = 0; sent < count; sent += TICK_PACKETS) {
-		rig_march(rig, march, TICK_PACKETS);
-		rig_clock_forward(rig, RIG_TICK);
+	for (uint64_t sent = 0; sent < count; sent += JIFFY_PACKETS) {
+		rig_march(rig, march, JIFFY_PACKETS);
+		rig_clock_forward(rig, RIG_JIFFY);
 	}
 	return (rig_now(rig) - begin) / rig_window(rig) + 1;
 }
@@ -177,7 +177,7 @@ static struct established *establish(struct rig *rig, const int *progs)
 	assert_non_null(all);
 	for (unsigned int i = 0; i < ESTABLISHED; i++) {
 		all[i] = established_at(i);
-		rig_clock_forward(rig, RIG_TICK); /* few at a time are no crowd */
+		rig_clock_forward(rig, RIG_JIFFY); /* few at a time are no crowd */
 		assert_int_equal(send_by(rig, progs, &all[i], all[i].sent), all[i].sent);
 		assert_true(rig_ledger(rig, &all[i].address, limit_of(rig, &all[i].address),
 				       &all[i].ledger));
@@ -245,7 +245,7 @@ static void abuser_check(struct rig *rig, const char *address, unsigned int step
 	limit = rig_limit(rig, address);
 	level = limit->burst;
 	for (unsigned int step = 0; step < steps; step++) {
-		uint64_t expected = expected_passes(&level, limit, step ? 3 * RIG_TICK : 0);
+		uint64_t expected = expected_passes(&level, limit, step ? 3 * RIG_JIFFY : 0);
 		uint64_t passed;
 
 		rig_run_on(rig, step / 50 % rig->cpus);
@@ -253,7 +253,7 @@ static void abuser_check(struct rig *rig, const char *address, unsigned int step
 		if (passed != expected)
 			fail_msg("%s, step %u: %lu pass, not %lu", address, step, passed, expected);
 		rig_march(rig, &march, 300);
-		rig_clock_forward(rig, 3 * RIG_TICK);
+		rig_clock_forward(rig, 3 * RIG_JIFFY);
 	}
 	rig_check_counted(rig);
 	rig_run_on(rig, 0);
@@ -472,7 +472,7 @@ static void test_crowd_begins_and_ends(void **state)
 	struct rig *rig = rig_begin(state);
 	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
 	uint32_t tokens = tokens_of(rig);
-	uint64_t ticks = rig_window(rig) / RIG_TICK;
+	uint64_t ticks = rig_window(rig) / RIG_JIFFY;
 	uint64_t last = 2 * ticks - 1 - *rig->clock_jiffies % ticks; /* of the next window */
 	struct frame one = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
 
@@ -484,10 +484,10 @@ static void test_crowd_begins_and_ends(void **state)
 	assert_int_equal(rig_admission(rig, 0).crowd_until, *rig->clock_jiffies + last + 1);
 
 	rig_set_tokens(rig, tokens, true);
-	rig_clock_forward(rig, last * RIG_TICK);
+	rig_clock_forward(rig, last * RIG_JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 2), 2);
 	assert_int_equal(rig_events(rig, SL_EVENT_MET), rig->meeting.crowd + 1);
-	rig_clock_forward(rig, RIG_TICK);
+	rig_clock_forward(rig, RIG_JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 1), 1);
 	assert_true(rig_has_bucket(rig, &(struct sl_prefix){
 						.bits = SL_FAMILY_BITS + 32,

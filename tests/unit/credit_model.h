@@ -64,8 +64,8 @@ static inline void reference_charge(struct reference *reference, __int128 cost, 
 /*
  * Fills in what follows from cost and burst. Purses only where one holds `worthwhile`: two packets;
  * not for a limit that blocks, or whose ledgers are not its buckets'.
- * skew: the most that a clock, or the count of kernel ticks, may lag behind another. A purse has to
- * be dead by the tick count before the ledger is born again by any clock: so its life is that much
+ * skew: the most that a clock, or the count of jiffies, may lag behind another. A purse has to
+ * be dead by jiffies64 before the ledger is born again by any clock: so its life is that much
  * shorter.
  */
 static inline void model_shape(struct sl_limit *limit, __u64 worthwhile, __u32 cpus,
@@ -171,12 +171,12 @@ static inline void model_drain(struct model *model)
 
 /* ledger_publish in bpf/ledger.h. */
 static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
-			     __u64 tick, bool *passes)
+			     __u64 jiffy, bool *passes)
 {
 	struct sl_limit *limit = &model->limit;
 	struct sl_ledger seen = model->ledger, next = seen;
 
-	*passes = credit_draw(limit, &next, purse, limit->purse, cost, now, tick);
+	*passes = credit_draw(limit, &next, purse, limit->purse, cost, now, jiffy);
 	if (model->meanwhile)
 		model->meanwhile(model);
 	/* forward only, as moment_advance in bpf/ledger.h */
@@ -196,17 +196,17 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 
 /* limit_ask in bpf/charge.h, for a ledger that exists. */
 static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 cost, __u64 now,
-			     __u64 tick)
+			     __u64 jiffy)
 {
 	if (credit_must_wait(purse, cost, now)) {
-		credit_refuse_jiffy(&model->limit, purse, tick);
+		credit_refuse_jiffy(&model->limit, purse, jiffy);
 		return false;
 	}
 	for (int i = 0; i < MODEL_TRIES; i++) {
 		struct sl_purse copy = *purse;
 		bool passes;
 
-		if (model_try(model, &copy, cost, now, tick, &passes)) {
+		if (model_try(model, &copy, cost, now, jiffy, &passes)) {
 			*purse = copy;
 			return passes;
 		}
@@ -215,14 +215,14 @@ static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 
 }
 
 /* limit_charge in bpf/charge.h. A limit that is apart finds no purse, and has none afterwards. */
-static inline bool model_charge(struct model *model, int cpu, __u64 cost, __u64 tick)
+static inline bool model_charge(struct model *model, int cpu, __u64 cost, __u64 jiffy)
 {
 	struct sl_purse none = {0}, *purse = model->limit.apart ? &none : &model->purse[cpu];
-	enum credit_answer answer = credit_spend(purse, cost, tick);
+	enum credit_answer answer = credit_spend(purse, cost, jiffy);
 
 	if (answer != CREDIT_ASK)
 		return answer == CREDIT_PASS;
-	return model_ask(model, purse, cost, model_clock(model, cpu), tick);
+	return model_ask(model, purse, cost, model_clock(model, cpu), jiffy);
 }
 
 /* How long a block still lasts, by a clock that does not lag; 0: there is none. */
@@ -236,10 +236,10 @@ static inline __u64 model_block_left(const struct model *model)
 }
 
 /* The same, keeping watch over the block that there is: other CPUs' packets, too, may come meanwhile. */
-static inline bool model_judge(struct model *model, int cpu, __u64 cost, __u64 tick)
+static inline bool model_judge(struct model *model, int cpu, __u64 cost, __u64 jiffy)
 {
 	true_time end = model->now + model_block_left(model);
-	bool passes = model_charge(model, cpu, cost, tick);
+	bool passes = model_charge(model, cpu, cost, jiffy);
 
 	if (model->now < end && (passes || model->now + model_block_left(model) != end))
 		model->bent = true;
@@ -259,7 +259,7 @@ static inline void model_refund(struct model *model, int cpu, __u64 cost)
  */
 static inline __s64 model_holds(struct model *model)
 {
-	__u64 now = model->epoch + (__u64)model->now, tick = model_jiffies(model);
+	__u64 now = model->epoch + (__u64)model->now, jiffy = model_jiffies(model);
 	__s64 sum = credit_level(&model->limit, &model->ledger, now);
 	bool rested = credit_rested(&model->limit, &model->ledger, now);
 
@@ -267,7 +267,7 @@ static inline __s64 model_holds(struct model *model)
 		const struct sl_purse *purse = &model->purse[i];
 		bool is_void = rested || credit_span(model->ledger.born, purse->at) < 0;
 
-		if (purse->credit > 0 && (!is_void || tick <= purse->until))
+		if (purse->credit > 0 && (!is_void || jiffy <= purse->until))
 			sum += purse->credit;
 	}
 	return sum;
@@ -330,11 +330,11 @@ static inline void policy_pass_time(struct model_policy *policy, __u64 ticks)
 /* The one count of ticks that every limit of a packet is asked with. */
 static inline __u64 policy_jiffies(struct model_policy *policy)
 {
-	__u64 tick = model_jiffies(&policy->limit[0]);
+	__u64 jiffy = model_jiffies(&policy->limit[0]);
 
 	for (int i = 1; i < policy->limits; i++)
-		policy->limit[i].jiffies = tick;
-	return tick;
+		policy->limit[i].jiffies = jiffy;
+	return jiffy;
 }
 
 static inline __u64 policy_cost(const struct model_policy *policy, int i, __u32 packets,
@@ -366,7 +366,7 @@ static inline void policy_refund(struct model_policy *policy, int cpu, __u32 pac
 static inline bool policy_judge(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
 				__u32 matches, __u32 *ret_charged)
 {
-	__u64 tick = policy_jiffies(policy);
+	__u64 jiffy = policy_jiffies(policy);
 	__u32 charged = 0;
 
 	for (int i = 0; i < policy->limits; i++) {
@@ -374,7 +374,7 @@ static inline bool policy_judge(struct model_policy *policy, int cpu, __u32 pack
 
 		if (!(matches >> i & 1))
 			continue;
-		if (model_judge(model, cpu, policy_cost(policy, i, packets, bytes), tick)) {
+		if (model_judge(model, cpu, policy_cost(policy, i, packets, bytes), jiffy)) {
 			charged |= 1U << i;
 		} else if (!model->limit.observe) {
 			policy_refund(policy, cpu, packets, bytes, charged);

@@ -12,7 +12,7 @@
 
 #define SEC    SL_TICKS_PER_SEC
 #define MS     (SEC / 1000)
-#define TICK   (4 * MS)	    /* a kernel tick at HZ=250 */
+#define JIFFY  (4 * MS)	    /* a jiffy at HZ=250 */
 #define COST   (SEC / 1000) /* 1000 packets per second */
 #define PLENTY 5000	    /* more packets than any burst here */
 
@@ -27,10 +27,10 @@ static const uint32_t cpu_counts[] = {0, 1, 8};
 
 static struct model fresh(uint64_t cost, uint64_t burst, uint32_t cpus, uint64_t epoch)
 {
-	struct sl_limit limit = model_limit(cost, burst, cpus, TICK);
+	struct sl_limit limit = model_limit(cost, burst, cpus, JIFFY);
 	struct model model;
 
-	model_begin(&model, &limit, TICK, epoch);
+	model_begin(&model, &limit, JIFFY, epoch);
 	return model;
 }
 
@@ -58,7 +58,7 @@ static void test_purses_only_where_they_pay(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_limit limit =
-			model_limit(cases[i].cost, cases[i].burst, cases[i].cpus, TICK);
+			model_limit(cases[i].cost, cases[i].burst, cases[i].cpus, JIFFY);
 
 		assert_int_equal(!!limit.purse, cases[i].has_purse);
 		assert_int_equal(limit.refill + (limit.purse ? limit.burst / 16 : 0), limit.burst);
@@ -168,7 +168,7 @@ static void test_refill_to_the_tick(void **state)
 	(void)state;
 	for (int k = 1; k <= 10; k++) {
 		model.now += COST - 1;
-		model.purse[0] = (struct sl_purse){0}; /* no refusal by tick */
+		model.purse[0] = (struct sl_purse){0}; /* no refusal by jiffy */
 		assert_false(model_send(&model, 0, 1, 60));
 		model.now += 1;
 		model.purse[0] = (struct sl_purse){0};
@@ -188,7 +188,7 @@ static void test_half_dropped_at_twice_the_rate(void **state)
 			model.now += COST / 2;
 		}
 		/*
-		 * 10000 and the burst, less one refusal by tick; with purses, what was above
+		 * 10000 and the burst, less one refusal by jiffy; with purses, what was above
 		 * `refill` did not refill while it was spent.
 		 */
 		if (model.limit.purse)
@@ -261,7 +261,7 @@ static void test_every_epoch(void **state)
 			assert_int_equal(model_burst(&model, 0, PLENTY), 1000);
 			for (int k = 1; k <= 10; k++) {
 				model.now += k * COST;
-				model.purse[0].until = 0; /* no refusal by tick */
+				model.purse[0].until = 0; /* no refusal by jiffy */
 				assert_int_equal(model_burst(&model, 0, PLENTY), k);
 			}
 			model.now += 7000 * COST;
@@ -355,12 +355,12 @@ static void test_refused_by_tick(void **state)
 
 	(void)state;
 	assert_true(model.limit.refuse_by_jiffy);
-	model.now += TICK / 4;
+	model.now += JIFFY / 4;
 	assert_int_equal(model_burst(&model, 0, PLENTY), 1); /* and refused from here on */
-	model.now += TICK / 2;
+	model.now += JIFFY / 2;
 	assert_int_equal(model_burst(&model, 0, PLENTY), 0);
 	assert_int_equal(credit_spend(&model.purse[0], COST, model_jiffies(&model)), CREDIT_REFUSE);
-	model.now += TICK / 4 - 1;
+	model.now += JIFFY / 4 - 1;
 	assert_int_equal(model_burst(&model, 0, PLENTY), 0);
 	model.now += 1; /* the next tick: four packets' time in all, and no credit lost */
 	assert_int_equal(model_burst(&model, 0, PLENTY), 3);
@@ -377,14 +377,14 @@ static void test_long_refusal_by_tick(void **state)
 		assert_false(model_send(&model, 0, 1, 60));
 		assert_int_equal(model.purse[0].until, model_jiffies(&model));
 		assert_int_equal(model.purse[0].at, 12345 + SEC);
-		model.now += TICK;
+		model.now += JIFFY;
 	}
 	assert_true(model_send(&model, 0, 1, 60));
 }
 
 static void test_no_refusal_by_tick_for_short_bursts(void **state)
 {
-	struct model model = drained(COST, 2 * TICK - 1, 0, 12345);
+	struct model model = drained(COST, 2 * JIFFY - 1, 0, 12345);
 
 	(void)state;
 	assert_false(model.limit.refuse_by_jiffy);
@@ -459,7 +459,7 @@ static void test_byte_costs(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct sl_limit limit = model_byte_limit(cases[i].bits_per_second, 0, 0, TICK);
+		struct sl_limit limit = model_byte_limit(cases[i].bits_per_second, 0, 0, JIFFY);
 
 		assert_int_equal(credit_cost(&limit, 1, cases[i].bytes), cases[i].cost);
 		assert_int_equal(credit_cost(&limit, 9, cases[i].bytes), cases[i].cost);
@@ -471,7 +471,7 @@ static void test_byte_cost_is_never_too_low(void **state)
 {
 	(void)state;
 	for (uint64_t rate = 1000; rate < 400000000000; rate = rate * 3 + 7) {
-		struct sl_limit limit = model_byte_limit(rate, 0, 0, TICK);
+		struct sl_limit limit = model_byte_limit(rate, 0, 0, JIFFY);
 
 		for (uint32_t bytes = 1; bytes <= 1 << 18; bytes = bytes * 2 + 1) {
 			__int128 exact = (__int128)8 * SEC * bytes;
@@ -486,7 +486,7 @@ static void test_byte_cost_is_never_too_low(void **state)
 
 static void test_packet_costs(void **state)
 {
-	struct sl_limit limit = model_limit(3600 * SEC, SL_BURST_TICKS_MAX, 0, TICK);
+	struct sl_limit limit = model_limit(3600 * SEC, SL_BURST_TICKS_MAX, 0, JIFFY);
 
 	(void)state;
 	assert_int_equal(credit_cost(&limit, 1, 1514), 3600 * SEC);
@@ -500,12 +500,12 @@ static void test_packet_costs(void **state)
 static void test_jumbo_at_one_kbit(void **state)
 {
 	uint64_t jumbo = 1 << 18, burst = jumbo * (128 * SEC / 16000);
-	struct sl_limit limit = model_byte_limit(1000, burst, 8, TICK);
+	struct sl_limit limit = model_byte_limit(1000, burst, 8, JIFFY);
 	struct model model;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
-		model_begin(&model, &limit, TICK, epochs[i]);
+		model_begin(&model, &limit, JIFFY, epochs[i]);
 		assert_true(model_send(&model, 0, 1, jumbo));
 		assert_false(model_send(&model, 0, 1, 1));
 		model.now += burst;
@@ -517,11 +517,11 @@ static void test_jumbo_at_one_kbit(void **state)
 static void test_bytes_at_400_gbit(void **state)
 {
 	/* 60 bytes: 19.2 ticks, charged as 20 */
-	struct sl_limit limit = model_byte_limit(400000000000, 20 * 100000, 1, TICK);
+	struct sl_limit limit = model_byte_limit(400000000000, 20 * 100000, 1, JIFFY);
 	struct model model;
 
 	(void)state;
-	model_begin(&model, &limit, TICK, 0);
+	model_begin(&model, &limit, JIFFY, 0);
 	assert_int_equal(model_burst(&model, 0, 200000), 100000);
 	model.now += 20 * 1000;
 	model.purse[0] = (struct sl_purse){0};
@@ -558,7 +558,7 @@ static void test_purse_is_spent_without_the_ledger(void **state)
 	assert_int_not_equal(model.ledger.zero, before.zero);
 }
 
-/* A purse is good for `life` kernel ticks, the one in which it was drawn included. */
+/* A purse is good for `life` jiffies, the one in which it was drawn included. */
 static void test_purse_expires(void **state)
 {
 	struct model model = with_purse();
@@ -566,7 +566,7 @@ static void test_purse_expires(void **state)
 	struct sl_purse purse = model.purse[0];
 
 	(void)state;
-	assert_int_equal(model.limit.life, 100 * COST / TICK);
+	assert_int_equal(model.limit.life, 100 * COST / JIFFY);
 	assert_int_equal(credit_spend(&purse, COST, drawn), CREDIT_PASS);
 	assert_int_equal(credit_spend(&purse, COST, drawn + model.limit.life - 1), CREDIT_PASS);
 	assert_int_equal(credit_spend(&purse, COST, drawn + model.limit.life), CREDIT_ASK);
@@ -576,13 +576,13 @@ static void test_purse_expires(void **state)
 static void test_purse_that_does_not_suffice_asks(void **state)
 {
 	struct model model = with_purse();
-	uint64_t tick = model_jiffies(&model);
+	uint64_t jiffy = model_jiffies(&model);
 
 	(void)state;
-	assert_int_equal(credit_spend(&model.purse[0], 50 * COST + 1, tick), CREDIT_ASK);
+	assert_int_equal(credit_spend(&model.purse[0], 50 * COST + 1, jiffy), CREDIT_ASK);
 	assert_int_equal(model.purse[0].credit, 50 * COST);
-	assert_int_equal(credit_spend(&model.purse[0], 50 * COST, tick), CREDIT_PASS);
-	assert_int_equal(credit_spend(&model.purse[0], 1, tick), CREDIT_ASK);
+	assert_int_equal(credit_spend(&model.purse[0], 50 * COST, jiffy), CREDIT_PASS);
+	assert_int_equal(credit_spend(&model.purse[0], 1, jiffy), CREDIT_ASK);
 }
 
 /* Expired but not void: all that is left in it returns. */
@@ -722,7 +722,7 @@ static void test_birth(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
-		struct sl_limit limit = model_limit(COST, 1000 * COST, 1, TICK);
+		struct sl_limit limit = model_limit(COST, 1000 * COST, 1, JIFFY);
 		struct sl_ledger ledger = credit_birth(&limit, epochs[i]);
 
 		assert_int_equal(ledger.born, epochs[i]);

@@ -333,11 +333,11 @@ static void test_two_overruns_at_once(void **state)
 /* A CPU that has refused goes on for the rest of the kernel's tick, without a look at the ledger. */
 static void test_refusal_lasts_a_kernel_tick(void **state)
 {
-	uint64_t tick = 4 * MS;
-	struct model model = blocking(10 * MS, tick, 12345);
+	uint64_t jiffy = 4 * MS;
+	struct model model = blocking(10 * MS, jiffy, 12345);
 
 	(void)state;
-	model.now = 3 * tick;
+	model.now = 3 * jiffy;
 	assert_int_equal(model_burst(&model, 0, 10), 10);
 	assert_false(model_send(&model, 0, 1, 60));
 	model.now += 10 * MS - 1; /* in the middle of a tick */
@@ -347,18 +347,18 @@ static void test_refusal_lasts_a_kernel_tick(void **state)
 	assert_true(model_send(&model, 1, 1, 60)); /* it asks the ledger */
 	assert_false(model_send(&model, 0, 1, 60));
 	assert_int_equal(credit_spend(&model.purse[0], 1, model_jiffies(&model)), CREDIT_REFUSE);
-	model.now = 6 * tick;
+	model.now = 6 * jiffy;
 	assert_true(model_send(&model, 0, 1, 60));
 }
 
 /* A forgiven source has a full bucket at once, and on a CPU that has just refused, from the next tick. */
 static void test_forgiven(void **state)
 {
-	uint64_t tick = 4 * MS;
-	struct model model = blocking(86400 * SEC, tick, 12345);
+	uint64_t jiffy = 4 * MS;
+	struct model model = blocking(86400 * SEC, jiffy, 12345);
 
 	(void)state;
-	model.now = 3 * tick;
+	model.now = 3 * jiffy;
 	assert_int_equal(model_burst(&model, 0, 10), 10);
 	assert_false(model_send(&model, 0, 1, 60));
 	model.now += MS;
@@ -366,7 +366,7 @@ static void test_forgiven(void **state)
 	assert_int_equal(model_block_left(&model), 0);
 	assert_int_equal(model_burst(&model, 1, 5), 5);
 	assert_false(model_send(&model, 0, 1, 60));
-	model.now = 4 * tick;
+	model.now = 4 * jiffy;
 	assert_int_equal(model_burst(&model, 0, 5), 5);
 }
 

@@ -16,7 +16,7 @@
 
 #define SEC    SL_TICKS_PER_SEC
 #define MS     (SEC / 1000)
-#define TICK   (4 * MS)
+#define JIFFY  (4 * MS)
 #define COST   (SEC / 1000) /* 1000 packets per second */
 #define PLENTY 5000
 
@@ -35,10 +35,11 @@ static struct model_policy policy_of(const uint64_t bursts[SL_LIMITS_MAX], uint3
 	struct model_policy policy = {0};
 
 	while (policy.limits < SL_LIMITS_MAX && bursts[policy.limits]) {
-		struct sl_limit limit = model_limit(COST, bursts[policy.limits] * COST, cpus, TICK);
+		struct sl_limit limit =
+			model_limit(COST, bursts[policy.limits] * COST, cpus, JIFFY);
 
 		limit.refuse_by_jiffy = false;
-		model_begin(&policy.limit[policy.limits++], &limit, TICK, epoch);
+		model_begin(&policy.limit[policy.limits++], &limit, JIFFY, epoch);
 	}
 	return policy;
 }
@@ -109,12 +110,12 @@ static void test_refund_goes_where_it_came_from(void **state)
 {
 	struct model_policy policy = POLICY(2, 12345, 1600);
 	struct model *model = &policy.limit[0];
-	uint64_t tick = model_jiffies(model);
+	uint64_t jiffy = model_jiffies(model);
 	struct sl_purse purse;
 	struct sl_ledger ledger;
 
 	(void)state;
-	assert_true(model_judge(model, 0, COST, tick)); /* draws 50 packets' worth on top */
+	assert_true(model_judge(model, 0, COST, jiffy)); /* draws 50 packets' worth on top */
 	assert_int_equal(model->purse[0].credit, 50 * COST);
 	model_refund(model, 0, COST);
 	assert_int_equal(model->purse[0].credit, 50 * COST);
@@ -122,7 +123,7 @@ static void test_refund_goes_where_it_came_from(void **state)
 
 	purse = model->purse[0];
 	ledger = model->ledger;
-	assert_true(model_judge(model, 0, COST, tick));
+	assert_true(model_judge(model, 0, COST, jiffy));
 	model_refund(model, 0, COST);
 	assert_memory_equal(&model->purse[0], &purse, sizeof(purse));
 	assert_memory_equal(&model->ledger, &ledger, sizeof(ledger));
@@ -138,10 +139,10 @@ static void test_refund_to_the_ledger_is_exact(void **state)
 		for (uint64_t spent = 0; spent < 10; spent++) {
 			struct model_policy policy = POLICY(0, epochs[i], 10);
 			struct model *model = &policy.limit[0];
-			uint64_t tick = model_jiffies(model);
+			uint64_t jiffy = model_jiffies(model);
 
 			assert_int_equal(policy_burst(&policy, 0, spent, ALL), spent);
-			assert_true(model_judge(model, 0, COST, tick));
+			assert_true(model_judge(model, 0, COST, jiffy));
 			model_refund(model, 0, COST);
 			assert_int_equal(level_now(model), (10 - spent) * COST);
 			assert_int_equal(policy_burst(&policy, 1, PLENTY, ALL), 10 - spent);
@@ -327,13 +328,13 @@ static void test_limit_that_is_apart(void **state)
 static void test_packets_and_bytes(void **state)
 {
 	struct model_policy policy = POLICY(0, 12345, 100);
-	struct sl_limit bytes = model_byte_limit(8000000, 0, 0, TICK); /* 1 byte in 1 us */
+	struct sl_limit bytes = model_byte_limit(8000000, 0, 0, JIFFY); /* 1 byte in 1 us */
 	uint64_t byte = SEC / 1000000;
 
 	(void)state;
 	bytes.burst = bytes.refill = 10000 * byte;
 	bytes.refuse_by_jiffy = false;
-	model_begin(&policy.limit[policy.limits++], &bytes, TICK, 12345);
+	model_begin(&policy.limit[policy.limits++], &bytes, JIFFY, 12345);
 	assert_true(policy_send(&policy, 0, 1, 9000, ALL));
 	assert_false(policy_send(&policy, 0, 1, 1001, ALL));
 	assert_int_equal(level_now(&policy.limit[0]), 99 * COST);

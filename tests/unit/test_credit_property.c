@@ -35,7 +35,7 @@ struct source {
 	struct model_policy policy;
 	uint64_t seed;
 	uint64_t random; /* state of splitmix64 */
-	uint64_t skew;	 /* the most that a clock, the tick count and a packet, together, lag */
+	uint64_t skew;	 /* the most that a clock, jiffies64 and a packet, together, lag */
 	uint64_t delay;	 /* the most that a packet may take: other CPUs' packets come in between */
 	uint64_t delayed;
 	uint64_t tick_length;
@@ -435,7 +435,7 @@ static void fail_with(const struct source *source, const struct model *model, in
 	const struct sl_limit *limit = &model->limit;
 
 	fail_msg("seed %llu, step %d, limit %d of %d: %s: %lld ticks (skew %llu); cost %llu, "
-		 "burst %llu, refill %llu, purse %llu, life %u, block %llu, tick %llu, cpus %d, "
+		 "burst %llu, refill %llu, purse %llu, life %u, block %llu, jiffy %llu, cpus %d, "
 		 "by_bytes %d",
 		 (unsigned long long)source->seed, step, (int)(model - source->policy.limit),
 		 source->policy.limits, what, (long long)ticks, (unsigned long long)source->skew,
@@ -560,7 +560,7 @@ static void test_never_too_much_under_several_limits_when_all_goes_wrong(void **
 
 /*
  * A source that sends at twice its rate from an empty bucket gets its rate: but for what lies in
- * purses when the span ends, one packet, and one kernel tick where refusals last as long.
+ * purses when the span ends, one packet, and one jiffy where refusals last as long.
  */
 static void check_share(struct source *source)
 {

@@ -112,12 +112,12 @@ static struct digest digest_number(uint32_t number)
 	return (struct digest){number * 0x9e3779b9U, number * 0x85ebca6bU};
 }
 
-static uint32_t strangers_known(const struct sl_meeting *meeting, uint64_t tick)
+static uint32_t strangers_known(const struct sl_meeting *meeting, uint64_t jiffy)
 {
 	uint32_t known = 0;
 
 	for (uint32_t i = 0; i < 10000; i++)
-		known += known_has(meeting, digest_number(1000000 + i), tick);
+		known += known_has(meeting, digest_number(1000000 + i), jiffy);
 	return known;
 }
 
@@ -125,16 +125,16 @@ static uint32_t strangers_known(const struct sl_meeting *meeting, uint64_t tick)
 static void check_sizes(uint32_t from, uint32_t to, uint64_t epoch)
 {
 	struct sl_meeting meeting = {.window_shift = 4, .known_mask = from - 1};
-	const uint64_t length = 1ULL << (4 + EPOCH_SHIFT), tick = epoch * length;
+	const uint64_t length = 1ULL << (4 + EPOCH_SHIFT), jiffy = epoch * length;
 
 	memset(entries, 0, sizeof(entries));
 	for (uint32_t i = 0; i < 3 * SOURCES; i++)
-		known_add(&meeting, digest_number(i), tick + i / SOURCES * length);
+		known_add(&meeting, digest_number(i), jiffy + i / SOURCES * length);
 	entries_fit(&meeting, to);
 	for (uint32_t i = SOURCES; i < 3 * SOURCES; i++)
-		assert_true(known_has(&meeting, digest_number(i), tick + 2 * length));
-	assert_in_range(strangers_known(&meeting, tick + 2 * length), 0, 2500);
-	assert_int_equal(strangers_known(&meeting, tick + 4 * length), 0);
+		assert_true(known_has(&meeting, digest_number(i), jiffy + 2 * length));
+	assert_in_range(strangers_known(&meeting, jiffy + 2 * length), 0, 2500);
+	assert_int_equal(strangers_known(&meeting, jiffy + 4 * length), 0);
 }
 
 static void test_sources(void **state)

@@ -33,8 +33,8 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define TICK_NS	  4000000
-#define TICK	  (TICK_NS * SL_TICKS_PER_NS)
+#define JIFFY_NS  4000000
+#define JIFFY	  (JIFFY_NS * SL_TICKS_PER_NS)
 #define RATE	  1000 /* packets per second */
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
@@ -176,13 +176,13 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
 static void clock_advance(uint64_t ticks)
 {
 	test_clock_ticks += ticks;
-	test_jiffies = test_clock_ticks / TICK;
+	test_jiffies = test_clock_ticks / JIFFY;
 }
 
 /* Of as many CPUs as share it: with one it is worth a purse. */
 static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 {
-	const struct machine machine = {.cpus = cpus, .jiffy_ns = TICK_NS};
+	const struct machine machine = {.cpus = cpus, .jiffy_ns = JIFFY_NS};
 	struct limit limit = {
 		.spec = {.name = "all", .rate = RATE, .burst = packets, .id = 7, .per = {32, 64}},
 		.match = {.fact = SL_FACT_ANY},

@@ -228,12 +228,12 @@ static struct digest digest_scattered(const struct sl_meeting *meeting, uint32_t
 
 #define ASKED 1000000
 
-static double part_mistaken(const struct sl_meeting *meeting, uint64_t tick)
+static double part_mistaken(const struct sl_meeting *meeting, uint64_t jiffy)
 {
 	unsigned int mistaken = 0;
 
 	for (uint64_t i = 0; i < ASKED; i++)
-		mistaken += known_has(meeting, digest_scattered(meeting, (1U << 31) + i), tick);
+		mistaken += known_has(meeting, digest_scattered(meeting, (1U << 31) + i), jiffy);
 	return (double)mistaken / ASKED;
 }
 
@@ -281,28 +281,28 @@ static void test_known(void **state_unused)
 	for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++) {
 		struct sl_meeting meeting = meeting_random();
 		uint64_t epoch = 1ULL << (meeting.window_shift + EPOCH_SHIFT);
-		uint64_t tick = (70000 + i) * epoch; /* even and odd ones */
+		uint64_t jiffy = (70000 + i) * epoch; /* even and odd ones */
 		double one, two, model = part_expected((double)loads[i] / KNOWN);
 
 		for (uint64_t source = 0; source < loads[i]; source++)
-			known_add(&meeting, digest_scattered(&meeting, source), tick);
+			known_add(&meeting, digest_scattered(&meeting, source), jiffy);
 		for (uint64_t source = 0; source < loads[i]; source++) {
 			struct digest digest = digest_scattered(&meeting, source);
 
-			assert_true(known_has(&meeting, digest, tick));
-			assert_true(known_has(&meeting, digest, tick + 2 * epoch - 1));
+			assert_true(known_has(&meeting, digest, jiffy));
+			assert_true(known_has(&meeting, digest, jiffy + 2 * epoch - 1));
 		}
-		one = part_mistaken(&meeting, tick);
-		assert_true(part_mistaken(&meeting, tick + 2 * epoch) == 0);
+		one = part_mistaken(&meeting, jiffy);
+		assert_true(part_mistaken(&meeting, jiffy + 2 * epoch) == 0);
 		for (uint64_t source = 0; source < loads[i]; source++)
 			known_add(&meeting, digest_scattered(&meeting, loads[i] + source),
-				  tick + epoch);
-		two = part_mistaken(&meeting, tick + epoch);
+				  jiffy + epoch);
+		two = part_mistaken(&meeting, jiffy + epoch);
 		for (uint64_t source = 0; source < loads[i]; source++)
 			known_add(&meeting, digest_scattered(&meeting, 2 * loads[i] + source),
-				  tick + 2 * epoch);
+				  jiffy + 2 * epoch);
 		/* the bits of the epoch before the last went with the first of this one */
-		assert_true(part_mistaken(&meeting, tick + 2 * epoch) < 2.2 * model + 0.0003);
+		assert_true(part_mistaken(&meeting, jiffy + 2 * epoch) < 2.2 * model + 0.0003);
 		print_message("figure: %u sources known in an epoch, %.1f%% of the map: %.2f%% of "
 			      "strangers are taken for known, and %.2f%% with as many in the epoch "
 			      "before; the model says %.2f%%\n",

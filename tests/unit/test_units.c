@@ -14,10 +14,10 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-#define SEC  SL_TICKS_PER_SEC
-#define MS   (SEC / 1000)
-#define HOUR (3600 * SEC)
-#define TICK (4 * MS) /* a kernel tick at HZ=250 */
+#define SEC   SL_TICKS_PER_SEC
+#define MS    (SEC / 1000)
+#define HOUR  (3600 * SEC)
+#define JIFFY (4 * MS) /* a jiffy at HZ=250 */
 
 static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
 
@@ -454,7 +454,7 @@ static void test_limits(void **state)
 		const char *rate, *burst;
 		uint64_t cost, burst_ticks, refill, purse;
 		uint32_t life;
-		bool by_bytes, by_tick;
+		bool by_bytes, by_jiffy;
 	} cases[] = {
 		/* purses: a sixteenth of the burst, over two CPUs, for as many whole ticks less one */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
@@ -497,7 +497,7 @@ static void test_limits(void **state)
 		assert_int_equal(limit.purse, cases[i].purse);
 		assert_int_equal(limit.life, cases[i].life);
 		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
-		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_tick);
+		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
 	}
 }
 
@@ -552,24 +552,24 @@ static void test_limits_at_the_edge(void **state)
 	}
 }
 
-/* What include/credit.h asks of a limit, for any number of CPUs and any kernel tick. */
+/* What include/credit.h asks of a limit, for any number of CPUs and any jiffy. */
 static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
 {
 	uint64_t purses = limit->burst - limit->refill;
-	uint64_t tick = m->jiffy_ns * SL_TICKS_PER_NS;
+	uint64_t jiffy = m->jiffy_ns * SL_TICKS_PER_NS;
 
 	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
 	assert_true(limit->purse * m->cpus <= purses);
 	assert_true(purses <= limit->burst / 16);
 	if (limit->purse) /* one more: the kernel may count a tick late */
-		assert_true((limit->life + 1) * tick <= purses);
+		assert_true((limit->life + 1) * jiffy <= purses);
 	assert_int_equal(!limit->purse, !limit->life);
 	if (limit->purse)
 		assert_true(limit->purse >= 2 * credit_cost(limit, 1, 1514));
 	else
 		assert_int_equal(limit->refill, limit->burst);
 	if (limit->refuse_by_jiffy)
-		assert_true(limit->refill >= 2 * tick);
+		assert_true(limit->refill >= 2 * jiffy);
 	/* what credit_cost relies on: nothing wraps */
 	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
 }
