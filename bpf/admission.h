@@ -14,7 +14,7 @@
 #ifndef SLUICE_ADMISSION_H
 #define SLUICE_ADMISSION_H
 
-#include "clock.h"
+#include "clocks.h"
 #include "maps.h"
 #include "pool.h"
 

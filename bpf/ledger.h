@@ -11,7 +11,7 @@
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H
 
-#include "clock.h"
+#include "clocks.h"
 #include "credit.h"
 #include "ledger_key.h"
 #include "newcomer.h"

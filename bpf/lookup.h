@@ -5,7 +5,7 @@
  *   rules_lookup      the longest rule in force: the hash of hosts, then the trie of prefixes
  *   source_is_split   whether the addresses of one /64 fall under different rules
  *
- * Used by: bucket.h, shortcut.h. Uses: maps.h, packet.h, clock.h. How a rule is written, and how a
+ * Used by: bucket.h, shortcut.h. Uses: maps.h, packet.h, clocks.h. How a rule is written, and how a
  * change switches from one generation to the next: struct sl_rule in include/sluice.h.
  */
 #ifndef SLUICE_LOOKUP_H
@@ -13,7 +13,7 @@
 
 #include "identity.h"
 #include "list_ends.h"
-#include "clock.h"
+#include "clocks.h"
 #include "maps.h"
 #include "packet.h"
 

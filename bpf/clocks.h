@@ -9,8 +9,8 @@
  *
  * Used by: the headers that decide by time. Uses: nothing.
  */
-#ifndef SLUICE_CLOCK_H
-#define SLUICE_CLOCK_H
+#ifndef SLUICE_CLOCKS_H
+#define SLUICE_CLOCKS_H
 
 #include "sluice.h"
 
