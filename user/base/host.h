@@ -13,7 +13,7 @@ enum status kernel_require(void);
 
 /* What decides how a limit is split over purses. */
 struct machine {
-	unsigned int cpus;    /* possible CPUs: each may hold a purse */
+	unsigned int cpus;     /* possible CPUs: each may hold a purse */
 	unsigned int jiffy_ns; /* 1 / CONFIG_HZ */
 	unsigned int
 		cpu_ids; /* one more than the highest number of a possible CPU: numbers may have gaps */
