@@ -110,8 +110,8 @@ static int attach_link(const struct gate *gate, const struct programs *programs,
 }
 
 /*
- * Pins come before what they stand for: a qdisc or a filter without a pin would be nobody's. A qdisc
- * that turns out to be there already is others'.
+ * A pin is made before what it stands for: a qdisc or a filter without a pin would be taken for a foreign one. A
+ * qdisc that is there already is foreign.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -226,7 +226,7 @@ static enum status attach_here(const struct gate *gate, const struct programs *p
 }
 
 /*
- * Without native XDP the device may hand over packets that the kernel, or who sent them, has merged. XDP would count 45
+ * Without native XDP the device may hand over packets that the kernel or the sender has merged. XDP would count 45
  * segments as one packet; hook ingress is told how many they are. `cause`: why it is not XDP.
  */
 static enum status attach_ingress(const struct gate *gate, const struct programs *programs,

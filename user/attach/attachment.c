@@ -102,7 +102,7 @@ const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
 	return pin_format(a, "", name);
 }
 
-/* No hook is called `next`: who reads the pins takes it for no attachment. */
+/* No hook is called `next`, so that a reader of the pins takes this one for no attachment. */
 const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
 {
 	return pin_format(a, "next-", name);

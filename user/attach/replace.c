@@ -61,8 +61,8 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
 }
 
 /*
- * The program that the filter runs is pinned at every moment, under one of the attachment's two names, so that a
- * filter is nobody's in none: a switch that is cut off leaves a pin too many, of which the next gets rid.
+ * At every moment one of the attachment's two pins refers to the program that the filter runs. So an interrupted
+ * switch leaves at most a pin too many, which the next switch removes.
  */
 static int filter_switch(const struct gate *gate, const struct attachment *a, int program_fd)
 {

@@ -46,14 +46,14 @@ static void pause_ms(unsigned int ms)
 }
 
 /*
- * Times and sizes are told at the beginning of a write, which may be under way. So best nobody else has the
- * file open for writing: the kernel says so when it lends the file to us, and then keeps writers waiting until
- * we close it. A writer that is busy is waited for. False: the file stays open for writing, as it does when a program
- * writes a temporary one and runs us.
+ * Waits until no process has the file open for writing. Its times and size tell of a write when it begins, so they
+ * cannot show that it is complete. A read lease can: the kernel grants it when there is no writer, and then keeps
+ * writers waiting until the file is closed. False: the file stays open for writing, as it does when a program writes
+ * a temporary file and runs this one.
  */
 static bool file_hold(int fd)
 {
-	/* a writer who waits is announced by SIGIO, which ends a process; SIGCHLD does nothing */
+	/* a waiting writer is announced by SIGIO, which would end this process; SIGCHLD does nothing */
 	if (fcntl(fd, F_SETSIG, SIGCHLD))
 		return true;
 	for (unsigned int waited = 0; fcntl(fd, F_SETLEASE, F_RDLCK); waited += STILL_POLL_MS) {
@@ -120,7 +120,7 @@ static enum status refuse_change(const char *path)
 	return misuse("%s changed while it was read: try again when it is written", path);
 }
 
-/* Whoever writes a file in place is caught half way; one that is replaced is read as it was. */
+/* Refuses a file that was written in place while it was read. One that was replaced is read as it was. */
 static enum status check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
 {
 	struct stat after;

@@ -73,7 +73,7 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	return prefix_shorten(&pardon->address, bits);
 }
 
-/* Those of all who share a bucket: each remembers when it was refused, and until when. */
+/* The purses of all sources that share a bucket: each remembers when it was refused, and until when. */
 static enum status purses_empty(const struct gate *gate, const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);

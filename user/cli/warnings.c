@@ -12,8 +12,8 @@
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /*
- * Generic XDP runs behind GRO, and a tap's native XDP behind whoever sends: a merged packet of many segments is one to
- * both, and nothing there says how many it was.
+ * Generic XDP runs behind GRO, and the native XDP of a tap sees what a process has merged. Both take a merged packet
+ * of many segments for one, and nothing there says how many they were.
  */
 static enum status merged_as_one_say(const struct attachment *a)
 {

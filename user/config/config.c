@@ -46,7 +46,7 @@ static void sizes_check(struct reader *reader)
 
 /* --- The file ------------------------------------------------------------------------------- */
 
-/* Who forgets all rules should not lose them. */
+/* A file without any rules is more likely a mistake than a wish to delete them all. */
 static void check_says_rules(struct reader *reader)
 {
 	const struct node *root = reader->document.nodes;

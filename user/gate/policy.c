@@ -186,7 +186,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 		policy->base.refused[slot] = before->base.refused[slot];
 }
 
-/* First those that keep their slots, then the new ones: a free slot is then nobody's. */
+/* Limits that keep their slots come first, so that a slot which is free afterwards belongs to no limit. */
 static void slots_write(struct gate *gate, struct sl_policy *policy, const struct wishes *wishes,
 			const struct sl_policy *before)
 {
@@ -222,8 +222,8 @@ static bool asked_before(const struct sl_limit_spec *a, const struct sl_limit_sp
 }
 
 /*
- * Whether what newcomers send is charged to the ledger that they get. Not if a budget pays for it. And all of it has
- * to be for this limit: who is met by its key has shown himself with such packets only.
+ * Whether the packets of a newcomer are charged to its ledger when it gets one. Not if a budget has paid for them.
+ * All of them must be for this limit: a limit that admits by its own key counts only such packets.
  */
 static bool limit_owes(const struct sl_policy *policy, const struct limit *limit,
 		       const struct sl_limit *compiled)

@@ -37,7 +37,7 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t p
 /* A free record: of the same policy as `before`, or, for 0, of a new one; 0: there is no policy left. */
 uint32_t policy_allocate(struct gate *gate, uint32_t before);
 
-/* Record 0 is nobody's, and left alone. */
+/* Record 0 belongs to no policy, and is left alone. */
 void policy_free(struct gate *gate, uint32_t record);
 
 /*

@@ -294,7 +294,7 @@ static int carrier_counters(const struct carriers *carriers, uint32_t number,
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* What rules that are gone counted is no rule's: whoever has the number now counts from there. */
+/* What deleted rules have counted belongs to no rule: a rule that has such a number now counts from there. */
 static int deleted_carry(const struct gate *to, const struct carriers *carriers,
 			 const struct sl_counters *deleted)
 {

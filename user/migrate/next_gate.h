@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The gate that a resize makes beside the running one, with its rules, and with those whom it knows. */
+/* The gate that a resize or an upgrade makes beside the running one: its plan, its maps and rules, and its pins. */
 #ifndef SLUICE_NEXT_GATE_H
 #define SLUICE_NEXT_GATE_H
 

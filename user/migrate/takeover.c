@@ -7,9 +7,9 @@
  * the next one that changes it what to do:
  *
  * - next/gate is there: the old gate is still the one. Devices that were switched already are switched back, what they
- *   charged is charged to the old ledgers, and next/ goes. Until somebody does so, both sets of maps judge, each
+ *   charged is charged to the old ledgers, and next/ goes. Until then both sets of maps judge, each
  *   for its own devices; what the new one counted is lost. (An upgrade from another schema that is killed has no
- *   programs to switch back to: user/migrate/takeover.c.)
+ *   programs to switch back to: see "Upgrading" below.)
  * - next/gate is gone: the new gate is the one, all devices are on it, and only the other pins are to be renamed.
  */
 #include "migrate/takeover.h"

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "rules/prefix.h"
 
-/* Who gives a wrong file need not read all of it again as messages. */
+/* Bad lines that are told one by one: a file of another kind would else come back as messages, whole. */
 #define BAD_LINES_MAX 10
 
 /* Bytes of a bad line that a message quotes. All that can be right is shorter. */

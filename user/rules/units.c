@@ -157,8 +157,8 @@ static enum status rate_check_range(const char *text, uint64_t rate, unsigned in
 }
 
 /*
- * The unit of a rate in any case: 10Mbit is 10mbit to everybody. Of bursts and times case matters: they have M and m,
- * B, and b, which is nobody's byte.
+ * The unit of a rate, in upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts and times, which
+ * have M and m, and B, which is a byte where b is a bit.
  */
 static const struct unit *rate_unit_find(const char *name)
 {

@@ -196,16 +196,16 @@ enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
 /* --- What an entry says --------------------------------------------------------------------- */
 
 /*
- * The epochs' tags wrap: of two that are less than half of their range apart, the newer is the one ahead. A word that
- * nobody has touched for hours can be taken for the newer one: then those of the other are forgotten here, until the
- * next time that they are charged.
+ * The tags of epochs wrap: of two that are less than half of their range apart, the newer is the one ahead. A word
+ * that was not touched for hours can be taken for the newer one: then the sources of the other are forgotten here,
+ * until they are charged again.
  */
 static bool word_is_newer(uint32_t word, uint32_t other)
 {
 	return (int32_t)((word & KNOWN_TAG) - (other & KNOWN_TAG)) > 0;
 }
 
-/* Who is known to either; of different epochs a word can say only one. */
+/* A word in which the sources of both are known; a word holds one epoch, so the newer one wins. */
 static uint32_t words_join(uint32_t a, uint32_t b)
 {
 	if (!(a & ~KNOWN_TAG) || !(b & ~KNOWN_TAG))

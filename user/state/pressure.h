@@ -19,9 +19,8 @@ struct pace {
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* CPUs on which newcomers wait */
-	unsigned int
-		crowded; /* those of them on which no bucket is looked for of who is not known */
-	uint64_t jiffy;	 /* jiffies64 when they were */
+	unsigned int crowded; /* those that skip the bucket lookup for unknown sources */
+	uint64_t jiffy;	      /* jiffies64 when they were */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);
@@ -61,15 +60,15 @@ enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
 
 /*
  * An entry of a map of `count` entries that begins with what one of `old_count` says: both are powers of two, and an
- * entry's index is the low bits of a hash. In a larger map several entries begin alike, and know some whom only another
- * of them need know: that ends with the epochs. In a smaller one several come together.
+ * entry's index is the low bits of a hash. In a larger map several entries begin alike, and report more sources as known
+ * than they should: that ends with the epochs. In a smaller map several entries are joined.
  */
 struct sl_known known_fit(const struct sl_known *old, uint32_t old_count, uint32_t count,
 			  uint32_t index);
 
 /*
- * Fills the map of `to`, which no packet uses yet. Who gets his ledger between this and the switch is not copied:
- * he is met once more, as a newcomer, and in a flood shows himself again.
+ * Fills the map of `to`, which no packet uses yet. A source that gets its ledger between this and the switch is not
+ * copied: it is a newcomer once more, and in a flood has to pass the bar again.
  */
 enum status known_copy(const struct gate *from, const struct gate *to);
 
