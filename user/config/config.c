@@ -13,14 +13,14 @@
 
 static void sizes_read(struct reader *reader)
 {
-	const struct node *gate = reader_find(reader, reader->document.nodes, "gate");
+	const struct node *gate = node_find(reader->document.root, "gate");
 
 	for (unsigned int i = 0; gate && i < SIZES; i++) {
 		const char *text = reader->text->gate->size[i];
 
 		if (!text)
 			continue;
-		reader_place(reader, reader_find(reader, gate, size_names[i]));
+		reader_place(reader, node_find(gate, size_names[i]));
 		reader_failed(reader, size_parse(i, text, &reader->sizes));
 	}
 }
@@ -28,7 +28,7 @@ static void sizes_read(struct reader *reader)
 /* A size that does not hold the rules of the same file. */
 static void sizes_check(struct reader *reader)
 {
-	const struct node *gate = reader_find(reader, reader->document.nodes, "gate");
+	const struct node *gate = node_find(reader->document.root, "gate");
 	struct room room = room_needed(&reader->rules);
 	struct gate_sizes needed = room_sizes(&room);
 
@@ -37,7 +37,7 @@ static void sizes_check(struct reader *reader)
 
 		if (!size || size >= least)
 			continue;
-		reader_place(reader, reader_find(reader, gate, size_names[i]));
+		reader_place(reader, node_find(gate, size_names[i]));
 		reader_failed(reader,
 			      misuse("%s %u %s too few for the rules of this file: they take %u",
 				     size_names[i], size, plural(size, "is", "are"), least));
@@ -49,10 +49,9 @@ static void sizes_check(struct reader *reader)
 /* A file without any rules is more likely a mistake than a wish to delete them all. */
 static void check_says_rules(struct reader *reader)
 {
-	const struct node *root = reader->document.nodes;
+	const struct node *root = reader->document.root;
 
-	if (reader_find(reader, root, "policies") || reader_find(reader, root, "allow") ||
-	    reader_find(reader, root, "deny"))
+	if (node_find(root, "policies") || node_find(root, "allow") || node_find(root, "deny"))
 		return;
 	reader_failed(reader,
 		      misuse("%s has neither policies nor lists, and would delete all rules: if "

@@ -95,11 +95,11 @@ static void refuse_kind(struct checker *checker, const struct node *node, const 
 static void map_check(struct checker *checker, const struct node *map, const char *name,
 		      const cyaml_schema_field_t *fields)
 {
-	const struct node *node = node_first(checker->document, map);
+	const struct node *node = map->first;
 	struct mark seen[KEYS_MAX] = {0}; /* by field */
 	char text[TEXT];
 
-	for (; node; node = node_next(checker->document, node)) {
+	for (; node; node = node->next) {
 		unsigned int i = 0;
 
 		while (fields[i].key && strcmp(fields[i].key, node->key))
@@ -130,13 +130,13 @@ static void refuse_mixed(struct checker *checker, const struct node *node, const
 static void list_check(struct checker *checker, const struct node *list, const char *name,
 		       const cyaml_schema_value_t *entry)
 {
-	const struct node *node = node_first(checker->document, list);
+	const struct node *node = list->first;
 	bool mixable = entry == &entry_schema;
 	bool bare = mixable && document_has_words(checker->document, list->key);
 	char text[TEXT];
 
 	snprintf(text, sizeof(text), "an entry of %s", name);
-	for (; node; node = node_next(checker->document, node))
+	for (; node; node = node->next)
 		if (mixable && node->kind == (bare ? NODE_MAP : NODE_WORD))
 			refuse_mixed(checker, node, name);
 		else
@@ -171,7 +171,7 @@ struct shape config_check(struct document *document, const cyaml_schema_value_t 
 {
 	struct checker checker = {.document = document, .shape.loads = true};
 
-	value_check(&checker, document->nodes, "a rules file", schema);
+	value_check(&checker, document->root, "a rules file", schema);
 	log_place(NULL);
 	return checker.shape;
 }

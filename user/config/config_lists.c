@@ -61,7 +61,7 @@ static enum status end_read(struct reader *reader, struct times *times, const st
 {
 	if (!text->duration && !text->until)
 		return OK;
-	reader_place(reader, reader_find(reader, node, text->until ? "until" : "for"));
+	reader_place(reader, node_find(node, text->until ? "until" : "for"));
 	if (text->duration && text->until)
 		return misuse("'for' and 'until': write one of them");
 	return text->until ? until_read(text->until, ret, ret_ended)
@@ -107,7 +107,7 @@ static enum status force_read(struct reader *reader, const struct node *node,
 	*ret = false;
 	if (!text->force)
 		return OK;
-	reader_place(reader, reader_find(reader, node, "force"));
+	reader_place(reader, node_find(node, "force"));
 	if (!text->file)
 		return misuse(
 			"'force' is for a file of prefixes: write 'file: ...', or leave it out");
@@ -146,7 +146,7 @@ static enum status list_make(struct reader *reader, const struct node *node,
 	enum status status = ruleset_make_lists(rules);
 	int place;
 
-	reader_place(reader, reader_find(reader, node, text->list ? "list" : "file"));
+	reader_place(reader, node_find(node, text->list ? "list" : "file"));
 	if (!status)
 		status = list_name(reader, text, list.name);
 	if (status)
@@ -183,14 +183,14 @@ static void prefix_claim(struct reader *reader, const struct node *node, const c
 static void entry_prefixes_read(struct reader *reader, const struct node *node,
 				const struct text_entry *text, struct rule *entry)
 {
-	const struct node *item = reader_items(reader, node, "prefixes");
-	const struct node *file = reader_find(reader, node, "file");
+	const struct node *item = node_items(node, "prefixes");
+	const struct node *file = node_find(node, "file");
 	struct ruleset set = {0};
 	bool forced;
 
 	if (text->prefix)
-		prefix_claim(reader, reader_find(reader, node, "prefix"), text->prefix, entry);
-	for (unsigned int i = 0; item; i++, item = reader_next(reader, item))
+		prefix_claim(reader, node_find(node, "prefix"), text->prefix, entry);
+	for (unsigned int i = 0; item; i++, item = item->next)
 		prefix_claim(reader, item, text->prefixes[i], entry);
 	if (reader_failed(reader, force_read(reader, node, text, &forced)) || !text->file)
 		return;
@@ -207,7 +207,7 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 	struct rule entry = {.list = list};
 	bool ended = false;
 
-	if (!!text->prefix + !!reader_find(reader, node, "prefixes") + !!text->file != 1) {
+	if (!!text->prefix + !!node_find(node, "prefixes") + !!text->file != 1) {
 		reader_place(reader, node);
 		reader_failed(reader,
 			      misuse("what does this entry %s? Write one of prefix, prefixes "
@@ -218,7 +218,7 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 	if (ended) {
 		entry.list = SL_LIST_NONE;
 		if (!times->ended++ || node->at.line < times->first_ended->at.line)
-			times->first_ended = reader_find(reader, node, "until");
+			times->first_ended = node_find(node, "until");
 	}
 	if (!ended && (text->file || text->list))
 		reader_failed(reader, list_make(reader, node, text, &entry));
@@ -228,17 +228,17 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 static void list_read_all(struct reader *reader, struct times *times, enum sl_list list,
 			  const struct text_entry *texts)
 {
-	const struct node *root = reader->document.nodes;
-	const struct node *node = reader_items(reader, root, list_words[list]);
+	const struct node *root = reader->document.root;
+	const struct node *node = node_items(root, list_words[list]);
 	struct rule bare = {.list = list};
 
 	if (document_has_words(&reader->document, list_words[list])) {
-		for (; node; node = reader_next(reader, node))
+		for (; node; node = node->next)
 			if (node->word)
 				prefix_claim(reader, node, node->word, &bare);
 		return;
 	}
-	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
+	for (unsigned int i = 0; node; i++, node = node->next)
 		entry_read(reader, times, node, &texts[i], list);
 }
 

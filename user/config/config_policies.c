@@ -23,7 +23,7 @@ struct limit_place {
 static void place_field(void *data, enum spec_field field)
 {
 	struct limit_place *where = data;
-	const struct node *node = reader_find(where->reader, where->limit, spec_names[field]);
+	const struct node *node = node_find(where->limit, spec_names[field]);
 
 	reader_place(where->reader, node ? node : where->limit);
 }
@@ -31,7 +31,7 @@ static void place_field(void *data, enum spec_field field)
 /* A limit of these defaults alone says what is wrong with them. */
 static void defaults_read(struct reader *reader, struct defaults *ret)
 {
-	const struct node *node = reader_find(reader, reader->document.nodes, "defaults");
+	const struct node *node = node_find(reader->document.root, "defaults");
 	struct limit_place where = {reader, node};
 	const struct sl_prefix everything = {0};
 	struct defaults defaults = {0};
@@ -92,14 +92,14 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 			const struct node *policy, const struct text_policy *text,
 			struct rule *rule)
 {
-	const struct node *node = reader_items(reader, policy, "limits");
+	const struct node *node = node_items(policy, "limits");
 
 	if (!node) {
 		reader_place(reader, policy);
 		reader_failed(reader,
 			      misuse("a policy has limits: write 'limits:' and what they are"));
 	}
-	for (unsigned int i = 0; node; i++, node = reader_next(reader, node)) {
+	for (unsigned int i = 0; node; i++, node = node->next) {
 		struct rule surplus = {.prefix = rule->prefix};
 
 		if (i == SL_LIMITS_MAX) {
@@ -113,19 +113,11 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 	}
 }
 
-/* The text under a key of a map; NULL: it says nothing. */
-static const char *word_under(const struct reader *reader, const struct node *map, const char *key)
-{
-	const struct node *node = reader_find(reader, map, key);
-
-	return node ? node->word : NULL;
-}
-
 /* A map, or the word `none`, which says as much as nothing. */
 static enum status newcomers_read(struct reader *reader, const struct node *policy,
 				  struct rule *rule)
 {
-	const struct node *node = reader_find(reader, policy, "newcomers");
+	const struct node *node = node_find(policy, "newcomers");
 	struct limit_place where = {reader, node};
 	struct limit budget;
 	enum status status;
@@ -137,12 +129,12 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	if (node->kind == NODE_WORD)
 		return misuse("newcomers '%s': write none, or {rate: 10kpps, burst: 20000}",
 			      node->word);
-	rate = word_under(reader, node, spec_names[SPEC_RATE]);
+	rate = node_word(node, spec_names[SPEC_RATE]);
 	if (!rate)
 		return misuse("newcomers: a budget needs a rate: write {rate: 10kpps, burst: "
 			      "20000}, or none");
-	status = spec_parse_budget(rate, word_under(reader, node, spec_names[SPEC_BURST]),
-				   place_field, &where, &budget);
+	status = spec_parse_budget(rate, node_word(node, spec_names[SPEC_BURST]), place_field,
+				   &where, &budget);
 	return status ? status : rule_set_newcomers(rule, &budget);
 }
 
@@ -156,7 +148,7 @@ static enum status inherit_read(struct reader *reader, const struct node *policy
 	rule->inherit = INHERIT_NO;
 	if (!text)
 		return OK;
-	reader_place(reader, reader_find(reader, policy, "inherit"));
+	reader_place(reader, node_find(policy, "inherit"));
 	status = reader_truth("inherit", text, &yes);
 	if (status)
 		return status;
@@ -169,7 +161,7 @@ static enum status inherit_read(struct reader *reader, const struct node *policy
 static void policy_read(struct reader *reader, const struct defaults *defaults,
 			const struct node *node, const struct text_policy *text)
 {
-	const struct node *prefix = reader_find(reader, node, "prefix");
+	const struct node *prefix = node_find(node, "prefix");
 	struct rule rule = {0};
 	enum status status;
 
@@ -189,10 +181,10 @@ static void policy_read(struct reader *reader, const struct defaults *defaults,
 
 void policies_read(struct reader *reader)
 {
-	const struct node *node = reader_items(reader, reader->document.nodes, "policies");
+	const struct node *node = node_items(reader->document.root, "policies");
 	struct defaults defaults = {0};
 
 	defaults_read(reader, &defaults);
-	for (unsigned int i = 0; node; i++, node = reader_next(reader, node))
+	for (unsigned int i = 0; node; i++, node = node->next)
 		policy_read(reader, &defaults, node, &reader->text->policies[i]);
 }

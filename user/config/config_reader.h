@@ -28,15 +28,6 @@ bool reader_failed(struct reader *reader, enum status status);
 /* Messages are about this node from now on. */
 void reader_place(struct reader *reader, const struct node *node);
 
-/* The value of a key; NULL: it is not said. */
-const struct node *reader_find(const struct reader *reader, const struct node *map,
-			       const char *key);
-
-/* The first item of the list under a key, and the one after another; NULL: there is none. */
-const struct node *reader_items(const struct reader *reader, const struct node *map,
-				const char *key);
-const struct node *reader_next(const struct reader *reader, const struct node *node);
-
 /* A key that is true or false. */
 enum status reader_truth(const char *key, const char *text, bool *ret);
 

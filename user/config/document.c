@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "config/document.h"
 
-#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
+/* What is taken from malloc() at once, at least. */
+#define CHUNK_BYTES (64 << 10)
+
+/* Room for nodes and words, which are never freed one by one. */
+struct chunk {
+	struct chunk *next;
+	size_t left; /* of its bytes: they are taken from the end */
+	_Alignas(struct node) char bytes[];
+};
+
 /* A list or a map that is not at its end. */
 struct level {
-	uint32_t node;
-	uint32_t last; /* its last child; 0: none yet */
-	char *key;     /* of the child that is to come */
+	struct node *node;
+	struct node *last; /* its last child; NULL: none yet */
+	const char *key;   /* of the child that is to come */
 	struct mark key_at;
 };
 
@@ -25,39 +35,35 @@ struct builder {
 
 /* --- The tree ------------------------------------------------------------------------------- */
 
-static const struct node *node_at(const struct document *document, uint32_t index)
+const struct node *node_find(const struct node *map, const char *key)
 {
-	return index ? &document->nodes[index] : NULL;
-}
-
-const struct node *node_first(const struct document *document, const struct node *node)
-{
-	return node_at(document, node->first);
-}
-
-const struct node *node_next(const struct document *document, const struct node *node)
-{
-	return node_at(document, node->next);
-}
-
-const struct node *node_find(const struct document *document, const struct node *map,
-			     const char *key)
-{
-	const struct node *node = node_first(document, map);
+	const struct node *node = map->first;
 
 	while (node && strcmp(node->key, key))
-		node = node_next(document, node);
+		node = node->next;
 	return node;
+}
+
+const char *node_word(const struct node *map, const char *key)
+{
+	const struct node *node = node_find(map, key);
+
+	return node ? node->word : NULL;
+}
+
+const struct node *node_items(const struct node *map, const char *key)
+{
+	const struct node *list = node_find(map, key);
+
+	return list && list->kind == NODE_LIST ? list->first : NULL;
 }
 
 bool document_has_words(const struct document *document, const char *key)
 {
-	const struct node *list = NULL, *first = NULL;
+	const struct node *first = NULL;
 
-	if (document->nodes->kind == NODE_MAP)
-		list = node_find(document, document->nodes, key);
-	if (list && list->kind == NODE_LIST)
-		first = node_first(document, list);
+	if (document->root->kind == NODE_MAP)
+		first = node_items(document->root, key);
 	return first && first->kind == NODE_WORD;
 }
 
@@ -70,12 +76,13 @@ void document_place(struct document *document, struct mark mark)
 
 void document_free(struct document *document)
 {
-	for (uint32_t i = 0; i < document->count; i++) {
-		free(document->nodes[i].key);
-		free(document->nodes[i].word);
+	struct chunk *chunk;
+
+	while ((chunk = document->chunks)) {
+		document->chunks = chunk->next;
+		free(chunk);
 	}
-	free(document->nodes);
-	document->nodes = NULL;
+	document->root = NULL;
 	document->count = 0;
 }
 
@@ -151,19 +158,34 @@ static struct level *level_now(struct builder *builder)
 	return builder->depth ? &builder->levels[builder->depth - 1] : NULL;
 }
 
-static enum status document_grow(struct document *document)
+/* Memory that lives as long as the document. NULL, having said so: there is none. */
+static void *document_take(struct document *document, size_t size)
 {
-	uint32_t room = document->room ? 2 * document->room : 64;
-	struct node *nodes;
+	struct chunk *chunk = document->chunks;
 
-	if (document->count < document->room)
-		return OK;
-	nodes = realloc(document->nodes, room * sizeof(*nodes));
-	if (!nodes)
-		return fail("%s: out of memory", document->name);
-	document->nodes = nodes;
-	document->room = room;
-	return OK;
+	size = (size + _Alignof(struct node) - 1) & -_Alignof(struct node);
+	if (!chunk || chunk->left < size) {
+		size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+
+		chunk = malloc(sizeof(*chunk) + room);
+		if (!chunk) {
+			fail("%s: out of memory", document->name);
+			return NULL;
+		}
+		*chunk = (struct chunk){.next = document->chunks, .left = room};
+		document->chunks = chunk;
+	}
+	chunk->left -= size;
+	return chunk->bytes + chunk->left;
+}
+
+/* The text of a scalar. NULL, having said so: no memory. */
+static const char *scalar_keep(struct builder *builder, const yaml_event_t *event)
+{
+	size_t size = event->data.scalar.length + 1;
+	char *text = document_take(&builder->document, size);
+
+	return text ? memcpy(text, event->data.scalar.value, size) : NULL;
 }
 
 static bool is_null(const yaml_event_t *event)
@@ -188,44 +210,36 @@ static enum node_kind event_kind(const yaml_event_t *event)
 	return is_null(event) ? NODE_NULL : NODE_WORD;
 }
 
-/* What the value of a key says, or a bare prefix of a list; false: out of memory. */
-static bool word_keep(const struct builder *builder, struct node *node, const yaml_event_t *event)
-{
-	bool is_top_item = builder->depth == 2;
-
-	if ((!node->key && !is_top_item) || node->kind != NODE_WORD)
-		return true;
-	node->word = strdup((const char *)event->data.scalar.value);
-	return node->word;
-}
-
 /* A node without children, the last of the level's. */
 static enum status node_add(struct builder *builder, const yaml_event_t *event)
 {
 	struct document *document = &builder->document;
 	struct level *level = level_now(builder);
-	struct node node = {.kind = event_kind(event), .at = mark_of(&event->start_mark)};
-	enum status status;
+	struct node *node;
 
 	if (document->count == DOCUMENT_NODES_MAX)
 		return refuse(builder, &event->start_mark,
 			      "too many values for one file: put prefixes into list files");
-	status = document_grow(document);
-	if (status)
-		return status;
+	node = document_take(document, sizeof(*node));
+	if (!node)
+		return FAILED;
+	*node = (struct node){.kind = event_kind(event), .at = mark_of(&event->start_mark)};
+	document->count++;
 	if (level) {
-		node.key = level->key;
-		node.key_at = level->key_at;
+		node->key = level->key;
+		node->key_at = level->key_at;
 		level->key = NULL;
-		if (level->last)
-			document->nodes[level->last].next = document->count;
-		else
-			document->nodes[level->node].first = document->count;
-		level->last = document->count;
+		*(level->last ? &level->last->next : &level->node->first) = node;
+		level->last = node;
+	} else {
+		document->root = node;
 	}
-	document->nodes[document->count++] = node;
-	if (!word_keep(builder, &document->nodes[document->count - 1], event))
-		return fail("%s: out of memory", document->name);
+	if (node->kind == NODE_WORD) {
+		node->word = scalar_keep(builder, event);
+		return node->word ? OK : FAILED;
+	}
+	if (node->kind != NODE_NULL)
+		builder->levels[builder->depth++] = (struct level){.node = node};
 	return OK;
 }
 
@@ -234,7 +248,7 @@ static bool awaits_key(struct builder *builder)
 {
 	const struct level *level = level_now(builder);
 
-	return level && builder->document.nodes[level->node].kind == NODE_MAP && !level->key;
+	return level && level->node->kind == NODE_MAP && !level->key;
 }
 
 static enum status key_take(struct builder *builder, const yaml_event_t *event)
@@ -243,25 +257,20 @@ static enum status key_take(struct builder *builder, const yaml_event_t *event)
 
 	if (event->type != YAML_SCALAR_EVENT)
 		return refuse(builder, &event->start_mark, "a key is to be one word");
-	level->key = strdup((const char *)event->data.scalar.value);
+	level->key = scalar_keep(builder, event);
 	level->key_at = mark_of(&event->start_mark);
-	return level->key ? OK : fail("%s: out of memory", builder->document.name);
+	return level->key ? OK : FAILED;
 }
 
 static enum status value_take(struct builder *builder, const yaml_event_t *event)
 {
-	enum status status =
-		awaits_key(builder) ? key_take(builder, event) : node_add(builder, event);
-
-	if (status || event->type == YAML_SCALAR_EVENT)
-		return status;
-	if (builder->depth == DOCUMENT_DEPTH_MAX)
+	if (awaits_key(builder))
+		return key_take(builder, event);
+	if (event->type != YAML_SCALAR_EVENT && builder->depth == DOCUMENT_DEPTH_MAX)
 		return refuse(builder, &event->start_mark, "nested too deep: no rule is down here");
-	builder->levels[builder->depth++] = (struct level){.node = builder->document.count - 1};
-	return OK;
+	return node_add(builder, event);
 }
 
-/* What YAML can say and a rules file does not: each is a way to hide what a file says. */
 static enum status scalar_check(struct builder *builder, const yaml_event_t *event)
 {
 	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
@@ -330,7 +339,7 @@ static enum status document_build(struct builder *builder)
 
 static bool is_empty(const struct document *document)
 {
-	return !document->count || document->nodes->kind == NODE_NULL;
+	return !document->root || document->root->kind == NODE_NULL;
 }
 
 enum status document_parse(const char *name, const char *text, size_t size, struct document *ret)
@@ -344,8 +353,6 @@ enum status document_parse(const char *name, const char *text, size_t size, stru
 	status = document_build(&builder);
 	log_place(NULL);
 	yaml_parser_delete(&builder.parser);
-	for (unsigned int i = 0; i < DOCUMENT_DEPTH_MAX; i++)
-		free(builder.levels[i].key);
 	if (!status && is_empty(&builder.document))
 		status = misuse("%s is empty, and would delete all rules: if that is meant, "
 				"write 'policies: []'",

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A YAML document as a tree that knows where each node stands: libcyaml reads the values, and says of
- * what is wrong with them neither line nor column. What may be a word or a map, which libcyaml cannot tell,
- * is read from here.
+ * A rules file as a tree: what libyaml's events tell of YAML, and so of JSON, with the line and the column of
+ * each node, which libcyaml does not tell of its values. The tree has no anchor, alias or tag: each is a way to hide what a file says, and is refused.
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H
@@ -35,34 +34,36 @@ struct mark {
 struct node {
 	enum node_kind kind;
 	struct mark at;
-	char *key; /* NULL: it is an item of a list, or the root */
-	/* Of a NODE_WORD that has a key, or is an item of a list at the top. Other items have none: they are millions. */
-	char *word;
 	struct mark key_at;
-	uint32_t first; /* its first child; 0: none */
-	uint32_t next;	/* of its parent's children; 0: the last */
+	const char *key;    /* NULL: it is an item of a list, or the root */
+	const char *word;   /* NULL: it is no NODE_WORD */
+	struct node *first; /* its first child; NULL: none */
+	struct node *next;  /* of its parent's children; NULL: the last */
 };
 
 struct document {
 	const char *name; /* of the file, in messages */
-	struct node *nodes;
-	uint32_t count;
-	uint32_t room;
+	struct node *root;
+	uint32_t count;	      /* of nodes */
+	struct chunk *chunks; /* what nodes and words lie in */
 	char place[PATH_MAX + 32];
 };
 
 /*
- * Reads a text of just one document, without anchors, aliases and tags. Says what is wrong, and where. `name`
- * lives as long as the document.
+ * Reads a text of just one document. Says what is wrong, and where. `name` lives as long as the document, `text`
+ * need not.
  */
 enum status document_parse(const char *name, const char *text, size_t size, struct document *ret);
 void document_free(struct document *document);
 
-/* The root is the first node; NULL: no child, no next one, no such key. */
-const struct node *node_first(const struct document *document, const struct node *node);
-const struct node *node_next(const struct document *document, const struct node *node);
-const struct node *node_find(const struct document *document, const struct node *map,
-			     const char *key);
+/* The value of a key of a map; NULL: it is not said. Of a key that is given twice, the first. */
+const struct node *node_find(const struct node *map, const char *key);
+
+/* The word under a key of a map; NULL: it is not said, or no word. */
+const char *node_word(const struct node *map, const char *key);
+
+/* The first item of the list under a key of a map; NULL: there is none. */
+const struct node *node_items(const struct node *map, const char *key);
 
 /* Whether the document has a list of bare words under that key, at the top: it begins with one. */
 bool document_has_words(const struct document *document, const char *key);
