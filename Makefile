@@ -20,7 +20,7 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS     := libbpf jansson libmnl libcyaml yaml-0.1
+LIBS     := libbpf jansson libmnl yaml-0.1
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "capture.h"
 #include "config/config.h"
-#include "config/config_text.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 #include "rules/limit.h"
@@ -252,21 +251,34 @@ static void test_the_example(void **state)
 	config_free(&config);
 }
 
+/* What is said of an unknown key: it names the keys that there are. */
+static void keys_are(const char *text, const char *const words[], unsigned int count)
+{
+	char keys[256] = "it has ";
+	const char *said;
+
+	for (unsigned int i = 0; i < count; i++) {
+		strcat(keys, !i ? "" : i + 1 == count ? " or " : ", ");
+		strcat(keys, words[i]);
+	}
+	strcat(keys, "\n");
+	said = strstr(refusal(text), "it has ");
+	assert_non_null(said);
+	assert_string_equal(said, keys);
+}
+
 /* The keys are the words of `set`. */
 static void test_keys_are_keywords(void **state)
 {
-	const cyaml_schema_field_t *root = config_schema.mapping.fields, *limit;
-
 	(void)state;
-	for (int i = 0; i < SIZES; i++)
-		assert_string_equal(root[0].value.mapping.fields[i].key, size_names[i]);
-	assert_string_equal(root[2].key, "policies");
-	limit = root[2].value.sequence.entry->mapping.fields[1]
-			.value.sequence.entry->mapping.fields;
-	for (int i = 0; i < SPEC_FIELDS; i++)
-		assert_string_equal(limit[i].key, spec_names[i]);
-	assert_string_equal(newcomers_fields[0].key, spec_names[SPEC_RATE]);
-	assert_string_equal(newcomers_fields[1].key, spec_names[SPEC_BURST]);
+	keys_are("policies: []\ngate: {zzzzzz: 5}", size_names, SIZES);
+	keys_are("policies: [{prefix: default, limits: [{rate: 5pps, zzzzzz: 5}]}]", spec_names,
+		 SPEC_FIELDS);
+	keys_are("policies: []\ndefaults: {zzzzzz: 5}", &spec_names[SPEC_PER],
+		 SPEC_FIELDS - SPEC_PER);
+	keys_are("policies: [{prefix: default, limits: [{rate: 5pps}],\n"
+		 "            newcomers: {rate: 5pps, zzzzzz: 5}}]",
+		 (const char *[]){spec_names[SPEC_RATE], spec_names[SPEC_BURST]}, 2);
 }
 
 /* --- What is wrong -------------------------------------------------------------------------- */
@@ -558,6 +570,46 @@ static void test_all_errors_of_shape(void **state)
 			    "prefix, prefixes, file, force, list, for or until\n"
 			    "sluice: rules.yaml:7:5: 'allow' takes bare prefixes, or entries with "
 			    "keys, and not both: write 'prefix: ...' in each\n");
+}
+
+/* Each time but the first is refused, and names the first. */
+static void test_a_key_three_times(void **state)
+{
+	(void)state;
+	assert_string_equal(refusal("deny: []\nallow: []\ndeny: []\ndeny: []\n"),
+			    "sluice: rules.yaml:3:1: 'deny' is given twice: first in line 1\n"
+			    "sluice: rules.yaml:4:1: 'deny' is given twice: first in line 1\n");
+}
+
+/* A key that is refused has no value: the limit lacks its rate. */
+static void test_a_default_that_there_is_not(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		refusal("defaults: {rate: 5pps}\n"
+			"policies: [{prefix: default, limits: [{burst: 5}]}]\n"),
+		"sluice: rules.yaml:1:12: 'defaults' has no key 'rate': it has per, key, action or "
+		"start\n"
+		"sluice: rules.yaml:2:39: a limit needs a rate: write 'rate 10kpps' or 'rate "
+		"50mbit'\n");
+}
+
+/* Items of the kind of the first are read; the others are refused for their kind alone. */
+static void test_errors_beside_mixed_items(void **state)
+{
+#define MIXED                                                                                      \
+	"'deny' takes bare prefixes, or entries with keys, and not both: write 'prefix: ...' in "  \
+	"each\n"
+#define NO_ADDRESS " is not an address: write 192.0.2.1 or 2001:db8::1\n"
+	(void)state;
+	assert_string_equal(refusal("deny: [{prefix: x}, z, {prefix: y}]"),
+			    "sluice: rules.yaml:1:21: " MIXED
+			    "sluice: rules.yaml:1:17: 'x'" NO_ADDRESS
+			    "sluice: rules.yaml:1:33: 'y'" NO_ADDRESS);
+	assert_string_equal(refusal("deny: [x, {prefix: z, for: []}, y]"),
+			    "sluice: rules.yaml:1:11: " MIXED
+			    "sluice: rules.yaml:1:8: 'x'" NO_ADDRESS
+			    "sluice: rules.yaml:1:33: 'y'" NO_ADDRESS);
 }
 
 /* --- Lists of their own --------------------------------------------------------------------- */
@@ -952,6 +1004,9 @@ int main(void)
 		cmocka_unit_test(test_no_such_list),
 		cmocka_unit_test(test_all_errors),
 		cmocka_unit_test(test_all_errors_of_shape),
+		cmocka_unit_test(test_a_key_three_times),
+		cmocka_unit_test(test_a_default_that_there_is_not),
+		cmocka_unit_test(test_errors_beside_mixed_items),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_files_that_take_force),
 		cmocka_unit_test(test_written),

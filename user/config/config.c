@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/config_check.h"
-#include "config/config_reader.h"
 #include "rules/sizes.h"
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
@@ -16,12 +15,12 @@ static void sizes_read(struct reader *reader)
 	const struct node *gate = node_find(reader->document.root, "gate");
 
 	for (unsigned int i = 0; gate && i < SIZES; i++) {
-		const char *text = reader->text->gate->size[i];
+		const struct node *node = node_find(gate, size_names[i]);
 
-		if (!text)
+		if (!node)
 			continue;
-		reader_place(reader, node_find(gate, size_names[i]));
-		reader_failed(reader, size_parse(i, text, &reader->sizes));
+		reader_place(reader, node);
+		reader_failed(reader, size_parse(i, node->word, &reader->sizes));
 	}
 }
 
@@ -59,7 +58,7 @@ static void check_says_rules(struct reader *reader)
 			     reader->document.name));
 }
 
-static void text_read(struct reader *reader)
+static void values_read(struct reader *reader)
 {
 	check_says_rules(reader);
 	sizes_read(reader);
@@ -73,7 +72,6 @@ static void text_read(struct reader *reader)
 static void reader_free(struct reader *reader)
 {
 	claims_free(&reader->claims);
-	text_config_free(reader->text);
 	document_free(&reader->document);
 }
 
@@ -81,19 +79,11 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct reader reader = {.path = path};
-	struct shape shape;
 
 	if (reader_failed(&reader, document_parse(name, text, size, &reader.document)))
 		return reader.status;
-	shape = config_check(&reader.document, &config_schema);
-	if (shape.errors)
-		reader.status = MISUSED;
-	if (shape.loads)
-		reader.text = text_config_load(&reader.document, text, size);
-	if (reader.text)
-		text_read(&reader);
-	else
-		reader.status = MISUSED;
+	if (shape_check(&reader))
+		values_read(&reader);
 	log_place(NULL);
 	reader_free(&reader);
 	if (reader.status)

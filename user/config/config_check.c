@@ -5,19 +5,93 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/config_text.h"
+#include "rules/limit.h"
+#include "rules/sizes.h"
 
-#define TEXT	 160 /* room for a schema's keys, or the name of a node */
-#define KEYS_MAX 16  /* no mapping of ours has as many */
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define TEXT		  160 /* room for a shape's keys, or the name of a node */
+#define KEYS_MAX	  16  /* no map of a rules file has as many */
 
-/* A bare prefix. */
-static const cyaml_schema_value_t word_schema = {
-	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED),
+/* --- The shapes ----------------------------------------------------------------------------- */
+
+/*
+ * What a node is to be. All keys are optional here: the readers of the values say what is missing.
+ * The shapes below are those of sluice.schema.json, which changes with them.
+ */
+struct shape {
+	enum node_kind kind;
+	bool or_word;			   /* of a map: a word may stand in its place */
+	const struct shape *item;	   /* of a list: what its items are to be */
+	const char *const *keys;	   /* of a map */
+	unsigned int count;		   /* of keys */
+	const struct shape *const *values; /* of keys; NULL, also in their place: a word */
 };
 
+static const struct shape word_shape = {.kind = NODE_WORD};
+static const struct shape words_shape = {.kind = NODE_LIST, .item = &word_shape};
+
+static const struct shape gate_shape = {.kind = NODE_MAP, .keys = size_names, .count = SIZES};
+
+static const struct shape limit_shape = {
+	.kind = NODE_MAP, .keys = spec_names, .count = SPEC_FIELDS};
+static const struct shape limits_shape = {.kind = NODE_LIST, .item = &limit_shape};
+
+static const struct shape defaults_shape = {
+	.kind = NODE_MAP,
+	.keys = &spec_names[DEFAULTS_FIRST],
+	.count = SPEC_FIELDS - DEFAULTS_FIRST,
+};
+
+/* The rate and the burst of a limit, which are neighbours. */
+static const struct shape newcomers_shape = {
+	.kind = NODE_MAP,
+	.or_word = true,
+	.keys = &spec_names[SPEC_RATE],
+	.count = 2,
+};
+
+static const char *const policy_keys[] = {"prefix", "limits", "inherit", "newcomers"};
+static const struct shape *const policy_values[ARRAY_SIZE(policy_keys)] = {NULL, &limits_shape,
+									   NULL, &newcomers_shape};
+static const struct shape policy_shape = {
+	.kind = NODE_MAP,
+	.keys = policy_keys,
+	.count = ARRAY_SIZE(policy_keys),
+	.values = policy_values,
+};
+static const struct shape policies_shape = {.kind = NODE_LIST, .item = &policy_shape};
+
+/* An entry of `allow` or `deny`, or a bare prefix. */
+static const char *const entry_keys[] = {"prefix", "prefixes", "file", "force",
+					 "list",   "for",      "until"};
+static const struct shape *const entry_values[ARRAY_SIZE(entry_keys)] = {NULL, &words_shape};
+static const struct shape entry_shape = {
+	.kind = NODE_MAP,
+	.or_word = true,
+	.keys = entry_keys,
+	.count = ARRAY_SIZE(entry_keys),
+	.values = entry_values,
+};
+static const struct shape entries_shape = {.kind = NODE_LIST, .item = &entry_shape};
+
+static const char *const file_keys[] = {"gate", "defaults", "policies", "allow", "deny"};
+static const struct shape *const file_values[ARRAY_SIZE(file_keys)] = {
+	&gate_shape, &defaults_shape, &policies_shape, &entries_shape, &entries_shape};
+static const struct shape file_shape = {
+	.kind = NODE_MAP,
+	.keys = file_keys,
+	.count = ARRAY_SIZE(file_keys),
+	.values = file_values,
+};
+
+_Static_assert(SIZES <= KEYS_MAX && SPEC_FIELDS <= KEYS_MAX && ARRAY_SIZE(entry_keys) <= KEYS_MAX,
+	       "KEYS_MAX");
+
+/* --- What is wrong -------------------------------------------------------------------------- */
+
 struct checker {
-	struct document *document;
-	struct shape shape;
+	struct reader *reader;
+	bool is_readable;
 };
 
 static const char *const kind_names[] = {
@@ -27,151 +101,129 @@ static const char *const kind_names[] = {
 	[NODE_MAP] = "keys and values",
 };
 
-static void value_check(struct checker *checker, const struct node *node, const char *name,
-			const cyaml_schema_value_t *schema);
-
-static enum node_kind kind_wanted(const cyaml_schema_value_t *schema)
-{
-	switch (schema->type) {
-	case CYAML_SEQUENCE:
-		return NODE_LIST;
-	case CYAML_MAPPING:
-		return NODE_MAP;
-	default:
-		return NODE_WORD;
-	}
-}
-
 /* "name, rate or burst" */
-static const char *keys_join(const cyaml_schema_field_t *fields, char text[TEXT])
+static const char *keys_join(const struct shape *map, char text[TEXT])
 {
 	size_t length = 0;
 
-	for (const cyaml_schema_field_t *field = fields; field->key; field++)
+	for (unsigned int i = 0; i < map->count; i++)
 		length += snprintf(text + length, TEXT - length, "%s%s",
-				   field == fields ? ""
-				   : field[1].key  ? ", "
-						   : " or ",
-				   field->key);
+				   !i			 ? ""
+				   : i + 1 == map->count ? " or "
+							 : ", ",
+				   map->keys[i]);
 	return text;
 }
 
 static void refuse_key(struct checker *checker, const struct node *node, const char *name,
-		       const cyaml_schema_field_t *fields)
+		       const struct shape *map)
 {
-	const char *names[KEYS_MAX], *nearly;
+	const char *nearly = nearly_find(node->key, map->keys, map->count);
 	char keys[TEXT];
-	size_t count = 0;
 
-	for (; fields[count].key; count++)
-		names[count] = fields[count].key;
-	nearly = nearly_find(node->key, names, count);
-	document_place(checker->document, node->key_at);
-	if (nearly)
-		misuse("%s has no key '%s': did you mean '%s'?", name, node->key, nearly);
-	else
-		misuse("%s has no key '%s': it has %s", name, node->key, keys_join(fields, keys));
-	checker->shape.errors++;
+	document_place(&checker->reader->document, node->key_at);
+	reader_failed(checker->reader, nearly ? misuse("%s has no key '%s': did you mean '%s'?",
+						       name, node->key, nearly)
+					      : misuse("%s has no key '%s': it has %s", name,
+						       node->key, keys_join(map, keys)));
 }
 
 static void refuse_twice(struct checker *checker, const struct node *node, struct mark first)
 {
-	document_place(checker->document, node->key_at);
-	misuse("'%s' is given twice: first in line %u", node->key, first.line);
-	checker->shape.errors++;
-	checker->shape.loads = false;
+	document_place(&checker->reader->document, node->key_at);
+	reader_failed(checker->reader,
+		      misuse("'%s' is given twice: first in line %u", node->key, first.line));
+	checker->is_readable = false;
 }
 
 static void refuse_kind(struct checker *checker, const struct node *node, const char *name,
 			enum node_kind wanted)
 {
-	document_place(checker->document, node->at);
-	misuse("%s takes %s, and not %s%s", name, kind_names[wanted], kind_names[node->kind],
-	       wanted == NODE_LIST && node->kind == NODE_NULL ? ": write [] for an empty one" : "");
-	checker->shape.errors++;
-	checker->shape.loads = false;
+	reader_place(checker->reader, node);
+	reader_failed(checker->reader, misuse("%s takes %s, and not %s%s", name, kind_names[wanted],
+					      kind_names[node->kind],
+					      wanted == NODE_LIST && node->kind == NODE_NULL
+						      ? ": write [] for an empty one"
+						      : ""));
+	checker->is_readable = false;
 }
 
-static void map_check(struct checker *checker, const struct node *map, const char *name,
-		      const cyaml_schema_field_t *fields)
+static void refuse_mixed(struct checker *checker, const struct node *node, const char *name)
 {
-	const struct node *node = map->first;
-	struct mark seen[KEYS_MAX] = {0}; /* by field */
+	reader_place(checker->reader, node);
+	reader_failed(checker->reader, misuse("%s takes bare prefixes, or entries with keys, and "
+					      "not both: write 'prefix: ...' in each",
+					      name));
+}
+
+/* --- The walk ------------------------------------------------------------------------------- */
+
+static void value_check(struct checker *checker, const struct node *node, const char *name,
+			const struct shape *shape);
+
+static void map_check(struct checker *checker, const struct node *map, const char *name,
+		      const struct shape *shape)
+{
+	struct mark seen[KEYS_MAX] = {0}; /* where each key stands first */
+	const struct shape *value;
 	char text[TEXT];
 
-	for (; node; node = node->next) {
+	for (const struct node *node = map->first; node; node = node->next) {
 		unsigned int i = 0;
 
-		while (fields[i].key && strcmp(fields[i].key, node->key))
+		while (i < shape->count && strcmp(shape->keys[i], node->key))
 			i++;
-		if (!fields[i].key) {
-			refuse_key(checker, node, name, fields);
+		if (i == shape->count) {
+			refuse_key(checker, node, name, shape);
 			continue;
 		}
 		if (seen[i].line)
 			refuse_twice(checker, node, seen[i]);
-		seen[i] = node->key_at;
+		else
+			seen[i] = node->key_at;
 		snprintf(text, sizeof(text), "'%s'", node->key);
-		value_check(checker, node, text, &fields[i].value);
+		value = shape->values ? shape->values[i] : NULL;
+		value_check(checker, node, text, value ? value : &word_shape);
 	}
 }
 
-/* libcyaml is not shown a list that begins with a bare prefix; in another one it takes no bare ones. */
-static void refuse_mixed(struct checker *checker, const struct node *node, const char *name)
-{
-	document_place(checker->document, node->at);
-	misuse("%s takes bare prefixes, or entries with keys, and not both: write 'prefix: ...' in "
-	       "each",
-	       name);
-	checker->shape.errors++;
-	checker->shape.loads &= node->kind == NODE_MAP;
-}
-
+/*
+ * Items that may be words or maps are all of the kind of the first. One of the other kind is
+ * refused, and nobody looks into it.
+ */
 static void list_check(struct checker *checker, const struct node *list, const char *name,
-		       const cyaml_schema_value_t *entry)
+		       const struct shape *item)
 {
 	const struct node *node = list->first;
-	bool mixable = entry == &entry_schema;
-	bool bare = mixable && document_has_words(checker->document, list->key);
+	bool bare = item->or_word && node && node->kind == NODE_WORD;
 	char text[TEXT];
 
 	snprintf(text, sizeof(text), "an entry of %s", name);
 	for (; node; node = node->next)
-		if (mixable && node->kind == (bare ? NODE_MAP : NODE_WORD))
+		if (item->or_word && node->kind == (bare ? NODE_MAP : NODE_WORD))
 			refuse_mixed(checker, node, name);
 		else
-			value_check(checker, node, text, bare ? &word_schema : entry);
-}
-
-/* What libcyaml leaves to us: `newcomers`, a word or a map. */
-static void newcomers_check(struct checker *checker, const struct node *node, const char *name)
-{
-	if (node->kind == NODE_MAP)
-		map_check(checker, node, name, newcomers_fields);
-	else if (node->kind != NODE_WORD)
-		refuse_kind(checker, node, name, NODE_MAP);
+			value_check(checker, node, text, bare ? &word_shape : item);
 }
 
 static void value_check(struct checker *checker, const struct node *node, const char *name,
-			const cyaml_schema_value_t *schema)
+			const struct shape *shape)
 {
-	enum node_kind wanted = kind_wanted(schema);
-
-	if (schema->type == CYAML_IGNORE)
-		newcomers_check(checker, node, name);
-	else if (node->kind != wanted)
-		refuse_kind(checker, node, name, wanted);
-	else if (wanted == NODE_LIST)
-		list_check(checker, node, name, schema->sequence.entry);
-	else if (wanted == NODE_MAP)
-		map_check(checker, node, name, schema->mapping.fields);
+	if (shape->or_word && node->kind == NODE_WORD)
+		return;
+	if (node->kind != shape->kind)
+		refuse_kind(checker, node, name, shape->kind);
+	else if (node->kind == NODE_LIST)
+		list_check(checker, node, name, shape->item);
+	else if (node->kind == NODE_MAP)
+		map_check(checker, node, name, shape);
 }
 
-struct shape config_check(struct document *document, const cyaml_schema_value_t *schema)
+bool shape_check(struct reader *reader)
 {
-	struct checker checker = {.document = document, .shape.loads = true};
+	struct checker checker = {.reader = reader, .is_readable = true};
 
-	value_check(&checker, document->root, "a rules file", schema);
+	value_check(&checker, reader->document.root, "a rules file", &file_shape);
 	log_place(NULL);
-	return checker.shape;
+	return checker.is_readable;
 }

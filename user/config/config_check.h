@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Whether a document has the shape of a schema of libcyaml, which by itself would end at the first error. */
+/* The shape of a rules file: which keys it may have, and which of them take words, lists or maps. */
 #ifndef SLUICE_CONFIG_CHECK_H
 #define SLUICE_CONFIG_CHECK_H
 
-#include <cyaml/cyaml.h>
+#include "config/config_reader.h"
 
-#include "config/document.h"
-
-struct shape {
-	unsigned int errors;
-	bool loads; /* libcyaml can read it all the same */
-};
-
-/* Says every unknown key, every key given twice and every node of the wrong kind, with its place. */
-struct shape config_check(struct document *document, const cyaml_schema_value_t *schema);
+/*
+ * Says every unknown key, every key given twice and every node of the wrong kind, with its place. False: the
+ * values are not to be read, as some of them are missing or given twice.
+ */
+bool shape_check(struct reader *reader);
 
 #endif

@@ -57,15 +57,16 @@ static enum status until_read(const char *text, uint32_t *ret, bool *ret_ended)
 
 /* When an entry ends; `ret_ended`: it has. */
 static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
-			    const struct text_entry *text, uint32_t *ret, bool *ret_ended)
+			    uint32_t *ret, bool *ret_ended)
 {
-	if (!text->duration && !text->until)
+	const struct node *length = node_find(node, "for"), *until = node_find(node, "until");
+
+	if (!length && !until)
 		return OK;
-	reader_place(reader, node_find(node, text->until ? "until" : "for"));
-	if (text->duration && text->until)
+	reader_place(reader, until ? until : length);
+	if (length && until)
 		return misuse("'for' and 'until': write one of them");
-	return text->until ? until_read(text->until, ret, ret_ended)
-			   : for_read(times, text->duration, ret);
+	return until ? until_read(until->word, ret, ret_ended) : for_read(times, length->word, ret);
 }
 
 /* Beside the rules file, where its name is no absolute path. */
@@ -101,42 +102,44 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 	return status;
 }
 
-static enum status force_read(struct reader *reader, const struct node *node,
-			      const struct text_entry *text, bool *ret)
+static enum status force_read(struct reader *reader, const struct node *node, bool *ret)
 {
+	const struct node *force = node_find(node, "force");
+
 	*ret = false;
-	if (!text->force)
+	if (!force)
 		return OK;
-	reader_place(reader, node_find(node, "force"));
-	if (!text->file)
+	reader_place(reader, force);
+	if (!node_find(node, "file"))
 		return misuse(
 			"'force' is for a file of prefixes: write 'file: ...', or leave it out");
-	return reader_truth("force", text->force, ret);
+	return reader_truth(reader, force, ret);
 }
 
 /* The name of an entry's list: as it is said, or that of the file. */
-static enum status list_name(struct reader *reader, const struct text_entry *text,
+static enum status list_name(struct reader *reader, const struct node *node,
 			     char name[SL_LIST_NAME])
 {
+	const char *list = node_word(node, "list");
 	enum status status;
 	char *path;
 
-	if (text->list) {
-		status = list_name_check(text->list);
+	if (list) {
+		status = list_name_check(list);
 		if (!status)
-			snprintf(name, SL_LIST_NAME, "%s", text->list);
+			snprintf(name, SL_LIST_NAME, "%s", list);
 		return status;
 	}
-	path = list_path(reader, text->file);
+	path = list_path(reader, node_word(node, "file"));
 	status = path ? list_name_of(path, name) : fail("out of memory");
 	free(path);
 	return status;
 }
 
 /* What an entry with a file or a name is of: a list, which takes the entry's word and end over. */
-static enum status list_make(struct reader *reader, const struct node *node,
-			     const struct text_entry *text, struct rule *entry)
+static enum status list_make(struct reader *reader, const struct node *node, struct rule *entry)
 {
+	const struct node *name = node_find(node, "list");
 	struct sl_list_info list = {
 		.list = entry->list,
 		.until = entry->until,
@@ -146,9 +149,9 @@ static enum status list_make(struct reader *reader, const struct node *node,
 	enum status status = ruleset_make_lists(rules);
 	int place;
 
-	reader_place(reader, node_find(node, text->list ? "list" : "file"));
+	reader_place(reader, name ? name : node_find(node, "file"));
 	if (!status)
-		status = list_name(reader, text, list.name);
+		status = list_name(reader, node, list.name);
 	if (status)
 		return status;
 	if (lists_find(rules->lists, list.name) >= 0)
@@ -170,76 +173,74 @@ static void set_claim(struct reader *reader, const struct ruleset *set, struct m
 	reader_failed(reader, status);
 }
 
-static void prefix_claim(struct reader *reader, const struct node *node, const char *text,
-			 struct rule *entry)
+static void prefix_claim(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	reader_place(reader, node);
-	if (!reader_failed(reader, prefix_parse(text, &entry->prefix)) &&
+	if (!reader_failed(reader, prefix_parse(node->word, &entry->prefix)) &&
 	    (entry->list || entry->lists))
 		reader_failed(reader, claims_add(&reader->claims, entry, node->at));
 }
 
 /* entry: has neither word nor list where it has ended, and is only checked. */
-static void entry_prefixes_read(struct reader *reader, const struct node *node,
-				const struct text_entry *text, struct rule *entry)
+static void entry_prefixes_read(struct reader *reader, const struct node *node, struct rule *entry)
 {
+	const struct node *prefix = node_find(node, "prefix");
 	const struct node *item = node_items(node, "prefixes");
 	const struct node *file = node_find(node, "file");
 	struct ruleset set = {0};
 	bool forced;
 
-	if (text->prefix)
-		prefix_claim(reader, node_find(node, "prefix"), text->prefix, entry);
-	for (unsigned int i = 0; item; i++, item = item->next)
-		prefix_claim(reader, item, text->prefixes[i], entry);
-	if (reader_failed(reader, force_read(reader, node, text, &forced)) || !text->file)
+	if (prefix)
+		prefix_claim(reader, prefix, entry);
+	for (; item; item = item->next)
+		prefix_claim(reader, item, entry);
+	if (reader_failed(reader, force_read(reader, node, &forced)) || !file)
 		return;
 	reader_place(reader, file);
-	if (!reader_failed(reader, file_read_list(reader, text->file, entry, forced, &set)) &&
+	if (!reader_failed(reader, file_read_list(reader, file->word, entry, forced, &set)) &&
 	    (entry->list || entry->lists))
 		set_claim(reader, &set, file->at);
 	ruleset_free(&set);
 }
 
 static void entry_read(struct reader *reader, struct times *times, const struct node *node,
-		       const struct text_entry *text, enum sl_list list)
+		       enum sl_list list)
 {
+	const struct node *file = node_find(node, "file");
 	struct rule entry = {.list = list};
 	bool ended = false;
 
-	if (!!text->prefix + !!node_find(node, "prefixes") + !!text->file != 1) {
+	if (!!node_find(node, "prefix") + !!node_find(node, "prefixes") + !!file != 1) {
 		reader_place(reader, node);
 		reader_failed(reader,
 			      misuse("what does this entry %s? Write one of prefix, prefixes "
 				     "and file",
 				     list_words[list]));
 	}
-	reader_failed(reader, end_read(reader, times, node, text, &entry.until, &ended));
+	reader_failed(reader, end_read(reader, times, node, &entry.until, &ended));
 	if (ended) {
 		entry.list = SL_LIST_NONE;
 		if (!times->ended++ || node->at.line < times->first_ended->at.line)
 			times->first_ended = node_find(node, "until");
 	}
-	if (!ended && (text->file || text->list))
-		reader_failed(reader, list_make(reader, node, text, &entry));
-	entry_prefixes_read(reader, node, text, &entry);
+	if (!ended && (file || node_find(node, "list")))
+		reader_failed(reader, list_make(reader, node, &entry));
+	entry_prefixes_read(reader, node, &entry);
 }
 
-static void list_read_all(struct reader *reader, struct times *times, enum sl_list list,
-			  const struct text_entry *texts)
+static void list_read_all(struct reader *reader, struct times *times, enum sl_list list)
 {
-	const struct node *root = reader->document.root;
-	const struct node *node = node_items(root, list_words[list]);
+	const struct node *first = node_items(reader->document.root, list_words[list]);
 	struct rule bare = {.list = list};
 
-	if (document_has_words(&reader->document, list_words[list])) {
-		for (; node; node = node->next)
-			if (node->word)
-				prefix_claim(reader, node, node->word, &bare);
-		return;
+	for (const struct node *node = first; node; node = node->next) {
+		if (node->kind != first->kind)
+			continue; /* it is refused already: shape_check() */
+		if (node->kind == NODE_WORD)
+			prefix_claim(reader, node, &bare);
+		else
+			entry_read(reader, times, node, list);
 	}
-	for (unsigned int i = 0; node; i++, node = node->next)
-		entry_read(reader, times, node, &texts[i], list);
 }
 
 /* What has ended is no error, as a file is applied again and again, but its rules are not those that it says. */
@@ -262,7 +263,7 @@ void lists_read(struct reader *reader)
 {
 	struct times times = {0};
 
-	list_read_all(reader, &times, SL_LIST_ALLOW, reader->text->allow);
-	list_read_all(reader, &times, SL_LIST_DENY, reader->text->deny);
+	list_read_all(reader, &times, SL_LIST_ALLOW);
+	list_read_all(reader, &times, SL_LIST_DENY);
 	ended_say(reader, &times);
 }

@@ -40,8 +40,8 @@ static void defaults_read(struct reader *reader, struct defaults *ret)
 
 	if (!node)
 		return;
-	for (unsigned int field = 0; field < SPEC_FIELDS; field++)
-		defaults.spec.text[field] = reader->text->defaults->field[field];
+	for (unsigned int field = DEFAULTS_FIRST; field < SPEC_FIELDS; field++)
+		defaults.spec.text[field] = node_word(node, spec_names[field]);
 	spec = defaults.spec;
 	spec.text[SPEC_RATE] = "1pps";
 	if (reader_failed(reader, spec_parse(&spec, &everything, place_field, &where, &limit)))
@@ -50,8 +50,8 @@ static void defaults_read(struct reader *reader, struct defaults *ret)
 	*ret = defaults;
 }
 
-/* The texts of a limit: its own, or the defaults. `per` is room for a text. */
-static struct spec spec_merge(const struct defaults *defaults, const struct text_limit *text,
+/* The words of a limit: its own, or the defaults. `per` is room for a word. */
+static struct spec spec_merge(const struct defaults *defaults, const struct node *limit,
 			      const struct sl_prefix *prefix, char per[SPEC_TEXT])
 {
 	struct spec spec = defaults->spec;
@@ -62,19 +62,21 @@ static struct spec spec_merge(const struct defaults *defaults, const struct text
 		snprintf(per, SPEC_TEXT, "%u", defaults->per[family]);
 		spec.text[SPEC_PER] = per;
 	}
-	for (unsigned int field = 0; field < SPEC_FIELDS; field++)
-		if (text->field[field])
-			spec.text[field] = text->field[field];
+	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
+		const char *word = node_word(limit, spec_names[field]);
+
+		if (word)
+			spec.text[field] = word;
+	}
 	return spec;
 }
 
 static enum status limit_read(struct reader *reader, const struct defaults *defaults,
-			      const struct node *node, const struct text_limit *text,
-			      struct rule *rule)
+			      const struct node *node, struct rule *rule)
 {
 	struct limit_place where = {reader, node};
 	char per[SPEC_TEXT], prefix[PREFIX_TEXT];
-	struct spec spec = spec_merge(defaults, text, &rule->prefix, per);
+	struct spec spec = spec_merge(defaults, node, &rule->prefix, per);
 	struct limit limit;
 	enum status status = spec_parse(&spec, &rule->prefix, place_field, &where, &limit);
 
@@ -89,8 +91,7 @@ static enum status limit_read(struct reader *reader, const struct defaults *defa
 }
 
 static void limits_read(struct reader *reader, const struct defaults *defaults,
-			const struct node *policy, const struct text_policy *text,
-			struct rule *rule)
+			const struct node *policy, struct rule *rule)
 {
 	const struct node *node = node_items(policy, "limits");
 
@@ -107,7 +108,7 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 			reader_failed(reader,
 				      misuse("a policy has %d limits at most", SL_LIMITS_MAX));
 		}
-		reader_failed(reader, limit_read(reader, defaults, node, &text->limits[i],
+		reader_failed(reader, limit_read(reader, defaults, node,
 						 i < SL_LIMITS_MAX ? rule : &surplus));
 		rule_free(&surplus);
 	}
@@ -139,17 +140,16 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 }
 
 /* What is not said is no: files of before there was such a key keep their meaning. */
-static enum status inherit_read(struct reader *reader, const struct node *policy, const char *text,
-				struct rule *rule)
+static enum status inherit_read(struct reader *reader, const struct node *policy, struct rule *rule)
 {
+	const struct node *node = node_find(policy, "inherit");
 	enum status status;
 	bool yes;
 
 	rule->inherit = INHERIT_NO;
-	if (!text)
+	if (!node)
 		return OK;
-	reader_place(reader, node_find(policy, "inherit"));
-	status = reader_truth("inherit", text, &yes);
+	status = reader_truth(reader, node, &yes);
 	if (status)
 		return status;
 	if (yes && !rule->prefix.bits)
@@ -159,20 +159,20 @@ static enum status inherit_read(struct reader *reader, const struct node *policy
 }
 
 static void policy_read(struct reader *reader, const struct defaults *defaults,
-			const struct node *node, const struct text_policy *text)
+			const struct node *node)
 {
 	const struct node *prefix = node_find(node, "prefix");
 	struct rule rule = {0};
 	enum status status;
 
 	reader_place(reader, prefix ? prefix : node);
-	status = text->prefix ? prefix_parse(text->prefix, &rule.prefix)
-			      : misuse("whose policy? Write 'prefix: default' or which one");
+	status = prefix ? prefix_parse(prefix->word, &rule.prefix)
+			: misuse("whose policy? Write 'prefix: default' or which one");
 	reader_failed(reader, status);
-	limits_read(reader, defaults, node, text, &rule);
+	limits_read(reader, defaults, node, &rule);
 	reader_failed(reader, newcomers_read(reader, node, &rule));
 	if (!status)
-		reader_failed(reader, inherit_read(reader, node, text->inherit, &rule));
+		reader_failed(reader, inherit_read(reader, node, &rule));
 	if (status)
 		rule_free(&rule);
 	else
@@ -185,6 +185,6 @@ void policies_read(struct reader *reader)
 	struct defaults defaults = {0};
 
 	defaults_read(reader, &defaults);
-	for (unsigned int i = 0; node; i++, node = node->next)
-		policy_read(reader, &defaults, node, &reader->text->policies[i]);
+	for (; node; node = node->next)
+		policy_read(reader, &defaults, node);
 }

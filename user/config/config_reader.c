@@ -15,10 +15,11 @@ void reader_place(struct reader *reader, const struct node *node)
 	document_place(&reader->document, node->at);
 }
 
-enum status reader_truth(const char *key, const char *text, bool *ret)
+enum status reader_truth(struct reader *reader, const struct node *node, bool *ret)
 {
-	*ret = !strcmp(text, "true") || !strcmp(text, "yes");
-	if (*ret || !strcmp(text, "false") || !strcmp(text, "no"))
+	reader_place(reader, node);
+	*ret = !strcmp(node->word, "true") || !strcmp(node->word, "yes");
+	if (*ret || !strcmp(node->word, "false") || !strcmp(node->word, "no"))
 		return OK;
-	return misuse("%s '%s': write true or false", key, text);
+	return misuse("%s '%s': write true or false", node->key, node->word);
 }

@@ -58,15 +58,6 @@ const struct node *node_items(const struct node *map, const char *key)
 	return list && list->kind == NODE_LIST ? list->first : NULL;
 }
 
-bool document_has_words(const struct document *document, const char *key)
-{
-	const struct node *first = NULL;
-
-	if (document->root->kind == NODE_MAP)
-		first = node_items(document->root, key);
-	return first && first->kind == NODE_WORD;
-}
-
 void document_place(struct document *document, struct mark mark)
 {
 	snprintf(document->place, sizeof(document->place), "%s:%u:%u", document->name, mark.line,

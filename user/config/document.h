@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A rules file as a tree: what libyaml's events tell of YAML, and so of JSON, with the line and the column of
- * each node, which libcyaml does not tell of its values. The tree has no anchor, alias or tag: each is a way to hide what a file says, and is refused.
+ * each node. The tree has no anchor, alias or tag: each is a way to hide what a file says, and is refused.
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,9 +63,6 @@ const char *node_word(const struct node *map, const char *key);
 
 /* The first item of the list under a key of a map; NULL: there is none. */
 const struct node *node_items(const struct node *map, const char *key);
-
-/* Whether the document has a list of bare words under that key, at the top: it begins with one. */
-bool document_has_words(const struct document *document, const char *key);
 
 /* Messages are about this place from now on, until log_place(NULL). */
 void document_place(struct document *document, struct mark mark);
