@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "config/config_check.h"
+#include "config/config_reader.h"
 #include "rules/sizes.h"
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static void values_read(struct reader *reader)
 	sizes_read(reader);
 	policies_read(reader);
 	lists_read(reader);
-	reader_failed(reader, claims_merge(&reader->claims, &reader->document, &reader->rules));
+	claims_merge(reader);
 	if (!reader->status)
 		sizes_check(reader);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A rules file: YAML (and so JSON), read into what `set`, `allow` and `deny` build. */
+/* A rules file, YAML (and so JSON), becomes the rules that `set`, `allow` and `deny` make. */
 #ifndef SLUICE_CONFIG_H
 #define SLUICE_CONFIG_H
 

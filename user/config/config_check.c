@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "config/config_check.h"
+#include "config/config_reader.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -188,8 +188,8 @@ static void map_check(struct checker *checker, const struct node *map, const cha
 }
 
 /*
- * Items that may be words or maps are all of the kind of the first. One of the other kind is
- * refused, and nobody looks into it.
+ * Items that may be words or maps are all of the kind of the first. An item of the other kind is
+ * refused, and its own keys are not checked.
  */
 static void list_check(struct checker *checker, const struct node *list, const char *name,
 		       const struct shape *item)

@@ -12,11 +12,11 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-/* As long as `for` can say. */
+/* An end is at most as far away as `for` can say. */
 #define UNTIL_MAX_SEC (730 * 86400L)
 
 struct times {
-	/* What `for` said last, and when that is: entries of one time end together. */
+	/* The last value of `for`, and its end: entries of one time end together. */
 	uint64_t ns;
 	uint32_t until;
 	/* Entries whose `until` has passed, and the first of them. */
@@ -82,7 +82,7 @@ static char *list_path(const struct reader *reader, const char *file)
 	return path;
 }
 
-/* What a list in a file should not be by accident needs as much consent here as it does in a command. */
+/* A list that nobody should apply by accident takes `force` here, as it does in a command. */
 static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
 				  bool forced, struct ruleset *set)
 {
@@ -116,7 +116,7 @@ static enum status force_read(struct reader *reader, const struct node *node, bo
 	return reader_truth(reader, force, ret);
 }
 
-/* The name of an entry's list: as it is said, or that of the file. */
+/* The name of an entry's list: the value of `list`, else the path of the file. */
 static enum status list_name(struct reader *reader, const struct node *node,
 			     char name[SL_LIST_NAME])
 {
@@ -136,7 +136,7 @@ static enum status list_name(struct reader *reader, const struct node *node,
 	return status;
 }
 
-/* What an entry with a file or a name is of: a list, which takes the entry's word and end over. */
+/* The list of an entry with a file or a name. The list takes over the entry's word and end. */
 static enum status list_make(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	const struct node *name = node_find(node, "list");
@@ -166,11 +166,9 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 
 static void set_claim(struct reader *reader, const struct ruleset *set, struct mark at)
 {
-	enum status status = OK;
-
-	for (unsigned int i = 0; !status && i < set->count; i++)
-		status = claims_add(&reader->claims, &set->rules[i], at);
-	reader_failed(reader, status);
+	for (unsigned int i = 0; i < set->count; i++)
+		if (!reader_claim(reader, &set->rules[i], at))
+			return;
 }
 
 static void prefix_claim(struct reader *reader, const struct node *node, struct rule *entry)
@@ -178,10 +176,10 @@ static void prefix_claim(struct reader *reader, const struct node *node, struct 
 	reader_place(reader, node);
 	if (!reader_failed(reader, prefix_parse(node->word, &entry->prefix)) &&
 	    (entry->list || entry->lists))
-		reader_failed(reader, claims_add(&reader->claims, entry, node->at));
+		reader_claim(reader, entry, node->at);
 }
 
-/* entry: has neither word nor list where it has ended, and is only checked. */
+/* An entry that has ended has neither word nor list: its prefixes are checked, and not claimed. */
 static void entry_prefixes_read(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	const struct node *prefix = node_find(node, "prefix");
@@ -235,7 +233,7 @@ static void list_read_all(struct reader *reader, struct times *times, enum sl_li
 
 	for (const struct node *node = first; node; node = node->next) {
 		if (node->kind != first->kind)
-			continue; /* it is refused already: shape_check() */
+			continue; /* shape_check() has refused it */
 		if (node->kind == NODE_WORD)
 			prefix_claim(reader, node, &bare);
 		else
@@ -243,7 +241,10 @@ static void list_read_all(struct reader *reader, struct times *times, enum sl_li
 	}
 }
 
-/* What has ended is no error, as a file is applied again and again, but its rules are not those that it says. */
+/*
+ * An entry that has ended is no error, as a file is applied again and again. It is still said,
+ * because the rules are not all that the file names.
+ */
 static void ended_say(struct reader *reader, const struct times *times)
 {
 	unsigned int others = times->ended - 1;

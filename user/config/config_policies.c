@@ -7,7 +7,7 @@
 #include "rules/prefix.h"
 #include "rules/limit.h"
 
-/* What a limit that does not say is like. */
+/* The fields of limits that do not say. */
 struct defaults {
 	struct spec spec;
 	uint8_t per[SL_FAMILIES];
@@ -19,7 +19,7 @@ struct limit_place {
 	const struct node *limit;
 };
 
-/* A field that the limit does not say is the default's, which is checked, or missing. */
+/* A field that the limit does not say is missing, or a default: the limit's own place is named. */
 static void place_field(void *data, enum spec_field field)
 {
 	struct limit_place *where = data;
@@ -28,7 +28,7 @@ static void place_field(void *data, enum spec_field field)
 	reader_place(where->reader, node ? node : where->limit);
 }
 
-/* A limit of these defaults alone says what is wrong with them. */
+/* The defaults are parsed as a limit, which says what is wrong with them. */
 static void defaults_read(struct reader *reader, struct defaults *ret)
 {
 	const struct node *node = node_find(reader->document.root, "defaults");
@@ -139,7 +139,7 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	return status ? status : rule_set_newcomers(rule, &budget);
 }
 
-/* What is not said is no: files of before there was such a key keep their meaning. */
+/* Without the key a policy does not inherit: so files older than the key keep their meaning. */
 static enum status inherit_read(struct reader *reader, const struct node *policy, struct rule *rule)
 {
 	const struct node *node = node_find(policy, "inherit");
@@ -176,7 +176,7 @@ static void policy_read(struct reader *reader, const struct defaults *defaults,
 	if (status)
 		rule_free(&rule);
 	else
-		reader_failed(reader, claims_add(&reader->claims, &rule, prefix->at));
+		reader_claim(reader, &rule, prefix->at);
 }
 
 void policies_read(struct reader *reader)

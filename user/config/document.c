@@ -7,13 +7,13 @@
 #include <string.h>
 #include <yaml.h>
 
-/* What is taken from malloc() at once, at least. */
+/* The least that is taken from malloc() at once. */
 #define CHUNK_BYTES (64 << 10)
 
 /* Room for nodes and words, which are never freed one by one. */
 struct chunk {
 	struct chunk *next;
-	size_t left; /* of its bytes: they are taken from the end */
+	size_t left; /* bytes that are free; the last ones are taken first */
 	_Alignas(struct node) char bytes[];
 };
 
@@ -90,7 +90,7 @@ static enum status refuse(struct builder *builder, const yaml_mark_t *mark, cons
 	return misuse("%s", message);
 }
 
-/* Where the reader stands libyaml tells in bytes. */
+/* libyaml's reader, which refuses bytes that are no characters, tells its place in bytes. */
 static struct mark mark_of_offset(const char *text, size_t offset)
 {
 	struct mark mark = {1, 1};
@@ -103,7 +103,7 @@ static struct mark mark_of_offset(const char *text, size_t offset)
 	return mark;
 }
 
-/* What stands from a line on; NULL: the text ends before. */
+/* The text from a line on; NULL: it has fewer lines. */
 static const char *line_find(const char *text, size_t line)
 {
 	while (line-- && text)
@@ -111,7 +111,7 @@ static const char *line_find(const char *text, size_t line)
 	return text;
 }
 
-/* What libyaml's words do not tell. */
+/* The likely cause of an error, where libyaml's own words do not tell it. */
 static const char *syntax_hint(const struct builder *builder)
 {
 	const yaml_mark_t *mark = &builder->parser.problem_mark;
