@@ -272,7 +272,7 @@ install: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(Q)install -D -m 0755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/sbin/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
-	$(Q)install -D -m 0644 user/config/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
+	$(Q)install -D -m 0644 docs/sluice.schema.json $(DESTDIR)$(PREFIX)/share/sluice/sluice.schema.json
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/man
 	$(Q)install -D -m 0644 docs/man/sluice.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice.8
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5

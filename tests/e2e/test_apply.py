@@ -14,7 +14,7 @@ import yaml
 from killed import has_open, run_interrupted
 from lab import SLUICE, TOP, frame, lines, one_line
 
-SCHEMA = os.path.join(TOP, "user", "config", "sluice.schema.json")
+SCHEMA = os.path.join(TOP, "docs", "sluice.schema.json")
 DATA = os.path.join(TOP, "tests", "data")
 
 GOOD = {

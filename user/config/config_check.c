@@ -16,7 +16,7 @@
 
 /*
  * What a node is to be. All keys are optional here: the readers of the values say what is missing.
- * The shapes below are those of sluice.schema.json, which changes with them.
+ * The shapes below are those of docs/sluice.schema.json, which changes with them.
  */
 struct shape {
 	enum node_kind kind;

@@ -8,8 +8,8 @@
  *   lists_read      `allow` and `deny` become claims
  *   claims_merge    claims become rules, one a prefix
  *
- * Used by: config.c. Each step has a source of its own: config_check.c, config_policies.c,
- * config_lists.c, and config_reader.c for the last.
+ * Used by: config.c, which also has the reader's own functions and the last step. The others are in
+ * config_check.c, config_policies.c and config_lists.c.
  */
 #ifndef SLUICE_CONFIG_READER_H
 #define SLUICE_CONFIG_READER_H
