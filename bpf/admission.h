@@ -9,7 +9,8 @@
  *   admission_take    takes the token of one insertion
  *   admission_note    counts the result of an insertion
  *
- * Used by: newcomer.h, bucket.h, ledger.h. Uses: include/pool.h, which has the arithmetic.
+ * Used by: newcomer.h, bucket.h, ledger.h. Uses: include/pool.h, which has the
+ * arithmetic; clocks.h; maps.h.
  */
 #ifndef SLUICE_ADMISSION_H
 #define SLUICE_ADMISSION_H

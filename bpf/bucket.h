@@ -8,7 +8,7 @@
  *   bucket_get      the bucket of the source, made if the source is admitted and hot
  *   bucket_recall   the record that decides about the source
  *
- * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h.
+ * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h, purses.h.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H

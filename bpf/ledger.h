@@ -5,8 +5,9 @@
  *   ledger_charge   draws a packet's cost from its ledger: one try, by compare-and-swap
  *   ledger_refund   gives back a cost
  *
- * Used by: charge.h, budget.h (what it has of ledgers that are not in an LRU map), carry.h. Uses:
- * include/credit.h, which has the arithmetic; newcomer.h; maps.h.
+ * Used by: charge.h, budget.h (what it has of ledgers that are not in an LRU map),
+ * carry_programs.h. Uses: include/credit.h, which has the arithmetic; ledger_key.h; newcomer.h;
+ * clocks.h; maps.h.
  */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H

@@ -17,7 +17,8 @@
  * more often than the bar says (sketch.h) before it is admitted. What it sent until then is charged
  * to its ledger, unless a budget paid for it. A known key need not pass the bar.
  *
- * Used by: bucket.h, ledger.h, charge.h. Uses: admission.h, sketch.h, known_filter.h.
+ * Used by: bucket.h, ledger.h, charge.h. Uses: admission.h, sketch.h, known_filter.h,
+ * packet.h.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H

@@ -6,7 +6,7 @@
  *   packet_inspect   reads what matches and keys ask for beyond it: only where a limit asks
  *   packet_unmerge   counts the packets that one merged buffer stands for
  *
- * Used by: xdp.h and skb.h, which give it the bytes. Uses: match.h. Compiles natively too: the
+ * Used by: xdp.h and skb.h, which give it the bytes; lookup.h; newcomer.h. Uses: match.h. Compiles natively too: the
  * parser that ships is the parser that is fuzzed.
  *
  * The rule. What the kernel would deliver is judged. What cannot be judged and might be delivered

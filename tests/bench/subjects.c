@@ -133,19 +133,19 @@ enum status subject_take_counts(const struct bench_case *bench, struct sl_counte
 	static struct sl_counters before[SUBJECTS];
 	struct sl_counters *last = &before[bench->subject];
 	enum status status;
-	struct tally tally;
+	struct stats stats;
 
 	*ret = (struct sl_counters){0};
 	if (bench->subject < SUBJECTS_SLUICE)
 		return OK;
-	status = tally_read(&gates[bench->subject], &tally);
+	status = stats_read(&gates[bench->subject], &stats);
 	if (status)
 		return status;
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		ret->reason[reason].packets =
-			tally.total.reason[reason].packets - last->reason[reason].packets;
-	*last = tally.total;
-	tally_free(&tally);
+			stats.total.reason[reason].packets - last->reason[reason].packets;
+	*last = stats.total;
+	stats_free(&stats);
 	return OK;
 }
 

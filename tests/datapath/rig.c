@@ -417,11 +417,11 @@ uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t cou
 struct sl_counters rig_counters(const struct rig *rig)
 {
 	struct sl_counters total;
-	struct tally tally;
+	struct stats stats;
 
-	assert_int_equal(tally_read(&rig->gate, &tally), OK);
-	total = tally.total;
-	tally_free(&tally);
+	assert_int_equal(stats_read(&rig->gate, &stats), OK);
+	total = stats.total;
+	stats_free(&stats);
 	return total;
 }
 

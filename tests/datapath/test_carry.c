@@ -35,7 +35,7 @@ static void pair_make(struct pair *pair, struct rig *rig, bool fresh_buckets)
 	*pair = (struct pair){.old = rig, .frame = frame_from(source, 64)};
 	assert_int_equal(gate_sizes_read(&rig->gate, &sizes), OK);
 	pair->new.programs = PROGRAMS_CLOSED;
-	assert_int_equal(gate_make_successor(&rig->gate, &sizes, fresh, &pair->new.gate), OK);
+	assert_int_equal(gate_make_next(&rig->gate, &sizes, fresh, &pair->new.gate), OK);
 	memcpy(pair->new.gate.policies, rig->gate.policies,
 	       SL_RECORD(policies) * sizeof(struct sl_policy));
 	rig_load(&pair->new);

@@ -694,10 +694,10 @@ static struct standing standing_of(const struct rig *rig, const char *address, u
 	struct sl_prefix prefix = rig_prefix(address);
 	struct standing standing;
 	struct source source;
-	struct probe probe;
+	struct packet_args probe;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	probe = probe_of_source(&source, size);
+	probe = packet_args_of_source(&source, size);
 	assert_int_equal(standing_read(&rig->gate, &source, rig_limit(rig, address), &probe,
 				       rig_now(rig), &standing),
 			 OK);

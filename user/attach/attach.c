@@ -17,18 +17,18 @@
 /* --- What holds a device -------------------------------------------------------------------- */
 
 /* For gates_for_each: whose XDP program it is. */
-struct owner {
+struct xdp_owner {
 	uint32_t program_id;
 	unsigned int ifindex;
 	char gate[GATE_NAME + 1];
 	char device[IF_NAMESIZE];
 };
 
-static enum status owner_look(const char *name, void *data)
+static enum status xdp_owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
 	struct attachment all[ATTACHMENTS_MAX];
-	struct owner *owner = data;
+	struct xdp_owner *owner = data;
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
@@ -56,16 +56,16 @@ static uint32_t xdp_program(unsigned int ifindex)
 }
 
 /* Says whose program a device of the current network namespace has: a gate's, or another's. FAILED. */
-static enum status owner_refuse(const struct device *device)
+static enum status xdp_owner_refuse(const struct device *device)
 {
-	struct owner owner = {.program_id = xdp_program(device->ifindex),
-			      .ifindex = device->ifindex};
+	struct xdp_owner owner = {.program_id = xdp_program(device->ifindex),
+				  .ifindex = device->ifindex};
 	struct bpf_prog_info info = {0};
 	__u32 size = sizeof(info);
 	int fd;
 
 	if (owner.program_id)
-		gates_for_each(owner_look, &owner);
+		gates_for_each(xdp_owner_look, &owner);
 	if (*owner.gate)
 		return fail("%s is attached to gate '%s' on hook xdp already, and has room for one "
 			    "XDP program: 'sluice %s-g %s detach %s' first",
@@ -198,7 +198,7 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 static enum status attach_failed(const struct device *device, const struct attachment *a, int err)
 {
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
-		return owner_refuse(device);
+		return xdp_owner_refuse(device);
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		return fail("%s does not support %s in mode %s (%s): try mode auto", a->device,
 			    hook_names[a->hook], mode_names[a->mode], strerror(-err));

@@ -210,7 +210,7 @@ uint32_t program_id_pinned(const struct pins *pins, const char *name)
 /* --- In one namespace ----------------------------------------------------------------------- */
 
 /* For netns_run_in and netns_find. */
-struct look {
+struct run_query {
 	const struct gate *gate;
 	const struct attachment *attachment;
 	unsigned int ifindex;
@@ -241,112 +241,112 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 	return false;
 }
 
-static bool device_runs(const struct look *look)
+static bool device_runs(const struct run_query *query)
 {
-	bool ingress = look->attachment->hook == HOOK_INGRESS, found;
+	bool ingress = query->attachment->hook == HOOK_INGRESS, found;
 
-	switch (look->attachment->mode) {
+	switch (query->attachment->mode) {
 	case MODE_CLSACT: /* a filter that cannot be asked for is not found */
-		return !filter_find(look->ifindex, ingress, look->program_id, &found) && found;
+		return !filter_find(query->ifindex, ingress, query->program_id, &found) && found;
 	case MODE_TCX:
-		return tcx_runs(look->ifindex, ingress, look->program_id);
+		return tcx_runs(query->ifindex, ingress, query->program_id);
 	default:
-		return xdp_runs(look->ifindex, look->program_id);
+		return xdp_runs(query->ifindex, query->program_id);
 	}
 }
 
-static void call_look(void *data)
+static void call_query(void *data)
 {
-	struct look *look = data;
+	struct run_query *query = data;
 
-	if (!if_indextoname(look->ifindex, look->device))
-		look->device[0] = '\0';
-	look->runs = look->program_id && *look->device && device_runs(look);
+	if (!if_indextoname(query->ifindex, query->device))
+		query->device[0] = '\0';
+	query->runs = query->program_id && *query->device && device_runs(query);
 }
 
 /* --- In any --------------------------------------------------------------------------------- */
 
 /* Whether another attachment of the gate was made to the device that is looked at: numbers repeat. */
-static bool look_is_of_another(const struct look *look)
+static bool query_is_of_another(const struct run_query *query)
 {
-	struct attachment other = {.hook = look->attachment->hook};
+	struct attachment other = {.hook = query->attachment->hook};
 	char name[PIN_NAME];
 
 	other.pinned.netns = netns_current();
-	other.pinned.ifindex = look->ifindex;
-	memcpy(other.pinned.device, look->device, sizeof(look->device));
+	other.pinned.ifindex = query->ifindex;
+	memcpy(other.pinned.device, query->device, sizeof(query->device));
 	for (other.mode = MODE_AUTO + 1; other.mode < MODES; other.mode++)
-		if (pin_exists(&look->gate->links, attachment_pin(&other, name)))
+		if (pin_exists(&query->gate->links, attachment_pin(&other, name)))
 			return true;
 	return false;
 }
 
-static bool call_look_for(void *data)
+static bool call_query_for(void *data)
 {
-	struct look *look = data;
+	struct run_query *query = data;
 
-	call_look(look);
-	return look->runs && !look_is_of_another(look);
+	call_query(query);
+	return query->runs && !query_is_of_another(query);
 }
 
 /* Where the program runs: where it was attached, or else anywhere. 0: it is not found. */
-static uint64_t look_for(struct look *look)
+static uint64_t query_anywhere(struct run_query *query)
 {
-	uint64_t home = look->attachment->pinned.netns;
+	uint64_t home = query->attachment->pinned.netns;
 
-	netns_run_in(home, call_look, look);
-	return look->runs ? home : netns_find(call_look_for, look);
+	netns_run_in(home, call_query, query);
+	return query->runs ? home : netns_find(call_query_for, query);
 }
 
-static void attachment_is_at(struct attachment *a, uint64_t netns, const struct look *look)
+static void attachment_is_at(struct attachment *a, uint64_t netns, const struct run_query *query)
 {
 	a->netns = netns;
-	a->ifindex = look->ifindex;
-	memcpy(a->device, look->device, sizeof(a->device));
+	a->ifindex = query->ifindex;
+	memcpy(a->device, query->device, sizeof(a->device));
 }
 
 /* A link knows its device, wherever that is, and not the namespace. */
 static void link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
-	struct look look = {.gate = gate, .attachment = a};
+	struct run_query query = {.gate = gate, .attachment = a};
 	struct bpf_link_info info = {0};
 	__u32 size = sizeof(info);
 	uint64_t netns;
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size) || !info.xdp.ifindex)
 		return; /* tcx has its ifindex at the same place */
-	look.program_id = a->program_id = info.prog_id;
-	look.ifindex = a->ifindex = info.xdp.ifindex;
-	netns = look_for(&look);
+	query.program_id = a->program_id = info.prog_id;
+	query.ifindex = a->ifindex = info.xdp.ifindex;
+	netns = query_anywhere(&query);
 	if (netns)
-		attachment_is_at(a, netns, &look);
+		attachment_is_at(a, netns, &query);
 }
 
 /* A filter does not survive a move: it is where it was, or gone. Its pin may be either of the two. */
 static void filter_look(const struct gate *gate, struct attachment *a)
 {
-	struct look look = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
+	struct run_query query = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
 	const char *(*pins[])(const struct attachment *, char *) = {attachment_pin,
 								    attachment_next_pin};
 	char name[PIN_NAME];
 
-	for (int i = 0; i < 2 && !look.runs; i++) {
-		look.program_id = program_id_pinned(&gate->links, pins[i](a, name));
-		netns_run_in(a->netns, call_look, &look);
+	for (int i = 0; i < 2 && !query.runs; i++) {
+		query.program_id = program_id_pinned(&gate->links, pins[i](a, name));
+		netns_run_in(a->netns, call_query, &query);
 	}
-	if (look.runs) {
-		a->program_id = look.program_id;
-		attachment_is_at(a, a->netns, &look);
+	if (query.runs) {
+		a->program_id = query.program_id;
+		attachment_is_at(a, a->netns, &query);
 	}
 }
 
 /* The number of a device that is gone comes back: one of another name is another device. */
 static bool device_is_there(const struct attachment *a)
 {
-	struct look look = {.attachment = a, .ifindex = a->pinned.ifindex};
+	struct run_query query = {.attachment = a, .ifindex = a->pinned.ifindex};
 
-	return netns_run_in(a->pinned.netns, call_look, &look) &&
-	       !strcmp(look.device, a->pinned.device);
+	return netns_run_in(a->pinned.netns, call_query, &query) &&
+	       !strcmp(query.device, a->pinned.device);
 }
 
 void attachment_look(const struct gate *gate, struct attachment *a)

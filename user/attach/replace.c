@@ -13,7 +13,7 @@
 
 /* --- One attachment ------------------------------------------------------------------------- */
 
-static int link_switch(const struct gate *gate, const struct attachment *a, int program_fd)
+static int link_swap(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	char name[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
@@ -64,7 +64,7 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
  * At every moment one of the attachment's two pins refers to the program that the filter runs. So an interrupted
  * switch leaves at most a pin too many, which the next switch removes.
  */
-static int filter_switch(const struct gate *gate, const struct attachment *a, int program_fd)
+static int filter_swap(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	struct replace_call call = {.attachment = a, .program_fd = program_fd, .err = -ENOENT};
 	const struct pins *links = &gate->links;
@@ -95,9 +95,9 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	int err;
 
 	if (a->mode == MODE_CLSACT)
-		err = filter_switch(gate, a, program_fd);
+		err = filter_swap(gate, a, program_fd);
 	else
-		err = link_switch(gate, a, program_fd);
+		err = link_swap(gate, a, program_fd);
 	if (!err)
 		a->program_id = program_id_of(program_fd);
 	return err;
@@ -105,10 +105,10 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 
 /* --- All ------------------------------------------------------------------------------------ */
 
-void switching_close(struct switching *switching)
+void replacements_close(struct replacements *replacements)
 {
-	while (switching->count)
-		close(switching->program_fd[--switching->count]);
+	while (replacements->count)
+		close(replacements->program_fd[--replacements->count]);
 }
 
 /* A filter's program is pinned; a link's can be had by its id only. */
@@ -140,7 +140,7 @@ static void skip_say(const struct attachment *a)
 		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
-static enum status held_open(const struct gate *gate, struct switching *held)
+static enum status held_open(const struct gate *gate, struct replacements *held)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -160,7 +160,7 @@ static enum status held_open(const struct gate *gate, struct switching *held)
 				    a->program_id, a->device,
 				    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
 						   : why(errno));
-		held->one[held->count] = (struct switched){*a, a->program_id};
+		held->one[held->count] = (struct replaced){*a, a->program_id};
 		held->program_fd[held->count++] = fd;
 	}
 	return status;
@@ -173,8 +173,8 @@ static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
 	return !a->program_id;
 }
 
-/* Of those that have been switched. */
-bool programs_restore(const struct gate *gate, struct switching *held)
+/* Of those that have been replaced. */
+bool programs_restore(const struct gate *gate, struct replacements *held)
 {
 	bool restored = true;
 
@@ -195,7 +195,7 @@ bool programs_restore(const struct gate *gate, struct switching *held)
 }
 
 static enum status held_switch(const struct gate *gate, const struct programs *programs,
-			       struct switching *held)
+			       struct replacements *held)
 {
 	for (unsigned int i = 0; i < held->count; i++) {
 		struct attachment *a = &held->one[i].attachment;
@@ -211,7 +211,7 @@ static enum status held_switch(const struct gate *gate, const struct programs *p
 }
 
 /* Forgets those that are gone by now, and says which. */
-static void held_sift(struct switching *held)
+static void held_sift(struct replacements *held)
 {
 	unsigned int count = held->count;
 
@@ -227,8 +227,8 @@ static void held_sift(struct switching *held)
 	}
 }
 
-enum status programs_switch(const struct gate *gate, const struct programs *programs,
-			    struct switching *ret)
+enum status programs_replace(const struct gate *gate, const struct programs *programs,
+			     struct replacements *ret)
 {
 	enum status status;
 
@@ -238,7 +238,7 @@ enum status programs_switch(const struct gate *gate, const struct programs *prog
 	if (!status)
 		status = held_switch(gate, programs, ret);
 	if (status)
-		switching_close(ret);
+		replacements_close(ret);
 	else
 		held_sift(ret);
 	return status;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Putting other programs under all attachments of a gate, with no packet in between that none judges. */
-#ifndef SLUICE_SWITCH_H
-#define SLUICE_SWITCH_H
+#ifndef SLUICE_REPLACE_H
+#define SLUICE_REPLACE_H
 
 #include "attach/attachment.h"
 #include "gate/object.h"
 
-/* One attachment that was switched. */
-struct switched {
+/* One attachment that was replaced. */
+struct replaced {
 	struct attachment attachment; /* with the new program */
 	uint32_t before;	      /* the old program's id */
 };
 
-struct switching {
-	struct switched one[ATTACHMENTS_MAX];
+struct replacements {
+	struct replaced one[ATTACHMENTS_MAX];
 	int program_fd[ATTACHMENTS_MAX]; /* the old programs, held so that they can be had back */
 	unsigned int count;
 	uint64_t began; /* just before the first, in ticks */
@@ -21,14 +21,14 @@ struct switching {
 
 /*
  * Switches every attachment that is alive to these programs; says which are not. All or none: if one cannot be
- * switched, those before it get their programs back. The gate is open to change. The caller closes `ret`.
+ * replaced, those before it get their programs back. The gate is open to change. The caller closes `ret`.
  */
-enum status programs_switch(const struct gate *gate, const struct programs *programs,
-			    struct switching *ret);
+enum status programs_replace(const struct gate *gate, const struct programs *programs,
+			     struct replacements *ret);
 
 /* Puts the programs of before back under all of them; says where that fails. */
-bool programs_restore(const struct gate *gate, struct switching *switching);
+bool programs_restore(const struct gate *gate, struct replacements *replacements);
 
-void switching_close(struct switching *switching);
+void replacements_close(struct replacements *replacements);
 
 #endif

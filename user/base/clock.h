@@ -19,7 +19,7 @@ uint64_t uptime_ticks(void);
 /* The end of an entry that lasts `ns` from now, as struct sl_face has it: rounded up, never 0. */
 uint32_t until_after(uint64_t ns);
 
-/* The same of a moment of the calendar; one that is past: 1. And back. */
+/* The same for a moment of the calendar (1: it is past), and the reverse. */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
 

@@ -339,7 +339,10 @@ static enum status change_prepare(struct change *change, struct gate *gate, stru
 	return status;
 }
 
-/* Room first. Whatever fails, the sizes are what they were. */
+/*
+ * Resizes to what the change needs, changes the rules, and resizes to what the file says. A failure
+ * puts the sizes back. A kill leaves those of the step that it hit.
+ */
 static enum status change_make(struct change *change, struct gate *gate)
 {
 	enum status status = resize(gate, &change->during);
@@ -369,8 +372,8 @@ static enum status config_apply(const struct context *context, struct config *co
 		gate_undo(&gate);
 	} else {
 		sizes_say(&change, &gate);
-		advice_newcomers(change.wanted.rules, change.wanted.count);
-		advice_losses(&gate, &change.losses, true);
+		warn_newcomers(change.wanted.rules, change.wanted.count);
+		warn_losses(&gate, &change.losses, true);
 		status = report(context, &gate, &change);
 		if (!status)
 			status = say_unattached(&gate);

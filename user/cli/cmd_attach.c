@@ -252,7 +252,7 @@ static enum status advise(const struct gate *gate, const struct request *request
 
 	for (int i = 0; !status && i < request->count; i++)
 		if (!was_there[i])
-			status = advice_attached(gate, &attached[i]);
+			status = warn_attached(gate, &attached[i]);
 	return status;
 }
 

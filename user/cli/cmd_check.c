@@ -89,20 +89,20 @@ static bool number_take(const char *text, unsigned int least, unsigned int most,
 /* --- One word each -------------------------------------------------------------------------- */
 
 /* Such a header does not end the chain of IPv6's headers: no packet's protocol is that. */
-static bool proto_is_extension(const struct probe *probe, uint8_t proto)
+static bool proto_is_extension(const struct packet_args *packet, uint8_t proto)
 {
-	return prefix_is_ipv6(&probe->source) &&
+	return prefix_is_ipv6(&packet->source) &&
 	       (proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_FRAGMENT ||
 		proto == IPPROTO_AH || proto == IPPROTO_DSTOPTS);
 }
 
-static void proto_set(struct probe *probe, uint8_t proto)
+static void proto_set(struct packet_args *packet, uint8_t proto)
 {
-	probe->facts.proto = proto;
-	probe->facts.facts |= facts_of_proto(proto, prefix_is_ipv4(&probe->source));
+	packet->facts.proto = proto;
+	packet->facts.facts |= facts_of_proto(proto, prefix_is_ipv4(&packet->source));
 }
 
-static enum status proto_parse(const char *text, struct probe *probe)
+static enum status proto_parse(const char *text, struct packet_args *packet)
 {
 	unsigned int proto;
 
@@ -111,131 +111,131 @@ static enum status proto_parse(const char *text, struct probe *probe)
 	else if (!strcmp(text, "udp"))
 		proto = IPPROTO_UDP;
 	else if (!strcmp(text, "icmp"))
-		proto = prefix_is_ipv4(&probe->source) ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+		proto = prefix_is_ipv4(&packet->source) ? IPPROTO_ICMP : IPPROTO_ICMPV6;
 	else if (!number_take(text, 0, UINT8_MAX, &proto))
 		return misuse("check: proto '%s': write tcp, udp, icmp or a number, 0 to 255",
 			      text);
-	if (proto_is_extension(probe, proto))
+	if (proto_is_extension(packet, proto))
 		return misuse("check: proto '%s' is an extension header of IPv6: say the protocol "
 			      "that is behind all of them",
 			      text);
-	proto_set(probe, proto);
+	proto_set(packet, proto);
 	return OK;
 }
 
-static enum status syn_parse(struct probe *probe)
+static enum status syn_parse(struct packet_args *packet)
 {
-	if (!(probe->facts.facts & SL_FACT_PROTO))
-		proto_set(probe, IPPROTO_TCP);
-	if (!(probe->facts.facts & SL_FACT_TCP))
+	if (!(packet->facts.facts & SL_FACT_PROTO))
+		proto_set(packet, IPPROTO_TCP);
+	if (!(packet->facts.facts & SL_FACT_TCP))
 		return misuse("check: 'syn' is of 'proto tcp': no other protocol has it");
-	probe->facts.facts |= SL_FACT_SYN;
+	packet->facts.facts |= SL_FACT_SYN;
 	return OK;
 }
 
-static enum status port_parse(const char *text, struct probe *probe)
+static enum status port_parse(const char *text, struct packet_args *packet)
 {
 	unsigned int port;
 
 	if (!number_take(text, 0, UINT16_MAX, &port))
 		return misuse("check: port '%s' is not a number, 0 to 65535", text);
-	if (!(probe->facts.facts & (SL_FACT_TCP | SL_FACT_UDP)))
+	if (!(packet->facts.facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return misuse("check: port '%s' of what? Ports are of 'proto tcp' and 'proto udp'",
 			      text);
-	probe->facts.facts |= SL_FACT_PORT;
-	probe->facts.port = port;
+	packet->facts.facts |= SL_FACT_PORT;
+	packet->facts.port = port;
 	return OK;
 }
 
-static enum status unread_parse(struct probe *probe)
+static enum status unread_parse(struct packet_args *packet)
 {
-	probe->facts.facts = facts_unread(probe->facts.facts);
+	packet->facts.facts = facts_unread(packet->facts.facts);
 	return OK;
 }
 
 /* A later fragment has no transport header: port and flags are in the first, and in IPv6 the protocol. */
-static enum status fragment_parse(const char *text, struct probe *probe)
+static enum status fragment_parse(const char *text, struct packet_args *packet)
 {
 	bool later = !strcmp(text, "later");
 
 	if (!later && strcmp(text, "first"))
 		return misuse("check: fragment '%s': write first or later", text);
-	probe->facts.facts |= SL_FACT_FRAGMENT;
+	packet->facts.facts |= SL_FACT_FRAGMENT;
 	if (later) {
-		probe->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
-		probe->facts.port = 0;
+		packet->facts.facts &= ~(SL_FACT_PORT | SL_FACT_SYN | SL_FACT_UNREAD);
+		packet->facts.port = 0;
 	}
-	if (later && !prefix_is_ipv4(&probe->source)) {
-		probe->facts.facts &= ~MATCH_PROTOCOLS;
-		probe->facts.facts |= SL_FACT_HIDDEN;
-		probe->facts.proto = 0;
+	if (later && !prefix_is_ipv4(&packet->source)) {
+		packet->facts.facts &= ~MATCH_PROTOCOLS;
+		packet->facts.facts |= SL_FACT_HIDDEN;
+		packet->facts.proto = 0;
 	}
 	return OK;
 }
 
-static enum status vlan_parse(const char *text, struct probe *probe)
+static enum status vlan_parse(const char *text, struct packet_args *packet)
 {
 	unsigned int vlan;
 
 	if (!number_take(text, 1, VLAN_MAX, &vlan))
 		return misuse("check: vlan '%s' is not a number, 1 to %d", text, VLAN_MAX);
-	probe->facts.vlan = vlan;
+	packet->facts.vlan = vlan;
 	return OK;
 }
 
-static enum status size_parse(const char *text, struct probe *probe)
+static enum status size_parse(const char *text, struct packet_args *packet)
 {
-	if (!number_take(text, FRAME_MIN, FRAME_MAX, &probe->bytes))
+	if (!number_take(text, FRAME_MIN, FRAME_MAX, &packet->bytes))
 		return misuse("check: size '%s' is not a frame's: %d to %d bytes", text, FRAME_MIN,
 			      FRAME_MAX);
 	return OK;
 }
 
 /* What has a destination to ask about is sent. */
-static enum status to_parse(const char *text, struct probe *probe)
+static enum status to_parse(const char *text, struct packet_args *packet)
 {
-	enum status status = address_parse(text, &probe->destination);
+	enum status status = address_parse(text, &packet->destination);
 
 	if (status)
 		return status;
-	if (probe->destination.family != probe->source.family)
+	if (packet->destination.family != packet->source.family)
 		return misuse("check: to '%s' is not of the source's family, %s", text,
-			      prefix_is_ipv4(&probe->source) ? "IPv4" : "IPv6");
-	probe->egress = true;
+			      prefix_is_ipv4(&packet->source) ? "IPv4" : "IPv6");
+	packet->egress = true;
 	return OK;
 }
 
-static enum status hook_take(const char *text, struct probe *probe)
+static enum status hook_take(const char *text, struct packet_args *packet)
 {
 	enum hook hook;
 
 	if (!hook_parse(text, &hook))
 		return MISUSED;
-	probe->egress = hook == HOOK_EGRESS;
+	packet->egress = hook == HOOK_EGRESS;
 	return OK;
 }
 
-static enum status word_parse(enum word word, const char *text, struct probe *probe)
+static enum status word_parse(enum word word, const char *text, struct packet_args *packet)
 {
 	switch (word) {
 	case WORD_PROTO:
-		return proto_parse(text, probe);
+		return proto_parse(text, packet);
 	case WORD_SYN:
-		return syn_parse(probe);
+		return syn_parse(packet);
 	case WORD_PORT:
-		return port_parse(text, probe);
+		return port_parse(text, packet);
 	case WORD_UNREAD:
-		return unread_parse(probe);
+		return unread_parse(packet);
 	case WORD_FRAGMENT:
-		return fragment_parse(text, probe);
+		return fragment_parse(text, packet);
 	case WORD_VLAN:
-		return vlan_parse(text, probe);
+		return vlan_parse(text, packet);
 	case WORD_SIZE:
-		return size_parse(text, probe);
+		return size_parse(text, packet);
 	case WORD_TO:
-		return to_parse(text, probe);
+		return to_parse(text, packet);
 	default:
-		return hook_take(text, probe);
+		return hook_take(text, packet);
 	}
 }
 
@@ -246,22 +246,22 @@ static enum status word_parse(enum word word, const char *text, struct probe *pr
  * Parses argv[1], the source, and the words behind it. The facts are those that the packet path
  * would find in such a packet: of what is not said it has nothing.
  */
-static enum status probe_parse(int argc, char **argv, struct probe *ret)
+static enum status packet_args_parse(int argc, char **argv, struct packet_args *ret)
 {
-	struct probe probe = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
+	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct words words = {0};
 	enum status status;
 
 	if (argc < 2)
 		return misuse("check: which address? See 'sluice help check'");
-	status = address_parse(argv[1], &probe.source);
+	status = address_parse(argv[1], &packet.source);
 	if (!status)
 		status = words_take(argc, argv, &words);
 	for (int word = 0; !status && word < WORDS; word++)
 		if (words.text[word])
-			status = word_parse(word, words.text[word], &probe);
+			status = word_parse(word, words.text[word], &packet);
 	if (!status)
-		*ret = probe;
+		*ret = packet;
 	return status;
 }
 
@@ -313,14 +313,14 @@ static void limit_print(const struct gate *gate, const struct source *source,
 		printf("  from    %s: inherited\n", prefix_format(inherit_home(gate, home), text));
 }
 
-static void match_print(const struct sl_limit *limit, const struct probe *probe,
+static void match_print(const struct sl_limit *limit, const struct packet_args *packet,
 			const struct standing *standing)
 {
 	if (standing->matches)
 		return;
-	if (limit->key_dst && !probe->destination.bits)
+	if (limit->key_dst && !packet->destination.bits)
 		puts("  match   no: it is for what is sent, by destination: say 'to ADDRESS'");
-	else if (limit->key_dst && !probe->egress)
+	else if (limit->key_dst && !packet->egress)
 		puts("  match   no: it is for what is sent: leave out 'hook', or say 'hook "
 		     "egress'");
 	else
@@ -358,30 +358,30 @@ static void standing_print(const struct sl_limit *limit, const struct standing *
 		retry_print(limit, standing);
 }
 
-static bool all_observe(const struct answer *answer)
+static bool all_observe(const struct verdict *verdict)
 {
 	bool observe = true;
 
-	for (unsigned int i = 0; i < answer->count; i++)
-		observe &= answer->limits[i].observe;
+	for (unsigned int i = 0; i < verdict->count; i++)
+		observe &= verdict->limits[i].observe;
 	return observe;
 }
 
-static void budget_print(const struct gate *gate, const struct answer *answer)
+static void budget_print(const struct gate *gate, const struct verdict *verdict)
 {
-	const struct sl_policy *policy = answer->source.policy;
+	const struct sl_policy *policy = verdict->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
 
-	if (answer->empty) {
+	if (verdict->empty) {
 		printf("  budget  not asked: limit %s starts empty, and drops what comes while it "
 		       "waits\n",
-		       source_limit(&answer->source, answer->empty).spec.name);
+		       source_limit(&verdict->source, verdict->empty).spec.name);
 		return;
 	}
 	if (!budget->burst) {
 		puts("  budget  none: while it waits, it passes");
-		if (answer->passes_by)
+		if (verdict->passes_by)
 			printf("  flood   passes by for want of a budget: 'sluice %snewcomers %s "
 			       "rate RATE' "
 			       "ends that\n",
@@ -391,59 +391,59 @@ static void budget_print(const struct gate *gate, const struct answer *answer)
 	printf("  budget  newcomers together: rate %s burst %s, %s\n",
 	       rate_format(&policy->newcomers_spec, rate),
 	       burst_format(&policy->newcomers_spec, burst),
-	       all_observe(answer) ? "which drops no packet: all limits only observe"
-				   : "while they wait");
+	       all_observe(verdict) ? "which drops no packet: all limits only observe"
+				    : "while they wait");
 	if (policy->newcomers_home)
 		printf("  from    %s: inherited\n",
 		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
 				     prefix));
-	level_print(budget, &answer->budget);
+	level_print(budget, &verdict->budget);
 }
 
-static void newcomer_print(const struct gate *gate, const struct answer *answer)
+static void newcomer_print(const struct gate *gate, const struct verdict *verdict)
 {
-	if (!answer->newcomer)
+	if (!verdict->newcomer)
 		return;
-	if (answer->waits)
+	if (verdict->waits)
 		printf("  new     %s: there is a flood of new sources, on %u of the CPUs\n",
-		       answer->unheard
+		       verdict->unheard
 			       ? "it was not heard for a minute or longer, and is taken for "
 				 "new: it waits"
 			       : "it has no bucket yet, and waits for one",
-		       answer->flooded);
+		       verdict->flooded);
 	else
 		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
 		     "new sources it waits");
-	budget_print(gate, answer);
+	budget_print(gate, verdict);
 }
 
-static void answer_print(const struct gate *gate, const struct answer *answer)
+static void verdict_print(const struct gate *gate, const struct verdict *verdict)
 {
 	char address[PREFIX_TEXT];
 
-	printf("%s: %s", prefix_format(&answer->probe.source, address), answer_verdict(answer));
-	if (!answer->source.rule.found) {
+	printf("%s: %s", prefix_format(&verdict->packet.source, address), verdict_word(verdict));
+	if (!verdict->source.rule.found) {
 		puts(": no rule covers it");
 		return;
 	}
-	printf(": %s", reason_names[answer->reason]);
-	lists_print(answer->gate, &answer->source.rule);
-	if (answer->by)
-		printf(", limit %s", source_limit(&answer->source, answer->by).spec.name);
+	printf(": %s", reason_names[verdict->reason]);
+	lists_print(verdict->gate, &verdict->source.rule);
+	if (verdict->by)
+		printf(", limit %s", source_limit(&verdict->source, verdict->by).spec.name);
 	putchar('\n');
-	rule_print_line(&answer->source.rule);
-	for (unsigned int i = 0; i < answer->count; i++) {
-		limit_print(gate, &answer->source, &answer->limits[i]);
-		match_print(&answer->limits[i], &answer->probe, &answer->standings[i]);
-		standing_print(&answer->limits[i], &answer->standings[i]);
+	rule_print_line(&verdict->source.rule);
+	for (unsigned int i = 0; i < verdict->count; i++) {
+		limit_print(gate, &verdict->source, &verdict->limits[i]);
+		match_print(&verdict->limits[i], &verdict->packet, &verdict->standings[i]);
+		standing_print(&verdict->limits[i], &verdict->standings[i]);
 	}
-	newcomer_print(gate, answer);
+	newcomer_print(gate, verdict);
 }
 
 /* --- The command ---------------------------------------------------------------------------- */
 
 /* What the limit says of the packet; null: it is for others. */
-static json_t *verdict_json(const struct sl_limit *limit, const struct standing *standing)
+static json_t *standing_verdict_json(const struct sl_limit *limit, const struct standing *standing)
 {
 	if (!standing->matches)
 		return json_null();
@@ -462,28 +462,28 @@ static json_t *home_json(const struct gate *gate, uint32_t home)
 	return json_string(prefix_format(inherit_home(gate, home), text));
 }
 
-static json_t *limits_json(const struct gate *gate, const struct answer *answer)
+static json_t *limits_json(const struct gate *gate, const struct verdict *verdict)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < answer->count; i++) {
-		const struct standing *standing = &answer->standings[i];
-		const struct sl_limit *limit = &answer->limits[i];
-		json_t *object = standing_json(&answer->source, limit, standing);
+	for (unsigned int i = 0; i < verdict->count; i++) {
+		const struct standing *standing = &verdict->standings[i];
+		const struct sl_limit *limit = &verdict->limits[i];
+		json_t *object = standing_json(&verdict->source, limit, standing);
 
 		json_object_set_new(object, "inherited_from",
-				    home_json(gate, answer->source.policy->home[limit->slot]));
+				    home_json(gate, verdict->source.policy->home[limit->slot]));
 		json_object_set_new(object, "matches", json_boolean(standing->matches));
-		json_object_set_new(object, "verdict", verdict_json(limit, standing));
+		json_object_set_new(object, "verdict", standing_verdict_json(limit, standing));
 		json_array_append_new(list, object);
 	}
 	return list;
 }
 
 /* The budget that judges newcomers, in a flood; null: none does. */
-static json_t *budget_standing_json(const struct gate *gate, const struct answer *answer)
+static json_t *budget_standing_json(const struct gate *gate, const struct verdict *verdict)
 {
-	const struct sl_policy *policy = answer->source.policy;
+	const struct sl_policy *policy = verdict->source.policy;
 	const struct limit budget = {.spec = policy->newcomers_spec};
 	json_t *object;
 
@@ -492,51 +492,52 @@ static json_t *budget_standing_json(const struct gate *gate, const struct answer
 	object = budget_json(&budget);
 	json_object_set_new(object, "inherited_from",
 			    home_json(gate, SL_HOME(policy->newcomers_home, 0)));
-	json_object_set_new(object, "remaining", json_integer(answer->budget.remaining));
+	json_object_set_new(object, "remaining", json_integer(verdict->budget.remaining));
 	json_object_set_new(object, "unit", json_string(unit_name(&policy->newcomers)));
-	json_object_set_new(object, "reason", json_string(reason_names[answer->budget.reason]));
+	json_object_set_new(object, "reason", json_string(reason_names[verdict->budget.reason]));
 	return object;
 }
 
 /* null: the source is none. */
-static json_t *newcomer_json(const struct gate *gate, const struct answer *answer)
+static json_t *newcomer_json(const struct gate *gate, const struct verdict *verdict)
 {
-	if (!answer->newcomer)
+	if (!verdict->newcomer)
 		return json_null();
-	return json_pack("{s:b, s:i, s:b, s:o}", "waits", answer->waits, "cpus_flooded",
-			 (int)answer->flooded, "passes_by", answer->passes_by, "budget",
-			 budget_standing_json(gate, answer));
+	return json_pack("{s:b, s:i, s:b, s:o}", "waits", verdict->waits, "cpus_flooded",
+			 (int)verdict->flooded, "passes_by", verdict->passes_by, "budget",
+			 budget_standing_json(gate, verdict));
 }
 
-static json_t *answer_json(const struct gate *gate, const struct answer *answer)
+static json_t *verdict_json(const struct gate *gate, const struct verdict *verdict)
 {
 	char text[PREFIX_TEXT];
-	json_t *object = json_pack("{s:s}", "address", prefix_format(&answer->probe.source, text));
+	json_t *object =
+		json_pack("{s:s}", "address", prefix_format(&verdict->packet.source, text));
 
-	judgement_json(answer->gate, &answer->source.rule, object);
-	json_object_set_new(object, "verdict", json_string(answer_verdict(answer)));
-	json_object_set_new(object, "reason", json_string(reason_names[answer->reason]));
-	json_object_set_new(object, "newcomer", newcomer_json(gate, answer));
-	json_object_set_new(object, "limits", limits_json(gate, answer));
+	judgement_json(verdict->gate, &verdict->source.rule, object);
+	json_object_set_new(object, "verdict", json_string(verdict_word(verdict)));
+	json_object_set_new(object, "reason", json_string(reason_names[verdict->reason]));
+	json_object_set_new(object, "newcomer", newcomer_json(gate, verdict));
+	json_object_set_new(object, "limits", limits_json(gate, verdict));
 	return object;
 }
 
 enum status cmd_check(const struct context *context, int argc, char **argv)
 {
 	struct gate gate = GATE_CLOSED;
-	struct answer answer = {0};
-	struct probe probe;
-	enum status status = probe_parse(argc, argv, &probe);
+	struct verdict verdict = {0};
+	struct packet_args packet;
+	enum status status = packet_args_parse(argc, argv, &packet);
 
 	if (!status)
 		status = gate_open_to_look(&gate, context);
 	if (!status)
-		status = answer_find(&gate, &probe, &answer);
+		status = verdict_find(&gate, &packet, &verdict);
 	if (!status && context->json)
-		status = json_print(answer_json(&gate, &answer));
+		status = json_print(verdict_json(&gate, &verdict));
 	else if (!status)
-		answer_print(&gate, &answer);
-	answer_free(&answer);
+		verdict_print(&gate, &verdict);
+	verdict_free(&verdict);
 	gate_close(&gate);
 	return status;
 }

@@ -153,9 +153,9 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 	if (!status)
 		status = rule_replace(gate, &rule, &losses);
 	if (!status)
-		advice_newcomers(&rule, 1);
+		warn_newcomers(&rule, 1);
 	if (!status)
-		advice_losses(gate, &losses, false);
+		warn_losses(gate, &losses, false);
 	rule_free(&rule);
 	return status;
 }

@@ -23,7 +23,7 @@
 struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
-	struct tally tally;
+	struct stats stats;
 	struct attachment attachments[ATTACHMENTS_MAX];
 	unsigned int attachment_count;
 	struct pressure pressure;
@@ -41,7 +41,7 @@ struct export
 
 static enum status exported_read(const struct gate *gate, struct exported *e)
 {
-	enum status status = tally_read(gate, &e->tally);
+	enum status status = stats_read(gate, &e->stats);
 
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
@@ -92,7 +92,7 @@ struct counter {
 	const char *name;
 	bool bytes;
 	void (*print)(const struct counter *counter, const char *gate,
-		      const struct tally_line *line);
+		      const struct stats_line *line);
 };
 
 static unsigned long long counter_value(const struct counter *counter, const struct sl_cell *cell)
@@ -101,10 +101,10 @@ static unsigned long long counter_value(const struct counter *counter, const str
 }
 
 static void print_reasons(const struct counter *counter, const char *gate,
-			  const struct tally_line *line)
+			  const struct stats_line *line)
 {
 	for (int reason = 0; reason < SL_REASONS; reason++)
-		if (tally_has(line, reason))
+		if (stats_line_has(line, reason))
 			printf("%s{gate=\"%s\",policy=\"%s\",verdict=\"%s\",reason=\"%s\"} %llu\n",
 			       counter->name, gate, line->policy,
 			       reason < SL_FIRST_DROP ? "pass" : "drop", reason_names[reason],
@@ -112,7 +112,7 @@ static void print_reasons(const struct counter *counter, const char *gate,
 }
 
 static void print_limits(const struct counter *counter, const char *gate,
-			 const struct tally_line *line)
+			 const struct stats_line *line)
 {
 	for (unsigned int i = 0; i < line->limits; i++)
 		printf("%s{gate=\"%s\",policy=\"%s\",limit=\"%s\",action=\"%s\"} %llu\n",
@@ -128,8 +128,8 @@ static void print_counter(const struct export *export, const struct counter *cou
 	for (unsigned int i = 0; i < export->count; i++) {
 		const struct exported *e = &export->gates[i];
 
-		for (unsigned int j = 0; j < e->tally.count; j++)
-			counter->print(counter, e->gate, &e->tally.lines[j]);
+		for (unsigned int j = 0; j < e->stats.count; j++)
+			counter->print(counter, e->gate, &e->stats.lines[j]);
 	}
 }
 
@@ -261,7 +261,7 @@ static void print_attachments(const struct export *export)
 static void export_free(struct export *export)
 {
 	for (unsigned int i = 0; i < export->count; i++)
-		tally_free(&export->gates[i].tally);
+		stats_free(&export->gates[i].stats);
 	free(export->gates);
 }
 

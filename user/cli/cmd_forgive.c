@@ -42,13 +42,13 @@ static enum status refuse(const struct gate *gate, const struct pardon *pardon)
 /* Under a limit with key dst, the source stands for itself as a destination. */
 static enum status standings_read(const struct gate *gate, struct pardon *pardon)
 {
-	struct probe probe = probe_of_source(&pardon->source, FRAME_USUAL);
+	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
 	uint64_t now = uptime_ticks();
 	enum status status = OK;
 
-	probe.source = probe.destination = pardon->address;
+	packet.source = packet.destination = pardon->address;
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
-		status = standing_read(gate, &pardon->source, &pardon->limits[i], &probe, now,
+		status = standing_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
 				       &pardon->before[i]);
 	return status;
 }

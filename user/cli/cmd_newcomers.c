@@ -109,9 +109,9 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	if (!status)
 		status = rule_replace(gate, &rule, &losses);
 	if (!status)
-		advice_newcomers(&rule, 1);
+		warn_newcomers(&rule, 1);
 	if (!status)
-		advice_losses(gate, &losses, false);
+		warn_losses(gate, &losses, false);
 	if (!status)
 		budget_look(gate, request);
 	rule_free(&rule);

@@ -186,17 +186,17 @@ static void rule_say(const struct gate *gate, const struct request *request,
 		     const struct rule *before, const struct rule *rule,
 		     const struct losses *losses)
 {
-	advice_newcomers(rule, 1);
-	advice_losses(gate, losses, false);
+	warn_newcomers(rule, 1);
+	warn_losses(gate, losses, false);
 	if (!before->limits && !request->inherit)
-		advice_inherit(gate, rule);
+		warn_inherit(gate, rule);
 }
 
 static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
 	struct losses losses;
-	bool lacked = advice_lacks_budget(gate, &request->prefix);
+	bool lacked = prefix_lacks_budget(gate, &request->prefix);
 	enum status status = rules_get(gate, &request->prefix, &before);
 
 	if (!status)
@@ -208,7 +208,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	if (!status)
 		rule_say(gate, request, &before, &rule, &losses);
 	if (!status && !rule.prefix.bits && !lacked)
-		advice_budget(gate, &rule.prefix);
+		warn_budget(gate, &rule.prefix);
 	rule_free(&before);
 	*ret = rule;
 	return status;

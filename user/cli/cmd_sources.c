@@ -28,7 +28,7 @@ struct view {
 static enum status view_read(const struct gate *gate, const struct source *source,
 			     struct view *view)
 {
-	struct probe probe = probe_of_source(source, FRAME_USUAL);
+	struct packet_args packet = packet_args_of_source(source, FRAME_USUAL);
 	uint64_t now = uptime_ticks();
 	enum status status = OK;
 
@@ -36,7 +36,7 @@ static enum status view_read(const struct gate *gate, const struct source *sourc
 	if (!source->split)
 		view->limits = source_limits(source, &view->count);
 	for (unsigned int i = 0; !status && i < view->count; i++)
-		status = standing_read(gate, source, &view->limits[i], &probe, now,
+		status = standing_read(gate, source, &view->limits[i], &packet, now,
 				       &view->standings[i]);
 	return status;
 }

@@ -11,32 +11,32 @@
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-static json_t *limits_json(const struct tally_line *line)
+static json_t *limits_json(const struct stats_line *line)
 {
 	json_t *list = json_array();
 
 	for (unsigned int i = 0; i < line->limits; i++) {
-		const struct tally_limit *limit = &line->limit[i];
+		const struct stats_limit *limit = &line->limit[i];
 
 		json_array_append_new(list,
 				      json_pack("{s:s, s:s, s:s, s:o}", "name", limit->name,
 						"action", action_names[limit->action], "verdict",
-						tally_verdict(limit), "refused",
+						stats_limit_verdict(limit), "refused",
 						json_cell(&line->counters.refused[limit->slot])));
 	}
 	return list;
 }
 
-static json_t *policies_json(const struct tally *tally)
+static json_t *policies_json(const struct stats *stats)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < tally->count; i++) {
-		const struct tally_line *line = &tally->lines[i];
+	for (unsigned int i = 0; i < stats->count; i++) {
+		const struct stats_line *line = &stats->lines[i];
 		struct sl_cell passed = counters_passed(&line->counters);
 		struct sl_cell dropped = counters_dropped(&line->counters);
 
-		if (line->kind == TALLY_RULE)
+		if (line->kind == STATS_RULE)
 			json_array_append_new(
 				list, json_pack("{s:s, s:o, s:o, s:o}", "prefix", line->policy,
 						"passed", json_cell(&passed), "dropped",
@@ -45,102 +45,102 @@ static json_t *policies_json(const struct tally *tally)
 	return list;
 }
 
-static json_t *reasons_json(const struct tally *tally)
+static json_t *reasons_json(const struct stats *stats)
 {
 	json_t *reasons = json_object();
 
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		json_object_set_new(reasons, reason_names[reason],
-				    json_integer(tally->total.reason[reason].packets));
+				    json_integer(stats->total.reason[reason].packets));
 	return reasons;
 }
 
-static json_t *stats_json(const struct gate *gate, const struct tally *tally)
+static json_t *stats_json(const struct gate *gate, const struct stats *stats)
 {
-	struct sl_cell passed = counters_passed(&tally->total);
-	struct sl_cell dropped = counters_dropped(&tally->total);
+	struct sl_cell passed = counters_passed(&stats->total);
+	struct sl_cell dropped = counters_dropped(&stats->total);
 
 	return json_pack(
 		"{s:s, s:I, s:{s:o, s:o}, s:o, s:{s:o, s:o}, s:o}", "gate", gate->name,
 		"generation", (json_int_t)gate->state->generation, "totals", "passed",
-		json_cell(&passed), "dropped", json_cell(&dropped), "reasons", reasons_json(tally),
-		"lists", "allow", json_cell(&tally->total.reason[SL_PASS_ALLOWED]), "deny",
-		json_cell(&tally->total.reason[SL_DROP_DENIED]), "policies", policies_json(tally));
+		json_cell(&passed), "dropped", json_cell(&dropped), "reasons", reasons_json(stats),
+		"lists", "allow", json_cell(&stats->total.reason[SL_PASS_ALLOWED]), "deny",
+		json_cell(&stats->total.reason[SL_DROP_DENIED]), "policies", policies_json(stats));
 }
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
-static void totals_print(const struct tally *tally)
+static void totals_print(const struct stats *stats)
 {
-	struct sl_cell passed = counters_passed(&tally->total);
-	struct sl_cell dropped = counters_dropped(&tally->total);
+	struct sl_cell passed = counters_passed(&stats->total);
+	struct sl_cell dropped = counters_dropped(&stats->total);
 
 	printf("%-24s %16s %20s\n", "TOTAL", "PACKETS", "BYTES");
 	printf("%-24s %16llu %20llu\n", "passed", passed.packets, passed.bytes);
 	printf("%-24s %16llu %20llu\n", "dropped", dropped.packets, dropped.bytes);
 }
 
-static void reasons_print(const struct tally *tally)
+static void reasons_print(const struct stats *stats)
 {
 	printf("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		printf("%s %-19s %16llu %20llu\n", reason < SL_FIRST_DROP ? "pass" : "drop",
-		       reason_names[reason], tally->total.reason[reason].packets,
-		       tally->total.reason[reason].bytes);
+		       reason_names[reason], stats->total.reason[reason].packets,
+		       stats->total.reason[reason].bytes);
 }
 
 /* What its limits refused stands below what a policy dropped. */
-static void line_print(const struct tally_line *line)
+static void line_print(const struct stats_line *line)
 {
 	printf("%-24s %16llu %16llu\n", line->policy, counters_passed(&line->counters).packets,
 	       counters_dropped(&line->counters).packets);
 	for (unsigned int i = 0; i < line->limits; i++) {
-		const struct tally_limit *limit = &line->limit[i];
+		const struct stats_limit *limit = &line->limit[i];
 
 		printf("  limit %-16s %16s %16llu  %s\n", limit->name, "",
-		       line->counters.refused[limit->slot].packets, tally_verdict(limit));
+		       line->counters.refused[limit->slot].packets, stats_limit_verdict(limit));
 	}
 }
 
-static void policies_print(const struct tally *tally)
+static void policies_print(const struct stats *stats)
 {
 	unsigned int silent = 0;
 
 	printf("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
-	for (unsigned int i = 0; i < tally->count; i++) {
-		const struct tally_line *line = &tally->lines[i];
-		bool rule = line->kind == TALLY_RULE;
+	for (unsigned int i = 0; i < stats->count; i++) {
+		const struct stats_line *line = &stats->lines[i];
+		bool rule = line->kind == STATS_RULE;
 
-		if (tally_counted(line) || (rule && tally->rules <= RULES_SHOWN))
+		if (stats_line_counted(line) || (rule && stats->rules <= RULES_SHOWN))
 			line_print(line);
 		else if (rule)
 			silent++;
 	}
 	if (silent)
-		printf("(%u of %u policies %s counted nothing)\n", silent, tally->rules,
+		printf("(%u of %u policies %s counted nothing)\n", silent, stats->rules,
 		       plural(silent, "has", "have"));
 }
 
 enum status cmd_stats(const struct context *context, int argc, char **argv)
 {
 	struct gate gate = GATE_CLOSED;
-	struct tally tally = {0};
+	struct stats stats = {0};
 	enum status status;
 
 	if (argc > 1)
 		return unexpected(argv[0], argv[1]);
 	status = gate_open_to_look(&gate, context);
 	if (!status)
-		status = tally_read(&gate, &tally);
+		status = stats_read(&gate, &stats);
 	if (!status && context->json) {
-		status = json_print(stats_json(&gate, &tally));
+		status = json_print(stats_json(&gate, &stats));
 	} else if (!status) {
 		printf("gate %s, generation %u\n\n", gate.name, gate.state->generation);
-		totals_print(&tally);
-		reasons_print(&tally);
-		policies_print(&tally);
+		totals_print(&stats);
+		reasons_print(&stats);
+		policies_print(&stats);
 	}
-	tally_free(&tally);
+	stats_free(&stats);
 	gate_close(&gate);
 	return status;
 }

@@ -9,56 +9,56 @@
 #include "migrate/session.h"
 #include "migrate/takeover.h"
 
-static json_t *switched_json(const struct gate *gate, const struct switched *switched)
+static json_t *replaced_json(const struct gate *gate, const struct replaced *replaced)
 {
-	json_t *object = attachment_json(&switched->attachment);
+	json_t *object = attachment_json(&replaced->attachment);
 
 	json_object_set_new(object, "gate", json_string(gate->name));
-	json_object_set_new(object, "program_id_before", json_integer(switched->before));
+	json_object_set_new(object, "program_id_before", json_integer(replaced->before));
 	return object;
 }
 
-static json_t *switching_json(const struct gate *gate, const struct switching *switching)
+static json_t *replacements_json(const struct gate *gate, const struct replacements *replacements)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < switching->count; i++)
-		json_array_append_new(list, switched_json(gate, &switching->one[i]));
+	for (unsigned int i = 0; i < replacements->count; i++)
+		json_array_append_new(list, replaced_json(gate, &replacements->one[i]));
 	return list;
 }
 
 /* before: the gate's schema */
-static void switching_print(const struct gate *gate, const struct switching *switching,
-			    unsigned int before)
+static void replacements_print(const struct gate *gate, const struct replacements *replacements,
+			       unsigned int before)
 {
-	for (unsigned int i = 0; i < switching->count; i++) {
-		const struct switched *switched = &switching->one[i];
-		const struct attachment *a = &switched->attachment;
+	for (unsigned int i = 0; i < replacements->count; i++) {
+		const struct replaced *replaced = &replacements->one[i];
+		const struct attachment *a = &replaced->attachment;
 
 		printf("%s: hook %s: program %u -> %u\n", a->device, hook_names[a->hook],
-		       switched->before, a->program_id);
+		       replaced->before, a->program_id);
 	}
 	if (before != SL_SCHEMA)
 		printf("gate '%s': schema %u -> %d\n", gate->name, before, SL_SCHEMA);
-	else if (!switching->count)
+	else if (!replacements->count)
 		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);
 }
 
 /* Puts the programs of this version on the maps that the gate has. */
-static enum status programs_upgrade(const struct gate *gate, struct switching *ret)
+static enum status programs_upgrade(const struct gate *gate, struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	enum status status = programs_load(gate, &programs);
 
 	if (!status)
-		status = programs_switch(gate, &programs, ret);
+		status = programs_replace(gate, &programs, ret);
 	programs_close(&programs);
 	return status;
 }
 
 enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 {
-	struct switching switching = {.count = 0};
+	struct replacements replacements = {.count = 0};
 	struct gate gate = GATE_CLOSED;
 	unsigned int before = SL_SCHEMA;
 	enum status status;
@@ -68,15 +68,15 @@ enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 	status = gate_open_to_upgrade(&gate, context->gate);
 	if (!status && gate.old) {
 		before = gate.old->number;
-		status = upgrade_schema(&gate, &switching);
+		status = upgrade_schema(&gate, &replacements);
 	} else if (!status) {
-		status = programs_upgrade(&gate, &switching);
+		status = programs_upgrade(&gate, &replacements);
 	}
 	if (!status && context->json)
-		status = json_print(switching_json(&gate, &switching));
+		status = json_print(replacements_json(&gate, &replacements));
 	else if (!status)
-		switching_print(&gate, &switching, before);
-	switching_close(&switching);
+		replacements_print(&gate, &replacements, before);
+	replacements_close(&replacements);
 	gate_close(&gate);
 	return status;
 }

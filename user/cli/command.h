@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The commands: one a file, user/cmd_*.c; the table is in user/cli/main.c. */
+/* The commands: one idea a file, user/cli/cmd_*.c; the table is in user/cli/main.c. */
 #ifndef SLUICE_COMMAND_H
 #define SLUICE_COMMAND_H
 

@@ -62,7 +62,7 @@ static bool budget_is_idle(const struct rule *rule)
 	return idle;
 }
 
-void advice_newcomers(const struct rule *rules, unsigned int count)
+void warn_newcomers(const struct rule *rules, unsigned int count)
 {
 	const struct rule *first = NULL;
 	char prefix[PREFIX_TEXT];
@@ -78,7 +78,7 @@ void advice_newcomers(const struct rule *rules, unsigned int count)
 		     idle > 1 ? "; other prefixes have such budgets, too" : "");
 }
 
-bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
+bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	struct sl_rule rule;
 
@@ -86,12 +86,12 @@ bool advice_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix
 	       policy_lacks_budget(&gate->policies[rule.now.record]);
 }
 
-void advice_budget(const struct gate *gate, const struct sl_prefix *prefix)
+void warn_budget(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	char buffer[PREFIX_TEXT];
 	const char *text = prefix_format(prefix, buffer);
 
-	if (advice_lacks_budget(gate, prefix))
+	if (prefix_lacks_budget(gate, prefix))
 		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
 		     "%snewcomers %s rate RATE' gives one",
 		     text, gate_option(gate->name), text);
@@ -99,7 +99,7 @@ void advice_budget(const struct gate *gate, const struct sl_prefix *prefix)
 
 /* --- Inheriting ----------------------------------------------------------------------------- */
 
-void advice_inherit(const struct gate *gate, const struct rule *rule)
+void warn_inherit(const struct gate *gate, const struct rule *rule)
 {
 	char buffer[PREFIX_TEXT], text[INHERITED_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited;
@@ -204,7 +204,7 @@ static void family_say(const struct gate *gate, const struct sl_prefix *family, 
 	     name, option, prefix, option);
 }
 
-void advice_losses(const struct gate *gate, const struct losses *losses, bool file)
+void warn_losses(const struct gate *gate, const struct losses *losses, bool file)
 {
 	for (unsigned int had = 0; had < 2; had++)
 		for (unsigned int loss = 0; loss < LOSSES; loss++)
@@ -216,7 +216,7 @@ void advice_losses(const struct gate *gate, const struct losses *losses, bool fi
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-enum status advice_attached(const struct gate *gate, const struct attachment *a)
+enum status warn_attached(const struct gate *gate, const struct attachment *a)
 {
 	enum status status = twice_say(gate, a);
 

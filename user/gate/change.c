@@ -15,11 +15,11 @@
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-/* --- Undoing -------------------------------------------------------------------------------- */
+/* --- The frame ------------------------------------------------------------------------------ */
 
 /*
- * What was prepared and not switched to is undone: `now` is what packets see, but for lists that have ended, which
- * say nothing. Whether that changes the rule.
+ * Replaces a prepared face by the one that packets see, and takes out lists that have ended.
+ * Returns whether the rule has changed.
  */
 static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ended)
 {
@@ -183,29 +183,29 @@ unsigned int change_sweep(struct gate *gate)
 /* Rules that each command which changes rules looks at, at least. */
 #define SWEEP_RULES 256
 
-struct look {
+struct sweep_count {
 	const struct gate *gate;
 	unsigned int in_force;
 	unsigned int over;
 };
 
 /* Ends the walk where it is sure that the gate has a rule in force. */
-static int rule_look(void *data, const struct rulemap_entry *entry)
+static int rule_count(void *data, const struct rulemap_entry *entry)
 {
-	struct look *look = data;
-	bool over = face_is_over(look->gate, &entry->rule.now);
+	struct sweep_count *count = data;
+	bool over = face_is_over(count->gate, &entry->rule.now);
 
-	look->over += over;
-	look->in_force += !over;
-	return look->in_force && look->in_force + look->over >= SWEEP_RULES ? -ECANCELED : 0;
+	count->over += over;
+	count->in_force += !over;
+	return count->in_force && count->in_force + count->over >= SWEEP_RULES ? -ECANCELED : 0;
 }
 
 void change_sweep_some(struct gate *gate)
 {
-	struct look look = {.gate = gate};
-	int err = rulemap_walk(gate, rule_look, &look);
+	struct sweep_count count = {.gate = gate};
+	int err = rulemap_walk(gate, rule_count, &count);
 
-	if ((!err || err == -ECANCELED) && look.over)
+	if ((!err || err == -ECANCELED) && count.over)
 		change_sweep(gate);
 }
 

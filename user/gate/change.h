@@ -5,7 +5,7 @@
 
 #include "gate/gate.h"
 
-/* Undoes what another change, which died half way, has left. */
+/* Begins a change. Undoes first what an earlier one, cut off half way, has left. */
 enum status change_begin(struct gate *gate);
 void change_end(struct gate *gate);
 
@@ -16,12 +16,12 @@ enum status change_undo(struct gate *gate);
 unsigned int change_sweep(struct gate *gate);
 
 /*
- * The same, if there are some among the first rules, or if no rule is in force. So a gate whose rules have all ended
- * holds none after it, and a gate of millions is not read for a change of one.
+ * The same, but only if one of the first rules has ended, or none is in force. So a change of one
+ * rule does not read millions, and a gate whose rules have all ended is emptied.
  */
 void change_sweep_some(struct gate *gate);
 
-/* Removes them, if there are lists whose time is over: so that they give their places back. */
+/* The same, but only if a list has ended. Its place becomes free. */
 void change_sweep_lists(struct gate *gate);
 
 /* --- Waiting for packets -------------------------------------------------------------------- */

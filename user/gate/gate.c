@@ -74,7 +74,7 @@ enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-static void *map_memory(int fd, size_t size)
+static void *memory_map(int fd, size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -107,7 +107,7 @@ static size_t budgets_bytes(const struct gate *gate)
 
 enum status gate_map_state(struct gate *gate)
 {
-	gate->state = map_memory(gate->map[MAP_GATE], sizeof(*gate->state));
+	gate->state = memory_map(gate->map[MAP_GATE], sizeof(*gate->state));
 	return gate->state ? OK : memory_failed(gate);
 }
 
@@ -117,12 +117,12 @@ enum status gate_map_rules(struct gate *gate)
 
 	if (status)
 		return status;
-	gate->budgets = map_memory(gate->map[MAP_BUDGETS], budgets_bytes(gate));
+	gate->budgets = memory_map(gate->map[MAP_BUDGETS], budgets_bytes(gate));
 	if (gate->old)
 		return gate->budgets ? OK : memory_failed(gate);
-	gate->lists = map_memory(gate->map[MAP_LISTS], LISTS_BYTES);
-	gate->policies = map_memory(gate->map[MAP_POLICIES], policies_bytes(gate));
-	gate->blocks = map_memory(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
+	gate->lists = memory_map(gate->map[MAP_LISTS], LISTS_BYTES);
+	gate->policies = memory_map(gate->map[MAP_POLICIES], policies_bytes(gate));
+	gate->blocks = memory_map(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
 	return gate->lists && gate->policies && gate->budgets && gate->blocks ? OK
 									      : memory_failed(gate);
 }

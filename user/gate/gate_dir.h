@@ -18,8 +18,9 @@ enum status gate_dir_open(struct gate *gate);
 enum status gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Whether there is a gate in its directory, which is open: when `gate` is pinned, which comes last. One without that pin
- * but with links has lost it, and still filters; one without both was cut off while it was made.
+ * Whether the open directory holds a gate: `gate`, which is pinned last, is there. Links without
+ * `gate`: that pin was lost, and the programs still filter. Neither: the gate was cut off while it
+ * was made.
  */
 enum status gate_dir_holds_gate(const struct gate *gate, bool *ret);
 

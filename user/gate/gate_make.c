@@ -302,8 +302,8 @@ static enum status object_share(struct bpf_object *object, const struct gate *ga
 	return err ? fail("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
-enum status gate_make_successor(const struct gate *gate, const struct gate_sizes *sizes,
-				const bool fresh[GATE_MAPS], struct gate *ret)
+enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
+			   const bool fresh[GATE_MAPS], struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;

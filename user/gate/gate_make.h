@@ -32,8 +32,8 @@ enum status gate_make(struct gate *gate, const struct gate_sizes *wanted);
  * A gate of the same rules on maps that are partly new: those that `fresh` names, empty and of these sizes, and always
  * `gate`, which says what maps they are. The others are shared. Nothing is pinned.
  */
-enum status gate_make_successor(const struct gate *gate, const struct gate_sizes *sizes,
-				const bool fresh[GATE_MAPS], struct gate *ret);
+enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
+			   const bool fresh[GATE_MAPS], struct gate *ret);
 
 /* Makes a gate of unpinned maps: for tests. */
 enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

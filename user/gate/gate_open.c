@@ -42,7 +42,10 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 	return refuse_foreign(gate, what);
 }
 
-/* Says what is wrong with the pin of a map: it is not the very one that the programs use. Opens it anew. */
+/*
+ * Opens the pin of a map again, and says why it is refused: it is gone, has another shape, or is
+ * another map than the one that the programs use.
+ */
 static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
 	char what[128];

@@ -144,7 +144,10 @@ static enum status lists_begin(struct change *change)
 	return OK;
 }
 
-/* Its place in the lists as they are to be: the one that it has, or, if it is to say something else, a new one. */
+/*
+ * Sets `from` and `to`, the places of the list before and after the change. A list that gets
+ * another word or end moves to a new place.
+ */
 static enum status list_place(struct change *change, const struct sl_list_info *list)
 {
 	struct sl_list_info *lists = change->wanted.lists;
@@ -200,7 +203,7 @@ static enum status list_join(const struct change *change, struct sl_list_info *l
 	return OK;
 }
 
-/* One generation; only the date of a list that stays as it is needs none. */
+/* Makes the change in one generation. A new date alone needs none. */
 static enum status change_make(struct change *change)
 {
 	if (!change->wanted.count && change->from == change->to) {

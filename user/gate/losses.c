@@ -65,7 +65,7 @@ static bool match_covers(const struct sl_match *match, const struct sl_match *ot
 	       !memcmp(match, other, sizeof(*match));
 }
 
-/* What a limit leaves open of another one, whose name it has and whose place it takes. */
+/* How a limit is weaker than the one of its name that it replaces. LOSSES: in no way. */
 static enum loss replaced_loss(const struct item *found, const struct item *item)
 {
 	if (!match_covers(found->match, item->match))
@@ -84,7 +84,7 @@ static bool items_have(const struct items *items, const struct item *item)
 	return found && found->home == item->home;
 }
 
-/* Whether they have the item itself, or a limit that was given its name and leaves nothing of it open. */
+/* Whether the set has the item, or a limit of its name that is no weaker. */
 static bool items_cover(const struct items *items, const struct item *item)
 {
 	const struct item *found = items_find(items, item);
@@ -185,8 +185,9 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 }
 
 /*
- * A policy loses what judged its prefix before, but for what was its own, and what a shorter one has now and it has
- * not, unless that was so before.
+ * A policy loses a limit or a budget that judged its prefix before the change and does not now, and
+ * one that a shorter policy offers now and it lacks. What was its own, and what it lacked before,
+ * does not count.
  */
 static void policy_compare(const struct gate *gate, const struct rulemap_entry *entry,
 			   struct lost_list *ret)

@@ -14,7 +14,7 @@
 #include "match.h"
 #include "rules/prefix.h"
 
-/* --- Back ----------------------------------------------------------------------------------- */
+/* --- From records --------------------------------------------------------------------------- */
 
 static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 {
@@ -169,7 +169,10 @@ static uint32_t limit_id(struct gate *gate, const struct wish *wish,
 	return old && same_key(old, &wish->limit.spec) ? old->id : gate->state->next_limit++;
 }
 
-/* before: the record in which the limit had this slot already; what was refused in it else was not by this limit. */
+/*
+ * before: the record in which this limit has this slot already. In any other record the refusals of
+ * the slot are of another limit.
+ */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct wish *wish, const struct sl_policy *before)
 {

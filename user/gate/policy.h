@@ -26,10 +26,11 @@ uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix);
 #define POLICY_REFUSED (-ECANCELED)
 
 /*
- * Compiles the limits of a rule, and those of the record `parent`, if not 0, into a free record, for the next
- * generation. before: the record that the rule has now, or 0: a limit keeps its slot, while it has its name, and its
- * id, and so each source its level, while it has the same key as well. A budget that there was before keeps its level,
- * too. 0, a negative errno, or POLICY_REFUSED: there would be more than SL_LIMITS_MAX.
+ * Compiles the limits of a rule, and those of record `parent` (0: none), into a free record for the
+ * next generation. before: the record that the rule has now, or 0. A limit keeps its slot while it
+ * keeps its name. It keeps its id, and so all levels, while it keeps its key too. A budget keeps
+ * its level. Returns 0, a negative errno, or POLICY_REFUSED: there would be more than
+ * SL_LIMITS_MAX.
  */
 int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
 		 const struct rule *rule);

@@ -297,7 +297,7 @@ int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries,
 	return batches_run(gate, entries, count, batch_remove);
 }
 
-/* --- Split /64s ----------------------------------------------------------------------------- */
+/* --- Divided aggregates --------------------------------------------------------------------- */
 
 #define BITS_OF_64 (SL_FAMILY_BITS + 64)
 
@@ -306,7 +306,6 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 	return prefix->bits > BITS_OF_64;
 }
 
-/* --- Blocks --------------------------------------------------------------------------------- */
 
 static void block_add(uint64_t *count, int change)
 {
@@ -342,7 +341,7 @@ static int blocks_set(struct gate *gate, const struct rulemap_entry *entries, un
 	return 0;
 }
 
-/* --- /64s ----------------------------------------------------------------------------------- */
+/* --- Marks of split /64s -------------------------------------------------------------------- */
 
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 {

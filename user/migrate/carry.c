@@ -168,6 +168,7 @@ static int copies_read(struct copies *copies, int fd, const struct limit_index *
 	return ledgers_walk(fd, limits->family, copies_add, &reading);
 }
 
+/* Ledgers that were last drawn from come last, so a smaller map forgets the others first. */
 static int drawn_compare(const void *a, const void *b)
 {
 	const struct copy *left = a, *right = b;
@@ -193,7 +194,6 @@ static int count_one(void *data, enum sl_family family, const struct sl_carry_ke
 	return 0;
 }
 
-/* Those that were drawn from last come last: what a smaller map forgets is what was not heard for long. */
 /* Writes them to a map that no packet uses yet. 0, or a negative errno. ret_lost: how many did not fit. */
 static int copies_write(struct copies *copies, int fd, enum sl_family family,
 			unsigned int *ret_lost)
@@ -294,7 +294,10 @@ static int carrier_counters(const struct carriers *carriers, uint32_t number,
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* What deleted rules have counted belongs to no rule: a rule that has such a number now counts from there. */
+/*
+ * The counts of deleted rules go to SL_POLICY_FIRST. The `base` of its records grows by the same,
+ * so the policy that has this number does not show them.
+ */
 static int deleted_carry(const struct gate *to, const struct carriers *carriers,
 			 const struct sl_counters *deleted)
 {
@@ -390,11 +393,11 @@ void carry_free(struct carry *carry)
 /* --- What packets did meanwhile ------------------------------------------------------------- */
 
 /*
- * What a ledger was charged since it was copied: by how much less it holds, at its last draw, than its copy would. A
- * source that comes through two devices can be charged in both maps from the switch of the one to that of the other.
- * Then both refill, and only one may: so from `since` on the copy is taken to refill even beyond its burst, and all
- * that the other got shows as the difference. Where the copy was full and did not refill, that is too much, by the
- * time since then at most: so such a source waits a moment longer than it need.
+ * What a ledger was charged after it was copied: the level that its copy would have at the last
+ * draw, less its own. A source that comes through two devices can be charged in both maps while the
+ * devices are switched. Both ledgers refill then, and only one refill is due. So from `since` on
+ * the copy counts as refilling beyond its burst. A source whose copy was full is charged too much,
+ * by the time since `since` at most.
  */
 static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit,
 			 const struct sl_ledger *copied, const struct sl_ledger *last)
@@ -406,7 +409,10 @@ static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit
 	return credit_max(less, 0);
 }
 
-/* One that was born since the copying is charged as the copy of a newborn. */
+/*
+ * Charges the copy of a ledger with what the old one was charged since. A ledger that was born
+ * after the copying is compared with a newborn one.
+ */
 static int ledger_end(void *data, enum sl_family family, const struct sl_carry_key *key,
 		      const struct sl_ledger *ledger)
 {
@@ -473,7 +479,7 @@ struct back {
 	struct carriers carriers;
 };
 
-/* Of the two the one that holds less. */
+/* Keeps the lower level of the two ledgers of a key. */
 static int ledger_back(void *data, enum sl_family family, const struct sl_carry_key *key,
 		       const struct sl_ledger *ledger)
 {

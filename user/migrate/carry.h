@@ -14,8 +14,8 @@
 struct carry;
 
 /*
- * Copies the ledgers. No packet uses `to` yet. number: of each policy of `from`, what it is called in `to`; 0: it is
- * not in force, and what it counted goes to SL_POLICY_FIRST.
+ * Copies the ledgers. No packet uses `to` yet. number: the number in `to` of each policy of `from`;
+ * 0: the policy is not in force, and its counts go to SL_POLICY_FIRST.
  */
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
 			struct carry **ret);
@@ -30,7 +30,10 @@ enum status carry_end(struct carry *carry, uint64_t since);
 unsigned int carry_lost(const struct carry *carry);
 void carry_free(struct carry *carry);
 
-/* Charges to the ledgers of `to` what packets charged to copies of them that are given up; -1: there are none. */
+/*
+ * Charges to the ledgers of `to` what packets charged to copies that are given up. ledgers: their
+ * maps by family; -1: there is none.
+ */
 enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES]);
 
 /* The maps of ledgers, by family. */

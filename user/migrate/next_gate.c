@@ -14,8 +14,6 @@
 #include "rules/sizes.h"
 #include "state/pressure.h"
 
-/* --- The plan ------------------------------------------------------------------------------- */
-
 /* --- Numbers -------------------------------------------------------------------------------- */
 
 static bool number_is_used(const struct gate *gate, uint32_t number)
@@ -131,10 +129,13 @@ static enum status plan_check(const struct gate *gate, const struct resize_plan 
 	return OK;
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
+/* --- The plan ------------------------------------------------------------------------------- */
 
-/* What is cut off is undone, and what is over is removed: so rules say but one thing, and take no room in vain. */
-static enum status rules_settle(struct gate *gate)
+/*
+ * Undoes a change that was cut off, and removes entries that have ended. Then each rule says one
+ * thing, and none takes up room in vain.
+ */
+static enum status rules_clean(struct gate *gate)
 {
 	enum status status = change_begin(gate);
 
@@ -157,7 +158,7 @@ static enum status plan_rules(const struct gate *gate, struct resize_plan *plan)
 enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 			     const struct gate_sizes *new, struct resize_plan *plan)
 {
-	enum status status = rules_settle(gate);
+	enum status status = rules_clean(gate);
 
 	plan->sizes = *new;
 	if (!status)
@@ -224,8 +225,9 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 }
 
 /*
- * With the level of its budget, unless both share it; what packets draw from the old one until the devices are switched
- * is lost.
+ * Copies both records of a policy, and the level of its budget unless the gates share that map.
+ * What packets draw from the old budget before the devices are switched is not charged to the new
+ * one.
  */
 static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
 			const struct resize_plan *plan)
@@ -270,9 +272,9 @@ static void policies_copy(const struct gate *gate, struct gate *next,
 		next->state->next_policy = plan->seen;
 }
 
-enum status successor_make(const struct gate *gate, struct resize_plan *plan, struct gate *next)
+enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, struct gate *next)
 {
-	enum status status = gate_make_successor(gate, &plan->sizes, plan->fresh, next);
+	enum status status = gate_make_next(gate, &plan->sizes, plan->fresh, next);
 	int err;
 
 	if (status)
@@ -293,7 +295,10 @@ static enum status next_make(const struct gate *gate, struct pins *ret)
 	return status ?: pins_open(&gate->dir, GATE_NEXT, ret);
 }
 
-/* `gate` first and last: while it is there, the rest means nothing yet. */
+/*
+ * Pins `gate` first; next_remove() removes it last. While next/gate exists, the old gate is the one
+ * in force.
+ */
 enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS])
 {
 	struct pins pins = PINS_CLOSED;

@@ -23,8 +23,8 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 			     const struct gate_sizes *new, struct resize_plan *plan);
 
 /*
- * Plans the gate of this version's schema that takes over from one of an older schema: of the same sizes, so that all
- * rules fit. They are not settled: of a change that was cut off the next one undoes what is left, in the new gate.
+ * Plans a gate of this schema with the sizes of the old one, so that all rules fit. Does not settle
+ * the rules: the next change in the new gate undoes one that was cut off.
  */
 enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
 
@@ -32,8 +32,11 @@ void resize_plan_free(struct resize_plan *plan);
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Renumbers the rules of the plan. `next` begins closed, and is to be closed in any case. */
-enum status successor_make(const struct gate *gate, struct resize_plan *plan, struct gate *next);
+/*
+ * Makes the maps, and copies policies and rules into them; also renumbers the rules of the plan
+ * where policies get other numbers. `next` begins closed, and is to be closed in any case.
+ */
+enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, struct gate *next);
 
 /* --- Its pins ------------------------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 #include "rules/sizes.h"
 
 /*
- * Ends or undoes what a command that was killed has left, before another builds on it, and removes entries that have
- * ended: to packets they are rules still.
+ * Repairs what a killed command has left: a resize first, then a change of rules. Then removes
+ * entries that have ended, because packets still find them.
  */
 static enum status gate_settle(struct gate *gate)
 {

@@ -40,7 +40,7 @@ static void fds_close(int fds[SL_FAMILIES])
 static enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
 	struct programs programs = PROGRAMS_CLOSED;
-	struct switching switching = {.count = 0};
+	struct replacements replacements = {.count = 0};
 	int ledgers[SL_FAMILIES];
 	enum status status;
 
@@ -48,7 +48,7 @@ static enum status resize_undo(const struct gate *gate, const struct pins *next)
 		ledgers[family] = pin_open(next, gate_map_names[ledger_maps[family]]);
 	status = programs_load(gate, &programs);
 	if (!status)
-		status = programs_switch(gate, &programs, &switching);
+		status = programs_replace(gate, &programs, &replacements);
 	if (!status) {
 		packets_outwait();
 		status = carry_back(gate, ledgers);
@@ -56,7 +56,7 @@ static enum status resize_undo(const struct gate *gate, const struct pins *next)
 	if (!status)
 		status = next_remove(gate);
 	programs_close(&programs);
-	switching_close(&switching);
+	replacements_close(&replacements);
 	fds_close(ledgers);
 	return status;
 }
@@ -64,13 +64,13 @@ static enum status resize_undo(const struct gate *gate, const struct pins *next)
 /* --- Taking over ---------------------------------------------------------------------------- */
 
 static enum status next_switch(const struct gate *gate, const struct gate *next,
-			       struct switching *ret)
+			       struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
 	enum status status = programs_load(next, &programs);
 
 	if (!status)
-		status = programs_switch(gate, &programs, ret);
+		status = programs_replace(gate, &programs, ret);
 	programs_close(&programs);
 	return status;
 }
@@ -79,9 +79,9 @@ static enum status next_switch(const struct gate *gate, const struct gate *next,
  * The programs of the old version are held still. Ledgers are shared, so nothing is to be carried back; what the new
  * gate counted is lost.
  */
-static void upgrade_undo(const struct gate *gate, struct switching *switching)
+static void upgrade_undo(const struct gate *gate, struct replacements *replacements)
 {
-	bool restored = programs_restore(gate, switching);
+	bool restored = programs_restore(gate, replacements);
 
 	packets_outwait();
 	if (restored && !next_remove(gate))
@@ -93,7 +93,7 @@ static void upgrade_undo(const struct gate *gate, struct switching *switching)
 		     gate->name, gate_option(gate->name));
 }
 
-static void next_undo(const struct gate *gate, struct switching *switching)
+static void next_undo(const struct gate *gate, struct replacements *replacements)
 {
 	struct pins next;
 
@@ -104,7 +104,7 @@ static void next_undo(const struct gate *gate, struct switching *switching)
 		     "names yet: the next command that changes the gate ends that",
 		     gate->name);
 	else if (gate->old)
-		upgrade_undo(gate, switching);
+		upgrade_undo(gate, replacements);
 	else
 		resize_undo(gate, &next);
 	pins_close(&next);
@@ -113,22 +113,22 @@ static void next_undo(const struct gate *gate, struct switching *switching)
 /* Lets packets use the new maps, carries over what they did to the old ones, and makes the new ones the gate's. */
 static enum status next_begin(const struct gate *gate, const struct gate *next,
 			      const struct resize_plan *plan, struct carry *carry,
-			      struct switching *switching)
+			      struct replacements *replacements)
 {
 	enum status status = next_pin(gate, next, plan->fresh);
 
 	if (!status)
-		status = next_switch(gate, next, switching);
+		status = next_switch(gate, next, replacements);
 	if (status) {
 		next_remove(gate);
 		return status;
 	}
 	packets_outwait();
-	status = carry_end(carry, switching->began);
+	status = carry_end(carry, replacements->began);
 	if (!status)
 		status = next_rename(gate);
 	if (status)
-		next_undo(gate, switching);
+		next_undo(gate, replacements);
 	return status;
 }
 
@@ -157,11 +157,11 @@ static void lost_say(const struct gate *gate, const struct resize_plan *plan, un
 		     gate->name, lost, plural(lost, "source", "sources"));
 }
 
-enum status takeover(struct gate *gate, struct resize_plan *plan, struct switching *ret)
+enum status takeover(struct gate *gate, struct resize_plan *plan, struct replacements *ret)
 {
 	struct gate next = GATE_CLOSED;
 	struct carry *carry = NULL;
-	enum status status = successor_make(gate, plan, &next);
+	enum status status = next_gate_make(gate, plan, &next);
 
 	if (!status)
 		status = carry_begin(gate, &next, plan->number, &carry);
@@ -181,7 +181,7 @@ enum status takeover(struct gate *gate, struct resize_plan *plan, struct switchi
 enum status resize(struct gate *gate, const struct gate_sizes *sizes)
 {
 	struct resize_plan plan = {0};
-	struct switching switching = {.count = 0};
+	struct replacements replacements = {.count = 0};
 	struct gate_sizes old;
 	enum status status = gate_sizes_read(gate, &old);
 
@@ -189,9 +189,9 @@ enum status resize(struct gate *gate, const struct gate_sizes *sizes)
 		return status;
 	status = resize_plan_make(gate, &old, sizes, &plan);
 	if (!status)
-		status = takeover(gate, &plan, &switching);
+		status = takeover(gate, &plan, &replacements);
 	resize_plan_free(&plan);
-	switching_close(&switching);
+	replacements_close(&replacements);
 	return status;
 }
 
@@ -211,7 +211,7 @@ enum status resize_settle(const struct gate *gate)
 /* --- Upgrading ------------------------------------------------------------------------------ */
 
 /*
- * A gate of an older schema is taken over (takeover.c) by one of this version's schema and of the same sizes. What the
+ * A gate of an older schema is taken over by one of this version's schema and of the same sizes. What the
  * old maps hold is converted as it is read; ledgers are shared, so that levels stay to the packet.
  *
  * Where it fails the programs of the old version are held still, and are put back.
@@ -256,7 +256,7 @@ static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMIL
 	return next_remove(gate);
 }
 
-static enum status upgrade(struct gate *gate, struct switching *ret)
+static enum status upgrade(struct gate *gate, struct replacements *ret)
 {
 	struct resize_plan plan = {0};
 	enum status status = resize_plan_upgrade(gate, &plan);
@@ -288,7 +288,7 @@ static void hands_say(const struct gate *gate)
 		     gate->name, count, plural(count, "entry is", "entries are"), option, option);
 }
 
-enum status upgrade_schema(struct gate *gate, struct switching *ret)
+enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 {
 	int ledgers[SL_FAMILIES] = {-1, -1};
 	enum status status = next_settle(gate, ledgers);

@@ -11,9 +11,9 @@
 /*
  * Makes the gate that is planned, and puts its programs under all devices; `gate` is that one then. Says what is lost.
  * The gate is open to change. On failure it is as it was; if it is of an old schema and the failure comes after the
- * switch, next/ stays, for user/migrate/takeover.c to begin anew.
+ * switch, next/ stays, and the next upgrade_schema() begins anew.
  */
-enum status takeover(struct gate *gate, struct resize_plan *plan, struct switching *ret);
+enum status takeover(struct gate *gate, struct resize_plan *plan, struct replacements *ret);
 
 /* --- Resizing ------------------------------------------------------------------------------- */
 
@@ -34,6 +34,6 @@ enum status resize_settle(const struct gate *gate);
  * Carries a gate of an older schema over, opened by gate_open_to_upgrade: rules, levels, lists and counters; every
  * packet is judged. On success it is a gate of this version's schema.
  */
-enum status upgrade_schema(struct gate *gate, struct switching *ret);
+enum status upgrade_schema(struct gate *gate, struct replacements *ret);
 
 #endif

@@ -4,8 +4,8 @@
  * FIRST-LAST. '#', ';' and '//' begin a comment. Also what `ipset save` and `ipset list` print
  * of one set, and lines of JSON with a "cidr", as Spamhaus DROP has them.
  */
-#ifndef SLUICE_LIST_H
-#define SLUICE_LIST_H
+#ifndef SLUICE_LIST_FILE_H
+#define SLUICE_LIST_FILE_H
 
 #include "rules/ruleset.h"
 

@@ -32,8 +32,8 @@ extern const char *const size_names[SIZES];
 uint32_t *size_of(struct gate_sizes *sizes, enum size size);
 
 /*
- * What is said of a size: of `policies` less, as the gate keeps the first of them for itself (enum sl_policy_number).
- * 0: it is not said.
+ * The size as users say it; 0: it is not said. That of `policies` is smaller than the map, because
+ * the gate keeps the first numbers for itself (enum sl_policy_number).
  */
 uint32_t size_told(const struct gate_sizes *sizes, enum size size);
 

@@ -165,8 +165,8 @@ enum status passing_read(const struct gate *gate, const struct pressure *pressur
 
 /* --- Known sources -------------------------------------------------------------------------- */
 
-enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint64_t jiffy, bool *ret)
+enum status known_source_read(const struct gate *gate, const struct sl_limit *limit,
+			      const struct sl_prefix *address, uint64_t jiffy, bool *ret)
 {
 	const struct sl_meeting *meeting = &gate->state->meeting;
 	bool by_key = limit && (limit->apart || limit->shared);

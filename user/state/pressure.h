@@ -53,15 +53,15 @@ static inline const struct pace *pressure_refused(const struct pressure *pressur
 /* --- Known sources -------------------------------------------------------------------------- */
 
 /* jiffy: jiffies64. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
-enum status heard_read(const struct gate *gate, const struct sl_limit *limit,
-		       const struct sl_prefix *address, uint64_t jiffy, bool *ret);
+enum status known_source_read(const struct gate *gate, const struct sl_limit *limit,
+			      const struct sl_prefix *address, uint64_t jiffy, bool *ret);
 
 /* --- Copying -------------------------------------------------------------------------------- */
 
 /*
- * An entry of a map of `count` entries that begins with what one of `old_count` says: both are powers of two, and an
- * entry's index is the low bits of a hash. In a larger map several entries begin alike, and report more sources as known
- * than they should: that ends with the epochs. In a smaller map several entries are joined.
+ * Entry `index` of a map of `count` entries, from the entries of one of `old_count`. Both are
+ * powers of two; an index is the low bits of a hash. A larger map repeats entries, and until the
+ * epochs end it takes too many sources for known. A smaller map joins entries.
  */
 struct sl_known known_fit(const struct sl_known *old, uint32_t old_count, uint32_t count,
 			  uint32_t index);

@@ -3,8 +3,8 @@
  * Sources as the gate remembers them. Looking consumes nothing and does not keep a source from
  * being forgotten.
  */
-#ifndef SLUICE_PEEK_H
-#define SLUICE_PEEK_H
+#ifndef SLUICE_SOURCE_H
+#define SLUICE_SOURCE_H
 
 #include <stdint.h>
 

@@ -97,9 +97,9 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 	};
 }
 
-struct probe probe_of_source(const struct source *source, unsigned int bytes)
+struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes)
 {
-	return (struct probe){
+	return (struct packet_args){
 		.source = source->prefix,
 		.facts.facts = SL_FACT_ANY,
 		.bytes = bytes,
@@ -214,14 +214,14 @@ static void question_answer(const struct question *q, struct standing *standing)
 }
 
 enum status standing_read(const struct gate *gate, const struct source *source,
-			  const struct sl_limit *limit, const struct probe *probe, uint64_t now,
-			  struct standing *ret)
+			  const struct sl_limit *limit, const struct packet_args *packet,
+			  uint64_t now, struct standing *ret)
 {
-	const struct sl_prefix *address = limit->key_dst ? &probe->destination : &probe->source;
+	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
 	struct question q = {.limit = limit, .count = gate->machine.cpus};
 	struct standing standing = {.matches =
 					    match_limit(limit, &source->policy->match[limit->slot],
-							&probe->facts, probe->egress)};
+							&packet->facts, packet->egress)};
 	enum status status = OK;
 	bool found;
 
@@ -232,7 +232,7 @@ enum status standing_read(const struct gate *gate, const struct source *source,
 		return status;
 	if (standing.known) {
 		standing.fresh = !found;
-		q.cost = credit_cost(limit, 1, probe->bytes);
+		q.cost = credit_cost(limit, 1, packet->bytes);
 		q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
 		q.cpus = limit->apart ? NULL : source->cpus;
 		question_answer(&q, &standing);

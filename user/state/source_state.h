@@ -13,7 +13,7 @@
 #include "state/source.h"
 
 /* A packet to ask about. */
-struct probe {
+struct packet_args {
 	struct sl_prefix source; /* its address; a source's prefix stands for any packet of it */
 	struct sl_prefix destination; /* no bits: not said */
 	bool egress;		      /* it is sent, and not received */
@@ -32,12 +32,12 @@ struct standing {
 };
 
 /* Any packet of a source: what is behind its addresses is not known. */
-struct probe probe_of_source(const struct source *source, unsigned int bytes);
+struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes);
 
 /* limit: of the source's policy, for its family. It passes if it would on any one CPU. */
 enum status standing_read(const struct gate *gate, const struct source *source,
-			  const struct sl_limit *limit, const struct probe *probe, uint64_t now,
-			  struct standing *ret);
+			  const struct sl_limit *limit, const struct packet_args *packet,
+			  uint64_t now, struct standing *ret);
 
 /*
  * How the budget of a policy's newcomers stands, to a packet of so many bytes: it passes with SL_PASS_NEWCOMER.

@@ -20,19 +20,19 @@ const char *const action_names[] = {
 /* Lines that are no rules: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
-static struct tally_line *line_add(struct tally *tally, enum tally_kind kind, const char *policy)
+static struct stats_line *line_add(struct stats *stats, enum stats_kind kind, const char *policy)
 {
-	struct tally_line *line = &tally->lines[tally->count++];
+	struct stats_line *line = &stats->lines[stats->count++];
 
-	*line = (struct tally_line){.kind = kind};
+	*line = (struct stats_line){.kind = kind};
 	snprintf(line->policy, sizeof(line->policy), "%s", policy);
 	return line;
 }
 
-static void line_add_limits(struct tally_line *line, const struct sl_policy *record)
+static void line_add_limits(struct stats_line *line, const struct sl_policy *record)
 {
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		struct tally_limit *limit = &line->limit[line->limits];
+		struct stats_limit *limit = &line->limit[line->limits];
 
 		if (!record->spec[slot].name[0])
 			continue;
@@ -47,42 +47,42 @@ static void line_add_limits(struct tally_line *line, const struct sl_policy *rec
 }
 
 /* A line begins with what the counters showed when its record got them. */
-static void line_begin(struct tally *tally, enum tally_kind kind, const char *policy,
+static void line_begin(struct stats *stats, enum stats_kind kind, const char *policy,
 		       unsigned int number, const struct sl_policy *record)
 {
-	struct tally_line *line = line_add(tally, kind, policy);
+	struct stats_line *line = line_add(stats, kind, policy);
 
 	line->number = number;
 	line->counters = record->base;
 	line_add_limits(line, record);
 }
 
-static enum status lines_begin(const struct gate *gate, struct tally *tally)
+static enum status lines_begin(const struct gate *gate, struct stats *stats)
 {
 	const struct sl_policy **policies, *records = gate->policies;
-	enum status status = rules_policies(gate, &policies, &tally->rules);
+	enum status status = rules_policies(gate, &policies, &stats->rules);
 	char text[PREFIX_TEXT];
 
 	if (status)
 		return status;
-	tally->lines = calloc(tally->rules + LINES_FIXED, sizeof(*tally->lines));
-	if (!tally->lines) {
+	stats->lines = calloc(stats->rules + LINES_FIXED, sizeof(*stats->lines));
+	if (!stats->lines) {
 		free(policies);
 		return fail("cannot read the counters of gate '%s': %s", gate->name, why(ENOMEM));
 	}
-	line_begin(tally, TALLY_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
-	line_begin(tally, TALLY_ALLOW, "allow", SL_POLICY_ALLOW,
+	line_begin(stats, STATS_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
+	line_begin(stats, STATS_ALLOW, "allow", SL_POLICY_ALLOW,
 		   &records[SL_RECORD(SL_POLICY_ALLOW)]);
-	line_begin(tally, TALLY_DENY, "deny", SL_POLICY_DENY, &records[SL_RECORD(SL_POLICY_DENY)]);
-	for (unsigned int i = 0; i < tally->rules; i++)
-		line_begin(tally, TALLY_RULE, prefix_format(&policies[i]->prefix, text),
+	line_begin(stats, STATS_DENY, "deny", SL_POLICY_DENY, &records[SL_RECORD(SL_POLICY_DENY)]);
+	for (unsigned int i = 0; i < stats->rules; i++)
+		line_begin(stats, STATS_RULE, prefix_format(&policies[i]->prefix, text),
 			   SL_POLICY(policies[i] - records), policies[i]);
 	free(policies);
 	return OK;
 }
 
 /* What the line counted itself; what was there before it, deleted rules had counted. */
-static void line_end(struct tally_line *line, struct sl_counters *all, struct sl_counters *deleted)
+static void line_end(struct stats_line *line, struct sl_counters *all, struct sl_counters *deleted)
 {
 	struct sl_counters base = line->counters;
 
@@ -96,78 +96,78 @@ static void line_end(struct tally_line *line, struct sl_counters *all, struct sl
  * The counters are read when all lines are begun: they only grow, so none of them seems to have
  * counted less than nothing.
  */
-static enum status lines_end(const struct gate *gate, struct tally *tally)
+static enum status lines_end(const struct gate *gate, struct stats *stats)
 {
 	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
-	unsigned int count = seen > first ? seen : first, lines = tally->count;
-	struct tally_line *deleted;
+	unsigned int count = seen > first ? seen : first, lines = stats->count;
+	struct stats_line *deleted;
 	struct sl_counters *all;
 	enum status status = counters_read_first(gate, count, &all);
 
 	if (status)
 		return status;
-	deleted = line_add(tally, TALLY_DELETED, "deleted");
+	deleted = line_add(stats, STATS_DELETED, "deleted");
 	for (unsigned int i = 0; i < lines; i++)
-		line_end(&tally->lines[i], all, &deleted->counters);
+		line_end(&stats->lines[i], all, &deleted->counters);
 	for (unsigned int number = 0; number < count; number++)
 		counters_add_to(&deleted->counters, &all[number]);
 	free(all);
 	return OK;
 }
 
-enum status tally_read(const struct gate *gate, struct tally *ret)
+enum status stats_read(const struct gate *gate, struct stats *ret)
 {
-	struct tally tally = {0};
-	enum status status = lines_begin(gate, &tally);
+	struct stats stats = {0};
+	enum status status = lines_begin(gate, &stats);
 
 	if (!status)
-		status = lines_end(gate, &tally);
+		status = lines_end(gate, &stats);
 	if (status) {
-		tally_free(&tally);
+		stats_free(&stats);
 		return status;
 	}
-	for (unsigned int i = 0; i < tally.count; i++)
-		counters_add_to(&tally.total, &tally.lines[i].counters);
-	*ret = tally;
+	for (unsigned int i = 0; i < stats.count; i++)
+		counters_add_to(&stats.total, &stats.lines[i].counters);
+	*ret = stats;
 	return OK;
 }
 
-void tally_free(struct tally *tally)
+void stats_free(struct stats *stats)
 {
-	free(tally->lines);
-	tally->lines = NULL;
+	free(stats->lines);
+	stats->lines = NULL;
 }
 
 /* --- What a line can tell ------------------------------------------------------------------- */
 
-static bool line_can_have(const struct tally_line *line, enum sl_reason reason)
+static bool line_can_have(const struct stats_line *line, enum sl_reason reason)
 {
-	bool has_limits = line->kind == TALLY_RULE || line->kind == TALLY_DELETED;
+	bool has_limits = line->kind == STATS_RULE || line->kind == STATS_DELETED;
 
 	if (reason == SL_PASS_ALLOWED)
-		return line->kind == TALLY_ALLOW;
+		return line->kind == STATS_ALLOW;
 	if (reason == SL_DROP_DENIED)
-		return line->kind == TALLY_DENY;
+		return line->kind == STATS_DENY;
 	if (reason == SL_DROP_BLOCKED)
-		return line->blocks || line->kind == TALLY_DELETED;
+		return line->blocks || line->kind == STATS_DELETED;
 	if (reason == SL_PASS_WITHIN || reason == SL_PASS_NO_LIMIT || reason == SL_PASS_NEWCOMER ||
 	    reason >= SL_FIRST_DROP)
 		return has_limits;
-	return line->kind == TALLY_NONE;
+	return line->kind == STATS_NONE;
 }
 
-bool tally_has(const struct tally_line *line, enum sl_reason reason)
+bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 {
 	return line_can_have(line, reason) || line->counters.reason[reason].packets;
 }
 
-bool tally_counted(const struct tally_line *line)
+bool stats_line_counted(const struct stats_line *line)
 {
 	return counters_passed(&line->counters).packets ||
 	       counters_dropped(&line->counters).packets;
 }
 
-const char *tally_verdict(const struct tally_limit *limit)
+const char *stats_limit_verdict(const struct stats_limit *limit)
 {
 	return limit->action == SL_ACTION_OBSERVE ? "would-drop" : "drop";
 }

@@ -9,54 +9,54 @@
 #include "gate/gate.h"
 #include "rules/prefix.h"
 
-enum tally_kind {
-	TALLY_NONE,    /* packets that no rule covers */
-	TALLY_ALLOW,   /* the allow list */
-	TALLY_DENY,    /* the deny list */
-	TALLY_RULE,    /* a rule's limits */
-	TALLY_DELETED, /* rules that were */
+enum stats_kind {
+	STATS_NONE,    /* packets that no rule covers */
+	STATS_ALLOW,   /* the allow list */
+	STATS_DENY,    /* the deny list */
+	STATS_RULE,    /* a rule's limits */
+	STATS_DELETED, /* rules that were */
 };
 
 /* The names of enum sl_action. */
 extern const char *const action_names[];
 
 /* A limit of a rule. */
-struct tally_limit {
+struct stats_limit {
 	char name[SL_NAME];
 	enum sl_action action;
 	unsigned int slot; /* of `refused` in the line's counters */
 };
 
-struct tally_line {
-	enum tally_kind kind;
+struct stats_line {
+	enum stats_kind kind;
 	char policy[PREFIX_TEXT]; /* a rule's prefix; else "none", "allow", "deny", "deleted" */
 	unsigned int number;	  /* of its counters; "deleted" has none */
 	struct sl_counters counters;
 	bool blocks; /* one of its limits, or of those that it inherits */
 	unsigned int limits;
-	struct tally_limit
+	struct stats_limit
 		limit[SL_LIMITS_MAX]; /* its own: what these refuse, its heirs' packets among it */
 };
 
-struct tally {
-	struct tally_line *lines; /* in the order of the kinds; rules by prefix */
+struct stats {
+	struct stats_line *lines; /* in the order of the kinds; rules by prefix */
 	unsigned int count;
 	unsigned int rules;	  /* lines that are rules */
 	struct sl_counters total; /* by reason only: slots of different policies have no sum */
 };
 
-/* Reads per-CPU arrays only. The caller frees it with tally_free(). */
-enum status tally_read(const struct gate *gate, struct tally *ret);
-void tally_free(struct tally *tally);
+/* Reads per-CPU arrays only. The caller frees it with stats_free(). */
+enum status stats_read(const struct gate *gate, struct stats *ret);
+void stats_free(struct stats *stats);
 
 /* Whether a line has anything to say of a reason: it can occur there, or it did. */
-bool tally_has(const struct tally_line *line, enum sl_reason reason);
+bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
 /* What it means that a limit refused a packet: "drop" or "would-drop". */
-const char *tally_verdict(const struct tally_limit *limit);
+const char *stats_limit_verdict(const struct stats_limit *limit);
 
 /* Whether a line has counted anything. */
-bool tally_counted(const struct tally_line *line);
+bool stats_line_counted(const struct stats_line *line);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 

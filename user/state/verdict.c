@@ -7,87 +7,87 @@
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-static enum status standings_read(const struct gate *gate, struct answer *answer)
+static enum status standings_read(const struct gate *gate, struct verdict *verdict)
 {
 	uint64_t now = uptime_ticks();
 
-	for (unsigned int i = 0; i < answer->count; i++) {
-		const struct sl_limit *limit = &answer->limits[i];
-		struct standing *standing = &answer->standings[i];
-		enum status status =
-			standing_read(gate, &answer->source, limit, &answer->probe, now, standing);
+	for (unsigned int i = 0; i < verdict->count; i++) {
+		const struct sl_limit *limit = &verdict->limits[i];
+		struct standing *standing = &verdict->standings[i];
+		enum status status = standing_read(gate, &verdict->source, limit, &verdict->packet,
+						   now, standing);
 
 		if (status)
 			return status;
 		if (standing->matches && !standing->known)
 			return misuse("check: limit '%s' counts by destination: say 'to ADDRESS'",
-				      source_limit(&answer->source, limit).spec.name);
+				      source_limit(&verdict->source, limit).spec.name);
 	}
 	return OK;
 }
 
 /* Whether the source is known where newcomers wait, and to which limits. */
-static enum status known_read(const struct gate *gate, uint64_t jiffy, struct answer *answer)
+static enum status known_read(const struct gate *gate, uint64_t jiffy, struct verdict *verdict)
 {
-	const struct probe *probe = &answer->probe;
-	enum status status = heard_read(gate, NULL, &probe->source, jiffy, &answer->known);
+	const struct packet_args *packet = &verdict->packet;
+	enum status status = known_source_read(gate, NULL, &packet->source, jiffy, &verdict->known);
 
-	for (unsigned int i = 0; !status && i < answer->count; i++) {
-		const struct sl_limit *limit = &answer->limits[i];
+	for (unsigned int i = 0; !status && i < verdict->count; i++) {
+		const struct sl_limit *limit = &verdict->limits[i];
 
-		status = heard_read(gate, limit,
-				    limit->key_dst ? &probe->destination : &probe->source, jiffy,
-				    &answer->known_to[i]);
+		status = known_source_read(gate, limit,
+					   limit->key_dst ? &packet->destination : &packet->source,
+					   jiffy, &verdict->known_to[i]);
 	}
 	return status;
 }
 
-static enum status newcomers_read(const struct gate *gate, struct answer *answer)
+static enum status newcomers_read(const struct gate *gate, struct verdict *verdict)
 {
-	const struct sl_policy *policy = answer->source.policy;
+	const struct sl_policy *policy = verdict->source.policy;
 	struct pressure pressure;
 	enum status status = pressure_read(gate, &pressure);
 
 	if (status)
 		return status;
-	status = known_read(gate, pressure.jiffy, answer);
+	status = known_read(gate, pressure.jiffy, verdict);
 	if (status)
 		return status;
-	answer->flooded = pressure.flooded;
-	answer->crowded = pressure.crowded;
+	verdict->flooded = pressure.flooded;
+	verdict->crowded = pressure.crowded;
 	if (pressure.flooded && policy)
-		status = policy_passed_by(gate, policy, &answer->passes_by);
+		status = policy_passed_by(gate, policy, &verdict->passes_by);
 	if (status)
 		return status;
-	answer->budget.reason = SL_PASS_NEWCOMER;
+	verdict->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;
-	return standing_read_budget(gate, policy, answer->probe.bytes, uptime_ticks(),
-				    &answer->budget);
+	return standing_read_budget(gate, policy, verdict->packet.bytes, uptime_ticks(),
+				    &verdict->budget);
 }
 
-static enum status answer_read(const struct gate *gate, struct answer *answer)
+static enum status verdict_read(const struct gate *gate, struct verdict *verdict)
 {
-	enum status status = source_read(gate, &answer->probe.source, &answer->source);
+	enum status status = source_read(gate, &verdict->packet.source, &verdict->source);
 
 	if (status)
 		return status;
-	answer->limits = source_limits(&answer->source, &answer->count);
-	status = standings_read(gate, answer);
-	return status ?: newcomers_read(gate, answer);
+	verdict->limits = source_limits(&verdict->source, &verdict->count);
+	status = standings_read(gate, verdict);
+	return status ?: newcomers_read(gate, verdict);
 }
 
 /* --- Judging -------------------------------------------------------------------------------- */
 
-static bool limit_is_fresh(const struct answer *answer, unsigned int index)
+static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 {
-	return answer->standings[index].matches && answer->standings[index].fresh;
+	return verdict->standings[index].matches && verdict->standings[index].fresh;
 }
 
 /* bucket_get() of bpf/bucket.h, on a CPU in a flood */
-static bool bucket_is_found(const struct answer *answer)
+static bool bucket_is_found(const struct verdict *verdict)
 {
-	return answer->source.remembered && (!answer->crowded || answer->known);
+	return verdict->source.remembered && (!verdict->crowded || verdict->known);
 }
 
 /*
@@ -95,25 +95,25 @@ static bool bucket_is_found(const struct answer *answer)
  * except for limits that keep the addresses of a bucket apart, and for those under which its key is new. Without a bucket
  * the ledger of a known key alone is looked up.
  */
-static bool limit_lets_wait(const struct answer *answer, unsigned int index)
+static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 {
-	const struct standing *standing = &answer->standings[index];
-	const struct sl_limit *limit = &answer->limits[index];
+	const struct standing *standing = &verdict->standings[index];
+	const struct sl_limit *limit = &verdict->limits[index];
 
-	if (!answer->flooded || !standing->matches)
+	if (!verdict->flooded || !standing->matches)
 		return false;
-	if (!limit->apart && bucket_is_found(answer))
+	if (!limit->apart && bucket_is_found(verdict))
 		return limit->shared && standing->fresh;
-	return standing->fresh || !answer->known_to[index];
+	return standing->fresh || !verdict->known_to[index];
 }
 
 /* An empty bucket needs no ledger to refuse. */
-static void limit_wait(struct answer *answer, unsigned int index)
+static void limit_wait(struct verdict *verdict, unsigned int index)
 {
-	answer->waits = true;
-	if (answer->limits[index].start_empty) {
-		answer->reason = SL_DROP_OVER_LIMIT;
-		answer->by = &answer->limits[index];
+	verdict->waits = true;
+	if (verdict->limits[index].start_empty) {
+		verdict->reason = SL_DROP_OVER_LIMIT;
+		verdict->by = &verdict->limits[index];
 	}
 }
 
@@ -121,78 +121,79 @@ static void limit_wait(struct answer *answer, unsigned int index)
  * policy_charge() of bpf/charge.h: the first limit that refuses decides, unless it only observes. A limit that the source
  * has to wait for does not decide; the budget decides in its place.
  */
-static void limits_judge(struct answer *answer)
+static void limits_judge(struct verdict *verdict)
 {
-	answer->reason = SL_PASS_NO_LIMIT;
-	for (unsigned int i = 0; !answer->by && i < answer->count; i++) {
-		const struct standing *standing = &answer->standings[i];
+	verdict->reason = SL_PASS_NO_LIMIT;
+	for (unsigned int i = 0; !verdict->by && i < verdict->count; i++) {
+		const struct standing *standing = &verdict->standings[i];
 
 		if (standing->matches)
-			answer->reason = SL_PASS_WITHIN;
-		answer->newcomer |= limit_is_fresh(answer, i);
-		if (answer->limits[i].observe)
+			verdict->reason = SL_PASS_WITHIN;
+		verdict->newcomer |= limit_is_fresh(verdict, i);
+		if (verdict->limits[i].observe)
 			continue;
-		if (limit_lets_wait(answer, i)) {
-			answer->unheard |= !standing->fresh;
-			limit_wait(answer, i);
+		if (limit_lets_wait(verdict, i)) {
+			verdict->unheard |= !standing->fresh;
+			limit_wait(verdict, i);
 		} else if (standing->matches && standing->reason >= SL_FIRST_DROP) {
-			answer->reason = standing->reason;
-			answer->by = &answer->limits[i];
+			verdict->reason = standing->reason;
+			verdict->by = &verdict->limits[i];
 		}
 	}
-	answer->newcomer |= answer->waits;
-	if (answer->waits && !answer->by)
-		answer->reason = answer->budget.reason;
+	verdict->newcomer |= verdict->waits;
+	if (verdict->waits && !verdict->by)
+		verdict->reason = verdict->budget.reason;
 }
 
 /* The limit that drops what comes while the source waits; NULL: there is none. */
-static const struct sl_limit *limit_from_empty(const struct answer *answer)
+static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
 {
-	for (unsigned int i = 0; i < answer->count; i++) {
-		const struct sl_limit *limit = &answer->limits[i];
+	for (unsigned int i = 0; i < verdict->count; i++) {
+		const struct sl_limit *limit = &verdict->limits[i];
 
 		if (limit->start_empty && !limit->observe &&
-		    (limit_is_fresh(answer, i) || limit_lets_wait(answer, i)))
+		    (limit_is_fresh(verdict, i) || limit_lets_wait(verdict, i)))
 			return limit;
 	}
 	return NULL;
 }
 
-static void answer_judge(struct answer *answer)
+static void verdict_judge(struct verdict *verdict)
 {
-	const struct judgement *rule = &answer->source.rule;
+	const struct judgement *rule = &verdict->source.rule;
 
-	if (answer->source.policy)
-		limits_judge(answer);
+	if (verdict->source.policy)
+		limits_judge(verdict);
 	else if (!rule->found)
-		answer->reason = SL_PASS_NO_RULE;
+		verdict->reason = SL_PASS_NO_RULE;
 	else
-		answer->reason = rule->list == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
-	answer->empty = limit_from_empty(answer);
+		verdict->reason = rule->list == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
+	verdict->empty = limit_from_empty(verdict);
 }
 
-/* --- The answer ----------------------------------------------------------------------------- */
+/* --- The verdict ---------------------------------------------------------------------------- */
 
-enum status answer_find(const struct gate *gate, const struct probe *probe, struct answer *ret)
+enum status verdict_find(const struct gate *gate, const struct packet_args *packet,
+			 struct verdict *ret)
 {
-	struct answer answer = {.gate = gate, .probe = *probe};
-	enum status status = answer_read(gate, &answer);
+	struct verdict verdict = {.gate = gate, .packet = *packet};
+	enum status status = verdict_read(gate, &verdict);
 
 	if (status) {
-		answer_free(&answer);
+		verdict_free(&verdict);
 		return status;
 	}
-	answer_judge(&answer);
-	*ret = answer;
+	verdict_judge(&verdict);
+	*ret = verdict;
 	return OK;
 }
 
-void answer_free(struct answer *answer)
+void verdict_free(struct verdict *verdict)
 {
-	source_free(&answer->source);
+	source_free(&verdict->source);
 }
 
-const char *answer_verdict(const struct answer *answer)
+const char *verdict_word(const struct verdict *verdict)
 {
-	return answer->reason < SL_FIRST_DROP ? "pass" : "drop";
+	return verdict->reason < SL_FIRST_DROP ? "pass" : "drop";
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What would come of a packet now, and how its source stands. Nothing is consumed. */
-#ifndef SLUICE_ANSWER_H
-#define SLUICE_ANSWER_H
+#ifndef SLUICE_VERDICT_H
+#define SLUICE_VERDICT_H
 
 #include "gate/gate.h"
 #include "state/source.h"
 #include "state/source_state.h"
 
-struct answer {
-	const struct gate *gate; /* open as long as the answer is used */
-	struct probe probe;
+struct verdict {
+	const struct gate *gate; /* open as long as the verdict is used */
+	struct packet_args packet;
 	struct source source;
 	enum sl_reason reason;
 	const struct sl_limit *by;     /* the limit that drops it; NULL: none does */
@@ -30,9 +30,10 @@ struct answer {
 };
 
 /* What the gate says of the packet; the owner frees it. */
-enum status answer_find(const struct gate *gate, const struct probe *probe, struct answer *ret);
-void answer_free(struct answer *answer);
+enum status verdict_find(const struct gate *gate, const struct packet_args *packet,
+			 struct verdict *ret);
+void verdict_free(struct verdict *verdict);
 
-const char *answer_verdict(const struct answer *answer);
+const char *verdict_word(const struct verdict *verdict);
 
 #endif
