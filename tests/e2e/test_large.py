@@ -5,15 +5,17 @@ import contextlib
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from lab import ETH_P_ALL, HERE4, SO_RCVBUFFORCE, inside
 
 SENDER4 = "198.51.100.2"
-PORT, SECONDS, RATE, BURST = 5001, 4, 100, 25
+PORT, SECONDS, RATE, BURST = 5001, 8, 100, 25
 SEGMENT, MERGED_MOST = 1448, 46  # 64 KiB of such segments
 MESSAGES, SEGMENTS = 5, 40
+ATTEMPTS = 5  # on a machine that others keep busy
 
 
 @pytest.fixture
@@ -48,8 +50,9 @@ def send(lab, until):
     with inside(lab.sender):
         s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with s:
-        s.settimeout(0.2)
+        s.settimeout(10)
         s.connect((HERE4, PORT))
+        s.settimeout(0.2)
         while time.monotonic() < until:
             with contextlib.suppress(TimeoutError):
                 s.send(bytes(1 << 18))
@@ -121,30 +124,49 @@ def test_messages_within_the_rate_pass_whole_over_tcp(joined, listener, tap, mod
     assert MESSAGES * SEGMENTS <= passed <= max(BURST, SEGMENTS + BURST / 16) + RATE * spent
 
 
-@pytest.mark.alone
-def test_a_greedy_stream_gets_its_rate(joined, listener, tap):
-    joined.attach("in0", "hook", "ingress")
+def greedy_stream(lab, listener, tap):
+    """What came of one from the moment on at which it gets a limit."""
     got = []
-    reader = threading.Thread(target=receive, args=(listener, got))
+    # daemons, as pytest waits for other threads when it ends
+    reader = threading.Thread(target=receive, args=(listener, got), daemon=True)
     reader.start()
-    sender = threading.Thread(target=send, args=(joined, time.monotonic() + 1 + SECONDS))
+    sender = threading.Thread(target=send, args=(lab, time.monotonic() + 1 + SECONDS), daemon=True)
     sender.start()
     time.sleep(1)  # at full speed: the window is open, and the packets are large
     start = time.monotonic()
-    joined.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
-    before, begin = joined.counts(), time.monotonic()
+    lab.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(BURST))
+    before, begin = lab.counts(), time.monotonic()
     sender.join(10 + SECONDS)
     spent = time.monotonic() - start
     reader.join(10)
-    merged = largest_frame(tap) / SEGMENT
-    passed, dropped = (after - b for after, b in zip(joined.counts(), before))
+    assert not sender.is_alive() and not reader.is_alive()
+    passed, dropped = (after - b for after, b in zip(lab.counts(), before))
     ends = [when for when, _ in got if when > begin] + [start + spent]
     pause = max(after - b for b, after in zip([begin] + ends, ends))
-    print(f"figure: TCP, up to {merged:.0f} segments in one: {passed} packets in {spent:.1f} s, "
-          f"{dropped} dropped, longest pause {pause:.2f} s")
-    assert merged > BURST  # else it is no test
-    assert 0.5 * RATE * spent <= passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * spent
-    assert pause < 2
+    lab.sluice("del", "default")
+    return SimpleNamespace(passed=passed, dropped=dropped, spent=spent, pause=pause,
+                           merged=largest_frame(tap) / SEGMENT)
+
+
+def gets_its_rate(it):
+    return it.merged > BURST and it.passed >= 0.8 * RATE * it.spent and it.pause < 2
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("mode", ["tcx", "clsact"])
+def test_a_greedy_stream_gets_its_rate(joined, listener, tap, mode):
+    """Its end systems need CPU time to send again what was dropped, so the best attempt counts; none gets more."""
+    joined.attach("in0", "hook", "ingress", "mode", mode)
+    for _ in range(ATTEMPTS):
+        it = greedy_stream(joined, listener, tap)
+        print(f"figure: TCP, {mode}, up to {it.merged:.0f} segments in one: {it.passed} packets in "
+              f"{it.spent:.1f} s, {it.dropped} dropped, longest pause {it.pause:.2f} s")
+        assert it.passed <= max(BURST, MERGED_MOST + BURST / 16) + RATE * it.spent
+        if gets_its_rate(it):
+            break
+    assert it.merged > BURST  # else it is no test
+    assert it.passed >= 0.8 * RATE * it.spent
+    assert it.pause < 2
 
 
 UDP_SEGMENT = 103
