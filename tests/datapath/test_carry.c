@@ -123,7 +123,7 @@ static void test_one_burst_over_a_resize(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
-	for (unsigned int seed = 0; seed < 30; seed++) {
+	for (unsigned int seed = 0; seed < 90; seed++) {
 		const struct sl_limit *limit;
 		uint64_t since, until, step, overlap, allowed, slack;
 		struct pair pair;
@@ -164,7 +164,7 @@ static void test_exact_through_one_device(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
-	for (unsigned int seed = 0; seed < 8; seed++) {
+	for (unsigned int seed = 0; seed < 20; seed++) {
 		const struct sl_limit *limit;
 		struct pair pair;
 

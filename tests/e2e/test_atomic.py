@@ -11,7 +11,7 @@ from lab import FILTER_MAC, SLUICE, TRAFFIC, wait_until
 
 pytestmark = pytest.mark.alone
 
-APPLIES = 150
+APPLIES = 500
 SAMPLE = 20  # each so many applies it is looked at more closely
 BURST, RATE, RATE_BURST = 1000, 1000, 500  # of what is drained, and of what refills
 

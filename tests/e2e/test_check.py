@@ -25,12 +25,12 @@ def test_asking_costs_nothing(attached, source):
     attached.sluice("set", "default", "rate", "1/h", "burst", "20")
     attached.send(source, 5)
     attached.expect(passed=5, dropped=0)
-    for _ in range(25):
+    for _ in range(150):
         assert limit(attached, source)["remaining"] == 15
         assert attached.sources()[0]["limits"][0]["remaining"] == 15
     attached.send(source, 40)
     attached.expect(passed=20, dropped=25)
-    for _ in range(10):
+    for _ in range(50):
         assert attached.json("check", source)["verdict"] == "drop"
 
 

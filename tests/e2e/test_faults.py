@@ -277,7 +277,7 @@ def test_kill_a_change_of_rules(drained, tmp_path, name):
     stops = run_stops(words)
     new = drained.rules()
     assert old != new and entries(drained) == after
-    for at, steps in moments(stops, 0.7, 8):
+    for at, steps in moments(stops, 0.7, 12):
         assert reset() == old
         run_stops(words, at, steps)
         assert drained.rules() in (old, new), f"half a change, killed at {at}+{steps}"
@@ -318,8 +318,8 @@ def test_kill_attach_and_detach(lab, hook, mode):
     qdiscs = lab.tc("qdisc", "show", "dev", "in0").out
     attach_stops, detach_stops = run_stops(attach), run_stops(detach)
     packets = 0
-    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 10),
-                                          moments(detach_stops, 0.66, 10)):
+    for (at, steps), (at2, steps2) in zip(moments(attach_stops, 0.36, 16),
+                                          moments(detach_stops, 0.66, 16)):
         run_stops(attach, at, steps)
         run_sluice(*attach)
         one, = lab.attachments()

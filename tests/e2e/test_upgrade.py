@@ -200,7 +200,7 @@ def test_no_packet_passes_unfiltered(lab):
                for i, (hook, _) in enumerate(EVERYWHERE, 1)]
     wait_until(lambda: lab.counts()[1] > 100, "the traffic begins")
     first, generation = programs(lab), lab.json("stats")["generation"]
-    upgrades, dropped = 15, lab.counts()[1]
+    upgrades, dropped = 50, lab.counts()[1]
     for _ in range(upgrades):
         lab.sluice("upgrade")
         received.read()
@@ -273,7 +273,7 @@ def test_kill_an_upgrade(lab, hook, mode):
     received, dropped = lab.datagrams(), 0
     words = ["-g", lab.gate, "-n", lab.filter, "upgrade"]
     pins, stops = links(lab), run_stops(words)
-    for at, steps in moments(stops, 0.5, 10):
+    for at, steps in moments(stops, 0.5, 16):
         run_stops(words, at, steps)
         one, = lab.attachments()
         assert (one["mode"], one["state"]) == (mode, "attached"), f"killed at {at}+{steps}"
