@@ -110,10 +110,12 @@ def test_the_verdict_is_what_the_next_packet_meets(attached, burst):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("source", [SOURCE, SOURCE6])
-@pytest.mark.parametrize("rate,burst", [("2pps", "1"), ("300/min", "3"), ("20kbit", "1514B")])
-def test_retry_after_is_honoured(attached, source, rate, burst):
+@pytest.mark.parametrize("rate,burst,earned", [("2pps", "1", 0.5), ("300/min", "3", 0.2), ("20kbit", "1514B", 0.6)])
+def test_retry_after_is_honoured(attached, source, rate, burst, earned):
+    """earned: the seconds in which the rate earns a packet."""
     size = 1514 if rate.endswith("bit") else 64
     attached.sluice("set", "default", "rate", rate, "burst", burst)
+    spent = time.monotonic()
     attached.send(source, 9, size=size)
     wait_until(lambda: sum(attached.counts()) == 9, "9 packets judged")
     passed, dropped = attached.counts()
@@ -121,7 +123,10 @@ def test_retry_after_is_honoured(attached, source, rate, burst):
         sent = time.monotonic()
         attached.send(source, 1, size=size)
         dropped += 1
-        attached.expect(passed=passed, dropped=dropped)
+        wait_until(lambda: sum(attached.counts()) == passed + dropped, "one more")
+        if attached.counts() != (passed, dropped) and time.monotonic() > spent + earned:
+            pytest.skip("too slow a machine")  # one was earned before it came
+        assert attached.counts() == (passed, dropped)
         asked = time.monotonic()
         check = limit(attached, source, "size", str(size))
         told = time.monotonic()
@@ -137,6 +142,7 @@ def test_retry_after_is_honoured(attached, source, rate, burst):
         dropped += 1
         assert attached.counts() == (passed, dropped)
         time.sleep(max(0, told + (retry + TICK_MS) / 1000 - time.monotonic()))
+        spent = time.monotonic()
         attached.send(source, 1, size=size)
         passed += 1
         attached.expect(passed=passed, dropped=dropped)
