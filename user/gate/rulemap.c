@@ -306,7 +306,6 @@ static bool prefix_splits(const struct sl_prefix *prefix)
 	return prefix->bits > BITS_OF_64;
 }
 
-
 static void block_add(uint64_t *count, int change)
 {
 	__atomic_add_fetch(count, change, __ATOMIC_RELEASE);
