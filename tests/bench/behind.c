@@ -14,7 +14,7 @@ struct bpf_object *bench_load(void)
 	if (!err)
 		return object;
 	bpf_object__close(object);
-	fail("cannot load %s: %s; run this where `make bench` is run", BENCH_OBJECT, why(err));
+	failure("cannot load %s: %s; run this where `make bench` is run", BENCH_OBJECT, why(err));
 	return NULL;
 }
 
@@ -29,7 +29,7 @@ struct bpf_object *bench_load_before(int prog)
 	slots = bpf_object__find_map_fd_by_name(object, "under_test");
 	if (!bpf_map_update_elem(slots, &first, &prog, BPF_ANY))
 		return object;
-	fail("cannot put a program behind another: %s", why(errno));
+	failure("cannot put a program behind another: %s", why(errno));
 	bpf_object__close(object);
 	return NULL;
 }

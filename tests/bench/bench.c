@@ -24,7 +24,7 @@ static const struct plan quick = {
 static enum status bench(const struct plan *plan)
 {
 	struct result *results = calloc(bench_cases_count, sizeof(*results));
-	enum status status = results ? caps_require() : fail("no memory");
+	enum status status = results ? caps_require() : failure("no memory");
 	struct veth_result *veth = NULL;
 	size_t veth_count = 0;
 

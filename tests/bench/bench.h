@@ -11,8 +11,6 @@
 #include "sluice.h"
 #include "vary.h"
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-
 #define ROUNDS_MAX 31
 
 /* What runs. */

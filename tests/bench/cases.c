@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <string.h>
 
+#include "base/array.h"
 #include "bench.h"
 
 /* More than any CPU can send, so that the source stays within them. */

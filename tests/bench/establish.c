@@ -32,7 +32,7 @@ enum status sources_walk(const struct bpf_object *object, const char *sources)
 	frame_write(&frame, &prefix, 0);
 	err = frame_run(bench_program(object, "bench_walk4"), &frame, sources_count(sources), &ns,
 			&verdict);
-	return err ? fail("%s: cannot run packets: %s", sources, why(err)) : OK;
+	return err ? failure("%s: cannot run packets: %s", sources, why(err)) : OK;
 }
 
 enum status establish(struct gate *gate, const struct bpf_object *object, const char *sources)

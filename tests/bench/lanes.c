@@ -46,13 +46,13 @@ static enum status lane_load(struct lane *lane)
 	lane->object = bpf_object__open_file(GENERATE_OBJECT, NULL);
 	err = lane->object ? bpf_object__load(lane->object) : -errno;
 	if (err)
-		return fail("cannot load %s: %s", GENERATE_OBJECT, why(err));
+		return failure("cannot load %s: %s", GENERATE_OBJECT, why(err));
 	bss = bpf_map__fd(bpf_object__find_map_by_name(lane->object, ".bss"));
 	lane->state = mmap(NULL, sizeof(*lane->state), PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
 	if (lane->state != MAP_FAILED)
 		return OK;
 	lane->state = NULL;
-	return fail("cannot map the variables of %s: %s", GENERATE_OBJECT, why(errno));
+	return failure("cannot map the variables of %s: %s", GENERATE_OBJECT, why(errno));
 }
 
 enum status lanes_make(unsigned int wanted)
@@ -97,8 +97,8 @@ enum status lanes_attach(const char *program)
 
 	for (unsigned int i = 0; !err && i < lanes_count; i++)
 		err = device_attach(i, prog);
-	return err ? fail("cannot put %s on " LANE_DEVICE "0: %s", program ? program : "no program",
-			  why(err))
+	return err ? failure("cannot put %s on " LANE_DEVICE "0: %s",
+			     program ? program : "no program", why(err))
 		   : OK;
 }
 
@@ -221,5 +221,5 @@ enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, str
 	}
 	run_hurry(0);
 	ret->packets = lanes_sent(count);
-	return err ? fail("cannot send packets: %s", why(err)) : OK;
+	return err ? failure("cannot send packets: %s", why(err)) : OK;
 }

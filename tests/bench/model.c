@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "base/array.h"
 #include "model.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ static enum status model_print(const struct gate *gate, int prog, size_t number)
 	draws = draws_count(gate, prog, &frame, &key, models[number].pps);
 	run_hurry(0);
 	if (draws < 0)
-		return fail("cannot run packets: %s", why(draws));
+		return failure("cannot run packets: %s", why(draws));
 	transfers = draws * models[number].pps * TRANSFERS_PER_DRAW;
 	printf("%-8s %-6s %10.0f %12.5f %12.0f %9.2f%%  %9.0f%%\n", models[number].limit.rate,
 	       models[number].limit.burst, models[number].pps, draws, transfers,

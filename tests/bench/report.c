@@ -143,5 +143,5 @@ enum status report_json(const char *path, const struct result *results,
 			 "cases", cases_json(results), "veth", veth_json(veth, veth_count));
 	err = json ? json_dump_file(json, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) : -1;
 	json_decref(json);
-	return err ? fail("cannot write %s", path) : OK;
+	return err ? failure("cannot write %s", path) : OK;
 }

@@ -116,7 +116,7 @@ static enum status round_run(struct work *works, struct result *results)
 enum status cases_run(const struct plan *plan, struct result *results)
 {
 	struct work *works = calloc(bench_cases_count, sizeof(*works));
-	enum status status = works ? subjects_make(plan->only_essential) : fail("no memory");
+	enum status status = works ? subjects_make(plan->only_essential) : failure("no memory");
 
 	if (!status)
 		status = works_begin(works, plan);

@@ -117,7 +117,7 @@ static enum status beside_start(struct beside *beside, struct run *run)
 	*beside = (struct beside){.run = run};
 	err = pthread_create(&beside->thread, NULL, beside_run, beside);
 	if (err)
-		return fail("cannot start a thread: %s", why(err));
+		return failure("cannot start a thread: %s", why(err));
 	sleep_ns(BESIDE_START_NS);
 	return OK;
 }
@@ -133,8 +133,8 @@ static enum status beside_end(struct beside *beside)
 	}
 	pthread_join(beside->thread, NULL);
 	if (early || beside->err != -EINTR)
-		return fail("%s: the other CPU ended early: %s", beside->run->name,
-			    beside->err ? why(beside->err) : "too few packets");
+		return failure("%s: the other CPU ended early: %s", beside->run->name,
+			       beside->err ? why(beside->err) : "too few packets");
 	return OK;
 }
 
@@ -145,8 +145,8 @@ static enum status verdict_check(const struct run *run, uint32_t verdict)
 	uint32_t wanted = run->expect == EXPECT_DROP ? XDP_DROP : XDP_PASS;
 
 	if (verdict == XDP_ABORTED || (run->expect != EXPECT_ANY && verdict != wanted))
-		return fail("%s: a packet %s, so the figure would be of something else", run->name,
-			    verdict == XDP_PASS ? "passed" : "was dropped");
+		return failure("%s: a packet %s, so the figure would be of something else",
+			       run->name, verdict == XDP_PASS ? "passed" : "was dropped");
 	return OK;
 }
 
@@ -168,7 +168,7 @@ enum status run_packets(struct run *run, uint32_t count, double *ret_ns)
 	if (run->cpus > 1)
 		end = beside_end(&beside);
 	if (err)
-		return fail("%s: cannot run packets: %s", run->name, why(err));
+		return failure("%s: cannot run packets: %s", run->name, why(err));
 	if (!end)
 		end = verdict_check(run, verdict);
 	if (!end)

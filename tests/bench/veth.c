@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "base/array.h"
 #include "veth.h"
 
 #include <stdio.h>
@@ -190,7 +191,7 @@ enum status veth_run(unsigned int rounds, struct veth_result **ret, size_t *ret_
 {
 	struct veth_result *results =
 		calloc(ARRAY_SIZE(contenders) * ARRAY_SIZE(sources) * LANES_MAX, sizeof(*results));
-	enum status status = results ? lanes_make(run_cpus()) : fail("no memory");
+	enum status status = results ? lanes_make(run_cpus()) : failure("no memory");
 	size_t count = 0;
 
 	if (!status)

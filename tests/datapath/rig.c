@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "base/array.h"
 #include "rig.h"
 
 #include <arpa/inet.h>

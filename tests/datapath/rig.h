@@ -27,11 +27,8 @@
 #include "sluice.h"
 #include "state/source.h"
 
-/* After user/base/log.h, whose fail() is a function: cmocka's is a macro. */
 #include <setjmp.h>
 #include <cmocka.h>
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define SEC	  SL_TICKS_PER_SEC
 #define MS	  (SEC / 1000)

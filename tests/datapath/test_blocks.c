@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Action block: after an overrun nothing that the limit matches passes until its end. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The budget of all newcomers of a policy together. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

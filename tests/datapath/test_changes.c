@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules: what limits keep of themselves, and what others never notice. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

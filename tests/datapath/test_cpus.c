@@ -3,6 +3,7 @@
  * One source from all CPUs at full speed: the program as it ships, on the kernel's clock. What is
  * admitted is at most burst + rate x t, and close to it.
  */
+#include "base/array.h"
 #include "rig.h"
 
 #include <bpf/bpf.h>

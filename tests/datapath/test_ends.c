@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* List entries with a time: they end by themselves, in the packet path. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Promise 1, to the packet: what a source is admitted while the clock is injected. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

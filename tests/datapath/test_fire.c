@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules while packets come at full speed: the programs as they ship, on the kernel's clock. */
+#include "base/array.h"
 #include "rig.h"
 
 #include "gate/rulemap.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Rules when their maps are full: a change is refused whole, and what is over makes room. */
+#include "base/array.h"
 #include "rig.h"
 #include "rules/sizes.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Policies that inherit: they have the limits of shorter ones, which stay the limits that they are. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keys: how much of which address a limit keeps together. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Several limits of one policy: all must pass, a drop charges none of them, and those that only observe. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
+#include "base/array.h"
 #include "rig.h"
 
 #include "gate/change.h"

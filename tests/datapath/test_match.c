@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which packets a limit is for: every match against every kind of packet, on every hook. */
+#include "base/array.h"
 #include "rig.h"
 #include "wire.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What happens when maps are full, forget, or refuse: no packet passes uncounted. */
+#include "base/array.h"
 #include "rig.h"
 #include "rules/sizes.h"
 

@@ -4,6 +4,7 @@
  * sluice(8). Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
  * on any CPU; of large ones each packet that passes is one that the model affords.
  */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
+#include "base/array.h"
 #include "gate/gate_make.h"
 #include "rig.h"
 #include "rules/sizes.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The packet path's rules, frame by frame: bpf/packet.h and bpf/skb.h in the programs. */
+#include "base/array.h"
 #include "rig.h"
 #include "wire.h"
 

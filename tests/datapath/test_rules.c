@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which rule judges a packet: by longest prefix, and over changes. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the packet path remembers of aggregates is always what the rules say: bpf/shortcut.h. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <arpa/inet.h>

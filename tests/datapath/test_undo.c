@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules that are cut off half way: packets see all of one or nothing, and the next tidies up. */
+#include "base/array.h"
 #include "rig.h"
 
 #include <signal.h>

@@ -454,8 +454,8 @@ def test_what_is_wrong_is_said_with_its_place_and_nothing_is_applied(gate, tmp_p
 
 
 @pytest.mark.parametrize("data,names", [
-    (b"policies: [] # \xff\n", ":1:16:"), (b"# ok\npolicies: []\n\xc3(\n", ":3:1:"),
-    (POLICY.encode("utf-16"), "UTF-8"), (b"policies: []\0", "NUL"),
+    (b"policies: [] # \xff\n", ":1:16:"), (b"# ok\npolicies: []\n\xc3(\n", ":3:2:"),
+    (POLICY.encode("utf-16"), "NUL"), (b"policies: []\0", "NUL"),
     (b"\xf8\x88\x80\x80\x80", "UTF-8"), (b"\xed\xa0\x80: 1", "UTF-8")], ids=ascii)
 def test_invalid_utf8(gate, tmp_path, data, names):
     path = written(tmp_path / "rules", data)
@@ -515,8 +515,8 @@ def listed(lab):
 
 
 def apply_while(lab, path, at, change, err):
-    """Applies path, changing it at the n-th stop at which it is open. The exit status, and what
-    became of the writer: it wrote, had to wait, or (nothing) came too late."""
+    """Applies path, changing it at the n-th stop at which it is open. The exit status, and whether
+    there was such a stop."""
     stops, did = iter(range(at + 1)), []
 
     def is_time(pid):
@@ -524,11 +524,7 @@ def apply_while(lab, path, at, change, err):
 
     def meddle():
         time.sleep(0.005)  # some file systems tell times in ticks
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        except BlockingIOError:
-            did.append("waited")
-            return
+        fd = os.open(path, os.O_WRONLY)
         os.pwrite(fd, change, 0)
         os.ftruncate(fd, len(change))
         os.close(fd)
@@ -541,7 +537,7 @@ def apply_while(lab, path, at, change, err):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("kind", OLD)
 def test_a_file_that_changes_while_it_is_read(gate, tmp_path, kind, change):
-    """At any system call: a writer has to wait, or it is refused, or read as it was or as it is."""
+    """At any system call: it is refused, or read as it was or as it is."""
     written(tmp_path / "rules", "deny: [{file: list}]\n")
     path, err = str(tmp_path / kind), tmp_path / "err"
     old, new = OLD[kind], CHANGES[change](OLD[kind])
@@ -560,19 +556,17 @@ def test_a_file_that_changes_while_it_is_read(gate, tmp_path, kind, change):
             assert code == 2 and "changed while it was read" in said and said.count("\n") == 1, said
             assert gate.rules() == ""
         else:
-            assert listed(gate) in (whole if did == ["wrote"] else whole[:1]), f"at stop {at}"
-        kept += bool(code) or did == ["waited"]
+            assert listed(gate) in (whole if did else whole[:1]), f"at stop {at}"
+        kept += bool(code)
         at += 1
     assert kept >= 4
 
 
-@pytest.mark.parametrize("words", [["apply", "rules"], ["diff", "rules"], ["deny", "-f", "list", "force"],
+@pytest.mark.parametrize("words", [["apply", "rules"], ["diff", "rules"], ["deny", "-f", "list"],
                                    ["apply", "outer"]], ids=" ".join)
 def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
-    """As of a program that writes a temporary file and runs us. That is said, as nobody can tell whether
-    all of it is there. A list takes `force`."""
-    outer = "deny: [{file: list, force: true}]\n"
-    written(tmp_path / "outer", outer)
+    """As of a program that writes a temporary file and runs the command."""
+    written(tmp_path / "outer", "deny: [{file: list, force: true}]\n")
     written(tmp_path / "rules", OLD["rules"])
     written(tmp_path / "list", OLD["list"])
     expected = gate.sluice(*words, status=None, cwd=tmp_path)
@@ -580,14 +574,8 @@ def test_a_file_that_is_open_for_writing_is_read(gate, tmp_path, words):
         gate.apply("policies: []")
         with open(tmp_path / ("rules" if "rules" in words else "list"), mode, encoding="ascii"):
             done = gate.sluice(*words, status=None, cwd=tmp_path)
-            assert (done.code, done.err.count("\n")) == (expected.code, 1), done
-            assert "is open for writing elsewhere: what it says now is taken" in done.err
+            assert (done.code, done.err) == (expected.code, expected.err), done
             assert words[0] == "diff" or "deny 10.0.0.0/8" in gate.rules()
-            if "force" in words:
-                assert "say 'force'" in one_line(gate.sluice(*words[:-1], status=1, cwd=tmp_path))
-            if "outer" in words:
-                said = gate.apply(outer.replace(", force: true", ""), status=1, cwd=tmp_path)
-                assert "write 'force: true'" in one_line(said)
 
 
 def test_a_writer_who_never_rests(gate, tmp_path):

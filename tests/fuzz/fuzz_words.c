@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "rules/limit.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
@@ -41,7 +42,7 @@ enum status misuse(const char *format, ...)
 }
 
 /* Only user/rules/limit.c's look at this machine fails, which is not fuzzed. */
-enum status fail(const char *format, ...)
+enum status failure(const char *format, ...)
 {
 	(void)format;
 	abort();
@@ -210,7 +211,7 @@ static size_t line_write(const uint8_t *data, size_t size, char text[TEXT_MAX])
 	size_t length = 0, i = 0;
 
 	for (; i < size && data[i] != '\n' && length < TEXT_MAX - 16; i++) {
-		const char *word = grammar[data[i] % (sizeof(grammar) / sizeof(grammar[0]))];
+		const char *word = grammar[data[i] % ARRAY_SIZE(grammar)];
 
 		if (data[i] < 128)
 			text[length++] = data[i] ?: ' ';

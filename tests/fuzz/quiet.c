@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-enum status fail(const char *format, ...)
+enum status failure(const char *format, ...)
 {
 	(void)format;
 	return FAILED;

@@ -127,8 +127,8 @@ static enum status job_run(const struct job *job, struct forge *forge)
 	while (!err && now() < begin + job->seconds)
 		err = frames_send(program, &frame);
 	if (err)
-		return fail("cannot send from CPU %u out of '%s': %s", job->cpu, job->device,
-			    why(err));
+		return failure("cannot send from CPU %u out of '%s': %s", job->cpu, job->device,
+			       why(err));
 	printf("{\"sent\": %" PRIu64 ", \"begin\": %.6f, \"end\": %.6f}\n", (uint64_t)lane->sent,
 	       begin, now());
 	return fflush(stdout) ? FAILED : OK;
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
 		return status;
 	forge = forge__open_and_load();
 	if (!forge)
-		return fail("cannot load the BPF programs: %s", why(errno));
+		return failure("cannot load the BPF programs: %s", why(errno));
 	status = job_run(&job, forge);
 	forge__destroy(forge);
 	return status;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <fcntl.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/clock.h"
 #include "capture.h"
 #include "config/config.h"
@@ -15,10 +16,9 @@
 #include "rules/sizes.h"
 #include "rules/limit.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define SEC		  1000000000ULL
+#define SEC 1000000000ULL
 
 /* Reads a text as the file "rules.yaml". */
 static enum status text_read(const char *text, struct config *ret)

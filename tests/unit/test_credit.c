@@ -6,9 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include "base/array.h"
 #include "credit_model.h"
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define SEC    SL_TICKS_PER_SEC
 #define MS     (SEC / 1000)

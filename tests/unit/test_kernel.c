@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/host.h"
 #include "capture.h"
 
-/* After user/base/log.h, whose fail() is a function: cmocka's is a macro. */
 #include <cmocka.h>
 
 static void test_new_enough(void **state)
@@ -17,7 +17,7 @@ static void test_new_enough(void **state)
 		"6.1.0", "6.1.0-37-amd64", "6.12.117+deb12-amd64", "6.18-rc1", "7.0", "10.2.1"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(releases); i++)
 		assert_int_equal(kernel_check(releases[i]), OK);
 	assert_int_equal(kernel_require(), OK);
 }
@@ -29,7 +29,7 @@ static void test_too_old(void **state)
 					       "x"};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(releases); i++) {
 		struct capture capture = capture_begin(stderr);
 		enum status status = kernel_check(releases[i]);
 		const char *said = capture_end(&capture);

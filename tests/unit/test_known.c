@@ -8,7 +8,7 @@
 #include <string.h>
 #include "state/pressure.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -9,15 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "capture.h"
 #include "credit_model.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#include <cmocka.h>
 
 #define MACHINE_TICK (machine.jiffy_ns * SL_TICKS_PER_NS)
 

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "base/array.h"
 #include "match.h"
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define ANY    SL_FACT_ANY
 #define TCP    (SL_FACT_ANY | SL_FACT_PROTO | SL_FACT_TCP)

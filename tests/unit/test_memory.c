@@ -7,7 +7,7 @@
 #include "gate/object.h"
 #include "sluice.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
 #define ENTRIES (1U << 20)
 

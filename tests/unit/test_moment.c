@@ -4,12 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/array.h"
 #include "base/clock.h"
 #include "capture.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#include <cmocka.h>
 
 static void test_moments(void **state)
 {

@@ -11,9 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include "base/array.h"
 #include "packet_model.h"
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define U16(x)		  (x) >> 8, (x)&0xff
 #define ZEROS4		  0, 0, 0, 0

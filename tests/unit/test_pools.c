@@ -8,9 +8,10 @@
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "base/array.h"
 #include "gate/gate_make.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
 static void *map_find(const void *map, const void *key);
 
@@ -20,8 +21,6 @@ static void *map_find(const void *map, const void *key);
 #define SL_TEST_CLOCK
 #include "../../bpf/admission.h"
 #include "rules/sizes.h"
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define CPUS_MAX 512
 #define DAY_NS	 (86400 * 1000000000ULL)

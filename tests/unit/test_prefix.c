@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
+#include "base/array.h"
 #include "rules/prefix.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#include <cmocka.h>
 
 static struct sl_prefix prefix_of(const char *text)
 {

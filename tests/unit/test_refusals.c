@@ -14,9 +14,10 @@
 #include <string.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "base/array.h"
 #include "rules/limit.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
 static void *map_find(const void *map, const void *key);
 static long map_insert(const void *map, const void *key, const void *value, uint64_t flags);
@@ -30,8 +31,6 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define typeof __typeof__
 #define SL_TEST_CLOCK
 #include "charge.h"
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 #define JIFFY_NS  4000000
 #define JIFFY	  (JIFFY_NS * SL_TICKS_PER_NS)

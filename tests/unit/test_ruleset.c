@@ -5,16 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/array.h"
 #include "base/clock.h"
 #include "capture.h"
 #include "rules/prefix.h"
 #include "rules/ruleset.h"
 #include "rules/limit.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define SEC		  1000000000ULL
+#define SEC 1000000000ULL
 
 static struct sl_prefix prefix_of(const char *text)
 {

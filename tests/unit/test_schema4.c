@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <linux/bpf.h>
 
+#include "base/array.h"
 #include "capture.h"
 #include "gate/counters.h"
 #include "gate/old_schema.h"
@@ -17,7 +18,7 @@
 #include "gate/schema4.h"
 #include "rules/ruleset.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
 #define DATA "tests/data/schema4/"
 
@@ -92,7 +93,7 @@ static uint32_t type_of(const char *name)
 		[BPF_MAP_TYPE_LPM_TRIE] = "lpm_trie",
 	};
 
-	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (names[i] && !strcmp(names[i], name))
 			return i;
 	return 0;

@@ -8,7 +8,7 @@
 #include "capture.h"
 #include "rules/sizes.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
+#include <cmocka.h>
 
 static const struct machine two = {.cpus = 2}, many = {.cpus = 128};
 

@@ -19,6 +19,7 @@ static void *map_entry(const void *map, uint32_t index);
 #define bpf_get_smp_processor_id()	    0U
 #define typeof __typeof__
 #define SL_TEST_CLOCK
+#include "base/array.h"
 #include "newcomer.h"
 
 /* As a gate has them by default on two CPUs. */
@@ -177,7 +178,7 @@ static void test_memory(void **state_unused)
 	static const double parts[] = {0.25, 1, 2, 4};
 
 	(void)state_unused;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		struct sl_meeting meeting = meeting_random();
 		double found = part_remembered(&meeting, parts[i] * SLOTS);
 		double model = exp(-parts[i] / 2);
@@ -198,7 +199,7 @@ static void test_packets_in_a_row(void **state_unused)
 	(void)state_unused;
 	for (uint64_t i = 0; i < 20ULL * SLOTS; i++)
 		see(&meeting, i, draw());
-	for (size_t i = 0; i < sizeof(bars) / sizeof(*bars); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++) {
 		uint64_t packets = 0, owed = 0;
 
 		for (uint64_t source = 0; source < WATCHED; source++) {
@@ -278,7 +279,7 @@ static void test_known(void **state_unused)
 	static const unsigned int loads[] = {SOURCES / 8, SOURCES / 2, SOURCES};
 
 	(void)state_unused;
-	for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++) {
 		struct sl_meeting meeting = meeting_random();
 		uint64_t epoch = 1ULL << (meeting.window_shift + EPOCH_SHIFT);
 		uint64_t jiffy = (70000 + i) * epoch; /* even and odd ones */

@@ -6,14 +6,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "capture.h"
 #include "match.h"
 #include "rules/prefix.h"
 #include "rules/limit.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#include <cmocka.h>
 
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"

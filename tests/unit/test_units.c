@@ -6,13 +6,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/array.h"
 #include "credit.h"
 #include "rules/limit.h"
 #include "rules/units.h"
 
-#include <cmocka.h> /* after log.h: it makes `fail` a macro */
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#include <cmocka.h>
 
 #define SEC   SL_TICKS_PER_SEC
 #define MS    (SEC / 1000)

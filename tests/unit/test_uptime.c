@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/clock.h"
 #include "sluice.h"
 
@@ -103,7 +104,7 @@ static void test_the_end_of_an_entry(void **state)
 					 UNIT + 1, 3600 * SEC, 63072000 * SEC};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(spans); i++) {
 		uint64_t before = uptime_ns();
 		uint64_t end = (uint64_t)until_after(spans[i]) << SL_UNTIL_SHIFT;
 

@@ -67,17 +67,19 @@ static enum status xdp_owner_refuse(const struct device *device)
 	if (owner.program_id)
 		gates_for_each(xdp_owner_look, &owner);
 	if (*owner.gate)
-		return fail("%s is attached to gate '%s' on hook xdp already, and has room for one "
-			    "XDP program: 'sluice %s-g %s detach %s' first",
-			    device->name, owner.gate, netns_typed(), owner.gate, owner.device);
+		return failure(
+			"%s is attached to gate '%s' on hook xdp already, and has room for one "
+			"XDP program: 'sluice %s-g %s detach %s' first",
+			device->name, owner.gate, netns_typed(), owner.gate, owner.device);
 	fd = owner.program_id ? bpf_prog_get_fd_by_id(owner.program_id) : -1;
 	if (fd >= 0) {
 		bpf_obj_get_info_by_fd(fd, &info, &size);
 		close(fd);
 	}
-	return fail("%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
-		    "lists it)",
-		    device->name, info.name, owner.program_id);
+	return failure(
+		"%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
+		"lists it)",
+		device->name, info.name, owner.program_id);
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
@@ -187,11 +189,11 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 	if (status)
 		return status;
 	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
-		return fail("%s is attached already, in mode %s: detach it first", device->name,
-			    mode_names[ret->mode]);
+		return failure("%s is attached already, in mode %s: detach it first", device->name,
+			       mode_names[ret->mode]);
 	if (!*ret_found && count >= ATTACHMENTS_MAX)
-		return fail("gate '%s' has %d attachments, the most that it can hold", gate->name,
-			    ATTACHMENTS_MAX);
+		return failure("gate '%s' has %d attachments, the most that it can hold",
+			       gate->name, ATTACHMENTS_MAX);
 	return OK;
 }
 
@@ -200,15 +202,16 @@ static enum status attach_failed(const struct device *device, const struct attac
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(device);
 	if (err == -EOPNOTSUPP || err == -EINVAL)
-		return fail("%s does not support %s in mode %s (%s): try mode auto", a->device,
-			    hook_names[a->hook], mode_names[a->mode], strerror(-err));
+		return failure("%s does not support %s in mode %s (%s): try mode auto", a->device,
+			       hook_names[a->hook], mode_names[a->mode], strerror(-err));
 	if (err == -ENOENT && a->mode == MODE_CLSACT)
-		return fail("cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
-			    "bpf filters (module cls_bpf)%s",
-			    a->device,
-			    a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
-						    : "");
-	return fail("cannot attach to %s: %s", a->device, why(err));
+		return failure(
+			"cannot attach to %s: this kernel lacks clsact (module sch_ingress) or "
+			"bpf filters (module cls_bpf)%s",
+			a->device,
+			a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
+						: "");
+	return failure("cannot attach to %s: %s", a->device, why(err));
 }
 
 static enum status attach_here(const struct gate *gate, const struct programs *programs,
@@ -322,7 +325,7 @@ static enum status detach_filter(const struct gate *gate, const struct attachmen
 		     "does the filter",
 		     a->device);
 	if (call.err && call.err != -ENODEV)
-		return fail("cannot remove the filter of %s: %s", a->device, why(call.err));
+		return failure("cannot remove the filter of %s: %s", a->device, why(call.err));
 	if (call.qdisc_removed || call.err == -ENODEV)
 		pin_remove(&gate->links, attachment_qdisc_pin(a, name));
 	pin_remove(&gate->links, attachment_next_pin(a, name));

@@ -47,11 +47,11 @@ static enum status device_query(int fd, struct device *device)
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
 	if (ioctl(fd, SIOCGIFHWADDR, &request))
-		return fail("cannot read the type of %s: %s", device->name, why(errno));
+		return failure("cannot read the type of %s: %s", device->name, why(errno));
 	if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER &&
 	    request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK)
-		return fail("%s does not carry Ethernet frames, the only kind sluice reads",
-			    device->name);
+		return failure("%s does not carry Ethernet frames, the only kind sluice reads",
+			       device->name);
 	device->is_tap = driver_is_tun(fd, device);
 	return OK;
 }
@@ -63,12 +63,12 @@ enum status device_find(const char *name, struct device *ret)
 	int fd;
 
 	if (!device.ifindex)
-		return fail("there is no device '%s' in this network namespace: see 'ip link'",
-			    name);
+		return failure("there is no device '%s' in this network namespace: see 'ip link'",
+			       name);
 	snprintf(device.name, sizeof(device.name), "%s", name);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return fail("cannot ask for %s: %s", name, why(errno));
+		return failure("cannot ask for %s: %s", name, why(errno));
 	status = device_query(fd, &device);
 	close(fd);
 	if (!status)

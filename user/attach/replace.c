@@ -156,10 +156,10 @@ static enum status held_open(const struct gate *gate, struct replacements *held)
 		}
 		fd = program_open(gate, a);
 		if (fd < 0)
-			return fail("cannot open program %u of %s, to have it back: %s",
-				    a->program_id, a->device,
-				    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-						   : why(errno));
+			return failure("cannot open program %u of %s, to have it back: %s",
+				       a->program_id, a->device,
+				       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+						      : why(errno));
 		held->one[held->count] = (struct replaced){*a, a->program_id};
 		held->program_fd[held->count++] = fd;
 	}
@@ -203,9 +203,9 @@ static enum status held_switch(const struct gate *gate, const struct programs *p
 
 		if (!err || attachment_is_gone(gate, a))
 			continue;
-		return fail("cannot switch the program of %s on hook %s: %s%s", a->device,
-			    hook_names[a->hook], why(err),
-			    programs_restore(gate, held) ? "; all are as they were" : "");
+		return failure("cannot switch the program of %s on hook %s: %s%s", a->device,
+			       hook_names[a->hook], why(err),
+			       programs_restore(gate, held) ? "; all are as they were" : "");
 	}
 	return OK;
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "sluice.h"
 
@@ -176,7 +177,7 @@ static int program_load(void)
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_SLEEPABLE);
 
 	return bpf_prog_load(BPF_PROG_TYPE_SYSCALL, "sluice_jiffies", "GPL", instructions,
-			     sizeof(instructions) / sizeof(instructions[0]), &opts);
+			     ARRAY_SIZE(instructions), &opts);
 }
 
 enum status jiffies_read(uint64_t *ret)
@@ -190,7 +191,7 @@ enum status jiffies_read(uint64_t *ret)
 		close(fd);
 	}
 	if (err < 0)
-		return fail("cannot read the kernel's tick count: %s", why(err));
+		return failure("cannot read the kernel's tick count: %s", why(err));
 	*ret = jiffies;
 	return OK;
 }

@@ -3,7 +3,6 @@
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/log.h"
@@ -14,13 +13,13 @@
 struct file {
 	char *text; /* NUL behind it, none in it */
 	size_t size;
-	bool is_written; /* another process has it open for writing: it may be half of what it will be */
 };
 
 /*
- * Reads a regular file, "-" for standard input, whole. Refuses a device or a directory, more than FILE_MAX, one that
- * changes while it is read, or within a tenth of a second where others have it open for writing, NUL bytes, and what is
- * not UTF-8, saying the line.
+ * Reads a regular file, "-" for standard input, whole. Refuses a device or a directory, more than
+ * FILE_MAX, a file that changes while it is read or a tenth of a second before, and NUL bytes. A byte
+ * order mark is left out. A program that rests for longer while it writes is not noticed: a file that is
+ * to be read whole is written under another name and renamed.
  */
 enum status file_read(const char *path, struct file *ret);
 void file_free(struct file *file);

@@ -18,8 +18,8 @@ enum status kernel_check(const char *release)
 	if (sscanf(release, "%d.%d", &major, &minor) == 2 &&
 	    (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR)))
 		return OK;
-	return fail("this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
-		    OLDEST_MINOR);
+	return failure("this is Linux %s: sluice needs %d.%d or newer", release, OLDEST_MAJOR,
+		       OLDEST_MINOR);
 }
 
 enum status kernel_require(void)
@@ -66,13 +66,13 @@ enum status machine_get(struct machine *ret)
 	unsigned int ids = cpu_ids_read();
 
 	if (cpus <= 0)
-		return fail("cannot tell the number of CPUs: %s", why(cpus));
+		return failure("cannot tell the number of CPUs: %s", why(cpus));
 	if (!ids)
-		return fail("cannot tell the numbers of the CPUs from "
-			    "/sys/devices/system/cpu/possible");
+		return failure("cannot tell the numbers of the CPUs from "
+			       "/sys/devices/system/cpu/possible");
 	/* the coarse clock moves once a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
-		return fail("cannot tell the length of the kernel's tick");
+		return failure("cannot tell the length of the kernel's tick");
 	*ret = (struct machine){.cpus = cpus, .jiffy_ns = tick.tv_nsec, .cpu_ids = ids};
 	return OK;
 }

@@ -39,7 +39,7 @@ static void say(const char *format, va_list args)
 	free(text);
 }
 
-enum status fail(const char *format, ...)
+enum status failure(const char *format, ...)
 {
 	va_list args;
 
@@ -133,5 +133,5 @@ enum status caps_require(void)
 {
 	const char *missing = caps_missing();
 
-	return missing ? fail("this needs %s: run it as root", missing) : OK;
+	return missing ? failure("this needs %s: run it as root", missing) : OK;
 }

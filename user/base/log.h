@@ -16,7 +16,7 @@ enum status {
 };
 
 /* Says "sluice: MESSAGE" and returns FAILED. */
-enum status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum status failure(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Says "sluice: MESSAGE" and returns MISUSED. */
 enum status misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));

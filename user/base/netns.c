@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
+
 #define NETNS_DIR     "/run/netns"
 #define NETNS_SELF    "/proc/thread-self/ns/net"
 #define NETNS_INITIAL "/proc/1/ns/net"
@@ -47,14 +49,14 @@ enum status netns_enter(const char *name)
 	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
-		return fail("there is no network namespace '%s': see 'ip netns list'", name);
+		return failure("there is no network namespace '%s': see 'ip netns list'", name);
 	if (fd < 0)
-		return fail("cannot open network namespace '%s': %s", name, why(errno));
+		return failure("cannot open network namespace '%s': %s", name, why(errno));
 	home = netns_current();
 	if (setns(fd, CLONE_NEWNET))
-		status = fail("cannot enter network namespace '%s': %s", name,
-			      errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-					     : why(errno));
+		status = failure("cannot enter network namespace '%s': %s", name,
+				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+						: why(errno));
 	close(fd);
 	return status;
 }
@@ -134,7 +136,7 @@ uint64_t netns_find(bool (*call)(void *data), void *data)
 	struct dirent *entry;
 	DIR *dir;
 
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		if (netns_ask(fixed[i], &question))
 			return fixed[i];
 	dir = opendir(NETNS_DIR);

@@ -167,10 +167,11 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 				       "FILE --resize' changes that",
 				       gate->name, size_names[i], has, size_told(&change->said, i));
 		else if (during != has)
-			status = fail("gate '%s' has %s %u, and this change takes %u, as old rules "
-				      "and new ones stand beside each other: 'apply FILE --resize' "
-				      "makes room",
-				      gate->name, size_names[i], has, during);
+			status = failure(
+				"gate '%s' has %s %u, and this change takes %u, as old rules "
+				"and new ones stand beside each other: 'apply FILE --resize' "
+				"makes room",
+				gate->name, size_names[i], has, during);
 	}
 	return status;
 }

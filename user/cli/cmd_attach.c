@@ -173,9 +173,9 @@ static enum status name_check(const char *name, bool is_first)
 		return misuse("there is no device '%s' in this network namespace: did you mean "
 			      "'%s'? See 'sluice help attach'",
 			      name, nearly);
-	return fail("there is no device '%s' in this network namespace, and no option '%s': "
-		    "options are %s",
-		    name, name, keywords_format(text));
+	return failure("there is no device '%s' in this network namespace, and no option '%s': "
+		       "options are %s",
+		       name, name, keywords_format(text));
 }
 
 /* Before anything is made: are they there? */

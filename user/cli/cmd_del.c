@@ -68,8 +68,9 @@ static enum status limit_remove(const struct gate *gate, struct rule *rule, cons
 	size_t behind;
 
 	if (!limit)
-		return fail("gate '%s' has no limit '%s' for %s: see 'sluice %sshow'", gate->name,
-			    name, prefix_format(&rule->prefix, text), gate_option(gate->name));
+		return failure("gate '%s' has no limit '%s' for %s: see 'sluice %sshow'",
+			       gate->name, name, prefix_format(&rule->prefix, text),
+			       gate_option(gate->name));
 	limit_note(deleted, limit);
 	behind = &rule->limit[rule->limits] - (limit + 1);
 	memmove(limit, limit + 1, behind * sizeof(*limit));
@@ -94,10 +95,10 @@ static enum status refuse_both(const struct gate *gate, const struct rule *rule)
 	char text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text);
 
-	return fail("%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
-		    "back, 'sluice %sdel %s name NAME' a limit",
-		    prefix, done[rule->list], option, list_words[rule->list], prefix, option,
-		    prefix);
+	return failure(
+		"%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
+		"back, 'sluice %sdel %s name NAME' a limit",
+		prefix, done[rule->list], option, list_words[rule->list], prefix, option, prefix);
 }
 
 static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
@@ -110,7 +111,7 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 
 	lists_copy(gate, lists);
 	list = &lists[__builtin_ctzll(rule->lists)];
-	return fail(
+	return failure(
 		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
 		"off, 'sluice %sdel -f %s' takes all the list back",
 		gate->name, prefix, list->name, option, list_words[list->list], prefix, list->name,
@@ -135,8 +136,8 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 	} else if (rule->lists) {
 		return refuse_listed(gate, rule);
 	} else {
-		return fail("gate '%s' has no rule for %s: see 'sluice %sshow'", gate->name,
-			    prefix_format(&request->prefix, text), gate_option(gate->name));
+		return failure("gate '%s' has no rule for %s: see 'sluice %sshow'", gate->name,
+			       prefix_format(&request->prefix, text), gate_option(gate->name));
 	}
 	return OK;
 }

@@ -102,14 +102,14 @@ static enum status refuse_elsewhere(const struct gate *gate, const struct attach
 
 	netns_option(a->netns, netns_home(), option);
 	if (*option || a->netns == netns_home())
-		return fail("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
-			    "%s%s%s'",
-			    a->device, named ? netns : "(unnamed)", option, of, a->device, on,
-			    hook ?: "");
+		return failure("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
+			       "%s%s%s'",
+			       a->device, named ? netns : "(unnamed)", option, of, a->device, on,
+			       hook ?: "");
 	/* -n takes names only */
-	return fail("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
-		    "there",
-		    a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
+	return failure("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
+		       "there",
+		       a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
 }
 
 /* The device may be on another hook than the one that was said: mode auto of hook xdp may have taken ingress. */
@@ -122,16 +122,17 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 
 	for (unsigned int i = 0; hook && i < count; i++)
 		if (name_is_current(&all[i], name))
-			return fail("%s is not attached to gate '%s' on hook %s, but on hook %s: "
-				    "see 'sluice %sstatus'",
-				    name, gate->name, hook, hook_names[all[i].hook],
-				    gate_option(gate->name));
+			return failure(
+				"%s is not attached to gate '%s' on hook %s, but on hook %s: "
+				"see 'sluice %sstatus'",
+				name, gate->name, hook, hook_names[all[i].hook],
+				gate_option(gate->name));
 	if (elsewhere)
 		return refuse_elsewhere(gate, elsewhere, hook);
 	if (!if_nametoindex(name) && nearly_find(name, words, 2))
 		return unexpected_for("detach", name, words, 2);
-	return fail("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name, gate->name,
-		    hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
+	return failure("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name,
+		       gate->name, hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
 }
 
 /* Every device that was named must be attached: a typo must not pass for success. */

@@ -51,7 +51,7 @@ static enum status rules_print_json(const struct gate *gate, const struct rulese
 		err = rule ? json_dumpf(rule, stdout, JSON_REAL_PRECISION(12)) : -1;
 		json_decref(rule);
 		if (err)
-			return fail("cannot write JSON: %s", why(rule ? errno : ENOMEM));
+			return failure("cannot write JSON: %s", why(rule ? errno : ENOMEM));
 	}
 	fputs(set->count ? "\n  ]\n}\n" : "]\n}\n", stdout);
 	return OK;

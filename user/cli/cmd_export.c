@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "attach/attachment.h"
+#include "base/array.h"
 #include "base/netns.h"
 #include "cli/command.h"
 #include "gate/pins.h"
@@ -35,7 +36,7 @@ struct exported {
 struct export
 {
 	struct exported *gates;
-	unsigned int count;
+	unsigned int count, room;
 	enum status status; /* a gate that cannot be read does not hide the others */
 };
 
@@ -61,17 +62,17 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 static enum status gate_export(const char *name, void *data)
 {
 	struct export *export = data;
-	struct exported *gates = reallocarray(export->gates, export->count + 1, sizeof(*gates));
 	struct gate gate = GATE_CLOSED;
+	struct exported *exported;
 	enum status status;
 
-	if (!gates)
-		return fail("cannot read gate '%s': out of memory", name);
-	export->gates = gates;
-	gates[export->count] = (struct exported){0};
+	if (!array_grow(export->gates, export->count, export->room))
+		return failure("cannot read gate '%s': out of memory", name);
+	exported = &export->gates[export->count];
+	*exported = (struct exported){0};
 	status = gate_open(&gate, name);
 	if (!status)
-		status = exported_read(&gate, &gates[export->count]);
+		status = exported_read(&gate, exported);
 	if (status)
 		export->status = status;
 	else

@@ -171,7 +171,7 @@ static enum status hands_apply(struct gate *gate, struct list_request *request, 
 	ruleset_unique(entries);
 	tally->was = calloc(entries->count, sizeof(*tally->was));
 	if (!tally->was)
-		return fail("out of memory");
+		return failure("out of memory");
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		entries->rules[i].until = until;
 		status = hand_take(gate, request->list, &entries->rules[i], &tally->was[i]);

@@ -37,7 +37,7 @@ static enum status view_read(const struct gate *gate, struct view *view)
 		return OK;
 	err = rulemap_read(gate, &entries, &count);
 	if (err)
-		return fail("cannot read the rules of gate '%s': %s", gate->name, why(err));
+		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
 	for (unsigned int i = 0; i < count; i++)
 		entries_count(
 			view,

@@ -76,9 +76,9 @@ static enum status refuse_without_limits(const struct gate *gate, const struct s
 	char buffer[PREFIX_TEXT];
 	const char *text = prefix_format(prefix, buffer);
 
-	return fail("gate '%s' has no limits for %s, whose newcomers these could be: set one "
-		    "first, with 'sluice %sset %s rate RATE'",
-		    gate->name, text, gate_option(gate->name), text);
+	return failure("gate '%s' has no limits for %s, whose newcomers these could be: set one "
+		       "first, with 'sluice %sset %s rate RATE'",
+		       gate->name, text, gate_option(gate->name), text);
 }
 
 static void budget_look(const struct gate *gate, struct request *request)

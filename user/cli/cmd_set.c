@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/warnings.h"
@@ -137,7 +138,7 @@ static enum status refuse_fifth(const struct gate *gate, const struct rule *rule
 	char text[PREFIX_TEXT];
 
 	_Static_assert(SL_LIMITS_MAX == 4, "the message names each limit");
-	return fail(
+	return failure(
 		"%s has 4 limits, the most: %s, %s, %s and %s; delete one with 'sluice %sdel %s "
 		"name NAME'",
 		prefix_format(&rule->prefix, text), limit[0].spec.name, limit[1].spec.name,
@@ -170,9 +171,10 @@ static enum status request_put(const struct gate *gate, const struct request *re
 
 	if (is_new && !request->limits) {
 		prefix = prefix_format(&rule->prefix, text);
-		return fail("gate '%s' has no limits for %s: set one first, with 'sluice %sset %s "
-			    "rate RATE'",
-			    gate->name, prefix, gate_option(gate->name), prefix);
+		return failure(
+			"gate '%s' has no limits for %s: set one first, with 'sluice %sset %s "
+			"rate RATE'",
+			gate->name, prefix, gate_option(gate->name), prefix);
 	}
 	if (request->inherit)
 		rule->inherit = request->inherit;
@@ -241,7 +243,7 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	printf("%s%s%s: ", prefix_format(prefix, name), words ? " " : "", words ?: "");
 	key_print(prefix, limit);
 	printf(" %s, burst %s", rate_format(&limit->spec, rate), burst_format(&limit->spec, burst));
-	for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rest); i++) {
 		words = spec_format(limit, prefix, rest[i], text);
 		if (words)
 			printf(", %s %s", spec_names[rest[i]], words);

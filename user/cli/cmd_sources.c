@@ -226,7 +226,7 @@ static enum status sources_rank(const struct gate *gate, enum order order,
 	enum status status = OK;
 
 	if (!ranked)
-		return fail("cannot sort the sources: %s", why(ENOMEM));
+		return failure("cannot sort the sources: %s", why(ENOMEM));
 	for (unsigned int i = 0; !status && i < count; i++) {
 		ranked[i].source = &sources[i];
 		status = rank(gate, order, &sources[i], &ranked[i].rank);

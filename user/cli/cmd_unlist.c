@@ -39,18 +39,18 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 	const char *prefix = prefix_format(&rule->prefix, text), *option = gate_option(gate->name);
 
 	if (rule->list)
-		return fail("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
-			    prefix, done[rule->list], done[list], option, list_words[rule->list],
-			    prefix);
+		return failure("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
+			       prefix, done[rule->list], done[list], option, list_words[rule->list],
+			       prefix);
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (rule->lists >> place & 1)
-			return fail(
+			return failure(
 				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
 				"%s' takes it off",
 				prefix, done[list], lists[place].name, option,
 				list_words[lists[place].list], prefix, lists[place].name);
-	return fail("%s is not %s by hand: see 'sluice %sshow'", prefix, done[list], option);
+	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, done[list], option);
 }
 
 static enum status hands_apply(struct gate *gate, struct list_request *request)
@@ -104,8 +104,8 @@ static enum status check_word(const struct gate *gate, const struct list_request
 {
 	if (!request->list || request->list == list->list)
 		return OK;
-	return fail("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
-		    list_says(list->list), gate_option(gate->name), list_words[list->list]);
+	return failure("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
+		       list_says(list->list), gate_option(gate->name), list_words[list->list]);
 }
 
 static enum status list_report(const struct context *context, const struct sl_list_info *list,

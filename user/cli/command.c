@@ -96,7 +96,7 @@ enum status json_print(json_t *document)
 
 	json_decref(document);
 	if (err)
-		return fail("cannot write JSON: %s", why(document ? errno : ENOMEM));
+		return failure("cannot write JSON: %s", why(document ? errno : ENOMEM));
 	putchar('\n');
 	return OK;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -197,7 +198,7 @@ static const struct command commands[] = {
 	{"help", cmd_help, 0, "help [COMMAND]", "this, or more about a command", ""},
 };
 
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define COMMANDS ARRAY_SIZE(commands)
 
 static const struct command *command_find(const char *name)
 {
@@ -303,7 +304,7 @@ int main(int argc, char **argv)
 		status = run_line(&line);
 	/* figures that did not reach their reader are a failure */
 	if ((fflush(stdout) || ferror(stdout)) && !status)
-		status = fail("cannot write the output: %s", strerror(errno));
+		status = failure("cannot write the output: %s", strerror(errno));
 	return status;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/report.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
 #include "cli/command.h"
@@ -30,7 +31,7 @@ static void words_json(const struct source *source, const struct limit *limit, j
 	static const enum spec_field fields[] = {SPEC_NAME, SPEC_MATCH, SPEC_KEY, SPEC_ACTION};
 	char text[SPEC_TEXT];
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		json_object_set_new(object, spec_names[fields[i]],
 				    json_string(spec_format_whole(limit, &source->policy->prefix,
 								  fields[i], text)));

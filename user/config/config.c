@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "config/config_reader.h"
@@ -41,20 +42,14 @@ enum status reader_truth(struct reader *reader, const struct node *node, bool *r
 bool reader_claim(struct reader *reader, const struct rule *rule, struct mark at)
 {
 	struct claims *claims = &reader->claims;
-	unsigned int room = claims->room ? 2 * claims->room : 64;
-	struct claim *more;
 
-	if (claims->count == claims->room) {
-		more = realloc(claims->claims, room * sizeof(*more));
-		if (!more) {
-			struct rule lost = *rule;
+	if (!array_grow(claims->claims, claims->count, claims->room)) {
+		struct rule lost = *rule;
 
-			rule_free(&lost);
-			reader_failed(reader, fail("cannot keep %u rules: out of memory", room));
-			return false;
-		}
-		claims->claims = more;
-		claims->room = room;
+		rule_free(&lost);
+		reader_failed(reader,
+			      failure("cannot keep %u rules: out of memory", claims->count + 1));
+		return false;
 	}
 	claims->claims[claims->count++] = (struct claim){*rule, at};
 	return true;
@@ -232,8 +227,6 @@ enum status config_read(const char *path, struct config *ret)
 
 	if (status)
 		return status;
-	if (file.is_written)
-		note("%s is open for writing elsewhere: what it says now is taken", path);
 	status = config_parse(path, file.text, file.size, ret);
 	file_free(&file);
 	return status;

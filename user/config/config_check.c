@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "base/array.h"
 #include "config/config_reader.h"
 
 #include <stdio.h>
@@ -8,9 +9,8 @@
 #include "rules/limit.h"
 #include "rules/sizes.h"
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define TEXT		  160 /* room for a shape's keys, or the name of a node */
-#define KEYS_MAX	  16  /* no map of a rules file has as many */
+#define TEXT	 160 /* room for a shape's keys, or the name of a node */
+#define KEYS_MAX 16  /* no map of a rules file has as many */
 
 /* --- The shapes ----------------------------------------------------------------------------- */
 

@@ -94,7 +94,7 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 		return misuse("a list is a file of its own, and not standard input");
 	path = list_path(reader, file);
 	if (!path)
-		return fail("out of memory");
+		return failure("out of memory");
 	status = list_read(path, entry, force, set);
 	if (!status && force && !set->count)
 		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
@@ -131,7 +131,7 @@ static enum status list_name(struct reader *reader, const struct node *node,
 		return status;
 	}
 	path = list_path(reader, node_word(node, "file"));
-	status = path ? list_name_of(path, name) : fail("out of memory");
+	status = path ? list_name_of(path, name) : failure("out of memory");
 	free(path);
 	return status;
 }

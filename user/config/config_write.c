@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "base/array.h"
 #include "config/config.h"
 
 #include <ctype.h>
@@ -50,7 +51,7 @@ static json_t *newcomers_json(const struct limit *newcomers)
 	json_t *object = json_object();
 	char text[SPEC_TEXT];
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		json_object_set_new(object, spec_names[fields[i]],
 				    field_json(fields[i], spec_format_whole(newcomers, &everything,
 									    fields[i], text)));
@@ -187,7 +188,7 @@ static bool is_plain(const char *text)
 	strtod(text, &end);
 	if (!*end)
 		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcasecmp(text, words[i]))
 			return false;
 	return true;
@@ -256,7 +257,7 @@ enum status config_write(FILE *out, const struct config *config)
 	json_t *tree = config_json(config);
 
 	if (!tree)
-		return fail("cannot write the rules: out of memory");
+		return failure("cannot write the rules: out of memory");
 	node_write(out, tree, 0);
 	json_decref(tree);
 	return OK;

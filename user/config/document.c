@@ -7,6 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/array.h"
+
 /* The least that is taken from malloc() at once. */
 #define CHUNK_BYTES (64 << 10)
 
@@ -131,7 +133,7 @@ static enum status refuse_syntax(struct builder *builder)
 	const yaml_parser_t *parser = &builder->parser;
 
 	if (parser->error == YAML_MEMORY_ERROR)
-		return fail("%s: out of memory", builder->document.name);
+		return failure("%s: out of memory", builder->document.name);
 	if (parser->error == YAML_READER_ERROR) {
 		document_place(&builder->document,
 			       mark_of_offset(builder->text, parser->problem_offset));
@@ -160,7 +162,7 @@ static void *document_take(struct document *document, size_t size)
 
 		chunk = malloc(sizeof(*chunk) + room);
 		if (!chunk) {
-			fail("%s: out of memory", document->name);
+			failure("%s: out of memory", document->name);
 			return NULL;
 		}
 		*chunk = (struct chunk){.next = document->chunks, .left = room};
@@ -186,7 +188,7 @@ static bool is_null(const yaml_event_t *event)
 
 	if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
 		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(value, words[i]))
 			return true;
 	return false;
@@ -339,7 +341,8 @@ enum status document_parse(const char *name, const char *text, size_t size, stru
 	enum status status;
 
 	if (!yaml_parser_initialize(&builder.parser))
-		return fail("%s: out of memory", name);
+		return failure("%s: out of memory", name);
+	yaml_parser_set_encoding(&builder.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&builder.parser, (const unsigned char *)text, size);
 	status = document_build(&builder);
 	log_place(NULL);

@@ -127,7 +127,7 @@ int counters_get(const struct gate *gate, unsigned int number, struct sl_counter
 
 static enum status counters_fail(const struct gate *gate, int err)
 {
-	return fail("cannot read the counters of gate '%s': %s", gate->name, why(err));
+	return failure("cannot read the counters of gate '%s': %s", gate->name, why(err));
 }
 
 enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret)

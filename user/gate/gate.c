@@ -66,8 +66,8 @@ enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *
 	int err = bpf_obj_get_info_by_fd(gate->map[map], &info, &size);
 
 	if (err)
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			    gate->name, why(err));
+		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			       gate->name, why(err));
 	*ret = info.max_entries;
 	return OK;
 }
@@ -89,7 +89,7 @@ static void memory_unmap(void *memory, size_t size)
 
 static enum status memory_failed(const struct gate *gate)
 {
-	return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
+	return failure("cannot map the rules of gate '%s': %s", gate->name, why(errno));
 }
 
 static size_t policies_bytes(const struct gate *gate)

@@ -62,10 +62,10 @@ static enum status lock_wait(const struct gate *gate)
 
 	for (int waited = 0; flock(gate->dir.fd, LOCK_EX | LOCK_NB); waited += LOCK_POLL_MS) {
 		if (errno != EWOULDBLOCK)
-			return fail("cannot lock gate '%s': %s", gate->name, why(errno));
+			return failure("cannot lock gate '%s': %s", gate->name, why(errno));
 		if (waited >= LOCK_WAIT_MS)
-			return fail("gate '%s' is being changed by another sluice: try again",
-				    gate->name);
+			return failure("gate '%s' is being changed by another sluice: try again",
+				       gate->name);
 		nanosleep(&pause, NULL);
 	}
 	return OK;
@@ -239,9 +239,9 @@ enum status no_such_gate(const char *name)
 	if (!names.count && bpffs_refuse_private())
 		return FAILED;
 	if (!names.count)
-		return fail("there is no gate '%s': make it with 'sluice %s-g %s attach DEV'", name,
-			    netns_typed(), name);
-	return fail("there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' with "
-		    "'sluice %s-g %s attach DEV'",
-		    name, names.text, names.first, name, netns_typed(), name);
+		return failure("there is no gate '%s': make it with 'sluice %s-g %s attach DEV'",
+			       name, netns_typed(), name);
+	return failure("there is no gate '%s', but %s: write 'sluice -g %s ...', or make '%s' with "
+		       "'sluice %s-g %s attach DEV'",
+		       name, names.text, names.first, name, netns_typed(), name);
 }

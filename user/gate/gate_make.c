@@ -225,10 +225,10 @@ static enum status memory_check(const struct gate *gate, const struct bpf_object
 	char need[MEMORY_TEXT], have[MEMORY_TEXT];
 
 	if (!status && needed > available - available / 8)
-		status = fail("the maps of gate '%s' would take %s, and this machine has %s to "
-			      "spare: choose smaller sizes, `hot` first",
-			      gate->name, memory_format(needed, need),
-			      memory_format(available - available / 8, have));
+		status = failure("the maps of gate '%s' would take %s, and this machine has %s to "
+				 "spare: choose smaller sizes, `hot` first",
+				 gate->name, memory_format(needed, need),
+				 memory_format(available - available / 8, have));
 	return status;
 }
 
@@ -245,11 +245,11 @@ static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
 		bpf_program__set_autoload(program, false);
 	err = bpf_object__load(object);
 	if (err)
-		return fail("cannot make the maps of gate '%s': %s", gate->name, why(err));
+		return failure("cannot make the maps of gate '%s': %s", gate->name, why(err));
 	for (int map = 0; map < GATE_MAPS; map++) {
 		gate->map[map] = fcntl(bpf_map__fd(object_map(object, map)), F_DUPFD_CLOEXEC, 0);
 		if (gate->map[map] < 0)
-			return fail("cannot keep a map open: %s", why(errno));
+			return failure("cannot keep a map open: %s", why(errno));
 	}
 	return OK;
 }
@@ -283,7 +283,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 	enum status status;
 
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
-		return fail("cannot get random numbers: %s", why(errno));
+		return failure("cannot get random numbers: %s", why(errno));
 	state.meeting = gate_meeting(sizes, &gate->machine, secret);
 	gate_sizes_set(object, sizes, &gate->machine);
 	status = gate_load_maps(gate, object);
@@ -299,7 +299,7 @@ static enum status object_share(struct bpf_object *object, const struct gate *ga
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		if (map != MAP_GATE && !fresh[map])
 			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
-	return err ? fail("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
+	return err ? failure("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,

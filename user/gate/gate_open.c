@@ -13,8 +13,8 @@
 
 static enum status refuse_foreign(const struct gate *gate, const char *what)
 {
-	return fail("gate '%s': %s; remove it with 'sluice -g %s detach all' and attach again",
-		    gate->name, what, gate->name);
+	return failure("gate '%s': %s; remove it with 'sluice -g %s detach all' and attach again",
+		       gate->name, what, gate->name);
 }
 
 static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
@@ -81,8 +81,8 @@ static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_
 	    info.value_size > OLD_VALUE_MAX)
 		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
 	if (bpf_map_lookup_elem(fd, &zero, value))
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_GATE],
-			    gate->name, why(errno));
+		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_GATE],
+			       gate->name, why(errno));
 	memcpy(ret, value, sizeof(*ret));
 	return OK;
 }

@@ -38,8 +38,8 @@ static uint64_t place_bit(int place)
 
 static enum status no_such_list(const struct gate *gate, const char *name)
 {
-	return fail("gate '%s' has no list '%s': see 'sluice %slists'", gate->name, name,
-		    gate_option(gate->name));
+	return failure("gate '%s' has no list '%s': see 'sluice %slists'", gate->name, name,
+		       gate_option(gate->name));
 }
 
 /* --- Rules ---------------------------------------------------------------------------------- */
@@ -169,9 +169,9 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 
 static enum status refuse_word(const struct sl_list_info *has, enum sl_list word)
 {
-	return fail("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
-		    "say 'as NAME' for a list of its own",
-		    has->name, list_says(has->list), list_words[word]);
+	return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
+		       "say 'as NAME' for a list of its own",
+		       has->name, list_says(has->list), list_words[word]);
 }
 
 static enum status refuse_end(const struct sl_list_info *has)
@@ -181,10 +181,11 @@ static enum status refuse_end(const struct sl_list_info *has)
 	if (has->until)
 		snprintf(end, sizeof(end), "ends in %s",
 			 left_format(until_left_ns(has->until), left));
-	return fail("list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
-		    "out to add to it, say 'replace' to make it what is said now, or 'as NAME' for "
-		    "a list of its own",
-		    has->name, end);
+	return failure(
+		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
+		"out to add to it, say 'replace' to make it what is said now, or 'as NAME' for "
+		"a list of its own",
+		has->name, end);
 }
 
 /* Entries that come onto a list end with it. One that says another word or end would change those of all others. */
@@ -266,9 +267,9 @@ static enum status check_on_list(const struct change *change, const char *name,
 		if (status)
 			return status;
 		if (!(rule.lists & change->from))
-			status = fail("%s is not on list '%s': see 'sluice %sshow'",
-				      prefix_format(&rule.prefix, text), name,
-				      gate_option(change->gate->name));
+			status = failure("%s is not on list '%s': see 'sluice %sshow'",
+					 prefix_format(&rule.prefix, text), name,
+					 gate_option(change->gate->name));
 		rule_free(&rule);
 	}
 	return status;
@@ -327,9 +328,10 @@ enum status list_of_file(const struct gate *gate, const char *text, struct sl_li
 	if (named < 0 && of_file < 0)
 		return no_such_list(gate, text);
 	if (named >= 0 && of_file >= 0 && named != of_file)
-		return fail("there is a list '%s', and a list '%s' of the file: '-f %s' means the "
-			    "latter, and '-f %s' in another directory the former",
-			    lists[named].name, lists[of_file].name, lists[of_file].name, text);
+		return failure(
+			"there is a list '%s', and a list '%s' of the file: '-f %s' means the "
+			"latter, and '-f %s' in another directory the former",
+			lists[named].name, lists[of_file].name, lists[of_file].name, text);
 	*ret = lists[named < 0 ? of_file : named];
 	return OK;
 }

@@ -20,7 +20,7 @@ struct bpf_object *object_open(void)
 	bytes = sluice__elf_bytes(&size);
 	object = bpf_object__open_mem(bytes, size, &opts);
 	if (!object)
-		fail("cannot read the BPF programs in this binary: %s", why(errno));
+		failure("cannot read the BPF programs in this binary: %s", why(errno));
 	return object;
 }
 
@@ -90,7 +90,7 @@ static enum status object_load(const struct gate *gate, const char *const names[
 	if (!err)
 		return OK;
 	fds_close(ret_fds, count);
-	return fail("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
+	return failure("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
 }
 
 enum status programs_load(const struct gate *gate, struct programs *ret)
@@ -192,8 +192,8 @@ enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t
 	__u32 size = sizeof(info);
 
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			    gate->name, why(errno));
+		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			       gate->name, why(errno));
 	*ret = map_memory(&info, entries, gate->machine.cpus);
 	return OK;
 }
@@ -207,12 +207,12 @@ enum status memory_available(uint64_t *ret)
 	char line[128];
 
 	if (!file)
-		return fail("cannot read %s: %s", path, why(errno));
+		return failure("cannot read %s: %s", path, why(errno));
 	while (!found && fgets(line, sizeof(line), file))
 		found = sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1;
 	fclose(file);
 	if (!found)
-		return fail("%s does not say how much memory is available", path);
+		return failure("%s does not say how much memory is available", path);
 	*ret = kilobytes * 1024;
 	return OK;
 }

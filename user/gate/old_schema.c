@@ -6,11 +6,13 @@
 #include <sys/mman.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
+
 static const struct old_schema *const all[] = {&schema4};
 
 const struct old_schema *old_schema_find(uint32_t number)
 {
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		if (all[i]->number == number)
 			return all[i];
 	return NULL;
@@ -30,13 +32,15 @@ enum status old_refuse(const struct gate *gate, uint32_t number)
 	const char *name = gate->name;
 
 	if (old_schema_find(number))
-		return fail("gate '%s': it was made by a version with schema %u, this one has %d: "
-			    "'sluice -g %s upgrade' carries it over",
-			    name, number, SL_SCHEMA, name);
-	return fail("gate '%s': it was made by a version with schema %u, this one has %d: keep its "
-		    "rules with that version's 'sluice -g %s dump', remove it with 'sluice -g %s "
-		    "detach all', attach again and apply them",
-		    name, number, SL_SCHEMA, name, name);
+		return failure(
+			"gate '%s': it was made by a version with schema %u, this one has %d: "
+			"'sluice -g %s upgrade' carries it over",
+			name, number, SL_SCHEMA, name);
+	return failure(
+		"gate '%s': it was made by a version with schema %u, this one has %d: keep its "
+		"rules with that version's 'sluice -g %s dump', remove it with 'sluice -g %s "
+		"detach all', attach again and apply them",
+		name, number, SL_SCHEMA, name, name);
 }
 
 enum status old_state_read(struct gate *gate, const void *value)
@@ -44,7 +48,7 @@ enum status old_state_read(struct gate *gate, const void *value)
 	gate->state = malloc(sizeof(*gate->state));
 	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
 	if (!gate->state || !gate->lists)
-		return fail("cannot read gate '%s': %s", gate->name, why(ENOMEM));
+		return failure("cannot read gate '%s': %s", gate->name, why(ENOMEM));
 	*gate->state = gate->old->state(value);
 	return OK;
 }
@@ -57,7 +61,7 @@ enum status old_policies_read(struct gate *gate)
 	uint8_t *records = mmap(NULL, bytes, PROT_READ, MAP_SHARED, gate->map[MAP_POLICIES], 0);
 
 	if (records == MAP_FAILED)
-		return fail("cannot map the rules of gate '%s': %s", gate->name, why(errno));
+		return failure("cannot map the rules of gate '%s': %s", gate->name, why(errno));
 	if (used < SL_POLICY_FIRST)
 		used = SL_POLICY_FIRST;
 	if (used > gate->policies_max)
@@ -68,6 +72,6 @@ enum status old_policies_read(struct gate *gate)
 				  &gate->policies[record]);
 	munmap(records, bytes);
 	if (!gate->policies)
-		return fail("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
+		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
 	return OK;
 }

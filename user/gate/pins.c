@@ -58,12 +58,13 @@ static enum status root_check(int fd)
 	struct stat st;
 
 	if (fstat(fd, &st))
-		return fail("cannot look at " BPFFS ": %s", why(errno));
+		return failure("cannot look at " BPFFS ": %s", why(errno));
 	if (owner_is_trusted(st.st_uid) && (!(st.st_mode & 0022) || st.st_mode & S_ISVTX))
 		return OK;
-	return fail(BPFFS " belongs to %s, mode %04o: whoever may rename what is in it could pass "
-			  "off pins as a gate's: make it root's, and its mode 0700 or 1777",
-		    owner_name(st.st_uid), st.st_mode & 07777);
+	return failure(BPFFS
+		       " belongs to %s, mode %04o: whoever may rename what is in it could pass "
+		       "off pins as a gate's: make it root's, and its mode 0700 or 1777",
+		       owner_name(st.st_uid), st.st_mode & 07777);
 }
 
 static enum status directory_check(const struct pins *pins)
@@ -71,15 +72,15 @@ static enum status directory_check(const struct pins *pins)
 	struct stat st;
 
 	if (fstat(pins->fd, &st))
-		return fail("cannot look at %s: %s", pins->path, why(errno));
+		return failure("cannot look at %s: %s", pins->path, why(errno));
 	if (!is_in_bpffs(pins->fd))
-		return fail("%s is on another file system than bpffs: unmount that", pins->path);
+		return failure("%s is on another file system than bpffs: unmount that", pins->path);
 	if (owner_is_trusted(st.st_uid) && !(st.st_mode & 0022))
 		return OK;
-	return fail("%s belongs to %s, mode %04o, and so is not taken for pins of a gate: these "
-		    "belong to root, to the caller or to user '" PINS_USER "', and only their "
-		    "owner can write there; remove it",
-		    pins->path, owner_name(st.st_uid), st.st_mode & 07777);
+	return failure("%s belongs to %s, mode %04o, and so is not taken for pins of a gate: these "
+		       "belong to root, to the caller or to user '" PINS_USER "', and only their "
+		       "owner can write there; remove it",
+		       pins->path, owner_name(st.st_uid), st.st_mode & 07777);
 }
 
 /* --- Directories ---------------------------------------------------------------------------- */
@@ -90,11 +91,11 @@ static enum status open_failed(const struct pins *parent, const char *path, cons
 	struct stat st;
 
 	if (err != ENOTDIR && err != ELOOP)
-		return fail("cannot open %s: %s", path, why(err));
+		return failure("cannot open %s: %s", path, why(err));
 	if (fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW))
-		return fail("cannot look at %s: %s", path, why(errno));
-	return fail("%s is %s of %s, and no directory with pins: remove it", path,
-		    S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
+		return failure("cannot look at %s: %s", path, why(errno));
+	return failure("%s is %s of %s, and no directory with pins: remove it", path,
+		       S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
 }
 
 enum status pins_open(const struct pins *parent, const char *name, struct pins *ret)
@@ -106,7 +107,7 @@ enum status pins_open(const struct pins *parent, const char *name, struct pins *
 	if (parent->fd < 0)
 		return OK;
 	if (snprintf(pins.path, sizeof(pins.path), "%s/%s", parent->path, name) >= PINS_PATH)
-		return fail("%s/%s: the path is too long", parent->path, name);
+		return failure("%s/%s: the path is too long", parent->path, name);
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (pins.fd < 0)
 		return errno == ENOENT ? OK : open_failed(parent, pins.path, name);
@@ -126,12 +127,12 @@ static enum status bpffs_open(struct pins *ret)
 
 	/* bpf(2) takes an open directory by a path only: BPF_F_PATH_FD is of Linux 6.5 and libbpf 1.3 */
 	if (access(SELF_FD, X_OK))
-		return fail("cannot look at " SELF_FD ", by which pins are opened: %s; is /proc "
-			    "mounted?",
-			    strerror(errno));
+		return failure("cannot look at " SELF_FD ", by which pins are opened: %s; is /proc "
+			       "mounted?",
+			       strerror(errno));
 	bpffs.fd = open(BPFFS, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (bpffs.fd < 0 && errno != ENOENT)
-		return fail("cannot open " BPFFS ": %s", why(errno));
+		return failure("cannot open " BPFFS ": %s", why(errno));
 	if (bpffs.fd >= 0 && !is_in_bpffs(bpffs.fd))
 		pins_close(&bpffs);
 	if (bpffs.fd >= 0)
@@ -183,7 +184,7 @@ enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent
 	if (*ret_count >= 0)
 		return OK;
 	*ret_count = 0;
-	return fail("cannot read %s: %s", pins->path, why(errno));
+	return failure("cannot read %s: %s", pins->path, why(errno));
 }
 
 static int is_entry(const struct dirent *entry)
@@ -291,8 +292,9 @@ bool pin_exists(const struct pins *pins, const char *name)
 
 enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err)
 {
-	return fail("cannot %s %s/%s: %s", what, pins->path, name,
-		    abs(err) == ELOOP ? "it is a symbolic link, which is not followed" : why(err));
+	return failure("cannot %s %s/%s: %s", what, pins->path, name,
+		       abs(err) == ELOOP ? "it is a symbolic link, which is not followed"
+					 : why(err));
 }
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
@@ -361,12 +363,13 @@ enum status bpffs_refuse_private(void)
 		return OK;
 	netns_option(netns_home(), netns_of_process(outside), option);
 	if (*option)
-		return fail("no bpffs in this mount namespace, and pins made in it would vanish "
-			    "with it: write 'sluice %s...' outside of 'ip netns exec'",
-			    option);
-	return fail("no bpffs in this mount namespace, and pins made in it would vanish with it: "
-		    "write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
-		    outside);
+		return failure("no bpffs in this mount namespace, and pins made in it would vanish "
+			       "with it: write 'sluice %s...' outside of 'ip netns exec'",
+			       option);
+	return failure(
+		"no bpffs in this mount namespace, and pins made in it would vanish with it: "
+		"write 'nsenter -t %d -m sluice ...', or mount bpffs before it is made",
+		outside);
 }
 
 enum status bpffs_mount(void)
@@ -376,8 +379,8 @@ enum status bpffs_mount(void)
 	if (status || bpffs_is_mounted())
 		return status;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
-		return fail("cannot mount bpffs at " BPFFS ": %s",
-			    errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-					   : why(errno));
+		return failure("cannot mount bpffs at " BPFFS ": %s",
+			       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
+					      : why(errno));
 	return OK;
 }

@@ -122,9 +122,10 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 					   prefix_format(inherit_home(gate, wish->home), text));
 	}
 	prefix = prefix_format(&rule->prefix, text);
-	fail("%s inherits, and would have %u limits, of which %d is the most: %s; without those of "
-	     "others it is 'sluice %sset %s inherit no'",
-	     prefix, wishes->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
+	failure("%s inherits, and would have %u limits, of which %d is the most: %s; without those "
+		"of "
+		"others it is 'sluice %sset %s inherit no'",
+		prefix, wishes->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 	return POLICY_REFUSED;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "aggregate.h"
 #include "gate/old_schema.h"
@@ -16,7 +17,7 @@
 
 static const enum gate_map rule_maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
 
-#define RULE_MAPS (sizeof(rule_maps) / sizeof(rule_maps[0]))
+#define RULE_MAPS ARRAY_SIZE(rule_maps)
 
 uint32_t rulemap_generation(const struct gate *gate)
 {
@@ -185,17 +186,9 @@ struct entries {
 static int entries_add(void *data, const struct rulemap_entry *entry)
 {
 	struct entries *entries = data;
-	struct rulemap_entry *items;
-	unsigned int room;
 
-	if (entries->count == entries->room) {
-		room = entries->room ? 2 * entries->room : 256;
-		items = reallocarray(entries->items, room, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		entries->items = items;
-		entries->room = room;
-	}
+	if (!array_grow(entries->items, entries->count, entries->room))
+		return -ENOMEM;
 	entries->items[entries->count++] = *entry;
 	return 0;
 }

@@ -72,7 +72,7 @@ static enum status rules_read_once(const struct gate *gate, struct ruleset *set,
 	int err = rulemap_read(gate, &entries, &count);
 
 	if (err)
-		return fail("cannot read the rules of gate '%s': %s", gate->name, why(err));
+		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
 	status = ruleset_make_lists(set);
 	if (!status) {
 		lists_copy(gate, set->lists);
@@ -97,7 +97,8 @@ enum status rules_read(const struct gate *gate, struct ruleset *ret)
 		status = rules_read_once(gate, &set, &whole);
 	}
 	if (!status && !whole)
-		status = fail("the rules of gate '%s' change all the time: try again", gate->name);
+		status = failure("the rules of gate '%s' change all the time: try again",
+				 gate->name);
 	if (status) {
 		ruleset_free(&set);
 		return status;
@@ -222,7 +223,8 @@ enum status rules_policies(const struct gate *gate, const struct sl_policy ***re
 	unsigned int count = 0;
 
 	if (!list)
-		return fail("cannot read the policies of gate '%s': %s", gate->name, why(ENOMEM));
+		return failure("cannot read the policies of gate '%s': %s", gate->name,
+			       why(ENOMEM));
 	for (unsigned int number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++) {
 		const struct sl_policy *policy = policy_in_force(gate, number);
 

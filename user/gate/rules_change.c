@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "gate/change.h"
 #include "gate/policy.h"
@@ -27,7 +28,7 @@ struct plan {
 	const struct rule **wanted;
 	unsigned int wanted_count;
 	struct sl_prefix *heirs; /* whose policies inherit before the change */
-	unsigned int heirs_count;
+	unsigned int heirs_count, heirs_room;
 	struct rulemap_entry *entries; /* of those wanted, and of heirs that they change */
 	unsigned int count;
 	unsigned int written; /* entries that the maps have */
@@ -144,18 +145,15 @@ static int prefix_compare_length(const void *a, const void *b)
 static int heirs_find(const struct gate *gate, struct plan *plan)
 {
 	uint32_t end = SL_RECORD(gate->state->policies_seen);
-	struct sl_prefix *heirs;
 
 	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++) {
 		const struct sl_policy *policy = &gate->policies[record];
 
 		if (!policy->since || !policy->inherits)
 			continue;
-		heirs = reallocarray(plan->heirs, plan->heirs_count + 1, sizeof(*heirs));
-		if (!heirs)
+		if (!array_grow(plan->heirs, plan->heirs_count, plan->heirs_room))
 			return -ENOMEM;
-		plan->heirs = heirs;
-		heirs[plan->heirs_count++] = policy->prefix;
+		plan->heirs[plan->heirs_count++] = policy->prefix;
 	}
 	if (plan->heirs_count)
 		qsort(plan->heirs, plan->heirs_count, sizeof(*plan->heirs), prefix_compare_length);
@@ -296,20 +294,21 @@ static enum status change_failed(const struct gate *gate, int err)
 	uint32_t room = gate->policies_max - SL_POLICY_FIRST;
 
 	if (err == NO_POLICY)
-		return fail("gate '%s' is full: it holds %u %s; delete one first, or apply a file "
-			    "with more `policies` and --resize",
-			    gate->name, room, plural(room, "policy", "policies"));
+		return failure(
+			"gate '%s' is full: it holds %u %s; delete one first, or apply a file "
+			"with more `policies` and --resize",
+			gate->name, room, plural(room, "policy", "policies"));
 	if (err == NO_SPLIT)
-		return fail("gate '%s' is full: its rules longer than /64 are of too many /64s; "
-			    "delete some first, or apply a file with more `hosts` or `prefixes` "
-			    "and --resize",
-			    gate->name);
+		return failure("gate '%s' is full: its rules longer than /64 are of too many /64s; "
+			       "delete some first, or apply a file with more `hosts` or `prefixes` "
+			       "and --resize",
+			       gate->name);
 	if (map_is_full(err))
-		return fail(
+		return failure(
 			"gate '%s' is full: it holds no more rules; delete some first, or apply "
 			"a file with more `hosts` or `prefixes` and --resize",
 			gate->name);
-	return fail("cannot change the rules of gate '%s': %s", gate->name, why(err));
+	return failure("cannot change the rules of gate '%s': %s", gate->name, why(err));
 }
 
 /* One attempt. 0, or a negative errno, and then all is as it was. */

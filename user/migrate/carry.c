@@ -6,6 +6,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "credit.h"
 #include "gate/counters.h"
 #include "gate/rulemap.h"
@@ -133,18 +134,6 @@ struct reading {
 	const struct limit_index *limits;
 };
 
-static int copies_grow(struct copies *copies)
-{
-	unsigned int room = copies->room ? 2 * copies->room : 1024;
-	struct copy *items = reallocarray(copies->items, room, sizeof(*items));
-
-	if (!items)
-		return -ENOMEM;
-	copies->items = items;
-	copies->room = room;
-	return 0;
-}
-
 static int copies_add(void *data, enum sl_family family, const struct sl_carry_key *key,
 		      const struct sl_ledger *ledger)
 {
@@ -154,7 +143,7 @@ static int copies_add(void *data, enum sl_family family, const struct sl_carry_k
 	(void)family;
 	if (!limit_of_key(reading->limits, key))
 		return 0;
-	if (copies->count == copies->room && copies_grow(copies))
+	if (!array_grow(copies->items, copies->count, copies->room))
 		return -ENOMEM;
 	copies->items[copies->count++] = (struct copy){*key, *ledger};
 	return 0;
@@ -255,8 +244,8 @@ static bool map_is_shared(const struct carry *carry, enum gate_map map)
 
 static enum status carry_failed(const struct gate *gate, int err)
 {
-	return fail("cannot carry over the buckets and counters of gate '%s': %s", gate->name,
-		    why(err));
+	return failure("cannot carry over the buckets and counters of gate '%s': %s", gate->name,
+		       why(err));
 }
 
 /* --- Programs ------------------------------------------------------------------------------- */

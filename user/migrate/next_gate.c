@@ -65,7 +65,7 @@ static enum status plan_numbers(const struct gate *gate, struct resize_plan *pla
 {
 	plan->number = calloc(gate->policies_max + SL_POLICY_FIRST, sizeof(*plan->number));
 	if (!plan->number)
-		return fail("cannot resize gate '%s': %s", gate->name, why(ENOMEM));
+		return failure("cannot resize gate '%s': %s", gate->name, why(ENOMEM));
 	numbers_assign(gate, plan);
 	return OK;
 }
@@ -97,8 +97,8 @@ static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
 static enum status refuse_small(const struct gate *gate, enum size size,
 				const struct gate_sizes *sizes, const struct gate_sizes *in_use)
 {
-	return fail("gate '%s' cannot have `%s` %u: %u are in use", gate->name, size_names[size],
-		    size_told(sizes, size), size_told(in_use, size));
+	return failure("gate '%s' cannot have `%s` %u: %u are in use", gate->name, size_names[size],
+		       size_told(sizes, size), size_told(in_use, size));
 }
 
 /* What the rules take up, as far as the plan knows them: those in maps that stay as they are fit. */
@@ -152,7 +152,7 @@ static enum status plan_rules(const struct gate *gate, struct resize_plan *plan)
 
 	if (plan->fresh[MAP_PREFIXES])
 		err = rulemap_read(gate, &plan->rules, &plan->count);
-	return err ? fail("cannot read the rules of gate '%s': %s", gate->name, why(err)) : OK;
+	return err ? failure("cannot read the rules of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
 enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
@@ -282,7 +282,7 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 	policies_copy(gate, next, plan);
 	err = rules_copy(next, plan);
 	if (err)
-		return fail("cannot copy the rules of gate '%s': %s", gate->name, why(err));
+		return failure("cannot copy the rules of gate '%s': %s", gate->name, why(err));
 	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
 }
 

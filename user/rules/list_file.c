@@ -7,6 +7,7 @@
 #include <string.h>
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "rules/prefix.h"
 
@@ -119,7 +120,7 @@ static const char *ipset_name(const char *line)
 {
 	static const char *const heads[] = {"create ", "add ", "Name: "};
 
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
 		if (!strncmp(line, heads[i], strlen(heads[i])))
 			return line + strlen(heads[i]) + strspn(line + strlen(heads[i]), BLANKS);
 	return NULL;
@@ -156,7 +157,7 @@ static bool is_ipset_head(const char *line)
 		"Header: ", "Size in memory: ", "References: ", "Number of entries: ",
 		"Members:"};
 
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(heads); i++)
 		if (!strncmp(line, heads[i], strlen(heads[i])))
 			return true;
 	return false;
@@ -174,9 +175,9 @@ static bool are_ipset_options(char *text)
 
 		if (!strcmp(word, "comment"))
 			return true;
-		while (i < sizeof(options) / sizeof(options[0]) && strcmp(word, options[i]))
+		while (i < ARRAY_SIZE(options) && strcmp(word, options[i]))
 			i++;
-		if (i == sizeof(options) / sizeof(options[0]) || !strtok_r(NULL, BLANKS, &rest))
+		if (i == ARRAY_SIZE(options) || !strtok_r(NULL, BLANKS, &rest))
 			return false;
 	}
 	return true;
@@ -234,11 +235,21 @@ static void comment_cut(char *line)
 	line[strcspn(line, "#;")] = '\0';
 }
 
+static bool is_utf8(const char *line)
+{
+	json_t *text = json_string(line);
+
+	json_decref(text);
+	return text;
+}
+
 static enum status line_add(const struct reading *reading, char *line)
 {
 	enum status status;
 	char *member;
 
+	if (!is_utf8(line))
+		return misuse("this is not UTF-8");
 	line = blanks_strip(line);
 	if (*line == '{')
 		return json_add(reading, line);
@@ -316,14 +327,7 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 
 	if (status)
 		return status;
-	if (file.is_written && !force)
-		note("%s is open for writing elsewhere: what it says now is taken", path);
-	if (file.is_written && force)
-		status = fail("%s is open for writing elsewhere, and may be half of a list: try "
-			      "again when it is closed, or %s",
-			      path, force);
-	else
-		status = list_parse(name, file.text, entry, force, set);
+	status = list_parse(name, file.text, entry, force, set);
 	file_free(&file);
 	return status;
 }

@@ -15,7 +15,7 @@
 
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file. Says each bad line by number,
- * "FILE:LINE: ...", the first ten of them, and then fails. Refuses a file that is open for writing, and prefixes that
+ * "FILE:LINE: ...", the first ten of them, and then fails. Refuses prefixes that
  * are shorter than LIST_BITS_LEAST, with what would take them, `force`: "say 'force'". NULL: they are taken. The same
  * prefix twice in one file is one entry.
  */

@@ -66,9 +66,10 @@ void lists_match(const struct sl_list_info *lists, const struct sl_list_info *ot
 enum status lists_put(struct sl_list_info *lists, const struct sl_list_info *list, int place)
 {
 	if (lists_count(lists) >= SL_LISTS_MAX || place < 0)
-		return fail("list '%s' would be one too many: there are %d at most; take one back "
-			    "with 'sluice del -f NAME' (see 'sluice lists')",
-			    list->name, SL_LISTS_MAX);
+		return failure(
+			"list '%s' would be one too many: there are %d at most; take one back "
+			"with 'sluice del -f NAME' (see 'sluice lists')",
+			list->name, SL_LISTS_MAX);
 	lists[place] = *list;
 	return OK;
 }
@@ -172,7 +173,7 @@ enum status list_name_of(const char *file, char name[SL_LIST_NAME])
 		return misuse("the path of '%s' is too long for the name of a list: say 'as NAME'",
 			      file);
 	if (err)
-		return fail("cannot tell the current directory: %s; say 'as NAME'", why(err));
+		return failure("cannot tell the current directory: %s; say 'as NAME'", why(err));
 	status = list_name_check(path);
 	if (!status)
 		strcpy(name, path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "rules/units.h"
 
@@ -21,7 +22,7 @@ static const struct kind {
 	{"proto", SL_FACT_PROTO, false}, {"all", SL_FACT_ANY, false},
 };
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS ARRAY_SIZE(kinds)
 
 /* The words of one match, for the messages and one at a time. */
 struct words {

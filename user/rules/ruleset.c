@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "rules/lists.h"
@@ -21,7 +22,7 @@ enum status rule_add_limit(struct rule *rule, const struct limit *limit)
 	struct limit *limits = realloc(rule->limit, (rule->limits + 1) * sizeof(*limits));
 
 	if (!limits)
-		return fail("cannot keep a limit: out of memory");
+		return failure("cannot keep a limit: out of memory");
 	rule->limit = limits;
 	rule->limit[rule->limits++] = *limit;
 	return OK;
@@ -42,7 +43,7 @@ enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers)
 	if (newcomers) {
 		copy = malloc(sizeof(*copy));
 		if (!copy)
-			return fail("cannot keep a budget: out of memory");
+			return failure("cannot keep a budget: out of memory");
 		*copy = *newcomers;
 	}
 	free(rule->newcomers);
@@ -272,19 +273,11 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint6
 
 enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 {
-	unsigned int room = set->room ? 2 * set->room : 64;
-	struct rule *rules;
+	if (!array_grow(set->rules, set->count, set->room)) {
+		struct rule lost = *rule;
 
-	if (set->count == set->room) {
-		rules = realloc(set->rules, room * sizeof(*rules));
-		if (!rules) {
-			struct rule lost = *rule;
-
-			rule_free(&lost);
-			return fail("cannot keep %u rules: out of memory", room);
-		}
-		set->rules = rules;
-		set->room = room;
+		rule_free(&lost);
+		return failure("cannot keep %u rules: out of memory", set->count + 1);
 	}
 	set->rules[set->count++] = *rule;
 	return OK;
@@ -294,7 +287,7 @@ enum status ruleset_make_lists(struct ruleset *set)
 {
 	if (!set->lists)
 		set->lists = calloc(SL_LIST_PLACES, sizeof(*set->lists));
-	return set->lists ? OK : fail("cannot keep lists: out of memory");
+	return set->lists ? OK : failure("cannot keep lists: out of memory");
 }
 
 static int rule_compare(const void *a, const void *b)

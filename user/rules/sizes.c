@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
@@ -68,7 +69,7 @@ struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machin
 	static const enum size forgetful[] = {SIZE_SOURCES, SIZE_HOT};
 	struct gate_sizes sizes = *said;
 
-	for (size_t i = 0; i < sizeof(forgetful) / sizeof(forgetful[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(forgetful); i++) {
 		uint32_t *size = size_of(&sizes, forgetful[i]);
 
 		if (*size && *size < size_least(machine))

@@ -80,8 +80,8 @@ static uint64_t second_scale(uint64_t count)
 
 static enum status refuse_unread(const struct gate *gate, enum gate_map map, int err)
 {
-	return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
-		    why(err));
+	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
+		       why(err));
 }
 
 /* First what CPUs have counted, then when it is: no count is of a moment that is yet to come. */
@@ -184,8 +184,8 @@ enum status known_source_read(const struct gate *gate, const struct sl_limit *li
 	err = bpf_map_lookup_elem(gate->map[MAP_KNOWN], &index, &block);
 
 	if (err)
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_KNOWN],
-			    gate->name, why(err));
+		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_KNOWN],
+			       gate->name, why(err));
 	*ret = words_have(&block, epoch_of(meeting, jiffy), known_bits(digest));
 	return OK;
 }
@@ -274,5 +274,6 @@ enum status known_copy(const struct gate *from, const struct gate *to)
 		err = known_write(to->map[MAP_KNOWN], to->state->meeting.known_mask + 1, old,
 				  old_count);
 	free(old);
-	return err ? fail("cannot copy who is known to gate '%s': %s", from->name, why(err)) : OK;
+	return err ? failure("cannot copy who is known to gate '%s': %s", from->name, why(err))
+		   : OK;
 }

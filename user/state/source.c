@@ -7,6 +7,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "gate/counters.h"
 #include "gate/rulemap.h"
 #include "purses.h"
@@ -35,11 +36,11 @@ static enum status buckets_read(const struct gate *gate, struct source *source)
 
 	source->cpus = calloc(gate->machine.cpus, sizeof(*source->cpus));
 	if (!source->cpus)
-		return fail("cannot read a source: %s", why(ENOMEM));
+		return failure("cannot read a source: %s", why(ENOMEM));
 	err = bpf_map_lookup_elem(buckets_fd(gate, &source->prefix), source->prefix.addr,
 				  source->cpus);
 	if (err && err != -ENOENT)
-		return fail("cannot read a source of gate '%s': %s", gate->name, why(err));
+		return failure("cannot read a source of gate '%s': %s", gate->name, why(err));
 	source->remembered = !err;
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++) {
 		cell_add_to(&source->passed, &source->cpus[cpu].passed);
@@ -118,8 +119,8 @@ enum status source_empty_purses(const struct gate *gate, const struct source *so
 		err = bpf_map_update_elem(fd, source->prefix.addr, cpus, BPF_EXIST);
 	free(cpus);
 	if (err && err != -ENOENT)
-		return fail("cannot empty the purses of a source of gate '%s': %s", gate->name,
-			    why(err));
+		return failure("cannot empty the purses of a source of gate '%s': %s", gate->name,
+			       why(err));
 	return OK;
 }
 
@@ -133,15 +134,8 @@ struct source_list {
 
 static enum status list_add(struct source_list *list, const struct source *source)
 {
-	if (list->count == list->room) {
-		unsigned int room = list->room ? 2 * list->room : 256;
-		struct source *items = reallocarray(list->items, room, sizeof(*items));
-
-		if (!items)
-			return fail("cannot read the sources: %s", why(ENOMEM));
-		list->items = items;
-		list->room = room;
-	}
+	if (!array_grow(list->items, list->count, list->room))
+		return failure("cannot read the sources: %s", why(ENOMEM));
 	list->items[list->count++] = *source;
 	return OK;
 }
@@ -161,7 +155,7 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 	void *last = NULL;
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
-		return fail("cannot read the sources of gate '%s': %s", gate->name, why(errno));
+		return failure("cannot read the sources of gate '%s': %s", gate->name, why(errno));
 	for (uint64_t steps = 0; !status && steps < 2ULL * info.max_entries; steps++) {
 		struct sl_prefix address = *first;
 		struct source source;

@@ -44,7 +44,7 @@ enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
 	int err = bpf_map_lookup_elem(place.fd, &place.key, &ledger);
 
 	if (err && err != -ENOENT)
-		return fail("cannot read a ledger of gate '%s': %s", gate->name, why(err));
+		return failure("cannot read a ledger of gate '%s': %s", gate->name, why(err));
 	*ret = ledger;
 	*ret_found = !err;
 	return OK;
@@ -71,10 +71,10 @@ enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 		err = bpf_map_update_elem(place.fd, &place.key, &full, BPF_NOEXIST);
 	}
 	if (err == -EEXIST)
-		return fail(
+		return failure(
 			"cannot fill a bucket of gate '%s': its source sends too fast: try again",
 			gate->name);
-	return err ? fail("cannot fill a bucket of gate '%s': %s", gate->name, why(err)) : OK;
+	return err ? failure("cannot fill a bucket of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
 /* --- A source ------------------------------------------------------------------------------- */
@@ -282,8 +282,8 @@ enum status standing_read_budget(const struct gate *gate, const struct sl_policy
 	struct standing standing = {.matches = true, .known = true};
 
 	if (!cpus)
-		return fail("cannot read the newcomers' budget of gate '%s': %s", gate->name,
-			    why(errno));
+		return failure("cannot read the newcomers' budget of gate '%s': %s", gate->name,
+			       why(errno));
 	q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
 	question_answer(&q, &standing);
 	if (standing.reason == SL_PASS_WITHIN)

@@ -68,7 +68,8 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
 	stats->lines = calloc(stats->rules + LINES_FIXED, sizeof(*stats->lines));
 	if (!stats->lines) {
 		free(policies);
-		return fail("cannot read the counters of gate '%s': %s", gate->name, why(ENOMEM));
+		return failure("cannot read the counters of gate '%s': %s", gate->name,
+			       why(ENOMEM));
 	}
 	line_begin(stats, STATS_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
 	line_begin(stats, STATS_ALLOW, "allow", SL_POLICY_ALLOW,
@@ -252,8 +253,8 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 		return OK;
 	}
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
-		return fail("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			    gate->name, why(errno));
+		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+			       gate->name, why(errno));
 	*ret = info.max_entries;
 	return OK;
 }
