@@ -456,7 +456,7 @@ def test_what_is_wrong_is_said_with_its_place_and_nothing_is_applied(gate, tmp_p
 @pytest.mark.parametrize("data,names", [
     (b"policies: [] # \xff\n", ":1:16:"), (b"# ok\npolicies: []\n\xc3(\n", ":3:2:"),
     (POLICY.encode("utf-16"), "NUL"), (b"policies: []\0", "NUL"),
-    (b"\xf8\x88\x80\x80\x80", "UTF-8"), (b"\xed\xa0\x80: 1", "UTF-8")], ids=ascii)
+    (b"\xf8\x88\x80\x80\x80", "UTF-8"), (b"\xed\xa0\x80: 1", "Unicode")], ids=ascii)
 def test_invalid_utf8(gate, tmp_path, data, names):
     path = written(tmp_path / "rules", data)
     before = gate.snapshot()
