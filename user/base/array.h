@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Arrays: how many items one has, and one that grows. */
+/* Base: the size of an array, and arrays that grow. */
 #ifndef SLUICE_ARRAY_H
 #define SLUICE_ARRAY_H
 
@@ -11,9 +11,10 @@
 #define ARRAY_ROOM_FIRST 64
 
 /*
- * Makes room for one more item behind the `count` that the variable `items` points to. `room` is the
- * variable that tells for how many there is memory: it doubles, and then the items move. An empty array
- * is NULL and 0; free(items) ends any. False: out of memory, and the array is as it was.
+ * Makes room for one more item in an array that grows. items: the variable that points to the
+ * array; NULL when it is empty. count: the number of items in use. room: the variable with the
+ * number of items that fit; it doubles, which may move the items. False: out of memory, and the
+ * array is unchanged. free(items) ends the array.
  */
 #define array_grow(items, count, room)                                                             \
 	({                                                                                         \

@@ -34,8 +34,9 @@ static uint64_t clock_ns(clockid_t clock)
 /* --- Time namespaces ------------------------------------------------------------------------ */
 
 /*
- * A time namespace (Linux 5.6) shifts CLOCK_MONOTONIC for the processes in it, and not bpf_ktime_get_ns(). The offset
- * is a property of the namespace that children of this process get. A kernel without time namespaces has no such file.
+ * The offset of CLOCK_MONOTONIC, in ns, in the time namespace of this process's children. A time
+ * namespace (Linux 5.6) shifts that clock for its processes, but not bpf_ktime_get_ns(). A kernel
+ * without time namespaces has no such file, and the offset is 0.
  */
 static int64_t children_offset_ns(void)
 {
@@ -54,7 +55,10 @@ static int64_t children_offset_ns(void)
 	return offset;
 }
 
-/* unshare(2) moves the children only, and the process itself stays where it is until exec (Linux 6.3), or for good. */
+/*
+ * Whether this process is in the time namespace of its children. After unshare(2) it is not: only
+ * the children move. The process follows at the next exec (from Linux 6.3), or never.
+ */
 static bool is_in_namespace_of_children(void)
 {
 	struct stat self, children;
@@ -64,8 +68,9 @@ static bool is_in_namespace_of_children(void)
 }
 
 /*
- * How far the clock of a child is ahead of this process's, which no file tells: a child reads it. The error is at most
- * half of the time that the child takes. 0 where no child can be made: it is said.
+ * The time, in ns, by which the clock of a child is ahead of this process's clock. No file has this
+ * value: a child reads its clock and sends the time. The error is at most half of the time that the
+ * child takes. 0, with a note, when no child can be made.
  */
 static int64_t children_ahead_ns(void)
 {
@@ -89,7 +94,7 @@ static int64_t children_ahead_ns(void)
 	return 0;
 }
 
-/* How far CLOCK_MONOTONIC of this process is ahead of the kernel's own. */
+/* The time, in ns, by which CLOCK_MONOTONIC of this process is ahead of the kernel's own. */
 static int64_t offset_ns(void)
 {
 	static int64_t offset;
@@ -116,7 +121,7 @@ uint64_t uptime_ticks(void)
 	return uptime_ns() * SL_TICKS_PER_NS;
 }
 
-/* Beyond what 32 bits hold: the last moment that they do, nine years after boot. */
+/* A moment beyond 32 bits becomes the last one that they hold, nine years after boot. */
 uint32_t until_after(uint64_t ns)
 {
 	uint64_t end, unit = 1ULL << SL_UNTIL_SHIFT;
@@ -138,7 +143,9 @@ uint32_t until_at(time_t when)
 	return until_after(moment - now);
 }
 
-/* Rounded up, as the end itself is: what is read back from a file does not end sooner. */
+/*
+ * Rounded up, as the end itself is: an end that is written to a file and read back is not earlier.
+ */
 time_t until_time(uint32_t until)
 {
 	uint64_t end = clock_ns(CLOCK_REALTIME) - uptime_ns() + ((uint64_t)until << SL_UNTIL_SHIFT);
@@ -164,7 +171,9 @@ bool until_equal(uint32_t a, uint32_t b)
 
 /* --- Jiffies -------------------------------------------------------------------------------- */
 
-/* Writes bpf_jiffies64() into its context: what a program returns has 32 bits. */
+/*
+ * Loads a program that writes bpf_jiffies64() into its context. Its return value has 32 bits only.
+ */
 static int program_load(void)
 {
 	const struct bpf_insn instructions[] = {
@@ -196,9 +205,9 @@ enum status jiffies_read(uint64_t *ret)
 	return OK;
 }
 
-/* --- Moments of the calendar ---------------------------------------------------------------- */
+/* --- Calendar ------------------------------------------------------------------------------- */
 
-/* Whether the text begins in this shape: a 0 stands for any digit, a T for a t, too. */
+/* Whether the text begins in this shape, in which 0 stands for any digit and T for T or t. */
 static bool shape_fits(const char *text, const char *shape)
 {
 	for (; *shape; shape++, text++)
@@ -208,7 +217,7 @@ static bool shape_fits(const char *text, const char *shape)
 	return true;
 }
 
-/* "Z", or "+02:00", and nothing behind it. */
+/* Parses "Z" or "+02:00" up to the end of the text. */
 static bool offset_parse(const char *text, long *ret_seconds)
 {
 	long hours, minutes;
@@ -224,7 +233,7 @@ static bool offset_parse(const char *text, long *ret_seconds)
 	return !text[6] && hours < 24 && minutes < 60;
 }
 
-/* The moment in UTC; false: there is no such day or hour. */
+/* Parses a moment in UTC. False: the calendar has no such day or hour. */
 static bool date_parse(const char *text, time_t *ret)
 {
 	struct tm date = {
@@ -237,7 +246,7 @@ static bool date_parse(const char *text, time_t *ret)
 	};
 	struct tm real = date;
 
-	*ret = timegm(&real); /* and moves what overflows */
+	*ret = timegm(&real); /* carries what overflows into the next field */
 	return real.tm_mon == date.tm_mon && real.tm_mday == date.tm_mday &&
 	       real.tm_hour == date.tm_hour && real.tm_min == date.tm_min &&
 	       real.tm_sec == date.tm_sec;

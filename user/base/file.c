@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a file has to have been still before it is read. */
+/* A file is read when it has not changed for this long. */
 #define STILL_MS 100
 
 static const char *kind_name(mode_t mode)
@@ -33,7 +33,10 @@ static enum status refuse_size(const char *name)
 		      name, FILE_MAX >> 20);
 }
 
-/* O_NONBLOCK: a FIFO or a device is opened at once, so that it can be refused. */
+/*
+ * Opens a regular file of at most FILE_MAX bytes. O_NONBLOCK: open(2) of a FIFO or a device returns
+ * at once, and the file is refused.
+ */
 static enum status file_open(const char *path, int *ret_fd)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -55,7 +58,7 @@ static enum status file_open(const char *path, int *ret_fd)
 	return status;
 }
 
-/* Reads to the end, with a NUL behind it. */
+/* Reads from fd to its end, and appends a NUL. */
 static enum status file_fill(int fd, const char *name, struct file *file)
 {
 	size_t room = 0;
@@ -82,12 +85,10 @@ static enum status file_fill(int fd, const char *name, struct file *file)
 	return OK;
 }
 
-static enum status refuse_change(const char *path)
-{
-	return misuse("%s changed while it was read: try again when it is written", path);
-}
-
-/* Refuses a file that was written in place while it was read. One that was replaced is read as it was. */
+/*
+ * Refuses a file that was changed in place while it was read. A file that was replaced has no
+ * effect: fd still refers to the old one.
+ */
 static enum status check_unchanged(int fd, const char *path, const struct stat *before, size_t size)
 {
 	struct stat after;
@@ -98,11 +99,11 @@ static enum status check_unchanged(int fd, const char *path, const struct stat *
 	    after.st_mtim.tv_sec == before->st_mtim.tv_sec &&
 	    after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
 		return OK;
-	return refuse_change(path);
+	return misuse("%s changed while it was read: try again when it is written", path);
 }
 
-/* Some editors put a byte order mark before UTF-8. */
-static void drop_mark(struct file *file)
+/* Removes a byte order mark, which some editors write before UTF-8. */
+static void bom_remove(struct file *file)
 {
 	if (file->size < 3 || memcmp(file->text, "\xef\xbb\xbf", 3))
 		return;
@@ -120,9 +121,9 @@ static int64_t age_ms(const struct stat *st)
 }
 
 /*
- * Waits for a file that was written just now: its times tell when a write begins, not when it ends.
- * Returns the file's state from which on it must not change. A program that goes on writing is noticed,
- * unless it rests for longer than STILL_MS.
+ * Waits until the file has not changed for STILL_MS: its times tell when a write began, not when it
+ * ended. Returns the state of the file from which on it must not change. A writer that pauses for
+ * longer than STILL_MS is not noticed.
  */
 static enum status file_settle(int fd, const char *path, struct stat *ret)
 {
@@ -133,7 +134,7 @@ static enum status file_settle(int fd, const char *path, struct stat *ret)
 		return failure("cannot read %s: %s", path, strerror(errno));
 	age = age_ms(ret);
 	if (age < STILL_MS) {
-		if (age > 0) /* else its time is of another clock */
+		if (age > 0) /* else the file's time is of another clock */
 			time.tv_nsec -= age * 1000000L;
 		nanosleep(&time, NULL);
 	}
@@ -171,7 +172,7 @@ enum status file_read(const char *path, struct file *ret)
 		file_free(&file);
 		return status;
 	}
-	drop_mark(&file);
+	bom_remove(&file);
 	*ret = file;
 	return OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Files that people wrote: read whole, or refused. */
+/* Base: files that users wrote, read whole or refused. */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
 
@@ -7,19 +7,19 @@
 
 #include "base/log.h"
 
-/* No rules file or list is larger: room for some millions of prefixes. */
+/* The largest file that is read, in bytes: room for some millions of prefixes. */
 #define FILE_MAX (90 << 20)
 
 struct file {
-	char *text; /* NUL behind it, none in it */
+	char *text; /* a NUL follows it, none is in it */
 	size_t size;
 };
 
 /*
- * Reads a regular file, "-" for standard input, whole. Refuses a device or a directory, more than
- * FILE_MAX, a file that changes while it is read or a tenth of a second before, and NUL bytes. A byte
- * order mark is left out. A program that rests for longer while it writes is not noticed: a file that is
- * to be read whole is written under another name and renamed.
+ * Reads a whole regular file, or standard input for "-". Refuses a device, a directory, a file
+ * above FILE_MAX, NUL bytes, and a file that changes while it is read or changed in the tenth of a
+ * second before. A byte order mark is left out. A writer that pauses for longer than that is not
+ * noticed: write the file under another name and rename it.
  */
 enum status file_read(const char *path, struct file *ret);
 void file_free(struct file *file);

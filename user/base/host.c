@@ -42,7 +42,7 @@ unsigned int cpu_list_end(const char *list)
 	return isdigit((unsigned char)*last) ? strtoul(last, NULL, 10) + 1 : 0;
 }
 
-/* As cpu_list_end(), of the possible CPUs; 0: the file cannot be read. */
+/* One more than the highest number of a possible CPU; 0: the file cannot be read. */
 static unsigned int cpu_ids_read(void)
 {
 	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
@@ -70,7 +70,7 @@ enum status machine_get(struct machine *ret)
 	if (!ids)
 		return failure("cannot tell the numbers of the CPUs from "
 			       "/sys/devices/system/cpu/possible");
-	/* the coarse clock moves once a jiffy */
+	/* the coarse clock advances once a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return failure("cannot tell the length of the kernel's tick");
 	*ret = (struct machine){.cpus = cpus, .jiffy_ns = tick.tv_nsec, .cpu_ids = ids};

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* This host: which kernel it runs, its CPUs, its jiffy. */
+/* Base: the kernel release, the CPUs and the jiffy of this host. */
 #ifndef SLUICE_HOST_H
 #define SLUICE_HOST_H
 
 #include "base/log.h"
 
-/* Refuses a release, as uname(2) tells it, that is older than the oldest that is tested. */
+/* Refuses a release, in the form of uname(2), that is older than the oldest tested one. */
 enum status kernel_check(const char *release);
 
-/* The same for the running kernel. */
+/* Refuses the running kernel if it is older than the oldest tested one. */
 enum status kernel_require(void);
 
-/* What decides how a limit is split over purses. */
+/* The facts of the host that decide how a burst is split over purses. */
 struct machine {
 	unsigned int cpus;     /* possible CPUs: each may hold a purse */
 	unsigned int jiffy_ns; /* 1 / CONFIG_HZ */
-	unsigned int
-		cpu_ids; /* one more than the highest number of a possible CPU: numbers may have gaps */
+	unsigned int cpu_ids;  /* highest number of a possible CPU + 1: numbers may have gaps */
 };
 
-/* One more than the highest number in a list of CPUs as the kernel writes it, "0-3,8-11"; 0: none. */
+/*
+ * One more than the highest number in a list of CPUs as the kernel writes it, "0-3,8-11". 0: the
+ * list is empty.
+ */
 unsigned int cpu_list_end(const char *list);
 
-/* This machine. */
 enum status machine_get(struct machine *ret);
 
 #endif

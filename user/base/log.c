@@ -22,7 +22,7 @@ const char *log_place(const char *place)
 	return before;
 }
 
-/* One line, whatever was typed: a message may quote any bytes. */
+/* Prints a message as one line: it may quote any bytes, so control characters become '?'. */
 static void say(const char *format, va_list args)
 {
 	char *text;
@@ -108,7 +108,7 @@ void log_libbpf(bool verbose)
 #define CAP_BPF 39
 #endif
 
-/* CAP_SYS_ADMIN stands for both, as it does in the kernel. */
+/* CAP_SYS_ADMIN includes CAP_BPF, as in the kernel. */
 const char *caps_missing(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -29,7 +29,7 @@ uint64_t netns_current(void)
 	return netns_of(NETNS_SELF);
 }
 
-/* 0: no other one was entered. */
+/* The namespace of the process before netns_enter(); 0: it was not called. */
 static uint64_t home;
 
 uint64_t netns_home(void)
@@ -61,7 +61,7 @@ enum status netns_enter(const char *name)
 	return status;
 }
 
-/* The path by which that namespace can be opened; false if none is known. */
+/* The path of the namespace of that number. False: it is neither named nor the initial one. */
 static bool netns_path(uint64_t netns, char *path, size_t size)
 {
 	bool found = false;
@@ -109,7 +109,7 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 	return entered;
 }
 
-/* For netns_run_in: a call that answers. */
+/* The argument of call_ask(): a call for netns_run_in() that returns a result. */
 struct question {
 	bool (*call)(void *data);
 	void *data;

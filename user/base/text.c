@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No word of ours is longer, with two letters to spare. */
+/* No word of the command line is longer, with two letters to spare. */
 #define LETTERS_MAX 24
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -20,8 +20,9 @@ static bool letters_equal(char a, char b)
 }
 
 /*
- * Optimal string alignment: the fewest letters to insert, delete, replace or swap with their neighbour, each place being
- * changed once. d[i][j] is the distance of the first i letters of a from the first j of b.
+ * The optimal string alignment distance: the fewest letters to insert, delete, replace or swap with
+ * a neighbour, where each place changes once. d[i][j] is the distance between the first i letters
+ * of a and the first j of b.
  */
 static unsigned int distance(const char *a, size_t rows, const char *b, size_t columns)
 {
@@ -57,9 +58,12 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 		unsigned int far =
 			letters > LETTERS_MAX ? best : distance(typed, length, words[i], letters);
 
-		if (!strcmp(typed, words[i])) /* right, and in the wrong place */
+		if (!strcmp(typed, words[i])) /* the word is right, and in the wrong place */
 			return NULL;
-		/* of two as near, the longer: more letters are forgotten than mistaken */
+		/*
+		 * among equal distances the longest word: letters are omitted more often than
+		 * mistyped
+		 */
 		if (far > best || (far == best && (!found || letters <= strlen(found))))
 			continue;
 		best = far;
@@ -72,7 +76,7 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 
 const char *gate_option(const char *gate)
 {
-	static char text[64]; /* a gate's name has at most GATE_NAME letters */
+	static char text[64]; /* a name of a gate has at most GATE_NAME letters */
 
 	if (!strcmp(gate, GATE_USUAL))
 		return "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Words of messages: what was probably meant, what goes with a number, how a gate is named. */
+/* Base: words of messages: the nearest keyword, plural forms, the option that names a gate. */
 #ifndef SLUICE_TEXT_H
 #define SLUICE_TEXT_H
 
@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * The word that is closest to what was typed, ignoring case: at most two letters missing, surplus, wrong or swapped with
- * their neighbour, and at most half of them. NULL: none is that close, or one is just that.
+ * The word nearest to what was typed, ignoring case: at most two letters missing, added, wrong or
+ * swapped with a neighbour, and at most half of the letters. NULL: no word is that near, or one is
+ * equal.
  */
 const char *nearly_find(const char *typed, const char *const words[], size_t count);
 
@@ -21,9 +22,12 @@ static inline const char *plural(uint64_t count, const char *one, const char *ma
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-#define GATE_USUAL "main" /* the gate of a command that names none */
+#define GATE_USUAL "main" /* the gate of a command without -g */
 
-/* How a message says a gate in a command that is to be typed: "-g GATE ", or "" for the usual one. Lives until the next call. */
+/*
+ * The option "-g GATE " that a command in a message needs; "" for GATE_USUAL. Lives until the next
+ * call.
+ */
 const char *gate_option(const char *gate);
 
 #endif
