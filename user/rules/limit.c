@@ -10,13 +10,13 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-/* All purses of a ledger together hold at most this part of its burst. */
+/* All purses of a ledger together hold at most the burst divided by this. */
 #define PURSES_PART 16
 
-/* Purses under two packets are not worth their bookkeeping: then each packet draws its own cost. */
+/* A purse that holds fewer packets is not worth its cost: each packet then draws its own cost. */
 #define PURSE_PACKETS_MIN 2
 
-/* The kernel may count a jiffy this much late, and clocks may differ by as much: purses end sooner by it. */
+/* Purses end this many jiffies early: the kernel may count a jiffy late, and clocks differ. */
 #define JIFFIES_LATE 1
 
 typedef unsigned __int128 wide;
@@ -26,7 +26,7 @@ static wide divide_up(wide dividend, wide divisor)
 	return (dividend + divisor - 1) / divisor;
 }
 
-/* Ticks a packet, or scaled ticks a byte; rounded up. */
+/* The cost in ticks a packet, or in scaled ticks a byte; rounded up. */
 static uint64_t cost_of(const struct sl_limit_spec *spec)
 {
 	switch (spec->rate_unit) {
@@ -41,7 +41,7 @@ static uint64_t cost_of(const struct sl_limit_spec *spec)
 	}
 }
 
-/* Ticks that the burst takes to refill. */
+/* The burst in ticks: the time that it takes to refill. */
 static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 {
 	switch (spec->burst_unit) {
@@ -59,25 +59,24 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 	return spec->rate_unit == SL_RATE_BITS;
 }
 
-/* The length of what a bucket is kept for: a limit with such keys has one bucket a CPU for each ledger. */
-static unsigned int bucket_bits(enum sl_family family)
+/*
+ * The length of a source. A limit whose key is the source has one bucket entry a CPU for each
+ * ledger.
+ */
+static unsigned int source_bits(enum sl_family family)
 {
 	return family == SL_IPV4 ? 32 : 64;
 }
 
-static bool keys_are_buckets(const struct sl_limit_spec *spec, enum sl_family family)
-{
-	return !spec->key_dst && spec->per[family] == bucket_bits(family);
-}
-
 /*
- * The longest life of a purse. A source that sends draws from its ledger at least this often, which keeps it in the map of
- * ledgers and in the filter of known keys (include/known_filter.h).
+ * The longest life of a purse in ticks. A source that sends draws from its ledger at least this
+ * often, which keeps the source in the map of ledgers and in the filter of known keys
+ * (include/known_filter.h).
  */
 #define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
-/* How much each CPU may hold, and how long: credit.h rules 1 and 2. */
-static void limit_share(struct sl_limit *limit, const struct machine *machine, bool may_hold)
+/* Splits the burst between ledger and purses: rules 1 and 2 of include/credit.h. */
+static void burst_split(struct sl_limit *limit, const struct machine *machine, bool has_purses)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
@@ -86,7 +85,7 @@ static void limit_share(struct sl_limit *limit, const struct machine *machine, b
 	uint64_t most = PURSE_LIFE_MAX / jiffy;
 
 	limit->refill = limit->burst;
-	if (may_hold && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
+	if (has_purses && purses / machine->cpus >= PURSE_PACKETS_MIN * packet &&
 	    jiffies >= 1 + JIFFIES_LATE) {
 		limit->purse = purses / machine->cpus;
 		limit->life = jiffies - JIFFIES_LATE < most ? jiffies - JIFFIES_LATE : most;
@@ -95,7 +94,7 @@ static void limit_share(struct sl_limit *limit, const struct machine *machine, b
 	limit->refuse_by_jiffy = limit->refill >= 2 * jiffy;
 }
 
-/* Ones for the first `bits` bits of an address, in its byte order. */
+/* Sets the first `bits` bits of an address in network byte order. */
 static void mask_write(uint64_t mask[2], unsigned int bits)
 {
 	uint8_t bytes[16] = {0};
@@ -109,6 +108,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
+	unsigned int bits = spec->per[family], whole = source_bits(family);
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	struct sl_limit out = {
 		.cost = cost_of(spec),
@@ -118,14 +118,14 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.observe = spec->action == SL_ACTION_OBSERVE,
 		.start_empty = spec->start_empty,
 		.key_dst = spec->key_dst,
-		.apart = spec->key_dst || spec->per[family] > bucket_bits(family),
-		.shared = !spec->key_dst && spec->per[family] < bucket_bits(family),
+		.apart = spec->key_dst || bits > whole,
+		.shared = !spec->key_dst && bits < whole,
 	};
 
 	out.burst = burst_of(spec, out.cost);
-	mask_write((uint64_t *)out.mask, spec->per[family]);
-	/* credit in a purse would outlast the beginning of a block */
-	limit_share(&out, machine, keys_are_buckets(spec, family) && !blocks);
+	mask_write((uint64_t *)out.mask, bits);
+	/* no purse for a limit that blocks: its credit would still pass packets in a block */
+	burst_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
 	return out;
 }
 
@@ -146,7 +146,7 @@ enum status limit_check(const struct limit *limit)
 	return OK;
 }
 
-/* --- In words ------------------------------------------------------------------------------- */
+/* --- Fields and their defaults -------------------------------------------------------------- */
 
 #define BLOCK_MIN_NS 1000000
 
@@ -158,13 +158,13 @@ const char *const spec_names[SPEC_FIELDS] = {
 
 _Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any field");
 
-/* Of a limit that says no more than its rate. */
-static const struct limit usual = {
+/* The defaults of a limit. */
+static const struct limit defaults = {
 	.spec = {.name = "all", .per = {[SL_IPV4] = 32, [SL_IPV6] = 64}},
 	.match = {.fact = SL_FACT_ANY},
 };
 
-/* --- To numbers ----------------------------------------------------------------------------- */
+/* --- Parsing -------------------------------------------------------------------------------- */
 
 static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 {
@@ -172,7 +172,7 @@ static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 				      "0123456789-_";
 	size_t length = strlen(text);
 
-	/* one that begins with - would be an option where `show` says it */
+	/* no name begins with -: `show` would print it where an option can stand */
 	if (!length || length >= sizeof(spec->name) || *text == '-' || text[strspn(text, allowed)])
 		return misuse("'%s' is not a name of a limit: letters, digits, - and _, at most "
 			      "%zu, and no - first",
@@ -182,7 +182,7 @@ static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-/* Which family a length is of, and whether the prefix has that family. */
+/* Parses one length: its family is the prefix's; on `default`, lengths above 32 are of IPv6. */
 static enum status per_parse_one(const char *text, const struct sl_prefix *prefix,
 				 unsigned int length, struct sl_limit_spec *spec)
 {
@@ -218,7 +218,7 @@ static enum status per_parse(const char *text, const struct sl_prefix *prefix,
 			     struct sl_limit_spec *spec)
 {
 	unsigned int first, second;
-	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 is 24 */
+	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
 
 	if (end && !*end)
 		return per_parse_one(text, prefix, first, spec);
@@ -291,7 +291,7 @@ static enum status field_parse(enum spec_field field, const char *text,
 		return name_parse(text, &limit->spec);
 	case SPEC_RATE:
 		return rate_parse(text, &limit->spec);
-	case SPEC_BURST: /* its unit depends on the rate's; a wrong rate is refused already */
+	case SPEC_BURST: /* the unit depends on the rate's; a wrong rate is refused already */
 		return limit->spec.rate ? burst_parse(text, &limit->spec) : MISUSED;
 	case SPEC_MATCH:
 		return match_parse(text, &limit->match);
@@ -327,10 +327,10 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 		       void (*place)(void *data, enum spec_field field), void *data,
 		       struct limit *ret)
 {
-	struct limit limit = usual;
+	struct limit limit = defaults;
 	enum status status = fields_parse(spec, prefix, place, data, &limit);
 
-	if (place) /* of what is said below, about the rate and the burst together */
+	if (place) /* for the messages below, which are about the rate and the burst together */
 		place(data, limit.spec.burst ? SPEC_BURST : SPEC_RATE);
 	if (!spec->text[SPEC_RATE])
 		return misuse("a limit needs a rate: write 'rate 10kpps' or 'rate 50mbit'");
@@ -356,7 +356,7 @@ enum status spec_parse_budget(const char *rate, const char *burst,
 	return spec_parse(&spec, &everything, place, data, ret);
 }
 
-/* --- To words ------------------------------------------------------------------------------- */
+/* --- Formatting ----------------------------------------------------------------------------- */
 
 static const char *per_format(const struct sl_limit_spec *spec, const struct sl_prefix *prefix,
 			      char text[SPEC_TEXT])
@@ -413,7 +413,7 @@ const char *spec_format(const struct limit *limit, const struct sl_prefix *prefi
 	char usual_text[SPEC_TEXT];
 
 	if (field == SPEC_RATE || field == SPEC_BURST ||
-	    strcmp(words, spec_format_whole(&usual, prefix, field, usual_text)))
+	    strcmp(words, spec_format_whole(&defaults, prefix, field, usual_text)))
 		return words;
 	return NULL;
 }

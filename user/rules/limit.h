@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* From a limit as people write it to a limit as the packet path reads it. */
+/* Rules: a limit in words, a limit as users mean it, and the compiled limit that packets read. */
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
 
@@ -7,29 +7,29 @@
 #include "base/log.h"
 #include "sluice.h"
 
-/* The longest frame of Ethernet on most networks, in bytes. */
+/* The longest Ethernet frame of most networks, in bytes. */
 #define FRAME_USUAL 1514
 
-/* A limit as its author wrote it. */
+/* A limit in the units in which it was written. */
 struct limit {
 	struct sl_limit_spec spec;
 	struct sl_match match;
 };
 
 /*
- * Whether the numbers fit each other: the burst holds what the rate counts, one packet or one byte, and does not
- * take too long to refill. A frame may cost more than the burst: include/credit.h.
+ * Checks that the burst fits the rate: it holds one packet, or one byte of a bit rate, and takes at
+ * most two years to refill. A frame may cost more than the burst: include/credit.h.
  */
 enum status limit_check(const struct limit *limit);
 
 /*
- * Computes cost, burst, and how the burst is shared between ledger and purses (include/credit.h).
- * The limit is checked. Its id is the spec's; its slot is left 0.
+ * Computes cost and burst, and splits the burst between ledger and purses (include/credit.h). The
+ * limit has passed limit_check(). Its id is the spec's; its slot is 0.
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
 
-/* --- In words ------------------------------------------------------------------------------- */
+/* --- Parsing and formatting ----------------------------------------------------------------- */
 
 enum spec_field {
 	SPEC_NAME,
@@ -43,43 +43,43 @@ enum spec_field {
 	SPEC_FIELDS,
 };
 
-/* The keywords of `set`, which are the keys of a rules file. */
+/* The keywords of `set`, and the keys of a rules file. */
 extern const char *const spec_names[SPEC_FIELDS];
 
 #define SPEC_TEXT 160 /* room for any formatted field */
 
-/* The texts of one limit; NULL: not said. */
+/* The texts of one limit; NULL: not given. */
 struct spec {
 	const char *text[SPEC_FIELDS];
 };
 
 /*
- * Parses all fields, and says every error in them. `rate` is required; what is not said is the default:
- * name all, burst_default(), match any, per 32/64, key src, action drop, start full. The prefix decides
- * what a length after `per` means: on default, 33 and more are of IPv6, and the other family keeps its
- * default. `place`, if not NULL, is called before each field is parsed: for a reader of files, which
- * says where the field stands.
+ * Parses all fields and prints every error in them. `rate` is required. The defaults are: name all,
+ * burst_default(), match any, per 32/64, key src, action drop, start full. The prefix decides what
+ * one length after `per` means: on `default`, 33 and more are of IPv6, and the other family keeps
+ * its default. place: called before each field is parsed, so that a reader of files can name the
+ * field's place in messages; or NULL.
  */
 enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 		       void (*place)(void *data, enum spec_field field), void *data,
 		       struct limit *ret);
 
 /*
- * Parses the budget of all newcomers of a policy together: a limit of a rate and a burst, and for any packet. It is
- * called "newcomers" in messages.
+ * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
+ * Messages call it "newcomers".
  */
 enum status spec_parse_budget(const char *rate, const char *burst,
 			      void (*place)(void *data, enum spec_field field), void *data,
 			      struct limit *ret);
 
 /*
- * One field back to words, which parse to the same; NULL: it is the default, and show says nothing of it
- * (`rate` and `burst` are always said).
+ * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
+ * leaves out; never for `rate` and `burst`.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
 
-/* The same with what is default said, too: never NULL. */
+/* spec_format() without that exception: never NULL. */
 const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
 			      enum spec_field field, char text[SPEC_TEXT]);
 

@@ -11,31 +11,37 @@
 #include "base/file.h"
 #include "rules/prefix.h"
 
-/* Bad lines that are told one by one: a file of another kind would else come back as messages, whole. */
+/*
+ * The number of bad lines that are reported. A file of another kind would otherwise be printed
+ * whole.
+ */
 #define BAD_LINES_MAX 10
 
-/* Bytes of a bad line that a message quotes. All that can be right is shorter. */
+/* The bytes of a bad line that a message quotes. Every valid word is shorter. */
 #define QUOTED_MAX  60
 #define QUOTED_TEXT (QUOTED_MAX + sizeof("..."))
 
 #define BLANKS " \t\r\v\f"
 
-/* What is read, and what becomes of it. */
+/* The state of a reader: the entry to copy, and the set that takes the copies. */
 struct reading {
 	const struct rule *entry;
-	const char *force; /* how to say that it is meant; NULL: it is said */
+	const char *force; /* how to accept short prefixes, for messages; NULL: accepted */
 	struct ruleset *set;
 	struct ipsets *ipsets;
 };
 
-/* Which sets of ipset the file names. */
+/* The sets of ipset that the file names. */
 struct ipsets {
-	const char *first; /* its name, in the text; NULL: none so far */
+	const char *first; /* its name, in the text; NULL: none yet */
 	int length;	   /* of that name */
-	bool are_several;  /* this has been said */
+	bool are_several;  /* a second one was reported */
 };
 
-/* What is read of a text, and quoted where it is bad: what is too long to be right is cut, between characters. */
+/*
+ * Copies a word to parse and to quote. A word too long to be valid is cut, at the end of a
+ * character.
+ */
 static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT])
 {
 	size_t end = length < QUOTED_MAX ? length : QUOTED_MAX;
@@ -115,7 +121,7 @@ static enum status entry_add(const struct reading *reading, char *text)
 
 /* --- ipset ---------------------------------------------------------------------------------- */
 
-/* The name of the set that a line is about; NULL: it names none. */
+/* The name of the set that a line belongs to; NULL: the line names none. */
 static const char *ipset_name(const char *line)
 {
 	static const char *const heads[] = {"create ", "add ", "Name: "};
@@ -126,7 +132,10 @@ static const char *ipset_name(const char *line)
 	return NULL;
 }
 
-/* `ipset save` without a name prints all sets, of which some may be there to be allowed and some to be denied. */
+/*
+ * Refuses a second set. `ipset save` without a name prints all sets, of which some may be there to
+ * be allowed and some to be denied.
+ */
 static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
 {
 	const char *name = ipset_name(line);
@@ -149,7 +158,7 @@ static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
 		      cut);
 }
 
-/* What stands before the members of a set. */
+/* Whether a line is part of the head that precedes the members of a set. */
 static bool is_ipset_head(const char *line)
 {
 	static const char *const heads[] = {
@@ -163,7 +172,10 @@ static bool is_ipset_head(const char *line)
 	return false;
 }
 
-/* Whether only options follow that say nothing of whether a member is listed. A comment takes the rest. */
+/*
+ * Whether only options follow that do not change whether a member is listed. A comment takes the
+ * rest of the line.
+ */
 static bool are_ipset_options(char *text)
 {
 	static const char *const options[] = {"timeout", "packets", "bytes",
@@ -183,7 +195,7 @@ static bool are_ipset_options(char *text)
 	return true;
 }
 
-/* "add SET MEMBER [OPTION VALUE]...": to the member. NULL: it is no such line. */
+/* Finds the member in "add SET MEMBER [OPTION VALUE]...". NULL: the line is none of these. */
 static char *ipset_member(char *line)
 {
 	if (strncmp(line, "add ", 4))
@@ -193,7 +205,7 @@ static char *ipset_member(char *line)
 	return blanks_skip(line);
 }
 
-/* Cuts the options behind a member of a set off. Its timeout is not read: a list has one end. */
+/* Cuts off the options behind a member. Its timeout is ignored: a list has one end. */
 static void ipset_cut(char *text)
 {
 	char *blank = text + strcspn(text, BLANKS), *options = *blank ? strdup(blank) : NULL;
@@ -205,7 +217,7 @@ static void ipset_cut(char *text)
 
 /* --- Lines ---------------------------------------------------------------------------------- */
 
-/* {"cidr": "192.0.2.0/24", ...}; a line of JSON without a cidr is about the list. */
+/* Reads {"cidr": "192.0.2.0/24", ...}. A line of JSON without a cidr describes the list. */
 static enum status json_add(const struct reading *reading, const char *line)
 {
 	json_t *object = json_loads(line, 0, NULL);
@@ -223,7 +235,7 @@ static enum status json_add(const struct reading *reading, const char *line)
 	return status;
 }
 
-/* "//" begins a comment only where a word may begin: 192.0.2.0//24 is a mistake, and not a host. */
+/* Cuts off a comment. "//" begins one only where a word may begin: 192.0.2.0//24 is an error. */
 static void comment_cut(char *line)
 {
 	char *slashes = line;
@@ -235,20 +247,14 @@ static void comment_cut(char *line)
 	line[strcspn(line, "#;")] = '\0';
 }
 
-static bool is_utf8(const char *line)
-{
-	json_t *text = json_string(line);
-
-	json_decref(text);
-	return text;
-}
-
 static enum status line_add(const struct reading *reading, char *line)
 {
+	json_t *text = json_string(line); /* fails unless the line is UTF-8 */
 	enum status status;
 	char *member;
 
-	if (!is_utf8(line))
+	json_decref(text);
+	if (!text)
 		return misuse("this is not UTF-8");
 	line = blanks_strip(line);
 	if (*line == '{')
@@ -263,7 +269,7 @@ static enum status line_add(const struct reading *reading, char *line)
 	return entry_add(reading, member);
 }
 
-/* Reads every line; says the bad ones. */
+/* Parses every line, and reports up to BAD_LINES_MAX bad ones. */
 static enum status lines_parse(const char *name, char *text, const struct reading *reading)
 {
 	unsigned int line = 0, bad = 0;
@@ -291,18 +297,6 @@ static enum status lines_parse(const char *name, char *text, const struct readin
 	return bad ? MISUSED : OK;
 }
 
-/* Adds each prefix of a sorted list once. */
-static enum status entries_add(const struct ruleset *list, struct ruleset *set)
-{
-	const struct rule *rules = list->rules;
-	enum status status = OK;
-
-	for (unsigned int i = 0; !status && i < list->count; i++)
-		if (!i || !prefix_equal(&rules[i].prefix, &rules[i - 1].prefix))
-			status = ruleset_add(set, &rules[i]);
-	return status;
-}
-
 enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       struct ruleset *set)
 {
@@ -311,9 +305,9 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, c
 	const struct reading reading = {entry, force, &found, &ipsets};
 	enum status status = lines_parse(name, text, &reading);
 
-	ruleset_sort(&found);
-	if (!status)
-		status = entries_add(&found, set);
+	ruleset_unique(&found);
+	for (unsigned int i = 0; !status && i < found.count; i++)
+		status = ruleset_add(set, &found.rules[i]);
 	ruleset_free(&found);
 	return status;
 }

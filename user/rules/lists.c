@@ -9,11 +9,6 @@
 
 #include "base/clock.h"
 
-static uint64_t place_bit(unsigned int place)
-{
-	return 1ULL << place;
-}
-
 int lists_find(const struct sl_list_info *lists, const char *name)
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++)
@@ -41,7 +36,7 @@ const char *list_says(enum sl_list word)
 enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits)
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++)
-		if (bits & place_bit(place) && lists[place].list == SL_LIST_ALLOW)
+		if (bits & 1ULL << place && lists[place].list == SL_LIST_ALLOW)
 			return SL_LIST_ALLOW;
 	return bits ? SL_LIST_DENY : SL_LIST_NONE;
 }
@@ -100,7 +95,7 @@ enum status list_name_check(const char *name)
 		name, SL_LIST_NAME - 1);
 }
 
-/* Appends a component to a path; "." and ".." are resolved. False: no room. */
+/* Appends a component to a path, and resolves "." and "..". False: the path is full. */
 static bool path_append(char *path, const char *part, size_t length)
 {
 	size_t end = strlen(path);
@@ -135,8 +130,8 @@ static bool path_append_all(char *path, const char *text)
 }
 
 /*
- * The absolute path of a file; of standard input "-". Links are not followed: one that is turned to today's file
- * leads to the same list. 0, or a negative errno.
+ * The absolute path of a file, or "-" for standard input. Symbolic links are not resolved, so a
+ * link that points to a new file every day names one list. Returns 0 or a negative errno.
  */
 static int path_of(const char *file, char path[PATH_MAX])
 {

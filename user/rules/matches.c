@@ -24,10 +24,10 @@ static const struct kind {
 
 #define KINDS ARRAY_SIZE(kinds)
 
-/* The words of one match, for the messages and one at a time. */
+/* The words of one match: the whole text for messages, and a cursor. */
 struct words {
 	const char *text;
-	char *word; /* the one to be read; NULL: none is left */
+	char *word; /* the next word; NULL: none is left */
 	char *rest;
 	char copy[MATCH_TEXT];
 };
@@ -50,17 +50,9 @@ static const struct kind *kind_find(const char *name)
 	return NULL;
 }
 
-static const struct kind *kind_of(enum sl_fact fact)
-{
-	for (size_t i = 0; i < KINDS; i++)
-		if (kinds[i].fact == fact)
-			return &kinds[i];
-	return NULL;
-}
-
 /* --- Ports ---------------------------------------------------------------------------------- */
 
-/* "53" or "1024-65535"; returns what follows, NULL: neither. */
+/* Parses "53" or "1024-65535". Returns what follows; NULL: it is neither. */
 static const char *ports_read(const char *text, struct sl_ports *ret)
 {
 	unsigned int first, last;
@@ -136,7 +128,7 @@ static enum status refuse_ports(const struct words *words, const struct kind *ki
 		      kind->name);
 }
 
-/* --- The rest ------------------------------------------------------------------------------- */
+/* --- Kinds, protocols and VLANs ------------------------------------------------------------- */
 
 static enum status vlan_parse(struct words *words, struct sl_match *match)
 {
@@ -195,7 +187,7 @@ static enum status refuse_kind(const struct words *words)
 		      words->text, words->word);
 }
 
-/* The packets, of which there may be ports. `vlan` alone is of any packet, and `tcp syn` is tcp-syn. */
+/* Parses the first word. `vlan` as first word matches any packet, and `tcp syn` is tcp-syn. */
 static enum status kind_parse(struct words *words, struct sl_match *match, const struct kind **ret)
 {
 	const struct kind *kind = kind_find(words_are_at(words, "vlan") ? "any" : words->word);
@@ -231,23 +223,11 @@ static enum status refuse_rest(const struct words *words)
 		      words->text, words->word);
 }
 
-/* Each reader finds its keyword as the next word, and leaves what follows its value. */
-static enum status words_parse(struct words *words, struct sl_match *match)
-{
-	const struct kind *kind = NULL;
-	enum status status = kind_parse(words, match, &kind);
-
-	if (!status && ports_are_at(words))
-		status = kind->has_ports ? ports_parse(words, match) : refuse_ports(words, kind);
-	if (!status && words_are_at(words, "vlan"))
-		status = vlan_parse(words, match);
-	return !status && words->word ? refuse_rest(words) : status;
-}
-
 enum status match_parse(const char *text, struct sl_match *ret)
 {
 	struct sl_match match = {0};
 	struct words words = {.text = text};
+	const struct kind *kind = NULL;
 	enum status status;
 
 	if (strlen(text) >= sizeof(words.copy))
@@ -257,12 +237,20 @@ enum status match_parse(const char *text, struct sl_match *ret)
 	if (!words.word)
 		return misuse("match '%s' names no packets: write any, tcp, udp port 53, ...",
 			      text);
-	status = words_parse(&words, &match);
-	if (status)
-		return status;
-	*ret = match;
-	return OK;
+	/* each parser begins at its keyword, and ends behind its value */
+	status = kind_parse(&words, &match, &kind);
+	if (!status && ports_are_at(&words))
+		status = kind->has_ports ? ports_parse(&words, &match) : refuse_ports(&words, kind);
+	if (!status && words_are_at(&words, "vlan"))
+		status = vlan_parse(&words, &match);
+	if (!status && words.word)
+		status = refuse_rest(&words);
+	if (!status)
+		*ret = match;
+	return status;
 }
+
+/* --- Formatting ----------------------------------------------------------------------------- */
 
 static void append(char text[MATCH_TEXT], const char *before, const char *word)
 {
@@ -281,12 +269,15 @@ static void append_number(char text[MATCH_TEXT], const char *before, unsigned in
 
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT])
 {
-	const struct kind *kind = kind_of(match->fact);
+	const char *name = "?"; /* a fact of another version */
 	char ports[UNITS_TEXT];
 
+	for (size_t i = KINDS; i-- > 0;)
+		if (kinds[i].fact == match->fact)
+			name = kinds[i].name; /* the first of equal ones */
 	*text = '\0';
 	if (!match->vlan || match->fact != SL_FACT_ANY)
-		append(text, "", kind ? kind->name : "?"); /* another version's */
+		append(text, "", name);
 	if (match->fact == SL_FACT_PROTO)
 		append_number(text, " ", match->proto);
 	for (int i = 0; i < match->ports && i < SL_PORTS_MAX; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Matches as people write them: any, udp port 53, tcp port 80,8000-8080 vlan 10, proto 47. */
+/* Rules: matches in words: any, udp port 53, tcp port 80,8000-8080 vlan 10, proto 47. */
 #ifndef SLUICE_MATCHES_H
 #define SLUICE_MATCHES_H
 
@@ -10,7 +10,7 @@
 
 enum status match_parse(const char *text, struct sl_match *ret);
 
-/* The same words back: what they print parses to the same match. */
+/* Formats a match in words that parse to the same match. */
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT]);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "identity.h"
 
@@ -29,7 +30,7 @@ bool prefix_is_host(const struct sl_prefix *prefix)
 	return prefix->bits == SL_FAMILY_BITS + family_bits(prefix);
 }
 
-/* Clears what is beyond the prefix's length. */
+/* Clears the bits beyond the prefix's length. */
 static struct sl_prefix prefix_cut(const struct sl_prefix *prefix)
 {
 	struct sl_prefix cut = *prefix;
@@ -56,7 +57,7 @@ enum status address_parse(const char *text, struct sl_prefix *ret)
 	return OK;
 }
 
-/* "24" of at most `most`; -1: not a length. */
+/* Parses a length of 0 to `most`; -1: it is none. */
 static int length_parse(const char *text, int most)
 {
 	int length = 0;
@@ -71,16 +72,9 @@ static int length_parse(const char *text, int most)
 	return length <= most ? length : -1;
 }
 
-/* `all` is understood nowhere: it could be all sources, all rules, or the limit of that name. */
-static bool is_like_default(const char *text)
-{
-	static const char *const words[] = {"default"};
-
-	return !strcmp(text, "all") || nearly_find(text, words, 1);
-}
-
 enum status prefix_parse(const char *text, struct sl_prefix *ret)
 {
+	static const char *const words[] = {"default"};
 	char address[INET6_ADDRSTRLEN] = "", right[PREFIX_TEXT];
 	const char *slash = strchr(text, '/');
 	struct sl_prefix prefix, cut;
@@ -91,8 +85,12 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 		*ret = (struct sl_prefix){0};
 		return OK;
 	}
-	/* there may be millions to parse: no look at letters where there is an address */
-	if (!text[strcspn(text, ".:/")] && is_like_default(text))
+	/*
+	 * Files have millions of addresses, which are not compared with words. `all` is refused: it
+	 * could mean all sources, all rules, or the limit of that name.
+	 */
+	if (!text[strcspn(text, ".:/")] &&
+	    (!strcmp(text, "all") || nearly_find(text, words, ARRAY_SIZE(words))))
 		return misuse("'%s' is not an address: did you mean 'default', which covers all "
 			      "sources?",
 			      text);
@@ -170,21 +168,14 @@ struct sl_prefix prefix_shorten(const struct sl_prefix *prefix, unsigned int bit
 	return prefix_cut(&cut);
 }
 
-/* Whether its addresses are sources of their own. */
-static bool prefix_is_whole(const struct sl_prefix *prefix)
-{
-	__u64 addr[2];
-
-	memcpy(addr, prefix->addr, sizeof(addr));
-	return identity_is_whole(addr);
-}
-
 struct sl_prefix prefix_source(const struct sl_prefix *address)
 {
 	struct sl_prefix source = *address;
+	__u64 addr[2];
 
+	memcpy(addr, address->addr, sizeof(addr));
 	if (prefix_is_ipv6(address) && source.bits > SL_FAMILY_BITS + 64 &&
-	    !prefix_is_whole(address)) {
+	    !identity_is_whole(addr)) {
 		source.bits = SL_FAMILY_BITS + 64;
 		source = prefix_cut(&source);
 	}
@@ -202,7 +193,7 @@ static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
 	return last;
 }
 
-/* The address after this one; `bits` 0: there is none. */
+/* The next address; `bits` 0: there is none. */
 static struct sl_prefix address_next(const struct sl_prefix *address)
 {
 	struct sl_prefix next = *address;

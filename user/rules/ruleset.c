@@ -15,7 +15,7 @@
 
 #define SEC 1000000000ULL
 
-/* --- One rule ------------------------------------------------------------------------------- */
+/* --- Rules: limits and budget, copy, compare ------------------------------------------------ */
 
 enum status rule_add_limit(struct rule *rule, const struct limit *limit)
 {
@@ -96,24 +96,21 @@ bool rule_inherits(const struct rule *rule)
 	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
-static bool match_equal(const struct sl_match *a, const struct sl_match *b)
-{
-	return a->fact == b->fact && a->proto == b->proto && a->vlan == b->vlan &&
-	       a->ports == b->ports && !memcmp(a->port, b->port, a->ports * sizeof(*a->port));
-}
-
 bool limit_equal(const struct limit *a, const struct limit *b)
 {
 	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
+	const struct sl_match *m = &a->match, *n = &b->match;
 
 	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
 	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->action == y->action &&
 	       (x->action != SL_ACTION_BLOCK || x->block_ns == y->block_ns) &&
 	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
-	       x->start_empty == y->start_empty && match_equal(&a->match, &b->match);
+	       x->start_empty == y->start_empty && m->fact == n->fact && m->proto == n->proto &&
+	       m->vlan == n->vlan && m->ports == n->ports &&
+	       !memcmp(m->port, n->port, m->ports * sizeof(*m->port));
 }
 
-/* Whether `rule` has just this limit: their order means nothing. */
+/* Whether the rule has an equal limit. The order of limits is ignored. */
 static bool rule_has_limit(const struct rule *rule, const struct limit *limit)
 {
 	const struct limit *same = rule_find_limit(rule, limit->spec.name);
@@ -170,7 +167,7 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 	return status;
 }
 
-/* --- Printing ------------------------------------------------------------------------------- */
+/* --- Printing rules as commands ------------------------------------------------------------- */
 
 static void command_print(const char *lead, const char *gate, const char *command,
 			  const struct sl_prefix *prefix)
@@ -180,7 +177,10 @@ static void command_print(const char *lead, const char *gate, const char *comman
 	printf("%ssluice %s%s %s", lead, gate_option(gate), command, prefix_format(prefix, text));
 }
 
-/* name: of a list; NULL: by hand. False: it ends while it is read, and is not printed. */
+/*
+ * Prints an entry. name: its list; NULL: by hand. False: the entry has just ended, and is not
+ * printed.
+ */
 static bool entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
 			bool end_is_said, const char *name, const char *gate, const char *lead)
 {
@@ -212,14 +212,14 @@ static void lists_print(const struct rule *rule, const struct sl_list_info *list
 	}
 }
 
-/* `default` has nothing to inherit from. */
+/* `default` has no shorter prefix to inherit from. */
 static void inherit_print(const struct rule *rule)
 {
 	if (rule->prefix.bits && rule->inherit)
 		printf(" inherit %s", rule->inherit == INHERIT_YES ? "yes" : "no");
 }
 
-/* The first of a rule says whether that inherits. */
+/* The line of a rule's first limit has the word `inherit`. */
 static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
 			const char *lead)
 {
@@ -237,39 +237,29 @@ static void limit_print(const struct rule *rule, const struct limit *limit, cons
 	putchar('\n');
 }
 
-/* Where the limits of two rules do not differ. */
-static void inherit_print_alone(const struct rule *rule, const char *gate, const char *lead)
-{
-	if (rule->limits || !rule->inherit || !rule->prefix.bits)
-		return;
-	command_print(lead, gate, "set", &rule->prefix);
-	inherit_print(rule);
-	putchar('\n');
-}
-
-static void newcomers_print(const struct rule *rule, const char *gate, const char *lead)
-{
-	const struct sl_limit_spec *spec = &rule->newcomers->spec;
-	char rate[UNITS_TEXT], burst[UNITS_TEXT];
-
-	command_print(lead, gate, "newcomers", &rule->prefix);
-	printf(" rate %s burst %s\n", rate_format(spec, rate), burst_format(spec, burst));
-}
-
 void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
 		const char *gate, const char *lead)
 {
+	char rate[UNITS_TEXT], burst[UNITS_TEXT];
+
 	if (rule->list)
 		entry_print(&rule->prefix, rule->list, rule->until, false, NULL, gate, lead);
 	lists_print(rule, lists, ends, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);
-	inherit_print_alone(rule, gate, lead);
-	if (rule->newcomers)
-		newcomers_print(rule, gate, lead);
+	if (!rule->limits && rule->inherit && rule->prefix.bits) { /* of a difference */
+		command_print(lead, gate, "set", &rule->prefix);
+		inherit_print(rule);
+		putchar('\n');
+	}
+	if (rule->newcomers) {
+		command_print(lead, gate, "newcomers", &rule->prefix);
+		printf(" rate %s burst %s\n", rate_format(&rule->newcomers->spec, rate),
+		       burst_format(&rule->newcomers->spec, burst));
+	}
 }
 
-/* --- Many rules ----------------------------------------------------------------------------- */
+/* --- Rulesets ------------------------------------------------------------------------------- */
 
 enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 {
@@ -303,7 +293,7 @@ void ruleset_sort(struct ruleset *set)
 
 	while (i < set->count && rule_compare(&set->rules[i - 1], &set->rules[i]) <= 0)
 		i++;
-	if (i < set->count) /* else it is sorted, as most long lists are */
+	if (i < set->count) /* else it is sorted, as most long files are */
 		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
 }
 

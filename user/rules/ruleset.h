@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules in memory: what `set`, `allow` and `deny` build, what a rules file says, what a gate holds. */
+/*
+ * Rules: rules in memory, as `set`, `allow` and `deny` build them, a rules file has them, or a
+ * gate.
+ */
 #ifndef SLUICE_RULESET_H
 #define SLUICE_RULESET_H
 
@@ -9,83 +12,90 @@
 #include "rules/limit.h"
 #include "sluice.h"
 
-/* Whether a policy also has the limits of the next shorter one. Of a difference, unsaid: they do not differ. */
+/*
+ * Whether a policy also has the limits of the next shorter one. In a difference of two rules,
+ * UNSAID means that they agree.
+ */
 enum inherit {
-	INHERIT_UNSAID, /* it does not */
+	INHERIT_UNSAID, /* it does not inherit */
 	INHERIT_NO,
 	INHERIT_YES,
 };
 
 /*
- * The rule of one prefix: a word by hand, lists that name it, a policy; none of these: there is to be no rule. A
- * policy is limits, and perhaps a budget for newcomers, which is nothing without limits.
+ * The rule of one prefix: an entry by hand, lists that name the prefix, a policy. A rule that has
+ * none of these means that the prefix has no rule. A policy is limits, and perhaps a budget for
+ * newcomers, which has no effect without limits.
  */
 struct rule {
 	struct sl_prefix prefix;
-	uint64_t lists;		 /* a bit for each list that names the prefix: its place */
-	uint32_t until;		 /* of the word by hand, as in struct sl_face; 0: for good */
-	uint8_t list;		 /* enum sl_list: the word by hand */
-	uint8_t limits;		 /* how many of `limit`, at most SL_LIMITS_MAX */
+	uint64_t lists;		 /* a bit for each list that names the prefix, at its place */
+	uint32_t until;		 /* end of the entry by hand, as in struct sl_face; 0: no end */
+	uint8_t list;		 /* enum sl_list: the entry by hand */
+	uint8_t limits;		 /* elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;	 /* enum inherit, of the policy */
-	struct limit *limit;	 /* the rule's own; freed with it */
-	struct limit *newcomers; /* so is this; NULL: no budget */
+	struct limit *limit;	 /* owned by the rule */
+	struct limit *newcomers; /* owned by the rule; NULL: no budget */
 };
 
 struct ruleset {
 	struct rule *rules;
 	unsigned int count;
 	unsigned int room;
-	struct sl_list_info *lists; /* SL_LIST_PLACES: what the bits of the rules mean; or NULL */
+	struct sl_list_info *lists; /* SL_LIST_PLACES of them, one for each bit; or NULL */
 };
 
-/* Makes room for lists, all places free, if there is none. */
+/* Allocates the lists, with all places free, unless there are some. */
 enum status ruleset_make_lists(struct ruleset *set);
 
-/* Appends a rule, and takes over its policy, also where it fails. */
+/* Appends a rule, and owns its policy from then on, also when it fails. */
 enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 
-/* Orders by prefix (prefix_compare). */
+/* Sorts by prefix (prefix_compare). */
 void ruleset_sort(struct ruleset *set);
 
-/* The same, and keeps the first of several rules of one prefix. */
+/* Sorts by prefix, and keeps the first rule of each prefix. */
 void ruleset_unique(struct ruleset *set);
 
-/* Adds a limit to a rule; the rule has less than SL_LIMITS_MAX, and none of that name. */
+/* Adds a limit to a rule, which has fewer than SL_LIMITS_MAX and none of that name. */
 enum status rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 enum status rule_copy(const struct rule *rule, struct rule *ret);
 
-/* Whether its policy has limits that are written in a shorter one. */
+/* Whether its policy also has the limits of a shorter one. */
 bool rule_inherits(const struct rule *rule);
 
-/* Gives the rule this budget; NULL: none. */
+/* Sets the budget of a rule to a copy of this one; NULL: none. */
 enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 
-/* Takes the policy of another rule, which then has none. The rule has none before. */
+/* Moves the policy of `from` to a rule that has none. */
 void rule_take_policy(struct rule *rule, struct rule *from);
 
-/* Whether both say the same; their ids do not count. */
+/* Whether both are equal except for their ids. */
 bool limit_equal(const struct limit *a, const struct limit *b);
 
-/* Whether both say the same; ids and order of limits do not count, nor a budget without limits. */
+/*
+ * Whether both are equal. Ids and the order of limits are ignored, as is a budget without limits.
+ */
 bool rule_equal(const struct rule *a, const struct rule *b);
 
 /*
- * Puts the lists of a set at the places that they have in `others` (NULL: none), so that the bits of the rules of both
- * mean the same.
+ * Moves the lists of a set to the places that they have in `others` (NULL: nothing to do), so that
+ * the bits of the rules of both mean the same lists.
  */
 enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others);
 
-/* What a rule says and another of the same prefix does not. The caller frees `ret`. */
+/* The parts of a rule that another rule of the same prefix lacks. The caller frees `ret`. */
 enum status rule_difference(const struct rule *rule, const struct rule *other, struct rule *ret);
 
-/* Frees its policy: the rule has none then. */
+/* Frees the policy of a rule, which then has none. */
 void rule_free(struct rule *rule);
 void ruleset_free(struct ruleset *set);
 
 /*
- * Calls `call` for each prefix whose rule differs, in order; `from` or `to` is NULL where there is none.
- * Both are sorted, and have one rule a prefix. Ends at the first status that is not OK.
+ * Calls `call` for each prefix whose rule differs, in order; `from` or `to` is NULL where that set
+ * has no rule. Both sets are sorted and have one rule a prefix. Stops at the first status that is
+ * not OK.
  */
 enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 			 enum status (*call)(void *data, const struct rule *from,
@@ -94,13 +104,15 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 
 /*
  * Prints a rule as the commands that make it, one a line, each behind `lead`:
+ *
  *   sluice -g edge set 203.0.113.0/24 name dns rate 200pps burst 50 match udp port 53 inherit yes
  *   sluice -g edge newcomers 203.0.113.0/24 rate 10kpps burst 20000
  *   sluice -g edge deny 203.0.113.9 for 3540s
  *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt
- * lists: what its bits mean; NULL: it has none. ends: the bits of the lists whose ends the lines before have said, and
- * to which it adds its own: an entry that follows on the same list says no end, as it takes the list's. NULL: each
- * line says it.
+ *
+ * lists: the lists of the rule's bits; NULL: it has none. ends: the lists whose end an earlier line
+ * has printed; lines of the same list leave it out, and its bit is added here. NULL: each line has
+ * the end.
  */
 void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
 		const char *gate, const char *lead);

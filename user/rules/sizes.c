@@ -10,7 +10,7 @@
 
 #define SIZE_MAX_ENTRIES (1U << 26)
 
-/* Two batches of nodes for each CPU: one in use, one that it can take before it evicts. */
+/* Two batches of nodes for each CPU of an LRU map: one in use, and one to take before it evicts. */
 #define LRU_ENTRIES_PER_CPU 256
 
 const char *const size_names[SIZES] = {
@@ -29,7 +29,7 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 	return fields[size];
 }
 
-/* Those that a gate keeps for itself. */
+/* The entries that a gate reserves for itself. */
 static uint32_t size_own(enum size size)
 {
 	return size == SIZE_POLICIES ? SL_POLICY_FIRST : 0;
@@ -57,7 +57,7 @@ enum status size_parse(enum size size, const char *text, struct gate_sizes *size
 	return OK;
 }
 
-/* --- Maps that forget ----------------------------------------------------------------------- */
+/* --- LRU maps: sources and hot -------------------------------------------------------------- */
 
 uint32_t size_least(const struct machine *machine)
 {
@@ -66,11 +66,11 @@ uint32_t size_least(const struct machine *machine)
 
 struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machine *machine)
 {
-	static const enum size forgetful[] = {SIZE_SOURCES, SIZE_HOT};
+	static const enum size lru[] = {SIZE_SOURCES, SIZE_HOT};
 	struct gate_sizes sizes = *said;
 
-	for (size_t i = 0; i < ARRAY_SIZE(forgetful); i++) {
-		uint32_t *size = size_of(&sizes, forgetful[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(lru); i++) {
+		uint32_t *size = size_of(&sizes, lru[i]);
 
 		if (*size && *size < size_least(machine))
 			*size = size_least(machine);
@@ -90,7 +90,7 @@ void sizes_say_raised(const struct gate_sizes *said, const struct machine *machi
 			     plural(machine->cpus, "CPU", "CPUs"));
 }
 
-/* --- Room ----------------------------------------------------------------------------------- */
+/* --- What rules need ------------------------------------------------------------------------ */
 
 void room_add(struct room *room, const struct rule *from, const struct rule *to)
 {

@@ -15,7 +15,9 @@
 #define NS_PER_MS  1000000ULL
 #define NS_PER_SEC 1000000000ULL
 
-/* 2 years: a block, in ticks, stays below SL_BURST_TICKS_MAX; a list's end, below its 32 bits. */
+/*
+ * 2 years. A block in ticks stays below SL_BURST_TICKS_MAX, and the end of a list within 32 bits.
+ */
 #define TIME_MAX_NS (730 * 86400000000000ULL)
 
 struct unit {
@@ -24,7 +26,7 @@ struct unit {
 	unsigned int kind;
 };
 
-/* Of units that say the same, the one to print stands first; scales of a kind descend. */
+/* Of equal units the first is printed; the scales of a kind descend. */
 static const struct unit rate_units[] = {
 	{"mpps", 1000000, SL_RATE_PPS},
 	{"kpps", 1000, SL_RATE_PPS},
@@ -36,7 +38,7 @@ static const struct unit rate_units[] = {
 	{"mbit", 1000000, SL_RATE_BITS},
 	{"kbit", 1000, SL_RATE_BITS},
 	{"bit", 1, SL_RATE_BITS},
-	/* said otherwise, and understood */
+	/* other spellings, which are never printed */
 	{"/sec", 1, SL_RATE_PPS},
 	{"/second", 1, SL_RATE_PPS},
 	{"/minute", 1, SL_RATE_PER_MIN},
@@ -86,8 +88,8 @@ static const struct unit *unit_find(const struct unit *units, const char *name)
 }
 
 /*
- * Splits "1.5gbit" into 1500000 / 10^6 and "gbit". False: no plain decimal number, or one too long
- * for 64 bits.
+ * Splits "1.5gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain decimal number,
+ * or the number is too long for 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
 			 const char **ret_unit)
@@ -115,7 +117,7 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	return true;
 }
 
-/* digits / divisor x scale, where that is a whole number of 64 bits. */
+/* Computes digits / divisor x scale. False: the result is no whole number of 64 bits. */
 static bool number_scale(uint64_t digits, uint64_t divisor, uint64_t scale, uint64_t *ret)
 {
 	unsigned __int128 product = (unsigned __int128)digits * scale;
@@ -157,8 +159,8 @@ static enum status rate_check_range(const char *text, uint64_t rate, unsigned in
 }
 
 /*
- * The unit of a rate, in upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts and times, which
- * have M and m, and B, which is a byte where b is a bit.
+ * The unit of a rate in upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts
+ * and times, which have M and m, and B (byte) and b (bit).
  */
 static const struct unit *rate_unit_find(const char *name)
 {
@@ -169,7 +171,7 @@ static const struct unit *rate_unit_find(const char *name)
 	return unit->name ? unit : NULL;
 }
 
-/* "Mbps" is megabits in most tools, and megabytes in tc. False: the unit is none of these. */
+/* Whether a unit is like "Mbps": megabits in most tools, and megabytes in tc. */
 static bool is_bps(const char *name)
 {
 	name += *name && strchr("kKmMgG", *name);
@@ -292,7 +294,7 @@ static const char *units_format(const struct unit *units, uint64_t value, unsign
 		snprintf(text, UNITS_TEXT, "%" PRIu64 "%s", value / units->scale, units->name);
 		return text;
 	}
-	return "?"; /* another version's unit: not reached, every kind has a scale of 1 */
+	return "?"; /* a unit of another version: not reached, as every kind has a scale of 1 */
 }
 
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT])
