@@ -13,7 +13,10 @@
 
 /* --- The reader ----------------------------------------------------------------------------- */
 
-/* A list that the file has twice is refused with so many messages, and not with a million. */
+/*
+ * The number of duplicates that are reported: a list that is in the file twice could cause a
+ * million.
+ */
 #define TWICE_MAX 10
 
 bool reader_failed(struct reader *reader, enum status status)
@@ -39,7 +42,7 @@ enum status reader_truth(struct reader *reader, const struct node *node, bool *r
 
 /* --- Claims --------------------------------------------------------------------------------- */
 
-bool reader_claim(struct reader *reader, const struct rule *rule, struct mark at)
+bool reader_claim(struct reader *reader, const struct rule *rule, struct position at)
 {
 	struct claims *claims = &reader->claims;
 
@@ -63,7 +66,7 @@ void claims_free(struct claims *claims)
 	*claims = (struct claims){0};
 }
 
-/* The order of claims: by prefix, then by place in the file. */
+/* Orders claims by prefix, then by place in the file. */
 static int claim_compare(const void *a, const void *b)
 {
 	const struct claim *left = a, *right = b;
@@ -92,7 +95,7 @@ static void refuse_twice(struct reader *reader, const struct claim *claim,
 				     reader->document.name, first->at.line, first->at.column));
 }
 
-/* The claims to one prefix become its rule. */
+/* Makes the rule of one prefix from its claims. */
 static enum status prefix_merge(struct reader *reader, struct claim *claims, unsigned int count)
 {
 	struct claim *policy = NULL, *entry = NULL;
@@ -151,7 +154,7 @@ static void sizes_read(struct reader *reader)
 	}
 }
 
-/* A size that does not hold the rules of the same file. */
+/* Refuses a size that does not hold the rules of the same file. */
 static void sizes_check(struct reader *reader)
 {
 	const struct node *gate = node_find(reader->document.root, "gate");
@@ -172,7 +175,7 @@ static void sizes_check(struct reader *reader)
 
 /* --- The file ------------------------------------------------------------------------------- */
 
-/* A file without any rules is more likely a mistake than a wish to delete them all. */
+/* Refuses a file without any rules: it is more likely an error than meant to delete all rules. */
 static void check_says_rules(struct reader *reader)
 {
 	const struct node *root = reader->document.root;
@@ -185,23 +188,6 @@ static void check_says_rules(struct reader *reader)
 			     reader->document.name));
 }
 
-static void values_read(struct reader *reader)
-{
-	check_says_rules(reader);
-	sizes_read(reader);
-	policies_read(reader);
-	lists_read(reader);
-	claims_merge(reader);
-	if (!reader->status)
-		sizes_check(reader);
-}
-
-static void reader_free(struct reader *reader)
-{
-	claims_free(&reader->claims);
-	document_free(&reader->document);
-}
-
 enum status config_parse(const char *path, const char *text, size_t size, struct config *ret)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
@@ -209,10 +195,18 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 
 	if (reader_failed(&reader, document_parse(name, text, size, &reader.document)))
 		return reader.status;
-	if (shape_check(&reader))
-		values_read(&reader);
+	if (shape_check(&reader)) {
+		check_says_rules(&reader);
+		sizes_read(&reader);
+		policies_read(&reader);
+		lists_read(&reader);
+		claims_merge(&reader);
+		if (!reader.status)
+			sizes_check(&reader);
+	}
 	log_place(NULL);
-	reader_free(&reader);
+	claims_free(&reader.claims);
+	document_free(&reader.document);
 	if (reader.status)
 		ruleset_free(&reader.rules);
 	else

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A rules file, YAML (and so JSON), becomes the rules that `set`, `allow` and `deny` make. */
+/*
+ * Config: a rules file, in YAML (and so JSON), to and from the rules that `set`, `allow` and `deny`
+ * make.
+ */
 #ifndef SLUICE_CONFIG_H
 #define SLUICE_CONFIG_H
 
@@ -11,22 +14,28 @@
 #include "rules/sizes.h"
 
 struct config {
-	struct gate_sizes sizes; /* 0: not said */
-	struct ruleset rules;	 /* sorted, one a prefix */
+	struct gate_sizes sizes; /* 0: not given */
+	struct ruleset rules;	 /* sorted, one rule a prefix */
 };
 
-/* Reads and validates. Says every error, "FILE:LINE:COLUMN: ...". "-": standard input. */
+/*
+ * Reads and checks a file, or standard input for "-". Prints every error as "FILE:LINE:COLUMN:
+ * ...".
+ */
 enum status config_read(const char *path, struct config *ret);
 
-/* The same from memory; lists that it names are looked for beside `path`. */
+/*
+ * config_read() for a text in memory. Lists that it names are files relative to the directory of
+ * `path`.
+ */
 enum status config_parse(const char *path, const char *text, size_t size, struct config *ret);
 
 void config_free(struct config *config);
 
-/* A file that reads to the same, as JSON; NULL: out of memory. */
+/* Formats a config as JSON that reads to an equal config; NULL: out of memory. */
 json_t *config_json(const struct config *config);
 
-/* The same as YAML. */
+/* config_json() as YAML. */
 enum status config_write(FILE *out, const struct config *config);
 
 #endif

@@ -12,19 +12,19 @@
 #define TEXT	 160 /* room for a shape's keys, or the name of a node */
 #define KEYS_MAX 16  /* no map of a rules file has as many */
 
-/* --- The shapes ----------------------------------------------------------------------------- */
+/* --- Shapes of the nodes -------------------------------------------------------------------- */
 
 /*
- * What a node is to be. All keys are optional here: the readers of the values say what is missing.
- * The shapes below are those of docs/sluice.schema.json, which changes with them.
+ * The expected form of a node. All keys are optional here: the readers of values report missing
+ * ones. docs/sluice.schema.json describes the same shapes, and changes with them.
  */
 struct shape {
 	enum node_kind kind;
-	bool or_word;			   /* of a map: a word may stand in its place */
-	const struct shape *item;	   /* of a list: what its items are to be */
+	bool or_word;			   /* of a map: a word is accepted, too */
+	const struct shape *item;	   /* of a list: the shape of its items */
 	const char *const *keys;	   /* of a map */
 	unsigned int count;		   /* of keys */
-	const struct shape *const *values; /* of keys; NULL, also in their place: a word */
+	const struct shape *const *values; /* of keys; NULL, also for one key: a word */
 };
 
 static const struct shape word_shape = {.kind = NODE_WORD};
@@ -42,7 +42,7 @@ static const struct shape defaults_shape = {
 	.count = SPEC_FIELDS - DEFAULTS_FIRST,
 };
 
-/* The rate and the burst of a limit, which are neighbours. */
+/* The budget has the fields rate and burst of a limit, which are neighbours. */
 static const struct shape newcomers_shape = {
 	.kind = NODE_MAP,
 	.or_word = true,
@@ -87,7 +87,7 @@ static const struct shape file_shape = {
 _Static_assert(SIZES <= KEYS_MAX && SPEC_FIELDS <= KEYS_MAX && ARRAY_SIZE(entry_keys) <= KEYS_MAX,
 	       "KEYS_MAX");
 
-/* --- What is wrong -------------------------------------------------------------------------- */
+/* --- Errors --------------------------------------------------------------------------------- */
 
 struct checker {
 	struct reader *reader;
@@ -101,7 +101,7 @@ static const char *const kind_names[] = {
 	[NODE_MAP] = "keys and values",
 };
 
-/* "name, rate or burst" */
+/* Joins the keys of a map: "name, rate or burst". */
 static const char *keys_join(const struct shape *map, char text[TEXT])
 {
 	size_t length = 0;
@@ -128,7 +128,7 @@ static void refuse_key(struct checker *checker, const struct node *node, const c
 						       node->key, keys_join(map, keys)));
 }
 
-static void refuse_twice(struct checker *checker, const struct node *node, struct mark first)
+static void refuse_twice(struct checker *checker, const struct node *node, struct position first)
 {
 	document_place(&checker->reader->document, node->key_at);
 	reader_failed(checker->reader,
@@ -156,7 +156,7 @@ static void refuse_mixed(struct checker *checker, const struct node *node, const
 					      name));
 }
 
-/* --- The walk ------------------------------------------------------------------------------- */
+/* --- Checking nodes ------------------------------------------------------------------------- */
 
 static void value_check(struct checker *checker, const struct node *node, const char *name,
 			const struct shape *shape);
@@ -164,7 +164,7 @@ static void value_check(struct checker *checker, const struct node *node, const 
 static void map_check(struct checker *checker, const struct node *map, const char *name,
 		      const struct shape *shape)
 {
-	struct mark seen[KEYS_MAX] = {0}; /* where each key stands first */
+	struct position seen[KEYS_MAX] = {0}; /* the first place of each key */
 	const struct shape *value;
 	char text[TEXT];
 
@@ -188,8 +188,8 @@ static void map_check(struct checker *checker, const struct node *map, const cha
 }
 
 /*
- * Items that may be words or maps are all of the kind of the first. An item of the other kind is
- * refused, and its own keys are not checked.
+ * Checks the items of a list. The first item decides whether they are words or maps; an item of the
+ * other kind is refused, and its keys are not checked.
  */
 static void list_check(struct checker *checker, const struct node *list, const char *name,
 		       const struct shape *item)

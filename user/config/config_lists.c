@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The lists of a rules file. */
+/* `allow` and `deny` of a rules file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-/* An end is at most as far away as `for` can say. */
+/* The most distant end, in seconds: the longest time that `for` accepts. */
 #define UNTIL_MAX_SEC (730 * 86400L)
 
 struct times {
-	/* The last value of `for`, and its end: entries of one time end together. */
+	/* the last value of `for` and its end: entries of equal times end together */
 	uint64_t ns;
 	uint32_t until;
-	/* Entries whose `until` has passed, and the first of them. */
+	/* the number of entries whose `until` has passed, and the first of them */
 	unsigned int ended;
 	const struct node *first_ended;
 };
@@ -55,7 +55,7 @@ static enum status until_read(const char *text, uint32_t *ret, bool *ret_ended)
 	return OK;
 }
 
-/* When an entry ends; `ret_ended`: it has. */
+/* Reads the end of an entry. ret_ended: the end is past. */
 static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
 			    uint32_t *ret, bool *ret_ended)
 {
@@ -69,7 +69,7 @@ static enum status end_read(struct reader *reader, struct times *times, const st
 	return until ? until_read(until->word, ret, ret_ended) : for_read(times, length->word, ret);
 }
 
-/* Beside the rules file, where its name is no absolute path. */
+/* The path of a list file. A relative one begins at the directory of the rules file. */
 static char *list_path(const struct reader *reader, const char *file)
 {
 	const char *slash = strrchr(reader->path, '/');
@@ -82,7 +82,10 @@ static char *list_path(const struct reader *reader, const char *file)
 	return path;
 }
 
-/* A list that nobody should apply by accident takes `force` here, as it does in a command. */
+/*
+ * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
+ * in a command.
+ */
 static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
 				  bool forced, struct ruleset *set)
 {
@@ -116,7 +119,7 @@ static enum status force_read(struct reader *reader, const struct node *node, bo
 	return reader_truth(reader, force, ret);
 }
 
-/* The name of an entry's list: the value of `list`, else the path of the file. */
+/* The name of an entry's list: the value of `list`, or else the path of the file. */
 static enum status list_name(struct reader *reader, const struct node *node,
 			     char name[SL_LIST_NAME])
 {
@@ -136,7 +139,10 @@ static enum status list_name(struct reader *reader, const struct node *node,
 	return status;
 }
 
-/* The list of an entry with a file or a name. The list takes over the entry's word and end. */
+/*
+ * Makes the list of an entry that has a file or a name. The entry's access and end move to the
+ * list.
+ */
 static enum status list_make(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	const struct node *name = node_find(node, "list");
@@ -164,13 +170,6 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 	return status;
 }
 
-static void set_claim(struct reader *reader, const struct ruleset *set, struct mark at)
-{
-	for (unsigned int i = 0; i < set->count; i++)
-		if (!reader_claim(reader, &set->rules[i], at))
-			return;
-}
-
 static void prefix_claim(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	reader_place(reader, node);
@@ -179,7 +178,10 @@ static void prefix_claim(struct reader *reader, const struct node *node, struct 
 		reader_claim(reader, entry, node->at);
 }
 
-/* An entry that has ended has neither word nor list: its prefixes are checked, and not claimed. */
+/*
+ * Reads the prefixes of an entry. An entry that has ended has neither access nor list: its prefixes
+ * are checked, but not claimed.
+ */
 static void entry_prefixes_read(struct reader *reader, const struct node *node, struct rule *entry)
 {
 	const struct node *prefix = node_find(node, "prefix");
@@ -197,7 +199,9 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node, 
 	reader_place(reader, file);
 	if (!reader_failed(reader, file_read_list(reader, file->word, entry, forced, &set)) &&
 	    (entry->list || entry->lists))
-		set_claim(reader, &set, file->at);
+		for (unsigned int i = 0; i < set.count; i++)
+			if (!reader_claim(reader, &set.rules[i], file->at))
+				break;
 	ruleset_free(&set);
 }
 
@@ -242,8 +246,8 @@ static void list_read_all(struct reader *reader, struct times *times, enum sl_li
 }
 
 /*
- * An entry that has ended is no error, as a file is applied again and again. It is still said,
- * because the rules are not all that the file names.
+ * Reports entries that have ended. They are no error, as a file is applied again and again, but
+ * they are named, because rules of the file are left out.
  */
 static void ended_say(struct reader *reader, const struct times *times)
 {

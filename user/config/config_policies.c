@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The policies of a rules file. */
+/* `defaults` and `policies` of a rules file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,19 +7,22 @@
 #include "rules/prefix.h"
 #include "rules/limit.h"
 
-/* The fields of limits that do not say. */
+/* The fields of `defaults`, for limits that leave them out. */
 struct defaults {
 	struct spec spec;
 	uint8_t per[SL_FAMILIES];
 };
 
-/* Where the fields of one limit stand, for spec_parse(). */
+/* The limit whose fields spec_parse() is parsing. */
 struct limit_place {
 	struct reader *reader;
 	const struct node *limit;
 };
 
-/* A field that the limit does not say is missing, or a default: the limit's own place is named. */
+/*
+ * Puts the place of a field before each message. A field that the limit leaves out is missing or a
+ * default: then it is the place of the limit.
+ */
 static void place_field(void *data, enum spec_field field)
 {
 	struct limit_place *where = data;
@@ -28,7 +31,7 @@ static void place_field(void *data, enum spec_field field)
 	reader_place(where->reader, node ? node : where->limit);
 }
 
-/* The defaults are parsed as a limit, which says what is wrong with them. */
+/* Reads `defaults`: parsed as a limit, which reports the errors. */
 static void defaults_read(struct reader *reader, struct defaults *ret)
 {
 	const struct node *node = node_find(reader->document.root, "defaults");
@@ -45,19 +48,19 @@ static void defaults_read(struct reader *reader, struct defaults *ret)
 	spec = defaults.spec;
 	spec.text[SPEC_RATE] = "1pps";
 	if (reader_failed(reader, spec_parse(&spec, &everything, place_field, &where, &limit)))
-		return; /* and not again for each limit */
+		return; /* an error is not repeated for each limit */
 	memcpy(defaults.per, limit.spec.per, sizeof(limit.spec.per));
 	*ret = defaults;
 }
 
-/* The words of a limit: its own, or the defaults. `per` is room for a word. */
+/* The words of a limit: its own, or else the defaults. per: memory for a word. */
 static struct spec spec_merge(const struct defaults *defaults, const struct node *limit,
 			      const struct sl_prefix *prefix, char per[SPEC_TEXT])
 {
 	struct spec spec = defaults->spec;
 	enum sl_family family = prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
 
-	/* the defaults are of both families, the prefix may be of one */
+	/* the defaults have both families, the prefix may have one */
 	if (spec.text[SPEC_PER] && prefix->bits) {
 		snprintf(per, SPEC_TEXT, "%u", defaults->per[family]);
 		spec.text[SPEC_PER] = per;
@@ -114,7 +117,7 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 	}
 }
 
-/* A map, or the word `none`, which says as much as nothing. */
+/* Reads the budget: a map, or the word `none`, which equals no key. */
 static enum status newcomers_read(struct reader *reader, const struct node *policy,
 				  struct rule *rule)
 {
@@ -139,7 +142,10 @@ static enum status newcomers_read(struct reader *reader, const struct node *poli
 	return status ? status : rule_set_newcomers(rule, &budget);
 }
 
-/* Without the key a policy does not inherit: so files older than the key keep their meaning. */
+/*
+ * Reads `inherit`. Without the key a policy does not inherit: files older than the key keep their
+ * meaning.
+ */
 static enum status inherit_read(struct reader *reader, const struct node *policy, struct rule *rule)
 {
 	const struct node *node = node_find(policy, "inherit");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * From the document of a rules file to rules. The words of the document go to the parsers of the
- * command line. An error is said with its place, and does not keep the rest from being read.
+ * Config: from the document of a rules file to rules. The words of the document go to the parsers
+ * of the command line. An error is printed with its place, and reading goes on.
  *
- *   shape_check     refuses keys that a rules file has not, and values of the wrong kind
+ *   shape_check     refuses unknown keys, and values of the wrong kind
  *   policies_read   `defaults` and `policies` become claims
  *   lists_read      `allow` and `deny` become claims
  *   claims_merge    claims become rules, one a prefix
  *
- * Used by: config.c, which also has the reader's own functions and the last step. The others are in
+ * Used by: config.c, which also has reader_*() and claims_merge(). The others are in
  * config_check.c, config_policies.c and config_lists.c.
  */
 #ifndef SLUICE_CONFIG_READER_H
@@ -21,46 +21,50 @@
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 
-/* What one place of the file says of a prefix: a policy, a word by hand, or a list it is on. */
+/*
+ * What one place of the file says of a prefix: a policy, an entry by hand, or the entry of a list.
+ */
 struct claim {
 	struct rule rule;
-	struct mark at;
+	struct position at;
 };
 
 struct claims {
 	struct claim *claims;
 	unsigned int count;
 	unsigned int room;
-	unsigned int twice; /* claims that were refused, as an earlier one is of the same kind */
+	unsigned int twice; /* claims refused as duplicates */
 };
 
 struct reader {
-	const char *path; /* lists are looked for beside it */
+	const char *path; /* relative names of list files begin at its directory */
 	struct document document;
 	struct claims claims;
-	struct gate_sizes sizes; /* 0: not said */
+	struct gate_sizes sizes; /* 0: not given */
 	struct ruleset rules;
 	enum status status; /* the worst so far */
 };
 
-/* `defaults` has this field of a limit, and those behind it. */
+/* The first field of a limit that `defaults` may have; it may have those behind it, too. */
 #define DEFAULTS_FIRST SPEC_PER
 
-/* Keeps the worst status. True: this one is an error. */
+/* Records the worst status. True: this one is an error. */
 bool reader_failed(struct reader *reader, enum status status);
 
-/* Messages are about this node from now on. */
+/* Puts the place of this node before each message. */
 void reader_place(struct reader *reader, const struct node *node);
 
-/* The value of a key that is true or false; messages are about it from now on. */
+/* Reads the value of a key that is true or false, and puts its place before each message. */
 enum status reader_truth(struct reader *reader, const struct node *node, bool *ret);
 
-/* Adds a claim. Takes over the rule's policy, also on failure. False, having said so: no memory. */
-bool reader_claim(struct reader *reader, const struct rule *rule, struct mark at);
+/*
+ * Adds a claim, and owns the rule's policy, also on failure. False: no memory, which is reported.
+ */
+bool reader_claim(struct reader *reader, const struct rule *rule, struct position at);
 
 /*
- * Says every unknown key, every key given twice and every node of the wrong kind, with its place.
- * False: the values are not to be read, as some of them are missing or given twice.
+ * Reports every unknown key, every key given twice and every node of the wrong kind. False: values
+ * are missing or given twice, and must not be read.
  */
 bool shape_check(struct reader *reader);
 
@@ -69,7 +73,7 @@ void lists_read(struct reader *reader);
 
 /*
  * Makes one rule of all claims to a prefix, in the order of prefixes. Two policies of a prefix, or
- * two words by hand, are refused with both places.
+ * two entries by hand, are refused with both places.
  */
 void claims_merge(struct reader *reader);
 void claims_free(struct claims *claims);

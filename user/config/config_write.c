@@ -13,7 +13,7 @@
 #include "rules/sizes.h"
 #include "rules/limit.h"
 
-/* --- The rules as a tree -------------------------------------------------------------------- */
+/* --- JSON ----------------------------------------------------------------------------------- */
 
 static json_t *prefix_json(const struct sl_prefix *prefix)
 {
@@ -22,7 +22,7 @@ static json_t *prefix_json(const struct sl_prefix *prefix)
 	return json_string(prefix_format(prefix, text));
 }
 
-/* A plain number is one, so that it needs no quotes; a name is a name, whatever it looks like. */
+/* Numbers become JSON numbers, which need no quotes. A name stays a string whatever its letters. */
 static json_t *field_json(enum spec_field field, const char *text)
 {
 	if (field != SPEC_NAME && strspn(text, "0123456789") == strlen(text))
@@ -66,7 +66,7 @@ static json_t *policy_json(const struct rule *rule)
 		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
 	if (rule->newcomers)
 		newcomers = newcomers_json(rule->newcomers);
-	if (rule->prefix.bits) /* `default` has nothing to inherit from */
+	if (rule->prefix.bits) /* `default` has no shorter prefix to inherit from */
 		inherit = json_boolean(rule_inherits(rule));
 	return json_pack("{s:o, s:o*, s:o, s:o*}", "prefix", prefix_json(&rule->prefix), "inherit",
 			 inherit, "limits", limits, "newcomers", newcomers);
@@ -82,7 +82,7 @@ static json_t *policies_json(const struct ruleset *rules)
 	return array;
 }
 
-/* An entry for prefixes that are to follow. */
+/* An entry with an array of prefixes, which may still grow. */
 static json_t *entry_json(json_t *prefixes, uint32_t until)
 {
 	char text[MOMENT_TEXT];
@@ -93,7 +93,7 @@ static json_t *entry_json(json_t *prefixes, uint32_t until)
 			 moment_format(until_time(until), text));
 }
 
-/* An entry for each list with that word. */
+/* Appends an entry for each list that has this access. */
 static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list list)
 {
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
@@ -114,8 +114,8 @@ static void lists_append(json_t *array, const struct ruleset *rules, enum sl_lis
 }
 
 /*
- * One entry for all prefixes for good, and one for each run of others that end together; then those of lists. NULL:
- * none.
+ * One entry for all prefixes without end; one for each run of prefixes that end together; then one
+ * for each list. NULL: none.
  */
 static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 {
@@ -167,11 +167,12 @@ json_t *config_json(const struct config *config)
 			 entries_json(&config->rules, SL_LIST_DENY));
 }
 
-/* --- The tree as YAML ----------------------------------------------------------------------- */
+/* --- YAML ----------------------------------------------------------------------------------- */
 
 /*
- * Whether a text is a string to every reader of YAML without quotes. A colon makes keys, numbers to base
- * 60 or dates of addresses and moments; a name may look like a number, a date or a truth.
+ * Whether every reader of YAML takes a text without quotes as a string. A colon turns addresses and
+ * moments into keys, numbers to base 60 or dates; a name may look like a number, a date or a truth
+ * value.
  */
 static bool is_plain(const char *text)
 {
@@ -208,7 +209,7 @@ static void scalar_write(FILE *out, json_t *node)
 		fprintf(out, is_plain(text) ? " %s\n" : " \"%s\"\n", text);
 }
 
-/* What follows "key:" or "-". */
+/* Writes what follows "key:" or "-". */
 static void value_write(FILE *out, json_t *node, unsigned int indent)
 {
 	if (!json_is_object(node) && !json_is_array(node)) {
@@ -221,7 +222,7 @@ static void value_write(FILE *out, json_t *node, unsigned int indent)
 	}
 }
 
-/* The first key of an item stands behind its dash. */
+/* Writes a map. The first key of an item follows its dash. */
 static void map_write(FILE *out, json_t *map, unsigned int indent, bool is_item)
 {
 	const char *key;

@@ -9,22 +9,22 @@
 
 #include "base/array.h"
 
-/* The least that is taken from malloc() at once. */
+/* The bytes allocated at once, or more for one longer word. */
 #define CHUNK_BYTES (64 << 10)
 
-/* Room for nodes and words, which are never freed one by one. */
+/* A block of memory for nodes and words, which are freed together. */
 struct chunk {
 	struct chunk *next;
-	size_t left; /* bytes that are free; the last ones are taken first */
+	size_t left; /* free bytes, which are used from the end */
 	_Alignas(struct node) char bytes[];
 };
 
-/* A list or a map that is not at its end. */
+/* A list or a map whose end is not parsed yet. */
 struct level {
 	struct node *node;
-	struct node *last; /* its last child; NULL: none yet */
-	const char *key;   /* of the child that is to come */
-	struct mark key_at;
+	struct node *last; /* NULL: no child yet */
+	const char *key;   /* of the next child */
+	struct position key_at;
 };
 
 struct builder {
@@ -60,10 +60,10 @@ const struct node *node_items(const struct node *map, const char *key)
 	return list && list->kind == NODE_LIST ? list->first : NULL;
 }
 
-void document_place(struct document *document, struct mark mark)
+void document_place(struct document *document, struct position at)
 {
-	snprintf(document->place, sizeof(document->place), "%s:%u:%u", document->name, mark.line,
-		 mark.column);
+	snprintf(document->place, sizeof(document->place), "%s:%u:%u", document->name, at.line,
+		 at.column);
 	log_place(document->place);
 }
 
@@ -81,31 +81,34 @@ void document_free(struct document *document)
 
 /* --- Errors --------------------------------------------------------------------------------- */
 
-static struct mark mark_of(const yaml_mark_t *mark)
+static struct position position_of(const yaml_mark_t *mark)
 {
-	return (struct mark){mark->line + 1, mark->column + 1};
+	return (struct position){mark->line + 1, mark->column + 1};
 }
 
 static enum status refuse(struct builder *builder, const yaml_mark_t *mark, const char *message)
 {
-	document_place(&builder->document, mark_of(mark));
+	document_place(&builder->document, position_of(mark));
 	return misuse("%s", message);
 }
 
-/* libyaml's reader, which refuses bytes that are no characters, tells its place in bytes. */
-static struct mark mark_of_offset(const char *text, size_t offset)
+/*
+ * The position of a byte. libyaml's reader refuses bytes that are no characters, and reports an
+ * offset in bytes.
+ */
+static struct position position_of_offset(const char *text, size_t offset)
 {
-	struct mark mark = {1, 1};
+	struct position at = {1, 1};
 
 	for (size_t i = 0; i < offset && text[i]; i++) {
-		mark.column++;
+		at.column++;
 		if (text[i] == '\n')
-			mark = (struct mark){mark.line + 1, 1};
+			at = (struct position){at.line + 1, 1};
 	}
-	return mark;
+	return at;
 }
 
-/* The text from a line on; NULL: it has fewer lines. */
+/* The text from a line on; NULL: the text has fewer lines. */
 static const char *line_find(const char *text, size_t line)
 {
 	while (line-- && text)
@@ -113,7 +116,7 @@ static const char *line_find(const char *text, size_t line)
 	return text;
 }
 
-/* The likely cause of an error, where libyaml's own words do not tell it. */
+/* The likely cause of an error that libyaml's message does not explain. */
 static const char *syntax_hint(const struct builder *builder)
 {
 	const yaml_mark_t *mark = &builder->parser.problem_mark;
@@ -136,10 +139,10 @@ static enum status refuse_syntax(struct builder *builder)
 		return failure("%s: out of memory", builder->document.name);
 	if (parser->error == YAML_READER_ERROR) {
 		document_place(&builder->document,
-			       mark_of_offset(builder->text, parser->problem_offset));
+			       position_of_offset(builder->text, parser->problem_offset));
 		return misuse("not YAML: %s", parser->problem);
 	}
-	document_place(&builder->document, mark_of(&parser->problem_mark));
+	document_place(&builder->document, position_of(&parser->problem_mark));
 	return misuse("not YAML: %s%s%s%s", parser->context ?: "", parser->context ? ": " : "",
 		      parser->problem, syntax_hint(builder));
 }
@@ -151,7 +154,7 @@ static struct level *level_now(struct builder *builder)
 	return builder->depth ? &builder->levels[builder->depth - 1] : NULL;
 }
 
-/* Memory that lives as long as the document. NULL, having said so: there is none. */
+/* Allocates memory that lives as long as the document. NULL: no memory, which is reported. */
 static void *document_take(struct document *document, size_t size)
 {
 	struct chunk *chunk = document->chunks;
@@ -172,7 +175,7 @@ static void *document_take(struct document *document, size_t size)
 	return chunk->bytes + chunk->left;
 }
 
-/* The text of a scalar. NULL, having said so: no memory. */
+/* Copies the text of a scalar. NULL: no memory, which is reported. */
 static const char *scalar_keep(struct builder *builder, const yaml_event_t *event)
 {
 	size_t size = event->data.scalar.length + 1;
@@ -203,7 +206,7 @@ static enum node_kind event_kind(const yaml_event_t *event)
 	return is_null(event) ? NODE_NULL : NODE_WORD;
 }
 
-/* A node without children, the last of the level's. */
+/* Appends a node to the current level, and opens a level below it for a list or a map. */
 static enum status node_add(struct builder *builder, const yaml_event_t *event)
 {
 	struct document *document = &builder->document;
@@ -216,7 +219,7 @@ static enum status node_add(struct builder *builder, const yaml_event_t *event)
 	node = document_take(document, sizeof(*node));
 	if (!node)
 		return FAILED;
-	*node = (struct node){.kind = event_kind(event), .at = mark_of(&event->start_mark)};
+	*node = (struct node){.kind = event_kind(event), .at = position_of(&event->start_mark)};
 	document->count++;
 	if (level) {
 		node->key = level->key;
@@ -236,29 +239,18 @@ static enum status node_add(struct builder *builder, const yaml_event_t *event)
 	return OK;
 }
 
-/* Whether the next event is to be the key of a pair. */
-static bool awaits_key(struct builder *builder)
-{
-	const struct level *level = level_now(builder);
-
-	return level && level->node->kind == NODE_MAP && !level->key;
-}
-
-static enum status key_take(struct builder *builder, const yaml_event_t *event)
+/* Takes a scalar or the begin of a list or map: a key where a map has none yet, else a node. */
+static enum status value_take(struct builder *builder, const yaml_event_t *event)
 {
 	struct level *level = level_now(builder);
 
-	if (event->type != YAML_SCALAR_EVENT)
-		return refuse(builder, &event->start_mark, "a key is to be one word");
-	level->key = scalar_keep(builder, event);
-	level->key_at = mark_of(&event->start_mark);
-	return level->key ? OK : FAILED;
-}
-
-static enum status value_take(struct builder *builder, const yaml_event_t *event)
-{
-	if (awaits_key(builder))
-		return key_take(builder, event);
+	if (level && level->node->kind == NODE_MAP && !level->key) {
+		if (event->type != YAML_SCALAR_EVENT)
+			return refuse(builder, &event->start_mark, "a key is to be one word");
+		level->key = scalar_keep(builder, event);
+		level->key_at = position_of(&event->start_mark);
+		return level->key ? OK : FAILED;
+	}
 	if (event->type != YAML_SCALAR_EVENT && builder->depth == DOCUMENT_DEPTH_MAX)
 		return refuse(builder, &event->start_mark, "nested too deep: no rule is down here");
 	return node_add(builder, event);
@@ -330,11 +322,6 @@ static enum status document_build(struct builder *builder)
 	return status;
 }
 
-static bool is_empty(const struct document *document)
-{
-	return !document->root || document->root->kind == NODE_NULL;
-}
-
 enum status document_parse(const char *name, const char *text, size_t size, struct document *ret)
 {
 	struct builder builder = {.document.name = name, .text = text};
@@ -347,7 +334,7 @@ enum status document_parse(const char *name, const char *text, size_t size, stru
 	status = document_build(&builder);
 	log_place(NULL);
 	yaml_parser_delete(&builder.parser);
-	if (!status && is_empty(&builder.document))
+	if (!status && (!builder.document.root || builder.document.root->kind == NODE_NULL))
 		status = misuse("%s is empty, and would delete all rules: if that is meant, "
 				"write 'policies: []'",
 				name);
