@@ -39,7 +39,7 @@ CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
 
 # What the tests link: the same library, with the sanitizers and the test build of the BPF programs.
 TEST_LIB := $(BUILD)/test/libsluice.a
-UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/test/unit/%,$(wildcard tests/unit/*/test_*.c))
 DATAPATH := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%,$(wildcard tests/datapath/test_*.c))
 FUZZ     := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 DATAPATH_OBJ := $(patsubst tests/datapath/%.c,$(BUILD)/test/datapath/%.o,\
@@ -87,7 +87,7 @@ $(BUILD)/user/%.o: user/%.c | $(BUILD)/sluice.skel.h
 
 # --- Tests ---------------------------------------------------------------------------------------
 
-TEST_CPPFLAGS = $(CPPFLAGS) -I$(BUILD)/test -Ibpf -Itests/unit -Itests/datapath
+TEST_CPPFLAGS = $(CPPFLAGS) -I$(BUILD)/test -Ibpf -Itests/lib
 TEST_LDLIBS   = $(LDLIBS) -lcmocka -lpthread
 
 $(BUILD)/test/user/%.o: user/%.c | $(BUILD)/test/sluice.skel.h
@@ -149,13 +149,13 @@ $(BUILD)/test/amid.skel.h: $(BUILD)/test/amid.bpf.o
 
 $(BUILD)/test/datapath/test_busy.o: | $(BUILD)/test/amid.skel.h
 
-$(BUILD)/test/unit/test_sketch: TEST_LDLIBS += -lm
+$(BUILD)/test/unit/bpf/test_sketch $(BUILD)/test/unit/bpf/test_newcomer: TEST_LDLIBS += -lm
 
 # What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c))
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
-FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
+FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -Itests/lib -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
 
 $(FUZZ_OBJ): FUZZ_FLAGS += -fsanitize=fuzzer-no-link,address,undefined
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Insertions that the kernel refuses because this CPU is at work in that part of the map already: amid.bpf.c provokes
- * it. tests/unit/test_refusals.c has all causes, on demand.
+ * it. tests/unit/bpf/test_charge.c has all causes, on demand.
  */
 #include "rig.h"
 

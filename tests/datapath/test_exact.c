@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "../unit/credit_model.h"
+#include "credit_model.h"
 #include "rules/sizes.h"
 #include "state/source_state.h"
 

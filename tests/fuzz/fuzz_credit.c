@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "../unit/credit_model.h"
+#include "credit_model.h"
 
 /* Nine years, in ticks: moments are compared by their signed difference. */
 #define UPTIME_MAX ((true_time)1 << 62)

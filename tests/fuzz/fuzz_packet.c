@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "../unit/packet_model.h"
+#include "packet_model.h"
 
 /* What is to be learnt of a frame; the order is that of learning it. */
 struct finding {

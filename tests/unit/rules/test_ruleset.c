@@ -291,6 +291,46 @@ static void test_diff(void **state)
 	ruleset_free(&to);
 }
 
+static void list_put(struct ruleset *set, int place, const char *name, enum sl_list list)
+{
+	if (!set->lists)
+		assert_int_equal(ruleset_make_lists(set), OK);
+	set->lists[place] = (struct sl_list_info){.list = list};
+	strcpy(set->lists[place].name, name);
+}
+
+static void rule_put(struct ruleset *set, const char *prefix, uint64_t lists)
+{
+	struct rule rule = {.prefix = prefix_of(prefix), .lists = lists};
+
+	assert_int_equal(ruleset_add(set, &rule), OK);
+}
+
+/*
+ * A list that both sets have gets the place that it has in the other; any other gets a free place.
+ * A list that allows is another than the one of the same name that denies.
+ */
+static void test_lists_are_matched(void **state)
+{
+	struct ruleset set = {0}, other = {0};
+
+	(void)state;
+	list_put(&other, 0, "x", SL_LIST_DENY);
+	list_put(&other, 1, "y", SL_LIST_DENY);
+	list_put(&set, 0, "x", SL_LIST_ALLOW);
+	list_put(&set, 1, "z", SL_LIST_DENY);
+	list_put(&set, 2, "y", SL_LIST_DENY);
+	rule_put(&set, "10.0.0.1", 1 << 0 | 1 << 1);
+	rule_put(&set, "10.0.0.2", 1 << 2);
+	assert_int_equal(ruleset_match_lists(&set, other.lists), OK);
+	assert_int_equal(set.rules[1].lists, 1 << 1);
+	assert_string_equal(set.lists[1].name, "y");
+	assert_int_equal(set.rules[0].lists & 3, 0);
+	assert_int_equal(__builtin_popcountll(set.rules[0].lists), 2);
+	ruleset_free(&set);
+	ruleset_free(&other);
+}
+
 /* --- Printing ------------------------------------------------------------------------------- */
 
 static const char *printed(const struct rule *rule, const char *gate, const char *lead)
@@ -385,6 +425,7 @@ int main(void)
 		cmocka_unit_test(test_limits_by_name),
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_lists_are_matched),
 		cmocka_unit_test(test_print),
 		cmocka_unit_test(test_difference),
 		cmocka_unit_test(test_newcomers_count),

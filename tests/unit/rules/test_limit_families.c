@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * user/rules/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
- * packets. The numbers of rates, bursts and purses are in test_units.c.
+ * packets. The numbers of rates, bursts and purses are in test_limit.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/host.h: which kernels are refused, and how. */
+/* user/base/host.h: which kernels are refused, and how; CPUs and the jiffy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,11 +40,38 @@ static void test_too_old(void **state)
 	}
 }
 
+static void test_this_machine(void **state)
+{
+	struct machine here = {0};
+
+	(void)state;
+	assert_int_equal(machine_get(&here), OK);
+	assert_in_range(here.cpus, 1, 1 << 16);
+	assert_in_range(here.jiffy_ns, 500000, 20000000);
+	assert_in_range(here.cpu_ids, here.cpus, 1 << 16);
+}
+
+static void test_cpu_lists(void **state)
+{
+	static const struct {
+		const char *list;
+		unsigned int end;
+	} cases[] = {{"0", 1},	     {"0-1\n", 2},    {"0-3,8-11\n", 12},
+		     {"0,2,5\n", 6}, {"0-3,9\n", 10}, {"0-127\n", 128},
+		     {"", 0},	     {"\n", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(cpu_list_end(cases[i].list), cases[i].end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_enough),
 		cmocka_unit_test(test_too_old),
+		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_cpu_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/clock.h: when list entries end. */
+/* user/base/clock.h: the packet path's clocks, when list entries end, RFC 3339. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "base/clock.h"
+#include "capture.h"
 #include "sluice.h"
 
 #include <cmocka.h>
@@ -20,14 +21,7 @@
 /* So long the machine may stop between two readings of a clock. */
 #define SLACK SEC
 
-static void test_the_clock_runs(void **state)
-{
-	uint64_t ns = uptime_ns(), ticks = uptime_ticks();
-
-	(void)state;
-	assert_true(ns);
-	assert_in_range(ticks, ns * SL_TICKS_PER_NS, (ns + SLACK) * SL_TICKS_PER_NS);
-}
+/* --- Clocks --------------------------------------------------------------------------------- */
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
@@ -97,6 +91,17 @@ static void test_a_time_namespace_changes_nothing(void **state)
 	assert_int_equal(status, RIGHT);
 }
 
+static void test_the_clock_runs(void **state)
+{
+	uint64_t ns = uptime_ns(), ticks = uptime_ticks();
+
+	(void)state;
+	assert_true(ns);
+	assert_in_range(ticks, ns * SL_TICKS_PER_NS, (ns + SLACK) * SL_TICKS_PER_NS);
+}
+
+/* --- Ends of list entries ------------------------------------------------------------------- */
+
 /* Never sooner than asked for, and later by no more than a unit. */
 static void test_the_end_of_an_entry(void **state)
 {
@@ -163,6 +168,88 @@ static void test_there_and_back_of_what_is_past(void **state)
 	assert_int_equal(until_at(until_time(1)), 1);
 }
 
+/* --- Moments of the calendar ---------------------------------------------------------------- */
+
+static void test_moments(void **state)
+{
+	static const struct {
+		const char *text;
+		time_t when;
+		const char *printed; /* NULL: as it was written */
+	} cases[] = {
+		{"1970-01-01T00:00:00Z", 0, NULL},
+		{"2001-09-09T01:46:40Z", 1000000000, NULL},
+		{"2001-09-09t01:46:40z", 1000000000, "2001-09-09T01:46:40Z"},
+		{"2001-09-09T01:46:40.999999999999999999999Z", 1000000000, "2001-09-09T01:46:40Z"},
+		{"2001-09-09T03:46:40+02:00", 1000000000, "2001-09-09T01:46:40Z"},
+		{"2001-09-08T15:16:40-10:30", 1000000000, "2001-09-09T01:46:40Z"},
+		{"2001-09-09T01:46:40-00:00", 1000000000, "2001-09-09T01:46:40Z"},
+		{"2000-02-29T23:59:59Z", 951868799, NULL},
+		{"2024-02-29T00:00:00+23:59", 1709078460, "2024-02-28T00:01:00Z"},
+		{"9999-12-31T23:59:59Z", 253402300799, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[MOMENT_TEXT];
+		time_t when;
+
+		assert_int_equal(moment_parse(cases[i].text, &when), OK);
+		assert_int_equal(when, cases[i].when);
+		assert_string_equal(moment_format(when, text),
+				    cases[i].printed ? cases[i].printed : cases[i].text);
+	}
+}
+
+static void test_moments_refused(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"now",
+		"1h",
+		"2026",
+		"2026-11-21",
+		"2026-11-21T13:00Z",
+		"2026-11-21T13:00:00",
+		"2026-11-21 13:00:00Z",
+		"2026-11-21T13:00:00z ",
+		" 2026-11-21T13:00:00Z",
+		"2026-11-21T13:00:00ZZ",
+		"2026-11-21T13:00:00.Z",
+		"2026-11-21T13:00:00+0200",
+		"2026-11-21T13:00:00+2:00",
+		"2026-11-21T13:00:00+24:00",
+		"2026-11-21T13:00:00+01:60",
+		"2026-11-21T13:00:00+01:00Z",
+		"2026-11-21T24:00:00Z",
+		"2026-11-21T13:60:00Z",
+		"2026-11-21T13:00:60Z",
+		"2026-11-31T13:00:00Z",
+		"2026-13-21T13:00:00Z",
+		"2026-00-21T13:00:00Z",
+		"2026-11-00T13:00:00Z",
+		"2025-02-29T13:00:00Z",
+		"1900-02-29T13:00:00Z",
+		"+026-11-21T13:00:00Z",
+		"02026-11-21T13:00:00Z",
+		"2026-1-21T13:00:00Z",
+		"2026-11-21T13:00:00\xe2\x88\x92"
+		"01:00",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct capture capture = capture_begin(stderr);
+		time_t when = 42;
+		enum status status = moment_parse(texts[i], &when);
+		const char *said = capture_end(&capture);
+
+		if (status != MISUSED || !*said)
+			fail_msg("moment '%s' is taken", texts[i]);
+		assert_int_equal(when, 42);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_moments_of_the_calendar),
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_there_and_back_of_what_is_past),
+		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_moments_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static void *map_find(const void *map, const void *key);
 #define bpf_map_update_elem(map, key, v, f) (-1L)
 #define typeof __typeof__
 #define SL_TEST_CLOCK
-#include "../../bpf/admission.h"
+#include "admission.h"
 #include "rules/sizes.h"
 
 #define CPUS_MAX 512

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/base/file.h: what is read, and what is refused in which words. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "base/array.h"
+#include "base/file.h"
+#include "capture.h"
+#include "scratch.h"
+
+#include <cmocka.h>
+
+/* Reads a file of these bytes. */
+static enum status bytes_read(const char *text, size_t size, struct file *ret)
+{
+	enum status status;
+
+	file_make("file", text, size);
+	status = file_read("file", ret);
+	unlink("file");
+	return status;
+}
+
+/* The one line of a file that is refused. */
+static const char *refusal(const char *path)
+{
+	struct file file = {.size = 42};
+	struct capture capture = capture_begin(stderr);
+	enum status status = file_read(path, &file);
+	const char *said = capture_end(&capture);
+
+	assert_int_equal(file.size, 42);
+	assert_int_not_equal(status, OK);
+	return said;
+}
+
+/* --- Bytes ---------------------------------------------------------------------------------- */
+
+static void test_text(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t size;
+		const char *said; /* NULL: it is taken */
+	} cases[] = {
+		{"", 0, NULL},
+		{"a\n\tb", 4, NULL},
+		{"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", 19,
+		 NULL},
+		{"\xff", 1, NULL},
+		{"a\0b", 3, " has a NUL byte: this is no text"},
+		{"\0", 1, " has a NUL byte: this is no text"},
+		{"a\0", 2, " has a NUL byte: this is no text"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct file file = {0};
+		enum status status = bytes_read(cases[i].text, cases[i].size, &file);
+		const char *said = capture_end(&capture);
+		char line[128] = "";
+
+		if (cases[i].said)
+			snprintf(line, sizeof(line), "sluice: file%s\n", cases[i].said);
+		assert_string_equal(said, line);
+		assert_int_equal(status, cases[i].said ? MISUSED : OK);
+		if (status)
+			continue;
+		assert_int_equal(file.size, cases[i].size);
+		assert_memory_equal(file.text, cases[i].text, file.size);
+		assert_int_equal(file.text[file.size], '\0');
+		file_free(&file);
+	}
+}
+
+static void test_byte_order_mark(void **state)
+{
+	struct file file;
+
+	(void)state;
+	assert_int_equal(bytes_read("\xef\xbb\xbf"
+				    "ab",
+				    5, &file),
+			 OK);
+	assert_string_equal(file.text, "ab");
+	assert_int_equal(file.size, 2);
+	file_free(&file);
+}
+
+static void test_sizes(void **state)
+{
+	static char text[3 << 20];
+	static const size_t sizes[] = {1, 4095, 65534, 65535, 65536, 65537, 131071, sizeof(text)};
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct file file;
+
+		assert_int_equal(bytes_read(text, sizes[i], &file), OK);
+		assert_int_equal(file.size, sizes[i]);
+		assert_memory_equal(file.text, text, sizes[i]);
+		file_free(&file);
+	}
+}
+
+/* --- What is no such file ------------------------------------------------------------------- */
+
+static void test_kinds_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo("fifo", 0600), 0);
+	assert_string_equal(refusal("fifo"), "sluice: fifo is a FIFO, and not a regular file\n");
+	unlink("fifo");
+	assert_string_equal(refusal("."), "sluice: . is a directory, and not a regular file\n");
+	assert_string_equal(refusal("/dev/zero"),
+			    "sluice: /dev/zero is a device, and not a regular file\n");
+	assert_string_equal(refusal("none"),
+			    "sluice: cannot open none: No such file or directory\n");
+	assert_string_equal(refusal(""), "sluice: cannot open : No such file or directory\n");
+}
+
+static void test_too_large(void **state)
+{
+	int fd = open("large", O_WRONLY | O_CREAT, 0600);
+	struct file file;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 100 << 20), 0);
+	assert_string_equal(refusal("large"), "sluice: large is larger than 90 MiB, the most that "
+					      "a file of rules or prefixes may be\n");
+	close(fd);
+	unlink("large");
+	assert_int_equal(bytes_read("", 0, &file), OK); /* not a matter of the last one */
+	file_free(&file);
+}
+
+/* Standard input may be of any kind, and no larger. */
+static void test_standard_input(void **state)
+{
+	int kept = dup(STDIN_FILENO), ends[2];
+	struct file file;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "from a pipe", 11), 11);
+	close(ends[1]);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	assert_int_equal(file_read("-", &file), OK);
+	assert_string_equal(file.text, "from a pipe");
+	file_free(&file);
+	ends[0] = open("/dev/zero", O_RDONLY);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	assert_string_equal(refusal("-"), "sluice: standard input is larger than 90 MiB, the most "
+					  "that a file of rules or prefixes may be\n");
+	dup2(kept, STDIN_FILENO);
+	close(kept);
+}
+
+/* --- A file that changes -------------------------------------------------------------------- */
+
+/* As of a program that writes a temporary file and runs this one. */
+static void test_open_for_writing(void **state)
+{
+	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	struct file file;
+
+	(void)state;
+	assert_int_equal(write(fd, "whole", 5), 5);
+	assert_int_equal(file_read("file", &file), OK);
+	assert_string_equal(file.text, "whole");
+	file_free(&file);
+	close(fd);
+	unlink("file");
+}
+
+/* A clock that was set back, or another machine's. */
+static void test_time_in_the_future(void **state)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) + 3600}};
+	struct file file;
+
+	(void)state;
+	file_make("file", "whole", 5);
+	assert_int_equal(utimensat(AT_FDCWD, "file", times, 0), 0);
+	assert_int_equal(file_read("file", &file), OK);
+	assert_string_equal(file.text, "whole");
+	file_free(&file);
+	unlink("file");
+}
+
+struct writer {
+	int fd;
+	char letter; /* 0: append; else written over the first */
+	atomic_bool stop;
+};
+
+static void *writer_run(void *data)
+{
+	struct writer *writer = data;
+
+	for (unsigned int i = 0; !writer->stop; i++) {
+		char letter = 'a' + i % 26;
+
+		assert_int_equal(writer->letter ? pwrite(writer->fd, &letter, 1, 0)
+						: write(writer->fd, &letter, 1),
+				 1);
+		usleep(5000);
+	}
+	return NULL;
+}
+
+/* It stays open, grows or is written over, and has to be told from one that is whole. */
+static void test_being_written(void **state)
+{
+	(void)state;
+	for (int over = 0; over < 2; over++) {
+		struct writer writer = {open("file", O_RDWR | O_CREAT | O_TRUNC, 0600), over,
+					false};
+		pthread_t thread;
+
+		assert_int_equal(write(writer.fd, "text", 4), 4);
+		assert_int_equal(pthread_create(&thread, NULL, writer_run, &writer), 0);
+		assert_string_equal(refusal("file"), "sluice: file changed while it was read: try "
+						     "again when it is written\n");
+		writer.stop = true;
+		pthread_join(thread, NULL);
+		close(writer.fd);
+	}
+	unlink("file");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_byte_order_mark),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_kinds_refused),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_standard_input),
+		cmocka_unit_test(test_open_for_writing),
+		cmocka_unit_test(test_time_in_the_future),
+		cmocka_unit_test(test_being_written),
+	};
+
+	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

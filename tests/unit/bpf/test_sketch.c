@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/* bpf/sketch.h: the errors of the sketch that it states, measured. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/array.h"
+#include "meeting.h"
+
+static struct digest digest_ipv6(const struct sl_meeting *meeting, uint64_t number)
+{
+	struct packet packet = {.source.bits = SL_FAMILY_BITS + 128};
+
+	memcpy(packet.source.addr, &number, sizeof(number));
+	return digest_of(&packet, meeting);
+}
+
+static struct digest digest_number(const struct sl_meeting *meeting, unsigned int kind,
+				   uint64_t number)
+{
+	switch (kind % 4) {
+	case 0:
+		return digest_ipv4(meeting, number);
+	case 1:
+		return digest_ipv4(meeting, __builtin_bswap32(number));
+	case 2:
+		return digest_ipv6(meeting, __builtin_bswap64(number));
+	default:
+		return digest_ipv6(meeting, number * 0x9e3779b97f4a7c15ULL);
+	}
+}
+
+/* --- One taken for another ------------------------------------------------------------------ */
+
+#define SECRETS	  32
+#define STRANGERS 1000000 /* for each secret */
+
+/* Gives each slot to somebody who has shown himself three times, as the bar is in a crowd. */
+static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
+{
+	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
+		struct digest digest = digest_number(meeting, kind, number);
+		uint32_t *slot =
+			&sketch_lines[digest.place & meeting->sketch_mask].slot[digest.place >> 28];
+
+		if (!*slot)
+			*slot = sketch_print(digest) | 2;
+	}
+}
+
+/* The chance is 2^-24 for a packet, also where all slots are taken by who has reached the bar. */
+static void test_mistakes(void **state)
+{
+	double bound = (double)SECRETS * STRANGERS / (1 << 24);
+	unsigned int mistakes = 0, free_slots = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < SECRETS; i++) {
+		struct sl_meeting meeting = meeting_random();
+
+		slots_take(&meeting, i);
+		for (unsigned int line = 0; line < LINES; line++)
+			for (int slot = 0; slot < SL_SKETCH_SLOTS; slot++)
+				free_slots += !sketch_lines[line].slot[slot];
+		for (unsigned int j = 0; j < STRANGERS; j++) {
+			struct digest digest = digest_number(&meeting, i, (1ULL << 28) + j);
+
+			/* with a coin by which nobody loses his slot */
+			mistakes +=
+				sketch_see(&meeting, SL_POOL_LEDGERS, digest, digest.mark ^ 1) > 2;
+		}
+	}
+	print_message("figure: %u packets of strangers, all slots taken: %u taken for somebody "
+		      "else; 2^-24 of them are %.1f\n",
+		      SECRETS * STRANGERS, mistakes, bound);
+	assert_true(free_slots < SECRETS * SLOTS / 1000);
+	/* a Poisson variable is above this once in a million runs */
+	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
+}
+
+/* --- How long a slot remembers -------------------------------------------------------------- */
+
+#define WATCHED 1500
+
+static uint32_t see(const struct sl_meeting *meeting, uint64_t number, uint32_t coin)
+{
+	return sketch_see(meeting, SL_POOL_LEDGERS, digest_ipv4(meeting, number), coin);
+}
+
+/* The part of those who were seen once, of whom anything is known after so many others. */
+static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
+{
+	unsigned int remembered = 0;
+
+	for (uint64_t i = 0; i < WATCHED; i++) {
+		struct digest digest = digest_ipv4(meeting, (1U << 31) + i);
+
+		sketch_lines[digest.place & meeting->sketch_mask].slot[digest.place >> 28] =
+			sketch_print(digest) | 1;
+	}
+	for (uint64_t i = 0; i < others; i++)
+		see(meeting, draw() >> 33, draw()); /* none of those who are watched */
+	for (uint64_t i = 0; i < WATCHED; i++)
+		remembered += see(meeting, (1U << 31) + i, 1) == 2;
+	return (double)remembered / WATCHED;
+}
+
+/* After k others in n slots: e^(-k / 2n), since a slot's owner of count 1 loses it every second time. */
+static void test_memory(void **state)
+{
+	static const double parts[] = {0.25, 1, 2, 4};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		struct sl_meeting meeting = meeting_random();
+		double found = part_remembered(&meeting, parts[i] * SLOTS);
+		double model = exp(-parts[i] / 2);
+
+		print_message("figure: of those seen once, %.1f%% are remembered after %.0f "
+			      "others in %u slots; the model says %.1f%%\n",
+			      100 * found, parts[i] * SLOTS, SLOTS, 100 * model);
+		assert_true(fabs(found - model) < 0.06);
+	}
+}
+
+/* In a flood a slot is somebody's always: so many packets in a row it takes to pass a bar. */
+static void test_packets_in_a_row(void **state)
+{
+	static const uint32_t bars[] = {2, 4, 8};
+	struct sl_meeting meeting = meeting_random();
+
+	(void)state;
+	for (uint64_t i = 0; i < 20ULL * SLOTS; i++)
+		see(&meeting, i, draw());
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++) {
+		uint64_t packets = 0, owed = 0;
+
+		for (uint64_t source = 0; source < WATCHED; source++) {
+			uint32_t seen = 0;
+
+			for (; seen <= bars[i]; packets++)
+				seen = see(&meeting, (2U << 30) + i * WATCHED + source, draw());
+			owed += seen;
+		}
+		print_message("figure: bar %u: %.2f packets in a row on average, %.2f of them are "
+			      "charged\n",
+			      bars[i], (double)packets / WATCHED, (double)owed / WATCHED);
+		assert_true(packets >= owed);
+		assert_true(packets <= WATCHED * (bars[i] + 3ULL));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_packets_in_a_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

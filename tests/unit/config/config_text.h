@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Rules files as texts: read, shown, refused, written. Include it before cmocka.h. */
+#ifndef SLUICE_TEST_CONFIG_TEXT_H
+#define SLUICE_TEST_CONFIG_TEXT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "capture.h"
+#include "config/config.h"
+
+#include <cmocka.h>
+
+/* Reads a text as the file "rules.yaml". */
+static inline enum status text_read(const char *text, struct config *ret)
+{
+	return config_parse("rules.yaml", text, strlen(text), ret);
+}
+
+/* The rules of a text, as `show` prints them. */
+static inline const char *shown(const char *text)
+{
+	struct capture capture;
+	struct config config;
+
+	if (text_read(text, &config))
+		fail_msg("refused:\n%s", text);
+	capture = capture_begin(stdout);
+	for (unsigned int i = 0; i < config.rules.count; i++)
+		rule_print(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
+	config_free(&config);
+	return capture_end(&capture);
+}
+
+/* What is said of a text that is refused. */
+static inline const char *refusal(const char *text)
+{
+	struct config untouched = {.sizes.hot = 42}, config = untouched;
+	struct capture capture = capture_begin(stderr);
+	enum status status = text_read(text, &config);
+	const char *said = capture_end(&capture);
+
+	if (status != MISUSED)
+		fail_msg("status %d, not %d:\n%s", status, MISUSED, text);
+	assert_memory_equal(&config, &untouched, sizeof(config));
+	return said;
+}
+
+static inline char *written(const struct config *config)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_int_equal(config_write(out, config), OK);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static inline enum status differs(void *data, const struct rule *from, const struct rule *to)
+{
+	(void)data;
+	rule_print(from ? from : to, NULL, NULL, "main", "differs: ");
+	return FAILED;
+}
+
+#endif

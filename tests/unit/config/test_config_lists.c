@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/config/config_lists.c: lists with a name, and lists that a rules file takes from files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/array.h"
+#include "base/clock.h"
+#include "capture.h"
+#include "config_text.h"
+#include "scratch.h"
+
+#include <cmocka.h>
+
+#define SEC 1000000000ULL
+
+static void text_make(const char *path, const char *text)
+{
+	file_make(path, text, strlen(text));
+}
+
+/* A file is looked for beside the rules file, says its own line, and is a list of its path. */
+static void test_files(void **state)
+{
+	char path[128], line[512];
+	struct capture capture;
+	struct config config;
+	enum status status;
+
+	(void)state;
+	text_make("good.txt", "192.0.2.1\n192.0.2.1\n192.0.2.2\n");
+	text_make("bad.txt", "192.0.2.1\nx\n");
+	text_make("good.yaml", "allow: [{file: good.txt, for: 1h}]\n");
+	text_make("bad.yaml", "allow: [{file: bad.txt}]\ndeny: [{prefix: y}]\n");
+	text_make("both.yaml", "allow: [file: good.txt]\ndeny: [prefix: 192.0.2.2]\n");
+	text_make("twice.yaml", "allow: [file: good.txt]\ndeny: [file: ./good.txt]\n");
+
+	snprintf(path, sizeof(path), "%s/good.yaml", scratch);
+	assert_int_equal(config_read(path, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	snprintf(line, sizeof(line), "%s/good.txt", scratch);
+	assert_string_equal(config.rules.lists[0].name, line);
+	assert_int_equal(config.rules.lists[0].list, SL_LIST_ALLOW);
+	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC);
+	for (unsigned int i = 0; i < config.rules.count; i++) {
+		assert_int_equal(config.rules.rules[i].lists, 1);
+		assert_int_equal(config.rules.rules[i].list, SL_LIST_NONE);
+	}
+	config_free(&config);
+
+	snprintf(path, sizeof(path), "%s/both.yaml", scratch);
+	assert_int_equal(config_read(path, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_int_equal(config.rules.rules[1].lists, 1);
+	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
+	config_free(&config);
+
+	snprintf(path, sizeof(path), "%s/bad.yaml", scratch);
+	capture = capture_begin(stderr);
+	status = config_read(path, &config);
+	snprintf(line, sizeof(line),
+		 "sluice: %s:1:16: %s/bad.txt:2: 'x' is not an address: write 192.0.2.1 or "
+		 "2001:db8::1\n"
+		 "sluice: %s:2:17: 'y' is not an address: write 192.0.2.1 or 2001:db8::1\n",
+		 path, scratch, path);
+	assert_string_equal(capture_end(&capture), line);
+	assert_int_equal(status, MISUSED);
+
+	snprintf(path, sizeof(path), "%s/twice.yaml", scratch);
+	capture = capture_begin(stderr);
+	assert_int_equal(config_read(path, &config), MISUSED);
+	snprintf(line, sizeof(line), "sluice: %s:2:14: list '%s/good.txt' is given twice\n", path,
+		 scratch);
+	assert_string_equal(capture_end(&capture), line);
+}
+
+/* The one line of a rules file that has a list of this text, an entry with these keys behind its file. */
+static void list_refused(const char *list, const char *keys, const char *said)
+{
+	char text[128], line[512] = "";
+	struct capture capture;
+	struct config config;
+	enum status status;
+
+	text_make("list.txt", list);
+	snprintf(text, sizeof(text), "allow: []\ndeny: [{file: list.txt%s}]", keys);
+	capture = capture_begin(stderr);
+	status = text_read(text, &config);
+	unlink("list.txt");
+	if (said)
+		snprintf(line, sizeof(line), "sluice: rules.yaml:2:%s\n", said);
+	assert_string_equal(capture_end(&capture), line);
+	assert_int_equal(status, said ? MISUSED : OK);
+	if (!status)
+		config_free(&config);
+}
+
+/* What a file should not hold by accident takes `force: true`, as `deny -f` takes `force`. */
+static void test_files_that_take_force(void **state)
+{
+	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
+
+	(void)state;
+	list_refused(ipv4, "",
+		     "15: list.txt:2: 10.0.0.0/7 is shorter than /8, which no list should hold by "
+		     "accident: write 'force: true' if it is meant");
+	list_refused(ipv6, ", for: 1h, force: false",
+		     "15: list.txt:1: 2000::/15 is shorter than /16, which no list should hold by "
+		     "accident: write 'force: true' if it is meant");
+	list_refused("# none\n", "",
+		     "15: list.txt has no entry: write 'force: true' if its list is to be empty");
+	list_refused("", ", until: 2001-01-01T00:00:00Z",
+		     "15: list.txt has no entry: write 'force: true' if its list is to be empty");
+	list_refused("192.0.2.1\n", ", force: maybe", "32: force 'maybe': write true or false");
+	list_refused("192.0.2.1\n", ", force: false", NULL);
+	list_refused(ipv4, ", force: true", NULL);
+	list_refused(ipv6, ", force: yes", NULL);
+	list_refused("", ", force: true", NULL);
+}
+
+static void test_lists_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *refusal;
+	} cases[] = {
+		{"deny: [{list: a, prefix: 10.0.0.1}, {list: a, prefix: 10.0.0.2}]",
+		 "list 'a' is given twice"},
+		{"deny: [{list: a b, prefix: 10.0.0.1}]", "'a b' cannot be the name of a list"},
+		{"deny: [{list: \"\", prefix: 10.0.0.1}]", "'' cannot be the name of a list"},
+		{"deny: [{list: a}]", "what does this entry deny?"},
+		{"deny: [{list: a, prefixes: [10.0.0.1], prefix: 10.0.0.2}]",
+		 "what does this entry deny?"},
+	};
+	char many[4096] = "deny:\n";
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_non_null(strstr(refusal(cases[i].text), cases[i].refusal));
+	for (int i = 0; i <= SL_LISTS_MAX; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many),
+			 "  - {list: l%d, prefix: 10.0.0.%d}\n", i, i);
+	struct config config;
+	struct capture capture = capture_begin(stderr);
+
+	assert_int_equal(text_read(many, &config), FAILED);
+	assert_non_null(strstr(capture_end(&capture),
+			       "rules.yaml:34:12: list 'l32' would be one too many"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_files_that_take_force),
+		cmocka_unit_test(test_lists_refused),
+	};
+
+	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

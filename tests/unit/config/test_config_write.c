@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/config/config_write.c: what is written is read as the same, and in linear time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include "base/array.h"
+#include "capture.h"
+#include "config_text.h"
+
+#include <cmocka.h>
+
+static void test_written(void **state)
+{
+	static const char text[] = "gate:\n"
+				   "  hot: 65536\n"
+				   "policies:\n"
+				   "  - prefix: default\n"
+				   "    limits:\n"
+				   "      - rate: 10kpps\n"
+				   "        burst: 20000\n"
+				   "        per: 24/64\n"
+				   "      - name: syn\n"
+				   "        rate: 30/min\n"
+				   "        burst: 200\n"
+				   "        match: tcp-syn\n"
+				   "        action: block 30s\n"
+				   "    newcomers:\n"
+				   "      rate: 10kpps\n"
+				   "      burst: 20000\n"
+				   "  - prefix: 10.0.0.0/8\n"
+				   "    inherit: true\n"
+				   "    limits:\n"
+				   "      - name: \"null\"\n"
+				   "        rate: 50mbit\n"
+				   "        burst: 64kB\n"
+				   "        match: tcp port 80,443 vlan 10\n"
+				   "        per: 24\n"
+				   "      - name: \"2026-11-21\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 8\n"
+				   "      - name: \"1e3\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 1h\n"
+				   "      - name: \"_x\"\n"
+				   "        rate: 5pps\n"
+				   "        burst: 8\n"
+				   "allow:\n"
+				   "  - prefixes:\n"
+				   "      - 192.0.2.0/24\n"
+				   "      - 192.0.2.1\n"
+				   "      - \"::1\"\n"
+				   "      - \"2001:db8::\"\n";
+	struct config config;
+	char *again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config_free(&config);
+	assert_int_equal(text_read("deny: []", &config), OK);
+	again = written(&config);
+	assert_string_equal(again, "policies: []\n");
+	free(again);
+	config_free(&config);
+}
+
+/* Entries that end together stand together, and end at the same moment when they are read again. */
+static void test_written_with_ends(void **state)
+{
+	struct config config, again;
+	char *text;
+
+	(void)state;
+	assert_int_equal(text_read("deny: [{prefixes: [10.0.0.1, 10.0.0.3], for: 1h},\n"
+				   "       {prefix: 10.0.0.2, for: 1h}, {prefix: 10.0.0.9},\n"
+				   "       {prefix: 10.0.0.4, for: 2h}]\n",
+				   &config),
+			 OK);
+	text = written(&config);
+	assert_non_null(strstr(text, "deny:\n"
+				     "  - prefixes:\n"
+				     "      - 10.0.0.9\n"
+				     "  - prefixes:\n"
+				     "      - 10.0.0.1\n"
+				     "      - 10.0.0.2\n"
+				     "      - 10.0.0.3\n"
+				     "    until: \"2"));
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	free(text);
+	config_free(&again);
+	config_free(&config);
+}
+
+/* As JSON it is the same file. */
+static void test_written_as_json(void **state)
+{
+	struct config config, again;
+	json_t *tree;
+	char *text;
+
+	(void)state;
+	assert_int_equal(config_read("tests/data/rules.yaml", &config), OK);
+	tree = config_json(&config);
+	text = json_dumps(tree, JSON_INDENT(2));
+	json_decref(tree);
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	assert_memory_equal(&config.sizes, &again.sizes, sizeof(again.sizes));
+	free(text);
+	config_free(&again);
+	config_free(&config);
+}
+
+/* Lists with a name: what is written reads to the same lists, and a prefix may be on several. */
+static void test_written_with_lists(void **state)
+{
+	static const char text[] = "policies: []\n"
+				   "allow:\n"
+				   "  - list: office\n"
+				   "    prefixes:\n"
+				   "      - 192.0.2.1\n"
+				   "deny:\n"
+				   "  - prefixes:\n"
+				   "      - 192.0.2.1\n"
+				   "  - list: \"/etc/drop.txt\"\n"
+				   "    prefixes:\n"
+				   "      - 10.0.0.0/8\n"
+				   "      - 192.0.2.1\n"
+				   "  - list: empty\n"
+				   "    prefixes: []\n";
+	struct config config;
+	char *again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(config.rules.count, 2);
+	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].lists, 3);
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config_free(&config);
+}
+
+/* Prefixes are listed in blocks, as the sanitizers copy a list of libcyaml's for each of its elements. */
+#define BLOCK  1000
+#define BLOCKS 24
+
+/* The text of a file that denies so many prefixes, in no order. */
+static char *long_text(unsigned int count, unsigned int block)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fputs("deny:\n", out);
+	for (unsigned int i = 0; i < count; i++)
+		fprintf(out, "%s      - 10.%u.%u.%u\n", i % block ? "" : "  - prefixes:\n",
+			i * 7919 % count >> 8, i * 7919 % count & 255, i % 10);
+	fclose(out);
+	return text;
+}
+
+/* What is written of a file is read as the same. */
+static void test_long_file(void **state)
+{
+	const unsigned int count = 10000;
+	char *text = long_text(count, count);
+	struct config config, again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	assert_int_equal(config.rules.count, count);
+	free(text);
+	text = written(&config);
+	assert_int_equal(text_read(text, &again), OK);
+	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
+	free(text);
+	config_free(&again);
+	config_free(&config);
+}
+
+/* The CPU time that it takes to read so many files, to write each, and to compare it with itself. */
+static clock_t files_time(unsigned int files, unsigned int blocks)
+{
+	char *text = long_text(blocks * BLOCK, BLOCK);
+	clock_t begin = clock();
+
+	for (unsigned int i = 0; i < files; i++) {
+		struct config config;
+
+		assert_int_equal(text_read(text, &config), OK);
+		assert_int_equal(config.rules.count, blocks * BLOCK);
+		free(written(&config));
+		assert_int_equal(ruleset_diff(&config.rules, &config.rules, differs, NULL), OK);
+		config_free(&config);
+	}
+	free(text);
+	return clock() - begin;
+}
+
+static clock_t least(clock_t a, clock_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Prefixes take hardly longer in one file than in many. Comparing each with all before takes them five times as long.
+ * What the machine does beside makes a run longer, so the shortest of each counts.
+ */
+static void test_time_of_a_long_file(void **state)
+{
+	clock_t many = files_time(BLOCKS, 1), one = files_time(1, BLOCKS);
+
+	(void)state;
+	for (int round = 1; round < 5; round++) {
+		many = least(many, files_time(BLOCKS, 1));
+		one = least(one, files_time(1, BLOCKS));
+	}
+	if (one > 2.5 * many)
+		fail_msg("%d prefixes take %.2f s in one file, and %.2f s in %d", BLOCKS * BLOCK,
+			 (double)one / CLOCKS_PER_SEC, (double)many / CLOCKS_PER_SEC, BLOCKS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_written),		cmocka_unit_test(test_written_with_ends),
+		cmocka_unit_test(test_written_as_json), cmocka_unit_test(test_written_with_lists),
+		cmocka_unit_test(test_long_file),	cmocka_unit_test(test_time_of_a_long_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/rules/limit.h: the numbers of a limit that packets are charged by. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/array.h"
+#include "credit.h"
+#include "rates.h"
+#include "rules/limit.h"
+#include "rules/units.h"
+
+#include <cmocka.h>
+
+#define SEC   SL_TICKS_PER_SEC
+#define MS    (SEC / 1000)
+#define HOUR  (3600 * SEC)
+#define JIFFY (4 * MS) /* a jiffy at HZ=250 */
+
+static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
+
+static struct limit limit_of(const char *rate, const char *burst)
+{
+	struct limit limit = {.spec = {.per = {32, 64}}, .match = {.fact = SL_FACT_ANY}};
+
+	assert_int_equal(rate_parse(rate, &limit.spec), OK);
+	if (burst)
+		assert_int_equal(burst_parse(burst, &limit.spec), OK);
+	else
+		burst_default(&limit.spec);
+	return limit;
+}
+
+static void test_limits(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+		uint64_t cost, burst_ticks, refill, purse;
+		uint32_t life;
+		bool by_bytes, by_jiffy;
+	} cases[] = {
+		/* purses: a sixteenth of the burst, over two CPUs, for as many whole ticks less one */
+		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
+		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
+		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},
+		{"200pps", "64", 5 * MS, 320 * MS, 300 * MS, 10 * MS, 4, false, true},
+		/* too short for a purse, in ticks or in packets; too short to refuse by tick */
+		{"1kpps", "127", MS, 127 * MS, 127 * MS, 0, 0, false, true},
+		{"1mpps", "127000", MS / 1000, 127 * MS, 127 * MS, 0, 0, false, true},
+		{"200pps", "63", 5 * MS, 315 * MS, 315 * MS, 0, 0, false, true},
+		{"1kpps", "8", MS, 8 * MS, 8 * MS, 0, 0, false, true},
+		{"1kpps", "7", MS, 7 * MS, 7 * MS, 0, 0, false, false},
+		/* the ends of the range */
+		{"1/h", "1", HOUR, HOUR, HOUR, 0, 0, false, true},
+		{"1/h", "8", HOUR, 8 * HOUR, 8 * HOUR, 0, 0, false, true},
+		{"200mpps", "1", 80, 80, 80, 0, 0, false, false},
+		{"200mpps", "5ns", 80, 80, 80, 0, 0, false, false},
+		/* costs round up */
+		{"3pps", "1", 5333333334, 5333333334, 5333333334, 0, 0, false, true},
+		{"7/min", "1", 137142857143, 137142857143, 137142857143, 0, 0, false, true},
+		{"7/h", "2", 8228571428572, 16457142857144, 16457142857144, 0, 0, false, true},
+		/* bytes */
+		{"1mbit", "2000B", 128000ULL << 16, 2000 * 128000ULL, 2000 * 128000ULL, 0, 0, true,
+		 true},
+		{"400gbit", "1514B", 20972, 485, 485, 0, 0, true, false},
+		{"1kbit", "60B", 128000000ULL << 16, 60 * 128000000ULL, 60 * 128000000ULL, 0, 0,
+		 true, true},
+		{"8gbit", "200MB", 16 << 16, 3200000000, 3000000000, 100000000, 2, true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit author = limit_of(cases[i].rate, cases[i].burst);
+		struct sl_limit limit = limit_compile(&author, i % SL_FAMILIES, &machine);
+
+		assert_int_equal(limit_check(&author), OK);
+		assert_int_equal(limit.cost, cases[i].cost);
+		assert_int_equal(limit.burst, cases[i].burst_ticks);
+		assert_int_equal(limit.refill, cases[i].refill);
+		assert_int_equal(limit.purse, cases[i].purse);
+		assert_int_equal(limit.life, cases[i].life);
+		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
+		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
+	}
+}
+
+static void test_limits_refused(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {
+		{"1kpps", "999us"},
+		{"1kpps", "999999ns"},
+		{"1/h", "3599s"},
+		{"3pps", "333333333ns"},
+		{"200mpps", "4ns"},
+		{"1mbit", "1us"},
+		{"1kbit", "7999us"},
+		{"1/h", "20017"},
+		{"1/h", "20017h"},
+		{"200mpps", "20017h"},
+		{"1kbit", "10GB"},
+		{"1/h", "18446744073709551615"},
+		{"1kbit", "18446744073709551615B"},
+		{"1kpps", "18446744073709551615ns"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+
+		if (limit_check(&limit) != MISUSED)
+			fail_msg("burst %s at %s is taken", cases[i].burst, cases[i].rate);
+	}
+}
+
+/* One less than what was refused above is taken. */
+static void test_limits_at_the_edge(void **state)
+{
+	static const struct {
+		const char *rate, *burst;
+	} cases[] = {
+		{"1kpps", "1ms"},  {"1/h", "3600s"}, {"3pps", "333333334ns"}, {"200mpps", "5ns"},
+		{"1mbit", "1B"},   {"1mbit", "8us"}, {"1kbit", "8ms"},	      {"1/h", "20015"},
+		{"1/h", "20015h"}, {"1kbit", "9GB"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+
+		assert_int_equal(limit_check(&limit), OK);
+		assert_in_range(limit_compile(&limit, SL_IPV4, &machine).burst, 1,
+				SL_BURST_TICKS_MAX);
+	}
+}
+
+/* What include/credit.h asks of a limit, for any number of CPUs and any jiffy. */
+static void assert_one_burst(const struct sl_limit *limit, const struct machine *m)
+{
+	uint64_t purses = limit->burst - limit->refill;
+	uint64_t jiffy = m->jiffy_ns * SL_TICKS_PER_NS;
+
+	assert_true(limit->refill <= limit->burst && limit->burst <= SL_BURST_TICKS_MAX);
+	assert_true(limit->purse * m->cpus <= purses);
+	assert_true(purses <= limit->burst / 16);
+	if (limit->purse) /* one more: the kernel may count a tick late */
+		assert_true((limit->life + 1) * jiffy <= purses);
+	assert_int_equal(!limit->purse, !limit->life);
+	if (limit->purse)
+		assert_true(limit->purse >= 2 * credit_cost(limit, 1, 1514));
+	else
+		assert_int_equal(limit->refill, limit->burst);
+	if (limit->refuse_by_jiffy)
+		assert_true(limit->refill >= 2 * jiffy);
+	/* what credit_cost relies on: nothing wraps */
+	assert_true(limit->cost < 1ULL << (limit->by_bytes ? 43 : 46));
+}
+
+static void test_purses_and_ledger_are_one_burst(void **state)
+{
+	static const char *const some_bursts[] = {"1ms", "33ms", "250ms", "1s", "7min", "20000h"};
+	static const unsigned int cpus[] = {1, 2, 3, 64, 1024, 8192};
+	static const unsigned int ticks[] = {1000000, 3333333, 4000000, 10000000};
+	unsigned int compiled = 0;
+
+	(void)state;
+	for (size_t r = 0; r < ARRAY_SIZE(rates); r++)
+		for (size_t b = 0; b <= ARRAY_SIZE(some_bursts); b++)
+			for (size_t c = 0; c < ARRAY_SIZE(cpus) * ARRAY_SIZE(ticks); c++) {
+				struct machine m = {.cpus = cpus[c % ARRAY_SIZE(cpus)],
+						    .jiffy_ns = ticks[c / ARRAY_SIZE(cpus)]};
+				bool usual = b == ARRAY_SIZE(some_bursts);
+				struct limit author;
+				struct sl_limit limit;
+
+				author = limit_of(rates[r].text, usual ? NULL : some_bursts[b]);
+				if (limit_check(&author))
+					continue;
+				limit = limit_compile(&author, SL_IPV6, &m);
+				assert_one_burst(&limit, &m);
+				compiled++;
+			}
+	assert_true(compiled > 3000);
+}
+
+/* Rounding never lets a rate be exceeded, and costs at most a part in 100,000 of any rate. */
+static void test_costs_are_never_too_small(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct limit author = limit_of(rates[i].text, NULL);
+		struct sl_limit limit = limit_compile(&author, SL_IPV4, &machine);
+		double exact;
+
+		exact = SEC / rates[i].per_second * (limit.by_bytes ? 8.0 * (1 << 16) : 1);
+		assert_true(limit.cost >= exact * (1 - 1e-12));
+		assert_true(limit.cost <= exact * (1 + 1e-12) + 1);
+	}
+}
+
+/* What the key keeps of an address. */
+static void test_masks(void **state)
+{
+	static const struct {
+		enum sl_family family;
+		uint8_t bits;
+		uint8_t bytes[16];
+	} cases[] = {
+		{SL_IPV4, 0, {0}},
+		{SL_IPV4, 1, {0x80}},
+		{SL_IPV4, 20, {0xff, 0xff, 0xf0}},
+		{SL_IPV4, 24, {0xff, 0xff, 0xff}},
+		{SL_IPV4, 32, {0xff, 0xff, 0xff, 0xff}},
+		{SL_IPV6, 0, {0}},
+		{SL_IPV6, 56, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		{SL_IPV6, 65, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x80}},
+		{SL_IPV6,
+		 128,
+		 {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		  0xff, 0xff, 0xff}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit author = limit_of("1kpps", NULL);
+		struct sl_limit limit;
+
+		author.spec.per[cases[i].family] = cases[i].bits;
+		limit = limit_compile(&author, cases[i].family, &machine);
+		assert_memory_equal(limit.mask, cases[i].bytes, sizeof(limit.mask));
+	}
+}
+
+static void test_actions(void **state)
+{
+	struct limit author = limit_of("1kpps", "1s");
+	struct sl_limit limit;
+
+	(void)state;
+	author.spec.id = 77;
+	author.spec.action = SL_ACTION_OBSERVE;
+	author.spec.start_empty = 1;
+	limit = limit_compile(&author, SL_IPV4, &machine);
+	assert_true(limit.observe && limit.start_empty && !limit.block && !limit.key_dst);
+	assert_int_equal(limit.id, 77);
+	author.spec.action = SL_ACTION_BLOCK;
+	author.spec.block_ns = 30000000000;
+	author.spec.key_dst = 1;
+	limit = limit_compile(&author, SL_IPV4, &machine);
+	assert_int_equal(limit.block, 30 * SEC);
+	assert_true(!limit.observe && limit.key_dst && limit.apart);
+}
+
+/*
+ * A CPU holds credit for one source: none where a ledger is of many, where a bucket is of many
+ * ledgers, or where a block is to begin at once.
+ */
+static void test_who_has_purses(void **state)
+{
+	struct limit whole = limit_of("1kpps", "1s"), longer = whole, wider = whole, dst = whole;
+	struct limit blocks = whole;
+
+	(void)state;
+	longer.spec.per[SL_IPV6] = 128;
+	wider.spec.per[SL_IPV4] = 24;
+	dst.spec.key_dst = 1;
+	blocks.spec.action = SL_ACTION_BLOCK;
+	blocks.spec.block_ns = 1000000;
+	assert_true(limit_compile(&whole, SL_IPV4, &machine).purse);
+	assert_true(limit_compile(&whole, SL_IPV6, &machine).purse);
+	assert_true(limit_compile(&longer, SL_IPV4, &machine).purse);
+	assert_false(limit_compile(&longer, SL_IPV6, &machine).purse);
+	assert_true(limit_compile(&longer, SL_IPV6, &machine).apart);
+	assert_false(limit_compile(&wider, SL_IPV4, &machine).purse);
+	assert_true(limit_compile(&wider, SL_IPV6, &machine).purse);
+	assert_false(limit_compile(&dst, SL_IPV4, &machine).purse);
+	assert_false(limit_compile(&blocks, SL_IPV4, &machine).purse);
+}
+
+/* A burst in bytes is not made smaller by rounding: so many bytes pass at once. */
+static void test_a_burst_in_bytes_holds_them(void **state)
+{
+	static const char *const some_rates[] = {"1kbit", "3kbit", "1234567bit", "50mbit",
+						 "1gbit", "7gbit", "399gbit",	 "400gbit"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(some_rates); i++)
+		for (unsigned int size = 60; size < 70000; size = size * 3 + 1) {
+			struct limit author = limit_of(some_rates[i], "1B");
+			struct sl_limit limit;
+
+			author.spec.burst = size;
+			limit = limit_compile(&author, SL_IPV4, &machine);
+			if (limit_check(&author) || credit_cost(&limit, 1, size) > limit.burst)
+				fail_msg("burst %uB at %s does not hold %u bytes", size,
+					 some_rates[i], size);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_limits_refused),
+		cmocka_unit_test(test_limits_at_the_edge),
+		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
+		cmocka_unit_test(test_costs_are_never_too_small),
+		cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_who_has_purses),
+		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
