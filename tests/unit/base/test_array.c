@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/base/array.h: the array that grows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "base/array.h"
+
+#define ITEMS 1000
+
+static void test_growth_keeps_the_items(void **state)
+{
+	unsigned int count = 0, room = 0;
+	uint64_t *items = NULL;
+
+	(void)state;
+	for (; count < ITEMS; count++) {
+		assert_true(array_grow(items, count, room));
+		items[count] = count * 0x9e3779b97f4a7c15ULL;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(items[i], i * 0x9e3779b97f4a7c15ULL);
+	free(items);
+}
+
+static void test_room_doubles_when_it_is_full_and_only_then(void **state)
+{
+	unsigned int count = 0, room = 0, expected = ARRAY_ROOM_FIRST;
+	char *items = NULL;
+
+	(void)state;
+	for (; count < ITEMS; count++) {
+		if (count == expected)
+			expected *= 2;
+		assert_true(array_grow(items, count, room));
+		assert_int_equal(room, expected);
+	}
+	free(items);
+}
+
+/* Memory for one item stands for that of 2^31: it is only passed on. */
+static void test_room_that_would_overflow_is_refused(void **state)
+{
+	unsigned int room = 1U << 31;
+	char *memory = malloc(1), *items = memory;
+
+	(void)state;
+	assert_false(array_grow(items, room, room));
+	assert_ptr_equal(items, memory);
+	assert_int_equal(room, 1U << 31);
+	assert_true(array_grow(items, room - 1, room));
+	assert_ptr_equal(items, memory);
+	free(memory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_growth_keeps_the_items),
+		cmocka_unit_test(test_room_doubles_when_it_is_full_and_only_then),
+		cmocka_unit_test(test_room_that_would_overflow_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
