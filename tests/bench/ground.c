@@ -66,7 +66,7 @@ static enum status rules_deny_all(struct ruleset *rules, const struct sl_prefix 
 {
 	uint32_t first = ntohl(*(const uint32_t *)prefix->addr);
 	uint32_t count = 1U << (SL_FAMILY_BITS + 32 - prefix->bits);
-	struct rule rule = {.prefix = *prefix, .list = SL_LIST_DENY};
+	struct rule rule = {.prefix = *prefix, .access = SL_LIST_DENY};
 	enum status status = OK;
 
 	rule.prefix.bits = SL_FAMILY_BITS + 32;
@@ -81,7 +81,7 @@ static enum status rules_deny_all(struct ruleset *rules, const struct sl_prefix 
 static enum status rules_case(struct ruleset *rules, const struct bench_case *bench)
 {
 	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};
-	struct rule rule = {.list = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
+	struct rule rule = {.access = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
 	enum status status = prefix_parse(bench->source, &rule.prefix);
 
 	if (status || (!bench->deny && !bench->limit[0].rate))

@@ -433,8 +433,8 @@ static unsigned int number_of(const struct rig *rig, const char *address)
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
-	if (found.list)
-		return found.list == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
+	if (found.access)
+		return found.access == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY;
 	return SL_POLICY(found.record);
 }
 

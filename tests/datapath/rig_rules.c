@@ -124,7 +124,7 @@ void rig_list(struct rig *rig, const char *prefix, enum sl_list list, uint32_t u
 {
 	struct rule rule = rule_get(rig, prefix);
 
-	rule.list = list;
+	rule.access = list;
 	rule.until = until;
 	rule_change(rig, &rule);
 }
@@ -181,7 +181,7 @@ void rules_add_heir(struct ruleset *set, const char *prefix, ...)
 
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix), .list = list, .until = until};
+	struct rule rule = {.prefix = rig_prefix(prefix), .access = list, .until = until};
 
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }

@@ -372,7 +372,7 @@ static void model_apply(struct rig *rig, const struct model_rule *rules, int fir
 		const struct model_rule *model = &rules[i % RULES];
 		struct limit limit = rig_limit_of(model->prefix, "rate 1/h burst 1 start empty");
 		struct rule rule = {.prefix = model->parsed,
-				    .list = model->list,
+				    .access = model->list,
 				    .until = model->list ? model->until : 0};
 
 		if (model->limits)

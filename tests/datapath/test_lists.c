@@ -338,7 +338,7 @@ static void test_lists_and_words_by_hand(void **state)
 				rules_add_list(&set, prefix, SL_LIST_NONE, 0);
 			rule = &set.rules[rules];
 			rule->lists = cases[i].rules[rules].lists;
-			rule->list = cases[i].rules[rules].hand;
+			rule->access = cases[i].rules[rules].hand;
 			rule->until = cases[i].rules[rules].brief ? rig_until(rig, SEC) : 0;
 		}
 		assert_int_equal(rig_change(rig, &set), OK);

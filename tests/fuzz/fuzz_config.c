@@ -187,7 +187,7 @@ static void list_try(char *text)
 {
 	struct ruleset set = {0};
 
-	list_parse("list", text, &(struct rule){.list = SL_LIST_DENY}, "force", &set);
+	list_parse("list", text, &(struct rule){.access = SL_LIST_DENY}, "force", &set);
 	ruleset_free(&set);
 }
 

@@ -52,7 +52,7 @@ static bool limits_differ(const struct rule *from, const struct rule *to)
 {
 	struct rule a = *from, b = *to;
 
-	a.list = b.list = SL_LIST_NONE;
+	a.access = b.access = SL_LIST_NONE;
 	a.lists = b.lists = 0;
 	return !rule_equal(&a, &b);
 }
@@ -78,7 +78,7 @@ static bool entries_differ(const struct rule *from, const struct rule *to)
 /* What is said of a prefix, by hand or by lists. */
 static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info *lists)
 {
-	return rule->list ?: lists_word(lists, rule->lists);
+	return rule->access ?: lists_access(lists, rule->lists);
 }
 
 static void entry_count(struct change *change, const struct rule *from, const struct rule *to)

@@ -272,10 +272,10 @@ static void rule_print_line(const struct judgement *rule)
 	char prefix[PREFIX_TEXT], left[UNITS_TEXT];
 
 	printf("  policy  ");
-	if (rule->list)
-		printf("%s ", rule->list == SL_LIST_ALLOW ? "allow" : "deny");
+	if (rule->access)
+		printf("%s ", rule->access == SL_LIST_ALLOW ? "allow" : "deny");
 	printf("%s", prefix_format(&rule->prefix, prefix));
-	if (rule->list && rule->until)
+	if (rule->access && rule->until)
 		printf(" for %s more", left_format(until_left_ns(rule->until), left));
 	puts(": the longest prefix in force that covers it");
 }

@@ -98,7 +98,8 @@ static enum status refuse_both(const struct gate *gate, const struct rule *rule)
 	return failure(
 		"%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
 		"back, 'sluice %sdel %s name NAME' a limit",
-		prefix, done[rule->list], option, list_words[rule->list], prefix, option, prefix);
+		prefix, done[rule->access], option, access_words[rule->access], prefix, option,
+		prefix);
 }
 
 static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
@@ -114,8 +115,8 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 	return failure(
 		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
 		"off, 'sluice %sdel -f %s' takes all the list back",
-		gate->name, prefix, list->name, option, list_words[list->list], prefix, list->name,
-		option, list->name);
+		gate->name, prefix, list->name, option, access_words[list->list], prefix,
+		list->name, option, list->name);
 }
 
 /* Takes from the rule what the request says, and no more. */
@@ -126,13 +127,13 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 
 	if (request->name)
 		return limit_remove(gate, rule, request->name, deleted);
-	if (rule->limits && rule->list)
+	if (rule->limits && rule->access)
 		return refuse_both(gate, rule);
 	if (rule->limits) {
 		policy_remove(rule, deleted);
-	} else if (rule->list) {
-		deleted->list = rule->list;
-		rule->list = SL_LIST_NONE;
+	} else if (rule->access) {
+		deleted->list = rule->access;
+		rule->access = SL_LIST_NONE;
 	} else if (rule->lists) {
 		return refuse_listed(gate, rule);
 	} else {
@@ -175,7 +176,7 @@ static enum status report_json(const struct context *context, const struct reque
 				    "prefix", prefix_format(&request->prefix, text), "name",
 				    request->name, "limits", limits, "newcomers",
 				    deleted->newcomers, "list",
-				    deleted->list ? list_words[deleted->list] : NULL));
+				    deleted->list ? access_words[deleted->list] : NULL));
 }
 
 static void report(const struct request *request, const struct deleted *deleted)

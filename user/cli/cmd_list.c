@@ -133,7 +133,7 @@ static enum status request_parse(const struct context *context, int argc, char *
 /* A download that failed must not take a list back. */
 static enum status file_take(const struct context *context, struct list_request *request)
 {
-	const struct rule entry = {.list = SL_LIST_NONE};
+	const struct rule entry = {.access = SL_LIST_NONE};
 	enum status status = list_read(request->file, &entry, request->force ? NULL : "say 'force'",
 				       &request->entries);
 
@@ -155,8 +155,8 @@ static enum status hand_take(const struct gate *gate, enum sl_list list, struct 
 
 	if (status)
 		return status;
-	*ret_was = rule.list;
-	rule.list = list;
+	*ret_was = rule.access;
+	rule.access = list;
 	rule.until = entry->until;
 	*entry = rule;
 	return OK;
@@ -213,7 +213,7 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 	char text[PREFIX_TEXT];
 	json_t *object =
 		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  list_words[request->list], "entries", (int)entries->count, "new",
+			  access_words[request->list], "entries", (int)entries->count, "new",
 			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
 
 	for (unsigned int i = 0; i < entries->count; i++)
@@ -249,7 +249,7 @@ static json_t *list_json(const struct context *context, const struct list_reques
 {
 	json_t *object =
 		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  list_words[request->list], "name", request->name, "entries",
+			  access_words[request->list], "name", request->name, "entries",
 			  (int)(counts->fresh + counts->same), "new", (int)counts->fresh, "same",
 			  (int)counts->same, "gone", (int)counts->gone);
 	uint64_t ns = request->ns ?: list->until ? until_left_ns(list->until) : 0;

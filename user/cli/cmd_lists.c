@@ -49,7 +49,7 @@ static enum status view_read(const struct gate *gate, struct view *view)
 static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
 {
 	json_t *object = json_pack("{s:s, s:s, s:i}", "name", list->name, "list",
-				   list_words[list->list], "entries", (int)entries);
+				   access_words[list->list], "entries", (int)entries);
 	char text[MOMENT_TEXT];
 
 	if (list->until)
@@ -68,7 +68,7 @@ static void list_print(const struct sl_list_info *list, unsigned int entries)
 		snprintf(end, sizeof(end), "has ended");
 	else if (list->until)
 		snprintf(end, sizeof(end), "in %s", left_format(until_left_ns(list->until), left));
-	printf("%-5s  %9u  %-12s  %-20s  %s\n", list_words[list->list], entries, end,
+	printf("%-5s  %9u  %-12s  %-20s  %s\n", access_words[list->list], entries, end,
 	       moment_format((time_t)list->replaced, replaced), list->name);
 }
 

@@ -128,7 +128,7 @@ static const char *limit_level(const struct view *view, int index, char text[LEV
 
 static const char *list_level(const struct judgement *rule, char text[LEVEL_TEXT])
 {
-	const char *listed = rule->list == SL_LIST_ALLOW ? "allowed" : "denied";
+	const char *listed = rule->access == SL_LIST_ALLOW ? "allowed" : "denied";
 	char left[UNITS_TEXT];
 
 	if (!rule->until)
@@ -144,7 +144,7 @@ static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
 
 	if (tightest >= 0)
 		return limit_level(view, tightest, text);
-	if (!view->source->split && view->source->rule.list)
+	if (!view->source->split && view->source->rule.access)
 		return list_level(&view->source->rule, text);
 	return "-";
 }

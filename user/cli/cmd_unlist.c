@@ -38,10 +38,10 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 	char text[PREFIX_TEXT];
 	const char *prefix = prefix_format(&rule->prefix, text), *option = gate_option(gate->name);
 
-	if (rule->list)
+	if (rule->access)
 		return failure("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
-			       prefix, done[rule->list], done[list], option, list_words[rule->list],
-			       prefix);
+			       prefix, done[rule->access], done[list], option,
+			       access_words[rule->access], prefix);
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (rule->lists >> place & 1)
@@ -49,7 +49,7 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
 				"%s' takes it off",
 				prefix, done[list], lists[place].name, option,
-				list_words[lists[place].list], prefix, lists[place].name);
+				access_words[lists[place].list], prefix, lists[place].name);
 	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, done[list], option);
 }
 
@@ -63,10 +63,10 @@ static enum status hands_apply(struct gate *gate, struct list_request *request)
 		struct rule *rule = &entries->rules[i];
 
 		status = rules_get(gate, &rule->prefix, rule);
-		if (!status && rule->list != request->list)
+		if (!status && rule->access != request->list)
 			status = no_such_word(gate, rule, request->list);
 		if (!status)
-			rule->list = SL_LIST_NONE;
+			rule->access = SL_LIST_NONE;
 	}
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
@@ -80,7 +80,7 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 		json_array_append_new(prefixes, json_string(prefix_format(
 							&request->entries.rules[i].prefix, text)));
 	return json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
-			 list_words[request->list], "prefixes", prefixes);
+			 access_words[request->list], "prefixes", prefixes);
 }
 
 static enum status hands_change(const struct context *context, struct gate *gate,
@@ -105,7 +105,7 @@ static enum status check_word(const struct gate *gate, const struct list_request
 	if (!request->list || request->list == list->list)
 		return OK;
 	return failure("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
-		       list_says(list->list), gate_option(gate->name), list_words[list->list]);
+		       access_verb(list->list), gate_option(gate->name), access_words[list->list]);
 }
 
 static enum status list_report(const struct context *context, const struct sl_list_info *list,
@@ -113,7 +113,7 @@ static enum status list_report(const struct context *context, const struct sl_li
 {
 	if (context->json)
 		return json_print(json_pack("{s:s, s:s, s:s, s:i, s:b}", "gate", context->gate,
-					    "list", list_words[list->list], "name", list->name,
+					    "list", access_words[list->list], "name", list->name,
 					    "gone", (int)counts->gone, "taken_back", whole));
 	printf("list %s: %s%u %s no longer %s by it\n", list->name, whole ? "taken back: " : "",
 	       counts->gone, plural(counts->gone, "entry is", "entries are"), done[list->list]);

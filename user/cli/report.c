@@ -70,17 +70,17 @@ void judgement_json(const struct gate *gate, const struct judgement *judgement, 
 	json_object_set_new(object, "policy",
 			    judgement->found ? json_string(prefix_format(&judgement->prefix, text))
 					     : json_null());
-	if (judgement->list)
+	if (judgement->access)
 		json_object_set_new(
 			object, "list",
-			json_string(judgement->list == SL_LIST_ALLOW ? "allow" : "deny"));
+			json_string(judgement->access == SL_LIST_ALLOW ? "allow" : "deny"));
 	if (judgement->lists) {
 		struct sl_list_info lists[SL_LIST_PLACES];
 
 		lists_copy(gate, lists);
 		json_object_set_new(object, "lists", lists_json(lists, judgement->lists));
 	}
-	if (judgement->list && judgement->until)
+	if (judgement->access && judgement->until)
 		json_object_set_new(object, "seconds_left",
 				    json_real(until_left_ns(judgement->until) / 1e9));
 }
@@ -137,10 +137,10 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 	char prefix[PREFIX_TEXT];
 
 	json_object_set_new(object, "prefix", json_string(prefix_format(&rule->prefix, prefix)));
-	if (rule->list)
+	if (rule->access)
 		json_object_set_new(object, "list",
-				    json_string(rule->list == SL_LIST_ALLOW ? "allow" : "deny"));
-	if (rule->list && rule->until)
+				    json_string(rule->access == SL_LIST_ALLOW ? "allow" : "deny"));
+	if (rule->access && rule->until)
 		json_object_set_new(object, "seconds_left",
 				    json_real(until_left_ns(rule->until) / 1e9));
 	if (rule->lists)

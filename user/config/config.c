@@ -91,7 +91,7 @@ static void refuse_twice(struct reader *reader, const struct claim *claim,
 		return;
 	reader_failed(reader, misuse("%s %s twice: first at %s:%u:%u",
 				     prefix_format(&claim->rule.prefix, text),
-				     claim->rule.list ? "is listed" : "has a policy",
+				     claim->rule.access ? "is listed" : "has a policy",
 				     reader->document.name, first->at.line, first->at.column));
 }
 
@@ -102,7 +102,7 @@ static enum status prefix_merge(struct reader *reader, struct claim *claims, uns
 	struct rule rule = {.prefix = claims->rule.prefix};
 
 	for (unsigned int i = 0; i < count; i++) {
-		struct claim **slot = claims[i].rule.list ? &entry : &policy;
+		struct claim **slot = claims[i].rule.access ? &entry : &policy;
 
 		rule.lists |= claims[i].rule.lists;
 		if (claims[i].rule.lists)
@@ -113,7 +113,7 @@ static enum status prefix_merge(struct reader *reader, struct claim *claims, uns
 			*slot = &claims[i];
 	}
 	if (entry) {
-		rule.list = entry->rule.list;
+		rule.access = entry->rule.access;
 		rule.until = entry->rule.until;
 	}
 	if (policy)

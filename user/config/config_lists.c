@@ -147,7 +147,7 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 {
 	const struct node *name = node_find(node, "list");
 	struct sl_list_info list = {
-		.list = entry->list,
+		.list = entry->access,
 		.until = entry->until,
 		.replaced = time(NULL),
 	};
@@ -164,7 +164,7 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 		return misuse("list '%s' is given twice", list.name);
 	place = lists_find(rules->lists, "");
 	status = lists_put(rules->lists, &list, place);
-	entry->list = SL_LIST_NONE;
+	entry->access = SL_LIST_NONE;
 	entry->until = 0;
 	entry->lists = status ? 0 : 1ULL << place;
 	return status;
@@ -174,7 +174,7 @@ static void prefix_claim(struct reader *reader, const struct node *node, struct 
 {
 	reader_place(reader, node);
 	if (!reader_failed(reader, prefix_parse(node->word, &entry->prefix)) &&
-	    (entry->list || entry->lists))
+	    (entry->access || entry->lists))
 		reader_claim(reader, entry, node->at);
 }
 
@@ -198,7 +198,7 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node, 
 		return;
 	reader_place(reader, file);
 	if (!reader_failed(reader, file_read_list(reader, file->word, entry, forced, &set)) &&
-	    (entry->list || entry->lists))
+	    (entry->access || entry->lists))
 		for (unsigned int i = 0; i < set.count; i++)
 			if (!reader_claim(reader, &set.rules[i], file->at))
 				break;
@@ -206,10 +206,10 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node, 
 }
 
 static void entry_read(struct reader *reader, struct times *times, const struct node *node,
-		       enum sl_list list)
+		       enum sl_list access)
 {
 	const struct node *file = node_find(node, "file");
-	struct rule entry = {.list = list};
+	struct rule entry = {.access = access};
 	bool ended = false;
 
 	if (!!node_find(node, "prefix") + !!node_find(node, "prefixes") + !!file != 1) {
@@ -217,11 +217,11 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 		reader_failed(reader,
 			      misuse("what does this entry %s? Write one of prefix, prefixes "
 				     "and file",
-				     list_words[list]));
+				     access_words[access]));
 	}
 	reader_failed(reader, end_read(reader, times, node, &entry.until, &ended));
 	if (ended) {
-		entry.list = SL_LIST_NONE;
+		entry.access = SL_LIST_NONE;
 		if (!times->ended++ || node->at.line < times->first_ended->at.line)
 			times->first_ended = node_find(node, "until");
 	}
@@ -230,10 +230,10 @@ static void entry_read(struct reader *reader, struct times *times, const struct 
 	entry_prefixes_read(reader, node, &entry);
 }
 
-static void list_read_all(struct reader *reader, struct times *times, enum sl_list list)
+static void list_read_all(struct reader *reader, struct times *times, enum sl_list access)
 {
-	const struct node *first = node_items(reader->document.root, list_words[list]);
-	struct rule bare = {.list = list};
+	const struct node *first = node_items(reader->document.root, access_words[access]);
+	struct rule bare = {.access = access};
 
 	for (const struct node *node = first; node; node = node->next) {
 		if (node->kind != first->kind)
@@ -241,7 +241,7 @@ static void list_read_all(struct reader *reader, struct times *times, enum sl_li
 		if (node->kind == NODE_WORD)
 			prefix_claim(reader, node, &bare);
 		else
-			entry_read(reader, times, node, list);
+			entry_read(reader, times, node, access);
 	}
 }
 

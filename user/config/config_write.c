@@ -94,13 +94,13 @@ static json_t *entry_json(json_t *prefixes, uint32_t until)
 }
 
 /* Appends an entry for each list that has this access. */
-static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list list)
+static void lists_append(json_t *array, const struct ruleset *rules, enum sl_list access)
 {
 	for (int place = 0; rules->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *info = &rules->lists[place];
 		json_t *prefixes, *entry;
 
-		if (!*info->name || info->list != list || list_ended(info))
+		if (!*info->name || info->list != access || list_ended(info))
 			continue;
 		prefixes = json_array();
 		for (unsigned int i = 0; i < rules->count; i++)
@@ -117,7 +117,7 @@ static void lists_append(json_t *array, const struct ruleset *rules, enum sl_lis
  * One entry for all prefixes without end; one for each run of prefixes that end together; then one
  * for each list. NULL: none.
  */
-static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
+static json_t *entries_json(const struct ruleset *rules, enum sl_list access)
 {
 	json_t *array = json_array(), *for_good = json_array(), *run = NULL;
 	uint32_t until = 0;
@@ -125,7 +125,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 	for (unsigned int i = 0; i < rules->count; i++) {
 		const struct rule *rule = &rules->rules[i];
 
-		if (rule->list != list)
+		if (rule->access != access)
 			continue;
 		if (rule->until && rule->until != until) {
 			until = rule->until;
@@ -138,7 +138,7 @@ static json_t *entries_json(const struct ruleset *rules, enum sl_list list)
 		json_array_insert_new(array, 0, entry_json(for_good, 0));
 	else
 		json_decref(for_good);
-	lists_append(array, rules, list);
+	lists_append(array, rules, access);
 	if (json_array_size(array))
 		return array;
 	json_decref(array);

@@ -160,7 +160,7 @@ void change_end(struct gate *gate)
 /* Whether a face says nothing any more. */
 static bool face_is_over(const struct gate *gate, const struct sl_face *face)
 {
-	return !face->record && !face_word(face) && !lists_lasting(gate, face->lists);
+	return !face->record && !face_access(face) && !lists_lasting(gate, face->lists);
 }
 
 unsigned int change_sweep(struct gate *gate)

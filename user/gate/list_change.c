@@ -167,11 +167,11 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 	return status;
 }
 
-static enum status refuse_word(const struct sl_list_info *has, enum sl_list word)
+static enum status refuse_access(const struct sl_list_info *has, enum sl_list access)
 {
 	return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
 		       "say 'as NAME' for a list of its own",
-		       has->name, list_says(has->list), list_words[word]);
+		       has->name, access_verb(has->list), access_words[access]);
 }
 
 static enum status refuse_end(const struct sl_list_info *has)
@@ -197,7 +197,7 @@ static enum status list_join(const struct change *change, struct sl_list_info *l
 	if (place < 0 || change->mode == REPLACE)
 		return OK;
 	if (has->list != list->list)
-		return refuse_word(has, list->list);
+		return refuse_access(has, list->list);
 	if (list->until && !until_equal(has->until, list->until))
 		return refuse_end(has);
 	list->until = has->until;

@@ -29,7 +29,7 @@ const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generati
 	return (int32_t)(rule->since - generation) > 0 ? &rule->before : &rule->now;
 }
 
-enum sl_list face_word(const struct sl_face *face)
+enum sl_list face_access(const struct sl_face *face)
 {
 	return !face->until || until_left_ns(face->until) ? face->list : SL_LIST_NONE;
 }

@@ -14,7 +14,7 @@ uint32_t rulemap_generation(const struct gate *gate);
 const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation);
 
 /* The word by hand of a face, while it lasts. */
-enum sl_list face_word(const struct sl_face *face);
+enum sl_list face_access(const struct sl_face *face);
 
 /* Whether a face says nothing, and never will. */
 bool face_is_empty(const struct sl_face *face);

@@ -19,8 +19,8 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	struct rule rule = {.prefix = *prefix};
 	enum status status = OK;
 
-	rule.list = face_word(face);
-	if (rule.list)
+	rule.access = face_access(face);
+	if (rule.access)
 		rule.until = face->until;
 	rule.lists = lists_lasting(gate, face->lists);
 	if (face->record)
@@ -53,7 +53,7 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 		const struct sl_face *face = rulemap_face(&entries[i].rule, generation);
 		struct rule rule;
 
-		if (!face_word(face) && !lists_lasting(gate, face->lists) && !face->record)
+		if (!face_access(face) && !lists_lasting(gate, face->lists) && !face->record)
 			continue;
 		status = rule_from(gate, &entries[i].prefix, face, &rule);
 		if (!status)
@@ -148,24 +148,24 @@ static struct judgement face_judge(const struct gate *gate, const struct sl_pref
 {
 	uint64_t lists = lists_lasting(gate, face->lists);
 	uint64_t allow = lists & gate->state->lists_allow;
-	struct judgement said = {.prefix = *prefix, .list = face_word(face)};
+	struct judgement said = {.prefix = *prefix, .access = face_access(face)};
 
-	if (said.list) {
+	if (said.access) {
 		said.until = face->until;
 	} else if (allow || (lists && denies)) {
-		said.list = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+		said.access = allow ? SL_LIST_ALLOW : SL_LIST_DENY;
 		said.lists = allow ?: lists;
 		said.until = lists_end(gate, said.lists);
 	} else {
 		said.record = face->record;
 	}
-	said.found = said.list || said.record;
+	said.found = said.access || said.record;
 	return said;
 }
 
 static bool judgement_is_listed_deny(const struct judgement *judgement)
 {
-	return judgement->lists && judgement->list == SL_LIST_DENY;
+	return judgement->lists && judgement->access == SL_LIST_DENY;
 }
 
 /* lookup_rule() of bpf/lookup.h, for all that a judgement has. Returns whether it is complete. */
@@ -175,13 +175,13 @@ static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 {
 	struct judgement said = face_judge(gate, prefix, face, true);
 	struct judgement rest = face_judge(gate, prefix, face, false);
-	bool by_hand = said.list && !said.lists;
+	bool by_hand = said.access && !said.lists;
 
 	if (!without->found)
 		*without = rest;
 	if (!judgement->found)
 		*judgement = said;
-	else if (by_hand && said.list == SL_LIST_ALLOW)
+	else if (by_hand && said.access == SL_LIST_ALLOW)
 		*judgement = *without;
 	return by_hand || (judgement->found && !judgement_is_listed_deny(judgement));
 }

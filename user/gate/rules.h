@@ -39,7 +39,7 @@ enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, s
 struct judgement {
 	struct sl_prefix prefix; /* of the rule that decides */
 	bool found;		 /* else no rule covers it */
-	uint8_t list;		 /* enum sl_list: the word that decides */
+	uint8_t access;		 /* enum sl_list: of the entry that decides */
 	uint64_t lists;		 /* those that say it, by place; 0: it is by hand */
 	uint32_t until;		 /* of that; 0: for good */
 	uint32_t record;	 /* else the policy's record; packets keep it in their buckets */

@@ -50,7 +50,7 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 {
 	struct rule now = {
 		.prefix = wanted->prefix,
-		.list = wanted->list,
+		.access = wanted->access,
 		.until = wanted->until,
 		.lists = wanted->lists,
 	};
@@ -116,7 +116,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct pl
 			{
 				.since = rulemap_generation(gate) + 1,
 				.bits = wanted->prefix.bits,
-				.now = {record, wanted->list, wanted->until, wanted->lists},
+				.now = {record, wanted->access, wanted->until, wanted->lists},
 				.before = old.now,
 			},
 	};
@@ -181,7 +181,7 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 		rule_free(&wanted);
 		return POLICY_REFUSED;
 	}
-	wanted.list = now.now.list;
+	wanted.access = now.now.list;
 	wanted.until = now.now.until;
 	wanted.lists = now.now.lists;
 	err = entry_prepare(gate, &wanted, plan);

@@ -271,7 +271,7 @@ static int hand_count(void *data, const struct rulemap_entry *entry)
 {
 	unsigned int *count = data;
 
-	*count += face_word(&entry->rule.now) != SL_LIST_NONE;
+	*count += face_access(&entry->rule.now) != SL_LIST_NONE;
 	return 0;
 }
 

@@ -26,14 +26,14 @@ unsigned int lists_count(const struct sl_list_info *lists)
 	return count;
 }
 
-const char *const list_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
+const char *const access_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
 
-const char *list_says(enum sl_list word)
+const char *access_verb(enum sl_list access)
 {
-	return word == SL_LIST_ALLOW ? "allows" : "denies";
+	return access == SL_LIST_ALLOW ? "allows" : "denies";
 }
 
-enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits)
+enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits)
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (bits & 1ULL << place && lists[place].list == SL_LIST_ALLOW)

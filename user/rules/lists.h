@@ -34,13 +34,13 @@ unsigned int lists_count(const struct sl_list_info *lists);
 bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 
 /* The commands "allow" and "deny", by enum sl_list. */
-extern const char *const list_words[];
+extern const char *const access_words[];
 
 /* "allows" or "denies". */
-const char *list_says(enum sl_list word);
+const char *access_verb(enum sl_list access);
 
 /* What the lists of these bits together say of a prefix; SL_LIST_NONE: there are no bits. */
-enum sl_list lists_word(const struct sl_list_info *lists, uint64_t bits);
+enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits);
 
 /* Whether the list's end is past. */
 bool list_ended(const struct sl_list_info *list);

@@ -128,7 +128,7 @@ static bool newcomers_equal(const struct rule *a, const struct rule *b)
 
 static bool entry_equal(const struct rule *a, const struct rule *b)
 {
-	return a->list == b->list && (!a->list || until_equal(a->until, b->until)) &&
+	return a->access == b->access && (!a->access || until_equal(a->until, b->until)) &&
 	       a->lists == b->lists;
 }
 
@@ -149,7 +149,7 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 	enum status status = OK;
 
 	if (!entry_equal(rule, other)) {
-		difference.list = rule->list;
+		difference.access = rule->access;
 		difference.until = rule->until;
 	}
 	difference.lists = rule->lists & ~other->lists;
@@ -181,7 +181,7 @@ static void command_print(const char *lead, const char *gate, const char *comman
  * Prints an entry. name: its list; NULL: by hand. False: the entry has just ended, and is not
  * printed.
  */
-static bool entry_print(const struct sl_prefix *prefix, enum sl_list list, uint32_t until,
+static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
 			bool end_is_said, const char *name, const char *gate, const char *lead)
 {
 	uint64_t left = until ? (until_left_ns(until) + SEC / 2) / SEC : 0;
@@ -189,7 +189,7 @@ static bool entry_print(const struct sl_prefix *prefix, enum sl_list list, uint3
 
 	if (until && !left)
 		return false;
-	command_print(lead, gate, list_words[list], prefix);
+	command_print(lead, gate, access_words[access], prefix);
 	if (until && !end_is_said)
 		printf(" for %s", time_format(left * SEC, text));
 	if (name)
@@ -242,8 +242,8 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint6
 {
 	char rate[UNITS_TEXT], burst[UNITS_TEXT];
 
-	if (rule->list)
-		entry_print(&rule->prefix, rule->list, rule->until, false, NULL, gate, lead);
+	if (rule->access)
+		entry_print(&rule->prefix, rule->access, rule->until, false, NULL, gate, lead);
 	lists_print(rule, lists, ends, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++)
 		limit_print(rule, &rule->limit[i], gate, lead);

@@ -31,7 +31,7 @@ struct rule {
 	struct sl_prefix prefix;
 	uint64_t lists;		 /* a bit for each list that names the prefix, at its place */
 	uint32_t until;		 /* end of the entry by hand, as in struct sl_face; 0: no end */
-	uint8_t list;		 /* enum sl_list: the entry by hand */
+	uint8_t access;		 /* enum sl_list: of the entry by hand */
 	uint8_t limits;		 /* elements of `limit`, at most SL_LIMITS_MAX */
 	uint8_t inherit;	 /* enum inherit, of the policy */
 	struct limit *limit;	 /* owned by the rule */

@@ -167,7 +167,7 @@ static void verdict_judge(struct verdict *verdict)
 	else if (!rule->found)
 		verdict->reason = SL_PASS_NO_RULE;
 	else
-		verdict->reason = rule->list == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
+		verdict->reason = rule->access == SL_LIST_ALLOW ? SL_PASS_ALLOWED : SL_DROP_DENIED;
 	verdict->empty = limit_from_empty(verdict);
 }
 

@@ -46,7 +46,7 @@ static void test_files(void **state)
 	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC);
 	for (unsigned int i = 0; i < config.rules.count; i++) {
 		assert_int_equal(config.rules.rules[i].lists, 1);
-		assert_int_equal(config.rules.rules[i].list, SL_LIST_NONE);
+		assert_int_equal(config.rules.rules[i].access, SL_LIST_NONE);
 	}
 	config_free(&config);
 
@@ -54,7 +54,7 @@ static void test_files(void **state)
 	assert_int_equal(config_read(path, &config), OK);
 	assert_int_equal(config.rules.count, 2);
 	assert_int_equal(config.rules.rules[1].lists, 1);
-	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].access, SL_LIST_DENY);
 	config_free(&config);
 
 	snprintf(path, sizeof(path), "%s/bad.yaml", scratch);

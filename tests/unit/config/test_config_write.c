@@ -140,7 +140,7 @@ static void test_written_with_lists(void **state)
 	(void)state;
 	assert_int_equal(text_read(text, &config), OK);
 	assert_int_equal(config.rules.count, 2);
-	assert_int_equal(config.rules.rules[1].list, SL_LIST_DENY);
+	assert_int_equal(config.rules.rules[1].access, SL_LIST_DENY);
 	assert_int_equal(config.rules.rules[1].lists, 3);
 	again = written(&config);
 	assert_string_equal(again, text);

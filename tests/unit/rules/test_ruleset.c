@@ -54,7 +54,7 @@ static struct rule policy_of(const char *prefix)
 
 static struct rule entry_of(const char *prefix, enum sl_list list, uint32_t until)
 {
-	return (struct rule){.prefix = prefix_of(prefix), .list = list, .until = until};
+	return (struct rule){.prefix = prefix_of(prefix), .access = list, .until = until};
 }
 
 static void test_equal(void **state)
@@ -128,7 +128,7 @@ static void test_ends(void **state)
 	b.until = 0; /* for good */
 	assert_false(rule_equal(&a, &b));
 	b = a;
-	b.list = SL_LIST_ALLOW;
+	b.access = SL_LIST_ALLOW;
 	assert_false(rule_equal(&a, &b));
 }
 
@@ -273,7 +273,7 @@ static void test_diff(void **state)
 	set_of(&from, left, SL_LIST_DENY);
 	set_of(&to, right, SL_LIST_DENY);
 	set_of(&empty, none, SL_LIST_DENY);
-	to.rules[1].list = SL_LIST_ALLOW;
+	to.rules[1].access = SL_LIST_ALLOW;
 	assert_int_equal(ruleset_diff(&from, &to, diff_note, words), OK);
 	assert_string_equal(words, "-default +10.0.0.0/8 *10.0.0.1 -10.0.0.3 +10.0.0.4 +::2 ");
 	*words = '\0';
@@ -346,13 +346,13 @@ static void test_print(void **state)
 	struct rule rule = policy_of("203.0.113.0/24"), none = {.prefix = rule.prefix};
 
 	(void)state;
-	rule.list = SL_LIST_ALLOW;
+	rule.access = SL_LIST_ALLOW;
 	assert_string_equal(printed(&rule, "main", "- "),
 			    "- sluice allow 203.0.113.0/24\n"
 			    "- sluice set 203.0.113.0/24 rate 10kpps burst 2500\n"
 			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 50 match udp "
 			    "port 53\n");
-	rule.list = SL_LIST_DENY;
+	rule.access = SL_LIST_DENY;
 	rule.until = until_after(3540 * SEC);
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
@@ -369,7 +369,7 @@ static void test_difference(void **state)
 
 	(void)state;
 	assert_int_equal(rule_copy(&a, &b), OK);
-	b.list = SL_LIST_DENY;
+	b.access = SL_LIST_DENY;
 	b.limit[1] = limit_of("dns", "300pps", "udp port 53");
 	assert_int_equal(rule_difference(&b, &a, &difference), OK);
 	assert_string_equal(printed(&difference, "main", "+ "),
