@@ -276,6 +276,8 @@ install: $(BUILD)/sluice
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/man
 	$(Q)install -D -m 0644 docs/man/sluice.8 $(DESTDIR)$(PREFIX)/share/man/man8/sluice.8
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
+	$(Q)install -D -m 0644 docs/sluice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 
 format:
 	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)

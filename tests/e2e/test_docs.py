@@ -99,62 +99,62 @@ def test_install_installs_all_of_it(tmp_path):
         "PREFIX=/usr")
     installed = sorted(os.path.relpath(path, tmp_path) for path in glob.glob(f"{tmp_path}/**", recursive=True)
                        if os.path.isfile(path))
-    assert installed == ["usr/sbin/sluice", "usr/share/man/man5/sluice-rules.5",
+    assert installed == ["usr/sbin/sluice", "usr/share/bash-completion/completions/sluice", "usr/share/man/man5/sluice-rules.5",
                          "usr/share/man/man8/sluice.8", "usr/share/sluice/sluice.schema.json"]
 
 
-# --- sluice(8) against the help -------------------------------------------------------------------
+# --- sluice(8) against the tables of the commands -------------------------------------------------
 
 @functools.lru_cache(maxsize=None)
-def help_of(*command):
-    return run(SLUICE, "help", *command).out
+def tables():
+    return json.loads(run(SLUICE, "-j", "help").out)
 
 
-def commands_in_help():
-    return re.findall(r"^  ([a-z]+)  +\S", help_of(), re.MULTILINE)
+def command_names():
+    return [command["name"] for command in tables()["commands"]] if os.access(SLUICE, os.X_OK) else []
 
 
-def usage_of(command):
-    """The forms of a command: literal words, placeholders and options, in their order."""
-    usage = re.match(r"usage: .*\n(?: +.*\n)*", help_of(command))[0]
-    forms = re.split(r"\bsluice ", usage)[1:]
-    return [re.findall(r"--?[a-z]+|[A-Za-z0-9]+", form) for form in forms]
+def words_in(text):
+    return re.findall(r"--?[a-z]+|[A-Za-z0-9]+", text)
+
+
+def synopsis_of(command):
+    """The words of a command: keywords, placeholders and options of its table."""
+    words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
+    return {command, *sum((words_in(word["name"]) + words_in(word.get("value", "")) for word in words), [])}
 
 
 def synopsis_in(lines):
-    """The same of a command's part of the page: what stands before its text."""
-    forms = []
-    for line in lines[:lines.index(".Pp")]:
-        if line == ".Nm":
-            forms.append([])
-        else:
-            forms[-1] += [f"-{word}" if macro == "Fl" else word
-                          for macro, word in words_of(line) if macro in ("Cm", "Ar", "Fl")]
-    return forms
+    """The same of a command's part of the page, in one form or several: what stands before its text."""
+    return {f"-{word}" if macro == "Fl" else word for line in lines[:lines.index(".Pp")]
+            for macro, word in words_of(line) if macro in ("Cm", "Ar", "Fl")}
 
 
 def described():
     return parts(read("docs/man/sluice.8").partition(".Sh COMMANDS\n")[2].partition("\n.Sh ")[0], "Ss")
 
 
-def test_the_page_has_all_commands_in_the_order_of_the_help():
-    assert list(described()) == commands_in_help()
-    assert len(commands_in_help()) > 20
+def test_the_page_has_all_commands_in_the_order_of_the_tables():
+    assert list(described()) == command_names()
+    assert len(command_names()) > 20
 
 
-@pytest.mark.parametrize("command", commands_in_help() if os.access(SLUICE, os.X_OK) else [])
-def test_the_page_has_the_words_of_the_help(command):
+@pytest.mark.parametrize("command", command_names())
+def test_the_page_has_the_words_of_the_table(command):
     lines = described()[command]
-    assert synopsis_in(lines) == usage_of(command)
-    helped = set(re.findall(r"--?[a-z]+|[A-Za-z0-9][A-Za-z0-9-]*", help_of(command)))
-    assert set(items(lines, "Cm")) <= helped
-    usual = set(sum((re.findall(r"[a-z0-9][a-z0-9-]*", help_of(c)) for c in commands_in_help()), []))
+    assert synopsis_in(lines) == synopsis_of(command)
+    words = next(c for c in tables()["commands"] if c["name"] == command)["words"]
+    told = set(sum((words_in(word["name"]) + re.findall(r"[A-Za-z0-9][A-Za-z0-9-]*", word.get("value", "") + " " +
+                    word.get("help", "")) for word in words), []))
+    assert set(items(lines, "Cm")) <= told
+    helped = " ".join(run(SLUICE, "help", name).out for name in command_names())
+    usual = set(re.findall(r"[a-z0-9][a-z0-9-]*", helped))
     for line in lines:
         assert {word for macro, word in words_of(line) if macro == "Cm"} <= usual, line
 
 
-def test_the_page_has_the_options_of_the_help():
-    helped = re.findall(r"^  (-\w), (--\w+)(?: ([A-Z]+))?  ", help_of(), re.MULTILINE)
+def test_the_page_has_the_options_of_the_table():
+    expected = [(f"-{o['letter']}", f"--{o['name']}", o.get("value", "")) for o in tables()["options"]]
     paged = []
     for line in parts(read("docs/man/sluice.8"), "Sh")["DESCRIPTION"]:
         if line.startswith(".It Fl"):
@@ -163,7 +163,7 @@ def test_the_page_has_the_options_of_the_help():
             values = {word for macro, word in words if macro == "Ar"}
             paged.append((*flags, values.pop() if values else ""))
             assert not values, line
-    assert paged == helped and len(helped) > 5
+    assert paged == expected and len(expected) > 5
 
 
 def test_the_page_has_all_reasons(gate):

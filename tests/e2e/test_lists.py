@@ -109,7 +109,7 @@ def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, sourc
     assert rule["list"] == "allow" and rule["limits"][0]["burst"] == "3"
     refusal = one_line(attached.sluice("del", source, status=1))
     g = f"sluice -g {attached.gate}"
-    assert f"'{g} unallow {source}'" in refusal and f"'{g} del {source} name NAME'" in refusal
+    assert f"'{g} unallow {source}'" in refusal and f"'{g} del {source} name LIMIT'" in refusal
     assert attached.json("show")["rules"] == [rule]
     assert attached.sluice("unallow", source).out == f"{source}: no longer allowed by hand\n"
     attached.send_and_wait([frame(source)])
@@ -221,7 +221,7 @@ def test_what_is_said(attached):
 
 WRONG = [
     ([], "which"), (["192.0.2.1", "192.0.2.300"], "'192.0.2.300'"), (["192.0.2.1", "for"], "'for'"),
-    (["192.0.2.1", "replace"], "'as NAME'"), (["192.0.2.1", "force"], "-f FILE"),
+    (["192.0.2.1", "replace"], "'as LIST'"), (["192.0.2.1", "force"], "-f FILE"),
     (["192.0.2.1", "as"], "'as'"), (["192.0.2.1", "as", "a b"], "'a b'"),
     (["192.0.2.1", "as", "x" * 256], "255"), (["192.0.2.1", "as", "a", "as", "b"], "twice"),
     (["192.0.2.1", "for", "30"], "unit"), (["192.0.2.1", "for", "0s"], "zero"),
@@ -496,7 +496,7 @@ def test_the_name_of_a_list(attached, tmp_path, monkeypatch):
     attached.sluice("del", "-f", "other")
     assert "no list" in one_line(attached.sluice("del", "-f", "other", status=1))
     odd = written(tmp_path / "a list", "203.0.113.66\n")
-    assert "'as NAME'" in one_line(attached.sluice("deny", "-f", odd, status=2))
+    assert "'as LIST'" in one_line(attached.sluice("deny", "-f", odd, status=2))
     assert attached.rules() == ""
 
 
@@ -582,7 +582,7 @@ def test_an_entry_with_another_end_is_not_added_to_a_list(attached, tmp_path, ha
         refusal = one_line(attached.sluice("deny", *words, "for", "2h", status=1))
         assert refusal.startswith(f"list '{path}' ")
         assert (" has no end" if not has else " ends in ") in refusal
-        for way in "leave 'for' out", "'replace'", "'as NAME'":
+        for way in "leave 'for' out", "'replace'", "'as LIST'":
             assert way in refusal
         assert timeless(attached.rules()) == timeless(before)
         assert list(ends(attached).values()) == [pytest.approx(end, abs=60) if end else None]

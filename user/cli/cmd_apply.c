@@ -7,6 +7,7 @@
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "cli/warnings.h"
 #include "config/config.h"
 #include "gate/change.h"
@@ -18,7 +19,7 @@
 #include "rules/lists.h"
 #include "rules/sizes.h"
 
-/* What a change does, counted. */
+/* What a change does: the counters of the report. */
 enum effect {
 	POLICIES_ADDED,
 	POLICIES_CHANGED,
@@ -35,18 +36,18 @@ struct change {
 	const struct sl_list_info
 		*from; /* the lists of before, at the places that they have in `wanted` */
 	bool lists_changed;
-	struct losses losses; /* of policies that have less of shorter ones now */
+	struct losses losses; /* of policies that now inherit less */
 	unsigned int effects[EFFECTS];
-	/* Until the switch old rules and new ones stand beside each other. */
+	/* Old and new rules stand beside each other until the change is in force. */
 	struct room room;
 	struct gate_sizes said;	  /* by the file, and then raised */
 	struct gate_sizes has;	  /* what the gate has */
-	struct gate_sizes during; /* what the change takes */
+	struct gate_sizes during; /* what the change needs until it is in force */
 	struct gate_sizes after;
 	bool resized;
 };
 
-/* --- Counting ------------------------------------------------------------------------------- */
+/* --- Counting what changes -------------------------------------------------------------------- */
 
 static bool limits_differ(const struct rule *from, const struct rule *to)
 {
@@ -75,7 +76,7 @@ static bool entries_differ(const struct rule *from, const struct rule *to)
 	return !rule_equal(&a, &b);
 }
 
-/* What is said of a prefix, by hand or by lists. */
+/* The word that decides for a prefix: by hand, else of its lists. */
 static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info *lists)
 {
 	return rule->access ?: lists_access(lists, rule->lists);
@@ -94,7 +95,7 @@ static void entry_count(struct change *change, const struct rule *from, const st
 		change->effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
 }
 
-/* For ruleset_diff(): what a rule is to be; an empty one deletes it. */
+/* Callback of ruleset_diff(): adds the rule that is wanted. An empty rule deletes. */
 static enum status rule_take(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
@@ -112,7 +113,10 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* A gate that is to be made has room for the file's rules, and for as many beside them. */
+/*
+ * Sizes of a gate that is made here: room for the rules of the file twice, as the next file's rules
+ * stand beside them.
+ */
 static enum status sizes_want(const struct config *config, struct gate_sizes *ret)
 {
 	struct room room = room_needed(&config->rules);
@@ -136,7 +140,9 @@ static bool sizes_equal(const struct gate_sizes *a, const struct gate_sizes *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* What the sizes are to be, and what they have to be until the old rules are gone. */
+/*
+ * Computes the sizes after the change, and those while old and new rules stand beside each other.
+ */
 static void sizes_plan(struct change *change, const struct gate *gate)
 {
 	struct gate_sizes said = sizes_raise(&change->said, &gate->machine);
@@ -152,7 +158,7 @@ static void sizes_plan(struct change *change, const struct gate *gate)
 	change->resized = !sizes_equal(&change->after, &change->has);
 }
 
-/* The sizes that a gate has stay as they are, unless it is told to make new maps. */
+/* Refuses a change of sizes: without --resize a gate keeps its maps. */
 static enum status sizes_check(const struct gate *gate, struct change *change)
 {
 	enum status status = OK;
@@ -176,7 +182,7 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 	return status;
 }
 
-/* Says which sizes are not what the file says, where that was of any effect. */
+/* Names the sizes that were raised above what the file says, and only those that took effect. */
 static void sizes_say(struct change *change, const struct gate *gate)
 {
 	for (unsigned int i = 0; !gate->made && i < SIZES; i++)
@@ -185,9 +191,9 @@ static void sizes_say(struct change *change, const struct gate *gate)
 	sizes_say_raised(&change->said, &gate->machine);
 }
 
-/* --- Saying --------------------------------------------------------------------------------- */
+/* --- Report ----------------------------------------------------------------------------------- */
 
-/* "2 policies added, 1 changed": the noun stands with the first. */
+/* Prints "2 policies added, 1 changed": only the first count has the noun. */
 static void policies_print(const struct change *change, const char **separator)
 {
 	static const char *const words[] = {
@@ -229,7 +235,7 @@ static void entries_print(const struct change *change, const char **separator)
 	}
 }
 
-/* Also where only a list without entries comes or goes. */
+/* True also where only a list without entries comes or goes. */
 static bool change_has_rules(const struct change *change)
 {
 	return change->wanted.count || change->lists_changed;
@@ -278,7 +284,7 @@ static enum status report(const struct context *context, const struct gate *gate
 	return OK;
 }
 
-/* A gate that no device is attached to has rules, and no packet to judge by them. */
+/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
 static enum status say_unattached(const struct gate *gate)
 {
 	struct attachment all[ATTACHMENTS_MAX];
@@ -296,7 +302,7 @@ static enum status say_unattached(const struct gate *gate)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* The lists as they are to be, each that stays at the place that it has. */
+/* Gives each list of the file its place: a list that stays keeps the place that it has. */
 static enum status lists_prepare_all(struct change *change, const struct ruleset *in_force,
 				     struct ruleset *wanted)
 {
@@ -313,7 +319,7 @@ static enum status lists_prepare_all(struct change *change, const struct ruleset
 	return OK;
 }
 
-/* Finds out what is to change, and whether it may. */
+/* Computes the change, and refuses one that needs other sizes unless it may resize. */
 static enum status change_prepare(struct change *change, struct gate *gate, struct config *config,
 				  bool may_resize)
 {
@@ -342,7 +348,7 @@ static enum status change_prepare(struct change *change, struct gate *gate, stru
 
 /*
  * Resizes to what the change needs, changes the rules, and resizes to what the file says. A failure
- * puts the sizes back. A kill leaves those of the step that it hit.
+ * restores the sizes. A kill leaves the sizes of the step that it hit.
  */
 static enum status change_make(struct change *change, struct gate *gate)
 {
@@ -356,7 +362,8 @@ static enum status change_make(struct change *change, struct gate *gate)
 	return status;
 }
 
-static enum status config_apply(const struct context *context, struct config *config)
+static enum status config_apply(const struct context *context, struct config *config,
+				bool may_resize)
 {
 	struct gate gate = GATE_CLOSED;
 	struct change change = {.said = config->sizes};
@@ -366,7 +373,7 @@ static enum status config_apply(const struct context *context, struct config *co
 	if (!status)
 		status = gate_open_or_make(&gate, context->gate, &wanted);
 	if (!status)
-		status = change_prepare(&change, &gate, config, context->resize);
+		status = change_prepare(&change, &gate, config, may_resize);
 	if (!status)
 		status = change_make(&change, &gate);
 	if (status) {
@@ -384,19 +391,41 @@ static enum status config_apply(const struct context *context, struct config *co
 	return status;
 }
 
-enum status cmd_apply(const struct context *context, int argc, char **argv)
-{
-	static const char *const options[] = {"--resize"};
-	struct config config = {0};
-	enum status status;
+struct apply_args {
+	const char *file;
+	const char *resize;
+};
 
-	if (argc < 2)
-		return misuse("apply: which file? See 'sluice help apply'");
-	if (argc > 2)
-		return unexpected_for(argv[0], argv[2], options, 1);
-	status = config_read(argv[1], &config);
+static enum status apply_run(const struct context *context, const void *data)
+{
+	const struct apply_args *args = data;
+	struct config config = {0};
+	enum status status = config_read(args->file, &config);
+
 	if (!status)
-		status = config_apply(context, &config);
+		status = config_apply(context, &config, args->resize);
 	config_free(&config);
 	return status;
 }
+
+static const struct word apply_words[] = {
+	{"FILE", OPERAND, NULL, offsetof(struct apply_args, file), NULL},
+	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
+	 "also make maps of the sizes that the file says, and carry over what they hold"},
+};
+
+const struct command command_apply = {
+	.name = "apply",
+	.brief = "make a file's rules those in force",
+	.details = "Makes the gate if it is not there yet; 'sluice attach' then makes it filter.\n"
+		   "The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All "
+		   "errors in\n"
+		   "it are said, with line and column, and then nothing is applied; else all of it "
+		   "is, in one\n"
+		   "step. Rules that the file does not have go. An entry whose 'until' has passed "
+		   "is left out,\n"
+		   "and that is said. Sizes are those of 'sluice help attach'.",
+	.question = "which file?",
+	COMMAND_WORDS(apply_words, struct apply_args),
+	.run = apply_run,
+};

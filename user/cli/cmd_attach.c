@@ -23,108 +23,39 @@ struct request {
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* What a keyword is about: a size, or one of these. */
-enum keyword {
-	KEYWORD_HOOK = SIZES,
-	KEYWORD_MODE,
-	KEYWORDS,
+struct attach_args {
+	struct operands devices;
+	const char *hook;
+	const char *mode;
+	const char *size[SIZES];
 };
 
-#define KEYWORDS_TEXT 96
-
-static const char *keyword_name(unsigned int keyword)
+static enum status request_parse(const struct attach_args *args, struct request *ret)
 {
-	static const char *const names[KEYWORDS] = {
-		[KEYWORD_HOOK] = "hook",
-		[KEYWORD_MODE] = "mode",
+	struct request request = {
+		.names = args->devices.words,
+		.count = args->devices.count,
+		.hook = HOOK_XDP,
+		.mode = MODE_AUTO,
 	};
-
-	return keyword < SIZES ? size_names[keyword] : names[keyword];
-}
-
-/* All of them, as "sources, hot, ...". */
-static const char *keywords_format(char text[KEYWORDS_TEXT])
-{
-	int length = 0;
-
-	for (unsigned int i = 0; i < KEYWORDS; i++)
-		length += snprintf(text + length, KEYWORDS_TEXT - length, "%s%s", i ? ", " : "",
-				   keyword_name(i));
-	return text;
-}
-
-static void keywords_get(const char *ret[KEYWORDS])
-{
-	for (unsigned int i = 0; i < KEYWORDS; i++)
-		ret[i] = keyword_name(i);
-}
-
-/* KEYWORDS: it is none. */
-static unsigned int keyword_find(const char *word)
-{
-	unsigned int i = 0;
-
-	while (i < KEYWORDS && strcmp(keyword_name(i), word))
-		i++;
-	return i;
-}
-
-static enum status value_parse(unsigned int keyword, const char *value, struct request *request)
-{
-	switch (keyword) {
-	case KEYWORD_HOOK:
-		return hook_parse(value, &request->hook) ? OK : MISUSED;
-	case KEYWORD_MODE:
-		return mode_parse(value, &request->mode) ? OK : MISUSED;
-	default:
-		return size_parse(keyword, value, &request->sizes);
-	}
-}
-
-static enum status words_parse(int argc, char **argv, int from, struct request *request)
-{
-	const char *keywords[KEYWORDS];
-	bool given[KEYWORDS] = {false};
 	enum status status = OK;
 
-	keywords_get(keywords);
-	for (int i = from; !status && i < argc; i++) {
-		unsigned int keyword = keyword_find(argv[i]);
-		const char *value;
-
-		if (keyword == KEYWORDS)
-			return unexpected_for(argv[0], argv[i], keywords, KEYWORDS);
-		if (given[keyword])
-			return misuse("attach: '%s' is given twice", argv[i]);
-		given[keyword] = true;
-		value = keyword_value(argc, argv, &i);
-		status = value ? value_parse(keyword, value, request) : MISUSED;
-	}
-	return status;
-}
-
-/* DEV... comes first; the first keyword ends it. */
-static enum status request_parse(int argc, char **argv, struct request *ret)
-{
-	struct request request = {.names = argv + 1, .hook = HOOK_XDP, .mode = MODE_AUTO};
-	enum status status;
-
-	while (1 + request.count < argc && keyword_find(argv[1 + request.count]) == KEYWORDS)
-		request.count++;
-	status = words_parse(argc, argv, 1 + request.count, &request);
-	if (status)
-		return status;
-	if (!request.count)
-		return misuse("attach: which device? See 'sluice help attach'");
 	if (request.count > ATTACHMENTS_MAX)
 		return misuse("attach: at most %d devices", ATTACHMENTS_MAX);
+	if (args->hook && !hook_parse(args->hook, &request.hook))
+		return MISUSED;
+	if (args->mode && !mode_parse(args->mode, &request.mode))
+		return MISUSED;
+	for (int i = 0; !status && i < SIZES; i++)
+		if (args->size[i])
+			status = size_parse(i, args->size[i], &request.sizes);
 	*ret = request;
-	return mode_check(request.hook, request.mode);
+	return status ? status : mode_check(request.hook, request.mode);
 }
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* A gate that is there keeps its sizes: attaching one more device is no reason to make it anew. */
+/* A gate that exists keeps its sizes: only apply --resize makes new maps. */
 static enum status refuse_other_sizes(const struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes has;
@@ -158,17 +89,31 @@ static enum status gate_prepare(struct gate *gate, const char *name, const struc
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-/* Behind the first device a word may have been meant for a keyword as well. */
+#define KEYWORDS_TEXT 96
+
+/* The keywords of `attach`, as "hook, mode, ...". */
+static const char *keywords_format(char text[KEYWORDS_TEXT])
+{
+	int length = 0;
+
+	*text = '\0';
+	for (unsigned int i = 0; i < command_attach.word_count; i++)
+		if (command_attach.words[i].kind == VALUE)
+			length += snprintf(text + length, KEYWORDS_TEXT - length, "%s%s",
+					   length ? ", " : "", command_attach.words[i].name);
+	return text;
+}
+
+/* Checks that a device exists. Behind the first one an unknown word may be a misspelt keyword. */
 static enum status name_check(const char *name, bool is_first)
 {
-	const char *keywords[KEYWORDS], *nearly;
 	char text[KEYWORDS_TEXT];
 	struct device device;
+	const char *nearly;
 
 	if (is_first || if_nametoindex(name))
 		return device_find(name, &device);
-	keywords_get(keywords);
-	nearly = nearly_find(name, keywords, KEYWORDS);
+	nearly = keyword_nearly(&command_attach, name);
 	if (nearly)
 		return misuse("there is no device '%s' in this network namespace: did you mean "
 			      "'%s'? See 'sluice help attach'",
@@ -178,7 +123,7 @@ static enum status name_check(const char *name, bool is_first)
 		       name, name, keywords_format(text));
 }
 
-/* Before anything is made: are they there? */
+/* Checks all devices before anything is made. */
 static enum status names_check(const struct request *request)
 {
 	enum status status = OK;
@@ -224,7 +169,7 @@ static enum status attach_one(const struct gate *gate, const struct programs *pr
 			     ret_was_there);
 }
 
-/* All or none: what was attached before the trouble is detached again. */
+/* Attaches all devices or none: a failure detaches those that were attached before it. */
 static enum status attach_all(const struct gate *gate, const struct programs *programs,
 			      const struct request *request, struct attachment *ret,
 			      bool *ret_was_there)
@@ -244,7 +189,7 @@ static enum status attach_all(const struct gate *gate, const struct programs *pr
 	return status;
 }
 
-/* Once all are attached, so that what is undone is not spoken of. */
+/* Warns once all devices are attached: a failure would undo what the warnings are about. */
 static enum status advise(const struct gate *gate, const struct request *request,
 			  const struct attachment *attached, const bool *was_there)
 {
@@ -272,14 +217,14 @@ static enum status report(const struct context *context, const struct gate *gate
 	return context->json ? json_print(list) : OK;
 }
 
-enum status cmd_attach(const struct context *context, int argc, char **argv)
+static enum status attach_run(const struct context *context, const void *args)
 {
 	struct attachment attached[ATTACHMENTS_MAX];
 	bool was_there[ATTACHMENTS_MAX];
 	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(argc, argv, &request);
+	enum status status = request_parse(args, &request);
 
 	if (!status)
 		status = names_check(&request);
@@ -302,3 +247,40 @@ enum status cmd_attach(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+#define SIZE_FIELD(which) offsetof(struct attach_args, size[which])
+
+static const struct word attach_words[] = {
+	{"DEV", OPERANDS, NULL, offsetof(struct attach_args, devices), NULL},
+	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct attach_args, hook),
+	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
+	{"mode", VALUE, "auto|native|generic|tcx|clsact", offsetof(struct attach_args, mode),
+	 "of xdp: auto (default) takes native; where the driver has none, and on a tap,\n"
+	 "hook ingress, saying so. native; generic: a packet that the kernel, or its\n"
+	 "sender, has merged of many counts as one there, as it does on a tap.\n"
+	 "Of ingress and egress: auto (default), tcx, clsact"},
+	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
+	 "sources whose level is remembered, of each family: 104 bytes each for every\n"
+	 "limit, 120 of IPv6, set aside at once. At least 256 for each CPU"},
+	{"hot", VALUE, "N", SIZE_FIELD(SIZE_HOT),
+	 "sources that the CPUs keep at hand, of each family: 80 bytes each, 88 of\n"
+	 "IPv6, and 168 for each CPU, set aside at once. At least 256 for each CPU"},
+	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
+	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
+	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
+};
+
+const struct command command_attach = {
+	.name = "attach",
+	.brief = "filter what a device receives or sends",
+	.details = "Without a rule nothing is dropped, only counted. Makes the gate if it is not "
+		   "there yet.\n"
+		   "sources and the words below it are sizes of the gate that this makes, 65536, "
+		   "64k or 4m;\n"
+		   "what a gate has, only 'sluice apply FILE --resize' changes. 'sluice status' "
+		   "shows what\n"
+		   "memory it takes.",
+	.question = "which device?",
+	COMMAND_WORDS(attach_words, struct attach_args),
+	.run = attach_run,
+};

@@ -18,67 +18,26 @@
 #include "rules/units.h"
 #include "state/verdict.h"
 
-/* --- The words of a packet ------------------------------------------------------------------ */
+/* --- Words of a packet: their arguments ------------------------------------------------------- */
 
 #define FRAME_MIN 14
 #define FRAME_MAX (1 << 20)
 #define VLAN_MAX  4094
 
-enum word {
-	WORD_PROTO,
-	WORD_SYN,
-	WORD_PORT,
-	WORD_UNREAD,
-	WORD_FRAGMENT,
-	WORD_VLAN,
-	WORD_SIZE,
-	WORD_TO,
-	WORD_HOOK,
-	WORDS,
+struct check_args {
+	const char *source;
+	const char *proto;
+	const char *syn;
+	const char *port;
+	const char *unread;
+	const char *fragment;
+	const char *vlan;
+	const char *size;
+	const char *to;
+	const char *hook;
 };
 
-static const char *const word_names[WORDS] = {
-	[WORD_PROTO] = "proto",	      [WORD_SYN] = "syn",
-	[WORD_PORT] = "port",	      [WORD_UNREAD] = "unread",
-	[WORD_FRAGMENT] = "fragment", [WORD_VLAN] = "vlan",
-	[WORD_SIZE] = "size",	      [WORD_TO] = "to",
-	[WORD_HOOK] = "hook",
-};
-
-/* What was said, by keyword; NULL: nothing. */
-struct words {
-	const char *text[WORDS];
-};
-
-static enum word word_find(const char *name)
-{
-	int word = 0;
-
-	while (word < WORDS && strcmp(word_names[word], name))
-		word++;
-	return word;
-}
-
-static enum status words_take(int argc, char **argv, struct words *words)
-{
-	for (int i = 2; i < argc; i++) {
-		enum word word = word_find(argv[i]);
-
-		if (word == WORDS)
-			return unexpected_for(argv[0], argv[i], word_names, WORDS);
-		if (words->text[word])
-			return misuse("check: '%s' is given twice", argv[i]);
-		/* alone of all, these have no value */
-		words->text[word] = word == WORD_SYN || word == WORD_UNREAD
-					    ? argv[i]
-					    : keyword_value(argc, argv, &i);
-		if (!words->text[word])
-			return MISUSED;
-	}
-	return OK;
-}
-
-/* A number of at least `least` and at most `most`; false: it is none. */
+/* Reads a number from `least` to `most`. False: the text is none. */
 static bool number_take(const char *text, unsigned int least, unsigned int most, unsigned int *ret)
 {
 	const char *end = number_read(text, most, ret);
@@ -86,9 +45,12 @@ static bool number_take(const char *text, unsigned int least, unsigned int most,
 	return end && !*end && *ret >= least && *ret <= most;
 }
 
-/* --- One word each -------------------------------------------------------------------------- */
+/* --- Words of a packet: parsing each ---------------------------------------------------------- */
 
-/* Such a header does not end the chain of IPv6's headers: no packet's protocol is that. */
+/*
+ * Whether the number is that of an IPv6 extension header: such a header is never the protocol of a
+ * packet.
+ */
 static bool proto_is_extension(const struct packet_args *packet, uint8_t proto)
 {
 	return prefix_is_ipv6(&packet->source) &&
@@ -147,13 +109,10 @@ static enum status port_parse(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-static enum status unread_parse(struct packet_args *packet)
-{
-	packet->facts.facts = facts_unread(packet->facts.facts);
-	return OK;
-}
-
-/* A later fragment has no transport header: port and flags are in the first, and in IPv6 the protocol. */
+/*
+ * Takes from a later fragment what only the first one has: port and flags, and in IPv6 the
+ * protocol.
+ */
 static enum status fragment_parse(const char *text, struct packet_args *packet)
 {
 	bool later = !strcmp(text, "later");
@@ -191,7 +150,7 @@ static enum status size_parse(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-/* What has a destination to ask about is sent. */
+/* A destination matters to limits with key dst only, which judge packets that are sent. */
 static enum status to_parse(const char *text, struct packet_args *packet)
 {
 	enum status status = address_parse(text, &packet->destination);
@@ -215,57 +174,37 @@ static enum status hook_take(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-static enum status word_parse(enum word word, const char *text, struct packet_args *packet)
-{
-	switch (word) {
-	case WORD_PROTO:
-		return proto_parse(text, packet);
-	case WORD_SYN:
-		return syn_parse(packet);
-	case WORD_PORT:
-		return port_parse(text, packet);
-	case WORD_UNREAD:
-		return unread_parse(packet);
-	case WORD_FRAGMENT:
-		return fragment_parse(text, packet);
-	case WORD_VLAN:
-		return vlan_parse(text, packet);
-	case WORD_SIZE:
-		return size_parse(text, packet);
-	case WORD_TO:
-		return to_parse(text, packet);
-	default:
-		return hook_take(text, packet);
-	}
-}
-
 /*
- * In the order of enum word, however they were said: a port needs to know its protocol, and so on.
+ * Builds the facts that the packet path would find in such a packet; it has nothing that is not
+ * said. The order is fixed, whatever the order of the words: a port needs its protocol first, and
+ * so on.
  */
-/*
- * Parses argv[1], the source, and the words behind it. The facts are those that the packet path
- * would find in such a packet: of what is not said it has nothing.
- */
-static enum status packet_args_parse(int argc, char **argv, struct packet_args *ret)
+static enum status packet_args_parse(const struct check_args *args, struct packet_args *packet)
 {
-	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
-	struct words words = {0};
-	enum status status;
+	enum status status = address_parse(args->source, &packet->source);
 
-	if (argc < 2)
-		return misuse("check: which address? See 'sluice help check'");
-	status = address_parse(argv[1], &packet.source);
-	if (!status)
-		status = words_take(argc, argv, &words);
-	for (int word = 0; !status && word < WORDS; word++)
-		if (words.text[word])
-			status = word_parse(word, words.text[word], &packet);
-	if (!status)
-		*ret = packet;
+	if (!status && args->proto)
+		status = proto_parse(args->proto, packet);
+	if (!status && args->syn)
+		status = syn_parse(packet);
+	if (!status && args->port)
+		status = port_parse(args->port, packet);
+	if (!status && args->unread)
+		packet->facts.facts = facts_unread(packet->facts.facts);
+	if (!status && args->fragment)
+		status = fragment_parse(args->fragment, packet);
+	if (!status && args->vlan)
+		status = vlan_parse(args->vlan, packet);
+	if (!status && args->size)
+		status = size_parse(args->size, packet);
+	if (!status && args->to)
+		status = to_parse(args->to, packet);
+	if (!status && args->hook)
+		status = hook_take(args->hook, packet);
 	return status;
 }
 
-/* --- In words ------------------------------------------------------------------------------- */
+/* --- Text ------------------------------------------------------------------------------------- */
 
 static void rule_print_line(const struct judgement *rule)
 {
@@ -280,7 +219,7 @@ static void rule_print_line(const struct judgement *rule)
 	puts(": the longest prefix in force that covers it");
 }
 
-/* "denied by list /etc/drop.txt": the lists that decide. */
+/* Prints the lists that decide, as " by list /etc/drop.txt, bad". */
 static void lists_print(const struct gate *gate, const struct judgement *rule)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
@@ -440,9 +379,9 @@ static void verdict_print(const struct gate *gate, const struct verdict *verdict
 	newcomer_print(gate, verdict);
 }
 
-/* --- The command ---------------------------------------------------------------------------- */
+/* --- JSON, and the command -------------------------------------------------------------------- */
 
-/* What the limit says of the packet; null: it is for others. */
+/* The verdict of a limit; null where the limit is for other packets. */
 static json_t *standing_verdict_json(const struct sl_limit *limit, const struct standing *standing)
 {
 	if (!standing->matches)
@@ -452,7 +391,7 @@ static json_t *standing_verdict_json(const struct sl_limit *limit, const struct 
 	return json_string(limit->observe ? "would-drop" : "drop");
 }
 
-/* The policy that an inherited limit is written in; null: it is the source's own. */
+/* The policy that an inherited limit comes from; null for a limit of the policy itself. */
 static json_t *home_json(const struct gate *gate, uint32_t home)
 {
 	char text[PREFIX_TEXT];
@@ -480,7 +419,7 @@ static json_t *limits_json(const struct gate *gate, const struct verdict *verdic
 	return list;
 }
 
-/* The budget that judges newcomers, in a flood; null: none does. */
+/* The budget that newcomers are charged to in a flood; null where there is none. */
 static json_t *budget_standing_json(const struct gate *gate, const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
@@ -498,7 +437,7 @@ static json_t *budget_standing_json(const struct gate *gate, const struct verdic
 	return object;
 }
 
-/* null: the source is none. */
+/* null where the source is no newcomer. */
 static json_t *newcomer_json(const struct gate *gate, const struct verdict *verdict)
 {
 	if (!verdict->newcomer)
@@ -522,12 +461,12 @@ static json_t *verdict_json(const struct gate *gate, const struct verdict *verdi
 	return object;
 }
 
-enum status cmd_check(const struct context *context, int argc, char **argv)
+static enum status check_run(const struct context *context, const void *args)
 {
+	struct packet_args packet = {.facts.facts = SL_FACT_ANY, .bytes = FRAME_USUAL};
 	struct gate gate = GATE_CLOSED;
 	struct verdict verdict = {0};
-	struct packet_args packet;
-	enum status status = packet_args_parse(argc, argv, &packet);
+	enum status status = packet_args_parse(args, &packet);
 
 	if (!status)
 		status = gate_open_to_look(&gate, context);
@@ -541,3 +480,36 @@ enum status cmd_check(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+static const struct word check_words[] = {
+	{"ADDRESS", OPERAND, NULL, offsetof(struct check_args, source), NULL},
+	{"proto", VALUE, "tcp|udp|icmp|N", offsetof(struct check_args, proto),
+	 "tcp, udp, icmp, or the number of another protocol"},
+	{"port", VALUE, "N", offsetof(struct check_args, port), "the destination's"},
+	{"syn", FLAG, NULL, offsetof(struct check_args, syn),
+	 "a TCP packet with SYN and without ACK"},
+	{"unread", FLAG, NULL, offsetof(struct check_args, unread),
+	 "its headers are too deep, or cut short, to tell the rest: it matches each\n"
+	 "limit that asks for that"},
+	{"fragment", VALUE, "first|later", offsetof(struct check_args, fragment),
+	 "the first one, which has the ports, or a later one, which has not"},
+	{"vlan", VALUE, "N", offsetof(struct check_args, vlan),
+	 "of the outermost tag that is not 0"},
+	{"size", VALUE, "BYTES", offsetof(struct check_args, size),
+	 "of the whole frame, which a bit rate charges; 1514 by default"},
+	{"to", VALUE, "ADDRESS", offsetof(struct check_args, to),
+	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
+	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct check_args, hook),
+	 "where it is judged: all but key dst is the same everywhere"},
+};
+
+const struct command command_check = {
+	.name = "check",
+	.brief = "what would happen to a packet now",
+	.details = "Consumes nothing. The packet comes from ADDRESS; of what is not said it has "
+		   "nothing: no\n"
+		   "port, no tag.",
+	.question = "which address?",
+	COMMAND_WORDS(check_words, struct check_args),
+	.run = check_run,
+};

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/change.h"
@@ -12,48 +13,35 @@
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
-
 /* What to delete: a policy, or one limit of it. */
 struct request {
 	struct sl_prefix prefix;
 	const char *name; /* of the limit; NULL: the policy */
 };
 
-/* What goes. */
+/* What was deleted. */
 struct deleted {
 	char names[SL_LIMITS_MAX][SL_NAME];
 	unsigned int limits;
 	bool newcomers;
-	enum sl_list list; /* an entry by hand, as there is no policy */
+	enum sl_list list; /* the word of an entry by hand, where there was no policy */
 };
 
-static enum status request_parse(int argc, char **argv, struct request *ret)
-{
-	static const char *const keywords[] = {"name"};
-	struct request request = {0};
-	int i = 2;
-	enum status status;
+struct del_args {
+	const char *prefix;
+	const char *name;
+	const char *file;
+};
 
-	if (argc < 2)
+static enum status request_parse(const struct del_args *args, struct request *ret)
+{
+	if (!args->prefix)
 		return misuse("del: default, or which prefix? See 'sluice help del'");
-	status = prefix_parse(argv[1], &request.prefix);
-	if (status)
-		return status;
-	if (argc > 2) {
-		if (strcmp(argv[2], keywords[0]))
-			return unexpected_for(argv[0], argv[2], keywords, 1);
-		request.name = keyword_value(argc, argv, &i);
-		if (!request.name)
-			return MISUSED;
-	}
-	if (argc > 4)
-		return unexpected(argv[0], argv[4]);
-	*ret = request;
-	return OK;
+	ret->name = args->name;
+	return prefix_parse(args->prefix, &ret->prefix);
 }
 
-/* --- What there is to delete ---------------------------------------------------------------- */
+/* --- Deleting --------------------------------------------------------------------------------- */
 
 static void limit_note(struct deleted *deleted, const struct limit *limit)
 {
@@ -97,9 +85,9 @@ static enum status refuse_both(const struct gate *gate, const struct rule *rule)
 
 	return failure(
 		"%s is %s by hand, and has limits as well: 'sluice %sun%s %s' takes the entry "
-		"back, 'sluice %sdel %s name NAME' a limit",
-		prefix, done[rule->access], option, access_words[rule->access], prefix, option,
-		prefix);
+		"back, 'sluice %sdel %s name LIMIT' a limit",
+		prefix, access_done[rule->access], option, access_words[rule->access], prefix,
+		option, prefix);
 }
 
 static enum status refuse_listed(const struct gate *gate, const struct rule *rule)
@@ -119,7 +107,7 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 		list->name, option, list->name);
 }
 
-/* Takes from the rule what the request says, and no more. */
+/* Takes from the rule what the request names, and no more. */
 static enum status rule_remove(const struct gate *gate, const struct request *request,
 			       struct rule *rule, struct deleted *deleted)
 {
@@ -162,7 +150,7 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 	return status;
 }
 
-/* --- What went ------------------------------------------------------------------------------ */
+/* --- Report ----------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct request *request,
 			       const struct deleted *deleted)
@@ -185,7 +173,7 @@ static void report(const struct request *request, const struct deleted *deleted)
 
 	printf("%s: ", prefix_format(&request->prefix, text));
 	if (deleted->list) {
-		printf("no longer %s by hand\n", done[deleted->list]);
+		printf("no longer %s by hand\n", access_done[deleted->list]);
 		return;
 	}
 	for (unsigned int i = 0; i < deleted->limits; i++)
@@ -193,16 +181,19 @@ static void report(const struct request *request, const struct deleted *deleted)
 	printf("%s deleted\n", deleted->newcomers ? " and the newcomers' budget" : "");
 }
 
-enum status cmd_del(const struct context *context, int argc, char **argv)
+static enum status del_run(const struct context *context, const void *data)
 {
+	const struct del_args *args = data;
 	struct gate gate = GATE_CLOSED;
 	struct deleted deleted = {0};
-	struct request request;
+	struct request request = {0};
 	enum status status;
 
-	if (context->file)
-		return cmd_del_list(context, argc, argv);
-	status = request_parse(argc, argv, &request);
+	if (args->file && (args->prefix || args->name))
+		return unexpected(context->command, args->prefix ?: "name");
+	if (args->file)
+		return list_take_back(context, args->file);
+	status = request_parse(args, &request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
@@ -215,3 +206,21 @@ enum status cmd_del(const struct context *context, int argc, char **argv)
 	report(&request, &deleted);
 	return OK;
 }
+
+static const struct word del_words[] = {
+	{"default|PREFIX", OPERAND, NULL, offsetof(struct del_args, prefix), NULL},
+	{"name", VALUE, "LIMIT", offsetof(struct del_args, name), "only the limit of that name"},
+	{"-f", OPTION, "FILE", offsetof(struct del_args, file),
+	 "instead: take all the list of that file, or of that name, back"},
+};
+
+const struct command command_del = {
+	.name = "del",
+	.brief = "delete the limits of a prefix, or one of them",
+	.details = "Without a name all limits of just this prefix go, and its newcomers' budget; "
+		   "where it\n"
+		   "has none, its entry by hand. Where it has both, del refuses: see 'sluice help "
+		   "undeny'.",
+	COMMAND_WORDS(del_words, struct del_args),
+	.run = del_run,
+};

@@ -20,50 +20,46 @@ struct request {
 	enum hook hook;
 };
 
-static const char *const words[] = {"hook", "all"};
+struct detach_args {
+	struct operands devices;
+	const char *hook;
+};
 
-static enum status request_parse(int argc, char **argv, struct request *ret)
+static const char *const keywords[] = {"hook", "all"};
+
+static enum status request_parse(const struct detach_args *args, struct request *ret)
 {
-	struct request request = {.names = argv + 1, .any_hook = true};
-	int i = 1;
+	struct request request = {
+		.names = args->devices.words,
+		.count = args->devices.count,
+		.any_hook = !args->hook,
+		.all = !strcmp(args->devices.words[0], "all"),
+	};
 
-	for (; i < argc && strcmp(argv[i], "hook"); i++)
-		request.count++;
-	for (; i < argc; i++) {
-		const char *value;
-
-		if (strcmp(argv[i], "hook"))
-			return unexpected_for(argv[0], argv[i], words, 1);
-		if (!request.any_hook)
-			return misuse("detach: 'hook' is given twice");
-		value = keyword_value(argc, argv, &i);
-		if (!value || !hook_parse(value, &request.hook))
-			return MISUSED;
-		request.any_hook = false;
-	}
-	if (!request.count)
-		return misuse("detach: which device, or all? See 'sluice help detach'");
-	request.all = !strcmp(request.names[0], "all");
+	if (args->hook && !hook_parse(args->hook, &request.hook))
+		return MISUSED;
 	if (request.all && request.count > 1)
-		return unexpected(argv[0], request.names[1]);
+		return unexpected(&command_detach, request.names[1]);
 	*ret = request;
 	return OK;
 }
 
-/* By the name that the device has now, in this network namespace. */
+/* Whether the attachment's device has this name now, in this network namespace. */
 static bool name_is_current(const struct attachment *a, const char *name)
 {
 	return a->program_id && a->netns == netns_current() && a->ifindex == if_nametoindex(name);
 }
 
-/* By the name that it had; of a device that is gone, wherever that was. */
+/*
+ * Whether it had this name when it was attached. A device that is gone matches from any namespace.
+ */
 static bool name_is_old(const struct attachment *a, const char *name)
 {
 	return !strcmp(a->pinned.device, name) &&
 	       (!a->program_id || a->pinned.netns == netns_current());
 }
 
-/* Marks what the request means by a name. */
+/* Marks the attachments that a name of the request stands for. False: there is none. */
 static bool mark_named(const struct request *request, const char *name,
 		       bool (*is)(const struct attachment *a, const char *name),
 		       const struct attachment *all, unsigned int count, bool *marked)
@@ -106,19 +102,23 @@ static enum status refuse_elsewhere(const struct gate *gate, const struct attach
 			       "%s%s%s'",
 			       a->device, named ? netns : "(unnamed)", option, of, a->device, on,
 			       hook ?: "");
-	/* -n takes names only */
+	/* a namespace without a name cannot be given to -n */
 	return failure("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
 		       "there",
 		       a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
 }
 
-/* The device may be on another hook than the one that was said: mode auto of hook xdp may have taken ingress. */
+/*
+ * Says why a name matches no attachment. The device may be on another hook: mode auto of hook xdp
+ * takes ingress where the driver has no XDP.
+ */
 static enum status refuse_unattached(const struct gate *gate, const struct request *request,
 				     const char *name, const struct attachment *all,
 				     unsigned int count)
 {
 	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
 	const struct attachment *elsewhere = find_elsewhere(request, name, all, count);
+	const char *nearly;
 
 	for (unsigned int i = 0; hook && i < count; i++)
 		if (name_is_current(&all[i], name))
@@ -129,20 +129,23 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 				gate_option(gate->name));
 	if (elsewhere)
 		return refuse_elsewhere(gate, elsewhere, hook);
-	if (!if_nametoindex(name) && nearly_find(name, words, 2))
-		return unexpected_for("detach", name, words, 2);
+	nearly = if_nametoindex(name) ? NULL : nearly_find(name, keywords, ARRAY_SIZE(keywords));
+	if (nearly)
+		return misuse("detach: '%s' is unexpected: did you mean '%s'? See 'sluice help "
+			      "detach'",
+			      name, nearly);
 	return failure("%s is not attached to gate '%s'%s%s: see 'sluice %sstatus'", name,
 		       gate->name, hook ? " on hook " : "", hook ?: "", gate_option(gate->name));
 }
 
-/* Every device that was named must be attached: a typo must not pass for success. */
+/* Refuses a name without an attachment: a typo must not pass for success. */
 static enum status mark(const struct gate *gate, const struct request *request,
 			const struct attachment *all, unsigned int count, bool *marked)
 {
 	for (int i = 0; i < request->count; i++) {
 		const char *name = request->names[i];
 
-		/* an old name only where no device has it now */
+		/* a device's old name counts only where no device has that name now */
 		if (!mark_named(request, name, name_is_current, all, count, marked) &&
 		    !mark_named(request, name, name_is_old, all, count, marked) && !request->all)
 			return refuse_unattached(gate, request, name, all, count);
@@ -171,7 +174,10 @@ static void detached_print(const struct gate *gate, const struct attachment *a)
 	putchar('\n');
 }
 
-/* Detaches what is marked, and clears away what is gone. Counts what stays. */
+/*
+ * Detaches the marked attachments and removes the pins of those that are gone. Counts those that
+ * stay.
+ */
 static enum status detach_marked(const struct gate *gate, const struct attachment *all,
 				 unsigned int count, const bool *marked, json_t *list,
 				 unsigned int *ret_left)
@@ -215,12 +221,12 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 	return status;
 }
 
-enum status cmd_detach(const struct context *context, int argc, char **argv)
+static enum status detach_run(const struct context *context, const void *args)
 {
 	json_t *list = context->json ? json_array() : NULL;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(argc, argv, &request);
+	enum status status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_lock_only(&gate, context->gate);
@@ -232,3 +238,18 @@ enum status cmd_detach(const struct context *context, int argc, char **argv)
 	json_decref(list);
 	return status;
 }
+
+static const struct word detach_words[] = {
+	{"all|DEV", OPERANDS, NULL, offsetof(struct detach_args, devices), NULL},
+	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct detach_args, hook),
+	 "only from that hook; else from all"},
+};
+
+const struct command command_detach = {
+	.name = "detach",
+	.brief = "stop filtering",
+	.details = "With the gate's last device its rules, counters and pins go.",
+	.question = "which device, or all?",
+	COMMAND_WORDS(detach_words, struct detach_args),
+	.run = detach_run,
+};

@@ -17,14 +17,13 @@ static enum status print(const struct context *context, const struct config *con
 	return context->json ? json_print(config_json(config)) : config_write(stdout, config);
 }
 
-enum status cmd_dump(const struct context *context, int argc, char **argv)
+static enum status dump_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct config config = {0};
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	status = gate_open_for_rules(&gate, context);
 	if (!status)
 		status = gate_sizes_read(&gate, &config.sizes);
@@ -37,9 +36,15 @@ enum status cmd_dump(const struct context *context, int argc, char **argv)
 	return status;
 }
 
+const struct command command_dump = {
+	.name = "dump",
+	.brief = "the rules, as a file for apply",
+	.run = dump_run,
+};
+
 /* --- show ----------------------------------------------------------------------------------- */
 
-/* One rule at a time: there can be millions, and as one document they would take gigabytes. */
+/* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
 static enum status rules_print_json(const struct gate *gate, const struct ruleset *set)
 {
 	printf("{\n  \"gate\": \"%s\",\n  \"rules\": [", gate->name);
@@ -65,14 +70,13 @@ static void rules_print(const struct gate *gate, const struct ruleset *set)
 		rule_print(&set->rules[i], set->lists, &ends, gate->name, "");
 }
 
-enum status cmd_show(const struct context *context, int argc, char **argv)
+static enum status show_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct ruleset set = {0};
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	status = gate_open_for_rules(&gate, context);
 	if (!status)
 		status = rules_read(&gate, &set);
@@ -85,6 +89,12 @@ enum status cmd_show(const struct context *context, int argc, char **argv)
 	return status;
 }
 
+const struct command command_show = {
+	.name = "show",
+	.brief = "the rules, as commands that make them",
+	.run = show_run,
+};
+
 /* --- diff ----------------------------------------------------------------------------------- */
 
 struct diff {
@@ -96,9 +106,9 @@ struct diff {
 	bool differs;
 };
 
-/* --- Rules ---------------------------------------------------------------------------------- */
+/* --- diff: rules ------------------------------------------------------------------------------ */
 
-/* What one side says of a rule and the other does not. */
+/* Prints what one side has of a rule and the other has not. */
 static enum status side_print(const struct rule *rule, const struct rule *other,
 			      const struct sl_list_info *lists, const char *gate, const char *lead)
 {
@@ -120,7 +130,7 @@ static enum status rule_print_both(const struct diff *diff, const struct rule *f
 	return status ? status : side_print(to, from, diff->to, diff->gate, "+ ");
 }
 
-/* For ruleset_diff(). */
+/* Callback of ruleset_diff(). */
 static enum status rule_diff(void *data, const struct rule *from, const struct rule *to)
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
@@ -136,7 +146,7 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 	return OK;
 }
 
-/* --- Sizes ---------------------------------------------------------------------------------- */
+/* --- diff: sizes ------------------------------------------------------------------------------ */
 
 static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t from, uint32_t to)
 {
@@ -149,7 +159,7 @@ static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t
 		printf("# gate %s %u -> %u\n", size_names[size], from, to);
 }
 
-/* A size that the file does not say is none that differs. */
+/* Compares sizes. A size that the file does not give does not differ. */
 static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
 			      const struct config *config)
 {
@@ -165,9 +175,9 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 	return status;
 }
 
-/* --- The command ---------------------------------------------------------------------------- */
+/* --- diff: the command ------------------------------------------------------------------------ */
 
-/* What is in force; a gate that does not exist has no rule, and the sizes that the file says. */
+/* Reads the rules in force. A gate that does not exist has none, and differs in no size. */
 static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
 			     struct ruleset *ret)
 {
@@ -209,19 +219,20 @@ static enum status report_json(const struct diff *diff, json_t *sizes)
 				    diff->differs, "sizes", sizes, "rules", diff->rules));
 }
 
-enum status cmd_diff(const struct context *context, int argc, char **argv)
+struct diff_args {
+	const char *file;
+};
+
+static enum status diff_run(const struct context *context, const void *data)
 {
+	const struct diff_args *args = data;
 	struct diff diff = {.gate = context->gate};
 	json_t *sizes = context->json ? json_object() : NULL;
 	struct config config = {0};
 	enum status status;
 
-	if (argc < 2)
-		return misuse("diff: which file? See 'sluice help diff'");
-	if (argc > 2)
-		return unexpected(argv[0], argv[2]);
 	diff.rules = context->json ? json_array() : NULL;
-	status = config_read(argv[1], &config);
+	status = config_read(args->file, &config);
 	if (!status)
 		status = config_diff(&diff, sizes, &config);
 	if (!status && context->json)
@@ -234,3 +245,18 @@ enum status cmd_diff(const struct context *context, int argc, char **argv)
 		return MISUSED;
 	return diff.differs ? FAILED : OK;
 }
+
+static const struct word diff_words[] = {
+	{"FILE", OPERAND, NULL, offsetof(struct diff_args, file), NULL},
+};
+
+const struct command command_diff = {
+	.name = "diff",
+	.brief = "what apply would change",
+	.details = "As the commands of 'sluice show', - before what would go and + before what "
+		   "would come.\n"
+		   "Exit status 0: no difference; 1: there is one; 2: it cannot be told.",
+	.question = "which file?",
+	COMMAND_WORDS(diff_words, struct diff_args),
+	.run = diff_run,
+};

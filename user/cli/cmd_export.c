@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prometheus's text exposition format, version 0.0.4. A metric's lines must stand together, so all
- * gates are read first, and then printed metric by metric. No label per source: that has no bound.
+ * Prometheus's text exposition format, version 0.0.4. The lines of a metric must stand together:
+ * all gates are read first, and then printed metric by metric. There is no label per source: their
+ * number has no bound.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,7 +89,10 @@ static void metric(const char *name, const char *type, const char *help)
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
-/* One of the metrics that are counted by line: what of a line, in packets or bytes. */
+/*
+ * A metric with one value for each line of the counters: which cell of the line, and its packets or
+ * bytes.
+ */
 struct counter {
 	const char *name;
 	bool bytes;
@@ -195,7 +199,7 @@ static void print_pressure(const struct export *export)
 		       export->gates[i].passing.policies);
 }
 
-/* --- The rest ------------------------------------------------------------------------------- */
+/* --- Maps, attachments, version --------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
 {
@@ -216,7 +220,10 @@ static void print_maps(const struct export *export)
 		       export->gates[i].generation);
 }
 
-/* A device's name may hold what a label's value must escape, and what is not UTF-8. */
+/*
+ * Prints a label's value: escaped, and without bytes that are not UTF-8, which a device's name may
+ * hold.
+ */
 static void print_escaped(const char *text)
 {
 	for (; *text; text++) {
@@ -226,9 +233,7 @@ static void print_escaped(const char *text)
 	}
 }
 
-/*
- * A namespace without a name is told by its number, as the kernel writes it: no two have the same.
- */
+/* Prints a namespace without a name as the kernel writes its number, which no other has. */
 static void print_netns(uint64_t netns)
 {
 	char name[NETNS_NAME];
@@ -266,13 +271,12 @@ static void export_free(struct export *export)
 	free(export->gates);
 }
 
-enum status cmd_export(const struct context *context, int argc, char **argv)
+static enum status export_run(const struct context *context, const void *args)
 {
 	struct export export = {0};
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	if (context->json)
 		return misuse(
 			"export: Prometheus's text is its only format: see 'sluice -j stats'");
@@ -292,3 +296,9 @@ enum status cmd_export(const struct context *context, int argc, char **argv)
 	export_free(&export);
 	return export.status;
 }
+
+const struct command command_export = {
+	.name = "export",
+	.brief = "the counters in Prometheus's text format",
+	.run = export_run,
+};

@@ -11,7 +11,7 @@
 #include "state/source.h"
 #include "state/source_state.h"
 
-/* A source, and how it stood with each limit before it was forgiven. */
+/* A source, and its state under each limit before it was forgiven. */
 struct pardon {
 	struct sl_prefix address;
 	struct source source;
@@ -39,7 +39,9 @@ static enum status refuse(const struct gate *gate, const struct pardon *pardon)
 	return failure("no rule of gate '%s' covers %s: no limit holds it", gate->name, address);
 }
 
-/* Under a limit with key dst, the source stands for itself as a destination. */
+/*
+ * Reads the state under each limit. For a limit with key dst the address is taken as a destination.
+ */
 static enum status standings_read(const struct gate *gate, struct pardon *pardon)
 {
 	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
@@ -54,7 +56,7 @@ static enum status standings_read(const struct gate *gate, struct pardon *pardon
 }
 
 /*
- * The addresses with which the source shares a bucket under one of the limits, or its own alone.
+ * The prefix whose addresses share a bucket with the source under one of the limits; else its own.
  */
 static struct sl_prefix pardon_reach(const struct pardon *pardon)
 {
@@ -73,7 +75,7 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	return prefix_shorten(&pardon->address, bits);
 }
 
-/* The purses of all sources that share a bucket: each remembers when it was refused, and until when. */
+/* Empties the purses of all sources that share a bucket: each keeps the end of its last refusal. */
 static enum status purses_empty(const struct gate *gate, const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);
@@ -94,8 +96,8 @@ static enum status purses_empty(const struct gate *gate, const struct pardon *pa
 }
 
 /*
- * First the ledgers, then the purses: a new ledger takes back nothing that was drawn before it,
- * but the CPUs would go on spending that, or refusing.
+ * Fills the ledgers, then empties the purses: a ledger that is filled does not touch what CPUs
+ * hold, which they would go on spending, or refusing by.
  */
 static enum status forgive(const struct gate *gate, const struct pardon *pardon)
 {
@@ -119,7 +121,7 @@ static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 	return status ? status : forgive(gate, pardon);
 }
 
-/* --- What happened -------------------------------------------------------------------------- */
+/* --- Report ----------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct pardon *pardon)
 {
@@ -154,17 +156,17 @@ static void report_print(const struct pardon *pardon)
 	putchar('\n');
 }
 
-enum status cmd_forgive(const struct context *context, int argc, char **argv)
+struct forgive_args {
+	const char *address;
+};
+
+static enum status forgive_run(const struct context *context, const void *data)
 {
+	const struct forgive_args *args = data;
 	struct gate gate = GATE_CLOSED;
 	struct pardon pardon = {0};
-	enum status status;
+	enum status status = address_parse(args->address, &pardon.address);
 
-	if (argc < 2)
-		return misuse("forgive: which address? See 'sluice help forgive'");
-	if (argc > 2)
-		return unexpected(argv[0], argv[2]);
-	status = address_parse(argv[1], &pardon.address);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
@@ -177,3 +179,17 @@ enum status cmd_forgive(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+static const struct word forgive_words[] = {
+	{"ADDRESS", OPERAND, NULL, offsetof(struct forgive_args, address), NULL},
+};
+
+const struct command command_forgive = {
+	.name = "forgive",
+	.brief = "give a source a full bucket, end its block",
+	.details = "Under each limit that applies to it. A deny of its prefix stays: see 'sluice "
+		   "help undeny'.",
+	.question = "which address?",
+	COMMAND_WORDS(forgive_words, struct forgive_args),
+	.run = forgive_run,
+};

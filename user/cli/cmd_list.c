@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* allow, deny: words by hand, and lists. */
-#include "cli/cmd_list.h"
-
+/* allow, deny, unallow, undeny: entries by hand, and lists of prefixes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/list_change.h"
@@ -20,12 +19,9 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-static const char *const done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
-static const char *const other_done[] = {[SL_LIST_ALLOW] = "denied", [SL_LIST_DENY] = "allowed"};
-
 #define SPAN_TEXT (UNITS_TEXT + sizeof(" for "))
 
-/* What was there of the prefixes that are listed by hand. */
+/* What was there of the prefixes that are allowed or denied by hand. */
 struct tally {
 	unsigned int fresh;
 	unsigned int same;
@@ -33,104 +29,92 @@ struct tally {
 	enum sl_list *was;  /* of each entry */
 };
 
-/* --- What list and unlist share ------------------------------------------------------------- */
+/* --- Words ---------------------------------------------------------------------------------- */
 
 #define TIME_MIN_NS 1000000
 
-static enum status time_take(int argc, char **argv, int *index, struct list_request *request)
-{
+struct list_args {
+	struct operands prefixes;
+	const char *file;
 	const char *time;
-	enum status status;
+	const char *name;
+	const char *replace;
+	const char *force;
+};
 
-	if (request->ns)
-		return misuse("%s: 'for' is given twice", argv[0]);
-	time = keyword_value(argc, argv, index);
-	if (!time)
-		return MISUSED;
-	status = time_parse("for", time, &request->ns);
+struct list_request {
+	enum sl_list list; /* SL_LIST_NONE: either */
+	const char *file;  /* NULL: the prefixes */
+	const char *name;  /* of the list; NULL: none is said */
+	uint64_t ns;	   /* of `for`; 0: for good */
+	bool replace;
+	bool force;
+	struct ruleset entries; /* the prefixes, without a word */
+	char file_name[SL_LIST_NAME];
+};
+
+static enum status time_take(const char *time, struct list_request *request)
+{
+	enum status status = time_parse("for", time, &request->ns);
+
 	if (!status && request->ns < TIME_MIN_NS)
 		status = misuse("for '%s' is too short: the shortest is 1ms", time);
 	return status;
 }
 
-static enum status name_take(int argc, char **argv, int *index, struct list_request *request)
-{
-	if (request->name)
-		return misuse("%s: 'as' is given twice", argv[0]);
-	request->name = keyword_value(argc, argv, index);
-	return request->name ? list_name_check(request->name) : MISUSED;
-}
-
-static enum status keyword_take(int argc, char **argv, int *index, struct list_request *request)
-{
-	const char *word = argv[*index];
-
-	if (!strcmp(word, "for"))
-		return time_take(argc, argv, index, request);
-	if (!strcmp(word, "as"))
-		return name_take(argc, argv, index, request);
-	if (!strcmp(word, "replace"))
-		request->replace = true;
-	else
-		request->force = true;
-	return OK;
-}
-
-static enum status prefix_take(const char *word, struct list_request *request)
-{
-	struct rule rule = {0};
-	enum status status = prefix_parse(word, &rule.prefix);
-
-	return status ? status : ruleset_add(&request->entries, &rule);
-}
-
-enum status list_request_parse(const struct context *context, int argc, char **argv,
-			       const char *const keywords[], size_t count,
-			       struct list_request *request)
+/*
+ * Reads the words that allow, deny, unallow and undeny share. The caller frees `entries`, also on
+ * failure.
+ */
+static enum status prefixes_take(const struct command *command, const struct list_args *args,
+				 struct list_request *request)
 {
 	enum status status = OK;
 
-	request->file = context->file;
-	for (int i = 1; !status && i < argc; i++) {
-		size_t keyword = 0;
+	*request = (struct list_request){.file = args->file, .name = args->name};
+	if (args->file && args->prefixes.count)
+		return unexpected(command, args->prefixes.words[0]);
+	if (!args->file && !args->prefixes.count)
+		return misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'",
+			      command->name, command->name);
+	if (args->name)
+		status = list_name_check(args->name);
+	for (unsigned int i = 0; !status && i < args->prefixes.count; i++) {
+		struct rule rule = {0};
 
-		while (keyword < count && strcmp(argv[i], keywords[keyword]))
-			keyword++;
-		if (keyword < count)
-			status = keyword_take(argc, argv, &i, request);
-		else if (request->file || keyword_is_meant(argv[i], keywords, count))
-			status = unexpected_for(argv[0], argv[i], keywords, count);
-		else
-			status = prefix_take(argv[i], request);
+		status = prefix_parse(args->prefixes.words[i], &rule.prefix);
+		if (!status)
+			status = ruleset_add(&request->entries, &rule);
 	}
-	if (!status && !request->file && !request->entries.count)
-		status = misuse("%s: which address, prefix or -f FILE? See 'sluice help %s'",
-				argv[0], argv[0]);
 	return status;
 }
 
-/* --- Words ---------------------------------------------------------------------------------- */
-
-static enum status request_parse(const struct context *context, int argc, char **argv,
+static enum status request_parse(const struct command *command, const struct list_args *args,
 				 struct list_request *request)
 {
-	static const char *const keywords[] = {"for", "as", "replace", "force"};
-	enum status status = list_request_parse(context, argc, argv, keywords, 4, request);
+	enum status status = prefixes_take(command, args, request);
 
-	if (status)
-		return status;
-	if (request->file && !request->name) {
+	request->replace = args->replace;
+	request->force = args->force;
+	if (!status && args->time)
+		status = time_take(args->time, request);
+	if (!status && request->file && !request->name) {
 		status = list_name_of(request->file, request->file_name);
 		request->name = request->file_name;
 	}
+	if (status)
+		return status;
 	if (request->replace && !request->name)
-		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as NAME'", argv[0]);
+		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as LIST'",
+			      command->name);
 	if (request->force && !request->file)
-		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", argv[0]);
-	return status;
+		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", command->name);
+	return OK;
 }
 
-/* A download that failed must not take a list back. */
+/*
+ * Reads the file. An empty one does not replace a list unless forced: a download may have failed.
+ */
 static enum status file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.access = SL_LIST_NONE};
@@ -145,7 +129,7 @@ static enum status file_take(const struct context *context, struct list_request 
 	return status;
 }
 
-/* --- By hand -------------------------------------------------------------------------------- */
+/* --- allow, deny: by hand --------------------------------------------------------------------- */
 
 static enum status hand_take(const struct gate *gate, enum sl_list list, struct rule *entry,
 			     enum sl_list *ret_was)
@@ -182,7 +166,7 @@ static enum status hands_apply(struct gate *gate, struct list_request *request, 
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
 
-/* " for 1h"; nothing of an entry for good. */
+/* " for 1h"; "" for an entry without an end. */
 static const char *span_format(const struct list_request *request, char text[SPAN_TEXT])
 {
 	char time[UNITS_TEXT];
@@ -198,10 +182,10 @@ static void hand_print(const struct list_request *request, const struct sl_prefi
 {
 	char text[PREFIX_TEXT], span[SPAN_TEXT];
 
-	printf("%s: %s%s", prefix_format(prefix, text), done[request->list],
+	printf("%s: %s%s", prefix_format(prefix, text), access_done[request->list],
 	       span_format(request, span));
 	if (was)
-		printf(" (was %s)", (was == request->list ? done : other_done)[request->list]);
+		printf(" (was %s)", access_done[was]);
 	putchar('\n');
 }
 
@@ -242,7 +226,7 @@ static enum status hands_change(const struct context *context, struct gate *gate
 	return status;
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
+/* --- allow, deny: lists ----------------------------------------------------------------------- */
 
 static json_t *list_json(const struct context *context, const struct list_request *request,
 			 const struct sl_list_info *list, const struct list_counts *counts)
@@ -259,7 +243,7 @@ static json_t *list_json(const struct context *context, const struct list_reques
 	return object;
 }
 
-/* An end that was not asked for is the one that the list has. */
+/* Prints the change of a list. Without `for` the end is that of the list. */
 static void list_print(const struct list_request *request, const struct sl_list_info *list,
 		       const struct list_counts *counts)
 {
@@ -267,7 +251,7 @@ static void list_print(const struct list_request *request, const struct sl_list_
 	char span[SPAN_TEXT], left[UNITS_TEXT];
 
 	printf("list %s: %u %s %s%s", request->name, named, plural(named, "entry", "entries"),
-	       done[request->list], span_format(request, span));
+	       access_done[request->list], span_format(request, span));
 	if (list->until && !request->ns)
 		printf(", until the list ends in %s",
 		       left_format(until_left_ns(list->until), left));
@@ -299,15 +283,15 @@ static enum status named_change(const struct context *context, struct gate *gate
 	return status;
 }
 
-/* --- The commands --------------------------------------------------------------------------- */
+/* --- allow, deny: the commands ---------------------------------------------------------------- */
 
-static enum status list_change(const struct context *context, enum sl_list list, int argc,
-			       char **argv)
+static enum status list_run(const struct context *context, const void *args)
 {
-	struct list_request request = {.list = list};
+	struct list_request request;
 	struct gate gate = GATE_CLOSED;
-	enum status status = request_parse(context, argc, argv, &request);
+	enum status status = request_parse(context->command, args, &request);
 
+	request.list = context->command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
 	if (!status && request.file)
 		status = file_take(context, &request);
 	if (!status)
@@ -320,12 +304,217 @@ static enum status list_change(const struct context *context, enum sl_list list,
 	return status;
 }
 
-enum status cmd_allow(const struct context *context, int argc, char **argv)
+static const struct word list_arguments[] = {
+	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes), NULL},
+	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
+	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
+	 "range A-B; #, ; and // begin comments; also what ipset save and list print\n"
+	 "of one set (timeouts are not read), and lines of JSON with a cidr. - is\n"
+	 "standard input.\n"
+	 "All or nothing. The list has the file's absolute path as its name"},
+	{"as", VALUE, "LIST", offsetof(struct list_args, name),
+	 "the list of that name instead; also for prefixes: deny A B as LIST"},
+	{"for", VALUE, "TIME", offsetof(struct list_args, time),
+	 "30s, 10min, 1h, 7d: then the entry, or all the list, ends by itself.\n"
+	 "Default: never. What is added to a list ends with it: another time is refused\n"
+	 "without replace"},
+	{"replace", FLAG, NULL, offsetof(struct list_args, replace),
+	 "what the file does not name goes from the list, in the same step. A file\n"
+	 "without entries is refused"},
+	{"force", FLAG, NULL, offsetof(struct list_args, force),
+	 "take an empty file, and prefixes shorter than /8 (IPv6: /16)"},
+};
+
+#define LIST_DETAILS                                                                               \
+	"Of all rules, entries and limits alike, the longest prefix decides. By hand a prefix "    \
+	"is\n"                                                                                     \
+	"allowed or denied, the later word counts; its limits stay, and decide again when the\n"   \
+	"entry is over. A file's entries are a list with a name of its own, beside what is said\n" \
+	"by hand and beside other lists: an entry stays while any of them names it. By hand\n"     \
+	"beats lists at the same prefix, and what is allowed by hand no list denies, however\n"    \
+	"long its prefix. Where two lists differ on a prefix, allow counts.\n"                     \
+	"'sluice lists' tells of all lists. What takes an entry or a list back: 'sluice "          \
+	"undeny',\n"                                                                               \
+	"'sluice unallow', 'sluice del -f FILE'."
+
+const struct command command_allow = {
+	.name = "allow",
+	.brief = "let every packet of a prefix pass",
+	.details = LIST_DETAILS,
+	COMMAND_WORDS(list_arguments, struct list_args),
+	.run = list_run,
+};
+
+const struct command command_deny = {
+	.name = "deny",
+	.brief = "drop every packet of a prefix",
+	.details = LIST_DETAILS,
+	COMMAND_WORDS(list_arguments, struct list_args),
+	.run = list_run,
+};
+
+/* --- Taking back: by hand ------------------------------------------------------------------- */
+
+static enum status no_such_word(const struct gate *gate, const struct rule *rule, enum sl_list list)
 {
-	return list_change(context, SL_LIST_ALLOW, argc, argv);
+	struct sl_list_info lists[SL_LIST_PLACES];
+	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&rule->prefix, text), *option = gate_option(gate->name);
+
+	if (rule->access)
+		return failure("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
+			       prefix, access_done[rule->access], access_done[list], option,
+			       access_words[rule->access], prefix);
+	lists_copy(gate, lists);
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (rule->lists >> place & 1)
+			return failure(
+				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
+				"%s' takes it off",
+				prefix, access_done[list], lists[place].name, option,
+				access_words[lists[place].list], prefix, lists[place].name);
+	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, access_done[list],
+		       option);
 }
 
-enum status cmd_deny(const struct context *context, int argc, char **argv)
+static enum status hands_undo(struct gate *gate, struct list_request *request)
 {
-	return list_change(context, SL_LIST_DENY, argc, argv);
+	struct ruleset *entries = &request->entries;
+	enum status status = OK;
+
+	ruleset_unique(entries);
+	for (unsigned int i = 0; !status && i < entries->count; i++) {
+		struct rule *rule = &entries->rules[i];
+
+		status = rules_get(gate, &rule->prefix, rule);
+		if (!status && rule->access != request->list)
+			status = no_such_word(gate, rule, request->list);
+		if (!status)
+			rule->access = SL_LIST_NONE;
+	}
+	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
+
+static json_t *undone_json(const struct context *context, const struct list_request *request)
+{
+	json_t *prefixes = json_array();
+	char text[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < request->entries.count; i++)
+		json_array_append_new(prefixes, json_string(prefix_format(
+							&request->entries.rules[i].prefix, text)));
+	return json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
+			 access_words[request->list], "prefixes", prefixes);
+}
+
+static enum status hands_take_back(const struct context *context, struct gate *gate,
+				   struct list_request *request)
+{
+	enum status status = hands_undo(gate, request);
+	char text[PREFIX_TEXT];
+
+	if (!status && context->json)
+		return json_print(undone_json(context, request));
+	for (unsigned int i = 0; !status && i < request->entries.count; i++)
+		printf("%s: no longer %s by hand\n",
+		       prefix_format(&request->entries.rules[i].prefix, text),
+		       access_done[request->list]);
+	return status;
+}
+
+/* --- Taking back: lists --------------------------------------------------------------------- */
+
+static enum status check_word(const struct gate *gate, const struct list_request *request,
+			      const struct sl_list_info *list)
+{
+	if (!request->list || request->list == list->list)
+		return OK;
+	return failure("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
+		       access_verb(list->list), gate_option(gate->name), access_words[list->list]);
+}
+
+static enum status taken_print(const struct context *context, const struct sl_list_info *list,
+			       const struct list_counts *counts, bool whole)
+{
+	if (context->json)
+		return json_print(json_pack("{s:s, s:s, s:s, s:i, s:b}", "gate", context->gate,
+					    "list", access_words[list->list], "name", list->name,
+					    "gone", (int)counts->gone, "taken_back", whole));
+	printf("list %s: %s%u %s no longer %s by it\n", list->name, whole ? "taken back: " : "",
+	       counts->gone, plural(counts->gone, "entry is", "entries are"),
+	       access_done[list->list]);
+	return OK;
+}
+
+static enum status named_take_back(const struct context *context, struct gate *gate,
+				   struct list_request *request)
+{
+	bool whole = request->file;
+	struct list_counts counts;
+	struct sl_list_info list;
+	enum status status = whole ? list_of_file(gate, request->file, &list)
+				   : list_named(gate, request->name, &list);
+
+	if (!status)
+		status = check_word(gate, request, &list);
+	if (!status)
+		status = whole ? list_drop(gate, list.name, &counts)
+			       : list_take(gate, list.name, &request->entries, &counts);
+	return status ? status : taken_print(context, &list, &counts, whole);
+}
+
+/* --- unallow, undeny, del -f ---------------------------------------------------------------- */
+
+static enum status take_back(const struct context *context, struct list_request *request)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = gate_open_to_change(&gate, context->gate);
+
+	if (!status)
+		status = request->file || request->name ? named_take_back(context, &gate, request)
+							: hands_take_back(context, &gate, request);
+	gate_close(&gate);
+	return status;
+}
+
+enum status list_take_back(const struct context *context, const char *file)
+{
+	return take_back(context, &(struct list_request){.file = file});
+}
+
+static enum status unlist_run(const struct context *context, const void *args)
+{
+	struct list_request request;
+	enum status status = prefixes_take(context->command, args, &request);
+
+	request.list = context->command == &command_unallow ? SL_LIST_ALLOW : SL_LIST_DENY;
+	if (!status && request.file && request.name)
+		status = misuse("%s: -f FILE and 'as LIST' both say which list: write one of them",
+				context->command->name);
+	if (!status)
+		status = take_back(context, &request);
+	ruleset_free(&request.entries);
+	return status;
+}
+
+static const struct word unlist_words[] = {
+	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes),
+	 "its entry by hand; its limits stay, and so does what lists say of it"},
+	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
+	 "all the list of that file, or of that name; the file is not read"},
+	{"as", VALUE, "LIST", offsetof(struct list_args, name), "its entry on that list instead"},
+};
+
+const struct command command_unallow = {
+	.name = "unallow",
+	.brief = "take back what allow said",
+	COMMAND_WORDS(unlist_words, struct list_args),
+	.run = unlist_run,
+};
+
+const struct command command_undeny = {
+	.name = "undeny",
+	.brief = "take back what deny said",
+	COMMAND_WORDS(unlist_words, struct list_args),
+	.run = unlist_run,
+};

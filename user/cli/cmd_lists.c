@@ -96,14 +96,13 @@ static void report(const struct gate *gate, const struct view *view)
 			list_print(&view->lists[place], view->entries[place]);
 }
 
-enum status cmd_lists(const struct context *context, int argc, char **argv)
+static enum status lists_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct view view;
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = view_read(&gate, &view);
@@ -114,3 +113,9 @@ enum status cmd_lists(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+const struct command command_lists = {
+	.name = "lists",
+	.brief = "the lists, their entries and their ends",
+	.run = lists_run,
+};

@@ -27,49 +27,33 @@ struct request {
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-static enum status budget_parse(int argc, char **argv, struct limit *ret)
+struct newcomers_args {
+	const char *prefix;
+	const char *rate;
+	const char *burst;
+	const char *none;
+};
+
+static enum status request_parse(const struct newcomers_args *args, struct request *ret)
 {
-	const char *const keywords[] = {spec_names[SPEC_RATE], spec_names[SPEC_BURST], "none"};
-	const char *rate = NULL, *burst = NULL;
+	struct request request = {.none = args->none};
+	enum status status = prefix_parse(args->prefix, &request.prefix);
 
-	for (int i = 2; i < argc; i++) {
-		bool is_rate = !strcmp(argv[i], spec_names[SPEC_RATE]);
-		const char **value = is_rate ? &rate : &burst;
-
-		if (!is_rate && strcmp(argv[i], spec_names[SPEC_BURST]))
-			return unexpected_for(argv[0], argv[i], keywords, 3);
-		if (*value)
-			return misuse("newcomers: '%s' is given twice", argv[i]);
-		*value = keyword_value(argc, argv, &i);
-		if (!*value)
-			return MISUSED;
-	}
-	if (!rate)
-		return misuse("newcomers: a budget needs a rate: write 'rate 10kpps', or 'none'");
-	return spec_parse_budget(rate, burst, NULL, NULL, ret);
-}
-
-static enum status request_parse(int argc, char **argv, struct request *ret)
-{
-	struct request request = {0};
-	enum status status;
-
-	if (argc < 2)
-		return misuse("newcomers: default, or which prefix? See 'sluice help newcomers'");
-	status = prefix_parse(argv[1], &request.prefix);
 	if (status)
 		return status;
-	request.none = argc > 2 && !strcmp(argv[2], "none");
-	if (request.none && argc > 3)
-		return unexpected(argv[0], argv[3]);
-	if (!request.none)
-		status = budget_parse(argc, argv, &request.budget);
+	if (args->none && (args->rate || args->burst))
+		return misuse("newcomers: 'none' says that there is no budget: write it alone, or "
+			      "leave it out");
+	if (!args->none && !args->rate)
+		return misuse("newcomers: a budget needs a rate: write 'rate 10kpps', or 'none'");
+	if (!args->none)
+		status = spec_parse_budget(args->rate, args->burst, NULL, NULL, &request.budget);
 	if (!status)
 		*ret = request;
 	return status;
 }
 
-/* --- The rule ------------------------------------------------------------------------------- */
+/* --- Changing the rule ------------------------------------------------------------------------ */
 
 static enum status refuse_without_limits(const struct gate *gate, const struct sl_prefix *prefix)
 {
@@ -118,7 +102,7 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	return status;
 }
 
-/* --- What happened -------------------------------------------------------------------------- */
+/* --- Report ----------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct request *request)
 {
@@ -131,7 +115,7 @@ static enum status report_json(const struct context *context, const struct reque
 		request->inherits ? prefix_format(&request->home, home) : NULL));
 }
 
-/* What holds where a policy has no budget of its own. */
+/* Prints what holds where the policy has no budget of its own. */
 static void none_print(const struct request *request)
 {
 	char text[PREFIX_TEXT];
@@ -161,11 +145,11 @@ static enum status report(const struct context *context, const struct request *r
 	return OK;
 }
 
-enum status cmd_newcomers(const struct context *context, int argc, char **argv)
+static enum status newcomers_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request;
-	enum status status = request_parse(argc, argv, &request);
+	enum status status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
@@ -174,3 +158,29 @@ enum status cmd_newcomers(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status ? status : report(context, &request);
 }
+
+static const struct word newcomers_words[] = {
+	{"default|PREFIX", OPERAND, NULL, offsetof(struct newcomers_args, prefix), NULL},
+	{"rate", VALUE, "RATE", offsetof(struct newcomers_args, rate), "as in 'sluice help set'"},
+	{"burst", VALUE, "BURST", offsetof(struct newcomers_args, burst), "the same"},
+	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
+	 "no budget, the default: newcomers pass. It stands alone"},
+};
+
+const struct command command_newcomers = {
+	.name = "newcomers",
+	.brief = "limit all new sources in a prefix together",
+	.details =
+		"A newcomer is a source that has no bucket yet. As long as few come, each gets one "
+		"with\n"
+		"its first packet. In a flood of them, as of forged addresses, a source gets one "
+		"when it\n"
+		"has sent more than a few packets. Until then its packets are charged to this "
+		"budget,\n"
+		"which all newcomers of the prefix share, and what finds no credit there is "
+		"dropped:\n"
+		"over-budget. The prefix must have limits; with the last of them the budget goes.",
+	.question = "default, or which prefix?",
+	COMMAND_WORDS(newcomers_words, struct newcomers_args),
+	.run = newcomers_run,
+};

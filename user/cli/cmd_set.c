@@ -14,82 +14,25 @@
 #include "rules/limit.h"
 #include "rules/units.h"
 
-static const char inherit_word[] = "inherit";
-
 struct request {
 	struct sl_prefix prefix;
-	bool limits; /* a limit is to be set; else only whether the policy inherits */
+	bool limits; /* sets a limit; else only whether the policy inherits */
 	struct limit limit;
 	enum inherit inherit;
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* The words of `set` by field; those of one field that are several are put together here. */
-struct words {
-	struct spec spec;
-	char joined[SPEC_FIELDS][SPEC_TEXT];
+struct set_args {
+	const char *prefix;
+	struct spec spec; /* each field as it was typed */
+	const char *inherit;
 };
 
-/* The field with that keyword; SPEC_FIELDS: it is none. */
-static enum spec_field field_find(const char *word)
+static enum status inherit_parse(const char *value, struct request *request)
 {
-	int field = 0;
+	bool yes = !strcmp(value, "yes");
 
-	while (field < SPEC_FIELDS && strcmp(word, spec_names[field]))
-		field++;
-	return field;
-}
-
-static bool is_keyword(const char *word)
-{
-	return field_find(word) < SPEC_FIELDS || !strcmp(word, inherit_word);
-}
-
-/* Takes all words up to the next keyword. */
-static enum status value_join(int argc, char **argv, int *index, char text[SPEC_TEXT])
-{
-	const char *keyword = argv[*index];
-	size_t length = 0;
-
-	for (; *index + 1 < argc && !is_keyword(argv[*index + 1]); ++*index) {
-		length += snprintf(text + length, SPEC_TEXT - length, "%s%s", length ? " " : "",
-				   argv[*index + 1]);
-		if (length >= SPEC_TEXT)
-			return misuse("set: the words after '%s' are too long: '%s'", keyword,
-				      argv[*index + 1]);
-	}
-	if (!length)
-		return misuse("set: '%s' needs a value: see 'sluice help set'", keyword);
-	return OK;
-}
-
-static enum status value_take(int argc, char **argv, int *index, enum spec_field field,
-			      struct words *words)
-{
-	const char **value = &words->spec.text[field];
-
-	if (*value)
-		return misuse("set: '%s' is given twice", argv[*index]);
-	if (field == SPEC_MATCH || field == SPEC_ACTION) {
-		*value = words->joined[field];
-		return value_join(argc, argv, index, words->joined[field]);
-	}
-	*value = keyword_value(argc, argv, index);
-	return *value ? OK : MISUSED;
-}
-
-static enum status inherit_take(int argc, char **argv, int *index, struct request *request)
-{
-	const char *value;
-	bool yes;
-
-	if (request->inherit)
-		return misuse("set: '%s' is given twice", inherit_word);
-	value = keyword_value(argc, argv, index);
-	if (!value)
-		return MISUSED;
-	yes = !strcmp(value, "yes");
 	if (!yes && strcmp(value, "no"))
 		return misuse("inherit '%s': write yes or no", value);
 	if (yes && !request->prefix.bits)
@@ -98,39 +41,22 @@ static enum status inherit_take(int argc, char **argv, int *index, struct reques
 	return OK;
 }
 
-static enum status unexpected_keyword(const char *command, const char *word)
+/* `inherit` alone leaves the limits as they are. */
+static enum status request_parse(const struct set_args *args, struct request *request)
 {
-	const char *keywords[SPEC_FIELDS + 1];
+	enum status status = prefix_parse(args->prefix, &request->prefix);
 
-	memcpy(keywords, spec_names, sizeof(spec_names));
-	keywords[SPEC_FIELDS] = inherit_word;
-	return unexpected_for(command, word, keywords, SPEC_FIELDS + 1);
-}
-
-static enum status words_parse(int argc, char **argv, struct request *request)
-{
-	struct words words = {0};
-	enum status status = OK;
-
-	for (int i = 2; !status && i < argc; i++) {
-		enum spec_field field = field_find(argv[i]);
-
-		if (!is_keyword(argv[i]))
-			return unexpected_keyword(argv[0], argv[i]);
-		if (field == SPEC_FIELDS) {
-			status = inherit_take(argc, argv, &i, request);
-			continue;
-		}
-		request->limits = true;
-		status = value_take(argc, argv, &i, field, &words);
-	}
+	for (int field = 0; field < SPEC_FIELDS; field++)
+		request->limits |= args->spec.text[field] != NULL;
+	if (!status && args->inherit)
+		status = inherit_parse(args->inherit, request);
 	if (status || (request->inherit && !request->limits))
 		return status;
 	request->limits = true;
-	return spec_parse(&words.spec, &request->prefix, NULL, NULL, &request->limit);
+	return spec_parse(&args->spec, &request->prefix, NULL, NULL, &request->limit);
 }
 
-/* --- The rule ------------------------------------------------------------------------------- */
+/* --- Changing the rule ------------------------------------------------------------------------ */
 
 static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
@@ -140,7 +66,7 @@ static enum status refuse_fifth(const struct gate *gate, const struct rule *rule
 	_Static_assert(SL_LIMITS_MAX == 4, "the message names each limit");
 	return failure(
 		"%s has 4 limits, the most: %s, %s, %s and %s; delete one with 'sluice %sdel %s "
-		"name NAME'",
+		"name LIMIT'",
 		prefix_format(&rule->prefix, text), limit[0].spec.name, limit[1].spec.name,
 		limit[2].spec.name, limit[3].spec.name, gate_option(gate->name),
 		prefix_format(&rule->prefix, text));
@@ -159,8 +85,8 @@ static enum status limit_put(const struct gate *gate, struct rule *rule, const s
 }
 
 /*
- * A new policy inherits if nothing else is said: a rule for a few addresses must not lift what protects all. One that
- * exists stays as it is.
+ * Puts the request into the rule. A new policy inherits unless told otherwise: a rule for a few
+ * addresses must not lift what protects all. An existing policy keeps its word.
  */
 static enum status request_put(const struct gate *gate, const struct request *request,
 			       struct rule *rule)
@@ -183,7 +109,7 @@ static enum status request_put(const struct gate *gate, const struct request *re
 	return request->limits ? limit_put(gate, rule, &request->limit) : OK;
 }
 
-/* Says what else the rule means now that it is in force. */
+/* Warns of what else the rule does, now that it is in force. */
 static void rule_say(const struct gate *gate, const struct request *request,
 		     const struct rule *before, const struct rule *rule,
 		     const struct losses *losses)
@@ -216,9 +142,9 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	return status;
 }
 
-/* --- What happened -------------------------------------------------------------------------- */
+/* --- Report ----------------------------------------------------------------------------------- */
 
-/* Whose bucket it is: "each source", "each /24 of destinations". */
+/* Prints what has a bucket: "each source", "each /24 of destinations". */
 static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
 	const char *what = limit->spec.key_dst ? "destination" : "source";
@@ -269,22 +195,17 @@ static enum status report_json(const struct context *context, const struct reque
 
 	if (request->limits)
 		json_object_update_new(object, limit_json(&request->limit, &request->prefix));
-	json_object_set_new(object, inherit_word, json_boolean(rule_inherits(rule)));
+	json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
 	return json_print(object);
 }
 
-enum status cmd_set(const struct context *context, int argc, char **argv)
+static enum status set_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
 	struct rule rule = {0};
-	enum status status;
+	enum status status = request_parse(args, &request);
 
-	if (argc < 2)
-		return misuse("set: default, or which prefix? See 'sluice help set'");
-	status = prefix_parse(argv[1], &request.prefix);
-	if (!status)
-		status = words_parse(argc, argv, &request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
@@ -299,3 +220,53 @@ enum status cmd_set(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+#define SPEC_FIELD(field) offsetof(struct set_args, spec.text[field])
+
+static const struct word set_words[] = {
+	{"default|PREFIX", OPERAND, NULL, offsetof(struct set_args, prefix), NULL},
+	{"name", VALUE, "LIMIT", SPEC_FIELD(SPEC_NAME),
+	 "which of the limits to set; all, unless it is said"},
+	{"rate", VALUE, "RATE", SPEC_FIELD(SPEC_RATE),
+	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)"},
+	{"burst", VALUE, "BURST", SPEC_FIELD(SPEC_BURST),
+	 "2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"
+	 "rate, but at least 8 packets, or 128 kB"},
+	{"match", VALUES, "MATCH", SPEC_FIELD(SPEC_MATCH),
+	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
+	 "part of it), tcp-syn (SYN without ACK), fragment, proto N. Behind tcp, udp and\n"
+	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"
+	 "ranges). Behind any of them, or alone: vlan N.\n"
+	 "What cannot be read of a packet (headers too deep, or cut short) matches"},
+	{"per", VALUE, "LEN[/LEN6]", SPEC_FIELD(SPEC_PER),
+	 "how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
+	 "both, 24/56. Default: 32/64"},
+	{"key", VALUE, "src|dst", SPEC_FIELD(SPEC_KEY),
+	 "src (default), or dst: each destination of what is sent, on hook egress"},
+	{"action", VALUES, "drop|observe|block TIME", SPEC_FIELD(SPEC_ACTION),
+	 "of a packet that finds no credit: drop (default); observe counts it and lets it\n"
+	 "pass; block 30s drops it and all that the limit matches from there for 30 s"},
+	{"start", VALUE, "full|empty", SPEC_FIELD(SPEC_START),
+	 "full (default) or empty: what the bucket of a new source holds"},
+	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),
+	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
+	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
+	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"
+	 "this alone changes, and the limits stay"},
+};
+
+const struct command command_set = {
+	.name = "set",
+	.brief = "limit each source in a prefix",
+	.details =
+		"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
+		"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
+		"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers "
+		"all.\n"
+		"A prefix has up to 4 limits, each with a name: a packet passes when every limit "
+		"that\n"
+		"matches it lets it.",
+	.question = "default, or which prefix?",
+	COMMAND_WORDS(set_words, struct set_args),
+	.run = set_run,
+};

@@ -10,12 +10,13 @@
 #include "cli/report.h"
 #include "gate/gate.h"
 #include "rules/limit.h"
+#include "rules/lists.h"
 #include "rules/prefix.h"
 #include "state/source.h"
 
 #define LEVEL_TEXT 96
 
-/* A source, and how it stands with the limits of its policy. */
+/* A source, and its state under each limit of its policy. */
 struct view {
 	const struct gate *gate;
 	const struct source *source;
@@ -24,7 +25,10 @@ struct view {
 	struct standing standings[SL_LIMITS_MAX];
 };
 
-/* The addresses of a split /64 may have policies of their own. */
+/*
+ * Reads the state under each limit. A split /64 has none: its addresses may have policies of their
+ * own.
+ */
 static enum status view_read(const struct gate *gate, const struct source *source,
 			     struct view *view)
 {
@@ -71,13 +75,13 @@ static json_t *view_json(const struct view *view)
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
-/* Whether the limit says something of the source: it is for all its packets, or has met one. */
+/* Whether the limit tells something of the source: it matches all packets, or has matched one. */
 static bool limit_speaks(const struct standing *standing)
 {
 	return standing->known && (standing->matches || !standing->fresh);
 }
 
-/* The part of the burst that is left; of one that is blocked, less than nothing. */
+/* The part of the burst that is left; -1 while blocked. */
 static double limit_slack(const struct sl_limit *limit, const struct standing *standing)
 {
 	if (standing->blocked_ms)
@@ -85,7 +89,10 @@ static double limit_slack(const struct sl_limit *limit, const struct standing *s
 	return (double)standing->remaining / burst_units(limit);
 }
 
-/* Whether a limit that acts comes before one that only observes, or else has less left. */
+/*
+ * Whether limit a is tighter than b: a limit that drops comes before one that observes, then less
+ * slack.
+ */
 static bool limit_is_tighter(const struct view *view, int a, int b)
 {
 	const struct sl_limit *left = &view->limits[a], *right = &view->limits[b];
@@ -95,7 +102,7 @@ static bool limit_is_tighter(const struct view *view, int a, int b)
 	return limit_slack(left, &view->standings[a]) < limit_slack(right, &view->standings[b]);
 }
 
-/* -1: there is none. */
+/* The tightest limit that tells something of the source; -1: there is none. */
 static int limit_tightest(const struct view *view)
 {
 	int tightest = -1;
@@ -128,7 +135,7 @@ static const char *limit_level(const struct view *view, int index, char text[LEV
 
 static const char *list_level(const struct judgement *rule, char text[LEVEL_TEXT])
 {
-	const char *listed = rule->access == SL_LIST_ALLOW ? "allowed" : "denied";
+	const char *listed = access_done[rule->access];
 	char left[UNITS_TEXT];
 
 	if (!rule->until)
@@ -168,7 +175,7 @@ static void view_print(const struct view *view)
 	       source->observed.packets, view_level(view, level));
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- Ranking ---------------------------------------------------------------------------------- */
 
 enum order {
 	ORDER_BUSIEST,
@@ -189,7 +196,7 @@ struct ranked {
 	double rank; /* the highest comes first */
 };
 
-/* A source that no limit holds has all that it could have. */
+/* Ranks by slack. A source without a limit comes last. */
 static enum status level_rank(const struct gate *gate, const struct source *source, double *ret)
 {
 	struct view view;
@@ -315,41 +322,32 @@ static enum status order_parse(const char *text, enum order *ret)
 	return misuse("sources: sort '%s': write busiest, passed, dropped or level", text);
 }
 
-static enum status request_parse(int argc, char **argv, struct request *request)
+struct sources_args {
+	const char *within;
+	const char *top;
+	const char *sort;
+};
+
+static enum status request_parse(const struct sources_args *args, struct request *request)
 {
-	static const char *const keywords[] = {"top", "sort"};
-	bool given[2] = {false};
 	enum status status = OK;
 
-	for (int i = 1; !status && i < argc; i++) {
-		bool is_sort = !strcmp(argv[i], "sort");
-		const char *value;
-
-		if (!is_sort && strcmp(argv[i], "top")) {
-			if (i > 1 || keyword_is_meant(argv[i], keywords, 2))
-				return unexpected_for(argv[0], argv[i], keywords, 2);
-			status = prefix_parse(argv[i], &request->within);
-			continue;
-		}
-		if (given[is_sort])
-			return misuse("sources: '%s' is given twice", argv[i]);
-		given[is_sort] = true;
-		value = keyword_value(argc, argv, &i);
-		if (!value)
-			return MISUSED;
-		status = is_sort ? order_parse(value, &request->order)
-				 : top_parse(value, &request->top);
-	}
-	request->within =
-		prefix_source(&request->within); /* most IPv6 addresses are found by their /64 */
+	if (args->within)
+		status = prefix_parse(args->within, &request->within);
+	if (!status && args->top)
+		status = top_parse(args->top, &request->top);
+	if (!status && args->sort)
+		status = order_parse(args->sort, &request->order);
+	/* most IPv6 addresses are found by their /64 */
+	request->within = prefix_source(&request->within);
 	return status;
 }
 
-enum status cmd_sources(const struct context *context, int argc, char **argv)
+static enum status sources_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	enum status status = request_parse(argc, argv, &request);
+	enum status status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_look(&gate, context);
@@ -358,3 +356,20 @@ enum status cmd_sources(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+static const struct word sources_words[] = {
+	{"ADDRESS|PREFIX", OPERAND, NULL, offsetof(struct sources_args, within), NULL},
+	{"top", VALUE, "N", offsetof(struct sources_args, top), "only the first N"},
+	{"sort", VALUE, "busiest|passed|dropped|level", offsetof(struct sources_args, sort),
+	 "busiest (default): by what it sent; passed; dropped; level: by the part of a burst\n"
+	 "that it has left, those that are blocked first, those that no limit holds last"},
+};
+
+const struct command command_sources = {
+	.name = "sources",
+	.brief = "the sources in memory, busiest first",
+	.details = "Of one address or prefix, or of all. PASSED, DROPPED: packets since it is in "
+		   "memory.",
+	COMMAND_WORDS(sources_words, struct sources_args),
+	.run = sources_run,
+};

@@ -3,10 +3,11 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "gate/gate.h"
 #include "state/stats.h"
 
-/* Of more rules than this, those that have counted nothing are not printed. */
+/* With more rules than this, only those that counted something are printed. */
 #define RULES_SHOWN 100
 
 /* --- JSON ----------------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static void reasons_print(const struct stats *stats)
 		       stats->total.reason[reason].bytes);
 }
 
-/* What its limits refused stands below what a policy dropped. */
+/* Prints what a policy passed and dropped, and below it what its limits refused. */
 static void line_print(const struct stats_line *line)
 {
 	printf("%-24s %16llu %16llu\n", line->policy, counters_passed(&line->counters).packets,
@@ -121,14 +122,13 @@ static void policies_print(const struct stats *stats)
 		       plural(silent, "has", "have"));
 }
 
-enum status cmd_stats(const struct context *context, int argc, char **argv)
+static enum status stats_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct stats stats = {0};
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = stats_read(&gate, &stats);
@@ -144,3 +144,9 @@ enum status cmd_stats(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+const struct command command_stats = {
+	.name = "stats",
+	.brief = "what passed and what was dropped, and why",
+	.run = stats_run,
+};

@@ -16,7 +16,7 @@
 #include "state/stats.h"
 #include "state/pressure.h"
 
-/* Maps of sources and rules: how full they are means something. The rest are arrays, by which newcomers are met. */
+/* The maps of sources and rules, whose fill matters. The others are arrays for newcomers. */
 #define MAPS_LISTED MAP_ADMISSION
 
 struct view {
@@ -34,7 +34,7 @@ static json_t *attachments_json(const struct attachment *all, unsigned int count
 	return list;
 }
 
-/* What the user should know of one that filters nothing. */
+/* Why an attachment filters nothing, and what to do. */
 static void attachment_note(const char *gate, const struct attachment *a)
 {
 	char option[NETNS_OPTION];
@@ -75,7 +75,7 @@ static void attachments_print(const char *gate, const struct attachment *all, un
 
 /* --- Maps ----------------------------------------------------------------------------------- */
 
-/* One map: how full it is, and what it takes. */
+/* One map: its fill and its memory. */
 struct fill {
 	struct occupancy o;
 	uint64_t bytes;
@@ -107,7 +107,7 @@ static void rest_print(uint64_t bytes)
 	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(bytes, memory));
 }
 
-/* Of arrays no entries are counted: all are there. */
+/* Arrays have no count: all entries exist. */
 static enum status map_occupancy(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
 	if (map < MAPS_LISTED)
@@ -116,7 +116,10 @@ static enum status map_occupancy(const struct gate *gate, enum gate_map map, str
 	return map_max_entries(gate, map, &ret->max_entries);
 }
 
-/* What is not counted is not set aside either: as if it were full. */
+/*
+ * The memory of entries that are not counted, as if the map were full: nothing is set aside for
+ * them.
+ */
 static enum status map_fill(const struct gate *gate, enum gate_map map, struct fill *ret)
 {
 	struct fill fill = {0};
@@ -130,7 +133,7 @@ static enum status map_fill(const struct gate *gate, enum gate_map map, struct f
 	return status;
 }
 
-/* The rows add up to what all maps take. */
+/* Prints the maps. The rows add up to the memory of all maps. */
 static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0, rest = 0;
@@ -278,13 +281,12 @@ static enum status gate_view(const char *name, void *data)
 	return OK;
 }
 
-enum status cmd_status(const struct context *context, int argc, char **argv)
+static enum status status_run(const struct context *context, const void *args)
 {
 	struct view view = {.gates = context->json ? json_array() : NULL};
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	if (context->gate_given)
 		status = gate_view(context->gate, &view);
 	else
@@ -300,3 +302,25 @@ enum status cmd_status(const struct context *context, int argc, char **argv)
 	json_decref(view.gates);
 	return status ?: view.status;
 }
+
+const struct command command_status = {
+	.name = "status",
+	.brief = "gates, devices, and how full the maps are",
+	.details = "pressure tells how newcomers fare: sources that have no bucket yet. quiet: "
+		   "each gets\n"
+		   "one with its first packet. flood: so many come that a source has to send more "
+		   "than a\n"
+		   "few packets first, so that forged ones take no memory; see 'sluice help "
+		   "newcomers'.\n"
+		   "newcomers met: a packet counts once if its source is unknown, also if a list "
+		   "allows or\n"
+		   "denies it, and once for each limit with another key (per 24, key dst) that is "
+		   "unknown.\n"
+		   "insertions: ledgers and buckets together, more than one for a new source.\n"
+		   "refused: insertions for which the kernel had no time or no room; such a packet "
+		   "is a\n"
+		   "newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does "
+		   "not,\n"
+		   "what its entries take. newcomers: all maps by which these are met.",
+	.run = status_run,
+};

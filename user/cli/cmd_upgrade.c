@@ -27,7 +27,7 @@ static json_t *replacements_json(const struct gate *gate, const struct replaceme
 	return list;
 }
 
-/* before: the gate's schema */
+/* before: the schema that the gate had */
 static void replacements_print(const struct gate *gate, const struct replacements *replacements,
 			       unsigned int before)
 {
@@ -56,15 +56,14 @@ static enum status programs_upgrade(const struct gate *gate, struct replacements
 	return status;
 }
 
-enum status cmd_upgrade(const struct context *context, int argc, char **argv)
+static enum status upgrade_run(const struct context *context, const void *args)
 {
 	struct replacements replacements = {.count = 0};
 	struct gate gate = GATE_CLOSED;
 	unsigned int before = SL_SCHEMA;
 	enum status status;
 
-	if (argc > 1)
-		return unexpected(argv[0], argv[1]);
+	(void)args;
 	status = gate_open_to_upgrade(&gate, context->gate);
 	if (!status && gate.old) {
 		before = gate.old->number;
@@ -80,3 +79,15 @@ enum status cmd_upgrade(const struct context *context, int argc, char **argv)
 	gate_close(&gate);
 	return status;
 }
+
+const struct command command_upgrade = {
+	.name = "upgrade",
+	.brief = "put this command's program under a running gate",
+	.details =
+		"Rules, buckets and counters stay, and no packet passes unfiltered. A gate of an "
+		"older\n"
+		"version with other maps (from schema 4 on) is carried over to this one's; until "
+		"then\n"
+		"only show, dump and diff can read it. An upgrade that was cut off: upgrade again.",
+	.run = upgrade_run,
+};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,107 +9,9 @@
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 
-/* The name of the gate to look at; only: room for it. */
-static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],
-			       const char **ret)
-{
-	enum status status = OK;
-
-	*only = '\0';
-	if (!context->gate_given)
-		status = gates_only(context->gate, only);
-	*ret = *only ? only : context->gate;
-	return status;
-}
-
-enum status gate_open_to_look(struct gate *gate, const struct context *context)
-{
-	char only[GATE_NAME + 1];
-	const char *name;
-	enum status status = gate_choose(context, only, &name);
-
-	return status ? status : gate_open(gate, name);
-}
-
-enum status gate_open_for_rules(struct gate *gate, const struct context *context)
-{
-	char only[GATE_NAME + 1];
-	const char *name;
-	enum status status = gate_choose(context, only, &name);
-
-	return status ? status : gate_open_any(gate, name);
-}
-
-enum status unexpected(const char *command, const char *word)
-{
-	return misuse("%s: '%s' is unexpected: see 'sluice help %s'", command, word, command);
-}
-
-enum status unexpected_for(const char *command, const char *word, const char *const keywords[],
-			   size_t count)
-{
-	const char *nearly = nearly_find(word, keywords, count);
-
-	if (!nearly)
-		return unexpected(command, word);
-	return misuse("%s: '%s' is unexpected: did you mean '%s'? See 'sluice help %s'", command,
-		      word, nearly, command);
-}
-
-bool keyword_is_meant(const char *word, const char *const keywords[], size_t count)
-{
-	return !word[strcspn(word, ".:/")] && nearly_find(word, keywords, count);
-}
-
-const char *keyword_value(int argc, char **argv, int *index)
-{
-	if (*index + 1 < argc)
-		return argv[++*index];
-	misuse("%s: '%s' needs a value: see 'sluice help %s'", argv[0], argv[*index], argv[0]);
-	return NULL;
-}
-
-json_t *json_name(const char *name)
-{
-	json_t *text = json_string(name);
-	char clean[256];
-	size_t i;
-
-	if (text)
-		return text;
-	for (i = 0; name[i] && i < sizeof(clean) - 1; i++)
-		clean[i] = (unsigned char)name[i] < 0x80 ? name[i] : '?';
-	clean[i] = '\0';
-	return json_string(clean);
-}
-
-json_t *json_cell(const struct sl_cell *cell)
-{
-	return json_pack("{s:I, s:I}", "packets", (json_int_t)cell->packets, "bytes",
-			 (json_int_t)cell->bytes);
-}
-
-enum status json_print(json_t *document)
-{
-	int err = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
-
-	json_decref(document);
-	if (err)
-		return failure("cannot write JSON: %s", why(document ? errno : ENOMEM));
-	putchar('\n');
-	return OK;
-}
-
 /* --- Options -------------------------------------------------------------------------------- */
 
-struct option_words {
-	char letter; /* 0: none */
-	const char *name;
-	const char *value; /* what it takes; NULL: nothing */
-	const char *brief;
-};
-
-static const struct option_words options[OPTIONS] = {
+const struct option_words option_table[OPTIONS] = {
 	[OPTION_GATE] = {'g', "gate", "GATE", "the gate, a named set of rules. Default: main"},
 	[OPTION_NETNS] = {'n', "netns", "NETNS",
 			  "the network namespace of the devices ('ip netns')"},
@@ -123,10 +24,10 @@ static const struct option_words options[OPTIONS] = {
 	[OPTION_RESIZE] = {0, "resize", NULL, "make maps of the sizes that the file says"},
 };
 
-/* What getopt_long() returns for an option: its letter, or, of one without, a number that is no character. */
+/* What getopt_long() returns for an option: its letter; without one, a number beyond characters. */
 static int option_code(int option)
 {
-	return options[option].letter ?: 256 + option;
+	return option_table[option].letter ?: 256 + option;
 }
 
 /* The option of that code; OPTIONS: there is none. */
@@ -139,7 +40,23 @@ static int option_find(int code)
 	return option;
 }
 
-/* What getopt_long() is told: "-" hands over words in their place, ":" tells a missing value from a wrong option. */
+enum option_name option_typed(const char *word)
+{
+	int option = 0;
+
+	if (word[0] != '-' || !word[1])
+		return OPTIONS;
+	if (word[1] != '-')
+		return word[2] ? OPTIONS : option_find(word[1]);
+	while (option < OPTIONS && strcmp(option_table[option].name, word + 2))
+		option++;
+	return option;
+}
+
+/*
+ * Tables of getopt_long(): "-" returns words in their place, ":" tells a missing value from an
+ * unknown option.
+ */
 static void getopt_prepare(char letters[2 * OPTIONS + 3], struct option words[OPTIONS + 1])
 {
 	char *p = letters;
@@ -147,14 +64,14 @@ static void getopt_prepare(char letters[2 * OPTIONS + 3], struct option words[OP
 	*p++ = '-';
 	*p++ = ':';
 	for (int i = 0; i < OPTIONS; i++) {
-		bool valued = options[i].value;
+		bool valued = option_table[i].value;
 
-		words[i] =
-			(struct option){options[i].name, valued ? required_argument : no_argument,
-					NULL, option_code(i)};
-		if (!options[i].letter)
+		words[i] = (struct option){option_table[i].name,
+					   valued ? required_argument : no_argument, NULL,
+					   option_code(i)};
+		if (!option_table[i].letter)
 			continue;
-		*p++ = options[i].letter;
+		*p++ = option_table[i].letter;
 		if (valued)
 			*p++ = ':';
 	}
@@ -162,16 +79,16 @@ static void getopt_prepare(char letters[2 * OPTIONS + 3], struct option words[OP
 	words[OPTIONS] = (struct option){0};
 }
 
-/* What is wrong with a word: optopt tells in which option, or 0, where that is a name that none has. */
+/* Says what is wrong with a word. optopt holds the option's code, or 0 for an unknown name. */
 static enum status refuse(int code, const char *word)
 {
 	int option = optopt ? option_find(optopt) : OPTIONS;
 
 	if (code == ':')
 		return misuse("%s needs a value, %s: see 'sluice help'", word,
-			      options[option].value);
+			      option_table[option].value);
 	if (option < OPTIONS)
-		return misuse("--%s takes no value: '%s'", options[option].name, word);
+		return misuse("--%s takes no value: '%s'", option_table[option].name, word);
 	if (!optopt)
 		return misuse("there is no option '%s': see 'sluice help'", word);
 	return misuse("there is no option '-%c'%s%s%s: see 'sluice help'; a word that begins with "
@@ -181,8 +98,8 @@ static enum status refuse(int code, const char *word)
 
 static enum status option_take(int option, const char *value, struct command_line *line)
 {
-	if (options[option].value && line->option[option])
-		return misuse("--%s is given twice: '%s' and '%s'", options[option].name,
+	if (option_table[option].value && line->option[option])
+		return misuse("--%s is given twice: '%s' and '%s'", option_table[option].name,
 			      line->option[option], value);
 	line->option[option] = value ?: "";
 	return OK;
@@ -214,23 +131,208 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 	return status;
 }
 
-enum status options_check(const struct command_line *line, const char *command, unsigned int takes)
+/* --- Keywords and operands ------------------------------------------------------------------ */
+
+/*
+ * Bytes for the joined values of one keyword, and the most keywords with such values in a command.
+ */
+#define JOINED_TEXT 160
+#define JOINED_MAX  2
+
+static bool is_keyword(const struct word *word)
 {
-	for (int i = OPTION_COMMON; i < OPTIONS; i++)
-		if (line->option[i] && !(takes & TAKES(i)))
-			return misuse("%s: there is no option '--%s' here: see 'sluice help %s'",
-				      command, options[i].name, command);
+	return word->kind == FLAG || word->kind == VALUE || word->kind == VALUES;
+}
+
+const struct word *keyword_find(const struct command *command, const char *name)
+{
+	for (unsigned int i = 0; i < command->word_count; i++)
+		if (is_keyword(&command->words[i]) && !strcmp(command->words[i].name, name))
+			return &command->words[i];
+	return NULL;
+}
+
+const struct word *operand_find(const struct command *command)
+{
+	for (unsigned int i = 0; i < command->word_count; i++)
+		if (command->words[i].kind <= OPERANDS)
+			return &command->words[i];
+	return NULL;
+}
+
+const char *keyword_nearly(const struct command *command, const char *typed)
+{
+	const char *names[command->word_count + 1];
+	size_t count = 0;
+
+	for (unsigned int i = 0; i < command->word_count; i++)
+		if (command->words[i].kind > OPERANDS)
+			names[count++] = command->words[i].name;
+	return nearly_find(typed, names, count);
+}
+
+enum status unexpected(const struct command *command, const char *word)
+{
+	const char *nearly = keyword_nearly(command, word), *name = command->name;
+
+	if (!nearly)
+		return misuse("%s: '%s' is unexpected: see 'sluice help %s'", name, word, name);
+	return misuse("%s: '%s' is unexpected: did you mean '%s'? See 'sluice help %s'", name, word,
+		      nearly, name);
+}
+
+/* A command line while it is read. */
+struct filling {
+	const struct command *command;
+	const struct command_line *line;
+	unsigned int at; /* the word that is being read */
+	unsigned int operands;
+	unsigned int joined;
+	char *args;
+};
+
+static const char **field_text(const struct filling *filling, const struct word *word)
+{
+	return (const char **)(filling->args + word->field);
+}
+
+/* Joins the words behind a keyword, up to the next keyword. */
+static enum status values_join(struct filling *filling, const char **ret)
+{
+	static char joined[JOINED_MAX][JOINED_TEXT];
+	char *text = joined[filling->joined++ % JOINED_MAX], **words = filling->line->words;
+	const char *keyword = words[filling->at];
+	size_t length = 0;
+
+	for (; filling->at + 1 < filling->line->count; filling->at++) {
+		const char *word = words[filling->at + 1];
+
+		if (keyword_find(filling->command, word))
+			break;
+		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", length ? " " : "",
+				   word);
+		if (length >= JOINED_TEXT)
+			return misuse("%s: the words after '%s' are too long: '%s'",
+				      filling->command->name, keyword, word);
+	}
+	*ret = length ? text : NULL;
 	return OK;
 }
 
-void options_print(FILE *out)
+static enum status keyword_take(struct filling *filling, const struct word *keyword)
 {
-	for (int i = 0; i < OPTION_COMMON; i++) {
-		const struct option_words *option = &options[i];
-		char text[32];
+	const char **field = field_text(filling, keyword), *name = filling->command->name;
+	enum status status = OK;
 
-		snprintf(text, sizeof(text), "-%c, --%s %s", option->letter, option->name,
-			 option->value ?: "");
-		fprintf(out, "  %-17s  %s\n", text, option->brief);
+	if (*field)
+		return misuse("%s: '%s' is given twice", name, keyword->name);
+	if (keyword->kind == FLAG)
+		*field = keyword->name;
+	else if (keyword->kind == VALUES)
+		status = values_join(filling, field);
+	else if (filling->at + 1 < filling->line->count)
+		*field = filling->line->words[++filling->at];
+	if (status || *field)
+		return status;
+	return misuse("%s: '%s' needs a value: see 'sluice help %s'", name, keyword->name, name);
+}
+
+/*
+ * Takes an operand. Operands move to the front of the line's words, over words that are read
+ * already.
+ */
+static enum status operand_take(struct filling *filling, char *text)
+{
+	const struct word *operand = operand_find(filling->command);
+
+	if (!operand || (operand->kind == OPERAND && filling->operands))
+		return unexpected(filling->command, text);
+	/*
+	 * where no operand is needed, a word close to a keyword, and no prefix, is a keyword
+	 * misspelt
+	 */
+	if (!filling->command->question && !text[strcspn(text, ".:/")] &&
+	    keyword_nearly(filling->command, text))
+		return unexpected(filling->command, text);
+	if (operand->kind == OPERAND)
+		*field_text(filling, operand) = text;
+	else
+		*(struct operands *)(filling->args + operand->field) = (struct operands){
+			filling->line->words + 1,
+			filling->operands + 1,
+		};
+	filling->line->words[1 + filling->operands++] = text;
+	return OK;
+}
+
+/* Takes the options that the command has, and refuses those that only others have. */
+static enum status command_options_take(struct filling *filling)
+{
+	const struct command *command = filling->command;
+	bool has[OPTIONS] = {false};
+
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+		enum option_name option = option_typed(word->name);
+
+		if (word->kind != OPTION)
+			continue;
+		has[option] = true;
+		*field_text(filling, word) = filling->line->option[option];
 	}
+	for (int i = OPTION_COMMON; i < OPTIONS; i++)
+		if (filling->line->option[i] && !has[i])
+			return misuse("%s: there is no option '--%s' here: see 'sluice help %s'",
+				      command->name, option_table[i].name, command->name);
+	return OK;
+}
+
+enum status words_parse(const struct command *command, const struct command_line *line, void *args)
+{
+	struct filling filling = {.command = command, .line = line, .at = 1, .args = args};
+	enum status status = command_options_take(&filling);
+
+	for (; !status && filling.at < line->count; filling.at++) {
+		char *text = line->words[filling.at];
+		const struct word *keyword = keyword_find(command, text);
+
+		status = keyword ? keyword_take(&filling, keyword) : operand_take(&filling, text);
+	}
+	if (!status && command->question && !filling.operands)
+		status = misuse("%s: %s See 'sluice help %s'", command->name, command->question,
+				command->name);
+	return status;
+}
+
+/* --- Gates to look at ------------------------------------------------------------------------- */
+
+/* Finds the gate to look at. only: holds its name where it was not given. */
+static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],
+			       const char **ret)
+{
+	enum status status = OK;
+
+	*only = '\0';
+	if (!context->gate_given)
+		status = gates_only(context->gate, only);
+	*ret = *only ? only : context->gate;
+	return status;
+}
+
+enum status gate_open_to_look(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1];
+	const char *name;
+	enum status status = gate_choose(context, only, &name);
+
+	return status ? status : gate_open(gate, name);
+}
+
+enum status gate_open_for_rules(struct gate *gate, const struct context *context)
+{
+	char only[GATE_NAME + 1];
+	const char *name;
+	enum status status = gate_choose(context, only, &name);
+
+	return status ? status : gate_open_any(gate, name);
 }

@@ -1,63 +1,103 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The commands: one idea a file, user/cli/cmd_*.c; the table is in user/cli/main.c. */
+/*
+ * Room cli. Commands, one a file, user/cli/cmd_*.c. Each has one table of words, which the parser
+ * (command.c), the help and its JSON (main.c) and the completion of the shell (cmd_complete.c)
+ * read.
+ */
 #ifndef SLUICE_COMMAND_H
 #define SLUICE_COMMAND_H
 
-#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "gate/gate.h"
 #include "sluice.h"
 
-/* What the options say. */
-struct context {
-	const char *gate;
-	bool gate_given; /* else commands that look at gates look at all */
-	bool json;
-	const char *file; /* of a command that takes -f; NULL: not given */
-	bool resize;	  /* of `apply` */
-};
-
-/* argv[0] is the command's name; the words follow. */
-typedef enum status command_fn(const struct context *context, int argc, char **argv);
-
-command_fn cmd_allow, cmd_apply, cmd_attach, cmd_check, cmd_del, cmd_del_list, cmd_deny, cmd_detach,
-	cmd_diff, cmd_dump, cmd_export, cmd_forgive, cmd_lists, cmd_newcomers, cmd_set, cmd_show,
-	cmd_sources, cmd_stats, cmd_status, cmd_unallow, cmd_undeny, cmd_upgrade, cmd_version;
+/* --- Commands ------------------------------------------------------------------------------- */
 
 /*
- * Opens the gate that a command only looks at. Where none is named, that is `main`, or, where that does not exist, the
- * only one that does.
+ * Kinds of words in a command's table. The parser fills the member at offset `field` of the
+ * command's arguments, of the type named here.
+ */
+enum word_kind {
+	OPERAND,  /* one word without a keyword: const char * */
+	OPERANDS, /* any number of them: struct operands */
+	FLAG,	  /* a keyword alone: const char *, the keyword itself */
+	VALUE,	  /* a keyword and the word behind it: const char * */
+	VALUES,	  /* a keyword and all words up to the next one, joined by spaces: const char * */
+	OPTION,	  /* an option of this command: const char *, its value or "" */
+};
+
+struct word {
+	const char *name; /* "rate"; "-f" or "--resize"; of an operand a placeholder */
+	enum word_kind kind;
+	const char *value; /* the choices of a value, "src|dst"; placeholders in capitals */
+	size_t field;
+	const char *help; /* lines; NULL: none */
+};
+
+struct operands {
+	char **words;
+	unsigned int count;
+};
+
+struct context {
+	const struct command *command;
+	const char *gate;
+	bool gate_given; /* else commands that only look at gates look at all */
+	bool json;
+};
+
+/* args: the command's arguments, of args_size bytes; what was not said is 0 */
+typedef enum status command_fn(const struct context *context, const void *args);
+
+struct command {
+	const char *name;
+	const char *brief;
+	const char *details;  /* lines; NULL: none */
+	const char *question; /* where the operand is missing, "which file?"; NULL: it may be */
+	const struct word *words;
+	unsigned int word_count;
+	size_t args_size;
+	command_fn *run;
+};
+
+/* The members of a command that has words: their table, and the struct of its arguments. */
+#define COMMAND_WORDS(table, arguments)                                                            \
+	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
+
+extern const struct command command_attach, command_detach, command_status, command_set,
+	command_newcomers, command_allow, command_deny, command_unallow, command_undeny,
+	command_lists, command_del, command_forgive, command_show, command_apply, command_diff,
+	command_dump, command_check, command_stats, command_sources, command_export,
+	command_upgrade, command_complete;
+
+/* All of them, in the order of the help. */
+extern const struct command *const commands[];
+extern const unsigned int command_count;
+
+/* NULL: there is none of that name. */
+const struct command *command_find(const char *name);
+
+/* Takes back all the list of that file, or of that name: `del -f`. */
+enum status list_take_back(const struct context *context, const char *file);
+
+/* --- Gates ---------------------------------------------------------------------------------- */
+
+/*
+ * Opens the gate that a command only looks at. Without -g that is `main`, or, where `main` does not
+ * exist, the only gate that does.
  */
 enum status gate_open_to_look(struct gate *gate, const struct context *context);
 
-/* The same for a command that needs its rules and sizes only: it may be of an older schema, as with gate_open_any. */
+/*
+ * The same for a command that reads only rules and sizes: the gate may be of an older schema, as
+ * with gate_open_any().
+ */
 enum status gate_open_for_rules(struct gate *gate, const struct context *context);
-
-/* Refuses a word that the command does not know. */
-enum status unexpected(const char *command, const char *word);
-
-/* The same where it may be one of these keywords, misspelt. */
-enum status unexpected_for(const char *command, const char *word, const char *const keywords[],
-			   size_t count);
-
-/* Whether a word where an address may stand is none, and is nearly one of these keywords. */
-bool keyword_is_meant(const char *word, const char *const keywords[], size_t count);
-
-/* A keyword's value: the word after argv[*index], to which it moves. NULL, having said so: there is
- * none. */
-const char *keyword_value(int argc, char **argv, int *index);
-
-/* A name that the kernel takes from anybody: what is not UTF-8 in it becomes '?'. */
-json_t *json_name(const char *name);
-
-/* {"packets": ..., "bytes": ...} */
-json_t *json_cell(const struct sl_cell *cell);
-
-/* Prints a JSON document and frees it; NULL is out of memory. */
-enum status json_print(json_t *document);
 
 /* --- Options -------------------------------------------------------------------------------- */
 
@@ -76,26 +116,50 @@ enum option_name {
 	OPTIONS,
 };
 
-/* A set of options, for a table of commands: the options of its own that a command takes. */
-#define TAKES(option) (1U << (option))
+struct option_words {
+	char letter; /* 0: none */
+	const char *name;
+	const char *value; /* what it takes; NULL: nothing */
+	const char *brief;
+};
+
+extern const struct option_words option_table[OPTIONS];
+
+/* The option that is typed so, "-g" or "--gate"; OPTIONS: there is none. */
+enum option_name option_typed(const char *word);
 
 /* A command line: its options by name, and the words that are left, in their order. */
 struct command_line {
 	const char *option[OPTIONS]; /* its value, or "" of one without; NULL: not given */
-	int count;
-	char **words; /* in argv */
+	unsigned int count;
+	char **words; /* in argv; the first is the command */
 };
 
 /*
- * Sorts the words of argv from its options. A single - is a word, and so is all behind --. Refuses an option that
- * does not exist, lacks its value, or is given a second value.
+ * Separates the options of argv from its words. A single - is a word, and so is all behind --.
+ * Refuses an option that does not exist, lacks its value, or is given a second value.
  */
 enum status options_parse(int argc, char **argv, struct command_line *ret);
 
-/* Refuses an option that belongs to other commands than this one, which takes the set `takes`. */
-enum status options_check(const struct command_line *line, const char *command, unsigned int takes);
+/* --- Words ---------------------------------------------------------------------------------- */
 
-/* The options of sluice itself, one a line. */
-void options_print(FILE *out);
+/* The keyword of that name in the command's table; NULL: there is none. */
+const struct word *keyword_find(const struct command *command, const char *name);
+
+/* The keyword or option of the command that is close to what was typed; NULL: none is. */
+const char *keyword_nearly(const struct command *command, const char *typed);
+
+/* The operand of the command; NULL: it takes none. */
+const struct word *operand_find(const struct command *command);
+
+/*
+ * Fills the arguments of a command, all 0 before, by its table. Refuses a word that the table does
+ * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of
+ * a keyword of kind VALUES live until the next call.
+ */
+enum status words_parse(const struct command *command, const struct command_line *line, void *args);
+
+/* Refuses a word that the command does not know, or knows by a name that is close. */
+enum status unexpected(const struct command *command, const char *word);
 
 #endif

@@ -154,3 +154,36 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 		json_object_set_new(object, "newcomers", budget_json(rule->newcomers));
 	return object;
 }
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+json_t *json_name(const char *name)
+{
+	json_t *text = json_string(name);
+	char clean[256];
+	size_t i;
+
+	if (text)
+		return text;
+	for (i = 0; name[i] && i < sizeof(clean) - 1; i++)
+		clean[i] = (unsigned char)name[i] < 0x80 ? name[i] : '?';
+	clean[i] = '\0';
+	return json_string(clean);
+}
+
+json_t *json_cell(const struct sl_cell *cell)
+{
+	return json_pack("{s:I, s:I}", "packets", (json_int_t)cell->packets, "bytes",
+			 (json_int_t)cell->bytes);
+}
+
+enum status json_print(json_t *document)
+{
+	int err = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+
+	json_decref(document);
+	if (err)
+		return failure("cannot write JSON: %s", why(document ? errno : ENOMEM));
+	putchar('\n');
+	return OK;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What more than one command tells, told in one way. */
+/* Room cli. JSON that more than one command prints. */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
 
@@ -43,10 +43,22 @@ json_t *budget_json(const struct limit *budget);
 json_t *lists_json(const struct sl_list_info *lists, uint64_t bits);
 
 /*
- * {"prefix", "list", "seconds_left", "lists", "limits", "newcomers"}: the word by hand where the rule has one, and
- * how long that lasts where it ends; the lists that name it, if any do; newcomers where they have a budget. lists: what
- * its bits mean; NULL: it has none.
+ * {"prefix", "list", "seconds_left", "lists", "limits", "newcomers"}: "list" is the word by hand,
+ * "seconds_left" the time to its end, "lists" the lists that name the prefix, "newcomers" the
+ * budget; each is left out where there is none. lists: the lists that the bits of the rule number;
+ * NULL: it is on none.
  */
 json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* A name that the kernel takes in any bytes: bytes that are not UTF-8 become '?'. */
+json_t *json_name(const char *name);
+
+/* {"packets": ..., "bytes": ...} */
+json_t *json_cell(const struct sl_cell *cell);
+
+/* Prints a JSON document and frees it; NULL is out of memory. */
+enum status json_print(json_t *document);
 
 #endif

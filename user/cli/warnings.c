@@ -12,8 +12,8 @@
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /*
- * Generic XDP runs behind GRO, and the native XDP of a tap sees what a process has merged. Both take a merged packet
- * of many segments for one, and nothing there says how many they were.
+ * Generic XDP runs behind GRO, and the native XDP of a tap sees packets that a process merged. Both
+ * count a merged packet as one, and nothing there tells the number of its segments.
  */
 static enum status merged_as_one_say(const struct attachment *a)
 {
@@ -29,7 +29,7 @@ static enum status merged_as_one_say(const struct attachment *a)
 
 /* --- Two hooks ------------------------------------------------------------------------------ */
 
-/* The other hook that sees what this one sees. */
+/* The other hook that sees the same packets. */
 static bool hooks_meet(enum hook a, enum hook b)
 {
 	return (a == HOOK_XDP && b == HOOK_INGRESS) || (a == HOOK_INGRESS && b == HOOK_XDP);
@@ -136,7 +136,7 @@ static const char *named_format(const struct loss_told *told, char text[NAMED_TE
 
 #define KEEP_TEXT 256
 
-/* What keeps there what is lost. */
+/* Prints what would keep a limit that is lost. */
 static const char *keep_format(const struct gate *gate, enum loss loss,
 			       const struct loss_told *told, bool file, char text[KEEP_TEXT])
 {

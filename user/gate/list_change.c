@@ -170,7 +170,7 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 static enum status refuse_access(const struct sl_list_info *has, enum sl_list access)
 {
 	return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
-		       "say 'as NAME' for a list of its own",
+		       "say 'as LIST' for a list of its own",
 		       has->name, access_verb(has->list), access_words[access]);
 }
 
@@ -183,7 +183,7 @@ static enum status refuse_end(const struct sl_list_info *has)
 			 left_format(until_left_ns(has->until), left));
 	return failure(
 		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
-		"out to add to it, say 'replace' to make it what is said now, or 'as NAME' for "
+		"out to add to it, say 'replace' to make it what is said now, or 'as LIST' for "
 		"a list of its own",
 		has->name, end);
 }

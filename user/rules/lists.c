@@ -27,6 +27,7 @@ unsigned int lists_count(const struct sl_list_info *lists)
 }
 
 const char *const access_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
+const char *const access_done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
 
 const char *access_verb(enum sl_list access)
 {
@@ -91,7 +92,7 @@ enum status list_name_check(const char *name)
 		return OK;
 	return misuse(
 		"'%s' cannot be the name of a list: it has 1 to %d letters, digits and signs, "
-		"without blanks, quotes and backslashes; say 'as NAME'",
+		"without blanks, quotes and backslashes; say 'as LIST'",
 		name, SL_LIST_NAME - 1);
 }
 
@@ -165,10 +166,10 @@ enum status list_name_of(const char *file, char name[SL_LIST_NAME])
 	enum status status;
 
 	if (err == -ENAMETOOLONG)
-		return misuse("the path of '%s' is too long for the name of a list: say 'as NAME'",
+		return misuse("the path of '%s' is too long for the name of a list: say 'as LIST'",
 			      file);
 	if (err)
-		return failure("cannot tell the current directory: %s; say 'as NAME'", why(err));
+		return failure("cannot tell the current directory: %s; say 'as LIST'", why(err));
 	status = list_name_check(path);
 	if (!status)
 		strcpy(name, path);

@@ -36,6 +36,9 @@ bool list_same(const struct sl_list_info *a, const struct sl_list_info *b);
 /* The commands "allow" and "deny", by enum sl_list. */
 extern const char *const access_words[];
 
+/* What such a word does to a prefix: "allowed", "denied". */
+extern const char *const access_done[];
+
 /* "allows" or "denies". */
 const char *access_verb(enum sl_list access);
 

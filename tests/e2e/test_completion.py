@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The completion of the shell offers what the command takes: by the tables of the commands, and what is there."""
+
+import json
+import os
+import shlex
+import shutil
+
+import pytest
+
+from lab import SLUICE, TOP, run
+
+SCRIPT = os.path.join(TOP, "docs", "sluice.bash")
+
+
+def offered(*words):
+    done = run(SLUICE, "complete", "--", *words)
+    assert done.err == ""
+    return done.out.split()
+
+
+def in_bash(line):
+    """What bash offers for a line that is typed, and whether it would offer files."""
+    script = (f"compopt() {{ echo FILES; }}; source {shlex.quote(SCRIPT)}; COMP_LINE={shlex.quote(line)}; "
+              f"COMP_POINT=${{#COMP_LINE}}; _sluice {shlex.quote(SLUICE)}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    return run("bash", "-c", script).out.split()
+
+
+def tables():
+    return json.loads(run(SLUICE, "-j", "help").out)["commands"] if os.access(SLUICE, os.X_OK) else []
+
+
+@pytest.mark.parametrize("command", tables(), ids=lambda command: command["name"])
+def test_each_keyword_and_choice_of_a_table_is_offered(command):
+    name, words = command["name"], command["words"]
+    keywords = [word for word in words if word["kind"] in ("flag", "value", "values")]
+    assert [word for word in offered(name, "192.0.2.1", "") if word.islower()][-len(keywords) or None:] == \
+        [word["name"] for word in keywords]
+    for word in keywords:
+        assert word["name"] in offered(name, "192.0.2.1", word["name"][:-1])
+        assert word["name"] not in offered(name, "192.0.2.1", word["name"], "x", "")
+        choices = [choice.split()[0] for choice in word["value"].split("|")] if "value" in word else []
+        choices = [choice for choice in choices if choice.islower()]
+        if choices:
+            assert offered(name, "192.0.2.1", word["name"], "") == choices
+            for choice in choices:
+                assert choice in offered(name, "192.0.2.1", word["name"], choice[:1])
+    for word in words:
+        if word["kind"] == "option":
+            assert word["name"] in offered(name, "-")
+
+
+@pytest.mark.parametrize("command,word,choice", [
+    (command["name"], word["name"], choice) for command in tables() for word in command["words"]
+    for choice in offered(command["name"], "192.0.2.1", word["name"], "") if word["kind"] == "value"
+    and any(choice == c for c in word["value"].split("|"))])
+def test_each_choice_that_is_offered_is_taken(lab, command, word, choice):
+    """It is not refused as a word that is none: whatever else the command may say of it."""
+    operand = {"attach": "in0", "detach": "in0", "sources": "192.0.2.1"}.get(command, "192.0.2.0/24")
+    if command == "check":
+        operand = "192.0.2.1"
+    lab.attach("in0")
+    rest = {"key": ["rate", "5pps"], "start": ["rate", "5pps"]}.get(word, [])
+    done = lab.sluice(command, operand, word, choice, *rest, status=None)
+    assert f"{word} '{choice}'" not in done.err and "unexpected" not in done.err
+
+
+def test_values_of_several_words():
+    assert "block" in offered("set", "default", "action", "")
+    assert "tcp-syn" in offered("set", "default", "match", "tcp")
+    after = offered("set", "default", "match", "udp", "")
+    assert {"port", "vlan", "rate", "burst"} <= set(after) and "match" not in after
+    assert "rate" not in offered("set", "default", "match", "")
+
+
+def test_commands_and_options():
+    assert offered("") == [command["name"] for command in tables()]
+    assert offered("un") == ["unallow", "undeny"]
+    assert offered("help", "se") == ["set"]
+    assert offered("--ga") == ["--gate"]
+    assert offered("-j", "stat") == offered("stat") == ["status", "stats"]
+    assert offered("nonsense", "") == offered("nonsense") == offered("status", "") == []
+    assert offered("apply", "--re") == ["--resize"] and offered("status", "--re") == []
+
+
+def test_what_is_there(lab):
+    lab.attach("in0")
+    lab.sluice("set", "192.0.2.0/24", "name", "web", "rate", "5pps")
+    lab.sluice("set", "192.0.2.0/24", "name", "dns", "rate", "5pps", "match", "udp port 53")
+    lab.sluice("deny", "192.0.2.1", "as", "bad")
+    gate = ("-g", lab.gate)
+    assert lab.gate in offered("-g", "") and lab.gate in offered("--gate", lab.gate[:-1])
+    assert set(offered(*gate, "set", "192.0.2.0/24", "name", "")) == {"web", "dns"}
+    assert offered(*gate, "del", "192.0.2.0/24", "name", "w") == ["web"]
+    assert offered(*gate, "del", "192.0.2.7", "name", "") == []
+    assert offered(*gate, "undeny", "192.0.2.1", "as", "") == ["bad"]
+    assert offered("-g", "none-such", "undeny", "192.0.2.1", "as", "") == []
+    assert lab.filter in offered("-n", lab.filter[:-1])
+    assert "in0" in offered("-n", lab.filter, "attach", "") and "in0" not in offered("attach", "")
+    assert offered("-n", "none-such", "attach", "") == []
+    assert set(offered("-n", lab.filter, "detach", "")) >= {"all", "in0", "hook"}
+
+
+def test_bash_asks_the_command(lab):
+    if not shutil.which("bash"):
+        pytest.skip("bash is not installed")
+    assert in_bash("sluice ") == offered("")
+    assert in_bash("sluice se") == ["set"]
+    assert in_bash("sluice set default ra") == ["rate"]
+    assert in_bash("sluice set default rate 5 ") == offered("set", "default", "rate", "5", "")
+    assert in_bash("sluice apply ") == ["FILES"]
+    assert in_bash("sluice deny -f ") == ["FILES"]
+    assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") == []
+    lab.attach("in0")
+    lab.sluice("deny", "192.0.2.1", "as", "a:bad")
+    # bash has COMP_WORDBREAKS with a colon: it replaces what stands behind it alone
+    assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") in (["bad"], ["a:bad"])

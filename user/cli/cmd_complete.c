@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * complete: prints what may stand at the end of a command line, one word a line, by the tables of
+ * the commands. docs/sluice.bash calls it. It prints nothing on standard error, and reads only what
+ * its caller may read.
+ */
+#include <dirent.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/netns.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "gate/change.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_open.h"
+#include "gate/rules.h"
+#include "rules/prefix.h"
+
+#define NETNS_DIR "/run/netns"
+
+/* A command line up to the word that is being typed. */
+struct typed {
+	const char *option[OPTIONS];
+	const struct option_words *valued; /* the option whose value is being typed; NULL: none */
+	const struct command *command;	   /* NULL: none is typed yet */
+	bool is_unknown;		   /* no command has that name */
+	const struct word *keyword;	   /* whose value is being typed; NULL: none */
+	bool joins;			   /* another keyword may stand here as well */
+	const char *operand;		   /* the first one; NULL: none */
+	char **words;
+	unsigned int count; /* of those before the word that is being typed */
+	const char *begun;  /* which begins with this */
+};
+
+/* Prints a word if it continues what was typed. */
+static void offer(const struct typed *typed, const char *word)
+{
+	if (!strncmp(word, typed->begun, strlen(typed->begun)))
+		puts(word);
+}
+
+/* --- What is there -------------------------------------------------------------------------- */
+
+static void offer_devices(const struct typed *typed)
+{
+	struct if_nameindex *all = if_nameindex();
+
+	for (struct if_nameindex *device = all; device && device->if_name; device++)
+		offer(typed, device->if_name);
+	if (all)
+		if_freenameindex(all);
+}
+
+static enum status offer_gate(const char *name, void *data)
+{
+	offer(data, name);
+	return OK;
+}
+
+static void offer_namespaces(const struct typed *typed)
+{
+	DIR *dir = opendir(NETNS_DIR);
+
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		if (*entry->d_name != '.')
+			offer(typed, entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+static enum status gate_open_typed(const struct typed *typed, struct gate *gate)
+{
+	const char *name = typed->option[OPTION_GATE];
+	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
+
+	return gate_open_for_rules(gate, &context);
+}
+
+/* The limits of the prefix that the command names. */
+static void offer_limits(const struct typed *typed)
+{
+	struct gate gate = GATE_CLOSED;
+	struct rule rule = {0};
+	enum status status = typed->operand ? prefix_parse(typed->operand, &rule.prefix) : MISUSED;
+
+	if (!status)
+		status = gate_open_typed(typed, &gate);
+	if (!status)
+		status = rules_get(&gate, &rule.prefix, &rule);
+	for (unsigned int i = 0; !status && i < rule.limits; i++)
+		offer(typed, rule.limit[i].spec.name);
+	rule_free(&rule);
+	gate_close(&gate);
+}
+
+static void offer_lists(const struct typed *typed)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	struct gate gate = GATE_CLOSED;
+
+	if (!gate_open_typed(typed, &gate)) {
+		lists_copy(&gate, lists);
+		for (int place = 0; place < SL_LIST_PLACES; place++)
+			if (*lists[place].name)
+				offer(typed, lists[place].name);
+	}
+	gate_close(&gate);
+}
+
+/* --- What the tables say -------------------------------------------------------------------- */
+
+static void offer_commands(const struct typed *typed)
+{
+	for (unsigned int i = 0; i < command_count; i++)
+		offer(typed, commands[i]->name);
+}
+
+static void offer_matches(const struct typed *typed)
+{
+	static const char *const words[] = {"any",	"tcp",	 "udp",	 "icmp", "tcp-syn",
+					    "fragment", "proto", "port", "vlan"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		offer(typed, words[i]);
+}
+
+/* Offers what a placeholder stands for. Numbers, times and addresses have no candidates. */
+static void offer_placeholder(const struct typed *typed, const char *name)
+{
+	if (!strcmp(name, "DEV"))
+		offer_devices(typed);
+	else if (!strcmp(name, "GATE"))
+		gates_for_each(offer_gate, (void *)typed);
+	else if (!strcmp(name, "NETNS"))
+		offer_namespaces(typed);
+	else if (!strcmp(name, "COMMAND"))
+		offer_commands(typed);
+	else if (!strcmp(name, "LIMIT"))
+		offer_limits(typed);
+	else if (!strcmp(name, "LIST"))
+		offer_lists(typed);
+	else if (!strcmp(name, "MATCH"))
+		offer_matches(typed);
+	else if (!strcmp(name, "FILE"))
+		puts("FILE"); /* docs/sluice.bash lets the shell complete files */
+}
+
+/* "drop|observe|block TIME": the first word of each choice. */
+static void offer_value(const struct typed *typed, const char *value)
+{
+	char choice[64];
+
+	for (; *value; value += strcspn(value, "|"), value += *value == '|') {
+		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
+		if (*choice >= 'A' && *choice <= 'Z')
+			offer_placeholder(typed, choice);
+		else
+			offer(typed, choice);
+	}
+}
+
+static bool is_said(const struct typed *typed, const char *word)
+{
+	for (unsigned int i = 0; i < typed->count; i++)
+		if (!strcmp(typed->words[i], word))
+			return true;
+	return false;
+}
+
+/* Offers the operand of the command, and the keywords and options that are not said yet. */
+static void offer_words(const struct typed *typed)
+{
+	const struct command *command = typed->command;
+
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+
+		if (word->kind == OPTION ? *typed->begun != '-' : *typed->begun == '-')
+			continue;
+		if (word->kind > OPERANDS && !is_said(typed, word->name))
+			offer(typed, word->name);
+		else if (word->kind == OPERANDS || (word->kind == OPERAND && !typed->operand))
+			offer_value(typed, word->name);
+	}
+}
+
+static void offer_options(const struct typed *typed)
+{
+	char text[32];
+
+	for (int i = 0; i < OPTION_COMMON; i++) {
+		snprintf(text, sizeof(text), "--%s", option_table[i].name);
+		offer(typed, text);
+	}
+}
+
+/* --- What is typed -------------------------------------------------------------------------- */
+
+/* Takes a word of the line into account, as the parser would. */
+static void word_pass(struct typed *typed, const char *word)
+{
+	enum option_name option = option_typed(word);
+	const struct word *keyword;
+
+	if (typed->valued) {
+		typed->option[typed->valued - option_table] = word;
+		typed->valued = NULL;
+	} else if (option < OPTIONS) {
+		typed->valued = option_table[option].value ? &option_table[option] : NULL;
+	} else if (!typed->command && !typed->is_unknown) {
+		typed->command = command_find(word);
+		typed->is_unknown = !typed->command;
+	} else if (typed->is_unknown) {
+		return;
+	} else if (typed->keyword && typed->keyword->kind == VALUE) {
+		typed->keyword = NULL;
+	} else {
+		keyword = keyword_find(typed->command, word);
+		typed->joins = !keyword && typed->keyword;
+		if (keyword || !typed->keyword)
+			typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
+		if (!typed->keyword && !keyword && !typed->operand)
+			typed->operand = word;
+	}
+}
+
+static void offer_all(const struct typed *typed)
+{
+	if (typed->valued) {
+		offer_value(typed, typed->valued->value);
+		return;
+	}
+	if (typed->keyword)
+		offer_value(typed, typed->keyword->value);
+	else if (*typed->begun == '-')
+		offer_options(typed);
+	if (!typed->command)
+		offer_commands(typed);
+	else if (!typed->keyword || typed->joins)
+		offer_words(typed);
+}
+
+struct complete_args {
+	struct operands words;
+};
+
+/*
+ * Succeeds also where the command is unknown or the gate cannot be read: there is nothing to offer.
+ */
+static enum status complete_run(const struct context *context, const void *data)
+{
+	const struct complete_args *args = data;
+	struct typed typed = {.words = args->words.words, .count = args->words.count - 1};
+
+	(void)context;
+	if (!freopen("/dev/null", "w", stderr))
+		return FAILED;
+	typed.begun = args->words.words[typed.count];
+	for (unsigned int i = 0; i < typed.count; i++)
+		word_pass(&typed, args->words.words[i]);
+	if (typed.option[OPTION_NETNS] && netns_enter(typed.option[OPTION_NETNS]))
+		return OK;
+	if (!typed.is_unknown)
+		offer_all(&typed);
+	return OK;
+}
+
+static const struct word complete_words[] = {
+	{"WORD", OPERANDS, NULL, offsetof(struct complete_args, words),
+	 "the words behind sluice, up to the one that is being typed, which may be ''"},
+};
+
+const struct command command_complete = {
+	.name = "complete",
+	.brief = "what may stand there next, for the shell's completion",
+	.details = "As 'sluice complete -- -g main set default ra': the words that continue the "
+		   "last one.\n"
+		   "FILE stands for the name of any file.",
+	.question = "which words?",
+	COMMAND_WORDS(complete_words, struct complete_args),
+	.run = complete_run,
+};
