@@ -120,7 +120,7 @@ WRONG = [
     (["default", "rate", "5pps", "burst"], "'burst'"), (["default", "5pps"], "'5pps'"),
     (["default", "rate", "5pps", "rate", "6pps"], "twice"), (["default", "none", "x"], "'x'"),
     (["default", "rate", "5pps", "none"], "'none'"), (["default", "NONE"], "'NONE'"),
-    (["default", "rate", "5pps", "per", "24"], "'per'"), (["none"], "'none'"),
+    (["default", "rate", "5pps", "per", "24"], "'per'"), (["none"], "which prefix?"),
     (["default", "rate", "5pps", "burst", "64kB"], "packet rate"),
     (["default", "rate", "1mbit", "burst", "0B"], "zero"),
     (["10.0.0.1/8", "rate", "5pps"], "10.0.0.0/8"),
@@ -731,7 +731,7 @@ def test_a_word_that_is_neither_device_nor_option(lab, words):
     """Behind the first device both may stand; the first word can only be a device."""
     assert one_line(lab.sluice("attach", "in0", *words, status=1)) == (
         f"there is no device '{words[0]}' in this network namespace, and no option '{words[0]}': "
-        "options are sources, hot, policies, hosts, prefixes, hook, mode")
+        "options are hook, mode, sources, hot, policies, hosts, prefixes")
     refusal = one_line(lab.sluice("attach", *words, "in0", status=1))
     assert f"no device '{words[0]}'" in refusal and "option" not in refusal
     assert not os.path.exists(lab.pins())

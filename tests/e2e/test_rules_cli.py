@@ -8,9 +8,9 @@ import pytest
 
 from lab import frame, one_line, own_bpffs, run_sluice, wait_until
 
-COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "del", "forgive",
-            "show", "apply", "diff", "dump", "check", "stats", "sources", "export", "upgrade",
-            "version", "help"]
+COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "unallow", "undeny",
+            "lists", "del", "forgive", "show", "apply", "diff", "dump", "check", "stats", "sources",
+            "export", "upgrade", "complete", "version", "help"]
 
 RULES = [
     "default rate 500pps",
@@ -142,7 +142,7 @@ def test_a_wrong_prefix_is_refused(shared, command, prefix):
 
 # the words, and what the refusal names
 WRONG_WORDS = [
-    (["set"], "set"), (["set", "default"], "rate"), (["set", "rate", "5pps"], "'rate'"),
+    (["set"], "set"), (["set", "default"], "rate"), (["set", "rate", "5pps"], "which prefix?"),
     (["set", "default", "rate"], "'rate'"), (["set", "default", "burst", "5"], "rate"),
     (["set", "default", "rate", "5pps", "burst"], "'burst'"),
     (["set", "default", "rate", "5pps", "rate", "6pps"], "'rate'"),
@@ -219,9 +219,9 @@ WRONG_WORDS = [
     (["attach"], "device"), (["attach", "hook", "xdp"], "device"),
     (["attach", "in0", "hook"], "'hook'"), (["attach", "in0", "hook", "tc"], "'tc'"),
     (["attach", "in0", "hook", "xd"], "'xd'"), (["attach", "in0", "mode", "fast"], "'fast'"),
-    (["attach", "in0", "mode", ""], "''"), (["attach", "in0", "hook", "xdp", "in0"], "'in0'"),
+    (["attach", "in0", "mode", ""], "''"), (["attach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"), 
     (["detach"], "device"), (["detach", "all", "in0"], "'in0'"),
-    (["detach", "in0", "hook", "tc"], "'tc'"), (["detach", "in0", "hook", "xdp", "x"], "'x'"),
+    (["detach", "in0", "hook", "tc"], "'tc'"), (["detach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"), 
 ]
 
 
@@ -421,11 +421,17 @@ def test_nothing_to_do_shows_the_usage():
     assert all(f"\n  {name} " in done.err for name in COMMANDS)
 
 
-@pytest.mark.parametrize("words", [["help"], ["-h"], ["--help"], ["-j", "--help"], ["help", "-j"]])
+@pytest.mark.parametrize("words", [["help"], ["-h"], ["--help"], ["-j", "--help"]])
 def test_help(words):
     done = run_sluice(*words)
     assert "usage: sluice" in done.out and done.err == ""
     assert all(f"\n  {name} " in done.out for name in COMMANDS)
+
+
+def test_help_for_programs():
+    tables = json.loads(run_sluice("help", "-j").out)
+    assert [command["name"] for command in tables["commands"]] == COMMANDS
+    assert json.loads(run_sluice("-j", "help", "set").out) == tables["commands"][COMMANDS.index("set")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -433,7 +439,9 @@ def test_help_of_each_command(command):
     said = run_sluice("help", command)
     assert said.out.startswith(f"usage: sluice {command}") and said.err == ""
     if command != "help":
-        for words in [command, "help"], [command, "-h"], ["--help", command], ["-j", command, "x", "-h"]:
+        if command != "complete":  # of which any word may be a word to complete
+            assert run_sluice(command, "help").out == said.out
+        for words in [command, "-h"], ["--help", command], ["-j", command, "x", "-h"]:
             assert run_sluice(*words).out == said.out
 
 
