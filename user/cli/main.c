@@ -234,8 +234,8 @@ static enum status run(struct context *context, const struct command_line *line)
 	if (!command)
 		return no_such_command(line->words[0]);
 	/* any word may be one to complete, "help" too */
-	if (line->option[OPTION_HELP] || (line->count == 2 && !strcmp(line->words[1], "help") &&
-					  command != &command_complete)) {
+	if (line->option[OPTION_HELP] ||
+	    (line->count == 2 && !strcmp(line->words[1], "help") && command != &command_complete)) {
 		command_print(command);
 		return OK;
 	}
