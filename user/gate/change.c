@@ -15,11 +15,11 @@
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
-/* --- The frame ------------------------------------------------------------------------------ */
+/* --- Begin, undo, end ----------------------------------------------------------------------- */
 
 /*
- * Replaces a prepared face by the one that packets see, and takes out lists that have ended.
- * Returns whether the rule has changed.
+ * Replaces a prepared face by the one that packets see, and removes lists that have ended. Returns
+ * whether the rule has changed.
  */
 static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ended)
 {
@@ -35,11 +35,11 @@ static bool rule_settle(struct sl_rule *rule, uint32_t generation, uint64_t ende
 }
 
 /*
- * Sorts the rules, settled, into those to write back, at the front, those that stay as they are, and, at
- * the end, those to remove: made by the change, or deleted and not yet removed.
+ * Settled rules in three groups: those to write back, those that stay, and, at the end, those to
+ * remove. The last are rules that the change made, or deleted and did not remove yet.
  */
 struct settled {
-	struct rulemap_entry *entries; /* written, then kept */
+	struct rulemap_entry *entries; /* those to write back, then those that stay */
 	unsigned int written;
 	unsigned int count;
 	struct rulemap_entry *gone;
@@ -86,13 +86,13 @@ static void counts_set(struct gate *gate, const struct settled *settled)
 	__atomic_store_n(&gate->state->hosts, hosts, __ATOMIC_RELEASE);
 }
 
-/* Frees the records that no rule has. No packet judges by them any more. */
+/* Frees the records that no rule has. Packets no longer use them. */
 static void records_free(struct gate *gate, const struct settled *settled)
 {
 	uint32_t records = SL_RECORD(gate->policies_max);
 	bool *used = calloc(records, sizeof(*used));
 
-	/* without memory they stay taken until the next undoing */
+	/* without memory they stay in use until the next undo */
 	for (unsigned int i = 0; used && i < settled->count; i++)
 		used[settled->entries[i].rule.now.record % records] = true;
 	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); used && record < records; record++)
@@ -155,9 +155,9 @@ void change_end(struct gate *gate)
 	__atomic_store_n(&gate->state->changing, 0, __ATOMIC_RELEASE);
 }
 
-/* --- Sweeping ------------------------------------------------------------------------------- */
+/* --- Removing ended rules ------------------------------------------------------------------- */
 
-/* Whether a face says nothing any more. */
+/* Whether a face has no policy, and no entry or list that lasts. */
 static bool face_is_over(const struct gate *gate, const struct sl_face *face)
 {
 	return !face->record && !face_access(face) && !lists_lasting(gate, face->lists);
@@ -173,14 +173,14 @@ unsigned int change_sweep(struct gate *gate)
 	for (unsigned int i = 0; i < count; i++)
 		if (face_is_over(gate, &entries[i].rule.now))
 			entries[gone++] = entries[i];
-	/* such a rule is not in force: its removal changes no verdict, and needs no generation */
+	/* such a rule has no effect: removing it needs no new generation */
 	if (change_begin(gate) || rulemap_remove(gate, entries, gone) || change_undo(gate))
 		gone = 0;
 	free(entries);
 	return gone;
 }
 
-/* Rules that each command which changes rules looks at, at least. */
+/* The least number of rules that each change looks at. */
 #define SWEEP_RULES 256
 
 struct sweep_count {
@@ -189,7 +189,7 @@ struct sweep_count {
 	unsigned int over;
 };
 
-/* Ends the walk where it is sure that the gate has a rule in force. */
+/* Counts rules, and stops after SWEEP_RULES of them as soon as one is in force. */
 static int rule_count(void *data, const struct rulemap_entry *entry)
 {
 	struct sweep_count *count = data;
@@ -225,16 +225,14 @@ void change_sweep_lists(struct gate *gate)
 
 void packets_outwait(void)
 {
-	/* The kernel waits for an RCU grace period; programs run under RCU. */
+	/* the kernel waits for an RCU grace period, and programs run under RCU */
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		return;
-	/*
-	 * Refused with nohz_full. No packet takes microseconds as long as this takes milliseconds.
-	 */
+	/* refused with nohz_full: packets take microseconds, so 100 ms is enough */
 	usleep(100000);
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
+/* --- Named lists ---------------------------------------------------------------------------- */
 
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
 {
@@ -243,7 +241,7 @@ uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
 	return lists_in_force(gate->state, lists, uptime_ns() >> SL_UNTIL_SHIFT, &end);
 }
 
-/* Since its generation, and until it is gone. */
+/* Whether packets see a list in a generation. */
 static bool list_is_seen(const struct sl_list_info *list, uint32_t generation)
 {
 	uint32_t since = __atomic_load_n(&list->since, __ATOMIC_ACQUIRE);
@@ -264,7 +262,10 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 	}
 }
 
-/* Nothing names the place yet, so no packet looks at its word and end. */
+/*
+ * Writes a list into a free place. No rule has its bit, so packets do not read its access and end
+ * yet.
+ */
 static void list_write(struct gate *gate, unsigned int place, const struct sl_list_info *wanted)
 {
 	struct sl_gate *state = gate->state;

@@ -79,22 +79,22 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 
 /* --- Reading -------------------------------------------------------------------------------- */
 
-/* So many entries a call: a map of 64 CPUs hands out 17 kB for each. */
+/* The entries of one call: on 64 CPUs the kernel returns 17 kB for each. */
 #define BATCH 64
 
-/* What one CPU has of an entry of `counters`, in bytes. */
+/* The bytes of one CPU's copy of an entry of `counters`. */
 static size_t cpu_size(const struct gate *gate)
 {
 	return gate->old ? gate->old->map[MAP_COUNTERS].value_size : sizeof(struct sl_counters);
 }
 
-/* Room for entries of `counters` on every CPU; the caller frees it. */
+/* Memory for entries of `counters` with a copy for each CPU; the caller frees it. */
 static uint8_t *cpus_alloc(const struct gate *gate, unsigned int entries)
 {
 	return calloc((size_t)entries * gate->machine.cpus, cpu_size(gate));
 }
 
-/* The sum of the entry of that index. */
+/* The sum of all CPUs' copies of the entry at this index. */
 static struct sl_counters cpus_sum(const struct gate *gate, const uint8_t *cpus, unsigned int index)
 {
 	struct sl_counters sum = {0};
@@ -137,7 +137,9 @@ enum status counters_read(const struct gate *gate, unsigned int number, struct s
 	return err ? counters_fail(gate, err) : OK;
 }
 
-/* An array hands out its entries in order: the next batch begins behind the entry before it. */
+/*
+ * Reads a batch. An array returns its entries in order: a batch begins behind the entry before it.
+ */
 static int batch_read(const struct gate *gate, unsigned int from, unsigned int count, uint8_t *cpus,
 		      struct sl_counters *sums)
 {
@@ -145,7 +147,7 @@ static int batch_read(const struct gate *gate, unsigned int from, unsigned int c
 	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
 				       cpus, &got, NULL);
 
-	if (err && err != -ENOENT) /* that says that these were the last */
+	if (err && err != -ENOENT) /* ENOENT: this batch is the last */
 		return err;
 	for (unsigned int i = 0; i < got; i++)
 		sums[from + i] = cpus_sum(gate, cpus, i);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The counters of a gate, summed over CPUs. */
+/* Gate: the counters of a gate, summed over CPUs. */
 #ifndef SLUICE_COUNTERS_H
 #define SLUICE_COUNTERS_H
 
 #include "gate/gate.h"
 
-/* What people and scripts call a reason, as in `over-limit`. */
+/* The names of reasons, such as `over-limit`. */
 extern const char *const reason_names[SL_REASONS];
 
 /*
- * Reads the counters of policy `number`: packets and bytes by reason and by limit, of all rules
+ * Reads the counters of policy `number`: packets and bytes by reason and by limit, of all policies
  * that ever had that number. 0, or a negative errno.
  */
 int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
-/* The same; says what went wrong. */
+/* counters_get() that reports errors. */
 enum status counters_read(const struct gate *gate, unsigned int number, struct sl_counters *ret);
 
-/* Those of policies 0 to count - 1, in one sweep. The caller frees `ret`. */
+/* Reads the counters of policies 0 to count - 1 in one walk. The caller frees `ret`. */
 enum status counters_read_first(const struct gate *gate, unsigned int count,
 				struct sl_counters **ret);
 
-/* What passed, and what was dropped. */
+/* The sums over reasons that pass, and over those that drop. */
 struct sl_cell counters_passed(const struct sl_counters *counters);
 struct sl_cell counters_dropped(const struct sl_counters *counters);
 

@@ -49,7 +49,7 @@ enum status gate_begin(struct gate *gate, const char *name)
 	return machine_get(&gate->machine);
 }
 
-/* --- Maps ----------------------------------------------------------------------------------- */
+/* --- Facts of maps -------------------------------------------------------------------------- */
 
 uint32_t gate_map_id(int fd)
 {
@@ -72,7 +72,7 @@ enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *
 	return OK;
 }
 
-/* --- Memory --------------------------------------------------------------------------------- */
+/* --- Maps in memory ------------------------------------------------------------------------- */
 
 static void *memory_map(int fd, size_t size)
 {
@@ -161,9 +161,9 @@ void gate_close(struct gate *gate)
 	*gate = GATE_CLOSED;
 }
 
-/* --- Walks ---------------------------------------------------------------------------------- */
+/* --- Walking a map -------------------------------------------------------------------------- */
 
-/* So many entries a call: each holds the kernel's attention for about a millisecond. */
+/* The entries of one call: the kernel takes about a millisecond for them. */
 #define WALK_BATCH 4096
 
 struct walk {
@@ -174,17 +174,7 @@ struct walk {
 	uint32_t count;
 };
 
-static int walk_call(const struct walk *walk, entry_call *call, void *data)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < walk->count; i++)
-		err = call(data, walk->keys + i * walk->key_size,
-			   walk->values + i * walk->value_size);
-	return err;
-}
-
-/* The kernel hands out bucket by bucket; a bucket larger than WALK_BATCH does not occur. */
+/* The kernel returns whole buckets of the hash table; none has more than WALK_BATCH entries. */
 static int walk_run(int fd, struct walk *walk, entry_call *call, void *data)
 {
 	uint32_t token, *last = NULL;
@@ -195,12 +185,13 @@ static int walk_run(int fd, struct walk *walk, entry_call *call, void *data)
 		walk->count = WALK_BATCH;
 		if (bpf_map_lookup_batch(fd, last, &token, walk->keys, walk->values, &walk->count,
 					 NULL)) {
-			err = errno == ENOENT ? 0 : -errno; /* ENOENT: these are the last */
+			err = errno == ENOENT ? 0 : -errno; /* ENOENT: this batch is the last */
 			more = false;
 		}
 		last = &token;
-		if (!err)
-			err = walk_call(walk, call, data);
+		for (uint32_t i = 0; !err && i < walk->count; i++)
+			err = call(data, walk->keys + i * walk->key_size,
+				   walk->values + i * walk->value_size);
 	}
 	return err;
 }

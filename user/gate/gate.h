@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate: the pinned maps that hold its rules and state, in /sys/fs/bpf/sluice/NAME/, and its links
- * below. Everything that outlives a command is there.
+ * Gate: the pinned maps that hold a gate's rules and state, in /sys/fs/bpf/sluice/NAME/, and the
+ * pins of its attachments in links/ below. Everything that outlives a command is there.
  */
 #ifndef SLUICE_GATE_H
 #define SLUICE_GATE_H
@@ -47,51 +47,53 @@ struct old_schema;
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	const struct old_schema *old; /* NULL: of this version's schema */
-	struct pins dir;	      /* the gate's directory, locked to change it: gate_dir.h */
-	struct pins links;	      /* in it: the attachments */
+	const struct old_schema *old; /* NULL: it has this version's schema */
+	struct pins dir;	      /* the gate's directory, locked for a change: gate_dir.h */
+	struct pins links;	      /* its subdirectory of attachments */
 	int map[GATE_MAPS];	      /* fds; -1: not open */
 	struct sl_gate *state;	      /* mapped: the entry of `gate`; of an old schema: converted */
 	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: none */
 	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
-	struct sl_ledger *budgets;    /* mapped: by policy number */
+	struct sl_ledger *budgets;    /* mapped: one for each policy */
 	uint64_t *blocks;	      /* mapped: see include/aggregate.h; of an old schema: NULL */
-	unsigned int policies_max;    /* how many policies they are for */
-	bool made;		      /* by this command: undo it if the command fails */
+	unsigned int policies_max;    /* the size of the maps of policies */
+	bool made;		      /* this command made it: a failure removes it */
 };
 
-/* A gate that is not open: gate_close() accepts it. */
+/* A closed gate, which gate_close() accepts. */
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
 		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
 	}
 
-/* Letters, digits, '-' and '_', at most GATE_NAME. */
+/* Refuses a name unless it is letters, digits, '-' and '_', at most GATE_NAME of them. */
 enum status gate_check_name(const char *name);
 
-/* A closed gate of that name, on this machine. */
+/* Sets up a closed gate of that name on this machine. */
 enum status gate_begin(struct gate *gate, const char *name);
 
-/* Closes the maps, but not the directory. */
+/* gate_maps_close() closes the maps; gate_close() closes the directories, too. */
 void gate_maps_close(struct gate *gate);
 void gate_close(struct gate *gate);
 
-/* Maps the memory of the map `gate`, and of those that hold rules and are arrays. They are open. */
+/*
+ * Map the entry of `gate`, and the maps of rules that are arrays, into memory. The maps are open.
+ */
 enum status gate_map_state(struct gate *gate);
 enum status gate_map_rules(struct gate *gate);
 
-/* The id of a map; 0: it is none. */
+/* The kernel's id of a map; 0: fd is no map. */
 uint32_t gate_map_id(int fd);
 
-/* How many entries a map has room for. */
+/* The number of entries that a map can hold. */
 enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 typedef int entry_call(void *data, const void *key, const void *value);
 
 /*
- * Calls for each entry, until it returns a negative errno, which is returned. The sizes are the map's; of what comes
- * and goes meanwhile some may be missed.
+ * Calls for each entry until a call returns a negative errno, which is returned. The sizes are
+ * those of the map. Entries that come or go during the walk may be missed.
  */
 int map_walk(int fd, size_t key_size, size_t value_size, entry_call *call, void *data);
 

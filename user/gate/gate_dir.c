@@ -12,7 +12,7 @@
 #include "base/netns.h"
 #include "gate/pins.h"
 
-/* How long to wait for another command that changes the gate. */
+/* The time to wait for another command that changes the gate. */
 #define LOCK_WAIT_MS 3000
 #define LOCK_POLL_MS 20
 
@@ -71,7 +71,9 @@ static enum status lock_wait(const struct gate *gate)
 	return OK;
 }
 
-/* OK and a closed gate->dir: detach removed the directory meanwhile. */
+/*
+ * Locks a directory. OK and a closed gate->dir: it does not exist, or `detach` has just removed it.
+ */
 static enum status lock_try(struct gate *gate, const struct pins *root)
 {
 	enum status status = pins_open(root, gate->name, &gate->dir);
@@ -92,7 +94,10 @@ enum status gate_dir_lock(struct gate *gate, bool make)
 	do {
 		struct pins root;
 
-		/* detach of another gate may just have removed the empty root: then both are made again */
+		/*
+		 * `detach` of another gate may have just removed the empty root: then both are made
+		 * again
+		 */
 		status = pins_open_root(make, &root);
 		if (!status && make && root.fd >= 0)
 			status = pins_make(&root, gate->name);
@@ -103,13 +108,13 @@ enum status gate_dir_lock(struct gate *gate, bool make)
 	return !status && gate->dir.fd < 0 ? no_such_gate(gate->name) : status;
 }
 
-/* --- The end -------------------------------------------------------------------------------- */
+/* --- Removing ------------------------------------------------------------------------------- */
 
 enum status gate_dir_clear(struct gate *gate)
 {
 	int err = pin_remove(&gate->dir, gate_map_names[MAP_GATE]);
 
-	/* first `gate`, by which others know that the gate exists */
+	/* first `gate`, which shows other commands that the gate exists */
 	if (err && err != -ENOENT)
 		return pin_failed("remove", &gate->dir, gate_map_names[MAP_GATE], err);
 	pins_close(&gate->links);
@@ -128,18 +133,18 @@ enum status gate_dir_remove(struct gate *gate)
 	status = pins_remove(&root, gate->name);
 	pins_close(&root);
 	if (!status)
-		pins_remove_root(); /* unless another gate is there */
+		pins_remove_root(); /* fails while there is another gate */
 	return status;
 }
 
-/* --- All gates ------------------------------------------------------------------------------ */
+/* --- Existing gates ------------------------------------------------------------------------- */
 
 static int may_be_gate(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.' && entry->d_type != DT_REG;
 }
 
-static enum status name_look(const struct pins *root, const char *name, bool *ret_is_gate)
+static enum status directory_is_gate(const struct pins *root, const char *name, bool *ret_is_gate)
 {
 	struct gate gate = GATE_CLOSED;
 	enum status status = OK;
@@ -160,7 +165,7 @@ enum status gate_exists(const char *name, bool *ret)
 	enum status status = pins_open_root(false, &root);
 
 	if (!status)
-		status = name_look(&root, name, ret);
+		status = directory_is_gate(&root, name, ret);
 	pins_close(&root);
 	return status;
 }
@@ -179,7 +184,7 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 		bool is_gate = false;
 
 		if (!status)
-			bad = name_look(&root, names[i]->d_name, &is_gate) ?: bad;
+			bad = directory_is_gate(&root, names[i]->d_name, &is_gate) ?: bad;
 		if (is_gate)
 			status = call(names[i]->d_name, data);
 		free(names[i]);
@@ -189,9 +194,9 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 	return status ?: bad;
 }
 
-/* --- Which gates there are ------------------------------------------------------------------ */
+/* --- Names of gates ------------------------------------------------------------------------- */
 
-/* Of more gates than this, a message names the first. */
+/* The most gates that a message names. */
 #define NAMES_SHOWN 4
 
 struct names {
@@ -200,7 +205,6 @@ struct names {
 	char text[NAMES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ...")];
 };
 
-/* For gates_for_each(). */
 static enum status name_add(const char *gate, void *data)
 {
 	struct names *names = data;

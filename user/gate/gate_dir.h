@@ -1,50 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The directory of a gate's pins, /sys/fs/bpf/sluice/GATE/: its lock, its end, and all there are. */
+/*
+ * Gate: the directory of a gate's pins, /sys/fs/bpf/sluice/GATE/: its lock, its removal, and the
+ * gates that exist.
+ */
 #ifndef SLUICE_GATE_DIR_H
 #define SLUICE_GATE_DIR_H
 
 #include "gate/gate.h"
 
-#define GATE_LINKS "links" /* in a gate's directory: the attachments */
-#define GATE_NEXT  "next"  /* the same, while the gate is resized: user/migrate/takeover.c */
+#define GATE_LINKS "links" /* below a gate's directory: the attachments */
+#define GATE_NEXT  "next"  /* pins of the next gate during a resize: migrate/takeover.c */
 
-/* Opens the directory of a gate that has only its name yet. OK and a closed gate->dir: there is none. */
+/*
+ * Opens the directory of a gate that gate_begin() has set up. OK and a closed gate->dir: it does
+ * not exist.
+ */
 enum status gate_dir_open(struct gate *gate);
 
 /*
- * The same, and locks it, having made it first if told to; else it is there. The lock lasts as long as the directory is
- * open. Waits a short while for another command.
+ * Opens and locks the directory; make: creates a missing one, which is an error otherwise. The lock
+ * lasts until the directory is closed. Waits up to 3 seconds for another command.
  */
 enum status gate_dir_lock(struct gate *gate, bool make);
 
 /*
- * Whether the open directory holds a gate: `gate`, which is pinned last, is there. Links without
- * `gate`: that pin was lost, and the programs still filter. Neither: the gate was cut off while it
- * was made.
+ * Whether the open directory holds a gate: the pin `gate`, which is made last, or links. Links
+ * without `gate`: that pin was lost, and programs still filter. Neither: making the gate was
+ * interrupted.
  */
 enum status gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
-/* Removes all pins, but not the directory, which is locked; and closes what was in it. */
+/* Removes and closes all pins, but keeps the directory, which is locked. */
 enum status gate_dir_clear(struct gate *gate);
 
-/* Removes all pins, and the directory; PINS_ROOT, too, if it was the last. */
+/* Removes all pins and the directory, and PINS_ROOT after the last gate. */
 enum status gate_dir_remove(struct gate *gate);
 
-/* Whether there is a gate of that name. */
+/* Whether a gate of that name exists. */
 enum status gate_exists(const char *name, bool *ret);
 
 /*
- * Calls `call` for each gate that exists, in order of names, until it does not return OK. FAILED, too, if a directory is
- * there of which it cannot be told: that is said, and hides no other.
+ * Calls `call` for each existing gate, in the order of names, until it does not return OK. A
+ * directory that cannot be read is reported, and the other gates follow; then the result is FAILED.
  */
 enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data);
 
-/* --- Which gates there are ------------------------------------------------------------------ */
+/* --- Names of gates ------------------------------------------------------------------------- */
 
-/* The only gate that exists; "": there is none, there are several, or one of them has the usual name. */
+/* The name of the only gate. "": there is none, there are several, or `usual` exists. */
 enum status gates_only(const char *usual, char name[GATE_NAME + 1]);
 
-/* Says that there is no such gate, and which there are. */
+/* Fails with a message that no such gate exists, and names those that do. */
 enum status no_such_gate(const char *name);
 
 #endif

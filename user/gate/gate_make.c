@@ -14,7 +14,10 @@
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-/* Every policy has counters on every CPU: that much memory at most, unless it is asked for. */
+/*
+ * The default number of policies is bounded by the memory of their counters, of which each CPU has
+ * a copy.
+ */
 #define COUNTERS_BYTES_MAX (64U << 20)
 #define POLICIES_LEAST	   1024
 #define POLICIES_USUAL	   (12288 + SL_POLICY_FIRST)
@@ -78,16 +81,16 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	return status;
 }
 
-/* --- Newcomers ------------------------------------------------------------------------------ */
+/* --- Parameters of admission ---------------------------------------------------------------- */
 
-/* A window is about so long: short enough to notice a flood before it has taken much. */
+/* The length of a window: short enough to notice a flood before it has taken many entries. */
 #define WINDOW_NS  (64 * 1000000U)
 #define NS_PER_SEC 1000000000ULL
 
-/* All batches of a pool's tokens together are such a part of them. */
+/* All CPUs' batches of a pool together are its tokens divided by this. */
 #define BATCHES_PART 16
 
-/* So many sources share one entry of `known`. */
+/* The sources that share one entry of `known`. */
 #define SOURCES_PER_KNOWN 4
 
 static uint32_t power_of_two(uint32_t least)
@@ -99,7 +102,10 @@ static uint32_t power_of_two(uint32_t least)
 	return power;
 }
 
-/* Eight slots for each hot source, of each pool: this is for how many newcomers a CPU remembers the last one. */
+/*
+ * Lines of a CPU's sketch, for each pool: eight slots for each hot source. It is the number of
+ * newcomers after which a CPU forgets the first one.
+ */
 static uint32_t sketch_lines(const struct gate_sizes *sizes)
 {
 	return power_of_two(larger(8 * (sizes->hot / SL_SKETCH_SLOTS), 1));
@@ -120,8 +126,9 @@ static uint32_t window_shift(const struct machine *machine)
 }
 
 /*
- * All CPUs together replace at most half of a map at once, and a thirty-second part of it each second: a source that is
- * heard every few seconds stays, if the map has room for twice as many as are. include/pool.h says what CPUs take.
+ * Sets the tokens of a pool. All CPUs together replace at most half of a map at once, and a
+ * thirty-second part of it each second. So a source that sends every few seconds stays, if the map
+ * has room for twice the active sources. include/pool.h says how CPUs take tokens.
  */
 static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
 		     const struct machine *machine)
@@ -137,8 +144,9 @@ static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t ent
 }
 
 /*
- * Newcomers on one CPU that take so large a part of the smaller map in a window are a crowd. Not divided by CPUs: what a
- * crowd is for is to spare this CPU lookups, and to notice a flood on it; what all CPUs insert is the pools' concern.
+ * A crowd is this part of the smaller map, in newcomers that one CPU meets in a window. It is not
+ * divided by the CPUs: it spares this CPU lookups and detects a flood on it, while the pools bound
+ * what all CPUs insert.
  */
 #define CROWD_PART 16
 
@@ -158,7 +166,7 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 	return meeting;
 }
 
-/* --- The object ----------------------------------------------------------------------------- */
+/* --- Sizes of the object's maps ------------------------------------------------------------- */
 
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		    const struct machine *machine)
@@ -190,9 +198,9 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		bpf_map__set_max_entries(object_map(object, map), entries[map]);
 }
 
-/* --- The gate ------------------------------------------------------------------------------- */
+/* --- Making the maps ------------------------------------------------------------------------ */
 
-/* What the object's maps take when they are made, but for those that it shares. */
+/* The bytes that the object's maps take when they are made, without shared maps. */
 static uint64_t maps_memory(const struct bpf_object *object, const struct machine *machine)
 {
 	const struct bpf_map *map;
@@ -215,8 +223,8 @@ static uint64_t maps_memory(const struct bpf_object *object, const struct machin
 }
 
 /*
- * The kernel would not refuse maps that are too large for the machine: it would kill other processes to make room.
- * An eighth of what is available stays for these.
+ * Refuses maps that are too large for the machine. The kernel would not: it would kill other
+ * processes to make room. An eighth of the available memory stays free for these.
  */
 static enum status memory_check(const struct gate *gate, const struct bpf_object *object)
 {
@@ -232,7 +240,7 @@ static enum status memory_check(const struct gate *gate, const struct bpf_object
 	return status;
 }
 
-/* Makes the object's maps that it does not share, without its programs, and takes all over. */
+/* Makes the object's maps without its programs, except for shared maps, and keeps fds of all. */
 static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
 {
 	enum status status = memory_check(gate, object);
@@ -254,7 +262,7 @@ static enum status gate_load_maps(struct gate *gate, struct bpf_object *object)
 	return OK;
 }
 
-/* Maps the memory of new maps, and says in `gate` what it is and which maps they are. */
+/* Maps the memory of new maps, and writes the state with the ids of all maps. */
 static enum status gate_begin_state(struct gate *gate, const struct sl_gate *state)
 {
 	enum status status = gate_map_state(gate);
@@ -290,25 +298,14 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 	return status ? status : gate_begin_state(gate, &state);
 }
 
-/* Lets the object use the gate's maps, but for those that are to be new. */
-static enum status object_share(struct bpf_object *object, const struct gate *gate,
-				const bool fresh[GATE_MAPS])
-{
-	int err = 0;
-
-	for (int map = 0; !err && map < GATE_MAPS; map++)
-		if (map != MAP_GATE && !fresh[map])
-			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
-	return err ? failure("cannot share the maps of gate '%s': %s", gate->name, why(err)) : OK;
-}
-
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
 			   const bool fresh[GATE_MAPS], struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
 	struct sl_gate state = *gate->state;
-	enum status status;
+	enum status status = OK;
+	int err = 0;
 
 	if (!object)
 		return FAILED;
@@ -316,7 +313,11 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 	next.machine = gate->machine;
 	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
 	gate_sizes_set(object, sizes, &gate->machine);
-	status = object_share(object, gate, fresh);
+	for (int map = 0; !err && map < GATE_MAPS; map++)
+		if (map != MAP_GATE && !fresh[map])
+			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+	if (err)
+		status = failure("cannot share the maps of gate '%s': %s", gate->name, why(err));
 	if (!status)
 		status = gate_load_maps(&next, object);
 	if (!status)
@@ -354,7 +355,7 @@ void gate_undo(struct gate *gate)
 enum status gate_make(struct gate *gate, const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = gate_sizes_complete(wanted, &gate->machine);
-	enum status status = gate_dir_clear(gate); /* what a killed command left half made */
+	enum status status = gate_dir_clear(gate); /* a killed command may have left pins */
 	struct bpf_object *object;
 
 	if (status)

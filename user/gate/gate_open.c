@@ -17,24 +17,23 @@ static enum status refuse_foreign(const struct gate *gate, const char *what)
 		       gate->name, what, gate->name);
 }
 
-static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
-				     enum gate_map map)
-{
-	const struct bpf_map *want = object_map(object, map);
-
-	if (gate->old)
-		return gate->old->map[map];
-	return (struct map_shape){bpf_map__type(want), bpf_map__key_size(want),
-				  bpf_map__value_size(want)};
-}
-
-/* A pin may be anything by now: checks that it is of the shape that the gate's schema gives it. */
+/*
+ * Checks that a pin is a map of the shape that the gate's schema has: the pin may have been
+ * replaced.
+ */
 static enum status map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
 {
-	struct map_shape want = shape_wanted(gate, object, map);
+	const struct bpf_map *of_object = object_map(object, map);
+	struct map_shape want = {
+		.type = bpf_map__type(of_object),
+		.key_size = bpf_map__key_size(of_object),
+		.value_size = bpf_map__value_size(of_object),
+	};
 	char what[128];
 
+	if (gate->old)
+		want = gate->old->map[map];
 	if (map_has_shape(gate->map[map], &want))
 		return OK;
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
@@ -43,8 +42,8 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 }
 
 /*
- * Opens the pin of a map again, and says why it is refused: it is gone, has another shape, or is
- * another map than the one that the programs use.
+ * Opens the pin of a map again to report why it is refused: the pin is gone, the map has another
+ * shape, or it is not the map that the programs use.
  */
 static enum status map_refuse(struct gate *gate, const struct bpf_object *object, enum gate_map map)
 {
@@ -69,7 +68,10 @@ static enum status map_refuse(struct gate *gate, const struct bpf_object *object
 	return refuse_foreign(gate, what);
 }
 
-/* In each schema the entry of `gate` begins with its number. Refuses what is no such map. */
+/*
+ * Reads the entry of `gate`, which begins with the schema's number in each schema. Refuses a map of
+ * another kind.
+ */
 static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX], uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
@@ -87,7 +89,7 @@ static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_
 	return OK;
 }
 
-/* `gate`, which says what the others are. */
+/* Opens the map `gate`, which has the ids of the other maps. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
 	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX];
@@ -109,7 +111,7 @@ static enum status state_open(struct gate *gate, const struct bpf_object *object
 	return gate->old ? old_state_read(gate, value) : gate_map_state(gate);
 }
 
-/* The map that the gate means, if it is pinned in this directory; -1: it is not. */
+/* Opens the map with the gate's id for it, if that is pinned in this directory; -1: it is not. */
 static int map_open_in(const struct gate *gate, enum gate_map map, const struct pins *dir)
 {
 	int fd = pin_open(dir, gate_map_names[map]);
@@ -122,8 +124,8 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * The map that the gate means, which a resize may have under its other name still, and may rename just now; -1: there
- * is none.
+ * Opens the map with the gate's id for it. A resize that is in progress may still have it in next/,
+ * and may rename it during this call. -1: it is not pinned.
  */
 static int map_open(const struct gate *gate, enum gate_map map)
 {
@@ -137,7 +139,7 @@ static int map_open(const struct gate *gate, enum gate_map map)
 	return fd >= 0 ? fd : map_open_in(gate, map, &gate->dir);
 }
 
-/* Whether another `gate` is pinned by now: a resize came to its end just now. */
+/* Whether another `gate` is pinned now, because a resize has just finished. */
 static bool state_is_replaced(const struct gate *gate)
 {
 	int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
@@ -153,7 +155,9 @@ static bool map_exists(const struct gate *gate, enum gate_map map)
 	return !gate->old || gate->old->map[map].type;
 }
 
-/* The first map that cannot be opened; GATE_MAPS: all can. */
+/*
+ * Opens all maps but `gate`. Returns the first one that cannot be opened; GATE_MAPS: all are open.
+ */
 static enum gate_map maps_open(struct gate *gate)
 {
 	int map;
@@ -168,7 +172,10 @@ static enum gate_map maps_open(struct gate *gate)
 	return map;
 }
 
-/* The maps of an old schema are read by its layouts, whatever the gate says that they are. */
+/*
+ * Checks the shapes of all maps of an old schema: they are read in its layouts, whatever ids the
+ * gate has.
+ */
 static enum status old_maps_check(const struct gate *gate, const struct bpf_object *object)
 {
 	enum status status = OK;
@@ -177,13 +184,6 @@ static enum status old_maps_check(const struct gate *gate, const struct bpf_obje
 		if (map_exists(gate, map))
 			status = map_check(gate, object, map);
 	return status;
-}
-
-static enum status rules_map(struct gate *gate)
-{
-	enum status status = gate_map_rules(gate);
-
-	return !status && gate->old ? old_policies_read(gate) : status;
 }
 
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
@@ -196,12 +196,18 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
 		return map_refuse(gate, object, MAP_GATE);
 	missing = maps_open(gate);
-	if (missing == GATE_MAPS)
-		return old_maps_check(gate, object) ?: rules_map(gate);
-	if (!state_is_replaced(gate))
-		return map_refuse(gate, object, missing);
-	gate_maps_close(gate);
-	return gate_open_maps(gate, object);
+	if (missing < GATE_MAPS) {
+		if (!state_is_replaced(gate))
+			return map_refuse(gate, object, missing);
+		gate_maps_close(gate);
+		return gate_open_maps(gate, object);
+	}
+	status = old_maps_check(gate, object);
+	if (!status)
+		status = gate_map_rules(gate);
+	if (!status && gate->old)
+		status = old_policies_read(gate);
+	return status;
 }
 
 enum status gate_open_pins(struct gate *gate)
@@ -225,7 +231,7 @@ enum status gate_refuse_old(const struct gate *gate)
 	return gate->old ? old_refuse(gate, gate->old->number) : OK;
 }
 
-/* Opens to read, whatever the schema. */
+/* Opens a gate of any known schema for reading. */
 static enum status gate_open_unlocked(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);

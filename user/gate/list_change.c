@@ -12,21 +12,21 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-/* Up to so many prefixes are looked up one by one; for more, all rules are read at once. */
+/* Up to this number of prefixes are looked up one by one; for more, all rules are read at once. */
 #define LOOKUPS_MAX 512
 
 enum mode {
-	PUT,	 /* named prefixes come onto the list */
-	REPLACE, /* and all others go */
-	TAKE,	 /* named prefixes go */
-	DROP,	 /* all go */
+	PUT,	 /* given prefixes are added */
+	REPLACE, /* given prefixes are added, all others removed */
+	TAKE,	 /* given prefixes are removed */
+	DROP,	 /* all prefixes are removed */
 };
 
 struct change {
 	struct gate *gate;
 	enum mode mode;
-	uint64_t from; /* the list's bit; 0: it is made now */
-	uint64_t to;   /* its bit afterwards; 0: it goes */
+	uint64_t from; /* the list's bit before; 0: the list is new */
+	uint64_t to;   /* the list's bit afterwards; 0: the list is removed */
 	struct ruleset wanted;
 	struct list_counts counts;
 };
@@ -42,7 +42,7 @@ static enum status no_such_list(const struct gate *gate, const char *name)
 		       gate_option(gate->name));
 }
 
-/* --- Rules ---------------------------------------------------------------------------------- */
+/* --- Rules that change ---------------------------------------------------------------------- */
 
 static bool rule_stays(enum mode mode, bool was, bool named)
 {
@@ -58,7 +58,7 @@ static bool rule_stays(enum mode mode, bool was, bool named)
 	}
 }
 
-/* Decides about one rule, which it takes over. named: the command names its prefix. */
+/* Plans one rule, and owns it. named: its prefix is given. */
 static enum status rule_decide(struct change *change, struct rule *rule, bool named)
 {
 	bool was = rule->lists & change->from, is = rule_stays(change->mode, was, named);
@@ -89,7 +89,10 @@ static enum status rules_look_up(struct change *change, const struct ruleset *en
 	return status;
 }
 
-/* Both are sorted. Uses `all` up. */
+/*
+ * Plans all rules that the list or the entries have. Both sets are sorted. Moves rules out of
+ * `all`.
+ */
 static enum status rules_merge(struct change *change, struct ruleset *all,
 			       const struct ruleset *entries)
 {
@@ -114,7 +117,7 @@ static enum status rules_merge(struct change *change, struct ruleset *all,
 	return status;
 }
 
-/* Which rules change, and to what. */
+/* Plans the rules that change. */
 static enum status rules_plan(struct change *change, struct ruleset *entries)
 {
 	bool others = change->from && (change->from != change->to || change->mode == REPLACE);
@@ -131,7 +134,7 @@ static enum status rules_plan(struct change *change, struct ruleset *entries)
 	return status;
 }
 
-/* --- Lists ---------------------------------------------------------------------------------- */
+/* --- The list before and after a change ----------------------------------------------------- */
 
 static enum status lists_begin(struct change *change)
 {
@@ -145,8 +148,8 @@ static enum status lists_begin(struct change *change)
 }
 
 /*
- * Sets `from` and `to`, the places of the list before and after the change. A list that gets
- * another word or end moves to a new place.
+ * Sets `from` and `to`, the bits of the list before and after the change. A list that gets another
+ * access or end moves to a new place.
  */
 static enum status list_place(struct change *change, const struct sl_list_info *list)
 {
@@ -167,13 +170,6 @@ static enum status list_place(struct change *change, const struct sl_list_info *
 	return status;
 }
 
-static enum status refuse_access(const struct sl_list_info *has, enum sl_list access)
-{
-	return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing else; or "
-		       "say 'as LIST' for a list of its own",
-		       has->name, access_verb(has->list), access_words[access]);
-}
-
 static enum status refuse_end(const struct sl_list_info *has)
 {
 	char end[UNITS_TEXT + sizeof("ends in ")] = "has no end", left[UNITS_TEXT];
@@ -188,7 +184,10 @@ static enum status refuse_end(const struct sl_list_info *has)
 		has->name, end);
 }
 
-/* Entries that come onto a list end with it. One that says another word or end would change those of all others. */
+/*
+ * Checks that entries can join a list: they get its end. Another access or end would change those
+ * of all its entries, and is refused.
+ */
 static enum status list_join(const struct change *change, struct sl_list_info *list)
 {
 	int place = lists_find(change->wanted.lists, list->name);
@@ -197,28 +196,24 @@ static enum status list_join(const struct change *change, struct sl_list_info *l
 	if (place < 0 || change->mode == REPLACE)
 		return OK;
 	if (has->list != list->list)
-		return refuse_access(has, list->list);
+		return failure("list '%s' %s: 'replace' makes it %s what is said now, and nothing "
+			       "else; or say 'as LIST' for a list of its own",
+			       has->name, access_verb(has->list), access_words[list->list]);
 	if (list->until && !until_equal(has->until, list->until))
 		return refuse_end(has);
 	list->until = has->until;
 	return OK;
 }
 
-/* Makes the change in one generation. A new date alone needs none. */
-static enum status change_make(struct change *change)
-{
-	if (!change->wanted.count && change->from == change->to) {
-		lists_clear(change->gate, change->wanted.lists);
-		return OK;
-	}
-	return ruleset_change(change->gate, &change->wanted);
-}
+/* --- Changes -------------------------------------------------------------------------------- */
 
-static enum status change_end_with(struct change *change, enum status status,
-				   struct list_counts *ret)
+/* Makes the planned change in one generation, unless `status` is an error. Frees the plan. */
+static enum status change_finish(struct change *change, enum status status, struct list_counts *ret)
 {
-	if (!status)
-		status = change_make(change);
+	if (!status && !change->wanted.count && change->from == change->to)
+		lists_clear(change->gate, change->wanted.lists); /* only the date changes */
+	else if (!status)
+		status = ruleset_change(change->gate, &change->wanted);
 	if (!status)
 		*ret = change->counts;
 	ruleset_free(&change->wanted);
@@ -237,10 +232,10 @@ enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		status = list_place(&change, list);
 	if (!status)
 		status = rules_plan(&change, entries);
-	return change_end_with(&change, status, ret);
+	return change_finish(&change, status, ret);
 }
 
-/* The list of this name, as the change begins. */
+/* Begins a change of an existing list. */
 static enum status list_begin(struct change *change, const char *name)
 {
 	enum status status = lists_begin(change);
@@ -286,7 +281,7 @@ enum status list_take(struct gate *gate, const char *name, struct ruleset *entri
 		status = check_on_list(&change, name, entries);
 	if (!status)
 		status = rules_plan(&change, entries);
-	return change_end_with(&change, status, ret);
+	return change_finish(&change, status, ret);
 }
 
 enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret)
@@ -299,8 +294,10 @@ enum status list_drop(struct gate *gate, const char *name, struct list_counts *r
 		change.wanted.lists[lists_find(change.wanted.lists, name)].name[0] = '\0';
 		status = rules_plan(&change, &none);
 	}
-	return change_end_with(&change, status, ret);
+	return change_finish(&change, status, ret);
 }
+
+/* --- Finding a list ------------------------------------------------------------------------- */
 
 enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret)
 {

@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Changes of a gate's named lists: each is one step of its rules, all or nothing. */
+/* Gate: changes of a gate's named lists. Each is one change of its rules, all or nothing. */
 #ifndef SLUICE_LIST_CHANGE_H
 #define SLUICE_LIST_CHANGE_H
 
 #include "gate/gate.h"
 #include "rules/ruleset.h"
 
-/* What became of the entries of a list. */
+/* How the entries of a list changed. */
 struct list_counts {
-	unsigned int fresh; /* named, and not on the list before */
-	unsigned int same;  /* named, and on it before */
-	unsigned int gone;  /* no longer on it */
+	unsigned int fresh; /* prefixes given that were not on the list */
+	unsigned int same;  /* prefixes given that were on it */
+	unsigned int gone;  /* prefixes that are no longer on it */
 };
 
 /*
- * Puts the prefixes of `entries` on a list, which is made, with this word and end, if there is none of that name. A list
- * that is there keeps its word and end: `list` gets that end where it has none, and another word or end is refused.
- * replace: it gets this word and end instead, and what else was on it goes.
+ * Puts the prefixes of `entries` on a list, which is made with this access and end if none has that
+ * name. An existing list keeps its access and end: an end that `list` lacks is set from it, and
+ * another access or end is refused. replace: the list gets this access and end, and its other
+ * prefixes are removed.
  */
 enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret);
 
-/* Takes prefixes off a list; refuses those that are not on it. */
+/* Removes prefixes from a list. Refuses prefixes that are not on it. */
 enum status list_take(struct gate *gate, const char *name, struct ruleset *entries,
 		      struct list_counts *ret);
 
-/* Takes a whole list back. */
+/* Removes a whole list. */
 enum status list_drop(struct gate *gate, const char *name, struct list_counts *ret);
 
-/* The list of that name. */
+/* Finds the list of that name, or fails. */
 enum status list_named(const struct gate *gate, const char *name, struct sl_list_info *ret);
 
-/* The list that -f means: that of the file, or the one with this text as its name; refuses where both are there. */
+/*
+ * Finds the list that -f names: that of the file, or one whose name is this text. Refuses the text
+ * if both exist and differ.
+ */
 enum status list_of_file(const struct gate *gate, const char *text, struct sl_list_info *ret);
 
 #endif

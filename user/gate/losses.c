@@ -7,14 +7,14 @@
 #include "gate/policy.h"
 #include "rules/prefix.h"
 
-/* --- What a policy has ---------------------------------------------------------------------- */
+/* --- Limits and budget of a record ---------------------------------------------------------- */
 
-/* A limit or, without a name, the newcomers' budget. */
+/* A limit, or the newcomers' budget, which has no name. */
 struct item {
 	const char *name;
 	const struct sl_limit_spec *spec;
 	const struct sl_match *match;
-	uint32_t home; /* the number of the policy that it is written in */
+	uint32_t home; /* the number of the policy that has it */
 };
 
 struct items {
@@ -45,7 +45,7 @@ static struct items items_of(const struct gate *gate, uint32_t record)
 	return items;
 }
 
-/* The item of the same name; NULL: there is none. */
+/* The item of the same name; NULL: none. */
 static const struct item *items_find(const struct items *items, const struct item *item)
 {
 	for (unsigned int i = 0; i < items->count; i++) {
@@ -58,17 +58,15 @@ static const struct item *items_find(const struct items *items, const struct ite
 	return NULL;
 }
 
-/* Whether a match is for all packets that another one is for, as far as that is plain. */
-static bool match_covers(const struct sl_match *match, const struct sl_match *other)
-{
-	return (match->fact == SL_FACT_ANY && !match->vlan) ||
-	       !memcmp(match, other, sizeof(*match));
-}
-
-/* How a limit is weaker than the one of its name that it replaces. LOSSES: in no way. */
+/*
+ * How a limit is weaker than the one of its name that it replaces; LOSSES: it is not. Matches are
+ * compared only for any packet and for equality.
+ */
 static enum loss replaced_loss(const struct item *found, const struct item *item)
 {
-	if (!match_covers(found->match, item->match))
+	bool matches_any = found->match->fact == SL_FACT_ANY && !found->match->vlan;
+
+	if (!matches_any && memcmp(found->match, item->match, sizeof(*found->match)))
 		return LOSS_REPLACED;
 	if (found->spec->action == SL_ACTION_OBSERVE && item->spec->action != SL_ACTION_OBSERVE)
 		return LOSS_OBSERVED;
@@ -84,7 +82,7 @@ static bool items_have(const struct items *items, const struct item *item)
 	return found && found->home == item->home;
 }
 
-/* Whether the set has the item, or a limit of its name that is no weaker. */
+/* Whether the set has the item, or a limit of that name which is not weaker. */
 static bool items_cover(const struct items *items, const struct item *item)
 {
 	const struct item *found = items_find(items, item);
@@ -93,15 +91,15 @@ static bool items_cover(const struct items *items, const struct item *item)
 	       (found && item->name && replaced_loss(found, item) == LOSSES);
 }
 
-/* --- Before --------------------------------------------------------------------------------- */
+/* --- Records before the change -------------------------------------------------------------- */
 
 static uint32_t record_before(const struct gate *gate, const struct sl_rule *rule)
 {
 	return rulemap_face(rule, rulemap_generation(gate) - 1)->record;
 }
 
-/* The record that judges a prefix before the change, by a rule of at most `bits` bits; 0: none. */
-static uint32_t judge_before(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits)
+/* The record of a prefix before the change, from a rule of at most `bits` bits; 0: none. */
+static uint32_t cover_before(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits)
 {
 	struct sl_rule rule;
 
@@ -115,12 +113,7 @@ static uint32_t judge_before(const struct gate *gate, const struct sl_prefix *pr
 	return 0;
 }
 
-static uint32_t parent_before(const struct gate *gate, const struct sl_prefix *prefix)
-{
-	return prefix->bits ? judge_before(gate, prefix, prefix->bits - 1) : 0;
-}
-
-/* --- One policy ----------------------------------------------------------------------------- */
+/* --- Losses of one policy ------------------------------------------------------------------- */
 
 /* What one policy loses by one cause. */
 struct lost {
@@ -137,14 +130,7 @@ struct lost_list {
 	unsigned int count;
 };
 
-/* The next policy, from this one upwards, that does not inherit. */
-static const struct sl_policy *lifting_policy(const struct gate *gate, uint32_t record)
-{
-	while (gate->policies[record].inherits && gate->policies[record].parent)
-		record = gate->policies[record].parent;
-	return &gate->policies[record];
-}
-
+/* How and by which policy a record loses an item that it does not have after the change. */
 static enum loss loss_of(const struct gate *gate, const struct item *item, uint32_t record,
 			 const struct items *after, struct sl_prefix *ret_cause)
 {
@@ -156,7 +142,10 @@ static enum loss loss_of(const struct gate *gate, const struct item *item, uint3
 	if (!items_have(&written, item))
 		return LOSS_DELETED;
 	if (!found) {
-		*ret_cause = lifting_policy(gate, record)->prefix;
+		/* the cause is the first policy, from this one upwards, that does not inherit */
+		while (gate->policies[record].inherits && gate->policies[record].parent)
+			record = gate->policies[record].parent;
+		*ret_cause = gate->policies[record].prefix;
 		return LOSS_LIFTED;
 	}
 	*ret_cause = *inherit_home(gate, SL_HOME(found->home, 0));
@@ -171,7 +160,7 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 	struct lost *lost = ret->list;
 
 	if (loss == LOSS_BUDGET && !had && !gate->policies[record].inherits)
-		return; /* both have one, and neither takes the place of the other */
+		return; /* both policies have a budget, and neither replaces the other */
 	while (lost < ret->list + ret->count &&
 	       (lost->loss != loss || lost->had != had || !prefix_equal(&lost->cause, &cause)))
 		lost++;
@@ -185,15 +174,16 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 }
 
 /*
- * A policy loses a limit or a budget that judged its prefix before the change and does not now, and
- * one that a shorter policy offers now and it lacks. What was its own, and what it lacked before,
- * does not count.
+ * Finds what a policy loses: a limit or a budget that applied to its prefix before the change and
+ * does not now, and one that a shorter policy has now and it lacks. Its own items, and those that
+ * it lacked before, do not count.
  */
 static void policy_compare(const struct gate *gate, const struct rulemap_entry *entry,
 			   struct lost_list *ret)
 {
 	uint32_t before = entry->rule.before.record, record = entry->rule.now.record;
-	uint32_t shorter = parent_before(gate, &entry->prefix);
+	uint32_t bits = entry->prefix.bits;
+	uint32_t shorter = bits ? cover_before(gate, &entry->prefix, bits - 1) : 0;
 	struct items had = items_of(gate, before ?: shorter), beside = items_of(gate, shorter);
 	struct items after = items_of(gate, record);
 	struct items offered = items_of(gate, policy_parent(gate, &entry->prefix));
@@ -211,7 +201,7 @@ static void policy_compare(const struct gate *gate, const struct rulemap_entry *
 	}
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- Losses of all policies ----------------------------------------------------------------- */
 
 static void lost_tell(struct loss_told *told, const struct sl_prefix *prefix,
 		      const struct lost *lost)
@@ -236,7 +226,7 @@ static void lost_tell(struct loss_told *told, const struct sl_prefix *prefix,
 	told->count++;
 }
 
-/* What of a prefix is in force before the change, or after it. */
+/* The record of a prefix before the change, or after it. */
 static uint32_t record_of(const struct gate *gate, const struct sl_prefix *prefix, bool before)
 {
 	struct sl_rule rule;
@@ -246,7 +236,7 @@ static uint32_t record_of(const struct gate *gate, const struct sl_prefix *prefi
 	return before ? record_before(gate, &rule) : rule.now.record;
 }
 
-/* Policies of all of IPv4, or of IPv6, that stand beside that of `default` from now on. */
+/* Finds policies of all of IPv4 or IPv6 that exist beside that of `default` since this change. */
 static void families_find(const struct gate *gate, struct losses *losses)
 {
 	static const char *const families[] = {"0.0.0.0/0", "::/0"};

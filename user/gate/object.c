@@ -39,25 +39,6 @@ static const char *const carrier_names[] = {"sluice_carry_ledger", "sluice_carry
 
 #define CARRIERS 2
 
-/* An fd that outlives the object; -1 and errno: there is none. */
-static int program_keep(const struct bpf_object *object, const char *name)
-{
-	const struct bpf_program *program = bpf_object__find_program_by_name(object, name);
-
-	return fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
-}
-
-/* Chooses what bpf_object__load() loads. */
-static void programs_choose(const struct bpf_object *object, const char *const names[], int count)
-{
-	struct bpf_program *program;
-
-	bpf_object__for_each_program (program, object)
-		bpf_program__set_autoload(program, false);
-	for (int i = 0; i < count; i++)
-		bpf_program__set_autoload(bpf_object__find_program_by_name(object, names[i]), true);
-}
-
 static void fds_close(int *fds, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -67,22 +48,27 @@ static void fds_close(int *fds, int count)
 	}
 }
 
-/* Loads programs on the gate's maps. On failure all fds are -1. */
+/* Loads programs on the gate's maps, and keeps their fds. After a failure all fds are -1. */
 static enum status object_load(const struct gate *gate, const char *const names[], int count,
 			       int *ret_fds)
 {
 	struct bpf_object *object = object_open();
+	struct bpf_program *program;
 	int err = 0;
 
 	if (!object)
 		return FAILED;
-	programs_choose(object, names, count);
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	for (int i = 0; i < count; i++)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(object, names[i]), true);
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
 	if (!err)
 		err = bpf_object__load(object);
 	for (int i = 0; !err && i < count; i++) {
-		ret_fds[i] = program_keep(object, names[i]);
+		program = bpf_object__find_program_by_name(object, names[i]);
+		ret_fds[i] = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
 		if (ret_fds[i] < 0)
 			err = -errno;
 	}
@@ -121,12 +107,15 @@ void carriers_close(struct carriers *carriers)
 
 /* --- Memory --------------------------------------------------------------------------------- */
 
-/* The kernel's, on 64 bits: an element of a hash map before its key, a bucket of the table, a node of a trie. */
+/*
+ * Sizes in the kernel, on 64 bits: an element of a hash map without its key, a bucket of the table,
+ * a node of a trie.
+ */
 #define ELEMENT_BYTES 48
 #define BUCKET_BYTES  16
 #define NODE_BYTES    24
 
-/* Of a trie's key: the length of the prefix, which is a part of the node. */
+/* The part of a trie's key that the node already counts: the length of the prefix. */
 #define LENGTH_BYTES 4
 
 static uint64_t round_up_8(uint64_t bytes)
@@ -143,45 +132,33 @@ static uint64_t power_of_two(uint64_t least)
 	return power;
 }
 
-static bool is_per_cpu(const struct bpf_map_info *info)
-{
-	return info->type == BPF_MAP_TYPE_PERCPU_ARRAY ||
-	       info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
-}
-
-/* A value; with a copy for each CPU, the pointer to them as well. */
+/* The bytes of a value. A per-CPU value has a copy for each CPU, and a pointer to them. */
 static uint64_t value_bytes(const struct bpf_map_info *info, unsigned int cpus)
 {
+	bool is_per_cpu = info->type == BPF_MAP_TYPE_PERCPU_ARRAY ||
+			  info->type == BPF_MAP_TYPE_LRU_PERCPU_HASH;
 	uint64_t bytes = round_up_8(info->value_size);
 
-	return is_per_cpu(info) ? sizeof(void *) + cpus * bytes : bytes;
-}
-
-static uint64_t hash_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
-{
-	uint64_t each = ELEMENT_BYTES + round_up_8(info->key_size) + value_bytes(info, cpus);
-	bool set_aside = !(info->map_flags & BPF_F_NO_PREALLOC);
-
-	return power_of_two(info->max_entries) * BUCKET_BYTES +
-	       (set_aside ? info->max_entries : entries) * each;
-}
-
-/* Without the nodes that hold no entry of their own: one less than there are entries, at most. */
-static uint64_t trie_memory(const struct bpf_map_info *info, uint32_t entries)
-{
-	return entries * (NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size);
+	return is_per_cpu ? sizeof(void *) + cpus * bytes : bytes;
 }
 
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus)
 {
+	uint64_t each = value_bytes(info, cpus);
+
 	switch (info->type) {
 	case BPF_MAP_TYPE_ARRAY:
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
-		return info->max_entries * value_bytes(info, cpus);
+		return info->max_entries * each;
 	case BPF_MAP_TYPE_LPM_TRIE:
-		return trie_memory(info, entries);
+		/* without inner nodes, of which there are fewer than entries */
+		each = NODE_BYTES + (uint64_t)info->key_size - LENGTH_BYTES + info->value_size;
+		return entries * each;
 	default:
-		return hash_memory(info, entries, cpus);
+		each += ELEMENT_BYTES + round_up_8(info->key_size);
+		if (!(info->map_flags & BPF_F_NO_PREALLOC))
+			entries = info->max_entries;
+		return power_of_two(info->max_entries) * BUCKET_BYTES + entries * each;
 	}
 }
 

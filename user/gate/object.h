@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The BPF object that is embedded in this binary: what maps a gate has, and the programs. */
+/* Gate: the BPF object embedded in this binary: the maps of a gate, and the programs. */
 #ifndef SLUICE_OBJECT_H
 #define SLUICE_OBJECT_H
 
@@ -9,7 +9,9 @@
 
 #include "gate/gate.h"
 
-/* Opens the object, not loaded; the caller closes it with bpf_object__close(). NULL: it said why not. */
+/*
+ * Opens the object without loading it; bpf_object__close() closes it. NULL: failed, and reported.
+ */
 struct bpf_object *object_open(void);
 
 struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
@@ -21,7 +23,10 @@ enum hook {
 	HOOKS,
 };
 
-/* The programs of this binary on the gate's maps. They live as long as an fd, or a link, does. */
+/*
+ * The programs of this binary on a gate's maps. They live as long as an fd or a link refers to
+ * them.
+ */
 struct programs {
 	int fd[HOOKS];
 };
@@ -31,7 +36,7 @@ struct programs {
 enum status programs_load(const struct gate *gate, struct programs *ret);
 void programs_close(struct programs *programs);
 
-/* The programs of bpf/carry_programs.h, on the maps of the gate that is carried to. */
+/* The programs of bpf/carry_programs.h on the maps of the gate that takes over. */
 struct carriers {
 	int ledger;
 	int counters;
@@ -45,18 +50,22 @@ void carriers_close(struct carriers *carriers);
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*
- * Bytes of a map that holds `entries`; what is set aside when it is made counts in full. info: as the kernel tells it.
+ * The bytes that a map of these entries takes. Entries allocated when the map is made count in
+ * full. info: from the kernel, or with the same fields set.
  */
 uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned int cpus);
 
-/* The same for a map of a gate. */
+/* map_memory() for a map of an open gate. */
 enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
 			    uint64_t *ret);
 
-/* What the machine can give without taking it from others, in bytes: the kernel's own estimate. */
+/*
+ * The bytes of memory that the machine can provide without taking it from other processes, as the
+ * kernel estimates it.
+ */
 enum status memory_available(uint64_t *ret);
 
-/* "58.7 MB"; from 10 GB on in these. */
+/* Formats bytes, such as "58.7 MB"; in GB from 10 GB on. */
 #define MEMORY_TEXT 32
 const char *memory_format(uint64_t bytes, char text[MEMORY_TEXT]);
 

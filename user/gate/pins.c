@@ -24,7 +24,7 @@
 #define SELF_FD	     "/proc/self/fd"
 #define SELF_FD_PATH (sizeof(SELF_FD) + 16 + PIN_NAME)
 
-/* --- Trust ---------------------------------------------------------------------------------- */
+/* --- Owners and modes ----------------------------------------------------------------------- */
 
 static bool owner_is_trusted(uid_t owner)
 {
@@ -52,7 +52,10 @@ static const char *owner_name(uid_t owner)
 	return user ? user->pw_name : number;
 }
 
-/* In the root of bpffs others may have names of their own, if they cannot rename ours. */
+/*
+ * Checks the root of bpffs. Other users may have names of their own in it, if they cannot rename
+ * ours.
+ */
 static enum status root_check(int fd)
 {
 	struct stat st;
@@ -119,13 +122,15 @@ enum status pins_open(const struct pins *parent, const char *name, struct pins *
 	return status;
 }
 
-/* The root of bpffs. One that is not mounted holds nothing: `ret` is closed. */
+/* Opens the root of bpffs. `ret` is closed if bpffs is not mounted: then it holds nothing. */
 static enum status bpffs_open(struct pins *ret)
 {
 	struct pins bpffs = {.path = BPFFS};
 	enum status status = OK;
 
-	/* bpf(2) takes an open directory by a path only: BPF_F_PATH_FD is of Linux 6.5 and libbpf 1.3 */
+	/*
+	 * pins are made by a path below /proc/self/fd: BPF_F_PATH_FD needs Linux 6.5 and libbpf 1.3
+	 */
 	if (access(SELF_FD, X_OK))
 		return failure("cannot look at " SELF_FD ", by which pins are opened: %s; is /proc "
 			       "mounted?",
@@ -248,7 +253,10 @@ void pins_close(struct pins *pins)
 
 /* --- Pins ----------------------------------------------------------------------------------- */
 
-/* What has the name is opened first, so that a symbolic link is not followed, and then opened by that fd. */
+/*
+ * Opens the file with O_PATH first, so that a symbolic link is not followed, and then the pin by
+ * that fd.
+ */
 int pin_open(const struct pins *pins, const char *name)
 {
 	int file = openat(pins->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
@@ -301,7 +309,7 @@ enum status pin_failed(const char *what, const struct pins *pins, const char *na
 
 #define BPFFS_MAGIC 0xcafe4a11
 
-/* 0: none, or it cannot be told. */
+/* The parent process; 0: none, or it cannot be read. */
 static int parent_of(int pid)
 {
 	char path[32], line[128];
@@ -328,8 +336,9 @@ static uint64_t mounts_of(int pid)
 }
 
 /*
- * `ip netns exec` makes a mount namespace that ends with the command, and with it would end the
- * pins and the filter. The tell: an ancestor lives in another one. Returns its pid; 0: none does.
+ * Finds an ancestor in another mount namespace. `ip netns exec` makes a mount namespace that ends
+ * with the command, and the pins and the filter would end with it. Returns the ancestor's pid; 0:
+ * none.
  */
 static int mounts_outside(void)
 {

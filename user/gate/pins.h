@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Directories of pins, and the pins in them: the only code that names a file in bpffs.
+ * Gate: directories of pins, and the pins in them. No other code names a file in bpffs.
  *
- * What lies below the root of bpffs may be an attacker's: the kernel mounts it with mode 1777. So each directory is
- * opened relative to its parent, without following a symbolic link, and refused unless it is in bpffs, belongs to root,
- * to the caller or to the user `sluice`, and only its owner may write to it. All that is done then is relative to the
- * open directory: whatever takes its name later is not touched.
+ * The root of bpffs may hold files of an attacker: the kernel mounts it with mode 1777. So each
+ * directory is opened relative to its parent, without following a symbolic link. It is refused
+ * unless it is in bpffs, it belongs to root, the caller or the user `sluice`, and only its owner
+ * may write to it. Every later access is relative to the open directory, and a file that takes the
+ * name of the directory later has no effect.
  */
 #ifndef SLUICE_PINS_H
 #define SLUICE_PINS_H
@@ -15,7 +16,7 @@
 struct dirent;
 
 #define BPFFS	  "/sys/fs/bpf"
-#define PINS_ROOT "sluice" /* below BPFFS; in it, each gate has a directory */
+#define PINS_ROOT "sluice" /* below BPFFS; it has a directory for each gate */
 
 #define PINS_PATH 256
 #define PIN_NAME  128
@@ -30,28 +31,34 @@ struct pins {
 		.fd = -1                                                                           \
 	}
 
-/* --- Directories: these say what goes wrong --- */
+/* --- Directories: these functions report errors --------------------------------------------- */
 
-/* Opens PINS_ROOT, making it first if told to. OK and a closed `ret`: there is none. */
+/* Opens PINS_ROOT; make: creates it first. OK and a closed `ret`: it does not exist. */
 enum status pins_open_root(bool make, struct pins *ret);
 
-/* Opens a directory in a directory. OK and a closed `ret`: there is none, or the parent is closed. */
+/*
+ * Opens a directory below another one. OK and a closed `ret`: it does not exist, or the parent is
+ * closed.
+ */
 enum status pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
-/* Makes a directory, unless there is something of that name, or the parent was removed: pins_open() tells which. */
+/*
+ * Creates a directory. OK, too, if the name is taken or the parent was removed, which pins_open()
+ * tells.
+ */
 enum status pins_make(const struct pins *parent, const char *name);
 
-/* Whether the open directory still has its name in the parent. */
+/* Whether the name in the parent still refers to the open directory. */
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name);
 
 /*
- * Lists the names for which `filter`, as of scandir(3), is true, in order. The caller frees each entry and the list.
- * Of a closed directory there are none.
+ * Lists the names for which `filter`, as of scandir(3), is true, in order. The caller frees each
+ * entry and the array. A closed directory is empty.
  */
 enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent *entry),
 		      struct dirent ***ret, int *ret_count);
 
-/* Removes all that is in the directory, but not the directory. */
+/* Removes everything in the directory, but keeps the directory. */
 enum status pins_clear(const struct pins *pins);
 
 /* Removes an empty directory. */
@@ -62,9 +69,9 @@ void pins_remove_root(void);
 
 void pins_close(struct pins *pins);
 
-/* --- Pins: these return 0, or an fd, or a negative errno --- */
+/* --- Pins: these functions return 0, an fd or a negative errno ------------------------------ */
 
-/* An fd of what is pinned. -ENOENT: nothing is; -ELOOP: a symbolic link is there. */
+/* Opens a pin and returns an fd. -ENOENT: it does not exist; -ELOOP: it is a symbolic link. */
 int pin_open(const struct pins *pins, const char *name);
 
 int pin_make(const struct pins *pins, const char *name, int fd);
@@ -73,17 +80,17 @@ int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	       const char *new_name);
 bool pin_exists(const struct pins *pins, const char *name);
 
-/* Says that something cannot be done with a pin: "cannot open PATH/NAME: ...". */
+/* Fails with the message "cannot WHAT PATH/NAME: ...". */
 enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err);
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-/* Mounts bpffs where it is missing; fails where it would be lost with this mount namespace. */
+/* Mounts bpffs if it is not mounted. Fails where the mount would end with this mount namespace. */
 enum status bpffs_mount(void);
 
 /*
- * Refuses a mount namespace without bpffs that ends before others do, saying where the gates are: `ip netns exec` makes
- * such a one.
+ * Refuses a mount namespace without bpffs that an ancestor does not share, and names the place of
+ * the gates. `ip netns exec` makes such a mount namespace, which ends with the command.
  */
 enum status bpffs_refuse_private(void);
 

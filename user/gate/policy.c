@@ -14,7 +14,7 @@
 #include "match.h"
 #include "rules/prefix.h"
 
-/* --- From records --------------------------------------------------------------------------- */
+/* --- Limits and budget of a record ---------------------------------------------------------- */
 
 static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
 {
@@ -58,7 +58,7 @@ bool policy_lacks_budget(const struct sl_policy *policy)
 	return drops && !empty && !policy_has_budget(policy);
 }
 
-/* --- Inheriting ----------------------------------------------------------------------------- */
+/* --- Inheritance ---------------------------------------------------------------------------- */
 
 uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix)
 {
@@ -73,59 +73,60 @@ uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix)
 	return 0;
 }
 
-/* A limit that is to have a slot in a record. */
-struct wish {
+/* A limit for a slot of a record. */
+struct candidate {
 	struct limit limit;
-	uint32_t home; /* as in struct sl_policy; 0: the policy's own */
+	uint32_t home; /* as in struct sl_policy; 0: not inherited */
 };
 
-struct wishes {
-	struct wish list[2 * SL_LIMITS_MAX];
+struct candidates {
+	struct candidate list[2 * SL_LIMITS_MAX];
 	unsigned int count;
 };
 
-/* Its own limits, then the parent's, all that this one has, but for those whose name an own one has. */
-static void wishes_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
-			struct wishes *ret)
+/* Collects the rule's own limits, and the parent's limits whose names are not among them. */
+static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
+			    struct candidates *ret)
 {
 	const struct sl_policy *policy = &gate->policies[parent];
-	struct wishes wishes = {0};
+	struct candidates candidates = {0};
 
 	for (unsigned int i = 0; i < rule->limits; i++)
-		wishes.list[wishes.count++].limit = rule->limit[i];
+		candidates.list[candidates.count++].limit = rule->limit[i];
 	for (unsigned int slot = 0; parent && slot < SL_LIMITS_MAX; slot++) {
 		if (slot_is_free(policy, slot) || rule_find_limit(rule, policy->spec[slot].name))
 			continue;
-		wishes.list[wishes.count++] = (struct wish){
+		candidates.list[candidates.count++] = (struct candidate){
 			.limit = {policy->spec[slot], policy->match[slot]},
 			.home = policy->home[slot] ?: SL_HOME(SL_POLICY(parent), slot),
 		};
 	}
-	*ret = wishes;
+	*ret = candidates;
 }
 
-/* Says which limits an heir would have. */
+/* Refuses more than SL_LIMITS_MAX limits, and names them. */
 static int refuse_fifth(const struct gate *gate, const struct rule *rule,
-			const struct wishes *wishes)
+			const struct candidates *candidates)
 {
 	char names[2 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
 	const char *prefix;
 	size_t length = 0;
 
-	for (unsigned int i = 0; i < wishes->count; i++) {
-		const struct wish *wish = &wishes->list[i];
+	for (unsigned int i = 0; i < candidates->count; i++) {
+		const struct candidate *candidate = &candidates->list[i];
 
 		length += snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
-				   wish->limit.spec.name);
-		if (wish->home)
-			length += snprintf(names + length, sizeof(names) - length, " of %s",
-					   prefix_format(inherit_home(gate, wish->home), text));
+				   candidate->limit.spec.name);
+		if (candidate->home)
+			length +=
+				snprintf(names + length, sizeof(names) - length, " of %s",
+					 prefix_format(inherit_home(gate, candidate->home), text));
 	}
 	prefix = prefix_format(&rule->prefix, text);
 	failure("%s inherits, and would have %u limits, of which %d is the most: %s; without those "
 		"of "
 		"others it is 'sluice %sset %s inherit no'",
-		prefix, wishes->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
+		prefix, candidates->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 	return POLICY_REFUSED;
 }
 
@@ -140,76 +141,69 @@ static int slot_find_free(const struct sl_policy *policy)
 	return slot;
 }
 
-/* The slot that the same limit has in a record; -1: none. */
-static int slot_of(const struct sl_policy *policy, const struct wish *wish)
+/* The slot of the same limit in a record; -1: none. */
+static int slot_of(const struct sl_policy *policy, const struct candidate *candidate)
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
-		if (policy->home[slot] == wish->home &&
-		    !strncmp(policy->spec[slot].name, wish->limit.spec.name, SL_NAME))
+		if (policy->home[slot] == candidate->home &&
+		    !strncmp(policy->spec[slot].name, candidate->limit.spec.name, SL_NAME))
 			return slot;
 	return -1;
 }
 
-static bool same_key(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
-{
-	return !memcmp(a->per, b->per, sizeof(a->per)) && a->key_dst == b->key_dst;
-}
-
-/* Whether what both refuse is counted as the same: as drops, or as would-drops. */
-static bool same_verdict(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
-{
-	return (a->action == SL_ACTION_OBSERVE) == (b->action == SL_ACTION_OBSERVE);
-}
-
-/* The id stays while the key is the same: the ledgers are the same, then. An inherited limit has that of its home. */
-static uint32_t limit_id(struct gate *gate, const struct wish *wish,
-			 const struct sl_limit_spec *old)
-{
-	if (wish->home)
-		return wish->limit.spec.id;
-	return old && same_key(old, &wish->limit.spec) ? old->id : gate->state->next_limit++;
-}
-
 /*
- * before: the record in which this limit has this slot already. In any other record the refusals of
- * the slot are of another limit.
+ * Writes a limit into a slot. before: the record in which this limit already has this slot, or
+ * NULL. In any other record the slot's refusals belong to another limit.
+ *
+ * An inherited limit has the id of its home. Another one keeps its id, and so its ledgers, while it
+ * keeps its key. Its refusals go on while they count as the same: as drops, or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
-		       const struct wish *wish, const struct sl_policy *before)
+		       const struct candidate *candidate, const struct sl_policy *before)
 {
 	const struct sl_limit_spec *old = before ? &before->spec[slot] : NULL;
-	uint32_t id = limit_id(gate, wish, old);
+	const struct sl_limit_spec *new = &candidate->limit.spec;
+	uint32_t id;
 
-	policy->spec[slot] = wish->limit.spec;
+	if (candidate->home)
+		id = new->id;
+	else if (old && !memcmp(old->per, new->per, sizeof(new->per)) &&
+		 old->key_dst == new->key_dst)
+		id = old->id;
+	else
+		id = gate->state->next_limit++;
+	policy->spec[slot] = *new;
 	policy->spec[slot].id = id;
-	policy->match[slot] = wish->limit.match;
-	policy->home[slot] = wish->home;
+	policy->match[slot] = candidate->limit.match;
+	policy->home[slot] = candidate->home;
 	policy->changed[slot] =
 		old && old->id == id ? before->changed[slot] : rulemap_generation(gate) + 1;
-	if (old && same_verdict(old, &wish->limit.spec))
+	if (old && (old->action == SL_ACTION_OBSERVE) == (new->action == SL_ACTION_OBSERVE))
 		policy->base.refused[slot] = before->base.refused[slot];
 }
 
-/* Limits that keep their slots come first, so that a slot which is free afterwards belongs to no limit. */
-static void slots_write(struct gate *gate, struct sl_policy *policy, const struct wishes *wishes,
-			const struct sl_policy *before)
+/* Writes all limits. Those that keep their slots come first, so that free slots are known. */
+static void slots_write(struct gate *gate, struct sl_policy *policy,
+			const struct candidates *candidates, const struct sl_policy *before)
 {
-	for (unsigned int i = 0; i < wishes->count; i++) {
-		int slot = slot_of(before, &wishes->list[i]);
+	for (unsigned int i = 0; i < candidates->count; i++) {
+		int slot = slot_of(before, &candidates->list[i]);
 
 		if (slot >= 0)
-			slot_write(gate, policy, slot, &wishes->list[i], before);
+			slot_write(gate, policy, slot, &candidates->list[i], before);
 	}
-	for (unsigned int i = 0; i < wishes->count; i++)
-		if (slot_of(policy, &wishes->list[i]) < 0)
-			slot_write(gate, policy, slot_find_free(policy), &wishes->list[i], NULL);
+	for (unsigned int i = 0; i < candidates->count; i++)
+		if (slot_of(policy, &candidates->list[i]) < 0)
+			slot_write(gate, policy, slot_find_free(policy), &candidates->list[i],
+				   NULL);
 }
 
-/* --- The order of asking -------------------------------------------------------------------- */
+/* --- Compiling a record --------------------------------------------------------------------- */
 
 /*
- * Those that drop before those that block, so that a packet that is dropped anyway begins no block; those
- * that observe last: they see what the others let pass.
+ * The order in which limits are charged. Limits that drop come before those that block, so that a
+ * packet which is dropped anyway does not begin a block. Limits that observe come last: they count
+ * only what passes the others.
  */
 static const int action_order[] = {
 	[SL_ACTION_DROP] = 0,
@@ -217,8 +211,8 @@ static const int action_order[] = {
 	[SL_ACTION_OBSERVE] = 2,
 };
 
-static bool asked_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
-			 enum sl_family family)
+static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
+			   enum sl_family family)
 {
 	if (a->action != b->action)
 		return action_order[a->action] < action_order[b->action];
@@ -226,16 +220,17 @@ static bool asked_before(const struct sl_limit_spec *a, const struct sl_limit_sp
 }
 
 /*
- * Whether the packets of a newcomer are charged to its ledger when it gets one. Not if a budget has paid for them.
- * All of them must be for this limit: a limit that admits by its own key counts only such packets.
+ * Whether a newcomer's earlier packets are charged to its ledger when it gets one. They are not if
+ * a budget has paid for them. They are only if all of them match this limit: a limit that admits by
+ * its own key counts only packets that match.
  */
 static bool limit_owes(const struct sl_policy *policy, const struct limit *limit,
 		       const struct sl_limit *compiled)
 {
-	bool is_met_by_key = compiled->apart || compiled->shared;
+	bool admits_by_key = compiled->apart || compiled->shared;
 
 	return !policy_has_budget(policy) && !limit->spec.start_empty &&
-	       (is_met_by_key || limit->match.fact == SL_FACT_ANY);
+	       (admits_by_key || limit->match.fact == SL_FACT_ANY);
 }
 
 static void family_compile(struct sl_policy *policy, enum sl_family family,
@@ -250,7 +245,8 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 
 		if (slot_is_free(policy, slot))
 			continue;
-		while (at && asked_before(&limit.spec, &policy->spec[list[at - 1].slot], family)) {
+		while (at &&
+		       charged_before(&limit.spec, &policy->spec[list[at - 1].slot], family)) {
 			list[at] = list[at - 1];
 			at--;
 		}
@@ -263,15 +259,6 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	policy->limits[family] = count;
 }
 
-static bool policy_is_deep(const struct sl_policy *policy)
-{
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (!slot_is_free(policy, slot) &&
-		    (match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst))
-			return true;
-	return false;
-}
-
 void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
 	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
@@ -282,10 +269,15 @@ void policy_compile(struct sl_policy *policy, const struct machine *machine)
 		family_compile(policy, SL_IPV4, machine);
 	if (!prefix_is_ipv4(&policy->prefix))
 		family_compile(policy, SL_IPV6, machine);
-	policy->deep = policy_is_deep(policy);
+	policy->deep = false;
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
+		policy->deep |= !slot_is_free(policy, slot) &&
+				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
 }
 
-/* A policy without a budget of its own has that of its parent. */
+/* --- Writing a record ----------------------------------------------------------------------- */
+
+/* Sets the budget: the rule's, or else that of the parent. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {
@@ -302,8 +294,8 @@ static void budget_choose(const struct gate *gate, const struct rule *rule,
 }
 
 /*
- * All newcomers share one ledger, whatever their family. One that begins is full; no packet sees it yet, as nothing
- * in force has a budget there.
+ * Fills the ledger of a new budget, which newcomers of both families share. No packet uses it yet:
+ * no record in force has a budget with this number.
  */
 static void budget_begin(struct gate *gate, uint32_t number, const struct sl_policy *policy,
 			 const struct sl_policy *before)
@@ -318,22 +310,21 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t p
 		 const struct rule *rule)
 {
 	const struct sl_policy *old = before ? &gate->policies[before] : NULL;
-	struct sl_policy *to = &gate->policies[record], policy = {
-								.prefix = rule->prefix,
-								.inherits = rule_inherits(rule),
-								.parent = parent,
-							};
-	struct wishes wishes;
+	struct sl_policy *to = &gate->policies[record], policy = {0};
+	struct candidates candidates;
 	int err = counters_get(gate, SL_POLICY(record), &policy.base);
 
 	if (err)
 		return err;
-	wishes_make(gate, rule, parent, &wishes);
-	if (wishes.count > SL_LIMITS_MAX)
-		return refuse_fifth(gate, rule, &wishes);
+	policy.prefix = rule->prefix;
+	policy.inherits = rule_inherits(rule);
+	policy.parent = parent;
+	candidates_make(gate, rule, parent, &candidates);
+	if (candidates.count > SL_LIMITS_MAX)
+		return refuse_fifth(gate, rule, &candidates);
 	if (old)
 		memcpy(policy.base.reason, old->base.reason, sizeof(policy.base.reason));
-	slots_write(gate, &policy, &wishes, old);
+	slots_write(gate, &policy, &candidates, old);
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
 	budget_begin(gate, SL_POLICY(record), &policy, old);
@@ -344,20 +335,15 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t p
 
 /* --- Allocation ----------------------------------------------------------------------------- */
 
-static bool policy_is_free(const struct gate *gate, uint32_t number)
-{
-	return !gate->policies[SL_RECORD(number)].since &&
-	       !gate->policies[SL_RECORD(number) + 1].since;
-}
-
 uint32_t policy_allocate(struct gate *gate, uint32_t before)
 {
 	if (before)
 		return before ^ 1;
 	for (uint32_t i = 0; i < gate->policies_max; i++) {
 		uint32_t number = (gate->state->next_policy + i) % gate->policies_max;
+		const struct sl_policy *records = &gate->policies[SL_RECORD(number)];
 
-		if (number < SL_POLICY_FIRST || !policy_is_free(gate, number))
+		if (number < SL_POLICY_FIRST || records[0].since || records[1].since)
 			continue;
 		gate->state->next_policy = number + 1;
 		if (gate->state->policies_seen <= number)
@@ -373,9 +359,9 @@ void policy_free(struct gate *gate, uint32_t record)
 		__atomic_store_n(&gate->policies[record].since, 0, __ATOMIC_RELEASE);
 }
 
-/* --- What a policy inherits, in words ------------------------------------------------------- */
+/* --- Inherited limits in messages ----------------------------------------------------------- */
 
-/* A policy that a change is rewriting has two records, of the same prefix. */
+/* While a change rewrites a policy, it has two records of the same prefix. */
 const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home)
 {
 	const struct sl_policy *record = &gate->policies[SL_RECORD(SL_HOME_POLICY(home))];
@@ -409,7 +395,10 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 	return length ? text : NULL;
 }
 
-/* A change that died half way may have switched a policy off, and not freed its record. */
+/*
+ * Whether a record is that of its prefix. After an interrupted change a policy may be switched off
+ * while its record is not free yet.
+ */
 static bool policy_is_seen(const struct gate *gate, const struct sl_policy *policy)
 {
 	struct sl_rule rule;

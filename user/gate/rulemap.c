@@ -75,12 +75,6 @@ static struct sl_prefix prefix_of(enum gate_map map, const void *key)
 	return prefix;
 }
 
-/* What a rule takes in the gate's maps, in bytes. */
-static size_t rule_size(const struct gate *gate)
-{
-	return gate->old ? gate->old->map[MAP_PREFIXES].value_size : sizeof(struct sl_rule);
-}
-
 static struct sl_rule rule_of(const struct gate *gate, const void *value)
 {
 	struct sl_rule rule;
@@ -91,7 +85,7 @@ static struct sl_rule rule_of(const struct gate *gate, const void *value)
 	return rule;
 }
 
-/* --- One ------------------------------------------------------------------------------------ */
+/* --- Looking up one rule -------------------------------------------------------------------- */
 
 static bool rule_look_up(const struct gate *gate, enum gate_map map, const void *key,
 			 struct sl_rule *ret)
@@ -109,7 +103,7 @@ bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct
 	struct sl_rule rule;
 
 	if (!rule_look_up(gate, map_of(prefix), key_of(prefix), &rule) ||
-	    rule.bits != prefix->bits) /* the trie answers with a shorter one, too */
+	    rule.bits != prefix->bits) /* the trie also returns shorter prefixes */
 		return false;
 	*ret = rule;
 	return true;
@@ -126,9 +120,9 @@ bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint
 	return rule_look_up(gate, MAP_PREFIXES, &key, ret);
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
+/* --- Walking all rules ---------------------------------------------------------------------- */
 
-/* Where the rules of a map of hosts go. */
+/* The argument of host_call(). */
 struct hosts {
 	const struct gate *gate;
 	enum gate_map map;
@@ -147,8 +141,9 @@ static int host_call(void *data, const void *key, const void *value)
 static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
 {
 	struct hosts hosts = {gate, map, call, data};
+	size_t value_size = gate->old ? gate->old->map[map].value_size : sizeof(struct sl_rule);
 
-	return map_walk(gate->map[map], key_size(map), rule_size(gate), host_call, &hosts);
+	return map_walk(gate->map[map], key_size(map), value_size, host_call, &hosts);
 }
 
 static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
@@ -207,12 +202,12 @@ int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned i
 	return 0;
 }
 
-/* --- Many ----------------------------------------------------------------------------------- */
+/* --- Writing and removing in batches -------------------------------------------------------- */
 
-/* So many entries a call: each holds the kernel's attention for about a millisecond. */
+/* The entries of one call: the kernel takes about a millisecond for them. */
 #define BATCH 4096
 
-/* Entries of one map, as its batch calls want them. */
+/* Entries of one map, in the form of its batch calls. */
 struct batch {
 	const struct gate *gate;
 	enum gate_map map;
@@ -304,7 +299,10 @@ static void block_add(uint64_t *count, int change)
 	__atomic_add_fetch(count, change, __ATOMIC_RELEASE);
 }
 
-/* Adds `change` to the counts, in `blocks`, of the blocks that the prefix divides. Hosts are not in `prefixes`. */
+/*
+ * Adds `change` to the counts of the aggregates that the prefix divides. Hosts are not counted:
+ * packets look them up before `prefixes`.
+ */
 static void blocks_add(uint64_t *blocks, const struct sl_prefix *prefix, int change)
 {
 	bool ipv4 = prefix_is_ipv4(prefix);
@@ -333,7 +331,7 @@ static int blocks_set(struct gate *gate, const struct rulemap_entry *entries, un
 	return 0;
 }
 
-/* --- Marks of split /64s -------------------------------------------------------------------- */
+/* --- Counts of split /64s ------------------------------------------------------------------- */
 
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 {
@@ -364,7 +362,10 @@ static int entry_compare(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* Sets the count of each /64 that the sorted entries divide. Returns how many rules do, or an errno. */
+/*
+ * Sets the count of each /64 that the sorted entries divide. Returns the number of rules that
+ * divide one, or a negative errno.
+ */
 static int counts_set(struct gate *gate, const struct rulemap_entry *entries, unsigned int count)
 {
 	uint64_t net = 0, last = 0;
@@ -389,7 +390,7 @@ static bool net_is_split(const struct rulemap_entry *entries, unsigned int count
 {
 	unsigned int low = 0, high = count;
 
-	/* the first entry that is not before the net's first address with more than 64 bits */
+	/* binary search for the first entry of IPv6 that is not before the net's first address */
 	while (low < high) {
 		unsigned int middle = low + (high - low) / 2;
 		const struct sl_prefix *prefix = &entries[middle].prefix;
@@ -413,7 +414,10 @@ int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int co
 
 	if (count)
 		qsort(entries, count, sizeof(*entries), entry_compare);
-	/* what is missing first: at no moment may a bucket speak for a /64 that a rule in force divides */
+	/*
+	 * missing counts first: no bucket entry may ever stand for a /64 that a rule in force
+	 * divides
+	 */
 	err = blocks_set(gate, entries, count);
 	if (err)
 		return err;
@@ -427,7 +431,7 @@ int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int co
 		if (net_is_split(entries, count, key))
 			continue;
 		err = bpf_map_delete_elem(gate->map[MAP_SPLITS], &key);
-		last = NULL; /* its place in the walk went with it */
+		last = NULL; /* the walk begins again: its position was deleted */
 	}
 	return err;
 }

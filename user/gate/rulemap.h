@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The maps of rules as they are: `hosts4` and `hosts6` for whole addresses, `prefixes` for the rest. */
+/* Gate: the maps of rules: `hosts4` and `hosts6` for whole addresses, `prefixes` for the others. */
 #ifndef SLUICE_RULEMAP_H
 #define SLUICE_RULEMAP_H
 
@@ -7,16 +7,16 @@
 
 #include "gate/gate.h"
 
-/* The generation of the rules that packets see. */
+/* The generation that packets see. */
 uint32_t rulemap_generation(const struct gate *gate);
 
-/* What packets see of a rule in that generation. */
+/* The face of a rule that packets see in that generation. */
 const struct sl_face *rulemap_face(const struct sl_rule *rule, uint32_t generation);
 
-/* The word by hand of a face, while it lasts. */
+/* The access of the entry by hand, until it ends. */
 enum sl_list face_access(const struct sl_face *face);
 
-/* Whether a face says nothing, and never will. */
+/* Whether a face has no policy, no entry and no list, ended or not. */
 bool face_is_empty(const struct sl_face *face);
 
 /* One rule of a map. */
@@ -25,34 +25,37 @@ struct rulemap_entry {
 	struct sl_rule rule;
 };
 
-/* The rule of just this prefix; false: there is none. */
+/* Reads the rule of exactly this prefix. False: none. */
 bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
 
 /*
- * The rule for an address or prefix with the longest prefix, in force or not, of at most `bits` bits; false:
- * there is none.
+ * Reads the rule of the longest prefix that covers a prefix and has at most `bits` bits, in force
+ * or not. False: none.
  */
 bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
 		   struct sl_rule *ret);
 
-/* Calls for each, in no order, until that returns a negative errno, which is returned. */
+/* Calls for each rule, in no order, until a call returns a negative errno, which is returned. */
 typedef int rulemap_call(void *data, const struct rulemap_entry *entry);
 int rulemap_walk(const struct gate *gate, rulemap_call *call, void *data);
 
-/* All of them, in no order; the caller frees `ret`. 0, or a negative errno. */
+/* Reads all rules, in no order; the caller frees `ret`. 0, or a negative errno. */
 int rulemap_read(const struct gate *gate, struct rulemap_entry **ret, unsigned int *ret_count);
 
-/* Writes, or removes, many. 0, or a negative errno: then any part is done. */
+/* Write and remove many rules. 0, or a negative errno after any part of them. */
 int rulemap_write(const struct gate *gate, const struct rulemap_entry *entries, unsigned int count);
 int rulemap_remove(const struct gate *gate, const struct rulemap_entry *entries,
 		   unsigned int count);
 
-/* --- Split /64s ----------------------------------------------------------------------------- */
+/* --- Counts of split /64s and of aggregates ------------------------------------------------- */
 
-/* Adds `change` to the counts of what the prefix divides. 0, or a negative errno and nothing is added. */
+/*
+ * Adds `change` to the counts of the /64 and of the aggregates that the prefix divides. 0, or a
+ * negative errno and no count is changed.
+ */
 int split_add(struct gate *gate, const struct sl_prefix *prefix, int change);
 
-/* Makes both maps say just what these rules ask for. Sorts the entries. */
+/* Sets both maps to the counts of these rules. Sorts the entries. 0, or a negative errno. */
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count);
 
 #endif

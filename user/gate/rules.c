@@ -11,7 +11,7 @@
 #include "list_ends.h"
 #include "rules/prefix.h"
 
-/* --- Rules ---------------------------------------------------------------------------------- */
+/* --- Reading rules -------------------------------------------------------------------------- */
 
 static enum status rule_from(const struct gate *gate, const struct sl_prefix *prefix,
 			     const struct sl_face *face, struct rule *ret)
@@ -62,7 +62,7 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 	return status;
 }
 
-/* Of one generation, unless it changed meanwhile: then `ret_whole` is false. */
+/* Reads the rules of one generation. `ret_whole` is false if the generation changed meanwhile. */
 static enum status rules_read_once(const struct gate *gate, struct ruleset *set, bool *ret_whole)
 {
 	uint32_t generation = rulemap_generation(gate);
@@ -83,7 +83,7 @@ static enum status rules_read_once(const struct gate *gate, struct ruleset *set,
 	return status;
 }
 
-/* So often a reader begins anew because of another command that changes the rules. */
+/* The number of times that a reader starts again because another command changes the rules. */
 #define READ_TRIES 100
 
 enum status rules_read(const struct gate *gate, struct ruleset *ret)
@@ -124,9 +124,9 @@ enum status rules_count(const struct gate *gate, unsigned int *ret)
 	return status;
 }
 
-/* --- What decides --------------------------------------------------------------------------- */
+/* --- The rule that decides ------------------------------------------------------------------ */
 
-/* The end of what several lists say: that of the last; 0: none. */
+/* The end of several lists together: the last of their ends; 0: none. */
 static uint32_t lists_end(const struct gate *gate, uint64_t lists)
 {
 	uint32_t last = 0;
@@ -142,7 +142,7 @@ static uint32_t lists_end(const struct gate *gate, uint64_t lists)
 	return last;
 }
 
-/* What one rule says, with its lists or without those that deny. */
+/* The entry or record of one rule. denies: with lists that deny. */
 static struct judgement face_judge(const struct gate *gate, const struct sl_prefix *prefix,
 				   const struct sl_face *face, bool denies)
 {
@@ -163,19 +163,18 @@ static struct judgement face_judge(const struct gate *gate, const struct sl_pref
 	return said;
 }
 
-static bool judgement_is_listed_deny(const struct judgement *judgement)
-{
-	return judgement->lists && judgement->access == SL_LIST_DENY;
-}
-
-/* lookup_rule() of bpf/lookup.h, for all that a judgement has. Returns whether it is complete. */
+/*
+ * Adds one rule to a judgement, as lookup_rule() in bpf/lookup.h does. Returns whether the
+ * judgement is complete: a list's deny is not, as a shorter rule may allow the source by hand.
+ * without: the judgement without the lists that deny.
+ */
 static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 		       const struct sl_face *face, struct judgement *judgement,
 		       struct judgement *without)
 {
 	struct judgement said = face_judge(gate, prefix, face, true);
 	struct judgement rest = face_judge(gate, prefix, face, false);
-	bool by_hand = said.access && !said.lists;
+	bool by_hand = said.access && !said.lists, listed_deny;
 
 	if (!without->found)
 		*without = rest;
@@ -183,7 +182,8 @@ static bool rule_judge(const struct gate *gate, const struct sl_prefix *prefix,
 		*judgement = said;
 	else if (by_hand && said.access == SL_LIST_ALLOW)
 		*judgement = *without;
-	return by_hand || (judgement->found && !judgement_is_listed_deny(judgement));
+	listed_deny = judgement->lists && judgement->access == SL_LIST_DENY;
+	return by_hand || (judgement->found && !listed_deny);
 }
 
 enum status rules_judge(const struct gate *gate, const struct sl_prefix *address,
@@ -207,7 +207,7 @@ enum status rules_judge(const struct gate *gate, const struct sl_prefix *address
 	return OK;
 }
 
-/* --- Policies ------------------------------------------------------------------------------- */
+/* --- Reading policies ----------------------------------------------------------------------- */
 
 static int policy_compare(const void *a, const void *b)
 {

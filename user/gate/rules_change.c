@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changing the rules of a gate: prepare, raise the generation, clear away. */
+/* Changes the rules of a gate: prepare, raise the generation, clear. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "gate/rules.h"
 #include "rules/prefix.h"
 
-/* Not errnos of a full map of rules: no policy is left, or no room in `splits`. */
+/* Errors that differ from a full map of rules: no policy is free, or `splits` is full. */
 #define NO_POLICY (-EDQUOT)
 #define NO_SPLIT  (-EXFULL)
 
@@ -21,31 +21,23 @@ static bool map_is_full(int err)
 }
 
 /*
- * Rules as they are to be, each beside what packets see until the switch. Shorter prefixes come first, so that a policy
- * is written before those that inherit from it.
+ * The wanted rules, each with the face that packets see until the switch. Shorter prefixes come
+ * first, so that a policy is written before its heirs.
  */
 struct plan {
 	const struct rule **wanted;
 	unsigned int wanted_count;
-	struct sl_prefix *heirs; /* whose policies inherit before the change */
+	struct sl_prefix *heirs; /* prefixes of policies that inherit before the change */
 	unsigned int heirs_count, heirs_room;
-	struct rulemap_entry *entries; /* of those wanted, and of heirs that they change */
+	struct rulemap_entry *entries; /* the wanted rules, and the heirs that they change */
 	unsigned int count;
-	unsigned int written; /* entries that the maps have */
-	bool rewrites;	      /* a policy, and so perhaps heirs */
+	unsigned int written; /* the first entries, which are in the maps */
+	bool rewrites;	      /* a policy changes, and so may its heirs */
 };
 
-static bool entry_existed(const struct rulemap_entry *entry)
-{
-	return !face_is_empty(&entry->rule.before);
-}
+/* --- One rule ------------------------------------------------------------------------------- */
 
-static bool entry_stays(const struct rulemap_entry *entry)
-{
-	return !face_is_empty(&entry->rule.now);
-}
-
-/* Whether a policy says just what the rule's limits are to be. */
+/* Whether a record has exactly the wanted limits, budget and inheritance. */
 static bool policy_is(const struct gate *gate, uint32_t record, const struct rule *wanted)
 {
 	struct rule now = {
@@ -60,7 +52,10 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 	return same;
 }
 
-/* The record of the rule's limits: the one it has, if they stay, and what it inherits, or a new one. */
+/*
+ * Sets `ret` to the record for the wanted policy: the present one if neither its limits nor what it
+ * inherits change, else a new one; 0: no limits.
+ */
 static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			  uint32_t *ret)
 {
@@ -89,7 +84,10 @@ static void counts_add(struct gate *gate, const struct sl_prefix *prefix, int ch
 		gate->state->prefixes += change;
 }
 
-/* Packets look at this count when they see a list's deny: while it is 0, that stands. */
+/*
+ * Changes the number of allows by hand. Packets read it when a list denies them: while it is 0, no
+ * shorter rule can allow them.
+ */
 static void allows_add(struct gate *gate, int change)
 {
 	__atomic_add_fetch(&gate->state->hand_allows, change, __ATOMIC_RELEASE);
@@ -100,7 +98,10 @@ static bool face_allows(const struct sl_face *face)
 	return face->list == SL_LIST_ALLOW;
 }
 
-/* Counts come before rules are written: while there are no hosts packets do not ask for them. */
+/*
+ * Prepares one rule. Counts are raised before the rule is written: while they are 0, packets skip
+ * the lookup.
+ */
 static int entry_prepare(struct gate *gate, const struct rule *wanted, struct plan *plan)
 {
 	struct rulemap_entry *entry = &plan->entries[plan->count++];
@@ -121,7 +122,7 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct pl
 			},
 	};
 	plan->rewrites |= record != old.now.record;
-	if (!err && !entry_existed(entry)) {
+	if (!err && face_is_empty(&entry->rule.before)) {
 		err = split_add(gate, &wanted->prefix, 1);
 		if (!err)
 			counts_add(gate, &wanted->prefix, 1);
@@ -141,7 +142,7 @@ static int prefix_compare_length(const void *a, const void *b)
 		       ?: prefix_compare(left, right);
 }
 
-/* Finds the policies that inherit. No change has left anything behind. */
+/* Finds the policies that inherit. change_begin() has removed what earlier changes left. */
 static int heirs_find(const struct gate *gate, struct plan *plan)
 {
 	uint32_t end = SL_RECORD(gate->state->policies_seen);
@@ -161,8 +162,8 @@ static int heirs_find(const struct gate *gate, struct plan *plan)
 }
 
 /*
- * Rewrites an heir that inherits from another record than before. One that the change itself names is prepared
- * already, and so of the next generation. Its list entry stays as it is.
+ * Rewrites an heir that inherits from another record than before. A rule of the change itself is
+ * prepared already, and is skipped. The heir's entry stays.
  */
 static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struct plan *plan)
 {
@@ -193,7 +194,7 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 
 #define BITS_MAX (SL_FAMILY_BITS + 128)
 
-/* Orders rules by the length of their prefixes. There can be millions: one sweep counts, one places. */
+/* Orders rules by the length of their prefixes with a counting sort: there can be millions. */
 static int wanted_order(const struct ruleset *set, struct plan *plan)
 {
 	unsigned int at[BITS_MAX + 2] = {0};
@@ -229,7 +230,7 @@ static void plan_free(struct plan *plan)
 	*plan = (struct plan){0};
 }
 
-/* Writes the entries that are prepared. Longer prefixes find what they inherit from by them. */
+/* Writes the prepared entries. Longer prefixes look them up to find what they inherit from. */
 static int plan_write(struct gate *gate, struct plan *plan)
 {
 	unsigned int from = plan->written;
@@ -240,7 +241,7 @@ static int plan_write(struct gate *gate, struct plan *plan)
 	return rulemap_write(gate, plan->entries + from, plan->count - from);
 }
 
-/* Beside what packets see. */
+/* Writes the next generation beside what packets see. */
 static int plan_prepare(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
 {
 	int err = wanted->lists ? lists_prepare(gate, wanted->lists) : 0;
@@ -257,13 +258,7 @@ static int plan_prepare(struct gate *gate, const struct ruleset *wanted, struct 
 	return err;
 }
 
-static void generation_raise(struct gate *gate)
-{
-	__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
-	packets_outwait();
-}
-
-/* Removes what the change has switched off. Uses the plan up. */
+/* Removes rules and records that are no longer in use. Changes the order of the plan's entries. */
 static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct plan *plan)
 {
 	unsigned int gone = 0;
@@ -276,7 +271,7 @@ static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct pl
 			policy_free(gate, entry->rule.before.record);
 		if (face_allows(&entry->rule.before) && !face_allows(&entry->rule.now))
 			allows_add(gate, -1);
-		if (!entry_stays(entry))
+		if (face_is_empty(&entry->rule.now))
 			plan->entries[gone++] = *entry;
 	}
 	err = rulemap_remove(gate, plan->entries, gone);
@@ -288,6 +283,8 @@ static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct pl
 		lists_clear(gate, wanted->lists);
 	return err;
 }
+
+/* --- The change ----------------------------------------------------------------------------- */
 
 static enum status change_failed(const struct gate *gate, int err)
 {
@@ -311,7 +308,7 @@ static enum status change_failed(const struct gate *gate, int err)
 	return failure("cannot change the rules of gate '%s': %s", gate->name, why(err));
 }
 
-/* One attempt. 0, or a negative errno, and then all is as it was. */
+/* Tries a change once. 0, or a negative errno and the rules are unchanged. */
 static int change_try(struct gate *gate, const struct ruleset *wanted, struct losses *losses,
 		      enum status *ret_status)
 {
@@ -322,12 +319,16 @@ static int change_try(struct gate *gate, const struct ruleset *wanted, struct lo
 	if (*ret_status)
 		return 0;
 	err = plan_make(gate, wanted, &plan) ?: plan_prepare(gate, wanted, &plan);
-	if (!err)
-		generation_raise(gate);
-	if (!err && losses)
-		losses_find(gate, plan.entries, plan.count, losses);
+	if (!err) {
+		/* the switch: every packet that begins from here on sees the new rules */
+		__atomic_store_n(&gate->state->generation, rulemap_generation(gate) + 1,
+				 __ATOMIC_RELEASE);
+		packets_outwait();
+		if (losses)
+			losses_find(gate, plan.entries, plan.count, losses);
+	}
 	if (err || plan_clear(gate, wanted, &plan))
-		*ret_status = change_undo(gate); /* if the change stands, this only clears away */
+		*ret_status = change_undo(gate); /* after the switch it only clears */
 	else
 		change_end(gate);
 	plan_free(&plan);

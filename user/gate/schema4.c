@@ -7,7 +7,7 @@
 #include "gate/old_schema.h"
 #include "gate/policy.h"
 
-/* Numbers that both schemas have in common: then they are copied as they are. */
+/* Numbers that both schemas share, so that they are copied unchanged. */
 _Static_assert(SL_FAMILIES == SCHEMA4_FAMILIES && SL_IPV4 == 0 && SL_IPV6 == 1, "schema 4");
 _Static_assert(SL_LIMITS_MAX == SCHEMA4_LIMITS_MAX && SL_PORTS_MAX == SCHEMA4_PORTS_MAX &&
 		       SL_NAME == 16,
@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct sl_prefix) == sizeof(struct schema4_prefix), "schem
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* In the order of its map ids. */
+/* The maps in the order of that schema's ids. */
 static const enum gate_map maps[SCHEMA4_MAPS] = {
 	MAP_GATE,     MAP_HOSTS4,   MAP_HOSTS6,	   MAP_PREFIXES, MAP_SPLITS,   MAP_POLICIES,
 	MAP_COUNTERS, MAP_LEDGERS4, MAP_LEDGERS6,  MAP_BUCKETS4, MAP_BUCKETS6, MAP_ADMISSION,
@@ -68,20 +68,20 @@ _Static_assert(sizeof(((struct sl_meeting *)0)->secret) ==
 /* --- Counters ------------------------------------------------------------------------------- */
 
 static const enum sl_reason reasons[SCHEMA4_REASONS] = {
-	[SCHEMA4_PASS_WITHIN] = SL_PASS_WITHIN, /* or no limit matched */
+	[SCHEMA4_PASS_WITHIN] = SL_PASS_WITHIN, /* includes packets that no limit matched */
 	[SCHEMA4_PASS_NEWCOMER] = SL_PASS_NEWCOMER,
 	[SCHEMA4_PASS_ALLOWED] = SL_PASS_ALLOWED,
 	[SCHEMA4_PASS_NO_RULE] = SL_PASS_NO_RULE,
 	[SCHEMA4_PASS_NOT_IP] = SL_PASS_NOT_IP,
 	[SCHEMA4_PASS_SHORT] = SL_PASS_SHORT,
 	[SCHEMA4_PASS_BAD_HEADER] = SL_PASS_BAD_HEADER,
-	/* passed for want of a source, which no reason of that name does now: the third tag was all that was read */
+	/* these packets passed without a source, behind a third tag; vlan-depth now drops */
 	[SCHEMA4_PASS_VLAN_DEPTH] = SL_PASS_NOT_IP,
 	[SCHEMA4_DROP_OVER_LIMIT] = SL_DROP_OVER_LIMIT,
 	[SCHEMA4_DROP_BLOCKED] = SL_DROP_BLOCKED,
 	[SCHEMA4_DROP_OVER_BUDGET] = SL_DROP_OVER_BUDGET,
 	[SCHEMA4_DROP_DENIED] = SL_DROP_DENIED,
-	/* more than the whole burst: no bucket can refuse a packet for good any more */
+	/* larger than the whole burst: a bucket now never refuses a packet for ever */
 	[SCHEMA4_DROP_OVERSIZE] = SL_DROP_OVER_LIMIT,
 	[SCHEMA4_DROP_CONTENDED] = SL_DROP_CONTENDED,
 };
@@ -175,7 +175,7 @@ static void policy_convert(const void *value, const struct machine *machine, str
 	policy_compile(ret, machine);
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
+/* --- The schema ----------------------------------------------------------------------------- */
 
 const struct old_schema schema4 = {
 	.number = 4,

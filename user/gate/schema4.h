@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Schema 4: the layouts that version 0.1.0 had until commit 3b3c97e, as far as they are read. tests/data/schema4 holds
- * the whole of them, and a gate that was recorded. Never changed any more.
+ * Gate: schema 4, the layouts of version 0.1.0 until commit 3b3c97e, as far as they are read.
+ * tests/data/schema4 holds all of them, and a recorded gate. This file never changes.
  */
 #ifndef SLUICE_SCHEMA4_H
 #define SLUICE_SCHEMA4_H
@@ -75,7 +75,7 @@ struct schema4_limit_spec {
 	__u8 pad[5];
 };
 
-/* Compiled: not read, as each version compiles its own. */
+/* The compiled limit. It is not read: each version compiles its own. */
 struct schema4_limit {
 	__u64 words[9];
 };
@@ -120,8 +120,8 @@ struct schema4_gate {
 	__u32 next_policy;
 	__u32 policies_seen;
 	__u32 map_ids[22];
-	__u64 secret[10]; /* of its struct sl_meeting */
-	__u32 meeting[8]; /* the rest of that: follows from the sizes */
+	__u64 secret[10]; /* from its struct sl_meeting */
+	__u32 meeting[8]; /* the rest of that struct, which follows from the sizes */
 	__u64 zero;
 	__u64 pad;
 };
