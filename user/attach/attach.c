@@ -14,9 +14,9 @@
 #include "base/netns.h"
 #include "gate/gate_dir.h"
 
-/* --- What holds a device -------------------------------------------------------------------- */
+/* --- The owner of a device's XDP program ---------------------------------------------------- */
 
-/* For gates_for_each: whose XDP program it is. */
+/* The argument of xdp_owner_look(): an XDP program, and the gate that owns it. */
 struct xdp_owner {
 	uint32_t program_id;
 	unsigned int ifindex;
@@ -24,6 +24,7 @@ struct xdp_owner {
 	char device[IF_NAMESIZE];
 };
 
+/* Sets the owner if the program is this gate's. Called by gates_for_each(). */
 static enum status xdp_owner_look(const char *name, void *data)
 {
 	struct gate gate = GATE_CLOSED;
@@ -32,9 +33,9 @@ static enum status xdp_owner_look(const char *name, void *data)
 	unsigned int count = 0;
 
 	snprintf(gate.name, sizeof(gate.name), "%s", name);
+	/* errors are reported, and the search goes on: another gate may own the program */
 	if (!gate_dir_open(&gate))
-		attachments_read(&gate, all,
-				 &count); /* or it says why not; another gate may own it */
+		attachments_read(&gate, all, &count);
 	for (unsigned int i = 0; i < count; i++) {
 		if (all[i].hook != HOOK_XDP || all[i].program_id != owner->program_id ||
 		    all[i].ifindex != owner->ifindex)
@@ -55,7 +56,10 @@ static uint32_t xdp_program(unsigned int ifindex)
 	return query.prog_id ?: query.drv_prog_id ?: query.skb_prog_id ?: query.hw_prog_id;
 }
 
-/* Says whose program a device of the current network namespace has: a gate's, or another's. FAILED. */
+/*
+ * Fails with a message that names the owner of the device's XDP program: a gate, or another
+ * software.
+ */
 static enum status xdp_owner_refuse(const struct device *device)
 {
 	struct xdp_owner owner = {.program_id = xdp_program(device->ifindex),
@@ -84,36 +88,29 @@ static enum status xdp_owner_refuse(const struct device *device)
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-static int link_create(const struct programs *programs, const struct attachment *a)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, opts);
-
-	if (a->hook == HOOK_XDP) {
-		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-		return bpf_link_create(programs->fd[HOOK_XDP], a->ifindex, BPF_XDP, &opts);
-	}
-	opts.flags = TCX_FIRST;
-	return bpf_link_create(programs->fd[a->hook], a->ifindex,
-			       a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, &opts);
-}
-
+/* Creates a link and pins it: without a pin, closing the link would detach the program. */
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
 {
-	int fd = link_create(programs, a);
-	int err = fd < 0 ? fd : 0;
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = TCX_FIRST);
+	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, fd, err;
 	char name[PIN_NAME];
 
-	if (!err) /* or closing it detaches again */
-		err = pin_make(&gate->links, attachment_pin(a, name), fd);
-	if (fd >= 0)
-		close(fd);
+	if (a->hook == HOOK_XDP) {
+		type = BPF_XDP;
+		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
+	}
+	fd = bpf_link_create(programs->fd[a->hook], a->ifindex, type, &opts);
+	if (fd < 0)
+		return fd;
+	err = pin_make(&gate->links, attachment_pin(a, name), fd);
+	close(fd);
 	return err;
 }
 
 /*
- * A pin is made before what it stands for: a qdisc or a filter without a pin would be taken for a foreign one. A
- * qdisc that is there already is foreign.
+ * Makes qdisc and filter. Each pin is made before its object, because a qdisc or a filter without a
+ * pin counts as foreign. An existing qdisc is foreign.
  */
 static int attach_filter(const struct gate *gate, const struct programs *programs,
 			 const struct attachment *a)
@@ -149,7 +146,7 @@ static int attach_in_mode(const struct gate *gate, const struct programs *progra
 	return attach_link(gate, programs, a);
 }
 
-/* In that mode, or in the best of the hook that works. */
+/* Attaches in that mode, or for MODE_AUTO in the best mode of the hook that works. */
 static int attach_to_hook(const struct gate *gate, const struct programs *programs, enum mode mode,
 			  struct attachment *a)
 {
@@ -162,7 +159,7 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 	if (mode != MODE_AUTO || a->mode != MODE_TCX || !err || err == -EBUSY || err == -EEXIST ||
 	    err == -EPERM)
 		return err;
-	a->mode = MODE_CLSACT; /* works as well; status tells which */
+	a->mode = MODE_CLSACT; /* the same function; `status` shows the mode */
 	return attach_in_mode(gate, programs, a);
 }
 
@@ -229,8 +226,9 @@ static enum status attach_here(const struct gate *gate, const struct programs *p
 }
 
 /*
- * Without native XDP the device may hand over packets that the kernel or the sender has merged. XDP would count 45
- * segments as one packet; hook ingress is told how many they are. `cause`: why it is not XDP.
+ * Attaches to hook ingress instead of XDP. A device without native XDP may pass on packets that the
+ * kernel or the sender has merged: XDP would count 45 segments as one packet, while hook ingress
+ * has their number. cause: why XDP is not used.
  */
 static enum status attach_ingress(const struct gate *gate, const struct programs *programs,
 				  const struct device *device, const char *cause,
@@ -248,7 +246,7 @@ static enum status attach_ingress(const struct gate *gate, const struct programs
 	return status;
 }
 
-/* Hook xdp in mode auto. */
+/* Attaches to hook xdp in mode auto. */
 static enum status attach_best(const struct gate *gate, const struct programs *programs,
 			       const struct device *device, struct attachment *ret,
 			       bool *ret_was_there)
@@ -284,11 +282,11 @@ enum status attach_device(const struct gate *gate, const struct programs *progra
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/* For netns_run_in: the filter to remove, and what came of it. */
+/* The argument of call_filter_remove(): the filter to remove, and the result. */
 struct remove_call {
 	const struct attachment *attachment;
-	uint32_t program_ids[2]; /* either; 0: none */
-	bool qdisc_is_ours;	 /* then it goes with its last filter */
+	uint32_t program_ids[2]; /* the filter runs one of these; 0: unused */
+	bool qdisc_is_ours;	 /* it is removed with its last filter */
 	bool qdisc_removed;
 	int err;
 };
@@ -304,7 +302,9 @@ static void call_filter_remove(void *data)
 		if (call->program_ids[i])
 			call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS,
 						  call->program_ids[i], &found);
-	/* without our filter the name has to tell whether it is still that device: numbers come back */
+	/*
+	 * without our filter only the name shows whether it is the same device: numbers are reused
+	 */
 	if (!found &&
 	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
 		return;
@@ -332,7 +332,7 @@ static enum status detach_filter(const struct gate *gate, const struct attachmen
 	return OK;
 }
 
-/* A symbolic link stands for nothing: it is removed as a pin without an attachment is. */
+/* A symbolic link is no attachment: it is removed like a pin whose device is gone. */
 enum status detach(const struct gate *gate, const struct attachment *a)
 {
 	char name[PIN_NAME];
@@ -344,7 +344,7 @@ enum status detach(const struct gate *gate, const struct attachment *a)
 	if (fd >= 0 && a->mode == MODE_CLSACT)
 		status = detach_filter(gate, a);
 	else if (fd >= 0)
-		bpf_link_detach(fd); /* at once; dropping the pin alone detaches some time later */
+		bpf_link_detach(fd); /* detaches at once; removing the pin alone detaches later */
 	if (fd >= 0)
 		close(fd);
 	if (status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Attaching and detaching. */
+/* Attach: attaches a gate's programs to devices, and detaches them. */
 #ifndef SLUICE_ATTACH_H
 #define SLUICE_ATTACH_H
 
@@ -8,23 +8,24 @@
 #include "gate/object.h"
 
 /*
- * Looks for the attachment of a device of the current network namespace. Refuses one that is alive in another
- * mode than is asked for; clears away one that is not.
+ * Finds the gate's attachment of a device of the current network namespace. Refuses one that is
+ * alive in another mode than requested; removes one whose program is gone.
  */
 enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found);
 
 /*
- * Attaches the gate's program to a device of the current network namespace, on which attach_find() found none. Hook xdp
- * in mode auto is native XDP, or else hook ingress, said on standard error; there, an attachment may have been already.
+ * Attaches the gate's program to a device of the current network namespace on which attach_find()
+ * found no attachment. Hook xdp in mode auto is native XDP, or else hook ingress, which is
+ * reported; ret_was_there: hook ingress already had an attachment.
  */
 enum status attach_device(const struct gate *gate, const struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
 			  struct attachment *ret, bool *ret_was_there);
 
 /*
- * Detaches, wherever the device is, and removes the pin. What is gone already counts as
- * detached.
+ * Detaches the program, in whatever namespace the device is, and removes the pin. An attachment
+ * that is gone counts as detached.
  */
 enum status detach(const struct gate *gate, const struct attachment *attachment);
 

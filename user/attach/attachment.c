@@ -76,37 +76,7 @@ enum status device_find(const char *name, struct device *ret)
 	return status;
 }
 
-/* --- Pins ----------------------------------------------------------------------------------- */
-
-static void replace(char *text, char from, char to)
-{
-	for (; *text; text++)
-		if (*text == from)
-			*text = to;
-}
-
-static const char *pin_format(const struct attachment *a, const char *lead, char name[PIN_NAME])
-{
-	char device[IF_NAMESIZE];
-
-	/* bpffs allows no '.', a device's name no ':' */
-	snprintf(device, sizeof(device), "%s", a->pinned.device);
-	replace(device, '.', ':');
-	snprintf(name, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-%s", lead, hook_names[a->hook],
-		 mode_names[a->mode], a->pinned.netns, a->pinned.ifindex, device);
-	return name;
-}
-
-const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	return pin_format(a, "", name);
-}
-
-/* No hook is called `next`, so that a reader of the pins takes this one for no attachment. */
-const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	return pin_format(a, "next-", name);
-}
+/* --- Hooks and modes ------------------------------------------------------------------------ */
 
 static int name_find(const char *const names[], int count, const char *name)
 {
@@ -114,22 +84,6 @@ static int name_find(const char *const names[], int count, const char *name)
 		if (!strcmp(names[i], name))
 			return i;
 	return -1;
-}
-
-enum status mode_check(enum hook hook, enum mode mode)
-{
-	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
-
-	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
-		return OK;
-	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
-		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
-}
-
-const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
-{
-	snprintf(name, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns, a->pinned.ifindex);
-	return name;
 }
 
 bool hook_parse(const char *name, enum hook *ret)
@@ -154,6 +108,54 @@ bool mode_parse(const char *name, enum mode *ret)
 	}
 	*ret = found;
 	return true;
+}
+
+enum status mode_check(enum hook hook, enum mode mode)
+{
+	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
+
+	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
+		return OK;
+	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
+		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
+}
+
+/* --- Pins ----------------------------------------------------------------------------------- */
+
+static void replace(char *text, char from, char to)
+{
+	for (; *text; text++)
+		if (*text == from)
+			*text = to;
+}
+
+static const char *pin_format(const struct attachment *a, const char *lead, char name[PIN_NAME])
+{
+	char device[IF_NAMESIZE];
+
+	/* bpffs allows no '.', and a device's name has no ':' */
+	snprintf(device, sizeof(device), "%s", a->pinned.device);
+	replace(device, '.', ':');
+	snprintf(name, PIN_NAME, "%s%s-%s-%" PRIu64 "-%u-%s", lead, hook_names[a->hook],
+		 mode_names[a->mode], a->pinned.netns, a->pinned.ifindex, device);
+	return name;
+}
+
+const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	return pin_format(a, "", name);
+}
+
+/* No hook is named `next`, so attachment_of_pin() ignores this pin. */
+const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	return pin_format(a, "next-", name);
+}
+
+const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	snprintf(name, PIN_NAME, "qdisc-%" PRIu64 "-%u", a->pinned.netns, a->pinned.ifindex);
+	return name;
 }
 
 bool attachment_of_pin(const char *name, struct attachment *ret)
@@ -187,7 +189,7 @@ struct attachment attachment_of(const struct device *device, enum hook hook)
 	return a;
 }
 
-/* --- State ---------------------------------------------------------------------------------- */
+/* --- Ids of programs ------------------------------------------------------------------------ */
 
 uint32_t program_id_of(int program_fd)
 {
@@ -207,16 +209,16 @@ uint32_t program_id_pinned(const struct pins *pins, const char *name)
 	return id;
 }
 
-/* --- In one namespace ----------------------------------------------------------------------- */
+/* --- Querying a device of the current namespace --------------------------------------------- */
 
-/* For netns_run_in and netns_find. */
+/* The argument of call_query(): the attachment, and whether its device runs the program. */
 struct run_query {
 	const struct gate *gate;
 	const struct attachment *attachment;
 	unsigned int ifindex;
 	uint32_t program_id;
-	char device[IF_NAMESIZE]; /* of that ifindex; "": there is none */
-	bool runs;		  /* the program, on the attachment's hook */
+	char device[IF_NAMESIZE]; /* the name of that ifindex; "": no such device */
+	bool runs;		  /* the program runs on the attachment's hook */
 };
 
 static bool xdp_runs(unsigned int ifindex, uint32_t program_id)
@@ -232,7 +234,7 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 {
 	__u32 ids[TCX_PROGRAMS_MAX], count = TCX_PROGRAMS_MAX;
 
-	/* the place of an fd in the question is that of a device, too */
+	/* bpf_prog_query takes an ifindex as target_fd: the kernel has both in one union */
 	if (bpf_prog_query(ifindex, ingress ? TCX_INGRESS : TCX_EGRESS, 0, NULL, ids, &count))
 		return false;
 	for (__u32 i = 0; i < count; i++)
@@ -246,7 +248,7 @@ static bool device_runs(const struct run_query *query)
 	bool ingress = query->attachment->hook == HOOK_INGRESS, found;
 
 	switch (query->attachment->mode) {
-	case MODE_CLSACT: /* a filter that cannot be asked for is not found */
+	case MODE_CLSACT: /* a filter that cannot be read counts as gone */
 		return !filter_find(query->ifindex, ingress, query->program_id, &found) && found;
 	case MODE_TCX:
 		return tcx_runs(query->ifindex, ingress, query->program_id);
@@ -264,9 +266,12 @@ static void call_query(void *data)
 	query->runs = query->program_id && *query->device && device_runs(query);
 }
 
-/* --- In any --------------------------------------------------------------------------------- */
+/* --- Finding an attachment in all namespaces ------------------------------------------------ */
 
-/* Whether another attachment of the gate was made to the device that is looked at: numbers repeat. */
+/*
+ * Whether the device in the query belongs to another attachment of the gate: numbers repeat in
+ * other namespaces.
+ */
 static bool query_is_of_another(const struct run_query *query)
 {
 	struct attachment other = {.hook = query->attachment->hook};
@@ -289,15 +294,6 @@ static bool call_query_for(void *data)
 	return query->runs && !query_is_of_another(query);
 }
 
-/* Where the program runs: where it was attached, or else anywhere. 0: it is not found. */
-static uint64_t query_anywhere(struct run_query *query)
-{
-	uint64_t home = query->attachment->pinned.netns;
-
-	netns_run_in(home, call_query, query);
-	return query->runs ? home : netns_find(call_query_for, query);
-}
-
 static void attachment_is_at(struct attachment *a, uint64_t netns, const struct run_query *query)
 {
 	a->netns = netns;
@@ -305,7 +301,10 @@ static void attachment_is_at(struct attachment *a, uint64_t netns, const struct 
 	memcpy(a->device, query->device, sizeof(a->device));
 }
 
-/* A link knows its device, wherever that is, and not the namespace. */
+/*
+ * Looks up a link, which has the device's number but not its namespace: it is searched where the
+ * link was attached, then in all namespaces.
+ */
 static void link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
 	struct run_query query = {.gate = gate, .attachment = a};
@@ -314,15 +313,21 @@ static void link_look(const struct gate *gate, struct attachment *a, int link_fd
 	uint64_t netns;
 
 	if (bpf_obj_get_info_by_fd(link_fd, &info, &size) || !info.xdp.ifindex)
-		return; /* tcx has its ifindex at the same place */
+		return; /* tcx has its ifindex at the same offset */
 	query.program_id = a->program_id = info.prog_id;
 	query.ifindex = a->ifindex = info.xdp.ifindex;
-	netns = query_anywhere(&query);
+	netns = a->pinned.netns;
+	netns_run_in(netns, call_query, &query);
+	if (!query.runs)
+		netns = netns_find(call_query_for, &query);
 	if (netns)
 		attachment_is_at(a, netns, &query);
 }
 
-/* A filter does not survive a move: it is where it was, or gone. Its pin may be either of the two. */
+/*
+ * Looks up a filter. A move of the device removes its filters, so it is at its place or gone. Its
+ * program may be that of either pin.
+ */
 static void filter_look(const struct gate *gate, struct attachment *a)
 {
 	struct run_query query = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
@@ -340,7 +345,10 @@ static void filter_look(const struct gate *gate, struct attachment *a)
 	}
 }
 
-/* The number of a device that is gone comes back: one of another name is another device. */
+/*
+ * Whether the attached device still exists. A number is reused: with another name it is another
+ * device.
+ */
 static bool device_is_there(const struct attachment *a)
 {
 	struct run_query query = {.attachment = a, .ifindex = a->pinned.ifindex};
@@ -367,7 +375,7 @@ void attachment_look(const struct gate *gate, struct attachment *a)
 	a->device_gone = !a->program_id && !device_is_there(a);
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- Attachments of a gate ------------------------------------------------------------------ */
 
 static int is_pin(const struct dirent *entry)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Attachments: a program of ours on a hook of a device. Each is one pin below the gate's links/, whose
- * name says all about it: HOOK-MODE-NETNS-IFINDEX-DEVICE. Where the hook has links, the pin is the link;
- * for clsact it is the program, by whose id the filter is found.
+ * Attach: an attachment is a program of ours on a hook of a device. Its pin is below the gate's
+ * links/, with the name HOOK-MODE-NETNS-IFINDEX-DEVICE. Where the hook has links, the link is
+ * pinned; for clsact the program is, by whose id the filter is found.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -15,7 +15,7 @@
 #include "gate/object.h"
 
 enum mode {
-	MODE_AUTO, /* the best that works: native, or else hook ingress; tcx, or else clsact */
+	MODE_AUTO, /* native, or else hook ingress; tcx, or else clsact */
 	MODE_NATIVE,
 	MODE_GENERIC,
 	MODE_TCX,
@@ -29,81 +29,80 @@ extern const char *const mode_names[MODES];
 struct device {
 	char name[IF_NAMESIZE];
 	unsigned int ifindex;
-	bool is_tap; /* what a process, a virtual machine most often, sends by /dev/net/tun */
+	bool is_tap; /* frames come from a process, such as a virtual machine, by /dev/net/tun */
 };
 
-/* Finds a device by name. Fails for one that there is not, and for one whose frames are not
- * Ethernet. */
+/* Finds a device by name. Fails for a missing one, and for one whose frames are not Ethernet. */
 enum status device_find(const char *name, struct device *ret);
 
 struct attachment {
 	enum hook hook;
-	enum mode mode; /* obtained */
-	/* The device as it is now; gone, or not to be found: as it was when it was attached. */
+	enum mode mode; /* the mode in use, never auto */
+	/* The present device. If it is gone or not found: the one that was attached. */
 	uint64_t netns;
 	unsigned int ifindex;
 	char device[IF_NAMESIZE];
-	/* As it was when it was attached: what the pin is called. */
+	/* The device when it was attached, which names the pin. */
 	struct {
 		uint64_t netns;
 		unsigned int ifindex;
 		char device[IF_NAMESIZE];
 	} pinned;
-	uint32_t program_id; /* 0: the device, or the filter, is gone */
-	bool device_gone;    /* with program_id 0: else it is there, and the filter is gone */
+	uint32_t program_id; /* 0: the device or the filter is gone */
+	bool device_gone;    /* with program_id 0: the device is gone, not only the filter */
 };
 
-/* A hook or a mode by its name; false, having said what there is: no such thing. */
+/* Parse a hook and a mode. False: there is no such name, which is reported. */
 bool hook_parse(const char *name, enum hook *ret);
 bool mode_parse(const char *name, enum mode *ret);
 
 /* Refuses a mode that the hook does not have. */
 enum status mode_check(enum hook hook, enum mode mode);
 
-/* The attachment of a device of the current network namespace as it is to be. */
+/* A new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct device *device, enum hook hook);
 
-/* The attachment that a pin's name tells; false: it is no attachment's. */
+/* Parses the name of a pin. False: it is no attachment's. */
 bool attachment_of_pin(const char *name, struct attachment *ret);
 
-/* The name of the attachment's pin, in the gate's `links`. */
+/* Formats the name of the attachment's pin in the gate's `links`. */
 const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * The name of a second pin, for clsact, while another program is put under the filter: the filter runs the one or
- * the other program, and at every moment is known to be ours.
+ * Formats the name of a second pin that clsact needs while the filter's program is replaced: the
+ * filter runs the program of one of the two pins at every moment, and so is known to be ours.
  */
 const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * The name of the pin that says that the device's clsact qdisc is ours, to be removed with our last
- * filter. It pins a program, for something has to be pinned.
+ * Formats the name of the pin which marks the device's clsact qdisc as ours, so that it is removed
+ * with our last filter. The pinned object is a program, as a pin needs some object.
  */
 const char *attachment_qdisc_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
-/* --- State ---------------------------------------------------------------------------------- */
+/* --- Reading attachments -------------------------------------------------------------------- */
 
-/* What kernels from 6.6 on call the hooks of tcx; the build machine's headers may be older. */
+/* The attach types of tcx, which older headers of the build machine lack (Linux 6.6). */
 #define TCX_INGRESS 46
 #define TCX_EGRESS  47
 
-#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: one that accepts must not hide packets from us */
+#define TCX_FIRST (1U << 3) /* BPF_F_BEFORE: an accepting program must not hide packets from ours */
 
-#define TCX_PROGRAMS_MAX 64 /* on one hook of a device */
+#define TCX_PROGRAMS_MAX 64 /* programs on one hook of a device */
 
 #define ATTACHMENTS_MAX 256
 
-/* Reads the attachments of a gate, of which only the directory need be open. */
+/* Reads the attachments of a gate. Only its directory has to be open. */
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);
 
-/* Finds out whether the attachment is alive, and where its device is now. */
+/* Sets program_id, device_gone and the present device of an attachment. */
 void attachment_look(const struct gate *gate, struct attachment *attachment);
 
-/* The id of a program; 0: it is none. */
+/* The kernel's id of a program; 0: fd is no program. */
 uint32_t program_id_of(int program_fd);
 
-/* The same of a pinned one. */
+/* The kernel's id of a pinned program; 0: there is none. */
 uint32_t program_id_pinned(const struct pins *pins, const char *name);
 
 #endif

@@ -11,13 +11,13 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
-/* What a walk over the filters of one hook finds. */
+/* The result of a search among the filters of one hook. */
 struct search {
-	uint32_t program_id; /* the one that is wanted */
+	uint32_t program_id; /* the program to find */
 	bool found;
 	uint32_t handle;
 	uint32_t priority;
-	unsigned int others; /* filters of other programs, or of other kinds */
+	unsigned int others; /* other filters */
 };
 
 static enum bpf_tc_attach_point attach_point(bool ingress)
@@ -33,7 +33,10 @@ static int attr_keep(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
-/* The id of the program that a filter runs; 0: not a bpf filter, or the head of a chain. */
+/*
+ * The id of the program that a filter runs; 0: it is not a bpf filter, or it is the head of a
+ * chain.
+ */
 static uint32_t filter_program(const struct nlmsghdr *message)
 {
 	const struct nlattr *attrs[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
@@ -81,7 +84,7 @@ static int search_receive(struct mnl_socket *socket, unsigned int sequence, stru
 	return more < 0 ? -errno : 0;
 }
 
-/* Walks the filters of one hook. A device without the qdisc has none. */
+/* Searches the filters of one hook. A device without the qdisc has none. */
 static int search_filters(unsigned int ifindex, bool ingress, struct search *search)
 {
 	struct mnl_socket *socket = mnl_socket_open(NETLINK_ROUTE);
@@ -119,7 +122,7 @@ int qdisc_make(unsigned int ifindex, bool *ret_made)
 
 int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 {
-	/* both directions: the qdisc itself, and not the filters of one */
+	/* both directions mean the qdisc itself, not the filters of one direction */
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
 	struct search search = {0};
@@ -131,7 +134,7 @@ int qdisc_remove_if_empty(unsigned int ifindex, bool *ret_removed)
 	if (err || search.others)
 		return err;
 	err = bpf_tc_hook_destroy(&hook);
-	if (err == -EINVAL || err == -ENOENT) /* it is gone already */
+	if (err == -EINVAL || err == -ENOENT) /* it was already removed */
 		err = 0;
 	*ret_removed = !err;
 	return err;
@@ -141,7 +144,7 @@ int filter_add(unsigned int ifindex, bool ingress, int program_fd)
 {
 	DECLARE_LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = ifindex,
 			    .attach_point = attach_point(ingress));
-	/* no handle and no priority: the kernel chooses, and puts it ahead of the others */
+	/* without handle and priority the kernel puts the filter before the others */
 	DECLARE_LIBBPF_OPTS(bpf_tc_opts, opts, .prog_fd = program_fd);
 
 	return bpf_tc_attach(&hook, &opts);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/netns.h"
 
-/* --- One attachment ------------------------------------------------------------------------- */
+/* --- Replacing the program of one attachment ------------------------------------------------ */
 
 static int link_swap(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -25,7 +25,6 @@ static int link_swap(const struct gate *gate, const struct attachment *a, int pr
 	return err;
 }
 
-/* For netns_run_in. */
 struct replace_call {
 	const struct attachment *attachment;
 	int program_fd;
@@ -41,7 +40,7 @@ static void call_filter_replace(void *data)
 				   call->program_fd);
 }
 
-/* Pins a program under a name, in the place of what may be left there. */
+/* Pins a program under a name, and removes a pin that is left there. */
 static int pin_anew(const struct pins *pins, const char *name, int program_fd)
 {
 	int err = pin_remove(pins, name);
@@ -49,7 +48,7 @@ static int pin_anew(const struct pins *pins, const char *name, int program_fd)
 	return err && err != -ENOENT ? err : pin_make(pins, name, program_fd);
 }
 
-/* The qdisc's pin is a program's only for want of something else to pin; it must not keep the old one alive. */
+/* Pins the new program as the qdisc's pin: that pin must not keep the old program alive. */
 static void qdisc_repin(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	char qdisc[PIN_NAME], next[PIN_NAME];
@@ -61,8 +60,9 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
 }
 
 /*
- * At every moment one of the attachment's two pins refers to the program that the filter runs. So an interrupted
- * switch leaves at most a pin too many, which the next switch removes.
+ * Replaces the program of a filter. At every moment one of the attachment's two pins refers to the
+ * program that the filter runs. So an interrupted replacement leaves at most one extra pin, which
+ * the next one removes.
  */
 static int filter_swap(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -89,7 +89,7 @@ static int filter_swap(const struct gate *gate, const struct attachment *a, int 
 	return err;
 }
 
-/* Puts the program under the attachment, which knows then that it runs it. */
+/* Replaces the program of an attachment, and updates its program_id. */
 static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	int err;
@@ -103,7 +103,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	return err;
 }
 
-/* --- All ------------------------------------------------------------------------------------ */
+/* --- Replacing the programs of a gate ------------------------------------------------------- */
 
 void replacements_close(struct replacements *replacements)
 {
@@ -111,7 +111,7 @@ void replacements_close(struct replacements *replacements)
 		close(replacements->program_fd[--replacements->count]);
 }
 
-/* A filter's program is pinned; a link's can be had by its id only. */
+/* Opens the program of an attachment: by the pin for a filter, by id for a link. */
 static int program_open(const struct gate *gate, const struct attachment *a)
 {
 	char name[PIN_NAME];
@@ -126,7 +126,7 @@ static int program_open(const struct gate *gate, const struct attachment *a)
 	return bpf_prog_get_fd_by_id(a->program_id);
 }
 
-static void skip_say(const struct attachment *a)
+static void note_skipped(const struct attachment *a)
 {
 	char netns[NETNS_NAME];
 
@@ -140,7 +140,7 @@ static void skip_say(const struct attachment *a)
 		     a->device_gone ? "device" : "filter", hook_names[a->hook]);
 }
 
-static enum status held_open(const struct gate *gate, struct replacements *held)
+static enum status replacements_open(const struct gate *gate, struct replacements *replacements)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
@@ -151,7 +151,7 @@ static enum status held_open(const struct gate *gate, struct replacements *held)
 		int fd;
 
 		if (!a->program_id) {
-			skip_say(a);
+			note_skipped(a);
 			continue;
 		}
 		fd = program_open(gate, a);
@@ -160,31 +160,30 @@ static enum status held_open(const struct gate *gate, struct replacements *held)
 				       a->program_id, a->device,
 				       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
 						      : why(errno));
-		held->one[held->count] = (struct replaced){*a, a->program_id};
-		held->program_fd[held->count++] = fd;
+		replacements->one[replacements->count] = (struct replaced){*a, a->program_id};
+		replacements->program_fd[replacements->count++] = fd;
 	}
 	return status;
 }
 
-/* The device may go at any moment. */
+/* Whether the attachment is gone by now: its device may vanish at any moment. */
 static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
 {
 	attachment_look(gate, a);
 	return !a->program_id;
 }
 
-/* Of those that have been replaced. */
-bool programs_restore(const struct gate *gate, struct replacements *held)
+bool programs_restore(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = true;
 
-	for (unsigned int i = held->count; i--;) {
-		struct attachment *a = &held->one[i].attachment;
+	for (unsigned int i = replacements->count; i--;) {
+		struct attachment *a = &replacements->one[i].attachment;
 		int err;
 
-		if (a->program_id == held->one[i].before)
+		if (a->program_id == replacements->one[i].before)
 			continue;
-		err = attachment_switch(gate, a, held->program_fd[i]);
+		err = attachment_switch(gate, a, replacements->program_fd[i]);
 		if (!err || attachment_is_gone(gate, a))
 			continue;
 		note("%s: cannot put back the program on hook %s: %s", a->device,
@@ -194,36 +193,38 @@ bool programs_restore(const struct gate *gate, struct replacements *held)
 	return restored;
 }
 
-static enum status held_switch(const struct gate *gate, const struct programs *programs,
-			       struct replacements *held)
+static enum status replacements_switch(const struct gate *gate, const struct programs *programs,
+				       struct replacements *replacements)
 {
-	for (unsigned int i = 0; i < held->count; i++) {
-		struct attachment *a = &held->one[i].attachment;
+	for (unsigned int i = 0; i < replacements->count; i++) {
+		struct attachment *a = &replacements->one[i].attachment;
 		int err = attachment_switch(gate, a, programs->fd[a->hook]);
 
 		if (!err || attachment_is_gone(gate, a))
 			continue;
 		return failure("cannot switch the program of %s on hook %s: %s%s", a->device,
 			       hook_names[a->hook], why(err),
-			       programs_restore(gate, held) ? "; all are as they were" : "");
+			       programs_restore(gate, replacements) ? "; all are as they were"
+								    : "");
 	}
 	return OK;
 }
 
-/* Forgets those that are gone by now, and says which. */
-static void held_sift(struct replacements *held)
+/* Removes attachments that are gone by now, and reports them. */
+static void replacements_prune(struct replacements *replacements)
 {
-	unsigned int count = held->count;
+	unsigned int count = replacements->count;
 
-	held->count = 0;
+	replacements->count = 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (held->one[i].attachment.program_id) {
-			held->one[held->count] = held->one[i];
-			held->program_fd[held->count++] = held->program_fd[i];
+		if (replacements->one[i].attachment.program_id) {
+			replacements->one[replacements->count] = replacements->one[i];
+			replacements->program_fd[replacements->count++] =
+				replacements->program_fd[i];
 			continue;
 		}
-		skip_say(&held->one[i].attachment);
-		close(held->program_fd[i]);
+		note_skipped(&replacements->one[i].attachment);
+		close(replacements->program_fd[i]);
 	}
 }
 
@@ -233,13 +234,13 @@ enum status programs_replace(const struct gate *gate, const struct programs *pro
 	enum status status;
 
 	ret->count = 0;
-	status = held_open(gate, ret);
+	status = replacements_open(gate, ret);
 	ret->began = uptime_ticks();
 	if (!status)
-		status = held_switch(gate, programs, ret);
+		status = replacements_switch(gate, programs, ret);
 	if (status)
 		replacements_close(ret);
 	else
-		held_sift(ret);
+		replacements_prune(ret);
 	return status;
 }

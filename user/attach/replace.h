@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Putting other programs under all attachments of a gate, with no packet in between that none judges. */
+/*
+ * Attach: replaces the programs of all attachments of a gate. Every packet meets the old or the new
+ * program.
+ */
 #ifndef SLUICE_REPLACE_H
 #define SLUICE_REPLACE_H
 
@@ -8,25 +11,26 @@
 
 /* One attachment that was replaced. */
 struct replaced {
-	struct attachment attachment; /* with the new program */
+	struct attachment attachment; /* with its new program */
 	uint32_t before;	      /* the old program's id */
 };
 
 struct replacements {
 	struct replaced one[ATTACHMENTS_MAX];
-	int program_fd[ATTACHMENTS_MAX]; /* the old programs, held so that they can be had back */
+	int program_fd[ATTACHMENTS_MAX]; /* the old programs, kept open for programs_restore() */
 	unsigned int count;
-	uint64_t began; /* just before the first, in ticks */
+	uint64_t began; /* uptime in ticks just before the first replacement */
 };
 
 /*
- * Switches every attachment that is alive to these programs; says which are not. All or none: if one cannot be
- * replaced, those before it get their programs back. The gate is open to change. The caller closes `ret`.
+ * Replaces the programs of every attachment that is alive, and reports the others. All or none: if
+ * one fails, those before it get their old programs back. The gate is open for a change. The caller
+ * closes `ret`.
  */
 enum status programs_replace(const struct gate *gate, const struct programs *programs,
 			     struct replacements *ret);
 
-/* Puts the programs of before back under all of them; says where that fails. */
+/* Puts the old programs back, and reports failures. False: some failed. */
 bool programs_restore(const struct gate *gate, struct replacements *replacements);
 
 void replacements_close(struct replacements *replacements);
