@@ -253,9 +253,9 @@ static void limit_print(const struct gate *gate, const struct source *source,
 }
 
 static void match_print(const struct sl_limit *limit, const struct packet_args *packet,
-			const struct standing *standing)
+			const struct limit_state *state)
 {
-	if (standing->matches)
+	if (state->matches)
 		return;
 	if (limit->key_dst && !packet->destination.bits)
 		puts("  match   no: it is for what is sent, by destination: say 'to ADDRESS'");
@@ -266,35 +266,34 @@ static void match_print(const struct sl_limit *limit, const struct packet_args *
 		puts("  match   no: it is for other packets");
 }
 
-static void retry_print(const struct sl_limit *limit, const struct standing *standing)
+static void retry_print(const struct sl_limit *limit, const struct limit_state *state)
 {
-	if (standing->reason == SL_PASS_WITHIN)
+	if (state->reason == SL_PASS_WITHIN)
 		return;
-	printf("  retry   after %" PRIu64 " ms\n", standing->retry_after_ms);
+	printf("  retry   after %" PRIu64 " ms\n", state->retry_after_ms);
 	if (limit->observe)
 		puts("  observe it would drop the packet, and lets it pass");
 }
 
-static void level_print(const struct sl_limit *limit, const struct standing *standing)
+static void level_print(const struct sl_limit *limit, const struct limit_state *state)
 {
 	uint64_t burst = burst_units(limit);
 
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", standing->remaining, burst,
+	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", state->remaining, burst,
 	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"));
 }
 
-static void standing_print(const struct sl_limit *limit, const struct standing *standing)
+static void limit_state_print(const struct sl_limit *limit, const struct limit_state *state)
 {
 	char left[UNITS_TEXT];
 
-	if (!standing->known)
+	if (!state->known)
 		return;
-	level_print(limit, standing);
-	if (standing->blocked_ms)
-		printf("  block   for %s more\n",
-		       left_format(standing->blocked_ms * 1000000, left));
-	if (standing->matches)
-		retry_print(limit, standing);
+	level_print(limit, state);
+	if (state->blocked_ms)
+		printf("  block   for %s more\n", left_format(state->blocked_ms * 1000000, left));
+	if (state->matches)
+		retry_print(limit, state);
 }
 
 static bool all_observe(const struct verdict *verdict)
@@ -345,7 +344,7 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 		return;
 	if (verdict->waits)
 		printf("  new     %s: there is a flood of new sources, on %u of the CPUs\n",
-		       verdict->unheard
+		       verdict->silent
 			       ? "it was not heard for a minute or longer, and is taken for "
 				 "new: it waits"
 			       : "it has no bucket yet, and waits for one",
@@ -373,8 +372,8 @@ static void verdict_print(const struct gate *gate, const struct verdict *verdict
 	rule_print_line(&verdict->source.rule);
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		limit_print(gate, &verdict->source, &verdict->limits[i]);
-		match_print(&verdict->limits[i], &verdict->packet, &verdict->standings[i]);
-		standing_print(&verdict->limits[i], &verdict->standings[i]);
+		match_print(&verdict->limits[i], &verdict->packet, &verdict->states[i]);
+		limit_state_print(&verdict->limits[i], &verdict->states[i]);
 	}
 	newcomer_print(gate, verdict);
 }
@@ -382,11 +381,11 @@ static void verdict_print(const struct gate *gate, const struct verdict *verdict
 /* --- JSON, and the command -------------------------------------------------------------------- */
 
 /* The verdict of a limit; null where the limit is for other packets. */
-static json_t *standing_verdict_json(const struct sl_limit *limit, const struct standing *standing)
+static json_t *limit_verdict_json(const struct sl_limit *limit, const struct limit_state *state)
 {
-	if (!standing->matches)
+	if (!state->matches)
 		return json_null();
-	if (standing->reason < SL_FIRST_DROP)
+	if (state->reason < SL_FIRST_DROP)
 		return json_string("pass");
 	return json_string(limit->observe ? "would-drop" : "drop");
 }
@@ -406,21 +405,21 @@ static json_t *limits_json(const struct gate *gate, const struct verdict *verdic
 	json_t *list = json_array();
 
 	for (unsigned int i = 0; i < verdict->count; i++) {
-		const struct standing *standing = &verdict->standings[i];
+		const struct limit_state *state = &verdict->states[i];
 		const struct sl_limit *limit = &verdict->limits[i];
-		json_t *object = standing_json(&verdict->source, limit, standing);
+		json_t *object = limit_state_json(&verdict->source, limit, state);
 
 		json_object_set_new(object, "inherited_from",
 				    home_json(gate, verdict->source.policy->home[limit->slot]));
-		json_object_set_new(object, "matches", json_boolean(standing->matches));
-		json_object_set_new(object, "verdict", standing_verdict_json(limit, standing));
+		json_object_set_new(object, "matches", json_boolean(state->matches));
+		json_object_set_new(object, "verdict", limit_verdict_json(limit, state));
 		json_array_append_new(list, object);
 	}
 	return list;
 }
 
 /* The budget that newcomers are charged to in a flood; null where there is none. */
-static json_t *budget_standing_json(const struct gate *gate, const struct verdict *verdict)
+static json_t *budget_state_json(const struct gate *gate, const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct limit budget = {.spec = policy->newcomers_spec};
@@ -444,7 +443,7 @@ static json_t *newcomer_json(const struct gate *gate, const struct verdict *verd
 		return json_null();
 	return json_pack("{s:b, s:i, s:b, s:o}", "waits", verdict->waits, "cpus_flooded",
 			 (int)verdict->flooded, "passes_by", verdict->passes_by, "budget",
-			 budget_standing_json(gate, verdict));
+			 budget_state_json(gate, verdict));
 }
 
 static json_t *verdict_json(const struct gate *gate, const struct verdict *verdict)

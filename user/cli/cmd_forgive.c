@@ -17,7 +17,7 @@ struct pardon {
 	struct source source;
 	const struct sl_limit *limits;
 	unsigned int count;
-	struct standing before[SL_LIMITS_MAX];
+	struct limit_state before[SL_LIMITS_MAX];
 };
 
 static enum status refuse(const struct gate *gate, const struct pardon *pardon)
@@ -42,7 +42,7 @@ static enum status refuse(const struct gate *gate, const struct pardon *pardon)
 /*
  * Reads the state under each limit. For a limit with key dst the address is taken as a destination.
  */
-static enum status standings_read(const struct gate *gate, struct pardon *pardon)
+static enum status limit_states_read(const struct gate *gate, struct pardon *pardon)
 {
 	struct packet_args packet = packet_args_of_source(&pardon->source, FRAME_USUAL);
 	uint64_t now = uptime_ticks();
@@ -50,8 +50,8 @@ static enum status standings_read(const struct gate *gate, struct pardon *pardon
 
 	packet.source = packet.destination = pardon->address;
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
-		status = standing_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
-				       &pardon->before[i]);
+		status = limit_state_read(gate, &pardon->source, &pardon->limits[i], &packet, now,
+					  &pardon->before[i]);
 	return status;
 }
 
@@ -117,7 +117,7 @@ static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 	if (!pardon->source.policy)
 		return refuse(gate, pardon);
 	pardon->limits = source_limits(&pardon->source, &pardon->count);
-	status = standings_read(gate, pardon);
+	status = limit_states_read(gate, pardon);
 	return status ? status : forgive(gate, pardon);
 }
 

@@ -22,7 +22,7 @@ struct view {
 	const struct source *source;
 	const struct sl_limit *limits; /* in the order of asking */
 	unsigned int count;
-	struct standing standings[SL_LIMITS_MAX];
+	struct limit_state states[SL_LIMITS_MAX];
 };
 
 /*
@@ -40,8 +40,8 @@ static enum status view_read(const struct gate *gate, const struct source *sourc
 	if (!source->split)
 		view->limits = source_limits(source, &view->count);
 	for (unsigned int i = 0; !status && i < view->count; i++)
-		status = standing_read(gate, source, &view->limits[i], &packet, now,
-				       &view->standings[i]);
+		status = limit_state_read(gate, source, &view->limits[i], &packet, now,
+					  &view->states[i]);
 	return status;
 }
 
@@ -52,9 +52,9 @@ static json_t *limits_json(const struct view *view)
 	json_t *list = json_array();
 
 	for (unsigned int i = 0; i < view->count; i++)
-		if (view->standings[i].known)
-			json_array_append_new(list, standing_json(view->source, &view->limits[i],
-								  &view->standings[i]));
+		if (view->states[i].known)
+			json_array_append_new(list, limit_state_json(view->source, &view->limits[i],
+								     &view->states[i]));
 	return list;
 }
 
@@ -76,17 +76,17 @@ static json_t *view_json(const struct view *view)
 /* --- Text ----------------------------------------------------------------------------------- */
 
 /* Whether the limit tells something of the source: it matches all packets, or has matched one. */
-static bool limit_speaks(const struct standing *standing)
+static bool limit_speaks(const struct limit_state *state)
 {
-	return standing->known && (standing->matches || !standing->fresh);
+	return state->known && (state->matches || !state->fresh);
 }
 
 /* The part of the burst that is left; -1 while blocked. */
-static double limit_slack(const struct sl_limit *limit, const struct standing *standing)
+static double limit_slack(const struct sl_limit *limit, const struct limit_state *state)
 {
-	if (standing->blocked_ms)
+	if (state->blocked_ms)
 		return -1;
-	return (double)standing->remaining / burst_units(limit);
+	return (double)state->remaining / burst_units(limit);
 }
 
 /*
@@ -99,7 +99,7 @@ static bool limit_is_tighter(const struct view *view, int a, int b)
 
 	if (left->observe != right->observe)
 		return right->observe;
-	return limit_slack(left, &view->standings[a]) < limit_slack(right, &view->standings[b]);
+	return limit_slack(left, &view->states[a]) < limit_slack(right, &view->states[b]);
 }
 
 /* The tightest limit that tells something of the source; -1: there is none. */
@@ -108,7 +108,7 @@ static int limit_tightest(const struct view *view)
 	int tightest = -1;
 
 	for (unsigned int i = 0; i < view->count; i++)
-		if (limit_speaks(&view->standings[i]) &&
+		if (limit_speaks(&view->states[i]) &&
 		    (tightest < 0 || limit_is_tighter(view, i, tightest)))
 			tightest = i;
 	return tightest;
@@ -116,19 +116,19 @@ static int limit_tightest(const struct view *view)
 
 static const char *limit_level(const struct view *view, int index, char text[LEVEL_TEXT])
 {
-	const struct standing *standing = &view->standings[index];
+	const struct limit_state *state = &view->states[index];
 	struct limit limit = source_limit(view->source, &view->limits[index]);
 	bool named = strcmp(limit.spec.name, "all");
 	char left[UNITS_TEXT];
 	int length =
 		snprintf(text, LEVEL_TEXT, "%s%s", named ? limit.spec.name : "", named ? " " : "");
 
-	if (standing->blocked_ms)
+	if (state->blocked_ms)
 		snprintf(text + length, LEVEL_TEXT - length, "blocked for %s more",
-			 left_format(standing->blocked_ms * 1000000, left));
+			 left_format(state->blocked_ms * 1000000, left));
 	else
 		snprintf(text + length, LEVEL_TEXT - length, "%" PRIu64 " of %" PRIu64 "%s",
-			 standing->remaining, burst_units(&view->limits[index]),
+			 state->remaining, burst_units(&view->limits[index]),
 			 view->limits[index].observe ? " (observed)" : "");
 	return text;
 }
@@ -203,7 +203,7 @@ static enum status level_rank(const struct gate *gate, const struct source *sour
 	enum status status = view_read(gate, source, &view);
 	int tightest = status ? -1 : limit_tightest(&view);
 
-	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.standings[tightest]);
+	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.states[tightest]);
 	return status;
 }
 

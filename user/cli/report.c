@@ -42,11 +42,11 @@ static json_t *number_json(bool known, uint64_t number)
 	return known ? json_integer(number) : json_null();
 }
 
-json_t *standing_json(const struct source *source, const struct sl_limit *compiled,
-		      const struct standing *standing)
+json_t *limit_state_json(const struct source *source, const struct sl_limit *compiled,
+			 const struct limit_state *state)
 {
 	struct limit limit = source_limit(source, compiled);
-	bool known = standing->known;
+	bool known = state->known;
 	json_t *object = json_object();
 
 	words_json(source, &limit, object);
@@ -54,12 +54,12 @@ json_t *standing_json(const struct source *source, const struct sl_limit *compil
 	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));
 	json_object_set_new(object, "unit", json_string(unit_name(compiled)));
 	json_object_set_new(object, "allowed",
-			    known ? json_boolean(standing->reason < SL_FIRST_DROP) : json_null());
+			    known ? json_boolean(state->reason < SL_FIRST_DROP) : json_null());
 	json_object_set_new(object, "reason",
-			    known ? json_string(reason_names[standing->reason]) : json_null());
-	json_object_set_new(object, "remaining", number_json(known, standing->remaining));
-	json_object_set_new(object, "retry_after_ms", number_json(known, standing->retry_after_ms));
-	json_object_set_new(object, "blocked_ms", number_json(known, standing->blocked_ms));
+			    known ? json_string(reason_names[state->reason]) : json_null());
+	json_object_set_new(object, "remaining", number_json(known, state->remaining));
+	json_object_set_new(object, "retry_after_ms", number_json(known, state->retry_after_ms));
+	json_object_set_new(object, "blocked_ms", number_json(known, state->blocked_ms));
 	return object;
 }
 

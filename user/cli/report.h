@@ -16,8 +16,8 @@
  * "retry_after_ms", "blocked_ms"}: rate is a second's; from `allowed` on all is null where the key
  * is not known.
  */
-json_t *standing_json(const struct source *source, const struct sl_limit *limit,
-		      const struct standing *standing);
+json_t *limit_state_json(const struct source *source, const struct sl_limit *limit,
+			 const struct limit_state *state);
 
 /* Adds "policy", null where no rule covers the source; of a list entry "list", "seconds_left". */
 void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object);

@@ -24,25 +24,17 @@ const char *const cause_names[CAUSES] = {
 
 _Static_assert(SL_EVENTS == 5 && SL_EVENT_BUSY == 2, "each cause has a name");
 
-/* --- One CPU -------------------------------------------------------------------------------- */
+/* --- Pressure on one CPU -------------------------------------------------------------------- */
 
-/* When it is: packets tell seconds by the clock, and windows in jiffies. */
+/* The present moment: the packet path counts seconds by the clock, and windows in jiffies. */
 struct moment {
 	uint32_t second;
 	uint64_t jiffy;
 };
 
-static enum status moment_get(struct moment *ret)
-{
-	enum status status = jiffies_read(&ret->jiffy);
-
-	ret->second = uptime_ns() >> SL_SECOND_SHIFT;
-	return status;
-}
-
 /*
- * Whether the bar of the pool of ledgers is above 0 for the next newcomer of a CPU. The pool of buckets does not matter: a
- * source that has a ledger and no bucket is judged by its ledger.
+ * Whether the bar of the pool of ledgers is above 0 for the next newcomer on a CPU. The pool of
+ * buckets does not matter: a source with a ledger but no bucket entry is charged at its ledger.
  */
 static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_admission *here,
 			   uint64_t spent, const struct moment *now)
@@ -50,17 +42,17 @@ static bool cpu_is_flooded(const struct sl_meeting *meeting, const struct sl_adm
 	uint32_t left = pool_available(meeting, here, SL_POOL_LEDGERS, spent,
 				       pool_window(meeting, now->jiffy));
 
-	if (!here->window) /* it has met no newcomer ever */
+	if (!here->window) /* no newcomer has come to this CPU yet */
 		return false;
 	return pool_bar(meeting, SL_POOL_LEDGERS, left, pool_is_crowded(here, now->jiffy));
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- Pressure on all CPUs ------------------------------------------------------------------- */
 
 static void pressure_add(struct pressure *pressure, const struct gate *gate,
 			 struct sl_admission *here, uint64_t spent, const struct moment *now)
 {
-	/* what the CPU itself would do at its next newcomer */
+	/* what the CPU would do at its next newcomer */
 	pace_met(here);
 	pace_turn(here, now->second);
 	for (int event = 0; event < SL_EVENTS; event++) {
@@ -72,19 +64,13 @@ static void pressure_add(struct pressure *pressure, const struct gate *gate,
 	pressure->jiffy = now->jiffy;
 }
 
-/* From a second of 2^SL_SECOND_SHIFT ns to one of everybody's, rounded. */
-static uint64_t second_scale(uint64_t count)
-{
-	return (count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
-}
-
 static enum status refuse_unread(const struct gate *gate, enum gate_map map, int err)
 {
 	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
 		       why(err));
 }
 
-/* First what CPUs have counted, then when it is: no count is of a moment that is yet to come. */
+/* Reads the counts before the clock, so that no count is of a later moment. */
 static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
 			     struct sl_pool_word *ret_pool, struct moment *ret_now)
 {
@@ -94,7 +80,10 @@ static enum status cpus_read(const struct gate *gate, struct sl_admission *cpus,
 	if (err)
 		return refuse_unread(gate, MAP_ADMISSION, err);
 	err = bpf_map_lookup_elem(gate->map[MAP_POOLS], &ledgers, ret_pool);
-	return err ? refuse_unread(gate, MAP_POOLS, err) : moment_get(ret_now);
+	if (err)
+		return refuse_unread(gate, MAP_POOLS, err);
+	ret_now->second = uptime_ns() >> SL_SECOND_SHIFT;
+	return jiffies_read(&ret_now->jiffy);
 }
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret)
@@ -111,15 +100,19 @@ enum status pressure_read(const struct gate *gate, struct pressure *ret)
 	free(cpus);
 	if (status)
 		return status;
-	for (int event = 0; event < SL_EVENTS; event++)
-		pressure.event[event].per_second = second_scale(pressure.event[event].per_second);
+	for (int event = 0; event < SL_EVENTS; event++) {
+		uint64_t *count = &pressure.event[event].per_second;
+
+		/* counted in 2^SL_SECOND_SHIFT ns, which is a little more than a second; rounded */
+		*count = (*count * NS_PER_SEC + (1ULL << (SL_SECOND_SHIFT - 1))) >> SL_SECOND_SHIFT;
+	}
 	*ret = pressure;
 	return OK;
 }
 
-/* --- What passes by ------------------------------------------------------------------------- */
+/* --- Policies that newcomers pass without a budget ------------------------------------------ */
 
-/* What a policy's counters showed before it is in its base, and does not count. */
+/* Counts from before this policy are in its base, and are subtracted. */
 enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret)
 {
 	struct sl_counters counters;
@@ -190,22 +183,25 @@ enum status known_source_read(const struct gate *gate, const struct sl_limit *li
 	return OK;
 }
 
-/* So many entries a call. */
+/* The entries of one call. */
 #define BATCH 4096
 
-/* --- What an entry says --------------------------------------------------------------------- */
+/* --- Joining entries of the filter ---------------------------------------------------------- */
 
 /*
- * The tags of epochs wrap: of two that are less than half of their range apart, the newer is the one ahead. A word
- * that was not touched for hours can be taken for the newer one: then the sources of the other are forgotten here,
- * until they are charged again.
+ * Whether the epoch of a word is newer. The tags of epochs wrap: of two tags less than half of
+ * their range apart, the newer is ahead. A word that was not touched for hours can appear newer:
+ * then the sources of the other word are forgotten until they are charged again.
  */
 static bool word_is_newer(uint32_t word, uint32_t other)
 {
 	return (int32_t)((word & KNOWN_TAG) - (other & KNOWN_TAG)) > 0;
 }
 
-/* A word in which the sources of both are known; a word holds one epoch, so the newer one wins. */
+/*
+ * Joins two words so that the sources of both are known. A word holds one epoch, so the newer epoch
+ * wins.
+ */
 static uint32_t words_join(uint32_t a, uint32_t b)
 {
 	if (!(a & ~KNOWN_TAG) || !(b & ~KNOWN_TAG))
@@ -226,14 +222,14 @@ struct sl_known known_fit(const struct sl_known *old, uint32_t old_count, uint32
 	return fit;
 }
 
-/* --- Copying -------------------------------------------------------------------------------- */
+/* --- Copying the filter --------------------------------------------------------------------- */
 
 static uint32_t batch_size(uint32_t left)
 {
 	return left < BATCH ? left : BATCH;
 }
 
-/* An array's entries come in the order of their indexes. */
+/* Reads all entries. An array returns them in the order of their indexes. */
 static int known_read(int fd, struct sl_known *entries, uint32_t count)
 {
 	uint32_t keys[BATCH], token, *last = NULL;

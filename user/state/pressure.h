@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How newcomers are met: how many come, how many get memory, and whether they have to wait for it. Told from maps
- * `admission` and `pools`, of which a walk over all sources is no part: cheap.
+ * State: the pressure of newcomers on a gate: how many come, how many get memory, and whether they
+ * have to wait. It is read from maps `admission` and `pools`, without a walk over sources.
  */
 #ifndef SLUICE_PRESSURE_H
 #define SLUICE_PRESSURE_H
@@ -10,28 +10,29 @@
 
 #include "gate/gate.h"
 
-/* How often something happened, on all CPUs. */
+/* How often an event happened, on all CPUs. */
 struct pace {
 	uint64_t total;
-	uint64_t per_second; /* in the last second that is over */
+	uint64_t per_second; /* in the last complete second */
 };
 
 struct pressure {
 	struct pace event[SL_EVENTS];
 	unsigned int flooded; /* CPUs on which newcomers wait */
-	unsigned int crowded; /* those that skip the bucket lookup for unknown sources */
-	uint64_t jiffy;	      /* jiffies64 when they were */
+	unsigned int crowded; /* CPUs that skip the bucket lookup for unknown sources */
+	uint64_t jiffy;	      /* jiffies64 at that moment */
 };
 
 enum status pressure_read(const struct gate *gate, struct pressure *ret);
 
 /*
- * Whether newcomers have passed a policy for want of a budget, although it has limits that drop. The rules alone do not
- * tell: its packets may all be denied, or be matched by none of its limits, and no budget stops these.
+ * Whether newcomers have passed a policy without a budget although it has limits that drop. The
+ * rules alone do not tell: all its packets may be denied or match none of its limits, and then no
+ * budget would stop them.
  */
 enum status policy_passed_by(const struct gate *gate, const struct sl_policy *policy, bool *ret);
 
-/* Such policies: how many, and the first, by prefix. None where there is no flood. */
+/* The number of such policies, and the first by prefix. 0 when there is no flood. */
 struct passing {
 	unsigned int policies;
 	struct sl_prefix first;
@@ -40,7 +41,7 @@ struct passing {
 enum status passing_read(const struct gate *gate, const struct pressure *pressure,
 			 struct passing *ret);
 
-/* The events that are refused insertions, in order, and what people call their causes. */
+/* The names of the events that are refused insertions, in their order. */
 #define CAUSES (SL_EVENTS - SL_EVENT_BUSY)
 
 extern const char *const cause_names[CAUSES];
@@ -52,23 +53,26 @@ static inline const struct pace *pressure_refused(const struct pressure *pressur
 
 /* --- Known sources -------------------------------------------------------------------------- */
 
-/* jiffy: jiffies64. limit: what the limit asks; NULL: what decides whether a bucket is looked for. */
+/*
+ * Whether the filter of known sources has an address. limit: the address is made a key of this
+ * limit; NULL: a key of the bucket lookup. jiffy: jiffies64.
+ */
 enum status known_source_read(const struct gate *gate, const struct sl_limit *limit,
 			      const struct sl_prefix *address, uint64_t jiffy, bool *ret);
 
-/* --- Copying -------------------------------------------------------------------------------- */
+/* --- Copying the filter of known sources ---------------------------------------------------- */
 
 /*
- * Entry `index` of a map of `count` entries, from the entries of one of `old_count`. Both are
- * powers of two; an index is the low bits of a hash. A larger map repeats entries, and until the
- * epochs end it takes too many sources for known. A smaller map joins entries.
+ * Computes entry `index` of a filter of `count` entries from a filter of `old_count`. Both are
+ * powers of two; an index is the low bits of a hash. A larger filter repeats entries, and until its
+ * epochs end it reports too many sources as known. A smaller one joins entries.
  */
 struct sl_known known_fit(const struct sl_known *old, uint32_t old_count, uint32_t count,
 			  uint32_t index);
 
 /*
- * Fills the map of `to`, which no packet uses yet. A source that gets its ledger between this and the switch is not
- * copied: it is a newcomer once more, and in a flood has to pass the bar again.
+ * Fills the filter of `to`, which no packet uses yet. A source that gets its ledger between this
+ * and the switch is not copied: it is a newcomer again, and must pass the bar again in a flood.
  */
 enum status known_copy(const struct gate *from, const struct gate *to);
 

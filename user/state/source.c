@@ -13,14 +13,14 @@
 #include "purses.h"
 #include "rules/prefix.h"
 
-/* --- One source ----------------------------------------------------------------------------- */
+/* --- Reading one source --------------------------------------------------------------------- */
 
 static int buckets_fd(const struct gate *gate, const struct sl_prefix *source)
 {
 	return gate->map[prefix_is_ipv4(source) ? MAP_BUCKETS4 : MAP_BUCKETS6];
 }
 
-/* source_is_split() of bpf/lookup.h, of a source that is a /64 */
+/* Whether rules divide the /64 of a source, as source_is_split() in bpf/lookup.h decides. */
 static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
 {
 	uint32_t rules;
@@ -55,7 +55,7 @@ static void purses_clear(struct sl_bucket *bucket)
 	memset(bucket->purse, 0, sizeof(bucket->purse));
 }
 
-/* The purses that the next packet finds. The bucket of a split /64 has none to spend. */
+/* Empties the purses that the next packet would find void. A split /64 has no purses. */
 static void purses_judge(const struct gate *gate, const struct source *source,
 			 struct sl_bucket *bucket)
 {
@@ -102,8 +102,8 @@ void sources_free(struct source *sources, unsigned int count)
 }
 
 /*
- * What a CPU counts between the two calls is lost to the source's counters. BPF_EXIST: without it,
- * an update takes a free node first, and so may make the map forget another source.
+ * Counts of packets between the two calls are lost. BPF_EXIST: without it an update takes a free
+ * node first, and so could evict another source.
  */
 enum status source_empty_purses(const struct gate *gate, const struct source *source)
 {
@@ -124,7 +124,7 @@ enum status source_empty_purses(const struct gate *gate, const struct source *so
 	return OK;
 }
 
-/* --- All of them ---------------------------------------------------------------------------- */
+/* --- Reading all sources -------------------------------------------------------------------- */
 
 struct source_list {
 	struct source *items;
@@ -132,17 +132,9 @@ struct source_list {
 	unsigned int room;
 };
 
-static enum status list_add(struct source_list *list, const struct source *source)
-{
-	if (!array_grow(list->items, list->count, list->room))
-		return failure("cannot read the sources: %s", why(ENOMEM));
-	list->items[list->count++] = *source;
-	return OK;
-}
-
 /*
- * Walks one map of buckets. A key that vanishes under the walk sends it back to the start; so it
- * ends after as many steps as the map has entries, twice over.
+ * Walks one map of bucket entries. A key that is deleted during the walk sends it back to the
+ * start, so the walk ends after twice as many steps as the map has entries.
  */
 static enum status sources_walk(const struct gate *gate, const struct sl_prefix *first,
 				const struct sl_prefix *within, struct source_list *list)
@@ -150,7 +142,7 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 	int fd = buckets_fd(gate, first);
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
-	struct sl_bucket_key6 key, next; /* the longer ones */
+	struct sl_bucket_key6 key, next; /* the longer key */
 	enum status status = OK;
 	void *last = NULL;
 
@@ -169,8 +161,14 @@ static enum status sources_walk(const struct gate *gate, const struct sl_prefix 
 		if (!prefix_covers(within, &address))
 			continue;
 		status = source_read(gate, &address, &source);
-		if (!status)
-			status = list_add(list, &source);
+		if (status)
+			break;
+		if (array_grow(list->items, list->count, list->room)) {
+			list->items[list->count++] = source;
+		} else {
+			source_free(&source);
+			status = failure("cannot read the sources: %s", why(ENOMEM));
+		}
 	}
 	return status;
 }
@@ -182,7 +180,7 @@ static int prefix_order(const void *a, const void *b)
 	return prefix_compare(&left->prefix, &right->prefix);
 }
 
-/* A walk that was sent back met sources twice. */
+/* Removes sources that a walk has met twice. */
 static void list_unique(struct source_list *list)
 {
 	unsigned int kept = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sources as the gate remembers them. Looking consumes nothing and does not keep a source from
- * being forgotten.
+ * State: sources as a gate remembers them. Reading consumes no credit and does not delay eviction.
  */
 #ifndef SLUICE_SOURCE_H
 #define SLUICE_SOURCE_H
@@ -11,30 +10,32 @@
 #include "gate/gate.h"
 #include "gate/rules.h"
 
-/* A source as all CPUs together remember it. */
+/* A source, summed over all CPUs. */
 struct source {
-	struct sl_prefix prefix; /* what its bucket is kept for: prefix_source() of its address */
-	bool split;		 /* rules longer than /64 divide that */
-	bool remembered;	 /* it has buckets; else `cpus` is empty */
-	struct judgement rule;	 /* what decides about the address that was asked for */
-	const struct sl_policy *policy; /* by which it is limited; NULL: by none */
+	struct sl_prefix prefix;	/* prefix_source() of its address */
+	bool split;			/* rules longer than /64 divide it */
+	bool remembered;		/* it has bucket entries; else `cpus` is empty */
+	struct judgement rule;		/* the rule of the address that was given */
+	const struct sl_policy *policy; /* the policy that limits it; NULL: none */
 	struct sl_cell passed;
 	struct sl_cell dropped;
-	struct sl_cell observed; /* passed, but a limit that only observes had no credit */
+	struct sl_cell observed; /* passed, although a limit that observes had no credit */
 	/*
-	 * machine.cpus buckets, less the purses that the next packet would find void; the owner
-	 * frees them with source_free().
+	 * machine.cpus bucket entries, without purses that the next packet would find void. Freed
+	 * by source_free().
 	 */
 	struct sl_bucket *cpus;
 };
 
-/* Reads the source that an address belongs to. Not remembered: OK, and its counters are zero. */
+/*
+ * Reads the source of an address. A source that is not remembered is OK, and has counters of zero.
+ */
 enum status source_read(const struct gate *gate, const struct sl_prefix *address,
 			struct source *ret);
 
 /*
- * Reads all sources in memory within a prefix, busiest first. The caller frees them with
- * sources_free(). A source may be missed that comes or goes meanwhile.
+ * Reads all remembered sources within a prefix, busiest first. The caller frees them with
+ * sources_free(). Sources that come or go meanwhile may be missed.
  */
 enum status sources_read(const struct gate *gate, const struct sl_prefix *within,
 			 struct source **ret, unsigned int *ret_count);
@@ -42,7 +43,7 @@ enum status sources_read(const struct gate *gate, const struct sl_prefix *within
 void source_free(struct source *source);
 void sources_free(struct source *sources, unsigned int count);
 
-/* Empties the purses of a source on every CPU, and what they remember of refusals. */
+/* Empties the purses of a source on every CPU, and clears what they record of refusals. */
 enum status source_empty_purses(const struct gate *gate, const struct source *source);
 
 #endif

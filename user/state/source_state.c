@@ -14,10 +14,10 @@
 
 /* --- Ledgers -------------------------------------------------------------------------------- */
 
-/* Each lost round means that a packet made the ledger first. */
+/* The number of tries. Each failure means that a packet made the ledger first. */
 #define FILL_TRIES 64
 
-/* Where a ledger is. */
+/* The map and the key of a ledger. */
 struct place {
 	int fd;
 	union ledger_key key;
@@ -51,9 +51,8 @@ enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
 }
 
 /*
- * Not an update of what is there: that takes a free node first, and so may make the map forget
- * another source. Inserting may fail at any time, while a packet works on the same part of the
- * map.
+ * Deletes and inserts: an update would take a free node first, and so could evict another source.
+ * Inserting may fail at any time, while a packet works on the same part of the map.
  */
 enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 			const struct sl_prefix *address)
@@ -77,7 +76,7 @@ enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 	return err ? failure("cannot fill a bucket of gate '%s': %s", gate->name, why(err)) : OK;
 }
 
-/* --- A source ------------------------------------------------------------------------------- */
+/* --- Sources and units ---------------------------------------------------------------------- */
 
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
@@ -106,7 +105,7 @@ struct packet_args packet_args_of_source(const struct source *source, unsigned i
 	};
 }
 
-/* A /64 has many keys under a limit whose keys are longer. */
+/* Whether the address determines the key: a /64 has many keys under a limit with longer ones. */
 static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *address)
 {
 	if (prefix_is_ipv6(address) && address->bits < SL_FAMILY_BITS + 128)
@@ -114,7 +113,7 @@ static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *a
 	return address->bits;
 }
 
-/* Ticks to what the limit counts, rounded down. */
+/* Converts ticks to packets or bytes, rounded down. */
 static uint64_t units_of(const struct sl_limit *limit, uint64_t ticks)
 {
 	if (!limit->by_bytes)
@@ -127,7 +126,7 @@ uint64_t burst_units(const struct sl_limit *limit)
 	return units_of(limit, limit->burst);
 }
 
-/* Rounded up, so that it is over by then. */
+/* Milliseconds until a moment, rounded up so that it is past by then. */
 static uint64_t ms_until(uint64_t then, uint64_t now)
 {
 	int64_t ticks = credit_span(now, then);
@@ -135,10 +134,10 @@ static uint64_t ms_until(uint64_t then, uint64_t now)
 	return ticks <= 0 ? 0 : (ticks + TICKS_PER_MS - 1) / TICKS_PER_MS;
 }
 
-/* --- One limit ------------------------------------------------------------------------------ */
+/* --- State of one limit --------------------------------------------------------------------- */
 
-/* What is asked: a cost, of a ledger and the purses that were drawn from it. */
-struct question {
+/* A trial charge of a packet's cost to copies of a ledger and of its purses. */
+struct trial {
 	const struct sl_limit *limit;
 	struct sl_ledger ledger;
 	uint64_t cost;
@@ -147,13 +146,13 @@ struct question {
 	unsigned int count;
 };
 
-static struct sl_purse purse_of(const struct question *q, unsigned int cpu)
+static struct sl_purse purse_of(const struct trial *q, unsigned int cpu)
 {
 	return q->cpus ? q->cpus[cpu].purse[q->limit->slot] : (struct sl_purse){0};
 }
 
-/* Whether the packet would pass on that CPU: limit_ask() of bpf/charge.h, on copies. */
-static bool cpu_passes(const struct question *q, unsigned int cpu)
+/* Whether the packet would pass on that CPU, as limit_ask() in bpf/charge.h decides. */
+static bool cpu_passes(const struct trial *q, unsigned int cpu)
 {
 	struct sl_purse purse = purse_of(q, cpu);
 	struct sl_ledger ledger = q->ledger;
@@ -163,16 +162,8 @@ static bool cpu_passes(const struct question *q, unsigned int cpu)
 	return credit_draw(q->limit, &ledger, &purse, 0, q->cost, q->now, 0);
 }
 
-static bool any_cpu_passes(const struct question *q)
-{
-	for (unsigned int cpu = 0; cpu < q->count; cpu++)
-		if (cpu_passes(q, cpu))
-			return true;
-	return false;
-}
-
-/* What ledger and purses hold together, in ticks. */
-static uint64_t question_level(const struct question *q)
+/* The credit that ledger and purses hold together, in ticks. */
+static uint64_t trial_level(const struct trial *q)
 {
 	int64_t level = credit_level(q->limit, &q->ledger, q->now);
 
@@ -185,67 +176,70 @@ static uint64_t question_level(const struct question *q)
 	return credit_max(0, credit_min(level, q->limit->burst));
 }
 
-static enum sl_reason question_reason(const struct question *q)
+static enum sl_reason trial_reason(const struct trial *q)
 {
 	if (credit_blocked(q->limit, &q->ledger, q->now))
 		return SL_DROP_BLOCKED;
-	return any_cpu_passes(q) ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT;
+	for (unsigned int cpu = 0; cpu < q->count; cpu++)
+		if (cpu_passes(q, cpu))
+			return SL_PASS_WITHIN;
+	return SL_DROP_OVER_LIMIT;
 }
 
-static uint64_t question_retry_ms(const struct question *q, const struct standing *standing)
+static uint64_t trial_retry_ms(const struct trial *q, const struct limit_state *state)
 {
 	uint64_t ready;
 
-	if (standing->reason == SL_PASS_WITHIN)
+	if (state->reason == SL_PASS_WITHIN)
 		return 0;
 	ready = ms_until(credit_ready_at(q->limit, &q->ledger, q->cost), q->now);
-	if (ready < standing->blocked_ms)
-		ready = standing->blocked_ms;
+	if (ready < state->blocked_ms)
+		ready = state->blocked_ms;
 	return ready ? ready : 1;
 }
 
-static void question_answer(const struct question *q, struct standing *standing)
+static void trial_run(const struct trial *q, struct limit_state *state)
 {
-	standing->reason = question_reason(q);
-	standing->remaining = units_of(q->limit, question_level(q));
+	state->reason = trial_reason(q);
+	state->remaining = units_of(q->limit, trial_level(q));
 	if (credit_blocked(q->limit, &q->ledger, q->now))
-		standing->blocked_ms = ms_until(q->ledger.blocked, q->now);
-	standing->retry_after_ms = question_retry_ms(q, standing);
+		state->blocked_ms = ms_until(q->ledger.blocked, q->now);
+	state->retry_after_ms = trial_retry_ms(q, state);
 }
 
-enum status standing_read(const struct gate *gate, const struct source *source,
-			  const struct sl_limit *limit, const struct packet_args *packet,
-			  uint64_t now, struct standing *ret)
+enum status limit_state_read(const struct gate *gate, const struct source *source,
+			     const struct sl_limit *limit, const struct packet_args *packet,
+			     uint64_t now, struct limit_state *ret)
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
-	struct question q = {.limit = limit, .count = gate->machine.cpus};
-	struct standing standing = {.matches =
+	struct trial q = {.limit = limit, .count = gate->machine.cpus};
+	struct limit_state state = {.matches =
 					    match_limit(limit, &source->policy->match[limit->slot],
 							&packet->facts, packet->egress)};
 	enum status status = OK;
 	bool found;
 
-	standing.known = key_is_known(limit, address);
-	if (standing.known)
+	state.known = key_is_known(limit, address);
+	if (state.known)
 		status = ledger_read(gate, limit, address, now, &q.ledger, &found);
 	if (status)
 		return status;
-	if (standing.known) {
-		standing.fresh = !found;
+	if (state.known) {
+		state.fresh = !found;
 		q.cost = credit_cost(limit, 1, packet->bytes);
 		q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
 		q.cpus = limit->apart ? NULL : source->cpus;
-		question_answer(&q, &standing);
+		trial_run(&q, &state);
 	}
-	*ret = standing;
+	*ret = state;
 	return OK;
 }
 
 /* --- The newcomers' budget ------------------------------------------------------------------ */
 
 /*
- * What each CPU holds of the budget, as buckets with one purse. A purse that was drawn under another record is void, as in
- * budget_charge() of bpf/budget.h. NULL and errno: they cannot be read.
+ * Reads each CPU's purse of the budget, as bucket entries with one purse. A purse drawn under
+ * another record is void, as in budget_charge() of bpf/budget.h. NULL and errno: reading failed.
  */
 static struct sl_bucket *allowances_read(const struct gate *gate, const struct sl_policy *policy,
 					 uint32_t number)
@@ -267,30 +261,30 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 	return NULL;
 }
 
-enum status standing_read_budget(const struct gate *gate, const struct sl_policy *policy,
-				 unsigned int bytes, uint64_t now, struct standing *ret)
+enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
+			      unsigned int bytes, uint64_t now, struct limit_state *ret)
 {
 	uint32_t number = policy->newcomers_home ?: SL_POLICY(policy - gate->policies);
 	struct sl_bucket *cpus = allowances_read(gate, policy, number);
-	struct question q = {
+	struct trial q = {
 		.limit = &policy->newcomers,
 		.ledger = gate->budgets[number],
 		.cost = credit_cost(&policy->newcomers, 1, bytes),
 		.cpus = cpus,
 		.count = gate->machine.cpus,
 	};
-	struct standing standing = {.matches = true, .known = true};
+	struct limit_state state = {.matches = true, .known = true};
 
 	if (!cpus)
 		return failure("cannot read the newcomers' budget of gate '%s': %s", gate->name,
 			       why(errno));
 	q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
-	question_answer(&q, &standing);
-	if (standing.reason == SL_PASS_WITHIN)
-		standing.reason = SL_PASS_NEWCOMER;
-	else if (standing.reason == SL_DROP_OVER_LIMIT)
-		standing.reason = SL_DROP_OVER_BUDGET;
+	trial_run(&q, &state);
+	if (state.reason == SL_PASS_WITHIN)
+		state.reason = SL_PASS_NEWCOMER;
+	else if (state.reason == SL_DROP_OVER_LIMIT)
+		state.reason = SL_DROP_OVER_BUDGET;
 	free(cpus);
-	*ret = standing;
+	*ret = state;
 	return OK;
 }

@@ -17,7 +17,7 @@ const char *const action_names[] = {
 	[SL_ACTION_BLOCK] = "block",
 };
 
-/* Lines that are no rules: none, allow, deny, deleted. */
+/* The lines of no policy: none, allow, deny, deleted. */
 #define LINES_FIXED 4
 
 static struct stats_line *line_add(struct stats *stats, enum stats_kind kind, const char *policy)
@@ -46,7 +46,7 @@ static void line_add_limits(struct stats_line *line, const struct sl_policy *rec
 	}
 }
 
-/* A line begins with what the counters showed when its record got them. */
+/* Begins a line with what the counters showed when its record got them. */
 static void line_begin(struct stats *stats, enum stats_kind kind, const char *policy,
 		       unsigned int number, const struct sl_policy *record)
 {
@@ -82,7 +82,10 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
 	return OK;
 }
 
-/* What the line counted itself; what was there before it, deleted rules had counted. */
+/*
+ * Ends a line with what it counted itself; what its counters showed before belongs to deleted
+ * policies.
+ */
 static void line_end(struct stats_line *line, struct sl_counters *all, struct sl_counters *deleted)
 {
 	struct sl_counters base = line->counters;
@@ -93,10 +96,7 @@ static void line_end(struct stats_line *line, struct sl_counters *all, struct sl
 	all[line->number] = (struct sl_counters){0};
 }
 
-/*
- * The counters are read when all lines are begun: they only grow, so none of them seems to have
- * counted less than nothing.
- */
+/* Reads the counters after all lines are begun: they only grow, so no line is negative. */
 static enum status lines_end(const struct gate *gate, struct stats *stats)
 {
 	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
@@ -139,7 +139,7 @@ void stats_free(struct stats *stats)
 	stats->lines = NULL;
 }
 
-/* --- What a line can tell ------------------------------------------------------------------- */
+/* --- Reasons of a line ---------------------------------------------------------------------- */
 
 static bool line_can_have(const struct stats_line *line, enum sl_reason reason)
 {
@@ -175,10 +175,10 @@ const char *stats_limit_verdict(const struct stats_limit *limit)
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
-/* Counting is one system call an entry: some 20 ms for so many. */
+/* The most entries that are counted: each is a system call, and these take some 20 ms. */
 #define COUNT_MAX 65536
 
-/* Walks keys, taking no lock that packets wait for. False: gave up. */
+/* Counts keys, without a lock that packets wait for. False: there are too many. */
 static bool keys_count(int fd, uint32_t *ret)
 {
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
@@ -194,7 +194,10 @@ static bool keys_count(int fd, uint32_t *ret)
 	return true;
 }
 
-/* The gate knows how many hosts both maps hold: one that is too large to count has the rest. */
+/*
+ * Counts the hosts of one family. The gate has the count of both: if this map is too large to
+ * count, the other one is counted and subtracted.
+ */
 static bool hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	enum gate_map other = map == MAP_HOSTS4 ? MAP_HOSTS6 : MAP_HOSTS4;
@@ -244,11 +247,11 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (is_by_policy(map)) { /* not records, nor the gate's own policies */
+	if (is_by_policy(map)) { /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
 	}
-	if (map == MAP_LISTS) { /* the other places are for changes */
+	if (map == MAP_LISTS) { /* the other places are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return OK;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All counters of a gate at one look: what `stats` and `export` tell. */
+/* State: all counters of a gate at one moment, for `stats` and `export`. */
 #ifndef SLUICE_STATS_H
 #define SLUICE_STATS_H
 
@@ -11,10 +11,10 @@
 
 enum stats_kind {
 	STATS_NONE,    /* packets that no rule covers */
-	STATS_ALLOW,   /* the allow list */
-	STATS_DENY,    /* the deny list */
-	STATS_RULE,    /* a rule's limits */
-	STATS_DELETED, /* rules that were */
+	STATS_ALLOW,   /* allow entries */
+	STATS_DENY,    /* deny entries */
+	STATS_RULE,    /* a policy */
+	STATS_DELETED, /* deleted policies */
 };
 
 /* The names of enum sl_action. */
@@ -24,52 +24,52 @@ extern const char *const action_names[];
 struct stats_limit {
 	char name[SL_NAME];
 	enum sl_action action;
-	unsigned int slot; /* of `refused` in the line's counters */
+	unsigned int slot; /* index into `refused` of the line's counters */
 };
 
 struct stats_line {
 	enum stats_kind kind;
-	char policy[PREFIX_TEXT]; /* a rule's prefix; else "none", "allow", "deny", "deleted" */
-	unsigned int number;	  /* of its counters; "deleted" has none */
+	char policy[PREFIX_TEXT]; /* a policy's prefix; else "none", "allow", "deny", "deleted" */
+	unsigned int number;	  /* policy number of its counters; "deleted" has none */
 	struct sl_counters counters;
-	bool blocks; /* one of its limits, or of those that it inherits */
+	bool blocks; /* one of its limits blocks, own or inherited */
 	unsigned int limits;
-	struct stats_limit
-		limit[SL_LIMITS_MAX]; /* its own: what these refuse, its heirs' packets among it */
+	/* its own limits, whose refusals include those of its heirs' packets */
+	struct stats_limit limit[SL_LIMITS_MAX];
 };
 
 struct stats {
-	struct stats_line *lines; /* in the order of the kinds; rules by prefix */
+	struct stats_line *lines; /* by kind; policies by prefix */
 	unsigned int count;
-	unsigned int rules;	  /* lines that are rules */
-	struct sl_counters total; /* by reason only: slots of different policies have no sum */
+	unsigned int rules;	  /* lines of policies */
+	struct sl_counters total; /* reasons only: slots of different policies have no sum */
 };
 
-/* Reads per-CPU arrays only. The caller frees it with stats_free(). */
+/* Reads all counters, from per-CPU arrays only. stats_free() frees them. */
 enum status stats_read(const struct gate *gate, struct stats *ret);
 void stats_free(struct stats *stats);
 
-/* Whether a line has anything to say of a reason: it can occur there, or it did. */
+/* Whether a reason can occur in a line, or did. */
 bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 
-/* What it means that a limit refused a packet: "drop" or "would-drop". */
+/* The effect of a refusal by a limit: "drop" or "would-drop". */
 const char *stats_limit_verdict(const struct stats_limit *limit);
 
-/* Whether a line has counted anything. */
+/* Whether a line has counted any packet. */
 bool stats_line_counted(const struct stats_line *line);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
 
 struct occupancy {
-	uint32_t max_entries; /* of maps by policy: policies that have limits */
+	uint32_t max_entries; /* for maps with an entry for each policy: the policies that fit */
 	uint32_t entries;
-	bool counted; /* else counting would take too long: the kernel keeps no count to read */
+	bool counted; /* false: counting would take too long, and the kernel keeps no count */
 };
 
-/* The entries that a map has room for: cheap. */
+/* The number of entries that a map can hold. */
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
-/* That, and how many there are: walks the map where the gate does not know. */
+/* The same, and the number of its entries. Walks the map unless the gate has the count. */
 enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret);
 
 #endif

@@ -5,28 +5,30 @@
 #include "gate/policy.h"
 #include "state/pressure.h"
 
-/* --- Reading -------------------------------------------------------------------------------- */
+/* --- Reading the state ---------------------------------------------------------------------- */
 
-static enum status standings_read(const struct gate *gate, struct verdict *verdict)
+static enum status limit_states_read(const struct gate *gate, struct verdict *verdict)
 {
 	uint64_t now = uptime_ticks();
 
 	for (unsigned int i = 0; i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
-		struct standing *standing = &verdict->standings[i];
-		enum status status = standing_read(gate, &verdict->source, limit, &verdict->packet,
-						   now, standing);
+		struct limit_state *state = &verdict->states[i];
+		enum status status = limit_state_read(gate, &verdict->source, limit,
+						      &verdict->packet, now, state);
 
 		if (status)
 			return status;
-		if (standing->matches && !standing->known)
+		if (state->matches && !state->known)
 			return misuse("check: limit '%s' counts by destination: say 'to ADDRESS'",
 				      source_limit(&verdict->source, limit).spec.name);
 	}
 	return OK;
 }
 
-/* Whether the source is known where newcomers wait, and to which limits. */
+/*
+ * Reads whether the filter of known sources has the source, and the packet's key under each limit.
+ */
 static enum status known_read(const struct gate *gate, uint64_t jiffy, struct verdict *verdict)
 {
 	const struct packet_args *packet = &verdict->packet;
@@ -62,8 +64,8 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 	verdict->budget.reason = SL_PASS_NEWCOMER;
 	if (!policy || !policy->newcomers.burst)
 		return OK;
-	return standing_read_budget(gate, policy, verdict->packet.bytes, uptime_ticks(),
-				    &verdict->budget);
+	return budget_state_read(gate, policy, verdict->packet.bytes, uptime_ticks(),
+				 &verdict->budget);
 }
 
 static enum status verdict_read(const struct gate *gate, struct verdict *verdict)
@@ -73,70 +75,63 @@ static enum status verdict_read(const struct gate *gate, struct verdict *verdict
 	if (status)
 		return status;
 	verdict->limits = source_limits(&verdict->source, &verdict->count);
-	status = standings_read(gate, verdict);
+	status = limit_states_read(gate, verdict);
 	return status ?: newcomers_read(gate, verdict);
 }
 
-/* --- Judging -------------------------------------------------------------------------------- */
+/* --- Deciding ------------------------------------------------------------------------------- */
 
 static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 {
-	return verdict->standings[index].matches && verdict->standings[index].fresh;
-}
-
-/* bucket_get() of bpf/bucket.h, on a CPU in a flood */
-static bool bucket_is_found(const struct verdict *verdict)
-{
-	return verdict->source.remembered && (!verdict->crowded || verdict->known);
+	return verdict->states[index].matches && verdict->states[index].fresh;
 }
 
 /*
- * limit_charge() and limit_admit() of bpf/charge.h, on a CPU in a flood. A source that has a bucket need not pass the bar,
- * except for limits that keep the addresses of a bucket apart, and for those under which its key is new. Without a bucket
- * the ledger of a known key alone is looked up.
+ * Whether the packet has to wait as a newcomer, as limit_charge() and limit_admit() in bpf/charge.h
+ * decide on a CPU in a flood. A source with a bucket entry need not pass the bar, except under
+ * limits with longer keys than the bucket, and where its key is new. Without a bucket entry only
+ * the ledger of a known key is looked up.
  */
 static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 {
-	const struct standing *standing = &verdict->standings[index];
+	/* bucket_get() in bpf/bucket.h, on a CPU in a crowd */
+	bool has_bucket = verdict->source.remembered && (!verdict->crowded || verdict->known);
+	const struct limit_state *state = &verdict->states[index];
 	const struct sl_limit *limit = &verdict->limits[index];
 
-	if (!verdict->flooded || !standing->matches)
+	if (!verdict->flooded || !state->matches)
 		return false;
-	if (!limit->apart && bucket_is_found(verdict))
-		return limit->shared && standing->fresh;
-	return standing->fresh || !verdict->known_to[index];
-}
-
-/* An empty bucket needs no ledger to refuse. */
-static void limit_wait(struct verdict *verdict, unsigned int index)
-{
-	verdict->waits = true;
-	if (verdict->limits[index].start_empty) {
-		verdict->reason = SL_DROP_OVER_LIMIT;
-		verdict->by = &verdict->limits[index];
-	}
+	if (!limit->apart && has_bucket)
+		return limit->shared && state->fresh;
+	return state->fresh || !verdict->known_to[index];
 }
 
 /*
- * policy_charge() of bpf/charge.h: the first limit that refuses decides, unless it only observes. A limit that the source
- * has to wait for does not decide; the budget decides in its place.
+ * Decides as policy_charge() in bpf/charge.h does. The first limit that refuses decides, unless it
+ * only observes. Where the packet waits as a newcomer, the budget decides in the place of the
+ * limit.
  */
 static void limits_judge(struct verdict *verdict)
 {
 	verdict->reason = SL_PASS_NO_LIMIT;
 	for (unsigned int i = 0; !verdict->by && i < verdict->count; i++) {
-		const struct standing *standing = &verdict->standings[i];
+		const struct limit_state *state = &verdict->states[i];
 
-		if (standing->matches)
+		if (state->matches)
 			verdict->reason = SL_PASS_WITHIN;
 		verdict->newcomer |= limit_is_fresh(verdict, i);
 		if (verdict->limits[i].observe)
 			continue;
 		if (limit_lets_wait(verdict, i)) {
-			verdict->unheard |= !standing->fresh;
-			limit_wait(verdict, i);
-		} else if (standing->matches && standing->reason >= SL_FIRST_DROP) {
-			verdict->reason = standing->reason;
+			verdict->silent |= !state->fresh;
+			verdict->waits = true;
+			if (verdict->limits[i].start_empty) {
+				/* an empty bucket refuses before there is a ledger */
+				verdict->reason = SL_DROP_OVER_LIMIT;
+				verdict->by = &verdict->limits[i];
+			}
+		} else if (state->matches && state->reason >= SL_FIRST_DROP) {
+			verdict->reason = state->reason;
 			verdict->by = &verdict->limits[i];
 		}
 	}
@@ -145,7 +140,7 @@ static void limits_judge(struct verdict *verdict)
 		verdict->reason = verdict->budget.reason;
 }
 
-/* The limit that drops what comes while the source waits; NULL: there is none. */
+/* The limit that drops packets while their source waits; NULL: none. */
 static const struct sl_limit *limit_from_empty(const struct verdict *verdict)
 {
 	for (unsigned int i = 0; i < verdict->count; i++) {

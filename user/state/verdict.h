@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What would come of a packet now, and how its source stands. Nothing is consumed. */
+/*
+ * State: the verdict on a packet now, and the state of its source, for `check`. Nothing is
+ * consumed.
+ */
 #ifndef SLUICE_VERDICT_H
 #define SLUICE_VERDICT_H
 
@@ -8,28 +11,28 @@
 #include "state/source_state.h"
 
 struct verdict {
-	const struct gate *gate; /* open as long as the verdict is used */
+	const struct gate *gate; /* open while the verdict is used */
 	struct packet_args packet;
 	struct source source;
 	enum sl_reason reason;
-	const struct sl_limit *by;     /* the limit that drops it; NULL: none does */
-	const struct sl_limit *limits; /* in the order of asking */
+	const struct sl_limit *by;     /* the limit that drops the packet; NULL: none */
+	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
-	struct standing standings[SL_LIMITS_MAX];
-	bool newcomer;	      /* it has no ledger under a limit that matches, or waits */
-	bool waits;	      /* the packet path takes it for new there, and does not let it in */
-	bool unheard;	      /* although it has a ledger: it was silent for too long */
+	struct limit_state states[SL_LIMITS_MAX];
+	bool newcomer;	      /* its key has no ledger under a limit that matches, or it waits */
+	bool waits;	      /* the packet path treats it as a newcomer that is not admitted yet */
+	bool silent;	      /* it waits although it has a ledger: it was silent for too long */
 	unsigned int flooded; /* CPUs on which newcomers wait */
-	unsigned int crowded; /* those on which no bucket is looked for, unless it is known */
+	unsigned int crowded; /* CPUs that skip the bucket lookup for unknown sources */
 	bool known;
-	bool known_to[SL_LIMITS_MAX]; /* by limit: to some it is another's key that is */
-	bool passes_by; /* there is a flood, and its policy has no budget for it: policy_passed_by() */
-	struct standing budget;
+	bool known_to[SL_LIMITS_MAX]; /* by limit: the filter has the packet's key */
+	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */
+	struct limit_state budget;
 	const struct sl_limit
-		*empty; /* drops all that waits, so that no budget is asked; or NULL */
+		*empty; /* drops all newcomers that wait, before the budget; or NULL */
 };
 
-/* What the gate says of the packet; the owner frees it. */
+/* Finds the verdict of a gate on a packet. verdict_free() frees it. */
 enum status verdict_find(const struct gate *gate, const struct packet_args *packet,
 			 struct verdict *ret);
 void verdict_free(struct verdict *verdict);
