@@ -115,7 +115,7 @@ def command_names():
 
 
 def words_in(text):
-    return re.findall(r"--?[a-z]+|[A-Za-z0-9]+", text)
+    return re.findall(r"[A-Za-z0-9][A-Za-z0-9-]*|--?[a-z]+", text)
 
 
 def synopsis_of(command):

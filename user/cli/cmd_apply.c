@@ -47,33 +47,21 @@ struct change {
 	bool resized;
 };
 
-/* --- Counting what changes -------------------------------------------------------------------- */
-
-static bool limits_differ(const struct rule *from, const struct rule *to)
-{
-	struct rule a = *from, b = *to;
-
-	a.access = b.access = SL_LIST_NONE;
-	a.lists = b.lists = 0;
-	return !rule_equal(&a, &b);
-}
+/* --- Counting what changes ------------------------------------------------------------------ */
 
 static void policy_count(struct change *change, const struct rule *from, const struct rule *to)
 {
+	struct rule a = *from, b = *to;
+
+	/* without its entries */
+	a.access = b.access = SL_LIST_NONE;
+	a.lists = b.lists = 0;
 	if (!from->limits && to->limits)
 		change->effects[POLICIES_ADDED]++;
 	else if (from->limits && !to->limits)
 		change->effects[POLICIES_DELETED]++;
-	else if (limits_differ(from, to))
+	else if (!rule_equal(&a, &b))
 		change->effects[POLICIES_CHANGED]++;
-}
-
-static bool entries_differ(const struct rule *from, const struct rule *to)
-{
-	struct rule a = *from, b = *to;
-
-	a.limits = b.limits = 0; /* and so no budget counts */
-	return !rule_equal(&a, &b);
 }
 
 /* The word that decides for a prefix: by hand, else of its lists. */
@@ -84,10 +72,12 @@ static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info
 
 static void entry_count(struct change *change, const struct rule *from, const struct rule *to)
 {
+	struct rule a = *from, b = *to;
 	enum sl_list before = rule_word(from, change->from);
 	enum sl_list after = rule_word(to, change->wanted.lists);
 
-	if (!entries_differ(from, to))
+	a.limits = b.limits = 0; /* and so no budget counts */
+	if (rule_equal(&a, &b))
 		return;
 	if (after)
 		change->effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
@@ -135,11 +125,6 @@ static enum status sizes_want(const struct config *config, struct gate_sizes *re
 	return OK;
 }
 
-static bool sizes_equal(const struct gate_sizes *a, const struct gate_sizes *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 /*
  * Computes the sizes after the change, and those while old and new rules stand beside each other.
  */
@@ -155,7 +140,7 @@ static void sizes_plan(struct change *change, const struct gate *gate)
 		*size_of(&change->after, i) = after;
 		*size_of(&change->during, i) = after > least ? after : least;
 	}
-	change->resized = !sizes_equal(&change->after, &change->has);
+	change->resized = memcmp(&change->after, &change->has, sizeof(change->has));
 }
 
 /* Refuses a change of sizes: without --resize a gate keeps its maps. */
@@ -191,7 +176,7 @@ static void sizes_say(struct change *change, const struct gate *gate)
 	sizes_say_raised(&change->said, &gate->machine);
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* --- Report --------------------------------------------------------------------------------- */
 
 /* Prints "2 policies added, 1 changed": only the first count has the noun. */
 static void policies_print(const struct change *change, const char **separator)

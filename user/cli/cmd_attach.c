@@ -123,26 +123,7 @@ static enum status name_check(const char *name, bool is_first)
 		       name, name, keywords_format(text));
 }
 
-/* Checks all devices before anything is made. */
-static enum status names_check(const struct request *request)
-{
-	enum status status = OK;
-
-	for (int i = 0; !status && i < request->count; i++)
-		status = name_check(request->names[i], !i);
-	return status;
-}
-
 /* --- Attaching ------------------------------------------------------------------------------ */
-
-static json_t *attached_json(const struct gate *gate, const struct attachment *a, bool was_there)
-{
-	json_t *object = attachment_json(a);
-
-	json_object_set_new(object, "gate", json_string(gate->name));
-	json_object_set_new(object, "was_attached", json_boolean(was_there));
-	return object;
-}
 
 static void attached_print(const struct gate *gate, const struct attachment *a, bool was_there)
 {
@@ -189,32 +170,31 @@ static enum status attach_all(const struct gate *gate, const struct programs *pr
 	return status;
 }
 
-/* Warns once all devices are attached: a failure would undo what the warnings are about. */
-static enum status advise(const struct gate *gate, const struct request *request,
-			  const struct attachment *attached, const bool *was_there)
+/* Also warns, once all devices are attached: a failure would undo what the warnings are about. */
+static enum status report(const struct context *context, const struct gate *gate,
+			  const struct request *request, const struct attachment *attached,
+			  const bool *was_there)
 {
+	json_t *list = context->json ? json_array() : NULL, *object;
 	enum status status = OK;
 
 	for (int i = 0; !status && i < request->count; i++)
 		if (!was_there[i])
 			status = warn_attached(gate, &attached[i]);
-	return status;
-}
-
-static enum status report(const struct context *context, const struct gate *gate,
-			  const struct request *request, const struct attachment *attached,
-			  const bool *was_there)
-{
-	json_t *list = context->json ? json_array() : NULL;
-
-	for (int i = 0; i < request->count; i++) {
-		if (context->json)
-			json_array_append_new(list,
-					      attached_json(gate, &attached[i], was_there[i]));
-		else
+	for (int i = 0; !status && i < request->count; i++) {
+		if (!context->json) {
 			attached_print(gate, &attached[i], was_there[i]);
+			continue;
+		}
+		object = attachment_json(&attached[i]);
+		json_object_set_new(object, "gate", json_string(gate->name));
+		json_object_set_new(object, "was_attached", json_boolean(was_there[i]));
+		json_array_append_new(list, object);
 	}
-	return context->json ? json_print(list) : OK;
+	if (!status && context->json)
+		return json_print(list);
+	json_decref(list);
+	return status;
 }
 
 static enum status attach_run(const struct context *context, const void *args)
@@ -226,8 +206,8 @@ static enum status attach_run(const struct context *context, const void *args)
 	struct request request = {0};
 	enum status status = request_parse(args, &request);
 
-	if (!status)
-		status = names_check(&request);
+	for (int i = 0; !status && i < request.count; i++)
+		status = name_check(request.names[i], !i);
 	if (status)
 		return status;
 	status = gate_prepare(&gate, context->gate, &request);
@@ -239,8 +219,6 @@ static enum status attach_run(const struct context *context, const void *args)
 		gate_undo(&gate);
 	if (!status && gate.made)
 		sizes_say_raised(&request.sizes, &gate.machine);
-	if (!status)
-		status = advise(&gate, &request, attached, was_there);
 	if (!status)
 		status = report(context, &gate, &request, attached, was_there);
 	programs_close(&programs);

@@ -18,7 +18,7 @@
 #include "rules/units.h"
 #include "state/verdict.h"
 
-/* --- Words of a packet: their arguments ------------------------------------------------------- */
+/* --- Words of a packet: their arguments ----------------------------------------------------- */
 
 #define FRAME_MIN 14
 #define FRAME_MAX (1 << 20)
@@ -45,7 +45,7 @@ static bool number_take(const char *text, unsigned int least, unsigned int most,
 	return end && !*end && *ret >= least && *ret <= most;
 }
 
-/* --- Words of a packet: parsing each ---------------------------------------------------------- */
+/* --- Words of a packet: parsing each -------------------------------------------------------- */
 
 /*
  * Whether the number is that of an IPv6 extension header: such a header is never the protocol of a
@@ -204,7 +204,7 @@ static enum status packet_args_parse(const struct check_args *args, struct packe
 	return status;
 }
 
-/* --- Text ------------------------------------------------------------------------------------- */
+/* --- Text ----------------------------------------------------------------------------------- */
 
 static void rule_print_line(const struct judgement *rule)
 {
@@ -378,7 +378,7 @@ static void verdict_print(const struct gate *gate, const struct verdict *verdict
 	newcomer_print(gate, verdict);
 }
 
-/* --- JSON, and the command -------------------------------------------------------------------- */
+/* --- JSON, and the command ------------------------------------------------------------------ */
 
 /* The verdict of a limit; null where the limit is for other packets. */
 static json_t *limit_verdict_json(const struct sl_limit *limit, const struct limit_state *state)

@@ -118,15 +118,6 @@ static void offer_commands(const struct typed *typed)
 		offer(typed, commands[i]->name);
 }
 
-static void offer_matches(const struct typed *typed)
-{
-	static const char *const words[] = {"any",	"tcp",	 "udp",	 "icmp", "tcp-syn",
-					    "fragment", "proto", "port", "vlan"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		offer(typed, words[i]);
-}
-
 /* Offers what a placeholder stands for. Numbers, times and addresses have no candidates. */
 static void offer_placeholder(const struct typed *typed, const char *name)
 {
@@ -142,8 +133,6 @@ static void offer_placeholder(const struct typed *typed, const char *name)
 		offer_limits(typed);
 	else if (!strcmp(name, "LIST"))
 		offer_lists(typed);
-	else if (!strcmp(name, "MATCH"))
-		offer_matches(typed);
 	else if (!strcmp(name, "FILE"))
 		puts("FILE"); /* docs/sluice.bash lets the shell complete files */
 }
@@ -187,16 +176,6 @@ static void offer_words(const struct typed *typed)
 	}
 }
 
-static void offer_options(const struct typed *typed)
-{
-	char text[32];
-
-	for (int i = 0; i < OPTION_COMMON; i++) {
-		snprintf(text, sizeof(text), "--%s", option_table[i].name);
-		offer(typed, text);
-	}
-}
-
 /* --- What is typed -------------------------------------------------------------------------- */
 
 /* Takes a word of the line into account, as the parser would. */
@@ -229,14 +208,18 @@ static void word_pass(struct typed *typed, const char *word)
 
 static void offer_all(const struct typed *typed)
 {
+	char option[32];
+
 	if (typed->valued) {
 		offer_value(typed, typed->valued->value);
 		return;
 	}
 	if (typed->keyword)
 		offer_value(typed, typed->keyword->value);
-	else if (*typed->begun == '-')
-		offer_options(typed);
+	for (int i = 0; !typed->keyword && *typed->begun == '-' && i < OPTION_COMMON; i++) {
+		snprintf(option, sizeof(option), "--%s", option_table[i].name);
+		offer(typed, option);
+	}
 	if (!typed->command)
 		offer_commands(typed);
 	else if (!typed->keyword || typed->joins)

@@ -33,15 +33,7 @@ struct del_args {
 	const char *file;
 };
 
-static enum status request_parse(const struct del_args *args, struct request *ret)
-{
-	if (!args->prefix)
-		return misuse("del: default, or which prefix? See 'sluice help del'");
-	ret->name = args->name;
-	return prefix_parse(args->prefix, &ret->prefix);
-}
-
-/* --- Deleting --------------------------------------------------------------------------------- */
+/* --- Deleting ------------------------------------------------------------------------------- */
 
 static void limit_note(struct deleted *deleted, const struct limit *limit)
 {
@@ -67,14 +59,6 @@ static enum status limit_remove(const struct gate *gate, struct rule *rule, cons
 	deleted->newcomers = rule->newcomers; /* the budget goes with the last limit */
 	rule_free(rule);
 	return OK;
-}
-
-static void policy_remove(struct rule *rule, struct deleted *deleted)
-{
-	for (unsigned int i = 0; i < rule->limits; i++)
-		limit_note(deleted, &rule->limit[i]);
-	deleted->newcomers = rule->newcomers;
-	rule_free(rule);
 }
 
 static enum status refuse_both(const struct gate *gate, const struct rule *rule)
@@ -118,7 +102,10 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 	if (rule->limits && rule->access)
 		return refuse_both(gate, rule);
 	if (rule->limits) {
-		policy_remove(rule, deleted);
+		for (unsigned int i = 0; i < rule->limits; i++)
+			limit_note(deleted, &rule->limit[i]);
+		deleted->newcomers = rule->newcomers;
+		rule_free(rule);
 	} else if (rule->access) {
 		deleted->list = rule->access;
 		rule->access = SL_LIST_NONE;
@@ -150,7 +137,7 @@ static enum status request_apply(struct gate *gate, const struct request *reques
 	return status;
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* --- Report --------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct request *request,
 			       const struct deleted *deleted)
@@ -193,7 +180,10 @@ static enum status del_run(const struct context *context, const void *data)
 		return unexpected(context->command, args->prefix ?: "name");
 	if (args->file)
 		return list_take_back(context, args->file);
-	status = request_parse(args, &request);
+	if (!args->prefix)
+		return misuse("del: default, or which prefix? See 'sluice help del'");
+	request.name = args->name;
+	status = prefix_parse(args->prefix, &request.prefix);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)

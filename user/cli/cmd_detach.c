@@ -153,19 +153,18 @@ static enum status mark(const struct gate *gate, const struct request *request,
 	return OK;
 }
 
-static json_t *detached_json(const struct gate *gate, const struct attachment *a)
-{
-	json_t *object = attachment_json(a);
-
-	json_object_set_new(object, "gate", json_string(gate->name));
-	json_object_set_new(object, "state", json_string("detached"));
-	return object;
-}
-
-static void detached_print(const struct gate *gate, const struct attachment *a)
+static void detached_report(const struct gate *gate, const struct attachment *a, json_t *list)
 {
 	const char *what = "detached from";
 
+	if (list) {
+		json_t *object = attachment_json(a);
+
+		json_object_set_new(object, "gate", json_string(gate->name));
+		json_object_set_new(object, "state", json_string("detached"));
+		json_array_append_new(list, object);
+		return;
+	}
 	if (!a->program_id)
 		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
 	printf("%s: %s gate '%s', hook %s", a->device, what, gate->name, hook_names[a->hook]);
@@ -193,10 +192,7 @@ static enum status detach_marked(const struct gate *gate, const struct attachmen
 		status = detach(gate, &all[i]);
 		if (status)
 			break;
-		if (list)
-			json_array_append_new(list, detached_json(gate, &all[i]));
-		else
-			detached_print(gate, &all[i]);
+		detached_report(gate, &all[i], list);
 	}
 	return status;
 }

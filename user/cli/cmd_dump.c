@@ -106,7 +106,7 @@ struct diff {
 	bool differs;
 };
 
-/* --- diff: rules ------------------------------------------------------------------------------ */
+/* --- diff: rules ---------------------------------------------------------------------------- */
 
 /* Prints what one side has of a rule and the other has not. */
 static enum status side_print(const struct rule *rule, const struct rule *other,
@@ -122,14 +122,6 @@ static enum status side_print(const struct rule *rule, const struct rule *other,
 	return OK;
 }
 
-static enum status rule_print_both(const struct diff *diff, const struct rule *from,
-				   const struct rule *to)
-{
-	enum status status = side_print(from, to, diff->from, diff->gate, "- ");
-
-	return status ? status : side_print(to, from, diff->to, diff->gate, "+ ");
-}
-
 /* Callback of ruleset_diff(). */
 static enum status rule_diff(void *data, const struct rule *from, const struct rule *to)
 {
@@ -138,7 +130,9 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 
 	diff->differs = true;
 	if (!diff->rules)
-		return rule_print_both(diff, from ?: &none, to ?: &none);
+		return side_print(from ?: &none, to ?: &none, diff->from, diff->gate, "- ")
+			       ?: side_print(to ?: &none, from ?: &none, diff->to, diff->gate,
+					     "+ ");
 	json_array_append_new(diff->rules,
 			      json_pack("{s:o, s:o}", "from",
 					from ? rule_json(from, diff->from) : json_null(), "to",
@@ -146,7 +140,7 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 	return OK;
 }
 
-/* --- diff: sizes ------------------------------------------------------------------------------ */
+/* --- diff: sizes ---------------------------------------------------------------------------- */
 
 static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t from, uint32_t to)
 {
@@ -175,7 +169,7 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 	return status;
 }
 
-/* --- diff: the command ------------------------------------------------------------------------ */
+/* --- diff: the command ---------------------------------------------------------------------- */
 
 /* Reads the rules in force. A gate that does not exist has none, and differs in no size. */
 static enum status gate_read(struct diff *diff, json_t *sizes, const struct config *config,
@@ -213,12 +207,6 @@ static enum status config_diff(struct diff *diff, json_t *sizes, struct config *
 	return status;
 }
 
-static enum status report_json(const struct diff *diff, json_t *sizes)
-{
-	return json_print(json_pack("{s:s, s:b, s:O, s:O}", "gate", diff->gate, "differs",
-				    diff->differs, "sizes", sizes, "rules", diff->rules));
-}
-
 struct diff_args {
 	const char *file;
 };
@@ -236,7 +224,8 @@ static enum status diff_run(const struct context *context, const void *data)
 	if (!status)
 		status = config_diff(&diff, sizes, &config);
 	if (!status && context->json)
-		status = report_json(&diff, sizes);
+		status = json_print(json_pack("{s:s, s:b, s:O, s:O}", "gate", diff.gate, "differs",
+					      diff.differs, "sizes", sizes, "rules", diff.rules));
 	json_decref(sizes);
 	json_decref(diff.rules);
 	config_free(&config);

@@ -199,7 +199,7 @@ static void print_pressure(const struct export *export)
 		       export->gates[i].passing.policies);
 }
 
-/* --- Maps, attachments, version --------------------------------------------------------------- */
+/* --- Maps, attachments, version ------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
 {
@@ -233,23 +233,17 @@ static void print_escaped(const char *text)
 	}
 }
 
-/* Prints a namespace without a name as the kernel writes its number, which no other has. */
-static void print_netns(uint64_t netns)
-{
-	char name[NETNS_NAME];
-
-	if (netns_name(netns, name))
-		print_escaped(name);
-	else
-		printf("net:[%" PRIu64 "]", netns);
-}
-
+/* A namespace without a name is printed as the kernel writes its number, which no other has. */
 static void print_attachment(const char *gate, const struct attachment *a)
 {
+	char netns[NETNS_NAME];
+
+	if (!netns_name(a->netns, netns))
+		snprintf(netns, sizeof(netns), "net:[%" PRIu64 "]", a->netns);
 	printf("sluice_attached{gate=\"%s\",device=\"", gate);
 	print_escaped(a->device);
 	printf("\",ifindex=\"%u\",netns=\"", a->ifindex);
-	print_netns(a->netns);
+	print_escaped(netns);
 	printf("\",hook=\"%s\",mode=\"%s\"} %d\n", hook_names[a->hook], mode_names[a->mode],
 	       a->program_id != 0);
 }
@@ -262,13 +256,6 @@ static void print_attachments(const struct export *export)
 			print_attachment(export->gates[i].gate, &export->gates[i].attachments[j]);
 	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
 	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
-}
-
-static void export_free(struct export *export)
-{
-	for (unsigned int i = 0; i < export->count; i++)
-		stats_free(&export->gates[i].stats);
-	free(export->gates);
 }
 
 static enum status export_run(const struct context *context, const void *args)
@@ -293,7 +280,9 @@ static enum status export_run(const struct context *context, const void *args)
 		print_maps(&export);
 		print_attachments(&export);
 	}
-	export_free(&export);
+	for (unsigned int i = 0; i < export.count; i++)
+		stats_free(&export.gates[i].stats);
+	free(export.gates);
 	return export.status;
 }
 

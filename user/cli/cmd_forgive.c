@@ -121,7 +121,7 @@ static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 	return status ? status : forgive(gate, pardon);
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* --- Report --------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct pardon *pardon)
 {

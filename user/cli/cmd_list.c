@@ -53,15 +53,6 @@ struct list_request {
 	char file_name[SL_LIST_NAME];
 };
 
-static enum status time_take(const char *time, struct list_request *request)
-{
-	enum status status = time_parse("for", time, &request->ns);
-
-	if (!status && request->ns < TIME_MIN_NS)
-		status = misuse("for '%s' is too short: the shortest is 1ms", time);
-	return status;
-}
-
 /*
  * Reads the words that allow, deny, unallow and undeny share. The caller frees `entries`, also on
  * failure.
@@ -97,7 +88,9 @@ static enum status request_parse(const struct command *command, const struct lis
 	request->replace = args->replace;
 	request->force = args->force;
 	if (!status && args->time)
-		status = time_take(args->time, request);
+		status = time_parse("for", args->time, &request->ns);
+	if (!status && args->time && request->ns < TIME_MIN_NS)
+		status = misuse("for '%s' is too short: the shortest is 1ms", args->time);
 	if (!status && request->file && !request->name) {
 		status = list_name_of(request->file, request->file_name);
 		request->name = request->file_name;
@@ -129,7 +122,7 @@ static enum status file_take(const struct context *context, struct list_request 
 	return status;
 }
 
-/* --- allow, deny: by hand --------------------------------------------------------------------- */
+/* --- allow, deny: by hand ------------------------------------------------------------------- */
 
 static enum status hand_take(const struct gate *gate, enum sl_list list, struct rule *entry,
 			     enum sl_list *ret_was)
@@ -226,7 +219,7 @@ static enum status hands_change(const struct context *context, struct gate *gate
 	return status;
 }
 
-/* --- allow, deny: lists ----------------------------------------------------------------------- */
+/* --- allow, deny: lists --------------------------------------------------------------------- */
 
 static json_t *list_json(const struct context *context, const struct list_request *request,
 			 const struct sl_list_info *list, const struct list_counts *counts)
@@ -283,7 +276,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 	return status;
 }
 
-/* --- allow, deny: the commands ---------------------------------------------------------------- */
+/* --- allow, deny: the commands -------------------------------------------------------------- */
 
 static enum status list_run(const struct context *context, const void *args)
 {
@@ -424,15 +417,6 @@ static enum status hands_take_back(const struct context *context, struct gate *g
 
 /* --- Taking back: lists --------------------------------------------------------------------- */
 
-static enum status check_word(const struct gate *gate, const struct list_request *request,
-			      const struct sl_list_info *list)
-{
-	if (!request->list || request->list == list->list)
-		return OK;
-	return failure("list '%s' %s: 'sluice %sun%s' takes that back", list->name,
-		       access_verb(list->list), gate_option(gate->name), access_words[list->list]);
-}
-
 static enum status taken_print(const struct context *context, const struct sl_list_info *list,
 			       const struct list_counts *counts, bool whole)
 {
@@ -455,8 +439,10 @@ static enum status named_take_back(const struct context *context, struct gate *g
 	enum status status = whole ? list_of_file(gate, request->file, &list)
 				   : list_named(gate, request->name, &list);
 
-	if (!status)
-		status = check_word(gate, request, &list);
+	if (!status && request->list && request->list != list.list)
+		status = failure("list '%s' %s: 'sluice %sun%s' takes that back", list.name,
+				 access_verb(list.list), gate_option(gate->name),
+				 access_words[list.list]);
 	if (!status)
 		status = whole ? list_drop(gate, list.name, &counts)
 			       : list_take(gate, list.name, &request->entries, &counts);

@@ -18,12 +18,6 @@ struct view {
 	unsigned int entries[SL_LIST_PLACES];
 };
 
-static void entries_count(struct view *view, uint64_t bits)
-{
-	for (; bits; bits &= bits - 1)
-		view->entries[__builtin_ctzll(bits)]++;
-}
-
 static enum status view_read(const struct gate *gate, struct view *view)
 {
 	uint32_t generation = rulemap_generation(gate);
@@ -38,10 +32,13 @@ static enum status view_read(const struct gate *gate, struct view *view)
 	err = rulemap_read(gate, &entries, &count);
 	if (err)
 		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
-	for (unsigned int i = 0; i < count; i++)
-		entries_count(
-			view,
-			lists_lasting(gate, rulemap_face(&entries[i].rule, generation)->lists));
+	for (unsigned int i = 0; i < count; i++) {
+		uint64_t bits =
+			lists_lasting(gate, rulemap_face(&entries[i].rule, generation)->lists);
+
+		for (; bits; bits &= bits - 1)
+			view->entries[__builtin_ctzll(bits)]++;
+	}
 	free(entries);
 	return OK;
 }

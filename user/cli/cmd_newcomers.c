@@ -53,17 +53,7 @@ static enum status request_parse(const struct newcomers_args *args, struct reque
 	return status;
 }
 
-/* --- Changing the rule ------------------------------------------------------------------------ */
-
-static enum status refuse_without_limits(const struct gate *gate, const struct sl_prefix *prefix)
-{
-	char buffer[PREFIX_TEXT];
-	const char *text = prefix_format(prefix, buffer);
-
-	return failure("gate '%s' has no limits for %s, whose newcomers these could be: set one "
-		       "first, with 'sluice %sset %s rate RATE'",
-		       gate->name, text, gate_option(gate->name), text);
-}
+/* --- Changing the rule ---------------------------------------------------------------------- */
 
 static void budget_look(const struct gate *gate, struct request *request)
 {
@@ -84,10 +74,16 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	struct limit *budget = request->none ? NULL : &request->budget;
 	struct rule rule = {.prefix = request->prefix};
 	enum status status = rules_get(gate, &request->prefix, &rule);
+	char text[PREFIX_TEXT];
 	struct losses losses;
 
-	if (!status && !rule.limits)
-		status = refuse_without_limits(gate, &request->prefix);
+	if (!status && !rule.limits) {
+		prefix_format(&request->prefix, text);
+		return failure(
+			"gate '%s' has no limits for %s, whose newcomers these could be: set "
+			"one first, with 'sluice %sset %s rate RATE'",
+			gate->name, text, gate_option(gate->name), text);
+	}
 	if (!status)
 		status = rule_set_newcomers(&rule, budget);
 	if (!status)
@@ -102,7 +98,7 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	return status;
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* --- Report --------------------------------------------------------------------------------- */
 
 static enum status report_json(const struct context *context, const struct request *request)
 {

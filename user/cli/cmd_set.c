@@ -56,7 +56,7 @@ static enum status request_parse(const struct set_args *args, struct request *re
 	return spec_parse(&args->spec, &request->prefix, NULL, NULL, &request->limit);
 }
 
-/* --- Changing the rule ------------------------------------------------------------------------ */
+/* --- Changing the rule ---------------------------------------------------------------------- */
 
 static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
@@ -109,17 +109,6 @@ static enum status request_put(const struct gate *gate, const struct request *re
 	return request->limits ? limit_put(gate, rule, &request->limit) : OK;
 }
 
-/* Warns of what else the rule does, now that it is in force. */
-static void rule_say(const struct gate *gate, const struct request *request,
-		     const struct rule *before, const struct rule *rule,
-		     const struct losses *losses)
-{
-	warn_newcomers(rule, 1);
-	warn_losses(gate, losses, false);
-	if (!before->limits && !request->inherit)
-		warn_inherit(gate, rule);
-}
-
 static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
@@ -133,16 +122,21 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 		status = request_put(gate, request, &rule);
 	if (!status)
 		status = rule_replace(gate, &rule, &losses);
-	if (!status)
-		rule_say(gate, request, &before, &rule, &losses);
-	if (!status && !rule.prefix.bits && !lacked)
+	if (status)
+		goto out;
+	warn_newcomers(&rule, 1);
+	warn_losses(gate, &losses, false);
+	if (!before.limits && !request->inherit)
+		warn_inherit(gate, &rule);
+	if (!rule.prefix.bits && !lacked)
 		warn_budget(gate, &rule.prefix);
+out:
 	rule_free(&before);
 	*ret = rule;
 	return status;
 }
 
-/* --- Report ----------------------------------------------------------------------------------- */
+/* --- Report --------------------------------------------------------------------------------- */
 
 /* Prints what has a bucket: "each source", "each /24 of destinations". */
 static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
@@ -232,7 +226,8 @@ static const struct word set_words[] = {
 	{"burst", VALUE, "BURST", SPEC_FIELD(SPEC_BURST),
 	 "2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"
 	 "rate, but at least 8 packets, or 128 kB"},
-	{"match", VALUES, "MATCH", SPEC_FIELD(SPEC_MATCH),
+	{"match", VALUES, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
+	 SPEC_FIELD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
 	 "part of it), tcp-syn (SYN without ACK), fragment, proto N. Behind tcp, udp and\n"
 	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"

@@ -75,12 +75,6 @@ static json_t *view_json(const struct view *view)
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
-/* Whether the limit tells something of the source: it matches all packets, or has matched one. */
-static bool limit_speaks(const struct limit_state *state)
-{
-	return state->known && (state->matches || !state->fresh);
-}
-
 /* The part of the burst that is left; -1 while blocked. */
 static double limit_slack(const struct sl_limit *limit, const struct limit_state *state)
 {
@@ -107,10 +101,13 @@ static int limit_tightest(const struct view *view)
 {
 	int tightest = -1;
 
-	for (unsigned int i = 0; i < view->count; i++)
-		if (limit_speaks(&view->states[i]) &&
+	for (unsigned int i = 0; i < view->count; i++) {
+		const struct limit_state *state = &view->states[i];
+
+		if (state->known && (state->matches || !state->fresh) &&
 		    (tightest < 0 || limit_is_tighter(view, i, tightest)))
 			tightest = i;
+	}
 	return tightest;
 }
 
@@ -156,26 +153,23 @@ static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
 	return "-";
 }
 
-static const char *view_policy(const struct view *view, char text[PREFIX_TEXT])
-{
-	if (view->source->split)
-		return "(several)";
-	if (!view->source->rule.found)
-		return "-";
-	return prefix_format(&view->source->rule.prefix, text);
-}
-
 static void view_print(const struct view *view)
 {
 	char address[PREFIX_TEXT], policy[PREFIX_TEXT], level[LEVEL_TEXT];
 	const struct source *source = view->source;
 
+	if (source->split)
+		strcpy(policy, "(several)");
+	else if (!source->rule.found)
+		strcpy(policy, "-");
+	else
+		prefix_format(&source->rule.prefix, policy);
 	printf("%-24s %-20s %14llu %14llu %14llu  %s\n", prefix_format(&source->prefix, address),
-	       view_policy(view, policy), source->passed.packets, source->dropped.packets,
-	       source->observed.packets, view_level(view, level));
+	       policy, source->passed.packets, source->dropped.packets, source->observed.packets,
+	       view_level(view, level));
 }
 
-/* --- Ranking ---------------------------------------------------------------------------------- */
+/* --- Ranking -------------------------------------------------------------------------------- */
 
 enum order {
 	ORDER_BUSIEST,
@@ -298,13 +292,6 @@ static enum status sources_report(const struct context *context, const struct ga
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-static enum status top_parse(const char *text, unsigned int *ret)
-{
-	const char *end = number_read(text, 1 << 30, ret);
-
-	return end && !*end && *ret ? OK : misuse("sources: top '%s': write 10, or 100", text);
-}
-
 static enum status order_parse(const char *text, enum order *ret)
 {
 	static const char *const names[ORDERS] = {
@@ -331,11 +318,15 @@ struct sources_args {
 static enum status request_parse(const struct sources_args *args, struct request *request)
 {
 	enum status status = OK;
+	const char *end;
 
 	if (args->within)
 		status = prefix_parse(args->within, &request->within);
-	if (!status && args->top)
-		status = top_parse(args->top, &request->top);
+	if (!status && args->top) {
+		end = number_read(args->top, 1 << 30, &request->top);
+		if (!end || *end || !request->top)
+			status = misuse("sources: top '%s': write 10, or 100", args->top);
+	}
 	if (!status && args->sort)
 		status = order_parse(args->sort, &request->order);
 	/* most IPv6 addresses are found by their /64 */

@@ -75,88 +75,58 @@ static void attachments_print(const char *gate, const struct attachment *all, un
 
 /* --- Maps ----------------------------------------------------------------------------------- */
 
-/* One map: its fill and its memory. */
-struct fill {
-	struct occupancy o;
-	uint64_t bytes;
-};
-
-static json_t *map_json(enum gate_map map, const struct fill *fill)
+static json_t *map_json(enum gate_map map, const struct occupancy *o, uint64_t bytes)
 {
-	const struct occupancy *o = &fill->o;
-
 	return json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
 			 o->counted ? json_integer(o->entries) : json_null(), "max_entries",
-			 (json_int_t)o->max_entries, "memory_bytes", (json_int_t)fill->bytes);
+			 (json_int_t)o->max_entries, "memory_bytes", (json_int_t)bytes);
 }
 
-static void map_print(enum gate_map map, const struct fill *fill)
+static void map_print(enum gate_map map, const struct occupancy *o, uint64_t bytes)
 {
 	char entries[16] = "many", memory[MEMORY_TEXT];
 
-	if (fill->o.counted)
-		snprintf(entries, sizeof(entries), "%" PRIu32, fill->o.entries);
-	printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries,
-	       fill->o.max_entries, memory_format(fill->bytes, memory));
-}
-
-static void rest_print(uint64_t bytes)
-{
-	char memory[MEMORY_TEXT];
-
-	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(bytes, memory));
-}
-
-/* Arrays have no count: all entries exist. */
-static enum status map_occupancy(const struct gate *gate, enum gate_map map, struct occupancy *ret)
-{
-	if (map < MAPS_LISTED)
-		return occupancy_read(gate, map, ret);
-	*ret = (struct occupancy){0};
-	return map_max_entries(gate, map, &ret->max_entries);
+	if (o->counted)
+		snprintf(entries, sizeof(entries), "%" PRIu32, o->entries);
+	printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries, o->max_entries,
+	       memory_format(bytes, memory));
 }
 
 /*
- * The memory of entries that are not counted, as if the map were full: nothing is set aside for
- * them.
+ * Prints the maps, or adds them to the list. The rows add up to the memory of all maps. Arrays have no
+ * count: all entries exist. The memory of entries that are not counted is that of a full map.
  */
-static enum status map_fill(const struct gate *gate, enum gate_map map, struct fill *ret)
-{
-	struct fill fill = {0};
-	enum status status = map_occupancy(gate, map, &fill.o);
-
-	if (!status)
-		status = gate_map_memory(gate, map,
-					 fill.o.counted ? fill.o.entries : fill.o.max_entries,
-					 &fill.bytes);
-	*ret = fill;
-	return status;
-}
-
-/* Prints the maps. The rows add up to the memory of all maps. */
 static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
 {
-	uint64_t bytes = 0, rest = 0;
-	enum status status = OK;
+	char memory[MEMORY_TEXT];
+	uint64_t rest = 0;
 
+	*ret_bytes = 0;
 	if (!list)
 		printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
-	for (int map = 0; !status && map < GATE_MAPS; map++) {
-		struct fill fill;
+	for (int map = 0; map < GATE_MAPS; map++) {
+		struct occupancy o = {0};
+		uint64_t bytes = 0;
+		enum status status = map < MAPS_LISTED ? occupancy_read(gate, map, &o)
+						       : map_max_entries(gate, map, &o.max_entries);
 
-		status = map_fill(gate, map, &fill);
-		bytes += fill.bytes;
-		if (!status && list)
-			json_array_append_new(list, map_json(map, &fill));
-		else if (!status && map < MAPS_LISTED)
-			map_print(map, &fill);
+		if (!status)
+			status = gate_map_memory(gate, map, o.counted ? o.entries : o.max_entries,
+						 &bytes);
+		if (status)
+			return status;
+		*ret_bytes += bytes;
+		if (list)
+			json_array_append_new(list, map_json(map, &o, bytes));
+		else if (map < MAPS_LISTED)
+			map_print(map, &o, bytes);
 		else
-			rest += fill.bytes;
+			rest += bytes;
 	}
-	if (!status && !list)
-		rest_print(rest);
-	*ret_bytes = bytes;
-	return status;
+	if (!list)
+		printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-",
+		       memory_format(rest, memory));
+	return OK;
 }
 
 /* --- Pressure ------------------------------------------------------------------------------- */

@@ -9,21 +9,18 @@
 #include "migrate/session.h"
 #include "migrate/takeover.h"
 
-static json_t *replaced_json(const struct gate *gate, const struct replaced *replaced)
-{
-	json_t *object = attachment_json(&replaced->attachment);
-
-	json_object_set_new(object, "gate", json_string(gate->name));
-	json_object_set_new(object, "program_id_before", json_integer(replaced->before));
-	return object;
-}
-
 static json_t *replacements_json(const struct gate *gate, const struct replacements *replacements)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < replacements->count; i++)
-		json_array_append_new(list, replaced_json(gate, &replacements->one[i]));
+	for (unsigned int i = 0; i < replacements->count; i++) {
+		json_t *object = attachment_json(&replacements->one[i].attachment);
+
+		json_object_set_new(object, "gate", json_string(gate->name));
+		json_object_set_new(object, "program_id_before",
+				    json_integer(replacements->one[i].before));
+		json_array_append_new(list, object);
+	}
 	return list;
 }
 

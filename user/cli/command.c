@@ -139,16 +139,15 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 #define JOINED_TEXT 160
 #define JOINED_MAX  2
 
-static bool is_keyword(const struct word *word)
-{
-	return word->kind == FLAG || word->kind == VALUE || word->kind == VALUES;
-}
-
 const struct word *keyword_find(const struct command *command, const char *name)
 {
-	for (unsigned int i = 0; i < command->word_count; i++)
-		if (is_keyword(&command->words[i]) && !strcmp(command->words[i].name, name))
-			return &command->words[i];
+	for (unsigned int i = 0; i < command->word_count; i++) {
+		const struct word *word = &command->words[i];
+		bool is_keyword = word->kind > OPERANDS && word->kind < OPTION;
+
+		if (is_keyword && !strcmp(word->name, name))
+			return word;
+	}
 	return NULL;
 }
 
@@ -304,7 +303,7 @@ enum status words_parse(const struct command *command, const struct command_line
 	return status;
 }
 
-/* --- Gates to look at ------------------------------------------------------------------------- */
+/* --- Gates to look at ----------------------------------------------------------------------- */
 
 /* Finds the gate to look at. only: holds its name where it was not given. */
 static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],

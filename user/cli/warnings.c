@@ -29,12 +29,6 @@ static enum status merged_as_one_say(const struct attachment *a)
 
 /* --- Two hooks ------------------------------------------------------------------------------ */
 
-/* The other hook that sees the same packets. */
-static bool hooks_meet(enum hook a, enum hook b)
-{
-	return (a == HOOK_XDP && b == HOOK_INGRESS) || (a == HOOK_INGRESS && b == HOOK_XDP);
-}
-
 static enum status twice_say(const struct gate *gate, const struct attachment *a)
 {
 	struct attachment all[ATTACHMENTS_MAX];
@@ -43,7 +37,7 @@ static enum status twice_say(const struct gate *gate, const struct attachment *a
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		if (all[i].program_id && all[i].netns == a->netns && all[i].ifindex == a->ifindex &&
-		    hooks_meet(all[i].hook, a->hook))
+		    all[i].hook != a->hook && all[i].hook != HOOK_EGRESS && a->hook != HOOK_EGRESS)
 			note("%s: attached to gate '%s' on hooks xdp and ingress: what it receives "
 			     "is charged, and counted, twice",
 			     a->device, gate->name);
