@@ -189,6 +189,8 @@ static void word_pass(struct typed *typed, const char *word)
 		typed->valued = NULL;
 	} else if (option < OPTIONS) {
 		typed->valued = option_table[option].value ? &option_table[option] : NULL;
+	} else if (*word == '-' && word[1]) {
+		return; /* options in one word, -jv or --gate=main */
 	} else if (!typed->command && !typed->is_unknown) {
 		typed->command = command_find(word);
 		typed->is_unknown = !typed->command;

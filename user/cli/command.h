@@ -20,7 +20,8 @@
 
 /*
  * Kinds of words in a command's table. The parser fills the member at offset `field` of the
- * command's arguments, of the type named here.
+ * command's arguments, of the type named here. The order matters: operands, then keywords, then
+ * options.
  */
 enum word_kind {
 	OPERAND,  /* one word without a keyword: const char * */
