@@ -187,7 +187,7 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
 
 # The generator of forged floods: with the packet path, and the frames, of the benchmarks' generator.
-FORGE_FLAGS := -Itests/bench
+FORGE_FLAGS := -Itests/bench -Itests/lib
 
 $(BUILD)/tools/forge.bpf.o: tests/tools/forge.bpf.c
 	$(say) BPF $@
@@ -235,12 +235,12 @@ BENCH_BPF := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(wildcard tests/benc
 $(BUILD)/bench/%.bpf.o: tests/bench/%.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_FLAGS) -Ibpf $(DEPS) -c $< -o $@
+	$(Q)$(CLANG) $(BPF_FLAGS) -Ibpf -Itests/lib $(DEPS) -c $< -o $@
 
 $(BUILD)/bench/%.o: tests/bench/%.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(DEPS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) -Itests/lib $(CFLAGS) $(DEPS) -c $< -o $@
 
 $(BUILD)/bench/bench: $(BENCH_OBJ) $(LIB) | $(BENCH_BPF)
 	$(say) LINK $@

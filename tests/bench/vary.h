@@ -6,12 +6,8 @@
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H
 
+#include "header_sizes.h"
 #include "sluice.h"
-
-#define ETH_SIZE  14
-#define IPV4_SIZE 20
-#define IPV6_SIZE 40
-#define UDP_SIZE  8
 
 #define IPV4_CHECKSUM (ETH_SIZE + 10)
 #define IPV4_SOURCE   (ETH_SIZE + 12)

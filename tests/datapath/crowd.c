@@ -58,7 +58,7 @@ static struct crowd crowd_within(const struct sl_prefix *net)
 
 struct march march_from(unsigned int place, const char *net, int prog)
 {
-	struct sl_prefix parsed = rig_prefix(net);
+	struct sl_prefix parsed = prefix_of(net);
 	bool ipv4 = prefix_is_ipv4(&parsed);
 	struct crowd_bpf *bpf = crowds_load();
 	struct march march = {

@@ -4,52 +4,13 @@
 
 #include <arpa/inet.h>
 
-#define ETH_SIZE  14
-#define IPV4_SIZE 20
-#define IPV6_SIZE 40
-#define UDP_SIZE  8
-
-static void frame_write_ipv4(uint8_t *ip, uint32_t size, const uint8_t *source)
-{
-	ip[0] = 0x45;
-	ip[2] = size >> 8;
-	ip[3] = size;
-	ip[8] = 64;
-	ip[9] = 17;
-	memcpy(ip + 12, source, 4);
-	memcpy(ip + 16, (uint8_t[]){198, 51, 100, 7}, 4);
-}
-
-static void frame_write_ipv6(uint8_t *ip, uint32_t size, const uint8_t *source)
-{
-	ip[0] = 0x60;
-	ip[4] = (size - IPV6_SIZE) >> 8;
-	ip[5] = size - IPV6_SIZE;
-	ip[6] = 17;
-	ip[7] = 64;
-	memcpy(ip + 8, source, 16);
-	memcpy(ip + 24, (uint8_t[]){0x20, 0x01, 0x0d, 0xb8}, 4);
-}
-
-static void frame_write_from(uint8_t *bytes, uint32_t size, const struct sl_prefix *source)
-{
-	bool ipv4 = prefix_is_ipv4(source);
-
-	memset(bytes, 0, size);
-	memcpy(bytes, (uint8_t[]){2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 12);
-	bytes[12] = ipv4 ? 0x08 : 0x86;
-	bytes[13] = ipv4 ? 0x00 : 0xdd;
-	if (ipv4)
-		frame_write_ipv4(bytes + ETH_SIZE, size - ETH_SIZE, source->addr);
-	else
-		frame_write_ipv6(bytes + ETH_SIZE, size - ETH_SIZE, source->addr);
-}
+#include "ip_frame.h"
 
 void frame_write(uint8_t *bytes, uint32_t size, const char *source)
 {
-	struct sl_prefix parsed = rig_prefix(source);
+	struct sl_prefix parsed = prefix_of(source);
 
-	frame_write_from(bytes, size, &parsed);
+	ip_frame_write(bytes, size, &parsed);
 }
 
 struct frame frame_from(const char *source, uint32_t size)
@@ -61,14 +22,22 @@ struct frame frame_from(const char *source, uint32_t size)
 	return frame;
 }
 
+struct frame frame_of_proto(const char *source, uint8_t proto)
+{
+	struct frame frame = frame_from(source, FRAME_LEAST);
+
+	frame_set_proto(&frame, proto);
+	return frame;
+}
+
 struct frame frame_of(uint32_t number)
 {
-	struct frame frame = {.size = 60};
+	struct frame frame = {.size = FRAME_LEAST};
 	struct sl_prefix source = {.family = htonl(SL_FAMILY_IPV4), .bits = SL_FAMILY_BITS + 32};
 	uint32_t addr = htonl(10 << 24 | number);
 
 	memcpy(source.addr, &addr, sizeof(addr));
-	frame_write_from(frame.bytes, frame.size, &source);
+	ip_frame_write(frame.bytes, frame.size, &source);
 	return frame;
 }
 
@@ -81,7 +50,7 @@ static bool frame_is_ipv4(const struct frame *frame)
 
 void frame_set_destination(struct frame *frame, const char *destination)
 {
-	struct sl_prefix to = rig_prefix(destination);
+	struct sl_prefix to = prefix_of(destination);
 
 	assert_int_equal(prefix_is_ipv4(&to), frame_is_ipv4(frame));
 	if (frame_is_ipv4(frame))

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "base/array.h"
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -138,7 +137,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_non_null(rig);
 	rig->programs = PROGRAMS_CLOSED;
 	assert_int_equal(machine_get(&machine), OK);
-	machine.jiffy_ns = RIG_JIFFY / SL_TICKS_PER_NS;
+	machine.jiffy_ns = JIFFY / SL_TICKS_PER_NS;
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
 	rig->meeting = meeting_of_two(rig, &sizes);
 	rig_find_cpus(rig);
@@ -283,8 +282,8 @@ void rig_run_on(const struct rig *rig, unsigned int index)
 void rig_clock_start(struct rig *rig, uint64_t ticks)
 {
 	*rig->clock_ticks = ticks;
-	*rig->clock_jiffies = 1 + ticks / RIG_JIFFY;
-	rig->phase = ticks % RIG_JIFFY;
+	*rig->clock_jiffies = 1 + ticks / JIFFY;
+	rig->phase = ticks % JIFFY;
 	rig->behind = 0;
 	rig_fill_pools(rig);
 }
@@ -296,8 +295,8 @@ void rig_clock_forward(struct rig *rig, uint64_t ticks)
 	*rig->clock_ticks += ticks;
 	rig->behind -= known;
 	rig->phase += ticks - known;
-	*rig->clock_jiffies += rig->phase / RIG_JIFFY;
-	rig->phase %= RIG_JIFFY;
+	*rig->clock_jiffies += rig->phase / JIFFY;
+	rig->phase %= JIFFY;
 }
 
 void rig_clock_back(struct rig *rig, uint64_t ticks)
@@ -308,7 +307,7 @@ void rig_clock_back(struct rig *rig, uint64_t ticks)
 
 void rig_clock_to_edge(struct rig *rig)
 {
-	rig_clock_forward(rig, rig->behind + RIG_JIFFY - 1 - rig->phase);
+	rig_clock_forward(rig, rig->behind + JIFFY - 1 - rig->phase);
 }
 
 uint64_t rig_now(const struct rig *rig)
@@ -410,6 +409,18 @@ uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *f
 	return passed;
 }
 
+uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count)
+{
+	struct frame frame = frame_from(source, FRAME_LEAST);
+
+	return rig_send(rig, rand() % HOOKS, &frame, count);
+}
+
+uint64_t rig_burst_of(struct rig *rig, const char *source)
+{
+	return rig_send_from(rig, source, ENOUGH);
+}
+
 uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count)
 {
 	return rig_send_batch_through(rig, rig->programs.fd[HOOK_INGRESS], frame, count);
@@ -429,7 +440,7 @@ struct sl_counters rig_counters(const struct rig *rig)
 /* Whose counters a packet from there moves. */
 static unsigned int number_of(const struct rig *rig, const char *address)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);

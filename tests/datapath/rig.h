@@ -10,11 +10,6 @@
 
 #include <pthread.h>
 #include <linux/bpf.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "attach/attachment.h"
 #include "crowd.h"
@@ -22,17 +17,10 @@
 #include "gate/gate.h"
 #include "gate/object.h"
 #include "gate/rules.h"
-#include "rules/prefix.h"
+#include "prefix_of.h"
 #include "rules/sizes.h"
-#include "sluice.h"
 #include "state/source.h"
-
-#include <setjmp.h>
-#include <cmocka.h>
-
-#define SEC	  SL_TICKS_PER_SEC
-#define MS	  (SEC / 1000)
-#define RIG_JIFFY (4 * MS) /* the jiffy that the injected clock has: HZ=250 */
+#include "test.h"
 
 #define RIG_CPUS_MAX 64
 
@@ -85,8 +73,6 @@ uint64_t rig_now(const struct rig *rig);
 
 /* --- Rules --- */
 
-struct sl_prefix rig_prefix(const char *text);
-
 /* A rule of one limit, by its rate and burst. */
 void rig_set(struct rig *rig, const char *prefix, const char *rate, const char *burst);
 void rig_del(struct rig *rig, const char *prefix);
@@ -124,6 +110,12 @@ void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 /* Makes the change, and frees the rules. */
 enum status rig_change(struct rig *rig, struct ruleset *set);
 
+/*
+ * Makes the change in another process, and kills that with SIGKILL as it enters or leaves its
+ * `stop`th system call. False: it came to its end before. Frees the rules.
+ */
+bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop);
+
 /* What is in force for an address: its policy, and of that the limit that is asked first, or that one. */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
@@ -135,7 +127,8 @@ void rig_check_tidy(const struct rig *rig, unsigned int rules);
 
 /* --- Frames --- */
 
-#define FRAME_MAX 2048
+#define FRAME_LEAST 60 /* of Ethernet, without the checksum */
+#define FRAME_MAX   2048
 
 struct frame {
 	uint32_t size;
@@ -148,6 +141,8 @@ struct frame frame_from(const char *source, uint32_t size);
 struct frame frame_of(uint32_t number);
 /* Writes a UDP packet over the first bytes of a larger buffer. */
 void frame_write(uint8_t *bytes, uint32_t size, const char *source);
+/* An IP packet of this protocol, in a frame of FRAME_LEAST. */
+struct frame frame_of_proto(const char *source, uint8_t proto);
 /* Of what frame_from() made. */
 void frame_set_destination(struct frame *frame, const char *destination);
 void frame_set_proto(struct frame *frame, uint8_t proto);
@@ -159,6 +154,14 @@ void frame_set_port(struct frame *frame, uint16_t port);
 bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 /* The same frame `count` times; returns how many passed. */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
+/* UDP packets from an address, in frames of FRAME_LEAST, through any hook; returns how many passed. */
+uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
+
+/* More packets than any burst of a test, but for that of no rule. */
+#define ENOUGH 50
+
+/* How many of ENOUGH packets pass: all, none, or at 1/h the burst of the policy that judges. */
+uint64_t rig_burst_of(struct rig *rig, const char *source);
 /* As rig_send for large counts, in one system call; the counters say how many passed. */
 uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count);
 /* Through another program of TC, which hands over to one of the rig's. */

@@ -98,7 +98,7 @@ void rig_nobody_comes_in(struct rig *rig)
 
 uint64_t rig_window(const struct rig *rig)
 {
-	return RIG_JIFFY << rig->gate.state->meeting.window_shift;
+	return JIFFY << rig->gate.state->meeting.window_shift;
 }
 
 uint64_t rig_events(const struct rig *rig, enum sl_event event)

@@ -2,20 +2,14 @@
 /* Rules for the rig, in the words of the commands. */
 #include "rig.h"
 
-#include <stdlib.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <bpf/bpf.h>
 
 #include "gate/policy.h"
 #include "gate/rulemap.h"
 #include "rules/limit.h"
-
-struct sl_prefix rig_prefix(const char *text)
-{
-	struct sl_prefix prefix;
-
-	assert_int_equal(prefix_parse(text, &prefix), OK);
-	return prefix;
-}
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
@@ -57,7 +51,7 @@ static void words_split(const char *words, struct words *ret)
 
 struct limit rig_limit_of(const char *prefix, const char *words)
 {
-	struct sl_prefix parsed = rig_prefix(prefix);
+	struct sl_prefix parsed = prefix_of(prefix);
 	struct words split;
 	struct limit limit;
 
@@ -88,7 +82,7 @@ static void rule_change(struct rig *rig, struct rule *rule)
 /* The rule as it is. */
 static struct rule rule_get(const struct rig *rig, const char *prefix)
 {
-	struct sl_prefix parsed = rig_prefix(prefix);
+	struct sl_prefix parsed = prefix_of(prefix);
 	struct rule rule;
 
 	assert_int_equal(rules_get(&rig->gate, &parsed, &rule), OK);
@@ -152,14 +146,14 @@ void rig_budget(struct rig *rig, const char *prefix, const char *rate, const cha
 
 void rig_del(struct rig *rig, const char *prefix)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix)};
+	struct rule rule = {.prefix = prefix_of(prefix)};
 
 	rule_change(rig, &rule);
 }
 
 void rules_add_limits(struct ruleset *set, const char *prefix, ...)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix)};
+	struct rule rule = {.prefix = prefix_of(prefix)};
 	va_list list;
 
 	va_start(list, prefix);
@@ -170,7 +164,7 @@ void rules_add_limits(struct ruleset *set, const char *prefix, ...)
 
 void rules_add_heir(struct ruleset *set, const char *prefix, ...)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix), .inherit = INHERIT_YES};
+	struct rule rule = {.prefix = prefix_of(prefix), .inherit = INHERIT_YES};
 	va_list list;
 
 	va_start(list, prefix);
@@ -181,7 +175,7 @@ void rules_add_heir(struct ruleset *set, const char *prefix, ...)
 
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix), .access = list, .until = until};
+	struct rule rule = {.prefix = prefix_of(prefix), .access = list, .until = until};
 
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
@@ -195,7 +189,7 @@ void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t
 
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists)
 {
-	struct rule rule = {.prefix = rig_prefix(prefix), .lists = lists};
+	struct rule rule = {.prefix = prefix_of(prefix), .lists = lists};
 
 	assert_int_equal(ruleset_add(set, &rule), OK);
 }
@@ -206,6 +200,33 @@ enum status rig_change(struct rig *rig, struct ruleset *set)
 
 	ruleset_free(set);
 	return status;
+}
+
+bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+			_exit(99);
+		_exit(ruleset_change(&rig->gate, &set));
+	}
+	ruleset_free(&set);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSTOPPED(status));
+	for (int i = 0; i <= stop; i++) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (WIFEXITED(status)) {
+			assert_int_equal(WEXITSTATUS(status), OK);
+			return false;
+		}
+	}
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return true;
 }
 
 /* --- Ends ----------------------------------------------------------------------------------- */
@@ -226,7 +247,7 @@ uint64_t until_ticks(uint32_t until)
 
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
@@ -236,7 +257,7 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 static const struct sl_limit *limits_of(const struct rig *rig, const char *address)
 {
 	const struct sl_policy *policy = rig_policy(rig, address);
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 
 	assert_non_null(policy);
 	return policy->limit[prefix_is_ipv6(&prefix) ? SL_IPV6 : SL_IPV4];

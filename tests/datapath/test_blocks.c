@@ -1,26 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Action block: after an overrun nothing that the limit matches passes until its end. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
-
-#define SIZE 60
-
-#define TCP 6
-#define UDP 17
+#include <netinet/in.h>
 
 static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 static const char *const neighbours[] = {"192.0.2.2", "2001:db8:0:1::1"}; /* /24, /56 */
 static const char *const strangers[] = {"192.0.3.1", "2001:db8:1::1"};
-
-static struct frame packet_of(const char *source, uint8_t proto)
-{
-	struct frame frame = frame_from(source, SIZE);
-
-	frame_set_proto(&frame, proto);
-	return frame;
-}
 
 /* On every CPU, through every hook. Returns how many of each `count` pass. */
 static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint64_t count)
@@ -36,22 +23,17 @@ static uint64_t send_everywhere(struct rig *rig, const struct frame *frame, uint
 	return passed;
 }
 
-static uint64_t reason_of(const struct rig *rig, enum sl_reason reason)
-{
-	return rig_counters(rig).reason[reason].packets;
-}
-
 /* A policy, and an overrun of it that begins now. */
 static void overrun(struct rig *rig, const struct frame *frame, const char *words, uint64_t burst)
 {
 	rig_empty(rig);
 	rig_limits(rig, "default", words, NULL);
-	rig_clock_forward(rig, rand() % RIG_JIFFY);
+	rig_clock_forward(rig, rand() % JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, burst), burst);
 	rig_clock_forward(rig, 17);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, 1), 0);
-	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
-	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 0);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 0);
 }
 
 /* --- Its length ----------------------------------------------------------------------------- */
@@ -80,7 +62,7 @@ static const struct length_case length_cases[] = {
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
-	struct frame frame = packet_of(source, UDP);
+	struct frame frame = frame_of_proto(source, IPPROTO_UDP);
 	uint64_t begun, sent = 0, most;
 
 	overrun(rig, &frame, it->words, it->burst);
@@ -93,10 +75,10 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	rig_clock_forward(rig, begun + it->block - 1 - rig_now(rig));
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
 	sent += rig->cpus * HOOKS;
-	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), sent);
-	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, RIG_JIFFY); /* so long, at most, a CPU remembers it */
-	most = it->after + RIG_JIFFY / rig_limit(rig, source)->cost + 1;
+	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
+	rig_clock_forward(rig, JIFFY); /* so long, at most, a CPU remembers it */
+	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
 	rig_check_counted(rig);
@@ -119,14 +101,14 @@ static void test_length(void **state)
 static void test_ends_at_its_moment(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	uint64_t block = 30 * SEC;
 
 	for (int phase = 0; phase < 40; phase++) {
 		bool other_cpu = rig->cpus > 1 && phase % 2;
 
 		rig_empty(rig);
-		rig_clock_forward(rig, phase * RIG_JIFFY / 40);
+		rig_clock_forward(rig, phase * JIFFY / 40);
 		rig_limits(rig, "default", "rate 1kpps burst 5 action block 30s", NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 		rig_clock_forward(rig, block - 1);
@@ -135,7 +117,7 @@ static void test_ends_at_its_moment(void **state)
 		if (other_cpu)
 			rig_run_on(rig, 1);
 		else if (phase) /* at phase 0 the end begins a tick */
-			rig_clock_forward(rig, RIG_JIFFY - phase * RIG_JIFFY / 40);
+			rig_clock_forward(rig, JIFFY - phase * JIFFY / 40);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 	}
 }
@@ -144,12 +126,12 @@ static void test_ends_at_its_moment(void **state)
 static void test_again_and_again(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
-		rig_clock_forward(rig, 10 * SEC + RIG_JIFFY);
+		rig_clock_forward(rig, 10 * SEC + JIFFY);
 	}
 	/* within its rate it is never blocked */
 	for (int i = 0; i < 1000; i++) {
@@ -168,8 +150,9 @@ static void test_only_what_it_matches(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame udp = packet_of(sources[s], UDP), tcp = packet_of(sources[s], TCP);
-		struct frame other = packet_of(neighbours[s], UDP);
+		struct frame udp = frame_of_proto(sources[s], IPPROTO_UDP),
+			     tcp = frame_of_proto(sources[s], IPPROTO_TCP);
+		struct frame other = frame_of_proto(neighbours[s], IPPROTO_UDP);
 
 		rig_empty(rig);
 		rig_limits(rig, "default", words, "name t rate 1/h burst 90 match tcp", NULL);
@@ -190,8 +173,9 @@ static void test_shared_key(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame one = packet_of(sources[s], UDP), two = packet_of(neighbours[s], UDP);
-		struct frame other = packet_of(strangers[s], UDP);
+		struct frame one = frame_of_proto(sources[s], IPPROTO_UDP),
+			     two = frame_of_proto(neighbours[s], IPPROTO_UDP);
+		struct frame other = frame_of_proto(strangers[s], IPPROTO_UDP);
 
 		rig_empty(rig);
 		rig_limits(rig, "default", "rate 1kpps burst 10 per 24/56 action block 10s", NULL);
@@ -202,7 +186,7 @@ static void test_shared_key(void **state)
 		assert_int_equal(send_everywhere(rig, &other, 1), HOOKS * rig->cpus);
 		rig_clock_forward(rig, 10 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &two, 5), 0);
-		rig_clock_forward(rig, RIG_JIFFY);
+		rig_clock_forward(rig, JIFFY);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &two, 5), 5);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 10), 5);
 		rig_check_counted(rig);
@@ -216,7 +200,7 @@ static void test_on_every_cpu_at_once(void **state)
 
 	rig_need_cpus(rig, 2);
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame frame = packet_of(sources[s], UDP);
+		struct frame frame = frame_of_proto(sources[s], IPPROTO_UDP);
 
 		rig_empty(rig);
 		rig_limits(rig, "default", "rate 1/min burst 1000 action block 1h", NULL);
@@ -234,8 +218,9 @@ static void test_on_every_cpu_at_once(void **state)
 static void test_destination(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame one = packet_of("192.0.2.1", UDP), two = packet_of("192.0.2.2", UDP);
-	struct frame other = packet_of("192.0.2.1", UDP);
+	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
+		     two = frame_of_proto("192.0.2.2", IPPROTO_UDP);
+	struct frame other = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	frame_set_destination(&other, "198.51.100.8");
 	rig_limits(rig, "default", "rate 1kpps burst 5 key dst action block 10s", NULL);
@@ -254,7 +239,7 @@ static void test_destination(void **state)
 static void test_dropped_anyway(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "name b rate 1/h burst 20 action block 1h",
 		   "name d rate 1kpps burst 4", NULL);
@@ -262,11 +247,11 @@ static void test_dropped_anyway(void **state)
 		assert_int_equal(send_everywhere(rig, &frame, 10), 4);
 		rig_clock_forward(rig, SEC);
 	}
-	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 0);
+	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 0);
 	assert_int_equal(send_everywhere(rig, &frame, 10), 4);
 	rig_clock_forward(rig, SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0); /* the 21st */
-	assert_true(reason_of(rig, SL_DROP_BLOCKED) > 0);
+	assert_true(rig_reason(rig, SL_DROP_BLOCKED) > 0);
 	rig_clock_forward(rig, 3598 * SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
 	rig_check_counted(rig);
@@ -282,8 +267,8 @@ static void test_large_packet_and_a_block(void **state)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 1), 1);
 	rig_clock_forward(rig, MS / 2);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 2), 0);
-	assert_int_equal(reason_of(rig, SL_DROP_OVER_LIMIT), 1);
-	assert_int_equal(reason_of(rig, SL_DROP_BLOCKED), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
+	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 1);
 	rig_check_counted(rig);
 }
 
@@ -291,7 +276,8 @@ static void test_large_packet_and_a_block(void **state)
 static void test_blocked_packets_charge_nothing(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
+	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP),
+		     tcp = frame_of_proto("192.0.2.1", IPPROTO_TCP);
 
 	rig_limits(rig, "default", "name all rate 1/min burst 1000",
 		   "name u rate 1/h burst 3 match udp action block 1h", NULL);
@@ -303,13 +289,13 @@ static void test_blocked_packets_charge_nothing(void **state)
 static void test_start_empty(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s start empty", NULL);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
 	rig_clock_forward(rig, 10 * SEC - 1);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
-	rig_clock_forward(rig, RIG_JIFFY);
+	rig_clock_forward(rig, JIFFY);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	rig_check_counted(rig);
 }
@@ -334,7 +320,7 @@ static const struct {
 static void test_rule_changes(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		rig_empty(rig);
@@ -350,7 +336,7 @@ static void test_rule_changes(void **state)
 			continue;
 		rig_clock_forward(rig, 3590 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, RIG_JIFFY);
+		rig_clock_forward(rig, JIFFY);
 		assert_true(rig_send(rig, HOOK_XDP, &frame, 5) == 5);
 		rig_check_counted(rig);
 	}
@@ -361,7 +347,7 @@ static void test_rule_changes(void **state)
 static void test_clock_backwards(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
@@ -372,7 +358,7 @@ static void test_clock_backwards(void **state)
 	}
 	rig_clock_forward(rig, 10 * SEC - 1);
 	assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-	rig_clock_forward(rig, RIG_JIFFY);
+	rig_clock_forward(rig, JIFFY);
 	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	rig_check_counted(rig);
 }
@@ -394,7 +380,7 @@ static void test_epochs(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
 		rig_clock_forward(rig, 10 * SEC - 1);
 		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, RIG_JIFFY);
+		rig_clock_forward(rig, JIFFY);
 		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	}
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The budget of all newcomers of a policy together. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -77,7 +76,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	for (int step = 0; step < 150; step++) {
 		/* one who is refused may be refused for the rest of the kernel's tick */
 		uint64_t ticks =
-			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? RIG_JIFFY : 0);
+			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
 
 		rig_clock_forward(rig, ticks);
@@ -184,7 +183,7 @@ static void test_charges_go_back(void **state)
 {
 	struct rig *rig = budget_rig(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
-	struct sl_prefix source = rig_prefix("192.0.2.1");
+	struct sl_prefix source = prefix_of("192.0.2.1");
 	struct sl_ledger_key4 key = {0};
 	struct sl_ledger before, after;
 
@@ -373,7 +372,7 @@ static void test_levels_stay(void **state)
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
 	for (int i = 0; i < 4; i++) {
 		struct rule rule;
-		struct sl_prefix all = rig_prefix("default");
+		struct sl_prefix all = prefix_of("default");
 
 		/* the policy's limits change, and its budget is the same */
 		assert_int_equal(rules_get(&rig->gate, &all, &rule), OK);

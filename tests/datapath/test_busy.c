@@ -81,7 +81,7 @@ static void delete_often(struct rig *rig, enum gate_map map, const void *key, ui
 
 	amid->bss->test_clock_ticks = *rig->clock_ticks;
 	amid->bss->test_jiffies = *rig->clock_jiffies;
-	amid->bss->source = rig_prefix(source);
+	amid->bss->source = prefix_of(source);
 	amid->bss->met = 0;
 	memset(amid->bss->deleted, 0, sizeof(amid->bss->deleted));
 	memcpy(amid->bss->deleted, key, size);
@@ -95,7 +95,7 @@ static void delete_often(struct rig *rig, enum gate_map map, const void *key, ui
 
 static void delete_ledgers(struct rig *rig, enum sl_family family)
 {
-	struct sl_prefix source = rig_prefix(sources[family]);
+	struct sl_prefix source = prefix_of(sources[family]);
 	uint32_t limit = rig_limit(rig, sources[family])->id;
 	struct sl_ledger_key4 key4 = {.limit = limit};
 	struct sl_ledger_key6 key6 = {.limit = limit};
@@ -110,7 +110,7 @@ static void delete_ledgers(struct rig *rig, enum sl_family family)
 
 static void delete_buckets(struct rig *rig, enum sl_family family)
 {
-	struct sl_prefix address = rig_prefix(sources[family]), source = prefix_source(&address);
+	struct sl_prefix address = prefix_of(sources[family]), source = prefix_source(&address);
 
 	if (family == SL_IPV4)
 		delete_often(rig, MAP_BUCKETS4, source.addr, 4, sources[family]);

@@ -146,7 +146,7 @@ static void test_one_burst_over_a_resize(void **state)
 		assert_int_equal(carry_lost(pair.carry), 0);
 		until = rig_now(rig);
 		pair_drain_for(&pair, 8 * limit->burst, step, NEW);
-		pair_forward(&pair, RIG_JIFFY); /* a refusal lasts for a jiffy */
+		pair_forward(&pair, JIFFY); /* a refusal lasts for a jiffy */
 		pair_drain(&pair, &pair.new);
 
 		allowed = pair_allowed(&pair);
@@ -203,7 +203,7 @@ static void test_a_block_is_carried(void **state)
 		assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
 		pair_drain(&pair, &pair.new);
 		assert_int_equal(pair.passed, 10);
-		pair_forward(&pair, SEC / 2 + RIG_JIFFY);
+		pair_forward(&pair, SEC / 2 + JIFFY);
 		pair_drain(&pair, &pair.new);
 		assert_int_equal(pair.passed, 20);
 		pair_free(&pair);

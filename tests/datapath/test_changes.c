@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules: what limits keep of themselves, and what others never notice. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
+#include <netinet/in.h>
 #include <bpf/bpf.h>
-
-#define SIZE   60
-#define ENOUGH 50 /* packets: more than any small burst here */
-
-#define TCP 6
-#define UDP 17
-
-static struct frame packet_of(const char *source, uint8_t proto)
-{
-	struct frame frame = frame_from(source, SIZE);
-
-	frame_set_proto(&frame, proto);
-	return frame;
-}
 
 static uint32_t id_of(const struct rig *rig, const char *address, const char *name)
 {
@@ -61,7 +47,7 @@ static void test_limits_keep_their_levels(void **state)
 		{"rate 1/h burst 10 match tcp", 2000},
 	};
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t passed;
@@ -87,7 +73,7 @@ static void test_ids_are_used_once(void **state)
 		"rate 1/h burst 10",
 	};
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	uint32_t ids[ARRAY_SIZE(words)];
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
@@ -107,7 +93,8 @@ static void test_ids_are_used_once(void **state)
 static void test_slots(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
+	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP),
+		     tcp = frame_of_proto("192.0.2.1", IPPROTO_TCP);
 	unsigned int slots[2];
 	uint32_t ids[2];
 
@@ -151,7 +138,7 @@ static void test_slots(void **state)
 static void test_all_limits_at_once(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame udp = packet_of("192.0.2.1", UDP);
+	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "name a rate 1/h burst 9", "name b rate 1/h burst 9",
 		   "name c rate 1/h burst 9", "name d rate 1/h burst 4", NULL);
@@ -173,7 +160,7 @@ static void test_all_limits_at_once(void **state)
 static void test_numbers_are_used_again(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	unsigned int number;
 
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", "name b rate 1/h burst 3", NULL);
@@ -198,7 +185,7 @@ static void test_numbers_are_used_again(void **state)
 
 static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct source source;
 	struct sl_bucket bucket;
 
@@ -211,7 +198,7 @@ static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 static struct sl_ledger ledger_of(const struct rig *rig, const char *address)
 {
 	struct sl_ledger_key4 key = {.limit = rig_limit(rig, address)->id};
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct sl_ledger ledger;
 
 	memcpy(&key.addr, prefix.addr, sizeof(key.addr));
@@ -224,7 +211,7 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 {
 	struct sl_ledger ledger = ledger_of(rig, "192.0.2.1"), after;
 	struct sl_bucket bucket = bucket_of(rig, "192.0.2.1");
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	uint64_t cost = rig_limit(rig, "192.0.2.1")->cost;
 	uint32_t generation = rig->gate.state->generation;
 
@@ -242,7 +229,7 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 static void test_others_keep_their_purses(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	struct ruleset set = {0};
 
 	rig_limits(rig, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
@@ -310,8 +297,9 @@ static void test_limits_keep_their_purses(void **state)
 		 {false, false}},
 	};
 	struct rig *rig = rig_begin(state);
-	struct frame udp = packet_of("192.0.2.1", UDP), tcp = packet_of("192.0.2.1", TCP);
-	struct frame gre = packet_of("192.0.2.1", 47);
+	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP),
+		     tcp = frame_of_proto("192.0.2.1", IPPROTO_TCP);
+	struct frame gre = frame_of_proto("192.0.2.1", 47);
 	int64_t t, u;
 
 	rig_limits(rig, "default", "name t rate 1/min burst 1000 match tcp",
@@ -339,7 +327,8 @@ static void test_limits_keep_their_purses(void **state)
 static void test_purses_are_of_their_ledgers(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame one = packet_of("192.0.2.1", UDP), other = packet_of("192.0.2.2", UDP);
+	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
+		     other = frame_of_proto("192.0.2.2", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "name u rate 1/min burst 1000", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 1), 1);
@@ -357,7 +346,7 @@ static void test_purses_are_of_their_ledgers(void **state)
 static void test_changes_cost_nothing(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame udp = packet_of("192.0.2.1", UDP);
+	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 	char words[64];
 
 	for (unsigned int i = 0; i < 40; i++) {
@@ -378,7 +367,7 @@ static void test_others_keep_their_levels(void **state)
 		     {"rate 1/min burst 1000", 1000},
 		     {"rate 1/h burst 300 per 24", 300}};
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		rig_empty(rig);

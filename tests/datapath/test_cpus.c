@@ -3,7 +3,6 @@
  * One source from all CPUs at full speed: the program as it ships, on the kernel's clock. What is
  * admitted is at most burst + rate x t, and close to it.
  */
-#include "base/array.h"
 #include "rig.h"
 
 #include <bpf/bpf.h>
@@ -26,7 +25,7 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
 		    .repeat = 1);
-	struct sl_prefix source = rig_prefix(ADDRESS);
+	struct sl_prefix source = prefix_of(ADDRESS);
 	struct sl_ledger_key4 key = {.limit = rig_limit(rig, ADDRESS)->id};
 	struct sl_ledger ledger;
 

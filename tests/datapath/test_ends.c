@@ -1,35 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* List entries with a time: they end by themselves, in the packet path. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
-
-#define ENOUGH 40 /* packets: more than any burst here */
 
 /*
  * The clock of tests with times: so late that no list entry of theirs is over by the clock of the machine,
  * which user space reads.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
-
-static uint64_t send_from(struct rig *rig, const char *source, uint64_t count)
-{
-	struct frame frame = frame_from(source, 60);
-
-	return rig_send(rig, rand() % HOOKS, &frame, count);
-}
-
-/* How many of ENOUGH packets pass: all, none, or at 1/h the burst of the policy that judges. */
-static uint64_t burst_of(struct rig *rig, const char *source)
-{
-	return send_from(rig, source, ENOUGH);
-}
-
-static uint64_t reason_of(const struct rig *rig, enum sl_reason reason)
-{
-	return rig_counters(rig).reason[reason].packets;
-}
 
 /* --- The end -------------------------------------------------------------------------------- */
 
@@ -49,7 +28,7 @@ static void expect(struct rig *rig, const char *source, bool passes)
 {
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		assert_int_equal(send_from(rig, source, 1), passes);
+		assert_int_equal(rig_send_from(rig, source, 1), passes);
 	}
 	rig_run_on(rig, 0);
 }
@@ -89,7 +68,7 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_list l
 	*rig->clock_jiffies -= late;
 	expect(rig, it->source, !allowed);
 	*rig->clock_jiffies += late;
-	rig_clock_forward(rig, RIG_JIFFY);
+	rig_clock_forward(rig, JIFFY);
 	expect(rig, it->source, !allowed);
 	rig_check_counted(rig);
 }
@@ -97,18 +76,8 @@ static void end_check(struct rig *rig, const struct end_case *it, enum sl_list l
 static void test_ends_at_its_moment(void **state)
 {
 	static const uint64_t leads[] = {
-		0,
-		1,
-		16,
-		MS,
-		RIG_JIFFY - 1,
-		RIG_JIFFY,
-		RIG_JIFFY + 1,
-		2 * RIG_JIFFY - 1,
-		2 * RIG_JIFFY,
-		3 * RIG_JIFFY,
-		100 * MS + 7,
-		SEC,
+		0,	   1,	      16,	    MS,	 JIFFY - 1, JIFFY, JIFFY + 1, 2 * JIFFY - 1,
+		2 * JIFFY, 3 * JIFFY, 100 * MS + 7, SEC,
 	};
 	struct rig *rig = rig_begin(state);
 	unsigned int checks = 0;
@@ -156,7 +125,7 @@ static void test_nested(void **state)
 	}
 	rig_clock_forward(rig, SEC);
 	expect(rig, "192.0.2.1", true);
-	assert_true(reason_of(rig, SL_PASS_NO_RULE) > 0);
+	assert_true(rig_reason(rig, SL_PASS_NO_RULE) > 0);
 	rig_check_tidy(rig, ARRAY_SIZE(nested)); /* over, and not swept */
 	rig_check_counted(rig);
 }
@@ -172,14 +141,14 @@ static void test_limits_take_over(void **state)
 			rig_empty(rig);
 			rig_clock_start(rig, LATE);
 			rig_limits(rig, own ? prefixes[i] : "0.0.0.0/0", "rate 1/h burst 10", NULL);
-			assert_int_equal(send_from(rig, "192.0.2.1", 4), 4);
+			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 			if (!own && !strcmp(prefixes[i], "default"))
 				continue; /* longer ones decide there */
 			rig_list(rig, prefixes[i], SL_LIST_DENY, rig_until(rig, SEC));
-			assert_int_equal(send_from(rig, "192.0.2.1", 4), 0);
+			assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 0);
 			rig_clock_forward(rig, 2 * SEC);
-			assert_int_equal(send_from(rig, "192.0.2.1", 20), 6);
-			assert_int_equal(reason_of(rig, SL_DROP_DENIED), 4);
+			assert_int_equal(rig_send_from(rig, "192.0.2.1", 20), 6);
+			assert_int_equal(rig_reason(rig, SL_DROP_DENIED), 4);
 			rig_check_counted(rig);
 		}
 }
@@ -194,15 +163,15 @@ static void test_purses_stay(void **state)
 	rig_limits(rig, "default", "rate 1/min burst 1000", NULL);
 	for (int turn = 0; turn < 20; turn++) {
 		rig_run_on(rig, turn % rig->cpus);
-		passed += send_from(rig, "192.0.2.1", 10);
+		passed += rig_send_from(rig, "192.0.2.1", 10);
 		rig_list(rig, "192.0.2.1", turn % 2 ? SL_LIST_DENY : SL_LIST_ALLOW,
 			 rig_until(rig, 100 * MS));
-		send_from(rig, "192.0.2.1", 1);
+		rig_send_from(rig, "192.0.2.1", 1);
 		rig_clock_forward(rig, 200 * MS);
 	}
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
-		passed += send_from(rig, "192.0.2.1", 1000);
+		passed += rig_send_from(rig, "192.0.2.1", 1000);
 	}
 	assert_int_equal(passed, 1000);
 	rig_check_counted(rig);
@@ -230,7 +199,7 @@ static void test_another_end(void **state)
 	expect(rig, "192.0.2.1", false);
 	rig_list(rig, "192.0.2.1", SL_LIST_ALLOW, rig_until(rig, 0) - 1);
 	expect(rig, "192.0.2.1", true); /* over already: no rule decides */
-	assert_int_equal(reason_of(rig, SL_PASS_ALLOWED), 0);
+	assert_int_equal(rig_reason(rig, SL_PASS_ALLOWED), 0);
 	rig_list(rig, "192.0.2.1", SL_LIST_DENY, UINT32_MAX);
 	expect(rig, "192.0.2.1", false);
 	rig_check_counted(rig);
@@ -248,7 +217,7 @@ static void test_over_for_good(void **state)
 	rig_set(rig, "198.51.100.0/24", "1/h", "1");
 	expect(rig, "192.0.2.1", true);
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", NULL);
-	assert_int_equal(burst_of(rig, "192.0.2.2"), 5);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), 5);
 	rig_check_counted(rig);
 }
 
@@ -265,16 +234,16 @@ static void test_ends_within_a_64(void **state)
 	expect(rig, "2001:db8:5::1", false);
 	expect(rig, "2001:db8:5::2", true);
 	expect(rig, "2001:db8:5::3", false);
-	assert_int_equal(send_from(rig, "2001:db8:5::1:0", 5), 5);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::1:0", 5), 5);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::1", false); /* by the /112 */
 	expect(rig, "2001:db8:5::2", true);
 	rig_clock_forward(rig, 2 * SEC);
 	expect(rig, "2001:db8:5::2", false);
 	rig_clock_forward(rig, 2 * SEC);
-	assert_int_equal(send_from(rig, "2001:db8:5::1", 5), 5);
-	assert_int_equal(send_from(rig, "2001:db8:5::2", 5), 5);
-	assert_int_equal(burst_of(rig, "2001:db8:5::1:0"), 15);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 5), 5);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::2", 5), 5);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1:0"), 15);
 	rig_check_tidy(rig, 4);
 	rig_check_counted(rig);
 }
@@ -295,7 +264,7 @@ struct model_rule {
 /* Of what is to be expected of a packet, by the name of its counter. */
 static enum sl_reason model_judge(const struct model_rule *rules, const char *source, uint64_t now)
 {
-	struct sl_prefix address = rig_prefix(source);
+	struct sl_prefix address = prefix_of(source);
 	enum sl_reason reason = SL_PASS_NO_RULE;
 	int longest = -1;
 
@@ -333,7 +302,7 @@ static void pick_prefix(struct model_rule *rule)
 	char text[64];
 
 	pick_address(text, ipv6, 0);
-	rule->parsed = rig_prefix(text);
+	rule->parsed = prefix_of(text);
 	rule->parsed = prefix_shorten(&rule->parsed, SL_FAMILY_BITS + length);
 	prefix_format(&rule->parsed, rule->prefix);
 }
@@ -390,10 +359,10 @@ static void model_check(struct rig *rig, const struct model_rule *rules, unsigne
 
 	pick_address(source, rand() % 2, 0);
 	expected = model_judge(rules, source, rig_now(rig));
-	before = reason_of(rig, expected);
+	before = rig_reason(rig, expected);
 	rig_run_on(rig, rand() % rig->cpus);
-	send_from(rig, source, 1);
-	if (reason_of(rig, expected) != before + 1)
+	rig_send_from(rig, source, 1);
+	if (rig_reason(rig, expected) != before + 1)
 		fail_msg("turn %u: %s is not counted as '%s'", turn, source,
 			 reason_names[expected]);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Promise 1, to the packet: what a source is admitted while the clock is injected. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include "credit_model.h"
 #include "rules/sizes.h"
 #include "state/source_state.h"
-
-#define SIZE 60
 
 /* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
 struct limit_case {
@@ -51,7 +48,7 @@ static struct frame next_source(void)
 	if (++number % 2)
 		return frame_of(number);
 	snprintf(text, sizeof(text), "2001:db8:%x:%x::1", number >> 16, number & 0xffff);
-	return frame_from(text, SIZE);
+	return frame_from(text, FRAME_LEAST);
 }
 
 static const struct sl_limit *set_default(struct rig *rig, const struct limit_case *it)
@@ -194,11 +191,10 @@ static void test_refusal_by_tick_loses_nothing(void **state)
 
 	rig_clock_forward(rig, 1); /* the tick begins: refused again, for all of it */
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 0);
-	rig_clock_forward(rig, RIG_JIFFY - 1);
+	rig_clock_forward(rig, JIFFY - 1);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 0);
 	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * RIG_JIFFY / cost),
-			 RIG_JIFFY / cost);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * JIFFY / cost), JIFFY / cost);
 	rig_check_counted(rig);
 }
 
@@ -350,7 +346,7 @@ static void test_any_span(void **state)
 /* Drains the source `text`; whoever does not share its bucket still has a burst of 10. */
 static void check_shares(struct rig *rig, const char *one, const char *other, bool shares)
 {
-	struct frame first = frame_from(one, SIZE), second = frame_from(other, SIZE);
+	struct frame first = frame_from(one, FRAME_LEAST), second = frame_from(other, FRAME_LEAST);
 
 	rig_empty(rig);
 	rig_set(rig, "default", "1/h", "10");
@@ -420,7 +416,7 @@ static void test_gates_do_not_share(void **state)
 {
 	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
 	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
-	struct frame frame = frame_from("192.0.2.1", SIZE);
+	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
 
 	rig_set(rig, "default", "1/h", "10");
 	rig_set(other, "default", "1/h", "20");
@@ -482,7 +478,7 @@ static void bits_check(struct rig *rig, const struct bits_case *it, const uint32
 	rig_clock_back(rig, span / 4000); /* to the last packets' moment */
 	most = it->burst_bytes + it->byte_ps * (rig_now(rig) - start) / SEC;
 	/* one frame, and what a refusal for the rest of the last jiffy withholds */
-	slack = sizes[count - 1] + it->byte_ps * (RIG_JIFFY + span / 4000) / SEC;
+	slack = sizes[count - 1] + it->byte_ps * (JIFFY + span / 4000) / SEC;
 	print_message("%s %s, frames of %u: %llu bytes passed, at most %lu\n", it->rate, it->burst,
 		      sizes[0], rig->passed.bytes, most);
 	assert_true(rig->passed.bytes <= most);
@@ -605,7 +601,7 @@ static void epoch_check(struct rig *rig, const struct limit_case *it, const stru
 		rig_clock_forward(rig, span / 20);
 		pass += rig_send(rig, HOOK_XDP, &frame, it->packets / 10);
 	}
-	withheld = limit->refuse_by_jiffy ? RIG_JIFFY / limit->cost : 0;
+	withheld = limit->refuse_by_jiffy ? JIFFY / limit->cost : 0;
 	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
 	/* and then rests: the whole burst, and no more */
 	rig_clock_forward(rig, 3 * span);
@@ -671,7 +667,7 @@ static void test_merged_packets_get_their_rate(void **state)
 static void test_trickle_starves_no_merged_packet(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame small = frame_from("192.0.2.1", SIZE);
+	struct frame small = frame_from("192.0.2.1", FRAME_LEAST);
 	uint64_t passed = 0;
 
 	rig_set(rig, "default", "1kpps", "400");
@@ -692,7 +688,7 @@ static void test_trickle_starves_no_merged_packet(void **state)
 
 static struct limit_state limit_state_of(const struct rig *rig, const char *address, uint32_t size)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct limit_state found;
 	struct source source;
 	struct packet_args probe;

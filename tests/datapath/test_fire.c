@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules while packets come at full speed: the programs as they ship, on the kernel's clock. */
-#include "base/array.h"
 #include "rig.h"
 
 #include "gate/rulemap.h"
 
-#define SIZE	60
 #define FIRE_NS 4000000000ULL
 
 /* --- A rate that flips ---------------------------------------------------------------------- */
@@ -110,7 +108,7 @@ static void fire_change(struct rig *rig, bool first)
 
 static struct source target_read(const struct rig *rig, enum target target)
 {
-	struct sl_prefix prefix = rig_prefix(targets[target]);
+	struct sl_prefix prefix = prefix_of(targets[target]);
 	struct source source;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
@@ -122,7 +120,7 @@ static void fire_start(const struct rig *rig, const struct shipped *shipped, str
 		       struct flood *floods, const bool *stop)
 {
 	for (int i = 0; i < TARGETS; i++) {
-		frames[i] = frame_from(targets[i], SIZE);
+		frames[i] = frame_from(targets[i], FRAME_LEAST);
 		floods[i] = (struct flood){
 			.prog = shipped->prog[HOOK_INGRESS],
 			.cpu = rig->cpu[i % rig->cpus],
@@ -203,11 +201,11 @@ static void test_rewrites_under_fire(void **state)
 	rig_list(rig, hosts[0], SL_LIST_ALLOW, 0);
 	rig_list(rig, hosts[1], SL_LIST_DENY, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		entries[i].prefix = rig_prefix(hosts[i % 2]);
+		entries[i].prefix = prefix_of(hosts[i % 2]);
 		assert_true(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule));
 	}
 	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
-		frames[i % 2] = frame_from(hosts[i % 2], SIZE);
+		frames[i % 2] = frame_from(hosts[i % 2], FRAME_LEAST);
 		floods[i] = (struct flood){
 			.prog = shipped.prog[HOOK_INGRESS],
 			.cpu = rig->cpu[i / 2],

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Rules when their maps are full: a change is refused whole, and what is over makes room. */
-#include "base/array.h"
 #include "rig.h"
 #include "rules/sizes.h"
 
 #include <bpf/bpf.h>
-
-#define ENOUGH 40 /* packets: more than any burst here but that of no rule */
 
 #define OVER 1 /* the end of a list entry that is long over, by any clock */
 
@@ -27,14 +24,6 @@ static const char *net(unsigned int number)
 
 	snprintf(text, sizeof(text), "172.%u.%u.0/24", 32 + (number >> 8), number & 0xff);
 	return text;
-}
-
-/* How many of ENOUGH packets pass: at 1/h, the burst of the rule that judges a new source. */
-static uint64_t burst_of(struct rig *rig, const char *address)
-{
-	struct frame frame = frame_from(address, 60);
-
-	return rig_send(rig, HOOK_INGRESS, &frame, ENOUGH);
 }
 
 static enum status try_limit(struct rig *rig, const char *prefix, const char *words)
@@ -75,19 +64,19 @@ static void test_policies_full(void **state)
 	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), FAILED);
 	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
 	rig_check_tidy(rig, most);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, host(0)), 4);
-	assert_int_equal(burst_of(rig, host(most - 1)), 4);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(0)), 4);
+	assert_int_equal(rig_burst_of(rig, host(most - 1)), 4);
 
 	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), OK); /* it has one already */
-	assert_int_equal(burst_of(rig, host(5)), 9);
+	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	rig_del(rig, host(6));
 	assert_int_equal(try_limit(rig, "2001:db8::1", "rate 1/h burst 9"), OK); /* in its place */
-	assert_int_equal(burst_of(rig, "2001:db8::1"), 9);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
 	rig_check_tidy(rig, most);
 	assert_int_equal(try_deny(rig, "192.0.2.1"), OK); /* a list takes none */
-	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
 	rig_check_tidy(rig, most + 1);
 	rig_check_counted(rig);
 }
@@ -107,10 +96,10 @@ static void test_policies_full_in_one_change(void **state)
 	rules_add_limits(&set, "192.0.2.2", "rate 1/h burst 9", NULL);
 	assert_int_equal(rig_change(rig, &set), FAILED);
 	rig_check_tidy(rig, most - 2);
-	assert_int_equal(burst_of(rig, "198.51.100.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), ENOUGH);
-	assert_int_equal(burst_of(rig, host(0)), 4);
+	assert_int_equal(rig_burst_of(rig, "198.51.100.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(0)), 4);
 	rig_check_counted(rig);
 }
 
@@ -135,19 +124,19 @@ static void test_hosts_full(void **state)
 	assert_int_equal(try_deny(rig, "192.0.2.1"), FAILED);
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 9"), FAILED);
 	rig_check_tidy(rig, HOSTS);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, host(0)), 0);
-	assert_int_equal(burst_of(rig, host(HOSTS - 1)), 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(0)), 0);
+	assert_int_equal(rig_burst_of(rig, host(HOSTS - 1)), 0);
 
 	assert_int_equal(try_limit(rig, host(5), "rate 1/h burst 9"), OK); /* it is there already */
-	assert_int_equal(burst_of(rig, host(5)), 9);
+	assert_int_equal(rig_burst_of(rig, host(5)), 9);
 	assert_int_equal(try_deny(rig, "2001:db8::1"), OK); /* IPv6 has a map of its own */
 	assert_int_equal(try_deny(rig, "192.0.2.0/24"), OK);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_del(rig, host(6));
 	assert_int_equal(try_limit(rig, "192.0.2.1", "rate 1/h burst 7"), OK);
-	assert_int_equal(burst_of(rig, "192.0.2.2"), 0);
-	assert_int_equal(burst_of(rig, host(6)), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), 0);
+	assert_int_equal(rig_burst_of(rig, host(6)), ENOUGH);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_check_counted(rig);
 }
@@ -161,15 +150,15 @@ static void test_prefixes_full(void **state)
 	assert_int_equal(try_limit(rig, "default", "rate 1/h burst 9"), FAILED);
 	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), FAILED);
 	rig_check_tidy(rig, PREFIXES);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, "172.32.0.1"), 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "172.32.0.1"), 0);
 
 	assert_int_equal(try_limit(rig, net(0), "rate 1/h burst 9"), OK);
-	assert_int_equal(burst_of(rig, "172.32.0.1"), 9);
+	assert_int_equal(rig_burst_of(rig, "172.32.0.1"), 9);
 	rig_del(rig, net(1));
-	assert_int_equal(burst_of(rig, "172.32.1.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "172.32.1.1"), ENOUGH);
 	assert_int_equal(try_limit(rig, "2001:db8::/65", "rate 1/h burst 9"), OK);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), 9);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 9);
 	rig_check_tidy(rig, PREFIXES);
 	rig_check_counted(rig);
 }
@@ -193,10 +182,10 @@ static void test_hosts_full_in_one_change(void **state)
 		char text[PREFIX_TEXT];
 
 		snprintf(text, sizeof(text), "192.0.2.%d", i);
-		assert_int_equal(burst_of(rig, text), ENOUGH);
+		assert_int_equal(rig_burst_of(rig, text), ENOUGH);
 	}
-	assert_int_equal(burst_of(rig, "2001:db8::1"), ENOUGH);
-	assert_int_equal(burst_of(rig, host(0)), 0);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(0)), 0);
 	rig_check_counted(rig);
 }
 
@@ -219,15 +208,15 @@ static void test_splits_full(void **state)
 	rig_check_tidy(rig, HOSTS);
 	assert_int_equal(try_deny(rig, divider(HOSTS)), FAILED);
 	rig_check_tidy(rig, HOSTS);
-	assert_int_equal(burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), ENOUGH);
 	assert_int_equal(try_deny(rig, "2001:db8:0:5::/96"), OK); /* that /64 has a mark already */
 	assert_int_equal(try_deny(rig, "2001:db8:1:400::/64"), OK);
 	rig_check_tidy(rig, HOSTS + 2);
 	rig_list(rig, divider(7), SL_LIST_DENY, OVER);
 	assert_int_equal(try_deny(rig, divider(HOSTS)), OK); /* what is over makes room */
 	rig_check_tidy(rig, HOSTS + 2);
-	assert_int_equal(burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
-	assert_int_equal(burst_of(rig, "2001:db8:1:400::1"), 0);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:0:7::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:1:400::1"), 0);
 	rig_check_counted(rig);
 }
 
@@ -261,10 +250,10 @@ static void test_sweep_hosts(void **state)
 	struct rig *rig = rig_begin(state);
 
 	check_sweep(rig, host, "192.0.2.1");
-	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
-	assert_int_equal(burst_of(rig, host(0)), ENOUGH);
-	assert_int_equal(burst_of(rig, host(10)), 4);
-	assert_int_equal(burst_of(rig, host(12)), 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
+	assert_int_equal(rig_burst_of(rig, host(0)), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(10)), 4);
+	assert_int_equal(rig_burst_of(rig, host(12)), 0);
 }
 
 static void test_sweep_prefixes(void **state)
@@ -272,10 +261,10 @@ static void test_sweep_prefixes(void **state)
 	struct rig *rig = rig_begin(state);
 
 	check_sweep(rig, net, "192.0.2.0/24");
-	assert_int_equal(burst_of(rig, "192.0.2.1"), 0);
-	assert_int_equal(burst_of(rig, "172.32.0.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, "172.32.10.1"), 4);
-	assert_int_equal(burst_of(rig, "172.32.12.1"), 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 0);
+	assert_int_equal(rig_burst_of(rig, "172.32.0.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "172.32.10.1"), 4);
+	assert_int_equal(rig_burst_of(rig, "172.32.12.1"), 0);
 }
 
 /* With nothing to sweep, and with too little, it is refused as before. */
@@ -290,8 +279,8 @@ static void test_sweep_is_not_enough(void **state)
 	rules_add_list(&set, "192.0.2.2", SL_LIST_DENY, 0);
 	assert_int_equal(rig_change(rig, &set), FAILED);
 	rig_check_tidy(rig, HOSTS - 1);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(burst_of(rig, host(0)), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, host(0)), ENOUGH);
 	assert_int_equal(try_deny(rig, "192.0.2.1"), OK);
 	assert_int_equal(try_deny(rig, "192.0.2.2"), FAILED);
 	rig_check_tidy(rig, HOSTS);

@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Policies that inherit: they have the limits of shorter ones, which stay the limits that they are. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
+#include <netinet/in.h>
 
-#define SIZE   60
-#define ENOUGH 50 /* packets: more than any burst here */
-
-#define TCP  6
-#define UDP  17
-#define ICMP 1
 #define SCTP 132
-
-static struct frame packet_of(const char *source, uint8_t proto)
-{
-	struct frame frame = frame_from(source, SIZE);
-
-	frame_set_proto(&frame, proto);
-	return frame;
-}
 
 /* How many of ENOUGH packets pass: at 1/h, what is left of the burst. */
 static uint64_t passes(struct rig *rig, const char *source, uint8_t proto)
 {
-	struct frame frame = packet_of(source, proto);
+	struct frame frame = frame_of_proto(source, proto);
 
 	return rig_send(rig, HOOK_XDP, &frame, ENOUGH);
 }
 
 static void sends(struct rig *rig, const char *source, uint8_t proto, uint64_t count)
 {
-	struct frame frame = packet_of(source, proto);
+	struct frame frame = frame_of_proto(source, proto);
 
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, count), count);
 }
@@ -175,8 +161,8 @@ static void test_what_an_heir_has(void **state)
 
 		rig_empty(rig);
 		rules_make(rig, it, i % 2);
-		seen[0] = passes(rig, it->source, UDP);
-		seen[1] = passes(rig, it->source, TCP);
+		seen[0] = passes(rig, it->source, IPPROTO_UDP);
+		seen[1] = passes(rig, it->source, IPPROTO_TCP);
 		seen[2] = passes(rig, it->source, SCTP);
 		if (seen[0] != it->udp || seen[1] != it->tcp || seen[2] != it->sctp)
 			fail_msg("%s: of UDP, TCP and SCTP %lu, %lu and %lu pass", it->name,
@@ -195,11 +181,12 @@ static void test_heir_and_parent_share_a_ledger(void **state)
 	rig_limits(rig, "default", "name net rate 1/h burst 10 per 24/56", NULL);
 	rig_heir(rig, "192.0.2.128/25", TCP_4, NULL);
 	rig_heir(rig, "192.0.2.192/26", SCTP_5, NULL);
-	sends(rig, "192.0.2.1", UDP, 3);
-	sends(rig, "192.0.2.129", UDP, 3);
-	sends(rig, "192.0.2.193", UDP, 3);
-	assert_int_equal(passes(rig, "192.0.2.130", UDP) + passes(rig, "192.0.2.2", UDP) +
-				 passes(rig, "192.0.2.194", UDP),
+	sends(rig, "192.0.2.1", IPPROTO_UDP, 3);
+	sends(rig, "192.0.2.129", IPPROTO_UDP, 3);
+	sends(rig, "192.0.2.193", IPPROTO_UDP, 3);
+	assert_int_equal(passes(rig, "192.0.2.130", IPPROTO_UDP) +
+				 passes(rig, "192.0.2.2", IPPROTO_UDP) +
+				 passes(rig, "192.0.2.194", IPPROTO_UDP),
 			 1);
 	rig_check_tidy(rig, 3);
 }
@@ -210,15 +197,15 @@ static void test_levels_stay(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_limits(rig, "default", "rate 1/h burst 10", NULL);
-	sends(rig, "10.1.2.3", UDP, 2);
+	sends(rig, "10.1.2.3", IPPROTO_UDP, 2);
 	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
-	sends(rig, "10.1.2.3", UDP, 2);
+	sends(rig, "10.1.2.3", IPPROTO_UDP, 2);
 	rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
-	sends(rig, "10.1.2.3", UDP, 2);
+	sends(rig, "10.1.2.3", IPPROTO_UDP, 2);
 	rig_del(rig, "10.1.0.0/16");
-	sends(rig, "10.1.2.3", UDP, 2);
+	sends(rig, "10.1.2.3", IPPROTO_UDP, 2);
 	rig_del(rig, "10.1.2.0/24");
-	assert_int_equal(passes(rig, "10.1.2.3", UDP), 2);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_UDP), 2);
 	rig_check_tidy(rig, 1);
 }
 
@@ -245,9 +232,9 @@ static void test_a_change_reaches_heirs(void **state)
 		rig_limits(rig, "default", "name a rate 1/h burst 10", NULL);
 		rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
 		rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
-		sends(rig, "10.1.2.3", UDP, 6);
+		sends(rig, "10.1.2.3", IPPROTO_UDP, 6);
 		rig_limits(rig, "default", cases[i].words, NULL);
-		passed = passes(rig, "10.1.2.3", UDP);
+		passed = passes(rig, "10.1.2.3", IPPROTO_UDP);
 		if (passed != cases[i].passes)
 			fail_msg("%s: %lu pass, not %lu", cases[i].words, passed, cases[i].passes);
 		rig_check_tidy(rig, 3);
@@ -261,9 +248,9 @@ static void test_purses_stay_with_their_limits(void **state)
 
 	rig_limits(rig, "default", "name a rate 1kpps burst 10000", NULL);
 	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
-	sends(rig, "10.1.2.3", UDP, ENOUGH);
+	sends(rig, "10.1.2.3", IPPROTO_UDP, ENOUGH);
 	rig_limits(rig, "default", "name z rate 1/h burst 2", NULL);
-	assert_int_equal(passes(rig, "10.1.2.3", UDP), 2);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_UDP), 2);
 	rig_check_tidy(rig, 2);
 }
 
@@ -288,18 +275,18 @@ static void test_counters(void **state)
 		   NULL);
 	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
 	rig_heir(rig, "10.1.2.0/24", SCTP_5, NULL);
-	assert_int_equal(passes(rig, "10.1.2.3", UDP), 3);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_UDP), 3);
 	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3);
 	assert_int_equal(refused(rig, "10.1.2.3") + refused(rig, "10.1.0.1"), 0);
 	assert_int_equal(rig_counters_of(rig, "10.1.2.3").reason[SL_DROP_OVER_LIMIT].packets,
 			 ENOUGH - 3);
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_DROP_OVER_LIMIT].packets, 0);
-	assert_int_equal(passes(rig, "10.1.2.3", TCP), 4);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_TCP), 4);
 	assert_int_equal(refused(rig, "10.1.0.1"), ENOUGH - 4);
 	assert_int_equal(refused(rig, "192.0.2.1"), ENOUGH - 3 + 3); /* what it sees passes */
 	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
 	assert_int_equal(refused(rig, "10.1.2.3"), ENOUGH - 5);
-	assert_int_equal(passes(rig, "10.1.2.3", ICMP), ENOUGH);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_ICMP), ENOUGH);
 	assert_int_equal(rig_counters_of(rig, "10.1.2.3").reason[SL_PASS_NO_LIMIT].packets, ENOUGH);
 	rig_check_counted(rig);
 }
@@ -314,7 +301,7 @@ static void test_counters_of_any_slot(void **state)
 	rig_heir(rig, "10.1.0.0/16", TCP_4, "name other rate 1/h burst 1 match proto 9", NULL);
 	rig_heir(rig, "10.1.0.0/16", "name other rate 1/h burst 1 match proto 9", NULL);
 	rig_limits(rig, "default", SCTP_5, UDP_3, NULL);
-	assert_int_equal(passes(rig, "10.1.2.3", UDP), 3);
+	assert_int_equal(passes(rig, "10.1.2.3", IPPROTO_UDP), 3);
 	assert_int_equal(passes(rig, "10.1.2.3", SCTP), 5);
 	counters = rig_counters_of(rig, "192.0.2.1");
 	assert_int_equal(counters.refused[0].packets, ENOUGH - 5);
@@ -419,7 +406,7 @@ static void test_whose_budget(void **state)
 			if (cases[i].budgets[j])
 				rig_budget(rig, prefixes[j], "1/h", cases[i].budgets[j]);
 		rig_nobody_comes_in(rig);
-		passed = passes(rig, "10.1.2.3", UDP);
+		passed = passes(rig, "10.1.2.3", IPPROTO_UDP);
 		if (passed != cases[i].passes)
 			fail_msg("%s: %lu pass, not %lu", cases[i].name, passed, cases[i].passes);
 		rig_check_tidy(rig, 3);

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Keys: how much of which address a limit keeps together. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
-
-#define SIZE   60
-#define ENOUGH 50 /* packets: more than any burst here */
 
 /* --- Who shares ----------------------------------------------------------------------------- */
 
@@ -62,12 +58,12 @@ static const struct key_case cases[] = {
 static void key_check(struct rig *rig, const struct key_case *it, const char *one,
 		      const char *other, bool dst)
 {
-	struct frame first = frame_from(one, SIZE), second = frame_from(other, SIZE);
+	struct frame first = frame_from(one, FRAME_LEAST), second = frame_from(other, FRAME_LEAST);
 	char words[96];
 
 	if (dst) {
-		first = frame_from(strchr(one, ':') ? "fe80::1" : "203.0.113.9", SIZE);
-		second = frame_from(strchr(other, ':') ? "fe80::1" : "203.0.113.9", SIZE);
+		first = frame_from(strchr(one, ':') ? "fe80::1" : "203.0.113.9", FRAME_LEAST);
+		second = frame_from(strchr(other, ':') ? "fe80::1" : "203.0.113.9", FRAME_LEAST);
 		frame_set_destination(&first, one);
 		frame_set_destination(&second, other);
 	}
@@ -106,7 +102,7 @@ static void share_check(struct rig *rig, const char *words, const char *format, 
 	rig_limits(rig, "default", words, NULL);
 	for (unsigned int i = 0; i < ARRAY_SIZE(frames); i++) {
 		snprintf(text, sizeof(text), format, i);
-		frames[i] = frame_from(text, SIZE);
+		frames[i] = frame_from(text, FRAME_LEAST);
 	}
 	cost = rig_limit(rig, text)->cost;
 	assert_int_equal(rig_limit(rig, text)->purse, 0);
@@ -118,7 +114,7 @@ static void share_check(struct rig *rig, const char *words, const char *format, 
 	assert_int_equal(passed, burst);
 	for (uint64_t k = 1; k <= burst; k += 1 + k / 2) {
 		rig_clock_to_edge(rig);
-		rig_clock_forward(rig, RIG_JIFFY); /* whoever was refused before is not now */
+		rig_clock_forward(rig, JIFFY); /* whoever was refused before is not now */
 		for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
 			rig_send(rig, HOOK_XDP, &frames[i], burst);
 		rig_clock_forward(rig, k * cost);
@@ -159,7 +155,7 @@ static void test_destination_on_egress_only(void **state)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame frame = frame_from(sources[s], SIZE);
+		struct frame frame = frame_from(sources[s], FRAME_LEAST);
 
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), ENOUGH);
@@ -180,7 +176,7 @@ static void test_destination_is_the_key(void **state)
 	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
 	for (int round = 0; round < 3; round++)
 		for (uint32_t to = 1; to <= 20; to++) {
-			struct frame frame = frame_from("203.0.113.1", SIZE);
+			struct frame frame = frame_from("203.0.113.1", FRAME_LEAST);
 			char text[32];
 
 			snprintf(text, sizeof(text), "192.0.2.%u", to);
@@ -203,8 +199,10 @@ static void test_destination_is_the_key(void **state)
 static void test_destination_and_source(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame a = frame_from("192.0.2.1", SIZE), b = frame_from("192.0.2.1", SIZE);
-	struct frame c = frame_from("192.0.2.2", SIZE), other = frame_from("203.0.113.1", SIZE);
+	struct frame a = frame_from("192.0.2.1", FRAME_LEAST),
+		     b = frame_from("192.0.2.1", FRAME_LEAST);
+	struct frame c = frame_from("192.0.2.2", FRAME_LEAST),
+		     other = frame_from("203.0.113.1", FRAME_LEAST);
 
 	frame_set_destination(&b, "198.51.100.99");
 	rig_limits(rig, "192.0.2.0/24", "name to rate 1/h burst 5 key dst",
@@ -225,8 +223,10 @@ static void test_destination_and_source(void **state)
 static void test_several_keys(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame a = frame_from("192.0.2.1", SIZE), b = frame_from("192.0.2.2", SIZE);
-	struct frame c = frame_from("192.0.3.1", SIZE), d = frame_from("10.0.0.1", SIZE);
+	struct frame a = frame_from("192.0.2.1", FRAME_LEAST),
+		     b = frame_from("192.0.2.2", FRAME_LEAST);
+	struct frame c = frame_from("192.0.3.1", FRAME_LEAST),
+		     d = frame_from("10.0.0.1", FRAME_LEAST);
 
 	rig_limits(rig, "default", "name all rate 1/h burst 30 per 0",
 		   "name net rate 1/h burst 15 per 24", "name host rate 1/h burst 10", NULL);
@@ -254,7 +254,7 @@ static void test_hosts_of_one_bucket(void **state)
 			char text[64];
 
 			snprintf(text, sizeof(text), "2001:db8::%u", i);
-			frame = frame_from(text, SIZE);
+			frame = frame_from(text, FRAME_LEAST);
 			rig_run_on(rig, round % rig->cpus);
 			passed[i] += rig_send(rig, round % HOOKS, &frame, i ? 4 : 18);
 		}
@@ -295,8 +295,8 @@ static void test_sources_that_are_whole_addresses(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t i = 0; i < ARRAY_SIZE(whole_cases); i++) {
-		struct frame one = frame_from(whole_cases[i].one, SIZE);
-		struct frame other = frame_from(whole_cases[i].other, SIZE);
+		struct frame one = frame_from(whole_cases[i].one, FRAME_LEAST);
+		struct frame other = frame_from(whole_cases[i].other, FRAME_LEAST);
 		uint64_t passed;
 
 		rig_empty(rig);
@@ -324,7 +324,7 @@ static void test_whole_addresses_exactly(void **state)
 	rig_set(rig, "default", "1kpps", "2000");
 	assert_true(rig_limit(rig, sources[0])->purse);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		struct frame frame = frame_from(sources[i], SIZE);
+		struct frame frame = frame_from(sources[i], FRAME_LEAST);
 		uint64_t passed = 0;
 
 		for (unsigned int round = 0; round < 100; round++) {
@@ -336,9 +336,9 @@ static void test_whole_addresses_exactly(void **state)
 	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), ARRAY_SIZE(sources));
 	rig_set_tokens(rig, 0, true);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		struct frame frame = frame_from(sources[i], SIZE);
+		struct frame frame = frame_from(sources[i], FRAME_LEAST);
 
-		address = rig_prefix(sources[i]);
+		address = prefix_of(sources[i]);
 		rig_forget_bucket(rig, &address);
 		assert_in_range(rig_send(rig, HOOK_XDP, &frame, 500), 0, 125);
 	}
@@ -351,7 +351,8 @@ static void test_whole_addresses_exactly(void **state)
 static void test_rules_of_whole_addresses(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame one = frame_from("fe80::1", SIZE), other = frame_from("fe80::66", SIZE);
+	struct frame one = frame_from("fe80::1", FRAME_LEAST),
+		     other = frame_from("fe80::66", FRAME_LEAST);
 
 	rig_set(rig, "default", "1kpps", "2000");
 	rig_list(rig, "fe80::66", SL_LIST_DENY, 0);

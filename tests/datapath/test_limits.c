@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Several limits of one policy: all must pass, a drop charges none of them, and those that only observe. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
+#include <netinet/in.h>
 
-#define SIZE   100
+#define SIZE   100  /* of a frame: cases in bits count on it */
 #define PLENTY 3000 /* packets: more than any burst here */
 
-#define TCP 6
-#define UDP 17
-
-/* Of one source: what matches differ in is the protocol. */
+/* What the matches of a case tell apart is the protocol. */
 static struct frame packet_of(const char *source, uint8_t proto)
 {
 	struct frame frame = frame_from(source, SIZE);
@@ -42,7 +39,7 @@ static uint64_t refused(const struct rig *rig, const char *address, const char *
 
 static struct sl_cell observed(const struct rig *rig, const char *address)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct source source;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
@@ -64,8 +61,8 @@ static void test_all_must_pass(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
 		for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-			struct frame udp = packet_of(sources[s], UDP);
-			struct frame tcp = packet_of(sources[s], TCP);
+			struct frame udp = packet_of(sources[s], IPPROTO_UDP);
+			struct frame tcp = packet_of(sources[s], IPPROTO_TCP);
 
 			rig_empty(rig);
 			rig_limits(rig, "default", limits[i][0], limits[i][1], NULL);
@@ -89,7 +86,8 @@ static void test_four_limits(void **state)
 		   "name t rate 1/h burst 5 match tcp", "name u rate 1/h burst 6 match udp",
 		   "name g rate 1/h burst 7 match proto 47", NULL);
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame tcp = packet_of(sources[s], TCP), udp = packet_of(sources[s], UDP);
+		struct frame tcp = packet_of(sources[s], IPPROTO_TCP),
+			     udp = packet_of(sources[s], IPPROTO_UDP);
 		struct frame gre = packet_of(sources[s], 47), esp = packet_of(sources[s], 50);
 
 		assert_int_equal(send_in_turn(rig, &tcp, 20), 5);
@@ -104,7 +102,8 @@ static void test_four_limits(void **state)
 static void test_none_matches(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame tcp = packet_of("192.0.2.1", TCP), udp = packet_of("192.0.2.1", UDP);
+	struct frame tcp = packet_of("192.0.2.1", IPPROTO_TCP),
+		     udp = packet_of("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "rate 1/h burst 5 match udp", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 100), 100);
@@ -171,7 +170,7 @@ static const struct refund_case refund_cases[] = {
 
 static void refund_check(struct rig *rig, const struct refund_case *it, const char *source)
 {
-	struct frame udp = packet_of(source, UDP), tcp = packet_of(source, TCP);
+	struct frame udp = packet_of(source, IPPROTO_UDP), tcp = packet_of(source, IPPROTO_TCP);
 
 	rig_empty(rig);
 	rig_limits(rig, "default", it->limits[0], it->limits[1], it->limits[2], it->limits[3],
@@ -206,8 +205,9 @@ static void test_a_drop_charges_nothing(void **state)
  */
 static void twins_check(struct rig *rig, const char *words)
 {
-	struct frame one = packet_of("192.0.2.1", TCP), noise = packet_of("192.0.2.1", UDP);
-	struct frame twin = packet_of("192.0.2.2", TCP);
+	struct frame one = packet_of("192.0.2.1", IPPROTO_TCP),
+		     noise = packet_of("192.0.2.1", IPPROTO_UDP);
+	struct frame twin = packet_of("192.0.2.2", IPPROTO_TCP);
 	uint64_t passed[2] = {0}, burst, apart;
 	const struct sl_limit *limit;
 
@@ -280,7 +280,7 @@ static const struct order_case order_cases[] = {
 /* Each of them would refuse: the one that is asked first did, and it alone. */
 static void order_check(struct rig *rig, const struct order_case *it, enum sl_family family)
 {
-	struct frame frame = packet_of(sources[family], UDP);
+	struct frame frame = packet_of(sources[family], IPPROTO_UDP);
 	struct sl_cell refusals = {0};
 	struct sl_counters counters;
 	const char *all[4] = {NULL};
@@ -329,7 +329,7 @@ static void test_observe_passes_and_counts(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-			struct frame frame = packet_of(sources[s], UDP);
+			struct frame frame = packet_of(sources[s], IPPROTO_UDP);
 			uint64_t over = PLENTY - cases[i].burst;
 			struct sl_counters counters;
 
@@ -352,7 +352,8 @@ static void test_observe_beside_the_one_in_force(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame udp = packet_of(sources[s], UDP), tcp = packet_of(sources[s], TCP);
+		struct frame udp = packet_of(sources[s], IPPROTO_UDP),
+			     tcp = packet_of(sources[s], IPPROTO_TCP);
 
 		rig_empty(rig);
 		rig_limits(rig, "default", "name try rate 1/h burst 6 action observe",
@@ -375,7 +376,7 @@ static void test_observe_beside_the_one_in_force(void **state)
 static void test_two_observe(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct frame frame = packet_of("192.0.2.1", UDP);
+	struct frame frame = packet_of("192.0.2.1", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "name a rate 1/h burst 6 action observe",
 		   "name b rate 1/h burst 4 action observe",
@@ -399,7 +400,7 @@ static void test_start_empty(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct frame frame = packet_of(sources[i % 2], UDP);
+		struct frame frame = packet_of(sources[i % 2], IPPROTO_UDP);
 		const struct sl_limit *limit;
 		uint64_t refill;
 		char words[64];
@@ -415,12 +416,12 @@ static void test_start_empty(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 0);
 		rig_clock_to_edge(rig);
 		rig_clock_forward(rig, 2 * limit->cost);
-		assert_in_range(send_in_turn(rig, &frame, 50), 1, 3 + 2 * RIG_JIFFY / limit->cost);
+		assert_in_range(send_in_turn(rig, &frame, 50), 1, 3 + 2 * JIFFY / limit->cost);
 		/* from then on it is a bucket like any other */
 		rig_clock_forward(rig, 10 * limit->burst);
 		assert_int_equal(send_in_turn(rig, &frame, 2 * cases[i].burst), cases[i].burst);
 		/* a source that comes later begins empty, too */
-		frame = packet_of(i % 2 ? "2001:db8:ffff::1" : "192.0.2.77", UDP);
+		frame = packet_of(i % 2 ? "2001:db8:ffff::1" : "192.0.2.77", IPPROTO_UDP);
 		assert_int_equal(send_in_turn(rig, &frame, 50), 0);
 		refill = limit->refill / limit->cost;
 		rig_clock_forward(rig, limit->burst);
@@ -434,7 +435,7 @@ static void test_start_empty(void **state)
 
 static int64_t purse_sum(const struct rig *rig, const char *address, unsigned int slot)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	struct source source;
 	int64_t sum = 0;
 
@@ -448,7 +449,7 @@ static int64_t purse_sum(const struct rig *rig, const char *address, unsigned in
 /* Each limit has a purse of its own in its source's bucket, and spends nothing from another's. */
 static void test_four_purses(void **state)
 {
-	static const uint8_t protos[] = {TCP, UDP, 47, 50};
+	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, 47, 50};
 	struct rig *rig = rig_begin(state);
 
 	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Allow and deny lists: the longest prefix of all rules decides. Those with an end: test_ends.c. */
-#include "base/array.h"
 #include "rig.h"
 
 #include "gate/change.h"
@@ -8,26 +7,6 @@
 #include "rules/lists.h"
 
 #include <stdlib.h>
-
-#define ENOUGH 40 /* packets: more than any burst here */
-
-static uint64_t send_from(struct rig *rig, const char *source, uint64_t count)
-{
-	struct frame frame = frame_from(source, 60);
-
-	return rig_send(rig, rand() % HOOKS, &frame, count);
-}
-
-/* How many of ENOUGH packets pass: all, none, or at 1/h the burst of the policy that judges. */
-static uint64_t burst_of(struct rig *rig, const char *source)
-{
-	return send_from(rig, source, ENOUGH);
-}
-
-static uint64_t reason_of(const struct rig *rig, enum sl_reason reason)
-{
-	return rig_counters(rig).reason[reason].packets;
-}
 
 /* --- Longest prefix ------------------------------------------------------------------------- */
 
@@ -82,7 +61,7 @@ static void test_longest_prefix_of_all_rules(void **state)
 	rules_add_limits(&set, "2001:db8:1:2:8000::9", "rate 1/h burst 6", NULL);
 	assert_int_equal(rig_change(rig, &set), OK);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t burst = burst_of(rig, cases[i].source);
+		uint64_t burst = rig_burst_of(rig, cases[i].source);
 
 		if (burst != cases[i].burst)
 			fail_msg("%s: %lu pass, not %u", cases[i].source, burst, cases[i].burst);
@@ -97,17 +76,17 @@ static void test_shortest_prefixes(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_list(rig, "default", SL_LIST_DENY, 0);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), DENIED);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), DENIED);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), DENIED);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
 	rig_list(rig, "0.0.0.0/0", SL_LIST_ALLOW, 0);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ALLOWED);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), DENIED);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), DENIED);
 	rig_limits(rig, "::/0", "rate 1/h burst 6", NULL);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), 6);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), 6);
 	rig_list(rig, "default", SL_LIST_NONE, 0);
 	rig_list(rig, "0.0.0.0/0", SL_LIST_NONE, 0);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), ENOUGH);
-	assert_int_equal(reason_of(rig, SL_PASS_NO_RULE), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ENOUGH);
+	assert_int_equal(rig_reason(rig, SL_PASS_NO_RULE), ENOUGH);
 	rig_check_tidy(rig, 1);
 	rig_check_counted(rig);
 }
@@ -122,17 +101,17 @@ static void test_list_over_limits(void **state)
 		rig_empty(rig);
 		rig_limits(rig, prefixes[i], "rate 1/h burst 10",
 			   "name b rate 1/h burst 1 match tcp", NULL);
-		assert_int_equal(send_from(rig, "192.0.2.1", 4), 4);
+		assert_int_equal(rig_send_from(rig, "192.0.2.1", 4), 4);
 		rig_list(rig, prefixes[i], SL_LIST_DENY, 0);
-		assert_int_equal(burst_of(rig, "192.0.2.1"), DENIED);
+		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), DENIED);
 		rig_list(rig, prefixes[i], SL_LIST_ALLOW, 0);
-		assert_int_equal(burst_of(rig, "192.0.2.1"), ALLOWED);
+		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
 		rig_check_tidy(rig, 1);
 		rig_limits(rig, prefixes[i], "rate 1/h burst 10",
 			   "name b rate 1/h burst 2 match tcp", NULL);
-		assert_int_equal(burst_of(rig, "192.0.2.1"), ALLOWED);
+		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), ALLOWED);
 		rig_list(rig, prefixes[i], SL_LIST_NONE, 0);
-		assert_int_equal(burst_of(rig, "192.0.2.1"), 6);
+		assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 6);
 		rig_check_tidy(rig, 1);
 		rig_check_counted(rig);
 	}
@@ -147,8 +126,8 @@ static void test_listed_are_counted(void **state)
 	rig_limits(rig, "default", "rate 1/h burst 3", NULL);
 	rig_list(rig, "192.0.2.0/24", SL_LIST_ALLOW, 0);
 	rig_list(rig, "2001:db8::/32", SL_LIST_DENY, 0);
-	assert_int_equal(send_from(rig, "192.0.2.1", 7), 7);
-	assert_int_equal(send_from(rig, "2001:db8::1", 9), 0);
+	assert_int_equal(rig_send_from(rig, "192.0.2.1", 7), 7);
+	assert_int_equal(rig_send_from(rig, "2001:db8::1", 9), 0);
 	assert_int_equal(counters_read(&rig->gate, SL_POLICY_ALLOW, &counters), OK);
 	assert_int_equal(counters.reason[SL_PASS_ALLOWED].packets, 7);
 	assert_int_equal(counters.reason[SL_PASS_ALLOWED].bytes, 7 * 60);
@@ -171,21 +150,22 @@ static void test_hosts_split_their_64(void **state)
 	struct rig *rig = rig_begin(state);
 
 	rig_limits(rig, "2001:db8::/32", "rate 1/h burst 10", NULL);
-	assert_int_equal(send_from(rig, "2001:db8:5::1", 2), 2); /* the bucket is there already */
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 2),
+			 2); /* the bucket is there already */
 	rig_list(rig, "2001:db8:5::1", SL_LIST_DENY, 0);
-	assert_int_equal(burst_of(rig, "2001:db8:5::1"), DENIED);
-	assert_int_equal(send_from(rig, "2001:db8:5::2", 3), 3);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::2", 3), 3);
 	rig_list(rig, "2001:db8:5::2", SL_LIST_ALLOW, 0);
-	assert_int_equal(burst_of(rig, "2001:db8:5::1"), DENIED);
-	assert_int_equal(burst_of(rig, "2001:db8:5::2"), ALLOWED);
-	assert_int_equal(send_from(rig, "2001:db8:5::3", 1), 1);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), DENIED);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::3", 1), 1);
 	rig_list(rig, "2001:db8:5::1", SL_LIST_NONE, 0);
-	assert_int_equal(send_from(rig, "2001:db8:5::1", 1), 1);
-	assert_int_equal(burst_of(rig, "2001:db8:5::2"), ALLOWED);
+	assert_int_equal(rig_send_from(rig, "2001:db8:5::1", 1), 1);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), ALLOWED);
 	rig_list(rig, "2001:db8:5::2", SL_LIST_NONE, 0);
 	rig_check_tidy(rig, 1);
-	assert_int_equal(burst_of(rig, "2001:db8:5::2"), 3); /* what is left of the /64's ten */
-	assert_int_equal(burst_of(rig, "2001:db8:5::1"), 0);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::2"), 3); /* what is left of the /64's ten */
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::1"), 0);
 	rig_check_counted(rig);
 }
 
@@ -343,9 +323,9 @@ static void test_lists_and_words_by_hand(void **state)
 		}
 		assert_int_equal(rig_change(rig, &set), OK);
 		rig_check_tidy(rig, rules);
-		now = burst_of(rig, "10.1.1.1");
+		now = rig_burst_of(rig, "10.1.1.1");
 		rig_clock_forward(rig, 2 * SEC);
-		then = burst_of(rig, "10.1.1.1");
+		then = rig_burst_of(rig, "10.1.1.1");
 		if (now != cases[i].now || then != (cases[i].now == 5 ? 0 : cases[i].then))
 			fail_msg("%s: %lu pass, then %lu", cases[i].name, now, then);
 		rig_check_counted(rig);

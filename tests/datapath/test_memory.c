@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What happens when maps are full, forget, or refuse: no packet passes uncounted. */
-#include "base/array.h"
 #include "rig.h"
 #include "rules/sizes.h"
 
@@ -194,7 +193,7 @@ static void test_forgotten_buckets(void **state)
 {
 	struct gate_sizes sizes = {.sources = 4 * CROWD, .hot = 512};
 	struct frame frame = frame_from("192.0.2.1", 60);
-	struct sl_prefix address = rig_prefix("192.0.2.1");
+	struct sl_prefix address = prefix_of("192.0.2.1");
 	struct source source;
 	struct rig *rig;
 

@@ -4,7 +4,6 @@
  * sluice(8). Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
  * on any CPU; of large ones each packet that passes is one that the model affords.
  */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -90,11 +89,11 @@ struct model {
 /* The bucket of a key is that of the first address in it. */
 static unsigned int key_of(unsigned int address, enum sl_family family, unsigned int bits)
 {
-	struct sl_prefix whole = rig_prefix(addresses[family][address]), one, other;
+	struct sl_prefix whole = prefix_of(addresses[family][address]), one, other;
 
 	whole = prefix_shorten(&whole, SL_FAMILY_BITS + bits);
 	for (unsigned int i = 0; i < address; i++) {
-		one = rig_prefix(addresses[family][i]);
+		one = prefix_of(addresses[family][i]);
 		other = prefix_shorten(&one, SL_FAMILY_BITS + bits);
 		if (prefix_equal(&other, &whole))
 			return i;

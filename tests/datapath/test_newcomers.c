@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
-#include "base/array.h"
 #include "gate/gate_make.h"
 #include "rig.h"
 #include "rules/sizes.h"
@@ -38,7 +37,7 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 
 	for (uint64_t sent = 0; sent < count; sent += JIFFY_PACKETS) {
 		rig_march(rig, march, JIFFY_PACKETS);
-		rig_clock_forward(rig, RIG_JIFFY);
+		rig_clock_forward(rig, JIFFY);
 	}
 	return (rig_now(rig) - begin) / rig_window(rig) + 1;
 }
@@ -147,7 +146,7 @@ static struct established established_at(unsigned int i)
 		snprintf(text, sizeof(text), "203.0.%u.%u", i / 250, i % 250);
 	else
 		snprintf(text, sizeof(text), "2001:db8:%x::1", i);
-	one.address = rig_prefix(text);
+	one.address = prefix_of(text);
 	one.frame = frame_from(text, 60);
 	return one;
 }
@@ -178,7 +177,7 @@ static struct established *establish(struct rig *rig, const int *progs)
 	assert_non_null(all);
 	for (unsigned int i = 0; i < ESTABLISHED; i++) {
 		all[i] = established_at(i);
-		rig_clock_forward(rig, RIG_JIFFY); /* few at a time are no crowd */
+		rig_clock_forward(rig, JIFFY); /* few at a time are no crowd */
 		assert_int_equal(send_by(rig, progs, &all[i], all[i].sent), all[i].sent);
 		assert_true(rig_ledger(rig, &all[i].address, limit_of(rig, &all[i].address),
 				       &all[i].ledger));
@@ -246,7 +245,7 @@ static void abuser_check(struct rig *rig, const char *address, unsigned int step
 	limit = rig_limit(rig, address);
 	level = limit->burst;
 	for (unsigned int step = 0; step < steps; step++) {
-		uint64_t expected = expected_passes(&level, limit, step ? 3 * RIG_JIFFY : 0);
+		uint64_t expected = expected_passes(&level, limit, step ? 3 * JIFFY : 0);
 		uint64_t passed;
 
 		rig_run_on(rig, step / 50 % rig->cpus);
@@ -254,7 +253,7 @@ static void abuser_check(struct rig *rig, const char *address, unsigned int step
 		if (passed != expected)
 			fail_msg("%s, step %u: %lu pass, not %lu", address, step, passed, expected);
 		rig_march(rig, &march, 300);
-		rig_clock_forward(rig, 3 * RIG_JIFFY);
+		rig_clock_forward(rig, 3 * JIFFY);
 	}
 	rig_check_counted(rig);
 	rig_run_on(rig, 0);
@@ -325,7 +324,7 @@ static struct sl_prefix bar_source(bool ipv6, unsigned int number)
 	char text[PREFIX_TEXT];
 
 	snprintf(text, sizeof(text), ipv6 ? "2001:db8:%x::1" : "10.%u.0.1", number);
-	return rig_prefix(text);
+	return prefix_of(text);
 }
 
 static void bar_check(struct rig *rig, const struct bar_case *it, const struct sl_prefix *source,
@@ -473,7 +472,7 @@ static void test_crowd_begins_and_ends(void **state)
 	struct rig *rig = rig_begin(state);
 	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
 	uint32_t tokens = tokens_of(rig);
-	uint64_t ticks = rig_window(rig) / RIG_JIFFY;
+	uint64_t ticks = rig_window(rig) / JIFFY;
 	uint64_t last = 2 * ticks - 1 - *rig->clock_jiffies % ticks; /* of the next window */
 	struct frame one = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
 
@@ -485,14 +484,14 @@ static void test_crowd_begins_and_ends(void **state)
 	assert_int_equal(rig_admission(rig, 0).crowd_until, *rig->clock_jiffies + last + 1);
 
 	rig_set_tokens(rig, tokens, true);
-	rig_clock_forward(rig, last * RIG_JIFFY);
+	rig_clock_forward(rig, last * JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 2), 2);
 	assert_int_equal(rig_events(rig, SL_EVENT_MET), rig->meeting.crowd + 1);
-	rig_clock_forward(rig, RIG_JIFFY);
+	rig_clock_forward(rig, JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 1), 1);
 	assert_true(rig_has_bucket(rig, &(struct sl_prefix){
 						.bits = SL_FAMILY_BITS + 32,
-						.family = rig_prefix("192.0.2.2").family,
+						.family = prefix_of("192.0.2.2").family,
 						.addr = {192, 0, 2, 2},
 					}));
 	rig_check_counted(rig);
@@ -611,7 +610,7 @@ static void test_known_without_bucket(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
-		struct sl_prefix address = rig_prefix(sources[i % 2]);
+		struct sl_prefix address = prefix_of(sources[i % 2]);
 		struct frame frame = frame_from(sources[i % 2], 60);
 
 		rig_empty(rig);

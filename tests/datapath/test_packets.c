@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The packet path's rules, frame by frame: bpf/packet.h and bpf/skb.h in the programs. */
-#include "base/array.h"
 #include "rig.h"
 #include "wire.h"
 
@@ -15,98 +14,87 @@ struct fixture {
 	uint32_t needs;	       /* cut shorter than this there is no source, or no EtherType */
 };
 
-/* Behind the EtherType of a tag. */
-#define TAGS_7                                                                                     \
-	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
-		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
-
 #define SOURCE_AT(end)	    .reason = SL_PASS_WITHIN, .needs = (end)
 #define NO_SOURCE(why, end) .reason = (why), .needs = (end)
 
 static const struct fixture fixtures[] = {
 	/* IPv4: the fixed header is all that is needed */
-	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP), SOURCE_AT(34)},
-	{"IPv4, no payload", FRAME(ETH(0x0800), IPV4(0x45, 17, 0)), SOURCE_AT(34)},
-	{"IPv4, options", FRAME(ETH(0x0800), IPV4(0x46, 17, 0), ZEROS4, UDP), SOURCE_AT(34)},
-	{"IPv4, 40 bytes of options, most missing", FRAME(ETH(0x0800), IPV4(0x4f, 6, 0), ZEROS4),
+	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(17), UDP), SOURCE_AT(34)},
+	{"IPv4, no payload", FRAME(ETH(0x0800), IPV4(17)), SOURCE_AT(34)},
+	{"IPv4, options", FRAME(ETH(0x0800), IPV4_WORD(0x46, 17, 0), ZEROS4, UDP), SOURCE_AT(34)},
+	{"IPv4, 40 bytes of options, most missing",
+	 FRAME(ETH(0x0800), IPV4_WORD(0x4f, 6, 0), ZEROS4), SOURCE_AT(34)},
+	{"IPv4, first fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x2000), UDP),
 	 SOURCE_AT(34)},
-	{"IPv4, first fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x2000), UDP), SOURCE_AT(34)},
-	{"IPv4, later fragment", FRAME(ETH(0x0800), IPV4(0x45, 17, 0x00b9), UDP), SOURCE_AT(34)},
-	{"IPv4, one tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 17, 0), UDP), SOURCE_AT(38)},
-	{"IPv4, one service tag", FRAME(ETH(0x88a8), TAG(0x0800), IPV4(0x45, 17, 0), UDP),
-	 SOURCE_AT(38)},
-	{"IPv4, two tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0), UDP),
+	{"IPv4, later fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 17, 0x00b9), UDP),
+	 SOURCE_AT(34)},
+	{"IPv4, one tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(17), UDP), SOURCE_AT(38)},
+	{"IPv4, one service tag", FRAME(ETH(0x88a8), TAG(0x0800), IPV4(17), UDP), SOURCE_AT(38)},
+	{"IPv4, two tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x0800), IPV4(17), UDP),
 	 SOURCE_AT(42)},
-	{"IPv4, twice 802.1Q", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0), UDP),
+	{"IPv4, twice 802.1Q", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x0800), IPV4(17), UDP),
 	 SOURCE_AT(42)},
 	{"IPv4, three tags",
-	 FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0), UDP),
-	 SOURCE_AT(46)},
-	{"IPv4, eight tags", FRAME(ETH(0x88a8), TAGS_7, TAG(0x0800), IPV4(0x45, 17, 0), UDP),
-	 SOURCE_AT(66)},
-	{"IPv4, nine tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x8100), TAG(0x0800), IPV4(0x45, 17, 0)),
+	 FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x8100), TAG(0x0800), IPV4(17), UDP), SOURCE_AT(46)},
+	{"IPv4, eight tags", FRAME(ETH(0x88a8), TAGS_7, TAG(0x0800), IPV4(17), UDP), SOURCE_AT(66)},
+	{"IPv4, nine tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x8100), TAG(0x0800), IPV4(17)),
 	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
-	{"IPv4, version 5", FRAME(ETH(0x0800), IPV4(0x55, 17, 0), UDP),
+	{"IPv4, version 5", FRAME(ETH(0x0800), IPV4_WORD(0x55, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 34)},
-	{"IPv4, version 6", FRAME(ETH(0x0800), IPV4(0x65, 17, 0), UDP),
+	{"IPv4, version 6", FRAME(ETH(0x0800), IPV4_WORD(0x65, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 34)},
-	{"IPv4, header of 16 bytes", FRAME(ETH(0x0800), IPV4(0x44, 17, 0), UDP),
+	{"IPv4, header of 16 bytes", FRAME(ETH(0x0800), IPV4_WORD(0x44, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 34)},
-	{"IPv4, header of no bytes", FRAME(ETH(0x0800), IPV4(0x40, 17, 0), UDP),
+	{"IPv4, header of no bytes", FRAME(ETH(0x0800), IPV4_WORD(0x40, 17, 0), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 34)},
-	{"IPv4, bad header behind a tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x44, 17, 0)),
+	{"IPv4, bad header behind a tag", FRAME(ETH(0x8100), TAG(0x0800), IPV4_WORD(0x44, 17, 0)),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 38)},
 
 	/* IPv6 */
-	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(0x60, 17), UDP), SOURCE_AT(54)},
-	{"IPv6, no next header", FRAME(ETH(0x86dd), IPV6(0x60, 59)), SOURCE_AT(54)},
-	{"IPv6, hop-by-hop", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(17), UDP), SOURCE_AT(54)},
-	{"IPv6, routing", FRAME(ETH(0x86dd), IPV6(0x60, 43), EXT(17), UDP), SOURCE_AT(54)},
-	{"IPv6, first fragment", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 1), UDP),
+	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP), SOURCE_AT(54)},
+	{"IPv6, no next header", FRAME(ETH(0x86dd), IPV6(59)), SOURCE_AT(54)},
+	{"IPv6, hop-by-hop", FRAME(ETH(0x86dd), IPV6(0), EXT(17), UDP), SOURCE_AT(54)},
+	{"IPv6, routing", FRAME(ETH(0x86dd), IPV6(43), EXT(17), UDP), SOURCE_AT(54)},
+	{"IPv6, first fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 1), UDP), SOURCE_AT(54)},
+	{"IPv6, later fragment", FRAME(ETH(0x86dd), IPV6(44), FRAGMENT(17, 0x5a8), UDP),
 	 SOURCE_AT(54)},
-	{"IPv6, later fragment", FRAME(ETH(0x86dd), IPV6(0x60, 44), FRAGMENT(17, 0x5a8), UDP),
-	 SOURCE_AT(54)},
-	{"IPv6, destination options", FRAME(ETH(0x86dd), IPV6(0x60, 60), EXT(17), UDP),
-	 SOURCE_AT(54)},
-	{"IPv6, AH", FRAME(ETH(0x86dd), IPV6(0x60, 51), AH(17), UDP), SOURCE_AT(54)},
+	{"IPv6, destination options", FRAME(ETH(0x86dd), IPV6(60), EXT(17), UDP), SOURCE_AT(54)},
+	{"IPv6, AH", FRAME(ETH(0x86dd), IPV6(51), AH(17), UDP), SOURCE_AT(54)},
 	{"IPv6, a chain",
-	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(60), EXT(43), EXT(44), FRAGMENT(51, 0), AH(60),
-	       EXT(17), UDP),
+	 FRAME(ETH(0x86dd), IPV6(0), EXT(60), EXT(43), EXT(44), FRAGMENT(51, 0), AH(60), EXT(17),
+	       UDP),
 	 SOURCE_AT(54)},
 	{"IPv6, a chain without end",
-	 FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0),
-	       EXT(0), EXT(0), EXT(0)),
+	 FRAME(ETH(0x86dd), IPV6(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0), EXT(0),
+	       EXT(0), EXT(0)),
 	 SOURCE_AT(54)},
-	{"IPv6, one tag", FRAME(ETH(0x8100), TAG(0x86dd), IPV6(0x60, 17), UDP), SOURCE_AT(58)},
-	{"IPv6, two tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x86dd), IPV6(0x60, 17), UDP),
+	{"IPv6, one tag", FRAME(ETH(0x8100), TAG(0x86dd), IPV6(17), UDP), SOURCE_AT(58)},
+	{"IPv6, two tags", FRAME(ETH(0x88a8), TAG(0x8100), TAG(0x86dd), IPV6(17), UDP),
 	 SOURCE_AT(62)},
-	{"IPv6, three tags",
-	 FRAME(ETH(0x8100), TAG(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(0x60, 17)), SOURCE_AT(66)},
-	{"IPv6, eight tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x86dd), IPV6(0x60, 17), UDP),
-	 SOURCE_AT(86)},
-	{"IPv6, nine tags",
-	 FRAME(ETH(0x88a8), TAGS_7, TAG(0x88a8), TAG(0x86dd), IPV6(0x60, 17), UDP),
+	{"IPv6, three tags", FRAME(ETH(0x8100), TAG(0x8100), TAG(0x8100), TAG(0x86dd), IPV6(17)),
+	 SOURCE_AT(66)},
+	{"IPv6, eight tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x86dd), IPV6(17), UDP), SOURCE_AT(86)},
+	{"IPv6, nine tags", FRAME(ETH(0x88a8), TAGS_7, TAG(0x88a8), TAG(0x86dd), IPV6(17), UDP),
 	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
-	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6(0x45, 17), UDP),
+	{"IPv6, version 4", FRAME(ETH(0x86dd), IPV6_WORD(0x45, 17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 54)},
-	{"IPv6, version 0", FRAME(ETH(0x86dd), IPV6(0x00, 17), UDP),
+	{"IPv6, version 0", FRAME(ETH(0x86dd), IPV6_WORD(0x00, 17), UDP),
 	 NO_SOURCE(SL_PASS_BAD_HEADER, 54)},
 
 	/* neither */
 	{"ARP",
-	 FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), 2, 0, 0, 0, 0, 2, IPV4_SOURCE,
-	       ZEROS4, 0, 0, 198, 51, 100, 7),
+	 FRAME(ETH(0x0806), U16(1), U16(0x0800), 6, 4, U16(1), 2, 0, 0, 0, 0, 2, SOURCE_4, ZEROS4,
+	       0, 0, 198, 51, 100, 7),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
 	{"ARP, one tag", FRAME(ETH(0x8100), TAG(0x0806), U16(1), U16(0x0800), 6, 4, U16(1)),
 	 NO_SOURCE(SL_PASS_NOT_IP, 18)},
 	{"LLC: spanning tree", FRAME(ETH(38), 0x42, 0x42, 3, 0, 0, 0, 0, 0, ZEROS4, ZEROS4),
 	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
-	{"LLC and SNAP, IPv4",
-	 FRAME(ETH(36), 0xaa, 0xaa, 3, 0, 0, 0, U16(0x0800), IPV4(0x45, 17, 0), UDP),
+	{"LLC and SNAP, IPv4", FRAME(ETH(36), 0xaa, 0xaa, 3, 0, 0, 0, U16(0x0800), IPV4(17), UDP),
 	 SOURCE_AT(42)},
 	{"LLDP", FRAME(ETH(0x88cc), 2, 7, 4, 2, 0, 0, 0, 0, 2), NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"MPLS", FRAME(ETH(0x8847), 0, 1, 1, 64, IPV4(0x45, 17, 0)), NO_SOURCE(SL_PASS_NOT_IP, 14)},
-	{"EtherType 0", FRAME(ETH(0), IPV4(0x45, 17, 0)), NO_SOURCE(SL_PASS_NOT_IP, 22)},
+	{"MPLS", FRAME(ETH(0x8847), 0, 1, 1, 64, IPV4(17)), NO_SOURCE(SL_PASS_NOT_IP, 14)},
+	{"EtherType 0", FRAME(ETH(0), IPV4(17)), NO_SOURCE(SL_PASS_NOT_IP, 22)},
 };
 
 /* --- Counting ------------------------------------------------------------------------------- */
@@ -258,7 +246,7 @@ static void test_counters_by_policy_and_source(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("192.0.2.1", 100), other = frame_from("2001:db8::1", 200);
-	struct sl_prefix address = rig_prefix("192.0.2.1");
+	struct sl_prefix address = prefix_of("192.0.2.1");
 	struct sl_counters counters;
 	struct source source;
 
@@ -349,24 +337,23 @@ static const struct merged {
 	uint32_t size;
 	uint32_t headers; /* that can be read; 0: all of these bytes */
 } merged[] = {
-	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
+	{"IPv4 TCP", FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
 	{"IPv4 TCP, options",
-	 FRAME(ETH(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 8, 0x10), ZEROS4, ZEROS4, ZEROS4)},
+	 FRAME(ETH(0x0800), IPV4(6), TCP_TO(1025, 8, 0x10), ZEROS4, ZEROS4, ZEROS4)},
 	{"IPv4 with options, TCP",
-	 FRAME(ETH(0x0800), IPV4(0x46, 6, 0), ZEROS4, TCP_TO(1025, 5, 0x10))},
-	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(0x45, 17, 0), UDP)},
-	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(0x60, 6), TCP_TO(1025, 5, 0x10))},
-	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(0x60, 17), UDP)},
-	{"IPv6 hop-by-hop, TCP", FRAME(ETH(0x86dd), IPV6(0x60, 0), EXT(6), TCP_TO(1025, 5, 0x10))},
-	{"a tag, IPv4 TCP",
-	 FRAME(ETH(0x8100), TAG(0x0800), IPV4(0x45, 6, 0), TCP_TO(1025, 5, 0x10))},
-	{"a later fragment", FRAME(ETH(0x0800), IPV4(0x45, 6, 0xb9), TCP_TO(1025, 5, 0x10)),
+	 FRAME(ETH(0x0800), IPV4_WORD(0x46, 6, 0), ZEROS4, TCP_TO(1025, 5, 0x10))},
+	{"IPv4 UDP", FRAME(ETH(0x0800), IPV4(17), UDP)},
+	{"IPv6 TCP", FRAME(ETH(0x86dd), IPV6(6), TCP_TO(1025, 5, 0x10))},
+	{"IPv6 UDP", FRAME(ETH(0x86dd), IPV6(17), UDP)},
+	{"IPv6 hop-by-hop, TCP", FRAME(ETH(0x86dd), IPV6(0), EXT(6), TCP_TO(1025, 5, 0x10))},
+	{"a tag, IPv4 TCP", FRAME(ETH(0x8100), TAG(0x0800), IPV4(6), TCP_TO(1025, 5, 0x10))},
+	{"a later fragment", FRAME(ETH(0x0800), IPV4_WORD(0x45, 6, 0xb9), TCP_TO(1025, 5, 0x10)),
 	 .headers = 34},
 	{"nine destination options, TCP",
-	 FRAME(ETH(0x86dd), IPV6(0x60, 60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60),
-	       EXT(60), EXT(60), EXT(6), TCP_TO(1025, 5, 0x10)),
+	 FRAME(ETH(0x86dd), IPV6(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60),
+	       EXT(60), EXT(6), TCP_TO(1025, 5, 0x10)),
 	 .headers = 54 + 64},
-	{"ESP", FRAME(ETH(0x0800), IPV4(0x45, 50, 0), ZEROS4, ZEROS4), .headers = 34},
+	{"ESP", FRAME(ETH(0x0800), IPV4(50), ZEROS4, ZEROS4), .headers = 34},
 };
 
 static void merged_check(struct rig *rig, const struct merged *it, uint32_t payload,

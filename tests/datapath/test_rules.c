@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Which rule judges a packet: by longest prefix, and over changes. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <stdlib.h>
-
-#define ENOUGH 40 /* packets: more than any burst here but that of no rule */
-
-/* How many of ENOUGH packets pass: at 1/h, the burst of the rule that judges a new source. */
-static uint64_t burst_of(struct rig *rig, const char *address)
-{
-	struct frame frame = frame_from(address, 60);
-
-	return rig_send(rig, rand() % HOOKS, &frame, ENOUGH);
-}
 
 static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 {
@@ -75,7 +64,7 @@ static void test_longest_prefix_wins(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(ladder); i++)
 		set_burst(rig, ladder[i].prefix, ladder[i].burst);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t burst = burst_of(rig, cases[i].address);
+		uint64_t burst = rig_burst_of(rig, cases[i].address);
 
 		if (burst != cases[i].burst)
 			fail_msg("%s: %lu pass, not %u", cases[i].address, burst, cases[i].burst);
@@ -90,20 +79,20 @@ static void test_default_and_the_whole_families(void **state)
 	struct rig *rig = rig_begin(state);
 
 	set_burst(rig, "0.0.0.0/0", 3);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), 3);
-	assert_int_equal(burst_of(rig, "2001:db8::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 3);
+	assert_int_equal(rig_burst_of(rig, "2001:db8::1"), ENOUGH);
 	set_burst(rig, "default", 2);
-	assert_int_equal(burst_of(rig, "192.0.2.2"), 3);
-	assert_int_equal(burst_of(rig, "2001:db8:0:1::1"), 2);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), 3);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:0:1::1"), 2);
 	rig_del(rig, "0.0.0.0/0");
-	assert_int_equal(burst_of(rig, "192.0.2.3"), 2);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.3"), 2);
 	set_burst(rig, "::/0", 4);
-	assert_int_equal(burst_of(rig, "2001:db8:0:2::1"), 4);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:0:2::1"), 4);
 	rig_del(rig, "default");
-	assert_int_equal(burst_of(rig, "192.0.2.4"), ENOUGH);
-	assert_int_equal(burst_of(rig, "2001:db8:0:3::1"), 4);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.4"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:0:3::1"), 4);
 	rig_del(rig, "::/0");
-	assert_int_equal(burst_of(rig, "2001:db8:0:4::1"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:0:4::1"), ENOUGH);
 	rig_check_tidy(rig, 0);
 	rig_check_counted(rig);
 }
@@ -120,22 +109,22 @@ static void test_split(void **state)
 	set_burst(rig, "2001:db8:5::1", 20);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &two, ENOUGH), 5);
-	assert_int_equal(burst_of(rig, "2001:db8:5::3"), 0);
-	assert_int_equal(burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::3"), 0);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:6::1"), 8); /* another /64 */
 
 	/* a second one in the same /64: the mark stays until both are gone */
 	set_burst(rig, "2001:db8:5::4", 11);
-	assert_int_equal(burst_of(rig, "2001:db8:5::4"), 11);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 11);
 	rig_check_tidy(rig, 3);
 	rig_del(rig, "2001:db8:5::1");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 0); /* falls back on the /32's */
 	rig_clock_forward(rig, 3600 * SEC);
-	assert_int_equal(burst_of(rig, "2001:db8:5::4"), 1);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 1);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 1);
 	rig_del(rig, "2001:db8:5::4");
 	rig_check_tidy(rig, 1);
 	rig_clock_forward(rig, 9 * 3600 * SEC);
-	assert_int_equal(burst_of(rig, "2001:db8:5::4"), 8);
+	assert_int_equal(rig_burst_of(rig, "2001:db8:5::4"), 8);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &one, ENOUGH), 0);
 	rig_check_counted(rig);
 }
@@ -221,7 +210,7 @@ static void test_delete_what_is_not_there(void **state)
 	rig_del(rig, "10.1.2.3");
 	rig_del(rig, "default");
 	rig_del(rig, "2001:db8::1");
-	assert_int_equal(burst_of(rig, "10.1.2.3"), 5);
+	assert_int_equal(rig_burst_of(rig, "10.1.2.3"), 5);
 	rig_check_tidy(rig, 1);
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the packet path remembers of aggregates is always what the rules say: bpf/shortcut.h. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 
@@ -147,7 +144,7 @@ static struct model_rule random_rule(const struct rig *rig, const struct model *
 	rule.prefix = random_address(model);
 	cut_after(&rule.prefix, random_length(prefix_is_ipv4(&rule.prefix)));
 	if (rand() % 20 == 0)
-		rule.prefix = rig_prefix("default");
+		rule.prefix = prefix_of("default");
 	else if (rule.prefix.bits == SL_FAMILY_BITS)
 		cut_after(&rule.prefix, 1);
 	if (rule.list && rand() % 4 == 0)
@@ -273,7 +270,7 @@ static void test_random_rules(void **state)
 
 	srand(11);
 	for (size_t i = 0; i < ARRAY_SIZE(seeds); i++) {
-		struct model_rule rule = {.prefix = rig_prefix(seeds[i]), .list = SL_LIST_DENY};
+		struct model_rule rule = {.prefix = prefix_of(seeds[i]), .list = SL_LIST_DENY};
 		struct ruleset set = {0};
 
 		rule_add_to(&set, &rule);
@@ -320,7 +317,7 @@ static void test_shared_places(void **state)
 		struct rulemap_entry entry;
 
 		snprintf(text, sizeof(text), "2001:db8:%x::/48", 97 * i);
-		prefix = rig_prefix(text);
+		prefix = prefix_of(text);
 		entry = (struct rulemap_entry){
 			.prefix = prefix,
 			.rule = {.since = 1, .bits = prefix.bits, .now = {.list = SL_LIST_DENY}},
@@ -427,33 +424,6 @@ static struct ruleset cut_rules(bool there)
 	return set;
 }
 
-/* As in test_undo.c: kills a change at its `stop`th system call. False: it had come to its end. */
-static bool change_cut_off(struct rig *rig, struct ruleset set, int stop)
-{
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (!child) {
-		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
-			_exit(99);
-		_exit(rules_change(&rig->gate, set.rules, set.count));
-	}
-	ruleset_free(&set);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	for (int i = 0; i <= stop; i++) {
-		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
-		assert_int_equal(waitpid(child, &status, 0), child);
-		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), OK);
-			return false;
-		}
-	}
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return true;
-}
-
 static void test_cut_off(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -468,7 +438,7 @@ static void test_cut_off(void **state)
 				assert_int_equal(rig_change(rig, &base), OK);
 			else
 				ruleset_free(&base);
-			cut = change_cut_off(rig, cut_rules(!there), stop);
+			cut = rig_change_cut_off(rig, cut_rules(!there), stop);
 			rig_list(rig, "198.51.100.0/24", SL_LIST_DENY, 0); /* tidies up */
 			blocks_check(rig);
 		}

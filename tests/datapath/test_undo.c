@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes of rules that are cut off half way: packets see all of one or nothing, and the next tidies up. */
-#include "base/array.h"
 #include "rig.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 
 #include "gate/change.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-
-#define ENOUGH 40 /* packets: more than any burst here but that of no rule */
-
-/* How many of ENOUGH packets pass: at 1/h, the burst of the rule that judges a new source. */
-static uint64_t burst_of(struct rig *rig, const char *address)
-{
-	struct frame frame = frame_from(address, 60);
-
-	return rig_send(rig, rand() % HOOKS, &frame, ENOUGH);
-}
 
 #define BASE_RULES 7
 
@@ -133,44 +120,13 @@ static struct ruleset change_rules(const struct change *change)
 	return set;
 }
 
-/*
- * Makes the change in another process, and kills that with SIGKILL as it enters or leaves its
- * `stop`th system call. False: it had come to its end before.
- */
-static bool change_cut_off(struct rig *rig, struct ruleset set, int stop)
-{
-	pid_t child = fork();
-	int status;
-
-	assert_true(child >= 0);
-	if (!child) {
-		if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
-			_exit(99);
-		_exit(ruleset_change(&rig->gate, &set));
-	}
-	ruleset_free(&set);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSTOPPED(status));
-	for (int i = 0; i <= stop; i++) {
-		assert_int_equal(ptrace(PTRACE_SYSCALL, child, 0, 0), 0);
-		assert_int_equal(waitpid(child, &status, 0), child);
-		if (WIFEXITED(status)) {
-			assert_int_equal(WEXITSTATUS(status), OK);
-			return false;
-		}
-	}
-	kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return true;
-}
-
 /* Whether packets see the change: all of it, or nothing. */
 static bool change_is_seen(struct rig *rig, const struct change *change, int stop)
 {
 	unsigned int old = 0, new = 0;
 
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
-		uint64_t seen = burst_of(rig, edit->source);
+		uint64_t seen = rig_burst_of(rig, edit->source);
 
 		old += seen == edit->before;
 		new += seen == edit->after;
@@ -204,7 +160,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
 	/* of who has sent already, nobody has a level that is not his */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
-		uint64_t more = burst_of(rig, edit->source);
+		uint64_t more = rig_burst_of(rig, edit->source);
 
 		assert_int_equal(more, (seen ? edit->after : edit->before) == ENOUGH ? ENOUGH : 0);
 	}
@@ -222,9 +178,9 @@ static void cut_off_everywhere(struct rig *rig, const struct change *change, boo
 		if (heirs)
 			heirs_add(rig);
 		/* so that there is something to lose */
-		burst_of(rig, "192.0.2.99");
-		burst_of(rig, "10.0.0.99");
-		cut = change_cut_off(rig, change_rules(change), stop);
+		rig_burst_of(rig, "192.0.2.99");
+		rig_burst_of(rig, "10.0.0.99");
+		cut = rig_change_cut_off(rig, change_rules(change), stop);
 		cut_off_check(rig, change, base, stop);
 		if (!cut)
 			print_message("figure: %s: killed at %d points, at each the old rules or "
@@ -257,12 +213,12 @@ static bool cut_off_lists(struct rig *rig, int stop)
 
 	rig_empty(rig);
 	assert_int_equal(rig_change(rig, &set), OK);
-	cut = change_cut_off(rig, lists_rules(true), stop);
-	seen = burst_of(rig, "192.0.2.1") == ENOUGH;
-	assert_int_equal(burst_of(rig, "192.0.2.2"), seen ? 0 : ENOUGH);
+	cut = rig_change_cut_off(rig, lists_rules(true), stop);
+	seen = rig_burst_of(rig, "192.0.2.1") == ENOUGH;
+	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), seen ? 0 : ENOUGH);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, seen ? 2 : 3);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), seen ? ENOUGH : 0);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), seen ? ENOUGH : 0);
 	assert_int_equal(rules_read(&rig->gate, &now), OK);
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
 		bool used = seen ? place == 2 : place < 2;
@@ -271,7 +227,7 @@ static bool cut_off_lists(struct rig *rig, int stop)
 		assert_int_equal(rig->gate.lists[place].since != 0, used);
 		assert_int_equal(rig->gate.lists[place].gone, 0);
 	}
-	second = rig_prefix("192.0.2.2");
+	second = prefix_of("192.0.2.2");
 	assert_int_equal(rules_get(&rig->gate, &second, &rule), OK);
 	assert_int_equal(rule.lists, seen ? 4 : 2);
 	ruleset_free(&now);
@@ -313,7 +269,7 @@ static void test_killed_anywhere_among_heirs(void **state)
 /* As a change prepares one rule: its record, its mark, its counts, and the rule beside what packets see. */
 static void edit_prepare(struct rig *rig, const struct edit *edit)
 {
-	struct rulemap_entry entry = {.prefix = rig_prefix(edit->prefix)};
+	struct rulemap_entry entry = {.prefix = prefix_of(edit->prefix)};
 	struct sl_gate *state = rig->gate.state;
 	struct sl_rule old = {0};
 	uint32_t record = 0;
@@ -456,7 +412,7 @@ static void test_again_after_undoing(void **state)
 
 static void mark_set(struct rig *rig, const char *address, uint32_t count)
 {
-	struct sl_prefix prefix = rig_prefix(address);
+	struct sl_prefix prefix = prefix_of(address);
 	int fd = rig->gate.map[MAP_SPLITS];
 
 	if (count)
@@ -513,7 +469,7 @@ static void wreck_empty_rules(struct rig *rig)
 					       "2001:db8:0:8::/100"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
-		struct rulemap_entry entry = {.prefix = rig_prefix(prefixes[i])};
+		struct rulemap_entry entry = {.prefix = prefix_of(prefixes[i])};
 
 		entry.rule.since = rig->gate.state->generation + i % 2;
 		entry.rule.bits = entry.prefix.bits;
@@ -544,10 +500,10 @@ static void test_between_stores(void **state)
 		change_end(&rig->gate);
 		rig_check_tidy(rig, BASE_RULES);
 		check_same_rules(rig, &base);
-		assert_int_equal(burst_of(rig, "203.0.113.1"), 9);
-		assert_int_equal(burst_of(rig, "203.0.113.2"), 0);
-		assert_int_equal(burst_of(rig, "2001:db8:0:2::1"), 8);
-		assert_int_equal(burst_of(rig, "2001:db8:0:2:ff00::1"), 6);
+		assert_int_equal(rig_burst_of(rig, "203.0.113.1"), 9);
+		assert_int_equal(rig_burst_of(rig, "203.0.113.2"), 0);
+		assert_int_equal(rig_burst_of(rig, "2001:db8:0:2::1"), 8);
+		assert_int_equal(rig_burst_of(rig, "2001:db8:0:2:ff00::1"), 6);
 	}
 	ruleset_free(&base);
 	rig_check_counted(rig);
@@ -564,8 +520,8 @@ static void test_undoing_keeps_what_is_over(void **state)
 	rig->gate.state->changing = 1;
 	assert_int_equal(change_undo(&rig->gate), OK);
 	rig_check_tidy(rig, 2);
-	assert_int_equal(burst_of(rig, "192.0.2.1"), 5);
-	assert_int_equal(burst_of(rig, "192.0.2.2"), ENOUGH);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.1"), 5);
+	assert_int_equal(rig_burst_of(rig, "192.0.2.2"), ENOUGH);
 	assert_int_equal(change_sweep(&rig->gate), 1);
 	rig_check_tidy(rig, 1);
 	assert_int_equal(change_sweep(&rig->gate), 0);

@@ -289,31 +289,21 @@ static void check_source(const struct finding *finding, const struct packet *pac
 	require(packet->ip_offset == finding->ip);
 }
 
-/* One instance of the parser, and the other for what the first cannot see, as in the programs. */
 static struct packet check(const uint8_t *start, size_t size, const uint8_t *linear,
 			   size_t linear_size)
 {
-	const struct reader part = {.kind = READ_LINEAR,
-				    .start = (void *)linear,
-				    .end = (void *)(linear + linear_size),
-				    .size = (uint32_t)size};
+	const struct reader part = reader_linear(linear, linear_size, size);
 	const struct reader whole = {
 		.kind = READ_SKB, .ctx = (void *)start, .size = (uint32_t)size};
 	struct finding finding = oracle(start, size);
-	enum packet_transport transport;
 	struct packet packet = {0};
-	enum sl_reason reason = packet_parse(&part, 0, &packet);
+	enum sl_reason reason = parse_both(&part, &whole, &packet);
 
-	if (parse_is_partial(&part, reason))
-		reason = packet_parse(&whole, 0, &packet);
 	require(reason == finding.reason);
 	if (reason != PARSED)
 		return packet;
 	check_source(&finding, &packet);
-	transport = packet_inspect(&part, &packet);
-	if (transport == TRANSPORT_SHORT && reader_is_partial(&part))
-		transport = packet_inspect(&whole, &packet);
-	check_look(&finding, &packet, transport);
+	check_look(&finding, &packet, inspect_both(&part, &whole, &packet));
 	return packet;
 }
 
@@ -332,32 +322,15 @@ static void check_cut(const struct packet *whole, const struct packet *cut)
 		require(cut->facts.port == whole->facts.port);
 }
 
-/*
- * Where a frame begins: IP headers lie on a multiple of four, the kernel's NET_IP_ALIGN. On the
- * machines that run this natively that does not matter, but to UBSan it does.
- */
-#define FRAME_ALIGN 2
-
-/* Copies a frame to the end of a buffer of its size. */
-static uint8_t *buffer_of(const uint8_t *data, size_t size)
-{
-	uint8_t *buffer = malloc(FRAME_ALIGN + size);
-
-	require(buffer);
-	if (size)
-		memcpy(buffer + FRAME_ALIGN, data, size);
-	return buffer;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *buffer = buffer_of(data, size), *whole = buffer + FRAME_ALIGN, *linear;
+	uint8_t *buffer = frame_copy(data, size), *whole = buffer + FRAME_ALIGN, *linear;
 	struct packet packet = check(whole, size, whole, size), cut;
 	size_t part;
 
 	if (size) {
 		part = size * data[0] / 256; /* a byte that means nothing: of a MAC address */
-		linear = buffer_of(data, part);
+		linear = frame_copy(data, part);
 		/* split in two, and cut to the first of these */
 		check(whole, size, linear + FRAME_ALIGN, part);
 		cut = check(linear + FRAME_ALIGN, part, linear + FRAME_ALIGN, part);

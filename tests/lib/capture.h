@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is said on standard error, or printed, while a test looks. Include it before cmocka.h. */
+/* What is said on standard error, or printed, while a test looks. */
 #ifndef CAPTURE_H
 #define CAPTURE_H
 

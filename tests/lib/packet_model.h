@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include "packet.h"
 
 /* All of `some` are in `facts`. */
@@ -67,6 +69,56 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 		return facts & SL_FACT_UNREAD && !(facts & SL_FACT_TCP) == !(facts & SL_FACT_SYN);
 	}
 	return false;
+}
+
+/* --- Frames in two parts ------------------------------------------------------------------------ */
+
+/*
+ * Where a frame begins in its buffer: IP headers lie on a multiple of four, the kernel's
+ * NET_IP_ALIGN. The machines that run this natively do not mind, but UBSan does.
+ */
+#define FRAME_ALIGN 2
+
+/* A buffer with FRAME_ALIGN bytes and a frame, and nothing behind: AddressSanitizer sees any read there. */
+static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
+{
+	uint8_t *buffer = malloc(FRAME_ALIGN + size);
+
+	if (!buffer)
+		abort();
+	if (size)
+		memcpy(buffer + FRAME_ALIGN, bytes, size);
+	return buffer;
+}
+
+/* The linear part of a frame of `size` bytes. */
+static inline struct reader reader_linear(const uint8_t *linear, size_t linear_size, size_t size)
+{
+	return (struct reader){
+		.kind = READ_LINEAR,
+		.start = (void *)linear,
+		.end = (void *)(linear + linear_size),
+		.size = (uint32_t)size,
+	};
+}
+
+/* One instance of the parser, and the other for what the first cannot see, as in the programs. */
+static inline enum sl_reason parse_both(const struct reader *linear, const struct reader *whole,
+					struct packet *packet)
+{
+	enum sl_reason reason = packet_parse(linear, 0, packet);
+
+	return parse_is_partial(linear, reason) ? packet_parse(whole, 0, packet) : reason;
+}
+
+static inline enum packet_transport inspect_both(const struct reader *linear,
+						 const struct reader *whole, struct packet *packet)
+{
+	enum packet_transport transport = packet_inspect(linear, packet);
+
+	return transport == TRANSPORT_SHORT && reader_is_partial(linear)
+		       ? packet_inspect(whole, packet)
+		       : transport;
 }
 
 #endif

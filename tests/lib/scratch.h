@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A directory of the test binary's own, in which its tests run. Include it before cmocka.h. */
+/* A directory of the test binary's own, in which its tests run. */
 #ifndef SLUICE_TEST_SCRATCH_H
 #define SLUICE_TEST_SCRATCH_H
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/array.h: the array that grows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "test.h"
 #include "base/array.h"
 
 #define ITEMS 1000

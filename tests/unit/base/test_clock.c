@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/clock.h: the packet path's clocks, when list entries end, RFC 3339. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/clock.h"
 #include "capture.h"
 #include "sluice.h"
 
-#include <cmocka.h>
-
-#define SEC  1000000000ULL
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
 /* So long the machine may stop between two readings of a clock. */
-#define SLACK SEC
+#define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
 
@@ -82,7 +73,7 @@ static void test_a_time_namespace_changes_nothing(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	child = fork();
 	if (!child)
-		_exit(clocks_try(now.tv_sec * SEC + now.tv_nsec));
+		_exit(clocks_try(now.tv_sec * SEC_NS + now.tv_nsec));
 	status = exit_status_of(child);
 	if (status == NOT_HERE) {
 		print_message("making a time namespace takes root, and a kernel that has them\n");
@@ -105,8 +96,8 @@ static void test_the_clock_runs(void **state)
 /* Never sooner than asked for, and later by no more than a unit. */
 static void test_the_end_of_an_entry(void **state)
 {
-	static const uint64_t spans[] = {1,	   1000000,    UNIT - 1,      UNIT,
-					 UNIT + 1, 3600 * SEC, 63072000 * SEC};
+	static const uint64_t spans[] = {1,	   1000000,	  UNIT - 1,	    UNIT,
+					 UNIT + 1, 3600 * SEC_NS, 63072000 * SEC_NS};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(spans); i++) {
@@ -127,10 +118,10 @@ static void test_an_end_is_never_never(void **state)
 
 static void test_what_is_left(void **state)
 {
-	uint32_t until = until_after(3600 * SEC);
+	uint32_t until = until_after(3600 * SEC_NS);
 
 	(void)state;
-	assert_in_range(until_left_ns(until), 3600 * SEC - SLACK, 3600 * SEC + UNIT);
+	assert_in_range(until_left_ns(until), 3600 * SEC_NS - SLACK, 3600 * SEC_NS + UNIT);
 	assert_int_equal(until_left_ns(1), 0);
 	assert_int_equal(until_left_ns(uptime_ns() >> SL_UNTIL_SHIFT), 0);
 }
@@ -146,19 +137,19 @@ static void test_moments_of_the_calendar(void **state)
 	assert_int_equal(until_at(INT64_MIN), 1);
 	assert_int_equal(until_at(INT64_MAX), UINT32_MAX);
 	assert_int_equal(until_at(now + 20LL * 365 * 86400), UINT32_MAX);
-	assert_in_range(until_left_ns(until_at(now + 3600)), 3600 * SEC - SLACK - SEC,
-			3600 * SEC + UNIT);
+	assert_in_range(until_left_ns(until_at(now + 3600)), 3600 * SEC_NS - SLACK - SEC_NS,
+			3600 * SEC_NS + UNIT);
 }
 
 /* A file tells whole seconds: what is read back ends no sooner, and at most a second later. */
 static void test_there_and_back(void **state)
 {
 	(void)state;
-	for (uint64_t span = 2 * SEC; span < 60000000 * SEC; span = span * 3 + 12345678) {
+	for (uint64_t span = 2 * SEC_NS; span < 60000000 * SEC_NS; span = span * 3 + 12345678) {
 		uint32_t until = until_after(span);
 		uint32_t again = until_at(until_time(until));
 
-		assert_in_range(again, until, until + (SEC + SLACK) / UNIT + 2);
+		assert_in_range(again, until, until + (SEC_NS + SLACK) / UNIT + 2);
 	}
 }
 

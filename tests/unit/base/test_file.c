@@ -2,19 +2,12 @@
 /* user/base/file.h: what is read, and what is refused in which words. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/file.h"
 #include "capture.h"
 #include "scratch.h"
-
-#include <cmocka.h>
 
 /* Reads a file of these bytes. */
 static enum status bytes_read(const char *text, size_t size, struct file *ret)

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/base/host.h: which kernels are refused, and how; CPUs and the jiffy. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/host.h"
 #include "capture.h"
-
-#include <cmocka.h>
 
 static void test_new_enough(void **state)
 {

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bpf/newcomer.h compiled for this machine, with a sketch and a filter as a gate has them by
- * default on two CPUs. Its maps are arrays of this process, of one CPU.
+ * bpf/newcomer.h compiled for the host, with a sketch and a filter as a gate has them by default on
+ * two CPUs.
  */
 #ifndef SLUICE_TEST_MEETING_H
 #define SLUICE_TEST_MEETING_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "test.h"
+#include "bpf_host.h"
+#include "random.h"
 
-static void *map_entry(const void *map, uint32_t index);
-
-#define bpf_map_lookup_elem(map, key)	    map_entry(map, *(const uint32_t *)(key))
-#define bpf_map_update_elem(map, key, v, f) (-1L)
-#define bpf_get_smp_processor_id()	    0U
-#define typeof __typeof__
-#define SL_TEST_CLOCK
 #include "newcomer.h"
 
-/* As a gate has them by default on two CPUs. */
 #define LINES	8192
 #define SLOTS	(LINES * SL_SKETCH_SLOTS)
 #define SOURCES (1U << 18)
@@ -30,23 +20,20 @@ static void *map_entry(const void *map, uint32_t index);
 static struct sl_sketch_line sketch_lines[LINES];
 static struct sl_known known_entries[KNOWN];
 
-static void *map_entry(const void *map, uint32_t index)
+static void *map_find(const void *map, const void *key)
 {
 	if (map == &sketch)
-		return index < LINES ? &sketch_lines[index] : NULL;
+		return array_entry(sketch_lines, sizeof(*sketch_lines), LINES, key);
 	if (map == &known)
-		return index < KNOWN ? &known_entries[index] : NULL;
+		return array_entry(known_entries, sizeof(*known_entries), KNOWN, key);
 	return NULL;
 }
 
-static uint64_t random_state = 88172645463325252ULL;
-
 static uint64_t draw(void)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state * 2685821657736338717ULL;
+	static uint64_t state = RANDOM_BEGIN;
+
+	return random_next(&state);
 }
 
 static struct sl_meeting meeting_random(void)

@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What include/pool.h states, of bpf/admission.h compiled for this machine, with as many CPUs as a test wants. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include "base/array.h"
+#include "test.h"
+#include "bpf_host.h"
 #include "gate/gate_make.h"
+#include "random.h"
 
-#include <cmocka.h>
-
-static void *map_find(const void *map, const void *key);
-
-#define bpf_map_lookup_elem(map, key)	    map_find(map, key)
-#define bpf_map_update_elem(map, key, v, f) (-1L)
-#define typeof __typeof__
-#define SL_TEST_CLOCK
 #include "admission.h"
 #include "rules/sizes.h"
 
 #define CPUS_MAX 512
-#define DAY_NS	 (86400 * 1000000000ULL)
+#define DAY_NS	 (86400 * SEC_NS)
 
 static struct {
 	struct sl_gate gate;
@@ -37,17 +23,13 @@ static struct {
 
 static void *map_find(const void *map, const void *key)
 {
-	uint32_t index;
-
-	memcpy(&index, key, sizeof(index));
 	if (map == &gate)
 		return &world.gate;
 	if (map == &admission)
 		return &world.admission[world.cpu];
 	assert_ptr_equal(map, &pools);
-	assert_in_range(index, 0, SL_POOLS - 1);
 	world.looks++;
-	return &world.pools[index];
+	return array_entry(world.pools, sizeof(*world.pools), SL_POOLS, key);
 }
 
 /* A gate whose maps have so many entries each, a day after boot. */
@@ -153,12 +135,9 @@ static void test_alone_for_long(void **state)
 
 static uint64_t random_below(uint64_t end)
 {
-	static uint64_t state = 88172645463325252ULL;
+	static uint64_t state = RANDOM_BEGIN;
 
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % end;
+	return random_next(&state) % end;
 }
 
 /*

@@ -7,33 +7,16 @@
  * cause.
  */
 #include <errno.h> /* as the kernel numbers them: what bpf/admission.h defines has to be the same, or is told by cc */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include "base/array.h"
+#include "test.h"
+#define BPF_HOST_INSERTS
+#include "bpf_host.h"
 #include "rules/limit.h"
 
-#include <cmocka.h>
-
-static void *map_find(const void *map, const void *key);
-static long map_insert(const void *map, const void *key, const void *value, uint64_t flags);
 static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 
-#define bpf_map_lookup_elem(map, key)		     map_find(map, key)
-#define bpf_map_update_elem(map, key, value, flags)  map_insert(map, key, value, flags)
-#define bpf_get_smp_processor_id()		     0U
 #define __sync_val_compare_and_swap(word, old, next) word_swap((uint64_t *)(word), old, next)
-#define asm __asm__
-#define typeof __typeof__
-#define SL_TEST_CLOCK
 #include "charge.h"
 
-#define JIFFY_NS  4000000
-#define JIFFY	  (JIFFY_NS * SL_TICKS_PER_NS)
 #define RATE	  1000 /* packets per second */
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
@@ -74,14 +57,6 @@ static struct {
 	unsigned int
 		rivals; /* so many CPUs take a batch, one each time that this one is about to */
 } world;
-
-static void *array_entry(void *array, size_t size, size_t count, const void *key)
-{
-	uint32_t index;
-
-	memcpy(&index, key, sizeof(index));
-	return index < count ? (char *)array + index * size : NULL;
-}
 
 /* A packet has a pointer to what may be another key's value already; it does not find its own key again then. */
 static struct sl_ledger *ledger_look(void)

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* bpf/newcomer.h: the errors of the filter of known sources that it states, measured. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "base/array.h"
+#include "test.h"
 #include "meeting.h"
 
 /* Addresses in a row fill a filter more evenly than these. */

@@ -4,45 +4,13 @@
  * part and fragments. Each part lies in a buffer of exactly its size, so that AddressSanitizer sees a read
  * past its end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
-#include "base/array.h"
+#include "test.h"
 #include "packet_model.h"
+#include "wire.h"
 
-#define U16(x)		  (x) >> 8, (x)&0xff
-#define ZEROS4		  0, 0, 0, 0
-#define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
-#define TAG_OF(tci, type) U16(tci), U16(type)
-#define TAG(type)	  TAG_OF(0x6064, type) /* priority 3, VLAN 100 */
-#define SNAP(last, type)  0xaa, 0xaa, 3, 0, 0, last, U16(type)
-/* OF: with IP's length; 0 tells nothing, and the packet ends with the frame. */
-#define IPV4_OF(length, first, proto, fragment)                                                    \
-	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7
-#define IPV4_WORD(first, proto, fragment) IPV4_OF(0, first, proto, fragment)
-#define IPV4(proto)			  IPV4_WORD(0x45, proto, 0)
-#define IPV6_OF(length, first, next)                                                               \
-	first, 0, 0, 0, U16(length), next, 64, 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, ZEROS4, 0, 0, 0, 9, \
-		0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
-#define IPV6_WORD(first, next)		      IPV6_OF(0, first, next)
-#define IPV6(next)			      IPV6_WORD(0x60, next)
-#define EXT(next)			      next, 0, 1, 4, ZEROS4
-#define EXT16(next)			      next, 1, 1, 4, ZEROS4, ZEROS4, ZEROS4
-#define FRAGMENT_WORD(next, reserved, offset) next, reserved, U16(offset), 0, 0, 0, 7
-#define FRAGMENT(next, offset)		      FRAGMENT_WORD(next, 0, offset)
-#define AH(next)			      next, 4, 0, 0, ZEROS4, ZEROS4, ZEROS4, ZEROS4, ZEROS4
-#define UDP				      U16(53), U16(5353), U16(8), 0, 0
-#define TCP_WORD(words, flags)                                                                     \
-	U16(443), U16(1025), ZEROS4, ZEROS4, (words) << 4, flags, 0, 0, 0, 0, 0, 0
-#define TCP(words) TCP_WORD(words, 2)
-#define ICMP	   8, 0, 0, 0, 0, 1, 0, 1
-
-#define FRAME(...)                                                                                 \
-	.bytes = (const uint8_t[]){__VA_ARGS__}, .size = sizeof((const uint8_t[]){__VA_ARGS__})
+#define TCP_WORD(words, flags) TCP_TO(1025, words, flags)
+#define TCP(words)	       TCP_WORD(words, 2)
+#define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
  * The fields of struct frame that belong together: no source is found, and why; a source is found; where the
@@ -64,11 +32,6 @@
 #define F_ICMP (KNOWN | SL_FACT_ICMP)
 #define IS_TCP FACTS(F_SYN, 6, 1025)
 #define IS_UDP FACTS(F_UDP, 17, 5353)
-
-/* Behind the EtherType of a tag: seven, and another one's EtherType. */
-#define PRIORITY_TAGS_7                                                                            \
-	TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),                \
-		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /* Behind a first extension header: seven more of 8 bytes each. */
 #define EXT_CHAIN_7 EXT(43), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60), EXT(60)
@@ -188,11 +151,11 @@ static const struct frame {
 	       TAG_OF(0, 0x8100), TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100),
 	       TAG(0x86dd), IPV6(17), UDP),
 	 SOURCE(6, 46), ENDS(OK, 86, 8), IS_UDP, IN_VLAN(100)},
-	{"8 priority tags", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x0800), IPV4(6), TCP(5)),
+	{"8 priority tags", FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x0800), IPV4(6), TCP(5)),
 	 SOURCE(4, 46), ENDS(OK, 66, 20), IS_TCP},
-	{"9 tags", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG(0x88a8), TAG(0x0800), IPV4(17), UDP),
+	{"9 tags", FRAME(ETH(0x8100), TAGS_7, TAG(0x88a8), TAG(0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
-	{"9 tags around ARP", FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG(0x88a8), TAG(0x0806), ZEROS4),
+	{"9 tags around ARP", FRAME(ETH(0x8100), TAGS_7, TAG(0x88a8), TAG(0x0806), ZEROS4),
 	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 46)},
 	{"0x9100, which Linux takes for no tag", FRAME(ETH(0x9100), TAG(0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 14)},
@@ -224,11 +187,10 @@ static const struct frame {
 	 FRAME(ETH(0x0024), 0xaa, 0xaa, 0xf3, 0, 0, 0, U16(0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
 	{"8 tags and SNAP",
-	 FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x0800), IPV4(17), UDP),
-	 SOURCE(4, 54), ENDS(OK, 74, 8), IS_UDP},
+	 FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x0800), IPV4(17), UDP), SOURCE(4, 54),
+	 ENDS(OK, 74, 8), IS_UDP},
 	{"8 tags, SNAP and a tag",
-	 FRAME(ETH(0x8100), PRIORITY_TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x8100), TAG(0x0800),
-	       IPV4(17), UDP),
+	 FRAME(ETH(0x8100), TAGS_7, TAG_OF(0, 0x24), SNAP(0, 0x8100), TAG(0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_DROP_VLAN_DEPTH, 54)},
 	{"SNAP in SNAP", FRAME(ETH(0x0024), SNAP(0, 0x0024), SNAP(0, 0x0800), IPV4(17), UDP),
 	 NO_SOURCE(SL_PASS_NOT_IP, 22)},
@@ -331,29 +293,6 @@ static size_t size_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/*
- * A copy with nothing behind it. IP headers lie on a multiple of four as drivers see to it: the
- * kernel's NET_IP_ALIGN.
- */
-static uint8_t *buffer_of(const struct frame *frame, size_t size)
-{
-	uint8_t *buffer = malloc(2 + size);
-
-	assert_non_null(buffer);
-	memcpy(buffer + 2, frame->bytes, size);
-	return buffer;
-}
-
-static struct reader reader_of(uint8_t *start, size_t size)
-{
-	return (struct reader){
-		.kind = READ_LINEAR,
-		.start = start,
-		.end = start + size,
-		.size = size,
-	};
-}
-
 /* A frame of which only the first `linear` bytes are at hand. */
 struct split {
 	uint8_t *linear_bytes; /* in a buffer of just these */
@@ -365,13 +304,13 @@ struct split {
 static struct split split_make(const struct frame *frame, size_t size, size_t linear)
 {
 	struct split split = {
-		.linear_bytes = buffer_of(frame, linear),
-		.bytes = buffer_of(frame, size),
+		.linear_bytes = frame_copy(frame->bytes, linear),
+		.bytes = frame_copy(frame->bytes, size),
 	};
 
-	split.linear = reader_of(split.linear_bytes + 2, linear);
-	split.linear.size = size;
-	split.whole = (struct reader){.kind = READ_XDP, .ctx = split.bytes + 2, .size = size};
+	split.linear = reader_linear(split.linear_bytes + FRAME_ALIGN, linear, size);
+	split.whole =
+		(struct reader){.kind = READ_XDP, .ctx = split.bytes + FRAME_ALIGN, .size = size};
 	return split;
 }
 
@@ -379,24 +318,6 @@ static void split_free(struct split *split)
 {
 	free(split->linear_bytes);
 	free(split->bytes);
-}
-
-/* As xdp_parse and xdp_inspect. */
-static enum sl_reason split_parse(const struct split *split, struct packet *packet)
-{
-	enum sl_reason reason = packet_parse(&split->linear, 0, packet);
-
-	return parse_is_partial(&split->linear, reason) ? packet_parse(&split->whole, 0, packet)
-							: reason;
-}
-
-static enum packet_transport split_look(const struct split *split, struct packet *packet)
-{
-	enum packet_transport transport = packet_inspect(&split->linear, packet);
-
-	return transport == TRANSPORT_SHORT && reader_is_partial(&split->linear)
-		       ? packet_inspect(&split->whole, packet)
-		       : transport;
 }
 
 static enum sl_reason expected_reason(const struct frame *frame, size_t size)
@@ -488,18 +409,19 @@ static void check_frame(const struct frame *frame, size_t size, size_t linear)
 {
 	struct split split = split_make(frame, size, linear);
 	struct packet packet = {0}, first;
-	enum sl_reason reason = split_parse(&split, &packet);
+	enum sl_reason reason = parse_both(&split.linear, &split.whole, &packet);
 
 	if (reason != expected_reason(frame, size))
 		fail_msg("%s, %zu of %zu bytes, %zu linear: reason %d", frame->name, size,
 			 frame->size, linear, reason);
 	if (reason == PARSED) {
 		check_source(frame, &packet);
-		check_facts(frame, &packet, split_look(&split, &packet), size);
+		check_facts(frame, &packet, inspect_both(&split.linear, &split.whole, &packet),
+			    size);
 		/* a second look tells the same */
 		first = packet;
 		packet.facts = (struct sl_facts){0xffff, 0xff, 0xff, 0xffff, 0xffff};
-		split_look(&split, &packet);
+		inspect_both(&split.linear, &split.whole, &packet);
 		assert_memory_equal(&packet, &first, sizeof(packet));
 	}
 	split_free(&split);
@@ -578,8 +500,8 @@ static void check_any(const uint8_t *bytes, size_t size)
 	struct split split = split_make(&frame, size, size / 2);
 	struct packet packet = {0};
 
-	if (split_parse(&split, &packet) == PARSED) {
-		enum packet_transport answer = split_look(&split, &packet);
+	if (parse_both(&split.linear, &split.whole, &packet) == PARSED) {
+		enum packet_transport answer = inspect_both(&split.linear, &split.whole, &packet);
 
 		assert_true(facts_are_sound(&packet));
 		assert_true(answer_is_sound(&packet, answer));
@@ -594,11 +516,11 @@ static void test_every_byte_spoilt(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
 		for (size_t at = 12; at < size_min(frames[i].size, 130); at++) {
-			uint8_t *buffer = buffer_of(&frames[i], frames[i].size);
+			uint8_t *buffer = frame_copy(frames[i].bytes, frames[i].size);
 
 			for (int value = 0; value < 256; value++) {
-				buffer[2 + at] = value;
-				check_any(buffer + 2, frames[i].size);
+				buffer[FRAME_ALIGN + at] = value;
+				check_any(buffer + FRAME_ALIGN, frames[i].size);
 			}
 			free(buffer);
 		}
@@ -610,13 +532,13 @@ static void test_every_byte_spoilt(void **state)
 /* SYN and not ACK, whatever else is set: of the 6 flags of RFC 793, ECN's two, and NS in the byte before. */
 static void check_flags(const struct frame *frame, unsigned int flags)
 {
-	uint8_t *buffer = buffer_of(frame, frame->size);
+	uint8_t *buffer = frame_copy(frame->bytes, frame->size);
 	struct packet packet = {0};
-	struct reader reader = reader_of(buffer + 2, frame->size);
+	struct reader reader = reader_linear(buffer + FRAME_ALIGN, frame->size, frame->size);
 	uint16_t expected = SL_FACT_ANY | F_TCP;
 
-	buffer[2 + frame->transport_at + 12] |= flags >> 8;
-	buffer[2 + frame->transport_at + 13] = flags & 0xff;
+	buffer[FRAME_ALIGN + frame->transport_at + 12] |= flags >> 8;
+	buffer[FRAME_ALIGN + frame->transport_at + 13] = flags & 0xff;
 	if ((flags & 0x02) && !(flags & 0x10))
 		expected |= SL_FACT_SYN;
 	if (frame->fragment_at)
@@ -659,12 +581,12 @@ static const struct frame *frame_find(const char *name)
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct frame *frame = frame_find(name);
-	uint8_t *buffer = buffer_of(frame, frame->size);
-	struct reader reader = reader_of(buffer + 2, frame->size);
+	uint8_t *buffer = frame_copy(frame->bytes, frame->size);
+	struct reader reader = reader_linear(buffer + FRAME_ALIGN, frame->size, frame->size);
 	struct packet packet = {0};
 
-	buffer[2 + at] = number >> 8;
-	buffer[3 + at] = number & 0xff;
+	buffer[FRAME_ALIGN + at] = number >> 8;
+	buffer[FRAME_ALIGN + at + 1] = number & 0xff;
 	assert_int_equal(packet_parse(&reader, 0, &packet), PARSED);
 	packet_inspect(&reader, &packet);
 	assert_true(facts_are_sound(&packet));
@@ -746,20 +668,21 @@ static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t
 	const struct frame *frame = frame_find("IPv6 UDP");
 	size_t header = type == 51 ? 4 * (length + 2U) : 8 * (length + 1U);
 	size_t size = frame->size + count * header - missing;
-	uint8_t *buffer = calloc(1, 2 + frame->size + count * header), *at = buffer + 2 + 54;
-	uint8_t *exact = malloc(2 + size);
+	uint8_t *buffer = calloc(1, FRAME_ALIGN + frame->size + count * header),
+		*at = buffer + FRAME_ALIGN + 54;
+	uint8_t *exact = malloc(FRAME_ALIGN + size);
 	struct packet packet = {0};
-	struct reader reader = reader_of(exact + 2, size);
+	struct reader reader = reader_linear(exact + FRAME_ALIGN, size, size);
 
 	assert_true(buffer && exact);
-	memcpy(buffer + 2, frame->bytes, 54);
-	buffer[2 + 20] = type;
+	memcpy(buffer + FRAME_ALIGN, frame->bytes, 54);
+	buffer[FRAME_ALIGN + 20] = type;
 	for (int i = 0; i < count; i++, at += header) {
 		at[0] = i < count - 1 ? type : 17;
 		at[1] = length;
 	}
 	memcpy(at, frame->bytes + 54, 8);
-	memcpy(exact, buffer, 2 + size);
+	memcpy(exact, buffer, FRAME_ALIGN + size);
 	assert_int_equal(packet_parse(&reader, 0, &packet), PARSED);
 	*ret_answer = packet_inspect(&reader, &packet);
 	assert_true(facts_are_sound(&packet) && answer_is_sound(&packet, *ret_answer));

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* bpf/sketch.h: the errors of the sketch that it states, measured. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "base/array.h"
+#include "test.h"
 #include "meeting.h"
 
 static struct digest digest_ipv6(const struct sl_meeting *meeting, uint64_t number)

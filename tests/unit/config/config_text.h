@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules files as texts: read, shown, refused, written. Include it before cmocka.h. */
+/* Rules files as texts: read, shown, refused, written. */
 #ifndef SLUICE_TEST_CONFIG_TEXT_H
 #define SLUICE_TEST_CONFIG_TEXT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "test.h"
 #include "capture.h"
 #include "config/config.h"
-
-#include <cmocka.h>
 
 /* Reads a text as the file "rules.yaml". */
 static inline enum status text_read(const char *text, struct config *ret)

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/config/config.h: rules files, what they become, and what is wrong with them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/clock.h"
 #include "config_text.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-
-#include <cmocka.h>
 
 /* --- What is right -------------------------------------------------------------------------- */
 

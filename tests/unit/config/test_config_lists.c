@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/config/config_lists.c: lists with a name, and lists that a rules file takes from files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/clock.h"
 #include "capture.h"
 #include "config_text.h"
 #include "scratch.h"
-
-#include <cmocka.h>
-
-#define SEC 1000000000ULL
 
 static void text_make(const char *path, const char *text)
 {
@@ -43,7 +33,7 @@ static void test_files(void **state)
 	snprintf(line, sizeof(line), "%s/good.txt", scratch);
 	assert_string_equal(config.rules.lists[0].name, line);
 	assert_int_equal(config.rules.lists[0].list, SL_LIST_ALLOW);
-	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC);
+	assert_true(until_left_ns(config.rules.lists[0].until) > 3599 * SEC_NS);
 	for (unsigned int i = 0; i < config.rules.count; i++) {
 		assert_int_equal(config.rules.rules[i].lists, 1);
 		assert_int_equal(config.rules.rules[i].access, SL_LIST_NONE);

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/config/config_write.c: what is written is read as the same, and in linear time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
-#include "base/array.h"
+#include "test.h"
 #include "capture.h"
 #include "config_text.h"
-
-#include <cmocka.h>
 
 static void test_written(void **state)
 {

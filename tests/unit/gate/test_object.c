@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/gate/object.h: what maps take, as `sluice help attach` says it, and how a size is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test.h"
 #include "gate/object.h"
 #include "sluice.h"
-
-#include <cmocka.h>
 
 #define ENTRIES (1U << 20)
 

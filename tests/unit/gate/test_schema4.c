@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/gate/schema4.h: what a gate recorded from the last version with that schema comes to in this version. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <jansson.h>
 #include <linux/bpf.h>
 
-#include "base/array.h"
+#include "test.h"
 #include "capture.h"
 #include "gate/counters.h"
 #include "gate/old_schema.h"
@@ -18,11 +11,9 @@
 #include "gate/schema4.h"
 #include "rules/ruleset.h"
 
-#include <cmocka.h>
-
 #define DATA "tests/data/schema4/"
 
-static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
+static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
 
 static json_t *maps;
 

@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* include/credit.h, case by case. Random sequences are in test_credit_property.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-#include "base/array.h"
-#include "credit_model.h"
+#include "test.h"
+#include "credit_cases.h"
 
-#define SEC    SL_TICKS_PER_SEC
-#define MS     (SEC / 1000)
-#define JIFFY  (4 * MS)	    /* a jiffy at HZ=250 */
-#define COST   (SEC / 1000) /* 1000 packets per second */
-#define PLENTY 5000	    /* more packets than any burst here */
-
-/* Moments at which arithmetic on time might break. */
-static const uint64_t epochs[] = {
-	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
-	1ULL << 63, -COST, -1ULL,
-};
-
-/* A burst of 1000 packets over no purses, one, and eight. */
-static const uint32_t cpu_counts[] = {0, 1, 8};
+#define PLENTY 5000 /* more packets than any burst here */
 
 static struct model fresh(uint64_t cost, uint64_t burst, uint32_t cpus, uint64_t epoch)
 {

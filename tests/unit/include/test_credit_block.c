@@ -3,26 +3,11 @@
  * include/credit.h: blocks, and buckets that start empty. Where a test counts to the last unit of time the
  * kernel's tick is as short: a refusal is remembered to the end of the tick.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-#include "base/array.h"
-#include "credit_model.h"
+#include "test.h"
+#include "credit_cases.h"
 
-#define SEC    SL_TICKS_PER_SEC
-#define MS     (SEC / 1000)
-#define COST   (SEC / 1000) /* 1000 packets per second */
 #define BURST  (10 * COST)
 #define PLENTY 50 /* more packets than the burst */
-
-/* Moments at which arithmetic on time might break. */
-static const uint64_t epochs[] = {
-	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
-	1ULL << 63, -COST, -1ULL,
-};
 
 /* From one unit to as long as user/rules/units.c admits. */
 static const uint64_t blocks[] = {

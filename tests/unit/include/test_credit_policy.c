@@ -4,28 +4,10 @@
  * others charged. The order and the refunds are bpf/charge.h's, as credit_model.h tells them; random sequences
  * are in test_credit_property.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-#include "base/array.h"
-#include "credit_model.h"
+#include "test.h"
+#include "credit_cases.h"
 
-#define SEC    SL_TICKS_PER_SEC
-#define MS     (SEC / 1000)
-#define JIFFY  (4 * MS)
-#define COST   (SEC / 1000) /* 1000 packets per second */
 #define PLENTY 5000
-
-/* Moments at which arithmetic on time might break. */
-static const uint64_t epochs[] = {
-	0,	    1,	   COST,  (1ULL << 32) - 1, 1ULL << 32, 1ULL << 60, (1ULL << 63) - COST,
-	1ULL << 63, -COST, -1ULL,
-};
-
-static const uint32_t cpu_counts[] = {0, 1, 8};
 
 /* Limits of 1000 packets per second, and so many packets; a burst of 0 ends the list. */
 static struct model_policy policy_of(const uint64_t bursts[SL_LIMITS_MAX], uint32_t cpus,

@@ -7,14 +7,7 @@
  * On failure the seed and the number of the run are printed; each run has its own seed, so one run
  * alone repeats it: test_credit_property SEED.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test.h"
 #include "credit_model.h"
 
 #define SEED	   20240607ULL
@@ -47,7 +40,7 @@ struct source {
 static uint64_t first_seed = SEED;
 static bool only_one;
 
-/* splitmix64 (Steele, Lea, Flood 2014) */
+/* splitmix64 (Steele, Lea, Flood 2014): of any seed */
 static uint64_t draw(struct source *source)
 {
 	uint64_t z = source->random += 0x9e3779b97f4a7c15ULL;

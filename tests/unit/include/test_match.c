@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* include/match.h: every match against the facts of every kind of packet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "base/array.h"
+#include "test.h"
 #include "match.h"
 
 #define ANY    SL_FACT_ANY

@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/limit.h: the numbers of a limit that packets are charged by. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "credit.h"
 #include "rates.h"
 #include "rules/limit.h"
 #include "rules/units.h"
 
-#include <cmocka.h>
+#define HOUR (3600 * SEC)
 
-#define SEC   SL_TICKS_PER_SEC
-#define MS    (SEC / 1000)
-#define HOUR  (3600 * SEC)
-#define JIFFY (4 * MS) /* a jiffy at HZ=250 */
-
-static const struct machine machine = {.cpus = 2, .jiffy_ns = 4000000};
+static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
 
 static struct limit limit_of(const char *rate, const char *burst)
 {

@@ -3,24 +3,16 @@
  * user/rules/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
  * packets. The numbers of rates, bursts and purses are in test_limit.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "capture.h"
 #include "credit_model.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-#include <cmocka.h>
-
 #define MACHINE_TICK (machine.jiffy_ns * SL_TICKS_PER_NS)
 
-static const struct machine machine = {.cpus = 4, .jiffy_ns = 4000000};
+static const struct machine machine = {.cpus = 4, .jiffy_ns = JIFFY_NS};
 
 static const uint8_t address_bits[SL_FAMILIES] = {32, 128};
 static const uint8_t bucket_bits[SL_FAMILIES] = {32, 64};
@@ -266,7 +258,7 @@ static void test_block(void **state)
 /* Eight CPUs of a larger machine: their purses leave each other what they should. */
 static void test_purses_of_a_source(void **state)
 {
-	static const struct machine large = {.cpus = MODEL_CPUS, .jiffy_ns = 4000000};
+	static const struct machine large = {.cpus = MODEL_CPUS, .jiffy_ns = JIFFY_NS};
 	struct limit limit = limit_of("1kpps", "1000");
 
 	(void)state;

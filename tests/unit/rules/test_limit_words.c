@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/limit.h: limits from words and back to words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "capture.h"
 #include "match.h"
-#include "rules/prefix.h"
+#include "prefix_of.h"
 #include "rules/limit.h"
-
-#include <cmocka.h>
 
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
-
-static struct sl_prefix prefix_of(const char *text)
-{
-	struct sl_prefix prefix;
-
-	assert_int_equal(prefix_parse(text, &prefix), OK);
-	return prefix;
-}
 
 static int count_lines(const char *text)
 {

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/list_file.h: lists in the formats of others, and what is refused in which words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "capture.h"
 #include "rules/list_file.h"
 #include "rules/prefix.h"
 #include "scratch.h"
-
-#include <cmocka.h>
 
 static enum status text_list(const char *text, struct ruleset *set)
 {

@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/prefix.h: prefixes from words and back, what they cover, and their order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <arpa/inet.h>
-#include "base/array.h"
-#include "rules/prefix.h"
-
-#include <cmocka.h>
-
-static struct sl_prefix prefix_of(const char *text)
-{
-	struct sl_prefix prefix;
-
-	memset(&prefix, 0xa5, sizeof(prefix)); /* parsing sets every byte: it is a map's key */
-	assert_int_equal(prefix_parse(text, &prefix), OK);
-	return prefix;
-}
+#include "test.h"
+#include "prefix_of.h"
 
 static void test_words(void **state)
 {

@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/ruleset.h: rules in memory, what differs between them, and how they are printed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "base/clock.h"
 #include "capture.h"
-#include "rules/prefix.h"
+#include "prefix_of.h"
 #include "rules/ruleset.h"
 #include "rules/limit.h"
-
-#include <cmocka.h>
-
-#define SEC 1000000000ULL
-
-static struct sl_prefix prefix_of(const char *text)
-{
-	struct sl_prefix prefix;
-
-	assert_int_equal(prefix_parse(text, &prefix), OK);
-	return prefix;
-}
 
 static struct limit limit_of(const char *name, const char *rate, const char *match)
 {
@@ -353,7 +336,7 @@ static void test_print(void **state)
 			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 50 match udp "
 			    "port 53\n");
 	rule.access = SL_LIST_DENY;
-	rule.until = until_after(3540 * SEC);
+	rule.until = until_after(3540 * SEC_NS);
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
 			    "sluice -g edge deny 203.0.113.0/24 for 59min\n");

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/sizes.h: sizes of maps that forget are raised to what is of use, and that is said. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "test.h"
 #include "capture.h"
 #include "rules/sizes.h"
-
-#include <cmocka.h>
 
 static const struct machine two = {.cpus = 2}, many = {.cpus = 128};
 

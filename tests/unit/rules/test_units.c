@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/units.h: rates, bursts, times and numbers from words, and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include "base/array.h"
+#include "test.h"
 #include "rates.h"
 #include "rules/limit.h"
 #include "rules/units.h"
-
-#include <cmocka.h>
 
 /* --- Rates ---------------------------------------------------------------------------------- */
 

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/state/pressure.h: whom a filter of another size knows, as bpf/newcomer.h, compiled for this machine, reads it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 #include "state/pressure.h"
 
-#include <cmocka.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "bpf_host.h"
 
-/* The map is an array of this process. */
-static void *map_entry(const void *map, uint32_t index);
-
-#define bpf_map_lookup_elem(map, key) map_entry(map, *(const uint32_t *)(key))
-#define typeof __typeof__
 #include "newcomer.h"
 
 #define MOST 1024
 
 static struct sl_known entries[MOST];
 
-static void *map_entry(const void *map, uint32_t index)
+static void *map_find(const void *map, const void *key)
 {
-	return map == &known && index < MOST ? &entries[index] : NULL;
+	return map == &known ? array_entry(entries, sizeof(*entries), MOST, key) : NULL;
 }
 
 static uint32_t word(uint32_t tag, uint32_t bits)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Compiles headers of bpf/ for the host: include it before them. One CPU runs, number 0, by the
+ * injected clock of bpf/clocks.h. The maps are the test's:
+ *
+ *   map_find     bpf_map_lookup_elem: the value of a key, or NULL
+ *   map_insert   bpf_map_update_elem, where BPF_HOST_INSERTS is defined; else insertions fail
+ */
+#ifndef SLUICE_TEST_BPF_HOST_H
+#define SLUICE_TEST_BPF_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+static void *map_find(const void *map, const void *key);
+
+#define bpf_map_lookup_elem(map, key) map_find(map, key)
+
+#ifdef BPF_HOST_INSERTS
+static long map_insert(const void *map, const void *key, const void *value, uint64_t flags);
+
+#define bpf_map_update_elem(map, key, value, flags) map_insert(map, key, value, flags)
+#else
+#define bpf_map_update_elem(map, key, value, flags) (-1L)
+#endif
+
+#define bpf_get_smp_processor_id() 0U
+
+#define asm __asm__
+#define typeof __typeof__
+#define SL_TEST_CLOCK
+
+/* The entry of a map that is an array of `count` items; NULL: the key is beyond it. */
+static inline void *array_entry(void *array, size_t size, size_t count, const void *key)
+{
+	uint32_t index;
+
+	memcpy(&index, key, sizeof(index));
+	return index < count ? (char *)array + index * size : NULL;
+}
+
+#endif

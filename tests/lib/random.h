@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Random numbers that are the same in each run: an xorshift generator with a multiplier. */
+#ifndef SLUICE_TEST_RANDOM_H
+#define SLUICE_TEST_RANDOM_H
+
+#include <stdint.h>
+
+#define RANDOM_BEGIN 88172645463325252ULL
+
+/* state: begins as RANDOM_BEGIN. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state * 2685821657736338717ULL;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What each test in C begins with: cmocka and what its header asks for, the array macros, and time. */
+#ifndef SLUICE_TEST_TEST_H
+#define SLUICE_TEST_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/array.h"
+#include "sluice.h"
+
+/* Spans in ticks; JIFFY is that of HZ=250. Where bpf_host.h is included, SEC is libbpf's macro. */
+#define SEC   SL_TICKS_PER_SEC
+#define MS    (SL_TICKS_PER_SEC / 1000)
+#define JIFFY (4 * MS)
+
+/* Spans in nanoseconds. */
+#define SEC_NS	 1000000000ULL
+#define JIFFY_NS 4000000U
+
+#endif
