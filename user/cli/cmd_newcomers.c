@@ -75,14 +75,14 @@ static enum status request_apply(struct gate *gate, struct request *request)
 	struct rule rule = {.prefix = request->prefix};
 	enum status status = rules_get(gate, &request->prefix, &rule);
 	char text[PREFIX_TEXT];
+	const char *prefix = prefix_format(&request->prefix, text);
 	struct losses losses;
 
 	if (!status && !rule.limits) {
-		prefix_format(&request->prefix, text);
 		return failure(
 			"gate '%s' has no limits for %s, whose newcomers these could be: set "
 			"one first, with 'sluice %sset %s rate RATE'",
-			gate->name, text, gate_option(gate->name), text);
+			gate->name, prefix, gate_option(gate->name), prefix);
 	}
 	if (!status)
 		status = rule_set_newcomers(&rule, budget);

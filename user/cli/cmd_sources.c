@@ -155,15 +155,14 @@ static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
 
 static void view_print(const struct view *view)
 {
-	char address[PREFIX_TEXT], policy[PREFIX_TEXT], level[LEVEL_TEXT];
+	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], level[LEVEL_TEXT];
 	const struct source *source = view->source;
+	const char *policy = "-";
 
 	if (source->split)
-		strcpy(policy, "(several)");
-	else if (!source->rule.found)
-		strcpy(policy, "-");
-	else
-		prefix_format(&source->rule.prefix, policy);
+		policy = "(several)";
+	else if (source->rule.found)
+		policy = prefix_format(&source->rule.prefix, prefix);
 	printf("%-24s %-20s %14llu %14llu %14llu  %s\n", prefix_format(&source->prefix, address),
 	       policy, source->passed.packets, source->dropped.packets, source->observed.packets,
 	       view_level(view, level));
