@@ -203,6 +203,20 @@ def test_sources_in_the_order_that_is_asked_for(lab):
     assert (said["gate"], said["total"], len(said["sources"])) == (lab.gate, 4, 1)
     text = lab.sluice("sources", "top", "1", "sort", "dropped").out.splitlines()
     assert text[1].startswith("192.0.2.2 ") and text[2:] == ["(1 of 4 sources)"]
+    rows = [line.split() for line in lab.sluice("sources").out.splitlines()[1:]]
+    assert [row[1:] for row in rows] == [
+        ["192.0.2.3", "40", "0", "0", "allowed"], ["192.0.2.2", "9", "16", "0", "0", "of", "9"],
+        ["192.0.2.0/24", "15", "0", "0", "5", "of", "20"],
+        ["192.0.2.4", "5", "1", "0", "blocked", *rows[3][6:]]]
+
+
+def test_the_policy_of_a_source_in_words(lab):
+    lab.attach("in0")
+    lab.send(SOURCE, 1)
+    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "-", "1", "0", "0", "-"]
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20")
+    lab.send(SOURCE, 1)
+    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "default", *"2 0 0 19 of 20".split()]
 
 
 def test_several_limits(lab):
