@@ -190,39 +190,6 @@ static void test_costs_are_never_too_small(void **state)
 	}
 }
 
-/* What the key keeps of an address. */
-static void test_masks(void **state)
-{
-	static const struct {
-		enum sl_family family;
-		uint8_t bits;
-		uint8_t bytes[16];
-	} cases[] = {
-		{SL_IPV4, 0, {0}},
-		{SL_IPV4, 1, {0x80}},
-		{SL_IPV4, 20, {0xff, 0xff, 0xf0}},
-		{SL_IPV4, 24, {0xff, 0xff, 0xff}},
-		{SL_IPV4, 32, {0xff, 0xff, 0xff, 0xff}},
-		{SL_IPV6, 0, {0}},
-		{SL_IPV6, 56, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
-		{SL_IPV6, 65, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x80}},
-		{SL_IPV6,
-		 128,
-		 {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-		  0xff, 0xff, 0xff}},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit author = limit_of("1kpps", NULL);
-		struct sl_limit limit;
-
-		author.spec.per[cases[i].family] = cases[i].bits;
-		limit = limit_compile(&author, cases[i].family, &machine);
-		assert_memory_equal(limit.mask, cases[i].bytes, sizeof(limit.mask));
-	}
-}
-
 static void test_actions(void **state)
 {
 	struct limit author = limit_of("1kpps", "1s");
@@ -241,32 +208,6 @@ static void test_actions(void **state)
 	limit = limit_compile(&author, SL_IPV4, &machine);
 	assert_int_equal(limit.block, 30 * SEC);
 	assert_true(!limit.observe && limit.key_dst && limit.apart);
-}
-
-/*
- * A CPU holds credit for one source: none where a ledger is of many, where a bucket is of many
- * ledgers, or where a block is to begin at once.
- */
-static void test_who_has_purses(void **state)
-{
-	struct limit whole = limit_of("1kpps", "1s"), longer = whole, wider = whole, dst = whole;
-	struct limit blocks = whole;
-
-	(void)state;
-	longer.spec.per[SL_IPV6] = 128;
-	wider.spec.per[SL_IPV4] = 24;
-	dst.spec.key_dst = 1;
-	blocks.spec.action = SL_ACTION_BLOCK;
-	blocks.spec.block_ns = 1000000;
-	assert_true(limit_compile(&whole, SL_IPV4, &machine).purse);
-	assert_true(limit_compile(&whole, SL_IPV6, &machine).purse);
-	assert_true(limit_compile(&longer, SL_IPV4, &machine).purse);
-	assert_false(limit_compile(&longer, SL_IPV6, &machine).purse);
-	assert_true(limit_compile(&longer, SL_IPV6, &machine).apart);
-	assert_false(limit_compile(&wider, SL_IPV4, &machine).purse);
-	assert_true(limit_compile(&wider, SL_IPV6, &machine).purse);
-	assert_false(limit_compile(&dst, SL_IPV4, &machine).purse);
-	assert_false(limit_compile(&blocks, SL_IPV4, &machine).purse);
 }
 
 /* A burst in bytes is not made smaller by rounding: so many bytes pass at once. */
@@ -297,9 +238,7 @@ int main(void)
 		cmocka_unit_test(test_limits_at_the_edge),
 		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
-		cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_actions),
-		cmocka_unit_test(test_who_has_purses),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
 	};
 
