@@ -11,7 +11,7 @@
 #include "gate/counters.h"
 #include "gate/rulemap.h"
 
-/* --- Walks of ledgers ----------------------------------------------------------------------- */
+/* --- Walking ledgers ------------------------------------------------------------------------ */
 
 typedef int ledger_call(void *data, enum sl_family family, const struct sl_carry_key *key,
 			const struct sl_ledger *ledger);
@@ -23,7 +23,7 @@ const enum gate_map ledger_maps[SL_FAMILIES] = {
 
 struct walk {
 	enum sl_family family;
-	size_t key_size; /* as long as the map has them */
+	size_t key_size; /* the bytes of a key in the map */
 	ledger_call *call;
 	void *data;
 };
@@ -37,7 +37,7 @@ static int entry_read(void *data, const void *key, const void *value)
 	return walk->call(walk->data, walk->family, &carry_key, value);
 }
 
-/* Calls for each ledger of the map, until it returns a negative errno, which is returned. */
+/* Calls for each ledger of a map, until a call returns a negative errno, which is returned. */
 static int ledgers_walk(int fd, enum sl_family family, ledger_call *call, void *data)
 {
 	struct walk walk = {
@@ -54,7 +54,7 @@ static int ledgers_walk(int fd, enum sl_family family, ledger_call *call, void *
 /* --- Limits by id --------------------------------------------------------------------------- */
 
 struct limit_index {
-	const struct sl_limit **limits; /* by id */
+	const struct sl_limit **limits; /* sorted by id */
 	unsigned int count;
 	enum sl_family family;
 };
@@ -66,13 +66,10 @@ static int id_compare(const void *a, const void *b)
 	return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
 }
 
-static void limits_add(struct limit_index *index, const struct sl_policy *policy)
-{
-	for (int i = 0; i < policy->limits[index->family]; i++)
-		index->limits[index->count++] = &policy->limit[index->family][i];
-}
-
-/* Of all records that packets may see. Good while the gate is open. 0, or a negative errno. */
+/*
+ * Indexes the limits of all records that packets may see. The index is valid while the gate is
+ * open. 0, or a negative errno.
+ */
 static int limit_index_make(const struct gate *gate, enum sl_family family, struct limit_index *ret)
 {
 	uint32_t records = SL_RECORD(gate->policies_max);
@@ -83,48 +80,42 @@ static int limit_index_make(const struct gate *gate, enum sl_family family, stru
 
 	if (!index.limits)
 		return -ENOMEM;
-	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < records; record++)
-		if (gate->policies[record].since)
-			limits_add(&index, &gate->policies[record]);
+	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < records; record++) {
+		const struct sl_policy *policy = &gate->policies[record];
+
+		for (int i = 0; policy->since && i < policy->limits[family]; i++)
+			index.limits[index.count++] = &policy->limit[family][i];
+	}
 	qsort(index.limits, index.count, sizeof(*index.limits), id_compare);
 	*ret = index;
 	return 0;
 }
 
-static void limit_index_free(struct limit_index *index)
-{
-	free(index->limits);
-}
-
-static uint32_t key_limit(enum sl_family family, const struct sl_carry_key *key)
-{
-	if (family == SL_IPV4)
-		return ((const struct sl_ledger_key4 *)key)->limit;
-	return ((const struct sl_ledger_key6 *)key)->limit;
-}
-
-/* The limit of a ledger; NULL: it is deleted, and no packet will ask for the ledger again. */
+/* The limit of a ledger; NULL: it is deleted, and no packet will use the ledger again. */
 static const struct sl_limit *limit_of_key(const struct limit_index *index,
 					   const struct sl_carry_key *key)
 {
-	const struct sl_limit wanted = {.id = key_limit(index->family, key)}, *one = &wanted;
+	const struct sl_limit wanted = {
+		.id = index->family == SL_IPV4 ? ((const struct sl_ledger_key4 *)key)->limit
+					       : ((const struct sl_ledger_key6 *)key)->limit};
+	const struct sl_limit *one = &wanted;
 	const struct sl_limit **found =
 		bsearch(&one, index->limits, index->count, sizeof(*index->limits), id_compare);
 
 	return found ? *found : NULL;
 }
 
-/* --- Copies --------------------------------------------------------------------------------- */
+/* --- Copies of ledgers ---------------------------------------------------------------------- */
 
-/* The ledgers of one family as they were when they were copied to another map. */
+/* A ledger as it was when it was copied to another map. */
 struct copy {
 	struct sl_carry_key key;
 	struct sl_ledger ledger;
 };
 
-/* Begins zeroed. */
+/* The copies of one family. Zeroed at first. */
 struct copies {
-	struct copy *items; /* by key, once they are written */
+	struct copy *items; /* sorted by key once they are written */
 	unsigned int count;
 	unsigned int room;
 };
@@ -134,6 +125,7 @@ struct reading {
 	const struct limit_index *limits;
 };
 
+/* Adds a ledger to the copies unless its limit is deleted. Called by ledgers_walk(). */
 static int copies_add(void *data, enum sl_family family, const struct sl_carry_key *key,
 		      const struct sl_ledger *ledger)
 {
@@ -149,15 +141,7 @@ static int copies_add(void *data, enum sl_family family, const struct sl_carry_k
 	return 0;
 }
 
-/* Reads the ledgers of a map, but for those whose limit is deleted. 0, or a negative errno. */
-static int copies_read(struct copies *copies, int fd, const struct limit_index *limits)
-{
-	struct reading reading = {copies, limits};
-
-	return ledgers_walk(fd, limits->family, copies_add, &reading);
-}
-
-/* Ledgers that were last drawn from come last, so a smaller map forgets the others first. */
+/* Orders ledgers by their last draw: a smaller map evicts those written first. */
 static int drawn_compare(const void *a, const void *b)
 {
 	const struct copy *left = a, *right = b;
@@ -183,7 +167,10 @@ static int count_one(void *data, enum sl_family family, const struct sl_carry_ke
 	return 0;
 }
 
-/* Writes them to a map that no packet uses yet. 0, or a negative errno. ret_lost: how many did not fit. */
+/*
+ * Writes the copies to a map that no packet uses yet. ret_lost: the number that did not fit. 0, or
+ * a negative errno.
+ */
 static int copies_write(struct copies *copies, int fd, enum sl_family family,
 			unsigned int *ret_lost)
 {
@@ -207,7 +194,7 @@ static int copies_write(struct copies *copies, int fd, enum sl_family family,
 	return 0;
 }
 
-/* The ledger of that key, of those written, as it was then; NULL: there was none. */
+/* Finds a ledger as it was copied; NULL: it was not. */
 static const struct sl_ledger *copies_find(const struct copies *copies,
 					   const struct sl_carry_key *key)
 {
@@ -219,12 +206,7 @@ static const struct sl_ledger *copies_find(const struct copies *copies,
 	return found ? &found->ledger : NULL;
 }
 
-static void copies_free(struct copies *copies)
-{
-	free(copies->items);
-}
-
-/* --- Carrying ------------------------------------------------------------------------------- */
+/* --- State of a carry ----------------------------------------------------------------------- */
 
 struct carry {
 	const struct gate *from;
@@ -233,7 +215,7 @@ struct carry {
 	struct carriers carriers;
 	struct limit_index limits[SL_FAMILIES];
 	struct copies copies[SL_FAMILIES];
-	uint64_t since; /* the moment from which packets may have used both, in ticks */
+	uint64_t since; /* uptime in ticks from which packets may have used both maps */
 	unsigned int lost;
 };
 
@@ -248,9 +230,9 @@ static enum status carry_failed(const struct gate *gate, int err)
 		       why(err));
 }
 
-/* --- Programs ------------------------------------------------------------------------------- */
+/* --- Running the carry programs ------------------------------------------------------------- */
 
-/* Inserting may fail at any time, as long as packets work on the same part of the map. */
+/* Tries of an insertion, which may fail while packets work on the same part of the map. */
 #define TRIES 64
 
 static int carrier_run(int program_fd, void *argument, size_t size)
@@ -284,8 +266,8 @@ static int carrier_counters(const struct carriers *carriers, uint32_t number,
 /* --- Counters ------------------------------------------------------------------------------- */
 
 /*
- * The counts of deleted rules go to SL_POLICY_FIRST. The `base` of its records grows by the same,
- * so the policy that has this number does not show them.
+ * Adds the counts of deleted policies to SL_POLICY_FIRST. The `base` of its records grows by the
+ * same, so that the policy with this number does not show them.
  */
 static int deleted_carry(const struct gate *to, const struct carriers *carriers,
 			 const struct sl_counters *deleted)
@@ -314,12 +296,13 @@ static int counters_carry(const struct gate *to, const struct carriers *carriers
 	return err ?: deleted_carry(to, carriers, &deleted);
 }
 
-/* --- Copying -------------------------------------------------------------------------------- */
+/* --- Begin: copying ledgers ----------------------------------------------------------------- */
 
 static int family_copy(struct carry *carry, enum sl_family family)
 {
 	enum gate_map map = ledger_maps[family];
 	struct copies *copies = &carry->copies[family];
+	struct reading reading = {copies, &carry->limits[family]};
 	unsigned int lost = 0;
 	int err;
 
@@ -327,7 +310,7 @@ static int family_copy(struct carry *carry, enum sl_family family)
 		return 0;
 	err = limit_index_make(carry->from, family, &carry->limits[family]);
 	if (!err)
-		err = copies_read(copies, carry->from->map[map], &carry->limits[family]);
+		err = ledgers_walk(carry->from->map[map], family, copies_add, &reading);
 	if (!err)
 		err = copies_write(copies, carry->to->map[map], family, &lost);
 	carry->lost += lost;
@@ -372,21 +355,21 @@ void carry_free(struct carry *carry)
 	if (!carry)
 		return;
 	for (enum sl_family family = 0; family < SL_FAMILIES; family++) {
-		limit_index_free(&carry->limits[family]);
-		copies_free(&carry->copies[family]);
+		free(carry->limits[family].limits);
+		free(carry->copies[family].items);
 	}
 	carriers_close(&carry->carriers);
 	free(carry);
 }
 
-/* --- What packets did meanwhile ------------------------------------------------------------- */
+/* --- End: charges and counts since the copy ------------------------------------------------- */
 
 /*
- * What a ledger was charged after it was copied: the level that its copy would have at the last
- * draw, less its own. A source that comes through two devices can be charged in both maps while the
- * devices are switched. Both ledgers refill then, and only one refill is due. So from `since` on
- * the copy counts as refilling beyond its burst. A source whose copy was full is charged too much,
- * by the time since `since` at most.
+ * What packets charged to a ledger after it was copied: the level that its copy would have at the
+ * last draw, less its own level. A source that comes through two devices can be charged in both
+ * maps while the devices are switched. Then both ledgers refill, although only one refill is due.
+ * So from `since` on the copy counts as refilling beyond its burst. A source whose copy was full is
+ * charged too much, by at most the time since `since`.
  */
 static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit,
 			 const struct sl_ledger *copied, const struct sl_ledger *last)
@@ -399,8 +382,8 @@ static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit
 }
 
 /*
- * Charges the copy of a ledger with what the old one was charged since. A ledger that was born
- * after the copying is compared with a newborn one.
+ * Charges the copy of a ledger with what the old one was charged since. A ledger born after the
+ * copying is compared with a newborn one.
  */
 static int ledger_end(void *data, enum sl_family family, const struct sl_carry_key *key,
 		      const struct sl_ledger *ledger)
@@ -461,7 +444,7 @@ enum status carry_end(struct carry *carry, uint64_t since)
 	return status ?: counters_end(carry);
 }
 
-/* --- Back ----------------------------------------------------------------------------------- */
+/* --- Charging copies back ------------------------------------------------------------------- */
 
 struct back {
 	const struct gate *to;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carrying levels and counters from a gate's maps to those that replace them, while packets are judged. Ledgers are
- * copied first; what packets charge to the old ones after that is charged to the copies when the old ones are left
- * alone. Counters need no copy: what the old ones show in the end is added.
+ * Migrate: carries levels and counters from a gate's maps to those that replace them, while packets
+ * are judged. Ledgers are copied first. What packets charge to the old ledgers after that is
+ * charged to the copies when no packet uses the old ones any more. Counters need no copy: the final
+ * counts of the old ones are added.
  */
 #ifndef SLUICE_CARRY_H
 #define SLUICE_CARRY_H
@@ -14,25 +15,25 @@
 struct carry;
 
 /*
- * Copies the ledgers. No packet uses `to` yet. number: the number in `to` of each policy of `from`;
- * 0: the policy is not in force, and its counts go to SL_POLICY_FIRST.
+ * Copies the ledgers. No packet uses `to` yet. number: for each policy of `from` its number in
+ * `to`; 0: the policy is not in force, and its counts go to SL_POLICY_FIRST.
  */
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
 			struct carry **ret);
 
 /*
- * Carries over what changed since. No packet uses `from` any more; `since`: the moment from which packets used `to`, in
- * ticks.
+ * Carries over what changed since carry_begin(). No packet uses `from` any more. since: the uptime,
+ * in ticks, from which packets used `to`.
  */
 enum status carry_end(struct carry *carry, uint64_t since);
 
-/* How many sources' ledgers did not fit. */
+/* The number of ledgers that did not fit. */
 unsigned int carry_lost(const struct carry *carry);
 void carry_free(struct carry *carry);
 
 /*
- * Charges to the ledgers of `to` what packets charged to copies that are given up. ledgers: their
- * maps by family; -1: there is none.
+ * Charges to the ledgers of `to` what packets charged to copies that are given up. ledgers: fds of
+ * their maps by family; -1: none.
  */
 enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES]);
 

@@ -14,7 +14,7 @@
 #include "rules/sizes.h"
 #include "state/pressure.h"
 
-/* --- Numbers -------------------------------------------------------------------------------- */
+/* --- Numbers of policies -------------------------------------------------------------------- */
 
 static bool number_is_used(const struct gate *gate, uint32_t number)
 {
@@ -22,31 +22,15 @@ static bool number_is_used(const struct gate *gate, uint32_t number)
 	       gate->policies[SL_RECORD(number) + 1].since;
 }
 
-/* Policies keep their numbers, also deleted ones, under which something was counted. */
-static void numbers_keep(const struct gate *gate, struct resize_plan *plan)
-{
-	uint32_t seen = gate->state->policies_seen;
-
-	plan->seen = seen < plan->sizes.policies ? seen : plan->sizes.policies;
-	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
-		plan->number[number] = number;
-}
-
-/* Policies in force get the first numbers. */
-static void numbers_pack(const struct gate *gate, struct resize_plan *plan)
-{
-	plan->seen = SL_POLICY_FIRST;
-	for (uint32_t number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++)
-		if (number_is_used(gate, number))
-			plan->number[number] = plan->seen++;
-}
-
-/* Policies keep their numbers if they can: then buckets and rules can stay as they are. */
+/*
+ * Assigns numbers. If all fit, policies keep theirs, and bucket entries and rules can stay; so do
+ * deleted ones, under which something was counted. Otherwise those in force get the first numbers.
+ */
 static void numbers_assign(const struct gate *gate, struct resize_plan *plan)
 {
-	uint32_t last = 0;
+	uint32_t seen = gate->state->policies_seen, last = 0;
 
-	for (uint32_t number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++) {
+	for (uint32_t number = SL_POLICY_FIRST; number < seen; number++) {
 		if (!number_is_used(gate, number))
 			continue;
 		plan->in_force++;
@@ -55,10 +39,16 @@ static void numbers_assign(const struct gate *gate, struct resize_plan *plan)
 	for (uint32_t number = SL_POLICY_NONE; number < SL_POLICY_FIRST; number++)
 		plan->number[number] = number;
 	plan->is_renumbered = last >= plan->sizes.policies;
-	if (plan->is_renumbered)
-		numbers_pack(gate, plan);
-	else
-		numbers_keep(gate, plan);
+	if (!plan->is_renumbered) {
+		plan->seen = seen < plan->sizes.policies ? seen : plan->sizes.policies;
+		for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
+			plan->number[number] = number;
+		return;
+	}
+	plan->seen = SL_POLICY_FIRST;
+	for (uint32_t number = SL_POLICY_FIRST; number < seen; number++)
+		if (number_is_used(gate, number))
+			plan->number[number] = plan->seen++;
 }
 
 static enum status plan_numbers(const struct gate *gate, struct resize_plan *plan)
@@ -70,7 +60,7 @@ static enum status plan_numbers(const struct gate *gate, struct resize_plan *pla
 	return OK;
 }
 
-/* --- Maps ----------------------------------------------------------------------------------- */
+/* --- Fresh maps, and sizes ------------------------------------------------------------------ */
 
 static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
 {
@@ -83,7 +73,7 @@ static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
 	plan->fresh[MAP_SKETCH] = new->hot != old->hot;
-	/* together: a CPU must not keep tokens of a larger pool */
+	/* both together: a CPU must not keep tokens of a larger pool */
 	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_POOLS] =
 		new->hot != old->hot || new->sources != old->sources;
 	plan->fresh[MAP_KNOWN] = new->sources != old->sources;
@@ -101,7 +91,9 @@ static enum status refuse_small(const struct gate *gate, enum size size,
 		       size_told(sizes, size), size_told(in_use, size));
 }
 
-/* What the rules take up, as far as the plan knows them: those in maps that stay as they are fit. */
+/*
+ * The sizes that the rules need, as far as the plan has them: rules in maps that stay fit anyway.
+ */
 static struct gate_sizes sizes_in_use(const struct resize_plan *plan)
 {
 	struct room room = {.policies = plan->in_force};
@@ -124,7 +116,7 @@ static enum status plan_check(const struct gate *gate, const struct resize_plan 
 	for (unsigned int i = 0; i < SIZES; i++)
 		if (*size_of(&sizes, i) < *size_of(&in_use, i))
 			return refuse_small(gate, i, &sizes, &in_use);
-	if (sizes.policies <= SL_POLICY_FIRST) /* what deleted ones counted goes to the first */
+	if (sizes.policies <= SL_POLICY_FIRST) /* the first takes the counts of deleted ones */
 		return refuse_small(gate, SIZE_POLICIES, &sizes, &in_use);
 	return OK;
 }
@@ -132,8 +124,8 @@ static enum status plan_check(const struct gate *gate, const struct resize_plan 
 /* --- The plan ------------------------------------------------------------------------------- */
 
 /*
- * Undoes a change that was cut off, and removes entries that have ended. Then each rule says one
- * thing, and none takes up room in vain.
+ * Undoes an interrupted change, and removes rules that have ended. Then both faces of each rule
+ * agree, and no rule takes space without effect.
  */
 static enum status rules_clean(struct gate *gate)
 {
@@ -187,9 +179,9 @@ void resize_plan_free(struct resize_plan *plan)
 	free(plan->rules);
 }
 
-/* --- The gate ------------------------------------------------------------------------------- */
+/* --- Copying rules and policies ------------------------------------------------------------- */
 
-/* What the rules are settled on; what they said before means nothing any more. */
+/* Renumbers the records of settled rules, whose earlier face is no longer used. */
 static void rules_renumber(struct resize_plan *plan)
 {
 	for (unsigned int i = 0; i < plan->count; i++) {
@@ -201,25 +193,19 @@ static void rules_renumber(struct resize_plan *plan)
 	}
 }
 
-/* A gate of an older schema did not count them. */
-static uint32_t allows_count(const struct gate *gate, const struct resize_plan *plan)
-{
-	uint32_t generation = rulemap_generation(gate), count = 0;
-
-	for (unsigned int i = 0; i < plan->count; i++)
-		count += rulemap_face(&plan->rules[i].rule, generation)->list == SL_LIST_ALLOW;
-	return count;
-}
-
 static int rules_copy(struct gate *next, struct resize_plan *plan)
 {
+	uint32_t generation = rulemap_generation(next), allows = 0;
 	int err;
 
 	if (!plan->fresh[MAP_PREFIXES])
 		return 0;
 	if (plan->is_renumbered)
 		rules_renumber(plan);
-	next->state->hand_allows = allows_count(next, plan);
+	/* counted here, as a gate of an older schema has no count */
+	for (unsigned int i = 0; i < plan->count; i++)
+		allows += rulemap_face(&plan->rules[i].rule, generation)->list == SL_LIST_ALLOW;
+	next->state->hand_allows = allows;
 	err = rulemap_write(next, plan->rules, plan->count);
 	return err ?: splits_set(next, plan->rules, plan->count);
 }
@@ -240,7 +226,7 @@ static void policy_copy(const struct gate *gate, uint32_t number, struct gate *n
 		next->budgets[next_number] = gate->budgets[number];
 }
 
-/* What an heir has from other policies is told by their numbers. */
+/* Renumbers what an heir has from other policies. */
 static void heir_renumber(struct sl_policy *policy, const struct resize_plan *plan)
 {
 	uint32_t parent = policy->parent;
@@ -286,24 +272,19 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
 }
 
-/* --- Its pins ------------------------------------------------------------------------------- */
-
-static enum status next_make(const struct gate *gate, struct pins *ret)
-{
-	enum status status = pins_make(&gate->dir, GATE_NEXT);
-
-	return status ?: pins_open(&gate->dir, GATE_NEXT, ret);
-}
+/* --- Pins in next/ -------------------------------------------------------------------------- */
 
 /*
- * Pins `gate` first; next_remove() removes it last. While next/gate exists, the old gate is the one
- * in force.
+ * Pins `gate` first; next_remove() removes it last. While next/gate exists, the old gate is in
+ * force.
  */
 enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS])
 {
 	struct pins pins = PINS_CLOSED;
-	enum status status = next_make(gate, &pins);
+	enum status status = pins_make(&gate->dir, GATE_NEXT);
 
+	if (!status)
+		status = next_open(gate, &pins);
 	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
 		int err = 0;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The gate that a resize or an upgrade makes beside the running one: its plan, its maps and rules, and its pins. */
+/*
+ * Migrate: the gate that a resize or an upgrade makes beside the running one: its plan, its maps,
+ * its rules and its pins.
+ */
 #ifndef SLUICE_NEXT_GATE_H
 #define SLUICE_NEXT_GATE_H
 
@@ -10,49 +13,57 @@
 struct resize_plan {
 	struct gate_sizes sizes;
 	bool fresh[GATE_MAPS];
-	uint32_t *number;   /* of each policy: what it will be called; 0: it is not in force */
-	uint32_t seen;	    /* no number from here on will be in use */
-	uint32_t in_force;  /* policies */
-	bool is_renumbered; /* the records that rules and buckets name are others then */
-	struct rulemap_entry *rules; /* if their maps are fresh */
+	uint32_t *number;	     /* the next number of each policy; 0: not in force */
+	uint32_t seen;		     /* all numbers in use will be below this */
+	uint32_t in_force;	     /* number of policies in force */
+	bool is_renumbered;	     /* the records in rules and bucket entries change */
+	struct rulemap_entry *rules; /* the rules, if their maps are fresh */
 	unsigned int count;
 };
 
-/* Settles the rules, and plans. Refuses sizes in which they do not fit. plan: zeroed; to be freed in any case. */
+/*
+ * Settles the rules and plans a resize. Refuses sizes in which the rules do not fit. plan: zeroed,
+ * and always to be freed.
+ */
 enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 			     const struct gate_sizes *new, struct resize_plan *plan);
 
 /*
- * Plans a gate of this schema with the sizes of the old one, so that all rules fit. Does not settle
- * the rules: the next change in the new gate undoes one that was cut off.
+ * Plans a gate of this schema with the sizes of the old one, so that all rules fit. The rules are
+ * not settled: the next change in the new gate undoes an interrupted one.
  */
 enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
 
 void resize_plan_free(struct resize_plan *plan);
 
-/* --- The gate ------------------------------------------------------------------------------- */
+/* --- Making the gate ------------------------------------------------------------------------ */
 
 /*
- * Makes the maps, and copies policies and rules into them; also renumbers the rules of the plan
- * where policies get other numbers. `next` begins closed, and is to be closed in any case.
+ * Makes the maps, and copies policies and rules. If policies get other numbers, the plan's rules
+ * are renumbered. `next` is closed at first, and always to be closed.
  */
 enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, struct gate *next);
 
-/* --- Its pins ------------------------------------------------------------------------------- */
+/* --- Pins in next/ -------------------------------------------------------------------------- */
 
-/* Each is given the running gate, which is locked. */
+/* All functions take the running gate, which is locked. */
 
-/* Pins `gate`, and the maps that are fresh. On failure next_remove() removes what is there. */
+/* Pins `gate` and the fresh maps. After a failure next_remove() removes them. */
 enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS]);
 enum status next_remove(const struct gate *gate);
 
-/* Opens their directory. OK and a closed `ret`: there is none, as no resize was cut off. */
+/*
+ * Opens the directory. OK and a closed `ret`: it does not exist, because no resize was interrupted.
+ */
 enum status next_open(const struct gate *gate, struct pins *ret);
 
-/* Whether the old gate is the one still. */
+/* Whether the old gate is still in force. */
 bool next_is_prepared(const struct pins *pins);
 
-/* Gives the pins their names; with that of `gate` the new gate begins. Goes on where that was cut off. */
+/*
+ * Moves the pins to the gate's directory. With that of `gate` the new gate begins. Continues an
+ * interrupted move.
+ */
 enum status next_rename(const struct gate *gate);
 
 #endif

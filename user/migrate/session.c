@@ -12,7 +12,7 @@
 
 /*
  * Repairs what a killed command has left: a resize first, then a change of rules. Then removes
- * entries that have ended, because packets still find them.
+ * rules that have ended, because packets still look them up.
  */
 static enum status gate_settle(struct gate *gate)
 {
@@ -41,17 +41,23 @@ enum status gate_open_to_change(struct gate *gate, const char *name)
 	return status ? status : gate_refuse_old(gate);
 }
 
+/* Checks the kernel and the capabilities, and mounts bpffs. */
+static enum status host_prepare(void)
+{
+	enum status status = kernel_require();
+
+	if (!status)
+		status = caps_require();
+	return status ?: bpffs_mount();
+}
+
 enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted)
 {
 	enum status status = gate_begin(gate, name);
 	bool exists = false;
 
 	if (!status)
-		status = kernel_require();
-	if (!status)
-		status = caps_require();
-	if (!status)
-		status = bpffs_mount();
+		status = host_prepare();
 	if (!status)
 		status = gate_dir_lock(gate, true);
 	if (!status)

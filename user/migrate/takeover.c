@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A resize, and an upgrade from another schema, make a second gate beside the running one, which shares the maps that
- * stay as they are, switch the devices to it, carry over what packets did meanwhile, and then give it the name. Its pins
- * are in GATE/next/ until then, and one rename, of `gate`, ends the old gate and begins the new one: it says which maps
- * are meant. So a takeover that is cut off leaves, at every moment, one gate that commands find whole, and next/ tells
- * the next one that changes it what to do:
+ * A resize, and an upgrade from another schema, make a second gate beside the running one. It
+ * shares the maps that stay. The devices are switched to it, what packets did meanwhile is carried
+ * over, and it gets the name. Until then its pins are in GATE/next/. One rename, of `gate`, ends
+ * the old gate and begins the new one, because `gate` has the ids of the maps. So at every moment
+ * of an interrupted takeover there is one complete gate, and next/ tells the next command what to
+ * do:
  *
- * - next/gate is there: the old gate is still the one. Devices that were switched already are switched back, what they
- *   charged is charged to the old ledgers, and next/ goes. Until then both sets of maps judge, each
- *   for its own devices; what the new one counted is lost. (An upgrade from another schema that is killed has no
- *   programs to switch back to: see "Upgrading" below.)
- * - next/gate is gone: the new gate is the one, all devices are on it, and only the other pins are to be renamed.
+ * - next/gate exists: the old gate is in force. Devices that were switched are switched back, what
+ *   they charged is charged to the old ledgers, and next/ is removed. Until then both sets of maps
+ *   judge packets, each those of its devices; counts of the new one are lost. (A killed upgrade
+ *   from another schema has no programs to switch back to: see "Upgrading" below.)
+ * - next/gate is gone: the new gate is in force, all devices are on it, and the other pins remain
+ *   to be renamed.
  */
 #include "migrate/takeover.h"
 
@@ -27,7 +29,7 @@
 #include "migrate/next_gate.h"
 #include "rules/sizes.h"
 
-/* --- The way back --------------------------------------------------------------------------- */
+/* --- Undoing a resize ----------------------------------------------------------------------- */
 
 static void fds_close(int fds[SL_FAMILIES])
 {
@@ -36,7 +38,9 @@ static void fds_close(int fds[SL_FAMILIES])
 			close(fds[family]);
 }
 
-/* Puts all devices on the gate's own maps again, and drops the new ones, which are pinned in `next`. */
+/*
+ * Puts all devices back on the gate's maps, and removes the new maps, which are pinned in `next`.
+ */
 static enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
 	struct programs programs = PROGRAMS_CLOSED;
@@ -61,23 +65,11 @@ static enum status resize_undo(const struct gate *gate, const struct pins *next)
 	return status;
 }
 
-/* --- Taking over ---------------------------------------------------------------------------- */
-
-static enum status next_switch(const struct gate *gate, const struct gate *next,
-			       struct replacements *ret)
-{
-	struct programs programs = PROGRAMS_CLOSED;
-	enum status status = programs_load(next, &programs);
-
-	if (!status)
-		status = programs_replace(gate, &programs, ret);
-	programs_close(&programs);
-	return status;
-}
+/* --- Undoing a takeover --------------------------------------------------------------------- */
 
 /*
- * The programs of the old version are held still. Ledgers are shared, so nothing is to be carried back; what the new
- * gate counted is lost.
+ * Puts the programs of the old version back, which are still open. Ledgers are shared, so nothing
+ * is carried back; counts of the new gate are lost.
  */
 static void upgrade_undo(const struct gate *gate, struct replacements *replacements)
 {
@@ -99,7 +91,7 @@ static void next_undo(const struct gate *gate, struct replacements *replacements
 
 	if (next_open(gate, &next))
 		return;
-	if (!next_is_prepared(&next)) /* the new gate has begun, and there is no way back */
+	if (!next_is_prepared(&next)) /* the new gate is in force: it is not undone */
 		note("gate '%s': all devices filter by its new maps, which not all have their "
 		     "names yet: the next command that changes the gate ends that",
 		     gate->name);
@@ -110,15 +102,24 @@ static void next_undo(const struct gate *gate, struct replacements *replacements
 	pins_close(&next);
 }
 
-/* Lets packets use the new maps, carries over what they did to the old ones, and makes the new ones the gate's. */
+/* --- The takeover --------------------------------------------------------------------------- */
+
+/*
+ * Lets packets use the new maps, carries over what they did to the old ones, and gives the new gate
+ * its name.
+ */
 static enum status next_begin(const struct gate *gate, const struct gate *next,
 			      const struct resize_plan *plan, struct carry *carry,
 			      struct replacements *replacements)
 {
+	struct programs programs = PROGRAMS_CLOSED;
 	enum status status = next_pin(gate, next, plan->fresh);
 
 	if (!status)
-		status = next_switch(gate, next, replacements);
+		status = programs_load(next, &programs);
+	if (!status)
+		status = programs_replace(gate, &programs, replacements);
+	programs_close(&programs);
 	if (status) {
 		next_remove(gate);
 		return status;
@@ -132,7 +133,7 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 	return status;
 }
 
-/* The gate that is open is the new one from now on. */
+/* Replaces the open gate by the new one. */
 static void gate_become(struct gate *gate, struct gate *next)
 {
 	next->dir = gate->dir;
@@ -211,18 +212,20 @@ enum status resize_settle(const struct gate *gate)
 /* --- Upgrading ------------------------------------------------------------------------------ */
 
 /*
- * A gate of an older schema is taken over by one of this version's schema and of the same sizes. What the
- * old maps hold is converted as it is read; ledgers are shared, so that levels stay to the packet.
+ * A gate of an older schema is replaced by one of this version's schema and of the same sizes. The
+ * old maps are converted as they are read. Ledgers are shared, so that levels stay exact.
  *
- * Where it fails the programs of the old version are held still, and are put back.
+ * After a failure the programs of the old version are put back: they are still open.
  *
- * Cut off, it leaves the old gate and next/, like a resize. It cannot be switched back, as the programs of the old
- * version are not at hand, and need not be: the devices that were switched have the same rules and the same ledgers. So
- * the next upgrade begins anew; only what the gate in next/ counted is lost.
+ * A killed upgrade leaves the old gate and next/, like a resize. It cannot be switched back,
+ * because the programs of the old version are not at hand. It need not be, because the devices that
+ * were switched have the same rules and the same ledgers. So the next upgrade begins again; only
+ * counts of the gate in next/ are lost.
  */
 
-/* -1: there are none. */
-static int ledgers_open(const struct gate *gate, const struct pins *next, enum sl_family family)
+/* Opens a map of ledgers of that schema in `next`; -1: there is none. */
+static int next_ledgers_open(const struct gate *gate, const struct pins *next,
+			     enum sl_family family)
 {
 	enum gate_map map = ledger_maps[family];
 	int fd = pin_open(next, gate_map_names[map]);
@@ -235,8 +238,8 @@ static int ledgers_open(const struct gate *gate, const struct pins *next, enum s
 }
 
 /*
- * Removes what a takeover that was cut off has left. A resize by the old version may have charged ledgers of its own,
- * which are kept open.
+ * Removes what an interrupted takeover has left. A resize by the old version may have charged
+ * ledgers of its own, which are opened first.
  */
 static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMILIES])
 {
@@ -251,7 +254,7 @@ static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMIL
 		return next_rename(gate);
 	}
 	for (int family = 0; family < SL_FAMILIES; family++)
-		ret_ledgers[family] = ledgers_open(gate, &next, family);
+		ret_ledgers[family] = next_ledgers_open(gate, &next, family);
 	pins_close(&next);
 	return next_remove(gate);
 }
@@ -275,7 +278,10 @@ static int hand_count(void *data, const struct rulemap_entry *entry)
 	return 0;
 }
 
-/* That schema did not keep which entries a file had brought. */
+/*
+ * Reports the entries that now count as entries by hand: the old schema did not record the files
+ * that they came from.
+ */
 static void hands_say(const struct gate *gate)
 {
 	unsigned int count = 0;
@@ -297,9 +303,7 @@ enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 		status = upgrade(gate, ret);
 	if (!status && (ledgers[SL_IPV4] >= 0 || ledgers[SL_IPV6] >= 0))
 		status = carry_back(gate, ledgers);
-	for (int family = 0; family < SL_FAMILIES; family++)
-		if (ledgers[family] >= 0)
-			close(ledgers[family]);
+	fds_close(ledgers);
 	if (!status)
 		hands_say(gate);
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Another gate takes the place of a running one, with its rules, levels and counters. */
+/* Migrate: replaces a running gate by another one with its rules, levels and counters. */
 #ifndef SLUICE_TAKEOVER_H
 #define SLUICE_TAKEOVER_H
 
@@ -9,30 +9,32 @@
 #include "rules/sizes.h"
 
 /*
- * Makes the gate that is planned, and puts its programs under all devices; `gate` is that one then. Says what is lost.
- * The gate is open to change. On failure it is as it was; if it is of an old schema and the failure comes after the
- * switch, next/ stays, and the next upgrade_schema() begins anew.
+ * Makes the planned gate, puts its programs on all devices, and replaces `gate` by it. Reports what
+ * is lost. The gate is open for a change. After a failure it is unchanged, with one exception: a
+ * failed upgrade from an old schema may leave next/ if the switch was done, and the next
+ * upgrade_schema() begins again.
  */
 enum status takeover(struct gate *gate, struct resize_plan *plan, struct replacements *ret);
 
 /* --- Resizing ------------------------------------------------------------------------------- */
 
 /*
- * Gives the gate maps of these sizes where it has others, and its devices programs on them. Rules,
- * levels and counters are carried over, and every packet is judged; says what sources did not fit. What is known of
- * busy sources alone, their counters among it, starts anew with another size of `hot`. Refuses sizes in which the
- * rules in force do not fit. The gate is open to change; on failure it is as it was.
+ * Gives the gate maps of these sizes where they differ, and its devices programs on them. Rules,
+ * levels and counters are carried over, and every packet is judged. Reports the sources that did
+ * not fit. With another size of `hot` the bucket entries start empty, with the counters of sources
+ * in them. Refuses sizes in which the rules in force do not fit. The gate is open for a change;
+ * after a failure it is unchanged.
  */
 enum status resize(struct gate *gate, const struct gate_sizes *sizes);
 
-/* Ends or undoes a resize that was cut off. The gate is open to change. */
+/* Completes or undoes an interrupted resize. The gate is open for a change. */
 enum status resize_settle(const struct gate *gate);
 
 /* --- Upgrading ------------------------------------------------------------------------------ */
 
 /*
- * Carries a gate of an older schema over, opened by gate_open_to_upgrade: rules, levels, lists and counters; every
- * packet is judged. On success it is a gate of this version's schema.
+ * Replaces a gate of an older schema, opened by gate_open_to_upgrade(), by one of this version's
+ * schema. Rules, levels, lists and counters are carried over, and every packet is judged.
  */
 enum status upgrade_schema(struct gate *gate, struct replacements *ret);
 
