@@ -21,7 +21,7 @@
 /*
  * The state of one lookup. The longest rule in force decides, with one exception: a deny by a list
  * gives way to an allow by hand at a shorter prefix. So where a list denies and the gate has allows
- * by hand, the lookup goes on to shorter rules. If the longest one with a word by hand allows,
+ * by hand, the lookup goes on to shorter rules. If the longest one with an entry by hand allows,
  * every deny by a list is ignored, and the longest remaining rule decides.
  */
 struct lookup {
@@ -56,7 +56,7 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, const struct sl_gate *gate, struct lo
 	return lists_in_force(gate, lists, clock_until(), &lookup->until);
 }
 
-/* The word of the lists that name one prefix. If they differ, a list that allows wins. */
+/* What the lists that name one prefix say together: if they differ, a list that allows wins. */
 static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate *gate,
 					      struct lookup *lookup)
 {

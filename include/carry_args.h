@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The arguments of the programs in bpf/carry_programs.h, which run only when the command calls them. */
+/* The arguments of the programs in bpf/carry_programs.h, which only the command calls. */
 #ifndef SLUICE_CARRY_ARGS_H
 #define SLUICE_CARRY_ARGS_H
 
@@ -17,7 +17,7 @@ struct sl_carry_ledger {
 	__u64 family;		 /* enum sl_family */
 	struct sl_ledger copied; /* as it was copied */
 	struct sl_ledger last;	 /* as it is now, in the old map */
-	__u64 debit;		 /* ticks: by how much less `last` holds */
+	__u64 debit;		 /* ticks that `last` holds less */
 };
 
 /* What policy `number` counted in the old map. */

@@ -269,11 +269,11 @@ struct sl_policy {
 };
 
 /*
- * Rules lie in maps `hosts4` and `hosts6` (HASH) for whole addresses, and in `prefixes` (LPM trie)
- * for the rest. The longest rule in force decides. What it says is, in this order: its word by hand
- * (`sluice allow`, `sluice deny`) while that lasts; the word of the lists that name the prefix; the
- * limits of its policy. A rule with none of these is not in force, and the next shorter one
- * decides. A deny by a list gives way to an allow by hand at a shorter prefix: bpf/lookup.h.
+ * Rules are in maps `hosts4` and `hosts6` (HASH) for whole addresses, and in `prefixes` (LPM trie)
+ * for the rest. The longest rule in force decides. What it says is, in this order: its entry by
+ * hand (`sluice allow`, `sluice deny`) while that lasts; the lists that name the prefix; the limits
+ * of its policy. A rule with none of these is not in force, and the next shorter one decides. A
+ * deny by a list gives way to an allow by hand at a shorter prefix: bpf/lookup.h.
  *
  * A rule has two faces: `now` holds from generation `since` on, `before` holds until then. A change
  * writes rules with `since` one ahead of the generation of the gate, then raises that generation.
@@ -287,8 +287,8 @@ enum sl_list {
 
 struct sl_face {
 	__u32 record : 30; /* of the policy; 0: none */
-	__u32 list : 2;	   /* enum sl_list: the word by hand */
-	__u32 until;	   /* the end of that word, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
+	__u32 list : 2;	   /* enum sl_list: the entry by hand */
+	__u32 until;	   /* its end, in 2^SL_UNTIL_SHIFT ns of uptime; 0: none */
 	__u64 lists; /* the lists that name the prefix: a bit each, by its place in map `lists` */
 };
 
@@ -304,9 +304,9 @@ struct sl_rule {
 
 /*
  * Map `lists`: the named lists, such as a file of prefixes. The packet path does not read it:
- * struct sl_gate has the word and the end of each list as well. These do not change while a rule
- * names the list. A list that changes its word or end moves to another place, so that the rules
- * that name it switch with their generation.
+ * struct sl_gate has the access (allow or deny) and the end of each list as well. These do not
+ * change while a rule names the list. A list that changes its access or end moves to another place,
+ * so that the rules that name it switch with their generation.
  */
 #define SL_LISTS_MAX   32
 #define SL_LIST_PLACES (2 * SL_LISTS_MAX) /* enough for a change that replaces all lists */
@@ -316,7 +316,7 @@ struct sl_list_info {
 	__u32 since;	/* the generation from which it is in force; 0: the place is free */
 	__u32 gone;	/* the generation from which it is not in force any more; 0: none */
 	__u32 until;	/* its end, as in struct sl_face; 0: none */
-	__u32 list;	/* enum sl_list: its word */
+	__u32 list;	/* enum sl_list: its access */
 	__u64 replaced; /* when a command last set what is on it: seconds since 1970 */
 	char name[SL_LIST_NAME];
 };
@@ -385,7 +385,7 @@ struct sl_purse {
 struct sl_bucket {
 	__u32 generation; /* of the rules under which `record` was found */
 	__u32 record;	  /* or SL_BUCKET_SPLIT */
-	__u64 until;	  /* the last jiffy in which that surely holds: words and lists may end */
+	__u64 until;	  /* the last jiffy in which that surely holds: entries may end */
 	struct sl_cell passed;
 	struct sl_purse purse[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
