@@ -2,9 +2,10 @@
 # bash completion of sluice(8): the command itself knows its words, see user/cli/cmd_complete.c.
 
 _sluice() {
-	local typed=${COMP_LINE:0:COMP_POINT} words word
-	read -ra words <<<"$typed"
-	[[ $typed == *[[:space:]] ]] && words+=('')
+	local IFS=$' \t\n' typed=${COMP_LINE:0:COMP_POINT} words word i
+	# shellcheck disable=SC2162 # a backslash quotes, as it does when bash puts a word in
+	read -a words <<<"$typed"
+	[[ $typed == *[[:space:]] && $typed != *\\[[:space:]] ]] && words+=('')
 	word=${words[-1]}
 	mapfile -t COMPREPLY < <("$1" complete -- "${words[@]:1}" 2>/dev/null)
 	if [[ ${COMPREPLY[*]} == FILE ]]; then
@@ -14,6 +15,10 @@ _sluice() {
 		# bash takes what stands behind the last colon for the word
 		COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
 	fi
+	# names may have signs of the shell, as 'a;b', and bash puts the words in as they are
+	for i in "${!COMPREPLY[@]}"; do
+		printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]}"
+	done
 }
 
 complete -F _sluice sluice

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The completion of the shell offers what the command takes: by the tables of the commands, and what is there."""
 
+import fcntl
 import json
 import os
 import shlex
 import shutil
+import time
 
 import pytest
 
@@ -65,6 +67,16 @@ def test_each_choice_that_is_offered_is_taken(lab, command, word, choice):
     assert f"{word} '{choice}'" not in done.err and "unexpected" not in done.err
 
 
+def test_options_in_every_form(lab):
+    lab.attach("in0")
+    lab.sluice("deny", "192.0.2.1", "as", "bad")
+    for gate in (("-g", lab.gate), ("--gate", lab.gate), (f"-g{lab.gate}",), (f"--gate={lab.gate}",)):
+        assert offered(*gate, "deny", "192.0.2.1", "as", "") == ["bad"]
+        assert offered("deny", "192.0.2.1", *gate, "as", "") == ["bad"]
+    assert offered("--", "se") == ["set"] and "hook" in offered("attach", "--", "in0", "")
+    assert offered("apply", "--", "-") == ["FILE"] and offered("--", "-") == []
+
+
 def test_values_of_several_words():
     assert "block" in offered("set", "default", "action", "")
     assert "tcp-syn" in offered("set", "default", "match", "tcp")
@@ -115,3 +127,36 @@ def test_bash_asks_the_command(lab):
     lab.sluice("deny", "192.0.2.1", "as", "a:bad")
     # bash has COMP_WORDBREAKS with a colon: it replaces what stands behind it alone
     assert in_bash(f"sluice -g {lab.gate} deny 1.2.3.4 as a:b") in (["bad"], ["a:bad"])
+
+
+def test_names_with_signs_of_the_shell_are_quoted(lab):
+    if not shutil.which("bash"):
+        pytest.skip("bash is not installed")
+    lab.attach("in0")
+    lab.sluice("deny", "192.0.2.1", "as", "a;b|c&(d)*")
+    assert in_bash(f"sluice -g {lab.gate} deny 192.0.2.1 as ") == [r"a\;b\|c\&\(d\)\*"]
+    assert in_bash(f"sluice -g {lab.gate} deny 192.0.2.1 as a\\;b") == [r"a\;b\|c\&\(d\)\*"]
+    assert in_bash(f"sluice -g {lab.gate} deny 192.0.2.1 as b") == []
+
+
+def test_a_name_with_a_newline_is_not_offered(lab):
+    """It would be two words."""
+    path = "/run/netns/sluice-a\nsluice-b"
+    open(path, "w").close()
+    try:
+        assert not [name for name in offered("-n", "sluice-") if name in ("sluice-a", "sluice-b")]
+    finally:
+        os.unlink(path)
+
+
+def test_the_lock_of_a_gate_is_not_waited_for(lab):
+    lab.attach("in0")
+    lab.sluice("deny", "192.0.2.1", "as", "bad")
+    lock = os.open(f"/sys/fs/bpf/sluice/{lab.gate}", os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        assert offered("-g", lab.gate, "deny", "192.0.2.1", "as", "") == ["bad"]
+        assert time.monotonic() - begun < 1
+    finally:
+        os.close(lock)

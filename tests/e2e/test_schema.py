@@ -2,6 +2,7 @@
 """A gate of an older schema: its rules can be read, and `upgrade` carries it over. The gate is one
 that the older version itself has made, recorded: old_gate.py."""
 
+import fcntl
 import json
 import os
 import re
@@ -64,6 +65,17 @@ def level(lab, source):
 
 def test_show_tells_the_rules(old):
     same_rules(old.lab.rules(), old.said("show.txt"))
+
+
+def test_completion_does_not_wait_for_its_lock(old):
+    lock = os.open(old.lab.pins(), os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begun = time.monotonic()
+        done = run(SLUICE, "complete", "--", "-g", old.lab.gate, "undeny", DENIED, "as", "")
+        assert (done.out, done.err) == ("", "") and time.monotonic() - begun < 1
+    finally:
+        os.close(lock)
 
 
 def test_dump_tells_them_and_the_sizes(old):

@@ -32,12 +32,19 @@ struct typed {
 	const char *operand;		   /* the first one; NULL: none */
 	char **words;
 	unsigned int count; /* of those before the word that is being typed */
+	bool options_ended; /* by --: what begins with - is a word now */
 	const char *begun;  /* which begins with this */
 };
 
-/* Prints a word if it continues what was typed. */
+/*
+ * Prints a word if it continues what was typed. A name with a control character is left out: a
+ * newline would make two words of it.
+ */
 static void offer(const struct typed *typed, const char *word)
 {
+	for (const char *p = word; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return;
 	if (!strncmp(word, typed->begun, strlen(typed->begun)))
 		puts(word);
 }
@@ -71,12 +78,16 @@ static void offer_namespaces(const struct typed *typed)
 		closedir(dir);
 }
 
+/*
+ * Refuses a gate of an older schema: it could be read only under its lock, which would keep the
+ * shell waiting, and the commands that take names of limits and lists refuse it, too.
+ */
 static enum status gate_open_typed(const struct typed *typed, struct gate *gate)
 {
 	const char *name = typed->option[OPTION_GATE];
 	const struct context context = {.gate = name ?: GATE_USUAL, .gate_given = name};
 
-	return gate_open_for_rules(gate, &context);
+	return gate_open_to_look(gate, &context);
 }
 
 /* The limits of the prefix that the command names. */
@@ -163,11 +174,12 @@ static bool is_said(const struct typed *typed, const char *word)
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
+	bool is_option = *typed->begun == '-' && !typed->options_ended;
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
 
-		if (word->kind == OPTION ? *typed->begun != '-' : *typed->begun == '-')
+		if ((word->kind == OPTION) != is_option)
 			continue;
 		if (word->kind > OPERANDS && !is_said(typed, word->name))
 			offer(typed, word->name);
@@ -178,19 +190,46 @@ static void offer_words(const struct typed *typed)
 
 /* --- What is typed -------------------------------------------------------------------------- */
 
+/* The value of the option in "--gate=main" or "-gmain"; NULL: the word is none of these. */
+static const char *value_joined(const struct option_words *option, const char *word)
+{
+	size_t length = strlen(option->name);
+
+	if (!option->value || word[0] != '-')
+		return NULL;
+	if (word[1] != '-')
+		return word[1] == option->letter && word[2] ? word + 2 : NULL;
+	return !strncmp(word + 2, option->name, length) && word[2 + length] == '='
+		       ? word + 2 + length + 1
+		       : NULL;
+}
+
+/* Takes an option into account. False: the word is none. */
+static bool option_pass(struct typed *typed, const char *word)
+{
+	enum option_name option = option_typed(word);
+
+	if (typed->options_ended || word[0] != '-' || !word[1])
+		return false;
+	if (!strcmp(word, "--"))
+		typed->options_ended = true;
+	if (option < OPTIONS && option_table[option].value)
+		typed->valued = &option_table[option];
+	for (int i = 0; i < OPTIONS; i++)
+		typed->option[i] = value_joined(&option_table[i], word) ?: typed->option[i];
+	return true;
+}
+
 /* Takes a word of the line into account, as the parser would. */
 static void word_pass(struct typed *typed, const char *word)
 {
-	enum option_name option = option_typed(word);
 	const struct word *keyword;
 
 	if (typed->valued) {
 		typed->option[typed->valued - option_table] = word;
 		typed->valued = NULL;
-	} else if (option < OPTIONS) {
-		typed->valued = option_table[option].value ? &option_table[option] : NULL;
-	} else if (*word == '-' && word[1]) {
-		return; /* options in one word, -jv or --gate=main */
+	} else if (option_pass(typed, word)) {
+		return;
 	} else if (!typed->command && !typed->is_unknown) {
 		typed->command = command_find(word);
 		typed->is_unknown = !typed->command;
@@ -210,6 +249,7 @@ static void word_pass(struct typed *typed, const char *word)
 
 static void offer_all(const struct typed *typed)
 {
+	bool begins_option = !typed->keyword && *typed->begun == '-' && !typed->options_ended;
 	char option[32];
 
 	if (typed->valued) {
@@ -218,7 +258,7 @@ static void offer_all(const struct typed *typed)
 	}
 	if (typed->keyword)
 		offer_value(typed, typed->keyword->value);
-	for (int i = 0; !typed->keyword && *typed->begun == '-' && i < OPTION_COMMON; i++) {
+	for (int i = 0; begins_option && i < OPTION_COMMON; i++) {
 		snprintf(option, sizeof(option), "--%s", option_table[i].name);
 		offer(typed, option);
 	}
