@@ -13,6 +13,12 @@
 /* A file is read when it has not changed for this long. */
 #define STILL_MS 100
 
+/*
+ * How much older than it is a file may seem. Some file systems round its time down to a second, as
+ * ext4 with small inodes, or to two, as FAT. A time without a fraction may be such a time.
+ */
+#define ROUNDED_MS 2000
+
 static const char *kind_name(mode_t mode)
 {
 	switch (mode & S_IFMT) {
@@ -127,17 +133,16 @@ static int64_t age_ms(const struct stat *st)
  */
 static enum status file_settle(int fd, const char *path, struct stat *ret)
 {
-	struct timespec time = {.tv_nsec = STILL_MS * 1000000L};
-	int64_t age;
+	int64_t age, wait;
 
 	if (fstat(fd, ret))
 		return failure("cannot read %s: %s", path, strerror(errno));
 	age = age_ms(ret);
-	if (age < STILL_MS) {
-		if (age > 0) /* else the file's time is of another clock */
-			time.tv_nsec -= age * 1000000L;
-		nanosleep(&time, NULL);
-	}
+	wait = STILL_MS + (ret->st_mtim.tv_nsec ? 0 : ROUNDED_MS) - age;
+	if (age <= 0) /* the file's time is of another clock */
+		wait = STILL_MS;
+	if (wait > 0)
+		nanosleep(&(struct timespec){wait / 1000, wait % 1000 * 1000000}, NULL);
 	return OK;
 }
 

@@ -16,10 +16,11 @@ struct file {
 };
 
 /*
- * Reads a whole regular file, or standard input for "-". Refuses a device, a directory, a file
- * above FILE_MAX, NUL bytes, and a file that changes while it is read or changed in the tenth of a
- * second before. A byte order mark is left out. A writer that pauses for longer than that is not
- * noticed: write the file under another name and rename it.
+ * Reads a whole regular file, or standard input for "-", when it has not changed for a tenth of a
+ * second, or for 2.1 s where its time may be rounded. Refuses a device, a directory, a file above
+ * FILE_MAX, NUL bytes, and a file that changes in that wait or while it is read. A byte order mark
+ * is left out. A writer that pauses for longer than that is not noticed: write the file under
+ * another name and rename it.
  */
 enum status file_read(const char *path, struct file *ret);
 void file_free(struct file *file);

@@ -232,6 +232,39 @@ static void test_being_written(void **state)
 	unlink("file");
 }
 
+/* Appends a byte within the second that the file's time tells already, rounded down. */
+static void *append_rounded(void *data)
+{
+	int fd = *(int *)data;
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL)}};
+
+	assert_int_equal(write(fd, "a", 1), 1);
+	assert_int_equal(futimens(fd, times), 0);
+	usleep(500000);
+	assert_int_equal(write(fd, "b", 1), 1);
+	assert_int_equal(futimens(fd, times), 0);
+	return NULL;
+}
+
+/* A file that seems to be old may be written now, where times are rounded. */
+static void test_rounded_time(void **state)
+{
+	int fd = open("file", O_WRONLY | O_CREAT, 0600);
+	struct timespec now;
+	pthread_t thread;
+
+	(void)state;
+	clock_gettime(CLOCK_REALTIME, &now);
+	usleep((1000000000 - now.tv_nsec) / 1000);
+	assert_int_equal(pthread_create(&thread, NULL, append_rounded, &fd), 0);
+	usleep(250000); /* more than a tenth of a second behind the file's time */
+	assert_string_equal(refusal("file"), "sluice: file changed while it was read: try again "
+					     "when it is written\n");
+	pthread_join(thread, NULL);
+	close(fd);
+	unlink("file");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_open_for_writing),
 		cmocka_unit_test(test_time_in_the_future),
 		cmocka_unit_test(test_being_written),
+		cmocka_unit_test(test_rounded_time),
 	};
 
 	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
