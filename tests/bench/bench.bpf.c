@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Sluice is measured against, and what gives a frame another source before the program under test runs. All
- * of them parse with Sluice's own parser.
+ * What Sluice is measured against, and what gives a frame another source before the program under
+ * test runs. All of them parse with Sluice's own parser.
  */
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
@@ -18,7 +18,7 @@ int bench_empty(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* --- Where real packets end ---------------------------------------------------------------------- */
+/* --- Where real packets end ------------------------------------------------------------------ */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -39,7 +39,7 @@ int bench_drop(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* --- The parser alone ---------------------------------------------------------------------------- */
+/* --- The parser alone ------------------------------------------------------------------------ */
 
 static __always_inline bool source_parse(struct xdp_md *ctx, struct packet *packet)
 {
@@ -89,7 +89,7 @@ int bench_floor(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* --- The textbook: a token bucket for each source and CPU, not exact on more than one ---------- */
+/* --- The textbook: a token bucket for each source and CPU, not exact on more than one -------- */
 
 #define NAIVE_TOKEN_NS 5 /* 200 Mpps */
 #define NAIVE_BURST    1000000
@@ -141,7 +141,7 @@ int bench_naive(struct xdp_md *ctx)
 	return tokens ? XDP_PASS : XDP_DROP;
 }
 
-/* --- Another source each time, and on to the program under test -------------------------------- */
+/* --- Another source each time, and on to the program under test ------------------------------ */
 
 /* A slot that is known at load becomes a plain jump. */
 struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The cases, and what is shared by those who prepare, run and report them. */
+/* The cases, and what the files that prepare, run and report them share. */
 #ifndef SLUICE_BENCH_H
 #define SLUICE_BENCH_H
 
@@ -19,7 +19,7 @@ enum subject {
 	ON_PARSE,
 	ON_FLOOR,
 	ON_NAIVE,
-	ON_SLUICE, /* a gate of the default sizes with a hundred policies of prefixes, and one by default */
+	ON_SLUICE, /* a gate of the default sizes, with a hundred policies and a default */
 	ON_CROWD,  /* the same, for a flood from so few sources that all become known */
 	ON_DENIED, /* one with a million denied hosts */
 	ON_64K,	   /* one with as many sources that are known, and all of them hot */

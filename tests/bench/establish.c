@@ -4,7 +4,10 @@
 #include "rules/prefix.h"
 #include "run.h"
 
-/* A gate notices other settings in its next window, and that a crowd is gone in the one after: 64 ms each. */
+/*
+ * A gate notices other settings in its next window, and that a crowd is gone in the one after: 64
+ * ms each.
+ */
 #define NOTICE_NS 300000000
 
 /* More than there are sources, and no more than add up. */

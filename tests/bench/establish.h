@@ -13,8 +13,8 @@ uint32_t sources_count(const char *sources);
 enum status sources_walk(const struct bpf_object *object, const char *sources);
 
 /*
- * Makes them known to the gate, as if each had come at leisure. At a benchmark's pace they would look like a flood, and
- * wait: so for this moment the gate lets everybody in.
+ * Makes them known to the gate, as if each had come at leisure. At a benchmark's pace they would
+ * look like a flood, and wait: so for this moment the gate lets everybody in.
  */
 enum status establish(struct gate *gate, const struct bpf_object *object, const char *sources);
 

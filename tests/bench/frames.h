@@ -9,8 +9,8 @@ struct frame {
 };
 
 /*
- * A UDP packet from an address, or from one within a prefix, whose payload is what vary.h needs to go on from
- * there.
+ * A UDP packet from an address, or from one within a prefix, whose payload is what vary.h needs to
+ * go on from there.
  */
 void frame_write(struct frame *frame, const struct sl_prefix *source, uint64_t seed);
 

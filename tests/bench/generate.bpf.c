@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet generator: a test run with live frames sends what this program redirects. The kernel reuses the frames
- * and does not restore them, so each is changed from whatever it was to the next source.
+ * The packet generator: a test run with live frames sends what this program redirects. The kernel
+ * reuses the frames and does not restore them, so each is changed from whatever it was to the next
+ * source.
  */
 #include "lane.h"
 #include <bpf/bpf_helpers.h>

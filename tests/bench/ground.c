@@ -77,7 +77,9 @@ static enum status rules_deny_all(struct ruleset *rules, const struct sl_prefix 
 	return status;
 }
 
-/* A source's rule is that of its /24 or /48: so no case makes packets of other cases look hosts up. */
+/*
+ * A source's rule is that of its /24 or /48: so no case makes packets of other cases look hosts up.
+ */
 static enum status rules_case(struct ruleset *rules, const struct bench_case *bench)
 {
 	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};

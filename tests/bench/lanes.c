@@ -20,7 +20,7 @@
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
 #define RECEIVERS	"sluice-bench-b"
-#define BATCH		64 /* packets that the kernel sends in one go: as many as a driver would receive */
+#define BATCH		64 /* packets that the kernel sends in one go, as a driver would */
 #define PACKETS_MAX	1000000000
 
 struct lane {

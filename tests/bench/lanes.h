@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Real packets: a veth pair for each CPU. What is sent by a CPU into one end is received at the other by the same
- * CPU. The sending ends are in one network namespace, the receiving ones in another, which scripts/bench has
- * made and will remove.
+ * Real packets: a veth pair for each CPU. What is sent by a CPU into one end is received at the
+ * other by the same CPU. The sending ends are in one network namespace, the receiving ones in
+ * another, which scripts/bench has made and will remove.
  */
 #ifndef SLUICE_BENCH_LANES_H
 #define SLUICE_BENCH_LANES_H

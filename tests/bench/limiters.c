@@ -6,7 +6,7 @@
 /* As many sources as Sluice remembers by default. */
 #define SOURCES "262144"
 
-/* --- Sluice. scripts/bench removes this gate, too, if it is left behind -------------------------- */
+/* --- Sluice. scripts/bench removes this gate, too, if it is left behind ---------------------- */
 
 #define SLUICE "build/sluice -g " LIMITER_GATE " "
 #define LIMIT  SLUICE "set default rate 1pps burst 5"
@@ -22,7 +22,7 @@ static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress && " LIMIT;
 static const char sluice_seen[] =
 	SLUICE "stats | awk '$1 == \"passed\" {n = $2} $1 == \"dropped\" {print n + $2; exit}'";
 
-/* --- nftables ------------------------------------------------------------------------------------ */
+/* --- nftables -------------------------------------------------------------------------------- */
 
 /* To reset a counter takes no time; to list it, nft would read every element of every set. */
 #define NFT_PACKETS " | sed -n 's/.*packets \\([0-9]*\\).*/\\1/p'"
@@ -45,7 +45,7 @@ static const char nft_setup[] =
 	"END";
 static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS;
 
-/* --- iptables ------------------------------------------------------------------------------------ */
+/* --- iptables -------------------------------------------------------------------------------- */
 
 /* The first rule only counts: a full table drops packets that the second does not count. */
 static const char iptables_setup[] =
@@ -60,7 +60,7 @@ static const char iptables_seen[] =
 static const char iptables_teardown[] =
 	"iptables -w -t raw -F; nft delete table ip raw 2>/dev/null || true";
 
-/* --- Where all end ------------------------------------------------------------------------------- */
+/* --- Where all end --------------------------------------------------------------------------- */
 
 const char end_setup[] = "nft -f - <<'END'\n"
 			 "table ip bench-end {\n"
@@ -75,8 +75,8 @@ const char end_take[] = "nft reset counter ip bench-end passed" NFT_PACKETS;
 const char end_teardown[] = "nft delete table ip bench-end";
 
 /*
- * A veth device receives what is redirected to it only while it has an XDP program: bench_empty stands in for one where
- * the limiter is none, and costs the same few ns in each case.
+ * A veth device receives what is redirected to it only while it has an XDP program: bench_empty
+ * stands in for one where the limiter is none, and costs the same few ns in each case.
  */
 const struct limiter limiters[LIMITERS] = {
 	[LIMITER_DROP] = {"xdp_drop", "bench_drop", NULL, NULL, NULL},

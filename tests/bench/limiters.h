@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What limits real packets, in the commands that their users would write: each source one packet a second, burst 5.
- * A limiter sees packets of a receiving device as early as it can. What it lets through goes the same way in every
- * case: up the stack as an skb, into a chain of nftables behind all of them, which counts and drops it.
+ * What limits real packets, in the commands that their users would write: each source one packet a
+ * second, burst 5. A limiter sees packets of a receiving device as early as it can. What it lets
+ * through goes the same way in every case: up the stack as an skb, into a chain of nftables behind
+ * all of them, which counts and drops it.
  */
 #ifndef SLUICE_BENCH_LIMITERS_H
 #define SLUICE_BENCH_LIMITERS_H
@@ -13,8 +14,8 @@ struct limiter {
 	const char *name;
 	const char *xdp; /* of bench.bpf.c: what stands in the driver, if the limiter does not */
 	const char *setup;
-	const char *
-		seen; /* prints how many packets it saw; NULL: all that passed, or that bench_drop dropped */
+	const char
+		*seen; /* prints the packets it saw; NULL: those passed, or dropped by bench_drop */
 	const char *teardown;
 };
 

@@ -43,7 +43,10 @@ static double median_of(const char *name, const struct result *results)
 	return 0;
 }
 
-/* What it costs to give a packet another source: part of every case that does, and of no packet outside. */
+/*
+ * What it costs to give a packet another source: part of every case that does, and of no packet
+ * outside.
+ */
 static double varying_of(const struct bench_case *bench, const struct result *results)
 {
 	double vary = median_of(strchr(bench->source, ':') ? "vary6" : "vary", results);

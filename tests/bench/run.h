@@ -25,8 +25,8 @@ unsigned int run_cpus(void);
 void run_on(unsigned int index);
 
 /*
- * Puts this thread ahead of other processes, where that is permitted: what they take is no cost of a packet. 0: as
- * they are.
+ * Puts this thread ahead of other processes, where that is permitted: what they take is no cost of
+ * a packet. 0: as they are.
  */
 #define RUN_PRIORITY 1
 void run_hurry(int priority);
@@ -38,7 +38,7 @@ void sleep_ns(uint64_t ns);
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
 
-/* Runs `count` packets on one CPU, with the others of the run as busy meanwhile. */
+/* Runs `count` packets on one CPU, while the other CPUs of the run are as busy. */
 enum status run_packets(struct run *run, uint32_t count, double *ret_ns);
 
 #endif

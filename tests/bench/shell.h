@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Other people's commands. */
+/* Runs commands of other tools. */
 #ifndef SLUICE_BENCH_SHELL_H
 #define SLUICE_BENCH_SHELL_H
 

@@ -8,7 +8,7 @@
 /* Of all cases, or of those that a quick run has. */
 enum status subjects_make(bool only_essential);
 
-/* The program of a case, whose source is that: fd. */
+/* The fd of the program of a case with this source. */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
 
 /* Hears each source of an established case once more, so that it stays known. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Frames whose source changes from packet to packet. What they change by is in their own payload: a program that
- * runs the same frame again and again finds there where it was, on any CPU, without a map.
+ * Frames whose source changes from packet to packet. What they change by is in their own payload: a
+ * program that runs the same frame again and again finds there where it was, on any CPU, without a
+ * map.
  */
 #ifndef SLUICE_BENCH_VARY_H
 #define SLUICE_BENCH_VARY_H
@@ -27,7 +28,10 @@ struct vary {
 	__u64 mask[2];
 };
 
-/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", 2016. */
+/*
+ * xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
+ * 2016.
+ */
 static inline __u64 vary_random(struct vary *vary)
 {
 	__u64 x = vary->state;

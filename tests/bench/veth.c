@@ -13,14 +13,17 @@
 #include "limiters.h"
 #include "shell.h"
 
-/* Before what is measured, so that every source has used up its burst, and tables are full; and that. */
+/*
+ * Before what is measured, so that every source has used up its burst, and tables are full; and
+ * that.
+ */
 #define WARM_NS 500000000
 #define RUN_NS	400000000
 
 static const struct {
 	const char *name;
 	const char *prefix;
-	bool known; /* to Sluice, from the beginning; the others learn them at once */
+	bool known; /* to Sluice, from the beginning; other limiters learn sources at once */
 } sources[] = {
 	{"1", "10.0.0.1", false},
 	{"64k", "10.1.0.0/16", true},
@@ -112,7 +115,7 @@ static enum status packets_run(const struct limiter *limiter, unsigned int lanes
 	return OK;
 }
 
-/* Lets Sluice know the sources, if it is Sluice that stands there. ret: how many packets it heard. */
+/* Makes the sources known to Sluice, where that is the limiter. ret: how many packets it got. */
 static enum status sources_make_known(const struct limiter *limiter, const char *sources,
 				      uint64_t *ret)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A packet amid a deletion: it comes while its own CPU holds the lock of just that part of a map into which it needs an
- * insertion. That is when the kernel refuses one: with EBUSY, and with EDEADLK by the locks that Linux 6.15 brought.
+ * A packet that comes while its own CPU holds the lock of the part of a map into which it inserts.
+ * The kernel refuses such an insertion with EBUSY, and with EDEADLK by the locks of Linux 6.15.
  *
- * No device's packet comes there, as interrupts are off. (Before Linux 6.7, and 6.1.63 of its series, they were on for
- * the first instant, and one could.) Tracing programs do. So this is one: the packet path, of the same headers and on
- * the same maps, at the place where the kernel looks for the key that is to be deleted.
+ * No packet of a device comes at that moment, as interrupts are off. (Before Linux 6.7, and 6.1.63
+ * of its series, they were on for the first instant.) Tracing programs run there. So this is one:
+ * the packet path, of the same headers and on the same maps, called where the kernel looks for the
+ * key that is to be deleted.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
@@ -15,10 +16,12 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Bytes, for the key of any ledger or bucket: a power of two, so that the verifier sees the mask. */
+/*
+ * Bytes, for the key of any ledger or bucket: a power of two, so that the verifier sees the mask.
+ */
 #define KEY_ROOM 32
 
-/* The deletion that is meant, and whose packet comes. */
+/* Which deletion the packet interrupts, and the packet's source. */
 __u8 deleted[KEY_ROOM];
 __u32 deleted_size; /* 0: none */
 struct sl_prefix source;
@@ -58,7 +61,10 @@ static __always_inline void packet_judge(struct packet *packet, const struct sl_
 	count_policy(packet, &verdict);
 }
 
-/* lookup_elem_raw(head, hash, key, key_size) of kernel/bpf/hashtab.c: who deletes calls it under the lock. */
+/*
+ * lookup_elem_raw(head, hash, key, key_size) of kernel/bpf/hashtab.c: a deletion calls it under the
+ * lock.
+ */
 SEC("fentry/lookup_elem_raw")
 int packet_amid(__u64 *args)
 {

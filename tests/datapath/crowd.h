@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Crowds: packets whose address changes from one to the next, through a program that changes it and hands over to the one
- * under test. The addresses are numbered, and no two numbers have the same, so that a test can name who
- * has sent what.
+ * Crowds: packets whose address changes from one to the next. A program changes it and hands over
+ * to the program under test. The addresses are numbered, and no two numbers have the same address,
+ * so that a test can name the sender of each packet.
  */
 #ifndef SLUICE_TEST_CROWD_H
 #define SLUICE_TEST_CROWD_H

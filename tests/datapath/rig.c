@@ -23,7 +23,7 @@
 #define XDP_DROP_VERDICT 1
 #define XDP_PASS_VERDICT 2
 #define TC_DROP_VERDICT	 2
-#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: others have their say */
+#define TC_PASS_VERDICT	 (-1) /* TC_ACT_UNSPEC: the next program decides */
 
 /* Small, as each test empties them. */
 static const struct gate_sizes usual_sizes = {
@@ -81,7 +81,9 @@ void rig_load(struct rig *rig)
 	rig->clock_jiffies = &bss->test_jiffies;
 }
 
-/* Two test binaries that run at the same time begin on two CPUs, where SLUICE_FIRST_CPU tells them. */
+/*
+ * Two test binaries that run at the same time begin on two CPUs, where SLUICE_FIRST_CPU tells them.
+ */
 static void rig_begin_on(struct rig *rig)
 {
 	const char *first = getenv("SLUICE_FIRST_CPU");

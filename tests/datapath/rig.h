@@ -103,7 +103,10 @@ void rules_add_limits(struct ruleset *set, const char *prefix, ...);
 void rules_add_heir(struct ruleset *set, const char *prefix, ...);
 void rules_add_list(struct ruleset *set, const char *prefix, enum sl_list list, uint32_t until);
 
-/* Puts a list into this place of a set, and adds a prefix that it names, or that several do, by their bits. */
+/*
+ * rules_make_list puts a list into a place of the set; rules_add_listed adds a prefix that is on
+ * the lists of these bits.
+ */
 void rules_make_list(struct ruleset *set, int place, enum sl_list list, uint32_t until);
 void rules_add_listed(struct ruleset *set, const char *prefix, uint64_t lists);
 
@@ -116,7 +119,10 @@ enum status rig_change(struct rig *rig, struct ruleset *set);
  */
 bool rig_change_cut_off(struct rig *rig, struct ruleset set, int stop);
 
-/* What is in force for an address: its policy, and of that the limit that is asked first, or that one. */
+/*
+ * What is in force for an address: its policy, the limit that is asked first, or the limit of a
+ * name.
+ */
 const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
@@ -154,7 +160,9 @@ void frame_set_port(struct frame *frame, uint16_t port);
 bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size);
 /* The same frame `count` times; returns how many passed. */
 uint64_t rig_send(struct rig *rig, enum hook hook, const struct frame *frame, uint64_t count);
-/* UDP packets from an address, in frames of FRAME_LEAST, through any hook; returns how many passed. */
+/*
+ * UDP packets from an address, in frames of FRAME_LEAST, through any hook; returns how many passed.
+ */
 uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
 /* More packets than any burst of a test, but for that of no rule. */
@@ -176,7 +184,9 @@ bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,
 		 struct __sk_buff *skb, const struct sl_cell *wire);
 
-/* The same through another program, which hands over to one of the rig's: of its type, TC or XDP. */
+/*
+ * The same through another program, which hands over to one of the rig's: of its type, TC or XDP.
+ */
 bool rig_run_through(struct rig *rig, int prog, enum hook hook, const void *bytes, uint32_t size,
 		     const struct sl_cell *wire);
 
@@ -201,16 +211,16 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers --- */
 
-/* What this CPU knows of them. */
+/* The admission state of a CPU. */
 struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
-/* Tokens for ledgers that this CPU knows to be left, its own and the pool's. */
+/* Tokens for ledgers that a CPU can count on: its own and the pool's. */
 uint32_t rig_tokens(const struct rig *rig, unsigned int index);
-/* Fills the pools of tokens, as those of a new gate are by the clock of a machine that has been up for long. */
+/* Fills the pools of tokens, as of a gate on a machine that has been up for long. */
 void rig_fill_pools(const struct rig *rig);
-/* From now on all CPUs have so many tokens for ledgers together, and newcomers are a crowd, or not. */
+/* Sets the tokens for ledgers of all CPUs together, and whether newcomers are a crowd. */
 void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd);
-/* No source that is not known is given memory, until the rig is emptied. */
-void rig_nobody_comes_in(struct rig *rig);
+/* No unknown source is given memory until the rig is emptied. */
+void rig_admit_none(struct rig *rig);
 /* Ticks of a window. */
 uint64_t rig_window(const struct rig *rig);
 /* Of all CPUs. */

@@ -87,7 +87,7 @@ void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd)
 			 0);
 }
 
-void rig_nobody_comes_in(struct rig *rig)
+void rig_admit_none(struct rig *rig)
 {
 	struct sl_meeting *meeting = &rig->gate.state->meeting;
 

@@ -8,8 +8,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-volatile __u32
-	front; /* bytes to take off: at least an Ethernet header has to be left of the linear part */
+volatile __u32 front; /* bytes to take off; an Ethernet header stays in the linear part */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

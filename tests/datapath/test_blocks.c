@@ -58,7 +58,10 @@ static const struct length_case length_cases[] = {
 	{"rate 10pps burst 20 per 32/128 action block 1s", 20, SEC, 10},
 };
 
-/* To the last tick of the clock nothing passes; from then on what a rest of that length has refilled. */
+/*
+ * To the last tick of the clock nothing passes; from then on what a rest of that length has
+ * refilled.
+ */
 static void length_check(struct rig *rig, const struct length_case *it, const char *source,
 			 bool insist)
 {
@@ -77,7 +80,7 @@ static void length_check(struct rig *rig, const struct length_case *it, const ch
 	sent += rig->cpus * HOOKS;
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), sent);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	rig_clock_forward(rig, JIFFY); /* so long, at most, a CPU remembers it */
+	rig_clock_forward(rig, JIFFY); /* a CPU remembers it that long at most */
 	most = it->after + JIFFY / rig_limit(rig, source)->cost + 1;
 	assert_in_range(rig_send(rig, HOOK_XDP, &frame, it->burst + 50), it->after,
 			most < it->burst ? most : it->burst);
@@ -97,7 +100,10 @@ static void test_length(void **state)
 		      "insists; then what a rest of that length refills\n");
 }
 
-/* At the very end a CPU that did not see the block lets the packet pass; one that did, a jiffy later. */
+/*
+ * At the very end a CPU that did not see the block lets the packet pass; one that did, a jiffy
+ * later.
+ */
 static void test_ends_at_its_moment(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -122,7 +128,9 @@ static void test_ends_at_its_moment(void **state)
 	}
 }
 
-/* It is no debt: the next begins only with the next overrun, and not with the first packet after. */
+/*
+ * It is no debt: the next begins only with the next overrun, and not with the first packet after.
+ */
 static void test_again_and_again(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -167,7 +175,10 @@ static void test_only_what_it_matches(void **state)
 	}
 }
 
-/* A key that is shared: one overruns, all are shut out, on every CPU, and nobody else is. */
+/*
+ * When one source overruns a shared key, all sources of the key are blocked on every CPU, and no
+ * other is.
+ */
 static void test_shared_key(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -257,7 +268,10 @@ static void test_dropped_anyway(void **state)
 	rig_check_counted(rig);
 }
 
-/* One that costs more than the burst passes with a full bucket; what comes while it is owed begins a block. */
+/*
+ * One that costs more than the burst passes with a full bucket; what comes while it is owed begins
+ * a block.
+ */
 static void test_large_packet_and_a_block(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -272,7 +286,7 @@ static void test_large_packet_and_a_block(void **state)
 	rig_check_counted(rig);
 }
 
-/* While it is blocked it is not asked by the others: a drop charges nothing anywhere. */
+/* While one limit blocks, the others are not asked: a drop charges nothing anywhere. */
 static void test_blocked_packets_charge_nothing(void **state)
 {
 	struct rig *rig = rig_begin(state);

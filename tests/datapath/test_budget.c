@@ -10,7 +10,10 @@
 
 #define DAY (86400 * SEC)
 
-/* The rig, at a moment at which every budget is full: it is made by the machine's clock, which is behind. */
+/*
+ * The rig at a moment at which each budget is full: budgets are made by the machine's clock, which
+ * is behind.
+ */
 static struct rig *budget_rig(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -19,8 +22,8 @@ static struct rig *budget_rig(void **state)
 	return rig;
 }
 
-/* As many as may by the gate's own measure. */
-static void everybody_comes_in(struct rig *rig)
+/* Admits newcomers by the gate's own number of tokens. */
+static void admit_newcomers(struct rig *rig)
 {
 	rig->gate.state->meeting = rig->meeting;
 	rig_set_tokens(rig, rig->meeting.tokens[SL_POOL_LEDGERS], false);
@@ -65,7 +68,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", it->rate, it->burst);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	budget = budget_of(rig, "default");
 	level = budget->burst;
 	for (int i = 0; i < 2; i++)
@@ -74,7 +77,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	slack = budget->purse ? credit_purses(budget) / cost + 1 : 0;
 	for (int step = 0; step < 150; step++) {
-		/* one who is refused may be refused for the rest of the kernel's tick */
+		/* a refused source may be refused for the rest of the jiffy */
 		uint64_t ticks =
 			rand() % (budget->burst / 5) + (budget->refuse_by_jiffy ? JIFFY : 0);
 		uint64_t count = rand() % (budget->burst / cost * 2 + 2);
@@ -130,7 +133,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", rate, burst);
 	begin = uptime_ticks();
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	for (unsigned int i = 0; i < cpus; i++) {
 		marches[i] =
 			march_from(i, i % 2 ? "::/0" : "0.0.0.0/0", shipped->prog[HOOK_INGRESS]);
@@ -157,7 +160,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	assert_true(passed >= most * 0.3); /* on a busy machine nobody may be there to send */
+	assert_true(passed >= most * 0.3); /* on a busy machine the senders may get no CPU time */
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
 			 sent);
@@ -178,7 +181,10 @@ static void test_full_speed(void **state)
 
 /* --- A drop costs nothing ------------------------------------------------------------------- */
 
-/* Who is charged by one limit, and a newcomer to the other, gets his charge back where he is over budget. */
+/*
+ * A packet charged by one limit, and a newcomer to the other, gets its charge back when it is over
+ * budget.
+ */
 static void test_charges_go_back(void **state)
 {
 	struct rig *rig = budget_rig(state);
@@ -191,7 +197,7 @@ static void test_charges_go_back(void **state)
 		   "name net rate 1/h burst 90 per 24", NULL);
 	rig_budget(rig, "default", "1/h", "4");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	rig_forget_bucket(rig, &source);
 	memcpy(&key.addr, source.addr, 3);
 	key.limit = rig_limit_named(rig, "192.0.2.1", "net")->id;
@@ -205,12 +211,12 @@ static void test_charges_go_back(void **state)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
 	assert_true(rig_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "one"), &after));
 	assert_int_equal(before.zero, after.zero);
-	everybody_comes_in(rig);
+	admit_newcomers(rig);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 30 - 5 - 4);
 	rig_check_counted(rig);
 }
 
-/* The same from a purse: known by his /64, new by his address. */
+/* The same from a purse, for a source known by its /64 and new by its address. */
 static void test_charges_go_back_to_purses(void **state)
 {
 	static const char *const bursts[] = {"30", "3000"};
@@ -228,7 +234,7 @@ static void test_charges_go_back_to_purses(void **state)
 		rig_limits(rig, "default", "name one rate 1/h burst 9000 per 32/128", words, NULL);
 		rig_budget(rig, "default", "1/h", "4");
 		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
-		rig_nobody_comes_in(rig);
+		rig_admit_none(rig);
 		assert_int_equal(rig_march(rig, &march, 5000), 4);
 		assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 4996);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5000), burst - 5 - 4);
@@ -249,14 +255,17 @@ static void test_refused_before(void **state)
 		   "name net rate 1/h burst 5 per 32/64", NULL);
 	rig_budget(rig, "default", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 9), 5);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_march(rig, &march, 500), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 504);
 	assert_int_equal(rig_march(rig, &others, 500), 10);
 	rig_check_counted(rig);
 }
 
-/* A limit that observes sees what the others let pass, and of newcomers the budget. */
+/*
+ * A limit that observes counts what the other limits pass and, of newcomers, what the budget
+ * passes.
+ */
 static void test_observed_behind(void **state)
 {
 	struct rig *rig = budget_rig(state);
@@ -267,7 +276,7 @@ static void test_observed_behind(void **state)
 		   "name see rate 1/h burst 5 per 0 action observe", NULL);
 	rig_budget(rig, "default", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_march(rig, &march, 100), 10);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 90);
 	assert_int_equal(rig_counters(rig).refused[1].packets, 10);
@@ -282,7 +291,7 @@ static void test_large_packet(void **state)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", "8mbit", "1kB");
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 3), 1);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 2);
 	rig_clock_forward(rig, 3 * MS / 2 - 1);
@@ -302,7 +311,7 @@ static void test_none(void **state)
 	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
 
 	rig_set(rig, "default", "1/h", "1");
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_march(rig, &march, 100000), 100000);
 	rig_budget(rig, "default", "1/h", "3");
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
@@ -314,7 +323,7 @@ static void test_none(void **state)
 	rig_check_counted(rig);
 }
 
-/* Who is known is not asked for it, nor who is on a list or has no rule. */
+/* The budget is not asked for known sources, listed ones, or those without a rule. */
 static void test_not_for_others(void **state)
 {
 	struct rig *rig = budget_rig(state);
@@ -326,7 +335,7 @@ static void test_not_for_others(void **state)
 	rig_list(rig, "198.51.100.0/24", SL_LIST_ALLOW, 0);
 	rig_budget(rig, "192.0.0.0/8", "1/h", "3");
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 10), 10);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 100), 40);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &allowed, 100), 100);
@@ -346,7 +355,7 @@ static void test_policies_apart(void **state)
 		rig_set(rig, nets[i], "1/h", "1");
 		rig_budget(rig, nets[i], bursts[i] ? "1/h" : NULL, bursts[i]);
 	}
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
 		struct march march = march_from(i, nets[i], rig->programs.fd[HOOK_INGRESS]);
 
@@ -365,7 +374,7 @@ static void test_levels_stay(void **state)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", "1/h", "30");
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_march(rig, &march, 20), 20);
 	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy */
 	assert_int_equal(rig_march(rig, &march, 1), 1);
@@ -396,7 +405,7 @@ static void test_purses_are_void(void **state)
 
 	rig_set(rig, "10.0.0.0/8", "1/h", "1");
 	rig_budget(rig, "10.0.0.0/8", "1/h", "9000");
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
 		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a purse */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Insertions that the kernel refuses because this CPU is at work in that part of the map already: amid.bpf.c provokes
- * it. tests/unit/bpf/test_charge.c has all causes, on demand.
+ * Insertions that the kernel refuses because this CPU holds the lock of that part of the map:
+ * amid.bpf.c provokes that. tests/unit/bpf/test_charge.c has all other causes.
  */
 #include "rig.h"
 
@@ -12,7 +12,7 @@
 
 #include "amid.skel.h"
 
-#define DELETIONS   100 /* so few that there are tokens for all insertions, and the bar stays at 0 */
+#define DELETIONS   100 /* so few that tokens last and the bar stays at 0 */
 #define BURST	    10
 #define BUDGET	    7
 #define FRAME_BYTES 60
@@ -133,7 +133,7 @@ static void check_refused(const struct rig *rig, const char *what, enum sl_famil
 
 /* --- What becomes of it ----------------------------------------------------------------------- */
 
-/* He passes as a newcomer while he is refused, and then has all of his burst. */
+/* A source passes as a newcomer while its ledger is refused, and then has its whole burst. */
 static void test_no_ledger(void **state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -160,7 +160,7 @@ static void test_no_ledger_and_a_budget(void **state)
 	}
 }
 
-/* His ledger judges him, to the packet. */
+/* A source without a bucket is judged by its ledger, to the packet. */
 static void test_no_bucket(void **state)
 {
 	for (int family = 0; family < SL_FAMILIES; family++) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A resize as the packet path sees it, with the injected clock: what a source gets from old and new maps together. */
+/*
+ * A resize as the packet path sees it, with the injected clock: what a source gets from old and new
+ * maps together.
+ */
 #include <stdlib.h>
 
 #include "rig.h"
@@ -9,7 +12,10 @@
 #include "migrate/carry.h"
 #include "rules/sizes.h"
 
-/* The gate that is replaced and the one that replaces it, each with programs of its own and one time. */
+/*
+ * The gate that is replaced and the one that replaces it, each with programs of its own and one
+ * time.
+ */
 struct pair {
 	struct rig *old;
 	struct rig new;
@@ -115,9 +121,9 @@ static const struct {
 };
 
 /*
- * Any pattern of charges before the copy, behind it, to both while devices are switched, and to the new one before the
- * rest is carried over: once that is paid for, the source has got what it may, less what it could have got between the
- * switch and the carrying at most.
+ * Any pattern of charges before the copy, behind it, to both while devices are switched, and to the
+ * new one before the rest is carried over: once that is paid for, the source has got what it may,
+ * less what it could have got between the switch and the carrying at most.
  */
 static void test_one_burst_over_a_resize(void **state)
 {
@@ -233,7 +239,7 @@ static void test_counters_are_carried(void **state)
 	pair_free(&pair);
 }
 
-/* Policies that are not called anything any more: their counts are nobody's, and in the total. */
+/* Policies that no prefix refers to any more: their counts are in the total alone. */
 static void test_deleted_policies_keep_their_counts(void **state)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules: what limits keep of themselves, and what others never notice. */
+/* Changes of rules: what a changed limit keeps, and that other limits do not notice. */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static void test_slots(void **state)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 12), 5);
 	assert_int_equal(refused(rig, "192.0.2.1", "b"), 7);
 
-	/* b goes: what it had refused is nobody else's; d takes its slot, e the last one */
+	/* b goes: no other limit gets its refusals; d takes its slot, e the last one */
 	rig_limits(rig, "default", "name e rate 1/h burst 90", "name d rate 1/h burst 3 match tcp",
 		   "name c rate 1/h burst 80", "name a rate 1/h burst 10 match udp", NULL);
 	assert_int_equal(id_of(rig, "192.0.2.1", "a"), ids[0]);
@@ -134,7 +134,7 @@ static void test_slots(void **state)
 	rig_check_counted(rig);
 }
 
-/* All four for four others, in reverse, and one back. */
+/* Four limits give way to four others, in reverse order, and one returns. */
 static void test_all_limits_at_once(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -181,7 +181,7 @@ static void test_numbers_are_used_again(void **state)
 	rig_check_counted(rig);
 }
 
-/* --- What others do not notice -------------------------------------------------------------- */
+/* --- What other limits do not notice --------------------------------------------------------- */
 
 static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 {
@@ -268,8 +268,8 @@ static int64_t credit_of(const struct rig *rig, const char *name)
 }
 
 /*
- * A change of a limit, or of another one of its policy, leaves what a purse holds, for the next packet to
- * take back to the ledger; another key, and so another ledger, does not.
+ * A change of a limit, or of another one of its policy, leaves what a purse holds, for the next
+ * packet to take back to the ledger; another key, and so another ledger, does not.
  */
 static void test_limits_keep_their_purses(void **state)
 {
@@ -323,7 +323,10 @@ static void test_limits_keep_their_purses(void **state)
 	rig_check_counted(rig);
 }
 
-/* What was drawn from one ledger is never put into another, however many changes later a packet comes. */
+/*
+ * What was drawn from one ledger is never put into another, however many changes later a packet
+ * comes.
+ */
 static void test_purses_are_of_their_ledgers(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -357,7 +360,9 @@ static void test_changes_cost_nothing(void **state)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 6000), 5000 - 40);
 }
 
-/* Levels are exact over forty changes of other rules, and of its own rule where that says the same. */
+/*
+ * Levels are exact over forty changes of other rules, and of its own rule where that says the same.
+ */
 static void test_others_keep_their_levels(void **state)
 {
 	static const struct {

@@ -15,7 +15,7 @@
 #define SPEED_NS      300000000ULL
 #define CHUNK	      20000 /* packets a system call: a few milliseconds */
 #define THREADS	      100
-#define ATTEMPTS      5 /* on a machine that others keep busy */
+#define ATTEMPTS      5 /* on a machine that other work keeps busy */
 
 /*
  * Sends the first packet. Returns its moment by the datapath's clock: it is in the ledger, until
@@ -72,8 +72,8 @@ static void result_check(const struct result *result)
 /* --- Two CPUs at full speed ----------------------------------------------------------------- */
 
 /*
- * Rates: what a tenth of the machine's speed allows, and a third of that speed. A flood on all CPUs then
- * exceeds each of them on any machine.
+ * Rates: what a tenth of the machine's speed allows, and a third of that speed. A flood on all CPUs
+ * then exceeds each of them on any machine.
  */
 #define SPEED_FIXED   10
 #define SPEED_HIGHEST 3
@@ -134,7 +134,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 		.chunk = it->hook == HOOK_XDP ? 50 * CHUNK : CHUNK,
 		.count = PACKETS_LEAST / rig->cpus + 1,
 		.until_ns = clock_ns() + RUN_NS,
-		/* a source that others keep silent loses credit; grace periods need the others */
+		/* a source that gets no CPU time loses credit; grace periods need the other CPUs */
 		.first = it->hook == HOOK_INGRESS,
 	};
 	struct flood floods[2 * RIG_CPUS_MAX];
@@ -144,7 +144,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 	if (it->hook == HOOK_XDP) {
 		/*
 		 * Around each call on XDP the kernel waits for grace periods, in the end with
-		 * nobody sending: the last packets come through TC.
+		 * no sender: the last packets come through TC.
 		 */
 		like.prog = shipped->prog[HOOK_INGRESS];
 		like.chunk = like.count = CHUNK;
@@ -156,7 +156,7 @@ static struct result speed_measure(struct rig *rig, const struct shipped *shippe
 }
 
 /*
- * Whether a measurement says what it should. Where others keep the machine too busy it does not: no
+ * Whether a measurement says what it should. On a machine that is too busy it does not: no
  * limit is reached, or credit is lost while the source is silent.
  */
 static bool speed_is_close(const struct result *result)
@@ -280,8 +280,8 @@ static void test_hundred_sources_of_one_key(void **state)
 /* --- Several limits ------------------------------------------------------------------------- */
 
 /*
- * One source on all CPUs, of whose packets one limit drops nearly all: it gives the charges back to the
- * other, which then holds no less than it should, and no more.
+ * One source on all CPUs, of whose packets one limit drops nearly all: it gives the charges back to
+ * the other, which then holds no less than it should, and no more.
  */
 static void test_refunds_at_full_speed(void **state)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /*
- * The clock of tests with times: so late that no list entry of theirs is over by the clock of the machine,
- * which user space reads.
+ * The clock of tests with times: so late that no list entry of theirs is over by the clock of the
+ * machine, which user space reads.
  */
 #define LATE (8ULL * 365 * 86400 * SEC)
 
@@ -39,8 +39,8 @@ static void clock_to(struct rig *rig, uint64_t moment)
 }
 
 /*
- * The last tick of the clock before the end is the entry's, the first is not: for a source that was heard
- * never, long before, and just before, whatever part of a jiffy was over then.
+ * The last tick of the clock before the end is the entry's, the first is not: for a source that was
+ * heard never, long before, and just before, whatever part of a jiffy was over then.
  */
 static void end_check(struct rig *rig, const struct end_case *it, enum sl_list list, uint64_t lead,
 		      bool heard_at_once)
@@ -130,7 +130,10 @@ static void test_nested(void **state)
 	rig_check_counted(rig);
 }
 
-/* What an entry that is over leaves to its own limits, with their levels, or to those of a shorter prefix. */
+/*
+ * What an entry that is over leaves to its own limits, with their levels, or to those of a shorter
+ * prefix.
+ */
 static void test_limits_take_over(void **state)
 {
 	static const char *const prefixes[] = {"192.0.2.1", "192.0.2.0/24", "default"};

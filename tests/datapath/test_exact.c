@@ -256,9 +256,9 @@ static void test_one_a_minute(void **state)
 }
 
 /*
- * Over any span at all: a plain token bucket beside the packet path must afford whatever passes, as far as it is worth
- * no more than a ledger in use refills to; of what a packet is worth more, it may owe the rest (include/credit.h).
- * Merged packets take bites of all sizes.
+ * Over any span at all: a plain token bucket beside the packet path must afford whatever passes, as
+ * far as it is worth no more than a ledger in use refills to; of what a packet is worth more, it
+ * may owe the rest (include/credit.h). Merged packets take bites of all sizes.
  */
 static void assert_afforded(struct reference *reference, const struct sl_limit *limit, uint64_t now,
 			    uint32_t packets)
@@ -389,7 +389,7 @@ static void test_sources_do_not_share(void **state)
 	}
 }
 
-/* Each source keeps its rate while 500 others send, too. */
+/* Each source keeps its rate while 500 other sources send. */
 static void test_many_sources_at_once(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -654,7 +654,10 @@ static void test_merged_packets_get_their_rate(void **state)
 			passed += rig_run_merged(rig, "192.0.2.1", cases[i].packets);
 			rig_clock_forward(rig, 4 * MS + 1);
 		}
-		/* what waits at a full ledger for the next try is lost, and the last one is not over */
+		/*
+		 * what waits at a full ledger for the next try is lost, and the last one is not
+		 * over
+		 */
 		assert_in_range(passed * cost, cases[i].seconds * SEC * 98 / 100 - cost,
 				cases[i].seconds * SEC + cost);
 	}
@@ -663,7 +666,10 @@ static void test_merged_packets_get_their_rate(void **state)
 		      "rate\n");
 }
 
-/* Small packets at a tenth of the rate on the other CPUs: a packet that only a whole ledger would cover passes. */
+/*
+ * Small packets at a tenth of the rate on the other CPUs: a packet that only a whole ledger would
+ * cover passes.
+ */
 static void test_trickle_starves_no_merged_packet(void **state)
 {
 	struct rig *rig = rig_begin(state);

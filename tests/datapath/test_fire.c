@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules while packets come at full speed: the programs as they ship, on the kernel's clock. */
+/*
+ * Changes of rules while packets come at full speed: the programs as they ship, on the kernel's
+ * clock.
+ */
 #include "rig.h"
 
 #include "gate/rulemap.h"

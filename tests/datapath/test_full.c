@@ -199,7 +199,10 @@ static const char *divider(unsigned int number)
 	return text;
 }
 
-/* There is room for so many marks on /64s as for rules of the larger map of both, and rules are in both. */
+/*
+ * There is room for so many marks on /64s as for rules of the larger map of both, and rules are in
+ * both.
+ */
 static void test_splits_full(void **state)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Policies that inherit: they have the limits of shorter ones, which stay the limits that they are. */
+/*
+ * Policies that inherit: they have the limits of shorter ones, which stay the limits that they are.
+ */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -135,7 +137,10 @@ static void said_add(const struct said *said, struct ruleset *set)
 		rules_add_limits(set, said->prefix, said->words, NULL);
 }
 
-/* In one change, or one by one, from the longest prefix: each then becomes the parent of those before it. */
+/*
+ * In one change, or one by one, from the longest prefix: each then becomes the parent of those
+ * before it.
+ */
 static void rules_make(struct rig *rig, const struct heir_case *it, bool at_once)
 {
 	struct ruleset set = {0};
@@ -241,7 +246,10 @@ static void test_a_change_reaches_heirs(void **state)
 	}
 }
 
-/* What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot next. */
+/*
+ * What CPUs hold of a large burst is of the slot: it is never spent by the limit that has the slot
+ * next.
+ */
 static void test_purses_stay_with_their_limits(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -291,7 +299,10 @@ static void test_counters(void **state)
 	rig_check_counted(rig);
 }
 
-/* An heir's inherited limit takes the slot that an own one had: its home counts it all the same, where that has it. */
+/*
+ * An inherited limit takes the slot of a limit of the heir's own; its home policy counts it in its
+ * own slot all the same.
+ */
 static void test_counters_of_any_slot(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -362,9 +373,8 @@ static void test_an_inherited_budget_is_one(void **state)
 	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
-	rig_nobody_comes_in(rig);
-	for (unsigned int i = 0; i < 1000;
-	     i++) { /* by turns: none of them voids what others drew */
+	rig_admit_none(rig);
+	for (unsigned int i = 0; i < 1000; i++) { /* by turns: no limit voids what another drew */
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
 
@@ -405,7 +415,7 @@ static void test_whose_budget(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(prefixes); j++)
 			if (cases[i].budgets[j])
 				rig_budget(rig, prefixes[j], "1/h", cases[i].budgets[j]);
-		rig_nobody_comes_in(rig);
+		rig_admit_none(rig);
 		passed = passes(rig, "10.1.2.3", IPPROTO_UDP);
 		if (passed != cases[i].passes)
 			fail_msg("%s: %lu pass, not %lu", cases[i].name, passed, cases[i].passes);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* --- Who shares ----------------------------------------------------------------------------- */
+/* --- What a key shares ----------------------------------------------------------------------- */
 
 struct key_case {
 	unsigned int ipv4, ipv6; /* lengths */
@@ -91,7 +91,9 @@ static void test_who_shares(void **state)
 
 /* --- Exactly -------------------------------------------------------------------------------- */
 
-/* Several sources of one key in turn, each on any CPU: together they have one burst, and one rate. */
+/*
+ * Several sources of one key in turn, each on any CPU: together they have one burst, and one rate.
+ */
 static void share_check(struct rig *rig, const char *words, const char *format, uint64_t burst)
 {
 	struct frame frames[8];
@@ -313,7 +315,10 @@ static void test_sources_that_are_whole_addresses(void **state)
 	rig_run_on(rig, 0);
 }
 
-/* With purses, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no more. */
+/*
+ * With purses, on all CPUs, and in a crowd where nothing else is known: each gets its burst and no
+ * more.
+ */
 static void test_whole_addresses_exactly(void **state)
 {
 	static const char *const sources[] = {"fe80::66", "fe80::1", "64:ff9b::c000:201",

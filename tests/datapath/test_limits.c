@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Several limits of one policy: all must pass, a drop charges none of them, and those that only observe. */
+/*
+ * Several limits of one policy: all must pass, a drop charges none of them, and those that only
+ * observe.
+ */
 #include "rig.h"
 
 #include <stdlib.h>
@@ -200,8 +203,9 @@ static void test_a_drop_charges_nothing(void **state)
 /* --- Over time ------------------------------------------------------------------------------ */
 
 /*
- * Two sources that send the same, but that one of them has packets dropped by another limit in between, at
- * all moments. Drops cost it nothing; only that its purses are never all at rest, which is a sixteenth.
+ * Two sources that send the same, but that one of them has packets dropped by another limit in
+ * between, at all moments. Drops cost it nothing; only that its purses are never all at rest, which
+ * is a sixteenth.
  */
 static void twins_check(struct rig *rig, const char *words)
 {
@@ -225,7 +229,7 @@ static void twins_check(struct rig *rig, const char *words)
 		rig_run_on(rig, rand() % rig->cpus);
 		assert_int_equal(rig_send(rig, rand() % HOOKS, &noise, rand() % 3), 0);
 		rig_clock_forward(rig, rand() % (rand() % 50 ? 3 * limit->cost : limit->burst));
-		if (limit->refuse_by_jiffy) { /* what a CPU was refused, it is until the tick is over */
+		if (limit->refuse_by_jiffy) { /* a CPU refuses for the rest of the jiffy */
 			rig_clock_to_edge(rig);
 			rig_clock_forward(rig, 1);
 		}

@@ -30,7 +30,7 @@ struct fixture {
 #define UNKNOWN	      .proto = NONE, .port = NONE
 #define UNREAD	      .unread = true
 #define LATER_V6      UNKNOWN, .fragment = true, .hidden = true
-#define CUT	      .unread = true, .syn = true /* of TCP: flags that are missing may be a SYN's */
+#define CUT	      .unread = true, .syn = true /* of TCP: missing flags may be a SYN's */
 
 #define SYN	0x02
 #define ACK	0x10
@@ -483,7 +483,9 @@ static bool split_run(struct rig *rig, const struct splitter *splitter, const st
 			       front + it->size, &wire);
 }
 
-/* Wherever the linear part ends, in any header of any packet: each match is for the same packets. */
+/*
+ * Wherever the linear part ends, in any header of any packet: each match is for the same packets.
+ */
 static void test_every_split(void **state)
 {
 	static const char *const texts[] = {"any", "tcp-syn port 443", "udp port 53", "fragment",
@@ -515,7 +517,10 @@ static void test_every_split(void **state)
 	rig_check_counted(rig);
 }
 
-/* A long frame whose headers end behind the linear part: 8 extension headers of the greatest length. */
+/*
+ * A long frame whose headers end behind the linear part: 8 extension headers of the greatest
+ * length.
+ */
 static void test_headers_of_16_kB(void **state)
 {
 	static const uint8_t start[] = {ETH(0x86dd), IPV6(60)};
@@ -667,7 +672,10 @@ static const struct fixture unjudged[] = {
 	 FRAME(ETH(0x88a8), TAG_OF(10, 0x8100), EIGHT_TAGS, TAG_OF(0, 0x86dd), IPV6(17))},
 };
 
-/* Of frames without a source a gate that has rules drops what the kernel might deliver, and nothing else. */
+/*
+ * Of frames without a source a gate that has rules drops what the kernel might deliver, and nothing
+ * else.
+ */
 static void test_no_source(void **state)
 {
 	struct rig *rig = rig_begin(state);

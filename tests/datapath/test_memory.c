@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
-/* --- Maps that are full and forget nobody --------------------------------------------------- */
+/* --- Maps that are full and evict nothing --------------------------------------------------- */
 
 /*
  * Puts a hash map that is full in the place of one of the gate's: it refuses every new key, as an
@@ -27,7 +27,7 @@ static void map_replace_by_full(struct rig *rig, enum gate_map map, enum bpf_map
 	assert_true(fd >= 0);
 	values = calloc(rig->gate.machine.cpus, info.value_size);
 	assert_non_null(values);
-	memset(key, 0xee, sizeof(key)); /* 238.238.238.238: nobody here */
+	memset(key, 0xee, sizeof(key)); /* 238.238.238.238: no source of a test */
 	assert_int_equal(bpf_map_update_elem(fd, key, values, BPF_NOEXIST), 0);
 	free(values);
 	close(rig->gate.map[map]);
@@ -52,8 +52,8 @@ static void ledger_forget(struct rig *rig, const void *key)
 }
 
 /*
- * A new source that gets no ledger is a newcomer, packet by packet, and each refusal is counted; known ones are not
- * harmed. So many newcomers pass.
+ * A new source that gets no ledger is a newcomer, packet by packet, and each refusal is counted;
+ * known ones are not harmed. So many newcomers pass.
  */
 static void no_ledger_check(struct rig *rig, uint64_t passes)
 {
@@ -153,8 +153,8 @@ static void test_no_bucket_no_rule(void **state)
 #define CROWD 20000
 
 /*
- * As many sources as the maps hold many times over; three packets each, of a burst of two. They come at the pace
- * at which the maps let newcomers in.
+ * As many sources as the maps hold many times over; three packets each, of a burst of two. They
+ * come at the pace at which the maps let newcomers in.
  */
 static void send_crowd(struct rig *rig)
 {

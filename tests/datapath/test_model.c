@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Policies at random, against a model: plain token buckets, one for each limit and key, and the rules of
- * sluice(8). Small limits, without purses and refusals by the tick, answer as the model, packet by packet,
- * on any CPU; of large ones each packet that passes is one that the model affords.
+ * Policies at random, against a model: plain token buckets, one for each limit and key, and the
+ * rules of sluice(8). Small limits, without purses and refusals by the tick, answer as the model,
+ * packet by packet, on any CPU; of large ones each packet that passes is one that the model
+ * affords.
  */
 #include "rig.h"
 
@@ -405,7 +406,10 @@ static void test_small_limits_answer_as_the_model(void **state)
 
 /* --- Never above the model ------------------------------------------------------------------ */
 
-/* Charges what has passed to each limit that had to afford it. Whoever was asked has a bucket from then on. */
+/*
+ * Charges what has passed to each limit that had to afford it. A limit that was asked has a bucket
+ * for the key from then on.
+ */
 static void model_afford(struct model *model, const struct sent *sent, uint64_t now, bool passed,
 			 const struct sl_counters *before, const struct sl_counters *after)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Newcomers in a crowd, and who is no newcomer: bpf/newcomer.h in the programs. */
+/* Newcomers in a crowd, and sources that are none: bpf/newcomer.h in the programs. */
 #include "gate/gate_make.h"
 #include "rig.h"
 #include "rules/sizes.h"
@@ -11,7 +11,7 @@
 
 #define JIFFY_PACKETS 500 /* of a flood, between one jiffy and the next */
 
-/* Of ledgers; the rig has as many of buckets. */
+/* The tokens for ledgers; the rig has as many for buckets. */
 static uint32_t tokens_of(const struct rig *rig)
 {
 	return rig->meeting.tokens[SL_POOL_LEDGERS];
@@ -23,14 +23,19 @@ static uint64_t refill_of(const struct rig *rig, uint64_t windows)
 	return windows * rig->meeting.refill[SL_POOL_LEDGERS] >> SL_TOKEN_SHIFT;
 }
 
-/* Insertions of a pool in so many windows, by all CPUs, at most: half of the map's entries, and a part each second. */
+/*
+ * Insertions of a pool in so many windows, by all CPUs, at most: half of the map's entries, and a
+ * part each second.
+ */
 static uint64_t insertions_most(const struct rig *rig, uint64_t windows)
 {
 	return tokens_of(rig) + 2 * rig->meeting.batch[SL_POOL_LEDGERS] + refill_of(rig, windows) +
 	       1;
 }
 
-/* Kernel ticks go by while a crowd of `count` packets comes. Returns in how many windows it came. */
+/*
+ * Kernel ticks go by while a crowd of `count` packets comes. Returns in how many windows it came.
+ */
 static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count)
 {
 	uint64_t begin = rig_now(rig);
@@ -197,7 +202,10 @@ static void check_established(struct rig *rig, const int *progs, const struct es
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), newcomers);
 }
 
-/* A flood of every family harms nobody: each has its ledger to the bit, and the rest of its burst. */
+/*
+ * A flood of either family harms no known source: each keeps its ledger to the bit, and the rest of
+ * its burst.
+ */
 static void test_established_stay(void **state)
 {
 	static const char *const nets[] = {"0.0.0.0/0", "::/0", "2001:db8:ffff::/48",
@@ -271,7 +279,7 @@ static void test_abuser_is_exact(void **state)
 		"12 s: exact to the packet at every moment\n");
 }
 
-/* One who is refused for long never draws: he is nobody new for that. */
+/* A source that is refused for long never draws, and stays known all the same. */
 static void test_refused_for_long(void **state)
 {
 	static const char *const words[] = {
@@ -338,7 +346,7 @@ static void bar_check(struct rig *rig, const struct bar_case *it, const struct s
 	char text[PREFIX_TEXT];
 	struct frame frame = frame_from(prefix_format(source, text), 60);
 
-	rig_zero(rig, MAP_SKETCH); /* so that his slot is free */
+	rig_zero(rig, MAP_SKETCH); /* so that the source's slot is free */
 	rig_set_tokens(rig, most * it->eighths / 8 + it->more, it->crowd);
 	assert_int_equal(rig_send(rig, hook, &frame, it->bar), it->bar);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, it->bar);
@@ -380,7 +388,10 @@ static void test_bar(void **state)
 	}
 }
 
-/* A key that many sources share has one ledger, of which those are charged who are unknown and get nothing themselves. */
+/*
+ * A key that many sources share has one ledger. It is charged for unknown sources as well, which
+ * get no memory of their own.
+ */
 static void test_shared_key_in_a_crowd(void **state)
 {
 	static const struct {
@@ -408,7 +419,7 @@ static void test_shared_key_in_a_crowd(void **state)
 	}
 }
 
-/* Under several limits he owes them all. */
+/* Under several limits a source owes each of them. */
 static void test_owes_every_limit(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -450,7 +461,7 @@ static void test_owes_what_nobody_paid(void **state)
 	rig_check_counted(rig);
 }
 
-/* Whoever sends more than a burst before he comes in, owes it. */
+/* A source that sends more than a burst before it is admitted owes it. */
 static void test_debt(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -466,7 +477,10 @@ static void test_debt(void **state)
 	rig_check_counted(rig);
 }
 
-/* As many newcomers in a window as there can be tokens are no crowd; one more is, until the next window's end. */
+/*
+ * As many newcomers in a window as there can be tokens are no crowd; one more is, until the next
+ * window's end.
+ */
 static void test_crowd_begins_and_ends(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -477,7 +491,7 @@ static void test_crowd_begins_and_ends(void **state)
 	struct frame one = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
 
 	rig_set(rig, "default", "1/h", "20");
-	rig_set_tokens(rig, 0, false); /* nobody is taken for known */
+	rig_set_tokens(rig, 0, false); /* no source is taken for known */
 	rig_march(rig, &march, rig->meeting.crowd);
 	assert_int_equal(rig_admission(rig, 0).crowd_until, 0);
 	rig_march(rig, &march, 1);
@@ -497,7 +511,10 @@ static void test_crowd_begins_and_ends(void **state)
 	rig_check_counted(rig);
 }
 
-/* Real sources, but more than the map's pace: they come in until no token is left, and then as tokens come. */
+/*
+ * Real sources, but more than the map's pace: they come in until no token is left, and then as
+ * tokens come.
+ */
 static void test_tokens_run_down(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -528,7 +545,10 @@ static void test_tokens_run_down(void **state)
 	rig_check_counted(rig);
 }
 
-/* What one CPU spends, none has: a CPU that is not crowded itself waits, too, until there are tokens. */
+/*
+ * What one CPU spends, none has: a CPU that is not crowded itself waits, too, until there are
+ * tokens.
+ */
 static void test_cpus_share_tokens(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -545,7 +565,7 @@ static void test_cpus_share_tokens(void **state)
 	rig_clock_forward(rig, 20 * SEC);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 20);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 10);
-	rig_run_on(rig, 0); /* where he is known now, too */
+	rig_run_on(rig, 0); /* where the source is known now, too */
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 0);
 	rig_check_counted(rig);
 }
@@ -555,7 +575,9 @@ static void test_cpus_share_tokens(void **state)
 #define CLIENT_SECONDS	   10
 #define HONEST_SECONDS	   30
 
-/* One of many CPUs receives new clients all the time, on a gate of the default sizes for so many. */
+/*
+ * One of many CPUs receives new clients all the time, on a gate of the default sizes for so many.
+ */
 static void honest_check(struct rig *rig, unsigned int cpus)
 {
 	const struct machine machine = {.cpus = cpus, .jiffy_ns = rig->gate.machine.jiffy_ns};
@@ -632,7 +654,10 @@ static void test_known_without_bucket(void **state)
 
 #define EPOCH(rig) (rig_window(rig) << 10) /* include/known_filter.h: EPOCH_SHIFT */
 
-/* One whose last draw was two epochs ago or more is nobody known; he comes in again, and has his ledger. */
+/*
+ * A source whose last draw was two epochs ago or more is unknown; it is admitted again, and has its
+ * ledger.
+ */
 static void test_forgotten_after_two_epochs(void **state)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
@@ -658,7 +683,7 @@ static void test_forgotten_after_two_epochs(void **state)
 	}
 }
 
-/* What he was charged for when he came in, he is not charged for again when he comes in the next time. */
+/* A source that is admitted again is not charged again for what it owed the first time. */
 static void test_owes_once(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -691,8 +716,8 @@ static void known_fill(struct rig *rig)
 }
 
 /*
- * A Bloom filter takes some for known who are not. None of them gets memory without a token for that, and all of
- * them are limited as others are.
+ * A Bloom filter takes some unknown sources for known. None of them gets memory without a token,
+ * and they are limited as any source.
  */
 static void test_mistaken_for_known(void **state)
 {
@@ -804,14 +829,16 @@ static void test_start_empty(void **state)
 	struct frame frame = frame_from("192.0.2.1", 60);
 
 	rig_limits(rig, "default", "rate 1/h burst 1 start empty", NULL);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 50);
 	assert_int_equal(rig_entries(rig, MAP_LEDGERS4), 0);
 	rig_check_counted(rig);
 }
 
-/* Each ledger of a policy costs a token: four limits do not turn the map over four times as fast. */
+/*
+ * Each ledger of a policy costs a token: four limits do not turn the map over four times as fast.
+ */
 static void test_a_token_each_ledger(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -909,11 +936,11 @@ static void test_full_speed(void **state)
 	rig_free(rig);
 }
 
-/* --- Taken for somebody else ---------------------------------------------------------------- */
+/* --- Taken for another source --------------------------------------------------------------- */
 
 #define FORGED 4000000
 
-/* Of sources that send but once or twice, none is taken for one that has shown himself more often. */
+/* No source that sends once or twice is taken for one that was seen more often. */
 static void test_mistaken_for_another(void **state)
 {
 	struct rig *rig = rig_begin(state);

@@ -119,7 +119,7 @@ static bool is_sourceless(enum sl_reason reason)
 }
 
 /*
- * One packet moves one counter, by its bytes. Packets without a source are nobody's: they count
+ * One packet moves one counter, by its bytes. Packets without a source have no policy: they count
  * under no policy.
  */
 static void assert_counted(const struct rig *rig, const struct counts *before, const char *name,

@@ -11,7 +11,7 @@
 #include "aggregate.h"
 #include "gate/rulemap.h"
 
-/* --- The counts of aggregates ------------------------------------------------------------------- */
+/* --- The counts of aggregates ---------------------------------------------------------------- */
 
 static void blocks_count(const struct rulemap_entry *entry, uint64_t *blocks)
 {
@@ -279,13 +279,13 @@ static void test_random_rules(void **state)
 	}
 	for (int round = 0; round < ROUNDS; round++) {
 		model_change(rig, &model);
-		rig_nobody_comes_in(rig);
+		rig_admit_none(rig);
 		for (int i = 0; i < ROUND_PACKETS; i++) {
 			if (i % 100 == 0)
 				rig_run_on(rig, rand() % rig->cpus);
 			if (i == ROUND_PACKETS / 2)
 				rig_clock_forward(rig, rand() % (10 * SEC));
-			rig_nobody_comes_in(rig);
+			rig_admit_none(rig);
 			verdict_check(rig, &model, round);
 		}
 		used += shortcuts_in_use(rig);
@@ -302,7 +302,9 @@ static void test_random_rules(void **state)
 	rig_run_on(rig, 0);
 }
 
-/* A record of one aggregate is never read for another that has its place: narrow ones share places. */
+/*
+ * A record of one aggregate is never read for another that has its place: narrow ones share places.
+ */
 static void test_shared_places(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -311,7 +313,7 @@ static void test_shared_places(void **state)
 	char text[PREFIX_TEXT];
 
 	rig_list(rig, "2001:db8::/32", SL_LIST_ALLOW, 0);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	/* each 97th /48 is denied, all within one wide aggregate */
 	for (unsigned int i = 0; i < 200; i++) {
 		struct rulemap_entry entry;
@@ -364,7 +366,7 @@ static void test_ends(void **state)
 		rig_list(rig, cases[i].rule, SL_LIST_DENY, rig_until(rig, 5 * SEC));
 		if (cases[i].divides)
 			rig_list(rig, cases[i].divides, SL_LIST_DENY, 0);
-		rig_nobody_comes_in(rig);
+		rig_admit_none(rig);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 3), 0);
 		rig_clock_forward(rig, 6 * SEC);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 3), 3);
@@ -380,7 +382,7 @@ static void test_while_changing(void **state)
 	struct frame frame = frame_from("10.1.2.3", 62);
 
 	rig_list(rig, "10.0.0.0/8", SL_LIST_DENY, 0);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	rig->gate.state->changing = 1;
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
 	assert_int_equal(shortcuts_in_use(rig), 0);
@@ -390,14 +392,17 @@ static void test_while_changing(void **state)
 	rig_check_counted(rig);
 }
 
-/* A flood of one family does not make the aggregates of the other be learned again: each kind has its own places. */
+/*
+ * A flood of one family does not make the aggregates of the other be learned again: each kind has
+ * its own places.
+ */
 static void test_families_apart(void **state)
 {
 	static const char *const sources[] = {"32.1.2.3", "2001:db8::1", "2001:db8:1:2::3"};
 	struct rig *rig = rig_begin(state);
 
 	rig_list(rig, "2001:db8:5::/48", SL_LIST_DENY, 0); /* divides the /14 */
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
 
@@ -513,7 +518,7 @@ static void test_under_fire(void **state)
 	bool stop = false;
 
 	fire_change(rig, true);
-	rig_nobody_comes_in(rig);
+	rig_admit_none(rig);
 	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
 		marches[i] = march_from(i, targets[i].net, shipped.prog[HOOK_INGRESS]);
 		floods[i] = (struct flood){

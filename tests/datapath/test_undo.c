@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes of rules that are cut off half way: packets see all of one or nothing, and the next tidies up. */
+/*
+ * Changes of rules that are cut off: packets see all of a change or nothing of it, and the next
+ * change tidies up.
+ */
 #include "rig.h"
 
 #include <signal.h>
@@ -158,7 +161,7 @@ static void cut_off_check(struct rig *rig, const struct change *change, unsigned
 	check_counted(rig, change, stop);
 	rig_set(rig, "198.51.100.0/24", "1/h", "10");
 	rig_check_tidy(rig, 1 + (seen ? change->rules : base));
-	/* of who has sent already, nobody has a level that is not his */
+	/* each source that has sent already has its own level */
 	for (const struct edit *edit = change->edits; edit->prefix; edit++) {
 		uint64_t more = rig_burst_of(rig, edit->source);
 
@@ -203,7 +206,10 @@ static struct ruleset lists_rules(bool after)
 	return set;
 }
 
-/* Packets see all of the change of lists or nothing, and the next change leaves just these lists. */
+/*
+ * Packets see the whole change of lists or nothing of it, and the next change leaves just these
+ * lists.
+ */
 static bool cut_off_lists(struct rig *rig, int stop)
 {
 	struct ruleset set = lists_rules(false), now;
@@ -266,7 +272,10 @@ static void test_killed_anywhere_among_heirs(void **state)
 
 /* --- States written by hand ----------------------------------------------------------------- */
 
-/* As a change prepares one rule: its record, its mark, its counts, and the rule beside what packets see. */
+/*
+ * As a change prepares one rule: its record, its mark, its counts, and the rule beside what packets
+ * see.
+ */
 static void edit_prepare(struct rig *rig, const struct edit *edit)
 {
 	struct rulemap_entry entry = {.prefix = prefix_of(edit->prefix)};
@@ -332,7 +341,9 @@ static struct ruleset base_read(struct rig *rig)
 	return rules;
 }
 
-/* Prepared, in part or whole, and not switched to: nothing is seen, before and after it is undone. */
+/*
+ * Prepared, in part or whole, and not switched to: nothing is seen, before and after it is undone.
+ */
 static void test_prepared(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -351,7 +362,7 @@ static void test_prepared(void **state)
 	ruleset_free(&base);
 }
 
-/* Half of what is to be undone is undone already: the one who did it was killed, too. */
+/* Half of a change is undone already, by a command that was killed as well. */
 static void test_undone_twice(void **state)
 {
 	const struct change *change = &changes[ARRAY_SIZE(changes) - 1];
@@ -442,7 +453,10 @@ static void wreck_counts_down(struct rig *rig)
 	rig->gate.state->prefixes -= 3;
 }
 
-/* Marks without a rule: beyond all others, before them, between them; of IPv4's bytes. */
+/*
+ * Marks without a rule: after all other marks, before and between them, and of an IPv4 address's
+ * bytes.
+ */
 static void wreck_marks(struct rig *rig)
 {
 	mark_set(rig, "2001:db8:0:7::1", 1);
@@ -509,7 +523,10 @@ static void test_between_stores(void **state)
 	rig_check_counted(rig);
 }
 
-/* A list entry that is over is no leftover: it stays until there is no room, and its limits are in force. */
+/*
+ * A list entry that is over is no leftover: it stays until there is no room, and its limits are in
+ * force.
+ */
 static void test_undoing_keeps_what_is_over(void **state)
 {
 	struct rig *rig = rig_begin(state);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bpf(2), as far as tests need it: maps that are made, filled, read and pinned, and links."""
+"""Calls bpf(2) for the tests: makes, fills, reads and pins maps, and makes links."""
 
 import ctypes
 import os
@@ -56,7 +56,7 @@ def opened(path):
 
 
 def object_id(fd):
-    """Of a map or a program: at the same place in what is told of either."""
+    """The id of a map or a program: both have it at the same place in their info."""
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]

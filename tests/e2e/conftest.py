@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
+"""The fixtures of the end-to-end tests, and how two processes share their files."""
+
 import functools
 import os
 
@@ -12,7 +14,7 @@ def kernel():
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "alone: a busy machine would disturb it, or what others do")
+    config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb it")
 
 
 # The rest is fast, so that two processes which take file after file end at about the same time.
@@ -45,12 +47,13 @@ def is_taken(file):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item):
-    """Whole files, so that what their tests share is made once. True: this one needs no more."""
+    """Files are taken whole, as their tests share a lab. True: another process has taken this
+    one."""
     return True if SHARE and is_taken(item.path.name) else None
 
 
 def pytest_terminal_summary(terminalreporter):
-    """What passing tests have measured: pytest keeps it to itself."""
+    """Prints what passing tests have measured, which pytest hides."""
     for report in terminalreporter.getreports("passed"):
         for line in report.capstdout.splitlines():
             if report.when == "call" and line.startswith("figure: "):

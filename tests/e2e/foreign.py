@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""BPF programs that are not ours: they pass everything."""
+"""Builds BPF programs that are not Sluice's, for tests of what is attached beside it. They pass all
+packets."""
 
 import subprocess
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A command that is killed, or held, at a chosen moment: after so many stops at system
-calls (each call stops twice, before and after) and so many single instructions more."""
+"""Runs sluice and kills or holds it at a chosen moment: after so many stops at system calls (each
+call stops twice, before and after) and so many single instructions more."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ def ptrace(request, pid):
 
 
 def start(words, err="/dev/null"):
-    """err: the file that gets what it says on standard error."""
+    """Starts sluice, stopped at its beginning; err: the file for its standard error."""
     pid = os.fork()
     if pid:
         return pid
@@ -52,7 +52,7 @@ BPF_CALL = {"x86_64": 321}.get(os.uname().machine, 280)  # its number; 280: on n
 
 
 def count_bpf_calls(words):
-    """How many calls of bpf(2) it takes; the command must succeed."""
+    """How many calls of bpf(2) a command makes; it must succeed."""
     stops = 0
 
     def count(pid):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tests work in: a sender and a filter, two network namespaces joined by veth pairs, and
-gates of their own. Nothing outside of them is touched."""
+"""The lab of the end-to-end tests: a sender and a filter, which are two network namespaces joined
+by veth pairs, and gates of the test's own. Nothing outside of them is touched."""
 
 import collections
 import contextlib
@@ -79,7 +79,7 @@ def wait_until(true, what, seconds=SETTLE_SECONDS):
 
 @contextlib.contextmanager
 def on_one_cpu():
-    """What a veth pair carries is judged on the CPU that sends it. Purses are per CPU: what one of
+    """A packet over a veth pair is judged on the CPU that sends it. Purses are per CPU: what one of
     them holds is of no use to a packet on another."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})

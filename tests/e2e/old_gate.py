@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A gate that an older version has made: tests/tools/record_gate.py recorded its maps, and what
-that version said of it. Here it is made again, moved to this machine's time, with a program that
-filters by its maps."""
+"""Makes a gate of an older version again: tests/tools/record_gate.py recorded its maps, and what
+that version said of it. Its moments are moved to this machine's time; a program filters by its
+maps."""
 
 import contextlib
 import json
@@ -103,7 +103,7 @@ class OldGate:
 
     @staticmethod
     def on_first_cpu(values):
-        """What all CPUs counted, as this machine may have others."""
+        """The sum over CPUs: this machine may have another number of them."""
         words = len(values[0]) // 8
         sums = [sum(column) for column in zip(*(struct.unpack(f"<{words}Q", v) for v in values))]
         return [struct.pack(f"<{words}Q", *sums), bytes(8 * words * (bpf.possible_cpus() - 1))]

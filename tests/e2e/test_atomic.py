@@ -15,7 +15,7 @@ APPLIES = 500
 SAMPLE = 20  # each so many applies it is looked at more closely
 BURST, RATE, RATE_BURST = 1000, 1000, 500  # of what is drained, and of what refills
 
-# who, in both families: an address of its own
+# each sender has an address of its own in both families
 HOSTS = {"first": 1, "second": 2, "denied": 3, "free": 4, "drained": 5, "limited": 6, "changing": 7,
          "inside": 8, "outside": 9}
 PASSES, DROPS = ["free", "inside"], ["denied", "outside"]
@@ -77,8 +77,8 @@ def gate(lab, request):
 
 
 def keep_sending(lab):
-    """Two senders of everybody's at full speed, which end after a minute. What they get through
-    goes nowhere: nobody has that address."""
+    """Two processes send from all sources at full speed, for a minute. What passes goes nowhere:
+    no host has the destination."""
     sources = [f"{address(who, family)}=max" for who in HOSTS for family in (4, 6)]
     for device in "out0", "out1":
         if device not in lab.sending or lab.sending[device].poll() is not None:
@@ -103,7 +103,7 @@ def counts(lab):
 
 
 def look_closely(lab, even):
-    """Between two applies: who is denied gets nothing through, and who is not loses nothing."""
+    """Between two applies: the denied source gets nothing through, and the other loses nothing."""
     denied, free = ("first", "second") if even else ("second", "first")
     before, later = counts(lab), {}
     keep_sending(lab)
@@ -111,8 +111,8 @@ def look_closely(lab, even):
         sum(later[who, family]) > sum(before[who, family])
         for who in (denied, free) for family in (4, 6)), "packets of both")
     for family in 4, 6:
-        assert later[denied, family][0] == before[denied, family][0], "who is denied passes"
-        assert later[free, family][1] == before[free, family][1], "who is not denied drops"
+        assert later[denied, family][0] == before[denied, family][0], "a denied source passes"
+        assert later[free, family][1] == before[free, family][1], "a source that is not denied loses packets"
 
 
 def test_applies_under_full_load(gate, tmp_path):

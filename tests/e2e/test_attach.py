@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Attaching and detaching: to what can be filtered, beside what others attached, and refused."""
+"""Attaching and detaching: on each kind of device, beside programs of other tools, and refusals."""
 
 import json
 import os
@@ -403,7 +403,7 @@ def test_entering_a_namespace_without_the_capability_names_it(lab):
                                    "5/h"], ["show"], ["stats"], ["status"], ["check", SOURCE],
                                    ["sources"], ["export"], ["del", "default"]])
 def test_not_root_names_the_capabilities(shared, words, tmp_path):
-    binary = tmp_path / "sluice"  # where everybody can run it
+    binary = tmp_path / "sluice"  # where any user can run it
     binary.write_bytes(open(SLUICE, "rb").read())
     binary.chmod(0o755)
     for directory in [tmp_path, *tmp_path.parents][:3]:
@@ -426,8 +426,8 @@ def test_without_btf_of_the_kernel(lab, tmp_path):
 
 
 def test_private_mounts_without_bpffs_are_refused(lab):
-    """As in `ip netns exec`: what is pinned there vanishes. Process 1 of a namespace of our own
-    stands for the machine's, of which others may not be told."""
+    """As in `ip netns exec`: pins made there vanish. Process 1 of a PID namespace of the test
+    stands for the machine's."""
     inner = "umount -l /sys/fs/bpf && exec \"$@\""
     outer = "unshare --mount sh -c '" + inner + "' sh \"$@\"; exit $?"
     done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", outer, "sh",

@@ -81,7 +81,7 @@ def test_the_size_of_the_frame_decides_under_a_bit_rate(attached):
 
 
 def test_a_refused_large_frame_does_not_stop_a_small_one(attached):
-    """Or else check must tell: it says that the small one would pass."""
+    """The small one passes, as check says."""
     attached.sluice("set", "default", "rate", "1kbit", "burst", "2000B")
     attached.send(SOURCE, 1, size=1000)
     attached.send(SOURCE, 1, size=1514)

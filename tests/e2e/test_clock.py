@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A command in a time namespace, where CLOCK_MONOTONIC is another than that of the packet path."""
+"""Commands in a time namespace, whose CLOCK_MONOTONIC is not the packet path's, give the right
+times."""
 
 import json
 import time

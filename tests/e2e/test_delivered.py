@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Nothing slips by: frames of every class, each from an address of its own, to a listening socket. What
-arrives without a filter arrives through a gate that has no rules, and behind rules that drop all of it nothing
-does. Which classes those are is the kernel's to say; the tables only say which of them must be among them."""
+"""Nothing slips by: frames of every class, each from an address of its own, go to a listening
+socket. What arrives without a filter also arrives through a gate without rules, and nothing of it
+behind rules that drop all. The kernel decides which classes arrive; the tables say which must be
+among them."""
 
 import itertools
 import socket
@@ -11,7 +12,8 @@ import pytest
 
 from lab import FILTER_MAC, HERE4, HERE6, PORT, SENDER_MAC, checksum, frame, inside, mac, wait_until
 
-SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"  # the first is allowed, and sent last: when it arrives the others are judged
+# The first is allowed and sent last: when it arrives, all frames before it have been judged.
+SENTINEL, SENTINEL6 = "198.18.0.9", "2001:db8:2::9"
 Q, AD = 0x8100, 0x88A8
 HOOKS = {"xdp-native": ("xdp", "native"), "xdp-generic": ("xdp", "generic"),
          "ingress-auto": ("ingress", "auto"), "ingress-clsact": ("ingress", "clsact")}
@@ -36,7 +38,8 @@ def udp6(source, headers, first, size=0):
 
 
 def options(following, size):
-    """Destination options of `size` bytes: of a kind that a host skips, as Linux takes no long padding."""
+    """Destination options of `size` bytes, of a kind that hosts skip: Linux takes no long
+    padding."""
     rest, body = size - 2, b""
     while rest:
         length = min(rest, 257)
@@ -69,7 +72,8 @@ def name_of(tags):
 
 
 def classes(source, family):
-    """name: a function that makes the frame from an address; what must arrive without a filter, and what not."""
+    """name: a function that makes the frame from an address; which must arrive, and which must
+    not."""
     arrive, rest = {}, {}
     ethertype, header = (0x0800, 20) if family == 4 else (0x86DD, 40)
     plain = frame(source)
@@ -116,7 +120,8 @@ def classes(source, family):
 
 
 def padded(source, size):
-    """A frame whose packet has `size` bytes behind the IP header, and is padded with what looks like the rest."""
+    """A frame whose packet has `size` bytes behind the IP header; its padding looks like the
+    rest."""
     data = frame(source, size=80)
     if data[14] >> 4 == 6:
         return data[:18] + struct.pack("!H", size) + data[20:]
@@ -134,7 +139,7 @@ def with_options(source):
 
 
 def long_classes():
-    """What needs a large MTU: headers longer than a page, and so than the linear part that XDP gets of veth."""
+    """Headers longer than a page, and so longer than the linear part that XDP gets of veth."""
     arrive = {f"IPv6: {count} destination options of 2048 bytes":
               lambda a, count=count: udp6(a, chain([2048] * count), 60) for count in (1, 2, 4)}
     arrive["IPv6: 8 kB"] = lambda a: frame(a, size=8000)
@@ -172,7 +177,7 @@ def forget(received):
 
 
 def listen(lab, device="out0"):
-    """The sockets; a device that has just been made takes its time to be up, and its addresses, too."""
+    """The sockets. A new device, and its addresses, take a moment to be up."""
     received, sources = lab.datagrams(), (SENTINEL, SENTINEL6)
 
     def hears():
@@ -247,7 +252,7 @@ def send_split(out, data, linear):
 
 @pytest.mark.parametrize("mode", ["auto", "clsact"])
 def test_skbs_that_are_split_within_their_headers(lab, mode):
-    """Behind a veth pair an skb is what its sender made it."""
+    """A veth pair hands the sender's skb over as it is."""
     sources = {frame("192.0.2.1", size=6000): 42, frame("2001:db8:1::1", size=6000): 62,
                frame("192.0.2.1", size=6000, tags=[(Q, 0)] * 8): 74,
                udp6("2001:db8:1::1", chain([8, 16, 264]), 60, 5000): 350}

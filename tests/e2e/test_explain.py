@@ -191,7 +191,7 @@ def compare(check, before, after):
 
 
 def drain(gate, animals):
-    """Nearly: so that the last packets are spent from purses, and from what is beside them."""
+    """Nearly all: the last packets are then spent from purses, and from what is beside them."""
     gate.send_and_wait([animal.frame for animal in animals for _ in range(97)], "out9")
 
 
@@ -230,7 +230,7 @@ def test_the_table_has_teeth(gate):
 
 @pytest.mark.parametrize("source", ["10.0.0.1", "2001:db8:0:1::1"])
 def test_a_later_fragment_has_neither_port_nor_syn(attached, source):
-    """Whoever asks about one may say them all the same, in any order."""
+    """A question about one may name them all the same, in any order."""
     attached.sluice("set", "default", "name", "dns", "rate", "1/h", "match", "udp port 53")
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "match", "tcp-syn")
     for words, matches in (("proto udp port 53 fragment first", ["dns"]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What may happen to a gate behind its back, and to a command under way."""
+"""Faults: pins that are deleted or replaced, commands that are killed, maps that are full."""
 
 import fcntl
 import json
@@ -185,7 +185,7 @@ def test_attach_by_many_at_once(lab):
 
 
 def test_attach_while_the_last_gate_goes(lab):
-    """The last gate's detach removes the directory of all gates, which attach found a moment ago."""
+    """The last gate's detach removes the directory of all gates just after attach has found it."""
     attach = ["-g", lab.gate2, "-n", lab.filter, "attach", "in1"]
     lab.pair("out1", "in1")
     with own_bpffs():  # where another gate is about, the directory stays
@@ -423,7 +423,7 @@ def test_a_file_that_does_not_fit(little, tmp_path):
 
 
 def memory_group(name):
-    """A control group of our own, and its file that takes the limit."""
+    """A control group of the test's own, and its file that takes the limit."""
     for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
                       ("/sys/fs/cgroup", "memory.max")):
         group = os.path.join(top, name)

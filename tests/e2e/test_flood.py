@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Floods of forged sources, at a generator's full speed: who was there before notices nothing, who
-comes now gets in, and all that is forged gets what its budget says. SLUICE_FLOOD_SECONDS
+"""Floods of forged sources at a generator's full speed: known sources notice nothing, new ones are
+admitted, and all forged ones together get what the budget says. SLUICE_FLOOD_SECONDS
 says how long each lasts."""
 
 import contextlib
@@ -58,7 +58,7 @@ NET = {4: {"established": "10.0.0.0/8", "late": "11.0.0.0/8", "abuser": "12.0.0.
 ABUSER_SENDS, ABUSER_RATE, ABUSER_BURST = 8000, 1000, 10000
 BUDGET_RATE, BUDGET_BURST = 5000, 50000
 LOOK_SECONDS = 0.05  # between two looks at the buckets
-ATTEMPTS = 5  # on a machine that others keep busy
+ATTEMPTS = 5  # on a machine that other work keeps busy
 
 
 def rules(family, per):
@@ -72,14 +72,14 @@ def rules(family, per):
             {"name": "kept", "rate": "1/h", "burst": BURST, "match": "udp port 9"}]},
         {"prefix": net["abuser"],
          "limits": [{"rate": f"{ABUSER_RATE}pps", "burst": ABUSER_BURST}]},
-        # who comes in under it is told by not getting through any more
+        # a source that is admitted does not get through any more
         {"prefix": net["late"], "limits": [{"rate": "1/h", "burst": 1}]},
     ]}
 
 
 @pytest.fixture(autouse=True)
 def before_others():
-    """A flood, the senders beside it and the looks at it go before what else the machine does."""
+    """The flood, its senders and the looks at it run before all else on the machine."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -10)
@@ -109,7 +109,7 @@ class Stream:
         return self.process.poll() is None
 
     def result(self):
-        """Its last words."""
+        """Its last line, when it has ended."""
         assert self.process.wait(timeout=120) == 0
         self.out.seek(0)
         return json.loads(self.out.read().splitlines()[-1])
@@ -141,7 +141,7 @@ def by_reason(lab, *prefixes):
 
 
 def of_default(lab):
-    """What came of the packets of all others, by reason."""
+    """What came of the packets under default, by reason."""
     return by_reason(lab, "default")[0]
 
 
@@ -209,7 +209,8 @@ class Bucket:
                 if self.looks[at].refused > self.looks[at - 1].refused]
 
     def most(self):
-        """What passed, as the greatest share of what may have, of all looks: more than 1 is too much."""
+        """What passed, as the greatest share of what may have, of all looks: more than 1 is too
+        much."""
         first = self.looks[0]
         begin = max(look.before for look in self.looks if look.passed == first.passed)
         return max((look.passed - first.passed) / (self.burst + self.rate * (look.after - begin))
@@ -222,8 +223,8 @@ class Bucket:
                    for look, behind in zip(self.looks[:at], self.looks[1:]))
 
     def least(self, seconds):
-        """What passed, as the least share of what passed and was held, of all looks that saw a refusal. It
-        takes such looks over so many seconds."""
+        """What passed, as the least share of what passed and was held, of all looks that saw a
+        refusal. It takes such looks over so many seconds."""
         empty = self.empty()
         assert empty, "nothing was refused"
         lasted = self.looks[empty[-1]].before - self.looks[empty[0]].after
@@ -256,7 +257,8 @@ def budget(seconds):
 
 
 def watch(lab, flood, arrivals, buckets, seconds):
-    """While the flood lasts: others come; returns the pressure that `status` tells in the crowd."""
+    """While the flood lasts, new sources come; returns the pressure that `status` tells in the
+    crowd."""
     begin, comers, most = time.monotonic(), None, None
     while flood.goes_on():
         arrivals.look()
@@ -340,11 +342,11 @@ def check_forged(flood):
 def check_arrivals(lab, flood):
     arrivals = flood.arrivals
     packets, times = arrivals.packets(), arrivals.milliseconds()
-    # who has to wait passes meanwhile: its policy has no budget
+    # a source that waits passes meanwhile: its policy has no budget
     assert flood.counts[flood.net["late"]]["passed"]["packets"] == sum(packets)
     assert statistics.median(packets) <= 15 and max(packets) <= 75, packets
     assert all(lab.json("check", source)["newcomer"] is None for source in arrivals.sources)
-    return (f"who came was in with packet {statistics.median(packets):.0f} (the worst: "
+    return (f"new sources are admitted with packet {statistics.median(packets):.0f} (the worst: "
             f"{max(packets)}), after {statistics.median(times):.0f} ms ({max(times):.0f} ms)")
 
 
@@ -353,7 +355,7 @@ def check_told(lab, flood):
     assert told and told["newcomers_met"]["per_second"] > 0 and told["cpus_flooded"] >= 1
     # where many got a ledger, newcomers wait until half of the tokens are there again
     assert flood.quiet_after < (3 if flood.inserted < most / 8 else 20)
-    assert flood.inserted < most / 2  # so nobody had to go
+    assert flood.inserted < most / 2  # so no source was evicted
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A rule for a few addresses does not silently lift what protects all: a policy that `set` makes
-inherits the limits of the next shorter one. And what passes for want of a limit or a budget is said."""
+inherits the limits of the next shorter one, and warnings name what passes for want of a limit."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 
 from lab import frame, one_line, wait_until
 from test_limits import dns, outcome, syn
-from test_newcomers_cli import flood_with, small
+from test_newcomers import flood_with, small
 
 INSIDE, OUTSIDE = "10.1.2.3", "192.0.2.1"
 
@@ -22,7 +22,7 @@ def said(result):
 
 @pytest.fixture
 def guarded(gate):
-    """The issue's rules: SYNs of everybody are limited, and DNS of one net."""
+    """SYNs of all sources are limited, and DNS of one net."""
     gate.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "5", "match", "tcp-syn",
                 "action", "block", "1min")
     gate.sluice("set", "10.1.0.0/16", "name", "dns", "rate", "1/h", "burst", "3", "match",
@@ -106,7 +106,8 @@ def test_what_set_says(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_told(gate, tmp_path):
-    """Limits without a name are all called `all`: such a one lifted the default's from the prefix."""
+    """Limits without a name are all called `all`: such a one lifted the default's from the
+    prefix."""
     replaced = ("sluice: {} not have all of default: {} a limit of that name for other packets: "
                 "another name keeps both")
     gate.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
@@ -159,7 +160,8 @@ SYN = "name", "syn", "rate", "10pps", "match", "tcp-syn"
 
 @pytest.fixture
 def heirs(gate):
-    """A default with a limit and a budget, and five heirs of it: one by one, and one below another."""
+    """A default with a limit and a budget, and five heirs of it: one by one, and one below
+    another."""
     gate.sluice("set", "default", *SYN)
     gate.sluice("newcomers", "default", "rate", "10kpps")
     for last in range(4):

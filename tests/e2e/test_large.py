@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that the kernel merges, or has not cut yet, under a limit with a smaller burst than they are."""
+"""Packets that the kernel merges, or has not cut yet, under a limit whose burst is smaller."""
 
 import contextlib
 import socket
@@ -15,7 +15,7 @@ SENDER4 = "198.51.100.2"
 PORT, SECONDS, RATE, BURST = 5001, 8, 100, 25
 SEGMENT, MERGED_MOST = 1448, 46  # 64 KiB of such segments
 MESSAGES, SEGMENTS = 5, 40
-ATTEMPTS = 5  # on a machine that others keep busy
+ATTEMPTS = 5  # on a machine that other work keeps busy
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def tap(joined):
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_messages_within_the_rate_pass_whole_over_tcp(joined, listener, tap, mode):
-    """Each message is one packet of more segments than the burst, and comes when the one before is paid."""
+    """Each message is one packet of more segments than the burst, sent when the last is paid."""
     joined.ip("route", "replace", HERE4, "dev", "out0", "initcwnd", "64", netns=joined.sender)
     joined.attach("in0", "hook", "ingress", "mode", mode)
     with inside(joined.sender):
@@ -155,7 +155,7 @@ def gets_its_rate(it):
 @pytest.mark.alone
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_a_greedy_stream_gets_its_rate(joined, listener, tap, mode):
-    """Its end systems need CPU time to send again what was dropped, so the best attempt counts; none gets more."""
+    """Sending again needs CPU time, so the best attempt counts; none gets more than the rate."""
     joined.attach("in0", "hook", "ingress", "mode", mode)
     for _ in range(ATTEMPTS):
         it = greedy_stream(joined, listener, tap)
@@ -174,7 +174,7 @@ UDP_SEGMENT = 103
 
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
 def test_packets_that_are_all_larger_than_the_burst_get_their_rate(joined, mode):
-    """A sender that never sends less than 40 segments at once, which UDP_SEGMENT makes one packet of."""
+    """A sender of 40 segments at once, which UDP_SEGMENT makes one packet of."""
     joined.attach("in0", "hook", "ingress", "mode", mode)
     joined.sluice("set", "default", "rate", "400pps", "burst", str(BURST))
     with inside(joined.sender):

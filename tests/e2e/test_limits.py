@@ -78,7 +78,7 @@ def test_a_limit_of_syns_with_a_block(gate, source):
     left = limits(gate, source, "proto", "tcp", "port", "80", "syn")
     assert 20_000 < left["syn"]["blocked_ms"] <= 30_000
     assert left["syn"]["reason"] == "blocked" and left["all"]["reason"] == "within-limit"
-    # what the limit does not match goes on, and so do others
+    # what the limit does not match passes, and so do other packets
     others = [packet(source, tcp(80, "A"))] * 50 + [dns(source)] * 50
     assert outcome(gate, others)[:2] == (100, 0)
     assert outcome(gate, [syn(GOOD)] * 50)[:2] == (50, 0)
@@ -349,7 +349,7 @@ def test_keys_of_different_lengths_in_one_policy(gate):
 @pytest.mark.parametrize("family,there,elsewhere", [(4, "198.51.100.2", "198.51.100.3"),
                                                     (6, "2001:db8:a::1", "2001:db8:b::1")])
 def test_destinations_on_egress(lab, family, there, elsewhere):
-    """What each remote receives, from whomever."""
+    """What each remote receives, from any sender."""
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "rate", "1/h", "burst", "10", "key", "dst")
     sources = ["10.0.0.1", "10.0.0.2"] if family == 4 else ["fd00::1", "fd00:0:0:1::1"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""allow and deny: who is listed, for how long, from where; what a file of prefixes may hold."""
+"""allow and deny: entries and their times, lists with names, and what a file of prefixes may
+hold."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every match against every packet of the zoo, on every hook: who is charged is what zoo.py says.
+"""Every match against every packet of the zoo, on every hook: the limits that charge it are those
+that zoo.py says.
 
 Four limits at a time that only observe, each with one packet's credit an hour, and each animal is
 sent twice: of a limit that matches it, the first packet takes the credit, and the second is counted
@@ -102,8 +103,8 @@ def test_every_match_against_every_packet(gate):
 
 
 def test_what_has_no_source(gate):
-    """Under any rule what might be delivered is dropped, and the rest passes, even where everybody is
-    denied; without a rule all of it passes."""
+    """With any rule, what might be delivered is dropped and the rest passes, even where all sources
+    are denied; without a rule all of it passes."""
     sent = strays()
     if gate.hook == "ingress":
         del sent["a tag cut off"]  # the kernel, which takes tags off before TC, drops it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets that were merged into larger ones, by whoever sent them: each of them counts."""
+"""Packets that were merged into larger ones before they reach the filter: each of them counts."""
 
 import contextlib
 import errno
@@ -149,7 +149,7 @@ class Tap:
                   socket.inet_aton(HERE4)]
         fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
         pseudo = fields[8] + fields[9] + struct.pack("!HH", proto, size - 20)
-        sum_ = ~checksum(pseudo) & 0xFFFF  # the rest is left to who cuts it
+        sum_ = ~checksum(pseudo) & 0xFFFF  # the rest is added where it is cut
         transport = transport[:offset] + struct.pack("!H", sum_) + transport[offset + 2:]
         packet = (mac(TAP_MAC) + mac(SENDER_MAC) + b"\x08\x00" +
                   struct.pack("!BBHHHBBH4s4s", *fields) + transport + bytes(SEGMENTS * PAYLOAD))

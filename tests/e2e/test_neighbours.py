@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""IPv6 sources that are their whole address: the neighbours on a link, and IPv4 hosts that a translator writes as IPv6."""
+"""IPv6 sources that are their whole address: neighbours on a link, and translated IPv4 hosts."""
 
 import socket
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the documents tell to type can be typed. Of a session, what it shows is what a shell answers; of the
-README's recipes, each line runs, and each recipe does what it says."""
+"""What the documents tell to type can be typed. A session shows what a shell answers; each line of
+the README's recipes runs, and each recipe does what it says."""
 
 import os
 import re
@@ -139,9 +139,9 @@ def test_the_readme_stays_short():
 
 # --- The recipes ----------------------------------------------------------------------------------
 
-# Also a network namespace, whose eth0 is a veth device; and copies or empty ones of all directories that recipes
-# write to. In /usr/local/sbin are sluice, a curl that writes a list instead of fetching one, and a systemctl that
-# notes its words.
+# Also a network namespace, whose eth0 is a veth device; and copies or empty ones of all directories
+# that recipes write to. In /usr/local/sbin are sluice, a curl that writes a list instead of
+# fetching one, and a systemctl that notes its words.
 PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf

@@ -188,8 +188,8 @@ def test_a_size_that_is_too_small_is_refused(attached, size, least, fewer):
 
 
 def test_policies_get_other_numbers_where_they_must(attached):
-    """The last five of thirty in a map that has room for no more: levels and counters are theirs
-    still, and what the others counted is in the total."""
+    """The last five of thirty policies in a map without room for more keep their levels and
+    counters; what the deleted ones counted is in the total."""
     for i in range(30):
         attached.sluice("set", f"10.{i}.0.0/16", "rate", "1/h", "burst", "10")
         attached.send(f"10.{i}.0.1", i + 1 if i < 29 else 5)
@@ -226,8 +226,9 @@ def test_policies_get_other_numbers_where_they_must(attached):
 def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
     """One source through two devices, which the resizes switch one after the other: in the end it
     got no more than burst + rate x t, and each packet is counted once. What it got twice while one
-    device was switched and the other was not is charged when both are: to pay it back takes no longer than
-    the resize did, so none begins that could end too late for that. The larger limit has purses."""
+    device was switched and the other was not is charged when both are: to pay it back takes no
+    longer than the resize did, so none begins that could end too late for that. The larger limit
+    has purses."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
     lab.sluice("set", "default", "rate", rate, "burst", str(burst))

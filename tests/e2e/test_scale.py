@@ -157,7 +157,7 @@ CHANGES = [
 
 
 def test_a_change_costs_the_same_however_many_there_are(big, small):
-    """Told in system calls, as times depend on the machine."""
+    """Measured in system calls, as times depend on the machine."""
     spent = 0
     for words in CHANGES:
         calls = [count_bpf_calls(["-g", lab.gate, *words]) for lab in (small, big)]

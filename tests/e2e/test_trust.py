@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bpffs as the kernel mounts it, mode 1777, where everybody can make what root's commands then meet. Each test
-has a bpffs of its own, in a private mount namespace."""
+"""bpffs as the kernel mounts it, mode 1777, where any user can put things in the way of root's
+commands: none of them is trusted. Each test has a bpffs of its own, in a private mount
+namespace."""
 
 import ctypes
 import json
@@ -181,7 +182,7 @@ def test_mode_1777_alone_is_no_obstacle(lab):
 
 @pytest.mark.parametrize("owner", ["sluice", "caller"])
 def test_other_owners_that_are_trusted(lab, tmp_path, owner):
-    """The user `sluice`, of whom the password file tells; and who calls, with the capabilities that it takes."""
+    """The user `sluice` of the password file, and the caller, with the capabilities it takes."""
     passwd = tmp_path / "passwd"
     passwd.write_text(open("/etc/passwd", encoding="ascii").read() +
                       f"sluice:x:{4242 if owner == 'sluice' else 4243}:4242::/:/bin/false\n")
@@ -238,7 +239,8 @@ while True:
 
 
 def test_a_directory_that_is_swapped_under_the_command(lab, victim):
-    """By its owner, an attacker, for a directory and for a link, all the time: never is it taken."""
+    """Its owner, an attacker, swaps it for a directory and a link all the time: neither is
+    trusted."""
     attacker("mkdir", ROOT)
     attacker("ln", "-s", os.path.dirname(victim), BPFFS + "/other")
     swap = subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Another program under a running gate: in place, under all devices or none, and no packet between
-the one and the other."""
+"""Other programs under a running gate: replaced in place, under all devices or none, and no packet
+passes between the old and the new."""
 
 import contextlib
 import json

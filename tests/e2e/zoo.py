@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A zoo: packets of every kind, and what they are, told from the layers they are put together of.
+"""Packets of every kind, the zoo, with what is in them, told from the layers they are made of.
 
 The bytes are scapy's, and so is what is said about them. Nothing here reads a frame: a parser that
 misreads one finds no accomplice. What a cut leaves is told from the sizes of the layers."""
@@ -26,7 +26,8 @@ JUMBO = 9000  # the MTU that the zoo takes
 PROTOCOLS = {TCP: 6, UDP: 17, ICMP: 1, _ICMPv6: 58, ESP: 50, GRE: 47, SCTP: 132}
 EXTENSIONS = IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, AH
 EXTENSION_NUMBERS = {0, 43, 44, 51, 60}
-FRAME_LEAST, PADDING_LEAST = 60, 12  # of bytes: Ethernet pads shorter frames; others have a trailer
+# In bytes. Ethernet pads shorter frames; longer ones have a trailer.
+FRAME_LEAST, PADDING_LEAST = 60, 12
 EXTENSIONS_MAX = 8  # bpf/packet.h: behind more of them nothing can be read
 FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
@@ -165,8 +166,9 @@ def match_holds(match, facts):
 # --- Animals --------------------------------------------------------------------------------------
 
 class Animal:
-    """A packet from an address of its own. It is cut to `left` bytes, or, if `padded`, IP's length says
-    that it is; the frame then goes on with the bytes that look like the rest of it, as padding."""
+    """A packet from an address of its own. It is cut to `left` bytes, or, if `padded`, IP's length
+    says that it is; the frame then goes on with the bytes that look like the rest of it, as
+    padding."""
 
     def __init__(self, name, packet, left, padded, source):
         ip = packet[IP if ":" not in source else IPv6]
@@ -188,7 +190,7 @@ class Animal:
         return self.source if self.facts.family == 4 else self.source[:-1] + "/64"
 
     def frame_to(self, destination):
-        """The same packet to somebody else."""
+        """The same packet to another destination."""
         packet = self.packet.copy()
         packet[IP if self.facts.family == 4 else IPv6].dst = destination
         return self.cut(packet)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/config/config.h and user/rules/list_file.h: a file of any bytes is refused or read, and a rules file that is read is
- * written back as one that says the same. The first byte tells whether the rest is a list, a rules file,
- * or the choices of which one is made: few bytes would get past the grammar on their own.
+ * user/config/config.h and user/rules/list_file.h: a file of any bytes is refused or read, and a
+ * rules file that is read is written back as one that says the same. The first byte tells whether
+ * the rest is a list, a rules file, or the choices of which one is made: few bytes would get past
+ * the grammar on their own.
  */
 #include <stdint.h>
 #include <stdio.h>

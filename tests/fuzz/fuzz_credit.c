@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h: the first bytes are a policy, the rest are packets, idle times, lags and losses.
- * Whatever they are, promise 1 holds by the reference bucket for each limit, ledger and purses are
- * one burst, debts end, blocks hold, and no sanitizer has anything to say.
+ * include/credit.h: the first bytes are a policy, the rest are packets, idle times, lags and
+ * losses. Whatever they are, promise 1 holds by the reference bucket for each limit, ledger and
+ * purses are one burst, debts end, blocks hold, and no sanitizer has anything to say.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h against an oracle that reads the same frame by index, from the RFCs. The frame, and its linear
- * part, are copied to buffers of exactly their size: AddressSanitizer sees any read past their end.
+ * bpf/packet.h against an oracle that reads the same frame by index, from the RFCs. The frame, and
+ * its linear part, are copied to buffers of exactly their size: AddressSanitizer sees any read past
+ * their end.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rates, bursts, times, prefixes, matches and whole limits as words. What is taken keeps to its
- * ranges, is printed, and parses again to the same; what is refused is refused in words, and changes
- * nothing.
+ * ranges, is printed, and parses again to the same; what is refused is refused in words, and
+ * changes nothing.
  *
- * The input is lines. The first byte of one says which field of a limit it is, or its prefix; of the
- * rest, a byte below 128 is a character, and one above it a word of the grammar.
+ * The input is lines. The first byte of one says which field of a limit it is, or its prefix; of
+ * the rest, a byte below 128 is a character, and one above it a word of the grammar.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is said on standard error, or printed, while a test looks. */
+/* Captures what a call writes to a stream, such as standard error. */
 #ifndef CAPTURE_H
 #define CAPTURE_H
 

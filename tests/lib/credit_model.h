@@ -23,8 +23,8 @@ typedef __int128 true_time;
  * A plain token bucket, in 1/65536 tick, told as a level and not as a moment. It is the exact upper
  * envelope of promise 1: for all spans [s, t], admitted <= burst + (t - s), if and only if this
  * bucket, charged with each admitted packet, never falls below zero. A packet that costs more than
- * `refill` may take it below, by the rest of its cost; the time that passes takes that leave back. So
- * where no packet costs more than `refill`, the bound is the burst's.
+ * `refill` may take it below, by the rest of its cost; the time that passes takes that leave back.
+ * So where no packet costs more than `refill`, the bound is the burst's.
  */
 struct reference {
 	__int128 burst;
@@ -235,7 +235,7 @@ static inline __u64 model_block_left(const struct model *model)
 	return model->ledger.blocked - now;
 }
 
-/* The same, keeping watch over the block that there is: other CPUs' packets, too, may come meanwhile. */
+/* The same, and checks the block in force: packets of other CPUs may come meanwhile. */
 static inline bool model_judge(struct model *model, int cpu, __u64 cost, __u64 jiffy)
 {
 	true_time end = model->now + model_block_left(model);
@@ -360,8 +360,8 @@ static inline void policy_refund(struct model_policy *policy, int cpu, __u32 pac
 }
 
 /*
- * As policy_charge in bpf/charge.h: does the packet pass? matches: a bit for each limit that is for it.
- * ret_charged: likewise, those that were charged; only if it passes.
+ * As policy_charge in bpf/charge.h: whether the packet passes. matches: a bit for each limit that
+ * is for it. ret_charged: likewise, those that were charged; only if it passes.
  */
 static inline bool policy_judge(struct model_policy *policy, int cpu, __u32 packets, __u32 bytes,
 				__u32 matches, __u32 *ret_charged)

@@ -71,7 +71,7 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
 	return false;
 }
 
-/* --- Frames in two parts ------------------------------------------------------------------------ */
+/* --- Frames in two parts --------------------------------------------------------------------- */
 
 /*
  * Where a frame begins in its buffer: IP headers lie on a multiple of four, the kernel's
@@ -79,7 +79,7 @@ static inline bool answer_is_sound(const struct packet *packet, enum packet_tran
  */
 #define FRAME_ALIGN 2
 
-/* A buffer with FRAME_ALIGN bytes and a frame, and nothing behind: AddressSanitizer sees any read there. */
+/* A buffer of FRAME_ALIGN bytes and the frame: AddressSanitizer sees any read behind it. */
 static inline uint8_t *frame_copy(const uint8_t *bytes, size_t size)
 {
 	uint8_t *buffer = malloc(FRAME_ALIGN + size);

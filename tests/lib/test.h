@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What each test in C begins with: cmocka and what its header asks for, the array macros, and time. */
+/*
+ * What each test in C begins with: cmocka and what its header asks for, the array macros, and time.
+ */
 #ifndef SLUICE_TEST_TEST_H
 #define SLUICE_TEST_TEST_H
 

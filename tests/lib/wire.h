@@ -10,7 +10,9 @@
 #define TARGET_4 198, 51, 100, 7
 #define TARGET_6 0x20, 1, 0xd, 0xb8, ZEROS4, ZEROS4, 0, 0, 0, 1
 
-/* Each `type` is the EtherType that follows. A tag is of VLAN 100 with priority 3, or as it says. */
+/*
+ * Each `type` is the EtherType that follows. A tag is of VLAN 100 with priority 3, or as it says.
+ */
 #define ETH(type)	  2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, U16(type)
 #define TAG_OF(tci, type) U16(tci), U16(type)
 #define TAG(type)	  TAG_OF(0x6064, type)
@@ -22,8 +24,8 @@
 		TAG_OF(0, 0x88a8), TAG_OF(0, 0x8100), TAG_OF(0, 0x8100)
 
 /*
- * IP headers. WORD: with any first byte and, of IPv4, any fragment field. OF: with IP's length, too;
- * 0 says none, and the packet ends with the frame.
+ * IP headers. WORD: with any first byte and, of IPv4, any fragment field. OF: with IP's length,
+ * too; 0 says none, and the packet ends with the frame.
  */
 #define IPV4_OF(length, first, proto, fragment)                                                    \
 	first, 0, U16(length), U16(1), U16(fragment), 64, proto, 0, 0, SOURCE_4, TARGET_4

@@ -2,8 +2,8 @@
 /*
  * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can.
  *
- * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a real network, and
- * ends after a minute at most. When it ends, it prints one line of JSON:
+ * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a
+ * real network, and ends after a minute at most. When it ends, it prints one line of JSON:
  *
  *   {"sent": 61240320, "begin": 8112.250114, "end": 8122.250398}
  *

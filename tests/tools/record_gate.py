@@ -57,7 +57,7 @@ PACKETS = {"192.0.2.7": 15, "192.0.2.8": 30, "203.0.113.66": 3, "203.0.113.200":
 
 
 def traffic(lab):
-    """Some under most reasons, levels of both families, and counts of a rule that is then deleted."""
+    """Packets under most reasons, levels of both families, and counts of a deleted rule."""
     for source, count in PACKETS.items():
         lab.send(source, count)
     lab.send("192.0.2.9", 2, tags=[(0x8100, 5)] * 3)

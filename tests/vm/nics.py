@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab of the end-to-end tests, and one whose wire is between two virtio NICs: there, what the sender
-sends goes through the driver, and through native XDP as a NIC's driver does it. A plugin of pytest."""
+"""A plugin of pytest: the lab of the end-to-end tests, and one whose wire is between two virtio
+NICs, so that packets go through a NIC's driver and its native XDP."""
 
 import os
 
@@ -12,7 +12,7 @@ NET = "/sys/class/net"
 
 
 def name_of(mac):
-    """A NIC's name in the initial network namespace, to which it returns when the one that it is in ends."""
+    """A NIC's name in the initial network namespace, to which it returns when its own ends."""
     for name in os.listdir(NET):
         if not os.path.exists(f"{NET}/{name}/device"):  # nor is bonding_masters, a file, a NIC
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On a kernel that keeps memory for many CPUs: limits are as exact, and the maps are not endless."""
+"""On a kernel that keeps memory for many CPUs, limits are as exact, and maps stay in bounds."""
 
 import re
 

@@ -46,8 +46,8 @@ def test_native_xdp_reads_tags(nics, tags):
 
 
 def test_native_xdp_holds_the_rate(nics):
-    """An emulated NIC may lose packets before any program sees them: only of the abuser, who sends far
-    more, is the least that passes known too."""
+    """An emulated NIC may lose packets before any program sees them. So the least that passes is
+    known of the abuser alone, which sends far more."""
     rate, burst = 200, 400  # it is not full again within the run, should the machine stall
     nics.attach("in0", "mode", "native")
     nics.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst))

@@ -82,7 +82,7 @@ def frames_of(tables):
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto"),
                                        ("ingress", "clsact")])
 def test_nothing_slips_by_below_vlan_devices(stacked, hook, mode):
-    """On in0, whatever device it is for; and without rules each arrives that arrives without a filter."""
+    """On in0, for any device; without rules all arrives that arrives without a filter."""
     received, frames = listen(stacked), frames_of([OURS, FOREIGN])
     without = arrived(stacked, received, frames)
     assert without == set(frames_of([OURS]))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * verifier_counts OBJECT: loads each program of a BPF object alone, and prints how many instructions the kernel's
- * verifier walked to accept it: "PROGRAM COUNT". What it has against a program goes to standard error.
+ * verifier_counts OBJECT: loads each program of a BPF object alone, and prints how many
+ * instructions the kernel's verifier walked to accept it: "PROGRAM COUNT". What it has against a
+ * program goes to standard error.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -9,7 +9,7 @@
 
 #define UNIT (1ULL << SL_UNTIL_SHIFT)
 
-/* So long the machine may stop between two readings of a clock. */
+/* The longest time between two readings of a clock: the machine may stop. */
 #define SLACK SEC_NS
 
 /* --- Clocks --------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void test_the_clock_runs(void **state)
 
 /* --- Ends of list entries ------------------------------------------------------------------- */
 
-/* Never sooner than asked for, and later by no more than a unit. */
+/* An entry ends no sooner than asked for, and later by one unit at most. */
 static void test_the_end_of_an_entry(void **state)
 {
 	static const uint64_t spans[] = {1,	   1000000,	  UNIT - 1,	    UNIT,
@@ -244,7 +244,7 @@ static void test_moments_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* the first, as it is a process's first question for the clock that matters */
+		/* first: the process must not have read the clock before */
 		cmocka_unit_test(test_a_time_namespace_changes_nothing),
 		cmocka_unit_test(test_the_clock_runs),
 		cmocka_unit_test(test_the_end_of_an_entry),

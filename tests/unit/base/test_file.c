@@ -161,7 +161,7 @@ static void test_standard_input(void **state)
 
 /* --- A file that changes -------------------------------------------------------------------- */
 
-/* As of a program that writes a temporary file and runs this one. */
+/* A program may write a temporary file and run sluice while the file is open. */
 static void test_open_for_writing(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
@@ -212,7 +212,7 @@ static void *writer_run(void *data)
 	return NULL;
 }
 
-/* It stays open, grows or is written over, and has to be told from one that is whole. */
+/* A file that grows, or is written over, while it is read is refused. */
 static void test_being_written(void **state)
 {
 	(void)state;

@@ -15,7 +15,7 @@ static void test_new_enough(void **state)
 	assert_int_equal(kernel_require(), OK);
 }
 
-/* What is no release at all, too. */
+/* Text that is no release is refused as well. */
 static void test_too_old(void **state)
 {
 	static const char *const releases[] = {"6.0.19", "5.15.0-91-generic", "5.10.0", "4.19",

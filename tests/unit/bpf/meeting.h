@@ -51,7 +51,9 @@ static struct sl_meeting meeting_random(void)
 	return meeting;
 }
 
-/* A source by number: addresses in a row, or of /64s in a row, are what universal hashes are worst at. */
+/*
+ * A source by number. Addresses in a row, or /64s in a row, are the worst case of universal hashes.
+ */
 static struct digest digest_ipv4(const struct sl_meeting *meeting, uint32_t number)
 {
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What include/pool.h states, of bpf/admission.h compiled for this machine, with as many CPUs as a test wants. */
+/*
+ * bpf/admission.h, compiled for the host with any number of CPUs: what include/pool.h states of it.
+ */
 #include "test.h"
 #include "bpf_host.h"
 #include "gate/gate_make.h"
@@ -46,7 +48,7 @@ static void world_begin(uint32_t entries, unsigned int cpus, unsigned int hz)
 	test_jiffies = DAY_NS / world.jiffy_ns;
 }
 
-/* As many insertions as this CPU may make now, of `most`. */
+/* Makes as many insertions as this CPU may, `most` at most; returns how many. */
 static uint32_t insert(unsigned int cpu, uint32_t most)
 {
 	uint32_t inserted = 0;
@@ -92,7 +94,10 @@ static void each_gate(void (*check)(unsigned int cpus))
 		}
 }
 
-/* Half of the map at once, less what is set aside: for other CPUs a sixteenth, or four tokens each, and a window's tokens. */
+/*
+ * One CPU inserts half of the map at once, less what is set aside: a sixteenth of that, or four
+ * tokens a CPU, for the others, and one window's tokens.
+ */
 static void check_alone_at_once(unsigned int cpus)
 {
 	uint32_t batches = world.gate.meeting.batch[SL_POOL_LEDGERS] * cpus;
@@ -108,7 +113,7 @@ static void test_alone_at_once(void **state)
 	each_gate(check_alone_at_once);
 }
 
-/* In a minute 60/32 of the map, by one CPU, while each of the others has a batch that it does not use. */
+/* One CPU inserts 60/32 of the map in a minute, while each other CPU keeps a batch unused. */
 static void check_alone_for_long(unsigned int cpus)
 {
 	uint64_t ticks = 60 * 1000000000ULL / world.jiffy_ns, inserted = 0,
@@ -141,8 +146,9 @@ static uint64_t random_below(uint64_t end)
 }
 
 /*
- * CPUs that come and go as they like: over any span of time all of them insert half of the map at most, and a
- * thirty-second part of it each second. As a token bucket of that size and rate says, which never refuses.
+ * CPUs that come and go at random: over any span of time all of them insert half of the map at
+ * most, and a thirty-second part of it each second. A token bucket of that size and rate, charged
+ * with every insertion, never falls below zero.
  */
 static void check_together(unsigned int cpus)
 {
@@ -169,7 +175,7 @@ static void test_together(void **state)
 	each_gate(check_together);
 }
 
-/* Each of them once, while none has inserted anything for long. */
+/* Each CPU inserts once, after a long time without insertions. */
 static void check_together_at_once(unsigned int cpus)
 {
 	uint64_t inserted = 0, cpus_then = cpus;
@@ -188,7 +194,7 @@ static void test_together_at_once(void **state)
 	each_gate(check_together_at_once);
 }
 
-/* Packets of a flood that finds no token: the pools are looked at when a window begins, and asked once. */
+/* While there are no tokens, packets read the pools when a window begins, and ask once. */
 static void test_flood_leaves_pools_alone(void **state)
 {
 	uint64_t begin;
@@ -211,7 +217,10 @@ static void test_flood_leaves_pools_alone(void **state)
 	}
 }
 
-/* Time that runs backwards, as a tick read before another CPU's, brings nothing and takes nothing. */
+/*
+ * An earlier window, as of a tick that was read before another CPU's, brings no tokens and takes
+ * none.
+ */
 static void test_earlier_window(void **state)
 {
 	uint32_t inserted;
@@ -230,7 +239,7 @@ static void test_earlier_window(void **state)
 	assert_in_range(inserted, 16 * (window_brings() - 1), 16 * window_brings());
 }
 
-/* Another CPU has taken tokens in a later window: in this one nothing is left, and no more is taken. */
+/* Once another CPU has taken tokens in a later window, nothing is left in this one. */
 static void test_nothing_is_left_in_an_earlier_window(void **state)
 {
 	const struct sl_meeting *meeting = &world.gate.meeting;
@@ -249,7 +258,7 @@ static void test_nothing_is_left_in_an_earlier_window(void **state)
 	assert_int_equal(pool_left(meeting, pool, spent, window + 3), meeting->refill[pool]);
 }
 
-/* The fewer tokens are left, the more often a source must have shown itself: to each edge. */
+/* The fewer tokens are left, the more packets a source must have sent: at each edge. */
 static void test_the_bar_rises_as_tokens_end(void **state)
 {
 	static const struct {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What becomes of a packet when the kernel refuses to insert into an LRU map: bpf/charge.h, compiled for this machine,
- * with maps that refuse on demand. Not all of it can be provoked on one kernel: EBUSY is for who finds his own CPU
- * inside a bucket's lock (tests/datapath/test_busy.c); EDEADLK and ETIMEDOUT come from the locks that newer kernels have
- * instead; ENOMEM where no entry can be evicted (tests/datapath/test_memory.c). E2BIG and EINVAL stand for any other
- * cause.
+ * bpf/charge.h, compiled for the host, with maps that refuse on demand: what becomes of a packet
+ * when the kernel refuses an insertion into an LRU map. No kernel gives all of the errors. EBUSY
+ * means that this CPU holds the lock of the hash bucket already (tests/datapath/test_busy.c).
+ * EDEADLK and ETIMEDOUT come from the locks of newer kernels. ENOMEM means that no entry can be
+ * evicted (tests/datapath/test_memory.c). E2BIG and EINVAL stand for any other cause.
  */
-#include <errno.h> /* as the kernel numbers them: what bpf/admission.h defines has to be the same, or is told by cc */
+#include <errno.h> /* the compiler refuses numbers in bpf/admission.h that differ from these */
 #include "test.h"
 #define BPF_HOST_INSERTS
 #include "bpf_host.h"
@@ -58,7 +58,10 @@ static struct {
 		rivals; /* so many CPUs take a batch, one each time that this one is about to */
 } world;
 
-/* A packet has a pointer to what may be another key's value already; it does not find its own key again then. */
+/*
+ * The map may have given the node to another key: the value found is then another's, and the next
+ * lookup finds nothing.
+ */
 static struct sl_ledger *ledger_look(void)
 {
 	if (!world.has_ledger)
@@ -130,7 +133,7 @@ static long map_insert(const void *map, const void *key, const void *value, uint
 	return bucket_put(value);
 }
 
-/* One CPU runs: what others do to the word comes just before. */
+/* One CPU runs: what other CPUs do to the word happens just before. */
 static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next)
 {
 	uint64_t *spent = (uint64_t *)&world.pools[SL_POOL_LEDGERS].spent, seen;
@@ -166,7 +169,8 @@ static struct sl_limit limit_of(uint64_t packets, uint32_t cpus)
 }
 
 /*
- * A gate with one limit of BURST packets. It gives nobody a bucket: a test that wants one sets the tokens.
+ * A gate with one limit of BURST packets. It has no tokens for buckets: a test that needs one sets
+ * them.
  */
 static void world_begin(enum sl_family family, uint32_t cpus)
 {
@@ -249,9 +253,9 @@ static void each_refusal(void (*check)(enum sl_family family, const struct refus
 			check(family, &refusals[i]);
 }
 
-/* --- No ledger ---------------------------------------------------------------------------------- */
+/* --- No ledger ------------------------------------------------------------------------------- */
 
-/* He passes as a newcomer, each time that he is refused; then he has all of his burst. */
+/* A source passes as a newcomer while its ledger is refused; then it has its whole burst. */
 static void check_no_budget(enum sl_family family, const struct refusal *refusal)
 {
 	world_begin(family, MANY_CPUS);
@@ -362,9 +366,9 @@ static void test_start_empty(void **state)
 	each_refusal(check_start_empty);
 }
 
-/* --- No bucket ---------------------------------------------------------------------------------- */
+/* --- No bucket ------------------------------------------------------------------------------- */
 
-/* He is charged to his ledger, and gets his burst exactly. */
+/* A source without a bucket is charged at its ledger, and gets its burst exactly. */
 static void check_no_bucket(enum sl_family family, const struct refusal *refusal)
 {
 	world_begin(family, ONE_CPU);
@@ -384,7 +388,7 @@ static void test_no_bucket(void **state)
 	each_refusal(check_no_bucket);
 }
 
-/* --- Another CPU was faster --------------------------------------------------------------------- */
+/* --- Another CPU was faster ------------------------------------------------------------------ */
 
 /* What it inserted is used, and nothing was refused. */
 static void test_other_ledger(void **state)
@@ -433,7 +437,10 @@ static void test_other_bucket(void **state)
 	}
 }
 
-/* Of two that take a batch at once each has its own; one that loses every round waits for the next window. */
+/*
+ * Two CPUs that take a batch at once get one each; a CPU that loses every round waits for the next
+ * window.
+ */
 static void test_other_batches(void **state)
 {
 	(void)state;
@@ -476,9 +483,9 @@ static void test_batches(void **state)
 	}
 }
 
-/* --- A node that goes to another key -------------------------------------------------------------- */
+/* --- A node that goes to another key --------------------------------------------------------- */
 
-/* A block that began in a stranger's ledger is taken back; a block of its own stays. */
+/* A block that began in another key's ledger is taken back; a block of the key itself stays. */
 static void test_block_in_reused_ledger(void **state)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
@@ -504,7 +511,7 @@ static void test_block_in_reused_ledger(void **state)
 	}
 }
 
-/* And one that is the key's own stays, for as long as it is to last. */
+/* A block in the key's own ledger stays for its whole time. */
 static void test_block_stays(void **state)
 {
 	(void)state;
@@ -535,7 +542,9 @@ static uint32_t source_recall(struct sl_bucket *bucket)
 	return bucket_recall(&packet, bucket, &world.gate);
 }
 
-/* A stranger's bucket does not keep what decides about another source: it is as if made just now. */
+/*
+ * A bucket that goes to another source does not keep the record of the rule: it is as a new bucket.
+ */
 static void test_record_in_reused_bucket(void **state)
 {
 	(void)state;

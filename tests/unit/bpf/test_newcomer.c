@@ -4,7 +4,7 @@
 #include "test.h"
 #include "meeting.h"
 
-/* Addresses in a row fill a filter more evenly than these. */
+/* Scattered addresses: those in a row would fill the filter more evenly. */
 static struct digest digest_scattered(const struct sl_meeting *meeting, uint32_t number)
 {
 	number *= 0x9e3779b1;
@@ -25,13 +25,13 @@ static double part_mistaken(const struct sl_meeting *meeting, uint64_t jiffy)
 
 #define HASHES 3 /* bits that a source sets in its block; some of them may be the same */
 
-/* That of `bits` bits none is set after so many throws. */
+/* The chance that none of `bits` bits is set after so many throws. */
 static double none_set(int bits, int throws)
 {
 	return pow(1 - (double)bits / SL_KNOWN_BITS, throws);
 }
 
-/* That all of `bits` different bits are set, by inclusion and exclusion. */
+/* The chance that all of `bits` different bits are set, by inclusion and exclusion. */
 static double all_set(int bits, int throws)
 {
 	if (bits == 1)
@@ -41,7 +41,7 @@ static double all_set(int bits, int throws)
 	return 1 - 3 * none_set(1, throws) + 3 * none_set(2, throws) - none_set(3, throws);
 }
 
-/* The part of strangers whose bits others have set, in blocks of so many sources on average. */
+/* The part of unknown sources whose bits are all set, in blocks of so many sources on average. */
 static double part_expected(double sources_in_block)
 {
 	const double same = 1.0 / SL_KNOWN_BITS;
@@ -58,7 +58,10 @@ static double part_expected(double sources_in_block)
 	return part;
 }
 
-/* Nobody who is known is forgotten in his epoch and the next; so many strangers are taken for known. */
+/*
+ * A known source stays known in its epoch and the next; the model tells how many unknown ones are
+ * taken for known.
+ */
 static void test_known(void **state)
 {
 	static const unsigned int loads[] = {SOURCES / 8, SOURCES / 2, SOURCES};

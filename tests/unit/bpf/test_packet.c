@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bpf/packet.h on one frame of each kind, whole, cut at every length, and split at every length between the linear
- * part and fragments. Each part lies in a buffer of exactly its size, so that AddressSanitizer sees a read
- * past its end.
+ * bpf/packet.h on one frame of each kind: whole, cut at every length, and split at every length
+ * between the linear part and fragments. Each part lies in a buffer of exactly its size, so that
+ * AddressSanitizer sees any read past its end.
  */
 #include "test.h"
 #include "packet_model.h"
@@ -13,8 +13,8 @@
 #define ICMP		       8, 0, 0, 0, 0, 1, 0, 1
 
 /*
- * The fields of struct frame that belong together: no source is found, and why; a source is found; where the
- * search for the transport header ends; what a look tells of the whole frame.
+ * The fields of struct frame that belong together: no source is found, and why; a source is found;
+ * where the search for the transport header ends; what a look tells of the whole frame.
  */
 #define NO_SOURCE(why, link_end)  .link = (link_end), .reason = (why)
 #define SOURCE(version, link_end) .link = (link_end), .reason = PARSED, .family = (version)
@@ -460,7 +460,9 @@ static void test_every_split(void **state)
 		      ARRAY_SIZE(frames), splits);
 }
 
-/* Bytes that should be there, and that the kernel fails to read: not taken for a frame that ends early. */
+/*
+ * Bytes within the frame that the kernel fails to read are not taken for a frame that ends early.
+ */
 static void test_what_cannot_be_had_is_unreadable(void **state)
 {
 	struct reader reader = {.kind = READ_XDP, .ctx = NULL, .size = 60};
@@ -493,7 +495,7 @@ static void test_tags_before_the_frame(void **state)
 	}
 }
 
-/* A frame of which nothing is known: parsing ends within it, and says nothing that contradicts itself. */
+/* Parsing of any bytes ends within the frame, and its facts do not contradict each other. */
 static void check_any(const uint8_t *bytes, size_t size)
 {
 	struct frame frame = {.bytes = bytes, .size = size};
@@ -527,9 +529,12 @@ static void test_every_byte_spoilt(void **state)
 	}
 }
 
-/* --- TCP's flags ------------------------------------------------------------------------------- */
+/* --- TCP's flags ----------------------------------------------------------------------------- */
 
-/* SYN and not ACK, whatever else is set: of the 6 flags of RFC 793, ECN's two, and NS in the byte before. */
+/*
+ * A SYN has SYN and not ACK, whatever else is set of the 6 flags of RFC 793, of ECN's two, and of
+ * NS in the byte before.
+ */
 static void check_flags(const struct frame *frame, unsigned int flags)
 {
 	uint8_t *buffer = frame_copy(frame->bytes, frame->size);
@@ -566,7 +571,7 @@ static void test_every_flag_of_tcp(void **state)
 	assert_true(checked > 10);
 }
 
-/* --- Numbers ----------------------------------------------------------------------------------- */
+/* --- Numbers --------------------------------------------------------------------------------- */
 
 static const struct frame *frame_find(const char *name)
 {
@@ -577,7 +582,7 @@ static const struct frame *frame_find(const char *name)
 	return NULL;
 }
 
-/* A copy of a frame, two of whose bytes say `number`; looked at. */
+/* Parses a copy of a frame in which two bytes hold `number`. */
 static struct packet look_with(const char *name, size_t at, unsigned int number)
 {
 	const struct frame *frame = frame_find(name);
@@ -600,7 +605,7 @@ static void test_every_port(void **state)
 	for (unsigned int port = 0; port < 65536; port++) {
 		assert_int_equal(look_with("IPv4 UDP", 36, port).facts.port, port);
 		assert_int_equal(look_with("IPv6 TCP", 56, port).facts.port, port);
-		/* the source's port matters to nobody */
+		/* no match looks at the source port */
 		assert_int_equal(look_with("IPv4 UDP", 34, port).facts.port, 5353);
 	}
 }
@@ -618,7 +623,7 @@ static void test_every_vlan(void **state)
 	}
 }
 
-/* The fragment fields hold 13 bits of offset and the flag that more follow; nothing else makes a fragment. */
+/* Only the 13 bits of offset and the flag for more fragments make a fragment. */
 static void test_every_fragment_field(void **state)
 {
 	(void)state;
@@ -659,7 +664,7 @@ static void test_every_protocol(void **state)
 	}
 }
 
-/* --- Long extension headers -------------------------------------------------------------------- */
+/* --- Long extension headers ------------------------------------------------------------------ */
 
 /* In front of UDP lie `count` extension headers, of one type and one length. */
 static struct packet look_behind(uint8_t type, uint8_t length, int count, size_t missing,
@@ -715,7 +720,7 @@ static void test_every_length_of_extension(void **state)
 	}
 }
 
-/* --- Merged packets ---------------------------------------------------------------------------- */
+/* --- Merged packets -------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;

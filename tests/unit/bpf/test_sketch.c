@@ -32,7 +32,7 @@ static struct digest digest_number(const struct sl_meeting *meeting, unsigned in
 #define SECRETS	  32
 #define STRANGERS 1000000 /* for each secret */
 
-/* Gives each slot to somebody who has shown himself three times, as the bar is in a crowd. */
+/* Gives each slot to a source that was seen three times, one more than the bar in a crowd. */
 static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
 {
 	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
@@ -45,7 +45,10 @@ static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
 	}
 }
 
-/* The chance is 2^-24 for a packet, also where all slots are taken by who has reached the bar. */
+/*
+ * A new source is taken for another with a chance of 2^-24 a packet, even when each slot belongs to
+ * a source that has reached the bar.
+ */
 static void test_mistakes(void **state)
 {
 	double bound = (double)SECRETS * STRANGERS / (1 << 24);
@@ -62,7 +65,7 @@ static void test_mistakes(void **state)
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(&meeting, i, (1ULL << 28) + j);
 
-			/* with a coin by which nobody loses his slot */
+			/* with a coin by which no source loses its slot */
 			mistakes +=
 				sketch_see(&meeting, SL_POOL_LEDGERS, digest, digest.mark ^ 1) > 2;
 		}
@@ -84,7 +87,7 @@ static uint32_t see(const struct sl_meeting *meeting, uint64_t number, uint32_t 
 	return sketch_see(meeting, SL_POOL_LEDGERS, digest_ipv4(meeting, number), coin);
 }
 
-/* The part of those who were seen once, of whom anything is known after so many others. */
+/* The part of the sources seen once that the sketch remembers after so many other packets. */
 static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
 {
 	unsigned int remembered = 0;
@@ -96,13 +99,16 @@ static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
 			sketch_print(digest) | 1;
 	}
 	for (uint64_t i = 0; i < others; i++)
-		see(meeting, draw() >> 33, draw()); /* none of those who are watched */
+		see(meeting, draw() >> 33, draw()); /* none of the watched sources */
 	for (uint64_t i = 0; i < WATCHED; i++)
 		remembered += see(meeting, (1U << 31) + i, 1) == 2;
 	return (double)remembered / WATCHED;
 }
 
-/* After k others in n slots: e^(-k / 2n), since a slot's owner of count 1 loses it every second time. */
+/*
+ * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
+ * to every second packet that has the same slot.
+ */
 static void test_memory(void **state)
 {
 	static const double parts[] = {0.25, 1, 2, 4};
@@ -120,7 +126,7 @@ static void test_memory(void **state)
 	}
 }
 
-/* In a flood a slot is somebody's always: so many packets in a row it takes to pass a bar. */
+/* In a flood each slot is taken: how many packets in a row it takes to pass a bar. */
 static void test_packets_in_a_row(void **state)
 {
 	static const uint32_t bars[] = {2, 4, 8};

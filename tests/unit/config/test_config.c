@@ -53,7 +53,7 @@ static void test_everything(void **state)
 	config_free(&config);
 }
 
-/* Whole lists of prefixes alone, beside lists of entries; what is said otherwise, and of one meaning. */
+/* Lists of prefixes and lists of entries, and other spellings of the same rules. */
 static void test_said_otherwise(void **state)
 {
 	(void)state;
@@ -140,7 +140,10 @@ static void test_newcomers(void **state)
 		"sluice newcomers 10.0.0.2 rate 50mbit burst 1562500B\n");
 }
 
-/* An allowed prefix may have a policy for the time after, and larger and smaller ones are others. */
+/*
+ * An allowed prefix may have a policy, too, for the time after; larger and smaller prefixes are
+ * other rules.
+ */
 static void test_one_rule_a_prefix(void **state)
 {
 	struct config config;
@@ -204,7 +207,7 @@ static void test_the_example(void **state)
 	config_free(&config);
 }
 
-/* What is said of an unknown key: it names the keys that there are. */
+/* The message about an unknown key names the keys that there are. */
 static void keys_are(const char *text, const char *const words[], unsigned int count)
 {
 	char keys[256] = "it has ";
@@ -444,7 +447,10 @@ static void test_refused(void **state)
 	}
 }
 
-/* The world's fault, and not the file's: so says the status, alone. */
+/*
+ * A list file that does not exist is an error of the system, not of the rules file: the status says
+ * so.
+ */
 static void test_no_such_list(void **state)
 {
 	struct capture capture = capture_begin(stderr);
@@ -504,7 +510,7 @@ static void test_all_errors(void **state)
 		"sluice: rules.yaml:19:13: 10.0.0.1 is listed twice: first at rules.yaml:18:13\n");
 }
 
-/* Of a wrong shape all is said, too, and no more: what the values mean is not known. */
+/* Errors of shape are reported all at once, and alone: values are not looked at then. */
 static void test_all_errors_of_shape(void **state)
 {
 	(void)state;
@@ -547,7 +553,7 @@ static void test_a_default_that_there_is_not(void **state)
 		"50mbit'\n");
 }
 
-/* Items of the kind of the first are read; the others are refused for their kind alone. */
+/* Items of the first one's kind are read; those of another kind are refused for that alone. */
 static void test_errors_beside_mixed_items(void **state)
 {
 #define MIXED                                                                                      \

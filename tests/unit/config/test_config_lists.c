@@ -11,7 +11,10 @@ static void text_make(const char *path, const char *text)
 	file_make(path, text, strlen(text));
 }
 
-/* A file is looked for beside the rules file, says its own line, and is a list of its path. */
+/*
+ * A list file is looked for beside the rules file, its errors have its own lines, and its path
+ * names the list.
+ */
 static void test_files(void **state)
 {
 	char path[128], line[512];
@@ -66,7 +69,10 @@ static void test_files(void **state)
 	assert_string_equal(capture_end(&capture), line);
 }
 
-/* The one line of a rules file that has a list of this text, an entry with these keys behind its file. */
+/*
+ * Reads a rules file with an entry of a list file of this text, and these keys; said: the one
+ * message.
+ */
 static void list_refused(const char *list, const char *keys, const char *said)
 {
 	char text[128], line[512] = "";

@@ -141,7 +141,7 @@ static void test_written_with_lists(void **state)
 	config_free(&config);
 }
 
-/* Prefixes are listed in blocks, as the sanitizers copy a list of libcyaml's for each of its elements. */
+/* Prefixes are listed in blocks of BLOCK. */
 #define BLOCK  1000
 #define BLOCKS 24
 
@@ -179,7 +179,7 @@ static void test_long_file(void **state)
 	config_free(&config);
 }
 
-/* The CPU time that it takes to read so many files, to write each, and to compare it with itself. */
+/* The CPU time to read so many files, to write each, and to compare each with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
 	char *text = long_text(blocks * BLOCK, BLOCK);
@@ -204,8 +204,8 @@ static clock_t least(clock_t a, clock_t b)
 }
 
 /*
- * Prefixes take hardly longer in one file than in many. Comparing each with all before takes them five times as long.
- * What the machine does beside makes a run longer, so the shortest of each counts.
+ * Prefixes take hardly longer in one file than in many. Comparing each with all before takes them
+ * five times as long. A busy machine makes a run longer, so the shortest of each counts.
  */
 static void test_time_of_a_long_file(void **state)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/gate/schema4.h: what a gate recorded from the last version with that schema comes to in this version. */
+/*
+ * user/gate/schema4.h: a gate that the last version of schema 4 recorded, converted to this
+ * version.
+ */
 #include <jansson.h>
 #include <linux/bpf.h>
 
@@ -272,14 +275,15 @@ static void test_rules_keep_their_lists_and_ends(void **state)
 	each_value("prefixes", sizeof(struct schema4_rule), check_rule, lists);
 	assert_int_equal(lists[SL_LIST_NONE], 4);
 	assert_int_equal(lists[SL_LIST_ALLOW], 3);
-	assert_int_equal(lists[SL_LIST_DENY], 6); /* with one whose time is over */
+	assert_int_equal(lists[SL_LIST_DENY], 6); /* one of them has ended */
 }
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
 /*
- * What each reason is called, and what its packets met. Packets that passed for their depth of tags stay what passed,
- * and vlan-depth is a drop now; oversize is none any more, and stays a drop by a limit.
+ * What each reason is called, and what its packets met. Packets that passed for their depth of tags
+ * stay what passed, and vlan-depth is a drop now; oversize is none any more, and stays a drop by a
+ * limit.
  */
 static const struct {
 	const char *name;

@@ -251,7 +251,7 @@ static void test_every_epoch(void **state)
 	}
 }
 
-/* The longest burst there is, in bursts of as few packets as 2 and as many as 2^20. */
+/* The longest burst, of as few packets as 2 and as many as 2^20. */
 static void test_longest_burst(void **state)
 {
 	(void)state;
@@ -599,7 +599,7 @@ static void test_purse_is_void_after_rebirth(void **state)
 	assert_int_equal(model_excess(&model), 0);
 }
 
-/* A refused packet speaks for those that cost as much, or more; a cheaper one asks. */
+/* A refusal holds for packets that cost as much or more; a cheaper one asks the ledger. */
 static void test_refusal_is_of_a_cost(void **state)
 {
 	struct model model = drained(COST, 1000 * COST, 0, 12345);
@@ -838,7 +838,9 @@ static void test_large_packets_get_their_rate(void **state)
 	}
 }
 
-/* The bound is met, and not exceeded: the largest packet, and all that lies in other CPUs' purses. */
+/*
+ * The bound is met, and not exceeded: the largest packet, and all that lies in other CPUs' purses.
+ */
 static void test_large_packet_beside_full_purses(void **state)
 {
 	struct model model = fresh(COST, 1600 * COST, 8, 12345);
@@ -857,8 +859,9 @@ static void test_large_packet_beside_full_purses(void **state)
 }
 
 /*
- * A trickle on the other CPUs, whose purses are never all at rest: a packet that only a whole ledger
- * would cover passes as soon as the ledger is at `refill`, and the trickle goes on when that is paid.
+ * A trickle on the other CPUs, whose purses are never all at rest: a packet that only a whole
+ * ledger would cover passes as soon as the ledger is at `refill`, and the trickle goes on when that
+ * is paid.
  */
 static void test_trickle_starves_no_large_packet(void **state)
 {
@@ -884,7 +887,10 @@ static void test_trickle_starves_no_large_packet(void **state)
 	}
 }
 
-/* A packet that was refused speaks for all that need no less, which those above `refill` do not. */
+/*
+ * A refusal holds for packets that need as much credit; those that cost more than `refill` need
+ * less than they cost.
+ */
 static void test_refusal_of_a_large_packet(void **state)
 {
 	struct model model = drained(COST, 1600 * COST, 8, 12345);
@@ -966,9 +972,12 @@ static void test_debt_and_a_clock_behind(void **state)
 	}
 }
 
-/* --- No sender's packets ----------------------------------------------------------------------- */
+/* --- No sender's packets --------------------------------------------------------------------- */
 
-/* 65535 packets in one, at one an hour: more than any cost. It is charged as much as any, and pays that. */
+/*
+ * 65535 merged packets at one an hour exceed the greatest cost: they are charged just that, and it
+ * is paid.
+ */
 static void test_cost_that_no_packet_has(void **state)
 {
 	static const uint64_t bursts[] = {1, 8, 20000};
@@ -1021,7 +1030,10 @@ static void test_owed(void **state)
 		assert_int_equal(credit_owed(cases[i].cost, cases[i].count), cases[i].owed);
 }
 
-/* However often a ledger is told of debts, it sinks to a bound and no further: it never comes out full. */
+/*
+ * However often a ledger is told of debts, it sinks to a bound and no further: it never comes out
+ * full.
+ */
 static void test_debts_do_not_wrap(void **state)
 {
 	(void)state;
@@ -1105,8 +1117,8 @@ static void send_from_behind(struct model *model)
 }
 
 /*
- * A CPU finds the ledger rested, publishes the birth, and loses its draw to a CPU by whose clock the
- * moment is not yet come: what that one drew must not be in the ledger as well.
+ * A CPU finds the ledger rested, publishes the birth, and loses its draw to a CPU by whose clock
+ * the moment is not yet come: what that one drew must not be in the ledger as well.
  */
 static void test_birth_that_loses_its_draw(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h: blocks, and buckets that start empty. Where a test counts to the last unit of time the
- * kernel's tick is as short: a refusal is remembered to the end of the tick.
+ * include/credit.h: blocks, and buckets that start empty. Where a test counts to the last unit of
+ * time the kernel's tick is as short: a refusal is remembered to the end of the tick.
  */
 #include "test.h"
 #include "credit_cases.h"
@@ -9,7 +9,7 @@
 #define BURST  (10 * COST)
 #define PLENTY 50 /* more packets than the burst */
 
-/* From one unit to as long as user/rules/units.c admits. */
+/* From one tick to the longest that user/rules/units.c accepts. */
 static const uint64_t blocks[] = {
 	1,     COST / 3,  COST,	    3 * COST + 1, BURST - 1,
 	BURST, BURST + 1, 30 * SEC, 86400 * SEC,  SL_BURST_TICKS_MAX,
@@ -105,7 +105,10 @@ static void test_refused_packets_do_not_prolong_it(void **state)
 	assert_int_equal(model_burst(&model, 3, PLENTY), 10);
 }
 
-/* The end of a block is no new overrun: what the rest gave can be spent, and one more begins the next. */
+/*
+ * The end of a block is no new overrun: what the rest gave can be spent, and one more begins the
+ * next.
+ */
 static void test_blocks_follow_only_overruns(void **state)
 {
 	struct model model = blocked(SEC, 1, 12345);
@@ -180,8 +183,8 @@ static void test_a_large_packet_blocks_small_ones(void **state)
 }
 
 /*
- * A packet of more than the burst passes with a full bucket, as under any limit. It is the next packet, while the rest
- * is owed, that begins the block.
+ * A packet of more than the burst passes with a full bucket, as under any limit. It is the next
+ * packet, while the rest is owed, that begins the block.
  */
 static void test_large_packet_and_a_block(void **state)
 {
@@ -200,9 +203,11 @@ static void test_large_packet_and_a_block(void **state)
 	assert_false(model.bent);
 }
 
-/* --- Clocks ------------------------------------------------------------------------------------ */
+/* --- Clocks ---------------------------------------------------------------------------------- */
 
-/* The overrun is seen by the foremost clock: a CPU that is behind ends the block that much later. */
+/*
+ * The overrun is seen by the foremost clock: a CPU that is behind ends the block that much later.
+ */
 static void test_block_seen_by_a_clock_behind(void **state)
 {
 	static const uint64_t lags[] = {1, COST / 2, COST, 5 * COST, 29 * SEC};
@@ -239,7 +244,10 @@ static void test_block_is_over_for_a_clock_behind(void **state)
 	assert_int_equal(model_burst(&model, 1, PLENTY), 8);
 }
 
-/* The overrun is seen by a clock that is behind: it counts from the last draw, by whatever clock that was. */
+/*
+ * The overrun is seen by a clock that is behind: it counts from the last draw, by whatever clock
+ * that was.
+ */
 static void test_overrun_seen_by_a_clock_behind(void **state)
 {
 	(void)state;
@@ -261,7 +269,7 @@ static void test_overrun_seen_by_a_clock_behind(void **state)
 	}
 }
 
-/* --- Two CPUs at once -------------------------------------------------------------------------- */
+/* --- Two CPUs at once ------------------------------------------------------------------------ */
 
 static void send_on_cpu_1(struct model *model)
 {
@@ -272,8 +280,8 @@ static void send_on_cpu_1(struct model *model)
 }
 
 /*
- * While one CPU finds its packet too large, or draws all there is, another's packet passes: as if it had
- * come first.
+ * While one CPU finds its packet too large, or draws all there is, another's packet passes: as if
+ * it had come first.
  */
 static void test_draw_during_an_overrun(void **state)
 {
@@ -312,9 +320,11 @@ static void test_two_overruns_at_once(void **state)
 	assert_int_equal(model_burst(&model, 0, PLENTY), 10);
 }
 
-/* --- Kernel ticks ------------------------------------------------------------------------------ */
+/* --- Kernel ticks ---------------------------------------------------------------------------- */
 
-/* A CPU that has refused goes on for the rest of the kernel's tick, without a look at the ledger. */
+/*
+ * A CPU that has refused goes on for the rest of the kernel's tick, without a look at the ledger.
+ */
 static void test_refusal_lasts_a_kernel_tick(void **state)
 {
 	uint64_t jiffy = 4 * MS;
@@ -335,7 +345,10 @@ static void test_refusal_lasts_a_kernel_tick(void **state)
 	assert_true(model_send(&model, 0, 1, 60));
 }
 
-/* A forgiven source has a full bucket at once, and on a CPU that has just refused, from the next tick. */
+/*
+ * A forgiven source has a full bucket at once, and on a CPU that has just refused, from the next
+ * tick.
+ */
 static void test_forgiven(void **state)
 {
 	uint64_t jiffy = 4 * MS;
@@ -354,9 +367,9 @@ static void test_forgiven(void **state)
 	assert_int_equal(model_burst(&model, 0, 5), 5);
 }
 
-/* --- Changes of the limit ---------------------------------------------------------------------- */
+/* --- Changes of the limit -------------------------------------------------------------------- */
 
-/* A limit whose action is no longer `block` knows of none. */
+/* A limit whose action is no longer `block` has no block. */
 static void test_limit_that_no_longer_blocks(void **state)
 {
 	struct model model = blocked(86400 * SEC, 1, 12345);
@@ -370,7 +383,10 @@ static void test_limit_that_no_longer_blocks(void **state)
 	assert_true(model_send(&model, 0, 1, 60));
 }
 
-/* A limit that never blocked, or whose ledger never overran, has no block, whatever the clock shows. */
+/*
+ * A limit that never blocked, or whose ledger never overran, has no block, whatever the clock
+ * shows.
+ */
 static void test_no_block_without_an_overrun(void **state)
 {
 	(void)state;
@@ -385,7 +401,7 @@ static void test_no_block_without_an_overrun(void **state)
 	}
 }
 
-/* --- Starting empty ---------------------------------------------------------------------------- */
+/* --- Starting empty -------------------------------------------------------------------------- */
 
 static struct model starting_empty(uint64_t burst, uint32_t cpus, uint64_t epoch)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * include/credit.h where a policy has several limits: a packet that one of them refuses gets back what the
- * others charged. The order and the refunds are bpf/charge.h's, as credit_model.h tells them; random sequences
- * are in test_credit_property.c.
+ * include/credit.h where a policy has several limits: a packet that one of them refuses gets back
+ * what the others charged. The order and the refunds are bpf/charge.h's, as credit_model.h tells
+ * them; random sequences are in test_credit_property.c.
  */
 #include "test.h"
 #include "credit_cases.h"
@@ -45,7 +45,7 @@ static int64_t level_now(const struct model *model)
 	return credit_level(&model->limit, &model->ledger, model_clock(model, 0));
 }
 
-/* --- Into the purse ---------------------------------------------------------------------------- */
+/* --- Into the purse -------------------------------------------------------------------------- */
 
 static void test_give_back(void **state)
 {
@@ -86,7 +86,10 @@ static void test_give_back(void **state)
 	}
 }
 
-/* A purse that was spent from is as it was; what it was when full came from the ledger, and returns there. */
+/*
+ * A purse that was spent from is as it was; what it was when full came from the ledger, and returns
+ * there.
+ */
 static void test_refund_goes_where_it_came_from(void **state)
 {
 	struct model_policy policy = POLICY(2, 12345, 1600);
@@ -110,7 +113,7 @@ static void test_refund_goes_where_it_came_from(void **state)
 	assert_memory_equal(&model->ledger, &ledger, sizeof(ledger));
 }
 
-/* --- Into the ledger --------------------------------------------------------------------------- */
+/* --- Into the ledger ------------------------------------------------------------------------- */
 
 /* A limit without purses: a refund is exact, at any level and any moment. */
 static void test_refund_to_the_ledger_is_exact(void **state)
@@ -158,7 +161,9 @@ static void drain_elsewhere(struct model *model)
 	*ret_passed += model_burst(model, 1, PLENTY);
 }
 
-/* Between charge and refund another CPU takes all there is: what is refunded is all that is left. */
+/*
+ * Between charge and refund another CPU takes all there is: what is refunded is all that is left.
+ */
 static void test_refund_after_another_cpus_draw(void **state)
 {
 	struct model_policy policy = POLICY(0, 12345, 10, 1);
@@ -181,9 +186,12 @@ static void test_refund_after_another_cpus_draw(void **state)
 	assert_int_equal(level_now(&policy.limit[0]), 7 * COST);
 }
 
-/* --- A policy ---------------------------------------------------------------------------------- */
+/* --- A policy -------------------------------------------------------------------------------- */
 
-/* The tighter limit refuses as often as can be: the wider one is none the poorer, on one CPU or on eight. */
+/*
+ * The tighter limit refuses as often as can be: the wider one is none the poorer, on one CPU or on
+ * eight.
+ */
 static void test_a_drop_charges_nothing(void **state)
 {
 	(void)state;
@@ -271,7 +279,10 @@ static void test_limit_that_observes(void **state)
 	assert_int_equal(model_excess(&policy.limit[1]), 0);
 }
 
-/* While one limit is blocked the others are not charged; nor does a refusal elsewhere begin a block. */
+/*
+ * While one limit is blocked the others are not charged; nor does a refusal elsewhere begin a
+ * block.
+ */
 static void test_limits_beside_a_block(void **state)
 {
 	struct model_policy policy = POLICY(0, 12345, 100, 10);
@@ -291,7 +302,10 @@ static void test_limits_beside_a_block(void **state)
 	assert_int_equal(model_block_left(&policy.limit[1]), 0);
 }
 
-/* A limit that is apart finds no purse in the bucket: each packet draws its own cost, and gets it back. */
+/*
+ * A limit that is apart finds no purse in the bucket: each packet draws its own cost, and gets it
+ * back.
+ */
 static void test_limit_that_is_apart(void **state)
 {
 	struct model_policy policy = POLICY(0, 12345, 1600, 10);

@@ -254,7 +254,9 @@ static void source_salvo(struct source *source)
 	}
 }
 
-/* One frame that costs so much under a limit, and is for no other; none, if there is no such frame. */
+/*
+ * One frame that costs so much under a limit, and is for no other; none, if there is no such frame.
+ */
 static void source_send_worth(struct source *source, const struct model *model, __int128 ticks,
 			      bool may_cut)
 {
@@ -282,7 +284,9 @@ static void source_drain(struct source *source)
 	source_send_worth(source, model, level > 0 ? level : 0, true);
 }
 
-/* A frame that only a whole ledger covers: mostly it is refused, and what was in the purse returns. */
+/*
+ * A frame that only a whole ledger covers: mostly it is refused, and what was in the purse returns.
+ */
 static void source_ask_for_all(struct source *source)
 {
 	const struct model *model = draw_model(source);
@@ -420,7 +424,7 @@ static void source_begin(struct source *source, uint64_t seed, const struct kind
 	source_meanwhile(source, kind->collides ? source_collide : NULL);
 }
 
-/* --- Never too much ---------------------------------------------------------------------------- */
+/* --- Never too much -------------------------------------------------------------------------- */
 
 static void fail_with(const struct source *source, const struct model *model, int step,
 		      const char *what, int64_t ticks)
@@ -549,7 +553,7 @@ static void test_never_too_much_under_several_limits_when_all_goes_wrong(void **
 	check_promise(&(struct kind){.limits = SL_LIMITS_MAX, .lags = true, .collides = true});
 }
 
-/* --- Not too little ---------------------------------------------------------------------------- */
+/* --- Not too little -------------------------------------------------------------------------- */
 
 /*
  * A source that sends at twice its rate from an empty bucket gets its rate: but for what lies in
@@ -606,7 +610,7 @@ static void test_its_share_at_twice_the_rate(void **state)
 		assert_true(tried > LONG_RUNS / 2);
 }
 
-/* --- Neither ----------------------------------------------------------------------------------- */
+/* --- Neither --------------------------------------------------------------------------------- */
 
 /* A limit told as plainly as can be: a level, below zero what is owed, and when a block ends. */
 struct plain {

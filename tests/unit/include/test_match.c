@@ -24,7 +24,7 @@ enum kind {
 	TCP_LATER,     /* a fragment but the first */
 	UDP_53,	       /* DNS */
 	UDP_0,	       /* to port 0 */
-	UDP_65535,     /* in VLAN 4095, which nobody should use */
+	UDP_65535,     /* in VLAN 4095, which is reserved */
 	UDP_NO_PORT,   /* it ends before its ports */
 	UDP_FIRST,     /* a first fragment, to port 53 */
 	UDP_LATER,     /* a fragment but the first, in VLAN 10 */
@@ -71,7 +71,7 @@ static const struct sl_facts packets[KINDS] = {
 
 #define BIT(kind) (1U << (kind))
 #define ALL	  (BIT(KINDS) - 1)
-/* What cannot be told from anything else, in no VLAN and in VLAN 10. */
+/* Packets of which nothing can be read, in no VLAN and in VLAN 10. */
 #define ALL_UNKNOWN (BIT(UNKNOWN) | BIT(UNKNOWN_FIRST))
 #define ALL_TCP                                                                                    \
 	(BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_443) | BIT(TCP_CUT) | BIT(TCP_NO_PORT) |            \
@@ -87,7 +87,7 @@ static const struct sl_facts packets[KINDS] = {
 	(BIT(TCP_FIRST) | BIT(TCP_LATER) | BIT(UDP_FIRST) | BIT(UDP_LATER) | BIT(ICMP_LATER) |     \
 	 BIT(LATER_V6) | ALL_UNKNOWN)
 #define VLAN_10 (BIT(TCP_443) | BIT(UDP_LATER) | BIT(GRE) | BIT(UNKNOWN_FIRST))
-/* Of a transport header that cannot be read any port may be asked for. */
+/* Any port may match a transport header that cannot be read. */
 #define NO_PORT_TCP (BIT(TCP_NO_PORT) | ALL_UNKNOWN)
 #define NO_PORT_UDP (BIT(UDP_NO_PORT) | ALL_UNKNOWN)
 #define PORT_80	    (BIT(TCP_SYN) | BIT(TCP_ACK) | BIT(TCP_CUT) | BIT(TCP_FIRST) | NO_PORT_TCP)
@@ -175,7 +175,7 @@ static void test_every_match_and_kind(void **state)
 	}
 }
 
-/* --- Ports ------------------------------------------------------------------------------------- */
+/* --- Ports ----------------------------------------------------------------------------------- */
 
 static bool oracle_port(const struct sl_match *match, unsigned int port)
 {
@@ -209,7 +209,9 @@ static void test_every_port(void **state)
 	}
 }
 
-/* A record that tells of more ports than there is room for reads none behind them: the sanitizer looks on. */
+/*
+ * A count of ports above the room for them makes no read past their end, or the sanitizer says so.
+ */
 static void test_count_of_ports_is_bounded(void **state)
 {
 	struct sl_match *match = calloc(1, sizeof(*match));
@@ -225,9 +227,9 @@ static void test_count_of_ports_is_bounded(void **state)
 	free(match);
 }
 
-/* --- Deep matches ------------------------------------------------------------------------------ */
+/* --- Deep matches ---------------------------------------------------------------------------- */
 
-/* Only for `any`, with no VLAN, is there nothing to look at: it matches before anybody looked. */
+/* Only `any` without a VLAN needs no look at the packet: it matches uninspected ones. */
 static void test_deep(void **state)
 {
 	static const struct sl_facts not_looked;
@@ -239,7 +241,7 @@ static void test_deep(void **state)
 		assert_false(match_packet(&cases[i].match, &not_looked));
 }
 
-/* A match that nobody wrote, all zeros, is for no packet. */
+/* A match of all zeros is for no packet. */
 static void test_no_match(void **state)
 {
 	static const struct sl_match none;

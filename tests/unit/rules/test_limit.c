@@ -30,7 +30,9 @@ static void test_limits(void **state)
 		uint32_t life;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		/* purses: a sixteenth of the burst, over two CPUs, for as many whole ticks less one */
+		/*
+		 * purses: a sixteenth of the burst, over two CPUs, for as many whole ticks less one
+		 */
 		{"1kpps", "1000", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "1s", SEC / 1000, SEC, SEC / 16 * 15, SEC / 32, 14, false, true},
 		{"1kpps", "128", MS, 128 * MS, 120 * MS, 4 * MS, 1, false, true},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/limit.h: what a limit becomes for each family, who may hold a purse, and what such limits do to
- * packets. The numbers of rates, bursts and purses are in test_limit.c.
+ * user/rules/limit.h: what a limit becomes for each family, which limits have purses, and what they
+ * do to packets. The numbers of rates, bursts and purses are in test_limit.c.
  */
 #include "test.h"
 #include "capture.h"
@@ -30,7 +30,7 @@ static struct limit limit_of(const char *rate, const char *burst)
 	return limit;
 }
 
-/* --- Keys -------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------ */
 
 /* The mask of a length is the address of all ones, cut to a prefix of it. */
 static void test_masks_are_prefixes(void **state)
@@ -61,11 +61,13 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	struct sl_limit compiled = limit_compile(limit, family, &machine);
 	bool own_bucket = !spec->key_dst && spec->per[family] == bucket_bits[family];
 
-	/* one CPU's bucket is one ledger's, and no block has to begin under its hands */
+	/* a purse needs a bucket of one ledger, and no block that could begin while it is spent */
 	assert_int_equal(!!compiled.purse, own_bucket && spec->action != SL_ACTION_BLOCK);
 	assert_int_equal(!!compiled.life, !!compiled.purse);
 	assert_int_equal(compiled.refill == compiled.burst, !compiled.purse);
-	/* one bucket's addresses have ledgers of their own, or its purse is of what it cannot know */
+	/*
+	 * apart: the sources of one bucket have ledgers of their own, or the key is not the source
+	 */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
 	assert_int_equal(compiled.shared,
 			 !spec->key_dst && spec->per[family] < bucket_bits[family]);
@@ -74,7 +76,7 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);
 }
 
-/* However long the burst lasts: by its draws a source shows that it is still there. */
+/* A purse ends within two seconds, however long the burst: a source that sends draws that often. */
 static void test_purses_end_soon(void **state)
 {
 	struct limit limit = limit_of("100pps", "30000");
@@ -105,7 +107,7 @@ static void test_every_key_and_action(void **state)
 	}
 }
 
-/* --- Families ---------------------------------------------------------------------------------- */
+/* --- Families -------------------------------------------------------------------------------- */
 
 /* By default both get the same, but for what their keys keep of an address. */
 static void test_families_are_equal(void **state)
@@ -175,7 +177,7 @@ static void test_block_is_told_in_ticks(void **state)
 	}
 }
 
-/* --- What it does ------------------------------------------------------------------------------ */
+/* --- What it does ---------------------------------------------------------------------------- */
 
 static struct model source_of(const struct limit *limit, enum sl_family family)
 {
@@ -274,7 +276,7 @@ static void test_purses_of_a_source(void **state)
 	}
 }
 
-/* --- What is refused --------------------------------------------------------------------------- */
+/* --- What is refused ------------------------------------------------------------------------- */
 
 static void test_refusals_name_the_cause(void **state)
 {
@@ -306,7 +308,10 @@ static void test_refusals_name_the_cause(void **state)
 	}
 }
 
-/* A full bucket lets a frame of any length pass, however short the burst; the next one when that is paid. */
+/*
+ * A full bucket passes a frame of any length, however short the burst; the next frame passes when
+ * that is paid.
+ */
 static void test_frames_of_any_length_pass(void **state)
 {
 	static const struct {

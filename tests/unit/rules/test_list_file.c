@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/list_file.h: lists in the formats of others, and what is refused in which words. */
+/*
+ * user/rules/list_file.h: lists in the formats of other tools, and which lines are refused in which
+ * words.
+ */
 #include "test.h"
 #include "capture.h"
 #include "rules/list_file.h"
@@ -161,7 +164,7 @@ static void test_short_prefixes(void **state)
 	ruleset_free(&set);
 }
 
-/* Once, where the second of them begins. */
+/* Several sets in one file are refused once, where the second begins. */
 static void test_several_ipsets(void **state)
 {
 	char text[] = "create good hash:net family inet\n"
@@ -207,7 +210,7 @@ static void test_list_refused(void **state)
 		"192.0.2.0/24?\n");
 }
 
-/* A wrong file need not be read as messages. */
+/* A file of many bad lines is reported by its first ten. */
 static void test_ten_bad_lines(void **state)
 {
 	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
@@ -223,7 +226,10 @@ static void test_ten_bad_lines(void **state)
 	assert_non_null(strstr(said, "\nsluice: list.txt: these are the first 10 bad lines\n"));
 }
 
-/* 20,000 in no order. With strict_string_checks, ASan looks through the rest of the file at each line. */
+/*
+ * 20,000 prefixes in no order: with strict_string_checks ASan reads the rest of the file at each
+ * line.
+ */
 static void test_long_list(void **state)
 {
 	const unsigned int count = 20000;

@@ -344,7 +344,9 @@ static void test_sources(void **state)
 	}
 }
 
-/* Of the prefixes in which each address is a source every bit counts, and no bit behind them does. */
+/*
+ * Of the prefixes in which each address is a source every bit counts, and no bit behind them does.
+ */
 static void test_sources_beside(void **state)
 {
 	static const struct {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/state/pressure.h: whom a filter of another size knows, as bpf/newcomer.h, compiled for this machine, reads it. */
+/*
+ * user/state/pressure.h: a filter that was rebuilt for another size, as bpf/newcomer.h, compiled
+ * for the host, reads it.
+ */
 #include "test.h"
 #include "state/pressure.h"
 
@@ -23,7 +26,7 @@ static uint32_t word(uint32_t tag, uint32_t bits)
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
-/* Of what two entries say of the even epochs, and, swapped, of the odd ones: in both orders. */
+/* Joins two words, as those of the even and of the odd epochs, in both orders. */
 static void check_join(uint32_t a, uint32_t b, uint32_t wanted)
 {
 	struct sl_known old[2] = {{{a, b}}, {{b, a}}};
@@ -44,7 +47,7 @@ static void test_words(void **state)
 	check_join(word(255, 0x5), word(126, 0x3), word(126, 0x3));
 	check_join(word(130, 0x5), word(1, 0x3), word(1, 0x3));
 	check_join(word(127, 0x5), word(128, 0x3), word(128, 0x3));
-	/* nobody is nothing, of whichever epoch */
+	/* a word without bits adds nothing, whatever its epoch */
 	check_join(word(7, 0x5), word(8, 0), word(7, 0x5));
 	check_join(word(7, 0x5), 0, word(7, 0x5));
 	check_join(word(200, 0x5), 0, word(200, 0x5));
@@ -109,7 +112,10 @@ static uint32_t strangers_known(const struct sl_meeting *meeting, uint64_t jiffy
 	return known;
 }
 
-/* Who came in this epoch or the one before is known in either size, and who came before these is not. */
+/*
+ * A source that came in this epoch or the one before stays known in another size; one that came
+ * earlier does not.
+ */
 static void check_sizes(uint32_t from, uint32_t to, uint64_t epoch)
 {
 	struct sl_meeting meeting = {.window_shift = 4, .known_mask = from - 1};

@@ -60,8 +60,8 @@ def flood(lab, net="10.1"):
 
 
 def flood_with(lab, frames):
-    """So many sources show themselves that one CPU, which meets them all, has few insertions left:
-    not one for them, that have not shown themselves more than eight times, and some for who has a
+    """So many sources send that one CPU, which meets them all, has few insertions left:
+    none for these sources, which have sent eight packets at most, and some for sources with a
     bucket. It takes seconds until newcomers do not wait any more."""
     with on_one_cpu():
         lab.send_and_wait([data for data in frames for _ in range(8)])
@@ -324,7 +324,7 @@ def test_check_in_a_flood(small):
 
 @pytest.mark.alone
 def test_a_bucket_is_enough_in_a_flood(small):
-    """Under a limit that is new, too: who is remembered need not show itself again."""
+    """Under a new limit, too: a source that is remembered need not prove itself again."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.send("192.0.2.1")
     small.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
@@ -340,8 +340,8 @@ def test_a_bucket_is_enough_in_a_flood(small):
     assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
 
 
-def forget_who_is_known(lab, tmp_path):
-    """As when nobody is heard for two minutes."""
+def forget_known_sources(lab, tmp_path):
+    """As when no source sends for two minutes."""
     path = tmp_path / "commands"
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins("known")).out)
     path.write_text("".join(
@@ -355,8 +355,8 @@ def forget_who_is_known(lab, tmp_path):
     ("192.0.2.1", "192.0.2.0/24", "32"), ("192.0.2.1", "192.0.2.0/24", "25"),
     ("2001:db8:1::12:3456", "2001:db8::/32", "64"), ("2001:db8:1::12:3456", "2001:db8::/32", "48"),
     ("2001:db8:1::12:3456", "2001:db8::/32", "124")])
-def test_check_of_who_was_silent(small, tmp_path, source, prefix, per):
-    """Who has a ledger, and no bucket any more, and is not known, waits as all newcomers do."""
+def test_check_of_a_source_that_was_silent(small, tmp_path, source, prefix, per):
+    """A source with a ledger, without a bucket and not known waits as all newcomers do."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     small.sluice("set", prefix, "rate", "1/h", "burst", "3", "per", per)
     small.send_and_wait([frame(source)])
@@ -367,7 +367,7 @@ def test_check_of_who_was_silent(small, tmp_path, source, prefix, per):
     flood(small)
     answer = small.json("check", source)
     assert answer["newcomer"] is None and answer["reason"] == "within-limit"
-    forget_who_is_known(small, tmp_path)
+    forget_known_sources(small, tmp_path)
     flood(small, "10.2")
     answer = small.json("check", source)
     assert (answer["verdict"], answer["reason"]) == ("pass", "newcomer")
@@ -403,7 +403,7 @@ def test_check_of_a_key_that_many_share(small):
 @pytest.mark.parametrize("new,known,here,there", [
     (NEW, "192.0.2.1", HERE4, "192.0.2.99"), (NEW6, "2001:db8:1::1", HERE6, "2001:db8:2::99")])
 def test_check_of_a_destination_in_a_flood(lab, tmp_path, new, known, here, there):
-    """Who receives has the bucket: it matters whether he is new, and not whether the sender is."""
+    """The bucket is the receiver's: it matters whether the receiver is new, not the sender."""
     def meets(source, to, reason, waits, left):
         answer, before = lab.json("check", source, "to", to), reasons(lab)
         assert (answer["reason"], answer["limits"][0]["remaining"]) == (reason, left)
@@ -421,15 +421,15 @@ def test_check_of_a_destination_in_a_flood(lab, tmp_path, new, known, here, ther
     meets(new, here, "within-limit", False, 2)
     meets(known, here, "within-limit", False, 1)
     meets(new, here, "over-limit", False, 0)
-    forget_who_is_known(lab, tmp_path)
+    forget_known_sources(lab, tmp_path)
     flood_with(lab, [packet(f"10.3.0.{i}", udp(9), f"10.4.0.{i}") for i in range(1, 251)])
     meets(known, here, "newcomer", True, 0)
     assert "not heard for a minute" in lab.sluice("check", known, "to", here).out
 
 
 @pytest.mark.alone
-def test_a_bucket_of_who_was_silent(small, tmp_path):
-    """It is not looked for in a crowd, and is as soon as that is over."""
+def test_the_bucket_of_a_source_that_was_silent(small, tmp_path):
+    """The bucket is not looked for in a crowd, and is as soon as that is over."""
     def check():
         answer = small.json("check", "192.0.2.1")
         return answer["reason"], answer["newcomer"] and answer["newcomer"]["waits"]
@@ -441,7 +441,7 @@ def test_a_bucket_of_who_was_silent(small, tmp_path):
         small.send_and_wait(crowd(i))
         seen.add(check())
     assert seen == {("within-limit", None)}
-    forget_who_is_known(small, tmp_path)
+    forget_known_sources(small, tmp_path)
     for i in range(20, 40):
         small.send_and_wait(crowd(i))
         seen.add(check())
@@ -480,8 +480,8 @@ def test_check_of_a_newcomer_that_starts_empty(small):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("sources", ["32k", "128k"])
-def test_a_resize_forgets_nobody_in_a_crowd(small, sources):
-    """Who has a ledger need not show himself again: in a crowd he would be dropped with the others."""
+def test_a_resize_forgets_no_source_in_a_crowd(small, sources):
+    """A source with a ledger need not prove itself again: in a crowd it would be dropped."""
     here = [frame(f"192.0.2.{i}") for i in range(20)]
     for prefix in "192.0.2.0/24", "10.0.0.0/8":
         small.sluice("set", prefix, "rate", "1/h", "burst", "10")
@@ -802,7 +802,7 @@ def memlock(lab, name):
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 50e9,
                     reason="a machine with memory for the largest of gates")
 def test_more_memory_than_there_is(lab, tmp_path):
-    """The kernel would kill others to make room for such maps."""
+    """The kernel would kill processes to make room for such maps."""
     largest = ("sources", "64m", "hot", "64m")
     refusal = one_line(lab.attach("in0", *largest, status=1))
     assert re.search(f"gate '{lab.gate}' would take .* GB, and this machine has .* to spare", refusal)
