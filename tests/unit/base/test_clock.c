@@ -161,7 +161,7 @@ static void test_there_and_back_of_what_is_past(void **state)
 
 /* --- Moments of the calendar ---------------------------------------------------------------- */
 
-static void test_moments(void **state)
+static void test_moments_are_read_and_written_back(void **state)
 {
 	static const struct {
 		const char *text;
@@ -192,7 +192,7 @@ static void test_moments(void **state)
 	}
 }
 
-static void test_moments_refused(void **state)
+static void test_wrong_moments_are_refused(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -253,8 +253,8 @@ int main(void)
 		cmocka_unit_test(test_moments_of_the_calendar),
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_there_and_back_of_what_is_past),
-		cmocka_unit_test(test_moments),
-		cmocka_unit_test(test_moments_refused),
+		cmocka_unit_test(test_moments_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_moments_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

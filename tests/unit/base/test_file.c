@@ -35,7 +35,7 @@ static const char *refusal(const char *path)
 
 /* --- Bytes ---------------------------------------------------------------------------------- */
 
-static void test_text(void **state)
+static void test_any_bytes_but_nul_are_read(void **state)
 {
 	static const struct {
 		const char *text;
@@ -73,7 +73,7 @@ static void test_text(void **state)
 	}
 }
 
-static void test_byte_order_mark(void **state)
+static void test_a_byte_order_mark_is_skipped(void **state)
 {
 	struct file file;
 
@@ -87,7 +87,7 @@ static void test_byte_order_mark(void **state)
 	file_free(&file);
 }
 
-static void test_sizes(void **state)
+static void test_all_bytes_of_any_size_are_read(void **state)
 {
 	static char text[3 << 20];
 	static const size_t sizes[] = {1, 4095, 65534, 65535, 65536, 65537, 131071, sizeof(text)};
@@ -106,7 +106,7 @@ static void test_sizes(void **state)
 
 /* --- What is no such file ------------------------------------------------------------------- */
 
-static void test_kinds_refused(void **state)
+static void test_what_is_no_regular_file_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
@@ -120,7 +120,7 @@ static void test_kinds_refused(void **state)
 	assert_string_equal(refusal(""), "sluice: cannot open : No such file or directory\n");
 }
 
-static void test_too_large(void **state)
+static void test_a_file_above_90_mib_is_refused(void **state)
 {
 	int fd = open("large", O_WRONLY | O_CREAT, 0600);
 	struct file file;
@@ -136,7 +136,7 @@ static void test_too_large(void **state)
 }
 
 /* Standard input may be of any kind, and no larger. */
-static void test_standard_input(void **state)
+static void test_standard_input_may_be_of_any_kind(void **state)
 {
 	int kept = dup(STDIN_FILENO), ends[2];
 	struct file file;
@@ -162,7 +162,7 @@ static void test_standard_input(void **state)
 /* --- A file that changes -------------------------------------------------------------------- */
 
 /* A program may write a temporary file and run sluice while the file is open. */
-static void test_open_for_writing(void **state)
+static void test_a_file_open_for_writing_is_read(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
 	struct file file;
@@ -177,7 +177,7 @@ static void test_open_for_writing(void **state)
 }
 
 /* A clock that was set back, or another machine's. */
-static void test_time_in_the_future(void **state)
+static void test_a_file_from_the_future_is_read(void **state)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL) + 3600}};
 	struct file file;
@@ -213,7 +213,7 @@ static void *writer_run(void *data)
 }
 
 /* A file that grows, or is written over, while it is read is refused. */
-static void test_being_written(void **state)
+static void test_a_file_that_changes_is_refused(void **state)
 {
 	(void)state;
 	for (int over = 0; over < 2; over++) {
@@ -247,7 +247,7 @@ static void *append_rounded(void *data)
 }
 
 /* A file that seems to be old may be written now, where times are rounded. */
-static void test_rounded_time(void **state)
+static void test_a_file_with_a_rounded_time_that_changes_is_refused(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
 	struct timespec now;
@@ -268,16 +268,16 @@ static void test_rounded_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_byte_order_mark),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_kinds_refused),
-		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_standard_input),
-		cmocka_unit_test(test_open_for_writing),
-		cmocka_unit_test(test_time_in_the_future),
-		cmocka_unit_test(test_being_written),
-		cmocka_unit_test(test_rounded_time),
+		cmocka_unit_test(test_any_bytes_but_nul_are_read),
+		cmocka_unit_test(test_a_byte_order_mark_is_skipped),
+		cmocka_unit_test(test_all_bytes_of_any_size_are_read),
+		cmocka_unit_test(test_what_is_no_regular_file_is_refused),
+		cmocka_unit_test(test_a_file_above_90_mib_is_refused),
+		cmocka_unit_test(test_standard_input_may_be_of_any_kind),
+		cmocka_unit_test(test_a_file_open_for_writing_is_read),
+		cmocka_unit_test(test_a_file_from_the_future_is_read),
+		cmocka_unit_test(test_a_file_that_changes_is_refused),
+		cmocka_unit_test(test_a_file_with_a_rounded_time_that_changes_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -4,7 +4,7 @@
 #include "base/host.h"
 #include "capture.h"
 
-static void test_new_enough(void **state)
+static void test_kernels_from_6_1_on_are_accepted(void **state)
 {
 	static const char *const releases[] = {
 		"6.1.0", "6.1.0-37-amd64", "6.12.117+deb12-amd64", "6.18-rc1", "7.0", "10.2.1"};
@@ -16,7 +16,7 @@ static void test_new_enough(void **state)
 }
 
 /* Text that is no release is refused as well. */
-static void test_too_old(void **state)
+static void test_older_kernels_are_refused_by_name(void **state)
 {
 	static const char *const releases[] = {"6.0.19", "5.15.0-91-generic", "5.10.0", "4.19",
 					       "x"};
@@ -33,7 +33,7 @@ static void test_too_old(void **state)
 	}
 }
 
-static void test_this_machine(void **state)
+static void test_this_machine_has_cpus_and_a_jiffy(void **state)
 {
 	struct machine here = {0};
 
@@ -44,7 +44,7 @@ static void test_this_machine(void **state)
 	assert_in_range(here.cpu_ids, here.cpus, 1 << 16);
 }
 
-static void test_cpu_lists(void **state)
+static void test_the_end_of_a_cpu_list_is_behind_its_highest(void **state)
 {
 	static const struct {
 		const char *list;
@@ -61,10 +61,10 @@ static void test_cpu_lists(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_enough),
-		cmocka_unit_test(test_too_old),
-		cmocka_unit_test(test_this_machine),
-		cmocka_unit_test(test_cpu_lists),
+		cmocka_unit_test(test_kernels_from_6_1_on_are_accepted),
+		cmocka_unit_test(test_older_kernels_are_refused_by_name),
+		cmocka_unit_test(test_this_machine_has_cpus_and_a_jiffy),
+		cmocka_unit_test(test_the_end_of_a_cpu_list_is_behind_its_highest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

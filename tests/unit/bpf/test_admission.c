@@ -107,7 +107,7 @@ static void check_alone_at_once(unsigned int cpus)
 	assert_int_equal(insert(0, 1), 0);
 }
 
-static void test_alone_at_once(void **state)
+static void test_one_cpu_inserts_half_of_the_map_at_once(void **state)
 {
 	(void)state;
 	each_gate(check_alone_at_once);
@@ -132,7 +132,7 @@ static void check_alone_for_long(unsigned int cpus)
 			 world.entries, cpus, world.jiffy_ns, inserted, due);
 }
 
-static void test_alone_for_long(void **state)
+static void test_one_cpu_inserts_as_windows_bring(void **state)
 {
 	(void)state;
 	each_gate(check_alone_for_long);
@@ -169,7 +169,7 @@ static void check_together(unsigned int cpus)
 	}
 }
 
-static void test_together(void **state)
+static void test_all_cpus_insert_within_the_bound(void **state)
 {
 	(void)state;
 	each_gate(check_together);
@@ -188,14 +188,14 @@ static void check_together_at_once(unsigned int cpus)
 	assert_in_range(inserted, half() - window_brings() - cpus_then, half());
 }
 
-static void test_together_at_once(void **state)
+static void test_all_cpus_insert_half_of_the_map_at_once(void **state)
 {
 	(void)state;
 	each_gate(check_together_at_once);
 }
 
 /* While there are no tokens, packets read the pools when a window begins, and ask once. */
-static void test_flood_leaves_pools_alone(void **state)
+static void test_a_flood_reads_the_pools_once_a_window(void **state)
 {
 	uint64_t begin;
 
@@ -221,7 +221,7 @@ static void test_flood_leaves_pools_alone(void **state)
  * An earlier window, as of a tick that was read before another CPU's, brings no tokens and takes
  * none.
  */
-static void test_earlier_window(void **state)
+static void test_an_earlier_window_brings_and_takes_nothing(void **state)
 {
 	uint32_t inserted;
 
@@ -283,12 +283,12 @@ static void test_the_bar_rises_as_tokens_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alone_at_once),
-		cmocka_unit_test(test_alone_for_long),
-		cmocka_unit_test(test_together),
-		cmocka_unit_test(test_together_at_once),
-		cmocka_unit_test(test_earlier_window),
-		cmocka_unit_test(test_flood_leaves_pools_alone),
+		cmocka_unit_test(test_one_cpu_inserts_half_of_the_map_at_once),
+		cmocka_unit_test(test_one_cpu_inserts_as_windows_bring),
+		cmocka_unit_test(test_all_cpus_insert_within_the_bound),
+		cmocka_unit_test(test_all_cpus_insert_half_of_the_map_at_once),
+		cmocka_unit_test(test_an_earlier_window_brings_and_takes_nothing),
+		cmocka_unit_test(test_a_flood_reads_the_pools_once_a_window),
 		cmocka_unit_test(test_nothing_is_left_in_an_earlier_window),
 		cmocka_unit_test(test_the_bar_rises_as_tokens_end),
 	};

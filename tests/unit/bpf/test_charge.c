@@ -273,7 +273,7 @@ static void check_no_budget(enum sl_family family, const struct refusal *refusal
 	check_events(refusal->event, 5, 1);
 }
 
-static void test_no_budget(void **state)
+static void test_a_source_without_a_ledger_passes_as_a_newcomer(void **state)
 {
 	(void)state;
 	each_refusal(check_no_budget);
@@ -296,7 +296,7 @@ static void check_purse(enum sl_family family, const struct refusal *refusal)
 	}
 }
 
-static void test_purse(void **state)
+static void test_a_refused_ledger_fills_no_purse(void **state)
 {
 	(void)state;
 	each_refusal(check_purse);
@@ -323,7 +323,7 @@ static void check_budget(enum sl_family family, const struct refusal *refusal)
 	check_events(refusal->event, source, 0);
 }
 
-static void test_budget(void **state)
+static void test_refused_sources_share_the_budget(void **state)
 {
 	(void)state;
 	each_refusal(check_budget);
@@ -341,7 +341,7 @@ static void check_tokens(enum sl_family family, const struct refusal *refusal)
 	check_events(refusal->event, 50, 0);
 }
 
-static void test_tokens(void **state)
+static void test_insertions_end_with_the_tokens(void **state)
 {
 	(void)state;
 	each_refusal(check_tokens);
@@ -360,7 +360,7 @@ static void check_start_empty(enum sl_family family, const struct refusal *refus
 	}
 }
 
-static void test_start_empty(void **state)
+static void test_a_refused_ledger_that_starts_empty_drops(void **state)
 {
 	(void)state;
 	each_refusal(check_start_empty);
@@ -382,7 +382,7 @@ static void check_no_bucket(enum sl_family family, const struct refusal *refusal
 	}
 }
 
-static void test_no_bucket(void **state)
+static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 {
 	(void)state;
 	each_refusal(check_no_bucket);
@@ -391,7 +391,7 @@ static void test_no_bucket(void **state)
 /* --- Another CPU was faster ------------------------------------------------------------------ */
 
 /* What it inserted is used, and nothing was refused. */
-static void test_other_ledger(void **state)
+static void test_the_ledger_of_another_cpu_is_used(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -408,7 +408,7 @@ static void test_other_ledger(void **state)
 }
 
 /* Where that is gone each time that it is looked for, the packet is not tried without end. */
-static void test_other_ledger_gone(void **state)
+static void test_a_ledger_that_is_always_gone_ends_the_tries(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -422,7 +422,7 @@ static void test_other_ledger_gone(void **state)
 }
 
 /* An entry has a value for each CPU: the other's insertion made ours. */
-static void test_other_bucket(void **state)
+static void test_the_bucket_of_another_cpu_is_used(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -441,7 +441,7 @@ static void test_other_bucket(void **state)
  * Two CPUs that take a batch at once get one each; a CPU that loses every round waits for the next
  * window.
  */
-static void test_other_batches(void **state)
+static void test_two_cpus_take_a_batch_each(void **state)
 {
 	(void)state;
 	for (unsigned int rivals = 0; rivals <= POOL_TRIES; rivals++) {
@@ -464,7 +464,7 @@ static void test_other_batches(void **state)
 }
 
 /* A CPU that draws has up to a batch, what it had before included. */
-static void test_batches(void **state)
+static void test_a_cpu_holds_one_batch_at_most(void **state)
 {
 	const uint32_t *tokens = &world.admission.tokens[SL_POOL_LEDGERS];
 	uint32_t source = 0;
@@ -486,7 +486,7 @@ static void test_batches(void **state)
 /* --- A node that goes to another key --------------------------------------------------------- */
 
 /* A block that began in another key's ledger is taken back; a block of the key itself stays. */
-static void test_block_in_reused_ledger(void **state)
+static void test_a_block_in_a_reused_ledger_is_taken_back(void **state)
 {
 	static const uint64_t own_blocks[] = {0, 5 * SL_TICKS_PER_SEC};
 
@@ -512,7 +512,7 @@ static void test_block_in_reused_ledger(void **state)
 }
 
 /* A block in the key's own ledger stays for its whole time. */
-static void test_block_stays(void **state)
+static void test_a_block_of_the_key_itself_stays(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -545,7 +545,7 @@ static uint32_t source_recall(struct sl_bucket *bucket)
 /*
  * A bucket that goes to another source does not keep the record of the rule: it is as a new bucket.
  */
-static void test_record_in_reused_bucket(void **state)
+static void test_a_reused_bucket_keeps_no_record(void **state)
 {
 	(void)state;
 	for (int reused = 0; reused <= 1; reused++)
@@ -572,13 +572,20 @@ static void test_record_in_reused_bucket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_budget),    cmocka_unit_test(test_purse),
-		cmocka_unit_test(test_budget),	     cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_start_empty),  cmocka_unit_test(test_no_bucket),
-		cmocka_unit_test(test_other_ledger), cmocka_unit_test(test_other_ledger_gone),
-		cmocka_unit_test(test_other_bucket), cmocka_unit_test(test_other_batches),
-		cmocka_unit_test(test_batches),	     cmocka_unit_test(test_block_in_reused_ledger),
-		cmocka_unit_test(test_block_stays),  cmocka_unit_test(test_record_in_reused_bucket),
+		cmocka_unit_test(test_a_source_without_a_ledger_passes_as_a_newcomer),
+		cmocka_unit_test(test_a_refused_ledger_fills_no_purse),
+		cmocka_unit_test(test_refused_sources_share_the_budget),
+		cmocka_unit_test(test_insertions_end_with_the_tokens),
+		cmocka_unit_test(test_a_refused_ledger_that_starts_empty_drops),
+		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
+		cmocka_unit_test(test_the_ledger_of_another_cpu_is_used),
+		cmocka_unit_test(test_a_ledger_that_is_always_gone_ends_the_tries),
+		cmocka_unit_test(test_the_bucket_of_another_cpu_is_used),
+		cmocka_unit_test(test_two_cpus_take_a_batch_each),
+		cmocka_unit_test(test_a_cpu_holds_one_batch_at_most),
+		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
+		cmocka_unit_test(test_a_block_of_the_key_itself_stays),
+		cmocka_unit_test(test_a_reused_bucket_keeps_no_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static double part_expected(double sources_in_block)
  * A known source stays known in its epoch and the next; the model tells how many unknown ones are
  * taken for known.
  */
-static void test_known(void **state)
+static void test_known_sources_stay_known_for_two_epochs(void **state)
 {
 	static const unsigned int loads[] = {SOURCES / 8, SOURCES / 2, SOURCES};
 
@@ -105,7 +105,7 @@ static void test_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known),
+		cmocka_unit_test(test_known_sources_stay_known_for_two_epochs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -427,7 +427,7 @@ static void check_frame(const struct frame *frame, size_t size, size_t linear)
 	split_free(&split);
 }
 
-static void test_whole_frames(void **state)
+static void test_each_whole_frame_is_read(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -436,7 +436,7 @@ static void test_whole_frames(void **state)
 	}
 }
 
-static void test_every_truncation(void **state)
+static void test_a_frame_cut_anywhere_is_read_as_far(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -447,7 +447,7 @@ static void test_every_truncation(void **state)
 }
 
 /* Wherever the linear part ends, the frame says what it says in one piece, whole or cut. */
-static void test_every_split(void **state)
+static void test_a_frame_split_anywhere_is_read_the_same(void **state)
 {
 	size_t splits = 0;
 
@@ -599,7 +599,7 @@ static struct packet look_with(const char *name, size_t at, unsigned int number)
 	return packet;
 }
 
-static void test_every_port(void **state)
+static void test_every_port_is_read(void **state)
 {
 	(void)state;
 	for (unsigned int port = 0; port < 65536; port++) {
@@ -610,7 +610,7 @@ static void test_every_port(void **state)
 	}
 }
 
-static void test_every_vlan(void **state)
+static void test_every_vlan_is_read(void **state)
 {
 	(void)state;
 	for (unsigned int tci = 0; tci < 65536; tci++) {
@@ -648,7 +648,7 @@ static uint16_t fact_of_proto(bool is_ipv4, unsigned int proto)
 }
 
 /* All protocols, in front of what would do as the header of any. */
-static void test_every_protocol(void **state)
+static void test_every_protocol_is_read(void **state)
 {
 	(void)state;
 	for (unsigned int proto = 0; proto < 256; proto++) {
@@ -754,7 +754,7 @@ static const struct {
 	 524288 + 65535U * 16622},
 };
 
-static void test_merged_packets(void **state)
+static void test_each_packet_of_a_merged_one_counts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(unmerged); i++) {
@@ -775,19 +775,19 @@ static void test_merged_packets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_frames),
-		cmocka_unit_test(test_every_truncation),
-		cmocka_unit_test(test_every_split),
+		cmocka_unit_test(test_each_whole_frame_is_read),
+		cmocka_unit_test(test_a_frame_cut_anywhere_is_read_as_far),
+		cmocka_unit_test(test_a_frame_split_anywhere_is_read_the_same),
 		cmocka_unit_test(test_what_cannot_be_had_is_unreadable),
 		cmocka_unit_test(test_tags_before_the_frame),
 		cmocka_unit_test(test_every_byte_spoilt),
 		cmocka_unit_test(test_every_flag_of_tcp),
-		cmocka_unit_test(test_every_port),
-		cmocka_unit_test(test_every_vlan),
+		cmocka_unit_test(test_every_port_is_read),
+		cmocka_unit_test(test_every_vlan_is_read),
 		cmocka_unit_test(test_every_fragment_field),
-		cmocka_unit_test(test_every_protocol),
+		cmocka_unit_test(test_every_protocol_is_read),
 		cmocka_unit_test(test_every_length_of_extension),
-		cmocka_unit_test(test_merged_packets),
+		cmocka_unit_test(test_each_packet_of_a_merged_one_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
  * A new source is taken for another with a chance of 2^-24 a packet, even when each slot belongs to
  * a source that has reached the bar.
  */
-static void test_mistakes(void **state)
+static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 {
 	double bound = (double)SECRETS * STRANGERS / (1 << 24);
 	unsigned int mistakes = 0, free_slots = 0;
@@ -109,7 +109,7 @@ static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
  * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
  * to every second packet that has the same slot.
  */
-static void test_memory(void **state)
+static void test_a_slot_is_forgotten_as_the_model_says(void **state)
 {
 	static const double parts[] = {0.25, 1, 2, 4};
 
@@ -127,7 +127,7 @@ static void test_memory(void **state)
 }
 
 /* In a flood each slot is taken: how many packets in a row it takes to pass a bar. */
-static void test_packets_in_a_row(void **state)
+static void test_a_bar_takes_three_packets_more_at_most(void **state)
 {
 	static const uint32_t bars[] = {2, 4, 8};
 	struct sl_meeting meeting = meeting_random();
@@ -156,9 +156,9 @@ static void test_packets_in_a_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mistakes),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_packets_in_a_row),
+		cmocka_unit_test(test_new_sources_are_mistaken_once_in_2_24_packets),
+		cmocka_unit_test(test_a_slot_is_forgotten_as_the_model_says),
+		cmocka_unit_test(test_a_bar_takes_three_packets_more_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 /* --- What is right -------------------------------------------------------------------------- */
 
-static void test_everything(void **state)
+static void test_every_key_is_read(void **state)
 {
 	static const char text[] = "gate: {sources: 256k, hot: 65536, policies: 4k, hosts: 1m, "
 				   "prefixes: 64m}\n"
@@ -54,7 +54,7 @@ static void test_everything(void **state)
 }
 
 /* Lists of prefixes and lists of entries, and other spellings of the same rules. */
-static void test_said_otherwise(void **state)
+static void test_other_spellings_mean_the_same(void **state)
 {
 	(void)state;
 	assert_string_equal(shown("deny: [192.0.2.1, \"2001:db8::/32\", '10.0.0.0/8']\n"
@@ -117,7 +117,7 @@ static void test_json_is_yaml(void **state)
 }
 
 /* Beside the limits, as a map or as the word that says as much as nothing. */
-static void test_newcomers(void **state)
+static void test_a_budget_is_read_beside_the_limits(void **state)
 {
 	(void)state;
 	assert_string_equal(
@@ -164,7 +164,7 @@ static void test_one_rule_a_prefix(void **state)
 	config_free(&config);
 }
 
-static void test_defaults(void **state)
+static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 {
 	(void)state;
 	assert_string_equal(
@@ -186,7 +186,7 @@ static void test_defaults(void **state)
 }
 
 /* What is over is not listed, and so cannot be listed twice. */
-static void test_ends(void **state)
+static void test_entries_that_have_ended_are_not_listed(void **state)
 {
 	(void)state;
 	assert_string_equal(shown("deny:\n"
@@ -197,7 +197,7 @@ static void test_ends(void **state)
 			    "sluice deny 192.0.2.2 for 90min\n");
 }
 
-static void test_the_example(void **state)
+static void test_the_example_is_read(void **state)
 {
 	struct config config;
 
@@ -240,7 +240,7 @@ static void test_keys_are_keywords(void **state)
 /* --- What is wrong -------------------------------------------------------------------------- */
 
 /* One line each. */
-static void test_refused(void **state)
+static void test_one_error_is_one_message(void **state)
 {
 #define EMPTY ", and would delete all rules: if that is meant, write 'policies: []'"
 #define LIMIT "policies: [{prefix: default, limits: [{rate: 5pps, "
@@ -463,7 +463,7 @@ static void test_no_such_list(void **state)
 	assert_int_equal(status, FAILED);
 }
 
-static void test_all_errors(void **state)
+static void test_all_errors_are_reported_at_once(void **state)
 {
 	(void)state;
 	assert_string_equal(
@@ -574,19 +574,19 @@ static void test_errors_beside_mixed_items(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything),
-		cmocka_unit_test(test_said_otherwise),
+		cmocka_unit_test(test_every_key_is_read),
+		cmocka_unit_test(test_other_spellings_mean_the_same),
 		cmocka_unit_test(test_until_that_has_passed),
 		cmocka_unit_test(test_json_is_yaml),
-		cmocka_unit_test(test_newcomers),
+		cmocka_unit_test(test_a_budget_is_read_beside_the_limits),
 		cmocka_unit_test(test_one_rule_a_prefix),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_the_example),
+		cmocka_unit_test(test_defaults_hold_for_limits_that_say_nothing_else),
+		cmocka_unit_test(test_entries_that_have_ended_are_not_listed),
+		cmocka_unit_test(test_the_example_is_read),
 		cmocka_unit_test(test_keys_are_keywords),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_one_error_is_one_message),
 		cmocka_unit_test(test_no_such_list),
-		cmocka_unit_test(test_all_errors),
+		cmocka_unit_test(test_all_errors_are_reported_at_once),
 		cmocka_unit_test(test_all_errors_of_shape),
 		cmocka_unit_test(test_a_key_three_times),
 		cmocka_unit_test(test_a_default_that_there_is_not),

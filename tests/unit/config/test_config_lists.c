@@ -15,7 +15,7 @@ static void text_make(const char *path, const char *text)
  * A list file is looked for beside the rules file, its errors have its own lines, and its path
  * names the list.
  */
-static void test_files(void **state)
+static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 {
 	char path[128], line[512];
 	struct capture capture;
@@ -94,7 +94,7 @@ static void list_refused(const char *list, const char *keys, const char *said)
 }
 
 /* What a file should not hold by accident takes `force: true`, as `deny -f` takes `force`. */
-static void test_files_that_take_force(void **state)
+static void test_short_or_empty_list_files_take_force(void **state)
 {
 	static const char ipv4[] = "192.0.2.1\n10.0.0.0/7\n", ipv6[] = "2000::/15\n";
 
@@ -116,7 +116,7 @@ static void test_files_that_take_force(void **state)
 	list_refused("", ", force: true", NULL);
 }
 
-static void test_lists_refused(void **state)
+static void test_lists_refused_say_why(void **state)
 {
 	static const struct {
 		const char *text;
@@ -149,9 +149,9 @@ static void test_lists_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_files_that_take_force),
-		cmocka_unit_test(test_lists_refused),
+		cmocka_unit_test(test_a_list_file_is_read_beside_the_rules_file),
+		cmocka_unit_test(test_short_or_empty_list_files_take_force),
+		cmocka_unit_test(test_lists_refused_say_why),
 	};
 
 	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -5,7 +5,7 @@
 #include "capture.h"
 #include "config_text.h"
 
-static void test_written(void **state)
+static void test_written_rules_read_the_same(void **state)
 {
 	static const char text[] = "gate:\n"
 				   "  hot: 65536\n"
@@ -63,7 +63,7 @@ static void test_written(void **state)
 }
 
 /* Entries that end together stand together, and end at the same moment when they are read again. */
-static void test_written_with_ends(void **state)
+static void test_entries_that_end_together_stand_together(void **state)
 {
 	struct config config, again;
 	char *text;
@@ -91,7 +91,7 @@ static void test_written_with_ends(void **state)
 }
 
 /* As JSON it is the same file. */
-static void test_written_as_json(void **state)
+static void test_json_reads_the_same(void **state)
 {
 	struct config config, again;
 	json_t *tree;
@@ -111,7 +111,7 @@ static void test_written_as_json(void **state)
 }
 
 /* Lists with a name: what is written reads to the same lists, and a prefix may be on several. */
-static void test_written_with_lists(void **state)
+static void test_named_lists_read_the_same(void **state)
 {
 	static const char text[] = "policies: []\n"
 				   "allow:\n"
@@ -161,7 +161,7 @@ static char *long_text(unsigned int count, unsigned int block)
 }
 
 /* What is written of a file is read as the same. */
-static void test_long_file(void **state)
+static void test_a_long_file_reads_the_same(void **state)
 {
 	const unsigned int count = 10000;
 	char *text = long_text(count, count);
@@ -207,7 +207,7 @@ static clock_t least(clock_t a, clock_t b)
  * Prefixes take hardly longer in one file than in many. Comparing each with all before takes them
  * five times as long. A busy machine makes a run longer, so the shortest of each counts.
  */
-static void test_time_of_a_long_file(void **state)
+static void test_prefixes_of_one_file_take_linear_time(void **state)
 {
 	clock_t many = files_time(BLOCKS, 1), one = files_time(1, BLOCKS);
 
@@ -224,9 +224,12 @@ static void test_time_of_a_long_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written),		cmocka_unit_test(test_written_with_ends),
-		cmocka_unit_test(test_written_as_json), cmocka_unit_test(test_written_with_lists),
-		cmocka_unit_test(test_long_file),	cmocka_unit_test(test_time_of_a_long_file),
+		cmocka_unit_test(test_written_rules_read_the_same),
+		cmocka_unit_test(test_entries_that_end_together_stand_together),
+		cmocka_unit_test(test_json_reads_the_same),
+		cmocka_unit_test(test_named_lists_read_the_same),
+		cmocka_unit_test(test_a_long_file_reads_the_same),
+		cmocka_unit_test(test_prefixes_of_one_file_take_linear_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

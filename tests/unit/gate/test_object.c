@@ -16,7 +16,7 @@ static struct bpf_map_info info_of(uint32_t type, uint32_t key_size, uint32_t va
 	};
 }
 
-static void test_sources(void **state)
+static void test_memory_of_ledgers_does_not_grow_with_cpus(void **state)
 {
 	struct bpf_map_info ipv4 = info_of(BPF_MAP_TYPE_LRU_HASH, sizeof(struct sl_ledger_key4),
 					   sizeof(struct sl_ledger));
@@ -30,7 +30,7 @@ static void test_sources(void **state)
 	}
 }
 
-static void test_hot(void **state)
+static void test_memory_of_buckets_grows_with_cpus(void **state)
 {
 	struct bpf_map_info ipv4 =
 		info_of(BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, sizeof(struct sl_bucket));
@@ -45,7 +45,7 @@ static void test_hot(void **state)
 }
 
 /* What is not set aside takes nothing until it is there; the table of the hash does. */
-static void test_rules(void **state)
+static void test_rules_take_memory_when_they_are_there(void **state)
 {
 	struct bpf_map_info hosts = info_of(BPF_MAP_TYPE_HASH, 4, sizeof(struct sl_rule));
 	struct bpf_map_info prefixes =
@@ -61,7 +61,7 @@ static void test_rules(void **state)
 	assert_int_equal(map_memory(&prefixes, 1000, 2), 84 * 1000);
 }
 
-static void test_arrays(void **state)
+static void test_memory_of_arrays_is_set_aside(void **state)
 {
 	struct bpf_map_info plain = info_of(BPF_MAP_TYPE_ARRAY, 4, 12);
 	struct bpf_map_info copies = info_of(BPF_MAP_TYPE_PERCPU_ARRAY, 4, 12);
@@ -71,7 +71,7 @@ static void test_arrays(void **state)
 	assert_int_equal(map_memory(&copies, 0, 8), (8ULL + 8 * 16) * ENTRIES);
 }
 
-static void test_format(void **state)
+static void test_memory_is_told_in_kb_mb_or_gb(void **state)
 {
 	char text[MEMORY_TEXT];
 
@@ -88,9 +88,11 @@ static void test_format(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sources), cmocka_unit_test(test_hot),
-		cmocka_unit_test(test_rules),	cmocka_unit_test(test_arrays),
-		cmocka_unit_test(test_format),
+		cmocka_unit_test(test_memory_of_ledgers_does_not_grow_with_cpus),
+		cmocka_unit_test(test_memory_of_buckets_grows_with_cpus),
+		cmocka_unit_test(test_rules_take_memory_when_they_are_there),
+		cmocka_unit_test(test_memory_of_arrays_is_set_aside),
+		cmocka_unit_test(test_memory_is_told_in_kb_mb_or_gb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

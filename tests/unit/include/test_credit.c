@@ -409,7 +409,7 @@ static void test_debt_when_a_purse_is_returned(void **state)
 	assert_int_equal(credit_level(&model.limit, &model.ledger, now), -(int64_t)(27 * COST));
 }
 
-static void test_byte_costs(void **state)
+static void test_bytes_cost_their_time_rounded_up(void **state)
 {
 	static const struct {
 		uint64_t bits_per_second;
@@ -464,7 +464,7 @@ static void test_byte_cost_is_never_too_low(void **state)
 	}
 }
 
-static void test_packet_costs(void **state)
+static void test_packets_cost_their_number_up_to_a_bound(void **state)
 {
 	struct sl_limit limit = model_limit(3600 * SEC, SL_BURST_TICKS_MAX, 0, JIFFY);
 
@@ -613,7 +613,7 @@ static void test_refusal_is_of_a_cost(void **state)
 	assert_int_equal(model_excess(&model), 0);
 }
 
-static void test_take_back(void **state)
+static void test_what_is_left_in_a_purse_returns_to_the_ledger(void **state)
 {
 	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
 	static const struct {
@@ -653,7 +653,7 @@ static void test_take_back(void **state)
 	}
 }
 
-static void test_level(void **state)
+static void test_a_level_rises_to_refill_and_at_rest_to_the_burst(void **state)
 {
 	enum { ZERO = 1 << 20, REFILL = 1500, BURST = 1600 };
 	static const struct {
@@ -698,7 +698,7 @@ static void test_level_after_a_lost_birth(void **state)
 	}
 }
 
-static void test_birth(void **state)
+static void test_a_new_ledger_holds_the_burst(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
@@ -1006,7 +1006,7 @@ static void test_cost_that_no_packet_has(void **state)
 	}
 }
 
-static void test_owed(void **state)
+static void test_what_is_owed_is_bounded(void **state)
 {
 	static const struct {
 		uint64_t cost;
@@ -1184,9 +1184,9 @@ int main(void)
 		cmocka_unit_test(test_no_refusal_by_tick_for_short_bursts),
 		cmocka_unit_test(test_debt_is_paid_first),
 		cmocka_unit_test(test_debt_when_a_purse_is_returned),
-		cmocka_unit_test(test_byte_costs),
+		cmocka_unit_test(test_bytes_cost_their_time_rounded_up),
 		cmocka_unit_test(test_byte_cost_is_never_too_low),
-		cmocka_unit_test(test_packet_costs),
+		cmocka_unit_test(test_packets_cost_their_number_up_to_a_bound),
 		cmocka_unit_test(test_jumbo_at_one_kbit),
 		cmocka_unit_test(test_bytes_at_400_gbit),
 		cmocka_unit_test(test_purse_is_spent_without_the_ledger),
@@ -1195,10 +1195,10 @@ int main(void)
 		cmocka_unit_test(test_purse_returned_after_expiry_loses_nothing),
 		cmocka_unit_test(test_purse_is_void_after_rebirth),
 		cmocka_unit_test(test_refusal_is_of_a_cost),
-		cmocka_unit_test(test_take_back),
-		cmocka_unit_test(test_level),
+		cmocka_unit_test(test_what_is_left_in_a_purse_returns_to_the_ledger),
+		cmocka_unit_test(test_a_level_rises_to_refill_and_at_rest_to_the_burst),
 		cmocka_unit_test(test_level_after_a_lost_birth),
-		cmocka_unit_test(test_birth),
+		cmocka_unit_test(test_a_new_ledger_holds_the_burst),
 		cmocka_unit_test(test_purse_from_above_refill),
 		cmocka_unit_test(test_purse_spent_last_is_refilled_first),
 		cmocka_unit_test(test_return_above_refill_is_no_rest),
@@ -1213,7 +1213,7 @@ int main(void)
 		cmocka_unit_test(test_burst_of_less_than_a_packet),
 		cmocka_unit_test(test_debt_and_a_clock_behind),
 		cmocka_unit_test(test_cost_that_no_packet_has),
-		cmocka_unit_test(test_owed),
+		cmocka_unit_test(test_what_is_owed_is_bounded),
 		cmocka_unit_test(test_debts_do_not_wrap),
 		cmocka_unit_test(test_purse_from_a_poor_ledger),
 		cmocka_unit_test(test_refusal_returns_the_purse),

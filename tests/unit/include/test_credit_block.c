@@ -349,7 +349,7 @@ static void test_refusal_lasts_a_kernel_tick(void **state)
  * A forgiven source has a full bucket at once, and on a CPU that has just refused, from the next
  * tick.
  */
-static void test_forgiven(void **state)
+static void test_a_forgiven_source_has_a_full_bucket(void **state)
 {
 	uint64_t jiffy = 4 * MS;
 	struct model model = blocking(86400 * SEC, jiffy, 12345);
@@ -481,7 +481,7 @@ int main(void)
 		cmocka_unit_test(test_draw_during_an_overrun),
 		cmocka_unit_test(test_two_overruns_at_once),
 		cmocka_unit_test(test_refusal_lasts_a_kernel_tick),
-		cmocka_unit_test(test_forgiven),
+		cmocka_unit_test(test_a_forgiven_source_has_a_full_bucket),
 		cmocka_unit_test(test_limit_that_no_longer_blocks),
 		cmocka_unit_test(test_no_block_without_an_overrun),
 		cmocka_unit_test(test_start_empty),

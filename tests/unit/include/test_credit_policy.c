@@ -47,7 +47,7 @@ static int64_t level_now(const struct model *model)
 
 /* --- Into the purse -------------------------------------------------------------------------- */
 
-static void test_give_back(void **state)
+static void test_a_purse_takes_a_refund_it_has_room_for(void **state)
 {
 	static const struct {
 		uint64_t purse; /* the most that it may hold */
@@ -342,7 +342,7 @@ static void test_packets_and_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_a_purse_takes_a_refund_it_has_room_for),
 		cmocka_unit_test(test_refund_goes_where_it_came_from),
 		cmocka_unit_test(test_refund_to_the_ledger_is_exact),
 		cmocka_unit_test(test_refund_to_a_full_ledger),

@@ -187,7 +187,7 @@ static bool oracle_port(const struct sl_match *match, unsigned int port)
 	return found;
 }
 
-static void test_every_port(void **state)
+static void test_every_port_matches_as_the_oracle_says(void **state)
 {
 	static const struct sl_match matches[] = {
 		ON(UDP, PORTS(1, {0, 0})),
@@ -230,7 +230,7 @@ static void test_count_of_ports_is_bounded(void **state)
 /* --- Deep matches ---------------------------------------------------------------------------- */
 
 /* Only `any` without a VLAN needs no look at the packet: it matches uninspected ones. */
-static void test_deep(void **state)
+static void test_only_any_without_a_vlan_needs_no_look(void **state)
 {
 	static const struct sl_facts not_looked;
 
@@ -242,7 +242,7 @@ static void test_deep(void **state)
 }
 
 /* A match of all zeros is for no packet. */
-static void test_no_match(void **state)
+static void test_a_match_of_zeros_matches_nothing(void **state)
 {
 	static const struct sl_match none;
 
@@ -255,10 +255,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_match_and_kind),
-		cmocka_unit_test(test_every_port),
+		cmocka_unit_test(test_every_port_matches_as_the_oracle_says),
 		cmocka_unit_test(test_count_of_ports_is_bounded),
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_no_match),
+		cmocka_unit_test(test_only_any_without_a_vlan_needs_no_look),
+		cmocka_unit_test(test_a_match_of_zeros_matches_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

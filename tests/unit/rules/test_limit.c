@@ -22,7 +22,7 @@ static struct limit limit_of(const char *rate, const char *burst)
 	return limit;
 }
 
-static void test_limits(void **state)
+static void test_limits_compile_to_these_numbers(void **state)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -77,7 +77,7 @@ static void test_limits(void **state)
 	}
 }
 
-static void test_limits_refused(void **state)
+static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -108,7 +108,7 @@ static void test_limits_refused(void **state)
 }
 
 /* One less than what was refused above is taken. */
-static void test_limits_at_the_edge(void **state)
+static void test_bursts_at_the_edge_are_taken(void **state)
 {
 	static const struct {
 		const char *rate, *burst;
@@ -192,7 +192,7 @@ static void test_costs_are_never_too_small(void **state)
 	}
 }
 
-static void test_actions(void **state)
+static void test_action_key_and_start_are_compiled(void **state)
 {
 	struct limit author = limit_of("1kpps", "1s");
 	struct sl_limit limit;
@@ -235,12 +235,12 @@ static void test_a_burst_in_bytes_holds_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_limits_refused),
-		cmocka_unit_test(test_limits_at_the_edge),
+		cmocka_unit_test(test_limits_compile_to_these_numbers),
+		cmocka_unit_test(test_bursts_that_hold_nothing_or_too_much_are_refused),
+		cmocka_unit_test(test_bursts_at_the_edge_are_taken),
 		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
-		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_action_key_and_start_are_compiled),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
 	};
 

@@ -218,7 +218,7 @@ static void test_burst_and_rate_to_the_packet(void **state)
 	}
 }
 
-static void test_start_empty(void **state)
+static void test_a_bucket_that_starts_empty_passes_what_refilled(void **state)
 {
 	struct limit limit = limit_of("1kpps", "1000");
 
@@ -234,7 +234,7 @@ static void test_start_empty(void **state)
 	}
 }
 
-static void test_block(void **state)
+static void test_a_block_lasts_its_time_and_ends_full(void **state)
 {
 	struct limit limit = limit_of("1kpps", "1000");
 
@@ -352,8 +352,8 @@ int main(void)
 		cmocka_unit_test(test_name_and_match_do_not_count),
 		cmocka_unit_test(test_block_is_told_in_ticks),
 		cmocka_unit_test(test_burst_and_rate_to_the_packet),
-		cmocka_unit_test(test_start_empty),
-		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_a_bucket_that_starts_empty_passes_what_refilled),
+		cmocka_unit_test(test_a_block_lasts_its_time_and_ends_full),
 		cmocka_unit_test(test_purses_of_a_source),
 		cmocka_unit_test(test_refusals_name_the_cause),
 		cmocka_unit_test(test_frames_of_any_length_pass),

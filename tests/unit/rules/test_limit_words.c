@@ -85,7 +85,7 @@ static void assert_round_trip(const struct limit *limit, const struct sl_prefix 
 	}
 }
 
-static void test_fields(void **state)
+static void test_each_field_reads_back_from_its_words(void **state)
 {
 	static const struct {
 		const char *prefix;
@@ -190,7 +190,7 @@ static void test_fields(void **state)
 	}
 }
 
-static void test_only_a_rate(void **state)
+static void test_all_but_the_rate_has_a_default(void **state)
 {
 	struct limit limit = limit_of("default", SPEC_RATE, "1kpps");
 	struct sl_prefix prefix = prefix_of("default");
@@ -216,7 +216,7 @@ static void test_only_a_rate(void **state)
 			assert_null(said.text[field]);
 }
 
-static void test_all_fields(void **state)
+static void test_all_fields_together_are_read(void **state)
 {
 	const struct spec spec = {.text = {"dns", "50mbit", "64kB", "udp port 53,5353-5355 vlan 9",
 					   "24/56", "dst", "block 10min", "empty"}};
@@ -246,7 +246,7 @@ static void test_all_fields(void **state)
 }
 
 /* A length is of the family that the prefix has; the other keeps its default. */
-static void test_whose_length(void **state)
+static void test_a_length_is_of_the_family_of_the_prefix(void **state)
 {
 	static const struct {
 		const char *prefix, *per;
@@ -267,7 +267,7 @@ static void test_whose_length(void **state)
 }
 
 /* The words mean what they say of packets. */
-static void test_what_matches(void **state)
+static void test_words_of_a_match_match_these_packets(void **state)
 {
 	enum { TCP = SL_FACT_ANY | SL_FACT_TCP | SL_FACT_PROTO | SL_FACT_PORT };
 	static const struct sl_facts
@@ -313,7 +313,7 @@ static void test_what_matches(void **state)
 
 /* --- Words that are wrong ------------------------------------------------------------------- */
 
-static void test_fields_refused(void **state)
+static void test_a_wrong_field_is_named_with_its_text(void **state)
 {
 	static char long_match[400];
 	static const struct {
@@ -458,7 +458,7 @@ static void test_fields_refused(void **state)
 	}
 }
 
-static void test_no_rate(void **state)
+static void test_a_limit_without_a_rate_is_refused(void **state)
 {
 	static const struct spec specs[] = {
 		{{NULL}},
@@ -544,13 +544,13 @@ static void test_errors_have_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_only_a_rate),
-		cmocka_unit_test(test_all_fields),
-		cmocka_unit_test(test_whose_length),
-		cmocka_unit_test(test_what_matches),
-		cmocka_unit_test(test_fields_refused),
-		cmocka_unit_test(test_no_rate),
+		cmocka_unit_test(test_each_field_reads_back_from_its_words),
+		cmocka_unit_test(test_all_but_the_rate_has_a_default),
+		cmocka_unit_test(test_all_fields_together_are_read),
+		cmocka_unit_test(test_a_length_is_of_the_family_of_the_prefix),
+		cmocka_unit_test(test_words_of_a_match_match_these_packets),
+		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
+		cmocka_unit_test(test_a_limit_without_a_rate_is_refused),
 		cmocka_unit_test(test_every_error_is_said),
 		cmocka_unit_test(test_a_wrong_rate_is_the_only_error),
 		cmocka_unit_test(test_errors_have_places),

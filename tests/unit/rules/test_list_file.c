@@ -20,7 +20,7 @@ static enum status text_list(const char *text, struct ruleset *set)
 	return status;
 }
 
-static void test_list(void **state)
+static void test_a_list_is_read_sorted_and_once_each(void **state)
 {
 	static const char *const sorted[] = {"default", "192.0.2.0/24", "192.0.2.1",
 					     "2001:db8::/32"};
@@ -57,7 +57,7 @@ static void test_list(void **state)
 }
 
 /* Lines as Spamhaus, FireHOL and ipset print them, and what they come to. */
-static void test_list_formats(void **state)
+static void test_formats_of_other_tools_are_read_or_refused(void **state)
 {
 	static const struct {
 		const char *name;
@@ -147,7 +147,7 @@ static void test_list_formats(void **state)
 }
 
 /* What is refused as too short says where, and what would be right; `force` takes it. */
-static void test_short_prefixes(void **state)
+static void test_short_prefixes_take_force(void **state)
 {
 	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
 	struct capture capture = capture_begin(stderr);
@@ -165,7 +165,7 @@ static void test_short_prefixes(void **state)
 }
 
 /* Several sets in one file are refused once, where the second begins. */
-static void test_several_ipsets(void **state)
+static void test_several_ipsets_are_refused_once(void **state)
 {
 	char text[] = "create good hash:net family inet\n"
 		      "add good 192.0.2.1\n"
@@ -185,7 +185,7 @@ static void test_several_ipsets(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-static void test_list_refused(void **state)
+static void test_bad_lines_are_refused_with_their_numbers(void **state)
 {
 	struct ruleset set = {0};
 	struct capture capture = capture_begin(stderr);
@@ -211,7 +211,7 @@ static void test_list_refused(void **state)
 }
 
 /* A file of many bad lines is reported by its first ten. */
-static void test_ten_bad_lines(void **state)
+static void test_ten_bad_lines_are_reported_at_most(void **state)
 {
 	static const char eleven[] = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n";
 	struct ruleset set = {0};
@@ -230,7 +230,7 @@ static void test_ten_bad_lines(void **state)
  * 20,000 prefixes in no order: with strict_string_checks ASan reads the rest of the file at each
  * line.
  */
-static void test_long_list(void **state)
+static void test_a_long_list_is_read_in_order(void **state)
 {
 	const unsigned int count = 20000;
 	struct ruleset set = {0};
@@ -255,10 +255,13 @@ static void test_long_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),	       cmocka_unit_test(test_list_formats),
-		cmocka_unit_test(test_short_prefixes), cmocka_unit_test(test_several_ipsets),
-		cmocka_unit_test(test_list_refused),   cmocka_unit_test(test_ten_bad_lines),
-		cmocka_unit_test(test_long_list),
+		cmocka_unit_test(test_a_list_is_read_sorted_and_once_each),
+		cmocka_unit_test(test_formats_of_other_tools_are_read_or_refused),
+		cmocka_unit_test(test_short_prefixes_take_force),
+		cmocka_unit_test(test_several_ipsets_are_refused_once),
+		cmocka_unit_test(test_bad_lines_are_refused_with_their_numbers),
+		cmocka_unit_test(test_ten_bad_lines_are_reported_at_most),
+		cmocka_unit_test(test_a_long_list_is_read_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

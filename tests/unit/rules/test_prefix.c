@@ -4,7 +4,7 @@
 #include "test.h"
 #include "prefix_of.h"
 
-static void test_words(void **state)
+static void test_prefixes_are_read_and_written_back(void **state)
 {
 	static const struct {
 		const char *text;
@@ -54,7 +54,7 @@ static void test_words(void **state)
 	}
 }
 
-static void test_words_refused(void **state)
+static void test_wrong_prefixes_are_refused_in_words(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -127,7 +127,7 @@ static void test_words_refused(void **state)
 	}
 }
 
-static void test_addresses(void **state)
+static void test_addresses_have_no_length(void **state)
 {
 	static const char *const refused[] = {"",
 					      "default",
@@ -173,7 +173,7 @@ static void test_every_length(void **state)
 	}
 }
 
-static void test_covers(void **state)
+static void test_a_prefix_covers_what_begins_with_its_bits(void **state)
 {
 	static const struct {
 		const char *prefix, *address;
@@ -218,7 +218,7 @@ static int compare(const void *a, const void *b)
 	return prefix_compare(a, b);
 }
 
-static void test_order(void **state)
+static void test_families_addresses_and_lengths_are_in_order(void **state)
 {
 	static const char *const order[] = {
 		"default",	 "0.0.0.0/0",	  "0.0.0.0",	 "10.0.0.0/8",
@@ -239,7 +239,7 @@ static void test_order(void **state)
 	}
 }
 
-static void test_shorten(void **state)
+static void test_a_shortened_prefix_keeps_its_first_bits(void **state)
 {
 	static const struct {
 		const char *prefix;
@@ -302,7 +302,7 @@ static void test_shorten_to_every_length(void **state)
 	}
 }
 
-static void test_sources(void **state)
+static void test_the_source_of_an_address_is_its_64_or_all_of_it(void **state)
 {
 	static const struct {
 		const char *address, *source;
@@ -347,7 +347,7 @@ static void test_sources(void **state)
 /*
  * Of the prefixes in which each address is a source every bit counts, and no bit behind them does.
  */
-static void test_sources_beside(void **state)
+static void test_each_bit_of_a_source_counts_and_no_more(void **state)
 {
 	static const struct {
 		const char *address;
@@ -376,11 +376,16 @@ static void test_sources_beside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	  cmocka_unit_test(test_words_refused),
-		cmocka_unit_test(test_addresses), cmocka_unit_test(test_every_length),
-		cmocka_unit_test(test_covers),	  cmocka_unit_test(test_order),
-		cmocka_unit_test(test_sources),	  cmocka_unit_test(test_sources_beside),
-		cmocka_unit_test(test_shorten),	  cmocka_unit_test(test_shorten_to_every_length),
+		cmocka_unit_test(test_prefixes_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_prefixes_are_refused_in_words),
+		cmocka_unit_test(test_addresses_have_no_length),
+		cmocka_unit_test(test_every_length),
+		cmocka_unit_test(test_a_prefix_covers_what_begins_with_its_bits),
+		cmocka_unit_test(test_families_addresses_and_lengths_are_in_order),
+		cmocka_unit_test(test_the_source_of_an_address_is_its_64_or_all_of_it),
+		cmocka_unit_test(test_each_bit_of_a_source_counts_and_no_more),
+		cmocka_unit_test(test_a_shortened_prefix_keeps_its_first_bits),
+		cmocka_unit_test(test_shorten_to_every_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static struct rule entry_of(const char *prefix, enum sl_list list, uint32_t unti
 	return (struct rule){.prefix = prefix_of(prefix), .access = list, .until = until};
 }
 
-static void test_equal(void **state)
+static void test_rules_are_equal_whatever_their_ids_and_order(void **state)
 {
 	struct rule a = policy_of("default"), b = policy_of("default");
 	struct limit first;
@@ -95,7 +95,7 @@ static void test_every_field_counts(void **state)
 	rule_free(&a);
 }
 
-static void test_ends(void **state)
+static void test_ends_within_two_seconds_are_equal(void **state)
 {
 	const uint32_t apart = UNTIL_SAME_NS >> SL_UNTIL_SHIFT;
 	struct rule a = entry_of("192.0.2.1", SL_LIST_DENY, 1000), b = a;
@@ -141,7 +141,7 @@ static struct limit budget_of(const char *rate, const char *burst)
 	return budget;
 }
 
-static void test_newcomers_count(void **state)
+static void test_a_budget_makes_rules_differ(void **state)
 {
 	struct limit budget = budget_of("10kpps", "20000"), other = budget_of("10kpps", "20001");
 	struct rule a = policy_of("default"), b;
@@ -185,7 +185,7 @@ static void test_newcomers_are_copied_and_taken(void **state)
 
 /* --- Sets ----------------------------------------------------------------------------------- */
 
-static void test_sort(void **state)
+static void test_a_set_is_sorted_by_prefix(void **state)
 {
 	static const char *const order[] = {"default", "10.0.0.0/8", "10.0.0.0",     "192.0.2.1",
 					    "::/0",    "::1",	     "2001:db8::/32"};
@@ -242,7 +242,7 @@ static void set_of(struct ruleset *set, const char *const *prefixes, enum sl_lis
 	ruleset_sort(set);
 }
 
-static void test_diff(void **state)
+static void test_a_diff_has_what_goes_comes_and_changes(void **state)
 {
 	static const char *const left[] = {"default", "10.0.0.1", "10.0.0.3", "::1", NULL};
 	static const char *const right[] = {"10.0.0.0/8", "10.0.0.1", "10.0.0.4",
@@ -324,7 +324,7 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 	return capture_end(&capture);
 }
 
-static void test_print(void **state)
+static void test_a_rule_prints_as_its_commands(void **state)
 {
 	struct rule rule = policy_of("203.0.113.0/24"), none = {.prefix = rule.prefix};
 
@@ -346,7 +346,7 @@ static void test_print(void **state)
 	rule_free(&rule);
 }
 
-static void test_difference(void **state)
+static void test_the_difference_is_what_the_other_lacks(void **state)
 {
 	struct rule a = policy_of("192.0.2.1"), b, difference;
 
@@ -371,7 +371,7 @@ static void test_difference(void **state)
 	rule_free(&b);
 }
 
-static void test_print_newcomers(void **state)
+static void test_a_budget_prints_as_its_command(void **state)
 {
 	struct limit budget = budget_of("10kpps", "20000"), other = budget_of("30/min", NULL);
 	struct rule a = {.prefix = prefix_of("10.0.0.0/8")}, b, difference;
@@ -402,18 +402,18 @@ static void test_print_newcomers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_rules_are_equal_whatever_their_ids_and_order),
 		cmocka_unit_test(test_every_field_counts),
-		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_ends_within_two_seconds_are_equal),
 		cmocka_unit_test(test_limits_by_name),
-		cmocka_unit_test(test_sort),
-		cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_a_set_is_sorted_by_prefix),
+		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
 		cmocka_unit_test(test_lists_are_matched),
-		cmocka_unit_test(test_print),
-		cmocka_unit_test(test_difference),
-		cmocka_unit_test(test_newcomers_count),
+		cmocka_unit_test(test_a_rule_prints_as_its_commands),
+		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
+		cmocka_unit_test(test_a_budget_makes_rules_differ),
 		cmocka_unit_test(test_newcomers_are_copied_and_taken),
-		cmocka_unit_test(test_print_newcomers),
+		cmocka_unit_test(test_a_budget_prints_as_its_command),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static const char *said_of(const struct gate_sizes *said, const struct machine *
 }
 
 /* Those of rules stay: what they hold is not forgotten. */
-static void test_raised(void **state)
+static void test_small_sizes_are_raised_and_that_is_said(void **state)
 {
 	const struct gate_sizes said = {1, 511, 1, 1, 1}, raised = {512, 512, 1, 1, 1};
 	struct gate_sizes got = sizes_raise(&said, &two);
@@ -40,7 +40,7 @@ static void test_not_said_is_not_raised(void **state)
 	assert_string_equal(said_of(&none, &many), "");
 }
 
-static void test_by_cpus(void **state)
+static void test_the_least_size_grows_with_cpus(void **state)
 {
 	const struct gate_sizes said = {.hot = 16384};
 
@@ -53,9 +53,9 @@ static void test_by_cpus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_raised),
+		cmocka_unit_test(test_small_sizes_are_raised_and_that_is_said),
 		cmocka_unit_test(test_not_said_is_not_raised),
-		cmocka_unit_test(test_by_cpus),
+		cmocka_unit_test(test_the_least_size_grows_with_cpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 /* --- Rates ---------------------------------------------------------------------------------- */
 
-static void test_rates(void **state)
+static void test_rates_are_read_and_written_back(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -25,7 +25,7 @@ static void test_rates(void **state)
 	}
 }
 
-static void test_rates_refused(void **state)
+static void test_wrong_rates_are_refused(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -135,7 +135,7 @@ static const struct {
 	{"1gbit", "250ms", 250000000, SL_BURST_NS, NULL},
 };
 
-static void test_bursts(void **state)
+static void test_bursts_are_read_and_written_back(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bursts); i++) {
@@ -154,7 +154,7 @@ static void test_bursts(void **state)
 	}
 }
 
-static void test_bursts_refused(void **state)
+static void test_wrong_bursts_are_refused(void **state)
 {
 	static const struct {
 		const char *rate, *text;
@@ -205,7 +205,7 @@ static void test_bursts_refused(void **state)
 	}
 }
 
-static void test_default_bursts(void **state)
+static void test_the_default_burst_is_a_quarter_second_or_8_packets(void **state)
 {
 	static const struct {
 		const char *rate;
@@ -239,7 +239,7 @@ static void test_default_bursts(void **state)
 
 /* --- Times and plain numbers ---------------------------------------------------------------- */
 
-static void test_times(void **state)
+static void test_times_are_read_and_written_back(void **state)
 {
 	static const struct {
 		const char *text;
@@ -281,7 +281,7 @@ static void test_times(void **state)
 	}
 }
 
-static void test_times_refused(void **state)
+static void test_wrong_times_are_refused(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -331,7 +331,7 @@ static void test_times_refused(void **state)
 	}
 }
 
-static void test_numbers(void **state)
+static void test_numbers_are_read_up_to_their_most(void **state)
 {
 	static const struct {
 		const char *text;
@@ -372,10 +372,14 @@ static void test_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rates),	       cmocka_unit_test(test_rates_refused),
-		cmocka_unit_test(test_bursts),	       cmocka_unit_test(test_bursts_refused),
-		cmocka_unit_test(test_default_bursts), cmocka_unit_test(test_times),
-		cmocka_unit_test(test_times_refused),  cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_rates_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_rates_are_refused),
+		cmocka_unit_test(test_bursts_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_bursts_are_refused),
+		cmocka_unit_test(test_the_default_burst_is_a_quarter_second_or_8_packets),
+		cmocka_unit_test(test_times_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_times_are_refused),
+		cmocka_unit_test(test_numbers_are_read_up_to_their_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

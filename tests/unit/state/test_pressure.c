@@ -36,7 +36,7 @@ static void check_join(uint32_t a, uint32_t b, uint32_t wanted)
 	assert_int_equal(fit.word[1], wanted);
 }
 
-static void test_words(void **state)
+static void test_the_later_epoch_of_two_words_stays(void **state)
 {
 	(void)state;
 	check_join(0, 0, 0);
@@ -55,7 +55,7 @@ static void test_words(void **state)
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
-static void test_larger(void **state)
+static void test_a_larger_filter_repeats_its_entries(void **state)
 {
 	const struct sl_known old[2] = {{{word(3, 1), word(2, 2)}}, {{word(4, 4), 0}}};
 
@@ -67,7 +67,7 @@ static void test_larger(void **state)
 	}
 }
 
-static void test_smaller(void **state)
+static void test_a_smaller_filter_joins_its_entries(void **state)
 {
 	struct sl_known old[8];
 
@@ -131,7 +131,7 @@ static void check_sizes(uint32_t from, uint32_t to, uint64_t epoch)
 	assert_int_equal(strangers_known(&meeting, jiffy + 4 * length), 0);
 }
 
-static void test_sources(void **state)
+static void test_sources_stay_known_in_any_size(void **state)
 {
 	static const uint32_t sizes[] = {256, 512, 1024};
 	static const uint64_t epochs[] = {1, 2, 255, 256, 509, 510, 511, 512};
@@ -146,10 +146,10 @@ static void test_sources(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_larger),
-		cmocka_unit_test(test_smaller),
-		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_the_later_epoch_of_two_words_stays),
+		cmocka_unit_test(test_a_larger_filter_repeats_its_entries),
+		cmocka_unit_test(test_a_smaller_filter_joins_its_entries),
+		cmocka_unit_test(test_sources_stay_known_in_any_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
