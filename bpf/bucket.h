@@ -71,7 +71,7 @@ BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 /*
  * The bucket of the source. NULL: it has none and gets none, and packet->admission says whether it
  * may have ledgers. In a crowd of newcomers the filter of known keys is asked first, which spares
- * unknown sources the lookup.
+ * unknown sources the lookup; outside of one the second lookup is only paid by newcomers.
  */
 static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
 						    const struct sl_gate *gate)

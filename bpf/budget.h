@@ -73,8 +73,8 @@ static __always_inline enum sl_reason budget_charge(const struct packet *packet,
 	allowance = bpf_map_lookup_elem(&allowances, &number);
 	if (!allowance)
 		return SL_DROP_OVER_BUDGET;
-	if (allowance->since !=
-	    policy->newcomers_since) /* drawn under another budget, perhaps: void */
+	/* credit that was drawn under another budget is void */
+	if (allowance->since != policy->newcomers_since)
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);
 	answer = credit_spend(&allowance->purse, cost, packet->jiffy);

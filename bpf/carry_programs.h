@@ -89,9 +89,7 @@ int sluice_carry_counters(struct sl_carry_counters *carry)
 
 	if (!entry)
 		return 0;
-		/*
-		 * unrolled, because the verifier of Linux 6.1 wants constant offsets into `carry`
-		 */
+/* unrolled, because the verifier of Linux 6.1 wants constant offsets into `carry` */
 #pragma unroll
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		cell_carry(&entry->reason[reason], &carry->counters.reason[reason]);

@@ -6,7 +6,7 @@
  *   read_once, write_once   a load or store that other CPUs see whole, and that clang neither
  *                           repeats nor drops
  *
- * Used by: every header of the packet path.
+ * Used by: most headers of the packet path.
  */
 #ifndef SLUICE_COMPILER_H
 #define SLUICE_COMPILER_H

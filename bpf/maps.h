@@ -7,7 +7,7 @@
  *   state       buckets4, buckets6, ledgers4, ledgers6, counters
  *   newcomers   admission, pools, sketch, known, shortcuts, blocks, budgets, allowances
  *
- * Used by: all headers of the packet path. Uses: compiler.h.
+ * Used by: most headers of the packet path. Uses: compiler.h.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H

@@ -48,7 +48,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->record);
 		if (!policy)
-			return;
+			return; /* for the verifier: every record is below the size of the map */
 		if (policy->deep)
 			inspect(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
@@ -56,7 +56,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* Counts rules that are not in force yet, or no longer: whether one is may change at any packet. */
+/* Rules that are not in force count as well: they may come into force at any packet. */
 static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 {
 	return gate->hosts || gate->prefixes;

@@ -12,6 +12,7 @@
 #include "attach/attachment.h"
 #include "attach/filter.h"
 #include "base/netns.h"
+#include "base/text.h"
 #include "gate/gate_dir.h"
 
 /* --- The owner of a device's XDP program ---------------------------------------------------- */
@@ -186,8 +187,10 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 	if (status)
 		return status;
 	if (*ret_found && mode != MODE_AUTO && mode != ret->mode)
-		return failure("%s is attached already, in mode %s: detach it first", device->name,
-			       mode_names[ret->mode]);
+		return failure(
+			"%s is attached already, in mode %s: detach it first; with the gate's "
+			"last device its rules go, so 'sluice %sdump' them before",
+			device->name, mode_names[ret->mode], gate_option(gate->name));
 	if (!*ret_found && count >= ATTACHMENTS_MAX)
 		return failure("gate '%s' has %d attachments, the most that it can hold",
 			       gate->name, ATTACHMENTS_MAX);

@@ -399,17 +399,19 @@ static const struct word apply_words[] = {
 	 "also make maps of the sizes that the file says, and carry over what they hold"},
 };
 
+static const char apply_details[] =
+	"Makes the gate if it is not there yet; 'sluice attach' then makes it filter.\n"
+	"The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors in\n"
+	"it are said, with line and column, and then nothing is applied; else all of it is, in "
+	"one\n"
+	"step. Rules that the file does not have go. An entry whose 'until' has passed is left "
+	"out,\n"
+	"and that is said. Sizes are those of 'sluice help attach'.";
+
 const struct command command_apply = {
 	.name = "apply",
 	.brief = "make a file's rules those in force",
-	.details = "Makes the gate if it is not there yet; 'sluice attach' then makes it filter.\n"
-		   "The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All "
-		   "errors in\n"
-		   "it are said, with line and column, and then nothing is applied; else all of it "
-		   "is, in one\n"
-		   "step. Rules that the file does not have go. An entry whose 'until' has passed "
-		   "is left out,\n"
-		   "and that is said. Sizes are those of 'sluice help attach'.",
+	.details = apply_details,
 	.question = "which file?",
 	COMMAND_WORDS(apply_words, struct apply_args),
 	.run = apply_run,

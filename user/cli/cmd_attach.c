@@ -248,16 +248,16 @@ static const struct word attach_words[] = {
 	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
 };
 
+static const char attach_details[] =
+	"Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
+	"sources and the words below it are sizes of the gate that this makes, 65536, 64k or 4m;\n"
+	"what a gate has, only 'sluice apply FILE --resize' changes. 'sluice status' shows what\n"
+	"memory it takes.";
+
 const struct command command_attach = {
 	.name = "attach",
 	.brief = "filter what a device receives or sends",
-	.details = "Without a rule nothing is dropped, only counted. Makes the gate if it is not "
-		   "there yet.\n"
-		   "sources and the words below it are sizes of the gate that this makes, 65536, "
-		   "64k or 4m;\n"
-		   "what a gate has, only 'sluice apply FILE --resize' changes. 'sluice status' "
-		   "shows what\n"
-		   "memory it takes.",
+	.details = attach_details,
 	.question = "which device?",
 	COMMAND_WORDS(attach_words, struct attach_args),
 	.run = attach_run,

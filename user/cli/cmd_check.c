@@ -502,12 +502,14 @@ static const struct word check_words[] = {
 	 "where it is judged: all but key dst is the same everywhere"},
 };
 
+static const char check_details[] =
+	"Consumes nothing. The packet comes from ADDRESS; of what is not said it has nothing: no\n"
+	"port, no tag.";
+
 const struct command command_check = {
 	.name = "check",
 	.brief = "what would happen to a packet now",
-	.details = "Consumes nothing. The packet comes from ADDRESS; of what is not said it has "
-		   "nothing: no\n"
-		   "port, no tag.",
+	.details = check_details,
 	.question = "which address?",
 	COMMAND_WORDS(check_words, struct check_args),
 	.run = check_run,

@@ -49,7 +49,15 @@ static void offer(const struct typed *typed, const char *word)
 		puts(word);
 }
 
-/* --- What is there -------------------------------------------------------------------------- */
+static bool is_said(const struct typed *typed, const char *word)
+{
+	for (unsigned int i = 0; i < typed->count; i++)
+		if (!strcmp(typed->words[i], word))
+			return true;
+	return false;
+}
+
+/* --- Values of placeholders ----------------------------------------------------------------- */
 
 static void offer_devices(const struct typed *typed)
 {
@@ -157,17 +165,17 @@ static void offer_value(const struct typed *typed, const char *value)
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
 		if (*choice >= 'A' && *choice <= 'Z')
 			offer_placeholder(typed, choice);
-		else
+		else if (!typed->joins || !is_said(typed, choice))
 			offer(typed, choice);
 	}
 }
 
-static bool is_said(const struct typed *typed, const char *word)
+static void offer_option(const struct typed *typed, enum option_name option)
 {
-	for (unsigned int i = 0; i < typed->count; i++)
-		if (!strcmp(typed->words[i], word))
-			return true;
-	return false;
+	char text[32];
+
+	snprintf(text, sizeof(text), "--%s", option_table[option].name);
+	offer(typed, text);
 }
 
 /* Offers the operand of the command, and the keywords and options that are not said yet. */
@@ -181,7 +189,9 @@ static void offer_words(const struct typed *typed)
 
 		if ((word->kind == OPTION) != is_option)
 			continue;
-		if (word->kind > OPERANDS && !is_said(typed, word->name))
+		if (word->kind == OPTION)
+			offer_option(typed, option_typed(word->name));
+		else if (word->kind > OPERANDS && !is_said(typed, word->name))
 			offer(typed, word->name);
 		else if (word->kind == OPERANDS || (word->kind == OPERAND && !typed->operand))
 			offer_value(typed, word->name);
@@ -250,7 +260,6 @@ static void word_pass(struct typed *typed, const char *word)
 static void offer_all(const struct typed *typed)
 {
 	bool begins_option = !typed->keyword && *typed->begun == '-' && !typed->options_ended;
-	char option[32];
 
 	if (typed->valued) {
 		offer_value(typed, typed->valued->value);
@@ -258,10 +267,8 @@ static void offer_all(const struct typed *typed)
 	}
 	if (typed->keyword)
 		offer_value(typed, typed->keyword->value);
-	for (int i = 0; begins_option && i < OPTION_COMMON; i++) {
-		snprintf(option, sizeof(option), "--%s", option_table[i].name);
-		offer(typed, option);
-	}
+	for (int i = 0; begins_option && i < OPTION_COMMON; i++)
+		offer_option(typed, i);
 	if (!typed->command)
 		offer_commands(typed);
 	else if (!typed->keyword || typed->joins)
@@ -298,12 +305,14 @@ static const struct word complete_words[] = {
 	 "the words behind sluice, up to the one that is being typed, which may be ''"},
 };
 
+static const char complete_details[] =
+	"As 'sluice complete -- -g main set default ra': the words that continue the last one.\n"
+	"FILE stands for the name of any file.";
+
 const struct command command_complete = {
 	.name = "complete",
-	.brief = "what may stand there next, for the shell's completion",
-	.details = "As 'sluice complete -- -g main set default ra': the words that continue the "
-		   "last one.\n"
-		   "FILE stands for the name of any file.",
+	.brief = "the words that may follow, for the shell's completion",
+	.details = complete_details,
 	.question = "which words?",
 	COMMAND_WORDS(complete_words, struct complete_args),
 	.run = complete_run,

@@ -204,13 +204,14 @@ static const struct word del_words[] = {
 	 "instead: take all the list of that file, or of that name, back"},
 };
 
+static const char del_details[] =
+	"Without a name all limits of just this prefix go, and its newcomers' budget; where it\n"
+	"has none, its entry by hand. Where it has both, del refuses: see 'sluice help undeny'.";
+
 const struct command command_del = {
 	.name = "del",
 	.brief = "delete the limits of a prefix, or one of them",
-	.details = "Without a name all limits of just this prefix go, and its newcomers' budget; "
-		   "where it\n"
-		   "has none, its entry by hand. Where it has both, del refuses: see 'sluice help "
-		   "undeny'.",
+	.details = del_details,
 	COMMAND_WORDS(del_words, struct del_args),
 	.run = del_run,
 };

@@ -241,10 +241,12 @@ static const struct word detach_words[] = {
 	 "only from that hook; else from all"},
 };
 
+static const char detach_details[] = "With the gate's last device its rules, counters and pins go.";
+
 const struct command command_detach = {
 	.name = "detach",
 	.brief = "stop filtering",
-	.details = "With the gate's last device its rules, counters and pins go.",
+	.details = detach_details,
 	.question = "which device, or all?",
 	COMMAND_WORDS(detach_words, struct detach_args),
 	.run = detach_run,

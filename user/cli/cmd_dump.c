@@ -239,12 +239,14 @@ static const struct word diff_words[] = {
 	{"FILE", OPERAND, NULL, offsetof(struct diff_args, file), NULL},
 };
 
+static const char diff_details[] =
+	"As the commands of 'sluice show', - before what would go and + before what would come.\n"
+	"Exit status 0: no difference; 1: there is one; 2: it cannot be told.";
+
 const struct command command_diff = {
 	.name = "diff",
 	.brief = "what apply would change",
-	.details = "As the commands of 'sluice show', - before what would go and + before what "
-		   "would come.\n"
-		   "Exit status 0: no difference; 1: there is one; 2: it cannot be told.",
+	.details = diff_details,
 	.question = "which file?",
 	COMMAND_WORDS(diff_words, struct diff_args),
 	.run = diff_run,

@@ -184,11 +184,13 @@ static const struct word forgive_words[] = {
 	{"ADDRESS", OPERAND, NULL, offsetof(struct forgive_args, address), NULL},
 };
 
+static const char forgive_details[] = "Under each limit that applies to it. A deny of its prefix "
+				      "stays: see 'sluice help undeny'.";
+
 const struct command command_forgive = {
 	.name = "forgive",
 	.brief = "give a source a full bucket, end its block",
-	.details = "Under each limit that applies to it. A deny of its prefix stays: see 'sluice "
-		   "help undeny'.",
+	.details = forgive_details,
 	.question = "which address?",
 	COMMAND_WORDS(forgive_words, struct forgive_args),
 	.run = forgive_run,

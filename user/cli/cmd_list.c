@@ -315,25 +315,23 @@ static const struct word list_arguments[] = {
 	 "what the file does not name goes from the list, in the same step. A file\n"
 	 "without entries is refused"},
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
-	 "take an empty file, and prefixes shorter than /8 (IPv6: /16)"},
+	 "take prefixes shorter than /8 (IPv6: /16), and with replace an empty file"},
 };
 
-#define LIST_DETAILS                                                                               \
-	"Of all rules, entries and limits alike, the longest prefix decides. By hand a prefix "    \
-	"is\n"                                                                                     \
-	"allowed or denied, the later word counts; its limits stay, and decide again when the\n"   \
-	"entry is over. A file's entries are a list with a name of its own, beside what is said\n" \
-	"by hand and beside other lists: an entry stays while any of them names it. By hand\n"     \
-	"beats lists at the same prefix, and what is allowed by hand no list denies, however\n"    \
-	"long its prefix. Where two lists differ on a prefix, allow counts.\n"                     \
-	"'sluice lists' tells of all lists. What takes an entry or a list back: 'sluice "          \
-	"undeny',\n"                                                                               \
-	"'sluice unallow', 'sluice del -f FILE'."
+static const char list_details[] =
+	"Of all rules, entries and limits alike, the longest prefix decides. By hand a prefix is\n"
+	"allowed or denied, the later word counts; its limits stay, and decide again when the\n"
+	"entry is over. A file's entries are a list with a name of its own, beside what is said\n"
+	"by hand and beside other lists: an entry stays while any of them names it. By hand\n"
+	"beats lists at the same prefix, and what is allowed by hand no list denies, however\n"
+	"long its prefix. Where two lists differ on a prefix, allow counts.\n"
+	"'sluice lists' tells of all lists. What takes an entry or a list back: 'sluice undeny',\n"
+	"'sluice unallow', 'sluice del -f FILE'.";
 
 const struct command command_allow = {
 	.name = "allow",
 	.brief = "let every packet of a prefix pass",
-	.details = LIST_DETAILS,
+	.details = list_details,
 	COMMAND_WORDS(list_arguments, struct list_args),
 	.run = list_run,
 };
@@ -341,7 +339,7 @@ const struct command command_allow = {
 const struct command command_deny = {
 	.name = "deny",
 	.brief = "drop every packet of a prefix",
-	.details = LIST_DETAILS,
+	.details = list_details,
 	COMMAND_WORDS(list_arguments, struct list_args),
 	.run = list_run,
 };

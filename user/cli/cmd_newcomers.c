@@ -163,19 +163,17 @@ static const struct word newcomers_words[] = {
 	 "no budget, the default: newcomers pass. It stands alone"},
 };
 
+static const char newcomers_details[] =
+	"A newcomer is a source that has no bucket yet. As long as few come, each gets one with\n"
+	"its first packet. In a flood of them, as of forged addresses, a source gets one when it\n"
+	"has sent more than a few packets. Until then its packets are charged to this budget,\n"
+	"which all newcomers of the prefix share, and what finds no credit there is dropped:\n"
+	"over-budget. The prefix must have limits; with the last of them the budget goes.";
+
 const struct command command_newcomers = {
 	.name = "newcomers",
 	.brief = "limit all new sources in a prefix together",
-	.details =
-		"A newcomer is a source that has no bucket yet. As long as few come, each gets one "
-		"with\n"
-		"its first packet. In a flood of them, as of forged addresses, a source gets one "
-		"when it\n"
-		"has sent more than a few packets. Until then its packets are charged to this "
-		"budget,\n"
-		"which all newcomers of the prefix share, and what finds no credit there is "
-		"dropped:\n"
-		"over-budget. The prefix must have limits; with the last of them the budget goes.",
+	.details = newcomers_details,
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(newcomers_words, struct newcomers_args),
 	.run = newcomers_run,

@@ -250,17 +250,17 @@ static const struct word set_words[] = {
 	 "this alone changes, and the limits stay"},
 };
 
+static const char set_details[] =
+	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
+	"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
+	"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers all.\n"
+	"A prefix has up to 4 limits, each with a name: a packet passes when every limit that\n"
+	"matches it lets it.";
+
 const struct command command_set = {
 	.name = "set",
 	.brief = "limit each source in a prefix",
-	.details =
-		"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
-		"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
-		"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers "
-		"all.\n"
-		"A prefix has up to 4 limits, each with a name: a packet passes when every limit "
-		"that\n"
-		"matches it lets it.",
+	.details = set_details,
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(set_words, struct set_args),
 	.run = set_run,

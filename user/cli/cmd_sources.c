@@ -355,11 +355,13 @@ static const struct word sources_words[] = {
 	 "that it has left, those that are blocked first, those that no limit holds last"},
 };
 
+static const char sources_details[] =
+	"Of one address or prefix, or of all. PASSED, DROPPED: packets since it is in memory.";
+
 const struct command command_sources = {
 	.name = "sources",
 	.brief = "the sources in memory, busiest first",
-	.details = "Of one address or prefix, or of all. PASSED, DROPPED: packets since it is in "
-		   "memory.",
+	.details = sources_details,
 	COMMAND_WORDS(sources_words, struct sources_args),
 	.run = sources_run,
 };

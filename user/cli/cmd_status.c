@@ -93,8 +93,8 @@ static void map_print(enum gate_map map, const struct occupancy *o, uint64_t byt
 }
 
 /*
- * Prints the maps, or adds them to the list. The rows add up to the memory of all maps. Arrays have no
- * count: all entries exist. The memory of entries that are not counted is that of a full map.
+ * Prints the maps, or adds them to the list. The rows add up to the memory of all maps. Arrays have
+ * no count: all entries exist. The memory of entries that are not counted is that of a full map.
  */
 static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
 {
@@ -268,29 +268,25 @@ static enum status status_run(const struct context *context, const void *args)
 	if (view.gates && (view.count || !view.status))
 		status = json_print(json_pack("{s:O}", "gates", view.gates));
 	else if (!view.count && !view.status)
-		puts("no gate: make one with 'sluice attach DEV'");
+		printf("no gate: make one with 'sluice %sattach DEV'\n", netns_typed());
 	json_decref(view.gates);
 	return status ?: view.status;
 }
 
+static const char status_details[] =
+	"pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
+	"one with its first packet. flood: so many come that a source has to send more than a\n"
+	"few packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
+	"newcomers met: a packet counts once if its source is unknown, also if a list allows or\n"
+	"denies it, and once for each limit with another key (per 24, key dst) that is unknown.\n"
+	"insertions: ledgers and buckets together, more than one for a new source.\n"
+	"refused: insertions for which the kernel had no time or no room; such a packet is a\n"
+	"newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does not,\n"
+	"what its entries take. newcomers: all maps by which these are met.";
+
 const struct command command_status = {
 	.name = "status",
 	.brief = "gates, devices, and how full the maps are",
-	.details = "pressure tells how newcomers fare: sources that have no bucket yet. quiet: "
-		   "each gets\n"
-		   "one with its first packet. flood: so many come that a source has to send more "
-		   "than a\n"
-		   "few packets first, so that forged ones take no memory; see 'sluice help "
-		   "newcomers'.\n"
-		   "newcomers met: a packet counts once if its source is unknown, also if a list "
-		   "allows or\n"
-		   "denies it, and once for each limit with another key (per 24, key dst) that is "
-		   "unknown.\n"
-		   "insertions: ledgers and buckets together, more than one for a new source.\n"
-		   "refused: insertions for which the kernel had no time or no room; such a packet "
-		   "is a\n"
-		   "newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does "
-		   "not,\n"
-		   "what its entries take. newcomers: all maps by which these are met.",
+	.details = status_details,
 	.run = status_run,
 };

@@ -77,14 +77,14 @@ static enum status upgrade_run(const struct context *context, const void *args)
 	return status;
 }
 
+static const char upgrade_details[] =
+	"Rules, buckets and counters stay, and no packet passes unfiltered. A gate of an older\n"
+	"version with other maps (from schema 4 on) is carried over to this one's; until then\n"
+	"only show, dump and diff can read it. If an upgrade was interrupted, run it again.";
+
 const struct command command_upgrade = {
 	.name = "upgrade",
 	.brief = "put this command's program under a running gate",
-	.details =
-		"Rules, buckets and counters stay, and no packet passes unfiltered. A gate of an "
-		"older\n"
-		"version with other maps (from schema 4 on) is carried over to this one's; until "
-		"then\n"
-		"only show, dump and diff can read it. An upgrade that was cut off: upgrade again.",
+	.details = upgrade_details,
 	.run = upgrade_run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Room cli. Commands, one a file, user/cli/cmd_*.c. Each has one table of words, which the parser
+ * Commands, one a file, user/cli/cmd_*.c. Each has one table of words, which the parser
  * (command.c), the help and its JSON (main.c) and the completion of the shell (cmd_complete.c)
  * read.
  */
@@ -48,11 +48,11 @@ struct operands {
 struct context {
 	const struct command *command;
 	const char *gate;
-	bool gate_given; /* else commands that only look at gates look at all */
+	bool gate_given; /* false: status and export read all gates */
 	bool json;
 };
 
-/* args: the command's arguments, of args_size bytes; what was not said is 0 */
+/* args: the command's arguments, of args_size bytes; arguments that were not given are 0 */
 typedef enum status command_fn(const struct context *context, const void *args);
 
 struct command {
@@ -83,7 +83,7 @@ extern const unsigned int command_count;
 /* NULL: there is none of that name. */
 const struct command *command_find(const char *name);
 
-/* Takes back all the list of that file, or of that name: `del -f`. */
+/* Removes the list of that file or name: `del -f`. */
 enum status list_take_back(const struct context *context, const char *file);
 
 /* --- Gates ---------------------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ struct option_words {
 
 extern const struct option_words option_table[OPTIONS];
 
-/* The option that is typed so, "-g" or "--gate"; OPTIONS: there is none. */
+/* The option of that spelling, "-g" or "--gate"; OPTIONS: there is none. */
 enum option_name option_typed(const char *word);
 
 /* A command line: its options by name, and the words that are left, in their order. */
@@ -160,7 +160,7 @@ const struct word *operand_find(const struct command *command);
  */
 enum status words_parse(const struct command *command, const struct command_line *line, void *args);
 
-/* Refuses a word that the command does not know, or knows by a name that is close. */
+/* Refuses an unknown word, and suggests a similar one. */
 enum status unexpected(const struct command *command, const char *word);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Room cli. JSON that more than one command prints. */
+/* JSON that more than one command prints. */
 #ifndef SLUICE_REPORT_H
 #define SLUICE_REPORT_H
 
@@ -13,7 +13,7 @@
 
 /*
  * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
- * "retry_after_ms", "blocked_ms"}: rate is a second's; from `allowed` on all is null where the key
+ * "retry_after_ms", "blocked_ms"}: rate is per second; from `allowed` on all is null where the key
  * is not known.
  */
 json_t *limit_state_json(const struct source *source, const struct sl_limit *limit,
@@ -43,10 +43,10 @@ json_t *budget_json(const struct limit *budget);
 json_t *lists_json(const struct sl_list_info *lists, uint64_t bits);
 
 /*
- * {"prefix", "list", "seconds_left", "lists", "limits", "newcomers"}: "list" is the word by hand,
- * "seconds_left" the time to its end, "lists" the lists that name the prefix, "newcomers" the
- * budget; each is left out where there is none. lists: the lists that the bits of the rule number;
- * NULL: it is on none.
+ * {"prefix", "list", "seconds_left", "lists", "limits", "newcomers"}: "list" is the access of the
+ * entry by hand, "seconds_left" the time to its end, "lists" the lists that name the prefix,
+ * "newcomers" the budget; each is left out where there is none. lists: the lists that the bits of
+ * the rule number; NULL: it is on none.
  */
 json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
 

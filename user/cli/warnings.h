@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Room cli. Warnings: effects of rules and attachments on each other that may surprise. */
+/* Warnings: effects of rules and attachments on each other that may surprise. */
 #ifndef SLUICE_WARNINGS_H
 #define SLUICE_WARNINGS_H
 

@@ -15,7 +15,8 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret);
 enum status address_parse(const char *text, struct sl_prefix *ret);
 
 /* Formats a prefix: `default`, an address for a whole one, or ADDRESS/LENGTH. */
-const char *prefix_format(const struct sl_prefix *prefix, char text[PREFIX_TEXT]);
+__attribute__((warn_unused_result)) const char *prefix_format(const struct sl_prefix *prefix,
+							      char text[PREFIX_TEXT]);
 
 /* The family of a prefix. `default` has none. */
 bool prefix_is_ipv4(const struct sl_prefix *prefix);
