@@ -108,22 +108,18 @@ static struct position position_of_offset(const char *text, size_t offset)
 	return at;
 }
 
-/* The text from a line on; NULL: the text has fewer lines. */
-static const char *line_find(const char *text, size_t line)
-{
-	while (line-- && text)
-		text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
-	return text;
-}
-
 /* The likely cause of an error that libyaml's message does not explain. */
 static const char *syntax_hint(const struct builder *builder)
 {
 	const yaml_mark_t *mark = &builder->parser.problem_mark;
-	const char *line = line_find(builder->text, mark->line);
+	const char *line = builder->text;
 
-	if (!line)
-		return "";
+	for (size_t i = 0; i < mark->line; i++) {
+		line = strchr(line, '\n');
+		if (!line)
+			return "";
+		line++;
+	}
 	if (line[strspn(line, " ")] == '\t')
 		return ": a tab cannot indent, use spaces";
 	if (strcspn(line, "\n") > mark->column && line[mark->column] == ':')
@@ -256,24 +252,27 @@ static enum status value_take(struct builder *builder, const yaml_event_t *event
 	return node_add(builder, event);
 }
 
-static enum status scalar_check(struct builder *builder, const yaml_event_t *event)
+/* Refuses anchors, tags and NUL characters of a scalar, a list or a map. */
+static enum status value_check(struct builder *builder, const yaml_event_t *event)
 {
-	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
-		return refuse(builder, &event->start_mark, "a NUL character: this is no text");
-	if (event->data.scalar.anchor)
-		return refuse(builder, &event->start_mark, "an anchor: write it out");
-	if (event->data.scalar.tag)
-		return refuse(builder, &event->start_mark, "a tag: leave it out");
-	return OK;
-}
+	const yaml_char_t *anchor, *tag;
 
-static enum status group_check(struct builder *builder, const yaml_event_t *event)
-{
-	bool is_list = event->type == YAML_SEQUENCE_START_EVENT;
-
-	if (is_list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor)
+	if (event->type == YAML_SCALAR_EVENT) {
+		if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
+			return refuse(builder, &event->start_mark,
+				      "a NUL character: this is no text");
+		anchor = event->data.scalar.anchor;
+		tag = event->data.scalar.tag;
+	} else if (event->type == YAML_SEQUENCE_START_EVENT) {
+		anchor = event->data.sequence_start.anchor;
+		tag = event->data.sequence_start.tag;
+	} else {
+		anchor = event->data.mapping_start.anchor;
+		tag = event->data.mapping_start.tag;
+	}
+	if (anchor)
 		return refuse(builder, &event->start_mark, "an anchor: write it out");
-	if (is_list ? event->data.sequence_start.tag : event->data.mapping_start.tag)
+	if (tag)
 		return refuse(builder, &event->start_mark, "a tag: leave it out");
 	return OK;
 }
@@ -284,11 +283,9 @@ static enum status event_take(struct builder *builder, const yaml_event_t *event
 
 	switch (event->type) {
 	case YAML_SCALAR_EVENT:
-		status = scalar_check(builder, event);
-		return status ? status : value_take(builder, event);
 	case YAML_SEQUENCE_START_EVENT:
 	case YAML_MAPPING_START_EVENT:
-		status = group_check(builder, event);
+		status = value_check(builder, event);
 		return status ? status : value_take(builder, event);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:

@@ -132,15 +132,6 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 
 /* --- Slots ---------------------------------------------------------------------------------- */
 
-static int slot_find_free(const struct sl_policy *policy)
-{
-	int slot = 0;
-
-	while (!slot_is_free(policy, slot))
-		slot++;
-	return slot;
-}
-
 /* The slot of the same limit in a record; -1: none. */
 static int slot_of(const struct sl_policy *policy, const struct candidate *candidate)
 {
@@ -192,10 +183,13 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 		if (slot >= 0)
 			slot_write(gate, policy, slot, &candidates->list[i], before);
 	}
-	for (unsigned int i = 0; i < candidates->count; i++)
-		if (slot_of(policy, &candidates->list[i]) < 0)
-			slot_write(gate, policy, slot_find_free(policy), &candidates->list[i],
-				   NULL);
+	for (unsigned int i = 0, slot = 0; i < candidates->count; i++) {
+		if (slot_of(policy, &candidates->list[i]) >= 0)
+			continue;
+		while (!slot_is_free(policy, slot))
+			slot++;
+		slot_write(gate, policy, slot, &candidates->list[i], NULL);
+	}
 }
 
 /* --- Compiling a record --------------------------------------------------------------------- */

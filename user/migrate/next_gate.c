@@ -210,22 +210,6 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 	return err ?: splits_set(next, plan->rules, plan->count);
 }
 
-/*
- * Copies both records of a policy, and the level of its budget unless the gates share that map.
- * What packets draw from the old budget before the devices are switched is not charged to the new
- * one.
- */
-static void policy_copy(const struct gate *gate, uint32_t number, struct gate *next,
-			const struct resize_plan *plan)
-{
-	uint32_t next_number = plan->number[number];
-
-	memcpy(&next->policies[SL_RECORD(next_number)], &gate->policies[SL_RECORD(number)],
-	       2 * sizeof(*gate->policies));
-	if (plan->fresh[MAP_BUDGETS])
-		next->budgets[next_number] = gate->budgets[number];
-}
-
 /* Renumbers what an heir has from other policies. */
 static void heir_renumber(struct sl_policy *policy, const struct resize_plan *plan)
 {
@@ -241,14 +225,25 @@ static void heir_renumber(struct sl_policy *policy, const struct resize_plan *pl
 	}
 }
 
+/*
+ * Copies both records of each policy, and the level of its budget unless the gates share that map.
+ * What packets draw from the old budget before the devices are switched is not charged to the new
+ * one.
+ */
 static void policies_copy(const struct gate *gate, struct gate *next,
 			  const struct resize_plan *plan)
 {
 	if (!plan->fresh[MAP_POLICIES])
 		return;
 	for (uint32_t number = 0; number < gate->policies_max; number++) {
-		if (number < SL_POLICY_FIRST || plan->number[number])
-			policy_copy(gate, number, next, plan);
+		uint32_t to = plan->number[number];
+
+		if (number >= SL_POLICY_FIRST && !to)
+			continue;
+		memcpy(&next->policies[SL_RECORD(to)], &gate->policies[SL_RECORD(number)],
+		       2 * sizeof(*gate->policies));
+		if (plan->fresh[MAP_BUDGETS])
+			next->budgets[to] = gate->budgets[number];
 	}
 	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
 		for (uint32_t i = 0; plan->is_renumbered && i < 2; i++)

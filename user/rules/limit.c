@@ -60,15 +60,6 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 }
 
 /*
- * The length of a source. A limit whose key is the source has one bucket entry a CPU for each
- * ledger.
- */
-static unsigned int source_bits(enum sl_family family)
-{
-	return family == SL_IPV4 ? 32 : 64;
-}
-
-/*
  * The longest life of a purse in ticks. A source that sends draws from its ledger at least this
  * often, which keeps the source in the map of ledgers and in the filter of known keys
  * (include/known_filter.h).
@@ -108,7 +99,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
 	const struct sl_limit_spec *spec = &limit->spec;
-	unsigned int bits = spec->per[family], whole = source_bits(family);
+	/* with the length of a source as key, one bucket entry a CPU belongs to each ledger */
+	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	struct sl_limit out = {
 		.cost = cost_of(spec),

@@ -195,24 +195,24 @@ static bool are_ipset_options(char *text)
 	return true;
 }
 
-/* Finds the member in "add SET MEMBER [OPTION VALUE]...". NULL: the line is none of these. */
+/*
+ * The member of a set in "add SET MEMBER [OPTION VALUE]..." or "MEMBER [OPTION VALUE]...", without
+ * the options. A timeout is ignored: a list has one end.
+ */
 static char *ipset_member(char *line)
 {
-	if (strncmp(line, "add ", 4))
-		return NULL;
-	line = blanks_skip(line + 4);
-	line += strcspn(line, BLANKS);
-	return blanks_skip(line);
-}
+	char *blank, *options;
 
-/* Cuts off the options behind a member. Its timeout is ignored: a list has one end. */
-static void ipset_cut(char *text)
-{
-	char *blank = text + strcspn(text, BLANKS), *options = *blank ? strdup(blank) : NULL;
-
+	if (!strncmp(line, "add ", 4)) {
+		line = blanks_skip(line + 4);
+		line = blanks_skip(line + strcspn(line, BLANKS));
+	}
+	blank = line + strcspn(line, BLANKS);
+	options = *blank ? strdup(blank) : NULL;
 	if (options && are_ipset_options(options))
 		*blank = '\0';
 	free(options);
+	return line;
 }
 
 /* --- Lines ---------------------------------------------------------------------------------- */
@@ -251,7 +251,6 @@ static enum status line_add(const struct reading *reading, char *line)
 {
 	json_t *text = json_string(line); /* fails unless the line is UTF-8 */
 	enum status status;
-	char *member;
 
 	json_decref(text);
 	if (!text)
@@ -264,9 +263,7 @@ static enum status line_add(const struct reading *reading, char *line)
 	status = check_one_ipset(reading->ipsets, line);
 	if (status || !*line || is_ipset_head(line))
 		return status;
-	member = ipset_member(line) ?: line;
-	ipset_cut(member);
-	return entry_add(reading, member);
+	return entry_add(reading, ipset_member(line));
 }
 
 /* Parses every line, and reports up to BAD_LINES_MAX bad ones. */

@@ -158,19 +158,6 @@ static enum status rate_check_range(const char *text, uint64_t rate, unsigned in
 	return OK;
 }
 
-/*
- * The unit of a rate in upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts
- * and times, which have M and m, and B (byte) and b (bit).
- */
-static const struct unit *rate_unit_find(const char *name)
-{
-	const struct unit *unit = rate_units;
-
-	while (unit->name && strcasecmp(unit->name, name))
-		unit++;
-	return unit->name ? unit : NULL;
-}
-
 /* Whether a unit is like "Mbps": megabits in most tools, and megabytes in tc. */
 static bool is_bps(const char *name)
 {
@@ -202,8 +189,14 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 		return misuse("rate '%s' has no unit: " RATE_HINT, text);
 	if (is_bps(name))
 		return refuse_bps(text, name);
-	unit = rate_unit_find(name);
-	if (!unit)
+	/*
+	 * In upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts and times,
+	 * which have M and m, and B (byte) and b (bit).
+	 */
+	unit = rate_units;
+	while (unit->name && strcasecmp(unit->name, name))
+		unit++;
+	if (!unit->name)
 		return misuse("rate '%s': there is no unit '%s': " RATE_HINT, text, name);
 	if (!digits)
 		return misuse("rate '%s' is zero: the lowest is 1/h, or 1kbit", text);

@@ -189,25 +189,17 @@ enum status known_source_read(const struct gate *gate, const struct sl_limit *li
 /* --- Joining entries of the filter ---------------------------------------------------------- */
 
 /*
- * Whether the epoch of a word is newer. The tags of epochs wrap: of two tags less than half of
- * their range apart, the newer is ahead. A word that was not touched for hours can appear newer:
- * then the sources of the other word are forgotten until they are charged again.
- */
-static bool word_is_newer(uint32_t word, uint32_t other)
-{
-	return (int32_t)((word & KNOWN_TAG) - (other & KNOWN_TAG)) > 0;
-}
-
-/*
  * Joins two words so that the sources of both are known. A word holds one epoch, so the newer epoch
- * wins.
+ * wins. The tags of epochs wrap: of two tags less than half of their range apart, the newer is
+ * ahead. A word that was not touched for hours can appear newer: then the sources of the other word
+ * are forgotten until they are charged again.
  */
 static uint32_t words_join(uint32_t a, uint32_t b)
 {
 	if (!(a & ~KNOWN_TAG) || !(b & ~KNOWN_TAG))
 		return a & ~KNOWN_TAG ? a : b;
 	if ((a ^ b) & KNOWN_TAG)
-		return word_is_newer(a, b) ? a : b;
+		return (int32_t)((a & KNOWN_TAG) - (b & KNOWN_TAG)) > 0 ? a : b;
 	return a | b;
 }
 

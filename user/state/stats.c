@@ -83,20 +83,10 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
 }
 
 /*
- * Ends a line with what it counted itself; what its counters showed before belongs to deleted
- * policies.
+ * Ends each line with what it counted itself; what its counters showed before belongs to deleted
+ * policies. The counters are read after all lines are begun: they only grow, so no line is
+ * negative.
  */
-static void line_end(struct stats_line *line, struct sl_counters *all, struct sl_counters *deleted)
-{
-	struct sl_counters base = line->counters;
-
-	line->counters = all[line->number];
-	counters_take_from(&line->counters, &base);
-	counters_add_to(deleted, &base);
-	all[line->number] = (struct sl_counters){0};
-}
-
-/* Reads the counters after all lines are begun: they only grow, so no line is negative. */
 static enum status lines_end(const struct gate *gate, struct stats *stats)
 {
 	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
@@ -108,8 +98,15 @@ static enum status lines_end(const struct gate *gate, struct stats *stats)
 	if (status)
 		return status;
 	deleted = line_add(stats, STATS_DELETED, "deleted");
-	for (unsigned int i = 0; i < lines; i++)
-		line_end(&stats->lines[i], all, &deleted->counters);
+	for (unsigned int i = 0; i < lines; i++) {
+		struct stats_line *line = &stats->lines[i];
+		struct sl_counters base = line->counters;
+
+		line->counters = all[line->number];
+		counters_take_from(&line->counters, &base);
+		counters_add_to(&deleted->counters, &base);
+		all[line->number] = (struct sl_counters){0};
+	}
 	for (unsigned int number = 0; number < count; number++)
 		counters_add_to(&deleted->counters, &all[number]);
 	free(all);
@@ -236,30 +233,28 @@ static uint32_t lists_in_use(const struct gate *gate)
 	return lists_count(lists);
 }
 
-static bool is_by_policy(enum gate_map map)
-{
-	return map == MAP_POLICIES || map == MAP_COUNTERS || map == MAP_BUDGETS ||
-	       map == MAP_ALLOWANCES;
-}
-
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	if (is_by_policy(map)) { /* without second records and the gate's own policies */
+	switch (map) {
+	case MAP_POLICIES:
+	case MAP_COUNTERS:
+	case MAP_BUDGETS:
+	case MAP_ALLOWANCES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
-	}
-	if (map == MAP_LISTS) { /* the other places are reserved for changes */
+	case MAP_LISTS: /* the other places are reserved for changes */
 		*ret = SL_LISTS_MAX;
 		return OK;
+	default:
+		if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+			return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
+				       gate->name, why(errno));
+		*ret = info.max_entries;
+		return OK;
 	}
-	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
-		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			       gate->name, why(errno));
-	*ret = info.max_entries;
-	return OK;
 }
 
 enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
