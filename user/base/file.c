@@ -127,9 +127,9 @@ static int64_t age_ms(const struct stat *st)
 }
 
 /*
- * Waits until the file has not changed for STILL_MS: its times tell when a write began, not when it
- * ended. Returns the state of the file from which on it must not change. A writer that pauses for
- * longer than STILL_MS is not noticed.
+ * Reads the state of the file, from which on it must not change, and waits until its last change is
+ * STILL_MS old: the times of a file tell when a write began, not when it ended. A writer that
+ * pauses for longer than STILL_MS is not noticed.
  */
 static enum status file_settle(int fd, const char *path, struct stat *ret)
 {
