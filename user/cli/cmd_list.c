@@ -298,7 +298,8 @@ static enum status list_run(const struct context *context, const void *args)
 }
 
 static const struct word list_arguments[] = {
-	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes), NULL},
+	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes),
+	 "one or more, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
 	 "range A-B; #, ; and // begin comments; also what ipset save and list print\n"
@@ -312,10 +313,10 @@ static const struct word list_arguments[] = {
 	 "Default: never. What is added to a list ends with it: another time is refused\n"
 	 "without replace"},
 	{"replace", FLAG, NULL, offsetof(struct list_args, replace),
-	 "what the file does not name goes from the list, in the same step. A file\n"
-	 "without entries is refused"},
+	 "with -f or as: what is not named now goes from the list, in the same step. A\n"
+	 "file without entries is refused"},
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
-	 "take prefixes shorter than /8 (IPv6: /16), and with replace an empty file"},
+	 "with -f: take prefixes shorter than /8 (IPv6: /16), and with replace an empty file"},
 };
 
 static const char list_details[] =
@@ -483,9 +484,10 @@ static enum status unlist_run(const struct context *context, const void *args)
 
 static const struct word unlist_words[] = {
 	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes),
-	 "its entry by hand; its limits stay, and so does what lists say of it"},
+	 "its entry by hand; its limits stay, and so does what lists say of it. One or\n"
+	 "more, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
-	 "all the list of that file, or of that name; the file is not read"},
+	 "all the list of that file, or of that name, without as; the file is not read"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name), "its entry on that list instead"},
 };
 

@@ -222,7 +222,8 @@ static const struct word set_words[] = {
 	{"name", VALUE, "LIMIT", SPEC_FIELD(SPEC_NAME),
 	 "which of the limits to set; all, unless it is said"},
 	{"rate", VALUE, "RATE", SPEC_FIELD(SPEC_RATE),
-	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames)"},
+	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames). Needed,\n"
+	 "but for inherit alone"},
 	{"burst", VALUE, "BURST", SPEC_FIELD(SPEC_BURST),
 	 "2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"
 	 "rate, but at least 8 packets, or 128 kB"},
@@ -247,7 +248,7 @@ static const struct word set_words[] = {
 	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
 	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"
-	 "this alone changes, and the limits stay"},
+	 "only this changes, and the limits stay"},
 };
 
 static const char set_details[] =
