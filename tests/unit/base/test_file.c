@@ -217,7 +217,7 @@ static void *writer_run(void *data)
 /* Reads the file until the writer, which a busy machine may hold up, wrote during the call. */
 static const char *refusal_amid(struct writer *writer)
 {
-	for (int attempts = 100; attempts; attempts--) {
+	for (int attempts = 500; attempts; attempts--) {
 		unsigned int before = writer->writes;
 		struct capture capture = capture_begin(stderr);
 		struct file file = {0};
@@ -227,6 +227,7 @@ static const char *refusal_amid(struct writer *writer)
 		file_free(&file);
 		if (status || writer->writes > before + 2)
 			return said;
+		usleep(20000);
 	}
 	return "the writer did not get to write";
 }
