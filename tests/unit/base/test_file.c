@@ -253,17 +253,19 @@ static void test_a_file_that_changes_is_refused(void **state)
 	unlink("file");
 }
 
-/* Appends a byte within the second that the file's time tells already, rounded down. */
-static void *append_rounded(void *data)
+/* Appends a byte, and gives the file the time of before, in whole seconds. */
+static void append_at(int fd, time_t when)
 {
-	int fd = *(int *)data;
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL)}};
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = when}};
 
 	assert_int_equal(write(fd, "a", 1), 1);
 	assert_int_equal(futimens(fd, times), 0);
+}
+
+static void *append_later(void *data)
+{
 	usleep(500000);
-	assert_int_equal(write(fd, "b", 1), 1);
-	assert_int_equal(futimens(fd, times), 0);
+	append_at(*(int *)data, time(NULL) - 1);
 	return NULL;
 }
 
@@ -271,14 +273,11 @@ static void *append_rounded(void *data)
 static void test_a_file_with_a_rounded_time_that_changes_is_refused(void **state)
 {
 	int fd = open("file", O_WRONLY | O_CREAT, 0600);
-	struct timespec now;
 	pthread_t thread;
 
 	(void)state;
-	clock_gettime(CLOCK_REALTIME, &now);
-	usleep((1000000000 - now.tv_nsec) / 1000);
-	assert_int_equal(pthread_create(&thread, NULL, append_rounded, &fd), 0);
-	usleep(250000); /* more than a tenth of a second behind the file's time */
+	append_at(fd, time(NULL));
+	assert_int_equal(pthread_create(&thread, NULL, append_later, &fd), 0);
 	assert_string_equal(refusal("file"), "sluice: file changed while it was read: try again "
 					     "when it is written\n");
 	pthread_join(thread, NULL);
