@@ -225,11 +225,10 @@ static void verdict_check(struct rig *rig, const struct model *model, int round)
 	const struct model_rule *rule = model_judge(model, &address, rig_now(rig));
 	struct expected expected = expected_of(rig, rule);
 	struct sl_counters before, after;
-	char text[PREFIX_TEXT];
-	struct frame frame;
+	char buffer[PREFIX_TEXT];
+	const char *text = prefix_format(&address, buffer);
+	struct frame frame = frame_from(text, 62);
 
-	prefix_format(&address, text);
-	frame = frame_from(text, 62);
 	assert_int_equal(counters_read(&rig->gate, expected.number, &before), OK);
 	rig_send(rig, rand() % HOOKS, &frame, 1);
 	assert_int_equal(counters_read(&rig->gate, expected.number, &after), OK);

@@ -203,7 +203,7 @@ enum status resize_settle(const struct gate *gate)
 
 	if (status || next.fd < 0)
 		return status;
-	note("gate '%s': a resize was cut off, and is put in order", gate->name);
+	note("gate '%s': a resize was interrupted, and is put in order", gate->name);
 	status = next_is_prepared(&next) ? resize_undo(gate, &next) : next_rename(gate);
 	pins_close(&next);
 	return status;
@@ -248,7 +248,7 @@ static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMIL
 
 	if (status || next.fd < 0)
 		return status;
-	note("gate '%s': a resize or an upgrade was cut off, and is put in order", gate->name);
+	note("gate '%s': a resize or an upgrade was interrupted, and is put in order", gate->name);
 	if (!next_is_prepared(&next)) {
 		pins_close(&next);
 		return next_rename(gate);
