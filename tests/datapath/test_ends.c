@@ -307,7 +307,7 @@ static void pick_prefix(struct model_rule *rule)
 	pick_address(text, ipv6, 0);
 	rule->parsed = prefix_of(text);
 	rule->parsed = prefix_shorten(&rule->parsed, SL_FAMILY_BITS + length);
-	prefix_format(&rule->parsed, rule->prefix);
+	assert_ptr_equal(prefix_format(&rule->parsed, rule->prefix), rule->prefix);
 }
 
 static bool is_new(const struct model_rule *rules, int count, const struct sl_prefix *prefix)

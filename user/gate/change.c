@@ -135,8 +135,9 @@ enum status change_undo(struct gate *gate)
 	packets_outwait();
 	err = rules_undo(gate);
 	if (err)
-		return failure("cannot undo the last change of gate '%s', which was interrupted: %s",
-			       gate->name, why(err));
+		return failure(
+			"cannot undo the last change of gate '%s', which was interrupted: %s",
+			gate->name, why(err));
 	change_end(gate);
 	return OK;
 }
