@@ -219,9 +219,12 @@ WRONG_WORDS = [
     (["attach"], "device"), (["attach", "hook", "xdp"], "device"),
     (["attach", "in0", "hook"], "'hook'"), (["attach", "in0", "hook", "tc"], "'tc'"),
     (["attach", "in0", "hook", "xd"], "'xd'"), (["attach", "in0", "mode", "fast"], "'fast'"),
-    (["attach", "in0", "mode", ""], "''"), (["attach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"), 
+    (["attach", "in0", "mode", ""], "''"), (["attach", "in0", "hook", "xdp", "in0"], "'in0'"),
+    (["attach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"),
     (["detach"], "device"), (["detach", "all", "in0"], "'in0'"),
-    (["detach", "in0", "hook", "tc"], "'tc'"), (["detach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"), 
+    (["detach", "in0", "hook", "tc"], "'tc'"), (["detach", "in0", "hook", "xdp", "x"], "'x'"),
+    (["detach", "in0", "hook", "xdp", "hook", "xdp"], "'hook'"), (["set", "rate", "5pps", "default"], "'default'"),
+    (["sources", "top", "1", "192.0.2.1"], "'192.0.2.1'"), (["check", "syn", "192.0.2.1"], "'192.0.2.1'"),
 ]
 
 

@@ -29,6 +29,7 @@ struct typed {
 	bool is_unknown;		   /* no command has that name */
 	const struct word *keyword;	   /* whose value is being typed; NULL: none */
 	bool joins;			   /* another keyword may stand here as well */
+	bool has_keyword;		   /* one was typed */
 	const char *operand;		   /* the first one; NULL: none */
 	char **words;
 	unsigned int count; /* of those before the word that is being typed */
@@ -178,6 +179,13 @@ static void offer_option(const struct typed *typed, enum option_name option)
 	offer(typed, text);
 }
 
+static bool operand_may_follow(const struct typed *typed, const struct word *operand)
+{
+	if (operand->kind == OPERANDS_ANYWHERE)
+		return true;
+	return !typed->has_keyword && (operand->kind == OPERANDS || !typed->operand);
+}
+
 /* Offers the operand of the command, and the keywords and options that are not said yet. */
 static void offer_words(const struct typed *typed)
 {
@@ -191,9 +199,9 @@ static void offer_words(const struct typed *typed)
 			continue;
 		if (word->kind == OPTION)
 			offer_option(typed, option_typed(word->name));
-		else if (word->kind > OPERANDS && !is_said(typed, word->name))
+		else if (word->kind >= FLAG && !is_said(typed, word->name))
 			offer(typed, word->name);
-		else if (word->kind == OPERANDS || (word->kind == OPERAND && !typed->operand))
+		else if (word->kind < FLAG && operand_may_follow(typed, word))
 			offer_value(typed, word->name);
 	}
 }
@@ -250,6 +258,7 @@ static void word_pass(struct typed *typed, const char *word)
 	} else {
 		keyword = keyword_find(typed->command, word);
 		typed->joins = !keyword && typed->keyword;
+		typed->has_keyword |= keyword != NULL;
 		if (keyword || !typed->keyword)
 			typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
 		if (!typed->keyword && !keyword && !typed->operand)

@@ -24,7 +24,7 @@ struct deleted {
 	char names[SL_LIMITS_MAX][SL_NAME];
 	unsigned int limits;
 	bool newcomers;
-	enum sl_list list; /* the word of an entry by hand, where there was no policy */
+	enum sl_list access; /* the word of an entry by hand, where there was no policy */
 };
 
 struct del_args {
@@ -107,7 +107,7 @@ static enum status rule_remove(const struct gate *gate, const struct request *re
 		deleted->newcomers = rule->newcomers;
 		rule_free(rule);
 	} else if (rule->access) {
-		deleted->list = rule->access;
+		deleted->access = rule->access;
 		rule->access = SL_LIST_NONE;
 	} else if (rule->lists) {
 		return refuse_listed(gate, rule);
@@ -151,7 +151,7 @@ static enum status report_json(const struct context *context, const struct reque
 				    "prefix", prefix_format(&request->prefix, text), "name",
 				    request->name, "limits", limits, "newcomers",
 				    deleted->newcomers, "list",
-				    deleted->list ? access_words[deleted->list] : NULL));
+				    deleted->access ? access_words[deleted->access] : NULL));
 }
 
 static void report(const struct request *request, const struct deleted *deleted)
@@ -159,8 +159,8 @@ static void report(const struct request *request, const struct deleted *deleted)
 	char text[PREFIX_TEXT];
 
 	printf("%s: ", prefix_format(&request->prefix, text));
-	if (deleted->list) {
-		printf("no longer %s by hand\n", access_done[deleted->list]);
+	if (deleted->access) {
+		printf("no longer %s by hand\n", access_done[deleted->access]);
 		return;
 	}
 	for (unsigned int i = 0; i < deleted->limits; i++)

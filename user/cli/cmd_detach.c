@@ -20,12 +20,13 @@ struct request {
 	enum hook hook;
 };
 
+/* Stands for all devices of the gate. */
+static const char *const all_devices = "all";
+
 struct detach_args {
 	struct operands devices;
 	const char *hook;
 };
-
-static const char *const keywords[] = {"hook", "all"};
 
 static enum status request_parse(const struct detach_args *args, struct request *ret)
 {
@@ -33,7 +34,7 @@ static enum status request_parse(const struct detach_args *args, struct request 
 		.names = args->devices.words,
 		.count = args->devices.count,
 		.any_hook = !args->hook,
-		.all = !strcmp(args->devices.words[0], "all"),
+		.all = !strcmp(args->devices.words[0], all_devices),
 	};
 
 	if (args->hook && !hook_parse(args->hook, &request.hook))
@@ -129,8 +130,8 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 				gate_option(gate->name));
 	if (elsewhere)
 		return refuse_elsewhere(gate, elsewhere, hook);
-	nearly = if_nametoindex(name) ? NULL : nearly_find(name, keywords, ARRAY_SIZE(keywords));
-	if (nearly)
+	nearly = keyword_nearly(&command_detach, name) ?: nearly_find(name, &all_devices, 1);
+	if (nearly && !if_nametoindex(name))
 		return misuse("detach: '%s' is unexpected: did you mean '%s'? See 'sluice help "
 			      "detach'",
 			      name, nearly);

@@ -25,7 +25,7 @@
 struct tally {
 	unsigned int fresh;
 	unsigned int same;
-	unsigned int other; /* the other word */
+	unsigned int other; /* had the other access */
 	enum sl_list *was;  /* of each entry */
 };
 
@@ -43,13 +43,13 @@ struct list_args {
 };
 
 struct list_request {
-	enum sl_list list; /* SL_LIST_NONE: either */
-	const char *file;  /* NULL: the prefixes */
-	const char *name;  /* of the list; NULL: none is said */
-	uint64_t ns;	   /* of `for`; 0: for good */
+	enum sl_list access; /* SL_LIST_NONE: either */
+	const char *file;    /* NULL: the prefixes */
+	const char *name;    /* of the list; NULL: not given */
+	uint64_t ns;	     /* of `for`; 0: without an end */
 	bool replace;
 	bool force;
-	struct ruleset entries; /* the prefixes, without a word */
+	struct ruleset entries; /* the prefixes, without access */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -124,7 +124,7 @@ static enum status file_take(const struct context *context, struct list_request 
 
 /* --- allow, deny: by hand ------------------------------------------------------------------- */
 
-static enum status hand_take(const struct gate *gate, enum sl_list list, struct rule *entry,
+static enum status hand_take(const struct gate *gate, enum sl_list access, struct rule *entry,
 			     enum sl_list *ret_was)
 {
 	struct rule rule;
@@ -133,7 +133,7 @@ static enum status hand_take(const struct gate *gate, enum sl_list list, struct 
 	if (status)
 		return status;
 	*ret_was = rule.access;
-	rule.access = list;
+	rule.access = access;
 	rule.until = entry->until;
 	*entry = rule;
 	return OK;
@@ -151,10 +151,10 @@ static enum status hands_apply(struct gate *gate, struct list_request *request, 
 		return failure("out of memory");
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		entries->rules[i].until = until;
-		status = hand_take(gate, request->list, &entries->rules[i], &tally->was[i]);
+		status = hand_take(gate, request->access, &entries->rules[i], &tally->was[i]);
 		tally->fresh += !tally->was[i];
-		tally->same += tally->was[i] == request->list;
-		tally->other += tally->was[i] && tally->was[i] != request->list;
+		tally->same += tally->was[i] == request->access;
+		tally->other += tally->was[i] && tally->was[i] != request->access;
 	}
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
@@ -175,7 +175,7 @@ static void hand_print(const struct list_request *request, const struct sl_prefi
 {
 	char text[PREFIX_TEXT], span[SPAN_TEXT];
 
-	printf("%s: %s%s", prefix_format(prefix, text), access_done[request->list],
+	printf("%s: %s%s", prefix_format(prefix, text), access_done[request->access],
 	       span_format(request, span));
 	if (was)
 		printf(" (was %s)", access_done[was]);
@@ -190,7 +190,7 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 	char text[PREFIX_TEXT];
 	json_t *object =
 		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  access_words[request->list], "entries", (int)entries->count, "new",
+			  access_words[request->access], "entries", (int)entries->count, "new",
 			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
 
 	for (unsigned int i = 0; i < entries->count; i++)
@@ -226,7 +226,7 @@ static json_t *list_json(const struct context *context, const struct list_reques
 {
 	json_t *object =
 		json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
-			  access_words[request->list], "name", request->name, "entries",
+			  access_words[request->access], "name", request->name, "entries",
 			  (int)(counts->fresh + counts->same), "new", (int)counts->fresh, "same",
 			  (int)counts->same, "gone", (int)counts->gone);
 	uint64_t ns = request->ns ?: list->until ? until_left_ns(list->until) : 0;
@@ -244,7 +244,7 @@ static void list_print(const struct list_request *request, const struct sl_list_
 	char span[SPAN_TEXT], left[UNITS_TEXT];
 
 	printf("list %s: %u %s %s%s", request->name, named, plural(named, "entry", "entries"),
-	       access_done[request->list], span_format(request, span));
+	       access_done[request->access], span_format(request, span));
 	if (list->until && !request->ns)
 		printf(", until the list ends in %s",
 		       left_format(until_left_ns(list->until), left));
@@ -259,7 +259,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 				struct list_request *request)
 {
 	struct sl_list_info list = {
-		.list = request->list,
+		.list = request->access,
 		.until = request->ns ? until_after(request->ns) : 0,
 		.replaced = time(NULL),
 	};
@@ -284,7 +284,7 @@ static enum status list_run(const struct context *context, const void *args)
 	struct gate gate = GATE_CLOSED;
 	enum status status = request_parse(context->command, args, &request);
 
-	request.list = context->command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
+	request.access = context->command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
 	if (!status && request.file)
 		status = file_take(context, &request);
 	if (!status)
@@ -298,7 +298,7 @@ static enum status list_run(const struct context *context, const void *args)
 }
 
 static const struct word list_arguments[] = {
-	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes),
+	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
 	 "one or more, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
@@ -347,7 +347,8 @@ const struct command command_deny = {
 
 /* --- Taking back: by hand ------------------------------------------------------------------- */
 
-static enum status no_such_word(const struct gate *gate, const struct rule *rule, enum sl_list list)
+static enum status no_such_access(const struct gate *gate, const struct rule *rule,
+				  enum sl_list access)
 {
 	struct sl_list_info lists[SL_LIST_PLACES];
 	char text[PREFIX_TEXT];
@@ -355,7 +356,7 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 
 	if (rule->access)
 		return failure("%s is %s by hand, and not %s: 'sluice %sun%s %s' takes that back",
-			       prefix, access_done[rule->access], access_done[list], option,
+			       prefix, access_done[rule->access], access_done[access], option,
 			       access_words[rule->access], prefix);
 	lists_copy(gate, lists);
 	for (int place = 0; place < SL_LIST_PLACES; place++)
@@ -363,9 +364,9 @@ static enum status no_such_word(const struct gate *gate, const struct rule *rule
 			return failure(
 				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
 				"%s' takes it off",
-				prefix, access_done[list], lists[place].name, option,
+				prefix, access_done[access], lists[place].name, option,
 				access_words[lists[place].list], prefix, lists[place].name);
-	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, access_done[list],
+	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, access_done[access],
 		       option);
 }
 
@@ -379,8 +380,8 @@ static enum status hands_undo(struct gate *gate, struct list_request *request)
 		struct rule *rule = &entries->rules[i];
 
 		status = rules_get(gate, &rule->prefix, rule);
-		if (!status && rule->access != request->list)
-			status = no_such_word(gate, rule, request->list);
+		if (!status && rule->access != request->access)
+			status = no_such_access(gate, rule, request->access);
 		if (!status)
 			rule->access = SL_LIST_NONE;
 	}
@@ -396,7 +397,7 @@ static json_t *undone_json(const struct context *context, const struct list_requ
 		json_array_append_new(prefixes, json_string(prefix_format(
 							&request->entries.rules[i].prefix, text)));
 	return json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
-			 access_words[request->list], "prefixes", prefixes);
+			 access_words[request->access], "prefixes", prefixes);
 }
 
 static enum status hands_take_back(const struct context *context, struct gate *gate,
@@ -410,7 +411,7 @@ static enum status hands_take_back(const struct context *context, struct gate *g
 	for (unsigned int i = 0; !status && i < request->entries.count; i++)
 		printf("%s: no longer %s by hand\n",
 		       prefix_format(&request->entries.rules[i].prefix, text),
-		       access_done[request->list]);
+		       access_done[request->access]);
 	return status;
 }
 
@@ -438,7 +439,7 @@ static enum status named_take_back(const struct context *context, struct gate *g
 	enum status status = whole ? list_of_file(gate, request->file, &list)
 				   : list_named(gate, request->name, &list);
 
-	if (!status && request->list && request->list != list.list)
+	if (!status && request->access && request->access != list.list)
 		status = failure("list '%s' %s: 'sluice %sun%s' takes that back", list.name,
 				 access_verb(list.list), gate_option(gate->name),
 				 access_words[list.list]);
@@ -472,7 +473,7 @@ static enum status unlist_run(const struct context *context, const void *args)
 	struct list_request request;
 	enum status status = prefixes_take(context->command, args, &request);
 
-	request.list = context->command == &command_unallow ? SL_LIST_ALLOW : SL_LIST_DENY;
+	request.access = context->command == &command_unallow ? SL_LIST_ALLOW : SL_LIST_DENY;
 	if (!status && request.file && request.name)
 		status = misuse("%s: -f FILE and 'as LIST' both say which list: write one of them",
 				context->command->name);
@@ -483,7 +484,7 @@ static enum status unlist_run(const struct context *context, const void *args)
 }
 
 static const struct word unlist_words[] = {
-	{"default|PREFIX", OPERANDS, NULL, offsetof(struct list_args, prefixes),
+	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
 	 "its entry by hand; its limits stay, and so does what lists say of it. One or\n"
 	 "more, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),

@@ -143,7 +143,7 @@ const struct word *keyword_find(const struct command *command, const char *name)
 {
 	for (unsigned int i = 0; i < command->word_count; i++) {
 		const struct word *word = &command->words[i];
-		bool is_keyword = word->kind > OPERANDS && word->kind < OPTION;
+		bool is_keyword = word->kind >= FLAG && word->kind < OPTION;
 
 		if (is_keyword && !strcmp(word->name, name))
 			return word;
@@ -154,7 +154,7 @@ const struct word *keyword_find(const struct command *command, const char *name)
 const struct word *operand_find(const struct command *command)
 {
 	for (unsigned int i = 0; i < command->word_count; i++)
-		if (command->words[i].kind <= OPERANDS)
+		if (command->words[i].kind < FLAG)
 			return &command->words[i];
 	return NULL;
 }
@@ -165,7 +165,7 @@ const char *keyword_nearly(const struct command *command, const char *typed)
 	size_t count = 0;
 
 	for (unsigned int i = 0; i < command->word_count; i++)
-		if (command->words[i].kind > OPERANDS)
+		if (command->words[i].kind >= FLAG)
 			names[count++] = command->words[i].name;
 	return nearly_find(typed, names, count);
 }
@@ -186,6 +186,7 @@ struct filling {
 	const struct command_line *line;
 	unsigned int at; /* the word that is being read */
 	unsigned int operands;
+	bool has_keyword; /* one was read */
 	unsigned int joined;
 	char *args;
 };
@@ -244,7 +245,8 @@ static enum status operand_take(struct filling *filling, char *text)
 {
 	const struct word *operand = operand_find(filling->command);
 
-	if (!operand || (operand->kind == OPERAND && filling->operands))
+	if (!operand || (operand->kind == OPERAND && filling->operands) ||
+	    (operand->kind != OPERANDS_ANYWHERE && filling->has_keyword))
 		return unexpected(filling->command, text);
 	/*
 	 * where no operand is needed, a word close to a keyword, and no prefix, is a keyword
@@ -296,6 +298,7 @@ enum status words_parse(const struct command *command, const struct command_line
 		const struct word *keyword = keyword_find(command, text);
 
 		status = keyword ? keyword_take(&filling, keyword) : operand_take(&filling, text);
+		filling.has_keyword |= keyword != NULL;
 	}
 	if (!status && command->question && !filling.operands)
 		status = misuse("%s: %s See 'sluice help %s'", command->name, command->question,

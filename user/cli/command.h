@@ -24,12 +24,13 @@
  * options.
  */
 enum word_kind {
-	OPERAND,  /* one word without a keyword: const char * */
-	OPERANDS, /* any number of them: struct operands */
-	FLAG,	  /* a keyword alone: const char *, the keyword itself */
-	VALUE,	  /* a keyword and the word behind it: const char * */
-	VALUES,	  /* a keyword and all words up to the next one, joined by spaces: const char * */
-	OPTION,	  /* an option of this command: const char *, its value or "" */
+	OPERAND,	   /* one word before all keywords: const char * */
+	OPERANDS,	   /* any number of them: struct operands */
+	OPERANDS_ANYWHERE, /* the same, also behind keywords */
+	FLAG,		   /* a keyword alone: const char *, the keyword itself */
+	VALUE,		   /* a keyword and the word behind it: const char * */
+	VALUES,		   /* a keyword and all words up to the next one, joined: const char * */
+	OPTION,		   /* an option of this command: const char *, its value or "" */
 };
 
 struct word {

@@ -67,9 +67,9 @@ static void usage_print(FILE *out)
 	fprintf(out,
 		"Options stand before or behind the command; a word that begins with - goes behind "
 		"--.\n"
-		"Without -g, check, dump, show, sources and stats look at the only gate there is; "
-		"status\n"
-		"and export tell of all.\n\n");
+		"Without -g, check, dump, lists, show, sources and stats look at the only gate "
+		"there\n"
+		"is; status and export tell of all.\n\n");
 	for (unsigned int i = 0; i < command_count; i++)
 		fprintf(out, "  %-9s  %s\n", commands[i]->name, commands[i]->brief);
 }
@@ -78,10 +78,11 @@ static void usage_print(FILE *out)
 static const char *word_usage(const struct command *command, const struct word *word,
 			      char text[USAGE_TEXT])
 {
-	bool is_needed = word->kind <= OPERANDS && command->question;
+	bool is_many = word->kind == OPERANDS || word->kind == OPERANDS_ANYWHERE;
+	bool is_needed = word->kind < FLAG && command->question;
 
 	snprintf(text, USAGE_TEXT, "%s%s%s%s%s%s", is_needed ? "" : "[", word->name,
-		 word->kind == OPERANDS ? "..." : "", word->value ? " " : "", word->value ?: "",
+		 is_many ? "..." : "", word->value ? " " : "", word->value ?: "",
 		 is_needed ? "" : "]");
 	return text;
 }
@@ -136,8 +137,9 @@ static void command_print(const struct command *command)
 static json_t *word_json(const struct word *word)
 {
 	static const char *const kinds[] = {
-		[OPERAND] = "operand", [OPERANDS] = "operands", [FLAG] = "flag",
-		[VALUE] = "value",     [VALUES] = "values",	[OPTION] = "option",
+		[OPERAND] = "operand", [OPERANDS] = "operands", [OPERANDS_ANYWHERE] = "operands",
+		[FLAG] = "flag",       [VALUE] = "value",	[VALUES] = "values",
+		[OPTION] = "option",
 	};
 
 	return json_pack("{s:s, s:s, s:s*, s:s*}", "name", word->name, "kind", kinds[word->kind],
