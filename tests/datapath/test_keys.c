@@ -116,7 +116,7 @@ static void share_check(struct rig *rig, const char *words, const char *format, 
 	assert_int_equal(passed, burst);
 	for (uint64_t k = 1; k <= burst; k += 1 + k / 2) {
 		rig_clock_to_edge(rig);
-		rig_clock_forward(rig, JIFFY); /* whoever was refused before is not now */
+		rig_clock_forward(rig, JIFFY); /* a refusal lasts for one jiffy: it is over */
 		for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
 			rig_send(rig, HOOK_XDP, &frames[i], burst);
 		rig_clock_forward(rig, k * cost);
