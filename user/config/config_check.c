@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "base/array.h"
 #include "config/config_reader.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "rules/limit.h"
 #include "rules/sizes.h"

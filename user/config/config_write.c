@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "base/array.h"
 #include "config/config.h"
 
 #include <ctype.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"

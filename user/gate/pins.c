@@ -307,8 +307,6 @@ enum status pin_failed(const char *what, const struct pins *pins, const char *na
 
 /* --- bpffs ---------------------------------------------------------------------------------- */
 
-#define BPFFS_MAGIC 0xcafe4a11
-
 /* The parent process; 0: none, or it cannot be read. */
 static int parent_of(int pid)
 {
