@@ -20,21 +20,24 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab import MAPS, Lab, frame, run  # pylint: disable=wrong-import-position
 
 # State of a CPU or of a moment, which no version hands to the next: these maps are recorded empty.
-VOLATILE = ["buckets4", "buckets6", "admission", "sketch", "shortcuts", "allowances"]
+VOLATILE = ["buckets4", "buckets6", "admission", "pools", "sketch", "shortcuts", "allowances"]
 
 SIZES = "{sources: 4096, hot: 4096, policies: 16, hosts: 1024, prefixes: 1024}"
 
-# Each kind of limit and of list entry, and each kind of prefix.
+# Each kind of limit and of list entry, each kind of prefix, and each way to inherit.
 COMMANDS = [
     "set default name all rate 10/h burst 20",
     "set default name syn rate 50pps burst 200 match tcp-syn action block 30s",
     "newcomers default rate 5/h burst 2000",
     "set 198.51.100.0/24 name dns rate 200pps burst 50 match udp port 53,1024-2000 vlan 7 per 28"
-    " action observe",
+    " action observe inherit no",
     "set 198.51.100.0/24 name bytes rate 50mbit burst 250ms match proto 47",
     "set 198.51.100.0/24 name sent rate 30/min burst 10 key dst",
     "set 198.51.100.0/24 name pieces rate 1kpps burst 64 match fragment start empty",
+    "set 192.0.2.96/28 name web rate 5pps match tcp port 443",
     "set 192.0.2.99 rate 7pps",
+    "set 192.0.2.32/28 name ntp rate 5pps match udp port 123 inherit no",
+    "set 192.0.2.64/28 name probes rate 10/h burst 2 action block 1d inherit no",
     "set 2001:db8::/32 rate 3/h burst 9 per 56",
     "set 2001:db8:7::/48 name icmp rate 20pps match icmp per 128",
     "newcomers 2001:db8:7::/48 rate 1mbit burst 64kB",
@@ -48,12 +51,19 @@ COMMANDS = [
     "deny 2001:db8:2::5",
     "deny 2001:db8:3:4:8000::/65 for 3h",
     "deny 192.0.2.77 for 1s",
+    # named lists: one moves to another place as its end changes, one ends
+    "deny 192.0.2.210 192.0.2.211 as feed for 1h",
+    "deny 192.0.2.212 198.18.7.0/24 2001:db8:5::/48 as bogons",
+    "allow 192.0.2.210 192.0.2.240/29 as office",
+    "deny 192.0.2.78 as spent for 1s",
+    "deny 192.0.2.210 192.0.2.211 192.0.2.212 as feed for 4h replace",
 ]
 
 
 PACKETS = {"192.0.2.7": 15, "192.0.2.8": 30, "203.0.113.66": 3, "203.0.113.200": 4,
            "192.0.2.200": 2, "192.0.2.99": 1, "203.0.113.5": 2, "2001:db8:9::1": 4,
-           "2001:db8:a::1": 12, "2001:db8:1::1": 3, "2001:db8:2::5": 5}
+           "2001:db8:a::1": 12, "2001:db8:1::1": 3, "2001:db8:2::5": 5, "192.0.2.65": 6,
+           "192.0.2.97": 7, "192.0.2.33": 2, "192.0.2.210": 2, "192.0.2.211": 3, "198.18.7.1": 1}
 
 
 def traffic(lab):
@@ -61,7 +71,9 @@ def traffic(lab):
     for source, count in PACKETS.items():
         lab.send(source, count)
     lab.send("192.0.2.9", 2, tags=[(0x8100, 5)] * 3)
-    lab.send_frames([frame("192.0.2.9")[:12] + b"\x08\x06" + bytes(46), frame("192.0.2.9")[:20]])
+    lab.send("192.0.2.9", 1, tags=[(0x8100, 5)] * 9)
+    odd = frame("192.0.2.9")
+    lab.send_frames([odd[:12] + b"\x08\x06" + bytes(46), odd[:20], odd[:14] + b"\x65" + odd[15:]])
     time.sleep(0.5)
     lab.sluice("del", "203.0.113.0/24")
 
