@@ -220,12 +220,12 @@ demo: all $(BUILD)/traffic
 	$(Q)scripts/demo --no-install
 
 # The programs that stand for those of an older version, whose gates are upgraded.
-$(BUILD)/schema4.bpf.o: tests/data/schema4/filter.bpf.c
+$(BUILD)/schema%.bpf.o: tests/data/schema%/filter.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(subst -Iinclude,-Itests/data/schema4,$(BPF_FLAGS)) $(DEPS) -c $< -o $@
+	$(Q)$(CLANG) $(subst -Iinclude,-Itests/data/schema$*,$(BPF_FLAGS)) $(DEPS) -c $< -o $@
 
-tests: $(BUILD)/schema4.bpf.o
+tests: $(BUILD)/schema4.bpf.o $(BUILD)/schema5.bpf.o
 
 # --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
 

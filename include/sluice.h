@@ -22,7 +22,7 @@
 
 #include "newcomers.h"
 
-#define SL_SCHEMA 5
+#define SL_SCHEMA 6
 
 /*
  * Moments and spans are in ticks of 1/16 ns. Moments wrap, so they are compared by their signed

@@ -3,6 +3,7 @@
 that version said of it. Its moments are moved to this machine's time; a program filters by its
 maps."""
 
+import collections
 import contextlib
 import json
 import os
@@ -17,8 +18,16 @@ U64 = 1 << 64
 TICKS_PER_NS = 16
 UNTIL_SHIFT = 26  # of the end of a list entry
 WORDS = {"schema": 0, "generation": 4, "changing": 24}  # where they are in the entry of `gate`
-MAP_IDS = 40
-POLICY_DENY, DROP_DENIED = 2, 11  # where denied packets are counted
+POLICY_DENY = 2  # where denied packets are counted
+
+# What differs between the schemas. map_ids, list_ends: offsets in the entry of `gate`; list_ends:
+# None where there are no lists. denied: the number of that reason. face: the bytes of a face.
+Layout = collections.namedtuple("Layout", "map_ids list_ends denied face maps_of_programs")
+LAYOUTS = {
+    4: Layout(40, None, 11, 8, ["hosts4", "prefixes", "policies", "counters", "ledgers4"]),
+    5: Layout(60, 280, 13, 16, ["gate", "hosts4", "prefixes", "policies", "counters", "ledgers4"]),
+}
+LIST_PLACES = 64
 
 
 def shifted_ledger(value, ns):
@@ -27,15 +36,27 @@ def shifted_ledger(value, ns):
     return struct.pack("<4Q", *((m + ns * TICKS_PER_NS) % U64 if m else 0 for m in moments))
 
 
+def with_shifted_ends(value, ns, *offsets):
+    """Ends of list entries, of which 0 is none."""
+    value = bytearray(value)
+    for at in offsets:
+        until, = struct.unpack_from("<I", value, at)
+        struct.pack_into("<I", value, at, until + (ns >> UNTIL_SHIFT) if until else 0)
+    return bytes(value)
+
+
 def shifted_rule(value, ns):
-    """`since`, `bits`, and two faces: a record and a list, and the list's end."""
-    since, bits, now, until, before, until_before = struct.unpack("<6I", value)
-    until, until_before = (u + (ns >> UNTIL_SHIFT) if u else 0 for u in (until, until_before))
-    return struct.pack("<6I", since, bits, now, until, before, until_before)
+    """`since`, `bits`, and two faces, each of which has its end in the second word."""
+    return with_shifted_ends(value, ns, 12, 12 + (len(value) - 8) // 2)
+
+
+def shifted_list(value, ns):
+    return with_shifted_ends(value, ns, 8)
 
 
 SHIFT = {"ledgers4": shifted_ledger, "ledgers6": shifted_ledger, "budgets": shifted_ledger,
-         "hosts4": shifted_rule, "hosts6": shifted_rule, "prefixes": shifted_rule}
+         "hosts4": shifted_rule, "hosts6": shifted_rule, "prefixes": shifted_rule,
+         "lists": shifted_list}
 
 
 def recorded(schema, name):
@@ -47,8 +68,8 @@ def recorded(schema, name):
 class OldGate:
     """In the lab, under the lab's name of a gate."""
 
-    def __init__(self, lab, schema=4):
-        self.lab, self.schema = lab, schema
+    def __init__(self, lab, schema):
+        self.lab, self.schema, self.layout = lab, schema, LAYOUTS[schema]
         self.object = os.path.join(BUILD, f"schema{schema}.bpf.o")
         self.recorded = json.loads(recorded(schema, "gate.json"))
         self.maps = {}  # fds
@@ -86,20 +107,31 @@ class OldGate:
         for entry in shape["holds"]:
             key, values = bytes.fromhex(entry["key"]), [bytes.fromhex(v) for v in entry["values"]]
             if name == "gate":
-                values = [self.with_map_ids(values[0])]
+                values = [self.entry_shifted(self.with_map_ids(values[0]), passed)]
             elif name in SHIFT:
                 values = [SHIFT[name](values[0], passed)]
             elif shape["type"] == "percpu_array":
                 values = self.on_first_cpu(values)
             bpf.map_update(self.maps[name], key, b"".join(values))
 
+    def places_of_ids(self):
+        """Offsets in the entry of `gate`."""
+        begin = self.layout.map_ids
+        return range(begin, begin + 4 * len(self.recorded["maps"]), 4)
+
     def with_map_ids(self, value):
         ids = {shape["id"]: name for name, shape in self.recorded["maps"].items()}
         value = bytearray(value)
-        for at in range(MAP_IDS, MAP_IDS + 4 * len(ids), 4):
+        for at in self.places_of_ids():
             name = ids[struct.unpack_from("<I", value, at)[0]]
             struct.pack_into("<I", value, at, bpf.object_id(self.maps[name]))
         return bytes(value)
+
+    def entry_shifted(self, value, ns):
+        begin = self.layout.list_ends
+        if begin is None:
+            return value
+        return with_shifted_ends(value, ns, *range(begin, begin + 4 * LIST_PLACES, 4))
 
     @staticmethod
     def on_first_cpu(values):
@@ -126,7 +158,7 @@ class OldGate:
     def set_map_id(self, name, number):
         """Says that another map is the gate's map of that name."""
         value, before = self.entry(), bpf.object_id(self.maps[name])
-        at, = (at for at in range(MAP_IDS, MAP_IDS + 4 * len(self.maps), 4)
+        at, = (at for at in self.places_of_ids()
                if struct.unpack_from("<I", value, at)[0] == before)
         struct.pack_into("<I", value, at, number)
         bpf.map_update(self.maps["gate"], bytes(4), bytes(value))
@@ -143,14 +175,14 @@ class OldGate:
         """How many packets the old program has."""
         cpus, size = bpf.possible_cpus(), self.recorded["maps"]["counters"]["value"]
         value = bpf.map_lookup(self.maps["counters"], struct.pack("<I", POLICY_DENY), cpus * size)
-        return sum(struct.unpack_from("<Q", value, cpu * size + 16 * DROP_DENIED)[0]
+        return sum(struct.unpack_from("<Q", value, cpu * size + 16 * self.layout.denied)[0]
                    for cpu in range(cpus))
 
     # - devices
 
     def programs_load(self):
         pins = self.lab.pins("programs")
-        shared = [w for name in ("hosts4", "prefixes", "policies", "counters", "ledgers4")
+        shared = [w for name in self.layout.maps_of_programs
                   for w in ("map", "name", name, "pinned", self.lab.pins(name))]
         run("bpftool", "prog", "loadall", self.object, pins, *shared)
         for name in os.listdir(pins):

@@ -52,7 +52,7 @@ struct gate {
 	struct pins links;	      /* its subdirectory of attachments */
 	int map[GATE_MAPS];	      /* fds; -1: not open */
 	struct sl_gate *state;	      /* mapped: the entry of `gate`; of an old schema: converted */
-	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: none */
+	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: converted */
 	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
 	struct sl_ledger *budgets;    /* mapped: one for each policy */
 	uint64_t *blocks;	      /* mapped: see include/aggregate.h; of an old schema: NULL */

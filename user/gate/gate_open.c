@@ -206,7 +206,7 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 	if (!status)
 		status = gate_map_rules(gate);
 	if (!status && gate->old)
-		status = old_policies_read(gate);
+		status = old_rules_read(gate);
 	return status;
 }
 

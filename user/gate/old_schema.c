@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 
-static const struct old_schema *const all[] = {&schema4};
+static const struct old_schema *const all[] = {&schema4, &schema5};
 
 const struct old_schema *old_schema_find(uint32_t number)
 {
@@ -46,14 +46,29 @@ enum status old_refuse(const struct gate *gate, uint32_t number)
 enum status old_state_read(struct gate *gate, const void *value)
 {
 	gate->state = malloc(sizeof(*gate->state));
-	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
-	if (!gate->state || !gate->lists)
+	if (!gate->state)
 		return failure("cannot read gate '%s': %s", gate->name, why(ENOMEM));
 	*gate->state = gate->old->state(value);
 	return OK;
 }
 
-enum status old_policies_read(struct gate *gate)
+static enum status lists_read(struct gate *gate)
+{
+	_Alignas(struct sl_list_info) uint8_t value[OLD_VALUE_MAX];
+	int err = 0;
+
+	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
+	if (!gate->lists)
+		err = ENOMEM;
+	for (uint32_t place = 0; gate->old->list && !err && place < SL_LIST_PLACES; place++) {
+		err = bpf_map_lookup_elem(gate->map[MAP_LISTS], &place, value);
+		if (!err)
+			gate->lists[place] = gate->old->list(value);
+	}
+	return err ? failure("cannot read the lists of gate '%s': %s", gate->name, why(err)) : OK;
+}
+
+static enum status policies_read(struct gate *gate)
 {
 	uint32_t each = (gate->old->map[MAP_POLICIES].value_size + 7) / 8 * 8;
 	size_t bytes = (size_t)SL_RECORD(gate->policies_max) * each;
@@ -74,4 +89,11 @@ enum status old_policies_read(struct gate *gate)
 	if (!gate->policies)
 		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
 	return OK;
+}
+
+enum status old_rules_read(struct gate *gate)
+{
+	enum status status = lists_read(gate);
+
+	return status ?: policies_read(gate);
 }

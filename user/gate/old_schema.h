@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: gates that older versions made. Their maps are read in the layouts of their schema and
- * converted: so their rules can be read, and `upgrade` migrates them. Only budgets and ledgers are
- * ever written, which have the same layout in all of these schemas.
+ * converted: so their rules can be read, and `upgrade` migrates them. Nothing is written to them
+ * but ledgers, which have the same layout in all of these schemas.
  */
 #ifndef SLUICE_OLD_SCHEMA_H
 #define SLUICE_OLD_SCHEMA_H
@@ -33,6 +33,8 @@ struct old_schema {
 	struct sl_gate (*state)(const void *value);
 	struct sl_rule (*rule)(const void *value);
 	struct sl_counters (*counters)(const void *value);
+	/* NULL: the schema has no named lists. */
+	struct sl_list_info (*list)(const void *value);
 	/* The limits are compiled for the machine, by this version. */
 	void (*policy)(const void *value, const struct machine *machine, struct sl_policy *ret);
 };
@@ -40,16 +42,16 @@ struct old_schema {
 /* Finds an older schema. NULL: it is unknown, or this version's own. */
 const struct old_schema *old_schema_find(uint32_t number);
 
-extern const struct old_schema schema4;
+extern const struct old_schema schema4, schema5;
 
 /* Fails with a message for a gate of a schema that is not this version's, and names the remedy. */
 enum status old_refuse(const struct gate *gate, uint32_t number);
 
 /*
- * old_state_read() sets gate->state from the entry of `gate`, and empty gate->lists. Then
- * old_policies_read() sets gate->policies; records that were never used are zeroed.
+ * old_state_read() sets gate->state from the entry of `gate`. Then, with all maps open,
+ * old_rules_read() sets gate->lists and gate->policies; records that were never used are zeroed.
  */
 enum status old_state_read(struct gate *gate, const void *value);
-enum status old_policies_read(struct gate *gate);
+enum status old_rules_read(struct gate *gate);
 
 #endif

@@ -7,7 +7,7 @@
 #include "gate/old_schema.h"
 #include "gate/policy.h"
 
-/* Numbers that both schemas share, so that they are copied unchanged. */
+/* Numbers that schemas 4 and 5 share with this one, so that they are copied unchanged. */
 _Static_assert(SL_FAMILIES == SCHEMA4_FAMILIES && SL_IPV4 == 0 && SL_IPV6 == 1, "schema 4");
 _Static_assert(SL_LIMITS_MAX == SCHEMA4_LIMITS_MAX && SL_PORTS_MAX == SCHEMA4_PORTS_MAX &&
 		       SL_NAME == 16,
@@ -27,7 +27,9 @@ _Static_assert(SL_POLICY_NONE == 0 && SL_POLICY_ALLOW == 1 && SL_POLICY_DENY == 
 		       SL_POLICY_FIRST == 3 && SL_RECORD(1) == 2,
 	       "schema 4");
 _Static_assert(SL_FAMILY_BITS == 32 && SL_FAMILY_IPV4 == 4 && SL_FAMILY_IPV6 == 6, "schema 4");
-_Static_assert(sizeof(struct sl_prefix) == sizeof(struct schema4_prefix), "schema 4");
+_Static_assert(sizeof(struct sl_prefix) == sizeof(struct schema4_prefix),
+	       "schema 4: keys of `prefixes` are not converted");
+_Static_assert(SL_TICKS_PER_NS == 16, "schema 4: ledgers are shared");
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
@@ -86,7 +88,7 @@ static const enum sl_reason reasons[SCHEMA4_REASONS] = {
 	[SCHEMA4_DROP_CONTENDED] = SL_DROP_CONTENDED,
 };
 
-static void cell_add(struct sl_cell *sum, const struct schema4_cell *cell)
+void schema4_cell_add(struct sl_cell *sum, const struct schema4_cell *cell)
 {
 	sum->packets += cell->packets;
 	sum->bytes += cell->bytes;
@@ -98,9 +100,9 @@ static struct sl_counters counters_convert(const void *value)
 	struct sl_counters counters = {0};
 
 	for (int reason = 0; reason < SCHEMA4_REASONS; reason++)
-		cell_add(&counters.reason[reasons[reason]], &old->reason[reason]);
+		schema4_cell_add(&counters.reason[reasons[reason]], &old->reason[reason]);
 	for (int slot = 0; slot < SCHEMA4_LIMITS_MAX; slot++)
-		cell_add(&counters.refused[slot], &old->refused[slot]);
+		schema4_cell_add(&counters.refused[slot], &old->refused[slot]);
 	return counters;
 }
 
@@ -123,7 +125,7 @@ static struct sl_rule rule_convert(const void *value)
 	};
 }
 
-static struct sl_limit_spec spec_convert(const struct schema4_limit_spec *old)
+struct sl_limit_spec schema4_spec_convert(const struct schema4_limit_spec *old)
 {
 	struct sl_limit_spec spec = {
 		.rate = old->rate,
@@ -142,7 +144,7 @@ static struct sl_limit_spec spec_convert(const struct schema4_limit_spec *old)
 	return spec;
 }
 
-static struct sl_match match_convert(const struct schema4_match *old)
+struct sl_match schema4_match_convert(const struct schema4_match *old)
 {
 	struct sl_match match = {
 		.fact = old->fact,
@@ -156,6 +158,14 @@ static struct sl_match match_convert(const struct schema4_match *old)
 	return match;
 }
 
+struct sl_prefix schema4_prefix_convert(const struct schema4_prefix *old)
+{
+	struct sl_prefix prefix = {.bits = old->bits, .family = old->family};
+
+	memcpy(prefix.addr, old->addr, sizeof(prefix.addr));
+	return prefix;
+}
+
 static void policy_convert(const void *value, const struct machine *machine, struct sl_policy *ret)
 {
 	const struct schema4_policy *old = value;
@@ -163,14 +173,14 @@ static void policy_convert(const void *value, const struct machine *machine, str
 	*ret = (struct sl_policy){
 		.since = old->since,
 		.newcomers_since = old->since,
-		.newcomers_spec = spec_convert(&old->newcomers_spec),
+		.newcomers_spec = schema4_spec_convert(&old->newcomers_spec),
+		.prefix = schema4_prefix_convert(&old->prefix),
 		.base = counters_convert(&old->base),
 	};
-	memcpy(&ret->prefix, &old->prefix, sizeof(ret->prefix));
 	memcpy(ret->changed, old->changed, sizeof(ret->changed));
 	for (int slot = 0; slot < SCHEMA4_LIMITS_MAX; slot++) {
-		ret->spec[slot] = spec_convert(&old->spec[slot]);
-		ret->match[slot] = match_convert(&old->match[slot]);
+		ret->spec[slot] = schema4_spec_convert(&old->spec[slot]);
+		ret->match[slot] = schema4_match_convert(&old->match[slot]);
 	}
 	policy_compile(ret, machine);
 }

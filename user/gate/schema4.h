@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: schema 4, the layouts of version 0.1.0 until commit 3b3c97e, as far as they are read.
- * tests/data/schema4 holds all of them, and a recorded gate. This file never changes.
+ * tests/data/schema4 holds all of them, and a recorded gate. The layouts here never change.
  */
 #ifndef SLUICE_SCHEMA4_H
 #define SLUICE_SCHEMA4_H
 
 #include <linux/types.h>
+
+#include "sluice.h"
 
 #define SCHEMA4_FAMILIES   2
 #define SCHEMA4_LIMITS_MAX 4
@@ -132,5 +134,14 @@ _Static_assert(sizeof(struct schema4_limit_spec) == 56, "schema 4");
 _Static_assert(sizeof(struct schema4_policy) == 1424, "schema 4");
 _Static_assert(sizeof(struct schema4_rule) == 24, "schema 4");
 _Static_assert(sizeof(struct schema4_gate) == 256, "schema 4");
+
+/* --- Conversion of what schema 5 has, too --------------------------------------------------- */
+
+struct sl_limit_spec schema4_spec_convert(const struct schema4_limit_spec *old);
+struct sl_match schema4_match_convert(const struct schema4_match *old);
+struct sl_prefix schema4_prefix_convert(const struct schema4_prefix *old);
+
+/* Adds a count of the old schema to one of this version. */
+void schema4_cell_add(struct sl_cell *sum, const struct schema4_cell *cell);
 
 #endif

@@ -213,7 +213,8 @@ enum status resize_settle(const struct gate *gate)
 
 /*
  * A gate of an older schema is replaced by one of this version's schema and of the same sizes. The
- * old maps are converted as they are read. Ledgers are shared, so that levels stay exact.
+ * old maps are converted as they are read; those of the same layout and meaning are shared. Ledgers
+ * always are, so that levels stay exact.
  *
  * After a failure the programs of the old version are put back: they are still open.
  *
@@ -279,8 +280,8 @@ static int hand_count(void *data, const struct rulemap_entry *entry)
 }
 
 /*
- * Reports the entries that now count as entries by hand: the old schema did not record the files
- * that they came from.
+ * Reports the entries that now count as entries by hand: an old schema without lists did not record
+ * the files that they came from.
  */
 static void hands_say(const struct gate *gate)
 {
@@ -297,6 +298,7 @@ static void hands_say(const struct gate *gate)
 enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 {
 	int ledgers[SL_FAMILIES] = {-1, -1};
+	bool had_lists = gate->old->list;
 	enum status status = next_settle(gate, ledgers);
 
 	if (!status)
@@ -304,7 +306,7 @@ enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 	if (!status && (ledgers[SL_IPV4] >= 0 || ledgers[SL_IPV6] >= 0))
 		status = carry_back(gate, ledgers);
 	fds_close(ledgers);
-	if (!status)
+	if (!status && !had_lists)
 		hands_say(gate);
 	return status;
 }
