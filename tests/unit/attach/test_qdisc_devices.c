@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/attach/qdisc.h: the qdiscs of devices in a network namespace of the test's own, as this
+ * kernel lists them, and what the command that is missing makes of them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <linux/if_tun.h>
+#include "test.h"
+#include "attach/qdisc.h"
+#include "capture.h"
+
+#define TAP_QUEUES 3 /* in use; Linux allocates 256 or more */
+
+/* Each test has an empty namespace, which ends with the next one or with the process. */
+static int begin(void **state)
+{
+	(void)state;
+	return unshare(CLONE_NEWNET);
+}
+
+static void begin_or_skip(void **state)
+{
+	if (!begin(state))
+		return;
+	assert_int_equal(errno, EPERM);
+	print_message("making a network namespace takes root\n");
+	skip();
+}
+
+static bool run(const char *command)
+{
+	return !system(command);
+}
+
+static struct qdiscs read_qdiscs(void)
+{
+	struct qdiscs qdiscs;
+	struct device device;
+
+	assert_int_equal(device_find("dev0", &device), OK);
+	assert_int_equal(qdiscs_read(&device, &qdiscs), OK);
+	return qdiscs;
+}
+
+/* dev0 is a tap with queues of which a process uses some. Its fds end them. */
+static void tap_begin(int fds[TAP_QUEUES], unsigned int count)
+{
+	struct ifreq request = {.ifr_name = "dev0",
+				.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE};
+
+	for (unsigned int i = 0; i < count; i++) {
+		fds[i] = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(ioctl(fds[i], TUNSETIFF, &request), 0);
+	}
+}
+
+static void tap_end(const int fds[TAP_QUEUES], unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		close(fds[i]);
+}
+
+#define VETH                                                                                       \
+	"ip link add dev0 numtxqueues 4 numrxqueues 4 type veth peer name peer0 && "               \
+	"ip link set dev0 up"
+
+/* What dev0 is, and what is read of it; every kernel has these. */
+static const struct {
+	const char *name;
+	const char *setup;
+	const char *root;
+	unsigned int count;
+} devices[] = {
+	{"a device that was never up", "ip link add dev0 type veth peer name peer0", "noop", 0},
+	{"a veth", VETH, "noqueue", 1},
+	{"a clsact is on no way", VETH " && tc qdisc add dev dev0 clsact", "noqueue", 1},
+	{"pfifo_fast", VETH " && tc qdisc add dev dev0 root pfifo_fast", "pfifo_fast", 1},
+	{"mq", VETH " && tc qdisc add dev dev0 root mq", "mq", 4},
+	{"mq before the device is up",
+	 "ip link add dev0 numtxqueues 4 type veth peer name peer0 && "
+	 "tc qdisc add dev dev0 root mq",
+	 "mq", 4},
+	{"mq with a qdisc of the user's",
+	 VETH " && tc qdisc add dev dev0 root handle 7: mq && "
+	      "tc qdisc replace dev dev0 parent 7:2 pfifo",
+	 "mq", 4},
+	{"mq with a queue that drops its packets",
+	 VETH " && tc qdisc add dev dev0 root handle 7: mq && "
+	      "tc qdisc replace dev dev0 parent 7:2 pfifo && tc qdisc del dev dev0 parent 7:2",
+	 "mq", 3},
+};
+
+static void test_devices_without_fq(void **state)
+{
+	begin_or_skip(state);
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		struct qdiscs qdiscs;
+
+		print_message("# %s\n", devices[i].name);
+		assert_int_equal(begin(state), 0);
+		assert_true(run(devices[i].setup));
+		qdiscs = read_qdiscs();
+		assert_string_equal(qdiscs.root, devices[i].root);
+		assert_int_equal(qdiscs.count, devices[i].count);
+		assert_false(fq_everywhere(&qdiscs));
+		qdiscs_free(&qdiscs);
+	}
+}
+
+static void test_of_many_queues_those_in_use_count(void **state)
+{
+	struct qdiscs qdiscs;
+	int fds[TAP_QUEUES];
+
+	begin_or_skip(state);
+	for (unsigned int used = 1; used <= TAP_QUEUES; used++) {
+		tap_begin(fds, used);
+		assert_true(run("ip link set dev0 up"));
+		qdiscs = read_qdiscs();
+		assert_string_equal(qdiscs.root, "mq");
+		assert_int_equal(qdiscs.handle, 0);
+		assert_int_equal(qdiscs.count, used);
+		for (unsigned int i = 0; i < used; i++)
+			assert_int_equal(qdiscs.list[i].queue, i + 1);
+		qdiscs_free(&qdiscs);
+		tap_end(fds, used);
+	}
+}
+
+static void test_a_missing_device_is_told(void **state)
+{
+	const struct device gone = {.name = "dev0", .ifindex = 4711};
+	struct capture capture;
+	struct qdiscs qdiscs;
+	enum status status;
+
+	begin_or_skip(state);
+	capture = capture_begin(stderr);
+	status = qdiscs_read(&gone, &qdiscs);
+	assert_string_equal(capture_end(&capture),
+			    "sluice: cannot read the qdiscs of dev0: No such device\n");
+	assert_int_equal(status, FAILED);
+}
+
+/* --- fq ------------------------------------------------------------------------------------- */
+
+static void fq_or_skip(void **state)
+{
+	begin_or_skip(state);
+	assert_true(run(VETH));
+	if (run("tc qdisc replace dev dev0 root fq 2>/dev/null"))
+		return;
+	print_message("this kernel has no qdisc fq: scripts/vm-tests runs others that do\n");
+	skip();
+}
+
+/* Types the command that is missing, which then is everywhere. */
+static void check_command(const struct fq_limits *need, const char *options)
+{
+	struct qdiscs qdiscs = read_qdiscs();
+	struct device device;
+	char *command;
+
+	assert_int_equal(device_find("dev0", &device), OK);
+	command = fq_command(&device, &qdiscs, need);
+	print_message("# %s\n", command);
+	assert_non_null(strstr(command, options));
+	assert_true(run(command));
+	free(command);
+	qdiscs_free(&qdiscs);
+
+	qdiscs = read_qdiscs();
+	assert_true(fq_everywhere(&qdiscs));
+	command = fq_command(&device, &qdiscs, need);
+	assert_string_equal(command, "");
+	free(command);
+	qdiscs_free(&qdiscs);
+}
+
+static void check_commands(void)
+{
+	check_command(&(struct fq_limits){0}, " fq");
+	check_command(&(struct fq_limits){.flow_limit = 2000}, " fq flow_limit 2000");
+	check_command(&(struct fq_limits){20000, 2000, 20 * SEC_NS, false},
+		      " fq limit 20000 horizon 20000000us");
+}
+
+static void test_the_missing_command_is_all_that_is_missing(void **state)
+{
+	fq_or_skip(state);
+	for (size_t i = 0; i < ARRAY_SIZE(devices); i++) {
+		print_message("# %s\n", devices[i].name);
+		assert_int_equal(begin(state), 0);
+		assert_true(run(devices[i].setup));
+		check_commands();
+	}
+}
+
+static void test_the_missing_command_below_an_mq_of_the_kernel(void **state)
+{
+	struct qdiscs qdiscs;
+	int fds[TAP_QUEUES];
+
+	fq_or_skip(state);
+	assert_int_equal(begin(state), 0);
+	tap_begin(fds, TAP_QUEUES);
+	assert_true(run("ip link set dev0 up"));
+	check_commands();
+	qdiscs = read_qdiscs();
+	assert_string_equal(qdiscs.root, "mq");
+	assert_int_equal(qdiscs.count, TAP_QUEUES);
+	qdiscs_free(&qdiscs);
+	tap_end(fds, TAP_QUEUES);
+}
+
+static void check_least(struct fq_limits right)
+{
+	struct qdiscs qdiscs = read_qdiscs();
+	struct fq_limits least = fq_least(&qdiscs);
+
+	assert_string_equal(qdiscs.root, "fq");
+	assert_int_equal(least.limit, right.limit);
+	assert_int_equal(least.flow_limit, right.flow_limit);
+	assert_int_equal(least.horizon_ns, right.horizon_ns);
+	assert_int_equal(least.horizon_drop, right.horizon_drop);
+	qdiscs_free(&qdiscs);
+}
+
+static void test_fq_says_what_it_holds(void **state)
+{
+	fq_or_skip(state);
+	/* what fq_least() says of a device without an fq, too */
+	check_least((struct fq_limits){10000, 100, 10 * SEC_NS, true});
+	assert_true(run("tc qdisc replace dev dev0 root fq limit 7000 flow_limit 77 horizon 7ms "
+			"horizon_cap"));
+	check_least((struct fq_limits){7000, 77, SEC_NS / 1000 * 7, false});
+}
+
+static void test_one_queue_without_fq_is_found(void **state)
+{
+	struct qdiscs qdiscs;
+
+	fq_or_skip(state);
+	assert_true(run("tc qdisc replace dev dev0 root handle 7: mq && "
+			"for n in 1 2 4; do tc qdisc replace dev dev0 parent 7:$n fq; done"));
+	qdiscs = read_qdiscs();
+	assert_int_equal(qdiscs.count, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(qdiscs.list[i].is_fq, qdiscs.list[i].queue != 3);
+	assert_false(fq_everywhere(&qdiscs));
+	qdiscs_free(&qdiscs);
+	check_command(&(struct fq_limits){0}, "dev dev0 parent 7:3 fq");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_devices_without_fq),
+		cmocka_unit_test(test_of_many_queues_those_in_use_count),
+		cmocka_unit_test(test_a_missing_device_is_told),
+		cmocka_unit_test(test_the_missing_command_is_all_that_is_missing),
+		cmocka_unit_test(test_the_missing_command_below_an_mq_of_the_kernel),
+		cmocka_unit_test(test_fq_says_what_it_holds),
+		cmocka_unit_test(test_one_queue_without_fq_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

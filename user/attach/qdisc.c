@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "attach/qdisc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <libmnl/libmnl.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+
+#include "base/array.h"
+#include "base/netns.h"
+
+#define NS_PER_US ((uint64_t)1000)
+
+/* What an fq is made with: the same in all kernels since 5.8. */
+static const struct fq_limits fq_default = {.limit = 10000,
+					    .flow_limit = 100,
+					    .horizon_ns = 10000000 * NS_PER_US,
+					    .horizon_drop = true};
+
+static const struct fq_limits fq_most = {UINT32_MAX, UINT32_MAX, UINT64_MAX, false};
+
+/* A change of the qdiscs interrupts a dump, which then begins again. */
+#define DUMPS_MAX 10
+
+/* The kernel fills at most so much at once. */
+#define DUMP_SIZE 32768
+
+/* --- Messages of the kernel ----------------------------------------------------------------- */
+
+struct attrs {
+	unsigned int max; /* the highest type; newer kernels have more */
+	const struct nlattr **table;
+};
+
+static int attr_keep(const struct nlattr *attr, void *data)
+{
+	struct attrs *attrs = data;
+
+	if (mnl_attr_type_valid(attr, attrs->max) > 0)
+		attrs->table[mnl_attr_get_type(attr)] = attr;
+	return MNL_CB_OK;
+}
+
+static bool attr_u32(const struct nlattr *attr, uint32_t *ret)
+{
+	if (!attr || mnl_attr_validate(attr, MNL_TYPE_U32) < 0)
+		return false;
+	*ret = mnl_attr_get_u32(attr);
+	return true;
+}
+
+/* False: the options are none of fq's. */
+static bool fq_parse(const struct nlattr *options, struct fq_limits *ret)
+{
+	const struct nlattr *table[TCA_FQ_MAX + 1] = {0};
+	struct attrs attrs = {TCA_FQ_MAX, table};
+	struct fq_limits fq = {.horizon_ns = UINT64_MAX};
+	const struct nlattr *drop;
+	uint32_t horizon_us;
+
+	if (!options || mnl_attr_parse_nested(options, attr_keep, &attrs) < 0 ||
+	    !attr_u32(table[TCA_FQ_PLIMIT], &fq.limit) ||
+	    !attr_u32(table[TCA_FQ_FLOW_PLIMIT], &fq.flow_limit))
+		return false;
+	if (table[TCA_FQ_HORIZON]) {
+		drop = table[TCA_FQ_HORIZON_DROP];
+		if (!attr_u32(table[TCA_FQ_HORIZON], &horizon_us) || !drop ||
+		    mnl_attr_validate(drop, MNL_TYPE_U8) < 0)
+			return false;
+		fq.horizon_ns = horizon_us * NS_PER_US;
+		fq.horizon_drop = mnl_attr_get_u8(drop);
+	}
+	*ret = fq;
+	return true;
+}
+
+/* The argument of qdisc_parse(). */
+struct parse {
+	unsigned int ifindex;
+	struct qdiscs *qdiscs;
+};
+
+static int parse_failed(int err)
+{
+	errno = err;
+	return MNL_CB_ERROR;
+}
+
+static int qdisc_add(struct qdiscs *qdiscs, uint16_t queue, const char *kind,
+		     const struct nlattr *options)
+{
+	struct qdisc qdisc = {.queue = queue, .is_fq = !strcmp(kind, "fq")};
+
+	if (qdisc.is_fq && !fq_parse(options, &qdisc.fq))
+		return parse_failed(EBADMSG);
+	if (!array_grow(qdiscs->list, qdiscs->count, qdiscs->room))
+		return parse_failed(ENOMEM);
+	qdiscs->list[qdiscs->count++] = qdisc;
+	return MNL_CB_OK;
+}
+
+/* Parses one message. The root comes before the others of a device. */
+static int qdisc_parse(const struct nlmsghdr *message, void *data)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
+	const struct nlattr *table[TCA_MAX + 1] = {0};
+	struct attrs attrs = {TCA_MAX, table};
+	struct parse *parse = data;
+	struct qdiscs *qdiscs = parse->qdiscs;
+	const char *kind;
+
+	if (message->nlmsg_type != RTM_NEWQDISC || mnl_nlmsg_get_payload_len(message) < sizeof(*tc))
+		return parse_failed(EBADMSG);
+	if (tc->tcm_ifindex != (int)parse->ifindex)
+		return MNL_CB_OK;
+	if (mnl_attr_parse(message, sizeof(*tc), attr_keep, &attrs) < 0 || !table[TCA_KIND] ||
+	    mnl_attr_validate(table[TCA_KIND], MNL_TYPE_NUL_STRING) < 0)
+		return parse_failed(EBADMSG);
+	kind = mnl_attr_get_str(table[TCA_KIND]);
+	if (tc->tcm_parent == TC_H_ROOT) {
+		qdiscs->handle = tc->tcm_handle;
+		snprintf(qdiscs->root, sizeof(qdiscs->root), "%s", kind);
+		if (strcmp(kind, "mq"))
+			return qdisc_add(qdiscs, 0, kind, table[TCA_OPTIONS]);
+	} else if (!strcmp(qdiscs->root, "mq") && TC_H_MAJ(tc->tcm_parent) == qdiscs->handle) {
+		return qdisc_add(qdiscs, TC_H_MIN(tc->tcm_parent), kind, table[TCA_OPTIONS]);
+	}
+	return MNL_CB_OK; /* clsact, or below a qdisc that is no mq */
+}
+
+static int qdisc_compare(const void *a, const void *b)
+{
+	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
+}
+
+int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs)
+{
+	struct parse parse = {ifindex, qdiscs};
+	const struct nlmsghdr *message = messages;
+	int left = size, more;
+
+	/*
+	 * mnl_cb_run() ends silently at a message that was cut, and takes a length beyond INT_MAX
+	 * for a negative one
+	 */
+	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
+		message = mnl_nlmsg_next(message, &left);
+	if (left > 0)
+		return -EBADMSG;
+	more = mnl_cb_run(messages, size, 0, 0, qdisc_parse, &parse);
+	if (!more && qdiscs->count) /* the kernel lists them in the order of a hash table */
+		qsort(qdiscs->list, qdiscs->count, sizeof(*qdiscs->list), qdisc_compare);
+	return more < 0 ? -errno : more;
+}
+
+/* --- The dump ------------------------------------------------------------------------------- */
+
+static int dump_send(struct mnl_socket *socket)
+{
+	char buffer[256];
+	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
+	struct tcmsg *tc = mnl_nlmsg_put_extra_header(message, sizeof(*tc));
+
+	/* of all devices: kernels do not select by tcm_ifindex */
+	message->nlmsg_type = RTM_GETQDISC;
+	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	tc->tcm_family = AF_UNSPEC;
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    mnl_socket_sendto(socket, message, message->nlmsg_len) < 0)
+		return -errno;
+	return 0;
+}
+
+static int dump_read(unsigned int ifindex, struct qdiscs *qdiscs)
+{
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	_Alignas(struct nlmsghdr) char buffer[DUMP_SIZE];
+	ssize_t size;
+	int err;
+
+	if (!socket)
+		return -errno;
+	err = dump_send(socket);
+	if (!err) {
+		do {
+			size = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
+			err = size < 0 ? -errno : qdiscs_parse(buffer, size, ifindex, qdiscs);
+		} while (err > 0);
+	}
+	mnl_socket_close(socket);
+	return err;
+}
+
+enum status qdiscs_read(const struct device *device, struct qdiscs *ret)
+{
+	struct qdiscs qdiscs;
+	char name[IF_NAMESIZE];
+	int err = -EINTR;
+
+	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
+		qdiscs = (struct qdiscs)QDISCS_NONE;
+		err = dump_read(device->ifindex, &qdiscs);
+		/* a missing device has no qdiscs, as one that was never up */
+		if (!err && !qdiscs.count && !if_indextoname(device->ifindex, name))
+			err = -ENODEV;
+		if (err)
+			qdiscs_free(&qdiscs);
+	}
+	if (err)
+		return failure("cannot read the qdiscs of %s: %s", device->name, why(err));
+	*ret = qdiscs;
+	return OK;
+}
+
+void qdiscs_free(struct qdiscs *qdiscs)
+{
+	free(qdiscs->list);
+	*qdiscs = (struct qdiscs)QDISCS_NONE;
+}
+
+/* --- What the qdiscs are good for ----------------------------------------------------------- */
+
+bool fq_everywhere(const struct qdiscs *qdiscs)
+{
+	for (unsigned int i = 0; i < qdiscs->count; i++)
+		if (!qdiscs->list[i].is_fq)
+			return false;
+	return qdiscs->count;
+}
+
+static void limits_lower(struct fq_limits *least, const struct fq_limits *fq)
+{
+	if (fq->limit < least->limit)
+		least->limit = fq->limit;
+	if (fq->flow_limit < least->flow_limit)
+		least->flow_limit = fq->flow_limit;
+	if (fq->horizon_ns < least->horizon_ns)
+		least->horizon_ns = fq->horizon_ns;
+	least->horizon_drop |= fq->horizon_drop;
+}
+
+struct fq_limits fq_least(const struct qdiscs *qdiscs)
+{
+	struct fq_limits least = fq_most;
+	bool found = false;
+
+	for (unsigned int i = 0; i < qdiscs->count; i++) {
+		if (!qdiscs->list[i].is_fq)
+			continue;
+		limits_lower(&least, &qdiscs->list[i].fq);
+		found = true;
+	}
+	return found ? least : fq_default;
+}
+
+/* --- The command that is missing ------------------------------------------------------------ */
+
+static bool qdisc_lacks(const struct qdisc *qdisc, const struct fq_limits *need)
+{
+	return !qdisc->is_fq || qdisc->fq.limit < need->limit ||
+	       qdisc->fq.flow_limit < need->flow_limit || qdisc->fq.horizon_ns < need->horizon_ns;
+}
+
+/* The qdisc that the command makes, with the options by which it differs from what is there. */
+static void options_write(FILE *out, const struct qdiscs *qdiscs, const struct fq_limits *need)
+{
+	struct fq_limits least = qdiscs->count ? fq_most : fq_default;
+
+	/* an fq keeps what the command does not name; any other qdisc becomes an fq by default */
+	for (unsigned int i = 0; i < qdiscs->count; i++) {
+		const struct qdisc *qdisc = &qdiscs->list[i];
+
+		if (qdisc_lacks(qdisc, need))
+			limits_lower(&least, qdisc->is_fq ? &qdisc->fq : &fq_default);
+	}
+	fputs(" fq", out);
+	if (need->limit > least.limit)
+		fprintf(out, " limit %" PRIu32, need->limit);
+	if (need->flow_limit > least.flow_limit)
+		fprintf(out, " flow_limit %" PRIu32, need->flow_limit);
+	if (need->horizon_ns > least.horizon_ns)
+		fprintf(out, " horizon %" PRIu64 "us",
+			(need->horizon_ns + NS_PER_US - 1) / NS_PER_US);
+}
+
+/* Whether the command is for this qdisc: below an mq that the kernel made it is for all. */
+static bool qdisc_is_due(const struct qdiscs *qdiscs, unsigned int i, const struct fq_limits *need)
+{
+	return !qdiscs->handle || qdisc_lacks(&qdiscs->list[i], need);
+}
+
+/*
+ * The command for queues of a root mq. One fq as the root would do, but then all queues take turns
+ * at its lock. tc takes their numbers as hexadecimal ones. No command can name what lies below an mq
+ * that the kernel made: that is replaced first, and all of its queues with it.
+ */
+static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
+			 const struct fq_limits *need)
+{
+	unsigned int major = qdiscs->handle ? TC_H_MAJ(qdiscs->handle) >> 16 : 1, due = 0;
+	char queue[8] = "$n";
+
+	for (unsigned int i = 0; i < qdiscs->count; i++)
+		due += qdisc_is_due(qdiscs, i, need);
+	if (!qdiscs->handle)
+		fprintf(out, "tc %sqdisc replace dev %s root handle %x: mq && ", netns_typed(),
+			device, major);
+	if (due > 1)
+		fputs("for n in", out);
+	for (unsigned int i = 0; i < qdiscs->count; i++) {
+		if (!qdisc_is_due(qdiscs, i, need))
+			continue;
+		if (due > 1)
+			fprintf(out, " %x", qdiscs->list[i].queue);
+		else
+			snprintf(queue, sizeof(queue), "%x", qdiscs->list[i].queue);
+	}
+	if (due > 1)
+		fputs("; do ", out);
+	fprintf(out, "tc %sqdisc replace dev %s parent %x:%s", netns_typed(), device, major, queue);
+	options_write(out, qdiscs, need);
+	if (due > 1)
+		fputs("; done", out);
+}
+
+char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
+		 const struct fq_limits *need)
+{
+	bool lacks = !qdiscs->count;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	for (unsigned int i = 0; i < qdiscs->count; i++)
+		lacks |= qdisc_lacks(&qdiscs->list[i], need);
+	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
+		queues_write(out, device->name, qdiscs, need);
+	} else if (lacks) {
+		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(), device->name);
+		options_write(out, qdiscs, need);
+	}
+	if (!fclose(out))
+		return text;
+	free(text);
+	return NULL;
+}
