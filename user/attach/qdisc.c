@@ -297,8 +297,8 @@ static bool qdisc_is_due(const struct qdiscs *qdiscs, unsigned int i, const stru
 
 /*
  * The command for queues of a root mq. One fq as the root would do, but then all queues take turns
- * at its lock. tc takes their numbers as hexadecimal ones. No command can name what lies below an mq
- * that the kernel made: that is replaced first, and all of its queues with it.
+ * at its lock. tc takes their numbers as hexadecimal ones. No command can name what lies below an
+ * mq that the kernel made: that is replaced first, and all of its queues with it.
  */
 static void queues_write(FILE *out, const char *device, const struct qdiscs *qdiscs,
 			 const struct fq_limits *need)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Attach: the qdiscs through which a device sends. Only the qdisc fq holds a packet back until its
- * departure time, so a limit that shapes needs one on the way of every packet: as the root, or below
- * each queue of a root mq.
+ * departure time, so a limit that shapes needs one on the way of every packet: as the root, or
+ * below each queue of a root mq.
  */
 #ifndef SLUICE_QDISC_H
 #define SLUICE_QDISC_H
@@ -32,10 +32,10 @@ struct qdisc {
 };
 
 /*
- * The qdiscs of a device. Of a root mq the kernel lists the qdiscs that it made itself for the queues
- * in use (real_num_tx_queues), and of the others only those that a command made. One of these that
- * is no fq counts, as its queue may come into use. A queue from which a command took the qdisc is
- * not listed, and drops its packets.
+ * The qdiscs of a device. Of a root mq the kernel lists the qdiscs that it made itself for the
+ * queues in use (real_num_tx_queues), and of the others only those that a command made. One of
+ * these that is no fq counts, as its queue may come into use. A queue from which a command took the
+ * qdisc is not listed, and drops its packets.
  */
 struct qdiscs {
 	char root[QDISC_KIND]; /* the kind; "noop": none, as on a device that was never up */
