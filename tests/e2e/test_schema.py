@@ -13,7 +13,7 @@ import pytest
 
 import bpf
 from killed import run_interrupted, run_stops
-from lab import SLUICE, one_line, run, wait_until
+from lab import SLUICE, frame, one_line, run, wait_until
 from old_gate import LAYOUTS, OldGate, recorded
 from test_faults import moments
 from test_upgrade import EVERYWHERE, Sources, exists, links, programs, stream
@@ -21,6 +21,8 @@ from test_upgrade import EVERYWHERE, Sources, exists, links, programs, stream
 NOW, OLD = 6, sorted(LAYOUTS)  # schemas
 DENIED, ALLOWED = "203.0.113.66", "192.0.2.200"
 STARTED, LEVEL = "192.0.2.7", 5  # of a burst of 20, and 10 more an hour
+HEIR, HEIR_LEVEL = "192.0.2.97", 13  # of the same burst: its policy inherits that limit
+BLOCKED, ON_FEED, ON_BOGONS, ON_SPENT = "192.0.2.65", "192.0.2.211", "192.0.2.212", "192.0.2.78"
 OTHERS = [["stats"], ["status"], ["sources"], ["check", DENIED], ["export"], ["attach", "in0"],
           ["set", "default", "rate", "5/h"], ["newcomers", "default", "none"],
           ["deny", "192.0.2.1"], ["allow", "192.0.2.1"], ["del", "default"], ["forgive", DENIED]]
@@ -249,6 +251,90 @@ def test_an_allow_by_hand_beats_a_list_that_comes_later(filtering, tmp_path):
     passed, dropped = lab.counts()
     lab.send("198.18.7.1", 3)
     lab.expect(passed=passed + 3, dropped=dropped)
+
+
+def reasons(lab, *sources):
+    """What packets of these sources meet, one of each, as check says and as they are counted."""
+    before, said = lab.json("stats")["reasons"], {}
+    for source in sources:
+        reason = lab.json("check", source)["reason"]
+        said[reason] = said.get(reason, 0) + 1
+    lab.send_and_wait([frame(source) for source in sources])
+    after = lab.json("stats")["reasons"]
+    assert {r: n - before[r] for r, n in after.items() if n != before[r]} == said
+    return said
+
+
+@only_with(5)
+def test_lists_stay_lists(filtering):
+    lab = filtering.lab
+    assert "by hand" not in lab.sluice("upgrade").err
+    lists = {one["name"]: one for one in lab.json("lists")["lists"]}
+    assert lists.pop("spent")["entries"] == 0  # it has ended; a change removes it
+    assert {name: (one["list"], one["entries"], "seconds_left" in one)
+            for name, one in lists.items()} == \
+        {"bogons": ("deny", 3, False), "office": ("allow", 2, False), "feed": ("deny", 3, True)}
+    assert 14400 - 120 < lists["feed"]["seconds_left"] < 14400
+    assert reasons(lab, ON_FEED, ON_BOGONS) == {"denied": 2}
+    assert reasons(lab, "192.0.2.210", "192.0.2.241") == {"allowed": 2}  # two differ on the first
+    assert reasons(lab, ON_SPENT) == {"within-limit": 1}  # its list has ended
+    assert reasons(lab, "198.18.7.1") == {"allowed": 1}  # by hand, at a shorter prefix
+
+
+@only_with(5)
+def test_lists_of_before_can_be_changed(filtering):
+    lab = filtering.lab
+    lab.sluice("upgrade")
+    lab.sluice("undeny", ON_FEED, "as", "feed")
+    lab.sluice("undeny", ON_BOGONS, "as", "feed")
+    lab.sluice("deny", "192.0.2.213", "as", "feed")
+    assert reasons(lab, ON_FEED) == {"within-limit": 1}
+    assert reasons(lab, ON_BOGONS, "192.0.2.213") == {"denied": 2}
+    assert lab.json("check", "192.0.2.213")["seconds_left"] > 14400 - 120  # the end of the list
+    lab.sluice("del", "-f", "feed")
+    assert reasons(lab, ON_BOGONS) == {"denied": 1}
+    assert reasons(lab, "192.0.2.213") == {"within-limit": 1}
+
+
+@only_with(5)
+def test_an_heir_keeps_its_level_of_what_it_inherits(filtering):
+    """Its limit is the one of default, which counts what it refuses."""
+    lab = filtering.lab
+    lab.sluice("upgrade")
+    assert level(lab, HEIR) == 10 and level(lab, HEIR) == HEIR_LEVEL - 10
+    said, told = json.loads(filtering.said("stats.json")), lab.json("stats")
+    refused = [stats["policies"][0]["limits"][0]["refused"]["packets"] for stats in (said, told)]
+    assert refused[1] == refused[0] + 20 - HEIR_LEVEL
+    assert lab.json("check", HEIR)["reason"] == "over-limit"
+    lab.sluice("set", "default", "name", "all", "rate", "10/h", "burst", "25")
+    assert level(lab, HEIR) == 0
+    lab.sluice("del", "default", "name", "all")
+    assert level(lab, HEIR) == 10
+
+
+@only_with(5)
+def test_who_is_blocked_stays_blocked(filtering):
+    lab = filtering.lab
+    lab.sluice("upgrade")
+    assert reasons(lab, BLOCKED, BLOCKED) == {"blocked": 2}
+
+
+@only_with(5)
+def test_a_list_that_was_cut_off_is_undone(filtering):
+    """A list that no generation has begun, and a rule that names it."""
+    lab, place, source = filtering.lab, 5, "192.0.2.3"
+    next_one, key = filtering.word("generation") + 1, bytes(int(p) for p in source.split("."))
+    bpf.map_update(filtering.maps["lists"], struct.pack("<I", place),
+                   struct.pack("<4IQ256s", next_one, 0, 0, 2, 0, b"half"))
+    bpf.map_update(filtering.maps["hosts4"], key,
+                   struct.pack("<IIIIQ16x", next_one, 64, 0, 0, 1 << place))
+    filtering.set_words(changing=1)
+    lab.sluice("upgrade")
+    same_rules(lab.rules(), filtering.said("show.txt"))
+    assert reasons(lab, source) == {"within-limit": 1}
+    lab.sluice("deny", "192.0.2.2")  # a change: its generation is the one of the list
+    assert "half" not in lab.sluice("lists").out
+    assert reasons(lab, source) == {"within-limit": 1}
 
 
 def test_a_change_that_was_cut_off_is_undone(filtering):

@@ -202,7 +202,7 @@ static int rules_copy(struct gate *next, struct resize_plan *plan)
 		return 0;
 	if (plan->is_renumbered)
 		rules_renumber(plan);
-	/* counted here, as a gate of an older schema has no count */
+	/* counted here, as a gate of schema 4 has no count */
 	for (unsigned int i = 0; i < plan->count; i++)
 		allows += rulemap_face(&plan->rules[i].rule, generation)->list == SL_LIST_ALLOW;
 	next->state->hand_allows = allows;
