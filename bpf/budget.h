@@ -18,31 +18,32 @@ BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *b
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
 	struct sl_purse copy;
-	__u64 block; /* budgets do not block */
+	struct draw draw;
 	bool passes;
 
 	if (!packet || !budget || !purse || !claim || !ledger)
 		return SL_DROP_OVER_BUDGET;
+	draw = claim_draw(packet, claim);
 	copy = *purse;
 	seen = ledger_read(ledger);
 	next = seen;
-	passes = claim_draw(packet, claim, budget, &next, &copy);
-	if (!ledger_publish(ledger, &seen, &next, &block))
+	passes = kind_draw(SL_BUCKET, budget, &next, &copy, &draw);
+	if (!ledger_publish(SL_BUCKET, ledger, &seen, &next))
 		return LEDGER_LOST;
 	*purse = copy;
 	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
 }
 
 /* Charges the ledger of a budget, when the purse cannot decide. */
-BPF_GLOBAL int budget_ask(const struct packet *packet, const struct sl_limit *budget,
+BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 			  struct sl_purse *purse, __u32 number, __u64 cost)
 {
-	struct claim claim = {.cost = cost, .now = clock_ticks()};
+	struct claim claim = {.cost = cost};
 
 	if (!packet || !budget || !purse)
 		return SL_DROP_OVER_BUDGET;
 	claim.fill = budget->purse;
-	if (credit_must_wait(purse, cost, claim.now)) {
+	if (credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(budget, purse, packet->jiffy);
 		return SL_DROP_OVER_BUDGET;
 	}
@@ -59,7 +60,7 @@ BPF_GLOBAL int budget_ask(const struct packet *packet, const struct sl_limit *bu
  * Charges a newcomer's packet to the budget that its policy, number `own`, has or inherits. A
  * policy without one lets it pass.
  */
-static __always_inline enum sl_reason budget_charge(const struct packet *packet,
+static __always_inline enum sl_reason budget_charge(struct packet *packet,
 						    const struct sl_policy *policy, __u32 own)
 {
 	const struct sl_limit *budget = &policy->newcomers;

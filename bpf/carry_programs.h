@@ -35,8 +35,8 @@ static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
 /*
  * Merges the last state of the old ledger into its copy. A copy that no packet has charged takes
  * that state. A copy that packets have charged is charged as much as the old ledger was since it
- * was copied. `born` stays as it is then: if either was reborn, that happened within the time of
- * the switch.
+ * was copied. Its second word stays as it is then: a bucket that was reborn was so within the time
+ * of the switch, and a window counts what is added in its current sub-window.
  */
 static __always_inline void carried_merge(struct sl_ledger *ledger,
 					  const struct sl_carry_ledger *carry)
@@ -45,10 +45,14 @@ static __always_inline void carried_merge(struct sl_ledger *ledger,
 	if (carry->last.blocked)
 		moment_advance(&ledger->blocked, carry->last.blocked);
 	if (read_once(ledger->zero) == carry->copied.zero) {
-		moment_advance(&ledger->born, carry->last.born);
+		if (carry->kind == SL_BUCKET)
+			moment_advance(&ledger->born, carry->last.born);
 		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero,
-						carry->last.zero) == carry->copied.zero)
+						carry->last.zero) == carry->copied.zero) {
+			if (carry->kind == SL_WINDOW)
+				write_once(ledger->past, carry->last.past);
 			return;
+		}
 	}
 	__sync_fetch_and_add(&ledger->zero, carry->debit);
 }

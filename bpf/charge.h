@@ -26,38 +26,41 @@ struct verdict {
  * only its own cost, and pays that of the earlier packets which `outcome` counts. Returns an enum
  * sl_reason; SL_PASS_NEWCOMER: no ledger exists, and none was made.
  */
-BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *limit,
+BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_purse *purse, enum admission outcome)
 {
-	struct sl_purse none = {0};
-	struct claim claim = {.now = clock_ticks()};
+	struct claim claim = {0};
 	__u64 cost;
 
 	if (!packet || !limit)
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	claim.cost = cost;
+	packet_now(packet);
 	/* at the price of one packet, as this one may be merged */
 	if (outcome > ADMISSION_GRANTED && limit->owes)
 		claim.owed = credit_owed(cost / packet->packets, outcome - ADMISSION_GRANTED);
 	/* a key that is taken for known by mistake gets no ledger */
 	claim.begins = outcome != ADMISSION_KNOWN;
-	if (!purse) {
-		purse = &none;
-	} else if (credit_must_wait(purse, cost, claim.now)) {
+	if (purse && credit_must_wait(purse, cost, packet->now)) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
 		newcomer_remember(packet, limit, gate_get());
-		return SL_DROP_OVER_LIMIT;
-	} else {
-		claim.fill = limit->purse;
+		return kind_refusal(limit, cost);
 	}
+	if (purse)
+		claim.fill = limit->purse;
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = ledger_charge(packet, limit, purse, &claim);
 
-		if (reason == LEDGER_LOST)
+		if (reason == LEDGER_OVER)
+			ledger_turn(packet, limit);
+		if (reason == LEDGER_LOST || reason == LEDGER_OVER)
 			continue;
 		if (reason == LEDGER_NONE)
 			return SL_PASS_NEWCOMER;
+		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
+		    kind_blocks(limit, cost))
+			ledger_block(packet, limit, purse);
 		newcomer_remember(packet, limit, gate_get());
 		return reason;
 	}
@@ -70,7 +73,7 @@ BPF_GLOBAL int limit_ask(const struct packet *packet, const struct sl_limit *lim
  * source, and when the filter was wrong. purse: that of a limit whose purse only remembers a
  * refusal; else NULL.
  */
-BPF_GLOBAL int limit_admit(const struct packet *packet, const struct sl_limit *limit,
+BPF_GLOBAL int limit_admit(struct packet *packet, const struct sl_limit *limit,
 			   struct sl_purse *purse)
 {
 	int reason = SL_PASS_NEWCOMER;
@@ -91,7 +94,7 @@ BPF_GLOBAL int limit_admit(const struct packet *packet, const struct sl_limit *l
  * credit: one packet too many.
  */
 static __always_inline enum sl_reason
-limit_charge(const struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
+limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
 {
 	enum credit_answer answer;
 	enum sl_reason reason;
@@ -102,12 +105,13 @@ limit_charge(const struct packet *packet, const struct sl_limit *limit, struct s
 	if (!purse && packet->admission == ADMISSION_REFUSED)
 		return SL_PASS_NEWCOMER;
 	if (purse) {
-		answer = credit_spend(purse, credit_cost(limit, packet->packets, packet->bytes),
-				      packet->jiffy);
+		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
+
+		answer = credit_spend(purse, cost, packet->jiffy);
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE)
-			return limit->block ? SL_DROP_BLOCKED : SL_DROP_OVER_LIMIT;
+			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 	}
 	reason = limit_ask(packet, limit, purse,
 			   limit->shared ? ADMISSION_KNOWN : packet->admission);
@@ -174,9 +178,8 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
  * and see what the others let pass. Where a limit has no ledger for the packet yet, the newcomers'
  * budget is charged in its place, last of all. bucket: NULL if it holds no purses of this policy.
  */
-static __always_inline void policy_charge(const struct packet *packet,
-					  const struct sl_policy *policy, struct sl_bucket *bucket,
-					  struct verdict *verdict)
+static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
+					  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();

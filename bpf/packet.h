@@ -189,6 +189,8 @@ enum admission {
  */
 struct packet {
 	__u64 jiffy;		 /* jiffies64 when it came */
+	__u64 now;		 /* ticks: when ledgers were first asked; 0: not yet */
+	__u64 departure;	 /* ticks: when it may leave the device; 0: at once */
 	__u32 packets;		 /* on the wire: more than 1 if the kernel merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: finds the longest prefix in the trie */
@@ -204,7 +206,7 @@ struct packet {
 };
 
 /* It lies on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
-_Static_assert(sizeof(struct packet) == 80, "room on the stack");
+_Static_assert(sizeof(struct packet) == 96, "room on the stack");
 
 /*
  * What packet_parse returns of a frame whose source was found. Any other result is the reason why

@@ -6,6 +6,7 @@
  *
  *   skb_parse     the source, the numbers of packets and bytes
  *   skb_inspect   the headers behind it
+ *   skb_earliest, skb_depart   the departure time that an skb has, and that it gets
  *
  * Used by: sluice.bpf.c. Uses: packet.h.
  */
@@ -19,6 +20,9 @@
 #define TC_ACT_SHOT   2
 
 #define VLAN_TAG_SIZE 4
+
+/* Of the kernel's UAPI: the time of a packet is its departure, by the monotonic clock. */
+#define BPF_SKB_TSTAMP_DELIVERY_MONO 1
 
 static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
 {
@@ -108,6 +112,25 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 		packet_unmerge(packet, &merged);
 	}
 	return reason;
+}
+
+/*
+ * The departure time of an skb that the device sends, in ticks: TCP paces by it, and applications
+ * with SO_TXTIME. 0: it has none. A time of another clock is none: its reader is not fq.
+ */
+static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
+{
+	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
+}
+
+/* Gives an skb its departure time, rounded up: the qdisc fq holds it back until then. */
+static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
+{
+	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
+
+	/* the helper knows no frame with a tag in its header; fq reads the time of any */
+	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
+		skb->tstamp = ns;
 }
 
 #endif

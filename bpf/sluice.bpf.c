@@ -6,7 +6,7 @@
  *   2. recall   source -> its bucket and record    bucket.h or shortcut.h, both by lookup.h
  *   3. charge   record -> its limits -> a reason   charge.h: purse, ledger.h, newcomer.h, budget.h
  *   4. count    by policy and by source            count.h
- *   5. verdict  pass or drop, by the reason
+ *   5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
  *
  * All hooks share filter(); the entries at the end only translate for XDP and TC. Types, arithmetic
  * and matching that the command shares are in include/.
@@ -99,8 +99,14 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 	struct packet packet = {.egress = egress};
 	enum sl_reason parsed = skb_parse(skb, &packet);
 
+	if (egress)
+		packet.departure = skb_earliest(skb);
+	if (!filter(skb, false, &packet, parsed))
+		return TC_ACT_SHOT;
+	if (egress && packet.departure != skb_earliest(skb))
+		skb_depart(skb, packet.departure);
 	/* not TC_ACT_OK, which would skip the programs and filters that follow on this hook */
-	return filter(skb, false, &packet, parsed) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+	return TC_ACT_UNSPEC;
 }
 
 SEC("tc")

@@ -14,10 +14,11 @@ struct sl_carry_key {
 /* A ledger that was copied to another map, and that packets went on to charge in the old one. */
 struct sl_carry_ledger {
 	struct sl_carry_key key;
-	__u64 family;		 /* enum sl_family */
+	__u32 family;		 /* enum sl_family */
+	__u32 kind;		 /* enum sl_kind of its limit */
 	struct sl_ledger copied; /* as it was copied */
 	struct sl_ledger last;	 /* as it is now, in the old map */
-	__u64 debit;		 /* ticks that `last` holds less */
+	__u64 debit;		 /* what `last` was charged since, in the unit of its kind */
 };
 
 /* What policy `number` counted in the old map. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic of credit: pure functions without maps, helpers or clocks; time is an argument.
- * The same file is compiled into the packet path, the command line, the tests and the fuzzers.
+ * The arithmetic of a token bucket: pure functions without maps, helpers or clocks; time is an
+ * argument. kinds.h puts it beside the other kinds of limit, behind one interface.
  *
  *   credit_spend       decides by a purse alone, without a clock
  *   credit_draw        charges a ledger and fills a purse, or refuses
@@ -108,6 +108,15 @@ static inline __u64 credit_owed(__u64 cost, __u32 count)
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
 
+/* Converts ticks to packets or bytes, rounded down. ticks: at most 2 SL_BURST_TICKS_MAX. */
+static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
+{
+	if (!limit->by_bytes)
+		return ticks / limit->cost;
+	return (ticks / limit->cost << SL_BYTE_COST_SHIFT) +
+	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
+}
+
 /* What a ledger must hold so that a packet of this cost passes. The rest becomes debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
@@ -175,17 +184,6 @@ static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 
 	if (limit->start_empty)
 		ledger.zero = now;
 	return ledger;
-}
-
-/*
- * Whether an earlier overrun still blocks a ledger. A block leaves `zero` as it is: at its end the
- * level is that after a rest of the same length. As debt in `zero` a block would end with an empty
- * ledger, and the first two packets in a row would begin the next block.
- */
-static inline bool credit_blocked(const struct sl_limit *limit, const struct sl_ledger *ledger,
-				  __u64 now)
-{
-	return limit->block && ledger->blocked && credit_span(now, ledger->blocked) > 0;
 }
 
 /*
@@ -297,10 +295,6 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 	bool has_credit = purse->credit > 0;
 
 	now = credit_latest(now, credit_latest(ledger->born, ledger->drawn));
-	if (credit_blocked(limit, ledger, now)) {
-		credit_refuse_block(purse, now, jiffy);
-		return false;
-	}
 	if (credit_rested(limit, ledger, now))
 		ledger->born = now;
 	level = credit_take_back(limit, ledger, purse, now);
@@ -311,10 +305,6 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 		purse->credit = -credit_needed(limit, cost);
 		purse->at = credit_ready_at(limit, ledger, cost);
 		credit_refuse_jiffy(limit, purse, jiffy);
-		if (limit->block) {
-			ledger->blocked = now + limit->block;
-			credit_refuse_block(purse, now, jiffy);
-		}
 		return false;
 	}
 	level -= cost;

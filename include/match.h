@@ -83,11 +83,17 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* match: that of the limit's slot. Limits on destinations are for packets that the device sends. */
+/* Limits on destinations, and those that shape, are for packets that the device sends. */
+static inline bool match_is_egress(const struct sl_limit *limit)
+{
+	return limit->key_dst || limit->kind == SL_SHAPE;
+}
+
+/* match: that of the limit's slot. */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {
-	return (egress || !limit->key_dst) && match_packet(match, packet);
+	return (egress || !match_is_egress(limit)) && match_packet(match, packet);
 }
 
 /* Whether a match needs more of the packet than its source. */

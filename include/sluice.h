@@ -55,13 +55,15 @@ enum sl_reason {
 	SL_PASS_SHORT,	    /* the frame ends before its EtherType */
 	SL_PASS_BAD_HEADER, /* the IP header contradicts the EtherType, or itself */
 	/* dropped; the first two have no source, and pass if the gate has no rules: bpf/packet.h */
-	SL_DROP_UNREADABLE,  /* the frame ends within its IP header, or cannot be read */
-	SL_DROP_VLAN_DEPTH,  /* more than eight VLAN tags */
-	SL_DROP_OVER_LIMIT,  /* a limit had no credit */
-	SL_DROP_BLOCKED,     /* an earlier overrun still blocks it */
-	SL_DROP_OVER_BUDGET, /* a newcomer, for which the budget of its policy had no credit */
-	SL_DROP_DENIED,	     /* its source is denied */
-	SL_DROP_CONTENDED,   /* other CPUs won the ledger in every try */
+	SL_DROP_UNREADABLE,   /* the frame ends within its IP header, or cannot be read */
+	SL_DROP_VLAN_DEPTH,   /* more than eight VLAN tags */
+	SL_DROP_OVER_LIMIT,   /* a limit had no credit */
+	SL_DROP_OVERSIZE,     /* it costs more than its window ever allows */
+	SL_DROP_OVER_HORIZON, /* it would have to wait longer than the horizon of its shape */
+	SL_DROP_BLOCKED,      /* an earlier overrun still blocks it */
+	SL_DROP_OVER_BUDGET,  /* a newcomer, for which the budget of its policy had no credit */
+	SL_DROP_DENIED,	      /* its source is denied */
+	SL_DROP_CONTENDED,    /* other CPUs won the ledger in every try */
 	SL_REASONS,
 	SL_FIRST_DROP = SL_DROP_UNREADABLE,
 };
@@ -136,6 +138,13 @@ enum sl_action {
 	SL_ACTION_BLOCK,   /* drop, and drop all that the limit matches for a time */
 };
 
+/* The kinds of limit: include/kinds.h. */
+enum sl_kind {
+	SL_BUCKET, /* token bucket: rate and burst */
+	SL_WINDOW, /* sliding window: never more than N in any T */
+	SL_SHAPE,  /* departure times: rate and horizon; only packets that the device sends */
+};
+
 /* Facts of a packet. A match asks for one of them: include/match.h. */
 enum sl_fact {
 	SL_FACT_ANY = 1 << 0,
@@ -180,37 +189,57 @@ struct sl_match {
 
 #define SL_NAME 16 /* room for the name of a limit and its NUL */
 
-/* A limit as it was written, and as `show` prints it. Its match is apart, in the policy. */
+/*
+ * A limit as it was written, and as `show` prints it. Its match is apart, in the policy. A limit
+ * that was told two rates, of packets and of bits, is two limits of one name, in two slots.
+ */
 struct sl_limit_spec {
-	char name[SL_NAME]; /* empty: this slot is free */
-	__u64 rate;
-	__u64 burst;
+	char name[SL_NAME];    /* empty: this slot is free */
+	__u64 rate;	       /* of a window: N, in packets or, with SL_RATE_BITS, in bytes */
+	__u64 burst;	       /* of a bucket */
+	__u64 span_ns;	       /* of a window: T; of shape: the horizon */
 	__u64 block_ns;	       /* of action block */
+	__u64 block_max_ns;    /* the longest block of `escalate` */
 	__u32 id;	       /* as in struct sl_limit */
+	__u8 kind;	       /* enum sl_kind */
 	__u8 rate_unit;	       /* enum sl_rate_unit */
 	__u8 burst_unit;       /* enum sl_burst_unit */
+	__u8 groups;	       /* of a window: how many sub-windows T has */
 	__u8 action;	       /* enum sl_action */
+	__u8 escalate;	       /* by what each following block is longer; 0: it is not */
 	__u8 per[SL_FAMILIES]; /* key length */
 	__u8 key_dst; /* the key is the destination, and only packets that the device sends match */
 	__u8 start_empty;
-	__u8 pad[5];
+	__u8 second; /* the second of two limits of this name */
+	__u8 pad;
 };
 
 /*
- * A limit as the packet path reads it, for one family. The command computes it; include/credit.h
- * defines its meaning.
+ * A limit as the packet path reads it, for one family. The command computes it; include/kinds.h
+ * defines its meaning. Amounts of a bucket and of shape are told in ticks, those of a window in
+ * packets or bytes.
  */
 struct sl_limit {
-	__u64 cost;   /* ticks a packet, or ticks << SL_BYTE_COST_SHIFT a byte */
-	__u64 burst;  /* ticks: what a rested ledger holds */
-	__u64 refill; /* ticks: how far a ledger refills while purses may hold credit */
-	__u64 purse; /* ticks: the most that one CPU may hold; 0: every packet draws its own cost */
-	__u64 block; /* ticks: how long an overrun blocks; 0: not at all */
-	__u64 mask[2]; /* of the address, in network byte order: what the key keeps of it */
-	__u32 id;      /* in the keys of its ledgers: unique while the gate exists */
-	__u32 life;    /* jiffies for which a purse is good */
+	/* a packet's, or << SL_BYTE_COST_SHIFT a byte's; of a window 1 packet, or 1 byte */
+	__u64 cost;
+	union {
+		__u64 burst;   /* what a rested ledger holds */
+		__u64 most;    /* of a window: N */
+		__u64 horizon; /* of shape: the longest wait */
+	};
+	union {
+		__u64 refill; /* how far a ledger refills while purses may hold credit */
+		__u64 period; /* of a window: the length of a sub-window, in ticks */
+	};
+	__u64 purse;	 /* the most that one CPU may hold; 0: every packet draws its own cost */
+	__u64 block;	 /* ticks: how long an overrun blocks; 0: not at all */
+	__u64 block_max; /* ticks: the longest block, with `escalate` */
+	__u64 mask[2];	 /* of the address, in network byte order: what the key keeps of it */
+	__u32 id;	 /* in the keys of its ledgers: unique while the gate exists */
+	__u32 life;	 /* jiffies for which a purse is good */
+	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
-	__u8 refuse_by_jiffy; /* the burst is long enough to refuse for the rest of a jiffy */
+	__u8 refuse_by_jiffy; /* a refusal may hold for the rest of a jiffy */
 	__u8 start_empty;
 	__u8 observe;
 	__u8 key_dst : 1;
@@ -219,7 +248,11 @@ struct sl_limit {
 	__u8 owes : 1;	 /* earlier packets that no ledger was charged for are charged */
 	__u8 slot;	 /* index of its match, its purse and its counters */
 	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 pad;
+	__u8 groups;	 /* of a window: the sub-windows of T */
+	__u8 bits;	 /* of a window: of one count in `past` */
+	__u8 shift;	 /* of a window: such a count is in units of 2^shift */
+	__u8 escalate;	 /* by what each following block is longer; 0: it is not */
+	__u8 pad[4];
 };
 
 /*
@@ -246,8 +279,8 @@ struct sl_policy {
 	__u8 deep;		  /* a match or a key needs more than the source */
 	__u8 inherits;
 	/*
-	 * in the order of charging: those that drop, that block, that observe; each with narrow
-	 * keys first
+	 * in the order of charging: those that drop, that block, that shape, that observe; each
+	 * with narrow keys first
 	 */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
@@ -346,8 +379,7 @@ struct sl_gate {
 };
 
 /*
- * Ledgers, in maps `ledgers4` and `ledgers6`: the shared, true token bucket of one limit for one
- * key.
+ * Ledgers, in maps `ledgers4` and `ledgers6`: the shared, true state of one limit for one key.
  */
 struct sl_ledger_key4 {
 	__u32 addr;  /* big endian, cut to the key length of the limit */
@@ -360,8 +392,15 @@ struct sl_ledger_key6 {
 };
 
 struct sl_ledger {
-	__u64 zero;    /* when it was empty; changed by compare-and-swap only */
-	__u64 born;    /* when it was last found whole, with every purse void */
+	union {		      /* the truth; changed by compare-and-swap only */
+		__u64 zero;   /* when it was empty */
+		__u64 window; /* of a window: what counts now */
+		__u64 ready;  /* of shape: when the next packet may depart */
+	};
+	union {
+		__u64 born; /* when it was last found whole, with every purse void */
+		__u64 past; /* of a window: what counted in the sub-windows before */
+	};
 	__u64 drawn;   /* when it was last drawn from */
 	__u64 blocked; /* the moment until which it refuses everything; 0: never blocked */
 };
@@ -378,7 +417,7 @@ struct sl_bucket_key6 {
 
 struct sl_purse {
 	__s64 credit; /* ticks; negative: the ledger refused a packet that needed so much */
-	__u64 at;     /* when it was drawn; of a refusal, when the ledger will hold enough */
+	__u64 at;     /* when it was drawn; of a refusal, when the ledger may hold enough */
 	__u64 until;  /* the last jiffy (jiffies64) in which the credit or the refusal is good */
 };
 
@@ -413,9 +452,9 @@ struct sl_allowance {
 _Static_assert(sizeof(struct sl_cell) == 16, "map schema");
 _Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), "map schema");
 _Static_assert(sizeof(struct sl_match) == 40, "map schema");
-_Static_assert(sizeof(struct sl_limit_spec) == 56, "map schema");
-_Static_assert(sizeof(struct sl_limit) == 72, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1472, "map schema");
+_Static_assert(sizeof(struct sl_limit_spec) == 72, "map schema");
+_Static_assert(sizeof(struct sl_limit) == 88, "map schema");
+_Static_assert(sizeof(struct sl_policy) == 1728, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "credit.h"
+#include "kinds.h"
 #include "sluice.h"
 
 #define MODEL_CPUS    8
@@ -176,14 +176,14 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 	struct sl_limit *limit = &model->limit;
 	struct sl_ledger seen = model->ledger, next = seen;
 
-	*passes = credit_draw(limit, &next, purse, limit->purse, cost, now, jiffy);
+	*passes = kind_draw(
+		SL_BUCKET, limit, &next, purse,
+		&(struct draw){.cost = cost, .fill = limit->purse, .now = now, .jiffy = jiffy});
 	if (model->meanwhile)
 		model->meanwhile(model);
 	/* forward only, as moment_advance in bpf/ledger.h */
 	model->ledger.born = credit_latest(model->ledger.born, next.born);
 	model->ledger.drawn = credit_latest(model->ledger.drawn, next.drawn);
-	if (next.blocked != seen.blocked)
-		model->ledger.blocked = next.blocked;
 	if (next.zero == seen.zero)
 		return true;
 	if (model->meanwhile)
@@ -192,6 +192,20 @@ static inline bool model_try(struct model *model, struct sl_purse *purse, __u64 
 		return false;
 	model->ledger.zero = next.zero;
 	return true;
+}
+
+/* ledger_block in bpf/ledger.h. */
+static inline void model_block(struct model *model, struct sl_purse *purse, __u64 now, __u64 jiffy)
+{
+	if (!model->limit.block)
+		return;
+	if (model->meanwhile)
+		model->meanwhile(model);
+	now = kind_now(SL_BUCKET, &model->ledger, now);
+	if (block_holds(&model->limit, &model->ledger, now))
+		return;
+	model->ledger.blocked = block_next(&model->limit, model->ledger.blocked, now);
+	credit_refuse_block(purse, now, jiffy);
 }
 
 /* limit_ask in bpf/charge.h, for a ledger that exists. */
@@ -208,6 +222,8 @@ static inline bool model_ask(struct model *model, struct sl_purse *purse, __u64 
 
 		if (model_try(model, &copy, cost, now, jiffy, &passes)) {
 			*purse = copy;
+			if (!passes)
+				model_block(model, purse, now, jiffy);
 			return passes;
 		}
 	}
@@ -230,7 +246,7 @@ static inline __u64 model_block_left(const struct model *model)
 {
 	__u64 now = model->epoch + (__u64)model->now;
 
-	if (!credit_blocked(&model->limit, &model->ledger, now))
+	if (!block_holds(&model->limit, &model->ledger, now))
 		return 0;
 	return model->ledger.blocked - now;
 }

@@ -20,13 +20,15 @@ const char *const reason_names[SL_REASONS] = {
 	[SL_DROP_UNREADABLE] = "unreadable",
 	[SL_DROP_VLAN_DEPTH] = "vlan-depth",
 	[SL_DROP_OVER_LIMIT] = "over-limit",
+	[SL_DROP_OVERSIZE] = "oversize",
+	[SL_DROP_OVER_HORIZON] = "over-horizon",
 	[SL_DROP_BLOCKED] = "blocked",
 	[SL_DROP_OVER_BUDGET] = "over-budget",
 	[SL_DROP_DENIED] = "denied",
 	[SL_DROP_CONTENDED] = "contended",
 };
 
-_Static_assert(SL_REASONS == 15, "each reason has a name");
+_Static_assert(SL_REASONS == 17, "each reason has a name");
 
 /* --- Sums ----------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "credit.h"
+#include "kinds.h"
 #include "gate/counters.h"
 #include "gate/rulemap.h"
 #include "match.h"
@@ -137,6 +137,7 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
 {
 	for (int slot = 0; policy && slot < SL_LIMITS_MAX; slot++)
 		if (policy->home[slot] == candidate->home &&
+		    policy->spec[slot].second == candidate->limit.spec.second &&
 		    !strncmp(policy->spec[slot].name, candidate->limit.spec.name, SL_NAME))
 			return slot;
 	return -1;
@@ -147,7 +148,7 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
  * NULL. In any other record the slot's refusals belong to another limit.
  *
  * An inherited limit has the id of its home. Another one keeps its id, and so its ledgers, while it
- * keeps its key. Its refusals go on while they count as the same: as drops, or as would-drops.
+ * can read them: limit_keeps_ledgers(). Its refusals go on while they count as the same: as drops, or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct candidate *candidate, const struct sl_policy *before)
@@ -158,8 +159,7 @@ static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int
 
 	if (candidate->home)
 		id = new->id;
-	else if (old && !memcmp(old->per, new->per, sizeof(new->per)) &&
-		 old->key_dst == new->key_dst)
+	else if (old && limit_keeps_ledgers(old, new))
 		id = old->id;
 	else
 		id = gate->state->next_limit++;
@@ -196,20 +196,28 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 
 /*
  * The order in which limits are charged. Limits that drop come before those that block, so that a
- * packet which is dropped anyway does not begin a block. Limits that observe come last: they count
- * only what passes the others.
+ * packet which is dropped anyway does not begin a block. Limits that shape come behind both: a packet
+ * that is dropped takes no departure from one that is sent. Limits that observe come last: they
+ * count only what passes the others.
  */
-static const int action_order[] = {
-	[SL_ACTION_DROP] = 0,
-	[SL_ACTION_BLOCK] = 1,
-	[SL_ACTION_OBSERVE] = 2,
-};
+static int charging_order(const struct sl_limit_spec *spec)
+{
+	static const int action_order[] = {
+		[SL_ACTION_DROP] = 0,
+		[SL_ACTION_BLOCK] = 1,
+		[SL_ACTION_OBSERVE] = 3,
+	};
+
+	return spec->kind == SL_SHAPE ? 2 : action_order[spec->action];
+}
 
 static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
 			   enum sl_family family)
 {
-	if (a->action != b->action)
-		return action_order[a->action] < action_order[b->action];
+	int order = charging_order(a) - charging_order(b);
+
+	if (order)
+		return order < 0;
 	return a->per[family] > b->per[family]; /* narrow keys first */
 }
 
@@ -224,7 +232,7 @@ static bool limit_owes(const struct sl_policy *policy, const struct limit *limit
 	bool admits_by_key = compiled->apart || compiled->shared;
 
 	return !policy_has_budget(policy) && !limit->spec.start_empty &&
-	       (admits_by_key || limit->match.fact == SL_FACT_ANY);
+	       compiled->kind != SL_SHAPE && (admits_by_key || limit->match.fact == SL_FACT_ANY);
 }
 
 static void family_compile(struct sl_policy *policy, enum sl_family family,
@@ -266,7 +274,8 @@ void policy_compile(struct sl_policy *policy, const struct machine *machine)
 	policy->deep = false;
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
 		policy->deep |= !slot_is_free(policy, slot) &&
-				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
+				(match_is_deep(&policy->match[slot]) ||
+				 policy->spec[slot].key_dst || policy->spec[slot].kind == SL_SHAPE);
 }
 
 /* --- Writing a record ----------------------------------------------------------------------- */
@@ -297,7 +306,7 @@ static void budget_begin(struct gate *gate, uint32_t number, const struct sl_pol
 	if (!policy_has_budget(policy) || policy->newcomers_home)
 		return;
 	if (!before || !policy_has_budget(before) || before->newcomers_home)
-		gate->budgets[number] = credit_full(&policy->newcomers, uptime_ticks());
+		gate->budgets[number] = kind_full(&policy->newcomers, uptime_ticks());
 }
 
 int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,

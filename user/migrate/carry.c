@@ -7,7 +7,7 @@
 #include <bpf/bpf.h>
 
 #include "base/array.h"
-#include "credit.h"
+#include "kinds.h"
 #include "gate/counters.h"
 #include "gate/rulemap.h"
 
@@ -375,10 +375,22 @@ static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit
 			 const struct sl_ledger *copied, const struct sl_ledger *last)
 {
 	uint64_t at = credit_latest(last->drawn, carry->since);
-	int64_t less = credit_level(limit, copied, carry->since) + credit_span(carry->since, at) -
-		       credit_level(limit, last, at);
+	int64_t less;
 
+	if (limit->kind == SL_WINDOW)
+		return window_debit(limit, copied, last, at);
+	if (limit->kind == SL_SHAPE)
+		less = shape_wait(last, at) - shape_wait(copied, at);
+	else
+		less = credit_level(limit, copied, carry->since) + credit_span(carry->since, at) -
+		       credit_level(limit, last, at);
 	return credit_max(less, 0);
+}
+
+/* When a ledger was made, as far as it tells: at its birth, or when it was charged last. */
+static uint64_t birth_of(const struct sl_limit *limit, const struct sl_ledger *ledger)
+{
+	return limit->kind == SL_BUCKET ? ledger->born : ledger->drawn;
 }
 
 /*
@@ -395,7 +407,9 @@ static int ledger_end(void *data, enum sl_family family, const struct sl_carry_k
 
 	if (!limit || (copied && !memcmp(copied, ledger, sizeof(*ledger))))
 		return 0;
-	argument.copied = copied ? *copied : credit_birth(limit, ledger->born);
+	argument.kind = limit->kind;
+	argument.copied =
+		copied ? *copied : kind_birth(limit->kind, limit, birth_of(limit, ledger));
 	argument.debit = debit_of(carry, limit, &argument.copied, ledger);
 	if (carrier_ledger(&carry->carriers, &argument))
 		carry->lost++;

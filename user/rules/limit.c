@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "credit.h"
+#include "kinds.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
@@ -67,7 +67,7 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 #define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
 /* Splits the burst between ledger and purses: rules 1 and 2 of include/credit.h. */
-static void burst_split(struct sl_limit *limit, const struct machine *machine, bool has_purses)
+static void bucket_split(struct sl_limit *limit, const struct machine *machine, bool has_purses)
 {
 	uint64_t jiffy = machine->jiffy_ns * SL_TICKS_PER_NS;
 	uint64_t purses = limit->burst / PURSES_PART;
@@ -95,6 +95,40 @@ static void mask_write(uint64_t mask[2], unsigned int bits)
 	memcpy(mask, bytes, sizeof(bytes));
 }
 
+static void bucket_compile(const struct sl_limit_spec *spec, const struct machine *machine,
+			   bool has_purses, struct sl_limit *limit)
+{
+	limit->cost = cost_of(spec);
+	limit->burst = burst_of(spec, limit->cost);
+	bucket_split(limit, machine, has_purses);
+}
+
+/*
+ * Cuts T, and what clocks may differ by, into sub-windows: include/window.h. A refusal holds for the
+ * rest of a jiffy only where that is a small part of a sub-window.
+ */
+static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
+			   struct sl_limit *limit)
+{
+	limit->cost = limit->by_bytes ? 1 << SL_BYTE_COST_SHIFT : 1;
+	limit->most = spec->rate;
+	limit->groups = spec->groups;
+	limit->period =
+		divide_up((wide)spec->span_ns * SL_TICKS_PER_NS + WINDOW_CLOCKS, spec->groups);
+	limit->bits = window_bits(spec->groups);
+	while (limit->most >> limit->shift >> limit->bits)
+		limit->shift++;
+	limit->refuse_by_jiffy = limit->period >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
+}
+
+static void shape_compile(const struct sl_limit_spec *spec, const struct machine *machine,
+			  struct sl_limit *limit)
+{
+	limit->cost = cost_of(spec);
+	limit->horizon = spec->span_ns * SL_TICKS_PER_NS;
+	limit->refuse_by_jiffy = limit->horizon >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
+}
+
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
@@ -103,10 +137,12 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	unsigned int bits = spec->per[family], whole = family == SL_IPV4 ? 32 : 64;
 	bool blocks = spec->action == SL_ACTION_BLOCK;
 	struct sl_limit out = {
-		.cost = cost_of(spec),
 		.id = spec->id,
+		.kind = spec->kind,
 		.by_bytes = is_by_bytes(spec),
 		.block = blocks ? spec->block_ns * SL_TICKS_PER_NS : 0,
+		.block_max = blocks ? spec->block_max_ns * SL_TICKS_PER_NS : 0,
+		.escalate = blocks ? spec->escalate : 0,
 		.observe = spec->action == SL_ACTION_OBSERVE,
 		.start_empty = spec->start_empty,
 		.key_dst = spec->key_dst,
@@ -114,11 +150,30 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.shared = !spec->key_dst && bits < whole,
 	};
 
-	out.burst = burst_of(spec, out.cost);
 	mask_write((uint64_t *)out.mask, bits);
-	/* no purse for a limit that blocks: its credit would still pass packets in a block */
-	burst_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
+	if (spec->kind == SL_WINDOW)
+		window_compile(spec, machine, &out);
+	else if (spec->kind == SL_SHAPE)
+		shape_compile(spec, machine, &out);
+	else /* no purse for a limit that blocks: its credit would still pass packets in a block */
+		bucket_compile(spec, machine, !spec->key_dst && bits == whole && !blocks, &out);
 	return out;
+}
+
+bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
+{
+	static const struct machine any = {.jiffy_ns = 1, .cpus = 1};
+	struct sl_limit before, after;
+
+	if (memcmp(old->per, new->per, sizeof(new->per)) || old->key_dst != new->key_dst ||
+	    old->kind != new->kind)
+		return false;
+	if (old->kind != SL_WINDOW)
+		return true;
+	before = limit_compile(&(struct limit){.spec = *old}, SL_IPV4, &any);
+	after = limit_compile(&(struct limit){.spec = *new}, SL_IPV4, &any);
+	return before.period == after.period && before.groups == after.groups &&
+	       before.shift == after.shift && before.by_bytes == after.by_bytes;
 }
 
 enum status limit_check(const struct limit *limit)

@@ -29,6 +29,12 @@ enum status limit_check(const struct limit *limit);
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
 
+/*
+ * Whether a limit that is changed can go on with its ledgers: it has the same key and kind, and a
+ * window counts in the same units and sub-windows.
+ */
+bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
+
 /* --- Parsing and formatting ----------------------------------------------------------------- */
 
 enum spec_field {

@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
-#include "credit.h"
+#include "kinds.h"
 #include "ledger_key.h"
 #include "rules/prefix.h"
 
@@ -40,7 +40,7 @@ enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
 			bool *ret_found)
 {
 	struct place place = ledger_place(gate, limit, address);
-	struct sl_ledger ledger = credit_birth(limit, now);
+	struct sl_ledger ledger = kind_birth(limit->kind, limit, now);
 	int err = bpf_map_lookup_elem(place.fd, &place.key, &ledger);
 
 	if (err && err != -ENOENT)
@@ -66,7 +66,7 @@ enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
 		err = bpf_map_delete_elem(place.fd, &place.key);
 		if (err && err != -ENOENT)
 			continue;
-		full = credit_full(limit, uptime_ticks());
+		full = kind_full(limit, uptime_ticks());
 		err = bpf_map_update_elem(place.fd, &place.key, &full, BPF_NOEXIST);
 	}
 	if (err == -EEXIST)
@@ -113,25 +113,9 @@ static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *a
 	return address->bits;
 }
 
-/* Converts ticks to packets or bytes, rounded down. */
-static uint64_t units_of(const struct sl_limit *limit, uint64_t ticks)
-{
-	if (!limit->by_bytes)
-		return ticks / limit->cost;
-	return ((unsigned __int128)ticks << SL_BYTE_COST_SHIFT) / limit->cost;
-}
-
 uint64_t burst_units(const struct sl_limit *limit)
 {
-	return units_of(limit, limit->burst);
-}
-
-/* Milliseconds until a moment, rounded up so that it is past by then. */
-static uint64_t ms_until(uint64_t then, uint64_t now)
-{
-	int64_t ticks = credit_span(now, then);
-
-	return ticks <= 0 ? 0 : (ticks + TICKS_PER_MS - 1) / TICKS_PER_MS;
+	return limit->kind == SL_WINDOW ? limit->most : credit_units(limit, limit->burst);
 }
 
 /* --- State of one limit --------------------------------------------------------------------- */
@@ -159,52 +143,57 @@ static bool cpu_passes(const struct trial *q, unsigned int cpu)
 
 	if (credit_must_wait(&purse, q->cost, q->now))
 		return false;
-	return credit_draw(q->limit, &ledger, &purse, 0, q->cost, q->now, 0);
+	kind_roll(q->limit, &ledger, q->now);
+	return kind_draw(q->limit->kind, q->limit, &ledger, &purse,
+			 &(struct draw){.cost = q->cost, .now = q->now});
 }
 
-/* The credit that ledger and purses hold together, in ticks. */
-static uint64_t trial_level(const struct trial *q)
+/* What purses hold of a bucket beside its ledger, in ticks. */
+static uint64_t trial_held(const struct trial *q)
 {
-	int64_t level = credit_level(q->limit, &q->ledger, q->now);
+	uint64_t held = 0;
 
-	for (unsigned int cpu = 0; cpu < q->count; cpu++) {
+	for (unsigned int cpu = 0; q->limit->kind == SL_BUCKET && cpu < q->count; cpu++) {
 		struct sl_purse purse = purse_of(q, cpu);
 
 		if (purse.credit > 0 && credit_span(q->ledger.born, purse.at) >= 0)
-			level += purse.credit;
+			held += purse.credit;
 	}
-	return credit_max(0, credit_min(level, q->limit->burst));
+	return held;
 }
 
 static enum sl_reason trial_reason(const struct trial *q)
 {
-	if (credit_blocked(q->limit, &q->ledger, q->now))
+	if (block_holds(q->limit, &q->ledger, q->now))
 		return SL_DROP_BLOCKED;
 	for (unsigned int cpu = 0; cpu < q->count; cpu++)
 		if (cpu_passes(q, cpu))
 			return SL_PASS_WITHIN;
-	return SL_DROP_OVER_LIMIT;
+	return kind_refusal(q->limit, q->cost);
 }
 
-static uint64_t trial_retry_ms(const struct trial *q, const struct limit_state *state)
+/* The time until a moment in milliseconds, rounded up so that it is past by then. */
+static uint64_t ms_of(uint64_t ticks)
 {
-	uint64_t ready;
-
-	if (state->reason == SL_PASS_WITHIN)
-		return 0;
-	ready = ms_until(credit_ready_at(q->limit, &q->ledger, q->cost), q->now);
-	if (ready < state->blocked_ms)
-		ready = state->blocked_ms;
-	return ready ? ready : 1;
+	return ticks / TICKS_PER_MS + !!(ticks % TICKS_PER_MS);
 }
 
 static void trial_run(const struct trial *q, struct limit_state *state)
 {
+	struct decision decision =
+		kind_decide(q->limit, &q->ledger, trial_held(q), q->cost, q->now);
+
 	state->reason = trial_reason(q);
-	state->remaining = units_of(q->limit, trial_level(q));
-	if (credit_blocked(q->limit, &q->ledger, q->now))
-		state->blocked_ms = ms_until(q->ledger.blocked, q->now);
-	state->retry_after_ms = trial_retry_ms(q, state);
+	state->remaining = decision.remaining;
+	state->remaining_after_waiting = decision.remaining_then;
+	state->full_in_ms = ms_of(decision.full_in);
+	state->never = decision.retry_after == KIND_NEVER;
+	if (block_holds(q->limit, &q->ledger, q->now))
+		state->blocked_ms = ms_of(credit_span(q->now, q->ledger.blocked));
+	if (state->reason == SL_PASS_WITHIN)
+		state->remaining_after_waiting = decision.remaining;
+	else if (!state->never)
+		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
 }
 
 enum status limit_state_read(const struct gate *gate, const struct source *source,
@@ -227,7 +216,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 	if (state.known) {
 		state.fresh = !found;
 		q.cost = credit_cost(limit, 1, packet->bytes);
-		q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
+		q.now = kind_now(limit->kind, &q.ledger, now);
 		q.cpus = limit->apart ? NULL : source->cpus;
 		trial_run(&q, &state);
 	}
@@ -278,7 +267,7 @@ enum status budget_state_read(const struct gate *gate, const struct sl_policy *p
 	if (!cpus)
 		return failure("cannot read the newcomers' budget of gate '%s': %s", gate->name,
 			       why(errno));
-	q.now = credit_latest(now, credit_latest(q.ledger.born, q.ledger.drawn));
+	q.now = kind_now(q.limit->kind, &q.ledger, now);
 	trial_run(&q, &state);
 	if (state.reason == SL_PASS_WITHIN)
 		state.reason = SL_PASS_NEWCOMER;

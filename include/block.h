@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Blocks: for a time after an overrun a ledger refuses whatever its limit matches. Pure functions;
+ * time is an argument. Every kind of limit that drops may block.
+ *
+ *   block_holds   whether an overrun before blocks a ledger now
+ *   block_next    the block that an overrun begins
+ *
+ * A block is one word, its end in ticks. Clocks tell whole nanoseconds, so the lowest 4 bits of an end
+ * are free. They hold the steps of `escalate`: how often the block was multiplied. A block leaves the
+ * level of its ledger as it is, so at its end the level is that after a rest of the same length. As
+ * debt in `zero` a block would end with an empty ledger, and the first two packets in a row would
+ * begin the next one.
+ *
+ * Escalation. A block that begins within the length of the last one after its end is one step
+ * longer, up to `block_max`. For each such length that passes without one it is a step shorter.
+ */
+#ifndef SLUICE_BLOCK_H
+#define SLUICE_BLOCK_H
+
+#include "credit.h"
+
+#define BLOCK_STEPS_MAX 15ULL /* and their mask */
+
+/* The length of a block after so many steps, in ticks. */
+static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
+{
+	__u64 length = limit->block;
+
+	for (__u64 i = 0; i < BLOCK_STEPS_MAX && i < steps; i++) {
+		if (length > limit->block_max / limit->escalate)
+			return limit->block_max;
+		length *= limit->escalate;
+	}
+	return length;
+}
+
+static inline bool block_holds(const struct sl_limit *limit, const struct sl_ledger *ledger,
+			       __u64 now)
+{
+	return limit->block && ledger->blocked && credit_span(now, ledger->blocked) > 0;
+}
+
+/* The steps of a block that begins now, on a ledger that is not blocked. */
+static inline __u64 block_steps(const struct sl_limit *limit, __u64 blocked, __u64 now)
+{
+	__u64 last = blocked & BLOCK_STEPS_MAX, length, rest, back;
+
+	if (!limit->escalate || !blocked)
+		return 0;
+	length = block_length(limit, last);
+	rest = credit_max(0, credit_span(blocked, now));
+	back = rest ? (rest - 1) / length : 0;
+	if (back)
+		return last + 1 > back ? last + 1 - back : 0;
+	return length < limit->block_max && last < BLOCK_STEPS_MAX ? last + 1 : last;
+}
+
+/* The end of a block that begins now, with its steps. blocked: the word of the last one, or 0. */
+static inline __u64 block_next(const struct sl_limit *limit, __u64 blocked, __u64 now)
+{
+	__u64 steps = block_steps(limit, blocked, now);
+	__u64 end = now + block_length(limit, steps);
+
+	if (!limit->escalate)
+		return end;
+	return ((end + BLOCK_STEPS_MAX) & ~BLOCK_STEPS_MAX) | steps;
+}
+
+#endif

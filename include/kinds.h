@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kinds of limit behind one interface: pure functions of a limit, the words of its ledger, a
+ * cost and a moment. The packet path, the command line, the tests and the fuzzers use kinds by these
+ * functions only.
+ *
+ *   kind_roll, kind_draw   charges a packet to a ledger, or refuses it
+ *   kind_decide      what it would answer, what remains, when it passes, when it is full again
+ *   kind_refusal     the reason for which a kind refuses
+ *   kind_give_back   undoes a charge
+ *   kind_birth, kind_full   a new ledger, and one that nothing is charged to
+ *
+ *   kind          state in its one word                    admits                        header
+ *   SL_BUCKET     zero: when the bucket was empty          burst + rate x t in any t     credit.h
+ *   SL_WINDOW     window: what counts now                  N in any T                    window.h
+ *   SL_SHAPE      ready: when the next packet may depart   one each 1/rate, later        shape.h
+ *
+ * Every kind that drops may block after an overrun: block.h. Purses (credit.h) are a bucket's alone;
+ * in other kinds a purse only remembers a refusal, for one jiffy.
+ */
+#ifndef SLUICE_KINDS_H
+#define SLUICE_KINDS_H
+
+#include "block.h"
+#include "credit.h"
+#include "shape.h"
+#include "window.h"
+
+/* With a constant kind, only what that kind needs is compiled in. */
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* What one packet asks of a ledger. */
+struct draw {
+	__u64 cost;	/* credit_cost() */
+	__u64 fill;	/* the most that may be drawn into a purse on top of it */
+	__u64 now;	/* the moment of the packet */
+	__u64 earliest; /* shape: the packet departs no earlier; 0: at any time */
+	__u64 jiffy;
+};
+
+/*
+ * The moment of a packet, or a later one at which the ledger was charged already: clocks of CPUs
+ * may differ.
+ */
+static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, __u64 now)
+{
+	now = credit_latest(now, ledger->drawn);
+	return kind == SL_BUCKET ? credit_latest(now, ledger->born) : now;
+}
+
+/* The ledger of a new key. */
+static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_limit *limit,
+					  __u64 now)
+{
+	if (kind == SL_WINDOW)
+		return window_birth(limit, now);
+	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, now);
+}
+
+/* A ledger to which nothing is charged. */
+static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now)
+{
+	if (limit->kind == SL_WINDOW)
+		return window_full(limit, now);
+	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
+}
+
+/* Brings a ledger up to a moment: a window has to know what counts then. */
+static inline void kind_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
+{
+	if (limit->kind == SL_WINDOW)
+		window_roll(limit, ledger, now);
+}
+
+/* The reason for which a packet of this cost is refused, if it is not for a block. */
+static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 cost)
+{
+	if (limit->kind == SL_SHAPE)
+		return SL_DROP_OVER_HORIZON;
+	return limit->kind == SL_WINDOW && cost > limit->most ? SL_DROP_OVERSIZE
+							      : SL_DROP_OVER_LIMIT;
+}
+
+/*
+ * Lets a purse remember a refusal for the rest of the jiffy. A charge that is given back, or
+ * `forgive`, can end it earlier, so it is not remembered for longer. Of shape every packet is
+ * refused then, as none departs before it. What never passes is not remembered: it says nothing of
+ * the next packet, and begins no block.
+ */
+static inline void kind_remember(const struct sl_limit *limit, struct sl_purse *purse,
+				 const struct draw *draw)
+{
+	*purse = (struct sl_purse){
+		.credit = limit->kind == SL_SHAPE ? -1 : -(__s64)draw->cost,
+		.at = draw->now,
+	};
+	if (kind_refusal(limit, draw->cost) != SL_DROP_OVERSIZE)
+		credit_refuse_jiffy(limit, purse, draw->jiffy);
+}
+
+static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit *limit,
+					struct sl_ledger *ledger, struct sl_purse *purse,
+					const struct draw *draw, __u64 now)
+{
+	if (kind == SL_BUCKET)
+		return credit_draw(limit, ledger, purse, draw->fill, draw->cost, now, draw->jiffy);
+	if (kind == SL_WINDOW
+		    ? window_draw(limit, ledger, draw->cost, now)
+		    : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest, &purse->at))
+		return true;
+	kind_remember(limit, purse, draw);
+	return false;
+}
+
+/*
+ * Charges a packet to a ledger that kind_roll() has brought up to the moment, or refuses it (false).
+ * `ledger` and `purse` are copies, which the caller publishes: the ledger by one compare-and-swap of
+ * its first word. The purse receives what was drawn, or the refusal; of shape, when the packet
+ * departs (`at`). kind: that of the limit, as a constant where the caller has one function a kind.
+ */
+static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
+				      struct sl_ledger *ledger, struct sl_purse *purse,
+				      const struct draw *draw)
+{
+	__u64 now = kind_now(kind, ledger, draw->now);
+
+	if (block_holds(limit, ledger, now)) {
+		credit_refuse_block(purse, now, draw->jiffy);
+		return false;
+	}
+	return kind_charge(kind, limit, ledger, purse, draw, now);
+}
+
+/* Whether a refused packet of this cost begins a block. What never passes is no overrun. */
+static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
+{
+	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
+}
+
+/*
+ * Undoes a charge on a copy of a ledger, which the caller publishes. at: the moment of the charge,
+ * or the departure that shape answered. False: the charge stays.
+ */
+static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
+				  __u64 cost, __u64 at)
+{
+	if (limit->kind == SL_WINDOW)
+		return window_give_back(limit, ledger, cost, at);
+	if (limit->kind == SL_SHAPE)
+		return shape_give_back(ledger, cost, at);
+	ledger->zero -= cost;
+	return true;
+}
+
+/*
+ * How much of the cost of earlier packets, which no ledger was charged for, is added to the first
+ * word of a ledger: a bucket can owe only so much, and a window count only so far.
+ */
+static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_ledger *ledger,
+			      __u64 owed, __u64 now)
+{
+	if (limit->kind == SL_WINDOW)
+		return credit_min(owed, WINDOW_TOTAL_MASK - window_total(ledger->window));
+	return credit_debit(ledger, owed, now);
+}
+
+/* --- Decisions ------------------------------------------------------------------------------ */
+
+#define KIND_NEVER (~0ULL)
+
+/* What a ledger would answer to a packet, and what follows. Amounts are in packets or bytes. */
+struct decision {
+	bool allowed;
+	__u64 remaining;      /* what would pass now */
+	__u64 retry_after;    /* ticks until this packet would pass; 0: now; KIND_NEVER: oversize */
+	__u64 remaining_then; /* what would pass then, this packet included */
+	__u64 full_in;	      /* ticks until nothing is charged to the ledger any more */
+};
+
+static inline struct decision bucket_decide(const struct sl_limit *limit,
+					    const struct sl_ledger *ledger, __u64 held, __u64 cost,
+					    __u64 now)
+{
+	__s64 level = credit_level(limit, ledger, now), needed = credit_needed(limit, cost);
+	__u64 ready = credit_latest(now, credit_ready_at(limit, ledger, cost));
+	__u64 full = credit_latest(now, credit_whole_at(limit, ledger));
+	struct decision decision = {
+		.allowed = level >= needed,
+		.remaining =
+			credit_units(limit, credit_max(0, credit_min(level + held, limit->burst))),
+	};
+
+	decision.remaining_then = decision.remaining;
+	if (!decision.allowed) {
+		decision.retry_after = ready - now;
+		decision.remaining_then =
+			credit_units(limit, credit_max(0, credit_level(limit, ledger, ready)));
+	}
+	if (level < (__s64)limit->burst)
+		decision.full_in = full - now;
+	return decision;
+}
+
+static inline struct decision window_decide(const struct sl_limit *limit,
+					    const struct sl_ledger *ledger, __u64 cost, __u64 now)
+{
+	struct sl_ledger then = *ledger, full;
+	struct decision decision = {0};
+
+	window_roll(limit, &then, now);
+	decision.remaining = window_left(limit, &then);
+	decision.allowed = decision.remaining >= cost;
+	decision.full_in = window_when(limit, ledger, limit->most, now, &full) - now;
+	decision.retry_after = KIND_NEVER;
+	if (cost <= limit->most) {
+		decision.retry_after = window_when(limit, ledger, cost, now, &then) - now;
+		decision.remaining_then = window_left(limit, &then);
+	}
+	return decision;
+}
+
+static inline struct decision shape_decide(const struct sl_limit *limit,
+					   const struct sl_ledger *ledger, __u64 now)
+{
+	__u64 wait = shape_wait(ledger, now), horizon = limit->horizon;
+	bool allowed = wait <= horizon;
+
+	return (struct decision){
+		.allowed = allowed,
+		/* the last one may begin at the horizon itself */
+		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
+		.retry_after = allowed ? 0 : wait - horizon,
+		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
+		.full_in = wait,
+	};
+}
+
+/*
+ * What a ledger would answer to a packet. held: what purses hold of a bucket, in ticks, which
+ * remains as well; 0 in other kinds. While a block holds nothing remains; what is told of later is
+ * told of its end.
+ */
+static inline struct decision kind_decide(const struct sl_limit *limit,
+					  const struct sl_ledger *ledger, __u64 held, __u64 cost,
+					  __u64 now)
+{
+	struct decision decision;
+	__u64 wait = 0;
+
+	now = kind_now(limit->kind, ledger, now);
+	if (block_holds(limit, ledger, now))
+		wait = ledger->blocked - now;
+	if (limit->kind == SL_WINDOW)
+		decision = window_decide(limit, ledger, cost, now + wait);
+	else if (limit->kind == SL_SHAPE)
+		decision = shape_decide(limit, ledger, now + wait);
+	else
+		decision = bucket_decide(limit, ledger, held, cost, now + wait);
+	if (!wait)
+		return decision;
+	decision.allowed = false;
+	decision.remaining = 0;
+	decision.full_in += wait;
+	if (decision.retry_after != KIND_NEVER)
+		decision.retry_after += wait;
+	return decision;
+}
+
+#endif

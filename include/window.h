@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The arithmetic of a sliding window: never more than N (`most`) in any span of T, exact, on any
+ * number of CPUs. Pure functions; time is an argument.
+ *
+ *   window_roll        moves a ledger on to the current sub-window
+ *   window_draw        charges a ledger, or refuses
+ *   window_when        when so much may pass again
+ *   window_give_back   undoes a charge
+ *
+ * Time is cut into sub-windows of T/G (`period`), the same for all keys. What passes is counted in
+ * the sub-window of its moment, and a packet passes while the current sub-window and the G before it
+ * hold at most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in it.
+ * A source that takes all it can gets N every G + 1 sub-windows: G/(G+1) of N/T.
+ *
+ * The state is two words, of which the first decides:
+ *
+ *   window   index of the current sub-window (16 bits), and the total that counts now (48 bits)
+ *   past     a tag (4 bits), and what each of the G sub-windows before counted (60/G bits each)
+ *
+ * A charge adds to the total by one compare-and-swap of `window`. It reads `past` only when a
+ * sub-window has begun: then what counted in the oldest is subtracted from the total. The CPU that
+ * swaps in the new index also stores the new `past`, with the index as its tag. While it has not,
+ * the tag is wrong: then the whole total is taken to be of the sub-window that ended last, which
+ * forgets it later, never sooner.
+ *
+ * A count of `past` is in units of 2^shift, the smallest that let N fit. What is left over stays in
+ * the total and is counted with the next sub-window: later, never sooner. Less than one unit is left
+ * over at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
+ *
+ *     G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
+ *
+ * in packets; in bytes less by what the last packet did not fit into.
+ *
+ * Index and tag come round, so what has passed is told by `drawn`, the moment of the last charge,
+ * too: whole periods since then have passed whatever the index says, and at most one more. When the
+ * clock itself wraps, after 36 years, the sub-window at the wrap is cut short, and counts as one
+ * with the next. Clocks of CPUs that differ: the index never goes back, and T is longer by
+ * WINDOW_CLOCKS than what was asked for.
+ *
+ * Units. Amounts are packets or bytes, below 2^47. Moments and periods are in ticks.
+ */
+#ifndef SLUICE_WINDOW_H
+#define SLUICE_WINDOW_H
+
+#include "credit.h"
+
+#define WINDOW_GROUPS_MAX 10
+#define WINDOW_MOST_MAX	  (1ULL << 47)
+
+/* By how much the clocks of two CPUs may differ: 2 us. Synchronized ones differ by far less. */
+#define WINDOW_CLOCKS (2000 * SL_TICKS_PER_NS)
+
+#define WINDOW_TOTAL_BITS 48
+#define WINDOW_TOTAL_MASK ((1ULL << WINDOW_TOTAL_BITS) - 1)
+#define WINDOW_INDEX_MASK 0xffffULL
+#define WINDOW_PAST_BITS  60
+#define WINDOW_PAST_MASK  ((1ULL << WINDOW_PAST_BITS) - 1)
+#define WINDOW_TAG_MASK	  0xfULL
+
+/* The bits of one count in `past`. groups: 1 to WINDOW_GROUPS_MAX; one count has 48 at most. */
+static inline __u32 window_bits(__u32 groups)
+{
+	return groups < 2 ? WINDOW_TOTAL_BITS : WINDOW_PAST_BITS / groups;
+}
+
+static inline __u64 window_total(__u64 window)
+{
+	return window & WINDOW_TOTAL_MASK;
+}
+
+/* The number of the sub-window at a moment, as far as a ledger holds it. */
+static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
+{
+	return now / limit->period & WINDOW_INDEX_MASK;
+}
+
+static inline __u64 window_make(__u64 index, __u64 total)
+{
+	return index << WINDOW_TOTAL_BITS | (total < WINDOW_TOTAL_MASK ? total : WINDOW_TOTAL_MASK);
+}
+
+static inline __u64 window_past(__u64 index, __u64 counts)
+{
+	return index << WINDOW_PAST_BITS | counts;
+}
+
+/* The sum of all counts of `past`, in packets or bytes. */
+static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
+{
+	__u64 sum = 0, mask = (1ULL << limit->bits) - 1;
+
+	for (int i = 0; i < WINDOW_GROUPS_MAX && i < limit->groups; i++) {
+		sum += counts & mask;
+		counts >>= limit->bits;
+	}
+	return sum << limit->shift;
+}
+
+/*
+ * How many sub-windows have begun since the ledger was charged last. What the indexes tell is kept
+ * within what `drawn` tells, because they come round. rest: the time since `drawn`, above 0.
+ */
+static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				 __u64 now, __u64 rest)
+{
+	__u64 old = ledger->window >> WINDOW_TOTAL_BITS;
+	__u64 steps = (window_index(limit, now) - old) & WINDOW_INDEX_MASK;
+	__u64 least = rest / limit->period;
+	__u64 most = least + (ledger->drawn <= now); /* false: the clock has wrapped since */
+
+	if (steps > most)
+		return most;
+	return steps < least ? least : steps;
+}
+
+/* Moves a ledger on by `steps` sub-windows, into the one with this index. */
+static inline void window_advance(const struct sl_limit *limit, struct sl_ledger *ledger,
+				  __u64 steps, __u64 index)
+{
+	__u64 old = ledger->window >> WINDOW_TOTAL_BITS, total = window_total(ledger->window);
+	__u64 counts = ledger->past & WINDOW_PAST_MASK, most = (1ULL << limit->bits) - 1;
+	__u64 before, current, closed;
+
+	if (ledger->past >> WINDOW_PAST_BITS != (old & WINDOW_TAG_MASK))
+		counts = 0;
+	if (steps > limit->groups) {
+		total = 0;
+		counts = 0;
+	} else if (steps) {
+		before = window_sum(limit, counts);
+		current = total > before ? total - before : 0;
+		closed = credit_min(current >> limit->shift, most);
+		counts = (counts << limit->bits | closed) << limit->bits * (steps - 1);
+		counts &= (1ULL << limit->bits * limit->groups) - 1;
+		total = window_sum(limit, counts) + current - (closed << limit->shift);
+	}
+	ledger->window = window_make(index, total);
+	ledger->past = window_past(index, counts);
+}
+
+/*
+ * Whether a sub-window has begun since the ledger was charged last. A clock that is behind that of
+ * another CPU stays in its sub-window.
+ */
+static inline bool window_is_over(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				  __u64 now)
+{
+	__s64 rest = credit_span(ledger->drawn, now);
+
+	return rest > 0 && (rest >= (__s64)limit->period ||
+			    window_index(limit, now) != ledger->window >> WINDOW_TOTAL_BITS);
+}
+
+/*
+ * Moves a ledger on to the sub-window of `now`, with nothing charged. The caller publishes it:
+ * `drawn`, then `window` by compare-and-swap, then `past` if that has succeeded.
+ */
+static inline void window_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
+{
+	__u64 steps;
+
+	if (!window_is_over(limit, ledger, now))
+		return;
+	steps = window_steps(limit, ledger, now, now - ledger->drawn);
+	window_advance(limit, ledger, steps, window_index(limit, now));
+	ledger->drawn = now;
+}
+
+/* A ledger in which nothing counts, which `forgive` makes too. */
+static inline struct sl_ledger window_full(const struct sl_limit *limit, __u64 now)
+{
+	__u64 index = window_index(limit, now);
+
+	return (struct sl_ledger){
+		.window = window_make(index, 0), .past = window_past(index, 0), .drawn = now};
+}
+
+/* The ledger of a new key. One that starts empty has all of N in the current sub-window. */
+static inline struct sl_ledger window_birth(const struct sl_limit *limit, __u64 now)
+{
+	struct sl_ledger ledger = window_full(limit, now);
+
+	if (limit->start_empty)
+		ledger.window += limit->most;
+	return ledger;
+}
+
+/* Counts earlier packets that no ledger was charged for, in the current sub-window. */
+static inline void window_owe(struct sl_ledger *ledger, __u64 owed)
+{
+	__u64 window = ledger->window;
+
+	ledger->window = window_make(window >> WINDOW_TOTAL_BITS, window_total(window) + owed);
+}
+
+/*
+ * Charges `cost` to a copy of a ledger that was rolled to now, or refuses (false). The caller
+ * publishes it by compare-and-swap of `window`.
+ */
+static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost,
+			       __u64 now)
+{
+	if (window_total(ledger->window) + cost > limit->most)
+		return false;
+	ledger->window += cost;
+	ledger->drawn = credit_latest(ledger->drawn, now);
+	return true;
+}
+
+/*
+ * Undoes a charge, while its sub-window is the current one. Later it cannot be told apart from what
+ * other packets were charged, and stays. now: the moment of the charge. False: it stays.
+ */
+static inline bool window_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
+				    __u64 cost, __u64 now)
+{
+	if (ledger->window >> WINDOW_TOTAL_BITS != window_index(limit, now) ||
+	    window_total(ledger->window) < cost)
+		return false;
+	ledger->window -= cost;
+	return true;
+}
+
+/*
+ * What was charged to `last` since it was copied as `copied`: what counts in it now and does not in
+ * the copy.
+ */
+static inline __u64 window_debit(const struct sl_limit *limit, const struct sl_ledger *copied,
+				 const struct sl_ledger *last, __u64 now)
+{
+	struct sl_ledger before = *copied, after = *last;
+
+	window_roll(limit, &before, now);
+	window_roll(limit, &after, now);
+	return credit_max(0, window_total(after.window) - window_total(before.window));
+}
+
+/* What may still pass in a ledger that was rolled to now. */
+static inline __u64 window_left(const struct sl_limit *limit, const struct sl_ledger *ledger)
+{
+	__u64 total = window_total(ledger->window);
+
+	return total < limit->most ? limit->most - total : 0;
+}
+
+/* The moment at which the sub-window `steps` after that of `now` begins. */
+static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 steps)
+{
+	return now - now % limit->period + steps * limit->period;
+}
+
+/*
+ * Finds when at least `needed` may pass, if nothing is charged until then: now, or at the begin of
+ * one of the next G + 1 sub-windows. ret: the ledger at that moment. needed: at most N.
+ */
+static inline __u64 window_when(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				__u64 needed, __u64 now, struct sl_ledger *ret)
+{
+	__u64 index;
+
+	*ret = *ledger;
+	window_roll(limit, ret, now);
+	index = ret->window >> WINDOW_TOTAL_BITS;
+	for (__u64 step = 0; step <= WINDOW_GROUPS_MAX && step <= limit->groups; step++) {
+		if (window_left(limit, ret) >= needed)
+			return step ? window_begin(limit, now, step) : now;
+		window_advance(limit, ret, 1, (index + step + 1) & WINDOW_INDEX_MASK);
+	}
+	*ret = window_full(limit, window_begin(limit, now, limit->groups + 1));
+	return window_begin(limit, now, limit->groups + 1);
+}
+
+#endif
