@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/attach/qdisc.h: what messages of the kernel say of a device's qdiscs, and the command that is
- * missing. test_qdisc_devices.c reads those of real devices.
+ * user/attach/qdisc.h: what messages of the kernel say of a device's qdiscs, and the command that
+ * is missing. test_qdisc_devices.c reads those of real devices.
  */
 #include <errno.h>
 #include "test.h"
