@@ -9,7 +9,7 @@
 #include "gate/rules.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 
 #define PREFIXES4 60 /* /16 to /24 */
 #define PREFIXES6 40 /* /32 to /48 */
@@ -28,10 +28,10 @@ static enum status rule_limit(struct rule *rule, const char *name, const struct 
 {
 	struct spec spec = {
 		{[SPEC_NAME] = name, [SPEC_RATE] = limit->rate, [SPEC_BURST] = limit->burst}};
-	struct limit parsed;
+	struct limits parsed;
 	enum status status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
 
-	return status ? status : rule_add_limit(rule, &parsed);
+	return status ? status : rule_add_limit(rule, &parsed.list[0]);
 }
 
 enum status ground_add(struct ruleset *rules, const char *prefix, const struct bench_limit *limit)

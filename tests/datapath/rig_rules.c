@@ -9,7 +9,8 @@
 
 #include "gate/policy.h"
 #include "gate/rulemap.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
+#include "spec_first.h"
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
@@ -27,6 +28,13 @@ static int field_of(const char *word)
 	return field;
 }
 
+/* The first `per` of "window 1000 per 1min per 24" is a part of the window. */
+static bool is_part(int field, const char *word, const struct words *words)
+{
+	return field == SPEC_WINDOW && !strcmp(word, "per") &&
+	       !strstr(words->text[SPEC_WINDOW], "per");
+}
+
 static void words_split(const char *words, struct words *ret)
 {
 	char copy[4 * SPEC_TEXT], *rest, *word;
@@ -38,7 +46,7 @@ static void words_split(const char *words, struct words *ret)
 	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
 		char *text;
 
-		if (field_of(word) < SPEC_FIELDS) {
+		if (field_of(word) < SPEC_FIELDS && !is_part(field, word, ret)) {
 			field = field_of(word);
 			ret->spec.text[field] = ret->text[field];
 			continue;
@@ -56,7 +64,7 @@ struct limit rig_limit_of(const char *prefix, const char *words)
 	struct limit limit;
 
 	words_split(words, &split);
-	assert_int_equal(spec_parse(&split.spec, &parsed, NULL, NULL, &limit), OK);
+	assert_int_equal(spec_parse_first(&split.spec, &parsed, NULL, NULL, &limit), OK);
 	return limit;
 }
 

@@ -30,7 +30,7 @@ STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
          "limits": [{**LIMIT, "matches": bool, "verdict": str}]}
 REASONS = {"within-limit", "no-limit", "newcomer", "allowed", "no-rule", "not-ip", "short",
-           "bad-header", "unreadable", "vlan-depth", "over-limit", "blocked", "over-budget", "denied",
+           "bad-header", "unreadable", "vlan-depth", "over-limit", "oversize", "over-horizon", "blocked", "over-budget", "denied",
            "contended"}
 
 

@@ -96,7 +96,7 @@ BURST_WORDS = {
                 "18446744073709551615h": "too large", "30000h": "refill", "1e3": "e3"},
     "1/h": {"59min": "one packet", "3599999999999ns": "one packet", "20100": "refill"},
     "1mbit": {"2000": "unit", "0B": "zero", "64kb": "kb", "64K": "K", "64KB": "KB",
-              "7us": "one byte", "300000000GB": "refill", "1.5B": "whole"},
+              "7us": "one byte", "300000TB": "refill", "1.5B": "whole"},
 }
 
 

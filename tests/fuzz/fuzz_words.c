@@ -15,10 +15,11 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
+#include "spec_first.h"
 
 #define TEXT_MAX 1024
 
@@ -172,14 +173,14 @@ static void fuzz_limit(const struct spec *spec, const struct sl_prefix *prefix)
 
 	memset(&limit, 7, sizeof(limit));
 	memcpy(&again, &limit, sizeof(limit));
-	if (!taken(spec_parse(spec, prefix, NULL, NULL, &limit), before)) {
+	if (!taken(spec_parse_first(spec, prefix, NULL, NULL, &limit), before)) {
 		expect(!memcmp(&limit, &again, sizeof(limit)));
 		return;
 	}
 	check_compiled(&limit);
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		back.text[field] = spec_format(&limit, prefix, field, text[field]);
-	expect(spec_parse(&back, prefix, NULL, NULL, &again) == OK);
+	expect(spec_parse_first(&back, prefix, NULL, NULL, &again) == OK);
 	expect(!memcmp(&limit, &again, sizeof(limit)));
 }
 

@@ -32,6 +32,7 @@ enum effect {
 };
 
 struct change {
+	struct ruleset before; /* those of `wanted` that change their limits, as they were */
 	struct ruleset wanted;
 	const struct sl_list_info
 		*from; /* the lists of before, at the places that they have in `wanted` */
@@ -90,7 +91,8 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 {
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct change *change = data;
-	struct rule wanted;
+	struct rule before, wanted;
+	enum status status = OK;
 
 	if (to)
 		room_add(&change->room, from, to);
@@ -98,7 +100,9 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 	to = to ?: &none;
 	policy_count(change, from, to);
 	entry_count(change, from, to);
-	return rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
+	if (from->limits && to->limits)
+		status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
+	return status ?: rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
 }
 
 /* --- Sizes ---------------------------------------------------------------------------------- */
@@ -347,6 +351,20 @@ static enum status change_make(struct change *change, struct gate *gate)
 	return status;
 }
 
+/* Both sets are in the order of their prefixes. */
+static void kinds_say(const struct change *change)
+{
+	const struct rule *before = change->before.rules, *end = before + change->before.count;
+
+	for (unsigned int i = 0; i < change->wanted.count; i++) {
+		const struct rule *rule = &change->wanted.rules[i];
+
+		warn_oversize(rule);
+		if (before < end && prefix_equal(&before->prefix, &rule->prefix))
+			warn_afresh(before++, rule);
+	}
+}
+
 static enum status config_apply(const struct context *context, struct config *config,
 				bool may_resize)
 {
@@ -365,12 +383,14 @@ static enum status config_apply(const struct context *context, struct config *co
 		gate_undo(&gate);
 	} else {
 		sizes_say(&change, &gate);
+		kinds_say(&change);
 		warn_newcomers(change.wanted.rules, change.wanted.count);
 		warn_losses(&gate, &change.losses, true);
 		status = report(context, &gate, &change);
 		if (!status)
 			status = say_unattached(&gate);
 	}
+	ruleset_free(&change.before);
 	ruleset_free(&change.wanted);
 	gate_close(&gate);
 	return status;

@@ -13,7 +13,7 @@
 #include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/policy.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 #include "state/verdict.h"
@@ -270,7 +270,11 @@ static void retry_print(const struct sl_limit *limit, const struct limit_state *
 {
 	if (state->reason == SL_PASS_WITHIN)
 		return;
-	printf("  retry   after %" PRIu64 " ms\n", state->retry_after_ms);
+	if (state->never)
+		puts("  retry   never: it is more than the window alone");
+	else
+		printf("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
+		       state->retry_after_ms, state->remaining_after_waiting, unit_name(limit));
 	if (limit->observe)
 		puts("  observe it would drop the packet, and lets it pass");
 }
@@ -289,7 +293,10 @@ static void limit_state_print(const struct sl_limit *limit, const struct limit_s
 
 	if (!state->known)
 		return;
+	printf("  kind    %s\n", kind_names[limit->kind]);
 	level_print(limit, state);
+	if (state->full_in_ms)
+		printf("  full    in %" PRIu64 " ms\n", state->full_in_ms);
 	if (state->blocked_ms)
 		printf("  block   for %s more\n", left_format(state->blocked_ms * 1000000, left));
 	if (state->matches)

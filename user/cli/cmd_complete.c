@@ -4,6 +4,7 @@
  * the commands. docs/sluice.bash calls it. It prints nothing on standard error, and reads only what
  * its caller may read.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ struct typed {
 	const struct command *command;	   /* NULL: none is typed yet */
 	bool is_unknown;		   /* no command has that name */
 	const struct word *keyword;	   /* whose value is being typed; NULL: none */
-	bool joins;			   /* another keyword may stand here as well */
+	unsigned int values;		   /* how many words of that value are typed */
+	const char *first_value;	   /* the first of them */
 	bool has_keyword;		   /* one was typed */
 	const char *operand;		   /* the first one; NULL: none */
 	char **words;
@@ -166,9 +168,29 @@ static void offer_value(const struct typed *typed, const char *value)
 		snprintf(choice, sizeof(choice), "%.*s", (int)strcspn(value, "| "), value);
 		if (*choice >= 'A' && *choice <= 'Z')
 			offer_placeholder(typed, choice);
-		else if (!typed->joins || !is_said(typed, choice))
+		else if (!typed->values || !is_said(typed, choice))
 			offer(typed, choice);
 	}
+}
+
+/*
+ * Offers what goes on with a value of several words, `per` behind "window 1000". Returns whether
+ * the value may end before that.
+ */
+static bool offer_more(const struct typed *typed)
+{
+	const char *value = typed->keyword->value;
+	char next[WORD_TEXT];
+	size_t bracket;
+
+	if (!choice_word(value, typed->first_value, typed->values, next)) {
+		offer_value(typed, value);
+		return true;
+	}
+	bracket = strspn(next, "[");
+	if (islower((unsigned char)next[bracket]))
+		offer(typed, next + bracket);
+	return bracket;
 }
 
 static void offer_option(const struct typed *typed, enum option_name option)
@@ -255,13 +277,16 @@ static void word_pass(struct typed *typed, const char *word)
 		return;
 	} else if (typed->keyword && typed->keyword->kind == VALUE) {
 		typed->keyword = NULL;
+	} else if (typed->keyword &&
+		   words_go_on(typed->command, typed->keyword, typed->values, word)) {
+		if (!typed->values++)
+			typed->first_value = word;
 	} else {
 		keyword = keyword_find(typed->command, word);
-		typed->joins = !keyword && typed->keyword;
 		typed->has_keyword |= keyword != NULL;
-		if (keyword || !typed->keyword)
-			typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
-		if (!typed->keyword && !keyword && !typed->operand)
+		typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
+		typed->values = 0;
+		if (!keyword && !typed->operand)
 			typed->operand = word;
 	}
 }
@@ -269,18 +294,21 @@ static void word_pass(struct typed *typed, const char *word)
 static void offer_all(const struct typed *typed)
 {
 	bool begins_option = !typed->keyword && *typed->begun == '-' && !typed->options_ended;
+	bool may_end = !typed->keyword;
 
 	if (typed->valued) {
 		offer_value(typed, typed->valued->value);
 		return;
 	}
-	if (typed->keyword)
+	if (typed->keyword && typed->values)
+		may_end = offer_more(typed);
+	else if (typed->keyword)
 		offer_value(typed, typed->keyword->value);
 	for (int i = 0; begins_option && i < OPTION_COMMON; i++)
 		offer_option(typed, i);
 	if (!typed->command)
 		offer_commands(typed);
-	else if (!typed->keyword || typed->joins)
+	else if (may_end)
 		offer_words(typed);
 }
 

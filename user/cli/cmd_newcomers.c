@@ -12,7 +12,7 @@
 #include "migrate/session.h"
 #include "rules/prefix.h"
 #include "cli/report.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/units.h"
 
 struct request {

@@ -11,13 +11,12 @@
 #include "migrate/session.h"
 #include "rules/prefix.h"
 #include "cli/report.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/units.h"
 
 struct request {
 	struct sl_prefix prefix;
-	bool limits; /* sets a limit; else only whether the policy inherits */
-	struct limit limit;
+	struct limits limits; /* none: sets only whether the policy inherits */
 	enum inherit inherit;
 };
 
@@ -45,43 +44,53 @@ static enum status inherit_parse(const char *value, struct request *request)
 static enum status request_parse(const struct set_args *args, struct request *request)
 {
 	enum status status = prefix_parse(args->prefix, &request->prefix);
+	bool limits = false;
 
 	for (int field = 0; field < SPEC_FIELDS; field++)
-		request->limits |= args->spec.text[field] != NULL;
+		limits |= args->spec.text[field] != NULL;
 	if (!status && args->inherit)
 		status = inherit_parse(args->inherit, request);
-	if (status || (request->inherit && !request->limits))
+	if (status || (request->inherit && !limits))
 		return status;
-	request->limits = true;
-	return spec_parse(&args->spec, &request->prefix, NULL, NULL, &request->limit);
+	return spec_parse(&args->spec, &request->prefix, NULL, NULL, &request->limits);
 }
 
 /* --- Changing the rule ---------------------------------------------------------------------- */
 
 static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
-	const struct limit *limit = rule->limit;
-	char text[PREFIX_TEXT];
+	char text[PREFIX_TEXT], names[SL_LIMITS_MAX * 2 * (SL_NAME + 2)];
+	size_t length = 0;
 
-	_Static_assert(SL_LIMITS_MAX == 4, "the message names each limit");
-	return failure(
-		"%s has 4 limits, the most: %s, %s, %s and %s; delete one with 'sluice %sdel %s "
-		"name LIMIT'",
-		prefix_format(&rule->prefix, text), limit[0].spec.name, limit[1].spec.name,
-		limit[2].spec.name, limit[3].spec.name, gate_option(gate->name),
-		prefix_format(&rule->prefix, text));
+	for (unsigned int i = 0; i < rule->limits; i++)
+		length += snprintf(names + length, sizeof(names) - length, "%s%s%s",
+				   !i			   ? ""
+				   : i + 1 == rule->limits ? " and "
+							   : ", ",
+				   rule->limit[i].spec.name,
+				   rule->limit[i].second.rate ? " (two rates)" : "");
+	return failure("%s would have %u limits, of which %d is the most: %s; delete one with "
+		       "'sluice %sdel %s name LIMIT'",
+		       prefix_format(&rule->prefix, text), rule_slots(rule), SL_LIMITS_MAX, names,
+		       gate_option(gate->name), prefix_format(&rule->prefix, text));
 }
 
-static enum status limit_put(const struct gate *gate, struct rule *rule, const struct limit *limit)
+static enum status limits_put(const struct gate *gate, struct rule *rule,
+			      const struct limits *limits)
 {
-	struct limit *old = rule_find_limit(rule, limit->spec.name);
+	enum status status = OK;
 
-	if (!old && rule->limits == SL_LIMITS_MAX)
-		return refuse_fifth(gate, rule);
-	if (!old)
-		return rule_add_limit(rule, limit);
-	*old = *limit;
-	return OK;
+	for (unsigned int i = 0; !status && i < limits->count; i++) {
+		struct limit *old = rule_find_limit(rule, limits->list[i].spec.name);
+
+		if (old)
+			*old = limits->list[i];
+		else
+			status = rule_add_limit(rule, &limits->list[i]);
+	}
+	if (!status && rule_slots(rule) > SL_LIMITS_MAX)
+		status = refuse_fifth(gate, rule);
+	return status;
 }
 
 /*
@@ -95,7 +104,7 @@ static enum status request_put(const struct gate *gate, const struct request *re
 	char text[PREFIX_TEXT];
 	const char *prefix;
 
-	if (is_new && !request->limits) {
+	if (is_new && !request->limits.count) {
 		prefix = prefix_format(&rule->prefix, text);
 		return failure(
 			"gate '%s' has no limits for %s: set one first, with 'sluice %sset %s "
@@ -106,7 +115,7 @@ static enum status request_put(const struct gate *gate, const struct request *re
 		rule->inherit = request->inherit;
 	else if (is_new)
 		rule->inherit = rule->prefix.bits ? INHERIT_YES : INHERIT_NO;
-	return request->limits ? limit_put(gate, rule, &request->limit) : OK;
+	return limits_put(gate, rule, &request->limits);
 }
 
 static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
@@ -124,6 +133,8 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 		status = rule_replace(gate, &rule, &losses);
 	if (status)
 		goto out;
+	warn_afresh(&before, &rule);
+	warn_oversize(&rule);
 	warn_newcomers(&rule, 1);
 	warn_losses(gate, &losses, false);
 	if (!before.limits && !request->inherit)
@@ -155,18 +166,19 @@ static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
 
 static void limit_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
-	static const enum spec_field rest[] = {SPEC_MATCH, SPEC_ACTION, SPEC_START};
-	char text[SPEC_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
-	const char *words = spec_format(limit, prefix, SPEC_NAME, text);
+	char text[SPEC_TEXT];
+	const char *words = spec_format(limit, prefix, SPEC_NAME, text), *separator = " ";
 	char name[PREFIX_TEXT];
 
 	printf("%s%s%s: ", prefix_format(prefix, name), words ? " " : "", words ?: "");
 	key_print(prefix, limit);
-	printf(" %s, burst %s", rate_format(&limit->spec, rate), burst_format(&limit->spec, burst));
-	for (size_t i = 0; i < ARRAY_SIZE(rest); i++) {
-		words = spec_format(limit, prefix, rest[i], text);
-		if (words)
-			printf(", %s %s", spec_names[rest[i]], words);
+	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
+		words = spec_format(limit, prefix, field, text);
+		if (!words || field == SPEC_PER || field == SPEC_KEY)
+			continue;
+		printf("%s%s%s%s", separator, field == SPEC_RATE ? "" : spec_names[field],
+		       field == SPEC_RATE ? "" : " ", words);
+		separator = ", ";
 	}
 	putchar('\n');
 }
@@ -187,8 +199,17 @@ static enum status report_json(const struct context *context, const struct reque
 	json_t *object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",
 				   prefix_format(&request->prefix, text));
 
-	if (request->limits)
-		json_object_update_new(object, limit_json(&request->limit, &request->prefix));
+	if (request->limits.count == 1) {
+		json_object_update_new(object,
+				       limit_json(&request->limits.list[0], &request->prefix));
+	} else if (request->limits.count) {
+		json_t *limits = json_array();
+
+		for (unsigned int i = 0; i < request->limits.count; i++)
+			json_array_append_new(
+				limits, limit_json(&request->limits.list[i], &request->prefix));
+		json_object_set_new(object, "limits", limits);
+	}
 	json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
 	return json_print(object);
 }
@@ -206,10 +227,10 @@ static enum status set_run(const struct context *context, const void *args)
 		status = request_apply(&gate, &request, &rule);
 	if (!status && context->json)
 		status = report_json(context, &request, &rule);
-	else if (!status && request.limits)
-		limit_print(&request.prefix, &request.limit);
-	else if (!status)
+	else if (!status && !request.limits.count)
 		inherit_print(&rule);
+	for (unsigned int i = 0; !status && !context->json && i < request.limits.count; i++)
+		limit_print(&request.prefix, &request.limits.list[i]);
 	rule_free(&rule);
 	gate_close(&gate);
 	return status;
@@ -221,12 +242,23 @@ static const struct word set_words[] = {
 	{"default|PREFIX", OPERAND, NULL, offsetof(struct set_args, prefix), NULL},
 	{"name", VALUE, "LIMIT", SPEC_FIELD(SPEC_NAME),
 	 "which of the limits to set; all, unless it is said"},
-	{"rate", VALUE, "RATE", SPEC_FIELD(SPEC_RATE),
-	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames). Needed,\n"
-	 "but for inherit alone"},
-	{"burst", VALUE, "BURST", SPEC_FIELD(SPEC_BURST),
-	 "2000 packets, or 64kB of a bit rate, or a time, 250ms. Default: 250 ms at the\n"
-	 "rate, but at least 8 packets, or 128 kB"},
+	{"rate", NUMBERS, "RATE [BITRATE]", SPEC_FIELD(SPEC_RATE),
+	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
+	 "10kpps 100mbit, as two limits of one name. A limit has one of rate, window and\n"
+	 "shape; only inherit needs none"},
+	{"burst", NUMBERS, "BURST [BURST]", SPEC_FIELD(SPEC_BURST),
+	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
+	 "of two rates. Default: 250 ms at the rate, but at least 8 packets, or 128 kB"},
+	{"window", NUMBERS, "N per TIME", SPEC_FIELD(SPEC_WINDOW),
+	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
+	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),
+	 "of a window: into how many parts its time is cut, 1 to 10. Whoever takes all\n"
+	 "gets N/(N+1) of it. Default: 5"},
+	{"shape", VALUE, "RATE", SPEC_FIELD(SPEC_SHAPE),
+	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
+	 "the device needs the qdisc fq"},
+	{"horizon", VALUE, "TIME", SPEC_FIELD(SPEC_HORIZON),
+	 "of shape: what would wait longer is dropped; 1ms to 10s. Default: 200ms"},
 	{"match", VALUES, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
 	 SPEC_FIELD(SPEC_MATCH),
 	 "any (default), tcp, udp, icmp (both families; in IPv6 neighbour discovery is a\n"
@@ -234,16 +266,20 @@ static const struct word set_words[] = {
 	 "tcp-syn: port 53, port 80,8000-8080 (the destination's, up to 8 ports and\n"
 	 "ranges). Behind any of them, or alone: vlan N.\n"
 	 "What cannot be read of a packet (headers too deep, or cut short) matches"},
-	{"per", VALUE, "LEN[/LEN6]", SPEC_FIELD(SPEC_PER),
+	{"per", VALUE, "LEN[/LEN6][,...]", SPEC_FIELD(SPEC_PER),
 	 "how much of an address has a bucket together: 24 (IPv4), 56 (IPv6); for default\n"
-	 "both, 24/56. Default: 32/64"},
+	 "both, 24/56. Default: 32/64. Several, 32,24,16, make a limit each (all, all-24,\n"
+	 "all-16), with a value each of what is told so, rate 100pps,1kpps,20kpps"},
 	{"key", VALUE, "src|dst", SPEC_FIELD(SPEC_KEY),
 	 "src (default), or dst: each destination of what is sent, on hook egress"},
-	{"action", VALUES, "drop|observe|block TIME", SPEC_FIELD(SPEC_ACTION),
+	{"action", VALUES, "drop|observe|block TIME [escalate N [max TIME]]",
+	 SPEC_FIELD(SPEC_ACTION),
 	 "of a packet that finds no credit: drop (default); observe counts it and lets it\n"
-	 "pass; block 30s drops it and all that the limit matches from there for 30 s"},
+	 "pass; block 30s drops it and all that the limit matches from there for 30 s.\n"
+	 "With escalate 2 a block that follows within the length of the last one is twice\n"
+	 "as long, at most 10min or as max says"},
 	{"start", VALUE, "full|empty", SPEC_FIELD(SPEC_START),
-	 "full (default) or empty: what the bucket of a new source holds"},
+	 "full (default) or empty: what the bucket, or the window, of a new source holds"},
 	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),
 	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cli/command.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,7 +138,7 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
  * Bytes for the joined values of one keyword, and the most keywords with such values in a command.
  */
 #define JOINED_TEXT 160
-#define JOINED_MAX  2
+#define JOINED_MAX  8
 
 const struct word *keyword_find(const struct command *command, const char *name)
 {
@@ -196,26 +197,67 @@ static const char **field_text(const struct filling *filling, const struct word 
 	return (const char **)(filling->args + word->field);
 }
 
-/* Joins the words behind a keyword, up to the next keyword. */
-static enum status values_join(struct filling *filling, const char **ret)
+bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT])
+{
+	size_t length = strlen(first), end;
+	bool is_only = !strchr(value, '|');
+
+	while (!is_only && (strncmp(value, first, length) || !strchr("| ", value[length]))) {
+		value += strcspn(value, "|");
+		if (!*value++)
+			return false;
+	}
+	end = strcspn(value, "|");
+	for (; place; place--) {
+		size_t word = strcspn(value, " |");
+
+		if (word >= end || value[word] != ' ')
+			return false;
+		value += word + 1;
+		end -= word + 1;
+	}
+	snprintf(ret, WORD_TEXT, "%.*s", (int)strcspn(value, " |"), value);
+	return true;
+}
+
+bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
+		 const char *word)
+{
+	char own[WORD_TEXT];
+
+	if (keyword->kind == NUMBERS && !count)
+		return true;
+	if (choice_word(keyword->value, "", count, own) && !strcmp(own, word))
+		return true;
+	if (keyword->kind == NUMBERS)
+		return isdigit((unsigned char)*word);
+	return !keyword_find(command, word);
+}
+
+/* Joins the words behind a keyword. A word alone stays what it is. */
+static enum status values_join(struct filling *filling, const struct word *keyword,
+			       const char **ret)
 {
 	static char joined[JOINED_MAX][JOINED_TEXT];
 	char *text = joined[filling->joined++ % JOINED_MAX], **words = filling->line->words;
-	const char *keyword = words[filling->at];
 	size_t length = 0;
 
-	for (; filling->at + 1 < filling->line->count; filling->at++) {
+	for (unsigned int count = 0; filling->at + 1 < filling->line->count; count++) {
 		const char *word = words[filling->at + 1];
 
-		if (keyword_find(filling->command, word))
+		if (!words_go_on(filling->command, keyword, count, word))
 			break;
-		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", length ? " " : "",
+		filling->at++;
+		*ret = count ? text : word;
+		length += snprintf(text + length, JOINED_TEXT - length, "%s%s", count ? " " : "",
 				   word);
-		if (length >= JOINED_TEXT)
-			return misuse("%s: the words after '%s' are too long: '%s'",
-				      filling->command->name, keyword, word);
+		if (length < JOINED_TEXT)
+			continue;
+		if (!count)
+			break;
+		return misuse("%s: the words after '%s' are too long: '%s'", filling->command->name,
+			      keyword->name, word);
 	}
-	*ret = length ? text : NULL;
 	return OK;
 }
 
@@ -228,8 +270,8 @@ static enum status keyword_take(struct filling *filling, const struct word *keyw
 		return misuse("%s: '%s' is given twice", name, keyword->name);
 	if (keyword->kind == FLAG)
 		*field = keyword->name;
-	else if (keyword->kind == VALUES)
-		status = values_join(filling, field);
+	else if (keyword->kind == NUMBERS || keyword->kind == VALUES)
+		status = values_join(filling, keyword, field);
 	else if (filling->at + 1 < filling->line->count)
 		*field = filling->line->words[++filling->at];
 	if (status || *field)

@@ -29,6 +29,7 @@ enum word_kind {
 	OPERANDS_ANYWHERE, /* the same, also behind keywords */
 	FLAG,		   /* a keyword alone: const char *, the keyword itself */
 	VALUE,		   /* a keyword and the word behind it: const char * */
+	NUMBERS,	   /* the same, and the words that go on with it: words_go_on() */
 	VALUES,		   /* a keyword and all words up to the next one, joined: const char * */
 	OPTION,		   /* an option of this command: const char *, its value or "" */
 };
@@ -145,11 +146,27 @@ enum status options_parse(int argc, char **argv, struct command_line *ret);
 
 /* --- Words ---------------------------------------------------------------------------------- */
 
+#define WORD_TEXT 64 /* room for a word of a table */
+
 /* The keyword of that name in the command's table; NULL: there is none. */
 const struct word *keyword_find(const struct command *command, const char *name);
 
 /* The keyword or option of the command that is close to what was typed; NULL: none is. */
 const char *keyword_nearly(const struct command *command, const char *typed);
+
+/*
+ * Whether a word is one more of the value of a keyword of kind NUMBERS or VALUES, behind `count`
+ * words of it. Of "N per TIME" the second is `per`, though that is a keyword, too. Else numbers go
+ * on with what begins with a digit, and values with all that is no keyword.
+ */
+bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
+		 const char *word);
+
+/*
+ * Copies the word of a choice of values at that place: "[escalate" of "block TIME [escalate N]".
+ * The choice is the one that begins with `first`, or the only one. False: it has no more words.
+ */
+bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 
 /* The operand of the command; NULL: it takes none. */
 const struct word *operand_find(const struct command *command);
@@ -157,7 +174,7 @@ const struct word *operand_find(const struct command *command);
 /*
  * Fills the arguments of a command, all 0 before, by its table. Refuses a word that the table does
  * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of
- * a keyword of kind VALUES live until the next call.
+ * a keyword that has several live until the next call.
  */
 enum status words_parse(const struct command *command, const struct command_line *line, void *args);
 

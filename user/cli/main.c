@@ -138,8 +138,8 @@ static json_t *word_json(const struct word *word)
 {
 	static const char *const kinds[] = {
 		[OPERAND] = "operand", [OPERANDS] = "operands", [OPERANDS_ANYWHERE] = "operands",
-		[FLAG] = "flag",       [VALUE] = "value",	[VALUES] = "values",
-		[OPTION] = "option",
+		[FLAG] = "flag",       [VALUE] = "value",	[NUMBERS] = "values",
+		[VALUES] = "values",   [OPTION] = "option",
 	};
 
 	return json_pack("{s:s, s:s, s:s*, s:s*}", "name", word->name, "kind", kinds[word->kind],

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "gate/counters.h"
 #include "gate/change.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 
@@ -26,15 +26,22 @@ static json_t *rate_json(const struct sl_limit_spec *spec)
 	return rate == (json_int_t)rate ? json_integer(rate) : json_real(rate);
 }
 
+/* What a kind of limit does not have is left out. */
+static void words_set(json_t *object, const char *key, const char *words)
+{
+	if (words)
+		json_object_set_new(object, key, json_string(words));
+}
+
 static void words_json(const struct source *source, const struct limit *limit, json_t *object)
 {
-	static const enum spec_field fields[] = {SPEC_NAME, SPEC_MATCH, SPEC_KEY, SPEC_ACTION};
+	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_WINDOW, SPEC_SHAPE, SPEC_HORIZON,
+						 SPEC_MATCH, SPEC_KEY,	  SPEC_ACTION};
 	char text[SPEC_TEXT];
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		json_object_set_new(object, spec_names[fields[i]],
-				    json_string(spec_format_whole(limit, &source->policy->prefix,
-								  fields[i], text)));
+		words_set(object, spec_names[fields[i]],
+			  spec_format_whole(limit, &source->policy->prefix, fields[i], text));
 }
 
 static json_t *number_json(bool known, uint64_t number)
@@ -50,6 +57,7 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 	json_t *object = json_object();
 
 	words_json(source, &limit, object);
+	json_object_set_new(object, "kind", json_string(kind_names[compiled->kind]));
 	json_object_set_new(object, "rate", rate_json(&limit.spec));
 	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));
 	json_object_set_new(object, "unit", json_string(unit_name(compiled)));
@@ -58,7 +66,11 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 	json_object_set_new(object, "reason",
 			    known ? json_string(reason_names[state->reason]) : json_null());
 	json_object_set_new(object, "remaining", number_json(known, state->remaining));
-	json_object_set_new(object, "retry_after_ms", number_json(known, state->retry_after_ms));
+	json_object_set_new(object, "retry_after_ms",
+			    number_json(known && !state->never, state->retry_after_ms));
+	json_object_set_new(object, "remaining_after_waiting",
+			    number_json(known && !state->never, state->remaining_after_waiting));
+	json_object_set_new(object, "full_in_ms", number_json(known, state->full_in_ms));
 	json_object_set_new(object, "blocked_ms", number_json(known, state->blocked_ms));
 	return object;
 }
@@ -109,8 +121,7 @@ json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 	char text[SPEC_TEXT];
 
 	for (int field = 0; field < SPEC_FIELDS; field++)
-		json_object_set_new(object, spec_names[field],
-				    json_string(spec_format_whole(limit, prefix, field, text)));
+		words_set(object, spec_names[field], spec_format_whole(limit, prefix, field, text));
 	return object;
 }
 

@@ -2,11 +2,13 @@
 #include "cli/warnings.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "attach/attachment.h"
 #include "base/text.h"
 #include "gate/policy.h"
 #include "gate/rulemap.h"
+#include "rules/limit_words.h"
 #include "rules/prefix.h"
 
 /* --- Merged packets ------------------------------------------------------------------------- */
@@ -89,6 +91,54 @@ void warn_budget(const struct gate *gate, const struct sl_prefix *prefix)
 		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
 		     "%snewcomers %s rate RATE' gives one",
 		     text, gate_option(gate->name), text);
+}
+
+/* --- Kinds of limit ------------------------------------------------------------------------- */
+
+void warn_afresh(const struct rule *before, const struct rule *after)
+{
+	char prefix[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < after->limits; i++) {
+		const struct sl_limit_spec *spec = &after->limit[i].spec;
+		const struct limit *old = rule_find_limit(before, spec->name);
+
+		if (!old || limit_keeps_ledgers(&old->spec, spec))
+			continue;
+		if (old->spec.kind != spec->kind)
+			note("%s: limit '%s' was a %s and is a %s: it counts afresh",
+			     prefix_format(&after->prefix, prefix), spec->name,
+			     kind_names[old->spec.kind], kind_names[spec->kind]);
+		else
+			note("%s: limit '%s' counts afresh: its %s is another",
+			     prefix_format(&after->prefix, prefix), spec->name,
+			     spec->kind == SL_WINDOW &&
+					     !memcmp(old->spec.per, spec->per, sizeof(spec->per)) &&
+					     old->spec.key_dst == spec->key_dst
+				     ? "window"
+				     : "key");
+	}
+}
+
+/* The largest packet that the kernel merges on TC: of 64 KiB, in segments of 1,448 bytes. */
+#define MERGED_BYTES   65550
+#define MERGED_PACKETS 45
+
+void warn_oversize(const struct rule *rule)
+{
+	char prefix[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		const struct sl_limit_spec *spec = &rule->limit[i].spec;
+		bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+
+		if (spec->kind == SL_WINDOW &&
+		    spec->rate < (by_bytes ? MERGED_BYTES : MERGED_PACKETS))
+			note("%s: limit '%s': on hooks ingress and egress a packet that was merged "
+			     "of many (GRO, GSO) may be more than the window alone, and is dropped "
+			     "as oversize: 'ethtool -K DEV gro off tso off gso off' ends that",
+			     prefix_format(&rule->prefix, prefix), spec->name);
+	}
 }
 
 /* --- Inheriting ----------------------------------------------------------------------------- */

@@ -14,6 +14,15 @@ enum status warn_attached(const struct gate *gate, const struct attachment *atta
 void warn_newcomers(const struct rule *rules, unsigned int count);
 
 /*
+ * Tells which limits of a changed rule count afresh, because what their ledgers hold does not fit
+ * any more: limit_keeps_ledgers().
+ */
+void warn_afresh(const struct rule *before, const struct rule *after);
+
+/* Warns of windows that a packet can exceed alone, if the kernel has merged it of many. */
+void warn_oversize(const struct rule *rule);
+
+/*
  * Whether a flood of new sources passes the policy of this prefix, see policy_lacks_budget(); and
  * the warning.
  */

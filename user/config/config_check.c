@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/sizes.h"
 
 #define TEXT	 160 /* room for a shape's keys, or the name of a node */
@@ -94,7 +94,7 @@ struct checker {
 	bool is_readable;
 };
 
-static const char *const kind_names[] = {
+static const char *const node_names[] = {
 	[NODE_WORD] = "one value",
 	[NODE_NULL] = "nothing",
 	[NODE_LIST] = "a list",
@@ -140,8 +140,8 @@ static void refuse_kind(struct checker *checker, const struct node *node, const 
 			enum node_kind wanted)
 {
 	reader_place(checker->reader, node);
-	reader_failed(checker->reader, misuse("%s takes %s, and not %s%s", name, kind_names[wanted],
-					      kind_names[node->kind],
+	reader_failed(checker->reader, misuse("%s takes %s, and not %s%s", name, node_names[wanted],
+					      node_names[node->kind],
 					      wanted == NODE_LIST && node->kind == NODE_NULL
 						      ? ": write [] for an empty one"
 						      : ""));

@@ -5,7 +5,7 @@
 
 #include "config/config_reader.h"
 #include "rules/prefix.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 
 /* The fields of `defaults`, for limits that leave them out. */
 struct defaults {
@@ -39,7 +39,7 @@ static void defaults_read(struct reader *reader, struct defaults *ret)
 	const struct sl_prefix everything = {0};
 	struct defaults defaults = {0};
 	struct spec spec;
-	struct limit limit;
+	struct limits limits;
 
 	if (!node)
 		return;
@@ -47,9 +47,16 @@ static void defaults_read(struct reader *reader, struct defaults *ret)
 		defaults.spec.text[field] = node_word(node, spec_names[field]);
 	spec = defaults.spec;
 	spec.text[SPEC_RATE] = "1pps";
-	if (reader_failed(reader, spec_parse(&spec, &everything, place_field, &where, &limit)))
+	if (reader_failed(reader, spec_parse(&spec, &everything, place_field, &where, &limits)))
 		return; /* an error is not repeated for each limit */
-	memcpy(defaults.per, limit.spec.per, sizeof(limit.spec.per));
+	if (limits.count > 1) {
+		place_field(&where, SPEC_PER);
+		reader_failed(reader, misuse("per '%s': several lengths make a limit each: write "
+					     "them where the limit is",
+					     spec.text[SPEC_PER]));
+		return;
+	}
+	memcpy(defaults.per, limits.list[0].spec.per, sizeof(defaults.per));
 	*ret = defaults;
 }
 
@@ -60,6 +67,9 @@ static struct spec spec_merge(const struct defaults *defaults, const struct node
 	struct spec spec = defaults->spec;
 	enum sl_family family = prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
 
+	/* what shapes has no action, and is never empty */
+	if (node_word(limit, spec_names[SPEC_SHAPE]))
+		spec.text[SPEC_ACTION] = spec.text[SPEC_START] = NULL;
 	/* the defaults have both families, the prefix may have one */
 	if (spec.text[SPEC_PER] && prefix->bits) {
 		snprintf(per, SPEC_TEXT, "%u", defaults->per[family]);
@@ -80,17 +90,21 @@ static enum status limit_read(struct reader *reader, const struct defaults *defa
 	struct limit_place where = {reader, node};
 	char per[SPEC_TEXT], prefix[PREFIX_TEXT];
 	struct spec spec = spec_merge(defaults, node, &rule->prefix, per);
-	struct limit limit;
-	enum status status = spec_parse(&spec, &rule->prefix, place_field, &where, &limit);
+	struct limits limits;
+	enum status status = spec_parse(&spec, &rule->prefix, place_field, &where, &limits);
 
-	if (status)
-		return status;
-	if (rule_find_limit(rule, limit.spec.name)) {
-		place_field(&where, SPEC_NAME);
-		return misuse("%s has a limit '%s' already: give this one a name of its own",
-			      prefix_format(&rule->prefix, prefix), limit.spec.name);
+	for (unsigned int i = 0; !status && i < limits.count; i++) {
+		const char *name = limits.list[i].spec.name;
+
+		if (rule_find_limit(rule, name)) {
+			place_field(&where, SPEC_NAME);
+			return misuse(
+				"%s has a limit '%s' already: give this one a name of its own",
+				prefix_format(&rule->prefix, prefix), name);
+		}
+		status = rule_add_limit(rule, &limits.list[i]);
 	}
-	return rule_add_limit(rule, &limit);
+	return status;
 }
 
 static void limits_read(struct reader *reader, const struct defaults *defaults,
@@ -105,14 +119,14 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 	}
 	for (unsigned int i = 0; node; i++, node = node->next) {
 		struct rule surplus = {.prefix = rule->prefix};
+		bool fits = rule_slots(rule) <= SL_LIMITS_MAX;
 
-		if (i == SL_LIMITS_MAX) {
+		reader_failed(reader, limit_read(reader, defaults, node, fits ? rule : &surplus));
+		if (fits && rule_slots(rule) > SL_LIMITS_MAX) {
 			reader_place(reader, node);
 			reader_failed(reader,
 				      misuse("a policy has %d limits at most", SL_LIMITS_MAX));
 		}
-		reader_failed(reader, limit_read(reader, defaults, node,
-						 i < SL_LIMITS_MAX ? rule : &surplus));
 		rule_free(&surplus);
 	}
 }

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "config/document.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 

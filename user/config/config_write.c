@@ -11,7 +11,7 @@
 #include "rules/lists.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 

@@ -26,16 +26,34 @@ static bool policy_has_budget(const struct sl_policy *policy)
 	return policy->newcomers.burst;
 }
 
+/* Adds the second rate to a limit of the policy's own, if it has one. */
+static void second_join(const struct sl_policy *policy, struct limit *limit)
+{
+	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+		const struct sl_limit_spec *spec = &policy->spec[slot];
+
+		if (!spec->second || policy->home[slot] || strcmp(spec->name, limit->spec.name))
+			continue;
+		limit->second.rate = spec->rate;
+		limit->second.burst = spec->burst;
+		limit->second.burst_unit = spec->burst_unit;
+	}
+}
+
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret)
 {
-	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
 	enum status status = OK;
 
 	ret->inherit = policy->inherits ? INHERIT_YES : INHERIT_NO;
-	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++)
-		if (!slot_is_free(policy, slot) && !policy->home[slot])
-			status = rule_add_limit(
-				ret, &(struct limit){policy->spec[slot], policy->match[slot]});
+	for (unsigned int slot = 0; !status && slot < SL_LIMITS_MAX; slot++) {
+		struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
+
+		if (slot_is_free(policy, slot) || policy->home[slot] || limit.spec.second)
+			continue;
+		second_join(policy, &limit);
+		status = rule_add_limit(ret, &limit);
+	}
 	if (!status && policy_has_budget(policy) && !policy->newcomers_home)
 		status = rule_set_newcomers(ret, &newcomers);
 	return status;
@@ -80,7 +98,7 @@ struct candidate {
 };
 
 struct candidates {
-	struct candidate list[2 * SL_LIMITS_MAX];
+	struct candidate list[3 * SL_LIMITS_MAX]; /* own ones may be two each */
 	unsigned int count;
 };
 
@@ -91,13 +109,16 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 	const struct sl_policy *policy = &gate->policies[parent];
 	struct candidates candidates = {0};
 
-	for (unsigned int i = 0; i < rule->limits; i++)
+	for (unsigned int i = 0; i < rule->limits; i++) {
 		candidates.list[candidates.count++].limit = rule->limit[i];
+		if (rule->limit[i].second.rate)
+			candidates.list[candidates.count++].limit = limit_second(&rule->limit[i]);
+	}
 	for (unsigned int slot = 0; parent && slot < SL_LIMITS_MAX; slot++) {
 		if (slot_is_free(policy, slot) || rule_find_limit(rule, policy->spec[slot].name))
 			continue;
 		candidates.list[candidates.count++] = (struct candidate){
-			.limit = {policy->spec[slot], policy->match[slot]},
+			.limit = {policy->spec[slot], policy->match[slot], {0}},
 			.home = policy->home[slot] ?: SL_HOME(SL_POLICY(parent), slot),
 		};
 	}
@@ -108,7 +129,7 @@ static void candidates_make(const struct gate *gate, const struct rule *rule, ui
 static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 			const struct candidates *candidates)
 {
-	char names[2 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
+	char names[3 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
 	const char *prefix;
 	size_t length = 0;
 
@@ -242,7 +263,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 	unsigned int count = 0;
 
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		struct limit limit = {policy->spec[slot], policy->match[slot]};
+		struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
 		unsigned int at = count;
 
 		if (slot_is_free(policy, slot))
@@ -263,7 +284,7 @@ static void family_compile(struct sl_policy *policy, enum sl_family family,
 
 void policy_compile(struct sl_policy *policy, const struct machine *machine)
 {
-	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}};
+	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
 
 	if (newcomers.spec.rate)
 		policy->newcomers = limit_compile(&newcomers, SL_IPV4, machine);

@@ -3,6 +3,8 @@
 #ifndef SLUICE_LIMIT_H
 #define SLUICE_LIMIT_H
 
+#include <stdint.h>
+
 #include "base/host.h"
 #include "base/log.h"
 #include "sluice.h"
@@ -14,16 +16,26 @@
 struct limit {
 	struct sl_limit_spec spec;
 	struct sl_match match;
+	/* `rate 10kpps 100mbit`: a bit rate beside the packet rate; rate 0: none */
+	struct {
+		uint64_t rate;
+		uint64_t burst;
+		uint8_t burst_unit;
+	} second;
 };
 
+/* The limit of the second rate alone, as it is charged beside the first: in a slot of its own. */
+struct limit limit_second(const struct limit *limit);
+
 /*
- * Checks that the burst fits the rate: it holds one packet, or one byte of a bit rate, and takes at
- * most two years to refill. A frame may cost more than the burst: include/credit.h.
+ * Checks that the parts of a limit fit each other. A burst holds one packet, or one byte of a bit
+ * rate, and takes at most two years to refill; a frame may cost more: include/credit.h. A horizon
+ * holds a second packet.
  */
 enum status limit_check(const struct limit *limit);
 
 /*
- * Computes cost and burst, and splits the burst between ledger and purses (include/credit.h). The
+ * Computes what the packet path reads (include/kinds.h), of the first rate if there are two. The
  * limit has passed limit_check(). Its id is the spec's; its slot is 0.
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
@@ -34,59 +46,5 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
  * window counts in the same units and sub-windows.
  */
 bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new);
-
-/* --- Parsing and formatting ----------------------------------------------------------------- */
-
-enum spec_field {
-	SPEC_NAME,
-	SPEC_RATE,
-	SPEC_BURST,
-	SPEC_MATCH,  /* "udp port 53 vlan 10" */
-	SPEC_PER,    /* "24", "24/56" */
-	SPEC_KEY,    /* "src", "dst" */
-	SPEC_ACTION, /* "drop", "observe", "block 30s" */
-	SPEC_START,  /* "full", "empty" */
-	SPEC_FIELDS,
-};
-
-/* The keywords of `set`, and the keys of a rules file. */
-extern const char *const spec_names[SPEC_FIELDS];
-
-#define SPEC_TEXT 160 /* room for any formatted field */
-
-/* The texts of one limit; NULL: not given. */
-struct spec {
-	const char *text[SPEC_FIELDS];
-};
-
-/*
- * Parses all fields and prints every error in them. `rate` is required. The defaults are: name all,
- * burst_default(), match any, per 32/64, key src, action drop, start full. The prefix decides what
- * one length after `per` means: on `default`, 33 and more are of IPv6, and the other family keeps
- * its default. place: called before each field is parsed, so that a reader of files can name the
- * field's place in messages; or NULL.
- */
-enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
-		       void (*place)(void *data, enum spec_field field), void *data,
-		       struct limit *ret);
-
-/*
- * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
- * Messages call it "newcomers".
- */
-enum status spec_parse_budget(const char *rate, const char *burst,
-			      void (*place)(void *data, enum spec_field field), void *data,
-			      struct limit *ret);
-
-/*
- * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
- * leaves out; never for `rate` and `burst`.
- */
-const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
-			enum spec_field field, char text[SPEC_TEXT]);
-
-/* spec_format() without that exception: never NULL. */
-const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
-			      enum spec_field field, char text[SPEC_TEXT]);
 
 #endif

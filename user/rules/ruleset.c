@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/units.h"
 
 #define SEC 1000000000ULL
@@ -96,14 +96,33 @@ bool rule_inherits(const struct rule *rule)
 	return rule->limits && rule->inherit == INHERIT_YES;
 }
 
+static bool block_equal(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
+{
+	return a->block_ns == b->block_ns && a->escalate == b->escalate &&
+	       (!a->escalate || a->block_max_ns == b->block_max_ns);
+}
+
+unsigned int rule_slots(const struct rule *rule)
+{
+	unsigned int slots = rule->limits;
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		slots += !!rule->limit[i].second.rate;
+	return slots;
+}
+
 bool limit_equal(const struct limit *a, const struct limit *b)
 {
 	const struct sl_limit_spec *x = &a->spec, *y = &b->spec;
 	const struct sl_match *m = &a->match, *n = &b->match;
 
 	return !strcmp(x->name, y->name) && x->rate == y->rate && x->rate_unit == y->rate_unit &&
-	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->action == y->action &&
-	       (x->action != SL_ACTION_BLOCK || x->block_ns == y->block_ns) &&
+	       x->burst == y->burst && x->burst_unit == y->burst_unit && x->kind == y->kind &&
+	       (x->kind == SL_BUCKET || x->span_ns == y->span_ns) &&
+	       (x->kind != SL_WINDOW || x->groups == y->groups) && x->action == y->action &&
+	       (x->action != SL_ACTION_BLOCK || block_equal(x, y)) &&
+	       a->second.rate == b->second.rate && a->second.burst == b->second.burst &&
+	       a->second.burst_unit == b->second.burst_unit &&
 	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
 	       x->start_empty == y->start_empty && m->fact == n->fact && m->proto == n->proto &&
 	       m->vlan == n->vlan && m->ports == n->ports &&

@@ -62,6 +62,11 @@ enum status rule_add_limit(struct rule *rule, const struct limit *limit);
 struct limit *rule_find_limit(const struct rule *rule, const char *name);
 enum status rule_copy(const struct rule *rule, struct rule *ret);
 
+/*
+ * How many of the SL_LIMITS_MAX limits of a policy a rule has: one that was told two rates is two.
+ */
+unsigned int rule_slots(const struct rule *rule);
+
 /* Whether its policy also has the limits of a shorter one. */
 bool rule_inherits(const struct rule *rule);
 

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RATE_HINT  "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
-#define BURST_HINT "write 2000 (packets), 64kB (of a bit rate) or 250ms"
-#define TIME_HINT  "write 250ms, 30s, 10min, 1h or 7d"
+#define RATE_HINT   "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
+#define BURST_HINT  "write 2000 (packets), 64kB (of a bit rate) or 250ms"
+#define AMOUNT_HINT "write 1000 (packets) or 10MB"
+#define TIME_HINT   "write 250ms, 30s, 10min, 1h or 7d"
 
 #define NS_PER_MS  1000000ULL
 #define NS_PER_SEC 1000000000ULL
@@ -52,6 +53,7 @@ static const struct unit rate_units[] = {
 
 static const struct unit burst_units[] = {
 	{"", 1, SL_BURST_PACKETS},
+	{"TB", 1000000000000, SL_BURST_BYTES},
 	{"GiB", 1 << 30, SL_BURST_BYTES},
 	{"GB", 1000000000, SL_BURST_BYTES},
 	{"MiB", 1 << 20, SL_BURST_BYTES},
@@ -237,6 +239,27 @@ enum status burst_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
+enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit)
+{
+	uint64_t digits, divisor, amount;
+	const struct unit *unit;
+	const char *name;
+
+	if (!number_split(text, &digits, &divisor, &name))
+		return misuse("%s '%s' is not a positive number: " AMOUNT_HINT, what, text);
+	unit = unit_find(burst_units, name);
+	if (!unit || unit->kind == SL_BURST_NS)
+		return misuse("%s '%s': there is no unit '%s': " AMOUNT_HINT, what, text, name);
+	if (!digits)
+		return misuse("%s '%s' is zero: nothing would ever pass", what, text);
+	if (!number_scale(digits, divisor, unit->scale, &amount))
+		return misuse("%s '%s' is not a whole number of its smallest unit, or too large",
+			      what, text);
+	*ret = amount;
+	*ret_unit = unit->kind == SL_BURST_BYTES ? SL_RATE_BITS : SL_RATE_PPS;
+	return OK;
+}
+
 static uint64_t at_least(uint64_t value, uint64_t least)
 {
 	return value > least ? value : least;
@@ -300,6 +323,12 @@ const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]
 	return units_format(burst_units, spec->burst, spec->burst_unit, text);
 }
 
+const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT])
+{
+	return units_format(burst_units, amount,
+			    unit == SL_RATE_BITS ? SL_BURST_BYTES : SL_BURST_PACKETS, text);
+}
+
 const char *time_format(uint64_t ns, char text[UNITS_TEXT])
 {
 	return units_format(time_units, ns, 0, text);
@@ -314,6 +343,9 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT])
 
 double rate_per_second(const struct sl_limit_spec *spec)
 {
+	if (spec->kind == SL_WINDOW)
+		return (double)spec->rate * (spec->rate_unit == SL_RATE_BITS ? 8 : 1) * NS_PER_SEC /
+		       spec->span_ns;
 	switch (spec->rate_unit) {
 	case SL_RATE_PER_MIN:
 		return spec->rate / 60.0;

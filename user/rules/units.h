@@ -24,6 +24,13 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec);
 enum status burst_parse(const char *text, struct sl_limit_spec *spec);
 
 /*
+ * Parses an amount, 1000 (packets) or 10MB, and tells its unit as that of a rate: SL_RATE_PPS or
+ * SL_RATE_BITS. what: the word for it in messages.
+ */
+enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint8_t *ret_unit);
+const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT]);
+
+/*
  * Sets the default burst: a quarter of a second at the rate, but at least 8 packets, or 128 kB.
  * That is two frames of the largest size to which the kernel merges.
  */
@@ -48,7 +55,7 @@ const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]
 /* Parses a whole number of 0 to `most`. Returns what follows it; NULL: there is none. */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 
-/* The rate in packets or bits per second. */
+/* The rate in packets or bits per second; of a window, that of all it lets pass. */
 double rate_per_second(const struct sl_limit_spec *spec);
 
 #endif

@@ -115,7 +115,10 @@ static bool key_is_known(const struct sl_limit *limit, const struct sl_prefix *a
 
 uint64_t burst_units(const struct sl_limit *limit)
 {
-	return limit->kind == SL_WINDOW ? limit->most : credit_units(limit, limit->burst);
+	if (limit->kind == SL_WINDOW)
+		return limit->most;
+	/* of shape, as kind_decide() tells: the last packet may depart at the horizon itself */
+	return credit_units(limit, limit->burst) + (limit->kind == SL_SHAPE);
 }
 
 /* --- State of one limit --------------------------------------------------------------------- */

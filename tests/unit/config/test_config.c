@@ -4,7 +4,7 @@
 #include "test.h"
 #include "base/clock.h"
 #include "config_text.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 
@@ -488,7 +488,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 			"  - prefix: 10.0.0.1\n"),
 		"sluice: rules.yaml:1:1: a rules file has no key 'gates': did you mean 'gate'?\n"
 		"sluice: rules.yaml:13:9: an entry of 'limits' has no key 'prio': it has name, "
-		"rate, burst, match, per, key, action or start\n"
+		"rate, burst, window, groups, shape, horizon, match, per, key, action or start\n"
 		"sluice: rules.yaml:3:8: hot '0' is not a size: write 65536, 64k or 4m; 1 to "
 		"64m\n"
 		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
@@ -500,7 +500,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		"sluice: rules.yaml:11:16: match 'tcp port x': 'x' is not a list of ports: write "
 		"53, or 80,443, or 1024-65535\n"
 		"sluice: rules.yaml:12:9: a limit needs a rate: write 'rate 10kpps' or 'rate "
-		"50mbit'\n"
+		"50mbit', 'window 1000 per 1min', or 'shape 10mbit'\n"
 		"sluice: rules.yaml:14:5: whose policy? Write 'prefix: default' or which one\n"
 		"sluice: rules.yaml:14:5: a policy has limits: write 'limits:' and what they are\n"
 		"sluice: rules.yaml:16:10: for '5' has no unit: write 250ms, 30s, 10min, 1h or "
@@ -550,7 +550,7 @@ static void test_a_default_that_there_is_not(void **state)
 		"sluice: rules.yaml:1:12: 'defaults' has no key 'rate': it has per, key, action or "
 		"start\n"
 		"sluice: rules.yaml:2:39: a limit needs a rate: write 'rate 10kpps' or 'rate "
-		"50mbit'\n");
+		"50mbit', 'window 1000 per 1min', or 'shape 10mbit'\n");
 }
 
 /* Items of the first one's kind are read; those of another kind are refused for that alone. */

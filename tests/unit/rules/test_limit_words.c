@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/limit.h: limits from words and back to words. */
+/* user/rules/limit_words.h: limits from words and back to words. */
 #include "test.h"
 #include "capture.h"
 #include "match.h"
 #include "prefix_of.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
+#include "spec_first.h"
 
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
@@ -32,7 +33,7 @@ static enum status parse_said(const struct spec *spec, const char *prefix_text, 
 	struct capture capture = capture_begin(stderr);
 	enum status status;
 
-	status = spec_parse(spec, &prefix, place_say, NULL, ret);
+	status = spec_parse_first(spec, &prefix, place_say, NULL, ret);
 	*ret_said = capture_end(&capture);
 	log_place(NULL);
 	return status;
@@ -54,7 +55,7 @@ static struct limit limit_of(const char *prefix_text, enum spec_field field, con
 	struct sl_prefix prefix = prefix_of(prefix_text);
 	struct limit limit;
 
-	if (spec_parse(&spec, &prefix, NULL, NULL, &limit))
+	if (spec_parse_first(&spec, &prefix, NULL, NULL, &limit))
 		fail_msg("%s: %s '%s' is refused", prefix_text, spec_names[field], text);
 	return limit;
 }
@@ -80,7 +81,7 @@ static void assert_round_trip(const struct limit *limit, const struct sl_prefix 
 		struct spec spec = spec_back(limit, prefix, whole, text);
 		struct limit again;
 
-		assert_int_equal(spec_parse(&spec, prefix, NULL, NULL, &again), OK);
+		assert_int_equal(spec_parse_first(&spec, prefix, NULL, NULL, &again), OK);
 		assert_memory_equal(limit, &again, sizeof(again));
 	}
 }
@@ -218,8 +219,14 @@ static void test_all_but_the_rate_has_a_default(void **state)
 
 static void test_all_fields_together_are_read(void **state)
 {
-	const struct spec spec = {.text = {"dns", "50mbit", "64kB", "udp port 53,5353-5355 vlan 9",
-					   "24/56", "dst", "block 10min", "empty"}};
+	const struct spec spec = {.text = {[SPEC_NAME] = "dns",
+					   [SPEC_RATE] = "50mbit",
+					   [SPEC_BURST] = "64kB",
+					   [SPEC_MATCH] = "udp port 53,5353-5355 vlan 9",
+					   [SPEC_PER] = "24/56",
+					   [SPEC_KEY] = "dst",
+					   [SPEC_ACTION] = "block 10min",
+					   [SPEC_START] = "empty"}};
 	struct sl_prefix prefix = prefix_of("default");
 	struct limit expected = {
 		.spec = {.name = "dns",
@@ -240,7 +247,7 @@ static void test_all_fields_together_are_read(void **state)
 	struct limit limit;
 
 	(void)state;
-	assert_int_equal(spec_parse(&spec, &prefix, NULL, NULL, &limit), OK);
+	assert_int_equal(spec_parse_first(&spec, &prefix, NULL, NULL, &limit), OK);
 	assert_memory_equal(&limit, &expected, sizeof(limit));
 	assert_round_trip(&limit, &prefix);
 }
@@ -431,7 +438,7 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 		{"default", SPEC_ACTION, "block", "needs a time"},
 		{"default", SPEC_ACTION, "block ", "needs a time"},
 		{"default", SPEC_ACTION, "block 30", "no unit"},
-		{"default", SPEC_ACTION, "block 30s 30s", "there is no unit"},
+		{"default", SPEC_ACTION, "block 30s 30s", "'30s' is unexpected behind its time"},
 		{"default", SPEC_ACTION, "block 0s", "zero"},
 		{"default", SPEC_ACTION, "block 999999ns", "shortest is 1ms"},
 		{"default", SPEC_ACTION, "block 731d", "longest is 730d"},
@@ -482,7 +489,14 @@ static void test_a_limit_without_a_rate_is_refused(void **state)
 
 static void test_every_error_is_said(void **state)
 {
-	const struct spec spec = {.text = {"a b", "1kpps", "1us", "port 5", "x", "x", "x", "x"}};
+	const struct spec spec = {.text = {[SPEC_NAME] = "a b",
+					   [SPEC_RATE] = "1kpps",
+					   [SPEC_BURST] = "1us",
+					   [SPEC_MATCH] = "port 5",
+					   [SPEC_PER] = "x",
+					   [SPEC_KEY] = "x",
+					   [SPEC_ACTION] = "x",
+					   [SPEC_START] = "x"}};
 	static const char *const says[] = {"'a b'",   "1us",	    "port of what", "per 'x'",
 					   "key 'x'", "action 'x'", "start 'x'"};
 	enum status status;

@@ -5,7 +5,8 @@
 #include "capture.h"
 #include "prefix_of.h"
 #include "rules/ruleset.h"
-#include "rules/limit.h"
+#include "rules/limit_words.h"
+#include "spec_first.h"
 
 static struct limit limit_of(const char *name, const char *rate, const char *match)
 {
@@ -14,7 +15,7 @@ static struct limit limit_of(const char *name, const char *rate, const char *mat
 	};
 	struct limit limit;
 
-	assert_int_equal(spec_parse(&spec, &(struct sl_prefix){0}, NULL, NULL, &limit), OK);
+	assert_int_equal(spec_parse_first(&spec, &(struct sl_prefix){0}, NULL, NULL, &limit), OK);
 	return limit;
 }
 

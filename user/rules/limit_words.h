@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Rules: limits in words, as `set`, rules files and `show` have them. */
+#ifndef SLUICE_LIMIT_WORDS_H
+#define SLUICE_LIMIT_WORDS_H
+
+#include "rules/limit.h"
+
+enum spec_field {
+	SPEC_NAME,
+	SPEC_RATE,    /* "10kpps", "10kpps 100mbit" */
+	SPEC_BURST,   /* "2500", "2500 64kB" */
+	SPEC_WINDOW,  /* "1000 per 1min", "10MB per 1h" */
+	SPEC_GROUPS,  /* "5" */
+	SPEC_SHAPE,   /* "10mbit" */
+	SPEC_HORIZON, /* "200ms" */
+	SPEC_MATCH,   /* "udp port 53 vlan 10" */
+	SPEC_PER,     /* "24", "24/56", "32,24,16" */
+	SPEC_KEY,     /* "src", "dst" */
+	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
+	SPEC_START,   /* "full", "empty" */
+	SPEC_FIELDS,
+};
+
+/* The keywords of `set`, and the keys of a rules file. */
+extern const char *const spec_names[SPEC_FIELDS];
+
+/* The names of enum sl_kind. */
+extern const char *const kind_names[];
+
+#define SPEC_TEXT 160 /* room for any formatted field */
+
+/* The texts of one limit; NULL: not given. */
+struct spec {
+	const char *text[SPEC_FIELDS];
+};
+
+/* The limits that one set of words makes. */
+struct limits {
+	struct limit list[SL_LIMITS_MAX];
+	unsigned int count;
+};
+
+/*
+ * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is required.
+ * The defaults are: name all, burst_default(), groups 5, horizon 200ms, match any, per 32/64, key
+ * src, action drop, start full. The prefix decides what one length after `per` means: on `default`,
+ * 33 and more are of IPv6, and the other family keeps its default. place: called before each field
+ * is parsed, so that a reader of files can name the field's place in messages; or NULL.
+ *
+ * Several lengths, `per 32,24,16`, make a limit each, narrow first; rate, burst, window, shape and
+ * horizon then have as many values, or one for all. The first has the name, the others the name and
+ * their length: all, all-24, all-16. On `default` their IPv6 keys are 32 bits longer.
+ */
+enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
+		       void (*place)(void *data, enum spec_field field), void *data,
+		       struct limits *ret);
+
+/*
+ * Parses the budget that all newcomers of a policy share: a limit that has a rate and a burst only.
+ * Messages call it "newcomers".
+ */
+enum status spec_parse_budget(const char *rate, const char *burst,
+			      void (*place)(void *data, enum spec_field field), void *data,
+			      struct limit *ret);
+
+/*
+ * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
+ * leaves out, or the limit's kind does not have it; never for the field that tells the kind, and for
+ * `burst` of a bucket.
+ */
+const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
+			enum spec_field field, char text[SPEC_TEXT]);
+
+/* spec_format() that formats defaults, too. */
+const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
+			      enum spec_field field, char text[SPEC_TEXT]);
+
+#endif
