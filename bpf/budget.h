@@ -13,7 +13,7 @@
 #include "ledger.h"
 
 /* Draws a packet's cost from a budget in one try. Returns an enum sl_reason or LEDGER_LOST. */
-BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *budget,
+BPF_GLOBAL int budget_draw(struct packet *packet, const struct sl_limit *budget,
 			   struct sl_purse *purse, __u32 number, const struct claim *claim)
 {
 	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
@@ -23,7 +23,7 @@ BPF_GLOBAL int budget_draw(const struct packet *packet, const struct sl_limit *b
 
 	if (!packet || !budget || !purse || !claim || !ledger)
 		return SL_DROP_OVER_BUDGET;
-	draw = claim_draw(packet, claim);
+	draw = claim_draw(packet, budget, claim);
 	copy = *purse;
 	seen = ledger_read(ledger);
 	next = seen;

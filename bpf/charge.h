@@ -36,13 +36,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	claim.cost = cost;
-	packet_now(packet);
 	/* at the price of one packet, as this one may be merged */
 	if (outcome > ADMISSION_GRANTED && limit->owes)
 		claim.owed = credit_owed(cost / packet->packets, outcome - ADMISSION_GRANTED);
 	/* a key that is taken for known by mistake gets no ledger */
 	claim.begins = outcome != ADMISSION_KNOWN;
-	if (purse && credit_must_wait(purse, cost, packet->now)) {
+	if (purse && credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
 		newcomer_remember(packet, limit, gate_get());
 		return kind_refusal(limit, cost);
@@ -58,10 +57,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			continue;
 		if (reason == LEDGER_NONE)
 			return SL_PASS_NEWCOMER;
+		if (reason & LEDGER_MARK)
+			newcomer_remember(packet, limit, gate_get());
+		reason &= ~LEDGER_MARK;
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
 			ledger_block(packet, limit, purse);
-		newcomer_remember(packet, limit, gate_get());
 		return reason;
 	}
 	return SL_DROP_CONTENDED;
@@ -89,6 +90,22 @@ BPF_GLOBAL int limit_admit(struct packet *packet, const struct sl_limit *limit,
 }
 
 /*
+ * Whether a packet passes a limit of which every packet asks the ledger, in one try. False: nothing
+ * was charged, and limit_ask() has all the time to find out why.
+ */
+static __always_inline bool limit_pass(struct packet *packet, const struct sl_limit *limit,
+				       struct sl_purse *purse)
+{
+	int reason = ledger_charge(packet, limit, purse, NULL);
+
+	if ((reason & ~LEDGER_MARK) != SL_PASS_WITHIN)
+		return false;
+	if (reason & LEDGER_MARK)
+		newcomer_remember(packet, limit, gate_get());
+	return true;
+}
+
+/*
  * Charges one limit: its purse if that can tell, else its ledger. A purse belongs to one CPU and is
  * updated plainly. On PREEMPT_RT another packet may interrupt this one, and both may spend the same
  * credit: one packet too many.
@@ -113,6 +130,8 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_purs
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 	}
+	if (purse && limit->kind != SL_BUCKET && limit_pass(packet, limit, purse))
+		return SL_PASS_WITHIN;
 	reason = limit_ask(packet, limit, purse,
 			   limit->shared ? ADMISSION_KNOWN : packet->admission);
 	if (reason != SL_PASS_NEWCOMER)
@@ -161,7 +180,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 
 		if (!(charged >> i & 1))
 			continue;
-		if (!purse || !credit_give_back(limit, purse, cost))
+		if (!purse || limit->kind != SL_BUCKET || !credit_give_back(limit, purse, cost))
 			ledger_refund(packet, limit, cost);
 	}
 	return 0;
@@ -192,7 +211,8 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
 
-		if (policy->deep && !limit_is_for(policy, limit, packet))
+		if (policy->deep ? !limit_is_for(policy, limit, packet)
+				 : !packet->egress && match_is_egress(limit))
 			continue;
 		asked++;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket));

@@ -70,14 +70,14 @@ static __always_inline __u64 packet_now(struct packet *packet)
 	return packet->now;
 }
 
-/* Once packet_now() is known. */
-static __always_inline struct draw claim_draw(const struct packet *packet,
+/* claim: NULL: the cost alone */
+static __always_inline struct draw claim_draw(struct packet *packet, const struct sl_limit *limit,
 					      const struct claim *claim)
 {
 	return (struct draw){
-		.cost = claim->cost,
-		.fill = claim->fill,
-		.now = packet->now,
+		.cost = claim ? claim->cost : credit_cost(limit, packet->packets, packet->bytes),
+		.fill = claim ? claim->fill : 0,
+		.now = packet_now(packet),
 		.earliest = packet->departure,
 		.jiffy = packet->jiffy,
 	};
@@ -129,6 +129,18 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 #define LEDGER_OVER (SL_REASONS + 2)
 
 /*
+ * Added to a reason: the ledger is new, or was not drawn from in this span of a second, so its key is
+ * to be marked as known. To do so for each packet would cost as much as the charge.
+ */
+#define LEDGER_MARK	0x100
+#define MARK_SPAN_SHIFT 34 /* 1.07 s in ticks: shorter than an epoch of the filter of known keys */
+
+static __always_inline int ledger_mark(const struct sl_ledger *seen, bool is_new, __u64 now)
+{
+	return is_new || seen->drawn >> MARK_SPAN_SHIFT != now >> MARK_SPAN_SHIFT ? LEDGER_MARK : 0;
+}
+
+/*
  * Inserts a new ledger, from which its first packet has drawn. Returns 0, LEDGER_LOST or
  * LEDGER_NONE.
  */
@@ -140,7 +152,7 @@ static __always_inline int ledger_begin(const struct packet *packet, const struc
 
 	if (!admission_take(SL_POOL_LEDGERS))
 		return LEDGER_NONE;
-	fresh->zero += kind_owed(limit, fresh, claim->owed, packet->now);
+	fresh->zero += claim ? kind_owed(limit, fresh, claim->owed, packet->now) : 0;
 	err = ledger_insert(packet, key, fresh);
 	admission_note(err);
 	if (err == -EEXIST) /* another CPU has just made it: draw from that one */
@@ -159,7 +171,7 @@ static __always_inline int ledger_update(enum sl_kind kind, const struct packet 
 {
 	if (!ledger_publish(kind, ledger, seen, next))
 		return LEDGER_LOST;
-	if (claim->owed)
+	if (claim && claim->owed)
 		__sync_fetch_and_add(&ledger->zero,
 				     kind_owed(limit, ledger, claim->owed, packet->now));
 	return 0;
@@ -167,10 +179,10 @@ static __always_inline int ledger_update(enum sl_kind kind, const struct packet 
 
 /*
  * Charges a packet to its ledger in one try: draws on copies, then publishes them. Makes the ledger
- * where there is none and the claim says so. `purse`, or NULL, receives what was drawn, or the
+ * where there is none and the claim says so. claim: NULL: the packet's cost, and no more. `purse`, or NULL, receives what was drawn, or the
  * refusal; it is untouched if the try is lost or there is no ledger. The packet receives its
- * departure. Returns an enum sl_reason, LEDGER_LOST,
- * LEDGER_NONE or LEDGER_OVER.
+ * departure. Returns an enum sl_reason, perhaps with
+ * LEDGER_MARK, or LEDGER_LOST, LEDGER_NONE or LEDGER_OVER.
  */
 static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 				      const struct sl_limit *limit, struct sl_purse *purse,
@@ -181,16 +193,16 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	struct sl_purse copy = {0};
 	struct draw draw;
 	bool passes;
-	int err;
+	int err, mark;
 
-	if (!packet || !limit || !claim)
+	if (!packet || !limit)
 		return LEDGER_NONE;
-	draw = claim_draw(packet, claim);
+	draw = claim_draw(packet, limit, claim);
 	if (purse)
 		copy = *purse;
 	ledger_key(packet, limit, &key);
 	ledger = ledger_find(packet, &key);
-	if (!ledger && !claim->begins)
+	if (!ledger && !(claim && claim->begins))
 		return LEDGER_NONE;
 	seen = ledger ? ledger_read(ledger) : kind_birth(kind, limit, draw.now);
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now))
@@ -205,10 +217,11 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 		*purse = copy;
 	if (passes && kind == SL_SHAPE)
 		packet->departure = copy.at;
+	mark = ledger_mark(&seen, !ledger, draw.now);
 	if (passes)
-		return SL_PASS_WITHIN;
-	return block_holds(limit, &seen, draw.now) ? SL_DROP_BLOCKED
-						   : kind_refusal(limit, draw.cost);
+		return mark | SL_PASS_WITHIN;
+	return mark | (block_holds(limit, &seen, draw.now) ? SL_DROP_BLOCKED
+							   : kind_refusal(limit, draw.cost));
 }
 
 /* One function a kind: the verifier walks each once, and none has the stack of all. */

@@ -229,9 +229,12 @@ struct sl_limit {
 	};
 	union {
 		__u64 refill; /* how far a ledger refills while purses may hold credit */
-		__u64 period; /* of a window: the length of a sub-window, in ticks */
+		__u64 period; /* of a window: the longest sub-window, in ticks */
 	};
-	__u64 purse;	 /* the most that one CPU may hold; 0: every packet draws its own cost */
+	union {
+		__u64 purse;  /* the most that one CPU may hold; 0: every packet draws its cost */
+		__u64 factor; /* of a window: see window_scale() */
+	};
 	__u64 block;	 /* ticks: how long an overrun blocks; 0: not at all */
 	__u64 block_max; /* ticks: the longest block, with `escalate` */
 	__u64 mask[2];	 /* of the address, in network byte order: what the key keeps of it */
@@ -251,8 +254,9 @@ struct sl_limit {
 	__u8 groups;	 /* of a window: the sub-windows of T */
 	__u8 bits;	 /* of a window: of one count in `past` */
 	__u8 shift;	 /* of a window: such a count is in units of 2^shift */
+	__u8 coarse;	 /* of a window: time is told in steps of 2^coarse ticks */
 	__u8 escalate;	 /* by what each following block is longer; 0: it is not */
-	__u8 pad[4];
+	__u8 pad[3];
 };
 
 /*

@@ -295,8 +295,7 @@ void policy_compile(struct sl_policy *policy, const struct machine *machine)
 	policy->deep = false;
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
 		policy->deep |= !slot_is_free(policy, slot) &&
-				(match_is_deep(&policy->match[slot]) ||
-				 policy->spec[slot].key_dst || policy->spec[slot].kind == SL_SHAPE);
+				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
 }
 
 /* --- Writing a record ----------------------------------------------------------------------- */

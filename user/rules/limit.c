@@ -113,8 +113,8 @@ static void window_compile(const struct sl_limit_spec *spec, const struct machin
 	limit->cost = limit->by_bytes ? 1 << SL_BYTE_COST_SHIFT : 1;
 	limit->most = spec->rate;
 	limit->groups = spec->groups;
-	limit->period =
-		divide_up((wide)spec->span_ns * SL_TICKS_PER_NS + WINDOW_CLOCKS, spec->groups);
+	window_scale(limit, divide_up((wide)spec->span_ns * SL_TICKS_PER_NS + WINDOW_CLOCKS,
+				      spec->groups));
 	limit->bits = window_bits(spec->groups);
 	while (limit->most >> limit->shift >> limit->bits)
 		limit->shift++;
