@@ -94,6 +94,7 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 	}
 	if (!netns_path(netns, path, sizeof(path)))
 		return false;
+	home = netns_home(); /* the call is elsewhere, and asks for it */
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	entered = here >= 0 && there >= 0 && !setns(there, CLONE_NEWNET);

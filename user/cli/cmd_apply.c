@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/shaping.h"
 #include "attach/attachment.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -29,6 +30,12 @@ enum effect {
 	NO_LONGER_DENIED,
 	NO_LONGER_ALLOWED,
 	EFFECTS,
+};
+
+struct apply_args {
+	const char *file;
+	const char *resize;
+	const char *no_fq;
 };
 
 struct change {
@@ -351,6 +358,16 @@ static enum status change_make(struct change *change, struct gate *gate)
 	return status;
 }
 
+/* Checks that the devices can do what the file's limits shape. */
+static enum status shaping_prepare(const struct gate *gate, const struct ruleset *rules, bool no_fq)
+{
+	struct shaping shaping = {0};
+
+	for (unsigned int i = 0; i < rules->count; i++)
+		shaping_add(&shaping, &rules->rules[i]);
+	return shaping_check(gate, &shaping, no_fq);
+}
+
 /* Both sets are in the order of their prefixes. */
 static void kinds_say(const struct change *change)
 {
@@ -366,7 +383,7 @@ static void kinds_say(const struct change *change)
 }
 
 static enum status config_apply(const struct context *context, struct config *config,
-				bool may_resize)
+				const struct apply_args *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct change change = {.said = config->sizes};
@@ -376,7 +393,9 @@ static enum status config_apply(const struct context *context, struct config *co
 	if (!status)
 		status = gate_open_or_make(&gate, context->gate, &wanted);
 	if (!status)
-		status = change_prepare(&change, &gate, config, may_resize);
+		status = change_prepare(&change, &gate, config, args->resize);
+	if (!status)
+		status = shaping_prepare(&gate, &config->rules, args->no_fq);
 	if (!status)
 		status = change_make(&change, &gate);
 	if (status) {
@@ -396,11 +415,6 @@ static enum status config_apply(const struct context *context, struct config *co
 	return status;
 }
 
-struct apply_args {
-	const char *file;
-	const char *resize;
-};
-
 static enum status apply_run(const struct context *context, const void *data)
 {
 	const struct apply_args *args = data;
@@ -408,13 +422,15 @@ static enum status apply_run(const struct context *context, const void *data)
 	enum status status = config_read(args->file, &config);
 
 	if (!status)
-		status = config_apply(context, &config, args->resize);
+		status = config_apply(context, &config, args);
 	config_free(&config);
 	return status;
 }
 
 static const struct word apply_words[] = {
 	{"FILE", OPERAND, NULL, offsetof(struct apply_args, file), NULL},
+	{"no-fq", FLAG, NULL, offsetof(struct apply_args, no_fq),
+	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
 	 "also make maps of the sizes that the file says, and carry over what they hold"},
 };

@@ -4,6 +4,7 @@
 
 #include "attach/attach.h"
 #include "attach/attachment.h"
+#include "attach/shaping.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -18,6 +19,7 @@ struct request {
 	int count;
 	enum hook hook;
 	enum mode mode;
+	bool no_fq;		 /* limits may shape without the qdisc fq */
 	struct gate_sizes sizes; /* 0: not said */
 };
 
@@ -27,6 +29,7 @@ struct attach_args {
 	struct operands devices;
 	const char *hook;
 	const char *mode;
+	const char *no_fq;
 	const char *size[SIZES];
 };
 
@@ -37,6 +40,7 @@ static enum status request_parse(const struct attach_args *args, struct request 
 		.count = args->devices.count,
 		.hook = HOOK_XDP,
 		.mode = MODE_AUTO,
+		.no_fq = args->no_fq,
 	};
 	enum status status = OK;
 
@@ -121,6 +125,27 @@ static enum status name_check(const char *name, bool is_first)
 	return failure("there is no device '%s' in this network namespace, and no option '%s': "
 		       "options are %s",
 		       name, name, keywords_format(text));
+}
+
+/* Checks that the devices can do what the limits in force shape. */
+static enum status shaping_check_names(const struct gate *gate, const struct request *request)
+{
+	struct shaping shaping;
+	struct device device;
+	enum status status = shaping_read(gate, &shaping);
+
+	for (int i = 0; !status && shaping.any && i < request->count; i++) {
+		struct attachment wanted;
+
+		status = device_find(request->names[i], &device);
+		if (status)
+			break;
+		wanted = attachment_of(&device, request->hook);
+		status = shaping_check_hooks(gate, &shaping, &wanted);
+		if (!status)
+			status = shaping_check_device(&shaping, &wanted, request->no_fq);
+	}
+	return status;
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
@@ -212,6 +237,8 @@ static enum status attach_run(const struct context *context, const void *args)
 		return status;
 	status = gate_prepare(&gate, context->gate, &request);
 	if (!status)
+		status = shaping_check_names(&gate, &request);
+	if (!status)
 		status = programs_load(&gate, &programs);
 	if (!status)
 		status = attach_all(&gate, &programs, &request, attached, was_there);
@@ -237,6 +264,8 @@ static const struct word attach_words[] = {
 	 "hook ingress, saying so. native; generic: a packet that the kernel, or its\n"
 	 "sender, has merged of many counts as one there, as it does on a tap.\n"
 	 "Of ingress and egress: auto (default), tcx, clsact"},
+	{"no-fq", FLAG, NULL, offsetof(struct attach_args, no_fq),
+	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
 	 "sources whose level is remembered, of each family: 104 bytes each for every\n"
 	 "limit, 120 of IPv6, set aside at once. At least 256 for each CPU"},

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/shaping.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -18,6 +19,7 @@ struct request {
 	struct sl_prefix prefix;
 	struct limits limits; /* none: sets only whether the policy inherits */
 	enum inherit inherit;
+	bool no_fq; /* limits may shape without the qdisc fq */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -26,6 +28,7 @@ struct set_args {
 	const char *prefix;
 	struct spec spec; /* each field as it was typed */
 	const char *inherit;
+	const char *no_fq;
 };
 
 static enum status inherit_parse(const char *value, struct request *request)
@@ -46,6 +49,7 @@ static enum status request_parse(const struct set_args *args, struct request *re
 	enum status status = prefix_parse(args->prefix, &request->prefix);
 	bool limits = false;
 
+	request->no_fq = args->no_fq;
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		limits |= args->spec.text[field] != NULL;
 	if (!status && args->inherit)
@@ -121,6 +125,7 @@ static enum status request_put(const struct gate *gate, const struct request *re
 static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
+	struct shaping shaping = {0};
 	struct losses losses;
 	bool lacked = prefix_lacks_budget(gate, &request->prefix);
 	enum status status = rules_get(gate, &request->prefix, &before);
@@ -129,6 +134,10 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 		status = rule_copy(&before, &rule);
 	if (!status)
 		status = request_put(gate, request, &rule);
+	shaping_add(&shaping,
+		    &(struct rule){.limits = request->limits.count, .limit = request->limits.list});
+	if (!status)
+		status = shaping_check(gate, &shaping, request->no_fq);
 	if (!status)
 		status = rule_replace(gate, &rule, &losses);
 	if (status)
@@ -280,6 +289,8 @@ static const struct word set_words[] = {
 	 "as long, at most 10min or as max says"},
 	{"start", VALUE, "full|empty", SPEC_FIELD(SPEC_START),
 	 "full (default) or empty: what the bucket, or the window, of a new source holds"},
+	{"no-fq", FLAG, NULL, offsetof(struct set_args, no_fq),
+	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),
 	 "yes: the limits of the next shorter prefix hold here, too, but for those of the\n"
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attach/attachment.h"
+#include "attach/shaping.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -25,18 +27,60 @@ struct view {
 	enum status status; /* a gate that cannot be read does not hide the others */
 };
 
-static json_t *attachments_json(const struct attachment *all, unsigned int count)
+/* --- Attachments ---------------------------------------------------------------------------- */
+
+/* An attachment, and whether it can do what the gate's limits shape. */
+struct attached {
+	struct attachment at;
+	bool shapes;   /* a limit that shapes holds packets back here, or should */
+	bool has_fq;   /* and so it does */
+	char *command; /* what is missing; NULL: nothing, or it is not known */
+};
+
+static enum status attached_read(const struct gate *gate, struct attached *all,
+				 unsigned int *ret_count)
+{
+	struct attachment attachments[ATTACHMENTS_MAX];
+	struct shaping shaping;
+	enum status status = attachments_read(gate, attachments, ret_count);
+
+	if (!status)
+		status = shaping_read(gate, &shaping);
+	for (unsigned int i = 0; !status && i < *ret_count; i++) {
+		all[i] = (struct attached){.at = attachments[i]};
+		if (!shaping.any || all[i].at.hook != HOOK_EGRESS || !all[i].at.program_id)
+			continue;
+		all[i].shapes = true;
+		status = shaping_look(&shaping, &all[i].at, &all[i].has_fq, &all[i].command);
+	}
+	return status;
+}
+
+static void attached_free(struct attached *all, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		free(all[i].command);
+	free(all);
+}
+
+static json_t *attachments_json(const struct attached *all, unsigned int count)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < count; i++)
-		json_array_append_new(list, attachment_json(&all[i]));
+	for (unsigned int i = 0; i < count; i++) {
+		json_t *object = attachment_json(&all[i].at);
+
+		json_object_set_new(object, "fq",
+				    all[i].shapes ? json_boolean(all[i].has_fq) : json_null());
+		json_array_append_new(list, object);
+	}
 	return list;
 }
 
 /* Why an attachment filters nothing, and what to do. */
-static void attachment_note(const char *gate, const struct attachment *a)
+static void attachment_note(const char *gate, const struct attached *attached)
 {
+	const struct attachment *a = &attached->at;
 	char option[NETNS_OPTION];
 
 	if (a->device_gone)
@@ -46,10 +90,14 @@ static void attachment_note(const char *gate, const struct attachment *a)
 		printf("  the filter is gone: 'sluice %s-g %s attach %s hook %s' makes it anew",
 		       netns_option(a->netns, netns_home(), option), gate, a->device,
 		       hook_names[a->hook]);
+	else if (attached->shapes && !attached->has_fq)
+		printf("  no qdisc fq, so limits that shape hold no packet back: '%s'",
+		       attached->command ?: "tc qdisc replace");
 }
 
-static void attachment_print(const char *gate, const struct attachment *a)
+static void attachment_print(const char *gate, const struct attached *attached)
 {
+	const struct attachment *a = &attached->at;
 	char netns[NETNS_NAME];
 	bool named = netns_name(a->netns, netns);
 
@@ -58,11 +106,11 @@ static void attachment_print(const char *gate, const struct attachment *a)
 	       !named	? "(unnamed)"
 	       : *netns ? netns
 			: "-");
-	attachment_note(gate, a);
+	attachment_note(gate, attached);
 	putchar('\n');
 }
 
-static void attachments_print(const char *gate, const struct attachment *all, unsigned int count)
+static void attachments_print(const char *gate, const struct attached *all, unsigned int count)
 {
 	if (!count)
 		puts("  no device is attached");
@@ -198,14 +246,15 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
-	struct attachment all[ATTACHMENTS_MAX];
+	struct attached *all = calloc(ATTACHMENTS_MAX, sizeof(*all));
 	json_t *maps = view->gates ? json_array() : NULL;
 	char memory[MEMORY_TEXT];
-	unsigned int rules, count;
+	unsigned int rules, count = 0;
 	struct pressure pressure;
 	struct passing passing;
 	uint64_t bytes;
-	enum status status = attachments_read(gate, all, &count);
+	enum status status = all ? attached_read(gate, all, &count)
+				 : failure("cannot read the attachments: out of memory");
 
 	if (!status)
 		status = rules_count(gate, &rules);
@@ -224,17 +273,18 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	if (!status && !view->gates)
 		printf("  memory of all its maps: %s\n", memory_format(bytes, memory));
 	view->count++;
-	if (status || !view->gates) {
+	if (status || !view->gates)
 		json_decref(maps);
-		return status;
-	}
-	json_array_append_new(view->gates,
-			      json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
-					"generation", (json_int_t)gate->state->generation, "rules",
-					(int)rules, "attachments", attachments_json(all, count),
-					"pressure", pressure_json(&pressure, &passing),
-					"memory_bytes", (json_int_t)bytes, "maps", maps));
-	return OK;
+	else
+		json_array_append_new(
+			view->gates,
+			json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
+				  "generation", (json_int_t)gate->state->generation, "rules",
+				  (int)rules, "attachments", attachments_json(all, count),
+				  "pressure", pressure_json(&pressure, &passing), "memory_bytes",
+				  (json_int_t)bytes, "maps", maps));
+	attached_free(all, count);
+	return status;
 }
 
 static enum status gate_view(const char *name, void *data)
