@@ -6,6 +6,7 @@
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
 #include "xdp.h"
+#include "skb.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -67,26 +68,41 @@ struct {
 	__type(value, struct sl_bucket);
 } floor_buckets SEC(".maps");
 
+static __always_inline void floor_count(const struct packet *packet)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct sl_bucket *bucket = bpf_map_lookup_elem(&floor_buckets, packet->source.addr);
+
+	if (bucket) {
+		bucket->purse[0].at = now;
+		bucket->passed.packets++;
+	} else {
+		struct sl_bucket fresh = {0};
+
+		bpf_map_update_elem(&floor_buckets, packet->source.addr, &fresh, BPF_NOEXIST);
+	}
+}
+
 SEC("xdp.frags")
 int bench_floor(struct xdp_md *ctx)
 {
 	struct packet packet;
-	struct sl_bucket *bucket;
-	__u64 now;
 
 	if (!source_parse(ctx, &packet))
 		return XDP_DROP;
-	now = bpf_ktime_get_ns();
-	bucket = bpf_map_lookup_elem(&floor_buckets, packet.source.addr);
-	if (!bucket) {
-		struct sl_bucket fresh = {0};
-
-		bpf_map_update_elem(&floor_buckets, packet.source.addr, &fresh, BPF_NOEXIST);
-		return XDP_PASS;
-	}
-	bucket->purse[0].at = now;
-	bucket->passed.packets++;
+	floor_count(&packet);
 	return XDP_PASS;
+}
+
+SEC("tc")
+int bench_floor_tc(struct __sk_buff *skb)
+{
+	struct packet packet = {.egress = true};
+
+	if (skb_parse(skb, &packet) != PARSED)
+		return TC_ACT_SHOT;
+	floor_count(&packet);
+	return TC_ACT_UNSPEC;
 }
 
 /* --- The textbook: a token bucket for each source and CPU, not exact on more than one -------- */

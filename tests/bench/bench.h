@@ -19,7 +19,9 @@ enum subject {
 	ON_PARSE,
 	ON_FLOOR,
 	ON_NAIVE,
+	ON_FLOOR_TC,
 	ON_SLUICE, /* a gate of the default sizes, with a hundred policies and a default */
+	ON_EGRESS, /* the same on hook egress, where limits can shape */
 	ON_CROWD,  /* the same, for a flood from so few sources that all become known */
 	ON_DENIED, /* one with a million denied hosts */
 	ON_64K,	   /* one with as many sources that are known, and all of them hot */
@@ -34,9 +36,12 @@ enum expect {
 	EXPECT_ANY,
 };
 
+/* One of rate, window and shape; none of them: no limit. */
 struct bench_limit {
 	const char *rate;
 	const char *burst;
+	const char *window;
+	const char *shape;
 };
 
 struct bench_case {
@@ -55,6 +60,11 @@ struct bench_case {
 
 extern const struct bench_case bench_cases[];
 extern const size_t bench_cases_count;
+
+bool bench_has_limit(const struct bench_limit *limit);
+
+/* Whether its program is one of TC. */
+bool case_is_tc(const struct bench_case *bench);
 
 /* Whether all its sources are known to the gate from the beginning. */
 bool case_is_established(const struct bench_case *bench);

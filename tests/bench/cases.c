@@ -7,17 +7,26 @@
 /* More than any CPU can send, so that the source stays within them. */
 #define AMPLE                                                                                      \
 	{                                                                                          \
-		"200mpps", "250ms"                                                                 \
+		.rate = "200mpps", .burst = "250ms"                                                \
 	}
 #define AMPLE_BITS                                                                                 \
 	{                                                                                          \
-		"400gbit", "250ms"                                                                 \
+		.rate = "400gbit", .burst = "250ms"                                                \
+	}
+
+#define AMPLE_WINDOW                                                                               \
+	{                                                                                          \
+		.window = "1000000000 per 1s"                                                      \
+	}
+#define AMPLE_SHAPE                                                                                \
+	{                                                                                          \
+		.shape = "200mpps"                                                                 \
 	}
 
 /* What real sources would have: a flood of one is refused nearly always. */
 #define USUAL                                                                                      \
 	{                                                                                          \
-		"10kpps", "1000"                                                                   \
+		.rate = "10kpps", .burst = "1000"                                                  \
 	}
 
 #define FORGED4 "0.0.0.0/0"
@@ -25,6 +34,7 @@
 
 #define IN_CREDIT .subject = ON_SLUICE, .essential = true, .expect = EXPECT_PASS
 #define REFUSED	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_DROP
+#define SENT	  .subject = ON_EGRESS, .essential = true, .expect = EXPECT_PASS
 #define UNKNOWN	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_ANY
 
 #define AS_FAST_AS(name) .cpus = 2, .target = 1.10, .against = (name)
@@ -43,12 +53,41 @@ const struct bench_case bench_cases[] = {
 	{.name = "accept_bits", .source = "10.0.2.1", .limit = {AMPLE_BITS}, IN_CREDIT},
 	{.name = "accept_4_limits",
 	 .source = "10.0.3.1",
-	 .limit = {AMPLE, {"199mpps", "250ms"}, {"198mpps", "250ms"}, AMPLE_BITS},
+	 .limit = {AMPLE,
+		   {.rate = "199mpps", .burst = "250ms"},
+		   {.rate = "198mpps", .burst = "250ms"},
+		   AMPLE_BITS},
 	 IN_CREDIT,
 	 .target = 0.95},
 	{.name = "refuse", .source = "10.0.4.1", .limit = {USUAL}, REFUSED, .target = 0.80},
-	{.name = "refuse_slow", .source = "10.0.5.1", .limit = {{"1pps", "5"}}, REFUSED},
+	{.name = "refuse_slow",
+	 .source = "10.0.5.1",
+	 .limit = {{.rate = "1pps", .burst = "5"}},
+	 REFUSED},
 	{.name = "deny_hot", .source = "10.0.6.1", .deny = true, REFUSED, .target = 0.70},
+
+	{.name = "window_accept",
+	 .source = "10.0.7.1",
+	 .limit = {AMPLE_WINDOW},
+	 IN_CREDIT,
+	 .target = 1.60},
+	{.name = "window_refuse",
+	 .source = "10.0.8.1",
+	 .limit = {{.window = "10 per 1h"}},
+	 REFUSED,
+	 .target = 1.60},
+	{.name = "floor_tc", .source = "10.0.0.1", .subject = ON_FLOOR_TC, .essential = true},
+	{.name = "accept_tc", .source = "10.0.9.1", .limit = {AMPLE}, SENT},
+	{.name = "shape",
+	 .source = "10.0.10.1",
+	 .limit = {AMPLE_SHAPE},
+	 SENT,
+	 .target = 1.80,
+	 .against = "floor_tc"},
+	{.name = "three_kinds",
+	 .source = "10.0.11.1",
+	 .limit = {AMPLE, AMPLE_WINDOW, AMPLE_SHAPE},
+	 SENT},
 
 	{.name = "deny_1m",
 	 .source = "20.0.0.0/12",
@@ -74,7 +113,17 @@ const struct bench_case bench_cases[] = {
 
 const size_t bench_cases_count = ARRAY_SIZE(bench_cases);
 
+bool bench_has_limit(const struct bench_limit *limit)
+{
+	return limit->rate || limit->window || limit->shape;
+}
+
+bool case_is_tc(const struct bench_case *bench)
+{
+	return bench->subject == ON_FLOOR_TC || bench->subject == ON_EGRESS;
+}
+
 bool case_is_established(const struct bench_case *bench)
 {
-	return strchr(bench->source, '/') && bench->limit[0].rate;
+	return strchr(bench->source, '/') && bench_has_limit(&bench->limit[0]);
 }

@@ -14,7 +14,7 @@
 #define PREFIXES4 60 /* /16 to /24 */
 #define PREFIXES6 40 /* /32 to /48 */
 
-static const struct bench_limit usual = {"10kpps", "1000"};
+static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
 /* What is not said is of the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
@@ -26,8 +26,11 @@ static const struct gate_sizes sizes[SUBJECTS] = {
 
 static enum status rule_limit(struct rule *rule, const char *name, const struct bench_limit *limit)
 {
-	struct spec spec = {
-		{[SPEC_NAME] = name, [SPEC_RATE] = limit->rate, [SPEC_BURST] = limit->burst}};
+	struct spec spec = {{[SPEC_NAME] = name,
+			     [SPEC_RATE] = limit->rate,
+			     [SPEC_BURST] = limit->burst,
+			     [SPEC_WINDOW] = limit->window,
+			     [SPEC_SHAPE] = limit->shape}};
 	struct limits parsed;
 	enum status status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
 
@@ -86,14 +89,14 @@ static enum status rules_case(struct ruleset *rules, const struct bench_case *be
 	struct rule rule = {.access = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
 	enum status status = prefix_parse(bench->source, &rule.prefix);
 
-	if (status || (!bench->deny && !bench->limit[0].rate))
+	if (status || (!bench->deny && !bench_has_limit(&bench->limit[0])))
 		return status;
 	if (bench->deny && !prefix_is_host(&rule.prefix))
 		return rules_deny_all(rules, &rule.prefix);
 	if (prefix_is_host(&rule.prefix))
 		rule.prefix = prefix_shorten(
 			&rule.prefix, SL_FAMILY_BITS + (prefix_is_ipv4(&rule.prefix) ? 24 : 48));
-	for (int i = 0; !status && i < SL_LIMITS_MAX && bench->limit[i].rate; i++)
+	for (int i = 0; !status && i < SL_LIMITS_MAX && bench_has_limit(&bench->limit[i]); i++)
 		status = rule_limit(&rule, names[i], &bench->limit[i]);
 	return status ? status : ruleset_add(rules, &rule);
 }
@@ -106,7 +109,7 @@ static bool case_is_on(const struct bench_case *bench, enum subject which, bool 
 static enum status rules_make(enum subject which, bool only_essential, struct gate *gate)
 {
 	struct ruleset rules = {0};
-	enum status status = which == ON_SLUICE || which == ON_CROWD ? rules_usual(&rules) : OK;
+	enum status status = which <= ON_CROWD ? rules_usual(&rules) : OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
 		if (case_is_on(&bench_cases[i], which, only_essential))

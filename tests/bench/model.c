@@ -34,10 +34,10 @@ static const struct {
 	struct bench_limit limit;
 	double pps;
 } models[] = {
-	{"10.0.0.1", "10.0.0.0/24", {"200kpps", "250ms"}, 100e3},
-	{"10.0.1.1", "10.0.1.0/24", {"2mpps", "250ms"}, 1e6},
-	{"10.0.2.1", "10.0.2.0/24", {"20mpps", "250ms"}, 10e6},
-	{"10.0.3.1", "10.0.3.0/24", {"20mpps", "2s"}, 10e6},
+	{"10.0.0.1", "10.0.0.0/24", {.rate = "200kpps", .burst = "250ms"}, 100e3},
+	{"10.0.1.1", "10.0.1.0/24", {.rate = "2mpps", .burst = "250ms"}, 1e6},
+	{"10.0.2.1", "10.0.2.0/24", {.rate = "20mpps", .burst = "250ms"}, 10e6},
+	{"10.0.3.1", "10.0.3.0/24", {.rate = "20mpps", .burst = "2s"}, 10e6},
 };
 
 static enum status model_gate(struct gate *gate, struct programs *programs)

@@ -24,6 +24,7 @@ static enum status work_begin(struct work *work, const struct bench_case *bench,
 		.name = bench->name,
 		.expect = EXPECT_ANY,
 		.cpus = bench->cpus ? bench->cpus : 1,
+		.is_tc = case_is_tc(bench),
 	};
 	if (status)
 		return status;

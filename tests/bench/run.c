@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <linux/bpf.h>
+#include <linux/pkt_cls.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -142,11 +143,14 @@ static enum status beside_end(struct beside *beside)
 
 static enum status verdict_check(const struct run *run, uint32_t verdict)
 {
-	uint32_t wanted = run->expect == EXPECT_DROP ? XDP_DROP : XDP_PASS;
+	uint32_t pass = run->is_tc ? (uint32_t)TC_ACT_UNSPEC : XDP_PASS;
+	uint32_t drop = run->is_tc ? TC_ACT_SHOT : XDP_DROP;
+	uint32_t wanted = run->expect == EXPECT_DROP ? drop : pass;
 
-	if (verdict == XDP_ABORTED || (run->expect != EXPECT_ANY && verdict != wanted))
+	if ((verdict != pass && verdict != drop) ||
+	    (run->expect != EXPECT_ANY && verdict != wanted))
 		return failure("%s: a packet %s, so the figure would be of something else",
-			       run->name, verdict == XDP_PASS ? "passed" : "was dropped");
+			       run->name, verdict == pass ? "passed" : "was dropped");
 	return OK;
 }
 

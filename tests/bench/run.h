@@ -13,6 +13,7 @@ struct run {
 	struct frame frame[RUN_CPUS]; /* each CPU's own; a run goes on where the one before ended */
 	unsigned int cpus;
 	enum expect expect;
+	bool is_tc; /* a program of TC */
 };
 
 /* Before all else: finds the CPUs, and makes SIGUSR1 end a test run and nothing else. */

@@ -23,10 +23,8 @@ static struct programs programs[SUBJECTS];
 static struct bpf_object *others;
 
 static const char *const other_names[SUBJECTS] = {
-	[ON_EMPTY] = "bench_empty",
-	[ON_PARSE] = "bench_parse",
-	[ON_FLOOR] = "bench_floor",
-	[ON_NAIVE] = "bench_naive",
+	[ON_EMPTY] = "bench_empty", [ON_PARSE] = "bench_parse",	      [ON_FLOOR] = "bench_floor",
+	[ON_NAIVE] = "bench_naive", [ON_FLOOR_TC] = "bench_floor_tc",
 };
 
 static enum status subject_gate(enum subject which, bool only_essential)
@@ -35,7 +33,7 @@ static enum status subject_gate(enum subject which, bool only_essential)
 
 	if (!status)
 		status = programs_load(&gates[which], &programs[which]);
-	subjects[which].plain = programs[which].fd[HOOK_XDP];
+	subjects[which].plain = programs[which].fd[which == ON_EGRESS ? HOOK_EGRESS : HOOK_XDP];
 	return status;
 }
 
@@ -77,8 +75,8 @@ static enum status subjects_gates(bool only_essential)
 static enum status subjects_vary(void)
 {
 	for (int i = 0; i < SUBJECTS; i++) {
-		if (!subjects[i].plain)
-			continue;
+		if (!subjects[i].plain || i == ON_FLOOR_TC || i == ON_EGRESS)
+			continue; /* what varies is a program of XDP */
 		subjects[i].object = bench_load_before(subjects[i].plain);
 		if (!subjects[i].object)
 			return FAILED;
