@@ -30,7 +30,7 @@ static struct items items_of(const struct gate *gate, uint32_t record)
 	for (unsigned int slot = 0; record && slot < SL_LIMITS_MAX; slot++) {
 		uint32_t home = policy->home[slot];
 
-		if (policy->spec[slot].name[0])
+		if (policy->spec[slot].name[0] && !policy->spec[slot].second)
 			items.list[items.count++] = (struct item){
 				.name = policy->spec[slot].name,
 				.spec = &policy->spec[slot],

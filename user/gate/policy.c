@@ -408,7 +408,7 @@ const char *inherited_format(const struct gate *gate, const struct sl_policy *po
 	size_t length = 0;
 
 	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		if (policy->home[slot])
+		if (policy->home[slot] && !policy->spec[slot].second)
 			length =
 				inherited_add(policy->spec[slot].name,
 					      inherit_home(gate, policy->home[slot]), text, length);

@@ -39,7 +39,8 @@ static void line_add_limits(struct stats_line *line, const struct sl_policy *rec
 		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
 		if (record->home[slot])
 			continue;
-		memcpy(limit->name, record->spec[slot].name, SL_NAME - 1);
+		snprintf(limit->name, sizeof(limit->name), "%.*s%s", SL_NAME - 1,
+			 record->spec[slot].name, record->spec[slot].second ? ":bits" : "");
 		limit->action = record->spec[slot].action;
 		limit->slot = slot;
 		line->limits++;
