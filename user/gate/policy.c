@@ -169,7 +169,8 @@ static int slot_of(const struct sl_policy *policy, const struct candidate *candi
  * NULL. In any other record the slot's refusals belong to another limit.
  *
  * An inherited limit has the id of its home. Another one keeps its id, and so its ledgers, while it
- * can read them: limit_keeps_ledgers(). Its refusals go on while they count as the same: as drops, or as would-drops.
+ * can read them: limit_keeps_ledgers(). Its refusals go on while they count as the same: as drops,
+ * or as would-drops.
  */
 static void slot_write(struct gate *gate, struct sl_policy *policy, unsigned int slot,
 		       const struct candidate *candidate, const struct sl_policy *before)
@@ -217,9 +218,9 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 
 /*
  * The order in which limits are charged. Limits that drop come before those that block, so that a
- * packet which is dropped anyway does not begin a block. Limits that shape come behind both: a packet
- * that is dropped takes no departure from one that is sent. Limits that observe come last: they
- * count only what passes the others.
+ * packet which is dropped anyway does not begin a block. Limits that shape come behind both: a
+ * packet that is dropped takes no departure from one that is sent. Limits that observe come last:
+ * they count only what passes the others.
  */
 static int charging_order(const struct sl_limit_spec *spec)
 {

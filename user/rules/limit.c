@@ -104,8 +104,8 @@ static void bucket_compile(const struct sl_limit_spec *spec, const struct machin
 }
 
 /*
- * Cuts T, and what clocks may differ by, into sub-windows: include/window.h. A refusal holds for the
- * rest of a jiffy only where that is a small part of a sub-window.
+ * Cuts T, and what clocks may differ by, into sub-windows: include/window.h. A refusal holds for
+ * the rest of a jiffy only where that is a small part of a sub-window.
  */
 static void window_compile(const struct sl_limit_spec *spec, const struct machine *machine,
 			   struct sl_limit *limit)

@@ -41,11 +41,11 @@ struct limits {
 };
 
 /*
- * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is required.
- * The defaults are: name all, burst_default(), groups 5, horizon 200ms, match any, per 32/64, key
- * src, action drop, start full. The prefix decides what one length after `per` means: on `default`,
- * 33 and more are of IPv6, and the other family keeps its default. place: called before each field
- * is parsed, so that a reader of files can name the field's place in messages; or NULL.
+ * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is
+ * required. The defaults are: name all, burst_default(), groups 5, horizon 200ms, match any, per
+ * 32/64, key src, action drop, start full. The prefix decides what one length after `per` means: on
+ * `default`, 33 and more are of IPv6, and the other family keeps its default. place: called before
+ * each field is parsed, so that a reader of files can name the field's place in messages; or NULL.
  *
  * Several lengths, `per 32,24,16`, make a limit each, narrow first; rate, burst, window, shape and
  * horizon then have as many values, or one for all. The first has the name, the others the name and
@@ -65,8 +65,8 @@ enum status spec_parse_budget(const char *rate, const char *burst,
 
 /*
  * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
- * leaves out, or the limit's kind does not have it; never for the field that tells the kind, and for
- * `burst` of a bucket.
+ * leaves out, or the limit's kind does not have it; never for the field that tells the kind, and
+ * for `burst` of a bucket.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);
