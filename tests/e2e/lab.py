@@ -2,6 +2,7 @@
 """The lab of the end-to-end tests: a sender and a filter, which are two network namespaces joined
 by veth pairs, and gates of the test's own. Nothing outside of them is touched."""
 
+import bisect
 import collections
 import contextlib
 import ctypes
@@ -32,7 +33,7 @@ SETTLE_SECONDS = 10  # only ever waited for in full by a test that fails
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 ETH_P_ALL = 3
-SO_RCVBUFFORCE = 33
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -185,6 +186,30 @@ class Datagrams:
     def close(self):
         for s in self.sockets:
             s.close()
+
+
+def ask_for_stamps(receiver):
+    """Of each datagram that the socket gets, for read_stamped(). The kernel takes a while to begin:
+    before that the moment of an arrival is that at which it is read."""
+    receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+def read_stamped(receiver):
+    """The datagrams that have come, each with its source and the moment at which the kernel got it,
+    in nanoseconds of CLOCK_REALTIME."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            data, control, _, source = receiver.recvmsg(2048, 64)
+            (_, kind, stamp), = control
+            assert kind == SO_TIMESTAMPNS
+            seconds, nanoseconds = struct.unpack("@qq", stamp)
+            yield data, source[0], seconds * 10**9 + nanoseconds
+
+
+def most_within(moments, span):
+    """The most of these moments, which are in order, in any span of that length, its ends
+    included."""
+    return max(bisect.bisect_right(moments, first + span) - i for i, first in enumerate(moments))
 
 
 class Frames:

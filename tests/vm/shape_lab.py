@@ -2,7 +2,6 @@
 """The lab of limits that shape: bursts that a veth pair carries, each datagram with a number, and
 when each arrived by the kernel's clock. The sender's device has the qdisc under test."""
 
-import bisect
 import collections
 import ctypes
 import errno
@@ -14,10 +13,10 @@ import statistics
 import struct
 import time
 
-from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, SO_RCVBUFFORCE, Lab, checksum, inside, mac,
-                 run, wait_until)
+from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, SO_RCVBUFFORCE, Lab, ask_for_stamps, checksum,
+                 inside, mac, most_within, read_stamped, run, wait_until)
 
-SO_SNDBUFFORCE, SO_TIMESTAMPNS, SO_TXTIME = 32, 35, 61
+SO_SNDBUFFORCE, SO_TXTIME = 32, 61
 SOURCE = "192.0.2.1"
 THERE4 = "198.51.100.2"  # a second address of the receiver
 FRAME = 125  # bytes: 10 kpps are 10 Mbit/s
@@ -140,9 +139,7 @@ class Burst(collections.namedtuple("Burst", "sent start took arrivals")):
 
     def largest(self, window):
         """The most arrivals in any window of that length."""
-        moments = self.moments
-        return max(bisect.bisect_right(moments, first + window) - i
-                   for i, first in enumerate(moments))
+        return most_within(self.moments, window)
 
     def delays(self, rate, free=0):
         """How long behind its time each datagram arrived, in the order of arrival; negative: before
@@ -161,24 +158,18 @@ class Stamped:
         with inside(netns):
             self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-            self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            ask_for_stamps(self.socket)
             self.socket.bind((address, PORT))
 
     def read(self):
         """Reads what has come; returns how many that are."""
         count = 0
-        while True:
-            try:
-                data, control, _, _ = self.socket.recvmsg(2048, 64)
-            except BlockingIOError:
-                return count
-            (_, kind, stamp), = control
-            assert kind == SO_TIMESTAMPNS
-            seconds, nanoseconds = struct.unpack("@qq", stamp)
+        for data, _, moment in read_stamped(self.socket):
             number, = struct.unpack_from("!I", data)
             assert number not in self.arrivals, f"{number} came twice"
-            self.arrivals[number] = seconds * SEC + nanoseconds
+            self.arrivals[number] = moment
             count += 1
+        return count
 
     def take(self, count):
         """Waits for so many, or until no more come."""

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Real packets against a window: never more than N of them in any span of T, and whoever takes all
+it can gets its share of N/T."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+
+from lab import (FILTER_MAC, HERE4, PORT, SO_RCVBUFFORCE, TRAFFIC, ask_for_stamps, inside,
+                 most_within, read_stamped, wait_until)
+
+pytestmark = pytest.mark.alone
+
+GOOD, ABUSER = "192.0.2.1", "203.0.113.66"
+CPUS = sorted(os.sched_getaffinity(0))[:2]
+SEC = 10**9
+MOST, SECONDS = 1000, 20
+FULL_SPEED = 10000000  # more than a CPU can send
+GROUPS = 5  # a sender that takes all it can gets the N at once, every T + T/5
+
+
+class Arrivals:
+    """The moments at which datagrams of the abuser arrived, by the kernel's clock."""
+
+    def __init__(self, lab):
+        self.moments = []
+        with inside(lab.filter):
+            self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        ask_for_stamps(self.socket)
+        self.socket.bind((HERE4, PORT))
+        wait_until(lambda: self.stamp_is_earlier(lab), "timestamps")
+
+    def stamp_is_earlier(self, lab):
+        """Than the end of the system call that sent the datagram."""
+        lab.send(GOOD)
+        sent = time.time_ns()
+        time.sleep(0.01)
+        return any(moment <= sent for _, _, moment in read_stamped(self.socket))
+
+    def read(self):
+        self.moments += [moment for _, source, moment in read_stamped(self.socket)
+                         if source == ABUSER]
+        return len(self.moments)
+
+    def close(self):
+        self.socket.close()
+
+
+def flood(lab, cpu, seconds):
+    """The abuser at full speed, from one CPU."""
+    process = subprocess.Popen(["taskset", "-c", str(cpu), TRAFFIC, "-n", lab.sender, "out0",
+                                FILTER_MAC, str(seconds), f"{ABUSER}={FULL_SPEED}"],
+                               stdout=subprocess.PIPE, text=True)
+    lab.closing.callback(process.wait)
+    lab.closing.callback(process.kill)
+    return process
+
+
+def test_no_span_has_more_than_the_window_says(lab):
+    """On hook egress each sender's CPU judges its own packets, both at the same time."""
+    received = lab.receiver(Arrivals(lab))
+    lab.attach("out0", "hook", "egress", netns=lab.sender)
+    lab.sluice("set", "default", "window", f"{MOST} per 1s", "groups", str(GROUPS))
+    senders = [flood(lab, cpu, SECONDS) for cpu in CPUS]
+    ends = [json.loads(sender.communicate()[0].splitlines()[-1]) for sender in senders]
+    passed, dropped = lab.counts()
+    wait_until(lambda: received.read() >= passed, f"{passed} arrivals")
+    moments = sorted(received.moments)
+    most, share = most_within(moments, SEC), len(moments) / (MOST * SECONDS)
+    spans = [end["span"][ABUSER] for end in ends]
+    print(f"figure: window of {MOST} per 1s, {(passed + dropped) / max(spans):,.0f} packets/s from "
+          f"{len(CPUS)} CPUs: {len(moments)} in {SECONDS} s, at most {most} in any 1 s, "
+          f"{share:.3f} of N/T")
+    assert len(moments) == passed
+    assert dropped > 10 * passed
+    assert most == MOST
+    # the edges: what remains of the last period
+    assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))
