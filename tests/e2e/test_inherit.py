@@ -136,13 +136,15 @@ def test_a_name_that_replaces_a_limit_for_other_packets_is_told(gate, tmp_path):
 def test_a_name_that_replaces_a_limit_and_stops_less_is_told(gate, words, key, why):
     replaced = ("sluice: {} not have all of default: {} a limit of that name " + why +
                 ": another name keeps both")
+    afresh = ["sluice: 10.0.0.1: limit 'all' counts afresh: its key is another"] * ("key" in words)
     for action in ("drop",), ("block", "1min"):
         gate.sluice("set", "default", "rate", "10pps", "action", *action)
         own = "set", "10.0.0.1", "rate", "10pps"
         assert said(gate.sluice(*own, *words)) == [replaced.format("10.0.0.1 does", "10.0.0.1 has")]
         assert said(gate.sluice(*own, *words)) == []  # so it was before
-        assert said(gate.sluice(*own)) == []
-        assert said(gate.sluice(*own, *words)) == [replaced.format("10.0.0.1 does", "10.0.0.1 has")]
+        assert said(gate.sluice(*own)) == afresh
+        assert said(gate.sluice(*own, *words)) == afresh + [
+            replaced.format("10.0.0.1 does", "10.0.0.1 has")]
         assert said(gate.sluice("set", "10.0.0.2", "name", "x", "rate", "10pps", *words))[0].startswith(
             "sluice: 10.0.0.2 inherits all of default")
         gate.apply("policies: []")
