@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Limits that shape on devices without the qdisc fq: what is refused, and what is said with no-fq.
+tests/vm/test_shape.py has them with fq."""
+
+import json
+
+import pytest
+
+from lab import one_line
+
+SOURCE = "203.0.113.66"
+FLOW_LIMIT = " flow_limit 2001"  # as many as 10 kpps let wait in the default horizon of 200 ms
+NO_QUEUE = "what a device receives cannot be queued, only what it sends"
+
+
+@pytest.fixture
+def egress(lab):
+    """A gate on hook egress of out0, without a rule. The qdisc of a veth is noqueue."""
+    lab.attach("out0", "hook", "egress", netns=lab.sender)
+    return lab
+
+
+def command(lab, device="out0", options=FLOW_LIMIT):
+    return f"tc -n {lab.sender} qdisc replace dev {device} root fq{options}"
+
+
+def refusal(lab, device="out0", options=FLOW_LIMIT):
+    return (f"{device} has no qdisc fq, so limits that shape would hold no packet back: "
+            f"'{command(lab, device, options)}' first, or say no-fq")
+
+
+def note(lab, device="out0"):
+    return (f"sluice: {device} has no qdisc fq: limits that shape hold no packet back before "
+            f"'{command(lab, device)}'\n")
+
+
+def no_effect(lab, hook, device="in0"):
+    return (f"a limit that shapes has no effect on hook {hook} of {device}: {NO_QUEUE}: "
+            f"'sluice -n {lab.filter} -g {lab.gate} attach DEV hook egress' first")
+
+
+def rules(limit):
+    return {"policies": [{"prefix": "default", "limits": [limit]}]}
+
+
+def fq_told(lab):
+    """By `status -j`, of each attachment."""
+    return {(a["device"], a["hook"]): a["fq"] for a in lab.attachments()}
+
+
+def status_line(lab, device, **options):
+    line, = [line for line in lab.sluice("status", **options).out.splitlines()
+             if line.startswith(f"  {device} ")]
+    return line
+
+
+# --- A device without fq --------------------------------------------------------------------------
+
+# By what is set: the options by which the command differs from an fq without any. It holds 10,000
+# packets, 100 of a flow, for 10 s.
+OPTIONS = {
+    "shape 10kpps": FLOW_LIMIT,
+    "shape 10kpps horizon 50ms": " flow_limit 501",
+    "shape 400mbit horizon 50ms": " flow_limit 1652",  # of 1,514 bytes
+    "shape 490pps": "",
+    "shape 100kpps horizon 200ms": " limit 20001 flow_limit 20001",
+}
+
+
+@pytest.mark.parametrize("words", OPTIONS)
+def test_set_is_refused_with_the_command_that_makes_it_true(egress, words):
+    before = egress.snapshot()
+    done = egress.sluice("set", "default", *words.split(), netns=egress.sender, status=1)
+    assert one_line(done) == refusal(egress, options=OPTIONS[words])
+    assert egress.snapshot() == before
+
+
+def test_the_command_is_for_the_namespace_of_the_device(egress):
+    """Wherever set itself is run: the gate knows the namespaces of its devices."""
+    for netns in "", egress.filter, egress.sender:
+        done = egress.sluice("set", "default", "shape", "10kpps", netns=netns, status=1)
+        assert one_line(done) == refusal(egress)
+
+
+def test_apply_is_refused_and_the_rules_stay(egress):
+    egress.sluice("set", "default", "rate", "1/h", "burst", "20", netns=egress.sender)
+    before = egress.snapshot()
+    done = egress.apply(rules({"shape": "10kpps"}), netns=egress.sender, status=1)
+    assert one_line(done) == refusal(egress)
+    assert egress.snapshot() == before
+    egress.send(SOURCE, 30)
+    egress.expect(passed=20, dropped=10)
+
+
+def test_attach_is_refused_to_a_gate_that_shapes(egress):
+    egress.sluice("set", "default", "shape", "10kpps", "no-fq", netns=egress.sender)
+    egress.pair("out1", "in1")
+    before = egress.snapshot()
+    done = egress.attach("out1", "hook", "egress", netns=egress.sender, status=1)
+    assert one_line(done) == refusal(egress, "out1")
+    assert egress.snapshot() == before
+
+
+def test_a_rate_needs_no_fq(egress):
+    for words in (["rate", "10kpps"], ["window", "1000 per 1s"]):
+        assert "fq" not in egress.sluice("set", "default", *words, netns=egress.sender).err
+    assert fq_told(egress) == {("out0", "egress"): None}
+    assert "fq" not in status_line(egress, "out0")
+
+
+# --- With no-fq -----------------------------------------------------------------------------------
+
+def test_no_fq_makes_a_note_of_each_refusal(egress):
+    done = egress.sluice("set", "default", "shape", "10kpps", "no-fq", netns=egress.sender)
+    assert note(egress) in done.err
+    egress.pair("out1", "in1")
+    done = egress.attach("out1", "hook", "egress", "no-fq", netns=egress.sender)
+    assert done.err == note(egress, "out1")
+    done = egress.sluice("apply", "-", "no-fq", input=json.dumps(rules({"shape": "10kpps"})),
+                         netns=egress.sender)
+    assert note(egress) + note(egress, "out1") in done.err
+
+
+def test_status_tells_the_devices_that_hold_nothing_back(egress):
+    assert fq_told(egress) == {("out0", "egress"): None}
+    egress.sluice("set", "default", "shape", "10kpps", "no-fq", netns=egress.sender)
+    egress.attach("in0", "hook", "ingress")
+    assert fq_told(egress) == {("out0", "egress"): False, ("in0", "ingress"): None}
+    told = f"no qdisc fq, so limits that shape hold no packet back: '{command(egress)}'"
+    for netns in "", egress.filter, egress.sender:
+        assert status_line(egress, "out0", netns=netns).endswith("  " + told)
+        assert "fq" not in status_line(egress, "in0", netns=netns)
+    egress.sluice("set", "default", "rate", "10kpps", netns=egress.sender)
+    assert fq_told(egress) == {("out0", "egress"): None, ("in0", "ingress"): None}
+    assert "fq" not in status_line(egress, "out0")
+
+
+def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
+    """Three seconds between two of them: the fifth would wait for twelve."""
+    received = egress.datagrams()
+    egress.sluice("set", "default", "shape", "20/min", "horizon", "10s", "no-fq",
+                  netns=egress.sender)
+    egress.send(SOURCE, 10)
+    egress.expect(passed=4, dropped=6)
+    assert egress.json("stats")["reasons"]["over-horizon"] == 6
+    received.wait_for(SOURCE, 4)
+
+
+# --- Hooks that cannot ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("hook", ["xdp", "ingress"])
+def test_what_is_received_cannot_be_shaped(lab, hook):
+    """no-fq does not help there."""
+    lab.attach("in0", "hook", hook)
+    before = lab.snapshot()
+    for no_fq in [], ["no-fq"]:
+        done = lab.sluice("set", "default", "shape", "10kpps", *no_fq, status=1)
+        assert one_line(done) == no_effect(lab, hook)
+    done = lab.apply(rules({"shape": "10kpps"}), status=1)
+    assert one_line(done) == no_effect(lab, hook)
+    assert lab.snapshot() == before
+
+
+@pytest.mark.parametrize("hook", ["xdp", "ingress"])
+def test_a_gate_that_shapes_cannot_be_attached_where_only_receiving_is_seen(lab, hook):
+    lab.attach("out0", "hook", "egress", netns=lab.sender)
+    lab.sluice("set", "default", "shape", "10kpps", "no-fq", netns=lab.sender)
+    lab.attach("in0", "hook", "ingress")  # keeps the gate
+    lab.sluice("detach", "out0", netns=lab.sender)
+    lab.pair("out1", "in1")
+    done = lab.attach("in1", "hook", hook, "no-fq", status=1)
+    assert one_line(done) == no_effect(lab, hook, "in1")
+    assert list(fq_told(lab)) == [("in0", "ingress")]
+
+
+def test_a_gate_on_both_hooks_shapes_what_is_sent(egress):
+    """On hook ingress the same limit lets packets by, up to the horizon."""
+    egress.attach("in0", "hook", "ingress")
+    done = egress.sluice("set", "default", "shape", "10kpps", netns=egress.sender, status=1)
+    assert one_line(done) == refusal(egress)
+    egress.sluice("set", "default", "shape", "10kpps", "no-fq", netns=egress.sender)
+    received = egress.datagrams()
+    egress.send(SOURCE, 10)
+    egress.expect(passed=20, dropped=0)
+    received.wait_for(SOURCE, 10)
