@@ -29,7 +29,8 @@ END = "end of the answer"
 MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"              # what is left of a burst
                       r"|(?P<count>  +\d+)(?= (?!of )|$)"      # in a column: its edge is literal
                       r"|(?<=for )(?P<left>\d+)(?=s\b)"        # seconds of a block, of a deny
-                      r"|(?<=after )(?P<retry>\d+)(?= ms)")
+                      r"|(?<=after )(?P<retry>\d+)(?= ms)"
+                      r"|(?<=full in )(?P<full>\d+)(?= ms)")
 
 
 def literal(line):
@@ -38,9 +39,9 @@ def literal(line):
 
 
 def is_near(shown, got):
-    """Levels move with each packet. The rest, a second's traffic and the time since, stays within a
-    factor of two, and 0 stays 0."""
-    return shown.lastgroup == "level" or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
+    """Levels move with each packet, and so does the time until one is full. The rest, a second's
+    traffic and the time since, stays within a factor of two, and 0 stays 0."""
+    return shown.lastgroup in ("level", "full") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
 def is_same(shown, got):
@@ -56,7 +57,7 @@ def is_same(shown, got):
     ("a 1          10  drop", "a 2          10  drop", False),
     ("a 1          10  drop", "a 1         10  drop", False),
     ("a            10", "a             0", False), ("a             0", "a             1", False),
-    ("  level   8 of 200", "  level   12 of 200", True),
+    ("  level   8 of 200", "  level   12 of 200", True), ("left, full in 9 ms", "left, full in 90 ms", True),
     ("dns 3 of 200", "dns 199 of 200", True), ("dns 3 of 200", "dns 3 of 100", False),
     ("deny 192.0.2.9 for 3599s", "deny 192.0.2.9 for 3590s", True),
     ("deny 192.0.2.9 for 1h", "deny 192.0.2.9 for 2h", False),

@@ -404,7 +404,7 @@ def test_one_is_said_as_one(lab):
     refusal = one_line(lab.sluice("set", "10.0.0.0/8", "rate", "5/h", status=1))
     assert "is full: it holds 1 policy; delete one" in refusal
     assert lab.sluice("forgive", "192.0.2.1").out == "192.0.2.1: full bucket: all\n"
-    assert "\n  level   1 of 1 packet left\n" in lab.sluice("check", "192.0.2.1").out
+    assert "\n  level   1 of 1 packet left, full in 0 ms\n" in lab.sluice("check", "192.0.2.1").out
     assert lab.sluice("status").out.startswith(f"gate {lab.gate}: generation 2, 1 rule\n")
 
 

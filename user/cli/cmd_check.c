@@ -283,8 +283,9 @@ static void level_print(const struct sl_limit *limit, const struct limit_state *
 {
 	uint64_t burst = burst_units(limit);
 
-	printf("  level   %" PRIu64 " of %" PRIu64 " %s left\n", state->remaining, burst,
-	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"));
+	printf("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
+	       state->remaining, burst,
+	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"), state->full_in_ms);
 }
 
 static void limit_state_print(const struct sl_limit *limit, const struct limit_state *state)
@@ -295,8 +296,6 @@ static void limit_state_print(const struct sl_limit *limit, const struct limit_s
 		return;
 	printf("  kind    %s\n", kind_names[limit->kind]);
 	level_print(limit, state);
-	if (state->full_in_ms)
-		printf("  full    in %" PRIu64 " ms\n", state->full_in_ms);
 	if (state->blocked_ms)
 		printf("  block   for %s more\n", left_format(state->blocked_ms * 1000000, left));
 	if (state->matches)

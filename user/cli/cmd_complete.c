@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <net/if.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct typed {
 	unsigned int values;		   /* how many words of that value are typed */
 	const char *first_value;	   /* the first of them */
 	bool has_keyword;		   /* one was typed */
+	uint64_t keywords;		   /* which: a bit for each word of the command's table */
 	const char *operand;		   /* the first one; NULL: none */
 	char **words;
 	unsigned int count; /* of those before the word that is being typed */
@@ -208,10 +210,14 @@ static bool operand_may_follow(const struct typed *typed, const struct word *ope
 	return !typed->has_keyword && (operand->kind == OPERANDS || !typed->operand);
 }
 
-/* Offers the operand of the command, and the keywords and options that are not said yet. */
+/*
+ * Offers the operand of the command, and the keywords and options that are not said yet. An operand
+ * that is needed comes before keywords.
+ */
 static void offer_words(const struct typed *typed)
 {
 	const struct command *command = typed->command;
+	bool lacks_operand = command->question && !typed->operand;
 	bool is_option = *typed->begun == '-' && !typed->options_ended;
 
 	for (unsigned int i = 0; i < command->word_count; i++) {
@@ -221,7 +227,7 @@ static void offer_words(const struct typed *typed)
 			continue;
 		if (word->kind == OPTION)
 			offer_option(typed, option_typed(word->name));
-		else if (word->kind >= FLAG && !is_said(typed, word->name))
+		else if (word->kind >= FLAG && !lacks_operand && !(typed->keywords >> i & 1))
 			offer(typed, word->name);
 		else if (word->kind < FLAG && operand_may_follow(typed, word))
 			offer_value(typed, word->name);
@@ -284,6 +290,8 @@ static void word_pass(struct typed *typed, const char *word)
 	} else {
 		keyword = keyword_find(typed->command, word);
 		typed->has_keyword |= keyword != NULL;
+		if (keyword)
+			typed->keywords |= 1ULL << (keyword - typed->command->words);
 		typed->keyword = keyword && keyword->kind != FLAG ? keyword : NULL;
 		typed->values = 0;
 		if (!keyword && !typed->operand)

@@ -261,8 +261,8 @@ static const struct word set_words[] = {
 	{"window", NUMBERS, "N per TIME", SPEC_FIELD(SPEC_WINDOW),
 	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
 	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),
-	 "of a window: into how many parts its time is cut, 1 to 10. Whoever takes all\n"
-	 "gets N/(N+1) of it. Default: 5"},
+	 "of a window: into how many parts its time is cut, 1 to 10. A source that takes\n"
+	 "all it can gets N/(N+1) of the window. Default: 5"},
 	{"shape", VALUE, "RATE", SPEC_FIELD(SPEC_SHAPE),
 	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
 	 "the device needs the qdisc fq"},
