@@ -115,7 +115,8 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 {
 	if (kind == SL_BUCKET)
 		moment_advance(&ledger->born, next->born);
-	moment_advance(&ledger->drawn, next->drawn);
+	if (kind != SL_WINDOW) /* there it tells the sub-window: ledger_touch(), ledger_turn() */
+		moment_advance(&ledger->drawn, next->drawn);
 	return next->zero == seen->zero ||
 	       __sync_val_compare_and_swap(&ledger->zero, seen->zero, next->zero) == seen->zero;
 }
@@ -138,6 +139,14 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 static __always_inline int ledger_mark(const struct sl_ledger *seen, bool is_new, __u64 now)
 {
 	return is_new || seen->drawn >> MARK_SPAN_SHIFT != now >> MARK_SPAN_SHIFT ? LEDGER_MARK : 0;
+}
+
+/* Moves `drawn` of a window on, in the sub-window in which it was seen. */
+static __always_inline void ledger_touch(struct sl_ledger *ledger, const struct sl_ledger *seen,
+					 __u64 now)
+{
+	if (credit_span(seen->drawn, now) > 0)
+		__sync_val_compare_and_swap(&ledger->drawn, seen->drawn, now);
 }
 
 /*
@@ -218,6 +227,8 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	if (passes && kind == SL_SHAPE)
 		packet->departure = copy.at;
 	mark = ledger_mark(&seen, !ledger, draw.now);
+	if (kind == SL_WINDOW && ledger && mark)
+		ledger_touch(ledger, &seen, draw.now);
 	if (passes)
 		return mark | SL_PASS_WITHIN;
 	return mark | (block_holds(limit, &seen, draw.now) ? SL_DROP_BLOCKED
@@ -255,14 +266,15 @@ static __always_inline int ledger_charge(struct packet *packet, const struct sl_
 }
 
 /*
- * Begins a sub-window on the ledger of a window. The CPU whose swap brings in the new index also
- * stores what counted before. If other CPUs have begun the next one meanwhile, that is stale, and is
- * not stored. A swap that is lost leaves nothing to do: the caller looks again.
+ * Begins a sub-window on the ledger of a window, in the steps that include/window.h explains. Where
+ * another CPU was faster the caller looks again. `past` is read first, and swapped even for itself:
+ * so it was the same when `window` was read.
  */
 BPF_GLOBAL int ledger_turn(const struct packet *packet, const struct sl_limit *limit)
 {
 	struct sl_ledger *ledger, seen, next;
 	union ledger_key key;
+	__u64 past;
 
 	if (!packet || !limit)
 		return 0;
@@ -270,11 +282,16 @@ BPF_GLOBAL int ledger_turn(const struct packet *packet, const struct sl_limit *l
 	ledger = ledger_find(packet, &key);
 	if (!ledger)
 		return 0;
+	past = read_once(ledger->past);
 	seen = ledger_read(ledger);
+	seen.past = past;
 	next = seen;
 	window_roll(limit, &next, packet->now);
-	if (ledger_publish(SL_WINDOW, ledger, &seen, &next))
-		__sync_val_compare_and_swap(&ledger->past, seen.past, next.past);
+	past = window_settle(&seen, &next);
+	if (__sync_val_compare_and_swap(&ledger->past, seen.past, past) == seen.past &&
+	    __sync_val_compare_and_swap(&ledger->drawn, seen.drawn, next.drawn) == seen.drawn &&
+	    __sync_val_compare_and_swap(&ledger->window, seen.window, next.window) == seen.window)
+		__sync_val_compare_and_swap(&ledger->past, past, next.past);
 	return 0;
 }
 

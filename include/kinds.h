@@ -107,7 +107,7 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	if (kind == SL_BUCKET)
 		return credit_draw(limit, ledger, purse, draw->fill, draw->cost, now, draw->jiffy);
 	if (kind == SL_WINDOW
-		    ? window_draw(limit, ledger, draw->cost, now)
+		    ? window_draw(limit, ledger, draw->cost)
 		    : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest, &purse->at))
 		return true;
 	kind_remember(limit, purse, draw);

@@ -34,14 +34,16 @@ static inline struct sl_ledger shape_full(__u64 now)
 
 /*
  * Charges a copy of a ledger, which the caller publishes by compare-and-swap on `ready`. earliest:
- * the packet departs no earlier than that, or than now. ret: its departure. False: it would have to
- * wait longer than the horizon.
+ * the packet departs no earlier than that, or than now; 0: at any time. ret: its departure. False:
+ * it would have to wait longer than the horizon.
  */
 static inline bool shape_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost,
 			      __u64 now, __u64 earliest, __u64 *ret)
 {
-	__u64 departure = credit_latest(credit_latest(now, earliest), ledger->ready);
+	__u64 departure = credit_latest(now, ledger->ready);
 
+	if (earliest) /* 0 may be later than now: moments wrap */
+		departure = credit_latest(departure, earliest);
 	if (credit_span(now, departure) > (__s64)limit->horizon)
 		return false;
 	ledger->ready = departure + cost;

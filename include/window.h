@@ -8,35 +8,47 @@
  *   window_when        when so much may pass again
  *   window_give_back   undoes a charge
  *
- * Time is cut into sub-windows of T/G, the same for all keys. What passes is counted in
- * the sub-window of its moment, and a packet passes while the current sub-window and the G before it
- * hold at most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in it.
+ * Time is cut into sub-windows of T/G, the same for all keys. What passes is counted in the
+ * sub-window of its moment, and a packet passes while the current sub-window and the G before it
+ * hold at most N together. Any span of T touches at most G + 1 of them, so at most N pass in it.
  * A source that takes all it can gets N every G + 1 sub-windows: G/(G+1) of N/T.
  *
- * The state is two words, of which the first decides:
+ * The state is three words, of which the first decides:
  *
  *   window   index of the current sub-window (16 bits), and the total that counts now (48 bits)
  *   past     a tag (4 bits), and what each of the G sub-windows before counted (60/G bits each)
+ *   drawn    a moment in the current sub-window
  *
- * A charge adds to the total by one compare-and-swap of `window`. It reads `past` only when a
- * sub-window has begun: then what counted in the oldest is subtracted from the total. The CPU that
- * swaps in the new index also stores the new `past`, with the index as its tag. While it has not,
- * the tag is wrong: then the whole total is taken to be of the sub-window that ended last, which
- * forgets it later, never sooner.
+ * A charge adds to the total by one compare-and-swap of `window`. When a sub-window has begun, one
+ * CPU turns the ledger: what counted in the oldest is subtracted from the total. It takes four
+ * steps, each a compare-and-swap, and gives up where one fails (ledger_turn() in bpf/ledger.h). A
+ * CPU may stall, and others act, between any two.
+ *
+ *   1. past     If its tag is not that of the index, or is that of the next one: no counts.
+ *   2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over,
+ *               whatever its own clock says.
+ *   3. window   The new index and the new total.
+ *   4. past     The new counts, with the new index as their tag.
+ *
+ * Where `past` has no counts, or a wrong tag, the whole total is taken to be of the sub-window that
+ * ended last: it is forgotten later, never sooner. A tag comes round after 16 sub-windows. Step 1
+ * keeps it from looking right while the counts are those of another sub-window: between steps 3 and
+ * 4 it is wrong, or there are none.
  *
  * A count of `past` is in units of 2^shift, the smallest that let N fit. What is left over stays in
- * the total and is counted with the next sub-window: later, never sooner. Less than one unit is left
- * over at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
+ * the total and is counted with the next sub-window: later, never sooner. Less than one unit is
+ * left over at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
  *
  *     G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
  *
  * in packets; in bytes less by what the last packet did not fit into.
  *
- * Index and tag come round, so what has passed is told by `drawn`, the moment of the last charge,
- * too: whole periods since then have passed whatever the index says. When the clock itself wraps,
- * after 36 years, the sub-window at the wrap is cut short, and counts as one with the next. Clocks of
- * CPUs that differ: the index never goes back, and T is longer by WINDOW_CLOCKS than what was asked
- * for.
+ * The index comes round after 65,536 sub-windows, so `drawn` tells how long ago its sub-window was.
+ * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
+ * tell too little if they came round. When the clock itself wraps, after 36 years, its last
+ * sub-window, which is cut short, and the first one after count as one. Clocks of CPUs that differ:
+ * the index never goes back, and T is longer by WINDOW_CLOCKS than what was asked for. A packet
+ * counts at the moment that its CPU reads, or at `drawn` if that is later.
  *
  * Units. Amounts are packets or bytes, below 2^47. Moments and periods are in ticks.
  */
@@ -73,18 +85,25 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * The number of the sub-window at a moment, as far as a ledger holds it. A multiplication takes the
- * place of a division, which would cost a tenth of the packet: window_scale().
+ * The lowest 20 bits of the number of the sub-window at a moment. A multiplication takes the place
+ * of a division, which would cost a tenth of the packet: window_scale().
  */
+static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
+{
+	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
+}
+
+/* The same, as far as a ledger holds it. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
-	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS & WINDOW_INDEX_MASK;
+	return window_number(limit, now) & WINDOW_INDEX_MASK;
 }
 
 /*
- * Sets the length of a sub-window: `least` ticks, or longer by less than 2^-18 of it. Time is told in
- * steps of 2^coarse ticks, and a step is factor / 2^WINDOW_FACTOR_BITS of a sub-window, rounded down:
- * so none is too short. Products wrap, which costs nothing: the index needs their low bits only.
+ * Sets the length of a sub-window: `least` ticks, or longer by less than 2^-18 of it, or by a tick.
+ * Time is told in steps of 2^coarse ticks, and a step is factor / 2^WINDOW_FACTOR_BITS of a
+ * sub-window, rounded down: so none is too short. Products wrap, which costs nothing: the index
+ * needs their low bits only.
  */
 static inline void window_scale(struct sl_limit *limit, __u64 least)
 {
@@ -121,20 +140,25 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * How many sub-windows have begun since the ledger was charged last. Indexes come round, so at least
- * as many have begun as there are whole periods since `drawn`. rest: the time since then, above 0.
+ * How many sub-windows have begun since that of the index, and never more. now: not before `drawn`.
+ * Since the begin of time, which is where the clock wraps, none is older than that.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
-				 __u64 now, __u64 rest)
+				 __u64 now)
 {
-	__u64 old = ledger->window >> WINDOW_TOTAL_BITS;
-	__u64 steps = (window_index(limit, now) - old) & WINDOW_INDEX_MASK;
-	__u64 least = rest / limit->period;
+	__u64 old = ledger->window >> WINDOW_TOTAL_BITS, number = window_number(limit, now);
+	__u64 least = (now - ledger->drawn) / limit->period, steps = number - old;
+	__u64 wrapped = now < ledger->drawn;
 
-	/* the clock has wrapped, or is behind that of the CPU which wrote the index */
-	if (ledger->drawn > now || steps > WINDOW_INDEX_MASK / 2)
-		steps = 0;
-	return steps < least ? least : steps;
+	if (least > limit->groups + wrapped) /* indexes may have come round */
+		return least;
+	if (wrapped)
+		steps += window_number(limit, ~0ULL);
+	steps &= WINDOW_INDEX_MASK;
+	/* `drawn` is ahead of the index, which may be of before a wrap */
+	if (window_index(limit, ledger->drawn) != old && now / limit->period <= limit->groups)
+		steps = steps < number ? steps : number;
+	return steps;
 }
 
 /* Moves a ledger on by `steps` sub-windows, into the one with this index. */
@@ -163,31 +187,35 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 }
 
 /*
- * Whether a sub-window has begun since the ledger was charged last. A clock that is behind that of
- * another CPU stays in its sub-window.
+ * Whether a sub-window has begun since that of the index. A clock that is behind that of another
+ * CPU does not bring back a sub-window that is over.
  */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				  __u64 now)
 {
-	__s64 rest = credit_span(ledger->drawn, now);
-
-	return rest > 0 && (rest >= (__s64)limit->period ||
-			    window_index(limit, now) != ledger->window >> WINDOW_TOTAL_BITS);
+	now = credit_latest(now, ledger->drawn);
+	return now - ledger->drawn >= limit->period ||
+	       window_index(limit, now) != ledger->window >> WINDOW_TOTAL_BITS;
 }
 
-/*
- * Moves a ledger on to the sub-window of `now`, with nothing charged. The caller publishes it:
- * `drawn`, then `window` by compare-and-swap, then `past` if that has succeeded.
- */
+/* Moves a ledger on to the sub-window of `now`, with nothing charged: the result of a turn. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
 {
-	__u64 steps;
-
 	if (!window_is_over(limit, ledger, now))
 		return;
-	steps = window_steps(limit, ledger, now, now - ledger->drawn);
-	window_advance(limit, ledger, steps, window_index(limit, now));
+	now = credit_latest(now, ledger->drawn);
+	window_advance(limit, ledger, window_steps(limit, ledger, now), window_index(limit, now));
 	ledger->drawn = now;
+}
+
+/* What step 1 of a turn from `seen` to `next` makes of `past`. */
+static inline __u64 window_settle(const struct sl_ledger *seen, const struct sl_ledger *next)
+{
+	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
+
+	if (tag == (index & WINDOW_TAG_MASK) && tag != next->past >> WINDOW_PAST_BITS)
+		return seen->past;
+	return window_past(index, 0);
 }
 
 /* A ledger in which nothing counts, which `forgive` makes too. */
@@ -221,13 +249,11 @@ static inline void window_owe(struct sl_ledger *ledger, __u64 owed)
  * Charges `cost` to a copy of a ledger that was rolled to now, or refuses (false). The caller
  * publishes it by compare-and-swap of `window`.
  */
-static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost,
-			       __u64 now)
+static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost)
 {
 	if (window_total(ledger->window) + cost > limit->most)
 		return false;
 	ledger->window += cost;
-	ledger->drawn = credit_latest(ledger->drawn, now);
 	return true;
 }
 
@@ -272,8 +298,13 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 {
 	__u64 whole = 1ULL << WINDOW_FACTOR_BITS, step = now >> limit->coarse;
 	__u64 left = steps * whole - (step * limit->factor & (whole - 1));
+	__u64 begin = step + (left + limit->factor - 1) / limit->factor;
 
-	return (step + (left + limit->factor - 1) / limit->factor) << limit->coarse;
+	if (begin <= ~0ULL >> limit->coarse)
+		return begin << limit->coarse;
+	/* the clock wraps until then: these are sub-windows after that */
+	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
+	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
 
 /*
@@ -286,6 +317,7 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_le
 	__u64 index;
 
 	*ret = *ledger;
+	now = credit_latest(now, ledger->drawn);
 	window_roll(limit, ret, now);
 	index = ret->window >> WINDOW_TOTAL_BITS;
 	for (__u64 step = 0; step <= WINDOW_GROUPS_MAX && step <= limit->groups; step++) {

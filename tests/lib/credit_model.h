@@ -1,65 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests and the fuzzer of include/credit.h share: a builder of limits, a model of the
- * packet path (bpf/charge.h and bpf/ledger.h without maps), and a reference bucket that knows
- * nothing of ledgers and purses.
+ * What the tests and the fuzzer of include/credit.h share: a builder of limits, and a model of the
+ * packet path (bpf/charge.h and bpf/ledger.h without maps).
  */
 #ifndef SLUICE_TEST_CREDIT_MODEL_H
 #define SLUICE_TEST_CREDIT_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "bucket_model.h"
 #include "kinds.h"
-#include "sluice.h"
 
 #define MODEL_CPUS    8
 #define MODEL_TRIES   16	    /* LEDGER_TRIES in bpf/ledger.h */
 #define MODEL_JIFFIES 4294892296ULL /* INITIAL_JIFFIES: where a kernel's count begins, HZ=250 */
-
-/* Time as it really is: it neither wraps nor runs backwards, and begins at 0. */
-typedef __int128 true_time;
-
-/*
- * A plain token bucket, in 1/65536 tick, told as a level and not as a moment. It is the exact upper
- * envelope of promise 1: for all spans [s, t], admitted <= burst + (t - s), if and only if this
- * bucket, charged with each admitted packet, never falls below zero. A packet that costs more than
- * `refill` may take it below, by the rest of its cost; the time that passes takes that leave back.
- * So where no packet costs more than `refill`, the bound is the burst's.
- */
-struct reference {
-	__int128 burst;
-	__int128 refill;
-	__int128 level;
-	__int128 leave;	 /* how far below zero the level may be */
-	__int128 lowest; /* below zero: the promise is broken, by this much */
-	true_time at;
-};
-
-static inline struct reference reference_full(const struct sl_limit *limit, true_time now)
-{
-	__int128 burst = (__int128)limit->burst << 16;
-
-	return (struct reference){
-		.burst = burst, .refill = (__int128)limit->refill << 16, .level = burst, .at = now};
-}
-
-static inline void reference_charge(struct reference *reference, __int128 cost, true_time now)
-{
-	__int128 passed = (now - reference->at) << 16;
-
-	reference->at = now;
-	reference->level += passed;
-	reference->leave -= passed;
-	if (reference->level > reference->burst)
-		reference->level = reference->burst;
-	reference->level -= cost;
-	if (reference->leave < cost - reference->refill)
-		reference->leave = cost - reference->refill;
-	if (reference->leave < 0)
-		reference->leave = 0;
-	if (reference->level + reference->leave < reference->lowest)
-		reference->lowest = reference->level + reference->leave;
-}
 
 /*
  * Fills in what follows from cost and burst. Purses only where one holds `worthwhile`: two packets;
