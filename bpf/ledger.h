@@ -130,8 +130,8 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 #define LEDGER_OVER (SL_REASONS + 2)
 
 /*
- * Added to a reason: the ledger is new, or was not drawn from in this span of a second, so its key is
- * to be marked as known. To do so for each packet would cost as much as the charge.
+ * Added to a reason: the ledger is new, or was not drawn from in this span of a second, so its key
+ * is to be marked as known. To do so for each packet would cost as much as the charge.
  */
 #define LEDGER_MARK	0x100
 #define MARK_SPAN_SHIFT 34 /* 1.07 s in ticks: shorter than an epoch of the filter of known keys */
@@ -188,9 +188,9 @@ static __always_inline int ledger_update(enum sl_kind kind, const struct packet 
 
 /*
  * Charges a packet to its ledger in one try: draws on copies, then publishes them. Makes the ledger
- * where there is none and the claim says so. claim: NULL: the packet's cost, and no more. `purse`, or NULL, receives what was drawn, or the
- * refusal; it is untouched if the try is lost or there is no ledger. The packet receives its
- * departure. Returns an enum sl_reason, perhaps with
+ * where there is none and the claim says so. claim: NULL: the packet's cost, and no more. `purse`,
+ * or NULL, receives what was drawn, or the refusal; it is untouched if the try is lost or there is
+ * no ledger. The packet receives its departure. Returns an enum sl_reason, perhaps with
  * LEDGER_MARK, or LEDGER_LOST, LEDGER_NONE or LEDGER_OVER.
  */
 static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
@@ -300,8 +300,9 @@ BPF_GLOBAL int ledger_turn(const struct packet *packet, const struct sl_limit *l
  * purse: remembers it; or NULL.
  *
  * The LRU map may hand the entry to another key before the swap. That key would be blocked for a
- * foreign overrun, so the ledger is looked up again, and the block taken back. What remains: another
- * CPU that reads the ledger in between refuses packets of that key for the rest of the jiffy.
+ * foreign overrun, so the ledger is looked up again, and the block taken back. What remains:
+ * another CPU that reads the ledger in between refuses packets of that key for the rest of the
+ * jiffy.
  */
 BPF_GLOBAL int ledger_block(const struct packet *packet, const struct sl_limit *limit,
 			    struct sl_purse *purse)

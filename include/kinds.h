@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The kinds of limit behind one interface: pure functions of a limit, the words of its ledger, a
- * cost and a moment. The packet path, the command line, the tests and the fuzzers use kinds by these
- * functions only.
+ * cost and a moment. The packet path, the command line, the tests and the fuzzers use kinds by
+ * these functions only.
  *
  *   kind_roll, kind_draw   charges a packet to a ledger, or refuses it
  *   kind_decide      what it would answer, what remains, when it passes, when it is full again
@@ -15,8 +15,8 @@
  *   SL_WINDOW     window: what counts now                  N in any T                    window.h
  *   SL_SHAPE      ready: when the next packet may depart   one each 1/rate, later        shape.h
  *
- * Every kind that drops may block after an overrun: block.h. Purses (credit.h) are a bucket's alone;
- * in other kinds a purse only remembers a refusal, for one jiffy.
+ * Every kind that drops may block after an overrun: block.h. Purses (credit.h) are a bucket's
+ * alone; in other kinds a purse only remembers a refusal, for one jiffy.
  */
 #ifndef SLUICE_KINDS_H
 #define SLUICE_KINDS_H
@@ -115,10 +115,11 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 }
 
 /*
- * Charges a packet to a ledger that kind_roll() has brought up to the moment, or refuses it (false).
- * `ledger` and `purse` are copies, which the caller publishes: the ledger by one compare-and-swap of
- * its first word. The purse receives what was drawn, or the refusal; of shape, when the packet
- * departs (`at`). kind: that of the limit, as a constant where the caller has one function a kind.
+ * Charges a packet to a ledger that kind_roll() has brought up to the moment, or refuses it
+ * (false). `ledger` and `purse` are copies, which the caller publishes: the ledger by one
+ * compare-and-swap of its first word. The purse receives what was drawn, or the refusal; of shape,
+ * when the packet departs (`at`). kind: that of the limit, as a constant where the caller has one
+ * function a kind.
  */
 static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
 				      struct sl_ledger *ledger, struct sl_purse *purse,

@@ -7,8 +7,8 @@
  *   shape_draw        gives a packet its departure time, or refuses
  *   shape_give_back   undoes that for the packet that came last
  *
- * The state is one moment, `ready`: when the next packet may depart. A packet departs at `ready`, or
- * at once if that is past, and moves `ready` on from there by its cost. So a packet departs its
+ * The state is one moment, `ready`: when the next packet may depart. A packet departs at `ready`,
+ * or at once if that is past, and moves `ready` on from there by its cost. So a packet departs its
  * predecessor's cost after it or later, and the rate is never exceeded, not even in a burst. A
  * packet that would wait longer than `horizon` is refused and costs nothing. This is the virtual
  * scheduling form of the leaky bucket (ITU-T I.371, annex A), with the wait in place of the loss.
@@ -26,7 +26,7 @@ static inline __u64 shape_wait(const struct sl_ledger *ledger, __u64 now)
 	return credit_max(0, credit_span(now, ledger->ready));
 }
 
-/* A ledger that lets the next packet depart at once: that of a new key, and what `forgive` makes. */
+/* A ledger that lets the next packet depart at once: of a new key, and what `forgive` makes. */
 static inline struct sl_ledger shape_full(__u64 now)
 {
 	return (struct sl_ledger){.ready = now, .drawn = now};

@@ -405,7 +405,7 @@ struct sl_ledger {
 		__u64 born; /* when it was last found whole, with every purse void */
 		__u64 past; /* of a window: what counted in the sub-windows before */
 	};
-	__u64 drawn;   /* when it was last drawn from */
+	__u64 drawn;   /* when it was last drawn from; of a window, a moment in the current one */
 	__u64 blocked; /* the moment until which it refuses everything; 0: never blocked */
 };
 

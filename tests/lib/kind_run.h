@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One source under one limit of any kind, on several CPUs, each with a clock of its own: what the
+ * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/ledger.h
+ * (ledger_host.h); what passes is judged by the references.
+ *
+ *   run_draw     a limit, clocks and an epoch, chosen at random or by a fuzzer
+ *   run_packet   a packet on a CPU
+ *   run_rest     time passes
+ *   run_end      what is wrong with all that has passed
+ *
+ * The includer defines run_choose(): each choice comes from there.
+ */
+#ifndef SLUICE_TEST_KIND_RUN_H
+#define SLUICE_TEST_KIND_RUN_H
+
+#include "ledger_host.h"
+#include "kind_specs.h"
+#include "shape_model.h"
+#include "window_model.h"
+
+#define RUN_CPUS 5
+
+/* A number below `bound`, which is above 0. */
+static uint64_t run_choose(uint64_t bound);
+
+struct run {
+	struct sl_limit limit;
+	struct sl_limit_spec spec;
+	struct sl_ledger ledger;
+	true_time now;
+	uint64_t epoch; /* what a clock that does not lag shows at time 0 */
+	uint64_t lag[RUN_CPUS];
+	int cpus;
+	uint64_t stall_most; /* how long a packet may take */
+	bool sequential;     /* no packet comes while another is judged */
+	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
+	true_time began[RUN_CPUS];
+	int busy; /* CPUs that judge a packet */
+	bool is_busy[RUN_CPUS];
+	uint64_t passed, refused, contended;
+	/* the references */
+	struct window_log window_log;
+	struct shape_log shape_log;
+	struct window_plain window_plain;
+	struct shape_plain shape_plain;
+	struct reference bucket;
+	const char *fault; /* the first that was found */
+};
+
+static struct run run;
+
+/* --- Choices -------------------------------------------------------------------------------- */
+
+static inline bool run_one_in(uint64_t n)
+{
+	return !run_choose(n);
+}
+
+/* 1 to 2^bits: every order of magnitude as likely as every other. */
+static inline uint64_t run_scale(int bits)
+{
+	uint64_t top = 1ULL << run_choose(bits + 1);
+
+	return top - run_choose((top + 1) / 2);
+}
+
+static inline struct sl_limit_spec run_spec(enum sl_kind kind)
+{
+	static const enum sl_rate_unit units[] = {SL_RATE_PPS, SL_RATE_PER_MIN, SL_RATE_PER_HOUR,
+						  SL_RATE_BITS};
+	enum sl_rate_unit unit = units[run_choose(4)];
+	uint64_t rate = unit == SL_RATE_BITS ? 1000 * run_scale(24) : run_scale(20);
+
+	if (kind == SL_WINDOW)
+		return spec_window(run_scale(run_one_in(8) ? 46 : 14), run_one_in(3),
+				   1000 * run_scale(run_one_in(4) ? 44 : 24),
+				   1 + run_choose(WINDOW_GROUPS_MAX));
+	if (kind == SL_SHAPE)
+		return spec_shape(rate, unit, run_scale(34));
+	return spec_bucket(rate, unit, run_scale(unit == SL_RATE_BITS ? 20 : 12));
+}
+
+static inline uint64_t run_epoch(void)
+{
+	static const uint64_t around[] = {0, 0, 1ULL << 32, 1ULL << 63};
+
+	if (run_one_in(3))
+		return run_choose(1ULL << 62) << 2;
+	/* often just before the clock wraps: a few sub-windows, bursts or horizons */
+	if (run.limit.kind == SL_WINDOW && run_one_in(2))
+		return -run_choose(4 * (run.limit.groups + 1) * run.limit.period);
+	return around[run_choose(4)] - run_scale(50);
+}
+
+/* --- Time ----------------------------------------------------------------------------------- */
+
+static inline uint64_t run_clock(int cpu)
+{
+	return run.epoch + (uint64_t)run.now - run.lag[cpu];
+}
+
+/* The same, without its wrap. */
+static inline true_time run_long_clock(int cpu)
+{
+	return (true_time)run.epoch + run.now - run.lag[cpu];
+}
+
+/* How long time may still pass until a packet that is judged now has taken too long. */
+static inline true_time run_patience(void)
+{
+	true_time most = (true_time)1 << 62;
+
+	for (int cpu = 0; cpu < run.cpus; cpu++) {
+		true_time left = run.began[cpu] + run.stall_most - run.now;
+
+		if (run.is_busy[cpu] && left < most)
+			most = left;
+	}
+	return most;
+}
+
+static inline uint64_t run_unit(void)
+{
+	if (run.limit.kind == SL_WINDOW)
+		return run.limit.period;
+	return run.limit.kind == SL_SHAPE ? run.limit.horizon / 4 + 1 : run.limit.burst / 4 + 1;
+}
+
+/* To a moment at which something may change, or one tick to either side. */
+static inline uint64_t run_to_edge(void)
+{
+	uint64_t now = run_clock(0), edge = now;
+
+	if (run.limit.kind == SL_WINDOW)
+		edge += run.limit.period - now % run.limit.period;
+	else if (run.limit.kind == SL_SHAPE)
+		edge = credit_latest(now, run.ledger.ready - run_choose(2) * run.limit.horizon);
+	else
+		edge = credit_latest(now, run.ledger.zero + run_choose(2) * run.limit.burst);
+	return edge + run_choose(3) - 1 - now;
+}
+
+static inline uint64_t run_span(void)
+{
+	uint64_t unit = run_unit();
+
+	switch (run_choose(8)) {
+	case 0:
+	case 1:
+		return run_choose(32);
+	case 2:
+		return run_choose(WINDOW_CLOCKS);
+	case 3:
+	case 4:
+		return run_to_edge();
+	case 5:
+		return run_choose(unit);
+	case 6: /* 16: as often the tag of `past` comes round */
+		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
+	default:
+		if (run_one_in(2)) /* the index of `window` comes round */
+			return unit < 1ULL << 42 ? unit * (65536ULL * (1 + run_choose(3)) +
+							   run_choose(24) - 12) +
+							   run_choose(33) - 16
+						 : unit;
+		return run_choose(unit * (run_one_in(8) ? 40000 : 12) % (1ULL << 61) + 1);
+	}
+}
+
+static inline void run_rest(void)
+{
+	true_time span = (int64_t)run_span(), patience = run_patience();
+
+	if (span > patience)
+		span = patience;
+	if (span > 0)
+		run.now += span;
+}
+
+/* --- A source that has just come ------------------------------------------------------------ */
+
+static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
+{
+	run = (struct run){.sequential = sequential};
+	run.spec = run_spec(kind);
+	run.limit = spec_compile(&run.spec);
+	run.cpus = sequential && !lags ? 1 : 1 + run_choose(RUN_CPUS);
+	run.epoch = run_epoch();
+	for (int i = 1; lags && i < run.cpus; i++)
+		run.lag[i] = run_one_in(3) ? WINDOW_CLOCKS : run_choose(WINDOW_CLOCKS + 1);
+	run.refunds = !sequential && run_one_in(2);
+	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
+					   : run_choose(run_unit());
+	run.now = WINDOW_CLOCKS;
+	run.ledger = kind_birth(kind, &run.limit, run_clock(0));
+	if (kind == SL_WINDOW)
+		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
+	run.shape_plain =
+		(struct shape_plain){.ready = run_long_clock(0), .horizon = run.limit.horizon};
+	if (kind == SL_BUCKET)
+		run.bucket = reference_full(&run.limit, run.now);
+	host_ledger = &run.ledger;
+	host_begun = run.ledger.drawn;
+}
+
+/* --- Packets -------------------------------------------------------------------------------- */
+
+/* How many packets, or bytes: often all, or a share, of what may pass. */
+static inline uint32_t run_amount(void)
+{
+	uint64_t most = run.limit.kind == SL_WINDOW   ? run.limit.most
+			: run.limit.kind == SL_BUCKET ? run.spec.burst
+						      : 1 + run_choose(100);
+	uint64_t amount = 1;
+
+	switch (run_choose(6)) {
+	case 0:
+		amount = most;
+		break;
+	case 1:
+		amount = most / (1 + run_choose(12)) + run_choose(2);
+		break;
+	case 2:
+		amount = 1 + run_choose(most);
+		break;
+	case 3: /* what is left, as this CPU sees it */
+		if (run.limit.kind == SL_WINDOW)
+			amount = window_left(&run.limit, &run.ledger) + run_choose(2);
+	}
+	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
+}
+
+static inline void run_fail(const char *fault)
+{
+	if (!run.fault)
+		run.fault = fault;
+}
+
+/* Without races the verdict is that of a plain model. */
+static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t departure)
+{
+	true_time clock = run_long_clock(cpu), depart;
+	__int128 left;
+
+	if (run.limit.kind == SL_WINDOW) {
+		left = window_plain_left(&run.window_plain, clock);
+		if (passes && (__int128)cost > left)
+			run_fail("more passes than aligned sub-windows let pass");
+		if (!passes && (__int128)cost <= left - ((1LL << run.limit.shift) - 1) &&
+		    clock < (true_time)1 << 64)
+			run_fail("less passes than aligned sub-windows let pass");
+		if (passes)
+			window_plain_charge(&run.window_plain, clock, cost);
+	} else if (run.limit.kind == SL_SHAPE) {
+		depart = shape_plain_depart(&run.shape_plain, clock, cost);
+		if (passes != (depart >= 0))
+			run_fail("a queue of this rate decides otherwise");
+		else if (passes && (uint64_t)depart != departure)
+			run_fail("a queue of this rate lets it depart at another moment");
+	} else if (run.cpus == 1) {
+		struct reference bucket = run.bucket;
+
+		reference_charge(&bucket, (__int128)cost << 16, run.now);
+		if (passes != (bucket.level >= 0) && cost <= run.limit.refill)
+			run_fail("a plain bucket decides otherwise");
+	}
+}
+
+/*
+ * The moment of a packet of a window lies between its coming and its verdict: when it came, or when
+ * its sub-window began on the ledger, if another CPU began that meanwhile.
+ */
+static inline true_time run_moment(true_time at)
+{
+	int64_t ahead = credit_span(run.epoch + (uint64_t)at, host_notes.charged);
+
+	return run.sequential || ahead < 0 ? at : at + ahead;
+}
+
+static inline void run_log(true_time at, true_time arrival, uint64_t cost,
+			   const struct packet *packet)
+{
+	if (run.limit.kind == SL_WINDOW)
+		window_log_add(&run.window_log, run_moment(at), cost);
+	else if (run.limit.kind == SL_BUCKET)
+		reference_charge(&run.bucket, (__int128)cost << 16, run.now);
+	else
+		shape_log_add(
+			&run.shape_log,
+			&(struct shape_entry){
+				.arrival = arrival,
+				.departure = arrival + credit_span(packet->now, packet->departure),
+				.cost = cost,
+			});
+}
+
+/* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
+static inline void run_packet(int cpu)
+{
+	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
+	uint64_t cost = host_cost(&run.limit, &packet);
+	true_time at = run.now, arrival = run_long_clock(cpu);
+	bool refund = run.refunds && run_one_in(8);
+	struct host_notes notes = host_notes;
+	enum sl_reason reason;
+
+	run.is_busy[cpu] = true;
+	run.began[cpu] = at;
+	reason = host_ask(&run.limit, &packet);
+	if (run.sequential)
+		run_compare(cpu, cost, reason == SL_PASS_WITHIN, packet.departure);
+	if (reason == SL_DROP_CONTENDED)
+		run.contended++;
+	if (reason != SL_PASS_WITHIN) {
+		run.refused++;
+	} else if (refund) {
+		ledger_refund(&packet, &run.limit, cost);
+	} else {
+		run.passed++;
+		run_log(at, arrival, cost, &packet);
+	}
+	run.is_busy[cpu] = false;
+	host_notes = notes; /* where the packets of CPUs are nested */
+}
+
+/* --- The promises --------------------------------------------------------------------------- */
+
+/* Ends the run. What is wrong with all that has passed is in run.fault, if anything is. */
+static inline void run_end(void)
+{
+	__int128 slack = (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
+	true_time span = (true_time)run.spec.span_ns * SL_TICKS_PER_NS;
+	const char *fault;
+
+	if (run.limit.kind == SL_BUCKET && -run.bucket.lowest >> 16 > slack)
+		run_fail("more than burst + rate x t");
+	if (run.limit.kind == SL_WINDOW &&
+	    window_log_most(&run.window_log, span) > (__int128)run.limit.most)
+		run_fail("more than N in a span of T");
+	fault = shape_log_fault(&run.shape_log, run.limit.horizon);
+	if (fault)
+		run_fail(fault);
+	window_log_end(&run.window_log);
+	shape_log_end(&run.shape_log);
+}
+
+#endif

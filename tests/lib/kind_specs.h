@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Limits of each kind for the tests, compiled from what a user writes as the command compiles them.
+ * They have no purses: each packet asks its ledger.
+ */
+#ifndef SLUICE_TEST_KIND_SPECS_H
+#define SLUICE_TEST_KIND_SPECS_H
+
+#include "kinds.h"
+#include "rules/limit.h"
+
+#define SPEC_JIFFY_NS 4000000U
+
+static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
+{
+	/* so many CPUs that no purse holds two packets */
+	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};
+	struct limit limit = {.spec = *spec, .match = {.fact = SL_FACT_ANY}};
+
+	limit.spec.per[SL_IPV4] = 32;
+	limit.spec.per[SL_IPV6] = 64;
+	return limit_compile(&limit, SL_IPV4, &machine);
+}
+
+static inline struct sl_limit_spec spec_bucket(__u64 rate, enum sl_rate_unit unit, __u64 burst)
+{
+	return (struct sl_limit_spec){
+		.name = "all",
+		.kind = SL_BUCKET,
+		.rate = rate,
+		.rate_unit = unit,
+		.burst = burst,
+		.burst_unit = unit == SL_RATE_BITS ? SL_BURST_BYTES : SL_BURST_PACKETS,
+	};
+}
+
+/* Never more than `most` in any span. bytes: of bytes, else of packets. */
+static inline struct sl_limit_spec spec_window(__u64 most, bool bytes, __u64 span_ns,
+					       unsigned int groups)
+{
+	return (struct sl_limit_spec){
+		.name = "all",
+		.kind = SL_WINDOW,
+		.rate = most,
+		.rate_unit = bytes ? SL_RATE_BITS : SL_RATE_PPS,
+		.span_ns = span_ns,
+		.groups = groups,
+	};
+}
+
+static inline struct sl_limit_spec spec_shape(__u64 rate, enum sl_rate_unit unit, __u64 horizon_ns)
+{
+	return (struct sl_limit_spec){
+		.name = "all",
+		.kind = SL_SHAPE,
+		.rate = rate,
+		.rate_unit = unit,
+		.span_ns = horizon_ns,
+	};
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * References for include/window.h that know nothing of its words: plain arrays, in time as it
+ * really is, which neither wraps nor runs backwards.
+ *
+ *   window_log     every packet that passed: how much in any span of T, at most
+ *   window_plain   G + 1 counters, one for each aligned sub-window: what a sliding window of that
+ *                  grain admits at best
+ */
+#ifndef SLUICE_TEST_WINDOW_MODEL_H
+#define SLUICE_TEST_WINDOW_MODEL_H
+
+#include <stdlib.h>
+#include <string.h>
+#include "bucket_model.h"
+#include "window.h"
+
+/* --- Never too much ------------------------------------------------------------------------- */
+
+struct window_entry {
+	true_time at;
+	__u64 cost;
+};
+
+struct window_log {
+	struct window_entry *entries; /* by time */
+	size_t count, room;
+};
+
+/* Packets may be told of in another order than they came. */
+static inline void window_log_add(struct window_log *log, true_time at, __u64 cost)
+{
+	size_t i = log->count++;
+
+	if (log->count > log->room) {
+		log->room = 2 * log->count + 64;
+		log->entries = realloc(log->entries, log->room * sizeof(*log->entries));
+		if (!log->entries)
+			abort();
+	}
+	for (; i && log->entries[i - 1].at > at; i--)
+		log->entries[i] = log->entries[i - 1];
+	log->entries[i] = (struct window_entry){.at = at, .cost = cost};
+}
+
+/* The most that passed in (t - span, t], for any t. */
+static inline __int128 window_log_most(const struct window_log *log, true_time span)
+{
+	__int128 sum = 0, most = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < log->count; i++) {
+		sum += log->entries[i].cost;
+		while (log->entries[first].at <= log->entries[i].at - span)
+			sum -= log->entries[first++].cost;
+		if (sum > most)
+			most = sum;
+	}
+	return most;
+}
+
+static inline void window_log_end(struct window_log *log)
+{
+	free(log->entries);
+	*log = (struct window_log){0};
+}
+
+/* --- Never too little ----------------------------------------------------------------------- */
+
+struct window_plain {
+	const struct sl_limit *limit;
+	__int128 current;			/* the number of the current sub-window */
+	__int128 counts[WINDOW_GROUPS_MAX + 1]; /* counts[0] is the current one's */
+};
+
+/*
+ * The number of the sub-window at a moment by a clock of 64 bits that is told without its wrap. The
+ * last sub-window before the wrap and the first after it count as one.
+ */
+static inline __int128 window_plain_number(const struct sl_limit *limit, true_time clock)
+{
+	const true_time wrap = (true_time)1 << 64;
+
+	if (clock < wrap)
+		return (clock >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
+	return window_plain_number(limit, wrap - 1) + window_plain_number(limit, clock - wrap);
+}
+
+/* A source that has just come. */
+static inline struct window_plain window_plain_begin(const struct sl_limit *limit, true_time clock)
+{
+	return (struct window_plain){.limit = limit, .current = window_plain_number(limit, clock)};
+}
+
+static inline __int128 window_plain_sum(struct window_plain *plain, true_time clock)
+{
+	__int128 number = window_plain_number(plain->limit, clock), sum = 0;
+
+	for (int i = 0; plain->current < number && i <= plain->limit->groups;
+	     i++, plain->current++) {
+		memmove(&plain->counts[1], &plain->counts[0],
+			plain->limit->groups * sizeof(*plain->counts));
+		plain->counts[0] = 0;
+	}
+	if (plain->current < number)
+		plain->current = number;
+	for (int i = 0; i <= plain->limit->groups; i++)
+		sum += plain->counts[i];
+	return sum;
+}
+
+/* What would pass at a moment. */
+static inline __int128 window_plain_left(struct window_plain *plain, true_time clock)
+{
+	return plain->limit->most - window_plain_sum(plain, clock);
+}
+
+static inline void window_plain_charge(struct window_plain *plain, true_time clock, __u64 cost)
+{
+	window_plain_sum(plain, clock);
+	plain->counts[0] += cost;
+}
+
+#endif

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The promises of each kind of limit on random schedules: any limit, any number of CPUs, clocks
+ * that lag, rests after which the index and the tag of a window come round, and charges that are
+ * undone. With races, CPUs run the code of bpf/ledger.h in turn, and the turn may change before
+ * each access to a word that they share, for as long as it takes. The judges are the references of
+ * tests/lib.
+ *
+ * On failure the seed of the run is printed; it alone repeats the run: test_kinds_property SEED.
+ */
+#include "test.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include "kind_run.h"
+
+#define SEED	   20250611ULL
+#define RUNS	   1000
+#define RACES	   1000
+#define STEPS	   400
+#define RACE_STEPS 160
+
+static uint64_t random_state;
+static uint64_t first_seed = SEED;
+static bool only_one;
+
+/* splitmix64 (Steele, Lea, Flood 2014): of any seed */
+static uint64_t run_choose(uint64_t bound)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return (z ^ z >> 31) % bound;
+}
+
+static void assert_no_fault(uint64_t seed)
+{
+	const struct sl_limit *limit = &run.limit;
+
+	if (run.fault)
+		fail_msg("seed %llu: %s; kind %d, rate %llu, burst %llu, span %llu ns, groups %d, "
+			 "by_bytes %d, shift %d, cpus %d, epoch %llx",
+			 (unsigned long long)seed, run.fault, limit->kind,
+			 (unsigned long long)run.spec.rate, (unsigned long long)run.spec.burst,
+			 (unsigned long long)run.spec.span_ns, limit->groups, limit->by_bytes,
+			 limit->shift, run.cpus, (unsigned long long)run.epoch);
+}
+
+/* --- Without races -------------------------------------------------------------------------- */
+
+/* Each verdict, and each departure, is that of the plain model. */
+static void run_alone(enum sl_kind kind, bool lags)
+{
+	uint64_t passed = 0, refused = 0;
+
+	for (uint64_t i = 0; i < (only_one ? 1 : RUNS); i++) {
+		random_state = first_seed + i;
+		run_draw(kind, lags, true);
+		for (int step = 0; step < STEPS; step++) {
+			if (run_one_in(2))
+				run_rest();
+			run_packet(run_choose(run.cpus));
+		}
+		run_end();
+		assert_no_fault(first_seed + i);
+		passed += run.passed;
+		refused += run.refused;
+	}
+	assert_true(only_one || (passed > RUNS * STEPS / 20 && refused > RUNS * STEPS / 20));
+}
+
+static void test_bucket_is_a_plain_bucket(void **state)
+{
+	(void)state;
+	run_alone(SL_BUCKET, false);
+}
+
+static void test_window_is_aligned_sub_windows(void **state)
+{
+	(void)state;
+	run_alone(SL_WINDOW, false);
+}
+
+static void test_shape_is_a_queue(void **state)
+{
+	(void)state;
+	run_alone(SL_SHAPE, false);
+}
+
+static void test_bucket_keeps_its_promise_where_clocks_differ(void **state)
+{
+	(void)state;
+	run_alone(SL_BUCKET, true);
+}
+
+static void test_window_is_aligned_sub_windows_where_clocks_differ(void **state)
+{
+	(void)state;
+	run_alone(SL_WINDOW, true);
+}
+
+static void test_shape_is_a_queue_where_clocks_differ(void **state)
+{
+	(void)state;
+	run_alone(SL_SHAPE, true);
+}
+
+/* --- Races ---------------------------------------------------------------------------------- */
+
+/*
+ * A thread for each CPU, of which one runs at any time: the one that was posted. So a schedule is
+ * the same in each run.
+ */
+static struct {
+	pthread_t thread;
+	sem_t turn;
+	true_time asleep; /* it does not run before */
+	bool done;
+} lanes[RUN_CPUS];
+
+static int current;    /* the CPU that runs */
+static int steps_left; /* of all CPUs */
+static sem_t all_done;
+
+static int lane_next(void)
+{
+	int ready[RUN_CPUS], count = 0, first = -1;
+
+	for (int i = 0; i < run.cpus; i++) {
+		if (lanes[i].done)
+			continue;
+		if (first < 0 || lanes[i].asleep < lanes[first].asleep)
+			first = i;
+		if (lanes[i].asleep <= run.now)
+			ready[count++] = i;
+	}
+	if (count)
+		return ready[run_choose(count)];
+	if (first >= 0 && run.now < lanes[first].asleep)
+		run.now = lanes[first].asleep;
+	return first;
+}
+
+/* Lets another CPU run, and returns when this one's turn comes again. */
+static void lane_yield(int self)
+{
+	int next = lane_next();
+
+	if (next == self)
+		return;
+	current = next;
+	sem_post(next < 0 ? &all_done : &lanes[next].turn);
+	if (lanes[self].done)
+		return;
+	while (sem_wait(&lanes[self].turn))
+		;
+}
+
+static void lane_between(void)
+{
+	int self = current;
+
+	if (!run_one_in(3))
+		return;
+	if (run_one_in(2))
+		run_rest();
+	if (run_one_in(4))
+		lanes[self].asleep = run.now + run_choose(run_patience() + 1);
+	lane_yield(self);
+}
+
+static void *lane_run(void *data)
+{
+	int self = (intptr_t)data;
+
+	while (sem_wait(&lanes[self].turn))
+		;
+	while (steps_left-- > 0) {
+		if (run_one_in(3))
+			run_rest();
+		run_packet(self);
+		lane_yield(self);
+	}
+	lanes[self].done = true;
+	lane_yield(self);
+	return NULL;
+}
+
+static void race(void)
+{
+	steps_left = RACE_STEPS;
+	host_between = lane_between;
+	for (int i = 0; i < run.cpus; i++) {
+		lanes[i].asleep = 0;
+		lanes[i].done = false;
+		sem_init(&lanes[i].turn, 0, 0);
+		pthread_create(&lanes[i].thread, NULL, lane_run, (void *)(intptr_t)i);
+	}
+	current = 0;
+	sem_post(&lanes[0].turn);
+	while (sem_wait(&all_done))
+		;
+	for (int i = 0; i < run.cpus; i++)
+		pthread_join(lanes[i].thread, NULL);
+	host_between = NULL;
+}
+
+static void run_races(enum sl_kind kind)
+{
+	uint64_t passed = 0, refused = 0;
+
+	sem_init(&all_done, 0, 0);
+	for (uint64_t i = 0; i < (only_one ? 1 : RACES); i++) {
+		random_state = first_seed + i;
+		run_draw(kind, true, false);
+		race();
+		run_end();
+		assert_no_fault(first_seed + i);
+		passed += run.passed;
+		refused += run.refused;
+	}
+	assert_true(only_one ||
+		    (passed > RACES * RACE_STEPS / 20 && refused > RACES * RACE_STEPS / 20));
+}
+
+static void test_bucket_keeps_its_promise_in_races(void **state)
+{
+	(void)state;
+	run_races(SL_BUCKET);
+}
+
+static void test_window_keeps_its_promise_in_races(void **state)
+{
+	(void)state;
+	run_races(SL_WINDOW);
+}
+
+static void test_shape_keeps_its_promise_in_races(void **state)
+{
+	(void)state;
+	run_races(SL_SHAPE);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bucket_is_a_plain_bucket),
+		cmocka_unit_test(test_window_is_aligned_sub_windows),
+		cmocka_unit_test(test_shape_is_a_queue),
+		cmocka_unit_test(test_bucket_keeps_its_promise_where_clocks_differ),
+		cmocka_unit_test(test_window_is_aligned_sub_windows_where_clocks_differ),
+		cmocka_unit_test(test_shape_is_a_queue_where_clocks_differ),
+		cmocka_unit_test(test_bucket_keeps_its_promise_in_races),
+		cmocka_unit_test(test_window_keeps_its_promise_in_races),
+		cmocka_unit_test(test_shape_keeps_its_promise_in_races),
+	};
+
+	if (argc > 1) {
+		first_seed = strtoull(argv[1], NULL, 10);
+		only_one = true;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
