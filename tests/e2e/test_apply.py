@@ -76,6 +76,28 @@ deny: [192.0.2.1, "2001:db8::/32"]
 allow:
 - 10.0.0.0/8
 """,
+    "limits of each kind": """
+defaults:
+  action: block 10s escalate 2 max 1h
+  start: empty
+policies:
+- prefix: default
+  limits:
+  - {window: 1000 per 1min}
+  - {name: bytes, window: 1.5MB per 1h, groups: 10, action: block 1s escalate 16}
+  - {name: both, rate: 10kpps 100mbit, burst: 2000 64kB}
+- prefix: 10.0.0.0/8
+  limits:
+  - rate: 100pps,1kpps, 20kpps
+    burst: 10,250ms,30
+    per: 32,24,16
+- prefix: "2001:db8::/32"
+  limits:
+  - {name: w, window: "9 per 1s,9MiB per 1d", per: "128, 64"}
+- prefix: "2001:db8:1::/48"
+  limits:
+  - {name: r, rate: "1kpps 1mbit,2kpps 2mbit", per: "64,48"}
+""",
     "a prefix with an entry and limits": """
 policies:
   - prefix: 192.0.2.1
@@ -323,6 +345,19 @@ BAD = {
                                   [("1:19", "not both")]),
     "a key misspelt": (POLICY.replace("rate", "rtae"), [("4:9", "'rtae': did you mean 'rate'?"),
                                                         ("4:9", "a limit needs a rate")]),
+    "two kinds": (POLICY + "        window: 9 per 1s\n", [("5:17", "one of rate, window and shape")]),
+    "groups of a rate": (POLICY + "        groups: 5\n", [("5:17", "part of 'window'")]),
+    "groups that are none": (POLICY.replace("rate: 5pps", "window: 9 per 1s") + "        groups: 11\n",
+                             [("5:17", "1 to 10")]),
+    "a window that is none": (POLICY.replace("rate: 5pps", "window: 9 in 1s"), [("4:17", "9 in 1s")]),
+    "a shape with an action": (POLICY.replace("rate", "shape") + "        action: drop\n",
+                               [("5:17", "a limit that shapes has none")]),
+    "a horizon of a rate": (POLICY + "        horizon: 1s\n", [("5:18", "part of 'shape'")]),
+    "an escalation by one": (POLICY + "        action: block 1s escalate 1\n", [("5:17", "2 to 16")]),
+    "five lengths": (POLICY + "        per: 32,24,16,8,0\n", [("5:14", "4 limits at most")]),
+    "lengths that grow": (POLICY + "        per: 24,32\n", [("5:14", "shorter than the one before")]),
+    "a rate too many": (POLICY.replace("5pps", "5pps,6pps"), [("4:15", "2 values")]),
+    "a budget of two rates": (POLICY + "    newcomers: {rate: 1kpps 1mbit}\n", [("5:23", "one rate")]),
     "a rate that is two": (POLICY.replace("5pps", "5Mbps"),
                            [("4:15", "write 5mbit, or 40mbit if it is bytes")]),
     "several unknown keys": ("a: 1\nb: 2\n" + POLICY + "        c: 3\n",
@@ -677,6 +712,9 @@ def test_the_schema_takes_every_dump(attached):
 # What a schema can tell; the rest is for the reader to find.
 SCHEMA_KNOWS = ["an unknown key", "an unknown key of the gate", "an unknown key of a limit",
                 "an unknown key of a policy", "an unknown key of an entry", "5 limits", "no limits",
+                "two kinds", "groups of a rate", "groups that are none", "a window that is none",
+                "a shape with an action", "a horizon of a rate", "an escalation by one", "five lengths",
+                "a budget of two rates",
                 "an unknown key of the defaults", "empty limits", "no prefix", "no rate",
                 "a rate that is none", "a burst of nothing", "an action that is none",
                 "a block without a time", "a start that is none", "a key that is none",

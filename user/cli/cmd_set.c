@@ -61,9 +61,10 @@ static enum status request_parse(const struct set_args *args, struct request *re
 
 /* --- Changing the rule ---------------------------------------------------------------------- */
 
+/* The rule has at most SL_LIMITS_MAX limits more than it may. */
 static enum status refuse_fifth(const struct gate *gate, const struct rule *rule)
 {
-	char text[PREFIX_TEXT], names[SL_LIMITS_MAX * 2 * (SL_NAME + 2)];
+	char names[2 * SL_LIMITS_MAX * (SL_NAME + sizeof(" (two rates) and "))], text[PREFIX_TEXT];
 	size_t length = 0;
 
 	for (unsigned int i = 0; i < rule->limits; i++)

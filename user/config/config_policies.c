@@ -125,7 +125,10 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 		if (fits && rule_slots(rule) > SL_LIMITS_MAX) {
 			reader_place(reader, node);
 			reader_failed(reader,
-				      misuse("a policy has %d limits at most", SL_LIMITS_MAX));
+				      misuse("a policy has %d limits at most%s", SL_LIMITS_MAX,
+					     rule_slots(rule) > rule->limits
+						     ? ", and two rates are two of them"
+						     : ""));
 		}
 		rule_free(&surplus);
 	}

@@ -136,8 +136,9 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 	for (unsigned int i = 0; i < candidates->count; i++) {
 		const struct candidate *candidate = &candidates->list[i];
 
-		length += snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
-				   candidate->limit.spec.name);
+		length += snprintf(names + length, sizeof(names) - length, "%s%s%s", i ? ", " : "",
+				   candidate->limit.spec.name,
+				   candidate->limit.spec.second ? ":bits" : "");
 		if (candidate->home)
 			length +=
 				snprintf(names + length, sizeof(names) - length, " of %s",
@@ -145,8 +146,7 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 	}
 	prefix = prefix_format(&rule->prefix, text);
 	failure("%s inherits, and would have %u limits, of which %d is the most: %s; without those "
-		"of "
-		"others it is 'sluice %sset %s inherit no'",
+		"of others it is 'sluice %sset %s inherit no'",
 		prefix, candidates->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
 	return POLICY_REFUSED;
 }

@@ -53,6 +53,61 @@ static void test_every_key_is_read(void **state)
 	config_free(&config);
 }
 
+/* Each kind of limit, two rates, several lengths of a key, and blocks that escalate. */
+static void test_keys_of_each_kind_are_read(void **state)
+{
+	(void)state;
+	assert_string_equal(shown("policies:\n"
+				  "  - prefix: default\n"
+				  "    limits:\n"
+				  "      - window: 1000 per 1min\n"
+				  "      - name: hour\n"
+				  "        window: 10MB per 1h\n"
+				  "        groups: 10\n"
+				  "        action: block 10s escalate 2 max 1h\n"
+				  "      - name: both\n"
+				  "        rate: 10kpps 100mbit\n"
+				  "        burst: 2000 64kB\n"
+				  "  - prefix: 10.0.0.0/8\n"
+				  "    limits:\n"
+				  "      - rate: 100pps,1kpps, 20kpps\n"
+				  "        per: 32,24,16\n"
+				  "  - prefix: 2001:db8::/32\n"
+				  "    limits:\n"
+				  "      - {shape: 10mbit, horizon: 1s, key: dst}\n"
+				  "      - {name: two, rate: \"1kpps,2kpps\", per: \"64,48\"}\n"),
+			    "sluice set default window 1000 per 1min\n"
+			    "sluice set default name hour window 10MB per 1h groups 10 action "
+			    "block 10s escalate 2 max 1h\n"
+			    "sluice set default name both rate 10kpps 100mbit burst 2000 64kB\n"
+			    "sluice set 10.0.0.0/8 rate 100pps burst 25 inherit no\n"
+			    "sluice set 10.0.0.0/8 name all-24 rate 1kpps burst 250 per 24\n"
+			    "sluice set 10.0.0.0/8 name all-16 rate 20kpps burst 5000 per 16\n"
+			    "sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n"
+			    "sluice set 2001:db8::/32 name two rate 1kpps burst 250\n"
+			    "sluice set 2001:db8::/32 name two-48 rate 2kpps burst 500 per 48\n");
+}
+
+/* A shaper leaves out the defaults that it cannot have, and takes the others. */
+static void test_defaults_are_those_of_the_kind(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		shown("defaults: {per: 24/56, key: dst, action: block 30s, start: "
+		      "empty}\n"
+		      "policies:\n"
+		      "  - prefix: default\n"
+		      "    limits:\n"
+		      "      - shape: 10mbit\n"
+		      "      - {name: w, window: 9 per 1s}\n"
+		      "      - {name: r, rate: 1kpps, action: drop}\n"),
+		"sluice set default shape 10mbit per 24/56 key dst\n"
+		"sluice set default name w window 9 per 1s per 24/56 key dst action "
+		"block 30s start empty\n"
+		"sluice set default name r rate 1kpps burst 250 per 24/56 key dst start "
+		"empty\n");
+}
+
 /* Lists of prefixes and lists of entries, and other spellings of the same rules. */
 static void test_other_spellings_mean_the_same(void **state)
 {
@@ -384,6 +439,36 @@ static void test_one_error_is_one_message(void **state)
 		 ":1:60: per '56': 10.0.0.0/8 is IPv4: a key there has 0 to 32 bits"},
 		{LIMIT "burst: 64kB}]}]", ":1:59: burst '64kB' of a packet rate: write 2000 "
 					  "(packets) or 250ms"},
+		/* kinds */
+		{LIMIT "window: 9 per 1s}]}]",
+		 ":1:60: a limit has one of rate, window and shape: give the other a name of its "
+		 "own"},
+		{LIMIT "groups: 5}]}]",
+		 ":1:60: groups '5' is a part of 'window': this limit has none"},
+		{"policies: [{prefix: default, limits: [{window: 9}]}]",
+		 ":1:48: window '9': write 1000 per 1min, or 10MB per 1h"},
+		{"policies: [{prefix: default, limits: [{shape: 1kpps, action: drop}]}]",
+		 ":1:62: action 'drop': a limit that shapes has none: it drops what would wait "
+		 "longer than its horizon"},
+		{"policies: [{prefix: default, limits: [{shape: 1pps}]}]",
+		 ":1:47: horizon '200ms' holds no second packet at 1pps: raise it to 1s"},
+		{"policies: [{prefix: default, limits: [{rate: 1kpps,\n per: \"32,24,16,8,0\"}]}]",
+		 ":2:7: per '32,24,16,8,0': a prefix has 4 limits at most"},
+		{"policies: [{prefix: default, limits: [{rate: 1kpps,\n per: \"32,24\"},\n"
+		 "{rate: 1pps, name: all-24}]}]",
+		 ":3:20: default has a limit 'all-24' already: give this one a name of its own"},
+		{"policies: [{prefix: default, limits: [{rate: 1kpps 1mbit},\n"
+		 "{name: b, rate: 1kpps 1mbit},\n{name: c, rate: 1pps}]}]",
+		 ":3:1: a policy has 4 limits at most, and two rates are two of them"},
+		{"policies: [{prefix: default, limits: [{rate: 1kpps},\n"
+		 "{name: b, rate: 1kpps 1mbit, per: \"32,24\"}]}]",
+		 ":2:1: a policy has 4 limits at most, and two rates are two of them"},
+		{LIMIT "}], newcomers: {rate: 1kpps 1mbit}}]",
+		 ":1:74: rate '1kpps 1mbit': a budget has one rate: write 10kpps or 100mbit"},
+		{LIMIT "}]}]\ndefaults: {per: \"32,24\"}",
+		 ":2:17: per '32,24': several lengths make a limit each: write them where the "
+		 "limit "
+		 "is"},
 		{LIMIT "}]}]\ndefaults: {action: stop}", ":2:20: action 'stop': write drop, "
 							 "observe or block 30s"},
 		/* newcomers */
@@ -575,6 +660,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_key_is_read),
+		cmocka_unit_test(test_keys_of_each_kind_are_read),
+		cmocka_unit_test(test_defaults_are_those_of_the_kind),
 		cmocka_unit_test(test_other_spellings_mean_the_same),
 		cmocka_unit_test(test_until_that_has_passed),
 		cmocka_unit_test(test_json_is_yaml),

@@ -252,6 +252,361 @@ static void test_all_fields_together_are_read(void **state)
 	assert_round_trip(&limit, &prefix);
 }
 
+/* --- Kinds ---------------------------------------------------------------------------------- */
+
+static struct limit limit_of_spec(const struct spec *spec, const char *prefix_text)
+{
+	struct sl_prefix prefix = prefix_of(prefix_text);
+	struct limit limit;
+
+	assert_int_equal(spec_parse_first(spec, &prefix, NULL, NULL, &limit), OK);
+	assert_round_trip(&limit, &prefix);
+	return limit;
+}
+
+/* The words that `show` prints of a limit. */
+static const char *shown(const struct limit *limit)
+{
+	static char line[SPEC_FIELDS * SPEC_TEXT];
+	struct sl_prefix prefix = prefix_of("default");
+	char text[SPEC_TEXT];
+
+	*line = '\0';
+	for (int field = 0; field < SPEC_FIELDS; field++) {
+		const char *words = spec_format(limit, &prefix, field, text);
+
+		if (words)
+			snprintf(line + strlen(line), sizeof(line) - strlen(line), "%s%s %s",
+				 *line ? " " : "", spec_names[field], words);
+	}
+	return line;
+}
+
+static void test_words_of_each_kind_mean_these_numbers(void **state)
+{
+	static const struct {
+		struct spec spec;
+		const char *shown;
+		uint64_t rate, span_ns;
+		uint8_t kind, rate_unit, groups;
+	} cases[] = {
+		{{{[SPEC_WINDOW] = "1000 per 1min"}},
+		 "window 1000 per 1min",
+		 1000,
+		 60000000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 5},
+		{{{[SPEC_WINDOW] = "1000 \t per  60s"}},
+		 "window 1000 per 1min",
+		 1000,
+		 60000000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 5},
+		{{{[SPEC_WINDOW] = "10MB per 1h"}},
+		 "window 10MB per 1h",
+		 10000000,
+		 3600000000000,
+		 SL_WINDOW,
+		 SL_RATE_BITS,
+		 5},
+		{{{[SPEC_WINDOW] = "1.5GB per 7d"}},
+		 "window 1500MB per 7d",
+		 1500000000,
+		 604800000000000,
+		 SL_WINDOW,
+		 SL_RATE_BITS,
+		 5},
+		{{{[SPEC_WINDOW] = "1 per 1ms"}},
+		 "window 1 per 1ms",
+		 1,
+		 1000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 5},
+		{{{[SPEC_WINDOW] = "140737488355328 per 730d"}},
+		 "window 140737488355328 per 730d",
+		 1ULL << 47,
+		 63072000000000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 5},
+		{{{[SPEC_WINDOW] = "1B per 1s", [SPEC_GROUPS] = "1"}},
+		 "window 1B per 1s groups 1",
+		 1,
+		 1000000000,
+		 SL_WINDOW,
+		 SL_RATE_BITS,
+		 1},
+		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_GROUPS] = "10"}},
+		 "window 9 per 1s groups 10",
+		 9,
+		 1000000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 10},
+		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_GROUPS] = "05"}},
+		 "window 9 per 1s",
+		 9,
+		 1000000000,
+		 SL_WINDOW,
+		 SL_RATE_PPS,
+		 5},
+		{{{[SPEC_SHAPE] = "10mbit"}},
+		 "shape 10mbit",
+		 10000000,
+		 200000000,
+		 SL_SHAPE,
+		 SL_RATE_BITS,
+		 0},
+		{{{[SPEC_SHAPE] = "10kpps", [SPEC_HORIZON] = "1ms"}},
+		 "shape 10kpps horizon 1ms",
+		 10000,
+		 1000000,
+		 SL_SHAPE,
+		 SL_RATE_PPS,
+		 0},
+		{{{[SPEC_SHAPE] = "1pps", [SPEC_HORIZON] = "10s"}},
+		 "shape 1pps horizon 10s",
+		 1,
+		 10000000000,
+		 SL_SHAPE,
+		 SL_RATE_PPS,
+		 0},
+		{{{[SPEC_SHAPE] = "5pps", [SPEC_HORIZON] = "0.2s"}},
+		 "shape 5pps",
+		 5,
+		 200000000,
+		 SL_SHAPE,
+		 SL_RATE_PPS,
+		 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of_spec(&cases[i].spec, "default");
+		const struct sl_limit_spec expected = {.name = "all",
+						       .rate = cases[i].rate,
+						       .span_ns = cases[i].span_ns,
+						       .kind = cases[i].kind,
+						       .rate_unit = cases[i].rate_unit,
+						       .groups = cases[i].groups,
+						       .per = {32, 64}};
+
+		assert_memory_equal(&limit.spec, &expected, sizeof(expected));
+		assert_int_equal(limit.second.rate, 0);
+		assert_string_equal(shown(&limit), cases[i].shown);
+	}
+}
+
+/* A window and a shaper compose with the rest, and each kind has its own words alone. */
+static void test_kinds_compose_with_the_other_words(void **state)
+{
+	const struct spec window = {.text = {[SPEC_NAME] = "dns",
+					     [SPEC_WINDOW] = "1000 per 1min",
+					     [SPEC_GROUPS] = "3",
+					     [SPEC_MATCH] = "udp port 53",
+					     [SPEC_PER] = "24/56",
+					     [SPEC_KEY] = "dst",
+					     [SPEC_ACTION] = "block 10s escalate 3 max 2min",
+					     [SPEC_START] = "empty"}},
+			  shape = {.text = {[SPEC_NAME] = "out",
+					    [SPEC_SHAPE] = "50mbit",
+					    [SPEC_HORIZON] = "1s",
+					    [SPEC_MATCH] = "tcp",
+					    [SPEC_PER] = "24/56",
+					    [SPEC_KEY] = "dst"}};
+	struct limit limit = limit_of_spec(&window, "default");
+
+	(void)state;
+	assert_string_equal(shown(&limit),
+			    "name dns window 1000 per 1min groups 3 match udp port 53 per 24/56 "
+			    "key dst action block 10s escalate 3 max 2min start empty");
+	assert_int_equal(limit.spec.block_ns, 10000000000);
+	assert_int_equal(limit.spec.block_max_ns, 120000000000);
+	assert_int_equal(limit.spec.escalate, 3);
+	limit = limit_of_spec(&shape, "default");
+	assert_string_equal(shown(&limit), "name out shape 50mbit horizon 1s match tcp per 24/56 "
+					   "key dst");
+}
+
+static void test_two_rates_are_one_limit(void **state)
+{
+	static const struct {
+		const char *rate, *burst, *shown;
+		uint64_t first, second, burst_first, burst_second;
+	} cases[] = {
+		{"10kpps 100mbit", NULL, "rate 10kpps 100mbit burst 2500 3125kB", 10000, 100000000,
+		 2500, 3125000},
+		{"1pps  1mbit", NULL, "rate 1pps 1mbit burst 8 125KiB", 1, 1000000, 8, 128000},
+		{"60/min 1mbit", "1s 64kB", "rate 60/min 1mbit burst 1s 64kB", 60, 1000000,
+		 1000000000, 64000},
+		{"10kpps 100mbit", "2000 100ms", "rate 10kpps 100mbit burst 2000 100ms", 10000,
+		 100000000, 2000, 100000000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct spec spec = {
+			.text = {[SPEC_RATE] = cases[i].rate, [SPEC_BURST] = cases[i].burst}};
+		struct limit limit = limit_of_spec(&spec, "default");
+
+		assert_string_equal(shown(&limit), cases[i].shown);
+		assert_int_equal(limit.spec.rate, cases[i].first);
+		assert_int_not_equal(limit.spec.rate_unit, SL_RATE_BITS);
+		assert_int_equal(limit.second.rate, cases[i].second);
+		assert_int_equal(limit.spec.burst, cases[i].burst_first);
+		assert_int_equal(limit.second.burst, cases[i].burst_second);
+	}
+}
+
+/* What limit_second() makes differs from the first in its rate, and is marked as the second. */
+static void test_the_second_rate_is_a_limit_of_bits(void **state)
+{
+	const struct spec spec = {.text = {[SPEC_NAME] = "web",
+					   [SPEC_RATE] = "10kpps 100mbit",
+					   [SPEC_BURST] = "2000 64kB",
+					   [SPEC_MATCH] = "tcp port 80",
+					   [SPEC_PER] = "24/56",
+					   [SPEC_ACTION] = "block 10s escalate 2"}},
+			  bits = {.text = {[SPEC_NAME] = "web",
+					   [SPEC_RATE] = "100mbit",
+					   [SPEC_BURST] = "64kB",
+					   [SPEC_MATCH] = "tcp port 80",
+					   [SPEC_PER] = "24/56",
+					   [SPEC_ACTION] = "block 10s escalate 2"}};
+	struct limit limit = limit_of_spec(&spec, "default"), second = limit_second(&limit);
+	struct limit expected = limit_of_spec(&bits, "default");
+
+	(void)state;
+	expected.spec.second = true;
+	assert_memory_equal(&second, &expected, sizeof(expected));
+}
+
+static void test_escalating_blocks_read_back(void **state)
+{
+	static const struct {
+		const char *action, *shown;
+		uint64_t block_ns, max_ns;
+		uint8_t escalate;
+	} cases[] = {
+		{"block 10s escalate 2 max 1h", "block 10s escalate 2 max 1h", 10000000000,
+		 3600000000000, 2},
+		{"block 10s escalate 2", "block 10s escalate 2 max 10min", 10000000000,
+		 600000000000, 2},
+		{"block 599s escalate 16", "block 599s escalate 16 max 10min", 599000000000,
+		 600000000000, 16},
+		{"block 1ms escalate 2 max 1000001ns", "block 1ms escalate 2 max 1000001ns",
+		 1000000, 1000001, 2},
+		{"block  10min\tescalate 02 max 730d", "block 10min escalate 2 max 730d",
+		 600000000000, 63072000000000000, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of("default", SPEC_ACTION, cases[i].action);
+		struct sl_prefix prefix = prefix_of("default");
+		char text[SPEC_TEXT];
+
+		assert_string_equal(spec_format(&limit, &prefix, SPEC_ACTION, text),
+				    cases[i].shown);
+		assert_int_equal(limit.spec.action, SL_ACTION_BLOCK);
+		assert_int_equal(limit.spec.block_ns, cases[i].block_ns);
+		assert_int_equal(limit.spec.block_max_ns, cases[i].max_ns);
+		assert_int_equal(limit.spec.escalate, cases[i].escalate);
+		assert_round_trip(&limit, &prefix);
+	}
+}
+
+/* --- Several lengths ------------------------------------------------------------------------ */
+
+static void test_each_length_has_a_limit(void **state)
+{
+	static const struct {
+		const char *prefix;
+		struct spec spec;
+		const char *names, *shown[SL_LIMITS_MAX];
+		uint8_t per[SL_LIMITS_MAX][SL_FAMILIES];
+		unsigned int count;
+	} cases[] = {
+		{"default",
+		 {{[SPEC_RATE] = "100pps,1kpps,20kpps", [SPEC_PER] = "32,24,16"}},
+		 "all all-24 all-16",
+		 {"rate 100pps burst 25", "name all-24 rate 1kpps burst 250 per 24/56",
+		  "name all-16 rate 20kpps burst 5000 per 16/48"},
+		 {{32, 64}, {24, 56}, {16, 48}},
+		 3},
+		{"default",
+		 {{[SPEC_RATE] = "1kpps",
+		   [SPEC_BURST] = "10,20",
+		   [SPEC_NAME] = "dns",
+		   [SPEC_MATCH] = "udp port 53,5353",
+		   [SPEC_PER] = "32/128, 0/0"}},
+		 "dns dns-0",
+		 {"name dns rate 1kpps burst 10 match udp port 53,5353 per 32/128",
+		  "name dns-0 rate 1kpps burst 20 match udp port 53,5353 per 0/0"},
+		 {{32, 128}, {0, 0}},
+		 2},
+		{"default",
+		 {{[SPEC_WINDOW] = "10 per 1s, 1MB per 1h",
+		   [SPEC_GROUPS] = "2",
+		   [SPEC_PER] = "32,8"}},
+		 "all all-8",
+		 {"window 10 per 1s groups 2", "name all-8 window 1MB per 1h groups 2 per 8/40"},
+		 {{32, 64}, {8, 40}},
+		 2},
+		{"default",
+		 {{[SPEC_SHAPE] = "1mbit,10mbit",
+		   [SPEC_HORIZON] = "200ms,1s",
+		   [SPEC_PER] = "32,24"}},
+		 "all all-24",
+		 {"shape 1mbit", "name all-24 shape 10mbit horizon 1s per 24/56"},
+		 {{32, 64}, {24, 56}},
+		 2},
+		{"default",
+		 {{[SPEC_RATE] = "1kpps 1mbit,10kpps 10mbit", [SPEC_PER] = "32,24"}},
+		 "all all-24",
+		 {"rate 1kpps 1mbit burst 250 125KiB",
+		  "name all-24 rate 10kpps 10mbit burst 2500 312500B per 24/56"},
+		 {{32, 64}, {24, 56}},
+		 2},
+		{IPV4,
+		 {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32,30,28,26"}},
+		 "all all-30 all-28 all-26",
+		 {NULL},
+		 {{32, 64}, {30, 64}, {28, 64}, {26, 64}},
+		 4},
+		{IPV6,
+		 {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "128,64,48", [SPEC_ACTION] = "observe"}},
+		 "all all-64 all-48",
+		 {NULL},
+		 {{32, 128}, {32, 64}, {32, 48}},
+		 3},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix prefix = prefix_of(cases[i].prefix);
+		struct limits limits;
+		char names[128] = "";
+
+		assert_int_equal(spec_parse(&cases[i].spec, &prefix, NULL, NULL, &limits), OK);
+		assert_int_equal(limits.count, cases[i].count);
+		for (unsigned int n = 0; n < limits.count; n++) {
+			const struct limit *limit = &limits.list[n];
+
+			snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+				 n ? " " : "", limit->spec.name);
+			assert_memory_equal(limit->spec.per, cases[i].per[n], SL_FAMILIES);
+			assert_round_trip(limit, &prefix);
+			if (cases[i].shown[n])
+				assert_string_equal(shown(limit), cases[i].shown[n]);
+		}
+		assert_string_equal(names, cases[i].names);
+	}
+}
+
 /* A length is of the family that the prefix has; the other keeps its default. */
 static void test_a_length_is_of_the_family_of_the_prefix(void **state)
 {
@@ -555,12 +910,301 @@ static void test_errors_have_places(void **state)
 	}
 }
 
+/* Each whole message, behind the field that it is about. */
+static void test_what_is_said_of_kinds_and_lists(void **state)
+{
+#define RATE(text)   [SPEC_RATE] = text
+#define WINDOW(text) [SPEC_WINDOW] = text
+#define SHAPE(text)  [SPEC_SHAPE] = text
+#define PER(text)    [SPEC_PER] = text
+#define WRITE_WINDOW "': write 1000 per 1min, or 10MB per 1h"
+#define WRITE_BLOCK  "' is unexpected behind its time: write block 10s escalate 2 max 1h"
+#define WRITE_TIME   ": write 250ms, 30s, 10min, 1h or 7d"
+	static const struct {
+		const char *prefix;
+		struct spec spec;
+		const char *says;
+	} cases[] = {
+		/* of which kind it is */
+		{"default",
+		 {{NULL}},
+		 "rate: a limit needs a rate: write 'rate 10kpps' or 'rate 50mbit', 'window 1000 "
+		 "per 1min', or 'shape 10mbit'"},
+		{"default",
+		 {{RATE("1kpps"), WINDOW("9 per 1s")}},
+		 "window: a limit has one of rate, window and shape: give the other a name of its "
+		 "own"},
+		{"default",
+		 {{RATE("1kpps"), SHAPE("1kpps")}},
+		 "shape: a limit has one of rate, window and shape: give the other a name of its "
+		 "own"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_GROUPS] = "5"}},
+		 "groups: groups '5' is a part of 'window': this limit has none"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_HORIZON] = "1s"}},
+		 "horizon: horizon '1s' is a part of 'shape': this limit has none"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_HORIZON] = "1s"}},
+		 "horizon: horizon '1s' is a part of 'shape': this limit has none"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_GROUPS] = "5"}},
+		 "groups: groups '5' is a part of 'window': this limit has none"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_ACTION] = "drop"}},
+		 "action: action 'drop': a limit that shapes has none: it drops what would wait "
+		 "longer than its horizon"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_START] = "full"}},
+		 "start: start 'full': a limit that shapes has none: it drops what would wait "
+		 "longer than its horizon"},
+		/* windows */
+		{"default", {{WINDOW("")}}, "window: window '" WRITE_WINDOW},
+		{"default", {{WINDOW("1000")}}, "window: window '1000" WRITE_WINDOW},
+		{"default", {{WINDOW("1000 per")}}, "window: window '1000 per" WRITE_WINDOW},
+		{"default",
+		 {{WINDOW("1000 in 1min")}},
+		 "window: window '1000 in 1min" WRITE_WINDOW},
+		{"default",
+		 {{WINDOW("1000 per 1min 1s")}},
+		 "window: window '1000 per 1min 1s" WRITE_WINDOW},
+		{"default",
+		 {{WINDOW("x per 1min")}},
+		 "window: window 'x' is not a positive number: write 1000 (packets) or 10MB"},
+		{"default",
+		 {{WINDOW("10Mb per 1min")}},
+		 "window: window '10Mb': there is no unit 'Mb': write 1000 (packets) or 10MB"},
+		{"default",
+		 {{WINDOW("250ms per 1min")}},
+		 "window: window '250ms': there is no unit 'ms': write 1000 (packets) or 10MB"},
+		{"default",
+		 {{WINDOW("0 per 1min")}},
+		 "window: window '0' is zero: nothing would ever pass"},
+		{"default",
+		 {{WINDOW("0.5 per 1min")}},
+		 "window: window '0.5' is not a whole number of its smallest unit, or too large"},
+		{"default",
+		 {{WINDOW("140737488355329B per 1h")}},
+		 "window: window '140737488355329B' is too large: the largest is 140TB"},
+		{"default",
+		 {{WINDOW("1000 per 999us")}},
+		 "window: window '999us' is too short: the shortest is 1ms"},
+		{"default", {{WINDOW("1000 per 1")}}, "window: window '1' has no unit" WRITE_TIME},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "0"}},
+		 "groups: groups '0' is not a whole number, 1 to 10: into how many parts the time "
+		 "of a window is cut"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "11"}},
+		 "groups: groups '11' is not a whole number, 1 to 10: into how many parts the time "
+		 "of a window is cut"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "5x"}},
+		 "groups: groups '5x' is not a whole number, 1 to 10: into how many parts the time "
+		 "of a window is cut"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_BURST] = "5"}},
+		 "burst: burst '5' is a part of 'rate': this limit has none"},
+		/* shape */
+		{"default",
+		 {{SHAPE("10")}},
+		 "shape: rate '10' has no unit: write 500pps, 10kpps, 30/min, 5/h, 50mbit or "
+		 "1gbit"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_HORIZON] = "5"}},
+		 "horizon: horizon '5' has no unit" WRITE_TIME},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_HORIZON] = "999us"}},
+		 "horizon: horizon '999us' is too short: it is 1ms to 10s"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_HORIZON] = "11s"}},
+		 "horizon: horizon '11s' is too long: it is 1ms to 10s"},
+		{"default",
+		 {{SHAPE("1pps")}},
+		 "shape: horizon '200ms' holds no second packet at 1pps: raise it to 1s"},
+		{"default",
+		 {{SHAPE("100pps"), [SPEC_HORIZON] = "9ms"}},
+		 "horizon: horizon '9ms' holds no second packet at 100pps: raise it to 10ms"},
+		/* two rates */
+		{"default",
+		 {{RATE("10kpps 20kpps")}},
+		 "rate: rate '10kpps 20kpps': two rates are one of packets and one of bits: write "
+		 "10kpps 100mbit"},
+		{"default",
+		 {{RATE("100mbit 10kpps")}},
+		 "rate: rate '100mbit 10kpps': two rates are one of packets and one of bits: "
+		 "write 10kpps 100mbit"},
+		{"default",
+		 {{RATE("1mbit 2mbit")}},
+		 "rate: rate '1mbit 2mbit': two rates are one of packets and one of bits: write "
+		 "10kpps 100mbit"},
+		{"default",
+		 {{RATE("10kpps 5"), [SPEC_BURST] = "9 9"}},
+		 "rate: rate '5' has no unit: write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"},
+		{"default",
+		 {{RATE("10kpps 100mbit"), [SPEC_BURST] = "2500"}},
+		 "burst: burst '2500': two rates have two bursts: write 2500 64kB"},
+		{"default",
+		 {{RATE("10kpps 100mbit"), [SPEC_BURST] = "2500 64"}},
+		 "burst: burst '64' of a bit rate needs a unit: write 64kB or 250ms"},
+		{"default",
+		 {{RATE("10kpps 100mbit"), [SPEC_BURST] = "64kB 64kB"}},
+		 "burst: burst '64kB' of a packet rate: write 2000 (packets) or 250ms"},
+		{"default",
+		 {{RATE("1pps 1kbit"), [SPEC_BURST] = "8 10GB"}},
+		 "burst: burst '10GB' takes more than 2 years to refill at 1kbit: lower the burst"},
+		{"default",
+		 {{RATE("10kpps"), [SPEC_BURST] = "9 9"}},
+		 "burst: burst '9 9': there is no unit ' 9': write 2000 (packets), 64kB (of a bit "
+		 "rate) or 250ms"},
+		/* blocks that escalate */
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s 2"}},
+		 "action: action block: '2" WRITE_BLOCK},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate"}},
+		 "action: action block: 'escalate" WRITE_BLOCK},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max"}},
+		 "action: action block: 'escalate" WRITE_BLOCK},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 up 1h"}},
+		 "action: action block: 'escalate" WRITE_BLOCK},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 1h x"}},
+		 "action: action 'block 10s escalate 2 max 1h x': write drop, observe or block "
+		 "30s"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 1"}},
+		 "action: escalate '1' is not a whole number, 2 to 16: by what each block is "
+		 "longer than the last"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 17"}},
+		 "action: escalate '17' is not a whole number, 2 to 16: by what each block is "
+		 "longer than the last"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 1"}},
+		 "action: max '1' has no unit" WRITE_TIME},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 10s"}},
+		 "action: escalate: the longest block, 10s, is not longer than the first: write "
+		 "max and a longer time"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 1h escalate 2"}},
+		 "action: escalate: the longest block, 10min, is not longer than the first: write "
+		 "max and a longer time"},
+		/* several lengths */
+		{"default",
+		 {{RATE("1kpps,2kpps")}},
+		 "rate: rate '1kpps,2kpps' has 2 values: write as many lengths, such as per 32,24"},
+		{"default",
+		 {{RATE("1kpps,2kpps"), PER("24")}},
+		 "rate: rate '1kpps,2kpps' has 2 values: write as many lengths, such as per 32,24"},
+		{"default",
+		 {{RATE("1kpps,2kpps"), PER("32,24,16")}},
+		 "rate: rate '1kpps,2kpps' has 2 values, and per '32,24,16' has 3: write one for "
+		 "each, or one for all"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_BURST] = "5,6,7", PER("32,24")}},
+		 "burst: burst '5,6,7' has 3 values, and per '32,24' has 2: write one for each, or "
+		 "one for all"},
+		{"default",
+		 {{RATE("1kpps"), PER("32,24,16,8,0")}},
+		 "per: per '32,24,16,8,0': a prefix has 4 limits at most"},
+		{"default",
+		 {{RATE("1kpps"), PER("64,56")}},
+		 "per: per '64': of several lengths on default each is IPv4's, 0 to 32, and IPv6's "
+		 "is 32 longer; or write both, 24/56"},
+		{"default",
+		 {{RATE("1kpps"), PER("24,32")}},
+		 "per: per '24,32': each length is shorter than the one before it: write 32,24,16"},
+		{"default",
+		 {{RATE("1kpps"), PER("24,24")}},
+		 "per: per '24,24': each length is shorter than the one before it: write 32,24,16"},
+		{"default",
+		 {{RATE("1kpps"), PER("32/48,24/56")}},
+		 "per: per '32/48,24/56': each length is shorter than the one before it: write "
+		 "32,24,16"},
+		{IPV4,
+		 {{RATE("1kpps"), PER("64,56")}},
+		 "per: per '64': " IPV4 " is IPv4: a key there has 0 to 32 bits"},
+		{"default",
+		 {{RATE("1kpps"), PER("32,")}},
+		 "per: per '' is not the length of a key: write 24, or 56, or for default 24/56"},
+		{"default",
+		 {{RATE("1kpps"), PER("32,24"), [SPEC_NAME] = "thirteen-long"}},
+		 "name: name 'thirteen-long': of several lengths of a key each has a limit with a "
+		 "name such as 'thirteen-long-24': at most 15 letters"},
+		{"default",
+		 {{RATE("1kpps,5"), PER("32,24")}},
+		 "rate: rate '5' has no unit: write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit, untouched;
+		char expected[512];
+		enum status status;
+		const char *said;
+
+		memset(&untouched, 7, sizeof(untouched));
+		memcpy(&limit, &untouched, sizeof(limit));
+		status = parse_said(&cases[i].spec, cases[i].prefix, &limit, &said);
+		snprintf(expected, sizeof(expected), "sluice: %s\n", cases[i].says);
+		assert_string_equal(said, expected);
+		assert_int_equal(status, MISUSED);
+		assert_memory_equal(&limit, &untouched, sizeof(limit));
+	}
+}
+
+static void test_a_budget_has_one_rate(void **state)
+{
+	struct capture capture = capture_begin(stderr);
+	struct limit limit;
+	enum status status = spec_parse_budget("10kpps 100mbit", NULL, NULL, NULL, &limit);
+
+	(void)state;
+	assert_string_equal(capture_end(&capture), "sluice: rate '10kpps 100mbit': a budget has "
+						   "one rate: write 10kpps or 100mbit\n");
+	assert_int_equal(status, MISUSED);
+}
+
+/* A text is never cut short: what does not fit is refused. */
+static void test_long_values_are_refused_and_not_cut(void **state)
+{
+	static const enum spec_field fields[] = {SPEC_RATE, SPEC_BURST, SPEC_WINDOW, SPEC_ACTION};
+	static const char *const begins[] = {"10kpps", "2500", "1000 per 1min", "block 10s"};
+	char text[2 * SPEC_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		struct spec spec = {.text = {[SPEC_RATE] = "10kpps"}};
+		enum status status;
+		struct limit limit;
+		const char *said;
+
+		if (fields[i] == SPEC_WINDOW)
+			spec.text[SPEC_RATE] = NULL;
+		snprintf(text, sizeof(text), "%s%*s", begins[i], SPEC_TEXT, "x");
+		spec.text[fields[i]] = text;
+		status = parse_said(&spec, "default", &limit, &said);
+		assert_int_equal(status, MISUSED);
+		assert_int_equal(count_lines(said), 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_field_reads_back_from_its_words),
 		cmocka_unit_test(test_all_but_the_rate_has_a_default),
 		cmocka_unit_test(test_all_fields_together_are_read),
+		cmocka_unit_test(test_words_of_each_kind_mean_these_numbers),
+		cmocka_unit_test(test_kinds_compose_with_the_other_words),
+		cmocka_unit_test(test_two_rates_are_one_limit),
+		cmocka_unit_test(test_the_second_rate_is_a_limit_of_bits),
+		cmocka_unit_test(test_escalating_blocks_read_back),
+		cmocka_unit_test(test_each_length_has_a_limit),
 		cmocka_unit_test(test_a_length_is_of_the_family_of_the_prefix),
 		cmocka_unit_test(test_words_of_a_match_match_these_packets),
 		cmocka_unit_test(test_a_wrong_field_is_named_with_its_text),
@@ -568,6 +1212,9 @@ int main(void)
 		cmocka_unit_test(test_every_error_is_said),
 		cmocka_unit_test(test_a_wrong_rate_is_the_only_error),
 		cmocka_unit_test(test_errors_have_places),
+		cmocka_unit_test(test_what_is_said_of_kinds_and_lists),
+		cmocka_unit_test(test_a_budget_has_one_rate),
+		cmocka_unit_test(test_long_values_are_refused_and_not_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

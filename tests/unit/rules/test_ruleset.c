@@ -96,6 +96,62 @@ static void test_every_field_counts(void **state)
 	rule_free(&a);
 }
 
+/* So does each word of a kind, and a second rate. What a kind does not have does not count. */
+static void test_every_word_of_a_kind_counts(void **state)
+{
+	static const struct spec specs[] = {
+		{{[SPEC_RATE] = "1kpps"}},
+		{{[SPEC_RATE] = "1kpps 1mbit"}},
+		{{[SPEC_RATE] = "1kpps 2mbit"}},
+		{{[SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "250 64kB"}},
+		{{[SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "250 64000ns"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 3"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2 max 1h"}},
+		{{[SPEC_WINDOW] = "1000 per 1s"}},
+		{{[SPEC_WINDOW] = "1001 per 1s"}},
+		{{[SPEC_WINDOW] = "1000B per 1s"}},
+		{{[SPEC_WINDOW] = "1000 per 2s"}},
+		{{[SPEC_WINDOW] = "1000 per 1s", [SPEC_GROUPS] = "4"}},
+		{{[SPEC_SHAPE] = "1kpps"}},
+		{{[SPEC_SHAPE] = "1kpps", [SPEC_HORIZON] = "1s"}},
+	};
+	struct limit limits[ARRAY_SIZE(specs)], other;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
+		assert_int_equal(
+			spec_parse_first(&specs[i], &(struct sl_prefix){0}, NULL, NULL, &limits[i]),
+			OK);
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
+			if (limit_equal(&limits[i], &limits[j]) != (i == j))
+				fail_msg("cases %zu and %zu", i, j);
+	other = limits[0]; /* as a gate of an older schema has it */
+	other.spec.groups = 5;
+	other.spec.span_ns = 7;
+	other.spec.block_max_ns = 7;
+	assert_true(limit_equal(&limits[0], &other));
+}
+
+static void test_two_rates_take_two_of_the_four(void **state)
+{
+	struct rule rule = {.prefix = prefix_of("default")}, copy;
+
+	(void)state;
+	assert_int_equal(rule_slots(&rule), 0);
+	limit_add(&rule, "a", "1kpps", NULL);
+	assert_int_equal(rule_slots(&rule), 1);
+	limit_add(&rule, "b", "1kpps 1mbit", NULL);
+	assert_int_equal(rule_slots(&rule), 3);
+	assert_int_equal(rule_copy(&rule, &copy), OK);
+	assert_int_equal(rule_slots(&copy), 3);
+	assert_true(rule_equal(&rule, &copy));
+	rule_free(&rule);
+	rule_free(&copy);
+}
+
 static void test_ends_within_two_seconds_are_equal(void **state)
 {
 	const uint32_t apart = UNTIL_SAME_NS >> SL_UNTIL_SHIFT;
@@ -347,6 +403,33 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule_free(&rule);
 }
 
+static void test_each_kind_prints_as_its_command(void **state)
+{
+	static const struct spec specs[] = {
+		{{[SPEC_NAME] = "a", [SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "9 64kB"}},
+		{{[SPEC_NAME] = "b", [SPEC_WINDOW] = "10MB per 1h", [SPEC_GROUPS] = "4"}},
+		{{[SPEC_NAME] = "c", [SPEC_SHAPE] = "1mbit", [SPEC_HORIZON] = "1s"}},
+		{{[SPEC_NAME] = "d",
+		  [SPEC_RATE] = "1kpps",
+		  [SPEC_ACTION] = "block 1s escalate 2 max 1h"}},
+	};
+	struct rule rule = {.prefix = prefix_of("default")};
+	struct limit limit;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
+		assert_int_equal(spec_parse_first(&specs[i], &rule.prefix, NULL, NULL, &limit), OK);
+		assert_int_equal(rule_add_limit(&rule, &limit), OK);
+	}
+	assert_string_equal(printed(&rule, "main", ""),
+			    "sluice set default name a rate 1kpps 1mbit burst 9 64kB\n"
+			    "sluice set default name b window 10MB per 1h groups 4\n"
+			    "sluice set default name c shape 1mbit horizon 1s\n"
+			    "sluice set default name d rate 1kpps burst 250 action block 1s "
+			    "escalate 2 max 1h\n");
+	rule_free(&rule);
+}
+
 static void test_the_difference_is_what_the_other_lacks(void **state)
 {
 	struct rule a = policy_of("192.0.2.1"), b, difference;
@@ -405,12 +488,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules_are_equal_whatever_their_ids_and_order),
 		cmocka_unit_test(test_every_field_counts),
+		cmocka_unit_test(test_every_word_of_a_kind_counts),
+		cmocka_unit_test(test_two_rates_take_two_of_the_four),
 		cmocka_unit_test(test_ends_within_two_seconds_are_equal),
 		cmocka_unit_test(test_limits_by_name),
 		cmocka_unit_test(test_a_set_is_sorted_by_prefix),
 		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
 		cmocka_unit_test(test_lists_are_matched),
 		cmocka_unit_test(test_a_rule_prints_as_its_commands),
+		cmocka_unit_test(test_each_kind_prints_as_its_command),
 		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
 		cmocka_unit_test(test_a_budget_makes_rules_differ),
 		cmocka_unit_test(test_newcomers_are_copied_and_taken),

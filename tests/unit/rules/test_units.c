@@ -237,6 +237,69 @@ static void test_the_default_burst_is_a_quarter_second_or_8_packets(void **state
 	}
 }
 
+/* --- Amounts of a window -------------------------------------------------------------------- */
+
+static void test_amounts_are_read_and_written_back(void **state)
+{
+	static const struct {
+		const char *text, *shown; /* shown: NULL: as it was written */
+		uint64_t amount;
+		uint8_t unit;
+	} cases[] = {
+		{"1", NULL, 1, SL_RATE_PPS},
+		{"1000", NULL, 1000, SL_RATE_PPS},
+		{"18446744073709551615", NULL, UINT64_MAX, SL_RATE_PPS},
+		{"1B", NULL, 1, SL_RATE_BITS},
+		{"10MB", NULL, 10000000, SL_RATE_BITS},
+		{"1.5kB", "1500B", 1500, SL_RATE_BITS},
+		{"1000kB", "1MB", 1000000, SL_RATE_BITS},
+		{"64KiB", NULL, 65536, SL_RATE_BITS},
+		{"140TB", NULL, 140000000000000, SL_RATE_BITS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[UNITS_TEXT];
+		uint64_t amount;
+		uint8_t unit;
+
+		assert_int_equal(amount_parse("window", cases[i].text, &amount, &unit), OK);
+		assert_int_equal(amount, cases[i].amount);
+		assert_int_equal(unit, cases[i].unit);
+		assert_string_equal(amount_format(amount, unit, text),
+				    cases[i].shown ?: cases[i].text);
+	}
+}
+
+static void test_wrong_amounts_are_refused(void **state)
+{
+	static const char *const cases[] = {"",
+					    "-1",
+					    "x",
+					    "0",
+					    "0B",
+					    "1.5",
+					    "0.0001kB",
+					    "1kb",
+					    "1ms",
+					    "1pps",
+					    "1 B",
+					    "1mbit",
+					    "1 ",
+					    "18446744073709551616",
+					    "99999999999TB"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t amount = 7;
+		uint8_t unit = 7;
+
+		if (amount_parse("window", cases[i], &amount, &unit) != MISUSED)
+			fail_msg("'%s' is taken", cases[i]);
+		assert_true(amount == 7 && unit == 7);
+	}
+}
+
 /* --- Times and plain numbers ---------------------------------------------------------------- */
 
 static void test_times_are_read_and_written_back(void **state)
@@ -377,6 +440,8 @@ int main(void)
 		cmocka_unit_test(test_bursts_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_bursts_are_refused),
 		cmocka_unit_test(test_the_default_burst_is_a_quarter_second_or_8_packets),
+		cmocka_unit_test(test_amounts_are_read_and_written_back),
+		cmocka_unit_test(test_wrong_amounts_are_refused),
 		cmocka_unit_test(test_times_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_times_are_refused),
 		cmocka_unit_test(test_numbers_are_read_up_to_their_most),

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/rules/limit.h: windows, shapers, escalating blocks and two rates, as packets read them. */
+#include "test.h"
+#include "kinds.h"
+#include "prefix_of.h"
+#include "rules/limit_words.h"
+#include "spec_first.h"
+
+static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
+
+static struct limit limit_of(const struct spec *spec)
+{
+	struct sl_prefix prefix = prefix_of("default");
+	struct limit limit;
+
+	assert_int_equal(spec_parse_first(spec, &prefix, NULL, NULL, &limit), OK);
+	return limit;
+}
+
+static struct sl_limit compiled(const struct spec *spec, enum sl_family family)
+{
+	struct limit limit = limit_of(spec);
+
+	return limit_compile(&limit, family, &machine);
+}
+
+static void test_windows_compile_to_these_numbers(void **state)
+{
+	static const struct {
+		const char *window, *groups;
+		uint64_t most, span;
+		uint8_t parts, bits, shift;
+		bool by_bytes, by_jiffy;
+	} cases[] = {
+		{"1000 per 1min", NULL, 1000, 60 * SEC, 5, 12, 0, false, true},
+		{"4095 per 1s", NULL, 4095, SEC, 5, 12, 0, false, true},
+		{"4096 per 1s", NULL, 4096, SEC, 5, 12, 1, false, true},
+		{"1000000 per 1s", NULL, 1000000, SEC, 5, 12, 8, false, true},
+		{"10MB per 1h", NULL, 10000000, 3600 * SEC, 5, 12, 12, true, true},
+		{"63 per 1s", "10", 63, SEC, 10, 6, 0, false, true},
+		{"64 per 1s", "10", 64, SEC, 10, 6, 1, false, true},
+		{"1B per 1ms", "1", 1, MS, 1, 48, 0, true, false},
+		{"140737488355328 per 730d", "1", 1ULL << 47, 63072000 * SEC, 1, 48, 0, false,
+		 true},
+		{"140737488355328 per 730d", "2", 1ULL << 47, 63072000 * SEC, 2, 30, 18, false,
+		 true},
+		/* a sub-window of two jiffies, and one that is shorter */
+		{"9 per 8ms", "1", 9, 8 * MS, 1, 48, 0, false, true},
+		{"9 per 7ms", "1", 9, 7 * MS, 1, 48, 0, false, false},
+		{"9 per 39ms", "5", 9, 39 * MS, 5, 12, 0, false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct spec spec = {
+			.text = {[SPEC_WINDOW] = cases[i].window, [SPEC_GROUPS] = cases[i].groups}};
+		struct sl_limit limit = compiled(&spec, i % SL_FAMILIES);
+		uint64_t least = (cases[i].span + WINDOW_CLOCKS) / cases[i].parts;
+
+		assert_int_equal(limit.kind, SL_WINDOW);
+		assert_int_equal(limit.most, cases[i].most);
+		assert_int_equal(limit.groups, cases[i].parts);
+		assert_int_equal(limit.bits, cases[i].bits);
+		assert_int_equal(limit.shift, cases[i].shift);
+		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
+		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
+		/* one packet, or one byte, is 1 of N */
+		assert_int_equal(credit_cost(&limit, 3, 777), cases[i].by_bytes ? 777 : 3);
+		/* sub-windows are never shorter than asked for, and hardly longer */
+		assert_in_range(limit.period, least, least + least / 100000 + 16);
+	}
+}
+
+static void test_shapers_compile_to_these_numbers(void **state)
+{
+	static const struct {
+		const char *rate, *horizon;
+		uint64_t cost, ticks;
+		bool by_bytes, by_jiffy;
+	} cases[] = {
+		{"1kpps", NULL, MS, 200 * MS, false, true},
+		{"10mbit", NULL, 12800ULL << 16, 200 * MS, true, true},
+		{"3pps", "1s", 5333333334, SEC, false, true},
+		{"1mpps", "8ms", MS / 1000, 8 * MS, false, true},
+		{"1mpps", "7ms", MS / 1000, 7 * MS, false, false},
+		{"1gbit", "10s", 128ULL << 16, 10 * SEC, true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct spec spec = {
+			.text = {[SPEC_SHAPE] = cases[i].rate, [SPEC_HORIZON] = cases[i].horizon}};
+		struct sl_limit limit = compiled(&spec, i % SL_FAMILIES);
+
+		assert_int_equal(limit.kind, SL_SHAPE);
+		assert_int_equal(limit.cost, cases[i].cost);
+		assert_int_equal(limit.horizon, cases[i].ticks);
+		assert_int_equal(limit.by_bytes, cases[i].by_bytes);
+		assert_int_equal(limit.refuse_by_jiffy, cases[i].by_jiffy);
+		assert_int_equal(limit.purse, 0);
+	}
+}
+
+/* Blocks of a window and of a bucket are the same; a shaper has none. */
+static void test_escalating_blocks_compile_to_these_numbers(void **state)
+{
+	static const struct {
+		struct spec spec;
+		uint64_t block, most;
+		uint8_t escalate;
+	} cases[] = {
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s"}}, 10 * SEC, 0, 0},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2"}},
+		 10 * SEC,
+		 600 * SEC,
+		 2},
+		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_ACTION] = "block 1ms escalate 16 max 1h"}},
+		 MS,
+		 3600 * SEC,
+		 16},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "drop"}}, 0, 0, 0},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "observe"}}, 0, 0, 0},
+		{{{[SPEC_SHAPE] = "1kpps"}}, 0, 0, 0},
+	};
+	struct limit stale = limit_of(&(struct spec){
+		{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2 max 1h"}});
+	struct sl_limit limit;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		limit = compiled(&cases[i].spec, i % SL_FAMILIES);
+		assert_int_equal(limit.block, cases[i].block);
+		assert_int_equal(limit.block_max, cases[i].most);
+		assert_int_equal(limit.escalate, cases[i].escalate);
+	}
+	stale.spec.action = SL_ACTION_DROP; /* of these words only a block has any use */
+	limit = limit_compile(&stale, SL_IPV4, &machine);
+	assert_true(!limit.block && !limit.block_max && !limit.escalate);
+}
+
+/* The parts that all kinds have. */
+static void test_keys_and_actions_are_those_of_any_kind(void **state)
+{
+	static const struct spec specs[] = {
+		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
+		{{[SPEC_WINDOW] = "9 per 1s", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
+		{{[SPEC_SHAPE] = "1kpps", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
+	};
+
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_limit bucket = compiled(&specs[0], family);
+
+		for (size_t i = 1; i < ARRAY_SIZE(specs); i++) {
+			struct sl_limit limit = compiled(&specs[i], family);
+
+			assert_memory_equal(limit.mask, bucket.mask, sizeof(limit.mask));
+			assert_int_equal(limit.key_dst, 1);
+			assert_int_equal(limit.apart, bucket.apart);
+			assert_int_equal(limit.shared, bucket.shared);
+		}
+	}
+}
+
+/* Two rates compile as the two limits that they are. */
+static void test_two_rates_compile_as_two_limits(void **state)
+{
+	struct limit both = limit_of(&(struct spec){{[SPEC_RATE] = "10kpps 100mbit"}});
+	struct limit second = limit_second(&both);
+	struct sl_limit packets = limit_compile(&both, SL_IPV4, &machine),
+			bits = limit_compile(&second, SL_IPV4, &machine),
+			alone = compiled(&(struct spec){{[SPEC_RATE] = "10kpps"}}, SL_IPV4),
+			other = compiled(&(struct spec){{[SPEC_RATE] = "100mbit"}}, SL_IPV4);
+
+	(void)state;
+	assert_int_equal(limit_check(&second), OK);
+	assert_memory_equal(&packets, &alone, sizeof(packets));
+	assert_memory_equal(&bits, &other, sizeof(bits));
+}
+
+/* What a limit may become and go on with its ledgers. */
+static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void **state)
+{
+	static const struct {
+		struct spec from, to;
+		bool keeps;
+	} cases[] = {
+#define FROM_WINDOW [SPEC_WINDOW] = "1000 per 1min"
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "5/h", [SPEC_BURST] = "9"}}, true},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1mbit"}}, true},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps 1mbit"}}, true},
+		{{{[SPEC_RATE] = "1kpps"}},
+		 {{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2"}},
+		 true},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24"}}, false},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_KEY] = "dst"}}, false},
+		{{{[SPEC_RATE] = "1kpps"}}, {{FROM_WINDOW}}, false},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_SHAPE] = "1kpps"}}, false},
+		{{{[SPEC_SHAPE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps"}}, false},
+		{{{[SPEC_SHAPE] = "1kpps"}},
+		 {{[SPEC_SHAPE] = "5mbit", [SPEC_HORIZON] = "1s"}},
+		 true},
+		{{{FROM_WINDOW}}, {{[SPEC_SHAPE] = "1kpps"}}, false},
+		{{{FROM_WINDOW}}, {{[SPEC_RATE] = "1kpps"}}, false},
+		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_ACTION] = "observe"}}, true},
+		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_MATCH] = "udp"}}, true},
+		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "2000 per 1min"}}, true},
+		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "4096 per 1min"}}, false}, /* counts in twos */
+		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "1000 per 2min"}}, false},
+		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "1kB per 1min"}}, false},
+		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_GROUPS] = "6"}}, false},
+		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_PER] = "24"}}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit from = limit_of(&cases[i].from), to = limit_of(&cases[i].to);
+
+		if (limit_keeps_ledgers(&from.spec, &to.spec) != cases[i].keeps)
+			fail_msg("case %zu: ledgers are %s", i, cases[i].keeps ? "lost" : "kept");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_windows_compile_to_these_numbers),
+		cmocka_unit_test(test_shapers_compile_to_these_numbers),
+		cmocka_unit_test(test_escalating_blocks_compile_to_these_numbers),
+		cmocka_unit_test(test_keys_and_actions_are_those_of_any_kind),
+		cmocka_unit_test(test_two_rates_compile_as_two_limits),
+		cmocka_unit_test(test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
