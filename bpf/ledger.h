@@ -334,8 +334,8 @@ BPF_GLOBAL int ledger_block(const struct packet *packet, const struct sl_limit *
 }
 
 /*
- * Gives back a cost in the kinds that can tell whether it is still theirs to give. The charge stays
- * if it cannot be told from later ones any more, or if other CPUs win every try.
+ * Gives back a cost to a window. The charge stays if its sub-window is over, or if other CPUs win
+ * every try.
  */
 BPF_GLOBAL int ledger_give_back(const struct packet *packet, const struct sl_limit *limit,
 				__u64 cost)
@@ -351,8 +351,7 @@ BPF_GLOBAL int ledger_give_back(const struct packet *packet, const struct sl_lim
 	for (int i = 0; ledger && i < LEDGER_TRIES; i++) {
 		seen = read_once(ledger->zero);
 		copy.zero = seen;
-		if (!kind_give_back(limit, &copy, cost,
-				    limit->kind == SL_SHAPE ? packet->departure : packet->now) ||
+		if (!kind_give_back(limit, &copy, cost, packet->now) ||
 		    __sync_val_compare_and_swap(&ledger->zero, seen, copy.zero) == seen)
 			return 0;
 	}
@@ -369,7 +368,7 @@ static __always_inline void ledger_refund(const struct packet *packet, const str
 	struct sl_ledger *ledger;
 	union ledger_key key;
 
-	if (limit->kind != SL_BUCKET) {
+	if (limit->kind == SL_WINDOW) {
 		ledger_give_back(packet, limit, cost);
 		return;
 	}

@@ -6,11 +6,11 @@
  *   block_holds   whether an overrun before blocks a ledger now
  *   block_next    the block that an overrun begins
  *
- * A block is one word, its end in ticks. Clocks tell whole nanoseconds, so the lowest 4 bits of an end
- * are free. They hold the steps of `escalate`: how often the block was multiplied. A block leaves the
- * level of its ledger as it is, so at its end the level is that after a rest of the same length. As
- * debt in `zero` a block would end with an empty ledger, and the first two packets in a row would
- * begin the next one.
+ * A block is one word, its end in ticks. Clocks tell whole nanoseconds, so the lowest 4 bits of an
+ * end are free. They hold the steps of `escalate`: how often the block was multiplied. A block
+ * leaves the level of its ledger as it is, so at its end the level is that after a rest of the same
+ * length. As debt in `zero` a block would end with an empty ledger, and the first two packets in a
+ * row would begin the next one.
  *
  * Escalation. A block that begins within the length of the last one after its end is one step
  * longer, up to `block_max`. For each such length that passes without one it is a step shorter.

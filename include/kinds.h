@@ -106,10 +106,12 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 {
 	if (kind == SL_BUCKET)
 		return credit_draw(limit, ledger, purse, draw->fill, draw->cost, now, draw->jiffy);
-	if (kind == SL_WINDOW
-		    ? window_draw(limit, ledger, draw->cost)
-		    : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest, &purse->at))
+	if (kind == SL_WINDOW ? window_draw(limit, ledger, draw->cost)
+			      : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest,
+					   &purse->at)) {
+		purse->credit = 0; /* no refusal is remembered any more */
 		return true;
+	}
 	kind_remember(limit, purse, draw);
 	return false;
 }
@@ -141,17 +143,17 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 }
 
 /*
- * Undoes a charge on a copy of a ledger, which the caller publishes. at: the moment of the charge,
- * or the departure that shape answered. False: the charge stays.
+ * Undoes a charge on a copy of a ledger, which the caller publishes. at: the moment of the charge.
+ * False: the charge stays, as a window cannot tell it from later ones. A slot of shape that is
+ * given back is taken by a later packet, beside the next one: no more than the rate departs until
+ * then.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 cost, __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, ledger, cost, at);
-	if (limit->kind == SL_SHAPE)
-		return shape_give_back(ledger, cost, at);
-	ledger->zero -= cost;
+	ledger->zero -= cost; /* or `ready`, which is the same word */
 	return true;
 }
 

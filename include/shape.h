@@ -5,13 +5,19 @@
  * EDT, of Linux's fq qdisc (tc-fq(8)). Pure functions; time is an argument.
  *
  *   shape_draw        gives a packet its departure time, or refuses
- *   shape_give_back   undoes that for the packet that came last
+ *   shape_wait        how long a packet that comes now has to wait
  *
- * The state is one moment, `ready`: when the next packet may depart. A packet departs at `ready`,
- * or at once if that is past, and moves `ready` on from there by its cost. So a packet departs its
- * predecessor's cost after it or later, and the rate is never exceeded, not even in a burst. A
- * packet that would wait longer than `horizon` is refused and costs nothing. This is the virtual
- * scheduling form of the leaky bucket (ITU-T I.371, annex A), with the wait in place of the loss.
+ * The state is one moment, `ready`: when the next slot begins. A packet takes the slot at `ready`,
+ * or one that begins now if that is past, and the next slot begins behind it, later by its cost. It
+ * departs at the begin of its slot, so the slots of two packets are their cost apart, in a burst
+ * too. A packet whose slot would begin later than `horizon` from now is refused and costs nothing.
+ * This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with the wait in
+ * place of the loss.
+ *
+ * A packet that may not depart yet, because of another limit or by its sender's own pacing, departs
+ * later than its slot begins. It holds up no other packet of its key: the slots go on. So in any
+ * span t at most rate x t departs, and what such packets have saved up, at most a horizon's worth
+ * where other limits delay them.
  *
  * Units: moments, costs and the horizon are in ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -34,33 +40,19 @@ static inline struct sl_ledger shape_full(__u64 now)
 
 /*
  * Charges a copy of a ledger, which the caller publishes by compare-and-swap on `ready`. earliest:
- * the packet departs no earlier than that, or than now; 0: at any time. ret: its departure. False:
- * it would have to wait longer than the horizon.
+ * the packet departs no earlier than that; 0: at any time. ret: its departure. False: its slot
+ * would begin beyond the horizon.
  */
 static inline bool shape_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost,
 			      __u64 now, __u64 earliest, __u64 *ret)
 {
-	__u64 departure = credit_latest(now, ledger->ready);
+	__u64 slot = credit_latest(now, ledger->ready);
 
-	if (earliest) /* 0 may be later than now: moments wrap */
-		departure = credit_latest(departure, earliest);
-	if (credit_span(now, departure) > (__s64)limit->horizon)
+	if (credit_span(now, slot) > (__s64)limit->horizon)
 		return false;
-	ledger->ready = departure + cost;
+	ledger->ready = slot + cost;
 	ledger->drawn = credit_latest(ledger->drawn, now);
-	*ret = departure;
-	return true;
-}
-
-/*
- * Undoes a charge if no packet was given a later departure since. Otherwise the time between those
- * two stays unused.
- */
-static inline bool shape_give_back(struct sl_ledger *ledger, __u64 cost, __u64 departure)
-{
-	if (ledger->ready != departure + cost)
-		return false;
-	ledger->ready = departure;
+	*ret = earliest ? credit_latest(slot, earliest) : slot; /* 0 may be later: moments wrap */
 	return true;
 }
 

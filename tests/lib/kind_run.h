@@ -316,6 +316,7 @@ static inline void run_packet(int cpu)
 		run.refused++;
 	} else if (refund) {
 		ledger_refund(&packet, &run.limit, cost);
+		run.shape_log.given_back += cost;
 	} else {
 		run.passed++;
 		run_log(at, arrival, cost, &packet);

@@ -19,6 +19,7 @@ struct shape_entry {
 struct shape_log {
 	struct shape_entry *entries; /* by departure */
 	size_t count, room;
+	true_time given_back; /* the length of all slots that later packets may have taken again */
 };
 
 static inline void shape_log_add(struct shape_log *log, const struct shape_entry *entry)
@@ -36,9 +37,14 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
 	log->entries[i] = *entry;
 }
 
-/* What is wrong with the list; NULL: nothing. */
+/*
+ * What is wrong with the list; NULL: nothing. Slots overlap by no more than what was given back: a
+ * slot that is free again is taken beside the next one.
+ */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
+	true_time overlap = 0;
+
 	for (size_t i = 0; i < log->count; i++) {
 		const struct shape_entry *entry = &log->entries[i];
 
@@ -47,6 +53,8 @@ static inline const char *shape_log_fault(const struct shape_log *log, true_time
 		if (entry->departure > entry->arrival + horizon)
 			return "a packet waits longer than the horizon";
 		if (i && entry->departure < entry[-1].departure + entry[-1].cost)
+			overlap += entry[-1].departure + entry[-1].cost - entry->departure;
+		if (overlap > log->given_back)
 			return "a packet departs too soon after the one before";
 	}
 	return NULL;

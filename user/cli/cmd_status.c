@@ -37,8 +37,9 @@ struct attached {
 	char *command; /* what is missing; NULL: nothing, or it is not known */
 };
 
+/* ret_idle: limits shape, and devices are attached, but none on hook egress. */
 static enum status attached_read(const struct gate *gate, struct attached *all,
-				 unsigned int *ret_count)
+				 unsigned int *ret_count, bool *ret_idle)
 {
 	struct attachment attachments[ATTACHMENTS_MAX];
 	struct shaping shaping;
@@ -46,8 +47,10 @@ static enum status attached_read(const struct gate *gate, struct attached *all,
 
 	if (!status)
 		status = shaping_read(gate, &shaping);
+	*ret_idle = !status && shaping.any && *ret_count;
 	for (unsigned int i = 0; !status && i < *ret_count; i++) {
 		all[i] = (struct attached){.at = attachments[i]};
+		*ret_idle &= all[i].at.hook != HOOK_EGRESS;
 		if (!shaping.any || all[i].at.hook != HOOK_EGRESS || !all[i].at.program_id)
 			continue;
 		all[i].shapes = true;
@@ -250,10 +253,11 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	json_t *maps = view->gates ? json_array() : NULL;
 	char memory[MEMORY_TEXT];
 	unsigned int rules, count = 0;
+	bool idle = false;
 	struct pressure pressure;
 	struct passing passing;
 	uint64_t bytes;
-	enum status status = all ? attached_read(gate, all, &count)
+	enum status status = all ? attached_read(gate, all, &count, &idle)
 				 : failure("cannot read the attachments: out of memory");
 
 	if (!status)
@@ -266,6 +270,9 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		attachments_print(gate->name, all, count);
+		if (idle)
+			puts("  no device is attached on hook egress, so limits that shape have no "
+			     "effect");
 		pressure_print(gate, &pressure, &passing);
 	}
 	if (!status)

@@ -463,15 +463,23 @@ enum status carry_end(struct carry *carry, uint64_t since)
 struct back {
 	const struct gate *to;
 	struct carriers carriers;
+	struct limit_index limits[SL_FAMILIES];
 };
 
-/* Keeps the lower level of the two ledgers of a key. */
+/*
+ * Keeps the ledger of a key that was charged more, of the two: of a window, the later one, and of
+ * one sub-window the fuller one. The first word tells all of that.
+ */
 static int ledger_back(void *data, enum sl_family family, const struct sl_carry_key *key,
 		       const struct sl_ledger *ledger)
 {
 	struct back *back = data;
+	const struct sl_limit *limit = limit_of_key(&back->limits[family], key);
 	struct sl_carry_ledger argument = {.key = *key, .family = family, .last = *ledger};
 
+	if (!limit)
+		return 0;
+	argument.kind = limit->kind;
 	if (!bpf_map_lookup_elem(back->to->map[ledger_maps[family]], key, &argument.copied) &&
 	    credit_span(argument.copied.zero, ledger->zero) <= 0)
 		return 0;
@@ -484,9 +492,14 @@ enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES])
 	enum status status = carriers_load(to, &back.carriers);
 	int err = 0;
 
-	for (enum sl_family family = 0; !status && !err && family < SL_FAMILIES; family++)
-		if (ledgers[family] >= 0)
+	for (enum sl_family family = 0; !status && !err && family < SL_FAMILIES; family++) {
+		if (ledgers[family] < 0)
+			continue;
+		err = limit_index_make(to, family, &back.limits[family]);
+		if (!err)
 			err = ledgers_walk(ledgers[family], family, ledger_back, &back);
+		free(back.limits[family].limits);
+	}
 	carriers_close(&back.carriers);
 	if (!status && err)
 		status = carry_failed(to, err);

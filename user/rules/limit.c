@@ -201,6 +201,11 @@ static enum status shape_check(const struct sl_limit_spec *spec)
 
 	if ((wide)spec->span_ns * SL_TICKS_PER_NS >= least)
 		return OK;
+	if (least > HORIZON_MAX_NS * SL_TICKS_PER_NS)
+		return misuse(
+			"shape '%s' is too slow: a packet would wait for longer than 10s, the "
+			"longest horizon",
+			rate_format(spec, rate_text));
 	return misuse("horizon '%s' holds no second packet at %s: raise it to %s",
 		      time_format(spec->span_ns, time_text), rate_format(spec, rate_text),
 		      left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));

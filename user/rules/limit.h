@@ -12,6 +12,9 @@
 /* The longest Ethernet frame of most networks, in bytes. */
 #define FRAME_USUAL 1514
 
+/* The longest horizon: that of the qdisc fq itself, which drops what would depart later. */
+#define HORIZON_MAX_NS 10000000000ULL
+
 /* A limit in the units in which it was written. */
 struct limit {
 	struct sl_limit_spec spec;

@@ -29,7 +29,6 @@
 #define GROUPS_DEFAULT	5
 #define HORIZON_DEFAULT (200 * NS_PER_MS)
 #define HORIZON_MIN_NS	NS_PER_MS
-#define HORIZON_MAX_NS	(10 * NS_PER_SEC) /* that of fq itself */
 
 const char *const spec_names[SPEC_FIELDS] = {
 	[SPEC_NAME] = "name",	    [SPEC_RATE] = "rate",     [SPEC_BURST] = "burst",
@@ -504,24 +503,28 @@ static unsigned int parts_count(const char *text)
 	return count;
 }
 
-/* Copies one of the parts of a text between commas, which blanks may follow. */
+/* Copies one of the parts of a text between commas, which blanks may follow. NULL: too long. */
 static const char *part_copy(const char *text, unsigned int index, char part[SPEC_TEXT])
 {
 	while (index--)
 		text = strchr(text, ',') + 1;
 	text += strspn(text, " \t");
-	snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(text, ","), text);
-	return part;
+	return snprintf(part, SPEC_TEXT, "%.*s", (int)strcspn(text, ","), text) < SPEC_TEXT ? part
+											    : NULL;
 }
 
 /* The key lengths of one of several limits. On `default` one length is that of both families. */
 static enum status part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT])
 {
 	unsigned int bits;
-	const char *end = number_read(part, 128, &bits);
+	const char *end = number_read(part + (*part == '/'), 128, &bits); /* /24 means 24 */
 
-	if (prefix->bits || !end || *end)
+	if (!end || *end)
 		return OK;
+	if (prefix->bits) {
+		snprintf(part, SPEC_TEXT, "%u", bits);
+		return OK;
+	}
 	if (bits > 32)
 		return misuse("per '%s': of several lengths on default each is IPv4's, 0 to 32, "
 			      "and IPv6's is 32 longer; or write both, 24/56",
@@ -558,6 +561,8 @@ static enum status part_make(const struct words *all, unsigned int index,
 
 		if (text && parts_count(text) > 1)
 			ret->text[field] = part_copy(text, index, part[field]);
+		if (text && !ret->text[field])
+			return misuse("%s '%s' is too long", spec_names[field], text);
 	}
 	place_at(all, SPEC_PER);
 	status = part_per(all->prefix, part[SPEC_PER]);
