@@ -11,6 +11,8 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include "attach/attrs.h"
+
 /* The result of a search among the filters of one hook. */
 struct search {
 	uint32_t program_id; /* the program to find */
@@ -25,14 +27,6 @@ static enum bpf_tc_attach_point attach_point(bool ingress)
 	return ingress ? BPF_TC_INGRESS : BPF_TC_EGRESS;
 }
 
-static int attr_keep(const struct nlattr *attr, void *data)
-{
-	const struct nlattr **table = data;
-
-	table[mnl_attr_get_type(attr) & NLA_TYPE_MASK] = attr;
-	return MNL_CB_OK;
-}
-
 /*
  * The id of the program that a filter runs; 0: it is not a bpf filter, or it is the head of a
  * chain.
@@ -40,12 +34,13 @@ static int attr_keep(const struct nlattr *attr, void *data)
 static uint32_t filter_program(const struct nlmsghdr *message)
 {
 	const struct nlattr *attrs[TCA_MAX + 1] = {0}, *options[TCA_BPF_MAX + 1] = {0};
+	struct attrs all = {TCA_MAX, attrs}, of_bpf = {TCA_BPF_MAX, options};
 
-	mnl_attr_parse(message, sizeof(struct tcmsg), attr_keep, attrs);
+	mnl_attr_parse(message, sizeof(struct tcmsg), attr_keep, &all);
 	if (!attrs[TCA_KIND] || strcmp(mnl_attr_get_str(attrs[TCA_KIND]), "bpf") ||
 	    !attrs[TCA_OPTIONS])
 		return 0;
-	mnl_attr_parse_nested(attrs[TCA_OPTIONS], attr_keep, options);
+	mnl_attr_parse_nested(attrs[TCA_OPTIONS], attr_keep, &of_bpf);
 	return options[TCA_BPF_ID] ? mnl_attr_get_u32(options[TCA_BPF_ID]) : 0;
 }
 

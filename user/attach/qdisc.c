@@ -12,6 +12,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
+#include "attach/attrs.h"
 #include "base/array.h"
 #include "base/netns.h"
 
@@ -32,20 +33,6 @@ static const struct fq_limits fq_most = {UINT32_MAX, UINT32_MAX, UINT64_MAX, fal
 #define DUMP_SIZE 32768
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
-
-struct attrs {
-	unsigned int max; /* the highest type; newer kernels have more */
-	const struct nlattr **table;
-};
-
-static int attr_keep(const struct nlattr *attr, void *data)
-{
-	struct attrs *attrs = data;
-
-	if (mnl_attr_type_valid(attr, attrs->max) > 0)
-		attrs->table[mnl_attr_get_type(attr)] = attr;
-	return MNL_CB_OK;
-}
 
 static bool attr_u32(const struct nlattr *attr, uint32_t *ret)
 {
