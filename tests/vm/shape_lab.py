@@ -30,14 +30,17 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 # --- Bursts ---------------------------------------------------------------------------------------
 
-def datagram(number, destination=HERE4, source=SOURCE, size=FRAME):
-    """A UDP frame of `size` bytes that carries a number."""
+def datagram(number, destination=HERE4, source=SOURCE, size=FRAME, tag=None):
+    """A UDP frame of `size` bytes that carries a number. A tag, the id of a VLAN, adds its own
+    4."""
     fields = [0x45, 0, size - 14, 0, 0, 64, 17, 0, socket.inet_aton(source),
               socket.inet_aton(destination)]
     fields[7] = checksum(struct.pack("!BBHHHBBH4s4s", *fields))
     ip = struct.pack("!BBHHHBBH4s4s", *fields)
     udp = struct.pack("!HHHHI", 40000, PORT, size - 34, 0, number)
-    return (mac(FILTER_MAC) + mac(SENDER_MAC) + b"\x08\x00" + ip + udp).ljust(size, b"\0")
+    vlan = b"" if tag is None else struct.pack("!HH", 0x8100, tag)
+    ethernet = mac(FILTER_MAC) + mac(SENDER_MAC) + vlan + b"\x08\x00"
+    return (ethernet + ip + udp).ljust(size + len(vlan), b"\0")
 
 
 class Vector(ctypes.Structure):
@@ -83,21 +86,31 @@ def set_times(messages):
     return start + AHEAD
 
 
-def send_all(fd, frames, delays=None):
-    """Sends frames as fast as the kernel takes them, with these delays. Returns the moments, of
-    CLOCK_REALTIME, from which the delays count, and of before and after the system calls."""
-    messages = (Message * len(frames))(*map(message, frames, delays or [None] * len(frames)))
-    origin = set_times(messages) if delays else None
-    before, at = time.time_ns(), 0
-    while at < len(frames):
+def messages_of(frames, delays=None):
+    return (Message * len(frames))(*map(message, frames, delays or [None] * len(frames)))
+
+
+def send_messages(fd, messages):
+    """As fast as the kernel takes them."""
+    at = 0
+    while at < len(messages):
         first = ctypes.byref(messages, at * ctypes.sizeof(Message))
-        count = min(AT_ONCE, len(frames) - at)
+        count = min(AT_ONCE, len(messages) - at)
         sent = libc.sendmmsg(fd, first, count, 0)
-        if sent < count:  # behind those that were sent is one that the qdisc dropped
+        if sent < count:  # behind those that were sent is one that the qdisc, or a limit, dropped
             error = ctypes.get_errno()
             assert sent > 0 or error == errno.ENOBUFS, os.strerror(error)
             sent = max(0, sent) + 1
         at += sent
+
+
+def send_all(fd, frames, delays=None):
+    """Sends frames at once, with these delays. Returns the moments, of CLOCK_REALTIME, from which
+    the delays count, and of before and after the system calls."""
+    messages = messages_of(frames, delays)
+    origin = set_times(messages) if delays else None
+    before = time.time_ns()
+    send_messages(fd, messages)
     return origin or before, before, time.time_ns()
 
 
@@ -216,7 +229,16 @@ class ShapeLab(Lab):
         run("tc", "-n", self.sender, "qdisc", "replace", "dev", "out0", "root", *words)
 
     def fq(self, *words):
-        self.qdisc("fq", "flow_limit", "2000", *words)
+        """Of as many packets of a flow as 10 kpps let wait in the default horizon."""
+        self.qdisc("fq", "flow_limit", "2001", *words)
+
+    def attach_out(self):
+        return self.attach("out0", "hook", "egress", netns=self.sender)
+
+    def limit(self, *words):
+        """Sets the default rule, to which no device lacks anything."""
+        said = self.sluice("set", "default", *words, netns=self.sender).err
+        assert "fq" not in said, said
 
     def tbf(self, rate, burst=2, limit=10000 * FRAME):
         """The token bucket of tc: `rate` packets a second, `burst` of them at once. It holds
@@ -231,33 +253,44 @@ class ShapeLab(Lab):
         return collections.Counter({name: value for name, value in found.items()
                                     if isinstance(value, int)})
 
-    def bursts(self, count, destinations, rate=None):
+    def bursts(self, count, destinations, rate=None, tag=None):
         """Sends a burst to each destination, one datagram to each in turn. With `rate`, departure
         times are the sender's: to each destination so many a second."""
-        frames = [datagram(number, to) for number in range(count) for to in destinations]
+        frames = [datagram(number, to, tag=tag) for number in range(count) for to in destinations]
         delays = rate and [number * SEC // rate for number in range(count) for _ in destinations]
         start, before, after = send_all(self.out.fileno(), frames, delays)
         return [Burst(count, start, after - before, self.receivers[to].take(count))
                 for to in destinations]
 
+    def train(self, bursts, count, period):
+        """As one burst: so many, one after each period."""
+        frames = [datagram(number) for number in range(bursts * count)]
+        cars = [messages_of(frames[i:i + count]) for i in range(0, len(frames), count)]
+        start, origin = time.time_ns(), time.monotonic_ns()
+        for i, car in enumerate(cars):
+            time.sleep(max(0, origin + i * period - time.monotonic_ns()) / SEC)
+            send_messages(self.out.fileno(), car)
+        took = time.time_ns() - start
+        return Burst(len(frames), start, took, self.receivers[HERE4].take(len(frames)))
+
     def burst(self, count, destination=HERE4, rate=None):
         one, = self.bursts(count, [destination], rate)
         return one
 
-    def measure_all(self, count, destinations, rate=None):
+    def measure_all(self, count, destinations, **options):
         """Bursts, each with what the qdisc counted of all of them."""
         before = self.qdisc_counts()
-        bursts = self.bursts(count, destinations, rate)
+        bursts = self.bursts(count, destinations, **options)
         counts = self.qdisc_counts()
         counts.subtract(before)
         return [Measured(burst, counts) for burst in bursts]
 
-    def measure(self, count, rate=None):
-        one, = self.measure_all(count, [HERE4], rate)
+    def measure(self, count, **options):
+        one, = self.measure_all(count, [HERE4], **options)
         return one
 
-    def measure_two(self, count, rate=None):
-        return self.measure_all(count, [HERE4, THERE4], rate)
+    def measure_two(self, count, **options):
+        return self.measure_all(count, [HERE4, THERE4], **options)
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -273,12 +306,12 @@ class Measured(collections.namedtuple("Measured", "burst counts")):
         burst = self.burst
         return [f"{burst.took / MS:.1f} ms", len(burst.arrivals), burst.lost, self.drops,
                 burst.reordered, f"{burst.span / MS:.1f} ms", f"{burst.rate:.0f} pps",
-                burst.largest(MS), burst.largest(10 * MS),
+                burst.largest(MS), burst.largest(10 * MS), burst.largest(100 * MS),
                 *(f"{gap / US:.0f} us" for gap in burst.spacing)]
 
 
 COLUMNS = ["", "sent in", "arrived", "lost", "dropped", "out of order", "span", "rate", "in 1 ms",
-           "in 10 ms", "spacing: least", "median", "most"]
+           "in 10 ms", "in 100 ms", "spacing: least", "median", "most"]
 
 
 def print_table(measured):
