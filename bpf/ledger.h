@@ -322,7 +322,7 @@ BPF_GLOBAL int ledger_block(const struct packet *packet, const struct sl_limit *
 	now = kind_now(limit->kind, &seen, packet->now);
 	if (block_holds(limit, &seen, now))
 		return 0;
-	block = block_next(limit, seen.blocked, now);
+	block = block_next(limit, &seen, now);
 	if (__sync_val_compare_and_swap(&ledger->blocked, seen.blocked, block) != seen.blocked)
 		return 0;
 	again = ledger_find(packet, &key);

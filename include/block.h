@@ -6,11 +6,11 @@
  *   block_holds   whether an overrun before blocks a ledger now
  *   block_next    the block that an overrun begins
  *
- * A block is one word, its end in ticks. Clocks tell whole nanoseconds, so the lowest 4 bits of an
- * end are free. They hold the steps of `escalate`: how often the block was multiplied. A block
- * leaves the level of its ledger as it is, so at its end the level is that after a rest of the same
- * length. As debt in `zero` a block would end with an empty ledger, and the first two packets in a
- * row would begin the next one.
+ * A block is one word, its end in ticks; 0: there was none. Clocks tell whole nanoseconds, so the
+ * lowest 4 bits of an end are free. With `escalate` they hold its steps: how often the block was
+ * multiplied. A block leaves the level of its ledger as it is, so at its end the level is that
+ * after a rest of the same length. As debt in `zero` a block would end with an empty ledger, and
+ * the first two packets in a row would begin the next one.
  *
  * Escalation. A block that begins within the length of the last one after its end is one step
  * longer, up to `block_max`. For each such length that passes without one it is a step shorter.
@@ -35,36 +35,44 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	return length;
 }
 
+/* The end of a block, without its steps. */
+static inline __u64 block_end(const struct sl_limit *limit, const struct sl_ledger *ledger)
+{
+	return limit->escalate ? ledger->blocked & ~BLOCK_STEPS_MAX : ledger->blocked;
+}
+
 static inline bool block_holds(const struct sl_limit *limit, const struct sl_ledger *ledger,
 			       __u64 now)
 {
-	return limit->block && ledger->blocked && credit_span(now, ledger->blocked) > 0;
+	return limit->block && ledger->blocked && credit_span(now, block_end(limit, ledger)) > 0;
 }
 
 /* The steps of a block that begins now, on a ledger that is not blocked. */
-static inline __u64 block_steps(const struct sl_limit *limit, __u64 blocked, __u64 now)
+static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
+				__u64 now)
 {
-	__u64 last = blocked & BLOCK_STEPS_MAX, length, rest, back;
+	__u64 steps = ledger->blocked & BLOCK_STEPS_MAX, length, rest, back;
 
-	if (!limit->escalate || !blocked)
+	if (!limit->escalate || !ledger->blocked)
 		return 0;
-	length = block_length(limit, last);
-	rest = credit_max(0, credit_span(blocked, now));
+	length = block_length(limit, steps);
+	rest = credit_max(0, credit_span(block_end(limit, ledger), now));
 	back = rest ? (rest - 1) / length : 0;
-	if (back)
-		return last + 1 > back ? last + 1 - back : 0;
-	return length < limit->block_max && last < BLOCK_STEPS_MAX ? last + 1 : last;
+	if (length < limit->block_max && steps < BLOCK_STEPS_MAX)
+		steps++;
+	return steps > back ? steps - back : 0;
 }
 
-/* The end of a block that begins now, with its steps. blocked: the word of the last one, or 0. */
-static inline __u64 block_next(const struct sl_limit *limit, __u64 blocked, __u64 now)
+/* The word of a block that begins now. One that would end at moment 0 ends a nanosecond later. */
+static inline __u64 block_next(const struct sl_limit *limit, const struct sl_ledger *ledger,
+			       __u64 now)
 {
-	__u64 steps = block_steps(limit, blocked, now);
+	__u64 steps = block_steps(limit, ledger, now);
 	__u64 end = now + block_length(limit, steps);
 
-	if (!limit->escalate)
-		return end;
-	return ((end + BLOCK_STEPS_MAX) & ~BLOCK_STEPS_MAX) | steps;
+	if (limit->escalate)
+		end = ((end + BLOCK_STEPS_MAX) & ~BLOCK_STEPS_MAX) | steps;
+	return end ? end : BLOCK_STEPS_MAX + 1;
 }
 
 #endif

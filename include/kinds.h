@@ -243,31 +243,34 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 /*
  * What a ledger would answer to a packet. held: what purses hold of a bucket, in ticks, which
  * remains as well; 0 in other kinds. While a block holds nothing remains; what is told of later is
- * told of its end.
+ * told of its end. Spans are told from `now`, also where the clock of another CPU is ahead of it.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_ledger *ledger, __u64 held, __u64 cost,
 					  __u64 now)
 {
 	struct decision decision;
-	__u64 wait = 0;
+	__u64 at = kind_now(limit->kind, ledger, now);
+	bool blocked = block_holds(limit, ledger, at);
 
-	now = kind_now(limit->kind, ledger, now);
-	if (block_holds(limit, ledger, now))
-		wait = ledger->blocked - now;
+	if (blocked)
+		at = block_end(limit, ledger);
+	else if (limit->kind == SL_SHAPE) /* a packet waits by the clock of its CPU */
+		at = now;
 	if (limit->kind == SL_WINDOW)
-		decision = window_decide(limit, ledger, cost, now + wait);
+		decision = window_decide(limit, ledger, cost, at);
 	else if (limit->kind == SL_SHAPE)
-		decision = shape_decide(limit, ledger, now + wait);
+		decision = shape_decide(limit, ledger, at);
 	else
-		decision = bucket_decide(limit, ledger, held, cost, now + wait);
-	if (!wait)
-		return decision;
-	decision.allowed = false;
-	decision.remaining = 0;
-	decision.full_in += wait;
-	if (decision.retry_after != KIND_NEVER)
-		decision.retry_after += wait;
+		decision = bucket_decide(limit, ledger, held, cost, at);
+	if (blocked) {
+		decision.allowed = false;
+		decision.remaining = 0;
+	}
+	if (blocked || decision.full_in)
+		decision.full_in += at - now;
+	if (!decision.allowed && decision.retry_after != KIND_NEVER)
+		decision.retry_after += at - now;
 	return decision;
 }
 

@@ -158,7 +158,7 @@ static inline void model_block(struct model *model, struct sl_purse *purse, __u6
 	now = kind_now(SL_BUCKET, &model->ledger, now);
 	if (block_holds(&model->limit, &model->ledger, now))
 		return;
-	model->ledger.blocked = block_next(&model->limit, model->ledger.blocked, now);
+	model->ledger.blocked = block_next(&model->limit, &model->ledger, now);
 	credit_refuse_block(purse, now, jiffy);
 }
 

@@ -192,7 +192,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 	state->full_in_ms = ms_of(decision.full_in);
 	state->never = decision.retry_after == KIND_NEVER;
 	if (block_holds(q->limit, &q->ledger, q->now))
-		state->blocked_ms = ms_of(credit_span(q->now, q->ledger.blocked));
+		state->blocked_ms = ms_of(credit_span(q->now, block_end(q->limit, &q->ledger)));
 	if (state->reason == SL_PASS_WITHIN)
 		state->remaining_after_waiting = decision.remaining;
 	else if (!state->never)

@@ -1,0 +1,1125 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What every kind of limit does, by the functions of include/kinds.h: one table of kinds, and cases
+ * that run for each kind in which they mean something. A case is named after its kind and what it
+ * proves: "window: refill_restores_tokens". Each runs at several moments; clock_wrap runs them all
+ * where the clock wraps.
+ *
+ * What only random schedules and races show is in test_kinds_property.c.
+ */
+#include "test.h"
+#include <pthread.h>
+#include "kind_run.h"
+#include "ledger_key.h"
+
+#define SECOND SL_TICKS_PER_SEC
+
+/* kind_run.h asks for it; the cases of chance have a state of their own. */
+static uint64_t random_state = 88172645463325252ULL;
+
+static uint64_t run_choose(uint64_t bound)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state * 2685821657736338717ULL % bound;
+}
+
+/* --- Kinds ---------------------------------------------------------------------------------- */
+
+/* A limit of each kind, and of each way to count. At 1000 packets or 1000 bytes per second. */
+static const struct kind_row {
+	const char *name;
+	enum sl_kind kind;
+	struct sl_limit_spec spec;
+} rows[] = {
+	{"bucket",
+	 SL_BUCKET,
+	 {.kind = SL_BUCKET, .rate = 1000, .burst = 100, .burst_unit = SL_BURST_PACKETS}},
+	{"bucket of bytes",
+	 SL_BUCKET,
+	 {.kind = SL_BUCKET,
+	  .rate = 8000,
+	  .rate_unit = SL_RATE_BITS,
+	  .burst = 6000,
+	  .burst_unit = SL_BURST_BYTES}},
+	{"window", SL_WINDOW, {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 5}},
+	{"window of bytes",
+	 SL_WINDOW,
+	 {.kind = SL_WINDOW,
+	  .rate = 6000,
+	  .rate_unit = SL_RATE_BITS,
+	  .span_ns = 6 * SEC_NS,
+	  .groups = 10}},
+	{"window of one part",
+	 SL_WINDOW,
+	 {.kind = SL_WINDOW, .rate = 100, .span_ns = SEC_NS, .groups = 1}},
+	{"window of coarse counts",
+	 SL_WINDOW,
+	 {.kind = SL_WINDOW, .rate = 5000, .span_ns = SEC_NS, .groups = 10}},
+	{"shape", SL_SHAPE, {.kind = SL_SHAPE, .rate = 1000, .span_ns = 99000000}},
+	{"shape of bytes",
+	 SL_SHAPE,
+	 {.kind = SL_SHAPE, .rate = 8000, .rate_unit = SL_RATE_BITS, .span_ns = 6 * SEC_NS}},
+};
+
+#define BUCKETS (1U << SL_BUCKET)
+#define WINDOWS (1U << SL_WINDOW)
+#define SHAPES	(1U << SL_SHAPE)
+#define ALL	(BUCKETS | WINDOWS | SHAPES)
+
+/* One key under one limit. */
+struct source {
+	struct sl_limit limit;
+	struct sl_ledger ledger;
+	uint64_t now;
+	uint64_t departure; /* of the last packet */
+};
+
+static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
+{
+	struct source source = {.limit = spec_compile(spec), .now = now};
+
+	source.ledger = kind_birth(source.limit.kind, &source.limit, now);
+	return source;
+}
+
+static uint64_t cost_of(const struct source *source, uint64_t amount)
+{
+	bool bytes = source->limit.by_bytes;
+
+	return credit_cost(&source->limit, bytes ? 1 : amount, bytes ? amount : 60);
+}
+
+/* As bpf/ledger.h: a packet of so many packets, or bytes. */
+static bool source_send(struct source *source, uint64_t amount)
+{
+	const struct sl_limit *limit = &source->limit;
+	struct sl_purse purse = {0};
+	struct draw draw = {.cost = cost_of(source, amount), .now = source->now};
+	uint64_t now;
+	bool passes;
+
+	kind_roll(limit, &source->ledger, draw.now);
+	passes = kind_draw(limit->kind, limit, &source->ledger, &purse, &draw);
+	now = kind_now(limit->kind, &source->ledger, draw.now);
+	if (passes && limit->kind == SL_SHAPE)
+		source->departure = purse.at;
+	if (!passes && kind_blocks(limit, draw.cost) && !block_holds(limit, &source->ledger, now))
+		source->ledger.blocked = block_next(limit, &source->ledger, now);
+	return passes;
+}
+
+static uint64_t source_burst(struct source *source, uint64_t count)
+{
+	uint64_t passed = 0;
+
+	while (count--)
+		passed += source_send(source, 1);
+	return passed;
+}
+
+static struct decision source_decide(const struct source *source, uint64_t amount)
+{
+	return kind_decide(&source->limit, &source->ledger, 0, cost_of(source, amount),
+			   source->now);
+}
+
+/* What a rested source may send at once. */
+static uint64_t capacity_of(const struct sl_limit *limit)
+{
+	if (limit->kind == SL_WINDOW)
+		return limit->most;
+	if (limit->kind == SL_BUCKET)
+		return credit_units(limit, limit->burst);
+	return credit_units(limit, limit->horizon) + 1;
+}
+
+/* Takes all that passes now: of bytes, in one packet and a last byte. */
+static void source_drain(struct source *source)
+{
+	uint64_t remaining = source_decide(source, 1).remaining;
+
+	if (remaining > 1)
+		assert_true(source_send(source, remaining - 1));
+	if (remaining)
+		assert_true(source_send(source, 1));
+	assert_false(source_send(source, 1));
+}
+
+/* Whether so much passes now, in one packet and a last one, and no more. */
+static bool passes_exactly(const struct source *source, uint64_t amount)
+{
+	struct source copy = *source;
+
+	if (amount > 1 && !source_send(&copy, amount - 1))
+		return false;
+	if (amount && !source_send(&copy, 1))
+		return false;
+	return !source_send(&copy, 1);
+}
+
+/* The longest time until nothing is charged: of a window, where the clock wraps. */
+static uint64_t whole_of(const struct sl_limit *limit)
+{
+	if (limit->kind == SL_WINDOW)
+		return (limit->groups + 2) * limit->period;
+	return limit->kind == SL_BUCKET ? limit->burst
+					: limit->horizon + credit_cost(limit, 1, 1514);
+}
+
+/* --- Capacity ------------------------------------------------------------------------------- */
+
+static void full_bucket_allows_capacity(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit);
+
+	assert_true(passes_exactly(&source, capacity));
+	if (!source.limit.by_bytes)
+		assert_int_equal(source_burst(&source, 2 * capacity), capacity);
+}
+
+/* However long it rests, a source may send its capacity at once, and no more. */
+static void burst_capacity(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit), whole = whole_of(&source.limit);
+	const uint64_t rests[] = {whole, whole + 1, 10 * whole, 1000000 * whole};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
+		source_drain(&source);
+		source.now += rests[i];
+		assert_true(passes_exactly(&source, capacity));
+	}
+}
+
+static void start_empty(const struct kind_row *row, uint64_t epoch)
+{
+	struct sl_limit_spec spec = row->spec;
+	struct source source;
+	uint64_t wait;
+
+	spec.start_empty = true;
+	source = source_with(&spec, epoch);
+	assert_false(source_send(&source, 1));
+	wait = source_decide(&source, 1).retry_after;
+	assert_true(wait > 0 && wait <= whole_of(&source.limit));
+	if (row->kind == SL_BUCKET)
+		assert_int_equal(wait, cost_of(&source, 1));
+	source.now += wait - 1;
+	assert_false(source_send(&source, 1));
+	source.now++;
+	assert_true(source_send(&source, 1));
+	/* it is full as late as one that was drained when it began */
+	source = source_with(&spec, epoch);
+	source.now += whole_of(&source.limit);
+	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
+}
+
+/* --- Refill --------------------------------------------------------------------------------- */
+
+/* A refusal tells the moment, to the tick, from which the packet passes. */
+static void denial_carries_retry_after(const struct kind_row *row, uint64_t epoch)
+{
+	for (uint64_t amount = 1; amount <= 4000; amount = amount * 3 + 1) {
+		struct source source = source_with(&row->spec, epoch + amount * 12345), early, late;
+		uint64_t wait;
+
+		if (amount > capacity_of(&source.limit))
+			continue;
+		source_drain(&source);
+		wait = source_decide(&source, amount).retry_after;
+		assert_true(wait > 0);
+		if (row->kind == SL_SHAPE)
+			amount = 1; /* it waits as long, whatever its size */
+		if (row->kind != SL_WINDOW)
+			assert_in_range(wait, cost_of(&source, amount) - cost_of(&source, 1) + 1,
+					cost_of(&source, amount));
+		early = late = source;
+		early.now += wait - 1;
+		late.now += wait;
+		assert_false(source_send(&early, amount));
+		assert_true(source_send(&late, amount));
+		if (row->kind == SL_SHAPE)
+			break;
+	}
+}
+
+/* What was taken in one sub-window comes back when that one leaves, and nothing before. */
+static void window_restores(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t unit = 1ULL << source.limit.shift;
+	uint64_t first = 8 * unit, second = source.limit.most - first;
+
+	source.now = window_begin(&source.limit, source.now, 1);
+	assert_true(source_send(&source, first));
+	source.now = window_begin(&source.limit, source.now, 1);
+	assert_true(source_send(&source, second));
+	assert_false(source_send(&source, 1));
+	source.now = window_begin(&source.limit, source.now, source.limit.groups) - 1;
+	assert_false(source_send(&source, 1));
+	source.now++;
+	assert_true(passes_exactly(&source, first));
+	source.now += whole_of(&source.limit);
+	assert_true(passes_exactly(&source, source.limit.most));
+}
+
+static void refill_restores_tokens(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+
+	if (row->kind == SL_WINDOW) {
+		window_restores(row, epoch);
+		return;
+	}
+	source_drain(&source);
+	for (int i = 0; i < 50; i++) {
+		source.now += cost_of(&source, 1) - 1;
+		assert_false(source_send(&source, 1));
+		source.now++;
+		assert_true(source_send(&source, 1));
+		assert_false(source_send(&source, 1));
+	}
+}
+
+/* N/rate later exactly N, for any N up to the capacity. */
+static void refill_correctness(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit);
+
+	for (uint64_t n = 1; n <= capacity; n = n * 2 + (n == 1)) {
+		source = source_with(&row->spec, epoch + n);
+		source_drain(&source);
+		source.now +=
+			row->kind == SL_WINDOW ? whole_of(&source.limit) : cost_of(&source, n);
+		assert_true(passes_exactly(&source, row->kind == SL_WINDOW ? capacity : n));
+	}
+}
+
+/* --- Rates ---------------------------------------------------------------------------------- */
+
+/*
+ * Twice what the limit lets pass: half of it is denied. A window refuses what its aligned
+ * sub-windows do not let pass, and never lets more than N pass in any span of T.
+ */
+static void rate_enforcement(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	const struct sl_limit *limit = &source.limit;
+	uint64_t size = limit->by_bytes ? 100 : 1, sent = 20000, passed = 0, gap;
+	struct window_log log = {0};
+	__int128 least;
+
+	if (row->kind == SL_WINDOW)
+		gap = row->spec.span_ns * SL_TICKS_PER_NS * size / limit->most / 2;
+	else
+		gap = cost_of(&source, size) / 2;
+	source_drain(&source);
+	for (uint64_t i = 1; i <= sent; i++) {
+		source.now += gap;
+		if (source_send(&source, size)) {
+			passed++;
+			window_log_add(&log, (true_time)i * gap, size);
+		}
+	}
+	if (row->kind != SL_WINDOW) {
+		assert_in_range(passed, sent / 2 - 1, sent / 2);
+	} else {
+		/* G/(G+1) of (N - 2^shift)/T, for what was not left of the last sub-windows */
+		least = (__int128)(limit->most - (1ULL << limit->shift) + 1) * sent * gap /
+			limit->period / (limit->groups + 1);
+		assert_true((__int128)(passed * size) >= least - (__int128)limit->most);
+		assert_true(window_log_most(&log, (true_time)row->spec.span_ns * SL_TICKS_PER_NS) <=
+			    (__int128)limit->most);
+	}
+	window_log_end(&log);
+}
+
+/* A source that takes all it can gets what window.h promises, to the packet. */
+static void greedy_gets_the_promised_share(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	const struct sl_limit *limit = &source.limit;
+	uint64_t rounds = 300, passed = 0, left;
+
+	for (uint64_t i = 0; i < rounds * (limit->groups + 1); i++) {
+		left = source_decide(&source, 1).remaining;
+		if (left) {
+			assert_true(source_send(&source, left));
+			passed += left;
+		}
+		source.now = window_begin(limit, source.now, 1);
+	}
+	assert_true(passed >= rounds * (limit->most - (1ULL << limit->shift) + 1));
+	assert_true(passed <= (rounds + 1) * limit->most);
+}
+
+/* 1/min, asked each second for hours. A period that does not divide the clock's unit as well. */
+static void no_fraction_lost(const struct kind_row *row, uint64_t epoch)
+{
+	static const struct {
+		uint64_t rate;
+		enum sl_rate_unit unit;
+		uint64_t seconds; /* in which exactly `packets` pass */
+		uint64_t packets;
+	} slow[] = {{1, SL_RATE_PER_MIN, 8 * 3600, 480}, {7, SL_RATE_PER_HOUR, 50 * 3600, 350}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
+		struct sl_limit_spec spec = {.kind = row->kind,
+					     .rate = slow[i].rate,
+					     .rate_unit = slow[i].unit,
+					     .burst = 2,
+					     .span_ns = SEC_NS};
+		struct source source = source_with(&spec, epoch);
+		uint64_t passed = 0;
+
+		source_drain(&source);
+		for (uint64_t second = 1; second <= slow[i].seconds; second++) {
+			source.now += SECOND;
+			passed += source_send(&source, 1);
+			/*
+			 * Costs are rounded up, by less than a tick each: a second late at most. A
+			 * packet of shape is told its departure a second before.
+			 */
+			assert_in_range(passed, (second - 1) * slow[i].packets / slow[i].seconds,
+					(second + (row->kind == SL_SHAPE)) * slow[i].packets /
+						slow[i].seconds);
+		}
+		assert_in_range(passed, slow[i].packets - 1, slow[i].packets);
+	}
+}
+
+/* A window of one in a minute: one each T and T/G at the latest, and never two in one minute. */
+static void no_fraction_lost_of_windows(const struct kind_row *row, uint64_t epoch)
+{
+	for (unsigned int groups = 1; groups <= WINDOW_GROUPS_MAX; groups++) {
+		struct sl_limit_spec spec =
+			spec_window(1, row->spec.rate_unit == SL_RATE_BITS, 60 * SEC_NS, groups);
+		struct source source = source_with(&spec, epoch);
+		uint64_t last = 0, seconds = 5 * 3600, least = 60 + 60 / groups + 2;
+
+		assert_true(source_send(&source, 1));
+		for (uint64_t second = 1; second <= seconds; second++) {
+			/* where the clock wraps a sub-window counts as one with the next */
+			uint64_t wrap = source.now < epoch && source.now < 200 * SECOND;
+
+			source.now += SECOND;
+			if (source_send(&source, 1)) {
+				assert_in_range(second - last, 60, least + wrap * 60 / groups);
+				last = second;
+			}
+		}
+		assert_in_range(seconds - last, 0, least);
+	}
+}
+
+/* --- Keys and sizes ------------------------------------------------------------------------- */
+
+/* A key that overran takes nothing from another; which addresses share a key, `per` tells. */
+static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
+{
+	static const struct {
+		uint8_t per;
+		bool same;
+	} lengths[] = {{32, false}, {25, false}, {24, true}, {8, true}, {0, true}};
+	const __u64 near[2] = {htobe32(0xc0000201)}, far[2] = {htobe32(0xc0000281)};
+	union ledger_key one, other;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct limit limit = {.spec = row->spec, .match = {.fact = SL_FACT_ANY}};
+		const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
+		struct source sources[2] = {source_with(&row->spec, epoch),
+					    source_with(&row->spec, epoch)};
+		struct sl_limit compiled;
+
+		limit.spec.per[SL_IPV4] = lengths[i].per;
+		compiled = limit_compile(&limit, SL_IPV4, &machine);
+		ledger_key_make(&compiled, near, true, &one);
+		ledger_key_make(&compiled, far, true, &other);
+		assert_int_equal(!memcmp(&one.ipv4, &other.ipv4, sizeof(one.ipv4)),
+				 lengths[i].same);
+		source_drain(&sources[0]);
+		assert_true(passes_exactly(&sources[!lengths[i].same],
+					   lengths[i].same ? 0 : capacity_of(&compiled)));
+	}
+}
+
+/* A packet costs its bytes. One that is larger than a window ever allows never passes. */
+static void cost_by_size(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit), sum = 0;
+	struct decision decision;
+
+	for (uint32_t size = 60; size <= 1514 && sum + size < capacity; size += 97) {
+		assert_true(source_send(&source, size));
+		sum += size;
+		/* rounded up to a tick each, which is less than a byte in all */
+		assert_in_range(source_decide(&source, 1).remaining, capacity - sum - 1,
+				capacity - sum);
+	}
+	assert_true(sum > 4000);
+	if (row->kind == SL_SHAPE) /* any size departs within the horizon; the next one waits */
+		return;
+	assert_false(source_send(&source, capacity - sum + 1));
+	assert_true(passes_exactly(&source, source_decide(&source, 1).remaining));
+	if (row->kind != SL_WINDOW)
+		return;
+	source.now += 3 * whole_of(&source.limit);
+	decision = source_decide(&source, capacity + 1);
+	assert_false(decision.allowed);
+	assert_true(decision.retry_after == KIND_NEVER);
+	source.limit.block = SECOND;
+	assert_false(source_send(&source, capacity + 1));
+	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
+	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
+	assert_int_equal(source.ledger.blocked, 0); /* it is no overrun */
+	assert_true(source_send(&source, capacity));
+}
+
+/* --- Changes of a limit --------------------------------------------------------------------- */
+
+/*
+ * A ledger is judged by its limit until that is changed. A change of rate, burst, N or horizon holds
+ * from the next packet on, and what was taken stays taken.
+ */
+static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit), taken = capacity / 2;
+	struct sl_limit_spec spec = row->spec, more = row->spec, fewer = row->spec;
+
+	if (row->kind == SL_WINDOW) {
+		more.rate = row->spec.rate * 4 / 3; /* in counts of the same unit */
+		fewer.rate = row->spec.rate * 5 / 6;
+	} else if (row->kind == SL_BUCKET) {
+		more.burst = row->spec.burst * 3 / 2;
+		fewer.burst = row->spec.burst * 5 / 8;
+	} else {
+		more.span_ns = row->spec.span_ns * 3 / 2;
+		fewer.span_ns = row->spec.span_ns * 5 / 8;
+	}
+	assert_true(limit_keeps_ledgers(&row->spec, &spec));
+	assert_true(limit_keeps_ledgers(&row->spec, &more));
+	assert_true(limit_keeps_ledgers(&row->spec, &fewer));
+	assert_true(source_send(&source, taken));
+	assert_int_equal(source_decide(&source, 1).remaining, capacity - taken);
+	for (int i = 0; i < 2; i++) {
+		uint64_t most;
+
+		source.limit = spec_compile(i ? &fewer : &more);
+		most = capacity_of(&source.limit);
+		/* a bucket keeps what it holds, as more of it was never earned */
+		if (row->kind == SL_BUCKET)
+			most = capacity;
+		assert_in_range(source_decide(&source, 1).remaining, most - taken - 1,
+				most - taken);
+	}
+	source_drain(&source);
+	source.now += 2 * whole_of(&source.limit);
+	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
+}
+
+/* What gives a limit ledgers of its own. */
+static void a_change_that_ledgers_cannot_follow(const struct kind_row *row, uint64_t epoch)
+{
+	struct sl_limit_spec spec;
+
+	(void)epoch;
+	for (int kind = SL_BUCKET; kind <= (int)SL_SHAPE; kind++) {
+		spec = row->spec;
+		spec.kind = kind;
+		spec.groups = 5;
+		assert_int_equal(limit_keeps_ledgers(&row->spec, &spec),
+				 kind == (int)row->kind &&
+					 (row->kind != SL_WINDOW || row->spec.groups == 5));
+	}
+	spec = row->spec;
+	spec.per[SL_IPV4] = 24;
+	assert_false(limit_keeps_ledgers(&row->spec, &spec));
+	spec = row->spec;
+	spec.key_dst = true;
+	assert_false(limit_keeps_ledgers(&row->spec, &spec));
+	if (row->kind != SL_WINDOW)
+		return;
+	spec = row->spec;
+	spec.span_ns += SEC_NS;
+	assert_false(limit_keeps_ledgers(&row->spec, &spec));
+	spec = row->spec;
+	spec.groups++;
+	assert_false(limit_keeps_ledgers(&row->spec, &spec));
+	spec = row->spec;
+	spec.rate_unit = spec.rate_unit == SL_RATE_BITS ? SL_RATE_PPS : SL_RATE_BITS;
+	assert_false(limit_keeps_ledgers(&row->spec, &spec));
+	spec = row->spec;
+	spec.rate = 1ULL << 46; /* its counts are in other units, but for one sub-window */
+	assert_int_equal(limit_keeps_ledgers(&row->spec, &spec), spec.groups == 1);
+}
+
+/* --- Decisions ------------------------------------------------------------------------------ */
+
+/* A source in any state, by a clock that may lag behind that of the last packet. */
+static struct source source_at_random(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t capacity = capacity_of(&source.limit);
+
+	if (run_one_in(3)) {
+		source.limit.block = 1 + run_choose(whole_of(&source.limit));
+		source.limit.escalate = run_choose(2) * 3;
+		source.limit.block_max = 5 * source.limit.block;
+	}
+	for (int i = run_choose(12); i >= 0; i--) {
+		source.now += run_one_in(3) ? 0 : run_choose(whole_of(&source.limit) / 2);
+		if (run_one_in(3))
+			source.now = (source.now | 15) + 1;
+		source_send(&source, run_one_in(2) ? 1 : 1 + run_choose(capacity));
+	}
+	source.now += run_one_in(2) ? run_choose(whole_of(&source.limit)) : 0;
+	if (run_one_in(3))
+		source.now -= run_choose(WINDOW_CLOCKS);
+	return source;
+}
+
+static bool source_passes(const struct source *source, uint64_t amount, uint64_t later)
+{
+	struct source copy = *source;
+
+	copy.now += later;
+	return source_send(&copy, amount);
+}
+
+static void check_decision(const struct source *source, uint64_t amount)
+{
+	struct decision decision = source_decide(source, amount), then;
+	struct source later = *source;
+
+	assert_int_equal(decision.allowed, source_passes(source, amount, 0));
+	assert_true(passes_exactly(source, decision.remaining));
+	if (decision.retry_after == KIND_NEVER) {
+		assert_int_equal(source->limit.kind, SL_WINDOW);
+		assert_true(cost_of(source, amount) > source->limit.most);
+		return;
+	}
+	assert_int_equal(!decision.retry_after, decision.allowed);
+	assert_true(source_passes(source, amount, decision.retry_after));
+	later.now += decision.retry_after;
+	assert_true(passes_exactly(&later, decision.remaining_then));
+	if (decision.retry_after)
+		assert_false(source_passes(source, amount, decision.retry_after - 1));
+	later.now = source->now + decision.full_in;
+	assert_true(passes_exactly(&later, capacity_of(&source->limit)));
+	then = source_decide(&later, 1);
+	assert_int_equal(then.full_in, 0);
+	assert_int_equal(then.remaining, capacity_of(&source->limit));
+	if (!decision.full_in)
+		return;
+	later.now--;
+	then = source_decide(&later, 1);
+	assert_int_equal(then.full_in, 1);
+	/* of shape, less than the cost of one may still be charged to it */
+	if (source->limit.kind != SL_SHAPE || !source->limit.by_bytes)
+		assert_false(passes_exactly(&later, capacity_of(&source->limit)));
+}
+
+static void decision_agrees_with_draw(const struct kind_row *row, uint64_t epoch)
+{
+	for (int i = 0; i < 600; i++) {
+		struct source source = source_at_random(row, epoch - run_choose(4 * SECOND));
+		uint64_t capacity = capacity_of(&source.limit);
+
+		check_decision(&source, 1);
+		check_decision(&source, 1 + run_choose(capacity));
+		check_decision(&source, capacity);
+		check_decision(&source, capacity + 1 + run_choose(capacity));
+	}
+}
+
+/* --- Charges that are undone ----------------------------------------------------------------- */
+
+static bool source_give_back(struct source *source, uint64_t amount, uint64_t at)
+{
+	return kind_give_back(&source->limit, &source->ledger, cost_of(source, amount), at);
+}
+
+/* As if the packet had not come: a bucket at any time, a window in its sub-window. */
+static void give_back_undoes_a_charge(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch), before;
+	uint64_t capacity = capacity_of(&source.limit), at;
+
+	if (row->kind == SL_WINDOW)
+		source.now = window_begin(&source.limit, source.now, 1);
+	assert_true(source_send(&source, 7));
+	before = source;
+	at = source.now;
+	assert_true(source_send(&source, 5));
+	assert_true(source_give_back(&source, 5, at));
+	assert_int_equal(source.ledger.zero, before.ledger.zero);
+	assert_int_equal(source_decide(&source, 1).remaining, capacity - 7);
+	if (row->kind != SL_WINDOW)
+		return;
+	/* a tick before the sub-window ends, and in the next one */
+	at = source.now;
+	assert_true(source_send(&source, 5));
+	source.now = window_begin(&source.limit, at, 1) - 1;
+	assert_true(source_give_back(&source, 5, at));
+	assert_true(source_send(&source, 5));
+	source.now++;
+	kind_roll(&source.limit, &source.ledger, source.now);
+	assert_false(source_give_back(&source, 5, at));
+	assert_int_equal(source_decide(&source, 1).remaining, capacity - 12);
+}
+
+/* Of shape whatever came after: the slots go on as if the packet had not come. */
+static void give_back_undoes_any_charge(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t first, second, taken = cost_of(&source, 5);
+
+	assert_true(source_send(&source, 5));
+	first = source.departure;
+	assert_true(source_send(&source, 5));
+	second = source.departure;
+	assert_int_equal(second, first + taken);
+	assert_true(source_give_back(&source, 5, source.now));
+	assert_int_equal(source.ledger.ready, first + taken);
+	assert_true(source_give_back(&source, 5, source.now));
+	assert_int_equal(source.ledger.ready, first);
+	assert_int_equal(source_decide(&source, 1).remaining, capacity_of(&source.limit));
+}
+
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+#define BLOCK (10 * SECOND)
+
+/* An overrun now begins a block of this length, to the tick. */
+static void check_block(struct source *source, uint64_t length)
+{
+	uint64_t begin = source->now;
+
+	source->ledger = (struct sl_ledger){.blocked = source->ledger.blocked};
+	source->ledger.zero = kind_full(&source->limit, begin).zero;
+	source->ledger.born = kind_full(&source->limit, begin).born;
+	source->ledger.drawn = kind_full(&source->limit, begin).drawn;
+	assert_true(passes_exactly(source, capacity_of(&source->limit)));
+	source_drain(source);
+	assert_true(block_holds(&source->limit, &source->ledger, begin));
+	assert_int_equal(source_decide(source, 1).remaining, 0);
+	assert_true(source_decide(source, 1).retry_after >= length);
+	source->now = begin + length - 1;
+	assert_true(block_holds(&source->limit, &source->ledger, source->now));
+	assert_false(source_send(source, 1));
+	source->now++;
+	assert_false(block_holds(&source->limit, &source->ledger, source->now));
+	assert_int_equal(source_decide(source, 1).retry_after == 0, source_passes(source, 1, 0));
+}
+
+/* While it lasts all is refused, nothing is charged, and it is not prolonged. */
+static void block_refuses_everything_until_its_end(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
+
+	source.limit.block = BLOCK;
+	for (int i = 0; i < 3; i++)
+		check_block(&source, BLOCK); /* without `escalate` each is as long */
+	/* after a rest that is as long the level is the same */
+	source.now += BLOCK;
+	source_drain(&source);
+	free = source;
+	free.ledger.blocked = 0;
+	for (int i = 0; i < 9; i++) {
+		source.now += BLOCK / 10;
+		assert_false(source_send(&source, 1));
+	}
+	source.now += BLOCK / 10;
+	free.now = source.now;
+	/* less than a unit of a window's counts may be left over where packets ask */
+	assert_in_range(source_decide(&source, 1).remaining,
+			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
+			source_decide(&free, 1).remaining);
+}
+
+/* An overrun, `gap` after the end of the block before, begins one of `length`: s, and ns. */
+struct overrun {
+	uint64_t gap, gap_ns, length;
+};
+
+static const struct overrun overruns[] = {
+	{0, 0, 10}, /* escalate 3, up to 200 s */
+	{0, 0, 30},   {0, 0, 90},   {0, 0, 200},	 {0, 0, 200},	     {200, 0, 200},
+	{200, 1, 90},		    /* a quiet length: a step back */
+	{90, 0, 200}, {400, 1, 30}, /* two of them */
+	{30, 0, 90},  {90, 1, 90},  /* a step on, and one back */
+	{90, 0, 200}, {600, 1, 10}, {10, 1, 10},	 {10, 0, 30},	     {30, 1, 30},
+	{60, 1, 10},  {0, 1, 30},   {29, 999999999, 90}, {100000000, 0, 10},
+};
+
+static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch & ~15ULL);
+
+	source.limit.block = BLOCK;
+	source.limit.escalate = 3;
+	source.limit.block_max = 20 * BLOCK;
+	for (size_t i = 0; i < ARRAY_SIZE(overruns); i++) {
+		source.now += overruns[i].gap * SECOND + overruns[i].gap_ns * SL_TICKS_PER_NS;
+		check_block(&source, overruns[i].length * SECOND);
+	}
+}
+
+/* No factor and no step make a block longer than the longest. */
+static void block_is_never_longer_than_its_maximum(const struct kind_row *row, uint64_t epoch)
+{
+	static const uint32_t factors[] = {2, 3, 7, 100, 255};
+
+	for (size_t i = 0; i < ARRAY_SIZE(factors); i++) {
+		struct source source = source_with(&row->spec, epoch & ~15ULL);
+		uint64_t length = SECOND / 1000, most = 86400 * SECOND;
+
+		source.limit.block = length;
+		source.limit.escalate = factors[i];
+		source.limit.block_max = most;
+		for (int step = 0; step < 40; step++) {
+			check_block(&source, length);
+			if (step < 15) /* no more than are counted */
+				length = length * factors[i] < most ? length * factors[i] : most;
+		}
+	}
+}
+
+/* --- Threads -------------------------------------------------------------------------------- */
+
+#define THREADS 100
+#define ASKS	60
+
+/* One packet, from the moment at which its CPU reads the clock to its verdict. */
+struct ask {
+	uint64_t begin, end;
+	uint64_t departure;
+	bool passed;
+};
+
+static struct {
+	struct sl_limit limit;
+	uint64_t clock; /* shared */
+	uint64_t step;	/* by which each packet moves it */
+	struct ask asks[THREADS][ASKS];
+} crowd;
+
+static enum sl_reason crowd_ask(struct packet *packet)
+{
+	enum sl_reason reason;
+
+	do
+		reason = limit_ask(packet, &crowd.limit, NULL, ADMISSION_KNOWN);
+	while (reason == SL_DROP_CONTENDED);
+	return reason;
+}
+
+static void *crowd_run(void *data)
+{
+	struct ask *asks = data;
+
+	for (int i = 0; i < ASKS; i++) {
+		uint64_t now = __atomic_add_fetch(&crowd.clock, crowd.step, __ATOMIC_SEQ_CST);
+		struct packet packet = host_packet(&crowd.limit, 1, now);
+
+		asks[i].begin = now;
+		asks[i].passed = crowd_ask(&packet) == SL_PASS_WITHIN;
+		asks[i].departure = packet.departure;
+		asks[i].end = __atomic_load_n(&crowd.clock, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/* 100 threads compare-and-swap one ledger, by the code of bpf/ledger.h. How many passed? */
+static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
+{
+	static struct sl_ledger ledger;
+	pthread_t threads[THREADS];
+	uint64_t passed = 0;
+
+	crowd.limit = spec_compile(&row->spec);
+	crowd.clock = epoch;
+	crowd.step = step;
+	ledger = kind_birth(crowd.limit.kind, &crowd.limit, epoch);
+	host_ledger = &ledger;
+	test_clock_ticks = epoch; /* read again where a moment is 0 */
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, crowd.asks[i]), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < THREADS * ASKS; i++)
+		passed += crowd.asks[i / ASKS][i % ASKS].passed;
+	return passed;
+}
+
+/* Departures of shape: none before its packet came, and one each 1/rate. */
+static void check_departures(void)
+{
+	uint64_t first = crowd.asks[0][0].begin;
+	struct shape_log log = {0};
+
+	for (int i = 0; i < THREADS * ASKS; i++) {
+		const struct ask *ask = &crowd.asks[i / ASKS][i % ASKS];
+
+		struct shape_entry entry = {
+			.arrival = credit_span(first, ask->begin),
+			.departure = credit_span(first, ask->departure),
+			.cost = credit_cost(&crowd.limit, 1, 1),
+		};
+
+		if (ask->passed)
+			shape_log_add(&log, &entry);
+	}
+	assert_null(shape_log_fault(&log, crowd.limit.horizon));
+	shape_log_end(&log);
+}
+
+static void concurrent_allow_grants_at_most_capacity(const struct kind_row *row, uint64_t epoch)
+{
+	uint64_t capacity = 0;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t passed = crowd_send(row, epoch, 0);
+
+		capacity = capacity_of(&crowd.limit);
+		if (capacity > THREADS * ASKS)
+			capacity = THREADS * ASKS;
+		if (row->kind == SL_SHAPE)
+			check_departures();
+		if (row->kind == SL_SHAPE && crowd.limit.by_bytes)
+			assert_in_range(passed, 1, capacity);
+		else /* no charge is lost, and none is counted twice */
+			assert_int_equal(passed, capacity);
+	}
+}
+
+/*
+ * The same by a clock that moves on through 40 sub-windows meanwhile. A packet counts at a moment
+ * between its coming and its verdict. So what came and was decided within one T is N at most.
+ */
+static void concurrent_clock_never_grants_more(const struct kind_row *row, uint64_t epoch)
+{
+	struct sl_limit limit = spec_compile(&row->spec);
+	uint64_t span = row->spec.span_ns * SL_TICKS_PER_NS, passed;
+	uint64_t step = (row->kind == SL_WINDOW	  ? 40 * limit.period
+			 : row->kind == SL_BUCKET ? 8 * limit.burst
+						  : 8 * limit.horizon) /
+			(THREADS * ASKS);
+
+	passed = crowd_send(row, epoch, step | 1); /* odd: moment 0 is never met */
+	if (row->kind == SL_SHAPE) {
+		check_departures();
+	} else if (row->kind == SL_BUCKET) {
+		assert_true(passed <= capacity_of(&limit) + credit_units(&limit, 8 * limit.burst));
+	} else {
+		for (int i = 0; i < THREADS * ASKS; i++) {
+			uint64_t begin = crowd.asks[i / ASKS][i % ASKS].begin, sum = 0;
+
+			for (int j = 0; j < THREADS * ASKS; j++) {
+				const struct ask *ask = &crowd.asks[j / ASKS][j % ASKS];
+
+				sum += ask->passed && credit_span(begin, ask->begin) >= 0 &&
+				       credit_span(ask->end, begin + span) > 0;
+			}
+			assert_true(sum <= limit.most);
+		}
+	}
+	assert_true(passed > 0);
+}
+
+/* --- A CPU that stalls ----------------------------------------------------------------------- */
+
+/* A schedule: the first CPU judges a packet, and others act when it touches a shared word. */
+static struct {
+	struct source *source;
+	int pause, stall; /* accesses so far, and that before which it stalls */
+	uint64_t later;	  /* so long */
+	struct window_log *log;
+	true_time now;
+	uint64_t epoch;
+} stall;
+
+static void stall_send(uint64_t amount)
+{
+	struct packet packet =
+		host_packet(&stall.source->limit, amount, stall.epoch + (uint64_t)stall.now);
+	struct host_notes notes = host_notes;
+	true_time at = stall.now;
+
+	if (host_ask(&stall.source->limit, &packet) == SL_PASS_WITHIN) {
+		int64_t ahead = credit_span(packet.now, host_notes.charged);
+
+		window_log_add(stall.log, ahead > 0 ? at + ahead : at, amount);
+	}
+	host_notes = notes;
+}
+
+/* What the others do: all that passes, at once and in each of the next sub-windows. */
+static void stall_others(void)
+{
+	uint64_t most = stall.source->limit.most;
+
+	if (stall.pause++ != stall.stall)
+		return;
+	for (int i = 0; i < 4; i++) {
+		stall_send(most / 3);
+		stall_send(1);
+		stall.now += stall.later / 4;
+		stall_send(most / 4);
+	}
+}
+
+/*
+ * A CPU stalls before any access to a word that it shares, while others send as much as passes;
+ * after a rest that brings a tag or an index round, or not; until the next sub-window, or later.
+ * What the ledger told it before must not let more pass.
+ */
+static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
+{
+	static const uint64_t rests[] = {0, 1, 2, 5, 15, 16, 17, 32, 40000, 65536, 65536 + 16};
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t period = source.limit.period, most = source.limit.most;
+	struct window_log log = {0};
+
+	for (int i = 0; i < (int)ARRAY_SIZE(rests) * 5 * 24; i++) {
+		uint64_t rest = rests[i / 24 / 5], parts = i / 24 % 5;
+
+		source = source_with(&row->spec, epoch);
+		source.ledger.drawn = epoch;
+		host_ledger = &source.ledger;
+		host_begun = epoch;
+		stall = (typeof(stall)){
+			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
+		host_between = stall_others;
+		/* counts in several sub-windows */
+		for (int part = 0; part < 3; part++) {
+			stall_send(most / 4);
+			stall.now += period;
+		}
+		/* one tick before a sub-window, or after its begin */
+		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
+			    epoch - 1 + parts / 2 * 5;
+		stall.pause = 0;
+		stall.stall = i % 24;
+		stall.later = parts % 2 ? 3 * period : 4;
+		stall_send(1);
+		for (int part = 0; part < 20; part++) {
+			stall_send(most / 2);
+			stall_send(1);
+			stall.now += period / 3;
+		}
+		host_between = NULL;
+		assert_true(window_log_most(&log, (true_time)row->spec.span_ns * SL_TICKS_PER_NS) <=
+			    (__int128)most);
+		window_log_end(&log);
+	}
+}
+
+/* --- The table of cases ---------------------------------------------------------------------- */
+
+static const struct kind_case {
+	const char *name;
+	void (*run)(const struct kind_row *row, uint64_t epoch);
+	unsigned int kinds;
+	enum { ANY, PACKETS, BYTES } units;
+} cases[] = {
+	{"full_bucket_allows_capacity", full_bucket_allows_capacity, ALL, ANY},
+	{"burst_capacity", burst_capacity, ALL, ANY},
+	{"start_empty", start_empty, BUCKETS | WINDOWS, ANY},
+	{"denial_carries_retry_after", denial_carries_retry_after, ALL, ANY},
+	{"refill_restores_tokens", refill_restores_tokens, ALL, PACKETS},
+	{"refill_correctness", refill_correctness, BUCKETS | WINDOWS, ANY},
+	{"refill_correctness", refill_correctness, SHAPES, PACKETS},
+	{"rate_enforcement", rate_enforcement, ALL, ANY},
+	{"greedy_gets_the_promised_share", greedy_gets_the_promised_share, WINDOWS, ANY},
+	{"no_fraction_lost", no_fraction_lost, BUCKETS | SHAPES, PACKETS},
+	{"no_fraction_lost", no_fraction_lost_of_windows, WINDOWS, PACKETS},
+	{"per_key_isolated", per_key_isolated, ALL, ANY},
+	{"cost_by_size", cost_by_size, ALL, BYTES},
+	{"first_limit_wins_until_changed", first_limit_wins_until_changed, ALL, ANY},
+	{"a_change_that_ledgers_cannot_follow", a_change_that_ledgers_cannot_follow, ALL, ANY},
+	{"decision_agrees_with_draw", decision_agrees_with_draw, ALL, ANY},
+	{"give_back_undoes_a_charge", give_back_undoes_a_charge, ALL, ANY},
+	{"give_back_undoes_any_charge", give_back_undoes_any_charge, SHAPES, ANY},
+	{"block_refuses_everything_until_its_end", block_refuses_everything_until_its_end, ALL,
+	 ANY},
+	{"block_and_escalate", block_and_escalate, ALL, ANY},
+	{"block_is_never_longer_than_its_maximum", block_is_never_longer_than_its_maximum, ALL,
+	 ANY},
+	{"concurrent_allow_grants_at_most_capacity", concurrent_allow_grants_at_most_capacity, ALL,
+	 ANY},
+	{"concurrent_clock_never_grants_more", concurrent_clock_never_grants_more, ALL, ANY},
+	{"a_cpu_that_stalls_anywhere_lets_no_more_pass",
+	 a_cpu_that_stalls_anywhere_lets_no_more_pass, WINDOWS, ANY},
+};
+
+static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
+{
+	bool bytes = row->spec.rate_unit == SL_RATE_BITS;
+
+	return it->kinds >> row->kind & 1 && (it->units == ANY || bytes == (it->units == BYTES));
+}
+
+/* A case of a kind, or all of a kind where the clock wraps. */
+struct plan {
+	const struct kind_case *it;
+	const struct kind_row *row;
+};
+
+static const uint64_t epochs[] = {0,	      1,	  12345678901ULL,
+				  1ULL << 32, 1ULL << 60, (1ULL << 63) - SECOND};
+
+static void plan_run(void **state)
+{
+	const struct plan *plan = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++)
+		plan->it->run(plan->row, epochs[i]);
+}
+
+/* Moments wrap at 2^64 ticks: just before, and in the middle of what a case does. */
+static void plan_wrap(void **state)
+{
+	const struct plan *plan = *state;
+	uint64_t whole = 0;
+	struct sl_limit limit = spec_compile(&plan->row->spec);
+
+	whole = whole_of(&limit);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const uint64_t wraps[] = {-1ULL,      -SECOND,	  -whole,
+					  -whole / 2, -3 * whole, -whole / 7};
+
+		for (size_t j = 0; case_is_for(&cases[i], plan->row) && j < ARRAY_SIZE(wraps); j++)
+			cases[i].run(plan->row, wraps[j]);
+	}
+}
+
+int main(void)
+{
+	static struct CMUnitTest tests[(ARRAY_SIZE(cases) + 1) * ARRAY_SIZE(rows)];
+	static struct plan plans[ARRAY_SIZE(tests)];
+	static char names[ARRAY_SIZE(tests)][96];
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (size_t j = 0; j <= ARRAY_SIZE(cases); j++) {
+			const struct kind_case *it = j < ARRAY_SIZE(cases) ? &cases[j] : NULL;
+
+			if (it && !case_is_for(it, &rows[i]))
+				continue;
+			snprintf(names[count], sizeof(names[count]), "%s: %s", rows[i].name,
+				 it ? it->name : "clock_wrap");
+			plans[count] = (struct plan){it, &rows[i]};
+			tests[count] = (struct CMUnitTest){.name = names[count],
+							   .test_func = it ? plan_run : plan_wrap,
+							   .initial_state = &plans[count]};
+			count++;
+		}
+	return _cmocka_run_group_tests("kinds", tests, count, NULL, NULL);
+}
