@@ -116,9 +116,9 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 
 /*
  * The departure time of an skb that the device sends, in ticks: TCP paces by it, and applications
- * with SO_TXTIME. 0: it has none. A time of another clock is none: its reader is not fq. Linux 6.1 does
- * not tell the clock of a packet socket's SO_TXTIME, so such a time is none there, and that of a limit
- * replaces it; 6.12 tells it.
+ * with SO_TXTIME. 0: it has none. A time of another clock is none: its reader is not fq. Linux 6.1
+ * does not tell the clock of a packet socket's SO_TXTIME, so such a time is none there, and that of
+ * a limit replaces it; 6.12 tells it.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {

@@ -308,8 +308,8 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 }
 
 /*
- * Finds when at least `needed` may pass, if nothing is asked until then: now, or at the begin of one
- * of the next sub-windows. ret: the ledger at that moment. needed: at most N.
+ * Finds when at least `needed` may pass, if nothing is asked until then: now, or at the begin of
+ * one of the next sub-windows. ret: the ledger at that moment. needed: at most N.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				__u64 needed, __u64 now, struct sl_ledger *ret)
@@ -317,7 +317,8 @@ static inline __u64 window_when(const struct sl_limit *limit, const struct sl_le
 	__u64 then = now = credit_latest(now, ledger->drawn);
 
 	/* one more than G + 1, for the two that count as one where the clock wraps */
-	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL; step++) {
+	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
+	     step++) {
 		*ret = *ledger;
 		window_roll(limit, ret, then);
 		if (window_left(limit, ret) >= needed)
