@@ -229,7 +229,7 @@ tests: $(BUILD)/schema4.bpf.o $(BUILD)/schema5.bpf.o
 
 # --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
 
-BENCH_OBJ := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(filter-out %.bpf.c,$(wildcard tests/bench/*.c)))
+BENCH_OBJ := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(filter-out %.bpf.c %/kinds.c,$(wildcard tests/bench/*.c)))
 BENCH_BPF := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(wildcard tests/bench/*.bpf.c))
 
 $(BUILD)/bench/%.bpf.o: tests/bench/%.bpf.c
@@ -251,6 +251,14 @@ bench: all $(BUILD)/bench/bench
 
 bench-quick: all $(BUILD)/bench/bench
 	$(Q)scripts/bench --quick
+
+# The arithmetic of each kind of limit alone: no root, no kernel.
+$(BUILD)/bench/kinds: $(BUILD)/bench/kinds.o $(LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+bench-kinds: $(BUILD)/bench/kinds
+	$(Q)$<
 
 # --- Other kernels -------------------------------------------------------------------------------
 
@@ -286,7 +294,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check fuzz demo bench bench-quick install format clean
+.PHONY: all tests check fuzz demo bench bench-quick bench-kinds install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
