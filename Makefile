@@ -113,29 +113,21 @@ $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
-# Gives packets of the datapath tests another address each.
-$(BUILD)/test/crowd.bpf.o: tests/datapath/crowd.bpf.c
+# Give packets of the datapath tests another address each, split them within their headers, and put
+# departure times on them.
+BEFORE := crowd split stamp
+$(BEFORE:%=$(BUILD)/test/%.bpf.o): $(BUILD)/test/%.bpf.o: tests/datapath/%.bpf.c
 	$(say) BPF $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
 
-$(BUILD)/test/crowd.skel.h: $(BUILD)/test/crowd.bpf.o
+$(BEFORE:%=$(BUILD)/test/%.skel.h): $(BUILD)/test/%.skel.h: $(BUILD)/test/%.bpf.o
 	$(say) SKEL $@
-	$(Q)$(BPFTOOL) gen skeleton $< name crowd_bpf > $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 $(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
-
-# Splits frames within their headers.
-$(BUILD)/test/split.bpf.o: tests/datapath/split.bpf.c
-	$(say) BPF $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_FLAGS) $(DEPS) -c $< -o $@
-
-$(BUILD)/test/split.skel.h: $(BUILD)/test/split.bpf.o
-	$(say) SKEL $@
-	$(Q)$(BPFTOOL) gen skeleton $< name split_bpf > $@
-
 $(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
+$(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 
 # A packet whose insertion the kernel refuses.
 $(BUILD)/test/amid.bpf.o: tests/datapath/amid.bpf.c

@@ -354,11 +354,14 @@ bool rig_run(struct rig *rig, enum hook hook, const void *bytes, uint32_t size)
 bool rig_run_skb_through(struct rig *rig, int prog, enum hook hook, const void *bytes,
 			 uint32_t size, struct __sk_buff *skb, const struct sl_cell *wire)
 {
+	struct __sk_buff out;
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = bytes, .data_size_in = size, .repeat = 1,
-		    .ctx_in = skb, .ctx_size_in = sizeof(*skb));
+		    .ctx_in = skb, .ctx_size_in = sizeof(*skb), .ctx_out = &out,
+		    .ctx_size_out = sizeof(out));
 	bool passed;
 
 	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
+	skb->tstamp = out.tstamp;
 	passed = verdict_passes(hook, opts.retval);
 	rig_record(rig, passed, wire);
 	return passed;

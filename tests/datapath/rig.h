@@ -178,7 +178,8 @@ uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *f
 
 /*
  * Through TC, a packet that the kernel has merged from `packets` of one byte each. What the kernel
- * says of an skb, and it has on the wire: `packets` and `bytes` are for the rig's count.
+ * says of an skb, and it has on the wire: `packets` and `bytes` are for the rig's count. The skb
+ * receives the time that the programs leave in it.
  */
 bool rig_run_merged(struct rig *rig, const char *source, uint32_t packets);
 bool rig_run_skb(struct rig *rig, enum hook hook, const void *bytes, uint32_t size,

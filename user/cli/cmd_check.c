@@ -259,9 +259,9 @@ static void match_print(const struct sl_limit *limit, const struct packet_args *
 		return;
 	if (limit->key_dst && !packet->destination.bits)
 		puts("  match   no: it is for what is sent, by destination: say 'to ADDRESS'");
-	else if (limit->key_dst && !packet->egress)
-		puts("  match   no: it is for what is sent: leave out 'hook', or say 'hook "
-		     "egress'");
+	else if (match_is_egress(limit) && !packet->egress)
+		printf("  match   no: it is for what is sent: %ssay 'hook egress'\n",
+		       packet->destination.bits ? "leave out 'hook', or " : "");
 	else
 		puts("  match   no: it is for other packets");
 }
@@ -505,7 +505,7 @@ static const struct word check_words[] = {
 	{"to", VALUE, "ADDRESS", offsetof(struct check_args, to),
 	 "the destination, for limits with key dst: the packet is sent, on hook egress"},
 	{"hook", VALUE, "xdp|ingress|egress", offsetof(struct check_args, hook),
-	 "where it is judged: all but key dst is the same everywhere"},
+	 "where it is judged: all but key dst and shape is the same everywhere"},
 };
 
 static const char check_details[] =
