@@ -285,8 +285,9 @@ static void word_pass(struct typed *typed, const char *word)
 		typed->keyword = NULL;
 	} else if (typed->keyword &&
 		   words_go_on(typed->command, typed->keyword, typed->values, word)) {
-		if (!typed->values++)
+		if (!typed->values)
 			typed->first_value = word;
+		typed->values += words_in(word);
 	} else {
 		keyword = keyword_find(typed->command, word);
 		typed->has_keyword |= keyword != NULL;

@@ -220,6 +220,17 @@ bool choice_word(const char *value, const char *first, unsigned int place, char 
 	return true;
 }
 
+unsigned int words_in(const char *text)
+{
+	unsigned int count = 0;
+
+	for (; *text; text += strcspn(text, " \t")) {
+		text += strspn(text, " \t");
+		count += *text != '\0';
+	}
+	return count ?: 1;
+}
+
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
 		 const char *word)
 {
@@ -240,9 +251,10 @@ static enum status values_join(struct filling *filling, const struct word *keywo
 {
 	static char joined[JOINED_MAX][JOINED_TEXT];
 	char *text = joined[filling->joined++ % JOINED_MAX], **words = filling->line->words;
+	unsigned int count = 0;
 	size_t length = 0;
 
-	for (unsigned int count = 0; filling->at + 1 < filling->line->count; count++) {
+	for (; filling->at + 1 < filling->line->count; count += words_in(words[filling->at])) {
 		const char *word = words[filling->at + 1];
 
 		if (!words_go_on(filling->command, keyword, count, word))
