@@ -203,10 +203,10 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
 	/* A 0 that the verifier cannot know: else it walks the loop for each set of limits. */
-	__u32 charged = gate ? gate->opaque_zero : 0, asked = charged;
+	__u32 zero = gate ? gate->opaque_zero : 0, charged = zero, asked = zero;
 
 	verdict->reason = SL_PASS_WITHIN;
-	verdict->refused = charged;
+	verdict->refused = zero;
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
@@ -219,11 +219,11 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
 		if (reason == SL_PASS_NEWCOMER) {
-			charged |= limit->observe ? 0 : CHARGE_NEWCOMER;
+			charged |= limit->observe ? zero : zero + CHARGE_NEWCOMER;
 			continue;
 		}
 		if (reason < SL_FIRST_DROP) {
-			charged |= 1 << i;
+			charged |= zero + (1U << i);
 			continue;
 		}
 		verdict->refused |= limit->mark;
