@@ -13,24 +13,28 @@
  * the first two packets in a row would begin the next one.
  *
  * Escalation. A block that begins within the length of the last one after its end is one step
- * longer, up to `block_max`. For each such length that passes without one it is a step shorter.
+ * longer, up to `block_max`, which `steps_max` steps reach. For each such length that passes
+ * without one it is a step shorter.
  */
 #ifndef SLUICE_BLOCK_H
 #define SLUICE_BLOCK_H
 
 #include "credit.h"
 
-#define BLOCK_STEPS_MAX 15ULL /* and their mask */
+#define BLOCK_STEPS_BITS 4
+#define BLOCK_STEPS_MAX	 15ULL /* and their mask */
 
-/* The length of a block after so many steps, in ticks. */
+/* The length of a block after so many steps: block x escalate^steps, and block_max at most. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 {
-	__u64 length = limit->block;
+	__u64 length = limit->block, power = limit->escalate;
 
-	for (__u64 i = 0; i < BLOCK_STEPS_MAX && i < steps; i++) {
-		if (length > limit->block_max / limit->escalate)
-			return limit->block_max;
-		length *= limit->escalate;
+	if (steps && steps >= limit->steps_max)
+		return limit->block_max;
+	/* without a branch, which would double what the verifier walks */
+	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
+		length *= 1 + (power - 1) * (steps >> bit & 1);
+		power *= power; /* may wrap, and is of no use then */
 	}
 	return length;
 }
@@ -58,7 +62,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_le
 	length = block_length(limit, steps);
 	rest = credit_max(0, credit_span(block_end(limit, ledger), now));
 	back = rest ? (rest - 1) / length : 0;
-	if (length < limit->block_max && steps < BLOCK_STEPS_MAX)
+	if (steps < limit->steps_max)
 		steps++;
 	return steps > back ? steps - back : 0;
 }

@@ -256,7 +256,8 @@ struct sl_limit {
 	__u8 shift;	 /* of a window: such a count is in units of 2^shift */
 	__u8 coarse;	 /* of a window: time is told in steps of 2^coarse ticks */
 	__u8 escalate;	 /* by what each following block is longer; 0: it is not */
-	__u8 pad[3];
+	__u8 steps_max;	 /* how often, until one is as long as block_max */
+	__u8 pad[2];
 };
 
 /*

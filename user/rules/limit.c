@@ -129,6 +129,24 @@ static void shape_compile(const struct sl_limit_spec *spec, const struct machine
 	limit->refuse_by_jiffy = limit->horizon >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
 }
 
+unsigned int limit_escalations(const struct sl_limit_spec *spec)
+{
+	uint64_t length = spec->block_ns, most = spec->escalate ? spec->block_max_ns : 0;
+	unsigned int count = 0;
+
+	for (; length < most; count++)
+		length = length > most / spec->escalate ? most : length * spec->escalate;
+	return count;
+}
+
+static void block_compile(const struct sl_limit_spec *spec, struct sl_limit *out)
+{
+	out->block = spec->block_ns * SL_TICKS_PER_NS;
+	out->block_max = spec->block_max_ns * SL_TICKS_PER_NS;
+	out->escalate = spec->escalate;
+	out->steps_max = limit_escalations(spec);
+}
+
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine)
 {
@@ -140,9 +158,6 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.id = spec->id,
 		.kind = spec->kind,
 		.by_bytes = is_by_bytes(spec),
-		.block = blocks ? spec->block_ns * SL_TICKS_PER_NS : 0,
-		.block_max = blocks ? spec->block_max_ns * SL_TICKS_PER_NS : 0,
-		.escalate = blocks ? spec->escalate : 0,
 		.observe = spec->action == SL_ACTION_OBSERVE,
 		.start_empty = spec->start_empty,
 		.key_dst = spec->key_dst,
@@ -151,6 +166,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	};
 
 	mask_write((uint64_t *)out.mask, bits);
+	if (blocks)
+		block_compile(spec, &out);
 	if (spec->kind == SL_WINDOW)
 		window_compile(spec, machine, &out);
 	else if (spec->kind == SL_SHAPE)

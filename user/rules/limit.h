@@ -37,6 +37,9 @@ struct limit limit_second(const struct limit *limit);
  */
 enum status limit_check(const struct limit *limit);
 
+/* How often a block is multiplied until it is as long as the longest: include/block.h. */
+unsigned int limit_escalations(const struct sl_limit_spec *spec);
+
 /*
  * Computes what the packet path reads (include/kinds.h), of the first rate if there are two. The
  * limit has passed limit_check(). Its id is the spec's; its slot is 0.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "block.h"
 #include "base/array.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
@@ -167,6 +168,22 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 	return count;
 }
 
+/* A ledger counts only so many blocks in a row: with more of them the longest was never reached. */
+static enum status escalate_check(const struct sl_limit_spec *spec)
+{
+	char most[UNITS_TEXT], reach[UNITS_TEXT];
+	uint64_t length = spec->block_ns;
+
+	if (limit_escalations(spec) <= BLOCK_STEPS_MAX)
+		return OK;
+	for (unsigned int step = 0; step < BLOCK_STEPS_MAX; step++)
+		length *= spec->escalate;
+	return misuse("escalate: the longest block, %s, is out of reach, as at most %llu blocks in "
+		      "a row get longer: write max %s or less",
+		      time_format(spec->block_max_ns, most), BLOCK_STEPS_MAX,
+		      time_format(length, reach));
+}
+
 static enum status escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
 {
 	uint64_t most = BLOCK_MAX_NS;
@@ -192,7 +209,7 @@ static enum status escalate_parse(char **words, unsigned int count, struct sl_li
 		return misuse("escalate: the longest block, %s, is not longer than the first: "
 			      "write max and a longer time",
 			      count == 4 ? words[3] : "10min");
-	return status;
+	return status ? status : escalate_check(spec);
 }
 
 static enum status block_parse(char **words, unsigned int count, struct sl_limit_spec *spec)

@@ -84,6 +84,17 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 	return source;
 }
 
+/* Blocks of a source's limit. factor: by which each that follows is longer; 0: none is. */
+static void source_blocks(struct source *source, uint64_t block, uint8_t factor, uint64_t most)
+{
+	source->limit.block = block;
+	source->limit.escalate = factor;
+	source->limit.block_max = most;
+	source->limit.steps_max = 0;
+	for (; factor && block < most; block *= factor)
+		source->limit.steps_max++;
+}
+
 static uint64_t cost_of(const struct source *source, uint64_t amount)
 {
 	bool bytes = source->limit.by_bytes;
@@ -472,7 +483,7 @@ static void cost_by_size(const struct kind_row *row, uint64_t epoch)
 	decision = source_decide(&source, capacity + 1);
 	assert_false(decision.allowed);
 	assert_true(decision.retry_after == KIND_NEVER);
-	source.limit.block = SECOND;
+	source_blocks(&source, SECOND, 0, 0);
 	assert_false(source_send(&source, capacity + 1));
 	assert_int_equal(kind_refusal(&source.limit, capacity + 1), SL_DROP_OVERSIZE);
 	assert_int_equal(kind_refusal(&source.limit, capacity), SL_DROP_OVER_LIMIT);
@@ -568,9 +579,9 @@ static struct source source_at_random(const struct kind_row *row, uint64_t epoch
 	uint64_t capacity = capacity_of(&source.limit);
 
 	if (run_one_in(3)) {
-		source.limit.block = 1 + run_choose(whole_of(&source.limit));
-		source.limit.escalate = run_choose(2) * 3;
-		source.limit.block_max = 5 * source.limit.block;
+		uint64_t block = 1 + run_choose(whole_of(&source.limit));
+
+		source_blocks(&source, block, run_choose(2) * 3, 5 * block);
 	}
 	for (int i = run_choose(12); i >= 0; i--) {
 		source.now += run_one_in(3) ? 0 : run_choose(whole_of(&source.limit) / 2);
@@ -723,7 +734,7 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL), free;
 
-	source.limit.block = BLOCK;
+	source_blocks(&source, BLOCK, 0, 0);
 	for (int i = 0; i < 3; i++)
 		check_block(&source, BLOCK); /* without `escalate` each is as long */
 	/* after a rest that is as long the level is the same */
@@ -741,6 +752,21 @@ static void block_refuses_everything_until_its_end(const struct kind_row *row, u
 	assert_in_range(source_decide(&source, 1).remaining,
 			source_decide(&free, 1).remaining - ((1ULL << source.limit.shift) - 1),
 			source_decide(&free, 1).remaining);
+}
+
+/* Moment 0 says that there was no block. One that ends there is one nevertheless. */
+static void a_block_that_ends_at_moment_0_is_a_block(const struct kind_row *row, uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, -BLOCK);
+
+	(void)epoch;
+	for (int escalate = 0; escalate <= 2; escalate += 2) {
+		source = source_with(&row->spec, -BLOCK);
+		source_blocks(&source, BLOCK, escalate, BLOCK);
+		source_drain(&source);
+		assert_true(block_holds(&source.limit, &source.ledger, -1ULL));
+		assert_false(block_holds(&source.limit, &source.ledger, SL_TICKS_PER_NS));
+	}
 }
 
 /* An overrun, `gap` after the end of the block before, begins one of `length`: s, and ns. */
@@ -762,9 +788,7 @@ static void block_and_escalate(const struct kind_row *row, uint64_t epoch)
 {
 	struct source source = source_with(&row->spec, epoch & ~15ULL);
 
-	source.limit.block = BLOCK;
-	source.limit.escalate = 3;
-	source.limit.block_max = 20 * BLOCK;
+	source_blocks(&source, BLOCK, 3, 20 * BLOCK);
 	for (size_t i = 0; i < ARRAY_SIZE(overruns); i++) {
 		source.now += overruns[i].gap * SECOND + overruns[i].gap_ns * SL_TICKS_PER_NS;
 		check_block(&source, overruns[i].length * SECOND);
@@ -778,15 +802,12 @@ static void block_is_never_longer_than_its_maximum(const struct kind_row *row, u
 
 	for (size_t i = 0; i < ARRAY_SIZE(factors); i++) {
 		struct source source = source_with(&row->spec, epoch & ~15ULL);
-		uint64_t length = SECOND / 1000, most = 86400 * SECOND;
+		uint64_t length = SECOND / 1000, most = 32 * SECOND;
 
-		source.limit.block = length;
-		source.limit.escalate = factors[i];
-		source.limit.block_max = most;
+		source_blocks(&source, length, factors[i], most);
 		for (int step = 0; step < 40; step++) {
 			check_block(&source, length);
-			if (step < 15) /* no more than are counted */
-				length = length * factors[i] < most ? length * factors[i] : most;
+			length = length * factors[i] < most ? length * factors[i] : most;
 		}
 	}
 }
@@ -940,6 +961,7 @@ static struct {
 	struct source *source;
 	int pause, stall; /* accesses so far, and that before which it stalls */
 	uint64_t later;	  /* so long */
+	bool gives_up;	  /* one of the others gives up a turn, after its second step */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -973,6 +995,12 @@ static void stall_others(void)
 		stall.now += stall.later / 4;
 		stall_send(most / 4);
 	}
+	if (stall.gives_up) {
+		uint64_t now = stall.epoch + (uint64_t)stall.now;
+
+		stall.now += window_begin(&stall.source->limit, now, 1) - now;
+		stall.source->ledger.drawn = stall.epoch + (uint64_t)stall.now;
+	}
 }
 
 /*
@@ -982,13 +1010,14 @@ static void stall_others(void)
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
-	static const uint64_t rests[] = {0, 1, 2, 5, 15, 16, 17, 32, 40000, 65536, 65536 + 16};
+	static const uint64_t rests[] = {0,  1,	    5,	   14,	  15,	 16,
+					 17, 40000, 65534, 65535, 65536, 65550};
 	struct source source = source_with(&row->spec, epoch);
 	uint64_t period = source.limit.period, most = source.limit.most;
 	struct window_log log = {0};
 
-	for (int i = 0; i < (int)ARRAY_SIZE(rests) * 5 * 24; i++) {
-		uint64_t rest = rests[i / 24 / 5], parts = i / 24 % 5;
+	for (int i = 0; i < (int)ARRAY_SIZE(rests) * 8 * 24; i++) {
+		uint64_t rest = rests[i / 24 / 8], parts = i / 24 % 8;
 
 		source = source_with(&row->spec, epoch);
 		source.ledger.drawn = epoch;
@@ -1004,14 +1033,15 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		}
 		/* one tick before a sub-window, or after its begin */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
-			    epoch - 1 + parts / 2 * 5;
+			    epoch - 1 + (parts >> 1 & 1) * 5;
 		stall.pause = 0;
 		stall.stall = i % 24;
-		stall.later = parts % 2 ? 3 * period : 4;
+		stall.later = parts & 1 ? 3 * period : 0;
+		stall.gives_up = parts & 4;
 		stall_send(1);
 		for (int part = 0; part < 20; part++) {
-			stall_send(most / 2);
 			stall_send(1);
+			stall_send(window_left(&source.limit, &source.ledger));
 			stall.now += period / 3;
 		}
 		host_between = NULL;
@@ -1048,6 +1078,8 @@ static const struct kind_case {
 	{"give_back_undoes_a_charge", give_back_undoes_a_charge, ALL, ANY},
 	{"give_back_undoes_any_charge", give_back_undoes_any_charge, SHAPES, ANY},
 	{"block_refuses_everything_until_its_end", block_refuses_everything_until_its_end, ALL,
+	 ANY},
+	{"a_block_that_ends_at_moment_0_is_a_block", a_block_that_ends_at_moment_0_is_a_block, ALL,
 	 ANY},
 	{"block_and_escalate", block_and_escalate, ALL, ANY},
 	{"block_is_never_longer_than_its_maximum", block_is_never_longer_than_its_maximum, ALL,

@@ -107,20 +107,27 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 	static const struct {
 		struct spec spec;
 		uint64_t block, most;
-		uint8_t escalate;
+		uint8_t escalate, steps;
 	} cases[] = {
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s"}}, 10 * SEC, 0, 0},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s"}}, 10 * SEC, 0, 0, 0},
 		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2"}},
 		 10 * SEC,
 		 600 * SEC,
-		 2},
+		 2,
+		 6},
 		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_ACTION] = "block 1ms escalate 16 max 1h"}},
 		 MS,
 		 3600 * SEC,
-		 16},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "drop"}}, 0, 0, 0},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "observe"}}, 0, 0, 0},
-		{{{[SPEC_SHAPE] = "1kpps"}}, 0, 0, 0},
+		 16,
+		 6},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2 max 32768s"}},
+		 SEC,
+		 32768 * SEC,
+		 2,
+		 15},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "drop"}}, 0, 0, 0, 0},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "observe"}}, 0, 0, 0, 0},
+		{{{[SPEC_SHAPE] = "1kpps"}}, 0, 0, 0, 0},
 	};
 	struct limit stale = limit_of(&(struct spec){
 		{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2 max 1h"}});
@@ -132,6 +139,7 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 		assert_int_equal(limit.block, cases[i].block);
 		assert_int_equal(limit.block_max, cases[i].most);
 		assert_int_equal(limit.escalate, cases[i].escalate);
+		assert_int_equal(limit.steps_max, cases[i].steps);
 	}
 	stale.spec.action = SL_ACTION_DROP; /* of these words only a block has any use */
 	limit = limit_compile(&stale, SL_IPV4, &machine);

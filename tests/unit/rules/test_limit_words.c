@@ -499,8 +499,10 @@ static void test_escalating_blocks_read_back(void **state)
 		 600000000000, 16},
 		{"block 1ms escalate 2 max 1000001ns", "block 1ms escalate 2 max 1000001ns",
 		 1000000, 1000001, 2},
-		{"block  10min\tescalate 02 max 730d", "block 10min escalate 2 max 730d",
-		 600000000000, 63072000000000000, 2},
+		{"block  10h\tescalate 02 max 730d", "block 10h escalate 2 max 730d",
+		 36000000000000, 63072000000000000, 2},
+		{"block 1s escalate 2 max 32768s", "block 1s escalate 2 max 32768s", 1000000000,
+		 32768000000000, 2},
 	};
 
 	(void)state;
@@ -1089,6 +1091,10 @@ static void test_what_is_said_of_kinds_and_lists(void **state)
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 10s"}},
 		 "action: escalate: the longest block, 10s, is not longer than the first: write "
 		 "max and a longer time"},
+		{"default",
+		 {{RATE("1kpps"), [SPEC_ACTION] = "block 1s escalate 2 max 32769s"}},
+		 "action: escalate: the longest block, 32769s, is out of reach, as at most 15 "
+		 "blocks in a row get longer: write max 32768s or less"},
 		{"default",
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 1h escalate 2"}},
 		 "action: escalate: the longest block, 10min, is not longer than the first: write "
