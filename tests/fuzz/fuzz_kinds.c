@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fuzzes the arithmetic of every kind of limit (include/kinds.h) against its references. The input
- * chooses the limit, the clocks, and the packets and rests; see tests/lib/kind_run.h.
+ * chooses the limit, the clocks, and the packets and rests (tests/lib/kind_run.h); also what other
+ * CPUs do while one judges a packet, before each access to a word that they share.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -25,20 +26,38 @@ static uint64_t run_choose(uint64_t bound)
 	return number % bound;
 }
 
+/* A packet on another CPU, which judges none; or time. One byte, so that most go on at once. */
+static void between(void)
+{
+	uint64_t choice = input_left ? run_choose(256) : 255;
+
+	if (choice < 2 * RUN_CPUS) {
+		if (choice / 2 < (uint64_t)run.cpus && !run.is_busy[choice / 2])
+			run_packet(choice / 2);
+		if (choice % 2)
+			run_rest();
+	} else if (choice < 24) {
+		run_rest();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const enum sl_kind kinds[] = {SL_BUCKET, SL_WINDOW, SL_SHAPE};
-	bool lags;
+	bool lags, races;
 
 	input = data;
 	input_left = size;
 	lags = run_choose(2);
-	run_draw(kinds[run_choose(3)], lags, true);
+	races = run_choose(2);
+	run_draw(kinds[run_choose(3)], lags, !races);
+	host_between = races ? between : NULL;
 	while (input_left) {
 		if (run_one_in(2))
 			run_rest();
 		run_packet(run_choose(run.cpus));
 	}
+	host_between = NULL;
 	run_end();
 	if (run.fault) {
 		fprintf(stderr, "kind %d: %s\n", run.limit.kind, run.fault);

@@ -43,17 +43,19 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
-	true_time overlap = 0;
+	true_time overlap = 0, end = 0; /* of all slots so far */
 
 	for (size_t i = 0; i < log->count; i++) {
 		const struct shape_entry *entry = &log->entries[i];
+		true_time until = entry->departure + entry->cost;
 
 		if (entry->departure < entry->arrival)
 			return "a packet departs before it came";
 		if (entry->departure > entry->arrival + horizon)
 			return "a packet waits longer than the horizon";
-		if (i && entry->departure < entry[-1].departure + entry[-1].cost)
-			overlap += entry[-1].departure + entry[-1].cost - entry->departure;
+		if (entry->departure < end)
+			overlap += (until < end ? until : end) - entry->departure;
+		end = end > until ? end : until;
 		if (overlap > log->given_back)
 			return "a packet departs too soon after the one before";
 	}
