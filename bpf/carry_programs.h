@@ -32,6 +32,18 @@ static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
 	return bpf_map_update_elem(&ledgers6, &key, &last, BPF_NOEXIST);
 }
 
+/* moment_advance() where a moment that another CPU moves on meanwhile must not go back. */
+static __always_inline void moment_swap(__u64 *moment, __u64 to)
+{
+	for (int i = 0; i < LEDGER_TRIES; i++) {
+		__u64 seen = read_once(*moment);
+
+		if (credit_span(seen, to) <= 0 ||
+		    __sync_val_compare_and_swap(moment, seen, to) == seen)
+			return;
+	}
+}
+
 /*
  * Merges the last state of the old ledger into its copy. A copy that no packet has charged takes
  * that state. A copy that packets have charged is charged as much as the old ledger was since it
@@ -41,7 +53,7 @@ static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
 static __always_inline void carried_merge(struct sl_ledger *ledger,
 					  const struct sl_carry_ledger *carry)
 {
-	moment_advance(&ledger->drawn, carry->last.drawn);
+	moment_swap(&ledger->drawn, carry->last.drawn);
 	if (carry->last.blocked)
 		moment_advance(&ledger->blocked, carry->last.blocked);
 	if (read_once(ledger->zero) == carry->copied.zero) {
@@ -50,7 +62,8 @@ static __always_inline void carried_merge(struct sl_ledger *ledger,
 		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero,
 						carry->last.zero) == carry->copied.zero) {
 			if (carry->kind == SL_WINDOW)
-				write_once(ledger->past, carry->last.past);
+				__sync_val_compare_and_swap(&ledger->past, carry->copied.past,
+							    carry->last.past);
 			return;
 		}
 	}

@@ -129,7 +129,7 @@ static void test_one_burst_over_a_resize(void **state)
 {
 	struct rig *rig = rig_begin(state);
 
-	for (unsigned int seed = 0; seed < 90; seed++) {
+	for (unsigned int seed = 0; seed < 36; seed++) {
 		const struct sl_limit *limit;
 		uint64_t since, until, step, overlap, allowed, slack;
 		struct pair pair;
