@@ -143,6 +143,7 @@ enum sl_kind {
 	SL_BUCKET, /* token bucket: rate and burst */
 	SL_WINDOW, /* sliding window: never more than N in any T */
 	SL_SHAPE,  /* departure times: rate and horizon; only packets that the device sends */
+	SL_KINDS,
 };
 
 /* Facts of a packet. A match asks for one of them: include/match.h. */

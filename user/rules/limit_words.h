@@ -3,31 +3,7 @@
 #ifndef SLUICE_LIMIT_WORDS_H
 #define SLUICE_LIMIT_WORDS_H
 
-#include "rules/limit.h"
-
-enum spec_field {
-	SPEC_NAME,
-	SPEC_RATE,    /* "10kpps", "10kpps 100mbit" */
-	SPEC_BURST,   /* "2500", "2500 64kB" */
-	SPEC_WINDOW,  /* "1000 per 1min", "10MB per 1h" */
-	SPEC_GROUPS,  /* "5" */
-	SPEC_SHAPE,   /* "10mbit" */
-	SPEC_HORIZON, /* "200ms" */
-	SPEC_MATCH,   /* "udp port 53 vlan 10" */
-	SPEC_PER,     /* "24", "24/56", "32,24,16" */
-	SPEC_KEY,     /* "src", "dst" */
-	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
-	SPEC_START,   /* "full", "empty" */
-	SPEC_FIELDS,
-};
-
-/* The keywords of `set`, and the keys of a rules file. */
-extern const char *const spec_names[SPEC_FIELDS];
-
-/* The names of enum sl_kind. */
-extern const char *const kind_names[];
-
-#define SPEC_TEXT 160 /* room for any formatted field */
+#include "rules/limit_fields.h"
 
 /* The texts of one limit; NULL: not given. */
 struct spec {
@@ -62,17 +38,5 @@ enum status spec_parse(const struct spec *spec, const struct sl_prefix *prefix,
 enum status spec_parse_budget(const char *rate, const char *burst,
 			      void (*place)(void *data, enum spec_field field), void *data,
 			      struct limit *ret);
-
-/*
- * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
- * leaves out, or the limit's kind does not have it; never for the field that tells the kind, and
- * for `burst` of a bucket.
- */
-const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
-			enum spec_field field, char text[SPEC_TEXT]);
-
-/* spec_format() that formats defaults, too. */
-const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
-			      enum spec_field field, char text[SPEC_TEXT]);
 
 #endif

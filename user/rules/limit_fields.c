@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "rules/limit_fields.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "block.h"
+#include "rules/matches.h"
+#include "rules/prefix.h"
+#include "rules/units.h"
+#include "window.h"
+
+/* --- Names and defaults --------------------------------------------------------------------- */
+
+#define NS_PER_MS  1000000ULL
+#define NS_PER_SEC 1000000000ULL
+
+#define BLOCK_MIN_NS NS_PER_MS
+
+/*
+ * The longest block of `escalate`, unless it is told: who forges an address keeps it blocked with
+ * few packets.
+ */
+#define BLOCK_MAX_NS	(600 * NS_PER_SEC)
+#define ESCALATE_MOST	16
+#define WINDOW_MIN_NS	NS_PER_MS
+#define GROUPS_DEFAULT	5
+#define HORIZON_DEFAULT (200 * NS_PER_MS)
+#define HORIZON_MIN_NS	NS_PER_MS
+
+const char *const spec_names[SPEC_FIELDS] = {
+	[SPEC_NAME] = "name",	    [SPEC_RATE] = "rate",     [SPEC_BURST] = "burst",
+	[SPEC_WINDOW] = "window",   [SPEC_GROUPS] = "groups", [SPEC_SHAPE] = "shape",
+	[SPEC_HORIZON] = "horizon", [SPEC_MATCH] = "match",   [SPEC_PER] = "per",
+	[SPEC_KEY] = "key",	    [SPEC_ACTION] = "action", [SPEC_START] = "start",
+};
+
+const char *const kind_names[SL_KINDS] = {
+	[SL_BUCKET] = "bucket",
+	[SL_WINDOW] = "window",
+	[SL_SHAPE] = "shape",
+};
+
+_Static_assert(SPEC_TEXT >= MATCH_TEXT && SPEC_TEXT >= UNITS_TEXT, "room for any field");
+
+const struct limit limit_defaults = {
+	.spec = {.name = "all",
+		 .per = {[SL_IPV4] = 32, [SL_IPV6] = 64},
+		 .groups = GROUPS_DEFAULT,
+		 .span_ns = HORIZON_DEFAULT},
+	.match = {.fact = SL_FACT_ANY},
+};
+
+/* --- Fields of kinds ------------------------------------------------------------------------ */
+
+const enum spec_field kind_fields[SL_KINDS] = {
+	[SL_BUCKET] = SPEC_RATE,
+	[SL_WINDOW] = SPEC_WINDOW,
+	[SL_SHAPE] = SPEC_SHAPE,
+};
+
+int field_kind(enum spec_field field)
+{
+	switch (field) {
+	case SPEC_RATE:
+	case SPEC_BURST:
+		return SL_BUCKET;
+	case SPEC_WINDOW:
+	case SPEC_GROUPS:
+		return SL_WINDOW;
+	case SPEC_SHAPE:
+	case SPEC_HORIZON:
+		return SL_SHAPE;
+	default:
+		return -1;
+	}
+}
+
+bool kind_has_field(enum sl_kind kind, enum spec_field field)
+{
+	int only = field_kind(field);
+
+	if (kind == SL_SHAPE && (field == SPEC_ACTION || field == SPEC_START))
+		return false;
+	return only < 0 || only == (int)kind;
+}
+
+/* --- Parsing -------------------------------------------------------------------------------- */
+
+static enum status name_parse(const char *text, struct sl_limit_spec *spec)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789-_";
+	size_t length = strlen(text);
+
+	/* no name begins with -: `show` would print it where an option can stand */
+	if (!length || length >= sizeof(spec->name) || *text == '-' || text[strspn(text, allowed)])
+		return misuse("'%s' is not a name of a limit: letters, digits, - and _, at most "
+			      "%zu, and no - first",
+			      text, sizeof(spec->name) - 1);
+	memset(spec->name, 0, sizeof(spec->name));
+	memcpy(spec->name, text, length);
+	return OK;
+}
+
+/* Parses one length: its family is the prefix's; on `default`, lengths above 32 are of IPv6. */
+static enum status per_parse_one(const char *text, const struct sl_prefix *prefix,
+				 unsigned int length, struct sl_limit_spec *spec)
+{
+	enum sl_family family = length > 32 ? SL_IPV6 : SL_IPV4;
+	char name[PREFIX_TEXT];
+
+	if (prefix->bits && !prefix_is_ipv4(prefix))
+		family = SL_IPV6;
+	if (prefix_is_ipv4(prefix) && family == SL_IPV6)
+		return misuse("per '%s': %s is IPv4: a key there has 0 to 32 bits", text,
+			      prefix_format(prefix, name));
+	spec->per[family] = length;
+	return OK;
+}
+
+static enum status per_parse_both(const char *text, const struct sl_prefix *prefix,
+				  unsigned int ipv4, unsigned int ipv6, struct sl_limit_spec *spec)
+{
+	char name[PREFIX_TEXT];
+
+	if (prefix->bits)
+		return misuse("per '%s': %s is %s alone: write one length", text,
+			      prefix_format(prefix, name),
+			      prefix_is_ipv4(prefix) ? "IPv4" : "IPv6");
+	if (ipv4 > 32)
+		return misuse("per '%s': the first length is IPv4's, 0 to 32", text);
+	spec->per[SL_IPV4] = ipv4;
+	spec->per[SL_IPV6] = ipv6;
+	return OK;
+}
+
+static enum status per_parse(const char *text, const struct sl_prefix *prefix,
+			     struct sl_limit_spec *spec)
+{
+	unsigned int first, second;
+	const char *end = number_read(text + (*text == '/'), 128, &first); /* /24 means 24 */
+
+	if (end && !*end)
+		return per_parse_one(text, prefix, first, spec);
+	if (end && *end == '/')
+		end = number_read(end + 1, 128, &second);
+	else
+		end = NULL;
+	if (!end || *end)
+		return misuse("per '%s' is not the length of a key: write 24, or 56, or for "
+			      "default 24/56",
+			      text);
+	return per_parse_both(text, prefix, first, second, spec);
+}
+
+static enum status key_parse(const char *text, struct sl_limit_spec *spec)
+{
+	bool dst = !strcmp(text, "dst");
+
+	if (!dst && strcmp(text, "src"))
+		return misuse("key '%s': write src or dst", text);
+	spec->key_dst = dst;
+	return OK;
+}
+
+/*
+ * Splits a copy of a text into words at blanks. Returns their number; most + 1: they are more, or
+ * the text is too long.
+ */
+static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
+				unsigned int most)
+{
+	unsigned int count = 0;
+	char *rest, *word;
+
+	if ((size_t)snprintf(copy, SPEC_TEXT, "%s", text) >= SPEC_TEXT)
+		return most + 1;
+	for (word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		if (count == most)
+			return most + 1;
+		words[count++] = word;
+	}
+	return count;
+}
+
+/* A ledger counts only so many blocks in a row: with more of them the longest was never reached. */
+static enum status escalate_check(const struct sl_limit_spec *spec)
+{
+	char most[UNITS_TEXT], reach[UNITS_TEXT];
+	uint64_t length = spec->block_ns;
+
+	if (limit_escalations(spec) <= BLOCK_STEPS_MAX)
+		return OK;
+	for (unsigned int step = 0; step < BLOCK_STEPS_MAX; step++)
+		length *= spec->escalate;
+	return misuse("escalate: the longest block, %s, is out of reach, as at most %llu blocks in "
+		      "a row get longer: write max %s or less",
+		      time_format(spec->block_max_ns, most), BLOCK_STEPS_MAX,
+		      time_format(length, reach));
+}
+
+static enum status escalate_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
+{
+	uint64_t most = BLOCK_MAX_NS;
+	enum status status = OK;
+	unsigned int factor;
+	const char *end;
+
+	if (strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
+	    (count == 4 && strcmp(words[2], "max")))
+		return misuse("action block: '%s' is unexpected behind its time: write block 10s "
+			      "escalate 2 max 1h",
+			      words[0]);
+	end = number_read(words[1], ESCALATE_MOST, &factor);
+	if (!end || *end || factor < 2)
+		return misuse("escalate '%s' is not a whole number, 2 to %d: by what each block is "
+			      "longer than the last",
+			      words[1], ESCALATE_MOST);
+	spec->escalate = factor;
+	if (count == 4)
+		status = time_parse("max", words[3], &most);
+	spec->block_max_ns = most;
+	if (!status && most <= spec->block_ns)
+		return misuse("escalate: the longest block, %s, is not longer than the first: "
+			      "write max and a longer time",
+			      count == 4 ? words[3] : "10min");
+	return status ? status : escalate_check(spec);
+}
+
+static enum status block_parse(char **words, unsigned int count, struct sl_limit_spec *spec)
+{
+	enum status status;
+	uint64_t ns;
+
+	if (!count)
+		return misuse("action 'block' needs a time: write block 30s");
+	status = time_parse("block", words[0], &ns);
+	if (status)
+		return status;
+	if (ns < BLOCK_MIN_NS)
+		return misuse("block '%s' is too short: the shortest is 1ms", words[0]);
+	spec->block_ns = ns;
+	spec->action = SL_ACTION_BLOCK;
+	return count > 1 ? escalate_parse(words + 1, count - 1, spec) : OK;
+}
+
+static enum status action_parse(const char *text, struct sl_limit_spec *spec)
+{
+	char copy[SPEC_TEXT], *words[6];
+	unsigned int count;
+
+	count = words_split(text, copy, words, 6);
+	if (count && count <= 6 && !strcmp(words[0], "block"))
+		return block_parse(words + 1, count - 1, spec);
+	if (count != 1 || (strcmp(words[0], "drop") && strcmp(words[0], "observe")))
+		return misuse("action '%s': write drop, observe or block 30s", text);
+	spec->action = *words[0] == 'd' ? SL_ACTION_DROP : SL_ACTION_OBSERVE;
+	return OK;
+}
+
+static enum status start_parse(const char *text, struct sl_limit_spec *spec)
+{
+	bool empty = !strcmp(text, "empty");
+
+	if (!empty && strcmp(text, "full"))
+		return misuse("start '%s': write full or empty", text);
+	spec->start_empty = empty;
+	return OK;
+}
+
+/* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
+static enum status rates_parse(const char *text, struct limit *limit)
+{
+	struct sl_limit_spec first = {0}, second = {0};
+	char copy[SPEC_TEXT], *words[2];
+	enum status status;
+
+	if (words_split(text, copy, words, 2) != 2 || !isdigit((unsigned char)*words[1]))
+		return rate_parse(text, &limit->spec);
+	status = rate_parse(words[0], &first) ?: rate_parse(words[1], &second);
+	if (status)
+		return status;
+	if (first.rate_unit == SL_RATE_BITS || second.rate_unit != SL_RATE_BITS)
+		return misuse("rate '%s': two rates are one of packets and one of bits: write "
+			      "10kpps 100mbit",
+			      text);
+	limit->spec.rate = first.rate;
+	limit->spec.rate_unit = first.rate_unit;
+	limit->second.rate = second.rate;
+	return OK;
+}
+
+/* Parses "2500", or one burst for each of two rates, "2500 64kB". */
+static enum status bursts_parse(const char *text, struct limit *limit)
+{
+	struct sl_limit_spec second = {.rate = limit->second.rate, .rate_unit = SL_RATE_BITS};
+	char copy[SPEC_TEXT], *words[2];
+	enum status status;
+
+	if (!limit->spec.rate) /* a wrong rate is refused already */
+		return MISUSED;
+	if (!second.rate)
+		return burst_parse(text, &limit->spec);
+	if (words_split(text, copy, words, 2) != 2)
+		return misuse("burst '%s': two rates have two bursts: write 2500 64kB", text);
+	status = burst_parse(words[0], &limit->spec);
+	if (!status)
+		status = burst_parse(words[1], &second);
+	limit->second.burst = second.burst;
+	limit->second.burst_unit = second.burst_unit;
+	return status;
+}
+
+/* Parses "1000 per 1min" or "10MB per 1h". */
+static enum status window_parse(const char *text, struct sl_limit_spec *spec)
+{
+	char copy[SPEC_TEXT], *words[3];
+	uint64_t amount, ns;
+	enum status status;
+
+	if (words_split(text, copy, words, 3) != 3 || strcmp(words[1], "per"))
+		return misuse("window '%s': write 1000 per 1min, or 10MB per 1h", text);
+	status = amount_parse("window", words[0], &amount, &spec->rate_unit);
+	if (!status)
+		status = time_parse("window", words[2], &ns);
+	if (status)
+		return status;
+	if (amount > WINDOW_MOST_MAX)
+		return misuse("window '%s' is too large: the largest is 140TB", words[0]);
+	if (ns < WINDOW_MIN_NS)
+		return misuse("window '%s' is too short: the shortest is 1ms", words[2]);
+	spec->rate = amount;
+	spec->span_ns = ns;
+	spec->kind = SL_WINDOW;
+	return OK;
+}
+
+static enum status groups_parse(const char *text, struct sl_limit_spec *spec)
+{
+	unsigned int groups;
+	const char *end = number_read(text, WINDOW_GROUPS_MAX, &groups);
+
+	if (!end || *end || !groups)
+		return misuse("groups '%s' is not a whole number, 1 to %d: into how many parts the "
+			      "time of a window is cut",
+			      text, WINDOW_GROUPS_MAX);
+	spec->groups = groups;
+	return OK;
+}
+
+static enum status shape_parse(const char *text, struct sl_limit_spec *spec)
+{
+	enum status status = rate_parse(text, spec);
+
+	spec->kind = SL_SHAPE;
+	return status;
+}
+
+static enum status horizon_parse(const char *text, struct sl_limit_spec *spec)
+{
+	uint64_t ns;
+	enum status status = time_parse("horizon", text, &ns);
+
+	if (!status && (ns < HORIZON_MIN_NS || ns > HORIZON_MAX_NS))
+		status = misuse("horizon '%s' is too %s: it is 1ms to 10s", text,
+				ns < HORIZON_MIN_NS ? "short" : "long");
+	spec->span_ns = status ? 0 : ns; /* 0: is not compared with the rate */
+	return status;
+}
+
+enum status field_parse(enum spec_field field, const char *text, const struct sl_prefix *prefix,
+			struct limit *limit)
+{
+	switch (field) {
+	case SPEC_NAME:
+		return name_parse(text, &limit->spec);
+	case SPEC_RATE:
+		return rates_parse(text, limit);
+	case SPEC_BURST:
+		return bursts_parse(text, limit);
+	case SPEC_WINDOW:
+		return window_parse(text, &limit->spec);
+	case SPEC_GROUPS:
+		return groups_parse(text, &limit->spec);
+	case SPEC_SHAPE:
+		return shape_parse(text, &limit->spec);
+	case SPEC_HORIZON:
+		return horizon_parse(text, &limit->spec);
+	case SPEC_MATCH:
+		return match_parse(text, &limit->match);
+	case SPEC_PER:
+		return per_parse(text, prefix, &limit->spec);
+	case SPEC_KEY:
+		return key_parse(text, &limit->spec);
+	case SPEC_ACTION:
+		return action_parse(text, &limit->spec);
+	default:
+		return start_parse(text, &limit->spec);
+	}
+}
+
+/* --- Formatting ----------------------------------------------------------------------------- */
+
+static const char *per_format(const struct sl_limit_spec *spec, const struct sl_prefix *prefix,
+			      char text[SPEC_TEXT])
+{
+	enum sl_family family = prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
+
+	if (prefix->bits)
+		snprintf(text, SPEC_TEXT, "%u", spec->per[family]);
+	else
+		snprintf(text, SPEC_TEXT, "%u/%u", spec->per[SL_IPV4], spec->per[SL_IPV6]);
+	return text;
+}
+
+static const char *action_format(const struct sl_limit_spec *spec, char text[SPEC_TEXT])
+{
+	char time[UNITS_TEXT], max[UNITS_TEXT];
+
+	if (spec->action != SL_ACTION_BLOCK)
+		return spec->action == SL_ACTION_DROP ? "drop" : "observe";
+	if (!spec->escalate)
+		snprintf(text, SPEC_TEXT, "block %s", time_format(spec->block_ns, time));
+	else
+		snprintf(text, SPEC_TEXT, "block %s escalate %u max %s",
+			 time_format(spec->block_ns, time), spec->escalate,
+			 time_format(spec->block_max_ns, max));
+	return text;
+}
+
+/* Formats a rate or a burst of each of two rates, or of one. */
+static const char *pair_format(const struct limit *limit,
+			       const char *(*format)(const struct sl_limit_spec *spec,
+						     char text[UNITS_TEXT]),
+			       char text[SPEC_TEXT])
+{
+	struct limit second = limit_second(limit);
+	char first_text[UNITS_TEXT], second_text[UNITS_TEXT];
+
+	format(&limit->spec, first_text);
+	if (limit->second.rate)
+		snprintf(text, SPEC_TEXT, "%s %s", first_text, format(&second.spec, second_text));
+	else
+		snprintf(text, SPEC_TEXT, "%s", first_text);
+	return text;
+}
+
+static const char *window_format(const struct sl_limit_spec *spec, char text[SPEC_TEXT])
+{
+	char amount[UNITS_TEXT], time[UNITS_TEXT];
+
+	snprintf(text, SPEC_TEXT, "%s per %s", amount_format(spec->rate, spec->rate_unit, amount),
+		 time_format(spec->span_ns, time));
+	return text;
+}
+
+const char *spec_format_whole(const struct limit *limit, const struct sl_prefix *prefix,
+			      enum spec_field field, char text[SPEC_TEXT])
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+
+	if (!kind_has_field(spec->kind, field))
+		return NULL;
+	switch (field) {
+	case SPEC_NAME:
+		snprintf(text, SPEC_TEXT, "%.*s", SL_NAME - 1, spec->name);
+		return text;
+	case SPEC_RATE:
+		return pair_format(limit, rate_format, text);
+	case SPEC_BURST:
+		return pair_format(limit, burst_format, text);
+	case SPEC_WINDOW:
+		return window_format(spec, text);
+	case SPEC_GROUPS:
+		snprintf(text, SPEC_TEXT, "%u", spec->groups);
+		return text;
+	case SPEC_SHAPE:
+		return rate_format(spec, text);
+	case SPEC_HORIZON:
+		return time_format(spec->span_ns, text);
+	case SPEC_MATCH:
+		return match_format(&limit->match, text);
+	case SPEC_PER:
+		return per_format(spec, prefix, text);
+	case SPEC_KEY:
+		return spec->key_dst ? "dst" : "src";
+	case SPEC_ACTION:
+		return action_format(spec, text);
+	default:
+		return spec->start_empty ? "empty" : "full";
+	}
+}
+
+const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
+			enum spec_field field, char text[SPEC_TEXT])
+{
+	const char *words = spec_format_whole(limit, prefix, field, text);
+	struct limit usual = limit_defaults;
+	char usual_text[SPEC_TEXT];
+
+	if (!words || field == SPEC_BURST || field == kind_fields[limit->spec.kind])
+		return words;
+	usual.spec.kind = limit->spec.kind;
+	return strcmp(words, spec_format_whole(&usual, prefix, field, usual_text)) ? words : NULL;
+}
