@@ -56,7 +56,7 @@ static enum status model_gate(struct gate *gate, struct programs *programs)
 	if (!status)
 		status = rules_change(gate, rules.rules, rules.count);
 	ruleset_free(&rules);
-	return status ? status : programs_load(gate, programs);
+	return status ? status : programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
 static uint64_t ledger_zero(const struct gate *gate, const struct sl_ledger_key4 *key)

@@ -30,10 +30,11 @@ static const char *const other_names[SUBJECTS] = {
 static enum status subject_gate(enum subject which, bool only_essential)
 {
 	enum status status = ground_make(which, only_essential, &gates[which]);
+	enum hook hook = which == ON_EGRESS ? HOOK_EGRESS : HOOK_XDP;
 
 	if (!status)
-		status = programs_load(&gates[which], &programs[which]);
-	subjects[which].plain = programs[which].fd[which == ON_EGRESS ? HOOK_EGRESS : HOOK_XDP];
+		status = programs_load(&gates[which], HOOK_BIT(hook), &programs[which]);
+	subjects[which].plain = programs[which].fd[hook];
 	return status;
 }
 

@@ -128,7 +128,7 @@ static enum status sources_make_known(const struct limiter *limiter, const char 
 		return OK;
 	status = gate_open(&gate, LIMITER_GATE);
 	if (!status)
-		status = programs_load(&gate, &programs);
+		status = programs_load(&gate, HOOK_BIT(HOOK_XDP), &programs);
 	if (!status)
 		object = bench_load_before(programs.fd[HOOK_XDP]);
 	status = object ? establish(&gate, object, sources) : FAILED;

@@ -68,15 +68,16 @@ static struct sluice__bss *bss_map(int prog)
 	return bss;
 }
 
-void rig_load(struct rig *rig)
+void rig_load(struct rig *rig, unsigned int hooks)
 {
 	struct sluice__bss *bss;
+	int hook = __builtin_ctz(hooks);
 
 	if (rig->clock_ticks)
 		munmap((void *)rig->clock_ticks, sizeof(*bss));
 	programs_close(&rig->programs);
-	assert_int_equal(programs_load(&rig->gate, &rig->programs), OK);
-	bss = bss_map(rig->programs.fd[HOOK_XDP]);
+	assert_int_equal(programs_load(&rig->gate, hooks, &rig->programs), OK);
+	bss = bss_map(rig->programs.fd[hook]);
 	rig->clock_ticks = &bss->test_clock_ticks;
 	rig->clock_jiffies = &bss->test_jiffies;
 }
@@ -143,7 +144,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 	assert_int_equal(gate_make_unpinned(&rig->gate, &sizes, &machine), OK);
 	rig->meeting = meeting_of_two(rig, &sizes);
 	rig_find_cpus(rig);
-	rig_load(rig);
+	rig_load(rig, HOOKS_ALL);
 	rig_empty(rig);
 	return rig;
 }

@@ -54,8 +54,8 @@ void rig_empty(struct rig *rig);
 /* Zeroes a map that is an array, of all CPUs if it is per CPU. */
 void rig_zero(const struct rig *rig, enum gate_map map);
 
-/* Loads the test build anew, with the gate's maps as they are now. */
-void rig_load(struct rig *rig);
+/* Loads the test build's programs of those hooks anew, with the gate's maps as they are now. */
+void rig_load(struct rig *rig, unsigned int hooks);
 
 /* The number of online CPUs is less than `cpus`: skips the test. */
 void rig_need_cpus(const struct rig *rig, unsigned int cpus);

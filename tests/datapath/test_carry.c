@@ -11,6 +11,8 @@
 #include "gate/gate_make.h"
 #include "migrate/carry.h"
 #include "rules/sizes.h"
+#include "shape_model.h"
+#include "window_model.h"
 
 /*
  * The gate that is replaced and the one that replaces it, each with programs of its own and one
@@ -28,7 +30,7 @@ struct pair {
 
 static const char source[] = "203.0.113.66";
 
-static void pair_make(struct pair *pair, struct rig *rig, bool fresh_buckets)
+static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool fresh_buckets)
 {
 	struct gate_sizes sizes;
 	bool fresh[GATE_MAPS] = {
@@ -44,7 +46,7 @@ static void pair_make(struct pair *pair, struct rig *rig, bool fresh_buckets)
 	assert_int_equal(gate_make_next(&rig->gate, &sizes, fresh, &pair->new.gate), OK);
 	memcpy(pair->new.gate.policies, rig->gate.policies,
 	       SL_RECORD(policies) * sizeof(struct sl_policy));
-	rig_load(&pair->new);
+	rig_load(&pair->new, HOOK_BIT(hook));
 	rig_clock_start(&pair->new, rig_now(rig));
 	*pair->new.clock_jiffies = *rig->clock_jiffies;
 	pair->new.phase = rig->phase;
@@ -140,7 +142,7 @@ static void test_one_burst_over_a_resize(void **state)
 		rig_set(rig, "default", limits[seed % 3].rate, limits[seed % 3].burst);
 		limit = rig_limit(rig, source);
 		step = limit->burst / 2;
-		pair_make(&pair, rig, seed & 1);
+		pair_make(&pair, rig, HOOK_XDP, seed & 1);
 		pair_drain_for(&pair, rand() % (3 * limit->burst), step, OLD);
 		pair_copy(&pair);
 		pair_drain_for(&pair, rand() % (2 * limit->burst), step, OLD);
@@ -179,7 +181,7 @@ static void test_exact_through_one_device(void **state)
 		rig_clock_start(rig, 3600 * SEC);
 		rig_set(rig, "default", "1kpps", "100");
 		limit = rig_limit(rig, source);
-		pair_make(&pair, rig, seed & 1);
+		pair_make(&pair, rig, HOOK_XDP, seed & 1);
 		pair_drain_for(&pair, seed & 2 ? limit->burst : 0, limit->burst / 2, OLD);
 		pair_copy(&pair);
 		pair_drain_for(&pair, 1 + rand() % limit->burst, limit->burst / 2, OLD);
@@ -189,6 +191,78 @@ static void test_exact_through_one_device(void **state)
 		pair_free(&pair);
 	}
 }
+
+/* --- Windows and shapes --------------------------------------------------------------------- */
+
+/* A gate of one limit that nobody replaces. */
+struct plain {
+	enum sl_kind kind;
+	struct window_plain window;
+	struct shape_plain shape;
+};
+
+static struct plain plain_begin(const struct sl_limit *limit, uint64_t now)
+{
+	return (struct plain){
+		.kind = limit->kind,
+		.window = limit->kind == SL_WINDOW ? window_plain_begin(limit, now)
+						   : (struct window_plain){0},
+		.shape = {.ready = now, .horizon = limit->horizon},
+	};
+}
+
+/* Whether it lets one more packet pass. */
+static bool plain_passes(struct plain *plain, const struct sl_limit *limit, uint64_t now)
+{
+	if (plain->kind == SL_SHAPE)
+		return shape_plain_depart(&plain->shape, now, limit->cost) >= 0;
+	if (window_plain_left(&plain->window, now) < 1)
+		return false;
+	window_plain_charge(&plain->window, now, 1);
+	return true;
+}
+
+/* A source that no device saw twice gets to the packet what it gets without a resize. */
+static void test_windows_and_shapes_go_on(void **state)
+{
+	static const char *const words[] = {"window 100 per 1s", "shape 1kpps horizon 50ms",
+					    "window 1000 per 2s groups 3"};
+	struct rig *rig = rig_begin(state);
+
+	for (unsigned int seed = 0; seed < 12; seed++) {
+		const struct sl_limit *limit;
+		struct plain plain;
+		struct pair pair;
+
+		srand(seed);
+		rig_empty(rig);
+		rig_clock_start(rig, 3600 * SEC);
+		rig_limits(rig, "default", words[seed % ARRAY_SIZE(words)], NULL);
+		limit = rig_limit(rig, source);
+		pair_make(&pair, rig, HOOK_EGRESS, seed & 1);
+		plain = plain_begin(limit, rig_now(rig));
+		for (int step = 0; step < 60; step++) {
+			struct rig *sees = step < 20 ? rig : &pair.new;
+			bool passes = true;
+
+			if (step == 10)
+				pair_copy(&pair);
+			if (step == 20)
+				assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+			for (int n = rand() % 200; passes && n; n--) {
+				passes = plain_passes(&plain, limit, rig_now(rig));
+				assert_int_equal(rig_run(sees, HOOK_EGRESS, pair.frame.bytes,
+							 pair.frame.size),
+						 passes);
+			}
+			/* a refusal lasts for a jiffy */
+			pair_forward(&pair, (1 + rand() % 20) * (uint64_t)JIFFY);
+		}
+		pair_free(&pair);
+	}
+}
+
+/* --- Blocks and counters -------------------------------------------------------------------- */
 
 /* A block that began behind the copy, or before, lasts. */
 static void test_a_block_is_carried(void **state)
@@ -200,7 +274,7 @@ static void test_a_block_is_carried(void **state)
 
 		rig_empty(rig);
 		rig_limits(rig, "default", "rate 1kpps burst 10 action block 1s", NULL);
-		pair_make(&pair, rig, true);
+		pair_make(&pair, rig, HOOK_XDP, true);
 		if (!behind)
 			pair_drain(&pair, rig);
 		pair_copy(&pair);
@@ -225,7 +299,7 @@ static void test_counters_are_carried(void **state)
 	struct pair pair;
 
 	rig_set(rig, "default", "1/h", "10");
-	pair_make(&pair, rig, false);
+	pair_make(&pair, rig, HOOK_XDP, false);
 	pair_copy(&pair);
 	rig_send(rig, HOOK_XDP, &pair.frame, 25);
 	rig_send(&pair.new, HOOK_XDP, &pair.frame, 7);
@@ -249,7 +323,7 @@ static void test_deleted_policies_keep_their_counts(void **state)
 
 	rig_set(rig, "10.0.0.0/8", "1/h", "10");
 	rig_set(rig, "203.0.113.0/24", "1/h", "10");
-	pair_make(&pair, rig, false);
+	pair_make(&pair, rig, HOOK_XDP, false);
 	rig_send(rig, HOOK_XDP, &pair.frame, 25);
 	pair.number[SL_POLICY_FIRST + 1] = 0;
 	pair_copy(&pair);
@@ -269,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_burst_over_a_resize),
 		cmocka_unit_test(test_exact_through_one_device),
+		cmocka_unit_test(test_windows_and_shapes_go_on),
 		cmocka_unit_test(test_a_block_is_carried),
 		cmocka_unit_test(test_counters_are_carried),
 		cmocka_unit_test(test_deleted_policies_keep_their_counts),

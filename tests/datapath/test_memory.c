@@ -41,7 +41,7 @@ static struct rig *rig_with_full(enum gate_map first, enum gate_map second, enum
 
 	map_replace_by_full(rig, first, type);
 	map_replace_by_full(rig, second, type);
-	rig_load(rig);
+	rig_load(rig, HOOKS_ALL);
 	rig_clock_start(rig, 3600 * SEC);
 	return rig;
 }

@@ -214,13 +214,17 @@ static enum status attach_failed(const struct device *device, const struct attac
 	return failure("cannot attach to %s: %s", a->device, why(err));
 }
 
-static enum status attach_here(const struct gate *gate, const struct programs *programs,
+static enum status attach_here(const struct gate *gate, struct programs *programs,
 			       const struct device *device, enum hook hook, enum mode mode,
 			       struct attachment *ret)
 {
 	struct attachment a = attachment_of(device, hook);
-	int err = attach_to_hook(gate, programs, mode, &a);
+	enum status status = programs_load(gate, HOOK_BIT(hook), programs);
+	int err;
 
+	if (status)
+		return status;
+	err = attach_to_hook(gate, programs, mode, &a);
 	if (err)
 		return attach_failed(device, &a, err);
 	attachment_look(gate, &a);
@@ -233,7 +237,7 @@ static enum status attach_here(const struct gate *gate, const struct programs *p
  * kernel or the sender has merged: XDP would count 45 segments as one packet, while hook ingress
  * has their number. cause: why XDP is not used.
  */
-static enum status attach_ingress(const struct gate *gate, const struct programs *programs,
+static enum status attach_ingress(const struct gate *gate, struct programs *programs,
 				  const struct device *device, const char *cause,
 				  struct attachment *ret, bool *ret_was_there)
 {
@@ -250,7 +254,7 @@ static enum status attach_ingress(const struct gate *gate, const struct programs
 }
 
 /* Attaches to hook xdp in mode auto. */
-static enum status attach_best(const struct gate *gate, const struct programs *programs,
+static enum status attach_best(const struct gate *gate, struct programs *programs,
 			       const struct device *device, struct attachment *ret,
 			       bool *ret_was_there)
 {
@@ -260,6 +264,8 @@ static enum status attach_best(const struct gate *gate, const struct programs *p
 
 	*ret_was_there = false;
 	if (!device->is_tap) {
+		if (programs_load(gate, HOOK_BIT(HOOK_XDP), programs))
+			return FAILED;
 		err = attach_to_hook(gate, programs, MODE_NATIVE, &a);
 		if (err == -EBUSY || err == -EEXIST)
 			return attach_failed(device, &a, err);
@@ -273,7 +279,7 @@ static enum status attach_best(const struct gate *gate, const struct programs *p
 	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
 }
 
-enum status attach_device(const struct gate *gate, const struct programs *programs,
+enum status attach_device(const struct gate *gate, struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
 			  struct attachment *ret, bool *ret_was_there)
 {

@@ -17,9 +17,10 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 /*
  * Attaches the gate's program to a device of the current network namespace on which attach_find()
  * found no attachment. Hook xdp in mode auto is native XDP, or else hook ingress, which is
- * reported; ret_was_there: hook ingress already had an attachment.
+ * reported; ret_was_there: hook ingress already had an attachment. The programs that this takes are
+ * loaded.
  */
-enum status attach_device(const struct gate *gate, const struct programs *programs,
+enum status attach_device(const struct gate *gate, struct programs *programs,
 			  const struct device *device, enum hook hook, enum mode mode,
 			  struct attachment *ret, bool *ret_was_there);
 

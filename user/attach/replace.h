@@ -7,7 +7,7 @@
 #define SLUICE_REPLACE_H
 
 #include "attach/attachment.h"
-#include "gate/object.h"
+#include "gate/gate.h"
 
 /* One attachment that was replaced. */
 struct replaced {
@@ -23,11 +23,12 @@ struct replacements {
 };
 
 /*
- * Replaces the programs of every attachment that is alive, and reports the others. All or none: if
- * one fails, those before it get their old programs back. The gate is open for a change. The caller
- * closes `ret`.
+ * Replaces the programs of every attachment that is alive by those of this binary on the maps of
+ * `next`, which may be the same gate, and reports the other attachments. All or none: if one fails,
+ * those before it get their old programs back. The gate is open for a change. The caller closes
+ * `ret`.
  */
-enum status programs_replace(const struct gate *gate, const struct programs *programs,
+enum status programs_replace(const struct gate *gate, const struct gate *next,
 			     struct replacements *ret);
 
 /* Puts the old programs back, and reports failures. False: some failed. */

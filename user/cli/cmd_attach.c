@@ -159,9 +159,9 @@ static void attached_print(const struct gate *gate, const struct attachment *a, 
 	       mode_names[a->mode], has_rules ? "" : "; no rule yet: it counts, and drops nothing");
 }
 
-static enum status attach_one(const struct gate *gate, const struct programs *programs,
-			      const char *name, const struct request *request,
-			      struct attachment *ret, bool *ret_was_there)
+static enum status attach_one(const struct gate *gate, struct programs *programs, const char *name,
+			      const struct request *request, struct attachment *ret,
+			      bool *ret_was_there)
 {
 	struct device device;
 	enum status status = device_find(name, &device);
@@ -176,15 +176,15 @@ static enum status attach_one(const struct gate *gate, const struct programs *pr
 }
 
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
-static enum status attach_all(const struct gate *gate, const struct programs *programs,
-			      const struct request *request, struct attachment *ret,
-			      bool *ret_was_there)
+static enum status attach_all(const struct gate *gate, const struct request *request,
+			      struct attachment *ret, bool *ret_was_there)
 {
+	struct programs programs = PROGRAMS_CLOSED;
 	enum status status = OK;
 	int done = 0;
 
 	for (; done < request->count; done++) {
-		status = attach_one(gate, programs, request->names[done], request, &ret[done],
+		status = attach_one(gate, &programs, request->names[done], request, &ret[done],
 				    &ret_was_there[done]);
 		if (status)
 			break;
@@ -192,6 +192,7 @@ static enum status attach_all(const struct gate *gate, const struct programs *pr
 	while (status && done--)
 		if (!ret_was_there[done])
 			detach(gate, &ret[done]);
+	programs_close(&programs);
 	return status;
 }
 
@@ -226,7 +227,6 @@ static enum status attach_run(const struct context *context, const void *args)
 {
 	struct attachment attached[ATTACHMENTS_MAX];
 	bool was_there[ATTACHMENTS_MAX];
-	struct programs programs = PROGRAMS_CLOSED;
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
 	enum status status = request_parse(args, &request);
@@ -239,16 +239,13 @@ static enum status attach_run(const struct context *context, const void *args)
 	if (!status)
 		status = shaping_check_names(&gate, &request);
 	if (!status)
-		status = programs_load(&gate, &programs);
-	if (!status)
-		status = attach_all(&gate, &programs, &request, attached, was_there);
+		status = attach_all(&gate, &request, attached, was_there);
 	if (status)
 		gate_undo(&gate);
 	if (!status && gate.made)
 		sizes_say_raised(&request.sizes, &gate.machine);
 	if (!status)
 		status = report(context, &gate, &request, attached, was_there);
-	programs_close(&programs);
 	gate_close(&gate);
 	return status;
 }

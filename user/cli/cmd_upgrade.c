@@ -41,18 +41,6 @@ static void replacements_print(const struct gate *gate, const struct replacement
 		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);
 }
 
-/* Puts the programs of this version on the maps that the gate has. */
-static enum status programs_upgrade(const struct gate *gate, struct replacements *ret)
-{
-	struct programs programs = PROGRAMS_CLOSED;
-	enum status status = programs_load(gate, &programs);
-
-	if (!status)
-		status = programs_replace(gate, &programs, ret);
-	programs_close(&programs);
-	return status;
-}
-
 static enum status upgrade_run(const struct context *context, const void *args)
 {
 	struct replacements replacements = {.count = 0};
@@ -66,7 +54,7 @@ static enum status upgrade_run(const struct context *context, const void *args)
 		before = gate.old->number;
 		status = upgrade_schema(&gate, &replacements);
 	} else if (!status) {
-		status = programs_upgrade(&gate, &replacements);
+		status = programs_replace(&gate, &gate, &replacements);
 	}
 	if (!status && context->json)
 		status = json_print(replacements_json(&gate, &replacements));

@@ -79,10 +79,23 @@ static enum status object_load(const struct gate *gate, const char *const names[
 	return failure("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
 }
 
-enum status programs_load(const struct gate *gate, struct programs *ret)
+enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
-	*ret = PROGRAMS_CLOSED;
-	return object_load(gate, program_names, HOOKS, ret->fd);
+	const char *names[HOOKS];
+	int fds[HOOKS], hook_of[HOOKS], count = 0;
+	enum status status;
+
+	for (int hook = 0; hook < HOOKS; hook++) {
+		if (!(hooks & HOOK_BIT(hook)) || programs->fd[hook] >= 0)
+			continue;
+		hook_of[count] = hook;
+		fds[count] = -1;
+		names[count++] = program_names[hook];
+	}
+	status = count ? object_load(gate, names, count, fds) : OK;
+	for (int i = 0; !status && i < count; i++)
+		programs->fd[hook_of[i]] = fds[i];
+	return status;
 }
 
 void programs_close(struct programs *programs)

@@ -33,7 +33,11 @@ struct programs {
 
 #define PROGRAMS_CLOSED ((struct programs){{-1, -1, -1}})
 
-enum status programs_load(const struct gate *gate, struct programs *ret);
+#define HOOK_BIT(hook) (1U << (hook))
+#define HOOKS_ALL      (HOOK_BIT(HOOKS) - 1)
+
+/* Loads the programs of those hooks, as bits, that are not loaded yet. A failure loads none. */
+enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
 /* The programs of bpf/carry_programs.h on the maps of the gate that takes over. */

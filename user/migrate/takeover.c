@@ -43,23 +43,19 @@ static void fds_close(int fds[SL_FAMILIES])
  */
 static enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
-	struct programs programs = PROGRAMS_CLOSED;
 	struct replacements replacements = {.count = 0};
 	int ledgers[SL_FAMILIES];
 	enum status status;
 
 	for (int family = 0; family < SL_FAMILIES; family++)
 		ledgers[family] = pin_open(next, gate_map_names[ledger_maps[family]]);
-	status = programs_load(gate, &programs);
-	if (!status)
-		status = programs_replace(gate, &programs, &replacements);
+	status = programs_replace(gate, gate, &replacements);
 	if (!status) {
 		packets_outwait();
 		status = carry_back(gate, ledgers);
 	}
 	if (!status)
 		status = next_remove(gate);
-	programs_close(&programs);
 	replacements_close(&replacements);
 	fds_close(ledgers);
 	return status;
@@ -112,14 +108,10 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 			      const struct resize_plan *plan, struct carry *carry,
 			      struct replacements *replacements)
 {
-	struct programs programs = PROGRAMS_CLOSED;
 	enum status status = next_pin(gate, next, plan->fresh);
 
 	if (!status)
-		status = programs_load(next, &programs);
-	if (!status)
-		status = programs_replace(gate, &programs, replacements);
-	programs_close(&programs);
+		status = programs_replace(gate, next, replacements);
 	if (status) {
 		next_remove(gate);
 		return status;
