@@ -82,19 +82,21 @@ struct {
 	__type(value, struct sl_counters);
 } counters SEC(".maps");
 
+_Static_assert(sizeof(struct sl_ledger_words) == sizeof(struct sl_ledger), "the same words");
+
 /* When full, the key that was used least recently is evicted, and starts with a new ledger. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct sl_ledger_key4);
-	__type(value, struct sl_ledger);
+	__type(value, struct sl_ledger_words);
 } ledgers4 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct sl_ledger_key6);
-	__type(value, struct sl_ledger);
+	__type(value, struct sl_ledger_words);
 } ledgers6 SEC(".maps");
 
 /*
@@ -170,7 +172,7 @@ struct {
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct sl_ledger);
+	__type(value, struct sl_ledger_words);
 } budgets SEC(".maps");
 
 struct {

@@ -412,6 +412,17 @@ struct sl_ledger {
 };
 
 /*
+ * The same as the type of maps, for bpftool: it prints the members of a union without their names,
+ * all under one. The words of any kind have the names of a bucket's there.
+ */
+struct sl_ledger_words {
+	__u64 zero;
+	__u64 born;
+	__u64 drawn;
+	__u64 blocked;
+};
+
+/*
  * Buckets, in maps `buckets4` and `buckets6`, per CPU: what one CPU remembers of one source
  * (include/identity.h). A cache: an evicted bucket loses its counters and the credit of its purses.
  * Not a token bucket, which is a ledger.
