@@ -165,32 +165,36 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 }
 
 /*
+ * A set of limits that a packet was charged to, and of those in whose place the budget is asked.
+ * Bits by slot, which the verifier does not know: else it walks what follows for each set.
+ */
+#define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
+#define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
+
+/*
  * Takes back the charges of a packet that a later limit refuses: a dropped packet costs nothing
  * under any limit.
  */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 charged)
 {
+	enum sl_family family;
+
 	if (!packet || !policy)
 		return 0;
-	for (int i = 0; i < SL_LIMITS_MAX; i++) {
-		const struct sl_limit *limit = &policy->limit[packet_family(packet)][i];
+	family = packet_family(packet);
+	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
+		const struct sl_limit *limit = &policy->limit[family][i];
 		struct sl_purse *purse = limit_purse(limit, bucket);
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
 
-		if (!(charged >> i & 1))
+		if (!(charged & CHARGE(limit)))
 			continue;
 		if (!purse || limit->kind != SL_BUCKET || !credit_give_back(limit, purse, cost))
 			ledger_refund(packet, limit, cost);
 	}
 	return 0;
 }
-
-/*
- * A set of limits, one bit each, that a packet was charged to; this bit: the budget is asked in
- * place of a ledger.
- */
-#define CHARGE_NEWCOMER (1U << SL_LIMITS_MAX)
 
 /*
  * Charges each limit that matches the packet, until one refuses it. Limits that observe come last
@@ -203,10 +207,10 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
 	/* A 0 that the verifier cannot know: else it walks the loop for each set of limits. */
-	__u32 zero = gate ? gate->opaque_zero : 0, charged = zero, asked = zero;
+	__u32 charged = gate ? gate->opaque_zero : 0, asked = charged;
 
 	verdict->reason = SL_PASS_WITHIN;
-	verdict->refused = zero;
+	verdict->refused = charged;
 	for (int i = 0; i < SL_LIMITS_MAX && i < policy->limits[family]; i++) {
 		const struct sl_limit *limit = &policy->limit[family][i];
 		enum sl_reason reason;
@@ -219,11 +223,11 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
 		if (reason == SL_PASS_NEWCOMER) {
-			charged |= limit->observe ? zero : zero + CHARGE_NEWCOMER;
+			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
 			continue;
 		}
 		if (reason < SL_FIRST_DROP) {
-			charged |= zero + (1U << i);
+			charged |= CHARGE(limit);
 			continue;
 		}
 		verdict->refused |= limit->mark;
@@ -234,7 +238,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	}
 	if (!asked)
 		verdict->reason = SL_PASS_NO_LIMIT;
-	if (charged & CHARGE_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
+	if (charged >> SL_LIMITS_MAX && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
 		/* only limits that observe are marked, and they count no drops of the budget */
 		if (verdict->reason >= SL_FIRST_DROP)
