@@ -43,7 +43,7 @@ static inline void shape_log_add(struct shape_log *log, const struct shape_entry
  */
 static inline const char *shape_log_fault(const struct shape_log *log, true_time horizon)
 {
-	true_time overlap = 0, end = 0; /* of all slots so far */
+	true_time overlap = 0, end = log->count ? log->entries->departure : 0; /* of all slots */
 
 	for (size_t i = 0; i < log->count; i++) {
 		const struct shape_entry *entry = &log->entries[i];
