@@ -62,9 +62,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_le
 	length = block_length(limit, steps);
 	rest = credit_max(0, credit_span(block_end(limit, ledger), now));
 	back = rest ? (rest - 1) / length : 0;
-	if (steps < limit->steps_max)
-		steps++;
-	return steps > back ? steps - back : 0;
+	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
 /* The word of a block that begins now. One that would end at moment 0 ends a nanosecond later. */

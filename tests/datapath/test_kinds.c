@@ -630,8 +630,8 @@ static void test_blocks_escalate_and_fall_back(void **state)
 		unsigned int steps;
 	} blocks[] = {
 		{0, 0},	 {1, 1},  {15, 2}, {0, 3}, /* at most: 270 s would be more than the most */
-		{0, 3},	 {15, 3}, {17, 2}, {31, 2}, /* one length of rest: a step less than without */
-		{33, 1}, {33, 0},		    /* two lengths: two */
+		{0, 3},	 {15, 3}, {17, 3}, {31, 3}, /* one length of rest: a step less than without */
+		{33, 2}, {33, 1}, {33, 0},	    /* two lengths: two */
 		{1, 1},	 {1, 2},  {49, 0}, {1, 1},  {1, 2}, {16000, 0},
 	};
 	struct rig *rig = rig_begin(state);

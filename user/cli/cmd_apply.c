@@ -39,8 +39,8 @@ struct apply_args {
 };
 
 struct change {
-	struct ruleset before; /* those of `wanted` that change their limits, as they were */
-	struct ruleset wanted;
+	struct ruleset wanted; /* the rules that change; an empty one deletes */
+	struct ruleset before; /* the same as they were; an empty one was not there */
 	const struct sl_list_info
 		*from; /* the lists of before, at the places that they have in `wanted` */
 	bool lists_changed;
@@ -99,7 +99,7 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct change *change = data;
 	struct rule before, wanted;
-	enum status status = OK;
+	enum status status;
 
 	if (to)
 		room_add(&change->room, from, to);
@@ -107,8 +107,7 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 	to = to ?: &none;
 	policy_count(change, from, to);
 	entry_count(change, from, to);
-	if (from->limits && to->limits)
-		status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
+	status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
 	return status ?: rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
 }
 
@@ -368,17 +367,15 @@ static enum status shaping_prepare(const struct gate *gate, const struct ruleset
 	return shaping_check(gate, &shaping, no_fq);
 }
 
-/* Both sets are in the order of their prefixes. */
-static void kinds_say(const struct change *change)
+/* Both sets are of the same prefixes, in their order. */
+static void kinds_say(const struct gate *gate, const struct change *change)
 {
-	const struct rule *before = change->before.rules, *end = before + change->before.count;
-
 	for (unsigned int i = 0; i < change->wanted.count; i++) {
-		const struct rule *rule = &change->wanted.rules[i];
+		const struct rule *before = &change->before.rules[i];
+		const struct rule *wanted = &change->wanted.rules[i];
 
-		warn_oversize(rule);
-		if (before < end && prefix_equal(&before->prefix, &rule->prefix))
-			warn_afresh(before++, rule);
+		warn_oversize(gate, before, wanted);
+		warn_afresh(before, wanted);
 	}
 }
 
@@ -402,7 +399,7 @@ static enum status config_apply(const struct context *context, struct config *co
 		gate_undo(&gate);
 	} else {
 		sizes_say(&change, &gate);
-		kinds_say(&change);
+		kinds_say(&gate, &change);
 		warn_newcomers(change.wanted.rules, change.wanted.count);
 		warn_losses(&gate, &change.losses, true);
 		status = report(context, &gate, &change);

@@ -237,10 +237,10 @@ static void limit_print(const struct gate *gate, const struct source *source,
 {
 	uint32_t home = source->policy->home[compiled->slot];
 	struct limit limit = source_limit(source, compiled);
-	char text[SPEC_TEXT]; /* a prefix fits */
+	char text[SPEC_TEXT]; /* a prefix fits, and a label */
 
-	_Static_assert(SPEC_TEXT >= PREFIX_TEXT, "it does");
-	printf("  limit   %s:", limit.spec.name);
+	_Static_assert(SPEC_TEXT >= PREFIX_TEXT && SPEC_TEXT >= LIMIT_LABEL, "they do");
+	printf("  limit   %s:", limit_label(&limit.spec, text));
 	for (int field = SPEC_RATE; field < SPEC_FIELDS; field++) {
 		const char *words = spec_format(&limit, &source->policy->prefix, field, text);
 
@@ -363,7 +363,7 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 
 static void verdict_print(const struct gate *gate, const struct verdict *verdict)
 {
-	char address[PREFIX_TEXT];
+	char address[PREFIX_TEXT], label[LIMIT_LABEL];
 
 	printf("%s: %s", prefix_format(&verdict->packet.source, address), verdict_word(verdict));
 	if (!verdict->source.rule.found) {
@@ -373,7 +373,7 @@ static void verdict_print(const struct gate *gate, const struct verdict *verdict
 	printf(": %s", reason_names[verdict->reason]);
 	lists_print(verdict->gate, &verdict->source.rule);
 	if (verdict->by)
-		printf(", limit %s", source_limit(&verdict->source, verdict->by).spec.name);
+		printf(", limit %s", source_label(&verdict->source, verdict->by, label));
 	putchar('\n');
 	rule_print_line(&verdict->source.rule);
 	for (unsigned int i = 0; i < verdict->count; i++) {

@@ -126,14 +126,13 @@ static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 static enum status report_json(const struct context *context, const struct pardon *pardon)
 {
 	json_t *limits = json_array();
-	char address[PREFIX_TEXT], policy[PREFIX_TEXT];
+	char address[PREFIX_TEXT], policy[PREFIX_TEXT], label[LIMIT_LABEL];
 
 	for (unsigned int i = 0; i < pardon->count; i++)
 		json_array_append_new(
-			limits,
-			json_pack("{s:s, s:I}", "name",
-				  source_limit(&pardon->source, &pardon->limits[i]).spec.name,
-				  "blocked_ms", (json_int_t)pardon->before[i].blocked_ms));
+			limits, json_pack("{s:s, s:I}", "name",
+					  source_label(&pardon->source, &pardon->limits[i], label),
+					  "blocked_ms", (json_int_t)pardon->before[i].blocked_ms));
 	return json_print(json_pack("{s:s, s:s, s:s, s:o}", "gate", context->gate, "address",
 				    prefix_format(&pardon->address, address), "policy",
 				    prefix_format(&pardon->source.rule.prefix, policy), "limits",
@@ -142,13 +141,13 @@ static enum status report_json(const struct context *context, const struct pardo
 
 static void report_print(const struct pardon *pardon)
 {
-	char address[PREFIX_TEXT], left[UNITS_TEXT];
+	char address[PREFIX_TEXT], left[UNITS_TEXT], label[LIMIT_LABEL];
 
 	printf("%s: full %s:", prefix_format(&pardon->address, address),
 	       plural(pardon->count, "bucket", "buckets"));
 	for (unsigned int i = 0; i < pardon->count; i++) {
 		printf("%s %s", i ? "," : "",
-		       source_limit(&pardon->source, &pardon->limits[i]).spec.name);
+		       source_label(&pardon->source, &pardon->limits[i], label));
 		if (pardon->before[i].blocked_ms)
 			printf(" (was blocked for %s more)",
 			       left_format(pardon->before[i].blocked_ms * 1000000, left));

@@ -144,7 +144,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	if (status)
 		goto out;
 	warn_afresh(&before, &rule);
-	warn_oversize(&rule);
+	warn_oversize(gate, &before, &rule);
 	warn_newcomers(&rule, 1);
 	warn_losses(gate, &losses, false);
 	if (!before.limits && !request->inherit)
@@ -262,8 +262,8 @@ static const struct word set_words[] = {
 	{"window", NUMBERS, "N per TIME", SPEC_FIELD(SPEC_WINDOW),
 	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
 	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),
-	 "of a window: into how many parts its time is cut, 1 to 10. A source that takes\n"
-	 "all it can gets N/(N+1) of the window. Default: 5"},
+	 "of a window: into how many parts its time is cut, 1 to 10. Who takes all it can\n"
+	 "gets 5/6 of what may pass with 5 parts, the default, and 10/11 with 10"},
 	{"shape", VALUE, "RATE", SPEC_FIELD(SPEC_SHAPE),
 	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
 	 "the device needs the qdisc fq"},

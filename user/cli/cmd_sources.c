@@ -115,10 +115,9 @@ static const char *limit_level(const struct view *view, int index, char text[LEV
 {
 	const struct limit_state *state = &view->states[index];
 	struct limit limit = source_limit(view->source, &view->limits[index]);
-	bool named = strcmp(limit.spec.name, "all");
-	char left[UNITS_TEXT];
-	int length =
-		snprintf(text, LEVEL_TEXT, "%s%s", named ? limit.spec.name : "", named ? " " : "");
+	char left[UNITS_TEXT], label[LIMIT_LABEL];
+	bool named = strcmp(limit_label(&limit.spec, label), "all");
+	int length = snprintf(text, LEVEL_TEXT, "%s%s", named ? label : "", named ? " " : "");
 
 	if (state->blocked_ms)
 		snprintf(text + length, LEVEL_TEXT - length, "blocked for %s more",

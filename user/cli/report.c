@@ -35,8 +35,9 @@ static void words_set(json_t *object, const char *key, const char *words)
 
 static void words_json(const struct source *source, const struct limit *limit, json_t *object)
 {
-	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_WINDOW, SPEC_SHAPE, SPEC_HORIZON,
-						 SPEC_MATCH, SPEC_KEY,	  SPEC_ACTION};
+	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_WINDOW,  SPEC_GROUPS,
+						 SPEC_SHAPE, SPEC_HORIZON, SPEC_MATCH,
+						 SPEC_KEY,   SPEC_ACTION};
 	char text[SPEC_TEXT];
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -53,10 +54,12 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 			 const struct limit_state *state)
 {
 	struct limit limit = source_limit(source, compiled);
+	char label[LIMIT_LABEL];
 	bool known = state->known;
 	json_t *object = json_object();
 
 	words_json(source, &limit, object);
+	json_object_set_new(object, "name", json_string(limit_label(&limit.spec, label)));
 	json_object_set_new(object, "kind", json_string(kind_names[compiled->kind]));
 	json_object_set_new(object, "rate", rate_json(&limit.spec));
 	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));

@@ -124,20 +124,42 @@ void warn_afresh(const struct rule *before, const struct rule *after)
 #define MERGED_BYTES   65550
 #define MERGED_PACKETS 45
 
-void warn_oversize(const struct rule *rule)
+/* Whether merged packets may come: on a hook of TC, or as no device is attached yet. */
+static bool may_be_merged(const struct gate *gate)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+
+	if (attachments_read(gate, all, &count))
+		return false;
+	for (unsigned int i = 0; i < count; i++)
+		if (all[i].hook != HOOK_XDP)
+			return true;
+	return !count;
+}
+
+/* Whether a window is less than a merged packet may be. */
+static bool is_exceeded(const struct limit *limit)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+
+	return spec->kind == SL_WINDOW && spec->rate < (by_bytes ? MERGED_BYTES : MERGED_PACKETS);
+}
+
+void warn_oversize(const struct gate *gate, const struct rule *before, const struct rule *after)
 {
 	char prefix[PREFIX_TEXT];
 
-	for (unsigned int i = 0; i < rule->limits; i++) {
-		const struct sl_limit_spec *spec = &rule->limit[i].spec;
-		bool by_bytes = spec->rate_unit == SL_RATE_BITS;
+	for (unsigned int i = 0; i < after->limits; i++) {
+		const struct limit *limit = &after->limit[i];
+		const struct limit *old = rule_find_limit(before, limit->spec.name);
 
-		if (spec->kind == SL_WINDOW &&
-		    spec->rate < (by_bytes ? MERGED_BYTES : MERGED_PACKETS))
+		if (is_exceeded(limit) && !(old && is_exceeded(old)) && may_be_merged(gate))
 			note("%s: limit '%s': on hooks ingress and egress a packet that was merged "
 			     "of many (GRO, GSO) may be more than the window alone, and is dropped "
 			     "as oversize: 'ethtool -K DEV gro off tso off gso off' ends that",
-			     prefix_format(&rule->prefix, prefix), spec->name);
+			     prefix_format(&after->prefix, prefix), limit->spec.name);
 	}
 }
 

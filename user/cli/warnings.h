@@ -19,8 +19,8 @@ void warn_newcomers(const struct rule *rules, unsigned int count);
  */
 void warn_afresh(const struct rule *before, const struct rule *after);
 
-/* Warns of windows that a packet can exceed alone, if the kernel has merged it of many. */
-void warn_oversize(const struct rule *rule);
+/* Warns of new windows that a packet can exceed alone, if the kernel has merged it of many. */
+void warn_oversize(const struct gate *gate, const struct rule *before, const struct rule *after);
 
 /*
  * Whether a flood of new sources passes the policy of this prefix, see policy_lacks_budget(); and

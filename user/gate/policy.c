@@ -130,24 +130,24 @@ static int refuse_fifth(const struct gate *gate, const struct rule *rule,
 			const struct candidates *candidates)
 {
 	char names[3 * SL_LIMITS_MAX * (SL_NAME + PREFIX_TEXT + 8)], text[PREFIX_TEXT];
+	char label[LIMIT_LABEL];
 	const char *prefix;
 	size_t length = 0;
 
 	for (unsigned int i = 0; i < candidates->count; i++) {
 		const struct candidate *candidate = &candidates->list[i];
 
-		length += snprintf(names + length, sizeof(names) - length, "%s%s%s", i ? ", " : "",
-				   candidate->limit.spec.name,
-				   candidate->limit.spec.second ? ":bits" : "");
+		length += snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
+				   limit_label(&candidate->limit.spec, label));
 		if (candidate->home)
 			length +=
 				snprintf(names + length, sizeof(names) - length, " of %s",
 					 prefix_format(inherit_home(gate, candidate->home), text));
 	}
 	prefix = prefix_format(&rule->prefix, text);
-	failure("%s inherits, and would have %u limits, of which %d is the most: %s; without those "
-		"of others it is 'sluice %sset %s inherit no'",
-		prefix, candidates->count, SL_LIMITS_MAX, names, gate_option(gate->name), prefix);
+	failure("%s inherits, and would have %u limits, of which %d is the most: %s; 'inherit no' "
+		"in the same command leaves out those of others",
+		prefix, candidates->count, SL_LIMITS_MAX, names);
 	return POLICY_REFUSED;
 }
 

@@ -54,6 +54,12 @@ static wide burst_of(const struct sl_limit_spec *spec, uint64_t cost)
 	}
 }
 
+const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL])
+{
+	snprintf(text, LIMIT_LABEL, "%.*s%s", SL_NAME - 1, spec->name, spec->second ? ":bits" : "");
+	return text;
+}
+
 static bool is_by_bytes(const struct sl_limit_spec *spec)
 {
 	return spec->rate_unit == SL_RATE_BITS;

@@ -30,6 +30,10 @@ struct limit {
 /* The limit of the second rate alone, as it is charged beside the first: in a slot of its own. */
 struct limit limit_second(const struct limit *limit);
 
+/* The name of a limit among all of its policy: of two rates the second is NAME:bits. */
+#define LIMIT_LABEL (SL_NAME + sizeof(":bits"))
+const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]);
+
 /*
  * Checks that the parts of a limit fit each other. A burst holds one packet, or one byte of a bit
  * rate, and takes at most two years to refill; a frame may cost more: include/credit.h. A horizon

@@ -210,6 +210,9 @@ static enum status escalate_parse(char **words, unsigned int count, struct sl_li
 	unsigned int factor;
 	const char *end;
 
+	if (!strcmp(words[count - 1], count == 1 ? "escalate" : "max") && count % 2)
+		return misuse("action block: '%s' needs a value: write block 10s escalate 2 max 1h",
+			      words[count - 1]);
 	if (strcmp(words[0], "escalate") || (count != 2 && count != 4) ||
 	    (count == 4 && strcmp(words[2], "max")))
 		return misuse("action block: '%s' is unexpected behind its time: write block 10s "
@@ -303,6 +306,9 @@ static enum status bursts_parse(const char *text, struct limit *limit)
 
 	if (!limit->spec.rate) /* a wrong rate is refused already */
 		return MISUSED;
+	if (!second.rate && strpbrk(text, " \t"))
+		return misuse("burst '%s': one rate has one burst: write 2500, 64kB or 250ms",
+			      text);
 	if (!second.rate)
 		return burst_parse(text, &limit->spec);
 	if (words_split(text, copy, words, 2) != 2)

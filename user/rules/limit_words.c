@@ -173,7 +173,7 @@ static enum status part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT]
 		return misuse("per '%s': of several lengths on default each is IPv4's, 0 to 32, "
 			      "and IPv6's is 32 longer; or write both, 24/56",
 			      part);
-	snprintf(part, SPEC_TEXT, "%u/%u", bits, bits + 32);
+	snprintf(part, SPEC_TEXT, "%u/%u", bits, bits ? bits + 32 : 0); /* 0: one key for all */
 	return OK;
 }
 

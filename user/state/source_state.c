@@ -96,6 +96,12 @@ struct limit source_limit(const struct source *source, const struct sl_limit *li
 	};
 }
 
+const char *source_label(const struct source *source, const struct sl_limit *limit,
+			 char text[LIMIT_LABEL])
+{
+	return limit_label(&source->policy->spec[limit->slot], text);
+}
+
 struct packet_args packet_args_of_source(const struct source *source, unsigned int bytes)
 {
 	return (struct packet_args){

@@ -58,6 +58,10 @@ const struct sl_limit *source_limits(const struct source *source, unsigned int *
 /* A limit of the source's policy, which it has, as it is written. */
 struct limit source_limit(const struct source *source, const struct sl_limit *limit);
 
+/* limit_label() of such a limit */
+const char *source_label(const struct source *source, const struct sl_limit *limit,
+			 char text[LIMIT_LABEL]);
+
 /* The burst in the unit of `remaining`. */
 uint64_t burst_units(const struct sl_limit *limit);
 

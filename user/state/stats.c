@@ -39,8 +39,7 @@ static void line_add_limits(struct stats_line *line, const struct sl_policy *rec
 		line->blocks |= record->spec[slot].action == SL_ACTION_BLOCK;
 		if (record->home[slot])
 			continue;
-		snprintf(limit->name, sizeof(limit->name), "%.*s%s", SL_NAME - 1,
-			 record->spec[slot].name, record->spec[slot].second ? ":bits" : "");
+		limit_label(&record->spec[slot], limit->name);
 		limit->action = record->spec[slot].action;
 		limit->slot = slot;
 		line->limits++;

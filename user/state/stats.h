@@ -22,7 +22,7 @@ extern const char *const action_names[];
 
 /* A limit of a rule. */
 struct stats_limit {
-	char name[SL_NAME + sizeof(":bits")]; /* of two rates the second is NAME:bits */
+	char name[LIMIT_LABEL];
 	enum sl_action action;
 	unsigned int slot; /* index into `refused` of the line's counters */
 };

@@ -1057,18 +1057,18 @@ static void test_what_is_said_of_kinds_and_lists(void **state)
 		 "burst: burst '10GB' takes more than 2 years to refill at 1kbit: lower the burst"},
 		{"default",
 		 {{RATE("10kpps"), [SPEC_BURST] = "9 9"}},
-		 "burst: burst '9 9': there is no unit ' 9': write 2000 (packets), 64kB (of a bit "
-		 "rate) or 250ms"},
+		 "burst: burst '9 9': one rate has one burst: write 2500, 64kB or 250ms"},
 		/* blocks that escalate */
 		{"default",
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s 2"}},
 		 "action: action block: '2" WRITE_BLOCK},
 		{"default",
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate"}},
-		 "action: action block: 'escalate" WRITE_BLOCK},
+		 "action: action block: 'escalate' needs a value: write block 10s escalate 2 max "
+		 "1h"},
 		{"default",
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max"}},
-		 "action: action block: 'escalate" WRITE_BLOCK},
+		 "action: action block: 'max' needs a value: write block 10s escalate 2 max 1h"},
 		{"default",
 		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 up 1h"}},
 		 "action: action block: 'escalate" WRITE_BLOCK},
