@@ -194,7 +194,7 @@ static void test_exact_through_one_device(void **state)
 
 /* --- Windows and shapes --------------------------------------------------------------------- */
 
-/* A gate of one limit that nobody replaces. */
+/* The model of one limit, which knows of no resize. */
 struct plain {
 	enum sl_kind kind;
 	struct window_plain window;

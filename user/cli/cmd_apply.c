@@ -40,7 +40,7 @@ struct apply_args {
 
 struct change {
 	struct ruleset wanted; /* the rules that change; an empty one deletes */
-	struct ruleset before; /* the same as they were; an empty one was not there */
+	struct ruleset before; /* those of them whose limits change, as they were */
 	const struct sl_list_info
 		*from; /* the lists of before, at the places that they have in `wanted` */
 	bool lists_changed;
@@ -99,7 +99,7 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 	const struct rule none = {.prefix = (from ?: to)->prefix};
 	struct change *change = data;
 	struct rule before, wanted;
-	enum status status;
+	enum status status = OK;
 
 	if (to)
 		room_add(&change->room, from, to);
@@ -107,7 +107,8 @@ static enum status rule_take(void *data, const struct rule *from, const struct r
 	to = to ?: &none;
 	policy_count(change, from, to);
 	entry_count(change, from, to);
-	status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
+	if (from->limits && to->limits)
+		status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
 	return status ?: rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
 }
 
@@ -367,16 +368,21 @@ static enum status shaping_prepare(const struct gate *gate, const struct ruleset
 	return shaping_check(gate, &shaping, no_fq);
 }
 
-/* Both sets are of the same prefixes, in their order. */
+/* Both sets are in the order of their prefixes. */
 static void kinds_say(const struct gate *gate, const struct change *change)
 {
-	for (unsigned int i = 0; i < change->wanted.count; i++) {
-		const struct rule *before = &change->before.rules[i];
-		const struct rule *wanted = &change->wanted.rules[i];
+	const struct rule *before = change->before.rules, *end = before + change->before.count;
+	struct oversize oversize = {0};
 
-		warn_oversize(gate, before, wanted);
-		warn_afresh(before, wanted);
+	for (unsigned int i = 0; i < change->wanted.count; i++) {
+		const struct rule *rule = &change->wanted.rules[i];
+		bool was_there = before < end && prefix_equal(&before->prefix, &rule->prefix);
+
+		oversize_add(&oversize, was_there ? before : NULL, rule);
+		if (was_there)
+			warn_afresh(before++, rule);
 	}
+	warn_oversize(gate, &oversize);
 }
 
 static enum status config_apply(const struct context *context, struct config *config,

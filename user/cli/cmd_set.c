@@ -127,6 +127,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
 	struct shaping shaping = {0};
+	struct oversize oversize = {0};
 	struct losses losses;
 	bool lacked = prefix_lacks_budget(gate, &request->prefix);
 	enum status status = rules_get(gate, &request->prefix, &before);
@@ -144,7 +145,8 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	if (status)
 		goto out;
 	warn_afresh(&before, &rule);
-	warn_oversize(gate, &before, &rule);
+	oversize_add(&oversize, &before, &rule);
+	warn_oversize(gate, &oversize);
 	warn_newcomers(&rule, 1);
 	warn_losses(gate, &losses, false);
 	if (!before.limits && !request->inherit)

@@ -147,20 +147,32 @@ static bool is_exceeded(const struct limit *limit)
 	return spec->kind == SL_WINDOW && spec->rate < (by_bytes ? MERGED_BYTES : MERGED_PACKETS);
 }
 
-void warn_oversize(const struct gate *gate, const struct rule *before, const struct rule *after)
+void oversize_add(struct oversize *oversize, const struct rule *before, const struct rule *after)
+{
+	for (unsigned int i = 0; i < after->limits; i++) {
+		const struct limit *limit = &after->limit[i], *old = NULL;
+
+		if (!is_exceeded(limit))
+			continue;
+		if (before)
+			old = rule_find_limit(before, limit->spec.name);
+		if ((old && is_exceeded(old)) || oversize->count++)
+			continue;
+		oversize->rule = after;
+		oversize->limit = limit;
+	}
+}
+
+void warn_oversize(const struct gate *gate, const struct oversize *oversize)
 {
 	char prefix[PREFIX_TEXT];
 
-	for (unsigned int i = 0; i < after->limits; i++) {
-		const struct limit *limit = &after->limit[i];
-		const struct limit *old = rule_find_limit(before, limit->spec.name);
-
-		if (is_exceeded(limit) && !(old && is_exceeded(old)) && may_be_merged(gate))
-			note("%s: limit '%s': on hooks ingress and egress a packet that was merged "
-			     "of many (GRO, GSO) may be more than the window alone, and is dropped "
-			     "as oversize: 'ethtool -K DEV gro off tso off gso off' ends that",
-			     prefix_format(&after->prefix, prefix), limit->spec.name);
-	}
+	if (oversize->count && may_be_merged(gate))
+		note("%s: limit '%s'%s: on hooks ingress and egress a packet that was merged of "
+		     "many (GRO, GSO) may be more than the window alone, and is dropped as "
+		     "oversize: 'ethtool -K DEV gro off tso off gso off' ends that",
+		     prefix_format(&oversize->rule->prefix, prefix), oversize->limit->spec.name,
+		     oversize->count > 1 ? ", as others" : "");
 }
 
 /* --- Inheriting ----------------------------------------------------------------------------- */

@@ -19,8 +19,18 @@ void warn_newcomers(const struct rule *rules, unsigned int count);
  */
 void warn_afresh(const struct rule *before, const struct rule *after);
 
-/* Warns of new windows that a packet can exceed alone, if the kernel has merged it of many. */
-void warn_oversize(const struct gate *gate, const struct rule *before, const struct rule *after);
+/* New windows that a packet can exceed alone, if the kernel has merged it of many. */
+struct oversize {
+	const struct rule *rule; /* of the first */
+	const struct limit *limit;
+	unsigned int count;
+};
+
+/* Adds those of a rule. before: as it was; NULL: it had no limits. */
+void oversize_add(struct oversize *oversize, const struct rule *before, const struct rule *after);
+
+/* Warns of them in one note, where such packets may come. */
+void warn_oversize(const struct gate *gate, const struct oversize *oversize);
 
 /*
  * Whether a flood of new sources passes the policy of this prefix, see policy_lacks_budget(); and
