@@ -20,6 +20,7 @@
 #include "prefix_of.h"
 #include "rules/sizes.h"
 #include "state/source.h"
+#include "state/source_state.h"
 #include "test.h"
 
 #define RIG_CPUS_MAX 64
@@ -127,6 +128,10 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit(const struct rig *rig, const char *address);
 const struct sl_limit *rig_limit_named(const struct rig *rig, const char *address,
 				       const char *name);
+
+/* What a limit tells now of a packet of a source that the device sends. */
+struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
+				   const char *address, uint32_t size);
 
 /* Nothing is left over from any change, and there are so many rules. */
 void rig_check_tidy(const struct rig *rig, unsigned int rules);

@@ -288,6 +288,24 @@ const struct sl_limit *rig_limit_named(const struct rig *rig, const char *addres
 	return NULL;
 }
 
+struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit *limit,
+				   const char *address, uint32_t size)
+{
+	struct sl_prefix prefix = prefix_of(address);
+	struct packet_args packet;
+	struct limit_state state;
+	struct source source;
+
+	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	packet = packet_args_of_source(&source, size);
+	packet.egress = true;
+	assert_int_equal(
+		limit_state_read(&rig->gate, &source, limit, &packet, rig_now(rig), &state), OK);
+	assert_true(state.matches && state.known);
+	source_free(&source);
+	return state;
+}
+
 /* --- What a gate holds ---------------------------------------------------------------------- */
 
 static unsigned int records_in_use(const struct rig *rig)

@@ -6,7 +6,6 @@
 
 #include "credit_model.h"
 #include "rules/sizes.h"
-#include "state/source_state.h"
 
 /* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */
 struct limit_case {
@@ -692,33 +691,17 @@ static void test_trickle_starves_no_merged_packet(void **state)
 
 /* --- Retry-after ---------------------------------------------------------------------------- */
 
-static struct limit_state limit_state_of(const struct rig *rig, const char *address, uint32_t size)
-{
-	struct sl_prefix prefix = prefix_of(address);
-	struct limit_state found;
-	struct source source;
-	struct packet_args probe;
-
-	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	probe = packet_args_of_source(&source, size);
-	assert_int_equal(limit_state_read(&rig->gate, &source, rig_limit(rig, address), &probe,
-					  rig_now(rig), &found),
-			 OK);
-	assert_true(found.matches && found.known);
-	source_free(&source);
-	return found;
-}
-
 /* After a refusal, waits as long as it is told to, and sends. */
 static void retry_check(struct rig *rig, const char *address, uint32_t size, bool by_jiffy)
 {
 	struct frame frame = frame_from(address, size);
-	struct limit_state found = limit_state_of(rig, address, size);
+	struct limit_state found = rig_limit_state(rig, rig_limit(rig, address), address, size);
 
 	assert_int_equal(found.reason, SL_DROP_OVER_LIMIT);
 	assert_in_range(found.retry_after_ms, 1, UINT64_MAX - 1);
 	rig_clock_forward(rig, found.retry_after_ms * MS);
-	assert_int_equal(limit_state_of(rig, address, size).reason, SL_PASS_WITHIN);
+	assert_int_equal(rig_limit_state(rig, rig_limit(rig, address), address, size).reason,
+			 SL_PASS_WITHIN);
 	if (rig_send(rig, HOOK_XDP, &frame, 1))
 		return;
 	assert_true(by_jiffy); /* refused for the rest of this jiffy, and not longer */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "kinds.h"
-#include "state/source_state.h"
 
 #define SOURCE	"192.0.2.1"
 #define SOURCE6 "2001:db8::1"
@@ -85,24 +84,6 @@ static const struct sl_limit *limit_of(const struct rig *rig, const struct kind_
 
 	assert_int_equal(limit->kind, it->kind);
 	return limit;
-}
-
-static struct limit_state state_of(const struct rig *rig, const struct sl_limit *limit,
-				   const char *address, uint32_t size)
-{
-	struct sl_prefix prefix = prefix_of(address);
-	struct packet_args packet;
-	struct limit_state state;
-	struct source source;
-
-	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	packet = packet_args_of_source(&source, size);
-	packet.egress = true;
-	assert_int_equal(
-		limit_state_read(&rig->gate, &source, limit, &packet, rig_now(rig), &state), OK);
-	assert_true(state.matches && state.known);
-	source_free(&source);
-	return state;
 }
 
 /* --- Capacity ------------------------------------------------------------------------------- */
@@ -232,16 +213,17 @@ static void test_denial_carries_retry_after(void **state)
 			rig_run_on(rig, 0);
 			while (rig_send(rig, hook, &frame, 1))
 				;
-			told = state_of(rig, limit, SOURCE, FRAME_LEAST);
+			told = rig_limit_state(rig, limit, SOURCE, FRAME_LEAST);
 			assert_int_equal(told.reason, refusal_of(it->kind));
 			assert_int_equal(told.remaining, 0);
 			assert_in_range(told.retry_after_ms, 1, 120000);
 			rig_run_on(rig, 1);
 			rig_clock_forward(rig, (told.retry_after_ms - 1) * MS);
-			assert_int_not_equal(state_of(rig, limit, SOURCE, FRAME_LEAST).reason,
-					     SL_PASS_WITHIN);
+			assert_int_not_equal(
+				rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).reason,
+				SL_PASS_WITHIN);
 			rig_clock_forward(rig, MS);
-			assert_int_equal(state_of(rig, limit, SOURCE, FRAME_LEAST).reason,
+			assert_int_equal(rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).reason,
 					 SL_PASS_WITHIN);
 			assert_int_equal(rig_send(rig, hook, &frame, CAPACITY + 10),
 					 told.remaining_after_waiting /
@@ -266,7 +248,7 @@ static void test_nothing_passes_before_retry_after(void **state)
 			begin_with(rig, it);
 			while (rig_send(rig, hook, &frame, 1))
 				;
-			told = state_of(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
+			told = rig_limit_state(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
 			rig_clock_forward(rig, (told.retry_after_ms - 1) * MS);
 			rig_run_on(rig, 1);
 			assert_int_equal(rig_send(rig, hook, &frame, 1), 0);
@@ -286,9 +268,9 @@ static void test_refill_restores_tokens(void **state)
 
 			begin_with(rig, it);
 			send_any(rig, it, SOURCE, 1 + rand() % (CAPACITY + 5));
-			told = state_of(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
+			told = rig_limit_state(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
 			rig_clock_forward(rig, told.full_in_ms * MS);
-			told = state_of(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
+			told = rig_limit_state(rig, limit_of(rig, it, SOURCE), SOURCE, FRAME_LEAST);
 			assert_int_equal(told.full_in_ms, 0);
 			next_jiffy(rig);
 			assert_int_equal(send_any(rig, it, SOURCE, CAPACITY + 10), CAPACITY);
@@ -513,7 +495,7 @@ static void test_oversize_never_passes(void **state)
 	rig_limits(rig, "default", "window 1kB per 1s action block 30s", NULL);
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-		told = state_of(rig, rig_limit(rig, SOURCE), SOURCE, 1001);
+		told = rig_limit_state(rig, rig_limit(rig, SOURCE), SOURCE, 1001);
 		assert_int_equal(told.reason, SL_DROP_OVERSIZE);
 		assert_true(told.never);
 		assert_int_equal(told.retry_after_ms, 0);
@@ -607,14 +589,14 @@ static void block_check(struct rig *rig, const struct frame *frame, uint64_t len
 	while (rig_send(rig, HOOK_INGRESS, frame, 1)) /* what a rest has refilled */
 		;
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), over + 1);
-	assert_in_range(state_of(rig, limit, SOURCE, FRAME_LEAST).blocked_ms, length / MS,
+	assert_in_range(rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).blocked_ms, length / MS,
 			length / MS + 1);
 	rig_clock_forward(rig, length - 1);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, frame, 1), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), blocked + 1);
 	/* ends are whole nanoseconds, and say the steps in what is left of one */
 	rig_clock_forward(rig, 1 + 2 * SL_TICKS_PER_NS);
-	assert_int_equal(state_of(rig, limit, SOURCE, FRAME_LEAST).blocked_ms, 0);
+	assert_int_equal(rig_limit_state(rig, limit, SOURCE, FRAME_LEAST).blocked_ms, 0);
 	next_jiffy(rig);
 }
 
@@ -670,7 +652,7 @@ static const struct sl_limit *rate_of(const struct rig *rig, bool bits)
 
 static uint64_t left_of(const struct rig *rig, bool bits)
 {
-	return state_of(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
+	return rig_limit_state(rig, rate_of(rig, bits), SOURCE, FRAME_LEAST).remaining;
 }
 
 /* Each frame is charged to both, or to none; which of them refuses depends on its size. */

@@ -89,7 +89,13 @@ def test_the_size_of_frames_says_which_of_two_rates_decides(gate, source):
     both = {limit["unit"]: limit for limit in gate.json("check", source)["limits"]}
     assert both["packets"]["remaining"] == 6  # what the bits refused has cost no packet
     assert both["bytes"]["remaining"] < 1000
-    gate.sluice("forgive", source)
+    assert [both[unit]["name"] for unit in ("packets", "bytes")] == ["all", "all:bits"]
+    assert ": drop: over-limit, limit all:bits\n" in gate.sluice("check", source, "size", "1000").out
+    assert "all:bits " in gate.sluice("sources", source).out
+    told, = gate.sources(source)
+    assert {limit["name"] for limit in told["limits"]} == {"all", "all:bits"}
+    pardoned = gate.json("forgive", source)
+    assert {limit["name"] for limit in pardoned["limits"]} == {"all", "all:bits"}
     assert outcome(gate, [frame(source, 64)] * 15)[:2] == (10, 5)
     assert refused(gate) == {"all": 5, "all:bits": 2}
     both = {limit["unit"]: limit for limit in gate.json("check", source)["limits"]}
@@ -103,6 +109,8 @@ def test_two_rates_are_one_limit_by_name(gate):
     assert gate.rules() == shown
     said = gate.sluice("set", "10.0.0.0/8", "name", "own", "rate", "5pps").err.splitlines()
     assert len(said) == 1 and said[0].count("all of default") == 1
+    assert [limit["name"] for limit in gate.json("check", "10.0.0.1")["limits"]] == [
+        "own", "all", "all:bits"]
     assert [limit["inherited_from"] for limit in gate.json("check", "10.0.0.1")["limits"]] == [
         None, "default", "default"]
     gate.sluice("set", "10.0.0.0/8", "name", "all", "rate", "9pps")
