@@ -20,11 +20,12 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS     := libbpf jansson libmnl yaml-0.1
+LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS))
 CFLAGS   ?= -O2 -g
-CFLAGS   += -std=c11 $(WARNINGS)
+# lines and sets of the table of ledgers are read as other types than they are declared: ways.h
+CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
 LDLIBS   += $(shell $(PKGCONFIG) --libs $(LIBS))
 DEPS     := -MMD -MP
 
@@ -32,7 +33,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate
+ROOMS   := base rules config gate attach state migrate keep doctor
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
@@ -105,13 +106,21 @@ $(TEST_LIB): $(LIB_SRC:user/%.c=$(BUILD)/test/user/%.o)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
+# The command with the sanitizers: what it reads of a gate may be anything.
+$(BUILD)/test/sluice: $(CLI_OBJ:$(BUILD)/%=$(BUILD)/test/%) $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
+
+tests: $(BUILD)/test/sluice
+
 $(UNIT): $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(TEST_LIB)
 	$(say) LINK $@
 	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
 
+# Their rig waits for packets only where there are any.
 $(DATAPATH): $(BUILD)/test/datapath/%: $(BUILD)/test/datapath/%.o $(DATAPATH_OBJ) $(TEST_LIB)
 	$(say) LINK $@
-	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(TEST_LDLIBS) -o $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -Wl,--wrap=packets_outwait $^ $(TEST_LDLIBS) -o $@
 
 # Give packets of the datapath tests another address each, split them within their headers, and put
 # departure times on them.
@@ -129,23 +138,12 @@ $(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
 $(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
 $(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 
-# A packet whose insertion the kernel refuses.
-$(BUILD)/test/amid.bpf.o: tests/datapath/amid.bpf.c
-	$(say) BPF $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_FLAGS) -Ibpf -DSL_TEST_CLOCK $(DEPS) -c $< -o $@
-
-$(BUILD)/test/amid.skel.h: $(BUILD)/test/amid.bpf.o
-	$(say) SKEL $@
-	$(Q)$(BPFTOOL) gen skeleton $< name amid > $@
-
-$(BUILD)/test/datapath/test_busy.o: | $(BUILD)/test/amid.skel.h
-
-$(BUILD)/test/unit/bpf/test_sketch $(BUILD)/test/unit/bpf/test_newcomer: TEST_LDLIBS += -lm
+$(BUILD)/test/unit/include/test_sketch $(BUILD)/test/unit/bpf/test_table: TEST_LDLIBS += -lm
 
 # What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
-FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c))
+FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
+	user/keep/bans.c
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
 FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -Itests/lib -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
 
@@ -177,6 +175,14 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(say) CC $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
+
+# Loaded before a command, fails its calls as a machine without memory does.
+$(BUILD)/starve.so: tests/tools/starve.c
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -MMD -MP -MF $@.d $< -o $@
+
+tests: $(BUILD)/starve.so
 
 # The generator of forged floods: with the packet path, and the frames, of the benchmarks' generator.
 FORGE_FLAGS := -Itests/bench -Itests/lib
@@ -217,7 +223,7 @@ $(BUILD)/schema%.bpf.o: tests/data/schema%/filter.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(subst -Iinclude,-Itests/data/schema$*,$(BPF_FLAGS)) $(DEPS) -c $< -o $@
 
-tests: $(BUILD)/schema4.bpf.o $(BUILD)/schema5.bpf.o
+tests: $(BUILD)/schema4.bpf.o $(BUILD)/schema5.bpf.o $(BUILD)/schema6.bpf.o
 
 # --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
 
@@ -239,10 +245,10 @@ $(BUILD)/bench/bench: $(BENCH_OBJ) $(LIB) | $(BENCH_BPF)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -lpthread -o $@
 
 bench: all $(BUILD)/bench/bench
-	$(Q)scripts/bench
+	$(Q)scripts/bench $(CASES)
 
 bench-quick: all $(BUILD)/bench/bench
-	$(Q)scripts/bench --quick
+	$(Q)scripts/bench --quick $(CASES)
 
 # The arithmetic of each kind of limit alone: no root, no kernel.
 $(BUILD)/bench/kinds: $(BUILD)/bench/kinds.o $(LIB)
@@ -261,10 +267,25 @@ $(BUILD)/verifier_counts: tests/vm/verifier_counts.c
 
 tests: $(BUILD)/verifier_counts $(if $(shell command -v clang-19),$(BUILD)/clang-19/sluice.bpf.o)
 
-check-kernels: tests
-	$(Q)scripts/vm-tests 6.1 6.12
+# The package in these Debians: built, installed, booted with, purged.
+DEBIANS := bookworm trixie
 
-.PHONY: check-kernels
+check-kernels: tests
+	$(Q)scripts/vm-tests 6.1 6.12 $(DEBIANS)
+
+check-boot: tests
+	$(Q)scripts/vm-tests $(DEBIANS)
+
+# Random commands for longer than `make check` has the time for: as they ship, and with the sanitizers.
+SOAK := /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/e2e/test_soak.py
+
+check-soak: export SLUICE_SOAK_SECONDS ?= 300
+check-soak: tests
+	$(Q)$(SOAK)
+	$(Q)CFLAGS="-O1 -g $(SANITIZE)" $(MAKE) BUILD=$(BUILD)/sanitized all $(BUILD)/sanitized/traffic
+	$(Q)SLUICE_BUILD=$(BUILD)/sanitized $(SOAK)
+
+.PHONY: check-kernels check-boot check-soak
 
 # --- The rest ------------------------------------------------------------------------------------
 
@@ -278,6 +299,17 @@ install: $(BUILD)/sluice
 	$(Q)install -D -m 0644 docs/man/sluice-rules.5 $(DESTDIR)$(PREFIX)/share/man/man5/sluice-rules.5
 	$(say) INSTALL $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 	$(Q)install -D -m 0644 docs/sluice.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
+	$(say) INSTALL $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
+	$(Q)install -D -m 0644 scripts/systemd/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
+	$(Q)install -D -m 0644 scripts/systemd/tmpfiles.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/sluice.conf
+	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
+
+# The package of Debian, $(BUILD)/sluice_VERSION_ARCH.deb.
+deb:
+	$(Q)MAKE="$(MAKE)" scripts/deb $(VERSION) $(BUILD)
+
+tests: $(if $(shell command -v dpkg-shlibdeps),deb)
 
 format:
 	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' | grep -v ^vmlinux/)
@@ -286,8 +318,8 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check fuzz demo bench bench-quick bench-kinds install format clean
+.PHONY: all tests check fuzz demo bench bench-quick bench-kinds install deb format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -name '*.d' -print 2>/dev/null)

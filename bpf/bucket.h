@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buckets: what this CPU remembers of a source. An entry of map buckets4 or buckets6 has the record
- * that decides about the source, its purses and its counters. It is a cache: an evicted entry loses
- * its counters and the credit of its purses.
+ * Buckets: what this CPU remembers of a source: the record that decides about it, its purses and
+ * its counters. A cache, of sets of four: a bucket that is handed to another source loses its
+ * counters and the credit of its purses. One that was used within the last second is handed on
+ * rarely. Only hot sources get one: the others are charged at their ledgers, which takes fewer
+ * cache lines.
  *
  *   packet_begin    the moment of the packet, and the rules that it is judged under
- *   bucket_get      the bucket of the source, made if the source is admitted and hot
- *   bucket_recall   the record that decides about the source
+ *   bucket_find     the bucket of the source
+ *   source_is_hot   whether a source without one gets one
+ *   bucket_earn     makes it
+ *   bucket_recall   the record that decides about a source that has one
  *
- * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h, purses.h.
+ * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h, include/purses.h, include/ways.h.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
 #include "purses.h"
+#include "seat.h"
 #include "newcomer.h"
 #include "lookup.h"
 
@@ -24,72 +29,198 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 	packet->generation = read_once(gate->generation);
 }
 
-static __always_inline struct sl_bucket_key6 bucket_key6(const struct sl_prefix *source)
+static __always_inline struct sl_bucket *bucket_at(__u32 index)
 {
-	const __u64 *addr = (const __u64 *)source->addr;
-
-	return (struct sl_bucket_key6){.net = addr[0], .host = identity_host(addr)};
+	return bpf_map_lookup_elem(&buckets, &index);
 }
 
-static __always_inline struct sl_bucket *bucket_find(const struct sl_prefix *source)
+static __always_inline struct sl_hot *hot_at(__u32 index)
 {
-	if (source_is_ipv4(source)) {
-		return map_lookup(buckets4, source->addr);
-	} else {
-		struct sl_bucket_key6 key = bucket_key6(source);
+	return bpf_map_lookup_elem(&hot, &index);
+}
 
-		return map_lookup(buckets6, &key);
+/* Where the source may have its bucket on this CPU. */
+static __always_inline struct seat seat_here(const struct packet *packet,
+					     const struct sl_meeting *meeting)
+{
+	struct seat seat =
+		seat_of(meeting, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
+
+	seat.set += bpf_get_smp_processor_id() * (meeting->hot_mask + 1);
+	seat.used = window_of(meeting, packet->jiffy);
+	return seat;
+}
+
+/* The bucket of the source. NULL: it has none. */
+static __always_inline struct sl_bucket *bucket_find(const struct packet *packet,
+						     const struct sl_gate *gate)
+{
+	struct seat seat = seat_here(packet, &gate->meeting);
+	struct sl_hot *set = hot_at(seat.set);
+
+	if (!set)
+		return NULL;
+/* branches, which a CPU predicts for a source that sends much: nothing waits for the tags then */
+#pragma unroll
+	for (int way = 0; way < SL_SEATS; way++) {
+		struct sl_bucket *bucket;
+
+		if (set->tag[way] != seat.tag)
+			continue;
+		bucket = bucket_at(seat.set * SL_SEATS + way);
+		if (!bucket || bucket->source[0] != seat.source[0] ||
+		    bucket->source[1] != seat.source[1])
+			continue;
+		if (set->used[way] != seat.used)
+			set->used[way] = seat.used;
+		return bucket;
 	}
+	return NULL;
+}
+
+/* A bucket that was used in so many windows, one second, is not given up, or rarely. */
+#define USED_WINDOWS 16
+
+/* Of so many hot sources that find all buckets of their set in use, one gets one. */
+#define SPARED 16
+
+/*
+ * Whether a count is one in SPARED, of numbers in a row and of any that ASKING lets through: by the
+ * golden ratio, which spreads the multiples of every step evenly.
+ */
+static __always_inline bool count_is_spared(__u32 count)
+{
+	return count * 0x9e3779b1U < (1ULL << 32) / SPARED;
 }
 
 /*
- * Makes a bucket for a hot source. Returns whether to look it up again. The insertion may fail;
- * then the packet is judged without a bucket. EEXIST is no failure: another CPU made the entry,
- * which has a value for each CPU.
+ * The way of a set that a source gets: the first free one, else the one that was used least
+ * recently. -1: all are in use. A source that sends much comes often, and so gets one soon. Where
+ * one packet interrupts another, and both make a bucket, packets find the one that was first.
+ */
+static __always_inline int seat_choose(const struct sl_hot *set, const struct seat *seat,
+				       struct sl_admission *here)
+{
+	__u16 oldest = 0;
+	int chosen = 0;
+
+	for (int way = 0; way < SL_SEATS; way++) {
+		__u16 age = set->tag[way] ? seat->used - set->used[way] : 0xffff;
+
+		if (age > oldest) {
+			oldest = age;
+			chosen = way;
+		}
+	}
+	return oldest >= USED_WINDOWS || count_is_spared(++here->asked) ? chosen : -1;
+}
+
+/*
+ * Of so many packets whose ledger does not tell whether the source is hot, one asks for a bucket.
+ */
+#define ASKING 8
+
+/* So many buckets of a CPU are given to its first sources, hot or not. */
+#define GIVEN_MOST 1024
+
+/*
+ * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; of a
+ * source that is refused, or that no limit holds, chance. A lukewarm one would only take cache
+ * lines. The first sources of a CPU get one at once, and keep it, so that what a small network
+ * counts is complete.
+ */
+static __always_inline bool source_is_hot(const struct packet *packet, bool is_charged)
+{
+	struct sl_admission *here;
+
+	if (packet->hot)
+		return true;
+	here = admission_get();
+	return here && (here->given < GIVEN_MOST || (!is_charged && !(++here->asked % ASKING)));
+}
+
+/*
+ * Makes a bucket for the source, which has none. Returns its index, or -1. It begins with the rules
+ * of no generation, so that the next packet looks up its own record. A CPU uses only its own part
+ * of the maps; on PREEMPT_RT a packet that interrupts may find half of a bucket, which is void
+ * then.
  */
 BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate)
 {
-	struct sl_bucket fresh = {0};
-	long err;
+	struct sl_admission *here;
+	struct sl_bucket *bucket;
+	struct sl_hot *set;
+	struct seat seat;
+	int way;
 
-	if (!packet || !gate || !newcomer_is_hot(packet, &gate->meeting) ||
-	    !admission_take(SL_POOL_BUCKETS))
-		return false;
-	if (packet_is_ipv4(packet)) {
-		__u32 key = *(const __u32 *)packet->source.addr;
+	if (!packet || !gate)
+		return -1;
+	seat = seat_here(packet, &gate->meeting);
+	set = hot_at(seat.set);
+	if (!set)
+		return -1;
+	here = admission_get();
+	way = here ? seat_choose(set, &seat, here) : -1;
+	if (way < 0)
+		return -1;
+	way %= SL_SEATS;
+	bucket = bucket_at(seat.set * SL_SEATS + way);
+	if (!bucket)
+		return -1;
+	write_once(set->tag[way], 0);
+	*bucket = (struct sl_bucket){
+		.source = {seat.source[0], seat.source[1]},
+		.given = here->given < GIVEN_MOST,
+	};
+	here->given += bucket->given;
+	set->used[way] = seat.used;
+	write_once(set->tag[way], seat.tag);
+	return seat.set * SL_SEATS + way;
+}
 
-		err = bpf_map_update_elem(&buckets4, &key, &fresh, BPF_NOEXIST);
-	} else {
-		struct sl_bucket_key6 key = bucket_key6(&packet->source);
-
-		err = bpf_map_update_elem(&buckets6, &key, &fresh, BPF_NOEXIST);
-	}
-	admission_note(err);
+static __always_inline bool purses_are_empty(const struct sl_bucket *bucket)
+{
+	for (int i = 0; i < SL_LIMITS_MAX; i++)
+		if (bucket->purse[i].credit > 0)
+			return false;
 	return true;
 }
 
-/*
- * The bucket of the source. NULL: it has none and gets none, and packet->admission says whether it
- * may have ledgers. In a crowd of newcomers the filter of known keys is asked first, which spares
- * unknown sources the lookup; outside of one the second lookup is only paid by newcomers.
- */
-static __always_inline struct sl_bucket *bucket_get(struct packet *packet,
-						    const struct sl_gate *gate)
+/* Gives up the bucket of the source, unless its purses hold credit that would be lost. */
+BPF_GLOBAL int bucket_leave(const struct packet *packet, const struct sl_gate *gate)
 {
-	struct sl_bucket *bucket =
-		admission_is_crowded(packet->jiffy) ? NULL : bucket_find(&packet->source);
+	struct sl_hot *set;
+	struct seat seat;
 
-	if (bucket)
-		return bucket;
-	packet->admission = newcomer_admit(packet, gate);
-	if (packet->admission == ADMISSION_REFUSED)
-		return NULL;
-	bucket = bucket_find(&packet->source);
-	if (!bucket && bucket_earn(packet, gate))
-		bucket = bucket_find(&packet->source);
-	if (bucket && packet->admission == ADMISSION_KNOWN)
-		packet->admission = ADMISSION_GRANTED; /* an evicted ledger may be made again */
-	return bucket;
+	if (!packet || !gate)
+		return 0;
+	seat = seat_here(packet, &gate->meeting);
+	set = hot_at(seat.set);
+	for (int way = 0; set && way < SL_SEATS; way++) {
+		const struct sl_bucket *bucket;
+
+		if (set->tag[way] != seat.tag)
+			continue;
+		bucket = bucket_at(seat.set * SL_SEATS + way);
+		if (bucket && purses_are_empty(bucket))
+			set->tag[way] = 0;
+	}
+	return 0;
+}
+
+/* A bucket is worth its cache lines if it serves so many packets for one that asks a ledger. */
+#define WORTH_SERVED 4
+
+/* Gives up the bucket of a source that is not hot any more. The packet has asked a ledger. */
+static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
+					  struct sl_bucket *bucket)
+{
+	__u32 served = bucket->passed.packets + bucket->dropped.packets;
+	bool is_worth = served - bucket->served >= WORTH_SERVED;
+
+	bucket->served = served;
+	if (!is_worth && !packet->hot && !bucket->given)
+		bucket_leave(packet, gate);
 }
 
 /*
@@ -118,29 +249,7 @@ static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 }
 
 /*
- * Makes sure that the record was written to a bucket that still belongs to the source. The LRU map
- * may have handed the entry to another source meanwhile, which would then be judged by a foreign
- * record until the rules change. Such an entry is made a fresh one: its source looks up its own
- * record at its next packet, and finds void purses. No packet of that source comes in between,
- * because a CPU uses only its own part of the entry; on PREEMPT_RT a packet that interrupts may be
- * judged by the foreign record. An entry that is handed over later is overwritten by the insertion
- * that takes it.
- */
-static __always_inline void bucket_confirm(const struct sl_prefix *source, struct sl_bucket *bucket,
-					   __u32 generation)
-{
-	const struct sl_bucket *again = bucket_find(source);
-
-	if (again && read_once(again->generation) == generation)
-		return;
-	bucket->generation = 0;
-	bucket->record = 0;
-	bucket->owner = 0;
-}
-
-/*
- * Looks up the record that decides about the source, and brings its bucket, if any, up to this
- * generation.
+ * Looks up the record that decides about the source, and brings its bucket up to this generation.
  */
 BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
 				const struct sl_gate *gate)
@@ -149,20 +258,16 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	struct sl_prefix key;
 	bool is_split;
 
-	if (!packet || !gate)
+	if (!packet || !gate || !bucket)
 		return 0;
 	key = packet->source;
 	is_split = source_is_split(&key, gate);
 	found = rules_lookup(packet, gate);
-	if (!bucket)
-		return found.record;
 	if (!is_split)
 		bucket_own(bucket, found.record);
 	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
-	/* an atomic store: it must be visible before the lookup that confirms it */
-	__sync_lock_test_and_set(&bucket->generation, packet->generation);
-	bucket_confirm(&key, bucket, packet->generation);
+	bucket->generation = packet->generation;
 	return found.record;
 }
 
@@ -170,15 +275,9 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {
-	__u32 record;
-
-	if (bucket) {
-		/* before the generation: another CPU that takes over the entry clears both */
-		record = read_once(bucket->record);
-		if (read_once(bucket->generation) == packet->generation &&
-		    bucket->until >= packet->jiffy && record != SL_BUCKET_SPLIT)
-			return record;
-	}
+	if (bucket->generation == packet->generation && bucket->until >= packet->jiffy &&
+	    bucket->record != SL_BUCKET_SPLIT)
+		return bucket->record;
 	return bucket_refresh(packet, bucket, gate);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Budgets: what all newcomers of a policy together may send. A budget is a token bucket like that
- * of a limit, but its ledger lies in an array and is never evicted.
+ * of a limit, but its ledger is never forgotten.
  *
  *   budget_charge   charges a newcomer's packet to the budget of its policy
  *
@@ -12,46 +12,25 @@
 
 #include "ledger.h"
 
-/* Draws a packet's cost from a budget in one try. Returns an enum sl_reason or LEDGER_LOST. */
-BPF_GLOBAL int budget_draw(struct packet *packet, const struct sl_limit *budget,
-			   struct sl_purse *purse, __u32 number, const struct claim *claim)
-{
-	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number), seen, next;
-	struct sl_purse copy;
-	struct draw draw;
-	bool passes;
-
-	if (!packet || !budget || !purse || !claim || !ledger)
-		return SL_DROP_OVER_BUDGET;
-	draw = claim_draw(packet, budget, claim);
-	copy = *purse;
-	seen = ledger_read(ledger);
-	next = seen;
-	passes = kind_draw(SL_BUCKET, budget, &next, &copy, &draw);
-	if (!ledger_publish(SL_BUCKET, ledger, &seen, &next))
-		return LEDGER_LOST;
-	*purse = copy;
-	return passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
-}
-
 /* Charges the ledger of a budget, when the purse cannot decide. */
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
-			  struct sl_purse *purse, __u32 number, __u64 cost)
+			  struct sl_purse *purse, __u32 number)
 {
-	struct claim claim = {.cost = cost};
+	struct sl_ledger *ledger = bpf_map_lookup_elem(&budgets, &number);
+	__u64 cost;
 
-	if (!packet || !budget || !purse)
+	if (!packet || !budget || !purse || !ledger)
 		return SL_DROP_OVER_BUDGET;
-	claim.fill = budget->purse;
+	cost = credit_cost(budget, packet->packets, packet->bytes);
 	if (credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(budget, purse, packet->jiffy);
 		return SL_DROP_OVER_BUDGET;
 	}
 	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int answer = budget_draw(packet, budget, purse, number, &claim);
+		int reason = bucket_charge(packet, budget, purse, ledger);
 
-		if (answer != LEDGER_LOST)
-			return answer;
+		if (reason != LEDGER_LOST)
+			return reason == SL_PASS_WITHIN ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET;
 	}
 	return SL_DROP_CONTENDED;
 }
@@ -83,7 +62,7 @@ static __always_inline enum sl_reason budget_charge(struct packet *packet,
 		return SL_PASS_NEWCOMER;
 	if (answer == CREDIT_REFUSE)
 		return SL_DROP_OVER_BUDGET;
-	return budget_ask(packet, budget, &allowance->purse, number, cost);
+	return budget_ask(packet, budget, &allowance->purse, number);
 }
 
 #endif

@@ -15,23 +15,6 @@
 #include "carry_args.h"
 #include "ledger.h"
 
-static __always_inline struct sl_ledger *carried_find(const struct sl_carry_ledger *carry)
-{
-	struct sl_carry_key key = carry->key;
-
-	return carry->family == SL_IPV4 ? map_lookup(ledgers4, &key) : map_lookup(ledgers6, &key);
-}
-
-static __always_inline long carried_insert(const struct sl_carry_ledger *carry)
-{
-	struct sl_carry_key key = carry->key;
-	struct sl_ledger last = carry->last;
-
-	if (carry->family == SL_IPV4)
-		return bpf_map_update_elem(&ledgers4, &key, &last, BPF_NOEXIST);
-	return bpf_map_update_elem(&ledgers6, &key, &last, BPF_NOEXIST);
-}
-
 /* moment_advance() where a moment that another CPU moves on meanwhile must not go back. */
 static __always_inline void moment_swap(__u64 *moment, __u64 to)
 {
@@ -53,37 +36,59 @@ static __always_inline void moment_swap(__u64 *moment, __u64 to)
 static __always_inline void carried_merge(struct sl_ledger *ledger,
 					  const struct sl_carry_ledger *carry)
 {
-	moment_swap(&ledger->drawn, carry->last.drawn);
-	if (carry->last.blocked)
-		moment_advance(&ledger->blocked, carry->last.blocked);
+	const struct sl_ledger_words *last = &carry->last.ledger;
+	enum sl_kind kind = line_kind(&carry->last);
+
+	moment_swap(&ledger->drawn, last->drawn);
+	if (last->blocked)
+		moment_advance(&ledger->blocked, last->blocked);
 	if (read_once(ledger->zero) == carry->copied.zero) {
-		if (carry->kind == SL_BUCKET)
-			moment_advance(&ledger->born, carry->last.born);
-		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero,
-						carry->last.zero) == carry->copied.zero) {
-			if (carry->kind == SL_WINDOW)
+		if (kind == SL_BUCKET)
+			moment_advance(&ledger->born, last->born);
+		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero, last->zero) ==
+		    carry->copied.zero) {
+			if (kind == SL_WINDOW)
 				__sync_val_compare_and_swap(&ledger->past, carry->copied.past,
-							    carry->last.past);
+							    last->born);
 			return;
 		}
 	}
 	__sync_fetch_and_add(&ledger->zero, carry->debit);
 }
 
+/*
+ * Returns how many ledgers that were not whole are forgotten for it, 1 at most, or why there is no
+ * room for it, as table_insert() does: no ledger is that would lose more.
+ */
 SEC("syscall")
 int sluice_carry_ledger(struct sl_carry_ledger *carry)
 {
-	struct sl_ledger *ledger = carried_find(carry);
-	long err;
+	const struct sl_gate *gate = gate_get();
+	struct entrant entrant = {0};
+	struct sl_line *line;
+	__s64 loss = 0;
+	int err;
 
-	if (!ledger) {
-		err = carried_insert(carry);
+	if (!gate)
+		return -EBUSY;
+	entrant.key = (struct ledger_key){
+		.addr = {carry->last.addr[0], carry->last.addr[1]},
+		.limit = carry->last.limit,
+	};
+	entrant.digest = ledger_digest(&gate->meeting, &entrant.key);
+	entrant.ledger = *(const struct sl_ledger *)&carry->last.ledger;
+	entrant.span = carry->last.span;
+	entrant.made = carry->last.made;
+	entrant.most = carry->most;
+	line = table_find(&gate->meeting, entrant.digest, &entrant.key);
+	if (!line) {
+		err = table_insert(&entrant, carry->now, &loss);
 		if (err != -EEXIST) /* EEXIST: a packet has just made it */
-			return err;
-		ledger = carried_find(carry);
+			return err ?: loss_parts(loss) > 0;
+		line = table_find(&gate->meeting, entrant.digest, &entrant.key);
 	}
-	if (ledger)
-		carried_merge(ledger, carry);
+	if (line)
+		carried_merge(line_ledger(line), carry);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Charging: a packet against the limits of its source's policy. A limit is decided by the purse if
- * it can tell, else by the ledger, else by the newcomers' budget.
+ * it can tell, else by the ledger; where it has none, by the newcomers' budget.
  *
  *   policy_charge   all limits of a policy, in their order
  *   limit_charge    one limit
@@ -22,87 +22,52 @@ struct verdict {
 };
 
 /*
- * Charges the ledger, when there is no purse or it cannot tell. Without a purse the packet draws
- * only its own cost, and pays that of the earlier packets which `outcome` counts. Returns an enum
- * sl_reason; SL_PASS_NEWCOMER: no ledger exists, and none was made.
+ * Beside the reasons: the key has no ledger, and has shown itself so often (newcomer_show()), which
+ * is added.
+ */
+#define LEDGER_NONE 0x100
+
+/*
+ * Charges the ledger, when there is no purse or it cannot tell. Returns an enum sl_reason, or
+ * LEDGER_NONE and what is added to it.
  */
 BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
-			 struct sl_purse *purse, enum admission outcome)
+			 struct sl_purse *purse)
 {
-	struct claim claim = {0};
+	const struct sl_gate *gate = gate_get();
+	struct ledger_key key;
+	struct digest digest;
+	struct sl_line *line;
 	__u64 cost;
 
-	if (!packet || !limit)
+	if (!packet || !limit || !gate)
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	claim.cost = cost;
-	/* at the price of one packet, as this one may be merged */
-	if (outcome > ADMISSION_GRANTED && limit->owes)
-		claim.owed = credit_owed(cost / packet->packets, outcome - ADMISSION_GRANTED);
-	/* a key that is taken for known by mistake gets no ledger */
-	claim.begins = outcome != ADMISSION_KNOWN;
 	if (purse && credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
-		newcomer_remember(packet, limit, gate_get());
 		return kind_refusal(limit, cost);
 	}
-	if (purse)
-		claim.fill = limit->purse;
+	key = packet_key(packet, limit);
+	digest = ledger_digest(&gate->meeting, &key);
+	line = table_find(&gate->meeting, digest, &key);
+	if (!line)
+		return LEDGER_NONE + newcomer_show(packet, &gate->meeting, digest);
+	packet->asked = true;
+	if (line->span != limit->span) /* the limit has changed: it is whole at another moment */
+		write_once(line->span, limit->span);
 	for (int i = 0; i < LEDGER_TRIES; i++) {
-		int reason = ledger_charge(packet, limit, purse, &claim);
+		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
 
-		if (reason == LEDGER_OVER)
-			ledger_turn(packet, limit);
-		if (reason == LEDGER_LOST || reason == LEDGER_OVER)
+		if (reason == LEDGER_LOST && !line_is(line, &key))
+			return LEDGER_NONE; /* it was forgotten just now */
+		if (reason == LEDGER_LOST)
 			continue;
-		if (reason == LEDGER_NONE)
-			return SL_PASS_NEWCOMER;
-		if (reason & LEDGER_MARK)
-			newcomer_remember(packet, limit, gate_get());
-		reason &= ~LEDGER_MARK;
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
-			ledger_block(packet, limit, purse);
+			line_block(packet, limit, purse, line);
 		return reason;
 	}
 	return SL_DROP_CONTENDED;
-}
-
-/*
- * Charges a packet that has no purse to decide. A key that the filter of known keys reports is
- * charged at its ledger; any other key goes through admission. Used for limits whose key is not the
- * source, and when the filter was wrong. purse: that of a limit whose purse only remembers a
- * refusal; else NULL.
- */
-BPF_GLOBAL int limit_admit(struct packet *packet, const struct sl_limit *limit,
-			   struct sl_purse *purse)
-{
-	int reason = SL_PASS_NEWCOMER;
-	enum admission outcome;
-
-	if (newcomer_is_known(packet, limit))
-		reason = limit_ask(packet, limit, purse, ADMISSION_KNOWN);
-	if (reason != SL_PASS_NEWCOMER)
-		return reason;
-	outcome = newcomer_admit_key(packet, limit);
-	return outcome < ADMISSION_GRANTED ? SL_PASS_NEWCOMER
-					   : limit_ask(packet, limit, purse, outcome);
-}
-
-/*
- * Whether a packet passes a limit of which every packet asks the ledger, in one try. False: nothing
- * was charged, and limit_ask() has all the time to find out why.
- */
-static __always_inline bool limit_pass(struct packet *packet, const struct sl_limit *limit,
-				       struct sl_purse *purse)
-{
-	int reason = ledger_charge(packet, limit, purse, NULL);
-
-	if ((reason & ~LEDGER_MARK) != SL_PASS_WITHIN)
-		return false;
-	if (reason & LEDGER_MARK)
-		newcomer_remember(packet, limit, gate_get());
-	return true;
 }
 
 /*
@@ -113,34 +78,24 @@ static __always_inline bool limit_pass(struct packet *packet, const struct sl_li
 static __always_inline enum sl_reason
 limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
 {
-	enum credit_answer answer;
-	enum sl_reason reason;
+	int reason;
 
-	/* a shared key may have its ledger already, whether this source is known or not */
-	if (limit->apart || (!purse && (packet->admission == ADMISSION_KNOWN || limit->shared)))
-		return limit_admit(packet, limit, purse);
-	if (!purse && packet->admission == ADMISSION_REFUSED)
-		return SL_PASS_NEWCOMER;
 	if (purse) {
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
+		enum credit_answer answer = credit_spend(purse, cost, packet->jiffy);
 
-		answer = credit_spend(purse, cost, packet->jiffy);
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 	}
-	if (purse && limit->kind != SL_BUCKET && limit_pass(packet, limit, purse))
-		return SL_PASS_WITHIN;
-	reason = limit_ask(packet, limit, purse,
-			   limit->shared ? ADMISSION_KNOWN : packet->admission);
-	if (reason != SL_PASS_NEWCOMER)
-		return reason;
-	if (limit->shared)
-		return limit_admit(packet, limit, purse);
-	if (newcomer_may_retry(packet, gate_get()))
-		reason = limit_ask(packet, limit, purse, packet->admission);
-	return reason;
+	reason = limit_ask(packet, limit, purse);
+	/* a newcomer that gets a ledger now is charged like any other key */
+	if (reason > LEDGER_NONE && newcomer_insert(packet, limit, reason - LEDGER_NONE)) {
+		reason = limit_ask(packet, limit, purse);
+		packet->hot = false; /* that its ledger was made just now tells nothing */
+	}
+	return reason >= LEDGER_NONE ? SL_PASS_NEWCOMER : (enum sl_reason)reason;
 }
 
 /* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
@@ -170,6 +125,9 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
  */
 #define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
 #define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
+#define CHARGE_ASKED	       (1U << 2 * SL_LIMITS_MAX) /* a limit matched */
+#define CHARGES_ANY	       (CHARGE_ASKED - 1)
+#define CHARGES_NEWCOMER       (CHARGES_ANY & CHARGES_ANY << SL_LIMITS_MAX)
 
 /*
  * Takes back the charges of a packet that a later limit refuses: a dropped packet costs nothing
@@ -207,7 +165,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
 	/* A 0 that the verifier cannot know: else it walks the loop for each set of limits. */
-	__u32 charged = gate ? gate->opaque_zero : 0, asked = charged;
+	__u32 charged = gate ? gate->opaque_zero : 0;
 
 	verdict->reason = SL_PASS_WITHIN;
 	verdict->refused = charged;
@@ -218,7 +176,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		if (policy->deep ? !limit_is_for(policy, limit, packet)
 				 : !packet->egress && match_is_egress(limit))
 			continue;
-		asked++;
+		charged |= CHARGE_ASKED;
 		reason = limit_charge(packet, limit, limit_purse(limit, bucket));
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
@@ -236,15 +194,15 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		verdict->reason = reason;
 		break;
 	}
-	if (!asked)
+	if (!charged)
 		verdict->reason = SL_PASS_NO_LIMIT;
-	if (charged >> SL_LIMITS_MAX && verdict->reason < SL_FIRST_DROP) {
+	if (charged & CHARGES_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
 		/* only limits that observe are marked, and they count no drops of the budget */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;
 	}
-	if (charged && verdict->reason >= SL_FIRST_DROP)
+	if (charged & CHARGES_ANY && verdict->reason >= SL_FIRST_DROP)
 		policy_refund(packet, policy, bucket, charged);
 }
 

@@ -4,8 +4,8 @@
  * include/sluice.h and include/newcomers.h. The command sets their sizes when it loads them.
  *
  *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
- *   state       buckets4, buckets6, ledgers4, ledgers6, counters
- *   newcomers   admission, pools, sketch, known, shortcuts, blocks, budgets, allowances
+ *   state       sets, ledgers; hot, buckets; counters
+ *   newcomers   admission, shortcuts, blocks, budgets, allowances
  *
  * Used by: most headers of the packet path. Uses: compiler.h.
  */
@@ -84,38 +84,42 @@ struct {
 
 _Static_assert(sizeof(struct sl_ledger_words) == sizeof(struct sl_ledger), "the same words");
 
-/* When full, the key that was used least recently is evicted, and starts with a new ledger. */
+/* The table of ledgers: include/ways.h. The command maps both, and only reads. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, struct sl_ledger_key4);
-	__type(value, struct sl_ledger_words);
-} ledgers4 SEC(".maps");
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_set);
+} sets SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, struct sl_ledger_key6);
-	__type(value, struct sl_ledger_words);
-} ledgers6 SEC(".maps");
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_line);
+} ledgers SEC(".maps");
 
 /*
- * When full, the source that was used least recently is evicted with its counters. Its next packet
- * is judged by a lookup of the rules and by its ledgers.
+ * `hot`, `buckets` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which
+ * each entry costs a pointer and one more cache miss, and which no command can map.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32); /* the address, big endian */
-	__type(value, struct sl_bucket);
-} buckets4 SEC(".maps");
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_hot);
+} hot SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, struct sl_bucket_key6);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
 	__type(value, struct sl_bucket);
-} buckets6 SEC(".maps");
+} buckets SEC(".maps");
 
 /* --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h -------------------------------- */
 
@@ -125,31 +129,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sl_admission);
 } admission SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_pool_word);
-} pools SEC(".maps");
-
-/*
- * `sketch` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which each
- * entry costs a pointer and one more cache miss.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_sketch_line);
-} sketch SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_known);
-} known SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

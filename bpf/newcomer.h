@@ -1,204 +1,173 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Admission: which keys get a ledger and a bucket. A key is a source, or what a limit is keyed by
- * instead. A newcomer is a key that has no ledger yet, or was silent for so long that the filter of
- * known keys has forgotten it.
+ * Newcomers: keys without a ledger. This is the only place where one is met.
  *
- *   newcomer_admit      the admission of a source without a bucket
- *   newcomer_admit_key  the admission of a packet's key under one limit
- *   newcomer_is_hot     whether a source gets a bucket on this CPU
- *   newcomer_remember   marks a key as known, once it is charged
+ *   newcomer_show     how often the key of a packet has shown itself, if that is often enough
+ *   newcomer_insert   makes its ledger
  *
- * While newcomers are few, each is admitted with its first packet. In a flood of forged sources
+ * While newcomers are few, each gets its ledger with its first packet. In a flood of forged sources
  * nearly every packet is a newcomer's. To give each one memory would cost ten times as much as all
- * the rest, and would evict the real sources. So an insertion costs a token of a pool that all CPUs
- * share, and that refills so slowly that no source that still sends is evicted (admission.h). While
- * a CPU sees many tokens left, and few newcomers, the bar is 0. Otherwise a key has to show itself
- * more often than the bar says (sketch.h) before it is admitted. What it sent until then is charged
- * to its ledger, unless a budget paid for it. A known key need not pass the bar.
+ * the rest, and would evict the real sources. So when a CPU meets more of them in a window than a
+ * crowd has, a key must have shown itself more often than the bar says (include/sketch.h). What it
+ * sent until then is charged to its ledger, unless a budget paid for it. What an insertion forgets:
+ * include/ways.h.
  *
- * Used by: bucket.h, ledger.h, charge.h. Uses: admission.h, sketch.h, known_filter.h,
- * packet.h.
+ * Used by: charge.h. Uses: table.h, include/pace.h, include/sketch.h, packet.h.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
 
-#include "admission.h"
-#include "known_filter.h"
+#include "pace.h"
 #include "packet.h"
 #include "sketch.h"
+#include "table.h"
 
-/* --- Digests of a packet, and the map of the filter of known keys ---------------------------- */
-
-/* The digest of the source, as it has one bucket. */
-static __always_inline struct digest digest_of(const struct packet *packet,
-					       const struct sl_meeting *meeting)
+static __always_inline struct sl_admission *admission_get(void)
 {
-	return digest_source(meeting, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&admission, &first);
 }
 
-static __always_inline struct digest digest_key(const struct packet *packet,
-						const struct sl_limit *limit,
-						const struct sl_meeting *meeting)
+/*
+ * Counts belong to one CPU and are updated plainly. On PREEMPT_RT a race loses one.
+ */
+static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
+{
+	here->event[event].total++;
+	here->event[event].now++;
+}
+
+/* Begins a window of this CPU, and counts the newcomers of the one before. */
+BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
+{
+	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
+
+	if (!here)
+		return 0;
+	pace_met(here);
+	here->window = window;
+	pace_turn(here, second);
+	return 0;
+}
+
+/*
+ * Counts a packet of an unknown key, once. More than `crowd` in one window are a crowd until the
+ * next window has ended.
+ */
+static __always_inline void newcomer_meet(struct packet *packet, struct sl_admission *here,
+					  const struct sl_meeting *meeting)
+{
+	__u64 window = window_of(meeting, packet->jiffy);
+
+	if (here->window != window)
+		window_begin_here(here, window);
+	if (packet->met)
+		return;
+	packet->met = true;
+	if (++here->met > meeting->crowd)
+		here->crowd_until = (window + 1) << meeting->window_shift;
+}
+
+/* The moment of a packet under all of its limits: that at which a ledger is first asked. */
+static __always_inline __u64 packet_now(struct packet *packet)
+{
+	if (!packet->now)
+		packet->now = clock_ticks();
+	return packet->now;
+}
+
+/* The key that a limit counts a packet by. */
+static __always_inline struct ledger_key packet_key(const struct packet *packet,
+						    const struct sl_limit *limit)
 {
 	const __u8 *addr = limit->key_dst ? packet->destination : packet->source.addr;
 
-	return digest_limit(meeting, limit, (const __u64 *)addr, packet_is_ipv4(packet));
-}
-
-/* The digest of the key that a limit counts the packet by. */
-static __always_inline struct digest digest_for(const struct packet *packet,
-						const struct sl_limit *limit,
-						const struct sl_meeting *meeting)
-{
-	return limit->apart || limit->shared ? digest_key(packet, limit, meeting)
-					     : digest_of(packet, meeting);
-}
-
-static __always_inline struct sl_known *known_entry(const struct sl_meeting *meeting,
-						    struct digest digest)
-{
-	__u32 index = digest.mark & meeting->known_mask;
-
-	return bpf_map_lookup_elem(&known, &index);
-}
-
-static __always_inline bool known_has(const struct sl_meeting *meeting, struct digest digest,
-				      __u64 jiffy)
-{
-	const struct sl_known *entry = known_entry(meeting, digest);
-
-	return entry && words_have(entry, epoch_of(meeting, jiffy), known_bits(digest));
-}
-
-static __always_inline void known_add(const struct sl_meeting *meeting, struct digest digest,
-				      __u64 jiffy)
-{
-	struct sl_known *entry = known_entry(meeting, digest);
-
-	if (entry)
-		words_add(entry, epoch_of(meeting, jiffy), known_bits(digest));
-}
-
-/* --- Admission ------------------------------------------------------------------------------ */
-
-/* How often a key has shown itself, this packet included. A bar of 0 needs no sketch. */
-static __always_inline __u32 newcomer_seen(const struct sl_meeting *meeting,
-					   struct sl_admission *here, enum sl_pool pool,
-					   struct digest digest, __u32 bar)
-{
-	return bar ? sketch_see(meeting, pool, digest, here->met) : 1;
+	return ledger_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
 /*
- * Meets a key that is not known. If it is admitted, it is known from now on, and the sketch counts
- * it from 0 again. `here` is in the window of `jiffy`.
+ * Counts a packet of a key without a ledger, whose digest this is. Returns how often the key has
+ * shown itself: this packet included, or 0 if that is not enough to get a ledger.
  */
-static __always_inline enum admission newcomer_meet(struct sl_admission *here,
-						    const struct sl_meeting *meeting,
-						    struct digest digest, __u64 jiffy)
-{
-	__u32 bar, seen;
-
-	admission_meet(here, meeting, jiffy);
-	bar = admission_bar(here, meeting, SL_POOL_LEDGERS, jiffy);
-	seen = newcomer_seen(meeting, here, SL_POOL_LEDGERS, digest, bar);
-	if (seen <= bar) /* always so while there is no token */
-		return ADMISSION_REFUSED;
-	if (bar)
-		sketch_forget(meeting, SL_POOL_LEDGERS, digest);
-	known_add(meeting, digest, jiffy);
-	tokens_get(here, meeting, SL_POOL_LEDGERS);
-	return ADMISSION_GRANTED + seen - 1;
-}
-
-/* Admission of a source that has no bucket, or whose bucket was not looked up. */
-BPF_GLOBAL enum admission newcomer_admit(const struct packet *packet, const struct sl_gate *gate)
+static __always_inline __u32 newcomer_show(struct packet *packet, const struct sl_meeting *meeting,
+					   struct digest digest)
 {
 	struct sl_admission *here = admission_get();
-	enum admission outcome = ADMISSION_KNOWN;
-	struct digest digest;
+	struct sl_set *home = set_get(digest.place & meeting->set_mask);
+	__u32 seen;
 
-	if (!packet || !gate || !here)
-		return ADMISSION_REFUSED;
-	admission_begin(here, &gate->meeting, packet->jiffy);
-	digest = digest_of(packet, &gate->meeting);
-	if (!known_has(&gate->meeting, digest, packet->jiffy))
-		outcome = newcomer_meet(here, &gate->meeting, digest, packet->jiffy);
-	if (outcome != ADMISSION_REFUSED)
-		tokens_get(here, &gate->meeting, SL_POOL_BUCKETS);
-	return outcome;
-}
-
-/*
- * Whether a source without a bucket gets one, as sources do that show themselves often. Its packets
- * are charged at ledgers already, so the sketch counts them apart from those of newcomers.
- */
-static __always_inline bool newcomer_is_hot(const struct packet *packet,
-					    const struct sl_meeting *meeting)
-{
-	struct sl_admission *here = admission_get();
-	struct digest digest = digest_of(packet, meeting);
-	__u32 bar;
-
-	if (!here)
-		return false;
-	admission_begin(here, meeting, packet->jiffy);
-	bar = admission_bar(here, meeting, SL_POOL_BUCKETS, packet->jiffy);
-	return newcomer_seen(meeting, here, SL_POOL_BUCKETS, digest, bar) > bar;
-}
-
-/*
- * Whether to retry an insertion that was refused for lack of tokens. True when a new window has
- * just begun, which a CPU may find here first, or when this CPU had no token and got some now.
- */
-BPF_GLOBAL int newcomer_may_retry(const struct packet *packet, const struct sl_gate *gate)
-{
-	struct sl_admission *here = admission_get();
-	__u64 before;
-	bool had;
-
-	if (!packet || !gate || !here)
-		return false;
-	before = here->window;
-	had = here->tokens[SL_POOL_LEDGERS];
-	admission_begin(here, &gate->meeting, packet->jiffy);
-	tokens_get(here, &gate->meeting, SL_POOL_LEDGERS);
-	return here->window != before || (!had && here->tokens[SL_POOL_LEDGERS]);
-}
-
-/* Whether the packet's key under a limit is known, and so probably has a ledger. */
-BPF_GLOBAL int newcomer_is_known(const struct packet *packet, const struct sl_limit *limit)
-{
-	const struct sl_gate *gate = gate_get();
-
-	if (!packet || !limit || !gate)
-		return false;
-	return known_has(&gate->meeting, digest_for(packet, limit, &gate->meeting), packet->jiffy);
-}
-
-/* Admission of the packet's key under a limit, when it is not known or has no ledger. */
-BPF_GLOBAL enum admission newcomer_admit_key(const struct packet *packet,
-					     const struct sl_limit *limit)
-{
-	const struct sl_gate *gate = gate_get();
-	struct sl_admission *here = admission_get();
-
-	if (!packet || !limit || !gate || !here)
-		return ADMISSION_REFUSED;
-	admission_begin(here, &gate->meeting, packet->jiffy);
-	return newcomer_meet(here, &gate->meeting, digest_for(packet, limit, &gate->meeting),
-			     packet->jiffy);
-}
-
-/* Marks the packet's key under a limit as known: it was charged at its ledger. */
-BPF_GLOBAL int newcomer_remember(const struct packet *packet, const struct sl_limit *limit,
-				 const struct sl_gate *gate)
-{
-	if (!packet || !limit || !gate)
+	if (!here || !home)
 		return 0;
-	known_add(&gate->meeting, digest_for(packet, limit, &gate->meeting), packet->jiffy);
+	newcomer_meet(packet, here, meeting);
+	seen = sketch_see(&home->waiting[sketch_slot(digest)], digest, here->met);
+	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
+}
+
+/* Counts what became of an insertion. loss: what was forgotten for it, by line_loss(). */
+static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 loss)
+{
+	if (err) {
+		if (err != -EEXIST)
+			event_count(here, err == -EBUSY ? SL_EVENT_BUSY : SL_EVENT_NO_ROOM);
+		return;
+	}
+	event_count(here, SL_EVENT_INSERTED);
+	if (loss_parts(loss)) {
+		event_count(here, SL_EVENT_FORGOTTEN);
+		here->lost += loss_parts(loss);
+	}
+}
+
+/*
+ * The ledger of a newcomer. seen: its packets, this one included; the others are charged to the
+ * ledger, if no budget paid for them.
+ */
+BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit, __u32 seen,
+			      struct sl_ledger *ret)
+{
+	__u64 cost, owed;
+
+	if (!packet || !limit || !ret)
+		return 0;
+	*ret = kind_birth(limit->kind, limit, packet->now);
+	if (seen < 2 || !limit->owes)
+		return 0;
+	/* at the price of one packet, as this one may be merged */
+	cost = credit_cost(limit, packet->packets, packet->bytes);
+	owed = credit_owed(cost / packet->packets, seen - 1);
+	ret->zero += kind_owed(limit, ret, owed, packet->now);
 	return 0;
+}
+
+/* Makes the line of a newcomer. Returns whether its key has one. */
+BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit, __u32 seen)
+{
+	const struct sl_gate *gate = gate_get();
+	struct sl_admission *here = admission_get();
+	struct entrant entrant = {0};
+	struct sl_set *home;
+	__s64 loss = 0;
+	int err;
+
+	if (!packet || !limit || !here || !gate)
+		return false;
+	packet_now(packet);
+	entrant.key = packet_key(packet, limit);
+	entrant.digest = ledger_digest(&gate->meeting, &entrant.key);
+	newcomer_birth(packet, limit, seen, &entrant.ledger);
+	entrant.span = limit->span;
+	entrant.made = line_moment(packet->now);
+	entrant.most = seen > 1 ? LOSS_RANK_ANY : 0; /* for one that has shown itself before */
+	entrant.flood = pace_is_crowded(here, packet->jiffy);
+	home = set_get(entrant.digest.place & gate->meeting.set_mask);
+	err = table_insert(&entrant, packet->now, &loss);
+	if (err == -EBUSY && home && set_wait(home))
+		err = table_insert(&entrant, packet->now, &loss);
+	newcomer_note(here, err, loss);
+	if (!err && home)
+		sketch_forget(&home->waiting[sketch_slot(entrant.digest)], entrant.digest);
+	return !err || err == -EEXIST;
 }
 
 #endif

@@ -172,17 +172,6 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* --- The source ----------------------------------------------------------------------------- */
 
 /*
- * The outcome of admission for one key, a source or the key of a limit, that has no purse on this
- * CPU. A scalar, because a global BPF function takes and returns no structure. From
- * ADMISSION_GRANTED on it counts the earlier packets of the key that no ledger was charged for.
- */
-enum admission {
-	ADMISSION_REFUSED = -2, /* unknown: no ledger is looked up, and none is made */
-	ADMISSION_KNOWN = -1,	/* probably has a ledger, which is looked up; none is made */
-	ADMISSION_GRANTED = 0,	/* a ledger is looked up, and made where there is none */
-};
-
-/*
  * The packet context: what every step needs of the packet. It holds no pointer, so that global
  * functions can take it (BPF_GLOBAL). It begins zeroed, is filled in by packet_parse and, where a
  * limit asks, by packet_inspect.
@@ -201,7 +190,10 @@ struct packet {
 	__u8 egress;	 /* the device sends it */
 	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
-	enum admission admission; /* of the source; ADMISSION_GRANTED, 0, if it has a bucket */
+	__u8 met;   /* it was counted as a newcomer */
+	__u8 hot;   /* a ledger was drawn from for its key just before */
+	__u8 asked; /* a ledger was asked */
+	__u8 pad;
 	__u8 destination[16];
 };
 

@@ -62,6 +62,15 @@ static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 	return gate->hosts || gate->prefixes;
 }
 
+/* Whether a source without a bucket gets one: never as a newcomer, which has no ledger either. */
+static __always_inline bool verdict_earns(const struct packet *packet,
+					  const struct verdict *verdict)
+{
+	if (verdict->reason == SL_PASS_NEWCOMER || verdict->reason == SL_DROP_OVER_BUDGET)
+		return false;
+	return source_is_hot(packet, verdict->reason == SL_PASS_WITHIN);
+}
+
 /* Returns whether the packet passes. parsed: PARSED, or the reason for a frame without a source. */
 static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet,
 				   enum sl_reason parsed)
@@ -73,10 +82,14 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		struct sl_bucket *bucket;
 
 		packet_begin(packet, gate);
-		bucket = bucket_get(packet, gate);
+		bucket = bucket_find(packet, gate);
 		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
 					: shortcut_recall(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, &verdict);
+		if (!bucket && verdict_earns(packet, &verdict))
+			bucket = bucket_at(bucket_earn(packet, gate));
+		else if (bucket && packet->asked)
+			bucket_review(packet, gate, bucket);
 		count_source(packet, bucket, &verdict);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;

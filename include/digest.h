@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Digests: a keyed hash of a source, or of the key of a limit, for tables that have no room for
- * every source (the sketch of newcomers, the filter of known keys). Keys that share a digest share
- * their entries there.
+ * Digests: a keyed hash of the key of a ledger. It tells where the ledger lies in a table of
+ * sets (table.h), and what marks them there. The secret is the gate's, so no sender can choose
+ * sources that share a set.
  *
  * Pure functions, shared by the packet path and the command line.
  */
@@ -12,59 +12,41 @@
 #include "identity.h"
 
 struct digest {
-	__u32 place; /* where in the table */
+	__u32 place; /* where in a table */
 	__u32 mark;  /* what is stored there */
 };
 
 /*
  * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
- * 2015, section 3.5): for any two keys of `words` words, an even number, all pairs of results are
- * equally likely.
+ * 2015, section 3.5): for any two pairs of words, all pairs of the upper halves of their sums are
+ * equally likely. The four words of an address take five words of the secret.
  */
-static __always_inline __u32 digest_half(const __u64 *secret, const __u32 *word, int words)
+static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2], __u32 beside)
 {
-	__u64 sum = secret[0];
-
-	for (int i = 0; i < words; i += 2)
-		sum += (secret[1 + i] + word[i]) * (secret[2 + i] + word[i + 1]);
-	return sum >> 32;
+	return secret[0] + (secret[1] + (__u32)addr[0]) * (secret[2] + ((addr[0] >> 32) ^ beside)) +
+	       (secret[3] + (__u32)addr[1]) * (secret[4] + (addr[1] >> 32));
 }
 
-static __always_inline struct digest digest_words(const struct sl_meeting *meeting,
-						  const __u32 *word, int words)
+/*
+ * Spreads a sum over all of its bits. Sums of addresses in a row are an arithmetic progression,
+ * which fills some sets twice and others not at all. It is one to one, so collisions stay as rare
+ * as they are.
+ */
+static inline struct digest digest_mix(__u64 sum)
 {
-	return (struct digest){
-		.place = digest_half(meeting->secret, word, words),
-		.mark = digest_half(meeting->secret + SL_SECRETS / 2, word, words),
-	};
+	sum = (sum ^ sum >> 32) * 0xd6e8feb86659fd93ULL;
+	sum ^= sum >> 32;
+	return (struct digest){.place = sum, .mark = sum >> 32};
 }
 
-/* Of a source: the words of an IPv4 address, an IPv6 /64, or a whole IPv6 address. */
-static __always_inline struct digest digest_source(const struct sl_meeting *meeting,
-						   const __u64 addr[2], bool ipv4)
+/* Of the key of a ledger: all 64 bits count. beside: what else it has. */
+static inline struct digest digest_key(const struct sl_meeting *meeting, const __u64 addr[2],
+				       __u32 beside)
 {
-	__u64 host = ipv4 ? 0 : identity_host(addr);
-	__u32 word[4] = {addr[0], ipv4 ? ~0U : addr[0] >> 32, host, host >> 32};
+	__u64 upper = digest_sum(meeting->secret, addr, beside);
+	__u64 lower = digest_sum(meeting->secret + SL_SECRETS / 2, addr, beside);
 
-	return host ? digest_words(meeting, word, 4) : digest_words(meeting, word, 2);
-}
-
-/* Of an address under a limit whose key is not the source: the key of the ledger. */
-static __always_inline struct digest digest_limit(const struct sl_meeting *meeting,
-						  const struct sl_limit *limit, const __u64 addr[2],
-						  bool ipv4)
-{
-	__u64 key[2] = {(__u32)addr[0] & limit->mask[0]};
-	__u32 word[4];
-
-	if (!ipv4)
-		identity_key(addr, limit->mask, key);
-	word[0] = key[0];
-	word[1] = key[0] >> 32;
-	word[2] = key[1];
-	word[3] = key[1] >> 32;
-	word[3] ^= limit->id << 1 | ipv4;
-	return digest_words(meeting, word, 4);
+	return digest_mix((upper & ~0ULL << 32) | lower >> 32);
 }
 
 #endif

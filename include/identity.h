@@ -19,8 +19,10 @@
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define identity_word(word) __builtin_bswap64(word)
+#define identity_half(word) __builtin_bswap32(word)
 #else
 #define identity_word(word) (word)
+#define identity_half(word) (word)
 #endif
 
 /* Whether an IPv6 source is its whole address, and not its /64. */
@@ -41,6 +43,19 @@ static inline bool identity_is_whole(const __u64 addr[2])
 static inline __u64 identity_host(const __u64 addr[2])
 {
 	return identity_is_whole(addr) ? addr[1] : 0;
+}
+
+/*
+ * The name of a source among buckets. An IPv4 address is mapped (RFC 4291, section 2.5.5.2), which
+ * no IPv6 source is: that would be its /64, with 0 behind.
+ */
+static inline void source_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
+{
+	const __u64 mapped = identity_word(0xffffULL << 32);
+
+	ret[0] = ipv4 ? 0 : addr[0];
+	ret[1] = ipv4 ? mapped | identity_word((__u64)identity_half((__u32)addr[0]))
+		      : identity_host(addr);
 }
 
 /*

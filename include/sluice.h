@@ -22,7 +22,7 @@
 
 #include "newcomers.h"
 
-#define SL_SCHEMA 6
+#define SL_SCHEMA 7
 
 /*
  * Moments and spans are in ticks of 1/16 ns. Moments wrap, so they are compared by their signed
@@ -244,21 +244,21 @@ struct sl_limit {
 	__u8 kind;	 /* enum sl_kind */
 	__u8 by_bytes;
 	__u8 refuse_by_jiffy; /* a refusal may hold for the rest of a jiffy */
-	__u8 start_empty;
-	__u8 observe;
+	__u8 start_empty : 1;
+	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1;	 /* addresses of one bucket may have ledgers of their own */
-	__u8 shared : 1; /* several buckets may share a ledger */
-	__u8 owes : 1;	 /* earlier packets that no ledger was charged for are charged */
-	__u8 slot;	 /* index of its match, its purse and its counters */
-	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 groups;	 /* of a window: the sub-windows of T */
-	__u8 bits;	 /* of a window: of one count in `past` */
-	__u8 shift;	 /* of a window: such a count is in units of 2^shift */
-	__u8 coarse;	 /* of a window: time is told in steps of 2^coarse ticks */
-	__u8 escalate;	 /* by what each following block is longer; 0: it is not */
-	__u8 steps_max;	 /* how often, until one is as long as block_max */
-	__u8 pad[2];
+	__u8 apart : 1; /* addresses of one bucket may have ledgers of their own */
+	__u8 owes : 1;	/* earlier packets that no ledger was charged for are charged */
+	__u8 slot;	/* index of its match, its purse and its counters */
+	__u8 mark;	/* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 groups;	/* of a window: the sub-windows of T */
+	__u8 bits;	/* of a window: of one count in `past` */
+	__u8 shift;	/* of a window: such a count is in units of 2^shift */
+	__u8 coarse;	/* of a window: time is told in steps of 2^coarse ticks */
+	__u8 escalate;	/* by what each following block is longer; 0: it is not */
+	__u8 steps_max; /* how often, until one is as long as block_max */
+	__u16 span;	/* of its lines: struct sl_line */
+	__u16 pad;
 };
 
 /*
@@ -382,21 +382,14 @@ struct sl_gate {
 	struct sl_meeting meeting;
 	__u64 opaque_zero;		 /* always 0: see policy_charge() */
 	__u32 list_ends[SL_LIST_PLACES]; /* of lists that have an end: list_ends.h */
+	__u64 trial_until;  /* when the trial of new rules ends, in ns of uptime; 0: no trial */
+	__u32 trial;	    /* the number of that trial, or of the last one */
+	__u32 sizes_stated; /* a bit for each stated size (enum size); others grow */
 };
 
 /*
- * Ledgers, in maps `ledgers4` and `ledgers6`: the shared, true state of one limit for one key.
+ * Ledgers: the shared, true state of one limit for one key.
  */
-struct sl_ledger_key4 {
-	__u32 addr;  /* big endian, cut to the key length of the limit */
-	__u32 limit; /* its id */
-};
-
-struct sl_ledger_key6 {
-	__u8 addr[16]; /* cut to the key length of the limit */
-	__u32 limit;   /* its id */
-};
-
 struct sl_ledger {
 	union {		      /* the truth; changed by compare-and-swap only */
 		__u64 zero;   /* when it was empty */
@@ -423,13 +416,41 @@ struct sl_ledger_words {
 };
 
 /*
- * Buckets, in maps `buckets4` and `buckets6`, per CPU: what one CPU remembers of one source
- * (include/identity.h). A cache: an evicted bucket loses its counters and the credit of its purses.
- * Not a token bucket, which is a ledger.
+ * The table of ledgers, in maps `sets` and `ledgers`: sets of eight ways. Way w of set s is line
+ * 8 s + w of `ledgers`. include/ways.h explains it.
  */
-struct sl_bucket_key6 {
-	__u64 net;
-	__u64 host; /* 0 if the source is a /64 */
+#define SL_WAYS 8
+
+struct sl_set {
+	/* of the key in each way; 0: the way is free. Also read as two words */
+	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
+	__u32 waiting[2]; /* newcomers whose home this set is: include/sketch.h */
+	__u32 away; /* 2 for each key whose home this is and that is in its other set; 1: locked */
+	__u32 pad;
+};
+
+/* A ledger with its key: one cache line. */
+struct sl_line {
+	__u64 addr[2]; /* cut to the key length of the limit; an IPv4 address: the first 32 bits */
+	__u32 limit;   /* its id << 3 | its kind << 1 | IPv4; 0: the line is free */
+	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
+	__u16 made;    /* when it was made: line_moment() */
+	__u32 taken;   /* reserved: what purses drew, and */
+	__u32 asked;   /* what was asked for */
+	struct sl_ledger_words ledger;
+};
+
+/*
+ * Buckets, in maps `hot` and `buckets`: what one CPU remembers of one source (include/identity.h).
+ * A cache of sets of four, with a part for each CPU: way w of set s is bucket 4 s + w. A bucket
+ * that is handed to another source loses its counters and the credit of its purses. Not a token
+ * bucket, which is a ledger.
+ */
+#define SL_SEATS 4 /* the ways of a set */
+
+struct sl_hot {
+	__u16 tag[SL_SEATS];  /* of the source in each way; 0: the way is free */
+	__u16 used[SL_SEATS]; /* the window (window_of()) in which it was used last */
 };
 
 struct sl_purse {
@@ -439,6 +460,7 @@ struct sl_purse {
 };
 
 struct sl_bucket {
+	__u64 source[2];  /* source_key() */
 	__u32 generation; /* of the rules under which `record` was found */
 	__u32 record;	  /* or SL_BUCKET_SPLIT */
 	__u64 until;	  /* the last jiffy in which that surely holds: entries may end */
@@ -448,6 +470,8 @@ struct sl_bucket {
 	struct sl_cell observed; /* passed, but a limit that only observes had no credit */
 	__u32 owner;		 /* the policy of the purses, which stay while a list decides */
 	__u32 owner_since;	 /* `since` of its record */
+	__u32 served;		 /* its packets (low bits) when a ledger was asked last */
+	__u32 given; /* to one of the first sources, which keep it when they are not hot */
 };
 
 /*
@@ -476,11 +500,11 @@ _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
 _Static_assert(sizeof(struct sl_gate) == 536, "map schema");
-_Static_assert(sizeof(struct sl_ledger_key4) == 8, "map schema");
-_Static_assert(sizeof(struct sl_ledger_key6) == 20, "map schema");
+_Static_assert(sizeof(struct sl_set) == 32, "map schema");
+_Static_assert(sizeof(struct sl_line) == 64, "map schema");
+_Static_assert(sizeof(struct sl_hot) == 16, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
-_Static_assert(sizeof(struct sl_bucket_key6) == 16, "map schema");
-_Static_assert(sizeof(struct sl_bucket) == 168, "map schema");
+_Static_assert(sizeof(struct sl_bucket) == 192, "map schema");
 _Static_assert(sizeof(struct sl_allowance) == 32, "map schema");
 
 #endif

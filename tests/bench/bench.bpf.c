@@ -3,6 +3,7 @@
  * What Sluice is measured against, and what gives a frame another source before the program under
  * test runs. All of them parse with Sluice's own parser.
  */
+#include "lookups.h"
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
 #include "xdp.h"
@@ -105,6 +106,58 @@ int bench_floor_tc(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
+/* --- A bare lookup in a map of many sources --------------------------------------------------- */
+
+/* Its type and its sizes are set before it is loaded: see behind.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, LOOKUP_VALUE_MAX);
+} entries SEC(".maps");
+
+struct lookup_counts lookups;
+
+/* One that finds nothing makes the entry, so that the next one finds it. */
+static __always_inline int lookup_run(const __u32 *key)
+{
+	__u64 *value = bpf_map_lookup_elem(&entries, key);
+
+	if (value) {
+		(*value)++;
+		lookups.found++;
+	} else {
+		__u64 fresh[LOOKUP_VALUE_MAX / sizeof(__u64)] = {0};
+
+		bpf_map_update_elem(&entries, key, fresh, BPF_NOEXIST);
+		lookups.missed++;
+	}
+	return XDP_PASS;
+}
+
+SEC("xdp.frags")
+int bench_lookup(struct xdp_md *ctx)
+{
+	struct packet packet;
+
+	if (!source_parse(ctx, &packet))
+		return XDP_DROP;
+	return lookup_run((const __u32 *)packet.source.addr);
+}
+
+/* Of an array: its index is the end of the address. */
+SEC("xdp.frags")
+int bench_lookup_index(struct xdp_md *ctx)
+{
+	struct packet packet;
+	__u32 index;
+
+	if (!source_parse(ctx, &packet))
+		return XDP_DROP;
+	index = bpf_ntohl(*(const __u32 *)packet.source.addr) & (LOOKUP_SOURCES_MAX - 1);
+	return lookup_run(&index);
+}
+
 /* --- The textbook: a token bucket for each source and CPU, not exact on more than one -------- */
 
 #define NAIVE_TOKEN_NS 5 /* 200 Mpps */
@@ -180,7 +233,7 @@ int bench_vary4(struct xdp_md *ctx)
 	return XDP_ABORTED;
 }
 
-/* The sources of a prefix in order, and none twice. */
+/* A walk. */
 SEC("xdp.frags")
 int bench_walk4(struct xdp_md *ctx)
 {
@@ -189,7 +242,22 @@ int bench_walk4(struct xdp_md *ctx)
 
 	if ((void *)(vary + 1) > end)
 		return XDP_ABORTED;
-	*(__u32 *)(data + IPV4_SOURCE) = vary->base[0] | (bpf_htonl(vary->state++) & vary->mask[0]);
+	*(__u32 *)(data + IPV4_SOURCE) = vary_step4(vary);
+	bpf_tail_call(ctx, &under_test, 0);
+	return XDP_ABORTED;
+}
+
+SEC("xdp.frags")
+int bench_walk6(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct vary *vary = data + IPV6_PAYLOAD;
+	__u64 *source = data + IPV6_SOURCE;
+
+	if ((void *)(vary + 1) > end)
+		return XDP_ABORTED;
+	source[0] = vary_step6(vary);
+	source[1] = vary->base[1];
 	bpf_tail_call(ctx, &under_test, 0);
 	return XDP_ABORTED;
 }

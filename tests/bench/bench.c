@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Measures what a packet costs: bench [--quick]. Prints tables, and writes build/bench.json. */
+/*
+ * Measures what a packet costs: bench [--quick] [NAME...]. Prints tables, and writes
+ * build/bench.json. NAME: a pattern of the cases to run.
+ */
 #include "bench.h"
 
 #include <stdio.h>
@@ -16,12 +19,11 @@
 #define BENCH_JSON "build/bench.json"
 
 static const struct plan whole = {.rounds = 9, .run_ns = 120e6, .warm_ns = 1000e6};
-static const struct plan quick = {
-	.rounds = 5, .run_ns = 60e6, .warm_ns = 300e6, .only_essential = true};
+static const struct plan quick = {.rounds = 5, .run_ns = 60e6, .warm_ns = 300e6};
 
 #define VETH_ROUNDS 7
 
-static enum status bench(const struct plan *plan)
+static enum status bench(bool is_quick, bool is_whole)
 {
 	struct result *results = calloc(bench_cases_count, sizeof(*results));
 	enum status status = results ? caps_require() : failure("no memory");
@@ -29,12 +31,12 @@ static enum status bench(const struct plan *plan)
 	size_t veth_count = 0;
 
 	if (!status)
-		status = cases_run(plan, results);
+		status = cases_run(is_quick ? &quick : &whole, results);
 	if (!status)
 		report_cases(results);
-	if (!status && !plan->only_essential)
+	if (!status && is_whole)
 		status = model_run();
-	if (!status && !plan->only_essential)
+	if (!status && !is_quick)
 		status = veth_run(VETH_ROUNDS, &veth, &veth_count);
 	if (!status && veth)
 		veth_report(veth, veth_count);
@@ -47,11 +49,13 @@ static enum status bench(const struct plan *plan)
 
 int main(int argc, char **argv)
 {
-	bool is_quick = argc == 2 && !strcmp(argv[1], "--quick");
+	bool is_quick = argc > 1 && !strcmp(argv[1], "--quick");
+	char **names = argv + 1 + is_quick;
 
-	if (argc > 1 && !is_quick)
-		return misuse("usage: bench [--quick]");
+	if (argc > 1 && !is_quick && *argv[1] == '-')
+		return misuse("usage: bench [--quick] [NAME...]");
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a table as soon as it is ready */
 	run_init();
-	return bench(is_quick ? &quick : &whole);
+	cases_choose(is_quick, names);
+	return bench(is_quick, !is_quick && !*names);
 }

@@ -20,12 +20,21 @@ enum subject {
 	ON_FLOOR,
 	ON_NAIVE,
 	ON_FLOOR_TC,
-	ON_SLUICE, /* a gate of the default sizes, with a hundred policies and a default */
-	ON_EGRESS, /* the same on hook egress, where limits can shape */
-	ON_CROWD,  /* the same, for a flood from so few sources that all become known */
-	ON_DENIED, /* one with a million denied hosts */
-	ON_64K,	   /* one with as many sources that are known, and all of them hot */
-	ON_1M,	   /* one with a million sources that are known, and one in eight hot */
+	ON_LRU_PERCPU_64K, /* a bare lookup in a map of that type, with as many entries */
+	ON_LRU_64K,
+	ON_HASH_64K,
+	ON_ARRAY_64K,
+	ON_LRU_PERCPU_1M,
+	ON_LRU_1M,
+	ON_HASH_1M,
+	ON_ARRAY_1M,
+	ON_SLUICE,   /* a gate of the default sizes, with a hundred policies and a default */
+	ON_EGRESS,   /* the same on hook egress, where limits can shape */
+	ON_CROWD,    /* the same, for a flood from so few sources that all become known */
+	ON_DENIED,   /* one with a million denied hosts of each family */
+	ON_64K,	     /* one with as many known sources of each family, all of them hot */
+	ON_64K_OVER, /* the same, and each source is over its limit */
+	ON_1M,	     /* one with a million known sources of each family, and one in eight hot */
 	SUBJECTS,
 	SUBJECTS_SLUICE = ON_SLUICE, /* the first of those that are gates */
 };
@@ -46,10 +55,10 @@ struct bench_limit {
 
 struct bench_case {
 	const char *name;
-	const char *source; /* an address; of a prefix: a random one each time */
+	const char *source; /* as sources_parse() has it; of a prefix: a random one each time */
 	struct bench_limit
 		limit[SL_LIMITS_MAX]; /* of the source's prefix; none: other rules decide */
-	bool deny;		      /* the source's prefix, or each address of it */
+	bool deny;		      /* the source, or each source of its prefix */
 	enum subject subject;
 	enum expect expect;  /* else the figure would be of something else */
 	bool essential;	     /* also in a quick run */
@@ -66,8 +75,18 @@ bool bench_has_limit(const struct bench_limit *limit);
 /* Whether its program is one of TC. */
 bool case_is_tc(const struct bench_case *bench);
 
-/* Whether all its sources are known to the gate from the beginning. */
+/* Whether all its sources are known to the gate, or in the map, from the beginning. */
 bool case_is_established(const struct bench_case *bench);
+
+/*
+ * Chooses what runs by names, each a pattern as in a shell, up to a NULL. Without names all cases
+ * run, or the essential ones. Cases that others are compared with always run.
+ */
+void cases_choose(bool only_essential, char *const *names);
+bool case_is_chosen(const struct bench_case *bench);
+
+/* Whether a name was given that matches this one, or none at all. */
+bool name_is_chosen(const char *name);
 
 /* What a case gave: one figure a round. */
 struct result {
@@ -81,7 +100,8 @@ double result_least(const struct result *result);
 
 /* Real packets through one limiter. */
 struct veth_result {
-	char name[48];
+	const struct limiter *limiter;
+	char name[48]; /* the limiter's, and what is sent through it */
 	struct result mpps;
 	double passed;	 /* the part of them that it let through, in the last round */
 	char remark[96]; /* why there is no figure, or why not to trust it */

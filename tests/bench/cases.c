@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -29,8 +30,18 @@
 		.rate = "10kpps", .burst = "1000"                                                  \
 	}
 
+/* Over with the packet by which the source becomes known, and for the rest of the benchmark. */
+#define SPENT                                                                                      \
+	{                                                                                          \
+		.rate = "1/min", .burst = "1"                                                      \
+	}
+
 #define FORGED4 "0.0.0.0/0"
 #define FORGED6 "::/0"
+
+/* 64 K and 1 M sources */
+#define LOOKED_UP_64K "22.0.0.0/16"
+#define LOOKED_UP_1M  "21.0.0.0/12"
 
 #define IN_CREDIT .subject = ON_SLUICE, .essential = true, .expect = EXPECT_PASS
 #define REFUSED	  .subject = ON_SLUICE, .essential = true, .expect = EXPECT_DROP
@@ -89,13 +100,45 @@ const struct bench_case bench_cases[] = {
 	 .limit = {AMPLE, AMPLE_WINDOW, AMPLE_SHAPE},
 	 SENT},
 
+	{.name = "lru_percpu_64k", .source = LOOKED_UP_64K, .subject = ON_LRU_PERCPU_64K},
+	{.name = "lru_64k", .source = LOOKED_UP_64K, .subject = ON_LRU_64K},
+	{.name = "hash_64k", .source = LOOKED_UP_64K, .subject = ON_HASH_64K},
+	{.name = "array_64k", .source = LOOKED_UP_64K, .subject = ON_ARRAY_64K},
+	{.name = "lru_percpu_1m", .source = LOOKED_UP_1M, .subject = ON_LRU_PERCPU_1M},
+	{.name = "lru_1m", .source = LOOKED_UP_1M, .subject = ON_LRU_1M},
+	{.name = "hash_1m", .source = LOOKED_UP_1M, .subject = ON_HASH_1M},
+	{.name = "array_1m", .source = LOOKED_UP_1M, .subject = ON_ARRAY_1M},
+
 	{.name = "deny_1m",
 	 .source = "20.0.0.0/12",
 	 .deny = true,
 	 .subject = ON_DENIED,
 	 .expect = EXPECT_DROP},
+	{.name = "deny6_1m",
+	 .source = "2001:db8:200::/44 by /64",
+	 .deny = true,
+	 .subject = ON_DENIED,
+	 .expect = EXPECT_DROP},
 	{.name = "accept_64k", .source = "22.0.0.0/16", .limit = {AMPLE}, .subject = ON_64K},
+	{.name = "accept6_64k",
+	 .source = "2001:db8:22::/48 by /64",
+	 .limit = {AMPLE},
+	 .subject = ON_64K},
+	{.name = "refuse_64k",
+	 .source = "23.0.0.0/16",
+	 .limit = {SPENT},
+	 .subject = ON_64K_OVER,
+	 .expect = EXPECT_DROP},
+	{.name = "refuse6_64k",
+	 .source = "2001:db8:23::/48 by /64",
+	 .limit = {SPENT},
+	 .subject = ON_64K_OVER,
+	 .expect = EXPECT_DROP},
 	{.name = "accept_1m", .source = "21.0.0.0/12", .limit = {AMPLE}, .subject = ON_1M},
+	{.name = "accept6_1m",
+	 .source = "2001:db8:210::/44 by /64",
+	 .limit = {AMPLE},
+	 .subject = ON_1M},
 
 	{.name = "newcomer", .source = FORGED4, UNKNOWN, .target = 1.10},
 	{.name = "newcomer6", .source = FORGED6, UNKNOWN, .target = 1.10},
@@ -125,5 +168,35 @@ bool case_is_tc(const struct bench_case *bench)
 
 bool case_is_established(const struct bench_case *bench)
 {
-	return strchr(bench->source, '/') && bench_has_limit(&bench->limit[0]);
+	bool looks_up = bench->subject > ON_FLOOR_TC && bench->subject < SUBJECTS_SLUICE;
+
+	return strchr(bench->source, '/') && (looks_up || bench_has_limit(&bench->limit[0]));
+}
+
+/* --- What runs ------------------------------------------------------------------------------- */
+
+static bool chosen_essential;
+static char *const *chosen_names;
+
+void cases_choose(bool only_essential, char *const *names)
+{
+	chosen_essential = only_essential;
+	chosen_names = names;
+}
+
+bool name_is_chosen(const char *name)
+{
+	for (char *const *pattern = chosen_names; *pattern; pattern++)
+		if (!fnmatch(*pattern, name, 0))
+			return true;
+	return !*chosen_names;
+}
+
+bool case_is_chosen(const struct bench_case *bench)
+{
+	if (bench->subject <= ON_FLOOR)
+		return true;
+	if (*chosen_names)
+		return name_is_chosen(bench->name);
+	return bench->essential || !chosen_essential;
 }

@@ -13,27 +13,20 @@
 /* More than there are sources, and no more than add up. */
 #define EVERYBODY (1U << 30)
 
-uint32_t sources_count(const char *sources)
-{
-	struct sl_prefix prefix;
-
-	if (prefix_parse(sources, &prefix))
-		return 0;
-	return 1U << (SL_FAMILY_BITS + 32 - prefix.bits);
-}
-
 enum status sources_walk(const struct bpf_object *object, const char *sources)
 {
-	struct sl_prefix prefix;
+	struct sources parsed;
 	uint32_t ns, verdict;
 	struct frame frame;
+	const char *program;
 	int err;
 
-	if (prefix_parse(sources, &prefix))
+	if (sources_parse(sources, &parsed))
 		return FAILED;
 	run_on(0);
-	frame_write(&frame, &prefix, 0);
-	err = frame_run(bench_program(object, "bench_walk4"), &frame, sources_count(sources), &ns,
+	frame_write(&frame, &parsed, 0);
+	program = prefix_is_ipv4(&parsed.prefix) ? "bench_walk4" : "bench_walk6";
+	err = frame_run(bench_program(object, program), &frame, sources_count(&parsed), &ns,
 			&verdict);
 	return err ? failure("%s: cannot run packets: %s", sources, why(err)) : OK;
 }
@@ -41,15 +34,13 @@ enum status sources_walk(const struct bpf_object *object, const char *sources)
 enum status establish(struct gate *gate, const struct bpf_object *object, const char *sources)
 {
 	struct sl_meeting *meeting = &gate->state->meeting;
-	struct sl_meeting usual = *meeting;
+	uint32_t usual = meeting->crowd;
 	enum status status;
 
-	for (int pool = 0; pool < SL_POOLS; pool++)
-		meeting->tokens[pool] = meeting->refill[pool] = EVERYBODY;
 	meeting->crowd = EVERYBODY;
 	sleep_ns(NOTICE_NS);
 	status = sources_walk(object, sources);
-	*meeting = usual;
+	meeting->crowd = usual;
 	sleep_ns(NOTICE_NS);
 	return status;
 }

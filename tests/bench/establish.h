@@ -6,10 +6,10 @@
 #include "behind.h"
 #include "gate/gate.h"
 
-/* How many sources an IPv4 prefix has; 0: it is none. */
-uint32_t sources_count(const char *sources);
-
-/* Sends a packet from each of them through the program behind those of `object`. */
+/*
+ * Sends a packet from each of them through the program behind those of `object`. Sources are as
+ * sources_parse() has them: of IPv4, or by /64.
+ */
 enum status sources_walk(const struct bpf_object *object, const char *sources);
 
 /*

@@ -11,25 +11,54 @@ static void udp_write(uint8_t *udp, uint32_t size)
 	memcpy(udp, (uint8_t[]){0x30, 0x39, 0, 9, size >> 8, size, 0, 0}, UDP_SIZE);
 }
 
-void vary_write(struct vary *vary, const struct sl_prefix *source, uint64_t seed)
+#define BY_NETS " by /64"
+
+enum status sources_parse(const char *text, struct sources *ret)
+{
+	const char *nets = strstr(text, BY_NETS);
+	struct sources sources;
+	char prefix[PREFIX_TEXT] = "";
+	enum status status;
+
+	if (nets && (size_t)(nets - text) >= sizeof(prefix))
+		return misuse("'%s' is too long", text);
+	if (nets)
+		memcpy(prefix, text, nets - text);
+	status = prefix_parse(nets ? prefix : text, &sources.prefix);
+	if (status)
+		return status;
+	sources.end = SL_FAMILY_BITS + (prefix_is_ipv4(&sources.prefix) ? 32 : 128);
+	if (nets)
+		sources.end = SL_FAMILY_BITS + 64;
+	*ret = sources;
+	return OK;
+}
+
+uint32_t sources_count(const struct sources *sources)
+{
+	return 1U << (sources->end - sources->prefix.bits);
+}
+
+void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed)
 {
 	uint8_t mask[16] = {0};
 
-	for (unsigned int bit = source->bits - SL_FAMILY_BITS; bit < 128; bit++)
-		mask[bit / 8] |= 0x80 >> bit % 8;
+	for (unsigned int bit = sources->prefix.bits; bit < sources->end; bit++)
+		mask[(bit - SL_FAMILY_BITS) / 8] |= 0x80 >> bit % 8;
 	vary->state = seed * 0x9e3779b97f4a7c15ULL + 1;
-	memcpy(vary->base, source->addr, sizeof(vary->base));
+	memcpy(vary->base, sources->prefix.addr, sizeof(vary->base));
 	memcpy(vary->mask, mask, sizeof(vary->mask));
 }
 
-void frame_write(struct frame *frame, const struct sl_prefix *source, uint64_t seed)
+void frame_write(struct frame *frame, const struct sources *sources, uint64_t seed)
 {
+	const struct sl_prefix *source = &sources->prefix;
 	uint32_t payload = prefix_is_ipv4(source) ? IPV4_PAYLOAD : IPV6_PAYLOAD;
 	uint8_t *bytes = frame->bytes;
 	struct vary vary;
 
 	ip_frame_write(bytes, FRAME_SIZE, source);
 	udp_write(bytes + payload - UDP_SIZE, FRAME_SIZE - payload + UDP_SIZE);
-	vary_write(&vary, source, seed);
+	vary_write(&vary, sources, seed);
 	memcpy(bytes + payload, &vary, sizeof(vary));
 }

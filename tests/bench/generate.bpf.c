@@ -22,19 +22,29 @@ static __always_inline __u16 checksum_change(__u16 checksum, __u32 from, __u32 t
 	return ~(sum + (sum >> 16));
 }
 
-SEC("xdp")
-int bench_generate(struct xdp_md *ctx)
+static __always_inline int frame_send(struct xdp_md *ctx, __u32 next)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u16 *checksum = data + IPV4_CHECKSUM;
 	__u32 *source = data + IPV4_SOURCE;
-	__u32 next;
 
 	if (data + IPV4_PAYLOAD > end)
 		return XDP_ABORTED;
-	next = vary_next4(&lane.vary);
 	*checksum = checksum_change(*checksum, *source, next);
 	*source = next;
 	lane.sent++;
 	return bpf_redirect(lane.ifindex, 0);
+}
+
+SEC("xdp")
+int bench_generate(struct xdp_md *ctx)
+{
+	return frame_send(ctx, vary_next4(&lane.vary));
+}
+
+/* Each source in order, and none twice. */
+SEC("xdp")
+int bench_generate_walk(struct xdp_md *ctx)
+{
+	return frame_send(ctx, vary_step4(&lane.vary));
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "ground.h"
 
-#include <arpa/inet.h>
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "frames.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
@@ -18,7 +19,9 @@ static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 
 /* What is not said is of the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
+	[ON_DENIED] = {.hosts = 1 << 20},
 	[ON_64K] = {.hot = 1 << 17},
+	[ON_64K_OVER] = {.hot = 1 << 17},
 	[ON_1M] = {.sources = 1 << 21, .hot = 1 << 17},
 };
 
@@ -64,17 +67,18 @@ static enum status rules_usual(struct ruleset *rules)
 	return status;
 }
 
-/* Every address of an IPv4 prefix as a host of its own. */
-static enum status rules_deny_all(struct ruleset *rules, const struct sl_prefix *prefix)
+/* Every source as a host of its own: addresses of IPv4, or one of each /64. */
+static enum status rules_deny_all(struct ruleset *rules, const struct sources *sources)
 {
-	uint32_t first = ntohl(*(const uint32_t *)prefix->addr);
-	uint32_t count = 1U << (SL_FAMILY_BITS + 32 - prefix->bits);
-	struct rule rule = {.prefix = *prefix, .access = SL_LIST_DENY};
+	struct rule rule = {.prefix = sources->prefix, .access = SL_LIST_DENY};
+	bool ipv4 = prefix_is_ipv4(&rule.prefix);
+	uint64_t *net = (uint64_t *)rule.prefix.addr, first = be64toh(*net);
+	unsigned int shift = ipv4 ? 32 : 0; /* an IPv4 address is the upper half of the word */
 	enum status status = OK;
 
-	rule.prefix.bits = SL_FAMILY_BITS + 32;
-	for (uint32_t i = 0; !status && i < count; i++) {
-		*(uint32_t *)rule.prefix.addr = htonl(first + i);
+	rule.prefix.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128);
+	for (uint64_t i = 0; !status && i < sources_count(sources); i++) {
+		*net = htobe64(first + (i << shift));
 		status = ruleset_add(rules, &rule);
 	}
 	return status;
@@ -87,12 +91,14 @@ static enum status rules_case(struct ruleset *rules, const struct bench_case *be
 {
 	static const char *const names[SL_LIMITS_MAX] = {"a", "b", "c", "d"};
 	struct rule rule = {.access = bench->deny ? SL_LIST_DENY : SL_LIST_NONE};
-	enum status status = prefix_parse(bench->source, &rule.prefix);
+	struct sources sources;
+	enum status status = sources_parse(bench->source, &sources);
 
 	if (status || (!bench->deny && !bench_has_limit(&bench->limit[0])))
 		return status;
+	rule.prefix = sources.prefix;
 	if (bench->deny && !prefix_is_host(&rule.prefix))
-		return rules_deny_all(rules, &rule.prefix);
+		return rules_deny_all(rules, &sources);
 	if (prefix_is_host(&rule.prefix))
 		rule.prefix = prefix_shorten(
 			&rule.prefix, SL_FAMILY_BITS + (prefix_is_ipv4(&rule.prefix) ? 24 : 48));
@@ -101,18 +107,13 @@ static enum status rules_case(struct ruleset *rules, const struct bench_case *be
 	return status ? status : ruleset_add(rules, &rule);
 }
 
-static bool case_is_on(const struct bench_case *bench, enum subject which, bool only_essential)
-{
-	return bench->subject == which && (bench->essential || !only_essential);
-}
-
-static enum status rules_make(enum subject which, bool only_essential, struct gate *gate)
+static enum status rules_make(enum subject which, struct gate *gate)
 {
 	struct ruleset rules = {0};
 	enum status status = which <= ON_CROWD ? rules_usual(&rules) : OK;
 
 	for (size_t i = 0; !status && i < bench_cases_count; i++)
-		if (case_is_on(&bench_cases[i], which, only_essential))
+		if (bench_cases[i].subject == which)
 			status = rules_case(&rules, &bench_cases[i]);
 	if (!status)
 		status = rules_change(gate, rules.rules, rules.count);
@@ -122,7 +123,7 @@ static enum status rules_make(enum subject which, bool only_essential, struct ga
 
 /* --- The gate -------------------------------------------------------------------------------- */
 
-enum status ground_make(enum subject which, bool only_essential, struct gate *ret)
+enum status ground_make(enum subject which, struct gate *ret)
 {
 	struct machine machine;
 	struct gate_sizes wanted;
@@ -133,6 +134,6 @@ enum status ground_make(enum subject which, bool only_essential, struct gate *re
 	wanted = gate_sizes_complete(&sizes[which], &machine);
 	status = gate_make_unpinned(ret, &wanted, &machine);
 	if (!status)
-		status = rules_make(which, only_essential, ret);
+		status = rules_make(which, ret);
 	return status;
 }

@@ -15,7 +15,6 @@
 #include "base/netns.h"
 #include "behind.h"
 #include "lane.h"
-#include "rules/prefix.h"
 
 #define GENERATE_OBJECT "build/bench/generate.bpf.o"
 #define SENDERS		"sluice-bench-a"
@@ -29,6 +28,9 @@ struct lane {
 	struct bpf_object *object;
 	struct lane_state *state;
 	struct frame frame;
+	const char *program; /* of generate.bpf.c */
+	uint32_t packets;    /* after which it ends by itself */
+	uint64_t random;     /* the state of its random sources; 0: not begun */
 	int err;
 	bool ended;
 };
@@ -127,11 +129,11 @@ uint64_t lanes_take_dropped(void)
 static int lane_send(struct lane *lane)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = lane->frame.bytes,
-		    .data_size_in = sizeof(lane->frame.bytes), .repeat = PACKETS_MAX,
+		    .data_size_in = sizeof(lane->frame.bytes), .repeat = lane->packets,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
 
 	lane->state->ifindex = if_nametoindex(lane->index ? "out1" : "out0");
-	return bpf_prog_test_run_opts(bench_program(lane->object, "bench_generate"), &opts);
+	return bpf_prog_test_run_opts(bench_program(lane->object, lane->program), &opts);
 }
 
 static void *lane_run(void *data)
@@ -145,30 +147,49 @@ static void *lane_run(void *data)
 	return NULL;
 }
 
-/* The sources go on where they were. */
-static int lane_start(struct lane *lane, const struct sl_prefix *sources)
+static int lane_start(struct lane *lane, const struct sources *sources)
 {
-	struct lane_state *state = lane->state;
-	uint64_t random = state->vary.state;
-
-	frame_write(&lane->frame, sources, lane->index + 1);
-	vary_write(&state->vary, sources, lane->index + 1);
-	if (random)
-		state->vary.state = random;
-	state->sent = 0;
+	lane->state->sent = 0;
 	lane->ended = false;
+	frame_write(&lane->frame, sources, lane->index + 1);
 	return -pthread_create(&lane->thread, NULL, lane_run, lane);
 }
 
+/* The sources go on where they were. */
+static int lane_start_random(struct lane *lane, const struct sources *sources)
+{
+	struct vary *vary = &lane->state->vary;
+
+	vary_write(vary, sources, lane->index + 1);
+	if (lane->random)
+		vary->state = lane->random;
+	lane->program = "bench_generate";
+	lane->packets = PACKETS_MAX;
+	return lane_start(lane, sources);
+}
+
 /* A signal ends its system call; were that lost, it ends after PACKETS_MAX. */
-static int lane_end(struct lane *lane)
+static int lane_end_random(struct lane *lane)
 {
 	while (!__atomic_load_n(&lane->ended, __ATOMIC_ACQUIRE)) {
 		pthread_kill(lane->thread, SIGUSR1);
 		sleep_ns(1000000);
 	}
 	pthread_join(lane->thread, NULL);
+	lane->random = lane->state->vary.state;
 	return lane->err == -EINTR ? 0 : lane->err ? lane->err : -ETIME;
+}
+
+/* Part `index` of `count` of the sources. */
+static int lane_start_walk(struct lane *lane, const struct sources *sources, unsigned int count)
+{
+	struct vary *vary = &lane->state->vary;
+
+	lane->packets = sources_count(sources) / count;
+	vary_write(vary, sources, 0);
+	vary->state = lane->index * lane->packets;
+	lane->program = "bench_generate_walk";
+	return lane_start(lane, sources);
 }
 
 static uint64_t lanes_sent(unsigned int count)
@@ -204,22 +225,40 @@ static double lanes_watch(unsigned int count, uint64_t ns)
 enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret)
 {
 	unsigned int started = 0;
-	struct sl_prefix prefix;
+	struct sources parsed;
 	int err = 0;
 
-	if (prefix_parse(sources, &prefix))
+	if (sources_parse(sources, &parsed))
 		return FAILED;
 	run_hurry(RUN_PRIORITY + 1); /* to watch them */
 	for (; !err && started < count; started += !err)
-		err = lane_start(&lanes[started], &prefix);
+		err = lane_start_random(&lanes[started], &parsed);
 	if (!err)
 		ret->mpps = lanes_watch(count, ns);
 	for (unsigned int i = 0; i < started; i++) {
-		int end = lane_end(&lanes[i]);
+		int end = lane_end_random(&lanes[i]);
 
 		err = err ? err : end;
 	}
 	run_hurry(0);
 	ret->packets = lanes_sent(count);
+	return err ? failure("cannot send packets: %s", why(err)) : OK;
+}
+
+enum status lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets)
+{
+	unsigned int started = 0;
+	struct sources parsed;
+	int err = 0;
+
+	if (sources_parse(sources, &parsed))
+		return FAILED;
+	for (; !err && started < count; started += !err)
+		err = lane_start_walk(&lanes[started], &parsed, count);
+	for (unsigned int i = 0; i < started; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		err = err ? err : lanes[i].err;
+	}
+	*ret_packets = lanes_sent(count);
 	return err ? failure("cannot send packets: %s", why(err)) : OK;
 }

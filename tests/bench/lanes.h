@@ -34,4 +34,9 @@ struct sent {
 /* Sends packets, from sources within a prefix, on the first so many lanes at once, for so long. */
 enum status lanes_send(unsigned int count, const char *sources, uint64_t ns, struct sent *ret);
 
+/*
+ * Sends one packet from each source of IPv4, in order: each lane its part of them, a power of two.
+ */
+enum status lanes_walk(unsigned int count, const char *sources, uint64_t *ret_packets);
+
 #endif

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "limiters.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
-/* As many sources as Sluice remembers by default. */
-#define SOURCES "262144"
+/* RATE, BURST, SOURCES and BUCKETS are those of the demand. */
+void limiters_ask(const struct demand *demand)
+{
+	setenv("RATE", demand->rate, true);
+	setenv("BURST", demand->burst, true);
+	setenv("SOURCES", demand->sources, true);
+	setenv("BUCKETS", demand->buckets, true);
+}
 
 /* --- Sluice. scripts/bench removes this gate, too, if it is left behind ---------------------- */
 
 #define SLUICE "build/sluice -g " LIMITER_GATE " "
-#define LIMIT  SLUICE "set default rate 1pps burst 5"
+#define SIZE   " sources $SOURCES"
+#define LIMIT  SLUICE "set default rate $RATE burst $BURST"
 #define BUDGET SLUICE "newcomers default rate 10kpps"
 #define DETACH SLUICE "detach all"
 
-static const char sluice_xdp[] = SLUICE "attach in0 in1 hook xdp mode native && " LIMIT;
+static const char sluice_xdp[] = SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT;
 static const char sluice_xdp_budget[] =
-	SLUICE "attach in0 in1 hook xdp mode native && " LIMIT " && " BUDGET;
-static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress && " LIMIT;
+	SLUICE "attach in0 in1 hook xdp mode native" SIZE " && " LIMIT " && " BUDGET;
+static const char sluice_tc[] = SLUICE "attach in0 in1 hook ingress" SIZE " && " LIMIT;
 
 /* Of the lines of TOTAL, which come first. */
 static const char sluice_seen[] =
@@ -28,18 +37,18 @@ static const char sluice_seen[] =
 #define NFT_PACKETS " | sed -n 's/.*packets \\([0-9]*\\).*/\\1/p'"
 
 static const char nft_setup[] =
-	"nft -f - <<'END'\n"
+	"nft -f - <<END\n"
 	"table netdev bench {\n"
 	"	counter seen { }\n"
 	"	set sources {\n"
-	"		type ipv4_addr; size " SOURCES "\n"
+	"		type ipv4_addr; size $SOURCES\n"
 	"		flags dynamic,timeout; timeout 1m\n"
 	"	}\n"
 	"	chain first {\n"
 	"		type filter hook ingress devices = { in0, in1 } priority 0\n"
 	"		counter name seen\n"
-	"		update @sources { ip saddr limit rate over 1/second burst 5 packets } "
-	"drop\n"
+	"		update @sources { ip saddr limit rate over $RATE burst $BURST packets"
+	" } drop\n"
 	"	}\n"
 	"}\n"
 	"END";
@@ -50,9 +59,9 @@ static const char nft_seen[] = "nft reset counter netdev bench seen" NFT_PACKETS
 /* The first rule only counts: a full table drops packets that the second does not count. */
 static const char iptables_setup[] =
 	"iptables -w -t raw -A PREROUTING && iptables -w -t raw -A PREROUTING -m hashlimit"
-	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above 1/second"
-	" --hashlimit-burst 5 --hashlimit-htable-size 65536 --hashlimit-htable-max " SOURCES
-	" --hashlimit-htable-expire 60000 -j DROP";
+	" --hashlimit-name bench --hashlimit-mode srcip --hashlimit-above $RATE"
+	" --hashlimit-burst $BURST --hashlimit-htable-size $BUCKETS"
+	" --hashlimit-htable-max $SOURCES --hashlimit-htable-expire 60000 -j DROP";
 static const char iptables_seen[] =
 	"iptables -w -t raw -L PREROUTING -v -x -n | awk 'NR == 3 {print $1}'";
 

@@ -12,6 +12,7 @@
 #include "gate/gate_make.h"
 #include "gate/object.h"
 #include "gate/rules.h"
+#include "gate/table.h"
 #include "ground.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
@@ -59,32 +60,43 @@ static enum status model_gate(struct gate *gate, struct programs *programs)
 	return status ? status : programs_load(gate, HOOK_BIT(HOOK_XDP), programs);
 }
 
-static uint64_t ledger_zero(const struct gate *gate, const struct sl_ledger_key4 *key)
-{
-	struct sl_ledger ledger = {0};
+/* A source under a limit, in a gate. */
+struct account {
+	const struct gate *gate;
+	const struct sl_limit *limit;
+	struct sources source;
+};
 
-	bpf_map_lookup_elem(gate->map[MAP_LEDGERS4], key, &ledger);
-	return ledger.zero;
+static uint64_t ledger_zero(const struct account *account)
+{
+	struct ledger_key key;
+	struct found_line found;
+	__u64 addr[2];
+
+	memcpy(addr, account->source.prefix.addr, sizeof(addr));
+	key = ledger_key_of(account->limit, addr, true);
+	return table_read(account->gate, &key, &found) ? 0 : found.line.ledger.zero;
 }
 
 /* Sends one CPU's share. Draws per packet; negative errno. */
-static double draws_count(const struct gate *gate, int prog, struct frame *frame,
-			  const struct sl_ledger_key4 *key, double pps)
+static double draws_count(const struct account *account, int prog, double pps)
 {
-	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = ledger_zero(gate, key), now;
+	uint64_t begin = clock_ns(), packets = 0, draws = 0, zero = ledger_zero(account), now;
 	uint32_t ns, verdict;
+	struct frame frame;
 
+	frame_write(&frame, &account->source, 1);
 	while ((now = clock_ns() - begin) < MODEL_NS) {
 		uint64_t next;
 		int err;
 
 		if (packets > now * 1e-9 * pps / CPUS)
 			continue;
-		err = frame_run(prog, frame, 1, &ns, &verdict);
+		err = frame_run(prog, &frame, 1, &ns, &verdict);
 		if (err)
 			return err;
 		packets++;
-		next = ledger_zero(gate, key);
+		next = ledger_zero(account);
 		draws += next != zero;
 		zero = next;
 	}
@@ -93,21 +105,16 @@ static double draws_count(const struct gate *gate, int prog, struct frame *frame
 
 static enum status model_print(const struct gate *gate, int prog, size_t number)
 {
-	struct sl_ledger_key4 key = {0};
-	const struct sl_policy *policy;
+	struct account account = {.gate = gate};
 	struct judgement found;
-	struct sl_prefix source;
-	struct frame frame;
 	double draws, transfers;
 
-	if (prefix_parse(models[number].source, &source) || rules_judge(gate, &source, &found))
+	if (sources_parse(models[number].source, &account.source) ||
+	    rules_judge(gate, &account.source.prefix, &found))
 		return FAILED;
-	policy = &gate->policies[found.record];
-	memcpy(&key.addr, source.addr, sizeof(key.addr));
-	key.limit = policy->limit[SL_IPV4][0].id;
-	frame_write(&frame, &source, 1);
+	account.limit = &gate->policies[found.record].limit[SL_IPV4][0];
 	run_hurry(RUN_PRIORITY);
-	draws = draws_count(gate, prog, &frame, &key, models[number].pps);
+	draws = draws_count(&account, prog, models[number].pps);
 	run_hurry(0);
 	if (draws < 0)
 		return failure("cannot run packets: %s", why(draws));

@@ -81,9 +81,9 @@ static void case_print(const struct bench_case *bench, const struct result *resu
 		printf(" %7.2f", (ns - varying) / floor);
 	else
 		printf(" %7s", "");
-	if (bench->target && bench->against)
+	if (bench->target && bench->against && to)
 		target_print(bench, ns, 0, to);
-	else if (bench->target)
+	else if (bench->target && to)
 		target_print(bench, ns, varying, to);
 	if (result->as_meant < 0.99)
 		printf("  BUT only %.1f%% were judged as meant", 100 * result->as_meant);

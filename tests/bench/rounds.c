@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "rules/prefix.h"
 #include "run.h"
 #include "subjects.h"
 
@@ -17,8 +16,8 @@ struct work {
 
 static enum status work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
 {
-	struct sl_prefix source;
-	enum status status = prefix_parse(bench->source, &source);
+	struct sources sources;
+	enum status status = sources_parse(bench->source, &sources);
 
 	work->run = (struct run){
 		.name = bench->name,
@@ -28,9 +27,9 @@ static enum status work_begin(struct work *work, const struct bench_case *bench,
 	};
 	if (status)
 		return status;
-	work->run.prog = subject_program(bench, &source);
+	work->run.prog = subject_program(bench, &sources.prefix);
 	for (unsigned int i = 0; i < RUN_CPUS; i++)
-		frame_write(&work->run.frame[i], &source, seed * RUN_CPUS + i);
+		frame_write(&work->run.frame[i], &sources, seed * RUN_CPUS + i);
 	return OK;
 }
 
@@ -55,7 +54,7 @@ static enum status works_begin(struct work *works, const struct plan *plan)
 	for (size_t i = 0; !status && i < bench_cases_count; i++) {
 		const struct bench_case *bench = &bench_cases[i];
 
-		if ((plan->only_essential && !bench->essential) || bench->cpus > run_cpus())
+		if (!case_is_chosen(bench) || bench->cpus > run_cpus())
 			continue;
 		status = work_begin(&works[i], bench, i + 1);
 		if (!status)
@@ -69,7 +68,9 @@ static bool reason_is_meant(const struct bench_case *bench, enum sl_reason reaso
 {
 	if (bench->expect == EXPECT_PASS)
 		return reason == SL_PASS_WITHIN;
-	return bench->expect == EXPECT_ANY || reason >= SL_FIRST_DROP;
+	if (bench->expect == EXPECT_DROP)
+		return reason == (bench->deny ? SL_DROP_DENIED : SL_DROP_OVER_LIMIT);
+	return true;
 }
 
 static enum status counts_check(const struct bench_case *bench, struct result *result)
@@ -117,7 +118,7 @@ static enum status round_run(struct work *works, struct result *results)
 enum status cases_run(const struct plan *plan, struct result *results)
 {
 	struct work *works = calloc(bench_cases_count, sizeof(*works));
-	enum status status = works ? subjects_make(plan->only_essential) : failure("no memory");
+	enum status status = works ? subjects_make() : failure("no memory");
 
 	if (!status)
 		status = works_begin(works, plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* BPF_PROG_TEST_RUN of all cases, one after the other, again and again. */
+/* BPF_PROG_TEST_RUN of the chosen cases, one after the other, again and again. */
 #ifndef SLUICE_BENCH_ROUNDS_H
 #define SLUICE_BENCH_ROUNDS_H
 
@@ -10,7 +10,6 @@ struct plan {
 	unsigned int rounds;
 	double run_ns;
 	double warm_ns; /* before the first round: floods need time to be recognised */
-	bool only_essential;
 };
 
 /* `results`: one for each case. */

@@ -5,8 +5,8 @@
 
 #include "bench.h"
 
-/* Of all cases, or of those that a quick run has. */
-enum status subjects_make(bool only_essential);
+/* Of the cases that are chosen. */
+enum status subjects_make(void);
 
 /* The fd of the program of a case with this source. */
 int subject_program(const struct bench_case *bench, const struct sl_prefix *source);
@@ -14,7 +14,10 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 /* Hears each source of an established case once more, so that it stays known. */
 enum status subject_refresh(const struct bench_case *bench);
 
-/* What the gate of a case has counted since it was last asked; of other subjects, nothing. */
+/*
+ * What the gate of a case has counted since it was last asked, or its bare lookups; of other
+ * subjects, nothing.
+ */
 enum status subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 
 void subjects_free(void);

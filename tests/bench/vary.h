@@ -9,6 +9,7 @@
 
 #include "header_sizes.h"
 #include "sluice.h"
+#include <bpf/bpf_endian.h>
 
 #define IPV4_CHECKSUM (ETH_SIZE + 10)
 #define IPV4_SOURCE   (ETH_SIZE + 12)
@@ -47,6 +48,17 @@ static inline __u64 vary_random(struct vary *vary)
 static inline __u32 vary_next4(struct vary *vary)
 {
 	return vary->base[0] | (vary_random(vary) >> 32 & vary->mask[0]);
+}
+
+/* The sources of a walk: each in order, and none twice. Of IPv6, the first word of one: a /64. */
+static inline __u32 vary_step4(struct vary *vary)
+{
+	return vary->base[0] | (bpf_htonl(vary->state++) & vary->mask[0]);
+}
+
+static inline __u64 vary_step6(struct vary *vary)
+{
+	return vary->base[0] | (bpf_cpu_to_be64(vary->state++) & vary->mask[0]);
 }
 
 #endif

@@ -7,6 +7,11 @@
 #include <time.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gate/outwait.h"
 
 static int object_prog(const struct bpf_object *object, const char *name)
 {
@@ -73,6 +78,7 @@ static void *flood_run(void *data)
 	if (flood->first)
 		pthread_setschedparam(pthread_self(), SCHED_FIFO,
 				      &(struct sched_param){.sched_priority = 1});
+	flood->begin = clock_ns() * SL_TICKS_PER_NS;
 	while (!flood->err && flood_goes_on(flood)) {
 		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = flood->frame->bytes,
 			    .data_size_in = flood->frame->size, .repeat = flood->chunk);
@@ -85,8 +91,28 @@ static void *flood_run(void *data)
 	return NULL;
 }
 
+/* --- Waiting for packets -------------------------------------------------------------------- */
+
+static unsigned int floods; /* that run */
+
+void real_packets_outwait(void) __asm__("__real_packets_outwait");
+void rig_packets_outwait(void) __asm__("__wrap_packets_outwait");
+
+/*
+ * What the linker puts in the place of packets_outwait(). All other packets of a rig are finished
+ * when they have been sent. It is a system call all the same: changes are killed at each of them.
+ */
+void rig_packets_outwait(void)
+{
+	if (floods)
+		real_packets_outwait();
+	else
+		syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+}
+
 void flood_start(struct flood *flood)
 {
+	floods++;
 	flood->sent = 0;
 	assert_int_equal(pthread_create(&flood->thread, NULL, flood_run, flood), 0);
 }
@@ -94,5 +120,6 @@ void flood_start(struct flood *flood)
 void flood_join(struct flood *flood)
 {
 	assert_int_equal(pthread_join(flood->thread, NULL), 0);
+	floods--;
 	assert_int_equal(flood->err, 0);
 }

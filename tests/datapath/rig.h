@@ -219,24 +219,33 @@ uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* The admission state of a CPU. */
 struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
-/* Tokens for ledgers that a CPU can count on: its own and the pool's. */
-uint32_t rig_tokens(const struct rig *rig, unsigned int index);
-/* Fills the pools of tokens, as of a gate on a machine that has been up for long. */
-void rig_fill_pools(const struct rig *rig);
-/* Sets the tokens for ledgers of all CPUs together, and whether newcomers are a crowd. */
-void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd);
-/* No unknown source is given memory until the rig is emptied. */
-void rig_admit_none(struct rig *rig);
+/* Whether newcomers are a crowd, for the current window and the next. */
+void rig_crowd(struct rig *rig, bool crowd);
+/*
+ * Whether unknown sources are given memory: else each set of the table is locked, until the rig is
+ * emptied.
+ */
+void rig_admit(struct rig *rig, bool admit);
 /* Ticks of a window. */
 uint64_t rig_window(const struct rig *rig);
 /* Of all CPUs. */
 uint64_t rig_events(const struct rig *rig, enum sl_event event);
-/* Whatever the kernel refused, by any cause. */
+/* Ledgers that were refused to newcomers. */
 uint64_t rig_refusals(const struct rig *rig);
 
 /* The ledger of an address under a limit; false: there is none. */
 bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
 		const struct sl_limit *limit, struct sl_ledger *ret);
+void rig_set_ledger(const struct rig *rig, const struct sl_prefix *address,
+		    const struct sl_limit *limit, const struct sl_ledger *ledger);
+/* Forgets one, as an insertion does that takes its way. */
+void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
+		       const struct sl_limit *limit);
+/* How many there are; of buckets, the sources that have one on any CPU. */
+uint32_t rig_ledgers(const struct rig *rig);
+uint32_t rig_ledgers_of(const struct rig *rig, enum sl_family family);
+uint32_t rig_buckets(const struct rig *rig);
+uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family);
 bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address);
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address);
 
@@ -275,7 +284,7 @@ struct flood {
 	bool first;	   /* before other processes of the machine, where that is permitted */
 	/* and tells */
 	uint64_t sent;
-	uint64_t end; /* ticks, by the monotonic clock: when the last run had returned */
+	uint64_t begin, end; /* ticks, by the monotonic clock, of the first and the last run */
 	int err;
 };
 

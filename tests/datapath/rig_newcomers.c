@@ -4,8 +4,10 @@
 
 #include <bpf/bpf.h>
 
-#include "identity.h"
-#include "pool.h"
+#include "gate/array_view.h"
+#include "gate/table.h"
+#include "pace.h"
+#include "state/buckets.h"
 
 #define CPUS_MAX 1024 /* possible ones */
 
@@ -36,64 +38,34 @@ struct sl_admission rig_admission(const struct rig *rig, unsigned int index)
 	return cpus[cpu_of(rig, index)];
 }
 
-uint32_t rig_tokens(const struct rig *rig, unsigned int index)
-{
-	struct sl_admission here = rig_admission(rig, index);
-
-	return here.tokens[SL_POOL_LEDGERS] + here.seen[SL_POOL_LEDGERS];
-}
-
-static uint64_t window_of(const struct rig *rig)
-{
-	return pool_window(&rig->gate.state->meeting, *rig->clock_jiffies);
-}
-
-static void pool_set(const struct rig *rig, uint32_t pool, uint32_t tokens)
+void rig_crowd(struct rig *rig, bool crowd)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	struct sl_pool_word word = {.spent = pool_made(meeting, pool, window_of(rig)) -
-					     ((uint64_t)tokens << SL_TOKEN_SHIFT)};
-
-	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_POOLS], &pool, &word, BPF_ANY), 0);
-}
-
-void rig_fill_pools(const struct rig *rig)
-{
-	for (uint32_t pool = 0; pool < SL_POOLS; pool++)
-		pool_set(rig, pool, rig->gate.state->meeting.tokens[pool]);
-}
-
-void rig_set_tokens(struct rig *rig, uint32_t tokens, bool crowd)
-{
-	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	uint64_t window = window_of(rig);
-	uint32_t buckets = tokens ? meeting->tokens[SL_POOL_BUCKETS] : 0;
+	uint64_t window = window_of(meeting, *rig->clock_jiffies);
 	struct sl_admission cpus[CPUS_MAX];
 	uint32_t zero = 0;
 
-	pool_set(rig, SL_POOL_LEDGERS, tokens);
-	pool_set(rig, SL_POOL_BUCKETS, buckets);
 	admissions_read(rig, cpus);
 	for (unsigned int i = 0; i < rig->gate.machine.cpus; i++) {
 		if (cpus[i].window != window)
 			cpus[i].met = 0;
 		cpus[i].window = window;
-		memset(cpus[i].tokens, 0, sizeof(cpus[i].tokens));
-		cpus[i].seen[SL_POOL_LEDGERS] = tokens;
-		cpus[i].seen[SL_POOL_BUCKETS] = buckets;
 		cpus[i].crowd_until = crowd ? (window + 1) << meeting->window_shift : 0;
 	}
 	assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus, BPF_ANY),
 			 0);
 }
 
-void rig_admit_none(struct rig *rig)
+void rig_admit(struct rig *rig, bool admit)
 {
-	struct sl_meeting *meeting = &rig->gate.state->meeting;
+	struct array_view view;
+	struct sl_set *sets;
 
-	memset(meeting->tokens, 0, sizeof(meeting->tokens));
-	memset(meeting->refill, 0, sizeof(meeting->refill));
-	rig_set_tokens(rig, 0, true);
+	assert_int_equal(array_view_open(&rig->gate, MAP_SETS, sizeof(*sets), &view), OK);
+	sets = view.values;
+	for (uint32_t i = 0; i < view.count; i++)
+		sets[i].away = (sets[i].away & ~1U) | !admit;
+	array_view_close(&view);
 }
 
 uint64_t rig_window(const struct rig *rig)
@@ -114,45 +86,156 @@ uint64_t rig_events(const struct rig *rig, enum sl_event event)
 
 uint64_t rig_refusals(const struct rig *rig)
 {
-	return rig_events(rig, SL_EVENT_BUSY) + rig_events(rig, SL_EVENT_NO_MEMORY) +
-	       rig_events(rig, SL_EVENT_FAILED);
+	return rig_events(rig, SL_EVENT_BUSY) + rig_events(rig, SL_EVENT_NO_ROOM);
 }
 
 /* --- Ledgers and buckets -------------------------------------------------------------------- */
 
+static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
+{
+	__u64 addr[2];
+
+	memcpy(addr, address->addr, sizeof(addr));
+	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
+}
+
 bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
 		const struct sl_limit *limit, struct sl_ledger *ret)
 {
-	struct sl_ledger_key4 key4 = {.limit = limit->id};
-	struct sl_ledger_key6 key6 = {.limit = limit->id};
-	__u64 addr[2], key[2];
+	struct ledger_key key = key_of(limit, address);
+	struct found_line found;
 
-	memcpy(addr, address->addr, sizeof(addr));
-	if (prefix_is_ipv4(address)) {
-		key4.addr = addr[0] & limit->mask[0];
-		return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key4, ret);
-	}
-	identity_key(addr, limit->mask, key);
-	memcpy(key6.addr, key, sizeof(key6.addr));
-	return !bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS6], &key6, ret);
+	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
+	if (found.is_found)
+		memcpy(ret, &found.line.ledger, sizeof(*ret));
+	return found.is_found;
 }
 
-static int buckets_of(const struct rig *rig, const struct sl_prefix *address)
+void rig_set_ledger(const struct rig *rig, const struct sl_prefix *address,
+		    const struct sl_limit *limit, const struct sl_ledger *ledger)
 {
-	return rig->gate.map[prefix_is_ipv4(address) ? MAP_BUCKETS4 : MAP_BUCKETS6];
+	struct ledger_key key = key_of(limit, address);
+	struct found_line found;
+
+	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
+	assert_true(found.is_found);
+	memcpy(&found.line.ledger, ledger, sizeof(*ledger));
+	assert_int_equal(
+		bpf_map_update_elem(rig->gate.map[MAP_LEDGERS], &found.index, &found.line, BPF_ANY),
+		0);
+}
+
+void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
+		       const struct sl_limit *limit)
+{
+	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	struct ledger_key key = key_of(limit, address);
+	struct found_line found;
+	struct table table;
+	struct sl_set *sets;
+	uint16_t *tag;
+
+	assert_int_equal(table_open(&rig->gate, &table), OK);
+	assert_int_equal(table_read_in(&rig->gate, &table, &key, &found), OK);
+	assert_true(found.is_found);
+	sets = table.sets.values;
+	tag = &sets[found.index / SL_WAYS].tag[found.index % SL_WAYS];
+	if (*tag & TAG_AWAY)
+		sets[set_other(meeting, found.index / SL_WAYS, *tag)].away -= 2;
+	*tag = 0;
+	table.lines[found.index] = (struct sl_line){0};
+	table_close(&table);
+}
+
+uint32_t rig_ledgers_of(const struct rig *rig, enum sl_family family)
+{
+	const struct sl_set *sets;
+	struct table table;
+	uint32_t count = 0;
+
+	assert_int_equal(table_open(&rig->gate, &table), OK);
+	sets = table.sets.values;
+	for (uint32_t i = 0; i < table.count; i++)
+		count += sets[i / SL_WAYS].tag[i % SL_WAYS] &&
+			 (table.lines[i].limit & 1) == (family == SL_IPV4);
+	table_close(&table);
+	return count;
+}
+
+uint32_t rig_ledgers(const struct rig *rig)
+{
+	return rig_ledgers_of(rig, SL_IPV4) + rig_ledgers_of(rig, SL_IPV6);
+}
+
+/* Mapped: the upper half of the lower word is that of ::ffff:0:0/96. */
+static bool bucket_is_ipv4(const struct sl_bucket *bucket)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(bucket->source, mapped, sizeof(mapped));
+}
+
+static int source_compare(const void *one, const void *other)
+{
+	return memcmp(one, other, sizeof(((struct sl_bucket *)one)->source));
+}
+
+/* Sources that have one, on whatever CPU. */
+uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family)
+{
+	struct sl_bucket bucket, *found;
+	struct buckets buckets;
+	uint32_t count = 0, sources = 0;
+
+	assert_int_equal(buckets_open(&rig->gate, &buckets), OK);
+	found = calloc(buckets.all.count, sizeof(*found));
+	assert_non_null(found);
+	for (uint32_t i = 0; i < buckets.all.count; i++)
+		if (bucket_copy(&buckets, i, &bucket) &&
+		    bucket_is_ipv4(&bucket) == (family == SL_IPV4))
+			found[count++] = bucket;
+	qsort(found, count, sizeof(*found), source_compare);
+	for (uint32_t i = 0; i < count; i++)
+		sources += !i || source_compare(&found[i - 1], &found[i]);
+	free(found);
+	buckets_close(&buckets);
+	return sources;
+}
+
+uint32_t rig_buckets(const struct rig *rig)
+{
+	return rig_buckets_of(rig, SL_IPV4) + rig_buckets_of(rig, SL_IPV6);
 }
 
 bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
 {
-	struct sl_bucket cpus[CPUS_MAX];
+	struct sl_bucket *buckets;
+	unsigned int count;
 
-	return !bpf_map_lookup_elem(buckets_of(rig, address), prefix_source(address).addr, cpus);
+	assert_int_equal(buckets_read(&rig->gate, NULL, address, &buckets, &count), OK);
+	free(buckets);
+	return count > 0;
 }
 
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 {
-	assert_int_equal(bpf_map_delete_elem(buckets_of(rig, address), prefix_source(address).addr),
-			 0);
+	struct buckets buckets;
+	struct sl_bucket bucket;
+	struct sl_hot *hot;
+	__u64 addr[2], key[2];
+	uint32_t forgotten = 0;
+
+	memcpy(addr, address->addr, sizeof(addr));
+	source_key(addr, prefix_is_ipv4(address), key);
+	assert_int_equal(buckets_open(&rig->gate, &buckets), OK);
+	hot = buckets.hot.values;
+	for (uint32_t i = 0; i < buckets.all.count; i++)
+		if (bucket_copy(&buckets, i, &bucket) && !memcmp(bucket.source, key, sizeof(key))) {
+			hot[i / SL_SEATS].tag[i % SL_SEATS] = 0;
+			forgotten++;
+		}
+	buckets_close(&buckets);
+	assert_true(forgotten);
 }
 
 /* --- Counts --------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "rules/limit_words.h"
 #include "spec_first.h"
@@ -259,7 +260,7 @@ const struct sl_policy *rig_policy(const struct rig *rig, const char *address)
 	struct judgement found;
 
 	assert_int_equal(rules_judge(&rig->gate, &prefix, &found), OK);
-	return found.record ? &rig->gate.policies[found.record] : NULL;
+	return found.record ? record_read(&rig->gate, found.record) : NULL;
 }
 
 static const struct sl_limit *limits_of(const struct rig *rig, const char *address)
@@ -320,9 +321,12 @@ static unsigned int records_in_use(const struct rig *rig)
 /* An heir has what its parent has now, and nothing of a record that is gone. */
 static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 {
-	uint32_t parent = policy->inherits ? policy_parent(&rig->gate, &policy->prefix) : 0;
-	const struct sl_policy *other = &rig->gate.policies[parent];
+	const struct sl_policy *other;
+	uint32_t parent = 0;
 
+	if (policy->inherits)
+		assert_return_code(policy_parent(&rig->gate, &policy->prefix, &parent), 0);
+	other = record_read(&rig->gate, parent);
 	assert_int_equal(policy->parent, parent);
 	for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
 		uint32_t home = policy->home[slot];
@@ -344,10 +348,12 @@ static void check_heir(const struct rig *rig, const struct sl_policy *policy)
 /* What it takes for a rule's policy to be its own. */
 static void check_policy(const struct rig *rig, const struct rulemap_entry *entry)
 {
-	const struct sl_policy *policy = &rig->gate.policies[entry->rule.now.record];
+	const struct sl_policy *policy = record_read(&rig->gate, entry->rule.now.record);
 
 	assert_in_range(entry->rule.now.record, SL_RECORD(SL_POLICY_FIRST),
 			SL_RECORD(rig->gate.policies_max) - 1);
+	/* what a command makes of a record is what packets read */
+	assert_memory_equal(policy, &rig->gate.policies[entry->rule.now.record], sizeof(*policy));
 	assert_true(prefix_equal(&policy->prefix, &entry->prefix));
 	assert_in_range(policy->since, 1, rig->gate.state->generation);
 	assert_ptr_equal(policy_in_force(&rig->gate, SL_POLICY(entry->rule.now.record)), policy);

@@ -22,11 +22,10 @@ static struct rig *budget_rig(void **state)
 	return rig;
 }
 
-/* Admits newcomers by the gate's own number of tokens. */
+/* Gives newcomers ledgers again. */
 static void admit_newcomers(struct rig *rig)
 {
-	rig->gate.state->meeting = rig->meeting;
-	rig_set_tokens(rig, rig->meeting.tokens[SL_POOL_LEDGERS], false);
+	rig_admit(rig, true);
 }
 
 static const struct sl_limit *budget_of(const struct rig *rig, const char *address)
@@ -68,7 +67,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", it->rate, it->burst);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	budget = budget_of(rig, "default");
 	level = budget->burst;
 	for (int i = 0; i < 2; i++)
@@ -95,9 +94,7 @@ static void exact_check(struct rig *rig, const struct exact_case *it)
 	assert_true(passed + slack >= expected - expected / 8);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), passed);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), rig->dropped.packets);
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_BUCKETS4) +
-				 rig_entries(rig, MAP_LEDGERS6) + rig_entries(rig, MAP_BUCKETS6),
-			 0);
+	assert_int_equal(rig_ledgers(rig) + rig_buckets(rig), 0);
 	rig_check_counted(rig);
 	rig_run_on(rig, 0);
 }
@@ -117,7 +114,20 @@ static void test_exact(void **state)
 
 /* --- All CPUs at full speed ----------------------------------------------------------------- */
 
-#define SPEED_NS 1000000000ULL
+#define SPEED_NS      1000000000ULL
+#define PACKETS_LEAST 1000000 /* of each CPU, should a busy machine let it begin late */
+
+/* From the first run of any sender to the last. A silent one gains no more than its burst. */
+static uint64_t floods_lasted(const struct flood *floods, unsigned int count)
+{
+	uint64_t begin = floods[0].begin, end = floods[0].end;
+
+	for (unsigned int i = 1; i < count; i++) {
+		begin = floods[i].begin < begin ? floods[i].begin : begin;
+		end = floods[i].end > end ? floods[i].end : end;
+	}
+	return end - begin;
+}
 
 static void speed_check(struct rig *rig, const struct shipped *shipped, const char *rate,
 			const char *burst)
@@ -127,13 +137,13 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 	struct flood floods[CROWDS];
 	const struct sl_limit *budget;
 	uint64_t begin, sent = 0, cost, passed;
-	double most;
+	double most, gained;
 
 	rig_empty(rig);
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", rate, burst);
 	begin = uptime_ticks();
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	for (unsigned int i = 0; i < cpus; i++) {
 		marches[i] =
 			march_from(i, i % 2 ? "::/0" : "0.0.0.0/0", shipped->prog[HOOK_INGRESS]);
@@ -142,6 +152,7 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 			.cpu = rig->cpu[i],
 			.frame = &marches[i].frame,
 			.chunk = 5000,
+			.count = PACKETS_LEAST,
 			.until_ns = clock_ns() + SPEED_NS,
 			.first = true,
 		};
@@ -154,13 +165,14 @@ static void speed_check(struct rig *rig, const struct shipped *shipped, const ch
 	budget = budget_of(rig, "default");
 	cost = credit_cost(budget, 1, marches[0].frame.size);
 	most = (double)(budget->burst + uptime_ticks() - begin) / cost;
+	gained = (double)(budget->burst + floods_lasted(floods, cpus)) / cost;
 	passed = rig_reason(rig, SL_PASS_NEWCOMER);
 	print_message("figure: %s burst %s for newcomers: of %lu packets from %u CPUs %lu pass, at "
 		      "most %.0f: %.4f; contended %lu\n",
 		      rate, burst, sent, cpus, passed, most, passed / most,
 		      rig_reason(rig, SL_DROP_CONTENDED));
 	assert_true(passed <= most);
-	assert_true(passed >= most * 0.3); /* on a busy machine the senders may get no CPU time */
+	assert_true(passed >= gained * 0.3); /* the senders may get no CPU time in between */
 	assert_int_equal(passed + rig_reason(rig, SL_DROP_OVER_BUDGET) +
 				 rig_reason(rig, SL_DROP_CONTENDED),
 			 sent);
@@ -190,18 +202,15 @@ static void test_charges_go_back(void **state)
 	struct rig *rig = budget_rig(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct sl_prefix source = prefix_of("192.0.2.1");
-	struct sl_ledger_key4 key = {0};
 	struct sl_ledger before, after;
 
 	rig_limits(rig, "default", "name one rate 1/h burst 30",
 		   "name net rate 1/h burst 90 per 24", NULL);
 	rig_budget(rig, "default", "1/h", "4");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	rig_forget_bucket(rig, &source);
-	memcpy(&key.addr, source.addr, 3);
-	key.limit = rig_limit_named(rig, "192.0.2.1", "net")->id;
-	assert_int_equal(bpf_map_delete_elem(rig->gate.map[MAP_LEDGERS4], &key), 0);
+	rig_forget_ledger(rig, &source, rig_limit_named(rig, "192.0.2.1", "net"));
 
 	/* known by the one limit, a newcomer to the other */
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 4);
@@ -234,7 +243,7 @@ static void test_charges_go_back_to_purses(void **state)
 		rig_limits(rig, "default", "name one rate 1/h burst 9000 per 32/128", words, NULL);
 		rig_budget(rig, "default", "1/h", "4");
 		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
-		rig_admit_none(rig);
+		rig_admit(rig, false);
 		assert_int_equal(rig_march(rig, &march, 5000), 4);
 		assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 4996);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5000), burst - 5 - 4);
@@ -255,7 +264,7 @@ static void test_refused_before(void **state)
 		   "name net rate 1/h burst 5 per 32/64", NULL);
 	rig_budget(rig, "default", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 9), 5);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 500), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 504);
 	assert_int_equal(rig_march(rig, &others, 500), 10);
@@ -276,7 +285,7 @@ static void test_observed_behind(void **state)
 		   "name see rate 1/h burst 5 per 0 action observe", NULL);
 	rig_budget(rig, "default", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &known, 5), 5);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 100), 10);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 90);
 	assert_int_equal(rig_counters(rig).refused[1].packets, 10);
@@ -291,7 +300,7 @@ static void test_large_packet(void **state)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", "8mbit", "1kB");
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 3), 1);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 2);
 	rig_clock_forward(rig, 3 * MS / 2 - 1);
@@ -311,7 +320,7 @@ static void test_none(void **state)
 	struct march march = march_from(0, "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
 
 	rig_set(rig, "default", "1/h", "1");
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 100000), 100000);
 	rig_budget(rig, "default", "1/h", "3");
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
@@ -335,7 +344,7 @@ static void test_not_for_others(void **state)
 	rig_list(rig, "198.51.100.0/24", SL_LIST_ALLOW, 0);
 	rig_budget(rig, "192.0.0.0/8", "1/h", "3");
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 10), 10);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 1000), 3);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &known, 100), 40);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &allowed, 100), 100);
@@ -355,7 +364,7 @@ static void test_policies_apart(void **state)
 		rig_set(rig, nets[i], "1/h", "1");
 		rig_budget(rig, nets[i], bursts[i] ? "1/h" : NULL, bursts[i]);
 	}
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(nets); i++) {
 		struct march march = march_from(i, nets[i], rig->programs.fd[HOOK_INGRESS]);
 
@@ -374,7 +383,7 @@ static void test_levels_stay(void **state)
 
 	rig_set(rig, "default", "1/h", "1");
 	rig_budget(rig, "default", "1/h", "30");
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_march(rig, &march, 20), 20);
 	rig_set(rig, "10.0.0.0/8", "2/h", "4"); /* another policy */
 	assert_int_equal(rig_march(rig, &march, 1), 1);
@@ -405,17 +414,17 @@ static void test_purses_are_void(void **state)
 
 	rig_set(rig, "10.0.0.0/8", "1/h", "1");
 	rig_budget(rig, "10.0.0.0/8", "1/h", "9000");
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
 		assert_int_equal(rig_march(rig, &march, 2), 2); /* draws a purse */
 	}
-	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.policies);
+	number = SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked);
 	rig_del(rig, "10.0.0.0/8");
 	rig->gate.state->next_policy = number;
 	rig_set(rig, "10.0.0.0/8", "1/h", "1");
 	rig_budget(rig, "10.0.0.0/8", "1/h", "5");
-	assert_int_equal(SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.policies), number);
+	assert_int_equal(SL_POLICY(rig_policy(rig, "10.0.0.1") - rig->gate.checked), number);
 	for (unsigned int cpu = 0; cpu < rig->cpus; cpu++) {
 		rig_run_on(rig, cpu);
 		assert_int_equal(rig_march(rig, &march, 1000), cpu ? 0 : 5);

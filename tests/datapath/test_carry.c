@@ -30,18 +30,20 @@ struct pair {
 
 static const char source[] = "203.0.113.66";
 
-static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool fresh_buckets)
+/* sources: what the new table has room for; 0: as much as the old one. */
+static void pair_make_sized(struct pair *pair, struct rig *rig, enum hook hook, bool fresh_buckets,
+			    uint32_t sources)
 {
 	struct gate_sizes sizes;
 	bool fresh[GATE_MAPS] = {
-		[MAP_LEDGERS4] = true,		[MAP_LEDGERS6] = true,
-		[MAP_COUNTERS] = true,		[MAP_POLICIES] = true,
-		[MAP_BUCKETS4] = fresh_buckets, [MAP_BUCKETS6] = fresh_buckets,
+		[MAP_SETS] = true,     [MAP_LEDGERS] = true,	  [MAP_COUNTERS] = true,
+		[MAP_POLICIES] = true, [MAP_HOT] = fresh_buckets, [MAP_BUCKETS] = fresh_buckets,
 	};
 	uint32_t policies = rig->gate.policies_max;
 
 	*pair = (struct pair){.old = rig, .frame = frame_from(source, 64)};
 	assert_int_equal(gate_sizes_read(&rig->gate, &sizes), OK);
+	sizes.sources = sources ?: sizes.sources;
 	pair->new.programs = PROGRAMS_CLOSED;
 	assert_int_equal(gate_make_next(&rig->gate, &sizes, fresh, &pair->new.gate), OK);
 	memcpy(pair->new.gate.policies, rig->gate.policies,
@@ -56,9 +58,15 @@ static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool f
 		pair->number[number] = number;
 }
 
+static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool fresh_buckets)
+{
+	pair_make_sized(pair, rig, hook, fresh_buckets, 0);
+}
+
 static void pair_copy(struct pair *pair)
 {
-	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number, &pair->carry),
+	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number,
+				     rig_now(pair->old), &pair->carry),
 			 OK);
 }
 
@@ -190,6 +198,182 @@ static void test_exact_through_one_device(void **state)
 		assert_int_equal(pair.passed, pair_allowed(&pair));
 		pair_free(&pair);
 	}
+}
+
+/* --- Room ----------------------------------------------------------------------------------- */
+
+#define MANY  900
+#define BURST 8
+
+/* What each source has spent. */
+static void many_send(struct rig *rig, unsigned int spent[MANY], unsigned int i, unsigned int count)
+{
+	const struct frame frame = frame_of(i);
+
+	if (i % 100 == 0) /* so few at once that they are no crowd */
+		rig_clock_forward(rig, rig_window(rig));
+	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, count), count);
+	spent[i] += count;
+}
+
+/* The most that a source had spent whose level is not in the table. Returns how many there are. */
+static unsigned int many_lost(struct rig *rig, const unsigned int spent[MANY],
+			      unsigned int *ret_most)
+{
+	const struct sl_limit *limit = rig_limit(rig, "10.0.0.1");
+	unsigned int lost = 0;
+
+	*ret_most = 0;
+	for (unsigned int i = 0; i < MANY; i++) {
+		const struct frame frame = frame_of(i);
+		const uint8_t *from = frame.bytes + 14 + 12;
+		struct sl_prefix address;
+		struct sl_ledger ledger;
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u.%u.%u.%u", from[0], from[1], from[2], from[3]);
+		address = prefix_of(text);
+		if (!spent[i])
+			continue;
+		if (rig_ledger(rig, &address, limit, &ledger)) {
+			int64_t level = credit_level(limit, &ledger, rig_now(rig));
+
+			assert_int_equal(level / (int64_t)limit->cost, BURST - spent[i]);
+			continue;
+		}
+		lost++;
+		*ret_most = spent[i] > *ret_most ? spent[i] : *ret_most;
+	}
+	return lost;
+}
+
+/*
+ * More sources than there is room for, which spend on behind the copy: those that are in the table
+ * have their level, and as many are lost as is said, of those that had spent less than half.
+ */
+static void test_what_loses_least_stays_out(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (unsigned int seed = 0; seed < 6; seed++) {
+		unsigned int spent[MANY] = {0}, most;
+		struct pair pair;
+
+		srand(seed);
+		rig_empty(rig);
+		rig_clock_start(rig, 3600 * SEC);
+		rig_set(rig, "default", "1/h", "8");
+		for (unsigned int i = 0; i < MANY; i++)
+			many_send(rig, spent, i, i % 3 ? 1 + rand() % 3 : rand() % (BURST + 1));
+		pair_make_sized(&pair, rig, HOOK_XDP, true, 300); /* 64 sets of 8 */
+		pair_copy(&pair);
+		assert_int_equal(carry_lost(pair.carry), many_lost(&pair.new, spent, &most));
+		assert_in_range(carry_lost(pair.carry), MANY / 4, MANY / 2);
+		assert_in_range(most, 1, BURST / 2);
+		for (unsigned int i = seed % 5; i < MANY; i += 5)
+			many_send(rig, spent, i, rand() % (BURST + 1 - spent[i]));
+		assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+		assert_int_equal(carry_lost(pair.carry), many_lost(&pair.new, spent, &most));
+		assert_in_range(most, 1, BURST / 2);
+		pair_free(&pair);
+	}
+}
+
+/* Behind the copy, too: who spent a little then is left out rather than one that spent all. */
+static void test_who_spent_all_stays(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	unsigned int all[MANY] = {0}, little[MANY] = {0}, lost, most;
+	struct pair pair;
+
+	rig_set(rig, "default", "1/h", "8");
+	for (unsigned int i = 0; i < MANY - 100; i++)
+		many_send(rig, all, i, BURST);
+	pair_make_sized(&pair, rig, HOOK_XDP, true, 300);
+	pair_copy(&pair);
+	lost = carry_lost(pair.carry);
+	assert_int_equal(lost, MANY - 100 - 512);
+	for (unsigned int i = MANY - 100; i < MANY; i++)
+		many_send(rig, little, i, 1);
+	assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+	assert_int_equal(carry_lost(pair.carry), lost + 100);
+	assert_int_equal(many_lost(&pair.new, all, &most), lost);
+	assert_int_equal(many_lost(&pair.new, little, &most), 100);
+	pair_free(&pair);
+}
+
+/* To a larger table, and to one that is as large but has other places: nothing is lost. */
+static void test_all_levels_find_room(void **state)
+{
+	static const uint32_t sizes[] = {1200, 20000, 0};
+	struct rig *rig = rig_begin(state);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		unsigned int spent[MANY] = {0}, most;
+		struct pair pair;
+
+		rig_empty(rig);
+		rig_set(rig, "default", "1/h", "8");
+		for (unsigned int source = 0; source < MANY; source++)
+			many_send(rig, spent, source, source % (BURST + 1));
+		pair_make_sized(&pair, rig, HOOK_XDP, false, sizes[i]);
+		pair_copy(&pair);
+		for (unsigned int source = 0; source < MANY; source += 3)
+			many_send(rig, spent, source, source % (BURST + 1 - spent[source]));
+		assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+		assert_int_equal(carry_lost(pair.carry), 0);
+		assert_int_equal(many_lost(&pair.new, spent, &most), 0);
+		pair_free(&pair);
+	}
+}
+
+static uint64_t send_xdp(struct rig *rig, const char *from, uint64_t count)
+{
+	const struct frame frame = frame_from(from, 64);
+
+	return rig_send(rig, HOOK_XDP, &frame, count);
+}
+
+/* A limit that is deleted leaves nothing in the new table. */
+static void test_ledgers_of_deleted_limits_stay_out(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct pair pair;
+
+	rig_limits(rig, "default", "name a rate 1/h burst 10", "name b rate 1/h burst 20", NULL);
+	send_xdp(rig, source, 5);
+	send_xdp(rig, "2001:db8::1", 5);
+	assert_int_equal(rig_ledgers(rig), 4);
+	rig_limits(rig, "default", "name b rate 1/h burst 20", NULL);
+	pair_make(&pair, rig, HOOK_XDP, true);
+	pair_copy(&pair);
+	assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+	assert_int_equal(rig_ledgers(&pair.new), 2);
+	assert_int_equal(send_xdp(&pair.new, source, 20), 15);
+	pair_free(&pair);
+}
+
+/* A resize that is given up: what the new table was charged, of copies and of newcomers. */
+static void test_charges_of_copies_are_charged_back(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct level_maps levels;
+	struct pair pair;
+
+	rig_set(rig, "default", "1/h", "10");
+	assert_int_equal(send_xdp(rig, source, 3), 3);
+	assert_int_equal(send_xdp(rig, "192.0.2.1", 3), 3);
+	pair_make(&pair, rig, HOOK_XDP, true);
+	pair_copy(&pair);
+	assert_int_equal(send_xdp(&pair.new, source, 4), 4);
+	assert_int_equal(send_xdp(&pair.new, "192.0.2.2", 6), 6);
+	assert_int_equal(send_xdp(rig, "192.0.2.1", 2), 2);
+	levels = level_maps_of(&pair.new.gate);
+	assert_int_equal(carry_back(&rig->gate, &levels, rig_now(rig)), OK);
+	assert_int_equal(send_xdp(rig, source, 20), 3);
+	assert_int_equal(send_xdp(rig, "192.0.2.2", 20), 4);
+	assert_int_equal(send_xdp(rig, "192.0.2.1", 20), 5);
+	pair_free(&pair);
 }
 
 /* --- Windows and shapes --------------------------------------------------------------------- */
@@ -343,6 +527,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_burst_over_a_resize),
 		cmocka_unit_test(test_exact_through_one_device),
+		cmocka_unit_test(test_what_loses_least_stays_out),
+		cmocka_unit_test(test_who_spent_all_stays),
+		cmocka_unit_test(test_all_levels_find_room),
+		cmocka_unit_test(test_ledgers_of_deleted_limits_stay_out),
+		cmocka_unit_test(test_charges_of_copies_are_charged_back),
 		cmocka_unit_test(test_windows_and_shapes_go_on),
 		cmocka_unit_test(test_a_block_is_carried),
 		cmocka_unit_test(test_counters_are_carried),

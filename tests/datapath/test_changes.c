@@ -164,12 +164,12 @@ static void test_numbers_are_used_again(void **state)
 	unsigned int number;
 
 	rig_limits(rig, "192.0.2.0/24", "rate 1/h burst 5", "name b rate 1/h burst 3", NULL);
-	number = SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.policies);
+	number = SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.checked);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 3);
 	rig_del(rig, "192.0.2.0/24");
 	rig->gate.state->next_policy = number;
 	rig_limits(rig, "192.0.2.1", "name x rate 1/h burst 7", "name y rate 1/h burst 2", NULL);
-	assert_int_equal(SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.policies), number);
+	assert_int_equal(SL_POLICY(rig_policy(rig, "192.0.2.1") - rig->gate.checked), number);
 	assert_int_equal(rig_counters_of(rig, "192.0.2.1").reason[SL_PASS_WITHIN].packets, 0);
 	assert_int_equal(refused(rig, "192.0.2.1", "x"), 0);
 	assert_int_equal(refused(rig, "192.0.2.1", "y"), 0);
@@ -190,19 +190,18 @@ static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 	struct sl_bucket bucket;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	bucket = source.cpus[rig->cpu[0]];
+	assert_int_equal(source.count, 1);
+	bucket = source.buckets[0];
 	source_free(&source);
 	return bucket;
 }
 
 static struct sl_ledger ledger_of(const struct rig *rig, const char *address)
 {
-	struct sl_ledger_key4 key = {.limit = rig_limit(rig, address)->id};
 	struct sl_prefix prefix = prefix_of(address);
 	struct sl_ledger ledger;
 
-	memcpy(&key.addr, prefix.addr, sizeof(key.addr));
-	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key, &ledger), 0);
+	assert_true(rig_ledger(rig, &prefix, rig_limit(rig, address), &ledger));
 	return ledger;
 }
 
@@ -334,7 +333,7 @@ static void test_purses_are_of_their_ledgers(void **state)
 		     other = frame_of_proto("192.0.2.2", IPPROTO_UDP);
 
 	rig_limits(rig, "default", "name u rate 1/min burst 1000", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 1), 1);
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 2), 2);
 	assert_true(credit_of(rig, "u") > 0);
 	rig_limits(rig, "default", "name u rate 1/min burst 1000 per 24", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &other, 1100), 1000);

@@ -26,13 +26,10 @@ static uint64_t first_packet(const struct rig *rig, int prog, const struct frame
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes, .data_size_in = frame->size,
 		    .repeat = 1);
 	struct sl_prefix source = prefix_of(ADDRESS);
-	struct sl_ledger_key4 key = {.limit = rig_limit(rig, ADDRESS)->id};
 	struct sl_ledger ledger;
 
 	assert_int_equal(bpf_prog_test_run_opts(prog, &opts), 0);
-	memcpy(&key.addr, source.addr, sizeof(key.addr));
-	key.addr &= rig_limit(rig, ADDRESS)->mask[0];
-	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_LEDGERS4], &key, &ledger), 0);
+	assert_true(rig_ledger(rig, &source, rig_limit(rig, ADDRESS), &ledger));
 	return ledger.born;
 }
 

@@ -205,7 +205,7 @@ static void test_rewrites_under_fire(void **state)
 	rig_list(rig, hosts[1], SL_LIST_DENY, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i].prefix = prefix_of(hosts[i % 2]);
-		assert_true(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule));
+		assert_int_equal(rulemap_get(&rig->gate, &entries[i].prefix, &entries[i].rule), 1);
 	}
 	for (unsigned int i = 0; i < 2 * rig->cpus; i++) {
 		frames[i % 2] = frame_from(hosts[i % 2], FRAME_LEAST);

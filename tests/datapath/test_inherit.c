@@ -373,7 +373,7 @@ static void test_an_inherited_budget_is_one(void **state)
 	rig_heir(rig, "10.1.0.0/16", TCP_4, NULL);
 	rig_heir(rig, "10.2.0.0/16", SCTP_5, NULL);
 	rig_budget(rig, "default", "1/h", "2000");
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	for (unsigned int i = 0; i < 1000; i++) { /* by turns: no limit voids what another drew */
 		struct frame frame = frame_of(1 << 16 | i), other = frame_of(2 << 16 | i);
 		struct frame third = frame_of(9 << 16 | i);
@@ -415,7 +415,7 @@ static void test_whose_budget(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(prefixes); j++)
 			if (cases[i].budgets[j])
 				rig_budget(rig, prefixes[j], "1/h", cases[i].budgets[j]);
-		rig_admit_none(rig);
+		rig_admit(rig, false);
 		passed = passes(rig, "10.1.2.3", IPPROTO_UDP);
 		if (passed != cases[i].passes)
 			fail_msg("%s: %lu pass, not %lu", cases[i].name, passed, cases[i].passes);

@@ -165,7 +165,7 @@ static void test_destination_on_egress_only(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), ENOUGH);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), ENOUGH);
 	}
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 2);
+	assert_int_equal(rig_ledgers(rig), 2);
 	rig_check_counted(rig);
 }
 
@@ -260,7 +260,7 @@ static void test_hosts_of_one_bucket(void **state)
 			rig_run_on(rig, round % rig->cpus);
 			passed[i] += rig_send(rig, round % HOOKS, &frame, i ? 4 : 18);
 		}
-	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), 1);
+	assert_int_equal(rig_buckets_of(rig, SL_IPV6), 1);
 	assert_int_equal(passed[0], 20);
 	for (unsigned int i = 1; i < ARRAY_SIZE(passed); i++)
 		assert_in_range(passed[i], 12, 20);
@@ -338,8 +338,8 @@ static void test_whole_addresses_exactly(void **state)
 		}
 		assert_in_range(passed, 2000 - 125, 2000);
 	}
-	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), ARRAY_SIZE(sources));
-	rig_set_tokens(rig, 0, true);
+	assert_int_equal(rig_buckets_of(rig, SL_IPV6), ARRAY_SIZE(sources));
+	rig_admit(rig, false);
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], FRAME_LEAST);
 
@@ -365,7 +365,7 @@ static void test_rules_of_whole_addresses(void **state)
 		assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 100);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &other, 100), 0);
 	}
-	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), 2);
+	assert_int_equal(rig_buckets_of(rig, SL_IPV6), 2);
 	assert_int_equal(rig_reason(rig, SL_DROP_DENIED), 300);
 	rig_del(rig, "fe80::66");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &other, 100), 100);

@@ -113,7 +113,6 @@ static void test_burst_capacity(void **state)
 		for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 			assert_int_equal(send_any(rig, it, SOURCE, CAPACITY + 10), CAPACITY);
 			rig_clock_forward(rig, rests[i]);
-			rig_fill_pools(rig);
 		}
 		assert_int_equal(send_any(rig, it, SOURCE, CAPACITY + 10), CAPACITY);
 	}

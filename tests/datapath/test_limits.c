@@ -110,7 +110,7 @@ static void test_none_matches(void **state)
 
 	rig_limits(rig, "default", "rate 1/h burst 5 match udp", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 100), 100);
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4), 0);
+	assert_int_equal(rig_ledgers_of(rig, SL_IPV4), 0);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 100), 5);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &tcp, 100), 100);
 	assert_int_equal(rig_counters(rig).reason[SL_PASS_WITHIN].packets, 5);
@@ -444,8 +444,8 @@ static int64_t purse_sum(const struct rig *rig, const char *address, unsigned in
 	int64_t sum = 0;
 
 	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
-	for (unsigned int cpu = 0; cpu < rig->gate.machine.cpus; cpu++)
-		sum += source.cpus[cpu].purse[slot].credit;
+	for (unsigned int i = 0; i < source.count; i++)
+		sum += source.buckets[i].purse[slot].credit;
 	source_free(&source);
 	return sum;
 }
@@ -464,6 +464,9 @@ static void test_four_purses(void **state)
 			   "name b rate 1/min burst 900 match udp",
 			   "name c rate 1/min burst 800 match proto 47",
 			   "name d rate 1/min burst 700 match proto 50", NULL);
+		/* a packet that no limit matches makes the bucket */
+		frames[0] = packet_of(sources[s], 89);
+		assert_true(rig_send(rig, HOOK_INGRESS, &frames[0], 1));
 		for (int i = 0; i < 4; i++) {
 			frames[i] = packet_of(sources[s], protos[i]);
 			for (int other = 0; other < 4; other++)

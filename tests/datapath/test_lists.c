@@ -137,9 +137,9 @@ static void test_listed_are_counted(void **state)
 	assert_int_equal(counters.reason[SL_DROP_DENIED].packets, 9);
 	assert_int_equal(counters_passed(&counters).packets, 0);
 	assert_int_equal(counters_dropped(&counters).packets, 9);
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 0);
-	assert_int_equal(rig_entries(rig, MAP_BUCKETS4), 1);
-	assert_int_equal(rig_entries(rig, MAP_BUCKETS6), 1);
+	assert_int_equal(rig_ledgers(rig), 0);
+	assert_int_equal(rig_buckets_of(rig, SL_IPV4), 1);
+	assert_int_equal(rig_buckets_of(rig, SL_IPV6), 1);
 	rig_check_counted(rig);
 }
 

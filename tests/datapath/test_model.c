@@ -84,6 +84,8 @@ struct model_limit {
 struct model {
 	struct model_limit limits[SL_LIMITS_MAX];
 	unsigned int count;
+	/* whether a CPU has a bucket for a source: the packet that makes it leaves nothing there */
+	bool met[RIG_CPUS_MAX][SL_FAMILIES][ADDRESSES];
 	struct sl_counters expected;
 };
 
@@ -126,12 +128,16 @@ static struct model_bucket *bucket_of(struct model_limit *limit, const struct se
 	return bucket;
 }
 
-/* A CPU's memory of a source: of an IPv4 address, or of an IPv6 /64. */
+/* A source: an IPv4 address, or an IPv6 /64. */
+static unsigned int source_of(const struct sent *sent)
+{
+	return key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
+}
+
+/* A CPU's memory of a source. */
 static uint64_t *memory_of(struct model_limit *limit, const struct sent *sent)
 {
-	unsigned int source = key_of(sent->source, sent->family, sent->family == SL_IPV4 ? 32 : 64);
-
-	return &limit->remembered[sent->cpu][sent->family][source];
+	return &limit->remembered[sent->cpu][sent->family][source_of(sent)];
 }
 
 static bool has_memory(const struct model_limit *limit, enum sl_family family)
@@ -151,8 +157,8 @@ static bool level_affords(const struct model_limit *limit, int64_t level, uint64
 }
 
 /* What the limit says of a packet; nothing is charged yet. */
-static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, uint64_t now,
-				   uint64_t jiffy)
+static enum sl_reason limit_answer(struct model_limit *limit, const struct sent *sent, bool met,
+				   uint64_t now, uint64_t jiffy)
 {
 	struct model_bucket *bucket;
 	enum sl_reason reason = SL_PASS_WITHIN;
@@ -167,7 +173,7 @@ static enum sl_reason limit_answer(struct model_limit *limit, const struct sent 
 		reason = SL_DROP_OVER_LIMIT;
 	if (limit->block && reason == SL_DROP_OVER_LIMIT)
 		bucket->blocked = now + limit->block;
-	if (limit->block && reason != SL_PASS_WITHIN)
+	if (met && limit->block && reason != SL_PASS_WITHIN)
 		*memory_of(limit, sent) = jiffy + 1;
 	return reason;
 }
@@ -209,6 +215,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 	enum sl_reason reason = SL_PASS_WITHIN;
 	unsigned int order[SL_LIMITS_MAX];
 	bool charged[SL_LIMITS_MAX] = {0}, matched = false;
+	bool *met = &model->met[sent->cpu][sent->family][source_of(sent)];
 
 	order_limits(model, sent->family, order);
 	for (unsigned int i = 0; i < model->count && reason == SL_PASS_WITHIN; i++) {
@@ -218,7 +225,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 		if (!limit_is_for(limit, sent))
 			continue;
 		matched = true;
-		answer = limit_answer(limit, sent, now, jiffy);
+		answer = limit_answer(limit, sent, *met, now, jiffy);
 		if (answer >= SL_FIRST_DROP)
 			cell_add_to(&model->expected.refused[order[i]], &wire);
 		else
@@ -229,6 +236,7 @@ static bool model_run(struct model *model, const struct sent *sent, uint64_t now
 	for (unsigned int i = 0; i < model->count; i++)
 		if (reason == SL_PASS_WITHIN && charged[i])
 			limit_charge(&model->limits[i], sent, now);
+	*met = true;
 	cell_add_to(&model->expected.reason[matched ? reason : SL_PASS_NO_LIMIT], &wire);
 	return reason == SL_PASS_WITHIN;
 }

@@ -11,28 +11,6 @@
 
 #define JIFFY_PACKETS 500 /* of a flood, between one jiffy and the next */
 
-/* The tokens for ledgers; the rig has as many for buckets. */
-static uint32_t tokens_of(const struct rig *rig)
-{
-	return rig->meeting.tokens[SL_POOL_LEDGERS];
-}
-
-/* What so many windows bring, rounded down. */
-static uint64_t refill_of(const struct rig *rig, uint64_t windows)
-{
-	return windows * rig->meeting.refill[SL_POOL_LEDGERS] >> SL_TOKEN_SHIFT;
-}
-
-/*
- * Insertions of a pool in so many windows, by all CPUs, at most: half of the map's entries, and a
- * part each second.
- */
-static uint64_t insertions_most(const struct rig *rig, uint64_t windows)
-{
-	return tokens_of(rig) + 2 * rig->meeting.batch[SL_POOL_LEDGERS] + refill_of(rig, windows) +
-	       1;
-}
-
 /*
  * Kernel ticks go by while a crowd of `count` packets comes. Returns in how many windows it came.
  */
@@ -49,7 +27,7 @@ static uint64_t flood(struct rig *rig, const struct march *march, uint64_t count
 
 /* --- Few ------------------------------------------------------------------------------------ */
 
-/* Each gets its memory with its first packet. */
+/* Each gets its ledger with its first packet. */
 static void test_few_come_in_at_once(void **state)
 {
 	static const char *const nets[] = {"10.0.0.0/8", "2001:db8::/32"};
@@ -62,9 +40,9 @@ static void test_few_come_in_at_once(void **state)
 		rig_set(rig, "default", "1/h", "5");
 		assert_int_equal(rig_march(rig, &march, 500), 500);
 		assert_int_equal(rig_reason(rig, SL_PASS_WITHIN), 500);
-		assert_int_equal(rig_entries(rig, i ? MAP_LEDGERS6 : MAP_LEDGERS4), 500);
-		assert_int_equal(rig_entries(rig, i ? MAP_BUCKETS6 : MAP_BUCKETS4), 500);
-		assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 1000);
+		assert_int_equal(rig_ledgers_of(rig, i ? SL_IPV6 : SL_IPV4), 500);
+		assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 500);
+		assert_int_equal(rig_events(rig, SL_EVENT_FORGOTTEN), 0);
 		rig_check_counted(rig);
 	}
 }
@@ -74,45 +52,46 @@ static void test_few_come_in_at_once(void **state)
 struct flood_case {
 	const char *name, *net, *limit;
 	enum hook hook;
-	bool to;	      /* destinations */
-	unsigned int each;    /* that many insertions for one token */
-	unsigned int sources; /* that have a bucket; 0: many */
+	bool to;	   /* destinations */
+	unsigned int keys; /* that the limit counts by; 0: more than packets */
 };
 
 static const struct flood_case flood_cases[] = {
-	{"IPv4", "0.0.0.0/0", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
-	{"IPv4 of a /16", "10.1.0.0/16", "rate 1/h burst 5", HOOK_EGRESS, false, 2, 0},
-	{"IPv4, per 24", "0.0.0.0/0", "rate 1/h burst 5 per 24", HOOK_INGRESS, false, 2, 0},
-	{"IPv6", "::/0", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
-	{"IPv6 of a /48", "2001:db8:1::/48", "rate 1/h burst 5", HOOK_INGRESS, false, 2, 0},
-	{"IPv6 of a /64", "2001:db8:1:1::/64", "rate 1/h burst 5", HOOK_EGRESS, false, 2, 1},
+	{"IPv4", "0.0.0.0/0", "rate 1/h burst 5", HOOK_INGRESS, false, 0},
+	{"IPv4 of a /16", "10.1.0.0/16", "rate 1/h burst 5", HOOK_EGRESS, false, 1 << 16},
+	{"IPv4, per 24", "0.0.0.0/0", "rate 1/h burst 5 per 24", HOOK_INGRESS, false, 0},
+	{"IPv6", "::/0", "rate 1/h burst 5", HOOK_INGRESS, false, 0},
+	{"IPv6 of a /48", "2001:db8:1::/48", "rate 1/h burst 5", HOOK_INGRESS, false, 1 << 16},
+	{"IPv6 of a /64", "2001:db8:1:1::/64", "rate 1/h burst 5", HOOK_EGRESS, false, 1},
 	{"IPv6 of a /64, per 128", "2001:db8:1:1::/64", "rate 1/h burst 5 per 32/128", HOOK_INGRESS,
-	 false, 1, 1},
-	{"IPv6, per 128", "::/0", "rate 1/h burst 5 per 32/128", HOOK_INGRESS, false, 1, 0},
-	{"IPv4 destinations", "0.0.0.0/0", "rate 1/h burst 5 key dst", HOOK_EGRESS, true, 1, 1},
-	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 1,
-	 1},
+	 false, 0},
+	{"IPv6, per 128", "::/0", "rate 1/h burst 5 per 32/128", HOOK_INGRESS, false, 0},
+	{"IPv4 destinations", "0.0.0.0/0", "rate 1/h burst 5 key dst", HOOK_EGRESS, true, 0},
+	{"IPv6 destinations", "::/0", "rate 1/h burst 5 key dst per 32/128", HOOK_EGRESS, true, 0},
 };
 
+/* Sources of a flood that send three packets soon after each other, by chance; and more. */
+#define SHOWN_AGAIN 40
+
+/*
+ * In a flood only what has shown itself before gets a ledger: besides as many sources as are no
+ * crowd, a third of the packets at most.
+ */
 static void flood_check(struct rig *rig, const struct flood_case *it)
 {
 	struct march march = march_from(0, it->net, rig->programs.fd[it->hook]);
-	uint64_t windows, most, inserted;
+	uint64_t windows, most = rig->meeting.crowd + 1 + SHOWN_AGAIN, inserted;
 
 	march.crowd->to = it->to;
 	rig_limits(rig, "default", it->limit, NULL);
 	windows = flood(rig, &march, FLOOD);
 	inserted = rig_events(rig, SL_EVENT_INSERTED);
-	most = (it->sources != 1 || it->each == 1)
-		       ? it->each * insertions_most(rig, windows) + it->sources
-		       : 2;
+	if (it->keys)
+		most = it->keys < most + FLOOD / 3 ? it->keys : most + FLOOD / 3;
 	if (inserted > most)
 		fail_msg("%s: %lu insertions in %lu windows, at most %lu", it->name, inserted,
 			 windows, most);
-	assert_in_range(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 1, most);
-	if (it->sources)
-		assert_int_equal(rig_entries(rig, MAP_BUCKETS4) + rig_entries(rig, MAP_BUCKETS6),
-				 it->sources);
+	assert_in_range(rig_ledgers(rig), 1, inserted);
 	assert_int_equal(rig_refusals(rig), 0);
 	rig_check_counted(rig);
 	print_message("figure: %s: %u packets in %lu windows, %lu insertions, at most %lu\n",
@@ -195,7 +174,6 @@ static void check_established(struct rig *rig, const int *progs, const struct es
 	uint64_t newcomers = rig_reason(rig, SL_PASS_NEWCOMER);
 	struct sl_ledger ledger;
 
-	assert_true(rig_has_bucket(rig, &one->address));
 	assert_true(rig_ledger(rig, &one->address, limit_of(rig, &one->address), &ledger));
 	assert_memory_equal(&ledger, &one->ledger, sizeof(ledger));
 	assert_int_equal(send_by(rig, progs, one, BURST), BURST - one->sent);
@@ -224,7 +202,7 @@ static void test_established_stay(void **state)
 	for (unsigned int i = 0; i < ESTABLISHED; i++)
 		check_established(rig, rig->programs.fd, &all[i]);
 	print_message("figure: %u sources beside %zu forged packets in %lu windows: each has its "
-		      "bucket, and its ledger to the bit\n",
+		      "ledger to the bit\n",
 		      ESTABLISHED, ARRAY_SIZE(nets) * FLOOD / 2, windows);
 	rig_check_counted(rig);
 	free(all);
@@ -300,7 +278,8 @@ static void test_refused_for_long(void **state)
 		for (int step = 0; step < 20; step++) {
 			rig_clock_forward(rig, 20 * SEC);
 			passed += rig_send(rig, step % HOOKS, &frame, 2);
-			rig_set_tokens(rig, step % 2 ? 0 : 2048, true);
+			rig_crowd(rig, true);
+			rig_admit(rig, step % 2);
 			passed += rig_send(rig, step % HOOKS, &frame, 20);
 		}
 		if (rig_reason(rig, SL_PASS_NEWCOMER))
@@ -314,17 +293,7 @@ static void test_refused_for_long(void **state)
 
 /* --- Who comes in, and when ----------------------------------------------------------------- */
 
-/* Part of the tokens, in eighths; crowd; the bar that must be. */
-static const struct bar_case {
-	unsigned int eighths;
-	int more;
-	bool crowd;
-	unsigned int bar;
-} bar_cases[] = {
-	{8, 0, false, 0}, {8, 0, true, 2},  {4, 1, false, 0}, {4, 1, true, 2},
-	{4, 0, false, 2}, {4, 0, true, 2},  {2, 1, false, 2}, {2, 0, false, 4},
-	{1, 1, true, 4},  {1, 0, false, 8}, {0, 1, false, 8}, {0, 1, true, 8},
-};
+#define BAR 2 /* packets of a source that a crowd hides */
 
 /* Of a network of its own, by number. */
 static struct sl_prefix bar_source(bool ipv6, unsigned int number)
@@ -335,28 +304,28 @@ static struct sl_prefix bar_source(bool ipv6, unsigned int number)
 	return prefix_of(text);
 }
 
-static void bar_check(struct rig *rig, const struct bar_case *it, const struct sl_prefix *source,
+static void bar_check(struct rig *rig, bool crowd, const struct sl_prefix *source,
 		      const char *words)
 {
 	uint64_t newcomers = rig_reason(rig, SL_PASS_NEWCOMER);
-	uint32_t most = tokens_of(rig);
 	const struct sl_limit *limit = limit_of(rig, source);
 	enum hook hook = HOOK_EGRESS;
+	unsigned int bar = crowd ? BAR : 0;
 	struct sl_ledger ledger;
 	char text[PREFIX_TEXT];
 	struct frame frame = frame_from(prefix_format(source, text), 60);
 
-	rig_zero(rig, MAP_SKETCH); /* so that the source's slot is free */
-	rig_set_tokens(rig, most * it->eighths / 8 + it->more, it->crowd);
-	assert_int_equal(rig_send(rig, hook, &frame, it->bar), it->bar);
-	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, it->bar);
+	rig_crowd(rig, crowd);
+	assert_int_equal(rig_send(rig, hook, &frame, bar), bar);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, bar);
 	assert_false(rig_ledger(rig, source, limit, &ledger));
+	assert_false(rig_has_bucket(rig, source));
 	assert_int_equal(rig_send(rig, hook, &frame, 1), 1);
 	if (!rig_ledger(rig, source, limit, &ledger))
-		fail_msg("%s, '%s', %u/8 and %d tokens, crowd %d: packet %u makes no ledger", text,
-			 words, it->eighths, it->more, it->crowd, it->bar + 1);
-	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, it->bar);
-	assert_int_equal(rig_send(rig, hook, &frame, 100), BURST - it->bar - 1);
+		fail_msg("%s, '%s', crowd %d: packet %u makes no ledger", text, words, crowd,
+			 bar + 1);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER) - newcomers, bar);
+	assert_int_equal(rig_send(rig, hook, &frame, 100), BURST - bar - 1);
 }
 
 /* Each sends as many packets as the bar says, and is charged for them with the next one. */
@@ -373,16 +342,12 @@ static void test_bar(void **state)
 	struct rig *rig = rig_begin(state);
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		bool apart = strstr(cases[i].words, "32/128");
-
 		rig_empty(rig);
 		rig_limits(rig, "default", cases[i].words, NULL);
-		for (size_t c = 0; c < ARRAY_SIZE(bar_cases); c++) {
+		for (unsigned int c = 0; c < 20; c++) {
 			struct sl_prefix source = bar_source(cases[i].ipv6, c);
 
-			/* the bucket takes one token, and what is kept apart from it another */
-			if (!bar_cases[c].more || !apart)
-				bar_check(rig, &bar_cases[c], &source, cases[i].words);
+			bar_check(rig, c % 2, &source, cases[i].words);
 		}
 		rig_check_counted(rig);
 	}
@@ -412,7 +377,7 @@ static void test_shared_key_in_a_crowd(void **state)
 		rig_empty(rig);
 		rig_limits(rig, "default", cases[i].words, NULL);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
-		rig_set_tokens(rig, 0, true);
+		rig_crowd(rig, true);
 		assert_int_equal(rig_march(rig, &march, 5000), 19);
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
 		rig_check_counted(rig);
@@ -427,10 +392,10 @@ static void test_owes_every_limit(void **state)
 
 	rig_limits(rig, "default", "name one rate 1/h burst 10",
 		   "name all rate 1/h burst 30 per 24", NULL);
-	rig_set_tokens(rig, tokens_of(rig), true);
+	rig_crowd(rig, true);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 2);
-	rig_set_tokens(rig, tokens_of(rig), false);
+	rig_crowd(rig, false);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 100), 10);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 0);
 	rig_limits(rig, "default", "name all rate 1/h burst 30 per 24", NULL);
@@ -446,14 +411,14 @@ static void test_owes_what_nobody_paid(void **state)
 
 	rig_set(rig, "default", "1/h", "10");
 	rig_budget(rig, "default", "1/h", "1");
-	rig_set_tokens(rig, tokens_of(rig), true);
+	rig_crowd(rig, true);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 1 + 10);
 	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 1);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_BUDGET), 1);
 	rig_check_counted(rig);
 	rig_empty(rig);
 	rig_limits(rig, "default", "rate 1/h burst 4 match udp port 7778 action block 1h", NULL);
-	rig_set_tokens(rig, tokens_of(rig), true);
+	rig_crowd(rig, true);
 	frame_set_port(&frame, 7778);
 	frame_set_port(&other, 9);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 2), 2);
@@ -467,10 +432,10 @@ static void test_debt(void **state)
 	struct rig *rig = rig_begin(state);
 	struct frame frame = frame_from("192.0.2.1", 60);
 
-	rig_set(rig, "default", "10pps", "3");
-	rig_set_tokens(rig, 1, true); /* a bar of 8 */
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 9);
-	rig_clock_forward(rig, 6 * SEC / 10); /* six of nine are paid for */
+	rig_set(rig, "default", "10pps", "1");
+	rig_crowd(rig, true);
+	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), BAR);
+	rig_clock_forward(rig, SEC / 10); /* one of two is paid for */
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 0);
 	rig_clock_forward(rig, SEC / 10);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 50), 1);
@@ -478,95 +443,28 @@ static void test_debt(void **state)
 }
 
 /*
- * As many newcomers in a window as there can be tokens are no crowd; one more is, until the next
- * window's end.
+ * As many newcomers in a window as a crowd has are none; one more is, until the next window's end.
  */
 static void test_crowd_begins_and_ends(void **state)
 {
 	struct rig *rig = rig_begin(state);
 	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
-	uint32_t tokens = tokens_of(rig);
 	uint64_t ticks = rig_window(rig) / JIFFY;
 	uint64_t last = 2 * ticks - 1 - *rig->clock_jiffies % ticks; /* of the next window */
 	struct frame one = frame_from("192.0.2.1", 60), other = frame_from("192.0.2.2", 60);
 
 	rig_set(rig, "default", "1/h", "20");
-	rig_set_tokens(rig, 0, false); /* no source is taken for known */
 	rig_march(rig, &march, rig->meeting.crowd);
 	assert_int_equal(rig_admission(rig, 0).crowd_until, 0);
 	rig_march(rig, &march, 1);
 	assert_int_equal(rig_admission(rig, 0).crowd_until, *rig->clock_jiffies + last + 1);
 
-	rig_set_tokens(rig, tokens, true);
 	rig_clock_forward(rig, last * JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 2), 2);
 	assert_int_equal(rig_events(rig, SL_EVENT_MET), rig->meeting.crowd + 1);
 	rig_clock_forward(rig, JIFFY);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &other, 1), 1);
-	assert_true(rig_has_bucket(rig, &(struct sl_prefix){
-						.bits = SL_FAMILY_BITS + 32,
-						.family = prefix_of("192.0.2.2").family,
-						.addr = {192, 0, 2, 2},
-					}));
-	rig_check_counted(rig);
-}
-
-/*
- * Real sources, but more than the map's pace: they come in until no token is left, and then as
- * tokens come.
- */
-static void test_tokens_run_down(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
-	uint32_t tokens = tokens_of(rig);
-	uint32_t refill = refill_of(rig, 1);
-	uint32_t mistaken = 40; /* for known, so that they have a bucket before a ledger */
-
-	rig_set(rig, "default", "1/h", "20");
-	march.crowd->times = 10;
-	rig_march(rig, &march, 10 * (tokens + 500));
-	assert_int_equal(rig_tokens(rig, 0), 0);
-	assert_in_range(rig_entries(rig, MAP_LEDGERS4), tokens, tokens + mistaken);
-	for (unsigned int window = 1; window < 20; window++) {
-		uint64_t before = rig_entries(rig, MAP_LEDGERS4);
-
-		rig_march(rig, &march, 2000);
-		assert_in_range(rig_entries(rig, MAP_LEDGERS4), before, before + mistaken);
-		rig_clock_forward(rig, rig_window(rig));
-		rig_march(rig, &march, 10 * refill + 1000);
-		assert_in_range(rig_entries(rig, MAP_LEDGERS4), before + refill,
-				before + refill + 1 + mistaken);
-	}
-	assert_in_range(rig_entries(rig, MAP_BUCKETS4), 1, insertions_most(rig, 20));
-	rig_clock_forward(rig, 3600 * SEC);
-	rig_march(rig, &march, 1);
-	assert_in_range(rig_tokens(rig, 0), tokens - 1, tokens);
-	rig_check_counted(rig);
-}
-
-/*
- * What one CPU spends, none has: a CPU that is not crowded itself waits, too, until there are
- * tokens.
- */
-static void test_cpus_share_tokens(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct march march = march_from(0, "10.0.0.0/8", rig->programs.fd[HOOK_INGRESS]);
-	struct frame frame = frame_from("192.0.2.1", 60);
-
-	rig_need_cpus(rig, 2);
-	rig_set(rig, "default", "1/h", "20");
-	march.crowd->times = 10;
-	rig_march(rig, &march, 10 * (tokens_of(rig) + 500));
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 30);
-	rig_run_on(rig, 1);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 30);
-	rig_clock_forward(rig, 20 * SEC);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 20);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 10);
-	rig_run_on(rig, 0); /* where the source is known now, too */
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 30), 0);
+	assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 1 + 2); /* the one too many as well */
 	rig_check_counted(rig);
 }
 
@@ -580,7 +478,8 @@ static void test_cpus_share_tokens(void **state)
  */
 static void honest_check(struct rig *rig, unsigned int cpus)
 {
-	const struct machine machine = {.cpus = cpus, .jiffy_ns = rig->gate.machine.jiffy_ns};
+	const struct machine machine = {
+		.cpus = cpus, .cpu_ids = cpus, .jiffy_ns = rig->gate.machine.jiffy_ns};
 	const struct gate_sizes sizes = gate_sizes_default(&machine);
 	const uint64_t step = SEC / CLIENTS_PER_SECOND;
 	uint64_t sent = 0, passed = 0;
@@ -623,7 +522,7 @@ static void test_honest_newcomers_on_many_cpus(void **state)
 
 /* --- Who is known --------------------------------------------------------------------------- */
 
-/* A bucket that is forgotten, in a crowd without tokens: the ledger judges. */
+/* A bucket that is forgotten, while no newcomer gets memory: the ledger judges. */
 static void test_known_without_bucket(void **state)
 {
 	static const char *const words[] = {"rate 1/h burst 20", "rate 1/h burst 20 per 24/56",
@@ -639,46 +538,43 @@ static void test_known_without_bucket(void **state)
 		rig_limits(rig, "default", words[i / 2], NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
 		for (int turn = 0; turn < 4; turn++) {
-			rig_set_tokens(rig, 0, turn % 2);
+			rig_crowd(rig, turn % 2);
+			rig_admit(rig, false);
 			if (rig_has_bucket(rig, &address))
 				rig_forget_bucket(rig, &address);
 			assert_int_equal(rig_send(rig, turn % HOOKS, &frame, 4), turn < 3 ? 4 : 3);
 		}
-		assert_false(rig_has_bucket(rig, &address)); /* for want of tokens */
-		rig_set_tokens(rig, 100, false);
+		rig_admit(rig, true);
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 40), 0);
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
 		rig_check_counted(rig);
 	}
 }
 
-#define EPOCH(rig) (rig_window(rig) << 10) /* include/known_filter.h: EPOCH_SHIFT */
-
-/*
- * A source whose last draw was two epochs ago or more is unknown; it is admitted again, and has its
- * ledger.
- */
-static void test_forgotten_after_two_epochs(void **state)
+/* A source is known for as long as its ledger tells something, in a crowd as well. */
+static void test_known_for_long(void **state)
 {
 	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
 	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig);
 
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		struct frame frame = frame_from(sources[i], 60);
+		struct march march =
+			march_from(0, i % 2 ? "::/0" : "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
 
 		rig_empty(rig);
 		rig_set(rig, "default", "1/h", "30");
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
-		rig_clock_forward(rig, EPOCH(rig)); /* the last or this one */
-		rig_set_tokens(rig, tokens, true);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
-		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 0);
-		rig_clock_forward(rig, 2 * EPOCH(rig));
-		rig_set_tokens(rig, tokens, true);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
-		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 2);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 100), 15);
+		for (int turn = 0; turn < 4; turn++) {
+			uint64_t newcomers;
+
+			rig_clock_forward(rig, 600 * SEC);
+			flood(rig, &march, FLOOD / 4);
+			newcomers = rig_reason(rig, SL_PASS_NEWCOMER);
+			assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 5), 5);
+			assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), newcomers);
+		}
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 100), 5);
 		rig_check_counted(rig);
 	}
 }
@@ -687,66 +583,18 @@ static void test_forgotten_after_two_epochs(void **state)
 static void test_owes_once(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig);
 	struct frame frame = frame_from("192.0.2.1", 60);
+	struct sl_prefix source = prefix_of("192.0.2.1");
 
 	rig_set(rig, "default", "1/h", "50");
 	for (int turn = 0; turn < 4; turn++) {
-		rig_set_tokens(rig, turn ? tokens : 1, true); /* a bar of 8, then of 2 */
-		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 10);
-		rig_clock_forward(rig, 3 * EPOCH(rig));
+		rig_crowd(rig, true);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 50);
+		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), (turn + 1) * BAR);
+		rig_forget_bucket(rig, &source);
+		rig_forget_ledger(rig, &source, rig_limit(rig, "192.0.2.1"));
 	}
-	rig_set_tokens(rig, tokens, false);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 100), 10);
 	rig_check_counted(rig);
-}
-
-/* Makes `known` say yes to everybody, in this epoch. */
-static void known_fill(struct rig *rig)
-{
-	const struct sl_meeting *meeting = &rig->gate.state->meeting;
-	uint32_t epoch = *rig->clock_jiffies >> (meeting->window_shift + 10);
-	uint32_t all = epoch >> 1 << SL_KNOWN_BITS | ((1U << SL_KNOWN_BITS) - 1);
-	struct sl_known full = {
-		{all, all}}; /* the word of the other parity is of the next epoch, or of the last */
-
-	for (uint32_t i = 0; i <= meeting->known_mask; i++)
-		assert_int_equal(bpf_map_update_elem(rig->gate.map[MAP_KNOWN], &i, &full, BPF_ANY),
-				 0);
-}
-
-/*
- * A Bloom filter takes some unknown sources for known. None of them gets memory without a token,
- * and they are limited as any source.
- */
-static void test_mistaken_for_known(void **state)
-{
-	static const char *const words[] = {"rate 1/h burst 20", "rate 1/h burst 20 per 24/56",
-					    "rate 1/h burst 20 per 32/128"};
-	static const char *const sources[] = {"192.0.2.1", "2001:db8::1"};
-	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig);
-
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(words); i++) {
-		struct frame frame = frame_from(sources[i % 2], 60);
-		struct march march =
-			march_from(0, i % 2 ? "::/0" : "0.0.0.0/0", rig->programs.fd[HOOK_INGRESS]);
-		uint64_t passed;
-
-		rig_empty(rig);
-		rig_limits(rig, "default", words[i / 2], NULL);
-		known_fill(rig);
-		rig_set_tokens(rig, 0, true);
-		rig_march(rig, &march, 1000);
-		assert_int_equal(rig_events(rig, SL_EVENT_INSERTED), 0);
-		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), 1000);
-		rig_set_tokens(rig, tokens, true);
-		passed = rig_send(rig, HOOK_INGRESS, &frame, 100);
-		if (passed < 20 || passed > 40) /* the slot may be another's at first */
-			fail_msg("'%s', %s: taken for known, %lu pass of a burst of 20",
-				 words[i / 2], sources[i % 2], passed);
-		rig_check_counted(rig);
-	}
 }
 
 /* --- Lists, observers, rules longer than /64 ------------------------------------------------ */
@@ -765,7 +613,6 @@ static void test_lists_in_a_crowd(void **state)
 		{"2001:db9::1", SL_PASS_NO_RULE},
 	};
 	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig), left;
 
 	rig_list(rig, "198.51.100.1", SL_LIST_DENY, 0);
 	rig_list(rig, "198.51.101.0/24", SL_LIST_DENY, 0);
@@ -779,7 +626,8 @@ static void test_lists_in_a_crowd(void **state)
 	for (int turn = 0; turn < 4; turn++) {
 		bool crowd = turn % 2;
 
-		rig_set_tokens(rig, turn / 2 ? tokens : 0, crowd);
+		rig_crowd(rig, crowd);
+		rig_admit(rig, turn / 2);
 		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 			struct frame frame = frame_from(cases[i].source, 60);
 			uint64_t before = rig_reason(rig, cases[i].reason);
@@ -790,13 +638,11 @@ static void test_lists_in_a_crowd(void **state)
 				fail_msg("%s, turn %d: not judged by its list", cases[i].source,
 					 turn);
 		}
-		left = rig_tokens(rig, 0);
-		assert_in_range(left, turn / 2 ? tokens - ARRAY_SIZE(cases) : 0, tokens);
 	}
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4) + rig_entries(rig, MAP_LEDGERS6), 0);
+	assert_int_equal(rig_ledgers(rig), 0);
 	/* what ends, ends in a crowd, too */
 	rig_clock_forward(rig, 501 * SEC);
-	rig_set_tokens(rig, 0, true);
+	rig_crowd(rig, true);
 	for (size_t i = 2; i < 4; i++) {
 		struct frame frame = frame_from(cases[i].source, 60);
 
@@ -829,29 +675,10 @@ static void test_start_empty(void **state)
 	struct frame frame = frame_from("192.0.2.1", 60);
 
 	rig_limits(rig, "default", "rate 1/h burst 1 start empty", NULL);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 50), 0);
 	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 50);
-	assert_int_equal(rig_entries(rig, MAP_LEDGERS4), 0);
-	rig_check_counted(rig);
-}
-
-/*
- * Each ledger of a policy costs a token: four limits do not turn the map over four times as fast.
- */
-static void test_a_token_each_ledger(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig);
-
-	rig_limits(rig, "default", "rate 1/h burst 9", "name b rate 1/h burst 9",
-		   "name c rate 1/h burst 9", "name d rate 1/h burst 9", NULL);
-	for (uint32_t i = 0; i < tokens; i++) {
-		struct frame frame = frame_of(i);
-
-		rig_send(rig, HOOK_XDP, &frame, 12);
-	}
-	assert_in_range(rig_entries(rig, MAP_LEDGERS4), tokens / 2, tokens);
+	assert_int_equal(rig_ledgers_of(rig, SL_IPV4), 0);
 	rig_check_counted(rig);
 }
 
@@ -863,7 +690,6 @@ static void test_longer_than_64(void **state)
 		uint64_t burst;
 	} cases[] = {{"2001:db8:1:1:1::1", 9}, {"2001:db8:1:1::1", 12}, {"2001:db8:1:1::2", 0}};
 	struct rig *rig = rig_begin(state);
-	uint32_t tokens = tokens_of(rig);
 
 	for (int turn = 0; turn < 4; turn++) {
 		rig_empty(rig);
@@ -873,7 +699,7 @@ static void test_longer_than_64(void **state)
 		for (size_t i = 0; i < 3 * ARRAY_SIZE(cases); i++) {
 			struct frame frame = frame_from(cases[i % 3].source, 60);
 
-			rig_set_tokens(rig, turn / 2 ? tokens : tokens / 4, turn % 2);
+			rig_crowd(rig, turn % 2);
 			assert_int_equal(rig_send(rig, i % HOOKS, &frame, 20),
 					 i < 3 ? cases[i].burst : 0);
 		}
@@ -891,21 +717,17 @@ static void test_full_speed(void **state)
 {
 	struct gate_sizes sizes = {.sources = 32768, .hot = 32768};
 	struct rig *rig = rig_begin(state);
-	const struct sl_meeting *meeting;
-	uint64_t begin, windows, inserted, sent = 0;
+	uint64_t inserted, sent = 0;
 	struct march marches[FLOODS];
 	struct flood floods[FLOODS];
 	struct established *all;
 	struct shipped shipped;
-	struct machine machine;
 
 	rig_need_cpus(rig, FLOODS);
-	rig = rig_make(&sizes); /* in a map that was emptied each CPU has its own nodes */
-	meeting = &rig->gate.state->meeting;
+	rig = rig_make(&sizes);
 	shipped = rig_ship(rig);
 	rig_set(rig, "default", "1/h", "20");
 	all = establish(rig, shipped.prog);
-	begin = clock_ns();
 	for (unsigned int i = 0; i < FLOODS; i++) {
 		marches[i] =
 			march_from(i, i % 2 ? "::/0" : "0.0.0.0/0", shipped.prog[HOOK_INGRESS]);
@@ -922,13 +744,13 @@ static void test_full_speed(void **state)
 		flood_join(&floods[i]);
 		sent += floods[i].sent;
 	}
-	assert_int_equal(machine_get(&machine), OK); /* the rig's gate was made for another tick */
-	windows = (clock_ns() - begin) / (machine.jiffy_ns << meeting->window_shift) + 2;
 	inserted = rig_events(rig, SL_EVENT_INSERTED);
-	print_message("figure: %u sources beside %lu forged packets from %u CPUs in %lu windows: "
-		      "%lu insertions; each source has its ledger to the bit\n",
-		      ESTABLISHED, sent, FLOODS, windows, inserted);
-	assert_in_range(inserted, 2 * ESTABLISHED, 2 * insertions_most(rig, windows));
+	print_message("figure: %u sources beside %lu forged packets from %u CPUs: %lu insertions; "
+		      "each source has its ledger to the bit\n",
+		      ESTABLISHED, sent, FLOODS, inserted);
+	/* a flood that the machine holds up begins anew */
+	assert_in_range(inserted, ESTABLISHED,
+			ESTABLISHED + 4 * FLOODS * (rig->gate.state->meeting.crowd + 1));
 	for (unsigned int i = 0; i < ESTABLISHED; i++)
 		check_established(rig, shipped.prog, &all[i]);
 	free(all);
@@ -952,15 +774,15 @@ static void test_mistaken_for_another(void **state)
 
 		rig_empty(rig);
 		rig_set(rig, "default", "1/h", "20");
-		rig_set_tokens(rig, tokens_of(rig), true);
+		rig_crowd(rig, true);
 		march.crowd->times = times;
 		rig_march(rig, &march, FORGED);
 		inserted = rig_events(rig, SL_EVENT_INSERTED);
 		expected = FORGED >> 24;
 		print_message("figure: %u packets of forged sources, %u each: %lu insertions, on "
 			      "average at most %.1f\n",
-			      FORGED, times, inserted, 2.0 * FORGED / (1 << 24));
-		assert_in_range(inserted, 0, 2 * (expected + 6));
+			      FORGED, times, inserted, 1.0 * FORGED / (1 << 24));
+		assert_in_range(inserted, 0, expected + 6);
 		rig_check_counted(rig);
 	}
 }
@@ -979,17 +801,13 @@ int main(void)
 		cmocka_unit_test(test_shared_key_in_a_crowd),
 		cmocka_unit_test(test_debt),
 		cmocka_unit_test(test_crowd_begins_and_ends),
-		cmocka_unit_test(test_tokens_run_down),
-		cmocka_unit_test(test_cpus_share_tokens),
 		cmocka_unit_test(test_honest_newcomers_on_many_cpus),
 		cmocka_unit_test(test_known_without_bucket),
-		cmocka_unit_test(test_forgotten_after_two_epochs),
+		cmocka_unit_test(test_known_for_long),
 		cmocka_unit_test(test_owes_once),
-		cmocka_unit_test(test_mistaken_for_known),
 		cmocka_unit_test(test_lists_in_a_crowd),
 		cmocka_unit_test(test_observers),
 		cmocka_unit_test(test_start_empty),
-		cmocka_unit_test(test_a_token_each_ledger),
 		cmocka_unit_test(test_longer_than_64),
 		cmocka_unit_test(test_full_speed),
 		cmocka_unit_test(test_mistaken_for_another),

@@ -2,7 +2,10 @@
 /* Which rule judges a packet: by longest prefix, and over changes. */
 #include "rig.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+
+#include "gate/rules.h"
 
 static void set_burst(struct rig *rig, const char *prefix, unsigned int burst)
 {
@@ -214,6 +217,57 @@ static void test_delete_what_is_not_there(void **state)
 	rig_check_tidy(rig, 1);
 }
 
+/* --- A reader's copies ---------------------------------------------------------------------- */
+
+/* The gate as a member of its group opens it: by maps that are copied. */
+static struct gate reader_of(const struct gate *gate)
+{
+	struct gate reader = GATE_CLOSED;
+
+	reader.machine = gate->machine;
+	reader.dir.reads_only = true;
+	for (int map = 0; map < GATE_MAPS; map++)
+		reader.map[map] = fcntl(gate->map[map], F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(gate_map_state(&reader), OK);
+	assert_int_equal(gate_map_rules(&reader), OK);
+	return reader;
+}
+
+static void check_same_rules(const struct gate *gate, const struct gate *reader)
+{
+	struct ruleset rules = {0}, seen = {0};
+
+	assert_int_equal(rules_read(gate, &rules), OK);
+	assert_int_equal(rules_read(reader, &seen), OK);
+	assert_int_equal(seen.count, rules.count);
+	for (unsigned int i = 0; i < rules.count; i++)
+		assert_true(rule_equal(&seen.rules[i], &rules.rules[i]));
+	ruleset_free(&rules);
+	ruleset_free(&seen);
+}
+
+/* Also of records that the changes have used again for other prefixes. */
+static void test_a_reader_sees_each_change(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct gate reader;
+	char prefix[32];
+
+	set_burst(rig, "10.1.0.0/16", 5);
+	reader = reader_of(&rig->gate);
+	check_same_rules(&rig->gate, &reader);
+	for (unsigned int i = 0; i < 8; i++) {
+		snprintf(prefix, sizeof(prefix), "10.%u.0.0/16", i);
+		rig_del(rig, "10.1.0.0/16");
+		set_burst(rig, prefix, 6 + i);
+		if (i % 3)
+			rig_del(rig, prefix);
+		set_burst(rig, "10.1.0.0/16", 20 + i);
+		check_same_rules(&rig->gate, &reader);
+	}
+	gate_close(&reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_changes_void_purses),
 		cmocka_unit_test(test_delete_falls_back),
 		cmocka_unit_test(test_delete_what_is_not_there),
+		cmocka_unit_test(test_a_reader_sees_each_change),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

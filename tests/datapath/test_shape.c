@@ -389,7 +389,7 @@ static void test_newcomers_are_not_shaped(void **state)
 	uint64_t ns;
 
 	rig_limits(rig, "default", "shape 10pps", NULL);
-	rig_admit_none(rig);
+	rig_admit(rig, false);
 	for (int n = 0; n < 10; n++) {
 		assert_true(depart(rig, &frame, &ns));
 		assert_int_equal(ns, 0);
@@ -412,11 +412,10 @@ static void test_a_newcomer_begins_with_a_slot_at_once(void **state)
 	uint64_t ns;
 
 	rig_limits(rig, "default", "shape 10pps horizon 1s", NULL);
-	rig_set_tokens(rig, 0, false);
+	rig_admit(rig, false);
 	for (int n = 0; n < 5; n++)
 		assert_true(depart(rig, &frame, &ns));
-	rig_fill_pools(rig);
-	rig_set_tokens(rig, 1000, false);
+	rig_admit(rig, true);
 	rig_clock_forward(rig, SEC);
 	for (int n = 0; n < 5; n++)
 		assert_departs(rig, &frame, rig_now(rig) + n * SEC / 10);

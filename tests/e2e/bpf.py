@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Calls bpf(2) for the tests: makes, fills, reads and pins maps, and makes links."""
 
+import contextlib
 import ctypes
 import os
 import struct
@@ -8,7 +9,9 @@ import struct
 from lab import libc
 
 NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280: on newer architectures
-MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, OBJ_PIN, OBJ_GET, OBJ_INFO, LINK_CREATE = 0, 1, 2, 6, 7, 15, 28
+MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
+OBJ_PIN, OBJ_GET, OBJ_INFO, LINK_CREATE = 6, 7, 15, 28
+LINK_DETACH = 34
 ATTACH = {"xdp": 37, "ingress": 46, "egress": 47}  # enum bpf_attach_type: BPF_XDP, BPF_TCX_*
 XDP_FLAGS = {"generic": 1 << 1, "native": 1 << 2}
 TYPES = {"hash": 1, "array": 2, "percpu_hash": 5, "percpu_array": 6, "lru_hash": 9,
@@ -71,3 +74,20 @@ def possible_cpus():
     with open("/sys/devices/system/cpu/possible", encoding="ascii") as file:
         return sum(int(last or first) - int(first) + 1 for first, _, last in
                    (part.partition("-") for part in file.read().strip().split(",")))
+
+
+def map_delete(fd, key):
+    key = ctypes.create_string_buffer(key)
+    call(MAP_DELETE, struct.pack("IxxxxQ", fd, address(key)))
+
+
+def map_keys(fd, size):
+    """Those of a map that nobody else changes meanwhile."""
+    found, last = [], 0
+    with contextlib.suppress(FileNotFoundError):
+        while True:
+            key = ctypes.create_string_buffer(size)
+            call(MAP_NEXT_KEY, struct.pack("IxxxxQQ", fd, last, address(key)))
+            found.append(key)
+            last = address(key)
+    return [key.raw for key in found]

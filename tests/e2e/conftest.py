@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fixtures of the end-to-end tests, and how two processes share their files."""
+"""The fixtures of the end-to-end tests, and how several processes share their files."""
 
 import functools
 import os
+import signal
 
 import pytest
 
+from keeper import keepers
 from lab import SLUICE, TRAFFIC, Lab
 
 
@@ -17,9 +19,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb it")
 
 
-# The rest is fast, so that two processes which take file after file end at about the same time.
-SLOW = ["test_faults", "test_attach", "test_resize", "test_limits", "test_upgrade", "test_apply",
-        "test_trust"]
+# The slowest files come first, so that processes which take file after file end at about the same
+# time.
+SLOW = ["test_doctor", "test_confirm", "test_faults", "test_keep", "test_lists", "test_starved",
+        "test_apply", "test_devices", "test_resize", "test_soak", "test_disturbed", "test_explain",
+        "test_kinds", "test_schema", "test_attach", "test_rules_cli", "test_limits", "test_trust",
+        "test_hostile"]
 
 
 def pytest_collection_modifyitems(items):
@@ -33,7 +38,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="tcx needs Linux 6.6"))
 
 
-SHARE = os.environ.get("SLUICE_SHARE")  # a directory, in which two processes mark what they take
+SHARE = os.environ.get("SLUICE_SHARE")  # a directory, in which processes mark what they take
 
 
 @functools.lru_cache(maxsize=None)
@@ -50,6 +55,38 @@ def pytest_runtest_protocol(item):
     """Files are taken whole, as their tests share a lab. True: another process has taken this
     one."""
     return True if SHARE and is_taken(item.path.name) else None
+
+
+# A test that hangs fails after so long, and tells where it was; the others go on. 0: it may take as
+# long as it likes.
+TEST_SECONDS = int(os.environ.get("SLUICE_TEST_SECONDS", "0"))
+
+
+def too_long(_number, _frame):
+    raise TimeoutError(f"this took more than {TEST_SECONDS} s")
+
+
+def within_time():
+    """Around a test, its setup or its teardown."""
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(TEST_SECONDS)
+    yield
+    signal.alarm(0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup():
+    yield from within_time()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call():
+    yield from within_time()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown():
+    yield from within_time()
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -73,6 +110,13 @@ def lab():
     made = Lab()
     yield made
     made.close()
+
+
+@pytest.fixture
+def keeping(lab, tmp_path):
+    """Makes a Keep, which ends with the test."""
+    with keepers(lab, tmp_path) as make:
+        yield make
 
 
 @pytest.fixture

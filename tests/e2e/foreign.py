@@ -11,9 +11,9 @@ char _license[] __attribute__((section("license"), used)) = "GPL";
 """
 
 
-def build(directory):
-    """An object file with the programs foreign_xdp and foreign_tc, in sections xdp and tc."""
-    path = str(directory / "foreign.o")
+def build(directory, name="foreign_xdp"):
+    """An object file with the programs of that name and foreign_tc, in sections xdp and tc."""
+    path = str(directory / f"{name}.o")
     subprocess.run(["clang", "-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", path],
-                   input=SOURCE, text=True, check=True)
+                   input=SOURCE.replace("foreign_xdp", name), text=True, check=True)
     return path

@@ -3,10 +3,12 @@
 that version said of it. Its moments are moved to this machine's time; a program filters by its
 maps."""
 
+import calendar
 import collections
 import contextlib
 import json
 import os
+import re
 import struct
 import time
 
@@ -23,9 +25,11 @@ POLICY_DENY = 2  # where denied packets are counted
 # What differs between the schemas. map_ids, list_ends: offsets in the entry of `gate`; list_ends:
 # None where there are no lists. denied: the number of that reason. face: the bytes of a face.
 Layout = collections.namedtuple("Layout", "map_ids list_ends denied face maps_of_programs")
+ALL_PROGRAMS = ["gate", "hosts4", "prefixes", "policies", "counters", "ledgers4"]
 LAYOUTS = {
     4: Layout(40, None, 11, 8, ["hosts4", "prefixes", "policies", "counters", "ledgers4"]),
-    5: Layout(60, 280, 13, 16, ["gate", "hosts4", "prefixes", "policies", "counters", "ledgers4"]),
+    5: Layout(60, 280, 13, 16, ALL_PROGRAMS),
+    6: Layout(60, 280, 15, 16, ALL_PROGRAMS),
 }
 LIST_PLACES = 64
 
@@ -34,6 +38,32 @@ def shifted_ledger(value, ns):
     """Four moments; 0 in `blocked`, the last of them, is none."""
     moments = struct.unpack("<4Q", value)
     return struct.pack("<4Q", *((m + ns * TICKS_PER_NS) % U64 if m else 0 for m in moments))
+
+
+# Of a compiled limit of schema 6 in a record of `policies`, which has four for each family.
+LIMITS_AT, LIMIT, WINDOW = 8, 88, 1
+
+
+def windows(records):
+    """The limits of a gate of schema 6 that are windows, by id: `coarse` and `factor`."""
+    found = {}
+    for entry in records:
+        value = bytes.fromhex(entry["values"][0])
+        for i in range(8):
+            limit = value[LIMITS_AT + i * LIMIT:][:LIMIT]
+            if i % 4 < value[4 + i // 4] and limit[72] == WINDOW:
+                found[struct.unpack_from("<I", limit, 64)] = (
+                    limit[83], struct.unpack_from("<Q", limit, 24)[0])
+    return found
+
+
+def shifted_window(value, ns, coarse, factor):
+    """The total and the counts of before stay; the index in front of both is that of `drawn`."""
+    window, past, drawn, blocked = struct.unpack("<4Q", value)
+    drawn = (drawn + ns * TICKS_PER_NS) % U64
+    index = ((drawn >> coarse) * factor % U64 >> 44) & 0xffff
+    return struct.pack("<4Q", index << 48 | window & (1 << 48) - 1,
+                       (index & 15) << 60 | past & (1 << 60) - 1, drawn, blocked)
 
 
 def with_shifted_ends(value, ns, *offsets):
@@ -87,8 +117,14 @@ class OldGate:
             bpf.pin(self.maps[name], lab.pins(name))
 
     def said(self, name):
-        """What the old version said of the gate."""
-        return recorded(self.schema, name).replace("GATE", self.lab.gate)
+        """What the old version said of the gate, with the ends of entries moved as well."""
+        text = recorded(self.schema, name).replace("GATE", self.lab.gate)
+        return re.sub(r"(?<=until )\S+Z", lambda end: self.end_shifted(end.group()), text)
+
+    def end_shifted(self, end):
+        passed = time.time() - self.recorded["time"]
+        moment = calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%SZ")) + passed
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
     def close(self):
         for fd in [*self.maps.values(), *self.programs.values()]:
@@ -104,10 +140,13 @@ class OldGate:
     def map_fill(self, name):
         passed = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - self.recorded["uptime_ns"]
         shape = self.recorded["maps"][name]
+        scales = windows(self.recorded["maps"]["policies"]["holds"]) if self.schema > 5 else {}
         for entry in shape["holds"]:
             key, values = bytes.fromhex(entry["key"]), [bytes.fromhex(v) for v in entry["values"]]
             if name == "gate":
                 values = [self.entry_shifted(self.with_map_ids(values[0]), passed)]
+            elif name.startswith("ledgers") and struct.unpack("<I", key[-4:]) in scales:
+                values = [shifted_window(values[0], passed, *scales[struct.unpack("<I", key[-4:])])]
             elif name in SHIFT:
                 values = [SHIFT[name](values[0], passed)]
             elif shape["type"] == "percpu_array":

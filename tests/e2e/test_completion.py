@@ -6,11 +6,10 @@ import json
 import os
 import shlex
 import shutil
-import time
 
 import pytest
 
-from lab import SLUICE, TOP, run
+from lab import SLUICE, TOP, quickest, run
 
 SCRIPT = os.path.join(TOP, "docs", "sluice.bash")
 
@@ -36,8 +35,8 @@ def tables():
 def test_each_keyword_and_choice_of_a_table_is_offered(command):
     name, words = command["name"], command["words"]
     keywords = [word for word in words if word["kind"] in ("flag", "value", "values")]
-    assert [word for word in offered(name, "192.0.2.1", "") if word.islower()][-len(keywords) or None:] == \
-        [word["name"] for word in keywords]
+    words_offered = [word for word in offered(name, "192.0.2.1", "") if word.islower()]  # devices come first
+    assert words_offered[len(words_offered) - len(keywords):] == [word["name"] for word in keywords]
     for word in keywords:
         assert word["name"] in offered(name, "192.0.2.1", word["name"][:-1])
         assert word["name"] not in offered(name, "192.0.2.1", word["name"], "x", "")
@@ -177,8 +176,8 @@ def test_the_lock_of_a_gate_is_not_waited_for(lab):
     lock = os.open(f"/sys/fs/bpf/sluice/{lab.gate}", os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        begun = time.monotonic()
-        assert offered("-g", lab.gate, "deny", "192.0.2.1", "as", "") == ["bad"]
-        assert time.monotonic() - begun < 1
+        words = "-g", lab.gate, "deny", "192.0.2.1", "as", ""
+        assert offered(*words) == ["bad"]
+        assert quickest(lambda: offered(*words)) < 1
     finally:
         os.close(lock)

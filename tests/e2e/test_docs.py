@@ -99,7 +99,9 @@ def test_install_installs_all_of_it(tmp_path):
         "PREFIX=/usr")
     installed = sorted(os.path.relpath(path, tmp_path) for path in glob.glob(f"{tmp_path}/**", recursive=True)
                        if os.path.isfile(path))
-    assert installed == ["usr/sbin/sluice", "usr/share/bash-completion/completions/sluice", "usr/share/man/man5/sluice-rules.5",
+    assert installed == ["usr/lib/systemd/system/sluice@.service", "usr/lib/sysusers.d/sluice.conf",
+                         "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice",
+                         "usr/share/bash-completion/completions/sluice", "usr/share/man/man5/sluice-rules.5",
                          "usr/share/man/man8/sluice.8", "usr/share/sluice/sluice.schema.json"]
 
 
@@ -186,6 +188,16 @@ def test_the_page_has_all_reasons(gate):
     assert reasons == list(gate.json("stats")["reasons"])
 
 
+def test_the_page_has_all_findings_in_the_order_of_the_table():
+    told = re.findall(r'^\t\[FIND_\w+\] = \{"([a-z-]+)", (\w+)\}', read("user/doctor/finding.c"), re.MULTILINE)
+    order = re.findall(r"^\tFIND_(\w+),", read("user/doctor/finding.h"), re.MULTILINE)
+    assert [name for name, _ in told] == [name.lower().replace("_", "-") for name in order] and len(told) > 40
+    lines = parts(read("docs/man/sluice.8"), "Sh")["FINDINGS"]
+    wrong, advice = (lines[:lines.index("Advice:")], lines[lines.index("Advice:"):])
+    assert [items(part, "Sy") for part in (wrong, advice)] == \
+        [[name for name, severity in told if severity == kind] for kind in ("WRONG", "ADVICE")]
+
+
 # --- sluice-rules(5) against the schema -----------------------------------------------------------
 
 def schema():
@@ -197,7 +209,8 @@ def keys_of_schema():
     root = schema()
     policy = root["properties"]["policies"]["items"]
     budget, = [way for way in policy["properties"]["newcomers"]["anyOf"] if "properties" in way]
-    mappings = {"The file": root, "gate": root["properties"]["gate"],
+    place, = [way for way in root["properties"]["attach"]["items"]["anyOf"] if "properties" in way]
+    mappings = {"The file": root, "gate": root["properties"]["gate"], "attach": place,
                 "defaults": root["properties"]["defaults"], "policies": policy,
                 "limits": root["$defs"]["limit"], "newcomers": budget,
                 "allow and deny": root["$defs"]["entries_with_keys"]["items"]}
@@ -275,3 +288,19 @@ def test_functions_that_are_named_exist(page):
     source = "".join(read(path) for folder in ("bpf", "include", "user", "tests")
                      for path in glob.glob(os.path.join(TOP, folder, "**", "*.[ch]"), recursive=True))
     assert not {name for name in names if not re.search(rf"\b{name}\(", source)}
+
+
+# --- docs/reliability.md --------------------------------------------------------------------------
+
+def test_each_fault_names_tests_that_exist():
+    """The last cell of each row: FILE::FUNCTION, below tests/."""
+    rows = [line.strip("| ").split(" | ") for line in read("docs/reliability.md").splitlines()
+            if line.startswith("| ") and not line.startswith("| fault ")]
+    assert len(rows) > 30
+    for row in rows:
+        assert len(row) == 3, row
+        names = re.findall(r"`([^`]*)`", row[2])
+        assert names and re.sub(r"`[^`]*`", "", row[2]).strip(" ,") == "", row
+        for file, _, test in (name.partition("::") for name in names):
+            source = read("tests", file)
+            assert re.search(rf"^(def|static void) {test}\(", source, re.MULTILINE), (file, test)

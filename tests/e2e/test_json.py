@@ -14,7 +14,7 @@ PACE = {"per_second": int, "total": int}
 LIMIT = {"name": str, "match": str, "key": str, "action": str, "allowed": bool, "reason": str,
          "remaining": int, "retry_after_ms": int, "blocked_ms": int, "rate": (int, float),
          "burst": int, "unit": str}
-SOURCE_KEYS = {"address": str, "policy": str, "passed": CELL, "dropped": CELL, "would_drop": CELL,
+SOURCE_KEYS = {"address": str, "policy": str, "counted": bool, "passed": CELL, "dropped": CELL, "would_drop": CELL,
                "limits": [LIMIT]}
 REFUSED = {"name": str, "action": str, "verdict": str, "refused": CELL}
 STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": CELL},
@@ -22,9 +22,12 @@ STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": C
          "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
 STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
-                     "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int, "newcomers_met": PACE,
-                                  "insertions": PACE, "refused": {
-                                      "busy": PACE, "no-memory": PACE, "failed": PACE}},
+                     "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int,
+                                  "newcomers_met": PACE, "insertions": PACE, "forgotten": PACE,
+                                  "bursts_lost": float,
+                                  "refused": {"busy": PACE, "no-room": PACE}},
+                     "levels": {"remembered": int, "partial": int, "protected": int, "room": int,
+                                "lines": int, "bytes_each": int, "sources": int},
                      "memory_bytes": int,
                      "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
@@ -92,7 +95,7 @@ def test_check_without_a_rule(lab):
     lab.attach("in0")
     assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "verdict": "pass",
                                          "reason": "no-rule", "newcomer": None, "limits": []}
-    assert lab.json("show") == {"gate": lab.gate, "rules": []}
+    assert lab.json("show") == {"gate": lab.gate, "attach": [{"device": "in0"}], "rules": []}
     assert lab.sources() == []
     lab.send(SOURCE, 3)
     lab.expect(passed=3, dropped=0)
@@ -128,8 +131,10 @@ def test_status(busy):
     maps = {m["name"]: m for m in gate["maps"]}
     assert gate["memory_bytes"] == sum(m["memory_bytes"] for m in maps.values())
     assert sorted(maps) == sorted(MAPS)
-    assert all((maps[name]["entries"] is None) == (name not in LISTED) for name in maps)
-    assert maps["ledgers4"]["entries"] == 1 and maps["buckets6"]["entries"] == 1
+    counted = set(LISTED) - {"sets", "hot"}
+    assert all((maps[name]["entries"] is None) == (name not in counted) for name in maps)
+    assert maps["ledgers"]["entries"] == 2 and maps["buckets"]["entries"] >= 2
+    assert gate["levels"]["remembered"] == 2 and gate["levels"]["sources_wanted"] is None
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())
     assert all(m["entries"] is None or m["entries"] <= m["max_entries"] for m in maps.values())
@@ -257,11 +262,15 @@ def test_files(lab):
     assert made["changed"] and made["policies_added"] == 1 and made["denied"] == 1
     lab.attach("in0")
     same = json.loads(lab.sluice("-j", "diff", "-", input=text).out)
-    assert same == {"gate": lab.gate, "differs": False, "sizes": {}, "rules": []}
+    assert same == {"gate": lab.gate, "differs": False, "sizes": {}, "rules": [],
+                    "attach": [], "detach": []}
     dump = lab.json("dump")
-    has(dump, {"gate": dict.fromkeys(("sources", "hot", "policies", "hosts", "prefixes"), int)})
+    assert "gate" not in dump
     assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 8}]}]
     assert dump["deny"] == [{"prefixes": ["10.0.0.0/8"]}]
+    stated = dict.fromkeys(("sources", "hot", "policies", "hosts", "prefixes"), 4096)
+    made = json.loads(lab.sluice("-j", "apply", "-", "--resize", input=json.dumps(dump | {"gate": stated})).out)
+    assert made["resized"] and lab.json("dump") == dump | {"gate": stated}
 
 
 def test_version():

@@ -2,6 +2,7 @@
 """allow and deny: entries and their times, lists with names, and what a file of prefixes may
 hold."""
 
+import calendar
 import json
 import os
 import re
@@ -174,15 +175,29 @@ def test_many_sources_under_one_entry_with_an_end(attached):
     assert reasons(attached).get("denied", 0) == denied
 
 
-def test_show_tells_the_time_left(attached):
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
+
+def moment(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def left(end):
+    """The seconds until a moment."""
+    return calendar.timegm(time.strptime(end, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
+
+
+def test_show_tells_the_end(attached):
     attached.sluice("deny", DENIED, "for", "1h")
     attached.sluice("allow", "192.0.2.0/24", "for", "2d")
     attached.sluice("deny", "10.0.0.0/8")
     shown = attached.rules().splitlines()
     g = f"sluice -g {attached.gate}"
-    for line in (rf"{g} deny 203\.0\.113\.66 for (1h|3[45]\d\ds)", f"{g} deny 10.0.0.0/8",
-                 rf"{g} allow 192\.0\.2\.0/24 for (2d|17\d\d\d\ds)"):
+    for line in (rf"{g} deny 203\.0\.113\.66 until ({MOMENT})", f"{g} deny 10.0.0.0/8",
+                 rf"{g} allow 192\.0\.2\.0/24 until ({MOMENT})"):
         assert any(re.fullmatch(line, one) for one in shown), (line, shown)
+    assert sorted(round(left(end) / 60) for line in shown for end in re.findall(MOMENT, line)) == [
+        60, 2 * 24 * 60]
     rules = {rule["prefix"]: rule for rule in attached.json("show")["rules"]}
     assert 3500 < rules[DENIED]["seconds_left"] <= 3600.1
     assert "seconds_left" not in rules["10.0.0.0/8"]
@@ -195,15 +210,55 @@ def test_show_tells_the_time_left(attached):
 
 
 def test_a_time_is_replaced_by_the_later_word(attached):
-    attached.sluice("deny", DENIED, "for", "200ms")
+    attached.sluice("deny", DENIED, "for", "2s")
+    told = time.monotonic()
     said = attached.sluice("deny", DENIED)
     assert "was denied" in said.out
     attached.sluice("allow", OTHER)
     attached.sluice("allow", OTHER, "for", "200ms")
     attached.sluice("set", "default", "rate", "1/h", "burst", "1", "start", "empty")
-    time.sleep(0.4)
+    time.sleep(max(0.4, told + 2.2 - time.monotonic()))
     assert verdicts(attached, DENIED, OTHER) == ["drop", "drop"]
     assert entries(attached) == {DENIED: "deny"}
+
+
+# --- Ends -----------------------------------------------------------------------------------------
+
+def test_until_a_moment(attached):
+    """What show prints can be typed, and means the same end, to the second."""
+    begun, hour = time.time(), moment(3600)
+    said = attached.sluice("deny", DENIED, "until", hour).out
+    assert said in [f"{DENIED}: denied for {word}\n" for word in
+                    ["1h"] + [f"{3599 - late}s" for late in range(int(time.time() - begun) + 1)]]
+    shown, = attached.rules().splitlines()
+    attached.sluice("undeny", DENIED)
+    attached.sluice(*shlex.split(shown)[3:])
+    attached.sluice("deny", OTHER, "as", "list", "until", hour)
+    option = f"sluice -g {attached.gate} deny"
+    again = attached.rules()
+    assert timeless(again).splitlines() == [f"{option} {OTHER} until TIME as list",
+                                            f"{option} {DENIED} until TIME"]
+    assert all(-1 < left(end) - left(hour) < 3 for end in re.findall(MOMENT, again))
+    soon = moment(3)
+    attached.sluice("deny", DENIED, "until", soon)
+    assert verdicts(attached, DENIED) == ["drop"]
+    asked = left(soon)
+    while attached.json("check", DENIED)["verdict"] == "drop":
+        assert asked > -1, "it lasts too long"
+        asked = left(soon)
+        time.sleep(0.01)
+    assert left(soon) < 1
+
+
+@pytest.mark.parametrize("words,said", [
+    (["until", "2001-01-01T00:00:00Z"], "until '2001-01-01T00:00:00Z' is past"),
+    (["until", "9001-01-01T00:00:00Z"], "until '9001-01-01T00:00:00Z' is more than 2 years away: "
+     "without it, it is for good"),
+    (["until", moment(60), "for", "1h"], "deny: 'for' and 'until': say one of them"),
+])
+def test_no_such_end(attached, words, said):
+    assert one_line(attached.sluice("deny", DENIED, *words, status=2)) == said
+    assert attached.rules() == ""
 
 
 # --- What is said ---------------------------------------------------------------------------------
@@ -592,7 +647,7 @@ def test_an_entry_with_another_end_is_not_added_to_a_list(attached, tmp_path, ha
 
 
 def timeless(text):
-    return re.sub(r" for \S+", " for TIME", text)
+    return re.sub(r" until \S+", " until TIME", text)
 
 
 def test_show_says_the_end_of_a_list_once(attached):
@@ -601,8 +656,8 @@ def test_show_says_the_end_of_a_list_once(attached):
         attached.sluice("deny", prefix, *([] if name == "good" else ["for", "1h"]), "as", name)
     g = f"sluice -g {attached.gate} deny"
     assert timeless(attached.rules()).splitlines() == [
-        f"{g} {OTHER} for TIME as a", f"{g} {OTHER} as good", f"{g} {DENIED} as a",
-        f"{g} {DENIED} for TIME as b", f"{g} {DENIED6} as a"]
+        f"{g} {OTHER} until TIME as a", f"{g} {OTHER} as good", f"{g} {DENIED} as a",
+        f"{g} {DENIED} until TIME as b", f"{g} {DENIED6} as a"]
     before, shown = members(attached), attached.rules().splitlines()
     attached.apply({"policies": []})
     for line in shown:
@@ -647,7 +702,7 @@ def test_entries_that_have_ended_are_no_rules_after_a_command(attached, count):
         attached.send_and_wait([unread])
         return reasons(attached)
     hosts = [f"10.{i >> 8}.{i & 255}.1" for i in range(count)]
-    attached.sluice("deny", *hosts, "10.200.0.0/16", DENIED6, "for", "300ms")
+    attached.sluice("deny", *hosts, "10.200.0.0/16", DENIED6, "for", "2s")
     assert judged() == {"vlan-depth": 1}
     wait_until(lambda: attached.json("show")["rules"] == [], "the end")
     assert judged() == {"vlan-depth": 2}  # a packet sweeps nothing

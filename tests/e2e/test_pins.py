@@ -22,8 +22,10 @@ def test_maps_by_name_and_links(lab):
     lab.attach("in0")
     lab.attach("in0", "hook", "ingress")
     assert sorted(os.listdir(lab.pins())) == sorted(MAPS + ["links"])
-    links = os.listdir(lab.pins("links"))  # with clsact also one that says that its qdisc is ours
-    assert sorted(link.split("-")[0] for link in links if "qdisc" not in link) == ["ingress", "xdp"]
+    pinned = os.listdir(lab.pins("links"))  # with clsact also one that says that its qdisc is ours
+    assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
+                  "qdisc" not in pin) == ["ingress", "xdp"]
+    assert "program" in {pin.split("-")[0] for pin in pinned}
     for path in PINS, lab.pins(), lab.pins("links"):
         assert mode(path) == 0o700 and os.stat(path).st_uid == 0
     for name in MAPS:
@@ -66,7 +68,8 @@ def test_the_filter_outlives_its_tools(attached):
 
 
 def test_bpftool_shows_named_fields(lab):
-    lab.attach("in0", "mode", "native", "policies", "64")  # so that bpftool has little to print
+    lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
+               "hot", "16")  # so that bpftool has little to print
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -75,16 +78,24 @@ def test_bpftool_shows_named_fields(lab):
         text = run("bpftool", "-j", "map", "dump", "pinned", lab.pins(name)).out
         return [entry.get("formatted", entry) for entry in json.loads(text)]
 
+    def used(name, of):
+        """The entries of an array that are in use, by their numbers."""
+        return {entry["key"]: entry["value"] for entry in dump(name) if of(entry["value"])}
+
     gate = dump("gate")[0]["value"]
     assert gate["schema"] >= 1 and gate["generation"] == 2
-    ledger, = dump("ledgers4")
     packed = ipaddress.ip_address(SOURCE).packed
-    assert ledger["key"] == {"addr": int.from_bytes(packed, sys.byteorder), "limit": 1}
-    assert {"zero", "born"} <= set(ledger["value"])
-    bucket, = dump("buckets4")
-    cpus = [cpu["value"] for cpu in bucket["values"]]
-    assert sum(cpu["passed"]["packets"] for cpu in cpus) == 20
-    assert sum(cpu["dropped"]["packets"] for cpu in cpus) == 10
+    (index, line), = used("ledgers", lambda line: line["limit"]).items()
+    assert line["addr"] == [int.from_bytes(packed, sys.byteorder), 0]
+    assert line["limit"] == 1 << 3 | 1  # the first limit, a bucket, IPv4
+    assert set(line["ledger"]) == {"zero", "born", "drawn", "blocked"}
+    (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
+    assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
+    (index, bucket), = used("buckets", lambda bucket: any(bucket["source"])).items()
+    assert bucket["source"] == [0, int.from_bytes(b"\0\0\xff\xff" + packed, sys.byteorder)]
+    assert bucket["passed"]["packets"] == 20 and bucket["dropped"]["packets"] == 10
+    (at, ways), = used("hot", lambda ways: any(ways["tag"])).items()
+    assert at * 4 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
     rule, = dump("prefixes")
     record = int(str(rule["value"]["now"]["record"]), 0)  # bpftool has its own way with bit fields
     assert rule["key"]["bits"] == 0 and record > 0

@@ -17,8 +17,12 @@ from lab import LISTED, SLUICE, frame, one_line, run, wait_until
 from test_faults import moments
 
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
-SIZES = {"sources": ["ledgers4", "ledgers6"], "hot": ["buckets4", "buckets6"],
+SIZES = {"sources": ["sets", "ledgers"], "hot": ["hot", "buckets"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
+
+
+SIZE = 4096
+TABLES = ["sets", "ledgers", "hot", "buckets"]
 
 
 def maxima(lab):
@@ -27,9 +31,13 @@ def maxima(lab):
             if m["name"] in LISTED}
 
 
+def entries_of(lab, name):
+    return {m["name"]: m["entries"] for m in lab.json("status")["gates"][0]["maps"]}[name]
+
+
 def resize(lab, status=0, **sizes):
     config = lab.json("dump")
-    config["gate"].update(sizes)
+    config.setdefault("gate", {}).update(sizes)
     return lab.sluice("apply", "-", "--resize", input=json.dumps(config), status=status)
 
 
@@ -62,7 +70,9 @@ def is_whole(lab):
 
 @pytest.fixture
 def drained(attached):
-    """SOURCE has spent its burst for an hour, and a part of it on IPv6; DENIED is denied."""
+    """SOURCE has spent its burst for an hour, and a part of it on IPv6; DENIED is denied. All sizes
+    are SIZE."""
+    resize(attached, **{size: SIZE for size in SIZES})
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1000")
     attached.sluice("deny", DENIED)
@@ -79,12 +89,13 @@ def drained(attached):
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_each_size(drained, size, factor):
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
-    wanted = int(before[SIZES[size][0]] * factor)
+    wanted = int(SIZE * factor)
     said = resize(drained, **{size: wanted})
     assert "resized" in said.out
     assert ("start anew" in said.err) == (size == "hot") and said.err.count("\n") == (size == "hot")
     after = maxima(drained)
-    assert all(after[name] == wanted for name in SIZES[size])
+    assert drained.json("dump")["gate"][size] == wanted
+    assert all(after[name] == before[name] * factor for name in SIZES[size])
     changed = {name for name in after if after[name] != before[name]} - {"policies", "splits"}
     assert changed == set(SIZES[size])
     assert (drained.rules(), drained.json("stats")) == (rules, stats)
@@ -99,7 +110,7 @@ def test_each_size(drained, size, factor):
 
 
 def test_all_sizes_at_once_and_to_the_same_again(drained):
-    sizes = {size: 4096 for size in SIZES}
+    sizes = {size: 2 * SIZE for size in SIZES}
     assert "resized" in resize(drained, **sizes).out
     used, pinned = map_ids(drained)
     assert "resized" not in resize(drained, **sizes).out
@@ -110,9 +121,10 @@ def test_all_sizes_at_once_and_to_the_same_again(drained):
 
 def test_old_maps_and_programs_go(drained):
     drained.attach("in0", "hook", "egress", "mode", "clsact")
-    pinned = map_ids(drained)[1] - {pinned_id(drained, "lists")}  # that has one size
+    of_one_size = {pinned_id(drained, name) for name in ("lists", "admission")}
+    pinned = map_ids(drained)[1] - of_one_size
     programs = [a["program_id"] for a in drained.attachments()]
-    resize(drained, **{size: 4096 for size in SIZES})
+    resize(drained, **{size: 2 * SIZE for size in SIZES})
     for kind, ids in (("map", pinned), ("prog", programs)):
         for one in ids:
             wait_until(lambda: run("bpftool", kind, "show", "id", str(one), check=False).code,
@@ -156,17 +168,48 @@ def test_rules_longer_than_64(attached):
 # --- Smaller --------------------------------------------------------------------------------------
 
 def test_sources_that_do_not_fit_are_told(attached):
-    """Those that were heard last stay."""
-    attached.sluice("set", "default", "rate", "1/h", "burst", "1")
+    """Those that have spent most stay, whenever they were heard: a quarter of the sources has spent
+    all, and the others a quarter. There is room for half of them."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "4")
     sources = [f"10.0.{i // 256}.{i % 256}" for i in range(2000)]
-    attached.send_and_wait([frame(source) for source in sources])
-    said = resize(attached, sources=1000)
-    lost = 2000 - {m["name"]: m["entries"]
-                   for m in attached.json("status")["gates"][0]["maps"]}["ledgers4"]
-    assert 1000 <= lost < 1600 and f"{lost} sources" in said.err and said.err.count("\n") == 1
+    for first in range(0, 2000, 100):  # so few at once that they are no crowd
+        attached.send_and_wait([frame(source) for i, source in enumerate(sources)
+                                for _ in range(1 if i % 4 else 4)
+                                if first <= i < first + 100])
+        time.sleep(0.07)
+    said = resize(attached, sources=700)  # 128 sets of 8
+    kept = entries_of(attached, "ledgers")
+    assert 0.9 * 1024 < kept <= 1024
+    assert f"{2000 - kept} sources" in said.err and said.err.count("\n") == 1
     before = attached.counts()
-    attached.send_and_wait([frame(source) for source in sources[-300:]])
-    attached.expect(passed=before[0], dropped=before[1] + 300)
+    attached.send_and_wait([frame(source) for source in sources[::4]])
+    attached.expect(passed=before[0], dropped=before[1] + 500)
+
+
+def test_levels_of_a_table_that_shrinks_and_grows(attached):
+    """Each source keeps its level to the packet, of either family, by each kind of limit."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
+    attached.sluice("set", "10.2.0.0/16", "name", "w", "window", "10", "per", "1h", "inherit", "no")
+    attached.sluice("set", "default", "name", "nets", "rate", "1/h", "burst", "1000", "per", "16")
+    sources = [net % i for i in range(10) for net in ("10.1.0.%d", "10.2.0.%d", "2001:db8:%d::1")]
+    attached.send_and_wait([frame(source) for i, source in enumerate(sources)
+                            for _ in range(i // 3)])
+    for size in 30, 4000, 100, 262144:
+        assert not resize(attached, sources=size).err
+    for i, source in enumerate(sources):
+        before = attached.counts()
+        attached.send_and_wait([frame(source)] * 12)
+        attached.expect(passed=before[0] + 10 - i // 3, dropped=before[1] + 2 + i // 3)
+
+
+def test_a_size_that_gives_as_many_sets_leaves_the_table_as_it_is(drained):
+    resize(drained, sources=4000, hot=4096)
+    before = {name: pinned_id(drained, name) for name in TABLES}
+    said = resize(drained, sources=4100)
+    assert "resized" in said.out and not said.err
+    assert drained.json("dump")["gate"]["sources"] == 4100
+    assert {name: pinned_id(drained, name) for name in TABLES} == before
+    is_whole(drained)
 
 
 @pytest.mark.parametrize("size,least,fewer", [("hosts", 20, 19), ("prefixes", 32, 31),
@@ -178,7 +221,7 @@ def test_a_size_that_is_too_small_is_refused(attached, size, least, fewer):
     config["deny"] = [{"prefixes": [f"192.0.2.{i}" for i in range(20)]}]
     attached.apply(config)
     before = attached.snapshot(), map_ids(attached)
-    config["gate"][size] = fewer
+    config["gate"] = {size: fewer}
     refusal = attached.sluice("apply", "-", "--resize", input=json.dumps(config), status=None)
     assert refusal.code and size in refusal.err and str(least) in refusal.err
     assert (attached.snapshot(), map_ids(attached)) == before
@@ -241,8 +284,8 @@ def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
         while time.monotonic() + 3 * longest < began + 7.5:
             resizes += 1
             start = time.monotonic()
-            resize(lab, sources=5000 + resizes, policies=100 + resizes, hosts=100 + resizes,
-                   hot=5000 + resizes % 3)
+            resize(lab, sources=4000 << resizes % 3, policies=100 + resizes, hosts=100 + resizes,
+                   hot=4096 << resizes % 2)
             longest = max(longest, time.monotonic() - start)
             seen.append(lab.json("stats")["totals"])
             received.read()
@@ -282,7 +325,7 @@ def test_readers_meanwhile(drained):
     stream = drained.traffic(60, f"{DENIED}=5000", background=True)
     reader.start()
     for i in range(15):
-        resize(drained, **{size: 4000 + i for size in SIZES})
+        resize(drained, **{size: 4000 + i << i % 2 for size in SIZES})
     going = False
     reader.join()
     stream.kill()
@@ -297,7 +340,7 @@ def config_file(lab, tmp_path):
     """A file that doubles every size, as the words of a command."""
     def write(**sizes):
         config = lab.json("dump")
-        config["gate"].update(sizes or {k: 2 * v for k, v in config["gate"].items()})
+        config["gate"] = sizes or {size: 2 * SIZE for size in SIZES}
         path = tmp_path / "sizes.json"
         path.write_text(json.dumps(config))
         return ["-g", lab.gate, "-n", lab.filter, "apply", str(path), "--resize"]
@@ -310,7 +353,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
     """Just before, and just behind, the one rename that makes the new gate the gate."""
     before, rules, stats = maxima(drained), drained.rules(), drained.json("stats")
     gate = drained.pins("next", "gate")
-    ledgers = drained.pins("next", "ledgers4")
+    ledgers = drained.pins("next", "ledgers")
     seen = []
 
     def turned():
@@ -320,7 +363,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
     run_stops(config_file(), until=turned)
     assert os.path.exists(drained.pins("next"))
     factor = 2 if begun else 1
-    assert maxima(drained)["ledgers4"] == factor * before["ledgers4"]
+    assert maxima(drained)["ledgers"] == factor * before["ledgers"]
     assert (drained.rules(), drained.json("stats")) == (rules, stats)
     drained.send(SOURCE, 2)
     drained.expect(passed=14, dropped=10)
@@ -328,7 +371,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
     if then == ["upgrade"]:
         assert "interrupted" in done.err
         is_whole(drained)
-        assert maxima(drained)["ledgers4"] == factor * before["ledgers4"]
+        assert maxima(drained)["ledgers"] == factor * before["ledgers"]
         drained.send(SOURCE, 2)
         drained.expect(passed=14, dropped=12)
     else:
@@ -337,19 +380,24 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
 
 def test_kill_a_resize(lab, config_file):
     """At every moment commands find one gate whole; the next one that changes it puts all devices
-    on one set of maps again. A source has at most one burst more for it."""
+    on one set of maps again. No charge is lost: a source that comes through one device gets its
+    burst, and one that has spent it gets nothing."""
     lab.pair("out1", "in1")
     lab.attach("in0", "in1")
+    resize(lab, **{size: SIZE for size in SIZES})
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     lab.sluice("deny", DENIED)
     lab.send(SOURCE, 11)
     lab.expect(passed=10, dropped=1)
-    lab.attach("in0", "hook", "egress", "mode", "clsact")  # only now: the device reports its address once
+    # only now: the device reports its address once
+    lab.attach("in0", "hook", "egress", "mode", "clsact")
     received = lab.datagrams()
     dropped, ends = 1, collections.Counter()
     stops, rules = run_stops(config_file()), lab.rules()
     for i, (at, steps) in enumerate(moments(stops, 0.3, 40), 1):
-        words = config_file(**{size: 4000 + i for size in SIZES})
+        words = config_file(**{size: 4000 + i << i % 2 for size in SIZES})
+        fresh = f"10.9.0.{i}"
+        lab.send(fresh, 2, device="out1")
         run_stops(words, at, steps)
         ends["next" if os.path.exists(lab.pins("next", "gate")) else
              "renaming" if os.path.exists(lab.pins("next")) else "none"] += 1
@@ -358,14 +406,17 @@ def test_kill_a_resize(lab, config_file):
         assert before <= dropped
         lab.send(DENIED, 2)
         lab.send(SOURCE, 2, device="out1")
+        lab.send(fresh, 3, device="out1")
         lab.sluice("set", "192.0.2.0/24", "rate", "5/h")
         lab.sluice("del", "192.0.2.0/24")
         is_whole(lab)
         lab.send(DENIED, 2)
         lab.send(SOURCE, 2, device="out1")
+        lab.send(fresh, 8, device="out1")
         wait_until(lambda: lab.counts()[1] >= before + 4, "judged")
         dropped = lab.counts()[1]
-        assert received.read()[SOURCE] == 0, f"killed at {at}+{steps}: a level was lost"
+        got = received.read()[SOURCE], received.by_source[fresh]
+        assert got == (0, 10), f"killed at {at}+{steps}: a level was lost"
     print(f"figure: {sum(ends.values())} resizes killed: {dict(ends)}")
     assert ends["next"] > 5
     assert received.read()[DENIED] == 0

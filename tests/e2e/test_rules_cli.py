@@ -8,9 +8,10 @@ import pytest
 
 from lab import frame, one_line, own_bpffs, run_sluice, wait_until
 
-COMMANDS = ["attach", "detach", "status", "set", "newcomers", "allow", "deny", "unallow", "undeny",
-            "lists", "del", "forgive", "show", "apply", "diff", "dump", "check", "stats", "sources",
-            "export", "upgrade", "complete", "version", "help"]
+COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow", "deny", "unallow",
+            "undeny", "lists", "del", "forgive", "show", "apply", "confirm", "keep", "diff",
+            "dump", "check", "stats", "sources", "export", "upgrade", "complete", "version",
+            "help"]
 
 RULES = [
     "default rate 500pps",
@@ -204,7 +205,7 @@ WRONG_WORDS = [
     (["deny", "192.0.2.1", "fro", "1h"], "did you mean 'for'? See 'sluice help deny'"),
     (["deny", "-f", "x", "repalce"], "did you mean 'replace'?"),
     (["allow", "192.0.2.1", "sa", "x"], "did you mean 'as'? See 'sluice help allow'"),
-    (["allow", "192.0.2.1", "until", "1h"], "'until' is not an address"),
+    (["allow", "192.0.2.1", "until", "1h"], "'1h' is not a moment: write 2026-11-21T13:00:00Z"),
     (["undeny", "192.0.2.1", "sa", "x"], "did you mean 'as'? See 'sluice help undeny'"),
     (["unallow", "192.0.2.1", "ass", "x"], "did you mean 'as'?"),
     (["apply", "rules.yaml", "resize"], "did you mean '--resize'? See 'sluice help apply'"),
@@ -362,7 +363,7 @@ def test_a_file_is_named_before_or_behind_other_words(gate, tmp_path):
     for words in (["deny", "-f", str(file), "for", "1h"], ["deny", "for", "1h", "-f", str(file)],
                   ["-f", str(file), "deny", "for", "1h"], ["deny", "for", "1h", f"--file={file}"]):
         gate.sluice(*words)
-        assert " deny 192.0.2.1 for " in gate.rules()
+        assert " deny 192.0.2.1 until " in gate.rules()
         gate.sluice("del", "-f", str(file))
     gate.sluice("deny", "-f", "-", input="192.0.2.2\n")
     assert gate.rules().endswith(" deny 192.0.2.2 as -\n")

@@ -256,14 +256,21 @@ def test_another_schema_is_refused(attached):
     assert "attach again" in refusal
 
 
-def test_without_the_capability_nothing_changes(attached):
-    before = programs(attached)
-    drop = "-sys_admin"
-    done = run("nsenter", f"--net=/run/netns/{attached.filter}", "setpriv",
+def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
+    """As an older version left it; after one upgrade with the capability it is not needed."""
+    link, = attached.links("in0")
+    os.unlink(attached.pins("links", "program-" + link))
+    before, drop = programs(attached), "-sys_admin"
+    without = ["nsenter", f"--net=/run/netns/{attached.filter}", "setpriv",
                f"--bounding-set={drop}", f"--inh-caps={drop}", SLUICE, "-g", attached.gate,
-               "upgrade", check=False)
+               "upgrade"]
+    done = run(*without, check=False)
     assert done.code == 1 and "CAP_SYS_ADMIN" in one_line(done)
     assert programs(attached) == before
+    attached.sluice("upgrade")
+    now = programs(attached)
+    run(*without)
+    assert not set(now.values()) & set(programs(attached).values())
 
 
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "clsact")])

@@ -131,6 +131,7 @@ static void fuzz_match(const char *text)
 			expect(match.port[i].last < match.port[j].first ||
 			       match.port[i].first > match.port[j].last);
 	}
+	expect(match_is_sound(&match));
 	expect(match_parse(match_format(&match, printed), &again) == OK);
 	expect(!memcmp(&match, &again, sizeof(match)));
 }
@@ -146,6 +147,7 @@ static struct sl_prefix fuzz_prefix(const char *text)
 		return (struct sl_prefix){0};
 	expect(prefix_parse(prefix_format(&prefix, printed), &again) == OK);
 	expect(prefix_equal(&prefix, &again));
+	expect(prefix_is_sound(&prefix));
 	return prefix;
 }
 
@@ -156,6 +158,7 @@ static void check_compiled(const struct limit *limit)
 	static const struct machine machine = {.cpus = 64, .jiffy_ns = 4000000};
 
 	expect(limit->spec.per[SL_IPV4] <= 32 && limit->spec.per[SL_IPV6] <= 128);
+	expect(limit_is_sound(&limit->spec) && limit_name_is_valid(limit->spec.name));
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct sl_limit compiled = limit_compile(limit, family, &machine);
 
@@ -178,6 +181,11 @@ static void fuzz_limit(const struct spec *spec, const struct sl_prefix *prefix)
 		return;
 	}
 	check_compiled(&limit);
+	if (limit.second.rate) {
+		struct limit second = limit_second(&limit);
+
+		check_compiled(&second);
+	}
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		back.text[field] = spec_format(&limit, prefix, field, text[field]);
 	expect(spec_parse_first(&back, prefix, NULL, NULL, &again) == OK);

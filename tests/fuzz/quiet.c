@@ -21,6 +21,16 @@ void note(const char *format, ...)
 	(void)format;
 }
 
+void warning(const char *format, ...)
+{
+	(void)format;
+}
+
+void inform(const char *format, ...)
+{
+	(void)format;
+}
+
 const char *log_place(const char *place)
 {
 	(void)place;

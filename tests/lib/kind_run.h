@@ -27,7 +27,6 @@ static uint64_t run_choose(uint64_t bound);
 struct run {
 	struct sl_limit limit;
 	struct sl_limit_spec spec;
-	struct sl_ledger ledger;
 	true_time now;
 	uint64_t epoch; /* what a clock that does not lag shows at time 0 */
 	uint64_t lag[RUN_CPUS];
@@ -135,9 +134,9 @@ static inline uint64_t run_to_edge(void)
 	if (run.limit.kind == SL_WINDOW)
 		edge += run.limit.period - now % run.limit.period;
 	else if (run.limit.kind == SL_SHAPE)
-		edge = credit_latest(now, run.ledger.ready - run_choose(2) * run.limit.horizon);
+		edge = credit_latest(now, host_ledger->ready - run_choose(2) * run.limit.horizon);
 	else
-		edge = credit_latest(now, run.ledger.zero + run_choose(2) * run.limit.burst);
+		edge = credit_latest(now, host_ledger->zero + run_choose(2) * run.limit.burst);
 	return edge + run_choose(3) - 1 - now;
 }
 
@@ -193,15 +192,14 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
 					   : run_choose(run_unit());
 	run.now = WINDOW_CLOCKS;
-	run.ledger = kind_birth(kind, &run.limit, run_clock(0));
+	host_begin(&run.limit, kind_birth(kind, &run.limit, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
 	run.shape_plain =
 		(struct shape_plain){.ready = run_long_clock(0), .horizon = run.limit.horizon};
 	if (kind == SL_BUCKET)
 		run.bucket = reference_full(&run.limit, run.now);
-	host_ledger = &run.ledger;
-	host_begun = run.ledger.drawn;
+	host_begun = host_ledger->drawn;
 }
 
 /* --- Packets -------------------------------------------------------------------------------- */
@@ -226,7 +224,7 @@ static inline uint32_t run_amount(void)
 		break;
 	case 3: /* what is left, as this CPU sees it */
 		if (run.limit.kind == SL_WINDOW)
-			amount = window_left(&run.limit, &run.ledger) + run_choose(2);
+			amount = window_left(&run.limit, host_ledger) + run_choose(2);
 	}
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
 }

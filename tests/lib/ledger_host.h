@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bpf/charge.h and bpf/ledger.h, compiled for the host: one ledger that exists, and no other map.
+ * bpf/charge.h and bpf/ledger.h, compiled for the host, with a table of one line, which exists.
  *
- *   host_ledger   the ledger that every packet is charged to
+ *   host_begin    gives the line to a limit
+ *   host_ledger   the ledger of that line, which every packet is charged to
  *   host_between  called before each access to a word that CPUs share: other CPUs may act there;
  *                 NULL: not called
  *   host_ask      charges a packet as a CPU does
@@ -12,14 +13,17 @@
 #ifndef SLUICE_TEST_LEDGER_HOST_H
 #define SLUICE_TEST_LEDGER_HOST_H
 
-#define BPF_HOST_INSERTS
 #include <stdlib.h>
 #include "bpf_host.h"
 #include "compiler.h"
 #include "window.h"
 
 static void (*host_between)(void);
-static struct sl_ledger *host_ledger;
+
+static struct sl_gate host_gate;
+static struct sl_set host_set;
+static struct sl_line host_line;
+static struct sl_ledger *const host_ledger = (struct sl_ledger *)&host_line.ledger;
 
 /* What a CPU notes of a window, while host_between is set. */
 struct host_notes {
@@ -47,41 +51,41 @@ static inline void host_pause(void)
 		host_between();
 }
 
-static inline __u64 host_swap(__u64 *word, __u64 old, __u64 next)
-{
-	host_pause();
-	if (host_between && *word == old)
-		host_note(word, old, next);
-	return __sync_val_compare_and_swap(word, old, next);
-}
-
-static inline __u64 host_add(__u64 *word, __u64 more)
-{
-	host_pause();
-	return __sync_fetch_and_add(word, more);
-}
-
 #undef read_once
 #undef write_once
 #define read_once(x)	     (host_pause(), *(const volatile typeof(x) *)&(x))
 #define write_once(x, value) (host_pause(), *(volatile typeof(x) *)&(x) = (value))
+/* within a macro its own name is the builtin */
 #define __sync_val_compare_and_swap(word, old, next)                                               \
-	host_swap((__u64 *)(word), (__u64)(old), (__u64)(next))
-#define __sync_fetch_and_add(word, more) host_add((__u64 *)(word), (__u64)(more))
+	({                                                                                         \
+		host_pause();                                                                      \
+		if (host_between && *(word) == (old))                                              \
+			host_note((const __u64 *)(word), old, next);                               \
+		__sync_val_compare_and_swap(word, old, next);                                      \
+	})
+#define __sync_fetch_and_add(word, more) (host_pause(), __sync_fetch_and_add(word, more))
 
 #include "charge.h"
 
 static void *map_find(const void *map, const void *key)
 {
 	(void)key;
-	return map == &ledgers4 ? host_ledger : NULL;
+	if (map == &gate)
+		return &host_gate;
+	if (map == &sets)
+		return &host_set;
+	return map == &ledgers ? &host_line : NULL;
 }
 
-/* Packets only come to a ledger that exists. */
-static long map_insert(const void *map, const void *key, const void *value, uint64_t flags)
+/* From here on the line is that of the limit, for the source 0. */
+static inline void host_begin(const struct sl_limit *limit, struct sl_ledger ledger)
 {
-	(void)map, (void)key, (void)value, (void)flags;
-	abort();
+	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
+	struct ledger_key key = packet_key(&packet, limit);
+
+	host_set.tag[0] = spot_of(&host_gate.meeting, ledger_digest(&host_gate.meeting, &key)).tag;
+	host_line = (struct sl_line){.limit = key.limit};
+	*host_ledger = ledger;
 }
 
 /* A packet of so many packets, or bytes, that came at a moment by the clock of its CPU. */
@@ -100,11 +104,19 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 	return credit_cost(limit, packet->packets, packet->bytes);
 }
 
-/* Without a purse: each packet asks the ledger. A packet of shape has its departure afterwards. */
+/*
+ * Without a purse: each packet asks the ledger. A packet of shape has its departure afterwards. One
+ * that comes at moment 0 reads the clock, which packets of other CPUs in between leave as it was.
+ */
 static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet)
 {
-	test_clock_ticks = packet->now; /* where that is 0, it is read again */
-	return limit_ask(packet, limit, NULL, ADMISSION_KNOWN);
+	__u64 before = test_clock_ticks;
+	enum sl_reason reason;
+
+	test_clock_ticks = packet->now;
+	reason = limit_ask(packet, limit, NULL);
+	test_clock_ticks = before;
+	return reason;
 }
 
 #endif

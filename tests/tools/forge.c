@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can.
+ * forge: sends UDP frames of forged sources, random ones within a prefix, as fast as one CPU can,
+ * or at most PPS a second.
  *
  * For the tests, over a veth pair. It works in a named network namespace only, so it cannot flood a
  * real network, and ends after a minute at most. When it ends, it prints one line of JSON:
@@ -33,13 +34,16 @@
 
 #define SECONDS_MAX 60
 #define FRAMES_MAX  1000000000 /* of one test run: a signal ends it long before */
+#define PPS_MAX	    100000000
+#define TURN_NS	    5000000 /* of a sender that has a pace, between two turns */
 #define BATCH	    64 /* as many as a driver would receive in one go; a veth queue holds 256 */
 
 struct job {
-	struct sl_prefix sources;
+	struct sources sources;
 	const char *device;
 	unsigned int seconds;
 	unsigned int cpu;
+	unsigned int pps; /* 0: as fast as it can */
 };
 
 static enum status number_parse(const char *text, unsigned int max, unsigned int *ret)
@@ -57,9 +61,10 @@ static enum status number_parse(const char *text, unsigned int max, unsigned int
 
 static enum status job_parse(char **argv, struct job *job)
 {
-	if (prefix_parse(argv[3], &job->sources) ||
+	if (sources_parse(argv[3], &job->sources) ||
 	    number_parse(argv[4], SECONDS_MAX, &job->seconds) ||
-	    number_parse(argv[5], CPU_SETSIZE - 1, &job->cpu))
+	    number_parse(argv[5], CPU_SETSIZE - 1, &job->cpu) ||
+	    (argv[6] && number_parse(argv[6], PPS_MAX, &job->pps)))
 		return MISUSED;
 	job->device = argv[2];
 	return netns_enter(argv[1]);
@@ -98,19 +103,31 @@ static int cpu_take(unsigned int cpu)
 	return sched_setaffinity(0, sizeof(only), &only) ? -errno : 0;
 }
 
-static int frames_send(const struct bpf_program *program, struct frame *frame)
+static int frames_send(const struct bpf_program *program, struct frame *frame, unsigned int count)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame->bytes,
-		    .data_size_in = sizeof(frame->bytes), .repeat = FRAMES_MAX,
+		    .data_size_in = sizeof(frame->bytes), .repeat = count,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
 	int err = bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 
 	return err == -EINTR ? 0 : err;
 }
 
+/* Sends for a while. A turn that comes late is not made up for: at no time is it faster. */
+static int job_turn(const struct job *job, const struct bpf_program *program, struct frame *frame)
+{
+	const struct timespec turn = {.tv_nsec = TURN_NS};
+	unsigned int count = job->pps / (1000000000 / TURN_NS);
+	int err = frames_send(program, frame, job->pps ? count : FRAMES_MAX);
+
+	if (job->pps)
+		nanosleep(&turn, NULL);
+	return err;
+}
+
 static enum status job_run(const struct job *job, struct forge *forge)
 {
-	const struct bpf_program *program = prefix_is_ipv4(&job->sources)
+	const struct bpf_program *program = prefix_is_ipv4(&job->sources.prefix)
 						    ? forge->progs.bench_generate
 						    : forge->progs.forge_ipv6;
 	struct lane_state *lane = &forge->bss->lane;
@@ -125,7 +142,7 @@ static enum status job_run(const struct job *job, struct forge *forge)
 	alarm_set(job->seconds);
 	begin = now();
 	while (!err && now() < begin + job->seconds)
-		err = frames_send(program, &frame);
+		err = job_turn(job, program, &frame);
 	if (err)
 		return failure("cannot send from CPU %u out of '%s': %s", job->cpu, job->device,
 			       why(err));
@@ -140,8 +157,8 @@ int main(int argc, char **argv)
 	struct job job = {0};
 	enum status status;
 
-	if (argc != 6)
-		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU");
+	if (argc != 6 && argc != 7)
+		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU [PPS]");
 	status = job_parse(argv, &job);
 	if (status)
 		return status;

@@ -42,6 +42,10 @@ COMMANDS = [
     "set 2001:db8:7::/48 name icmp rate 20pps match icmp per 128",
     "newcomers 2001:db8:7::/48 rate 1mbit burst 64kB",
     "set 203.0.113.0/24 rate 11pps",
+    "set 100.64.0.0/16 name minute window 16 per 10min",
+    "set 100.64.0.0/16 name bytes window 1MB per 1h groups 10",
+    "set 100.65.0.0/16 name longer rate 10/h burst 3 action block 1d escalate 2 max 32d inherit no",
+    "set 100.66.0.0/16 name both rate 30/h 8mbit burst 6 64kB inherit no",
     "deny 203.0.113.66 for 1h",
     "deny 203.0.113.128/25",
     "deny 198.51.100.0/24 for 2h",
@@ -63,7 +67,8 @@ COMMANDS = [
 PACKETS = {"192.0.2.7": 15, "192.0.2.8": 30, "203.0.113.66": 3, "203.0.113.200": 4,
            "192.0.2.200": 2, "192.0.2.99": 1, "203.0.113.5": 2, "2001:db8:9::1": 4,
            "2001:db8:a::1": 12, "2001:db8:1::1": 3, "2001:db8:2::5": 5, "192.0.2.65": 6,
-           "192.0.2.97": 7, "192.0.2.33": 2, "192.0.2.210": 2, "192.0.2.211": 3, "198.18.7.1": 1}
+           "192.0.2.97": 7, "192.0.2.33": 2, "192.0.2.210": 2, "192.0.2.211": 3, "198.18.7.1": 1,
+           "100.64.0.7": 12, "100.65.0.7": 5, "100.66.0.7": 4}
 
 
 def traffic(lab):
@@ -99,7 +104,8 @@ def record(lab):
         maps[name] = {"type": info["type"], "key": info["bytes_key"], "value": info["bytes_value"],
                       "entries": info["max_entries"], "flags": info["flags"], "id": info["id"],
                       "holds": [] if name in VOLATILE else entries(lab.pins(name))}
-    return {"uptime_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "maps": maps}
+    return {"time": time.time(), "uptime_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+            "maps": maps}
 
 
 def main():

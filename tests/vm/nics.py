@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from keeper import keepers
 from lab import FILTER_MAC, SENDER_MAC, Lab, run, wait_until
 
 NET = "/sys/class/net"
@@ -46,3 +47,10 @@ def nics():
     made = NicLab()
     yield made
     made.close()
+
+
+@pytest.fixture
+def keeping(lab, tmp_path):
+    """Makes a Keep, which ends with the test."""
+    with keepers(lab, tmp_path) as make:
+        yield make

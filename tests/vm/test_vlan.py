@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """VLAN devices: what is attached to one judges its VLAN alone."""
 
+import json
+
 import pytest
 
 from lab import frame
@@ -112,3 +114,48 @@ def test_a_limit_of_a_vlan_in_priority_tags(vlan):
     vlan.send(ABUSER, 50, tags=[(Q, 0), (AD, 0), (Q, 7)])
     vlan.send(ABUSER, 50, tags=[(Q, 0), (Q, 8)])
     vlan.expect(passed=70, dropped=30)
+
+
+# --- What doctor says of a limit that matches a VLAN ----------------------------------------------
+
+def hidden(lab, *words):
+    """The devices on which it finds the VLAN hidden, with the advice."""
+    return {finding["object"]: finding["advice"] for finding in json.loads(lab.sluice("-j", "doctor", *words,
+                                                                                      status=None).out)
+            if finding["id"] == "vlan-hidden"}
+
+
+def vlans_of(lab, device, netns=None):
+    """in0.100 on in0, and in0.100.7 on that."""
+    for below, vlan in (device, 100), (f"{device}.100", 7):
+        lab.ip("link", "add", "link", below, "name", f"{below}.{vlan}", "type", "vlan", "id", str(vlan), netns=netns)
+        lab.ip("link", "set", f"{below}.{vlan}", "addrgenmode", "none", "up", netns=netns)
+
+
+def test_doctor_knows_an_inner_tag_from_one_that_is_taken_out(lab):
+    """The sender leaves the outer tag beside the frame, and XDP reads the inner one."""
+    lab.attach("in0", "mode", "native")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "7")
+    assert hidden(lab) == {"in0": f"ip netns exec {lab.sender} ethtool -K out0 txvlan off"}
+    vlans_of(lab, "out0", lab.sender)
+    vlans_of(lab, "in0")
+    lab.send(ABUSER, 50, device="out0.100.7")
+    lab.expect(passed=20, dropped=30)
+    assert hidden(lab) == {}
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "100")
+    assert set(hidden(lab)) == {"in0"}
+    lab.send(ABUSER, 50, device="out0.100.7")
+    lab.expect(passed=70, dropped=30)
+
+
+def test_doctor_knows_which_tag_a_vlan_device_takes_off(lab):
+    vlans_of(lab, "out0", lab.sender)
+    vlans_of(lab, "in0")
+    lab.attach("in0.100", "hook", "ingress")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "7")
+    assert hidden(lab) == {}
+    lab.send(ABUSER, 50, device="out0.100.7")
+    lab.expect(passed=20, dropped=30)
+    lab.sluice("set", "default", "rate", "1/h", "burst", "20", "match", "vlan", "100")
+    option = f"-n {lab.filter} -g {lab.gate}"
+    assert hidden(lab) == {"in0.100": f"sluice {option} attach in0 && sluice {option} detach in0.100"}

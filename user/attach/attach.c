@@ -11,101 +11,60 @@
 
 #include "attach/attachment.h"
 #include "attach/filter.h"
+#include "attach/xdp_owner.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/gate_dir.h"
 
-/* --- The owner of a device's XDP program ---------------------------------------------------- */
-
-/* The argument of xdp_owner_look(): an XDP program, and the gate that owns it. */
-struct xdp_owner {
-	uint32_t program_id;
-	unsigned int ifindex;
-	char gate[GATE_NAME + 1];
-	char device[IF_NAMESIZE];
-};
-
-/* Sets the owner if the program is this gate's. Called by gates_for_each(). */
-static enum status xdp_owner_look(const char *name, void *data)
-{
-	struct gate gate = GATE_CLOSED;
-	struct attachment all[ATTACHMENTS_MAX];
-	struct xdp_owner *owner = data;
-	unsigned int count = 0;
-
-	snprintf(gate.name, sizeof(gate.name), "%s", name);
-	/* errors are reported, and the search goes on: another gate may own the program */
-	if (!gate_dir_open(&gate))
-		attachments_read(&gate, all, &count);
-	for (unsigned int i = 0; i < count; i++) {
-		if (all[i].hook != HOOK_XDP || all[i].program_id != owner->program_id ||
-		    all[i].ifindex != owner->ifindex)
-			continue;
-		memcpy(owner->gate, gate.name, sizeof(owner->gate));
-		memcpy(owner->device, all[i].device, sizeof(owner->device));
-	}
-	gate_close(&gate);
-	return OK;
-}
-
-static uint32_t xdp_program(unsigned int ifindex)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-
-	if (bpf_xdp_query(ifindex, 0, &query))
-		return 0;
-	return query.prog_id ?: query.drv_prog_id ?: query.skb_prog_id ?: query.hw_prog_id;
-}
-
-/*
- * Fails with a message that names the owner of the device's XDP program: a gate, or another
- * software.
- */
+/* Fails with a message that names the owner of the device's XDP program. */
 static enum status xdp_owner_refuse(const struct device *device)
 {
-	struct xdp_owner owner = {.program_id = xdp_program(device->ifindex),
-				  .ifindex = device->ifindex};
-	struct bpf_prog_info info = {0};
-	__u32 size = sizeof(info);
-	int fd;
+	struct xdp_owner owner = xdp_owner_find(device->ifindex);
 
-	if (owner.program_id)
-		gates_for_each(xdp_owner_look, &owner);
 	if (*owner.gate)
 		return failure(
 			"%s is attached to gate '%s' on hook xdp already, and has room for one "
 			"XDP program: 'sluice %s-g %s detach %s' first",
-			device->name, owner.gate, netns_typed(), owner.gate, owner.device);
-	fd = owner.program_id ? bpf_prog_get_fd_by_id(owner.program_id) : -1;
-	if (fd >= 0) {
-		bpf_obj_get_info_by_fd(fd, &info, &size);
-		close(fd);
-	}
+			device->name, owner.gate, netns_typed(), owner.gate,
+			operand_typed(device->name));
+	if (xdp_owner_is_libxdp(&owner))
+		return failure(
+			"%s has an XDP program already: '%s', id %u, the dispatcher of libxdp; "
+			"detach that first ('xdp-loader status' lists what it calls)",
+			device->name, owner.name, owner.program_id);
 	return failure(
 		"%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
 		"lists it)",
-		device->name, info.name, owner.program_id);
+		device->name, owner.name, owner.program_id);
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-/* Creates a link and pins it: without a pin, closing the link would detach the program. */
+/*
+ * Creates a link and pins it: without a pin, closing the link would detach the program. The program
+ * is pinned first, so that no link lacks it.
+ */
 static int attach_link(const struct gate *gate, const struct programs *programs,
 		       const struct attachment *a)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = TCX_FIRST);
 	int type = a->hook == HOOK_INGRESS ? TCX_INGRESS : TCX_EGRESS, fd, err;
-	char name[PIN_NAME];
+	char name[PIN_NAME], program[PIN_NAME];
 
 	if (a->hook == HOOK_XDP) {
 		type = BPF_XDP;
 		opts.flags = a->mode == MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
 	}
+	err = pin_make_anew(&gate->links, attachment_program_pin(a, program),
+			    programs->fd[a->hook]);
+	if (err)
+		return err;
 	fd = bpf_link_create(programs->fd[a->hook], a->ifindex, type, &opts);
-	if (fd < 0)
-		return fd;
-	err = pin_make(&gate->links, attachment_pin(a, name), fd);
-	close(fd);
+	err = fd < 0 ? fd : pin_make(&gate->links, attachment_pin(a, name), fd);
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		pin_remove(&gate->links, program);
 	return err;
 }
 
@@ -164,21 +123,31 @@ static int attach_to_hook(const struct gate *gate, const struct programs *progra
 	return attach_in_mode(gate, programs, a);
 }
 
+/* Whether it is of this device, or of one that is gone and had its name and its namespace. */
+static bool attachment_is_of(const struct attachment *a, const struct device *device)
+{
+	if (a->netns != netns_current())
+		return false;
+	return a->ifindex == device->ifindex ||
+	       (a->device_gone && !strcmp(a->device, device->name));
+}
+
 enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found)
 {
 	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
+	unsigned int count, gone = 0;
 	enum status status = attachments_read(gate, all, &count);
 
 	*ret_found = false;
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct attachment *a = &all[i];
 
-		if (a->hook != hook || a->netns != netns_current() || a->ifindex != device->ifindex)
+		if (a->hook != hook || !attachment_is_of(a, device))
 			continue;
 		if (!a->program_id) {
 			status = detach(gate, a);
+			gone++;
 			continue;
 		}
 		*ret = *a;
@@ -191,16 +160,36 @@ enum status attach_find(const struct gate *gate, const struct device *device, en
 			"%s is attached already, in mode %s: detach it first; with the gate's "
 			"last device its rules go, so 'sluice %sdump' them before",
 			device->name, mode_names[ret->mode], gate_option(gate->name));
-	if (!*ret_found && count >= ATTACHMENTS_MAX)
+	if (!*ret_found && count - gone >= ATTACHMENTS_MAX)
 		return failure("gate '%s' has %d attachments, the most that it can hold",
 			       gate->name, ATTACHMENTS_MAX);
 	return OK;
+}
+
+/* Whether the error is that of a veth whose peer has more queues than native XDP can take. */
+static bool peer_is_wider(const struct device *device, const struct attachment *a, int err)
+{
+	return err == -ENOSPC && device->is_veth && a->hook == HOOK_XDP && a->mode == MODE_NATIVE;
+}
+
+/* The kernel's error is ENOSPC, whose text, "No space left on device", names no queue. */
+static enum status peer_refuse(const struct device *device)
+{
+	char exec[NETNS_EXEC], name[WORD_QUOTED];
+
+	return failure("cannot attach to %s in mode native: its peer sends with more queues than "
+		       "%s receives with: '%sethtool -L %s rx N' gives it as many, N being the TX "
+		       "that 'ethtool -l' shows of the peer; or try mode auto",
+		       device->name, device->name, netns_exec(netns_typed(), exec),
+		       word_quote(device->name, name));
 }
 
 static enum status attach_failed(const struct device *device, const struct attachment *a, int err)
 {
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
 		return xdp_owner_refuse(device);
+	if (peer_is_wider(device, a, err))
+		return peer_refuse(device);
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		return failure("%s does not support %s in mode %s (%s): try mode auto", a->device,
 			       hook_names[a->hook], mode_names[a->mode], strerror(-err));
@@ -212,6 +201,15 @@ static enum status attach_failed(const struct device *device, const struct attac
 			a->hook == HOOK_INGRESS ? ": generic XDP ('mode generic') needs neither"
 						: "");
 	return failure("cannot attach to %s: %s", a->device, why(err));
+}
+
+/* Looks at what was just attached; what cannot be looked at is detached again. */
+static enum status attached_look(const struct gate *gate, struct attachment *a)
+{
+	if (!attachment_look(gate, a))
+		return OK;
+	detach(gate, a);
+	return FAILED;
 }
 
 static enum status attach_here(const struct gate *gate, struct programs *programs,
@@ -227,9 +225,9 @@ static enum status attach_here(const struct gate *gate, struct programs *program
 	err = attach_to_hook(gate, programs, mode, &a);
 	if (err)
 		return attach_failed(device, &a, err);
-	attachment_look(gate, &a);
+	status = attached_look(gate, &a);
 	*ret = a;
-	return OK;
+	return status;
 }
 
 /*
@@ -259,7 +257,7 @@ static enum status attach_best(const struct gate *gate, struct programs *program
 			       bool *ret_was_there)
 {
 	struct attachment a = attachment_of(device, HOOK_XDP);
-	char cause[64] = "a tap, which hands over merged packets";
+	char cause[128] = "a tap, which hands over merged packets";
 	int err;
 
 	*ret_was_there = false;
@@ -270,11 +268,14 @@ static enum status attach_best(const struct gate *gate, struct programs *program
 		if (err == -EBUSY || err == -EEXIST)
 			return attach_failed(device, &a, err);
 		if (!err) {
-			attachment_look(gate, &a);
 			*ret = a;
-			return OK;
+			return attached_look(gate, ret);
 		}
-		snprintf(cause, sizeof(cause), "no native XDP (%s)", strerror(-err));
+		snprintf(cause, sizeof(cause), "no native XDP (%s)",
+			 peer_is_wider(device, &a, err)
+				 ? "its peer sends with more queues than it receives with: see "
+				   "'sluice doctor'"
+				 : strerror(-err));
 	}
 	return attach_ingress(gate, programs, device, cause, ret, ret_was_there);
 }
@@ -296,7 +297,7 @@ struct remove_call {
 	const struct attachment *attachment;
 	uint32_t program_ids[2]; /* the filter runs one of these; 0: unused */
 	bool qdisc_is_ours;	 /* it is removed with its last filter */
-	bool qdisc_removed;
+	bool qdisc_is_gone;
 	int err;
 };
 
@@ -316,9 +317,9 @@ static void call_filter_remove(void *data)
 	 */
 	if (!found &&
 	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
-		return;
-	if (!call->err && call->qdisc_is_ours)
-		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_removed);
+		call->qdisc_is_gone = true; /* with the device */
+	else if (!call->err && call->qdisc_is_ours)
+		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_is_gone);
 }
 
 static enum status detach_filter(const struct gate *gate, const struct attachment *a)
@@ -329,22 +330,26 @@ static enum status detach_filter(const struct gate *gate, const struct attachmen
 	call.program_ids[0] = program_id_pinned(&gate->links, attachment_pin(a, name));
 	call.program_ids[1] = program_id_pinned(&gate->links, attachment_next_pin(a, name));
 	call.qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, name));
-	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call))
+	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call)) {
+		if (errno == EPERM)
+			return failure("cannot remove the filter of %s: %s", a->device,
+				       netns_why(errno));
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
 		     "does the filter",
 		     a->device);
+		call.qdisc_is_gone = true;
+	}
 	if (call.err && call.err != -ENODEV)
 		return failure("cannot remove the filter of %s: %s", a->device, why(call.err));
-	if (call.qdisc_removed || call.err == -ENODEV)
+	if (call.qdisc_is_gone || call.err == -ENODEV)
 		pin_remove(&gate->links, attachment_qdisc_pin(a, name));
-	pin_remove(&gate->links, attachment_next_pin(a, name));
 	return OK;
 }
 
 /* A symbolic link is no attachment: it is removed like a pin whose device is gone. */
 enum status detach(const struct gate *gate, const struct attachment *a)
 {
-	char name[PIN_NAME];
+	char name[PIN_NAME], other[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
 	enum status status = OK;
 
@@ -358,6 +363,8 @@ enum status detach(const struct gate *gate, const struct attachment *a)
 		close(fd);
 	if (status)
 		return status;
+	pin_remove(&gate->links, attachment_next_pin(a, other));
+	pin_remove(&gate->links, attachment_program_pin(a, other));
 	err = pin_remove(&gate->links, name);
 	return err && err != -ENOENT ? pin_failed("remove", &gate->links, name, err) : OK;
 }

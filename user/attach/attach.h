@@ -9,7 +9,8 @@
 
 /*
  * Finds the gate's attachment of a device of the current network namespace. Refuses one that is
- * alive in another mode than requested; removes one whose program is gone.
+ * alive in another mode than requested; removes one whose program is gone, also of a device before
+ * it that had its name.
  */
 enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found);

@@ -17,56 +17,96 @@
 #include <sys/socket.h>
 
 #include "attach/filter.h"
+#include "base/array.h"
 #include "base/netns.h"
-
-const char *const hook_names[HOOKS] = {
-	[HOOK_XDP] = "xdp",
-	[HOOK_INGRESS] = "ingress",
-	[HOOK_EGRESS] = "egress",
-};
-
-const char *const mode_names[MODES] = {
-	[MODE_AUTO] = "auto", [MODE_NATIVE] = "native", [MODE_GENERIC] = "generic",
-	[MODE_TCX] = "tcx",   [MODE_CLSACT] = "clsact",
-};
+#include "base/text.h"
 
 /* --- Devices -------------------------------------------------------------------------------- */
 
-static bool driver_is_tun(int fd, const struct device *device)
+static void driver_look(int fd, struct device *device)
 {
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ifreq request = {.ifr_data = (void *)&info};
 
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
-	return !ioctl(fd, SIOCETHTOOL, &request) && !strcmp(info.driver, "tun");
+	if (ioctl(fd, SIOCETHTOOL, &request))
+		return;
+	device->is_tap = !strcmp(info.driver, "tun");
+	device->is_veth = !strcmp(info.driver, "veth");
+}
+
+/* The kernel's number for the kind of frames; -1: errno says why it is not known. */
+static int device_type(int fd, const char *name)
+{
+	struct ifreq request = {0};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return ioctl(fd, SIOCGIFHWADDR, &request) ? -1 : request.ifr_hwaddr.sa_family;
+}
+
+static bool type_is_ethernet(int type)
+{
+	return type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK;
+}
+
+static int device_socket(void)
+{
+	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+enum status device_exists(const char *name, bool *ret)
+{
+	struct ifreq request = {0};
+	int fd = device_socket(), err;
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	err = fd < 0 || ioctl(fd, SIOCGIFINDEX, &request) ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	*ret = !err;
+	return !err || err == ENODEV ? OK : failure("cannot ask for %s: %s", name, why(err));
+}
+
+enum status device_carries_ethernet(const char *name, bool *ret)
+{
+	int fd = device_socket(), type;
+
+	if (fd < 0)
+		return failure("cannot ask for %s: %s", name, why(errno));
+	type = device_type(fd, name);
+	close(fd);
+	*ret = type_is_ethernet(type); /* one that has gone meanwhile does not */
+	return OK;
 }
 
 static enum status device_query(int fd, struct device *device)
 {
-	struct ifreq request = {0};
+	int type = device_type(fd, device->name);
 
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device->name);
-	if (ioctl(fd, SIOCGIFHWADDR, &request))
+	if (type < 0)
 		return failure("cannot read the type of %s: %s", device->name, why(errno));
-	if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER &&
-	    request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK)
+	if (!type_is_ethernet(type))
 		return failure("%s does not carry Ethernet frames, the only kind sluice reads",
 			       device->name);
-	device->is_tap = driver_is_tun(fd, device);
+	driver_look(fd, device);
 	return OK;
 }
 
 enum status device_find(const char *name, struct device *ret)
 {
-	struct device device = {.ifindex = strlen(name) < IF_NAMESIZE ? if_nametoindex(name) : 0};
+	struct device device = {.ifindex = if_nametoindex(name)};
 	enum status status;
 	int fd;
 
+	if (strlen(name) >= IF_NAMESIZE)
+		return failure("a device's name has at most %d letters: 'ip link show %s' tells "
+			       "the name of a device with such an altname",
+			       IF_NAMESIZE - 1, operand_typed(name));
 	if (!device.ifindex)
 		return failure("there is no device '%s' in this network namespace: see 'ip link'",
 			       name);
 	snprintf(device.name, sizeof(device.name), "%s", name);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = device_socket();
 	if (fd < 0)
 		return failure("cannot ask for %s: %s", name, why(errno));
 	status = device_query(fd, &device);
@@ -74,50 +114,6 @@ enum status device_find(const char *name, struct device *ret)
 	if (!status)
 		*ret = device;
 	return status;
-}
-
-/* --- Hooks and modes ------------------------------------------------------------------------ */
-
-static int name_find(const char *const names[], int count, const char *name)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
-bool hook_parse(const char *name, enum hook *ret)
-{
-	int found = name_find(hook_names, HOOKS, name);
-
-	if (found < 0) {
-		misuse("there is no hook '%s': xdp, ingress or egress", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
-
-bool mode_parse(const char *name, enum mode *ret)
-{
-	int found = name_find(mode_names, MODES, name);
-
-	if (found < 0) {
-		misuse("there is no mode '%s': auto, native, generic, tcx or clsact", name);
-		return false;
-	}
-	*ret = found;
-	return true;
-}
-
-enum status mode_check(enum hook hook, enum mode mode)
-{
-	bool tc = mode == MODE_TCX || mode == MODE_CLSACT;
-
-	if (mode == MODE_AUTO || tc == (hook != HOOK_XDP))
-		return OK;
-	return misuse("hook %s has no mode %s: %s", hook_names[hook], mode_names[mode],
-		      hook == HOOK_XDP ? "auto, native or generic" : "auto, tcx or clsact");
 }
 
 /* --- Pins ----------------------------------------------------------------------------------- */
@@ -146,10 +142,18 @@ const char *attachment_pin(const struct attachment *a, char name[PIN_NAME])
 	return pin_format(a, "", name);
 }
 
-/* No hook is named `next`, so attachment_of_pin() ignores this pin. */
+#define PROGRAM_LEAD "program-"
+#define NEXT_LEAD    "next-"
+
+/* No hook is named `program` or `next`, so attachment_of_pin() ignores these pins. */
+const char *attachment_program_pin(const struct attachment *a, char name[PIN_NAME])
+{
+	return pin_format(a, a->mode == MODE_CLSACT ? "" : PROGRAM_LEAD, name);
+}
+
 const char *attachment_next_pin(const struct attachment *a, char name[PIN_NAME])
 {
-	return pin_format(a, "next-", name);
+	return pin_format(a, NEXT_LEAD, name);
 }
 
 const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME])
@@ -167,8 +171,8 @@ bool attachment_of_pin(const char *name, struct attachment *ret)
 	if (sscanf(name, "%15[a-z]-%15[a-z]-%" SCNu64 "-%u-%15s", hook, mode, &a.pinned.netns,
 		   &a.pinned.ifindex, a.pinned.device) != 5)
 		return false;
-	hook_found = name_find(hook_names, HOOKS, hook);
-	mode_found = name_find(mode_names, MODES, mode);
+	hook_found = word_find(hook_names, HOOKS, hook);
+	mode_found = word_find(mode_names, MODES, mode);
 	if (hook_found < 0 || mode_found < 0)
 		return false;
 	a.hook = hook_found;
@@ -303,17 +307,19 @@ static void attachment_is_at(struct attachment *a, uint64_t netns, const struct 
 
 /*
  * Looks up a link, which has the device's number but not its namespace: it is searched where the
- * link was attached, then in all namespaces.
+ * link was attached, then in all namespaces. 0, or a negative errno.
  */
-static void link_look(const struct gate *gate, struct attachment *a, int link_fd)
+static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 {
 	struct run_query query = {.gate = gate, .attachment = a};
 	struct bpf_link_info info = {0};
 	__u32 size = sizeof(info);
 	uint64_t netns;
 
-	if (bpf_obj_get_info_by_fd(link_fd, &info, &size) || !info.xdp.ifindex)
-		return; /* tcx has its ifindex at the same offset */
+	if (bpf_obj_get_info_by_fd(link_fd, &info, &size))
+		return -errno;
+	if (!info.xdp.ifindex) /* tcx has its ifindex at the same offset */
+		return 0;
 	query.program_id = a->program_id = info.prog_id;
 	query.ifindex = a->ifindex = info.xdp.ifindex;
 	netns = a->pinned.netns;
@@ -322,27 +328,35 @@ static void link_look(const struct gate *gate, struct attachment *a, int link_fd
 		netns = netns_find(call_query_for, &query);
 	if (netns)
 		attachment_is_at(a, netns, &query);
+	return 0;
 }
 
 /*
  * Looks up a filter. A move of the device removes its filters, so it is at its place or gone. Its
- * program may be that of either pin.
+ * program may be that of either pin: of the one that is open here, or of the next. Where the
+ * namespace may not be entered, it is taken to be there. 0, or a negative errno.
  */
-static void filter_look(const struct gate *gate, struct attachment *a)
+static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	struct run_query query = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
-	const char *(*pins[])(const struct attachment *, char *) = {attachment_pin,
-								    attachment_next_pin};
 	char name[PIN_NAME];
 
-	for (int i = 0; i < 2 && !query.runs; i++) {
-		query.program_id = program_id_pinned(&gate->links, pins[i](a, name));
+	query.program_id = program_id_of(program_fd);
+	if (!query.program_id)
+		return -errno;
+	if (!netns_run_in(a->netns, call_query, &query) && errno == EPERM) {
+		a->program_id = query.program_id;
+		return 0;
+	}
+	if (!query.runs) {
+		query.program_id = program_id_pinned(&gate->links, attachment_next_pin(a, name));
 		netns_run_in(a->netns, call_query, &query);
 	}
 	if (query.runs) {
 		a->program_id = query.program_id;
 		attachment_is_at(a, a->netns, &query);
 	}
+	return 0;
 }
 
 /*
@@ -357,22 +371,50 @@ static bool device_is_there(const struct attachment *a)
 	       !strcmp(query.device, a->pinned.device);
 }
 
-void attachment_look(const struct gate *gate, struct attachment *a)
+enum status attachment_look(const struct gate *gate, struct attachment *a)
 {
 	char name[PIN_NAME];
-	int fd = pin_open(&gate->links, attachment_pin(a, name));
+	int fd = pin_open(&gate->links, attachment_pin(a, name)), err = 0;
 
+	if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
+		return pin_failed("open", &gate->links, name, fd);
 	a->program_id = 0;
 	a->netns = a->pinned.netns;
 	a->ifindex = a->pinned.ifindex;
 	memcpy(a->device, a->pinned.device, sizeof(a->device));
-	if (fd >= 0 && a->mode != MODE_CLSACT)
-		link_look(gate, a, fd);
-	else if (fd >= 0)
-		filter_look(gate, a);
+	if (fd >= 0)
+		err = a->mode == MODE_CLSACT ? filter_look(gate, a, fd) : link_look(gate, a, fd);
 	if (fd >= 0)
 		close(fd);
+	if (err)
+		return pin_failed("read", &gate->links, name, err);
 	a->device_gone = !a->program_id && !device_is_there(a);
+	return OK;
+}
+
+bool attachment_merges(const struct attachment *a, bool is_tap)
+{
+	return a->mode == MODE_GENERIC || (a->hook == HOOK_XDP && is_tap);
+}
+
+bool attachments_both_receive(const struct attachment *a, const struct attachment *b)
+{
+	return a->program_id && b->program_id && a->netns == b->netns && a->ifindex == b->ifindex &&
+	       a->hook != b->hook && a->hook != HOOK_EGRESS && b->hook != HOOK_EGRESS;
+}
+
+const char *attachment_remedy(const struct attachment *a, const char *gate, char text[REMEDY_TEXT])
+{
+	char option[NETNS_OPTION];
+
+	if (a->device_gone)
+		snprintf(text, REMEDY_TEXT, "sluice -g %s detach %s", gate,
+			 operand_typed(a->device));
+	else
+		snprintf(text, REMEDY_TEXT, "sluice %s-g %s attach %s hook %s",
+			 netns_option(a->netns, netns_home(), option), gate,
+			 operand_typed(a->device), hook_names[a->hook]);
+	return text;
 }
 
 /* --- Attachments of a gate ------------------------------------------------------------------ */
@@ -382,22 +424,53 @@ static int is_pin(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
+/* The name of the attachment's pin that a program's pin belongs to; NULL: it is no such pin. */
+static const char *owner_of(const char *name)
+{
+	static const char *const leads[] = {PROGRAM_LEAD, NEXT_LEAD};
+
+	for (size_t i = 0; i < ARRAY_SIZE(leads); i++)
+		if (!strncmp(name, leads[i], strlen(leads[i])))
+			return name + strlen(leads[i]);
+	return NULL;
+}
+
+enum status attachments_settle(const struct gate *gate)
+{
+	struct dirent **entries;
+	int count;
+	enum status status = pins_list(&gate->links, is_pin, &entries, &count);
+
+	for (int i = 0; i < count; i++) {
+		const char *name = entries[i]->d_name, *owner = owner_of(name);
+
+		if (owner && !pin_exists(&gate->links, owner))
+			pin_remove(&gate->links, name);
+		free(entries[i]);
+	}
+	free(entries);
+	return status;
+}
+
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count)
 {
 	struct dirent **entries;
 	unsigned int count = 0;
 	int found;
-	enum status status = pins_list(&gate->links, is_pin, &entries, &found);
+	enum status status = gate->dir.reads_only
+				     ? pins_refuse_change(&gate->dir)
+				     : pins_list(&gate->links, is_pin, &entries, &found);
 
 	if (status)
 		return status;
 	for (int i = 0; i < found; i++) {
-		if (count < ATTACHMENTS_MAX && attachment_of_pin(entries[i]->d_name, &ret[count]))
-			attachment_look(gate, &ret[count++]);
+		if (!status && count < ATTACHMENTS_MAX &&
+		    attachment_of_pin(entries[i]->d_name, &ret[count]))
+			status = attachment_look(gate, &ret[count++]);
 		free(entries[i]);
 	}
 	free(entries);
 	*ret_count = count;
-	return OK;
+	return status;
 }

@@ -2,7 +2,7 @@
 /*
  * Attach: an attachment is a program of ours on a hook of a device. Its pin is below the gate's
  * links/, with the name HOOK-MODE-NETNS-IFINDEX-DEVICE. Where the hook has links, the link is
- * pinned; for clsact the program is, by whose id the filter is found.
+ * pinned, and its program beside it; for clsact the program is, by whose id the filter is found.
  */
 #ifndef SLUICE_ATTACHMENT_H
 #define SLUICE_ATTACHMENT_H
@@ -13,27 +13,24 @@
 #include "base/log.h"
 #include "gate/gate.h"
 #include "gate/object.h"
-
-enum mode {
-	MODE_AUTO, /* native, or else hook ingress; tcx, or else clsact */
-	MODE_NATIVE,
-	MODE_GENERIC,
-	MODE_TCX,
-	MODE_CLSACT,
-	MODES,
-};
-
-extern const char *const hook_names[HOOKS];
-extern const char *const mode_names[MODES];
+#include "rules/devices.h"
 
 struct device {
 	char name[IF_NAMESIZE];
 	unsigned int ifindex;
 	bool is_tap; /* frames come from a process, such as a virtual machine, by /dev/net/tun */
+	bool is_veth;
 };
 
 /* Finds a device by name. Fails for a missing one, and for one whose frames are not Ethernet. */
 enum status device_find(const char *name, struct device *ret);
+
+/*
+ * Whether there is a device of that name, and whether it is one whose frames are Ethernet, as
+ * device_find() wants. They fail where the kernel cannot be asked, so that this is no answer.
+ */
+enum status device_exists(const char *name, bool *ret);
+enum status device_carries_ethernet(const char *name, bool *ret);
 
 struct attachment {
 	enum hook hook;
@@ -52,13 +49,6 @@ struct attachment {
 	bool device_gone;    /* with program_id 0: the device is gone, not only the filter */
 };
 
-/* Parse a hook and a mode. False: there is no such name, which is reported. */
-bool hook_parse(const char *name, enum hook *ret);
-bool mode_parse(const char *name, enum mode *ret);
-
-/* Refuses a mode that the hook does not have. */
-enum status mode_check(enum hook hook, enum mode mode);
-
 /* A new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct device *device, enum hook hook);
 
@@ -69,8 +59,15 @@ bool attachment_of_pin(const char *name, struct attachment *ret);
 const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
 /*
- * Formats the name of a second pin that clsact needs while the filter's program is replaced: the
- * filter runs the program of one of the two pins at every moment, and so is known to be ours.
+ * Formats the name of the pin of the attachment's program, from which it is had back without
+ * CAP_SYS_ADMIN, which opening it by id takes. For clsact that is attachment_pin(). A link that an
+ * older version made may lack it.
+ */
+const char *attachment_program_pin(const struct attachment *attachment, char name[PIN_NAME]);
+
+/*
+ * Formats the name of a second pin, which is there while the program is replaced: the attachment
+ * runs the program of one of the two pins at every moment. By that a filter is known to be ours.
  */
 const char *attachment_next_pin(const struct attachment *attachment, char name[PIN_NAME]);
 
@@ -92,12 +89,44 @@ const char *attachment_qdisc_pin(const struct attachment *attachment, char name[
 
 #define ATTACHMENTS_MAX 256
 
-/* Reads the attachments of a gate. Only its directory has to be open. */
+/*
+ * Reads the attachments of a gate. Only its directory has to be open. Refuses a reader, who opens
+ * no links: see attach/published.h.
+ */
 enum status attachments_read(const struct gate *gate, struct attachment ret[ATTACHMENTS_MAX],
 			     unsigned int *ret_count);
 
-/* Sets program_id, device_gone and the present device of an attachment. */
-void attachment_look(const struct gate *gate, struct attachment *attachment);
+/*
+ * Removes the pins of programs that a killed command left without their attachment. The gate is
+ * locked.
+ */
+enum status attachments_settle(const struct gate *gate);
+
+/*
+ * Sets program_id, device_gone and the present device of an attachment. It is gone only if the
+ * kernel says so: what cannot be read, for want of memory or of file descriptors, is a failure.
+ */
+enum status attachment_look(const struct gate *gate, struct attachment *attachment);
+
+/*
+ * Whether a packet that was merged of many counts as one there. Generic XDP runs behind GRO, and
+ * the native XDP of a tap sees packets that a process merged; nothing there tells the number of
+ * segments.
+ */
+bool attachment_merges(const struct attachment *attachment, bool is_tap);
+
+/* Whether all that a device receives is charged twice: both attachments see it. */
+bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
+
+#define REMEDY_TEXT                                                                                \
+	(NETNS_OPTION + GATE_NAME + WORD_QUOTED + sizeof("sluice -g  attach --  hook ingress"))
+
+/*
+ * The command for an attachment that filters nothing: it clears away one whose device is gone, and
+ * makes the filter anew of one whose device is there.
+ */
+const char *attachment_remedy(const struct attachment *attachment, const char *gate,
+			      char text[REMEDY_TEXT]);
 
 /* The kernel's id of a program; 0: fd is no program. */
 uint32_t program_id_of(int program_fd);

@@ -7,14 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <libmnl/libmnl.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 
 #include "attach/attrs.h"
+#include "attach/netlink.h"
 #include "base/array.h"
 #include "base/netns.h"
+#include "base/text.h"
 
 #define NS_PER_US ((uint64_t)1000)
 
@@ -25,12 +26,6 @@ static const struct fq_limits fq_default = {.limit = 10000,
 					    .horizon_drop = true};
 
 static const struct fq_limits fq_most = {UINT32_MAX, UINT32_MAX, UINT64_MAX, false};
-
-/* A change of the qdiscs interrupts a dump, which then begins again. */
-#define DUMPS_MAX 10
-
-/* The kernel fills at most so much at once. */
-#define DUMP_SIZE 32768
 
 /* --- Messages of the kernel ----------------------------------------------------------------- */
 
@@ -126,73 +121,36 @@ static int qdisc_compare(const void *a, const void *b)
 	return ((const struct qdisc *)a)->queue - ((const struct qdisc *)b)->queue;
 }
 
+static int part_parse(const void *messages, size_t size, void *data)
+{
+	const struct parse *parse = data;
+
+	return qdiscs_parse(messages, size, parse->ifindex, parse->qdiscs);
+}
+
 int qdiscs_parse(const void *messages, size_t size, unsigned int ifindex, struct qdiscs *qdiscs)
 {
 	struct parse parse = {ifindex, qdiscs};
-	const struct nlmsghdr *message = messages;
-	int left = size, more;
+	int more = messages_run(messages, size, qdisc_parse, &parse);
 
-	/*
-	 * mnl_cb_run() ends silently at a message that was cut, and takes a length beyond INT_MAX
-	 * for a negative one
-	 */
-	while (mnl_nlmsg_ok(message, left) && message->nlmsg_len <= (unsigned int)left)
-		message = mnl_nlmsg_next(message, &left);
-	if (left > 0)
-		return -EBADMSG;
-	more = mnl_cb_run(messages, size, 0, 0, qdisc_parse, &parse);
 	if (!more && qdiscs->count) /* the kernel lists them in the order of a hash table */
 		qsort(qdiscs->list, qdiscs->count, sizeof(*qdiscs->list), qdisc_compare);
-	return more < 0 ? -errno : more;
+	return more;
 }
 
 /* --- The dump ------------------------------------------------------------------------------- */
 
-static int dump_send(struct mnl_socket *socket)
-{
-	char buffer[256];
-	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
-	struct tcmsg *tc = mnl_nlmsg_put_extra_header(message, sizeof(*tc));
-
-	/* of all devices: kernels do not select by tcm_ifindex */
-	message->nlmsg_type = RTM_GETQDISC;
-	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	tc->tcm_family = AF_UNSPEC;
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    mnl_socket_sendto(socket, message, message->nlmsg_len) < 0)
-		return -errno;
-	return 0;
-}
-
-static int dump_read(unsigned int ifindex, struct qdiscs *qdiscs)
-{
-	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	_Alignas(struct nlmsghdr) char buffer[DUMP_SIZE];
-	ssize_t size;
-	int err;
-
-	if (!socket)
-		return -errno;
-	err = dump_send(socket);
-	if (!err) {
-		do {
-			size = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
-			err = size < 0 ? -errno : qdiscs_parse(buffer, size, ifindex, qdiscs);
-		} while (err > 0);
-	}
-	mnl_socket_close(socket);
-	return err;
-}
-
 enum status qdiscs_read(const struct device *device, struct qdiscs *ret)
 {
 	struct qdiscs qdiscs;
+	struct parse parse = {device->ifindex, &qdiscs};
 	char name[IF_NAMESIZE];
 	int err = -EINTR;
 
 	for (int i = 0; i < DUMPS_MAX && err == -EINTR; i++) {
 		qdiscs = (struct qdiscs)QDISCS_NONE;
-		err = dump_read(device->ifindex, &qdiscs);
+		/* of all devices: kernels do not select by tcm_ifindex */
+		err = route_dump(RTM_GETQDISC, sizeof(struct tcmsg), part_parse, &parse);
 		/* a missing device has no qdiscs, as one that was never up */
 		if (!err && !qdiscs.count && !if_indextoname(device->ifindex, name))
 			err = -ENODEV;
@@ -320,7 +278,7 @@ char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
 		 const struct fq_limits *need)
 {
 	bool lacks = !qdiscs->count;
-	char *text = NULL;
+	char *text = NULL, name[WORD_QUOTED];
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -329,9 +287,10 @@ char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
 	for (unsigned int i = 0; i < qdiscs->count; i++)
 		lacks |= qdisc_lacks(&qdiscs->list[i], need);
 	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
-		queues_write(out, device->name, qdiscs, need);
+		queues_write(out, word_quote(device->name, name), qdiscs, need);
 	} else if (lacks) {
-		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(), device->name);
+		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(),
+			word_quote(device->name, name));
 		options_write(out, qdiscs, need);
 	}
 	if (!fclose(out))

@@ -8,12 +8,13 @@
 
 #include "attach/attachment.h"
 #include "attach/filter.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
 
 /* --- Replacing the program of one attachment ------------------------------------------------ */
 
-static int link_swap(const struct gate *gate, const struct attachment *a, int program_fd)
+static int link_replace(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	char name[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err;
@@ -40,14 +41,6 @@ static void call_filter_replace(void *data)
 				   call->program_fd);
 }
 
-/* Pins a program under a name, and removes a pin that is left there. */
-static int pin_anew(const struct pins *pins, const char *name, int program_fd)
-{
-	int err = pin_remove(pins, name);
-
-	return err && err != -ENOENT ? err : pin_make(pins, name, program_fd);
-}
-
 /* Pins the new program as the qdisc's pin: that pin must not keep the old program alive. */
 static void qdisc_repin(const struct gate *gate, const struct attachment *a, int program_fd)
 {
@@ -55,52 +48,53 @@ static void qdisc_repin(const struct gate *gate, const struct attachment *a, int
 
 	attachment_next_pin(a, next);
 	if (pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc)) &&
-	    !pin_anew(&gate->links, next, program_fd))
+	    !pin_make_anew(&gate->links, next, program_fd))
 		pin_rename(&gate->links, next, &gate->links, qdisc);
 }
 
-/*
- * Replaces the program of a filter. At every moment one of the attachment's two pins refers to the
- * program that the filter runs. So an interrupted replacement leaves at most one extra pin, which
- * the next one removes.
- */
-static int filter_swap(const struct gate *gate, const struct attachment *a, int program_fd)
+static int program_replace(const struct gate *gate, const struct attachment *a, int program_fd)
 {
 	struct replace_call call = {.attachment = a, .program_fd = program_fd, .err = -ENOENT};
+
+	if (a->mode != MODE_CLSACT)
+		return link_replace(gate, a, program_fd);
+	if (!netns_run_in(a->netns, call_filter_replace, &call) && errno == EPERM)
+		return -EPERM;
+	return call.err;
+}
+
+/*
+ * Replaces the program of an attachment, and updates its program_id. At every moment one of the
+ * attachment's two pins refers to the program that it runs. So an interrupted replacement leaves at
+ * most one extra pin, which the next one removes.
+ */
+static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
+{
 	const struct pins *links = &gate->links;
 	char name[PIN_NAME], next[PIN_NAME];
 	int err = 0;
 
-	attachment_pin(a, name);
+	attachment_program_pin(a, name);
 	attachment_next_pin(a, next);
 	if (program_id_pinned(links, name) != a->program_id)
 		err = pin_rename(links, next, links, name);
-	err = err ?: pin_anew(links, next, program_fd);
+	if (err == -ENOENT && a->mode != MODE_CLSACT)
+		err = 0; /* a link of an older version, whose program has no pin yet */
+	err = err ?: pin_make_anew(links, next, program_fd);
 	if (err)
 		return err;
-	netns_run_in(a->netns, call_filter_replace, &call);
-	if (call.err) {
+	err = program_replace(gate, a, program_fd);
+	if (err) {
 		pin_remove(links, next);
-		return call.err;
+		return err;
 	}
 	err = pin_rename(links, next, links, name);
-	if (!err)
-		qdisc_repin(gate, a, program_fd);
-	return err;
-}
-
-/* Replaces the program of an attachment, and updates its program_id. */
-static int attachment_switch(const struct gate *gate, struct attachment *a, int program_fd)
-{
-	int err;
-
+	if (err)
+		return err;
 	if (a->mode == MODE_CLSACT)
-		err = filter_swap(gate, a, program_fd);
-	else
-		err = link_swap(gate, a, program_fd);
-	if (!err)
-		a->program_id = program_id_of(program_fd);
-	return err;
+		qdisc_repin(gate, a, program_fd);
+	a->program_id = program_id_of(program_fd);
+	return 0;
 }
 
 /* --- Replacing the programs of a gate ------------------------------------------------------- */
@@ -111,18 +105,24 @@ void replacements_close(struct replacements *replacements)
 		close(replacements->program_fd[--replacements->count]);
 }
 
-/* Opens the program of an attachment: by the pin for a filter, by id for a link. */
+/*
+ * Opens the program of an attachment by one of its pins; by id for a link of an older version,
+ * which has none.
+ */
 static int program_open(const struct gate *gate, const struct attachment *a)
 {
+	const char *(*pins[])(const struct attachment *, char *) = {attachment_program_pin,
+								    attachment_next_pin};
 	char name[PIN_NAME];
-	int fd = -1;
 
-	if (a->mode == MODE_CLSACT)
-		fd = pin_open(&gate->links, attachment_pin(a, name));
-	if (fd >= 0 && program_id_of(fd) == a->program_id)
-		return fd;
-	if (fd >= 0)
-		close(fd);
+	for (size_t i = 0; i < ARRAY_SIZE(pins); i++) {
+		int fd = pin_open(&gate->links, pins[i](a, name));
+
+		if (fd >= 0 && program_id_of(fd) == a->program_id)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
 	return bpf_prog_get_fd_by_id(a->program_id);
 }
 
@@ -158,8 +158,10 @@ static enum status replacements_open(const struct gate *gate, struct replacement
 		if (fd < 0)
 			return failure("cannot open program %u of %s, to have it back: %s",
 				       a->program_id, a->device,
-				       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-						      : why(errno));
+				       errno == EPERM
+					       ? "an older version attached it, and this once "
+						 "needs CAP_SYS_ADMIN: run it as root"
+					       : why(errno));
 		replacements->one[replacements->count] = (struct replaced){*a, a->program_id};
 		replacements->program_fd[replacements->count++] = fd;
 	}
@@ -169,8 +171,7 @@ static enum status replacements_open(const struct gate *gate, struct replacement
 /* Whether the attachment is gone by now: its device may vanish at any moment. */
 static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
 {
-	attachment_look(gate, a);
-	return !a->program_id;
+	return !attachment_look(gate, a) && !a->program_id;
 }
 
 bool programs_restore(const struct gate *gate, struct replacements *replacements)

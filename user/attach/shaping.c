@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/netns.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "rules/limit.h"
 #include "rules/units.h"
-
-#define NS_PER_SEC 1000000000ULL
 
 /* --- What is needed ------------------------------------------------------------------------- */
 
@@ -66,31 +65,33 @@ enum status shaping_read(const struct gate *gate, struct shaping *ret)
 
 /* --- Hooks ---------------------------------------------------------------------------------- */
 
-enum status shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
-				const struct attachment *more)
+static enum status hooks_check(const struct gate *gate, const struct attachment *all,
+			       unsigned int count, const struct attachment *more)
 {
-	const struct attachment *first = more && more->hook != HOOK_EGRESS ? more : NULL;
-	struct attachment all[ATTACHMENTS_MAX];
-	unsigned int count;
-	enum status status;
+	const struct attachment *first = more;
 
-	if (!shaping->any || (more && more->hook == HOOK_EGRESS))
-		return OK;
-	status = attachments_read(gate, all, &count);
-	if (status)
-		return status;
 	for (unsigned int i = 0; i < count; i++) {
 		if (all[i].hook == HOOK_EGRESS)
 			return OK;
 		if (!first)
 			first = &all[i];
 	}
-	if (!first)
+	if (!first || first->hook == HOOK_EGRESS)
 		return OK;
 	return failure("a limit that shapes has no effect on hook %s of %s: what a device receives "
 		       "cannot be queued, only what it sends: 'sluice %s-g %s attach DEV hook "
 		       "egress' first",
 		       hook_names[first->hook], first->device, netns_typed(), gate->name);
+}
+
+enum status shaping_check_hooks(const struct gate *gate, const struct shaping *shaping,
+				const struct attachment *more)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = shaping->any ? attachments_read(gate, all, &count) : OK;
+
+	return status || !shaping->any ? status : hooks_check(gate, all, count, more);
 }
 
 /* --- Devices -------------------------------------------------------------------------------- */
@@ -141,19 +142,12 @@ static struct look look_at(const struct shaping *shaping, const struct attachmen
 }
 
 enum status shaping_look(const struct shaping *shaping, const struct attachment *attachment,
-			 bool *ret_holds, char **ret_command)
+			 struct holding *ret)
 {
 	struct look look = look_at(shaping, attachment);
 
-	if (look.status)
-		return look.status;
-	if (look.holds) {
-		free(look.command);
-		look.command = NULL;
-	}
-	*ret_holds = look.holds;
-	*ret_command = look.command;
-	return OK;
+	*ret = (struct holding){look.holds, look.is_short, look.command};
+	return look.status;
 }
 
 enum status shaping_check_device(const struct shaping *shaping, const struct attachment *attachment,
@@ -183,15 +177,23 @@ enum status shaping_check_device(const struct shaping *shaping, const struct att
 	return status;
 }
 
+enum status shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
+				  const struct attachment *all, unsigned int count, bool may_lack)
+{
+	enum status status = shaping->any ? hooks_check(gate, all, count, NULL) : OK;
+
+	for (unsigned int i = 0; !status && i < count; i++)
+		status = shaping_check_device(shaping, &all[i], may_lack);
+	return status;
+}
+
 enum status shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count;
-	enum status status = shaping_check_hooks(gate, shaping, NULL);
+	enum status status = shaping->any ? attachments_read(gate, all, &count) : OK;
 
-	if (!status && shaping->any)
-		status = attachments_read(gate, all, &count);
-	for (unsigned int i = 0; !status && shaping->any && i < count; i++)
-		status = shaping_check_device(shaping, &all[i], may_lack);
-	return status;
+	if (status || !shaping->any)
+		return status;
+	return shaping_check_planned(gate, shaping, all, count, may_lack);
 }

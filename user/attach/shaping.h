@@ -40,11 +40,18 @@ enum status shaping_check_device(const struct shaping *shaping, const struct att
 /* shaping_check_hooks(), and shaping_check_device() for each attachment of the gate. */
 enum status shaping_check(const struct gate *gate, const struct shaping *shaping, bool may_lack);
 
-/*
- * Whether a device on hook egress holds packets back. ret_command: the command that makes it do so,
- * which free() ends; NULL: it does, or cannot be looked at, as its namespace has no name.
- */
+/* shaping_check() for the attachments that the gate is about to have in place of its own. */
+enum status shaping_check_planned(const struct gate *gate, const struct shaping *shaping,
+				  const struct attachment *all, unsigned int count, bool may_lack);
+
+/* Whether a device on hook egress holds packets back. */
+struct holding {
+	bool holds;    /* true also where it cannot be looked at: its namespace has no name */
+	bool is_short; /* its fq holds fewer packets than may wait, and drops the rest */
+	char *command; /* what is missing, which free() ends; NULL: nothing, or it is not known */
+};
+
 enum status shaping_look(const struct shaping *shaping, const struct attachment *attachment,
-			 bool *ret_holds, char **ret_command);
+			 struct holding *ret);
 
 #endif

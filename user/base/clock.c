@@ -11,13 +11,12 @@
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <sys/stat.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 
 #include "base/array.h"
 #include "base/log.h"
 #include "sluice.h"
-
-#define NS_PER_SEC 1000000000ULL
 
 #define TIMENS_OFFSETS	"/proc/self/timens_offsets"
 #define TIMENS_SELF	"/proc/self/ns/time"
@@ -144,13 +143,15 @@ uint32_t until_at(time_t when)
 }
 
 /*
- * Rounded up, as the end itself is: an end that is written to a file and read back is not earlier.
+ * The moment that was meant is in the unit before the end, as until_after() has rounded it up. The
+ * first second in that unit or behind it is rounded to the same end again: an end that is written
+ * to a file and read back is not earlier, and one of whole seconds is the same each time.
  */
 time_t until_time(uint32_t until)
 {
-	uint64_t end = clock_ns(CLOCK_REALTIME) - uptime_ns() + ((uint64_t)until << SL_UNTIL_SHIFT);
+	uint64_t meant = until ? (uint64_t)(until - 1) << SL_UNTIL_SHIFT : 0;
 
-	return (end + NS_PER_SEC - 1) / NS_PER_SEC;
+	return (clock_ns(CLOCK_REALTIME) - uptime_ns() + meant) / NS_PER_SEC + 1;
 }
 
 uint64_t until_left_ns(uint32_t until)
@@ -189,6 +190,22 @@ static int program_load(void)
 			     ARRAY_SIZE(instructions), &opts);
 }
 
+#define CLOCK_TICK_NS (1000000000ULL / sysconf(_SC_CLK_TCK))
+
+/*
+ * The last jiffy that can be the present one. times(2) tells jiffies64 in ticks of 10 ms, rounded
+ * down.
+ */
+static uint64_t jiffies_at_most(void)
+{
+	struct timespec jiffy;
+	struct tms unused;
+	uint64_t ticks = times(&unused);
+
+	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
+	return ((ticks + 1) * CLOCK_TICK_NS - 1) / jiffy.tv_nsec;
+}
+
 enum status jiffies_read(uint64_t *ret)
 {
 	uint64_t jiffies = 0;
@@ -199,9 +216,9 @@ enum status jiffies_read(uint64_t *ret)
 		err = bpf_prog_test_run_opts(fd, &opts);
 		close(fd);
 	}
-	if (err < 0)
+	if (err < 0 && err != -EPERM)
 		return failure("cannot read the kernel's tick count: %s", why(err));
-	*ret = jiffies;
+	*ret = err < 0 ? jiffies_at_most() : jiffies;
 	return OK;
 }
 
@@ -268,6 +285,27 @@ enum status moment_parse(const char *text, time_t *ret)
 	if (!date_parse(text, &when))
 		return misuse("'%s': the calendar has no such moment", text);
 	*ret = when - offset;
+	return OK;
+}
+
+/*
+ * The longest time that an entry may last, 730d, and a day: the end of one that was given so is
+ * rounded up when it is told, and a file that has it may be read when the clock was set back.
+ */
+#define UNTIL_MAX_SEC (731 * 86400L)
+
+enum status until_parse(const char *text, uint32_t *ret, bool *ret_ended)
+{
+	time_t now = time(NULL), when;
+	enum status status = moment_parse(text, &when);
+
+	if (status)
+		return status;
+	if (when > now + UNTIL_MAX_SEC)
+		return misuse("until '%s' is more than 2 years away: without it, it is for good",
+			      text);
+	*ret_ended = when <= now;
+	*ret = until_at(when);
 	return OK;
 }
 

@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 
+#define NS_PER_SEC ((uint64_t)1000000000)
+
 /*
  * The time since boot as bpf_ktime_get_ns() tells it, in ns and in ticks: CLOCK_MONOTONIC without
  * the offset of a time namespace. It stands still while the machine is suspended.
@@ -39,7 +41,10 @@ uint64_t until_left_ns(uint32_t until);
 
 /* --- Jiffies -------------------------------------------------------------------------------- */
 
-/* Reads bpf_jiffies64(). Only BPF programs can read it, so this runs one. */
+/*
+ * Reads bpf_jiffies64(). Only BPF programs can read it, so this runs one. Without CAP_BPF it is the
+ * last jiffy of the present 10 ms.
+ */
 enum status jiffies_read(uint64_t *ret);
 
 /* --- Calendar ------------------------------------------------------------------------------- */
@@ -51,6 +56,12 @@ enum status jiffies_read(uint64_t *ret);
  * dropped.
  */
 enum status moment_parse(const char *text, time_t *ret);
+
+/*
+ * Parses the moment at which an entry ends, at most two years away, and converts it as until_at()
+ * does. ret_ended: it is past.
+ */
+enum status until_parse(const char *text, uint32_t *ret, bool *ret_ended);
 
 /* Formats a moment in UTC. */
 const char *moment_format(time_t when, char text[MOMENT_TEXT]);

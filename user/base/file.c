@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/owner.h"
 
 /* A file is read when it has not changed for this long. */
 #define STILL_MS 100
@@ -28,6 +32,8 @@ static const char *kind_name(mode_t mode)
 		return "a FIFO";
 	case S_IFSOCK:
 		return "a socket";
+	case S_IFLNK:
+		return "a symbolic link";
 	default:
 		return "a device";
 	}
@@ -180,6 +186,190 @@ enum status file_read(const char *path, struct file *ret)
 	bom_remove(&file);
 	*ret = file;
 	return OK;
+}
+
+/* --- Stamps --------------------------------------------------------------------------------- */
+
+struct stamp stamp_of(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return (struct stamp){0};
+	return (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim, st.st_mtim};
+}
+
+static bool time_equal(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool stamp_equal(const struct stamp *a, const struct stamp *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+	       time_equal(&a->changed, &b->changed) && time_equal(&a->modified, &b->modified);
+}
+
+bool stamp_same_file(const struct stamp *a, const struct stamp *b)
+{
+	return a->inode && a->device == b->device && a->inode == b->inode;
+}
+
+/* --- Files of Sluice's own ------------------------------------------------------------------ */
+
+static enum status own_check(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return failure("cannot read %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return failure("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+	if (!owner_alone_writes(&st))
+		return failure("%s belongs to %s, mode %04o, and so is not believed: it has to be "
+			       "root's, the caller's or of user '" OWNER_USER "', and only its "
+			       "owner's to write",
+			       path, owner_name(st.st_uid), st.st_mode & 07777);
+	return st.st_size > FILE_MAX ? refuse_size(path) : OK;
+}
+
+enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	struct file file = {0};
+	enum status status;
+
+	*ret_is_there = fd >= 0 || errno != ENOENT;
+	if (!*ret_is_there)
+		return OK;
+	if (fd < 0)
+		return failure("cannot open %s: %s", path,
+			       errno == ELOOP ? "it is a symbolic link, which is not followed"
+					      : strerror(errno));
+	status = own_check(fd, path);
+	if (!status)
+		status = file_fill(fd, path, &file);
+	close(fd);
+	if (!status && memchr(file.text, '\0', file.size))
+		status = misuse("%s has a NUL byte: this is no text", path);
+	if (status)
+		file_free(&file);
+	else
+		*ret = file;
+	return status;
+}
+
+enum status file_begin(const char *path, char *text, size_t room, size_t *ret_size)
+{
+	struct stat st;
+	ssize_t got;
+	int fd;
+
+	*ret_size = 0;
+	/* a device is not opened: some do something when they are */
+	if (lstat(path, &st))
+		return errno == ENOENT ? OK : failure("cannot open %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return misuse("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	if (fd < 0)
+		return failure("cannot open %s: %s", path, strerror(errno));
+	got = read(fd, text, room);
+	if (got >= 0)
+		*ret_size = got;
+	else
+		failure("cannot read %s: %s", path, strerror(errno));
+	close(fd);
+	return got < 0 ? FAILED : OK;
+}
+
+/* Writes all of it, and waits until the disk has it. 0 or a negative errno. */
+static int fd_write(int fd, const char *text, size_t size)
+{
+	while (size) {
+		ssize_t written = write(fd, text, size);
+
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		if (written > 0) {
+			text += written;
+			size -= written;
+		}
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+/* Opens the directory of a file. */
+static int directory_open(const char *path, const char *name)
+{
+	char *directory = name == path ? strdup(".") : strndup(path, name - path);
+	int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	free(directory);
+	return fd;
+}
+
+/* Writes NAME.new, and renames it. 0 or a negative errno. */
+static int file_put(int directory, const char *name, const struct file *file, mode_t mode)
+{
+	char fresh[NAME_MAX + 1];
+	int fd, err;
+
+	if (snprintf(fresh, sizeof(fresh), "%s.new", name) > NAME_MAX)
+		return -ENAMETOOLONG;
+	unlinkat(directory, fresh, 0); /* of a writer that was killed */
+	fd = openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	if (fd < 0)
+		return -errno;
+	err = fd_write(fd, file->text, file->size);
+	close(fd);
+	if (!err && renameat(directory, fresh, directory, name))
+		err = -errno;
+	if (err)
+		unlinkat(directory, fresh, 0);
+	return err;
+}
+
+/*
+ * Whether the file is made as the owner of its directory: only root can, and what a user wrote whom
+ * nobody trusts would not be read again.
+ */
+static bool is_made_as_owner(int directory)
+{
+	struct stat st;
+
+	return !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid);
+}
+
+static int file_put_as_owner(int directory, const char *name, const struct file *file, mode_t mode)
+{
+	struct owner self;
+	int err = owner_become(directory, &self);
+
+	if (err)
+		return err;
+	err = file_put(directory, name, file, mode);
+	owner_leave(&self);
+	return err;
+}
+
+enum status file_replace(const char *path, const char *text, size_t size, mode_t mode)
+{
+	const struct file file = {(char *)text, size};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	int directory = directory_open(path, name), err;
+
+	if (directory < 0)
+		err = -errno;
+	else if (is_made_as_owner(directory))
+		err = file_put_as_owner(directory, name, &file, mode);
+	else
+		err = file_put(directory, name, &file, mode);
+	if (!err && fsync(directory))
+		err = -errno;
+	if (directory >= 0)
+		close(directory);
+	return err ? failure("cannot write %s: %s", path, strerror(-err)) : OK;
 }
 
 void file_free(struct file *file)

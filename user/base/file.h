@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: files that users wrote, read whole or refused. */
+/*
+ * Base: files that users wrote, read whole or refused; and files of Sluice's own, which are
+ * believed only where nobody else could have written them.
+ */
 #ifndef SLUICE_FILE_H
 #define SLUICE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 
@@ -24,5 +29,39 @@ struct file {
  */
 enum status file_read(const char *path, struct file *ret);
 void file_free(struct file *file);
+
+/* What tells whether a file has changed; all 0: there is none. */
+struct stamp {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	struct timespec changed, modified;
+};
+
+struct stamp stamp_of(const char *path);
+bool stamp_equal(const struct stamp *a, const struct stamp *b);
+
+/* Whether they are of the same file, whatever became of it; false where there is none. */
+bool stamp_same_file(const struct stamp *a, const struct stamp *b);
+
+/*
+ * Reads a file of Sluice's own. Refuses, beside what file_read() refuses, a symbolic link, and a
+ * file that belongs to none of root, the caller and OWNER_USER or that others may write.
+ * OK and false in ret_is_there: there is no such file.
+ */
+enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there);
+
+/*
+ * Reads the first bytes of a file that is to be replaced: at most `room`, and none of one that does
+ * not exist. Refuses what is not a regular file, without opening it.
+ */
+enum status file_begin(const char *path, char *text, size_t room, size_t *ret_size);
+
+/*
+ * Replaces a file in one step, which a crash of the machine does not undo either: writes PATH.new,
+ * and renames it. mode: its permissions. What root writes belongs to the directory's owner, who has
+ * to be able to read it and to replace it.
+ */
+enum status file_replace(const char *path, const char *text, size_t size, mode_t mode);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <bpf/libbpf.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -42,34 +43,37 @@ unsigned int cpu_list_end(const char *list)
 	return isdigit((unsigned char)*last) ? strtoul(last, NULL, 10) + 1 : 0;
 }
 
-/* One more than the highest number of a possible CPU; 0: the file cannot be read. */
-static unsigned int cpu_ids_read(void)
+#define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
+
+/* Reads one more than the highest number of a possible CPU. */
+static enum status cpu_ids_read(unsigned int *ret)
 {
-	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
-	unsigned int ids = 0;
+	FILE *file = fopen(POSSIBLE_CPUS, "re");
 	char *line = NULL;
 	size_t size = 0;
 
 	if (!file)
-		return 0;
-	if (getline(&line, &size, file) > 0)
-		ids = cpu_list_end(line);
+		return failure("cannot read " POSSIBLE_CPUS ": %s: 'mount -t sysfs sys /sys' if "
+			       "there is no sysfs",
+			       why(errno));
+	*ret = getline(&line, &size, file) > 0 ? cpu_list_end(line) : 0;
 	free(line);
 	fclose(file);
-	return ids;
+	return *ret ? OK : failure("cannot tell the numbers of the CPUs from " POSSIBLE_CPUS);
 }
 
 enum status machine_get(struct machine *ret)
 {
 	struct timespec tick;
-	int cpus = libbpf_num_possible_cpus();
-	unsigned int ids = cpu_ids_read();
+	unsigned int ids;
+	enum status status = cpu_ids_read(&ids);
+	int cpus;
 
+	if (status)
+		return status;
+	cpus = libbpf_num_possible_cpus();
 	if (cpus <= 0)
 		return failure("cannot tell the number of CPUs: %s", why(cpus));
-	if (!ids)
-		return failure("cannot tell the numbers of the CPUs from "
-			       "/sys/devices/system/cpu/possible");
 	/* the coarse clock advances once a jiffy */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec)
 		return failure("cannot tell the length of the kernel's tick");

@@ -12,6 +12,8 @@
 #include <linux/capability.h>
 #include <sys/syscall.h>
 
+#include "base/array.h"
+
 static const char *place_now;
 
 const char *log_place(const char *place)
@@ -22,10 +24,51 @@ const char *log_place(const char *place)
 	return before;
 }
 
-/* Prints a message as one line: it may quote any bytes, so control characters become '?'. */
-static void say(const char *format, va_list args)
+/* --- Priorities of the journal -------------------------------------------------------------- */
+
+/* As in sd-daemon.h and syslog(3). */
+enum priority {
+	PRIORITY_ERR = 3,
+	PRIORITY_WARNING = 4,
+	PRIORITY_NOTICE = 5,
+	PRIORITY_INFO = 6,
+};
+
+bool journal_reads(const char *stream, const struct stat *st)
 {
-	char *text;
+	unsigned long long device, inode;
+	int length = 0;
+
+	if (!stream || sscanf(stream, "%llu:%llu%n", &device, &inode, &length) != 2)
+		return false;
+	return !stream[length] && device == st->st_dev && inode == st->st_ino;
+}
+
+static bool stderr_is_journal(void)
+{
+	static int is = -1;
+	struct stat st;
+
+	if (is < 0)
+		is = !fstat(STDERR_FILENO, &st) && journal_reads(getenv("JOURNAL_STREAM"), &st);
+	return is;
+}
+
+/* --- Messages ------------------------------------------------------------------------------- */
+
+static bool (*filter)(void *data, const char *message);
+static void *filter_data;
+
+void log_filter(bool (*wanted)(void *data, const char *message), void *data)
+{
+	filter = wanted;
+	filter_data = data;
+}
+
+/* Prints a message as one line: it may quote any bytes, so control characters become '?'. */
+static void say(enum priority priority, const char *format, va_list args)
+{
+	char *text, lead[8] = "";
 
 	fflush(stdout);
 	if (vasprintf(&text, format, args) < 0) {
@@ -35,7 +78,11 @@ static void say(const char *format, va_list args)
 	for (char *p = text; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = '?';
-	fprintf(stderr, "sluice: %s%s%s\n", place_now ?: "", place_now ? ": " : "", text);
+	if (stderr_is_journal())
+		snprintf(lead, sizeof(lead), "<%d>", priority);
+	if (!filter || priority == PRIORITY_INFO || filter(filter_data, text))
+		fprintf(stderr, "%ssluice: %s%s%s\n", lead, place_now ?: "", place_now ? ": " : "",
+			text);
 	free(text);
 }
 
@@ -44,7 +91,7 @@ enum status failure(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	say(PRIORITY_ERR, format, args);
 	va_end(args);
 	return FAILED;
 }
@@ -54,7 +101,7 @@ enum status misuse(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	say(PRIORITY_ERR, format, args);
 	va_end(args);
 	return MISUSED;
 }
@@ -64,7 +111,25 @@ void note(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	say(PRIORITY_NOTICE, format, args);
+	va_end(args);
+}
+
+void warning(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(PRIORITY_WARNING, format, args);
+	va_end(args);
+}
+
+void inform(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say(PRIORITY_INFO, format, args);
 	va_end(args);
 }
 
@@ -79,11 +144,14 @@ const char *why(int err)
 	case EACCES:
 		missing = caps_missing();
 		if (!missing)
-			return "the kernel does not permit it (lockdown, or a security module?)";
+			return "the kernel does not permit it (without CAP_SYS_ADMIN, in lockdown, "
+			       "or by a security module?)";
 		snprintf(text, sizeof(text), "this needs %s: run it as root", missing);
 		return text;
 	case ENOMEM:
 		return "out of memory (the machine's, or this control group's)";
+	case EUCLEAN:
+		return "an entry of its maps is damaged";
 	case ENOSPC:
 		return "no space left in the map or file system";
 	default:
@@ -104,29 +172,35 @@ void log_libbpf(bool verbose)
 
 /* --- Capabilities --------------------------------------------------------------------------- */
 
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
+/* In the order of a message. CAP_SYS_ADMIN includes the first two, as in the kernel. */
+static const struct {
+	const char *name;
+	unsigned int number;
+	bool is_of_admin;
+} caps[] = {
+	{"CAP_BPF", 39, true},
+	{"CAP_PERFMON", 38, true},
+	{"CAP_NET_ADMIN", CAP_NET_ADMIN, false},
+};
 
-/* CAP_SYS_ADMIN includes CAP_BPF, as in the kernel. */
 const char *caps_missing(void)
 {
+	static char text[64];
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
 	unsigned long long effective;
-	bool admin, bpf, net;
+	size_t length = 0;
+	bool admin;
 
 	if (syscall(SYS_capget, &header, data))
 		return NULL;
 	effective = (unsigned long long)data[1].effective << 32 | data[0].effective;
 	admin = effective & 1ULL << CAP_SYS_ADMIN;
-	bpf = admin || effective & 1ULL << CAP_BPF;
-	net = effective & 1ULL << CAP_NET_ADMIN;
-	if (!bpf && !net)
-		return "CAP_BPF and CAP_NET_ADMIN";
-	if (!bpf)
-		return "CAP_BPF";
-	return net ? NULL : "CAP_NET_ADMIN";
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
+		if (!(effective & 1ULL << caps[i].number || (admin && caps[i].is_of_admin)))
+			length += snprintf(text + length, sizeof(text) - length, "%s%s",
+					   length ? ", " : "", caps[i].name);
+	return length ? text : NULL;
 }
 
 enum status caps_require(void)

@@ -13,7 +13,6 @@
 
 #include "base/array.h"
 
-#define NETNS_DIR     "/run/netns"
 #define NETNS_SELF    "/proc/thread-self/ns/net"
 #define NETNS_INITIAL "/proc/1/ns/net"
 
@@ -54,14 +53,30 @@ enum status netns_enter(const char *name)
 		return failure("cannot open network namespace '%s': %s", name, why(errno));
 	home = netns_current();
 	if (setns(fd, CLONE_NEWNET))
-		status = failure("cannot enter network namespace '%s': %s", name,
-				 errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"
-						: why(errno));
+		status = failure("cannot enter network namespace '%s': %s", name, netns_why(errno));
 	close(fd);
 	return status;
 }
 
-/* The path of the namespace of that number. False: it is neither named nor the initial one. */
+uint64_t netns_named(const char *name)
+{
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	struct stat st, self;
+
+	snprintf(path, sizeof(path), NETNS_DIR "/%s", name);
+	if (stat(path, &st) || stat(NETNS_SELF, &self))
+		return 0;
+	/* `ip netns add` makes a plain file first */
+	if (st.st_dev == self.st_dev)
+		return st.st_ino;
+	errno = ENOENT;
+	return 0;
+}
+
+/*
+ * The path of the namespace of that number. False: errno tells why. ENOENT: it is neither named nor
+ * the initial one.
+ */
 static bool netns_path(uint64_t netns, char *path, size_t size)
 {
 	bool found = false;
@@ -73,19 +88,21 @@ static bool netns_path(uint64_t netns, char *path, size_t size)
 		return true;
 	}
 	dir = opendir(NETNS_DIR);
-	while (dir && !found && (entry = readdir(dir))) {
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir))) {
 		snprintf(path, size, NETNS_DIR "/%s", entry->d_name);
 		found = entry->d_name[0] != '.' && netns_of(path) == netns;
 	}
-	if (dir)
-		closedir(dir);
+	closedir(dir);
+	errno = ENOENT;
 	return found;
 }
 
 bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 {
 	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
-	int here, there;
+	int here, there, err;
 	bool entered;
 
 	if (netns == netns_current()) {
@@ -98,6 +115,7 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 	here = open(NETNS_SELF, O_RDONLY | O_CLOEXEC);
 	there = open(path, O_RDONLY | O_CLOEXEC);
 	entered = here >= 0 && there >= 0 && !setns(there, CLONE_NEWNET);
+	err = errno == EACCES ? EPERM : errno; /* opening /proc/1/ns/net takes the same right */
 	if (entered) {
 		call(data);
 		if (setns(here, CLONE_NEWNET))
@@ -107,7 +125,14 @@ bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data)
 		close(here);
 	if (there >= 0)
 		close(there);
+	errno = err;
 	return entered;
+}
+
+const char *netns_why(int err)
+{
+	return err == EPERM ? "this needs CAP_SYS_ADMIN: run it as root, or see RIGHTS in sluice(8)"
+			    : why(err);
 }
 
 /* The argument of call_ask(): a call for netns_run_in() that returns a result. */
@@ -168,11 +193,19 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME])
 
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX], name[WORD_QUOTED];
 
 	*text = '\0';
 	if (netns != from && netns_path(netns, path, sizeof(path)) && strcmp(path, NETNS_INITIAL))
-		snprintf(text, NETNS_OPTION, "-n %.*s ", NETNS_NAME - 1, strrchr(path, '/') + 1);
+		snprintf(text, NETNS_OPTION, "-n %s ", word_quote(strrchr(path, '/') + 1, name));
+	return text;
+}
+
+const char *netns_exec(const char *option, char text[NETNS_EXEC])
+{
+	const char *name = strchr(option, ' '); /* behind -n */
+
+	snprintf(text, NETNS_EXEC, "%s%s", name ? "ip netns exec" : "", name ?: "");
 	return text;
 }
 

@@ -9,9 +9,11 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/text.h"
 
+#define NETNS_DIR    "/run/netns" /* a file for each named one */
 #define NETNS_NAME   64
-#define NETNS_OPTION (NETNS_NAME + sizeof("-n  "))
+#define NETNS_OPTION (WORD_QUOTED + sizeof("-n  "))
 
 /* Enters a named network namespace (`ip netns add`) until the process ends: option -n. */
 enum status netns_enter(const char *name);
@@ -21,9 +23,13 @@ uint64_t netns_current(void);
 
 /*
  * Runs `call(data)` in the namespace of that number: the current one, a named one, or the initial
- * one. False: it is none of these, and `call` did not run.
+ * one. False: `call` did not run, and errno tells why. ENOENT: it is none of these; EPERM: another
+ * namespace takes CAP_SYS_ADMIN, and it may well exist.
  */
 bool netns_run_in(uint64_t netns, void (*call)(void *data), void *data);
+
+/* The meaning of that errno. */
+const char *netns_why(int err);
 
 /*
  * Runs `call(data)` in the current namespace, the initial one and each named one until it returns
@@ -37,14 +43,22 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME]);
 /* The number of the namespace in which sluice was started, which -n may have left. */
 uint64_t netns_home(void);
 
+/* The number of the namespace of that name, as `ip netns` gives names; 0: there is none. */
+uint64_t netns_named(const char *name);
+
 /* The number of the namespace of a process; 0: it cannot be read. */
 uint64_t netns_of_process(int pid);
 
 /*
- * The option "-n NETNS " that a command in a message needs when it is typed in namespace `from`.
- * "": both are the same, or the namespace has no name.
+ * The option "-n NETNS " that a command in a message needs when it is typed in namespace `from`,
+ * with the name as a shell reads it. "": both are the same, or the namespace has no name.
  */
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION]);
+
+#define NETNS_EXEC (NETNS_OPTION + sizeof("ip netns exec"))
+
+/* "ip netns exec NETNS ": what other commands need where ours take that option. */
+const char *netns_exec(const char *option, char text[NETNS_EXEC]);
 
 /* netns_option() for the current namespace and the one in which sluice was started. */
 const char *netns_typed(void);

@@ -2,7 +2,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,105 @@ const char *nearly_find(const char *typed, const char *const words[], size_t cou
 	return found;
 }
 
+/* --- Characters ----------------------------------------------------------------------------- */
+
+/* Reads a character of several bytes (RFC 3629). Returns its length; 0: it is none. */
+static size_t sequence_read(const unsigned char *bytes, uint32_t *ret)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t length = *bytes >= 0xf0 ? 4 : *bytes >= 0xe0 ? 3 : 2;
+	uint32_t code = *bytes & (0x7f >> length);
+
+	if (*bytes < 0xc0 || *bytes >= 0xf8)
+		return 0;
+	for (size_t i = 1; i < length; i++) {
+		if ((bytes[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (bytes[i] & 0x3f);
+	}
+	*ret = code;
+	return code < least[length] || code > 0x10ffff ? 0 : length;
+}
+
+bool text_is_printable(const char *text)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+
+	while (*bytes) {
+		uint32_t code = *bytes;
+		size_t length = code < 0x80 ? 1 : sequence_read(bytes, &code);
+		bool is_surrogate = code >= 0xd800 && code < 0xe000;
+
+		if (!length || code < 0x20 || (code >= 0x7f && code < 0xa0) || is_surrogate)
+			return false;
+		bytes += length;
+	}
+	return true;
+}
+
+static void quotes_write(const char *word, char *end)
+{
+	*end++ = '\'';
+	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
+		if (word[i] == '\'')
+			end = stpcpy(end, "'\\''");
+		else
+			*end++ = word[i];
+	strcpy(end, "'");
+}
+
+/* All but letters and digits are octal numbers: printf(1) has meanings for %, \ and a first -. */
+static void octal_write(const char *word, char *end)
+{
+	end = stpcpy(end, "\"$(printf '");
+	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
+		if (isalnum((unsigned char)word[i]))
+			*end++ = word[i];
+		else
+			end += sprintf(end, "\\%03o", (unsigned int)(unsigned char)word[i]);
+	strcpy(end, "')\"");
+}
+
+const char *word_quote(const char *word, char text[WORD_QUOTED])
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_.,@%+=:/";
+
+	if (!text_is_printable(word))
+		octal_write(word, text);
+	else if (!*word || word[strspn(word, safe)])
+		quotes_write(word, text);
+	else
+		snprintf(text, WORD_QUOTED, "%s", word);
+	return text;
+}
+
+const char *word_typed(const char *word)
+{
+	static char text[WORD_QUOTED];
+
+	return word_quote(word, text);
+}
+
+const char *operand_typed(const char *word)
+{
+	static char text[sizeof("-- ") + WORD_QUOTED];
+	size_t lead = *word == '-' ? sizeof("-- ") - 1 : 0;
+
+	memcpy(text, "-- ", lead);
+	word_quote(word, text + lead);
+	return text;
+}
+
 /* --- Gates ---------------------------------------------------------------------------------- */
+
+int word_find(const char *const words[], int count, const char *word)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(words[i], word))
+			return i;
+	return -1;
+}
 
 const char *gate_option(const char *gate)
 {

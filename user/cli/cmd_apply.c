@@ -3,189 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/shaping.h"
 #include "attach/attachment.h"
+#include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
+#include "cli/kept.h"
 #include "cli/report.h"
 #include "cli/warnings.h"
 #include "config/config.h"
-#include "gate/change.h"
 #include "gate/gate.h"
 #include "gate/gate_make.h"
-#include "gate/rules.h"
+#include "keep/apply.h"
 #include "migrate/session.h"
-#include "migrate/takeover.h"
-#include "rules/lists.h"
-#include "rules/sizes.h"
-
-/* What a change does: the counters of the report. */
-enum effect {
-	POLICIES_ADDED,
-	POLICIES_CHANGED,
-	POLICIES_DELETED,
-	NOW_DENIED,
-	NOW_ALLOWED,
-	NO_LONGER_DENIED,
-	NO_LONGER_ALLOWED,
-	EFFECTS,
-};
 
 struct apply_args {
 	const char *file;
 	const char *resize;
 	const char *no_fq;
+	const char *confirm;
 };
-
-struct change {
-	struct ruleset wanted; /* the rules that change; an empty one deletes */
-	struct ruleset before; /* those of them whose limits change, as they were */
-	const struct sl_list_info
-		*from; /* the lists of before, at the places that they have in `wanted` */
-	bool lists_changed;
-	struct losses losses; /* of policies that now inherit less */
-	unsigned int effects[EFFECTS];
-	/* Old and new rules stand beside each other until the change is in force. */
-	struct room room;
-	struct gate_sizes said;	  /* by the file, and then raised */
-	struct gate_sizes has;	  /* what the gate has */
-	struct gate_sizes during; /* what the change needs until it is in force */
-	struct gate_sizes after;
-	bool resized;
-};
-
-/* --- Counting what changes ------------------------------------------------------------------ */
-
-static void policy_count(struct change *change, const struct rule *from, const struct rule *to)
-{
-	struct rule a = *from, b = *to;
-
-	/* without its entries */
-	a.access = b.access = SL_LIST_NONE;
-	a.lists = b.lists = 0;
-	if (!from->limits && to->limits)
-		change->effects[POLICIES_ADDED]++;
-	else if (from->limits && !to->limits)
-		change->effects[POLICIES_DELETED]++;
-	else if (!rule_equal(&a, &b))
-		change->effects[POLICIES_CHANGED]++;
-}
-
-/* The word that decides for a prefix: by hand, else of its lists. */
-static enum sl_list rule_word(const struct rule *rule, const struct sl_list_info *lists)
-{
-	return rule->access ?: lists_access(lists, rule->lists);
-}
-
-static void entry_count(struct change *change, const struct rule *from, const struct rule *to)
-{
-	struct rule a = *from, b = *to;
-	enum sl_list before = rule_word(from, change->from);
-	enum sl_list after = rule_word(to, change->wanted.lists);
-
-	a.limits = b.limits = 0; /* and so no budget counts */
-	if (rule_equal(&a, &b))
-		return;
-	if (after)
-		change->effects[after == SL_LIST_DENY ? NOW_DENIED : NOW_ALLOWED]++;
-	else
-		change->effects[before == SL_LIST_DENY ? NO_LONGER_DENIED : NO_LONGER_ALLOWED]++;
-}
-
-/* Callback of ruleset_diff(): adds the rule that is wanted. An empty rule deletes. */
-static enum status rule_take(void *data, const struct rule *from, const struct rule *to)
-{
-	const struct rule none = {.prefix = (from ?: to)->prefix};
-	struct change *change = data;
-	struct rule before, wanted;
-	enum status status = OK;
-
-	if (to)
-		room_add(&change->room, from, to);
-	from = from ?: &none;
-	to = to ?: &none;
-	policy_count(change, from, to);
-	entry_count(change, from, to);
-	if (from->limits && to->limits)
-		status = rule_copy(from, &before) ?: ruleset_add(&change->before, &before);
-	return status ?: rule_copy(to, &wanted) ?: ruleset_add(&change->wanted, &wanted);
-}
-
-/* --- Sizes ---------------------------------------------------------------------------------- */
-
-/*
- * Sizes of a gate that is made here: room for the rules of the file twice, as the next file's rules
- * stand beside them.
- */
-static enum status sizes_want(const struct config *config, struct gate_sizes *ret)
-{
-	struct room room = room_needed(&config->rules);
-	struct gate_sizes wanted = config->sizes, needed = room_sizes(&room), usual;
-	struct machine machine;
-	enum status status = machine_get(&machine);
-
-	if (status)
-		return status;
-	usual = gate_sizes_default(&machine);
-	wanted = sizes_raise(&wanted, &machine);
-	for (unsigned int i = 0; i < SIZES; i++)
-		if (!*size_of(&wanted, i) && *size_of(&needed, i) > *size_of(&usual, i) / 2)
-			*size_of(&wanted, i) = 2 * *size_of(&needed, i);
-	*ret = wanted;
-	return OK;
-}
-
-/*
- * Computes the sizes after the change, and those while old and new rules stand beside each other.
- */
-static void sizes_plan(struct change *change, const struct gate *gate)
-{
-	struct gate_sizes said = sizes_raise(&change->said, &gate->machine);
-	struct gate_sizes needed = room_sizes(&change->room);
-
-	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t after = *size_of(&said, i) ?: *size_of(&change->has, i);
-		uint32_t least = *size_of(&needed, i);
-
-		*size_of(&change->after, i) = after;
-		*size_of(&change->during, i) = after > least ? after : least;
-	}
-	change->resized = memcmp(&change->after, &change->has, sizeof(change->has));
-}
-
-/* Refuses a change of sizes: without --resize a gate keeps its maps. */
-static enum status sizes_check(const struct gate *gate, struct change *change)
-{
-	enum status status = OK;
-
-	for (unsigned int i = 0; i < SIZES; i++) {
-		uint32_t has = size_told(&change->has, i), after = size_told(&change->after, i);
-		uint32_t during = size_told(&change->during, i);
-
-		if (after != has)
-			status =
-				misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
-				       "FILE --resize' changes that",
-				       gate->name, size_names[i], has, size_told(&change->said, i));
-		else if (during != has)
-			status = failure(
-				"gate '%s' has %s %u, and this change takes %u, as old rules "
-				"and new ones stand beside each other: 'apply FILE --resize' "
-				"makes room",
-				gate->name, size_names[i], has, during);
-	}
-	return status;
-}
-
-/* Names the sizes that were raised above what the file says, and only those that took effect. */
-static void sizes_say(struct change *change, const struct gate *gate)
-{
-	for (unsigned int i = 0; !gate->made && i < SIZES; i++)
-		if (*size_of(&change->after, i) == *size_of(&change->has, i))
-			*size_of(&change->said, i) = 0;
-	sizes_say_raised(&change->said, &gate->machine);
-}
 
 /* --- Report --------------------------------------------------------------------------------- */
 
@@ -231,13 +69,31 @@ static void entries_print(const struct change *change, const char **separator)
 	}
 }
 
-/* True also where only a list without entries comes or goes. */
-static bool change_has_rules(const struct change *change)
+static json_t *placings_json(const struct change *change, bool detached)
 {
-	return change->wanted.count || change->lists_changed;
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < change->placings.count; i++)
+		if (change->placings.list[i].detaches == detached)
+			json_array_append_new(
+				list, attachment_json(&change->placings.list[i].attachment));
+	return list;
 }
 
-static enum status report_json(const struct gate *gate, const struct change *change)
+static void placings_print(const struct gate *gate, const struct change *change)
+{
+	for (unsigned int i = 0; i < change->placings.count; i++) {
+		const struct placing *placing = &change->placings.list[i];
+		const struct attachment *a = &placing->attachment;
+
+		printf("%s: %s gate '%s', hook %s, mode %s\n", a->device,
+		       placing->detaches ? "detached from" : "attached to", gate->name,
+		       hook_names[a->hook], mode_names[a->mode]);
+	}
+}
+
+static enum status report_json(const struct gate *gate, const struct change *change,
+			       uint64_t trial_ns)
 {
 	static const char *const keys[EFFECTS] = {
 		[POLICIES_ADDED] = "policies_added",
@@ -249,39 +105,46 @@ static enum status report_json(const struct gate *gate, const struct change *cha
 		[NO_LONGER_ALLOWED] = "no_longer_allowed",
 	};
 	json_t *object =
-		json_pack("{s:s, s:I, s:b, s:b}", "gate", gate->name, "generation",
+		json_pack("{s:s, s:I, s:b, s:b, s:o, s:o}", "gate", gate->name, "generation",
 			  (json_int_t)gate->state->generation, "changed",
-			  change_has_rules(change) || change->resized, "resized", change->resized);
+			  change_has_rules(change) || change->resized || change->placings.count,
+			  "resized", change->resized, "attached", placings_json(change, false),
+			  "detached", placings_json(change, true));
 
+	json_object_set_new(object, "trial_ms",
+			    trial_ns ? json_integer(trial_ns / 1000000) : json_null());
 	for (unsigned int i = 0; i < EFFECTS; i++)
 		json_object_set_new(object, keys[i], json_integer(change->effects[i]));
 	return json_print(object);
 }
 
 static enum status report(const struct context *context, const struct gate *gate,
-			  const struct change *change)
+			  const struct change *change, uint64_t trial_ns)
 {
 	const char *separator = "";
 
 	if (context->json)
-		return report_json(gate, change);
-	printf("gate '%s': ", gate->name);
-	if (change->resized)
-		printf("resized%s", change_has_rules(change) ? "; " : "\n");
-	else if (!change_has_rules(change))
-		puts("nothing to change");
-	if (!change_has_rules(change))
-		return OK;
-	policies_print(change, &separator);
-	entries_print(change, &separator);
-	if (!change->wanted.count)
-		printf("only lists without entries");
-	printf("; in force as generation %u\n", gate->state->generation);
+		return report_json(gate, change, trial_ns);
+	if (!change_has_rules(change) && !change->resized && !change->placings.count)
+		printf("gate '%s': nothing to change\n", gate->name);
+	if (change->resized || change_has_rules(change))
+		printf("gate '%s': %s", gate->name, change->resized ? "resized" : "");
+	if (change_has_rules(change)) {
+		separator = change->resized ? "; " : "";
+		policies_print(change, &separator);
+		entries_print(change, &separator);
+		if (!change->wanted.count)
+			printf("%sonly lists without entries", separator);
+		printf("; in force as generation %u", gate->state->generation);
+	}
+	if (change->resized || change_has_rules(change))
+		putchar('\n');
+	placings_print(gate, change);
 	return OK;
 }
 
 /* Warns of a gate without a device: it has rules, and no packet to judge by them. */
-static enum status say_unattached(const struct gate *gate)
+static enum status say_unattached(const struct gate *gate, const struct places *places)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, alive = 0;
@@ -289,131 +152,95 @@ static enum status say_unattached(const struct gate *gate)
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		alive += all[i].program_id != 0;
-	if (!status && !alive)
+	if (status || alive)
+		return status;
+	if (!places->said)
 		note("gate '%s' filters nothing yet: no device is attached. That does 'sluice "
 		     "%s-g %s attach DEV'",
 		     gate->name, netns_typed(), gate->name);
-	return status;
+	else if (!places->count)
+		note("gate '%s' filters nothing: 'attach' of the file names no device", gate->name);
+	else
+		note("gate '%s' filters nothing yet: no device of the file is there. 'sluice keep' "
+		     "waits for one; else apply the file again when there is one",
+		     gate->name);
+	return OK;
 }
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Gives each list of the file its place: a list that stays keeps the place that it has. */
-static enum status lists_prepare_all(struct change *change, const struct ruleset *in_force,
-				     struct ruleset *wanted)
-{
-	enum status status = ruleset_match_lists(wanted, in_force->lists);
-
-	if (!status)
-		status = ruleset_make_lists(&change->wanted);
-	if (status)
-		return status;
-	memcpy(change->wanted.lists, wanted->lists, SL_LIST_PLACES * sizeof(*wanted->lists));
-	for (int place = 0; place < SL_LIST_PLACES; place++)
-		change->lists_changed |=
-			strcmp(wanted->lists[place].name, in_force->lists[place].name) != 0;
-	return OK;
-}
-
-/* Computes the change, and refuses one that needs other sizes unless it may resize. */
-static enum status change_prepare(struct change *change, struct gate *gate, struct config *config,
-				  bool may_resize)
-{
-	struct ruleset in_force = {0};
-	enum status status = gate_sizes_read(gate, &change->has);
-
-	change_sweep_lists(gate);
-	if (!status)
-		status = rules_read(gate, &in_force);
-	if (!status)
-		status = lists_prepare_all(change, &in_force, &config->rules);
-	if (!status) {
-		change->room = room_needed(&in_force);
-		change->from = in_force.lists;
-		status = ruleset_diff(&in_force, &config->rules, rule_take, change);
-	}
-	ruleset_free(&in_force);
-	change->from = NULL;
-	if (status)
-		return status;
-	sizes_plan(change, gate);
-	if (!may_resize)
-		status = sizes_check(gate, change);
-	return status;
-}
-
-/*
- * Resizes to what the change needs, changes the rules, and resizes to what the file says. A failure
- * restores the sizes. A kill leaves the sizes of the step that it hit.
- */
-static enum status change_make(struct change *change, struct gate *gate)
-{
-	enum status status = resize(gate, &change->during);
-
-	if (!status && change_has_rules(change))
-		status = policies_change(gate, &change->wanted, &change->losses);
-	if (!status)
-		return resize(gate, &change->after);
-	resize(gate, &change->has);
-	return status;
-}
-
-/* Checks that the devices can do what the file's limits shape. */
-static enum status shaping_prepare(const struct gate *gate, const struct ruleset *rules, bool no_fq)
-{
-	struct shaping shaping = {0};
-
-	for (unsigned int i = 0; i < rules->count; i++)
-		shaping_add(&shaping, &rules->rules[i]);
-	return shaping_check(gate, &shaping, no_fq);
-}
-
-/* Both sets are in the order of their prefixes. */
+/* Both sets are of the same prefixes, in their order. */
 static void kinds_say(const struct gate *gate, const struct change *change)
 {
-	const struct rule *before = change->before.rules, *end = before + change->before.count;
 	struct oversize oversize = {0};
 
 	for (unsigned int i = 0; i < change->wanted.count; i++) {
-		const struct rule *rule = &change->wanted.rules[i];
-		bool was_there = before < end && prefix_equal(&before->prefix, &rule->prefix);
+		const struct rule *before = &change->before.rules[i];
+		const struct rule *wanted = &change->wanted.rules[i];
 
-		oversize_add(&oversize, was_there ? before : NULL, rule);
-		if (was_there)
-			warn_afresh(before++, rule);
+		oversize_add(&oversize, before, wanted);
+		warn_afresh(before, wanted);
 	}
 	warn_oversize(gate, &oversize);
+}
+
+/* What a user may not expect of a change that is in force. */
+static enum status change_say(const struct gate *gate, struct change *change)
+{
+	enum status status = OK;
+
+	kinds_say(gate, change);
+	warn_newcomers(change->wanted.rules, change->wanted.count);
+	warn_losses(gate, &change->losses, true);
+	for (unsigned int i = 0; !status && i < change->placings.count; i++)
+		if (!change->placings.list[i].detaches)
+			status = warn_attached(gate, &change->placings.list[i].attachment);
+	return status;
+}
+
+static const struct time_range confirm_range = {
+	.min_ns = 5 * NS_PER_SEC,
+	.max_ns = 3600 * NS_PER_SEC,
+	.words = "5s to 1h",
+};
+
+static void trial_say(const struct context *context, const char *confirm)
+{
+	if (!context->json)
+		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
+		       "comes\n",
+		       context->gate, confirm, gate_option(context->gate));
 }
 
 static enum status config_apply(const struct context *context, struct config *config,
 				const struct apply_args *args)
 {
+	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
 	struct gate gate = GATE_CLOSED;
-	struct change change = {.said = config->sizes};
-	struct gate_sizes wanted;
-	enum status status = sizes_want(config, &wanted);
+	struct change change = {0};
+	uint64_t trial_ns; /* 0: no trial */
+	enum status status = option_time("--confirm", args->confirm, &confirm_range, &trial_ns);
 
 	if (!status)
-		status = gate_open_or_make(&gate, context->gate, &wanted);
+		status = gate_open_or_make(&gate, context->gate, &config->sizes);
 	if (!status)
-		status = change_prepare(&change, &gate, config, args->resize);
+		status = change_prepare(&gate, config, &may, &change);
 	if (!status)
-		status = shaping_prepare(&gate, &config->rules, args->no_fq);
-	if (!status)
-		status = change_make(&change, &gate);
-	if (status) {
+		status = trial_ns ? change_try(&gate, &change, trial_ns)
+				  : change_make(&gate, &change);
+	if (status)
 		gate_undo(&gate);
-	} else {
-		sizes_say(&change, &gate);
-		kinds_say(&gate, &change);
-		warn_newcomers(change.wanted.rules, change.wanted.count);
-		warn_losses(&gate, &change.losses, true);
-		status = report(context, &gate, &change);
-		if (!status)
-			status = say_unattached(&gate);
-	}
-	ruleset_free(&change.before);
-	ruleset_free(&change.wanted);
+	if (!status)
+		status = change_say(&gate, &change);
+	if (!status)
+		status = report(context, &gate, &change, trial_ns);
+	if (!status)
+		status = say_unattached(&gate, &config->places);
+	if (!status)
+		kept_note_file(context->gate, args->file);
+	if (!status && trial_ns)
+		trial_say(context, args->confirm);
+	change_free(&change);
 	gate_close(&gate);
 	return status;
 }
@@ -436,10 +263,14 @@ static const struct word apply_words[] = {
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
 	 "also make maps of the sizes that the file says, and carry over what they hold"},
+	{"--confirm", OPTION, "TIME", offsetof(struct apply_args, confirm),
+	 "go back to what was before after TIME, 5s to 1h, unless 'sluice confirm' comes"},
 };
 
 static const char apply_details[] =
-	"Makes the gate if it is not there yet; 'sluice attach' then makes it filter.\n"
+	"Makes the gate if it is not there yet. The devices that 'attach' of the file names are\n"
+	"attached, and others detached; of a file without it, 'sluice attach' makes the gate "
+	"filter.\n"
 	"The file is YAML or JSON, as 'sluice dump' writes it; - is standard input. All errors in\n"
 	"it are said, with line and column, and then nothing is applied; else all of it is, in "
 	"one\n"

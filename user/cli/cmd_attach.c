@@ -4,6 +4,7 @@
 
 #include "attach/attach.h"
 #include "attach/attachment.h"
+#include "attach/published.h"
 #include "attach/shaping.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -59,14 +60,14 @@ static enum status request_parse(const struct attach_args *args, struct request 
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* A gate that exists keeps its sizes: only apply --resize makes new maps. */
-static enum status refuse_other_sizes(const struct gate *gate, const struct gate_sizes *wanted)
+/* A gate that exists keeps its sizes: only apply --resize changes those that are stated. */
+static enum status refuse_other_sizes(const struct gate *gate, const struct gate_sizes *stated)
 {
-	struct gate_sizes has;
+	struct gate_sizes wanted = *stated, has;
 	enum status status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
-		uint32_t size = size_told(wanted, i), old = size_told(&has, i);
+		uint32_t size = size_told(&wanted, i), old = size_told(&has, i);
 
 		if (size && size != old)
 			status = misuse("gate '%s' has %s %u, and not %u: only 'apply FILE "
@@ -78,16 +79,12 @@ static enum status refuse_other_sizes(const struct gate *gate, const struct gate
 
 static enum status gate_prepare(struct gate *gate, const char *name, const struct request *request)
 {
-	struct gate_sizes wanted;
-	struct machine machine;
-	enum status status = machine_get(&machine);
+	enum status status = gate_open_or_make(gate, name, &request->sizes);
 
-	if (status)
-		return status;
-	wanted = sizes_raise(&request->sizes, &machine);
-	status = gate_open_or_make(gate, name, &wanted);
 	if (!status && !gate->made)
-		status = refuse_other_sizes(gate, &wanted);
+		status = refuse_other_sizes(gate, &request->sizes);
+	if (!status)
+		gate->state->sizes_stated |= sizes_bits(&request->sizes);
 	return status;
 }
 
@@ -242,8 +239,8 @@ static enum status attach_run(const struct context *context, const void *args)
 		status = attach_all(&gate, &request, attached, was_there);
 	if (status)
 		gate_undo(&gate);
-	if (!status && gate.made)
-		sizes_say_raised(&request.sizes, &gate.machine);
+	if (!status)
+		attachments_publish(&gate);
 	if (!status)
 		status = report(context, &gate, &request, attached, was_there);
 	gate_close(&gate);
@@ -264,11 +261,11 @@ static const struct word attach_words[] = {
 	{"no-fq", FLAG, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
-	 "sources whose level is remembered, of each family: 104 bytes each for every\n"
-	 "limit, 120 of IPv6, set aside at once. At least 256 for each CPU"},
+	 "sources whose level is remembered, times the limits that count them: 91 to\n"
+	 "181 bytes each, set aside at once"},
 	{"hot", VALUE, "N", SIZE_FIELD(SIZE_HOT),
-	 "sources that the CPUs keep at hand, of each family: 80 bytes each, 88 of\n"
-	 "IPv6, and 168 for each CPU, set aside at once. At least 256 for each CPU"},
+	 "sources that each CPU keeps at hand and counts for 'sluice sources': 196\n"
+	 "bytes each, set aside at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
 	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},
@@ -277,8 +274,8 @@ static const struct word attach_words[] = {
 static const char attach_details[] =
 	"Without a rule nothing is dropped, only counted. Makes the gate if it is not there yet.\n"
 	"sources and the words below it are sizes of the gate that this makes, 65536, 64k or 4m;\n"
-	"what a gate has, only 'sluice apply FILE --resize' changes. 'sluice status' shows what\n"
-	"memory it takes.";
+	"what a gate has, only 'sluice apply FILE --resize' changes. Those of rules that are not\n"
+	"stated are small at first, and grow. 'sluice status' shows what memory a gate takes.";
 
 const struct command command_attach = {
 	.name = "attach",

@@ -349,12 +349,12 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 	if (!verdict->newcomer)
 		return;
 	if (verdict->waits)
-		printf("  new     %s: there is a flood of new sources, on %u of the CPUs\n",
-		       verdict->silent
-			       ? "it was not heard for a minute or longer, and is taken for "
-				 "new: it waits"
-			       : "it has no bucket yet, and waits for one",
-		       verdict->flooded);
+		printf("  new     it has no bucket yet, and waits for one: ");
+	if (verdict->waits && verdict->lacks_room)
+		printf("the gate has no room for it: see 'sluice %sstatus'\n",
+		       gate_option(gate->name));
+	else if (verdict->waits)
+		printf("there is a flood of new sources, on %u of the CPUs\n", verdict->flooded);
 	else
 		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
 		     "new sources it waits");
@@ -447,9 +447,9 @@ static json_t *newcomer_json(const struct gate *gate, const struct verdict *verd
 {
 	if (!verdict->newcomer)
 		return json_null();
-	return json_pack("{s:b, s:i, s:b, s:o}", "waits", verdict->waits, "cpus_flooded",
-			 (int)verdict->flooded, "passes_by", verdict->passes_by, "budget",
-			 budget_state_json(gate, verdict));
+	return json_pack("{s:b, s:b, s:i, s:b, s:o}", "waits", verdict->waits, "lacks_room",
+			 verdict->lacks_room, "cpus_flooded", (int)verdict->flooded, "passes_by",
+			 verdict->passes_by, "budget", budget_state_json(gate, verdict));
 }
 
 static json_t *verdict_json(const struct gate *gate, const struct verdict *verdict)

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kept.h"
 #include "cli/report.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
@@ -191,6 +192,8 @@ static enum status del_run(const struct context *context, const void *data)
 	gate_close(&gate);
 	if (status)
 		return status;
+	if (!deleted.access)
+		kept_note_limits(context->gate);
 	if (context->json)
 		return report_json(context, &request, &deleted);
 	report(&request, &deleted);

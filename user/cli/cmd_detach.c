@@ -5,9 +5,11 @@
 
 #include "attach/attach.h"
 #include "attach/attachment.h"
+#include "attach/published.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kept.h"
 #include "cli/report.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
@@ -101,12 +103,13 @@ static enum status refuse_elsewhere(const struct gate *gate, const struct attach
 	if (*option || a->netns == netns_home())
 		return failure("%s is attached in network namespace '%s': write 'sluice %s%sdetach "
 			       "%s%s%s'",
-			       a->device, named ? netns : "(unnamed)", option, of, a->device, on,
-			       hook ?: "");
+			       a->device, named ? netns : "(unnamed)", option, of,
+			       operand_typed(a->device), on, hook ?: "");
 	/* a namespace without a name cannot be given to -n */
 	return failure("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
 		       "there",
-		       a->device, named ? netns : "(unnamed)", of, a->device, on, hook ?: "");
+		       a->device, named ? netns : "(unnamed)", of, operand_typed(a->device), on,
+		       hook ?: "");
 }
 
 /*
@@ -209,8 +212,11 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 		status = mark(gate, request, all, count, marked);
 	if (!status)
 		status = detach_marked(gate, all, count, marked, list, &left);
+	if (left)
+		attachments_publish(gate);
 	if (status || left)
 		return status;
+	attachments_unpublish(gate);
 	status = gate_dir_remove(gate);
 	if (!status && !list)
 		printf("gate '%s': no device is left; its rules and counters are removed\n",
@@ -230,6 +236,8 @@ static enum status detach_run(const struct context *context, const void *args)
 	if (!status)
 		status = detach_from(&gate, &request, list);
 	gate_close(&gate);
+	if (!status)
+		kept_note_attachments(context->gate);
 	if (!status && context->json)
 		return json_print(list);
 	json_decref(list);

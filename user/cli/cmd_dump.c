@@ -2,6 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "attach/places.h"
+#include "base/array.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "config/config.h"
@@ -26,9 +29,11 @@ static enum status dump_run(const struct context *context, const void *args)
 	(void)args;
 	status = gate_open_for_rules(&gate, context);
 	if (!status)
-		status = gate_sizes_read(&gate, &config.sizes);
+		status = gate_sizes_read_stated(&gate, &config.sizes);
 	if (!status)
 		status = rules_read(&gate, &config.rules);
+	if (!status)
+		status = gate_places(&gate, &config.places);
 	if (!status)
 		status = print(context, &config);
 	config_free(&config);
@@ -44,10 +49,44 @@ const struct command command_dump = {
 
 /* --- show ----------------------------------------------------------------------------------- */
 
-/* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
-static enum status rules_print_json(const struct gate *gate, const struct ruleset *set)
+/* The command that makes a place so. */
+static void place_print(const struct place *place, const char *gate, const char *lead)
 {
-	printf("{\n  \"gate\": \"%s\",\n  \"rules\": [", gate->name);
+	printf("%ssluice ", lead);
+	if (*place->netns) {
+		fputs("-n ", stdout);
+		fputs(word_typed(place->netns), stdout);
+		putchar(' ');
+	}
+	printf("%sattach %s", gate_option(gate), operand_typed(place->device));
+	if (place->hook != HOOK_XDP)
+		printf(" hook %s", hook_names[place->hook]);
+	if (place->mode != MODE_AUTO)
+		printf(" mode %s", mode_names[place->mode]);
+	putchar('\n');
+}
+
+static void places_print(const struct places *places, const char *gate)
+{
+	for (unsigned int i = 0; i < places->count; i++)
+		place_print(&places->list[i], gate, "");
+}
+
+/* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
+static enum status rules_print_json(const struct gate *gate, const struct places *places,
+				    const struct ruleset *set)
+{
+	const struct config devices = {.places = *places};
+	json_t *config = config_json(&devices), *attach = json_object_get(config, "attach");
+
+	printf("{\n  \"gate\": \"%s\",\n", gate->name);
+	if (attach) {
+		fputs("  \"attach\": ", stdout);
+		json_dumpf(attach, stdout, 0);
+		fputs(",\n", stdout);
+	}
+	json_decref(config);
+	fputs("  \"rules\": [", stdout);
 	for (unsigned int i = 0; i < set->count; i++) {
 		json_t *rule = rule_json(&set->rules[i], set->lists);
 		int err;
@@ -73,6 +112,7 @@ static void rules_print(const struct gate *gate, const struct ruleset *set)
 static enum status show_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
+	struct places places = {0};
 	struct ruleset set = {0};
 	enum status status;
 
@@ -80,10 +120,15 @@ static enum status show_run(const struct context *context, const void *args)
 	status = gate_open_for_rules(&gate, context);
 	if (!status)
 		status = rules_read(&gate, &set);
-	if (!status && context->json)
-		status = rules_print_json(&gate, &set);
-	else if (!status)
+	if (!status)
+		status = gate_places(&gate, &places);
+	if (!status && context->json) {
+		status = rules_print_json(&gate, &places, &set);
+	} else if (!status) {
+		places_print(&places, gate.name); /* first, as that makes the gate */
 		rules_print(&gate, &set);
+	}
+	places_free(&places);
 	ruleset_free(&set);
 	gate_close(&gate);
 	return status;
@@ -91,7 +136,7 @@ static enum status show_run(const struct context *context, const void *args)
 
 const struct command command_show = {
 	.name = "show",
-	.brief = "the rules, as commands that make them",
+	.brief = "the devices and the rules, as commands that make them",
 	.run = show_run,
 };
 
@@ -102,7 +147,9 @@ struct diff {
 	const struct sl_list_info
 		*from; /* the lists of both sides: the same ones at the same places */
 	const struct sl_list_info *to;
-	json_t *rules; /* NULL: print lines */
+	json_t *rules; /* NULL, as those below: print lines */
+	json_t *attach;
+	json_t *detach;
 	bool differs;
 };
 
@@ -157,7 +204,7 @@ static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t
 static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gate *gate,
 			      const struct config *config)
 {
-	struct gate_sizes said = sizes_raise(&config->sizes, &gate->machine), has;
+	struct gate_sizes said = config->sizes, has;
 	enum status status = gate_sizes_read(gate, &has);
 
 	for (unsigned int i = 0; !status && i < SIZES; i++) {
@@ -167,6 +214,45 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 			size_diff(diff, sizes, i, from, to);
 	}
 	return status;
+}
+
+/* --- diff: devices -------------------------------------------------------------------------- */
+
+static void attachment_diff(struct diff *diff, const struct attachment *a, bool goes)
+{
+	struct place place;
+
+	diff->differs = true;
+	if (diff->attach)
+		json_array_append_new(goes ? diff->detach : diff->attach, attachment_json(a));
+	else if (attachment_place(a, &place))
+		place_print(&place, diff->gate, goes ? "- " : "+ ");
+	else
+		note("%s differs, and no line here can name it", a->device);
+}
+
+/*
+ * What would be attached and detached. The gate may be closed: then it is attached nowhere. What
+ * filters nothing any more is no difference.
+ */
+static enum status places_diff(struct diff *diff, const struct gate *gate,
+			       const struct config *config)
+{
+	struct placings placings;
+	enum status status = placings_plan(gate, &config->places, true, &placings);
+
+	if (status)
+		return status;
+	for (unsigned int i = 0; i < placings.count; i++) {
+		const struct placing *placing = &placings.list[i];
+
+		if (placing->replaces)
+			attachment_diff(diff, &placing->before, true);
+		if (!placing->detaches || placing->attachment.program_id)
+			attachment_diff(diff, &placing->attachment, placing->detaches);
+	}
+	placings_free(&placings);
+	return OK;
 }
 
 /* --- diff: the command ---------------------------------------------------------------------- */
@@ -181,13 +267,16 @@ static enum status gate_read(struct diff *diff, json_t *sizes, const struct conf
 
 	if (!status)
 		status = gate_exists(diff->gate, &exists);
-	if (status || !exists)
-		return status;
-	status = gate_open_any(&gate, diff->gate);
+	if (!status && !exists)
+		return places_diff(diff, &gate, config);
+	if (!status)
+		status = gate_open_any(&gate, diff->gate);
 	if (!status)
 		status = sizes_diff(diff, sizes, &gate, config);
 	if (!status)
 		status = rules_read(&gate, ret);
+	if (!status)
+		status = places_diff(diff, &gate, config);
 	gate_close(&gate);
 	return status;
 }
@@ -219,15 +308,23 @@ static enum status diff_run(const struct context *context, const void *data)
 	struct config config = {0};
 	enum status status;
 
-	diff.rules = context->json ? json_array() : NULL;
+	if (context->json) {
+		diff.rules = json_array();
+		diff.attach = json_array();
+		diff.detach = json_array();
+	}
 	status = config_read(args->file, &config);
 	if (!status)
 		status = config_diff(&diff, sizes, &config);
 	if (!status && context->json)
-		status = json_print(json_pack("{s:s, s:b, s:O, s:O}", "gate", diff.gate, "differs",
-					      diff.differs, "sizes", sizes, "rules", diff.rules));
+		status = json_print(json_pack("{s:s, s:b, s:O, s:O, s:O, s:O}", "gate", diff.gate,
+					      "differs", diff.differs, "sizes", sizes, "rules",
+					      diff.rules, "attach", diff.attach, "detach",
+					      diff.detach));
 	json_decref(sizes);
 	json_decref(diff.rules);
+	json_decref(diff.attach);
+	json_decref(diff.detach);
 	config_free(&config);
 	/* as diff(1) ends: 1 says that there is a difference, and 2 that it cannot be told */
 	if (status)
@@ -241,6 +338,7 @@ static const struct word diff_words[] = {
 
 static const char diff_details[] =
 	"As the commands of 'sluice show', - before what would go and + before what would come.\n"
+	"A device of the file that is missing is noted, and the rest is compared.\n"
 	"Exit status 0: no difference; 1: there is one; 2: it cannot be told.";
 
 const struct command command_diff = {

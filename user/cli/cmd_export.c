@@ -5,10 +5,11 @@
  * number has no bound.
  */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attach/attachment.h"
+#include "attach/published.h"
 #include "base/array.h"
 #include "base/netns.h"
 #include "cli/command.h"
@@ -18,6 +19,7 @@
 #include "gate/rules.h"
 #include "state/stats.h"
 #include "state/pressure.h"
+#include "state/table_fill.h"
 
 /* Maps of sources and rules; the rest are arrays, whose size says nothing. */
 #define MAPS_LISTED MAP_ADMISSION
@@ -26,10 +28,10 @@ struct exported {
 	char gate[GATE_NAME + 1];
 	uint32_t generation;
 	struct stats stats;
-	struct attachment attachments[ATTACHMENTS_MAX];
-	unsigned int attachment_count;
+	struct seen seen;
 	struct pressure pressure;
 	struct passing passing;
+	struct table_fill fill;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
@@ -50,11 +52,13 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 	if (!status)
 		status = rules_count(gate, &e->rules);
 	if (!status)
-		status = attachments_read(gate, e->attachments, &e->attachment_count);
+		status = attachments_see(gate, &e->seen);
 	if (!status)
 		status = pressure_read(gate, &e->pressure);
 	if (!status)
 		status = passing_read(gate, &e->pressure, &e->passing);
+	if (!status)
+		status = table_fill_read(gate, &e->pressure, &e->fill);
 	for (int map = 0; !status && map < MAPS_LISTED; map++)
 		status = map_max_entries(gate, map, &e->max_entries[map]);
 	return status;
@@ -167,7 +171,9 @@ static void print_refused(const struct export *export)
 {
 	const char *name = "sluice_insertions_refused_total";
 
-	metric(name, "counter", "Insertions that the kernel refused, by cause.");
+	metric(name, "counter",
+	       "Newcomers that got no ledger, by cause: busy: another CPU was at work there; "
+	       "no-room: all ledgers whose place it could have taken tell more.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int cause = 0; cause < CAUSES; cause++)
 			printf("%s{gate=\"%s\",cause=\"%s\"} %" PRIu64 "\n", name,
@@ -175,16 +181,47 @@ static void print_refused(const struct export *export)
 			       pressure_refused(&export->gates[i].pressure, cause)->total);
 }
 
+/* A gauge of each gate: a member of its struct table_fill. */
+static void print_fill(const struct export *export, const char *name, size_t member,
+		       const char *help)
+{
+	metric(name, "gauge", help);
+	for (unsigned int i = 0; i < export->count; i++) {
+		const char *fill = (const char *)&export->gates[i].fill;
+
+		printf("%s{gate=\"%s\"} %" PRIu32 "\n", name, export->gates[i].gate,
+		       *(const uint32_t *)(fill + member));
+	}
+}
+
+static void print_levels(const struct export *export)
+{
+	metric("sluice_bursts_lost_total", "counter",
+	       "What ledgers lacked that were forgotten, in whole bursts.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_bursts_lost_total{gate=\"%s\"} %.3f\n", export->gates[i].gate,
+		       pressure_bursts_lost(&export->gates[i].pressure));
+	print_fill(export, "sluice_ledgers", offsetof(struct table_fill, in_use),
+		   "Ledgers in memory, full ones among them.");
+	print_fill(export, "sluice_ledgers_partial", offsetof(struct table_fill, partial),
+		   "Ledgers in memory that are not full.");
+	print_fill(export, "sluice_ledgers_protected", offsetof(struct table_fill, protected),
+		   "Ledgers in memory that are forgotten last: they lack more than half of a "
+		   "burst, or are blocked.");
+	print_fill(export, "sluice_ledgers_room", offsetof(struct table_fill, room),
+		   "Ledgers that can be not full before newcomers begin to find no room.");
+}
+
 static void print_pressure(const struct export *export)
 {
 	print_event(export, "sluice_newcomers_met_total", SL_EVENT_MET,
-		    "Newcomers met: a packet counts once if its source is unknown, also if a list "
-		    "allows or denies it, and once for each limit with another key (per 24, key "
-		    "dst) that is unknown.");
+		    "Newcomers met: a packet counts once if a limit has no ledger for it.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
-		    "Ledgers and buckets made, counted together: a new source takes one ledger for "
-		    "each limit, and one bucket.");
+		    "Ledgers made: one for each limit and key.");
+	print_event(export, "sluice_ledgers_forgotten_total", SL_EVENT_FORGOTTEN,
+		    "Ledgers that were not full and were given up for another one.");
 	print_refused(export);
+	print_levels(export);
 	metric("sluice_cpus_flooded", "gauge",
 	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");
 	for (unsigned int i = 0; i < export->count; i++)
@@ -252,8 +289,15 @@ static void print_attachments(const struct export *export)
 {
 	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is no more.");
 	for (unsigned int i = 0; i < export->count; i++)
-		for (unsigned int j = 0; j < export->gates[i].attachment_count; j++)
-			print_attachment(export->gates[i].gate, &export->gates[i].attachments[j]);
+		for (unsigned int j = 0; j < export->gates[i].seen.count; j++)
+			print_attachment(export->gates[i].gate, &export->gates[i].seen.all[j]);
+	metric("sluice_attached_age_seconds", "gauge",
+	       "Age of what sluice_attached tells, as was published for a reader; 0: as it is now. "
+	       "Missing: what is attached cannot be seen.");
+	for (unsigned int i = 0; i < export->count; i++)
+		if (export->gates[i].seen.sight != SIGHT_NONE)
+			printf("sluice_attached_age_seconds{gate=\"%s\"} %.3f\n",
+			       export->gates[i].gate, export->gates[i].seen.age_ns / 1e9);
 	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
 	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -8,8 +9,10 @@
 #include "gate/gate.h"
 #include "migrate/session.h"
 #include "rules/prefix.h"
+#include "state/ledgers.h"
 #include "state/source.h"
 #include "state/source_state.h"
+#include "state/sources.h"
 
 /* A source, and its state under each limit before it was forgiven. */
 struct pardon {
@@ -75,23 +78,42 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	return prefix_shorten(&pardon->address, bits);
 }
 
+/* Whether another source may hold purses of the same ledgers: its rule is the same. */
+static enum status source_shares(const struct gate *gate, const struct memory *memory,
+				 const struct pardon *pardon, const struct sl_prefix *address,
+				 bool *ret)
+{
+	struct source source;
+	enum status status = memory_source(gate, memory, address, &source);
+
+	if (status)
+		return status;
+	*ret = source.rule.record == pardon->source.rule.record;
+	source_free(&source);
+	return OK;
+}
+
 /* Empties the purses of all sources that share a bucket: each keeps the end of its last refusal. */
-static enum status purses_empty(const struct gate *gate, const struct pardon *pardon)
+static enum status purses_empty(const struct gate *gate, const struct memory *memory,
+				const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);
-	struct source *sources;
-	unsigned int count;
+	struct source_list list;
+	bool shares = false;
 	enum status status;
 
 	if (reach.bits == pardon->source.prefix.bits)
-		return source_empty_purses(gate, &pardon->source);
-	status = sources_read(gate, &reach, &sources, &count);
+		return buckets_empty_purses(gate, &memory->buckets, &pardon->source.prefix);
+	status = sources_list(gate, memory, &reach, &list);
 	if (status)
 		return status;
-	for (unsigned int i = 0; !status && i < count; i++)
-		if (sources[i].rule.record == pardon->source.rule.record)
-			status = source_empty_purses(gate, &sources[i]);
-	sources_free(sources, count);
+	for (unsigned int i = 0; !status && i < list.count; i++) {
+		status = source_shares(gate, memory, pardon, &list.items[i].prefix, &shares);
+		if (!status && shares)
+			status =
+				buckets_empty_purses(gate, &memory->buckets, &list.items[i].prefix);
+	}
+	free(list.items);
 	return status;
 }
 
@@ -101,11 +123,15 @@ static enum status purses_empty(const struct gate *gate, const struct pardon *pa
  */
 static enum status forgive(const struct gate *gate, const struct pardon *pardon)
 {
-	enum status status = OK;
+	struct memory memory = MEMORY_CLOSED;
+	enum status status = memory_open(gate, &memory);
 
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
 		status = ledger_fill(gate, &pardon->limits[i], &pardon->address);
-	return status ? status : purses_empty(gate, pardon);
+	if (!status)
+		status = purses_empty(gate, &memory, pardon);
+	memory_close(&memory);
+	return status;
 }
 
 static enum status pardon_run(const struct gate *gate, struct pardon *pardon)

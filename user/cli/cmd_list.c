@@ -37,6 +37,7 @@ struct list_args {
 	struct operands prefixes;
 	const char *file;
 	const char *time;
+	const char *until;
 	const char *name;
 	const char *replace;
 	const char *force;
@@ -46,7 +47,8 @@ struct list_request {
 	enum sl_list access; /* SL_LIST_NONE: either */
 	const char *file;    /* NULL: the prefixes */
 	const char *name;    /* of the list; NULL: not given */
-	uint64_t ns;	     /* of `for`; 0: without an end */
+	uint64_t ns;	     /* how long, by `for` or `until`; 0: without an end */
+	uint32_t until;	     /* the end, by `until`; 0: it counts from the change */
 	bool replace;
 	bool force;
 	struct ruleset entries; /* the prefixes, without access */
@@ -80,6 +82,42 @@ static enum status prefixes_take(const struct command *command, const struct lis
 	return status;
 }
 
+static enum status moment_take(const char *text, struct list_request *request)
+{
+	bool ended;
+	enum status status = until_parse(text, &request->until, &ended);
+
+	if (!status && ended)
+		status = misuse("until '%s' is past", text);
+	if (!status) /* whole seconds, as the moment is */
+		request->ns =
+			(until_left_ns(request->until) + NS_PER_SEC / 2) / NS_PER_SEC * NS_PER_SEC;
+	return status;
+}
+
+static enum status end_parse(const struct command *command, const struct list_args *args,
+			     struct list_request *request)
+{
+	enum status status;
+
+	if (args->time && args->until)
+		return misuse("%s: 'for' and 'until': say one of them", command->name);
+	if (args->until)
+		return moment_take(args->until, request);
+	if (!args->time)
+		return OK;
+	status = time_parse("for", args->time, &request->ns);
+	if (!status && request->ns < TIME_MIN_NS)
+		status = misuse("for '%s' is too short: the shortest is 1ms", args->time);
+	return status;
+}
+
+/* The end of what is changed now; 0: none. */
+static uint32_t request_end(const struct list_request *request)
+{
+	return request->until || !request->ns ? request->until : until_after(request->ns);
+}
+
 static enum status request_parse(const struct command *command, const struct list_args *args,
 				 struct list_request *request)
 {
@@ -87,10 +125,8 @@ static enum status request_parse(const struct command *command, const struct lis
 
 	request->replace = args->replace;
 	request->force = args->force;
-	if (!status && args->time)
-		status = time_parse("for", args->time, &request->ns);
-	if (!status && args->time && request->ns < TIME_MIN_NS)
-		status = misuse("for '%s' is too short: the shortest is 1ms", args->time);
+	if (!status)
+		status = end_parse(command, args, request);
 	if (!status && request->file && !request->name) {
 		status = list_name_of(request->file, request->file_name);
 		request->name = request->file_name;
@@ -141,8 +177,8 @@ static enum status hand_take(const struct gate *gate, enum sl_list access, struc
 
 static enum status hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
 {
-	uint32_t until = request->ns ? until_after(request->ns) : 0;
 	struct ruleset *entries = &request->entries;
+	uint32_t until = request_end(request);
 	enum status status = OK;
 
 	ruleset_unique(entries);
@@ -260,7 +296,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 {
 	struct sl_list_info list = {
 		.list = request->access,
-		.until = request->ns ? until_after(request->ns) : 0,
+		.until = request_end(request),
 		.replaced = time(NULL),
 	};
 	struct list_counts counts = {0};
@@ -312,6 +348,8 @@ static const struct word list_arguments[] = {
 	 "30s, 10min, 1h, 7d: then the entry, or all the list, ends by itself.\n"
 	 "Default: never. What is added to a list ends with it: another time is refused\n"
 	 "without replace"},
+	{"until", VALUE, "MOMENT", offsetof(struct list_args, until),
+	 "the same, by the end: 2026-11-22T13:00:00Z, or with an offset, +02:00"},
 	{"replace", FLAG, NULL, offsetof(struct list_args, replace),
 	 "with -f or as: what is not named now goes from the list, in the same step. A\n"
 	 "file without entries is refused"},

@@ -59,13 +59,12 @@ static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
 
 static void list_print(const struct sl_list_info *list, unsigned int entries)
 {
-	char end[UNITS_TEXT + 16] = "never", left[UNITS_TEXT], replaced[MOMENT_TEXT];
+	const char *end = list->until ? "has ended" : "never";
+	char until[MOMENT_TEXT], replaced[MOMENT_TEXT];
 
-	if (list_ended(list))
-		snprintf(end, sizeof(end), "has ended");
-	else if (list->until)
-		snprintf(end, sizeof(end), "in %s", left_format(until_left_ns(list->until), left));
-	printf("%-5s  %9u  %-12s  %-20s  %s\n", access_words[list->list], entries, end,
+	if (list->until && !list_ended(list))
+		end = moment_format(until_time(list->until), until);
+	printf("%-5s  %9u  %-20s  %-20s  %s\n", access_words[list->list], entries, end,
 	       moment_format((time_t)list->replaced, replaced), list->name);
 }
 
@@ -87,7 +86,7 @@ static void report(const struct gate *gate, const struct view *view)
 		       gate_option(gate->name));
 		return;
 	}
-	printf("%-5s  %9s  %-12s  %-20s  %s\n", "WORD", "ENTRIES", "END", "REPLACED", "LIST");
+	printf("%-5s  %9s  %-20s  %-20s  %s\n", "WORD", "ENTRIES", "END", "REPLACED", "LIST");
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*view->lists[place].name)
 			list_print(&view->lists[place], view->entries[place]);

@@ -4,9 +4,11 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kept.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "migrate/session.h"
@@ -60,9 +62,9 @@ static void budget_look(const struct gate *gate, struct request *request)
 	const struct sl_policy *policy;
 	struct sl_rule rule;
 
-	if (!rulemap_get(gate, &request->prefix, &rule))
+	if (rulemap_get(gate, &request->prefix, &rule) <= 0)
 		return;
-	policy = &gate->policies[rule.now.record];
+	policy = record_read(gate, rule.now.record);
 	request->passes = policy_lacks_budget(policy);
 	request->inherits = policy->newcomers_home;
 	if (request->inherits)
@@ -152,6 +154,8 @@ static enum status newcomers_run(const struct context *context, const void *args
 	if (!status)
 		status = request_apply(&gate, &request);
 	gate_close(&gate);
+	if (!status)
+		kept_note_limits(context->gate);
 	return status ? status : report(context, &request);
 }
 

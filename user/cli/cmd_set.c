@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kept.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
@@ -237,6 +238,8 @@ static enum status set_run(const struct context *context, const void *args)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
 		status = request_apply(&gate, &request, &rule);
+	if (!status)
+		kept_note_limits(context->gate);
 	if (!status && context->json)
 		status = report_json(context, &request, &rule);
 	else if (!status && !request.limits.count)

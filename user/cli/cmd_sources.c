@@ -12,36 +12,42 @@
 #include "rules/limit.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
-#include "state/source.h"
+#include "state/source_state.h"
+#include "state/sources.h"
 
-#define LEVEL_TEXT 96
+#define LEVEL_TEXT   96
+#define PACKETS_TEXT 24
 
 /* A source, and its state under each limit of its policy. */
 struct view {
 	const struct gate *gate;
-	const struct source *source;
+	struct source source;
 	const struct sl_limit *limits; /* in the order of asking */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
 };
 
 /*
- * Reads the state under each limit. A split /64 has none: its addresses may have policies of their
- * own.
+ * Reads a source, and its state under each limit. A split /64 has none: its addresses may have
+ * policies of their own. source_free() frees view->source.
  */
-static enum status view_read(const struct gate *gate, const struct source *source,
-			     struct view *view)
+static enum status view_read(const struct gate *gate, const struct memory *memory,
+			     const struct sl_prefix *address, struct view *view)
 {
-	struct packet_args packet = packet_args_of_source(source, FRAME_USUAL);
-	uint64_t now = uptime_ticks();
-	enum status status = OK;
+	enum status status;
 
-	*view = (struct view){.gate = gate, .source = source};
-	if (!source->split)
-		view->limits = source_limits(source, &view->count);
-	for (unsigned int i = 0; !status && i < view->count; i++)
-		status = limit_state_read(gate, source, &view->limits[i], &packet, now,
-					  &view->states[i]);
+	*view = (struct view){.gate = gate};
+	status = memory_source(gate, memory, address, &view->source);
+	if (!status && !view->source.split)
+		view->limits = source_limits(&view->source, &view->count);
+	for (unsigned int i = 0; !status && i < view->count; i++) {
+		struct packet_args packet = packet_args_of_source(&view->source, FRAME_USUAL);
+
+		status = limit_state_read(gate, &view->source, &view->limits[i], &packet,
+					  uptime_ticks(), &view->states[i]);
+	}
+	if (status)
+		source_free(&view->source);
 	return status;
 }
 
@@ -53,19 +59,21 @@ static json_t *limits_json(const struct view *view)
 
 	for (unsigned int i = 0; i < view->count; i++)
 		if (view->states[i].known)
-			json_array_append_new(list, limit_state_json(view->source, &view->limits[i],
-								     &view->states[i]));
+			json_array_append_new(list,
+					      limit_state_json(&view->source, &view->limits[i],
+							       &view->states[i]));
 	return list;
 }
 
 static json_t *view_json(const struct view *view)
 {
 	static const struct judgement several = {0};
-	const struct source *source = view->source;
+	const struct source *source = &view->source;
 	char text[PREFIX_TEXT];
 	json_t *object = json_pack("{s:s}", "address", prefix_format(&source->prefix, text));
 
 	judgement_json(view->gate, source->split ? &several : &source->rule, object);
+	json_object_set_new(object, "counted", json_boolean(source->count));
 	json_object_set_new(object, "passed", json_cell(&source->passed));
 	json_object_set_new(object, "dropped", json_cell(&source->dropped));
 	json_object_set_new(object, "would_drop", json_cell(&source->observed));
@@ -114,7 +122,7 @@ static int limit_tightest(const struct view *view)
 static const char *limit_level(const struct view *view, int index, char text[LEVEL_TEXT])
 {
 	const struct limit_state *state = &view->states[index];
-	struct limit limit = source_limit(view->source, &view->limits[index]);
+	struct limit limit = source_limit(&view->source, &view->limits[index]);
 	char left[UNITS_TEXT], label[LIMIT_LABEL];
 	bool named = strcmp(limit_label(&limit.spec, label), "all");
 	int length = snprintf(text, LEVEL_TEXT, "%s%s", named ? label : "", named ? " " : "");
@@ -147,24 +155,34 @@ static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
 
 	if (tightest >= 0)
 		return limit_level(view, tightest, text);
-	if (!view->source->split && view->source->rule.access)
-		return list_level(&view->source->rule, text);
+	if (!view->source.split && view->source.rule.access)
+		return list_level(&view->source.rule, text);
 	return "-";
+}
+
+/* A source without a bucket was not counted. */
+static const char *packets_format(const struct source *source, const struct sl_cell *cell,
+				  char text[PACKETS_TEXT])
+{
+	snprintf(text, PACKETS_TEXT, source->count ? "%llu" : "-", cell->packets);
+	return text;
 }
 
 static void view_print(const struct view *view)
 {
 	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], level[LEVEL_TEXT];
-	const struct source *source = view->source;
+	char passed[PACKETS_TEXT], dropped[PACKETS_TEXT], observed[PACKETS_TEXT];
+	const struct source *source = &view->source;
 	const char *policy = "-";
 
 	if (source->split)
 		policy = "(several)";
 	else if (source->rule.found)
 		policy = prefix_format(&source->rule.prefix, prefix);
-	printf("%-24s %-20s %14llu %14llu %14llu  %s\n", prefix_format(&source->prefix, address),
-	       policy, source->passed.packets, source->dropped.packets, source->observed.packets,
-	       view_level(view, level));
+	printf("%-24s %-20s %14s %14s %14s  %s\n", prefix_format(&source->prefix, address), policy,
+	       packets_format(source, &source->passed, passed),
+	       packets_format(source, &source->dropped, dropped),
+	       packets_format(source, &source->observed, observed), view_level(view, level));
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */
@@ -184,28 +202,31 @@ struct request {
 };
 
 struct ranked {
-	const struct source *source;
+	const struct listed_source *source;
 	double rank; /* the highest comes first */
 };
 
 /* Ranks by slack. A source without a limit comes last. */
-static enum status level_rank(const struct gate *gate, const struct source *source, double *ret)
+static enum status level_rank(const struct gate *gate, const struct memory *memory,
+			      const struct sl_prefix *address, double *ret)
 {
 	struct view view;
-	enum status status = view_read(gate, source, &view);
+	enum status status = view_read(gate, memory, address, &view);
 	int tightest = status ? -1 : limit_tightest(&view);
 
 	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.states[tightest]);
+	if (!status)
+		source_free(&view.source);
 	return status;
 }
 
-static enum status rank(const struct gate *gate, enum order order, const struct source *source,
-			double *ret)
+static enum status rank(const struct gate *gate, const struct memory *memory, enum order order,
+			const struct listed_source *source, double *ret)
 {
 	uint64_t passed = source->passed.packets, dropped = source->dropped.packets;
 
 	*ret = order == ORDER_PASSED ? passed : order == ORDER_DROPPED ? dropped : passed + dropped;
-	return order == ORDER_LEVEL ? level_rank(gate, source, ret) : OK;
+	return order == ORDER_LEVEL ? level_rank(gate, memory, &source->prefix, ret) : OK;
 }
 
 static int ranked_order(const void *a, const void *b)
@@ -217,51 +238,54 @@ static int ranked_order(const void *a, const void *b)
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
-static enum status sources_rank(const struct gate *gate, enum order order,
-				const struct source *sources, unsigned int count,
+static enum status sources_rank(const struct gate *gate, const struct memory *memory,
+				enum order order, const struct source_list *list,
 				struct ranked **ret)
 {
-	struct ranked *ranked = calloc(count ?: 1, sizeof(*ranked));
+	struct ranked *ranked = calloc(list->count ?: 1, sizeof(*ranked));
 	enum status status = OK;
 
 	if (!ranked)
 		return failure("cannot sort the sources: %s", why(ENOMEM));
-	for (unsigned int i = 0; !status && i < count; i++) {
-		ranked[i].source = &sources[i];
-		status = rank(gate, order, &sources[i], &ranked[i].rank);
+	for (unsigned int i = 0; !status && i < list->count; i++) {
+		ranked[i].source = &list->items[i];
+		status = rank(gate, memory, order, &list->items[i], &ranked[i].rank);
 	}
 	if (!status)
-		qsort(ranked, count, sizeof(*ranked), ranked_order);
+		qsort(ranked, list->count, sizeof(*ranked), ranked_order);
 	*ret = ranked;
 	return status;
 }
 
-static enum status source_report(const struct gate *gate, const struct source *source, json_t *list)
+static enum status source_report(const struct gate *gate, const struct memory *memory,
+				 const struct sl_prefix *address, json_t *json)
 {
 	struct view view;
-	enum status status = view_read(gate, source, &view);
+	enum status status = view_read(gate, memory, address, &view);
 
 	if (status)
 		return status;
-	if (list)
-		json_array_append_new(list, view_json(&view));
+	if (json)
+		json_array_append_new(json, view_json(&view));
 	else
 		view_print(&view);
+	source_free(&view.source);
 	return OK;
 }
 
-static enum status ranked_report(const struct gate *gate, const struct request *request,
-				 const struct ranked *ranked, unsigned int count, json_t *list)
+static enum status ranked_report(const struct gate *gate, const struct memory *memory,
+				 const struct request *request, const struct ranked *ranked,
+				 unsigned int count, json_t *json)
 {
 	unsigned int told = request->top && request->top < count ? request->top : count;
 	enum status status = OK;
 
-	if (!list)
+	if (!json)
 		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
 		       "WOULD-DROP", "LEVEL");
 	for (unsigned int i = 0; !status && i < told; i++)
-		status = source_report(gate, ranked[i].source, list);
-	if (!status && !list && told < count)
+		status = source_report(gate, memory, &ranked[i].source->prefix, json);
+	if (!status && !json && told < count)
 		printf("(%u of %u sources)\n", told, count);
 	return status;
 }
@@ -269,22 +293,25 @@ static enum status ranked_report(const struct gate *gate, const struct request *
 static enum status sources_report(const struct context *context, const struct gate *gate,
 				  const struct request *request)
 {
-	json_t *list = context->json ? json_array() : NULL;
+	json_t *json = context->json ? json_array() : NULL;
+	struct memory memory = MEMORY_CLOSED;
+	struct source_list list = {0};
 	struct ranked *ranked = NULL;
-	struct source *sources = NULL;
-	unsigned int count = 0;
-	enum status status = sources_read(gate, &request->within, &sources, &count);
+	enum status status = memory_open(gate, &memory);
 
 	if (!status)
-		status = sources_rank(gate, request->order, sources, count, &ranked);
+		status = sources_list(gate, &memory, &request->within, &list);
 	if (!status)
-		status = ranked_report(gate, request, ranked, count, list);
-	if (!status && list)
+		status = sources_rank(gate, &memory, request->order, &list, &ranked);
+	if (!status)
+		status = ranked_report(gate, &memory, request, ranked, list.count, json);
+	if (!status && json)
 		status = json_print(json_pack("{s:s, s:i, s:O}", "gate", gate->name, "total",
-					      (int)count, "sources", list));
-	json_decref(list);
+					      (int)list.count, "sources", json));
+	json_decref(json);
 	free(ranked);
-	sources_free(sources, count);
+	free(list.items);
+	memory_close(&memory);
 	return status;
 }
 
@@ -355,7 +382,8 @@ static const struct word sources_words[] = {
 };
 
 static const char sources_details[] =
-	"Of one address or prefix, or of all. PASSED, DROPPED: packets since it is in memory.";
+	"Of one address or prefix, or of all: those that a CPU keeps at hand, and those whose\n"
+	"bucket is not full. PASSED, DROPPED: packets since a CPU keeps it at hand; -: none does.";
 
 const struct command command_sources = {
 	.name = "sources",

@@ -4,21 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attach/attachment.h"
+#include "attach/published.h"
 #include "attach/shaping.h"
+#include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/kept.h"
 #include "cli/report.h"
 #include "gate/pins.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/object.h"
+#include "gate/trial.h"
 #include "rules/prefix.h"
 #include "state/stats.h"
 #include "state/pressure.h"
+#include "state/table_fill.h"
 
-/* The maps of sources and rules, whose fill matters. The others are arrays for newcomers. */
+#define NS_PER_MS ((uint64_t)1000000)
+
+/* The maps of sources and rules, whose fill matters. The others are for newcomers. */
 #define MAPS_LISTED MAP_ADMISSION
 
 struct view {
@@ -32,70 +38,82 @@ struct view {
 /* An attachment, and whether it can do what the gate's limits shape. */
 struct attached {
 	struct attachment at;
-	bool shapes;   /* a limit that shapes holds packets back here, or should */
-	bool has_fq;   /* and so it does */
-	char *command; /* what is missing; NULL: nothing, or it is not known */
+	bool shapes; /* a limit that shapes holds packets back here, or should */
+	struct holding holding;
 };
 
-/* ret_idle: limits shape, and devices are attached, but none on hook egress. */
-static enum status attached_read(const struct gate *gate, struct attached *all,
-				 unsigned int *ret_count, bool *ret_idle)
+struct attached_all {
+	struct seen seen;
+	struct attached one[ATTACHMENTS_MAX];
+	bool idle; /* limits shape, and devices are attached, but none on hook egress */
+};
+
+static enum status attached_read(const struct gate *gate, struct attached_all *all)
 {
-	struct attachment attachments[ATTACHMENTS_MAX];
 	struct shaping shaping;
-	enum status status = attachments_read(gate, attachments, ret_count);
+	enum status status = attachments_see(gate, &all->seen);
 
 	if (!status)
 		status = shaping_read(gate, &shaping);
-	*ret_idle = !status && shaping.any && *ret_count;
-	for (unsigned int i = 0; !status && i < *ret_count; i++) {
-		all[i] = (struct attached){.at = attachments[i]};
-		*ret_idle &= all[i].at.hook != HOOK_EGRESS;
-		if (!shaping.any || all[i].at.hook != HOOK_EGRESS || !all[i].at.program_id)
+	all->idle = !status && shaping.any && all->seen.count;
+	for (unsigned int i = 0; !status && i < all->seen.count; i++) {
+		struct attached *one = &all->one[i];
+
+		one->at = all->seen.all[i];
+		all->idle &= one->at.hook != HOOK_EGRESS;
+		if (!shaping.any || one->at.hook != HOOK_EGRESS || !one->at.program_id)
 			continue;
-		all[i].shapes = true;
-		status = shaping_look(&shaping, &all[i].at, &all[i].has_fq, &all[i].command);
+		one->shapes = true;
+		status = shaping_look(&shaping, &one->at, &one->holding);
 	}
 	return status;
 }
 
-static void attached_free(struct attached *all, unsigned int count)
+static void attached_free(struct attached_all *all)
 {
-	for (unsigned int i = 0; i < count; i++)
-		free(all[i].command);
+	for (unsigned int i = 0; all && i < all->seen.count; i++)
+		free(all->one[i].holding.command);
 	free(all);
 }
 
-static json_t *attachments_json(const struct attached *all, unsigned int count)
+/* null: what is attached cannot be seen. */
+static json_t *attachments_json(const struct attached_all *all)
 {
-	json_t *list = json_array();
+	json_t *list = all->seen.sight == SIGHT_NONE ? json_null() : json_array();
 
-	for (unsigned int i = 0; i < count; i++) {
-		json_t *object = attachment_json(&all[i].at);
+	for (unsigned int i = 0; i < all->seen.count; i++) {
+		const struct attached *one = &all->one[i];
+		json_t *object = attachment_json(&one->at);
 
 		json_object_set_new(object, "fq",
-				    all[i].shapes ? json_boolean(all[i].has_fq) : json_null());
+				    one->shapes ? json_boolean(one->holding.holds) : json_null());
 		json_array_append_new(list, object);
 	}
 	return list;
+}
+
+/* null: the attachments are as they are now, or cannot be seen. */
+static json_t *published_json(const struct seen *seen)
+{
+	return seen->sight == SIGHT_PUBLISHED ? json_integer(seen->age_ns / NS_PER_MS)
+					      : json_null();
 }
 
 /* Why an attachment filters nothing, and what to do. */
 static void attachment_note(const char *gate, const struct attached *attached)
 {
 	const struct attachment *a = &attached->at;
-	char option[NETNS_OPTION];
+	char remedy[REMEDY_TEXT];
 
 	if (a->device_gone)
-		printf("  the device is gone: 'sluice -g %s detach %s' clears it away", gate,
-		       a->device);
+		printf("  the device is gone: '%s' clears it away",
+		       attachment_remedy(a, gate, remedy));
 	else if (!a->program_id)
-		printf("  the filter is gone: 'sluice %s-g %s attach %s hook %s' makes it anew",
-		       netns_option(a->netns, netns_home(), option), gate, a->device,
-		       hook_names[a->hook]);
-	else if (attached->shapes && !attached->has_fq)
+		printf("  the filter is gone: '%s' makes it anew",
+		       attachment_remedy(a, gate, remedy));
+	else if (attached->shapes && !attached->holding.holds)
 		printf("  no qdisc fq, so limits that shape hold no packet back: '%s'",
-		       attached->command ?: "tc qdisc replace");
+		       attached->holding.command ?: "tc qdisc replace");
 }
 
 static void attachment_print(const char *gate, const struct attached *attached)
@@ -113,15 +131,22 @@ static void attachment_print(const char *gate, const struct attached *attached)
 	putchar('\n');
 }
 
-static void attachments_print(const char *gate, const struct attached *all, unsigned int count)
+static void attachments_print(const struct gate *gate, const struct attached_all *all)
 {
-	if (!count)
-		puts("  no device is attached");
-	else
+	char path[PUBLISHED_PATH];
+
+	if (all->seen.count)
 		printf("  %-15s %7s  %-7s  %-7s  %7s  %s\n", "DEVICE", "IFINDEX", "HOOK", "MODE",
 		       "PROGRAM", "NETNS");
-	for (unsigned int i = 0; i < count; i++)
-		attachment_print(gate, &all[i]);
+	else if (all->seen.sight != SIGHT_NONE)
+		puts("  no device is attached");
+	for (unsigned int i = 0; i < all->seen.count; i++)
+		attachment_print(gate->name, &all->one[i]);
+	if (all->seen.sight == SIGHT_PUBLISHED)
+		printf("  the devices are those published %" PRIu64 " s ago in %s\n",
+		       all->seen.age_ns / NS_PER_SEC, published_path(gate, path));
+	if (all->idle)
+		puts("  no device is attached on hook egress, so limits that shape have no effect");
 }
 
 /* --- Maps ----------------------------------------------------------------------------------- */
@@ -143,9 +168,26 @@ static void map_print(enum gate_map map, const struct occupancy *o, uint64_t byt
 	       memory_format(bytes, memory));
 }
 
+/* Maps that tell where another one has its entries, and whose memory is told with it. */
+static bool map_is_index(enum gate_map map)
+{
+	return map == MAP_SETS || map == MAP_HOT;
+}
+
+/* The memory of entries that are not counted is that of a full map. */
+static enum status map_read(const struct gate *gate, enum gate_map map, struct occupancy *o,
+			    uint64_t *ret_bytes)
+{
+	enum status status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
+					       : map_max_entries(gate, map, &o->max_entries);
+
+	if (status)
+		return status;
+	return gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries, ret_bytes);
+}
+
 /*
- * Prints the maps, or adds them to the list. The rows add up to the memory of all maps. Arrays have
- * no count: all entries exist. The memory of entries that are not counted is that of a full map.
+ * Prints the maps, or adds them to the list. The rows add up to the memory of all maps.
  */
 static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
 {
@@ -158,26 +200,54 @@ static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *
 	for (int map = 0; map < GATE_MAPS; map++) {
 		struct occupancy o = {0};
 		uint64_t bytes = 0;
-		enum status status = map < MAPS_LISTED ? occupancy_read(gate, map, &o)
-						       : map_max_entries(gate, map, &o.max_entries);
+		enum status status = map_read(gate, map, &o, &bytes);
 
-		if (!status)
-			status = gate_map_memory(gate, map, o.counted ? o.entries : o.max_entries,
-						 &bytes);
 		if (status)
 			return status;
 		*ret_bytes += bytes;
 		if (list)
 			json_array_append_new(list, map_json(map, &o, bytes));
-		else if (map < MAPS_LISTED)
-			map_print(map, &o, bytes);
-		else
+		else if (map >= MAPS_LISTED || map_is_index(map))
 			rest += bytes;
+		else
+			map_print(map, &o, bytes + rest);
+		if (map < MAPS_LISTED && !map_is_index(map))
+			rest = 0;
 	}
 	if (!list)
 		printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-",
 		       memory_format(rest, memory));
 	return OK;
+}
+
+/* --- Levels --------------------------------------------------------------------------------- */
+
+/* null: room is not short. */
+static json_t *sources_short_json(const struct table_fill *fill)
+{
+	return fill->sources_short ? json_integer(fill->sources_short) : json_null();
+}
+
+static json_t *fill_json(const struct table_fill *fill)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "remembered",
+			 (json_int_t)fill->in_use, "partial", (json_int_t)fill->partial,
+			 "protected", (json_int_t)fill->protected, "room", (json_int_t)fill->room,
+			 "lines", (json_int_t)fill->lines, "bytes_each", (json_int_t)fill->bytes,
+			 "sources", (json_int_t)fill->sources, "sources_wanted",
+			 sources_short_json(fill));
+}
+
+static void fill_print(const struct gate *gate, const struct table_fill *fill)
+{
+	printf("  levels: %" PRIu32 " remembered, %" PRIu32 " of them not full, %" PRIu32
+	       " to be forgotten last; room for %" PRIu32 ", %" PRIu32 " bytes each\n",
+	       fill->in_use, fill->partial, fill->protected, fill->room, fill->bytes);
+	if (fill->sources_short)
+		printf("  room is short: levels were forgotten, or newcomers got none: sources "
+		       "%" PRIu32 " would do, where it is %" PRIu32
+		       ": 'sluice %sapply FILE --resize' changes that\n",
+		       fill->sources_short, fill->sources, gate_option(gate->name));
 }
 
 /* --- Pressure ------------------------------------------------------------------------------- */
@@ -195,11 +265,13 @@ static json_t *pressure_json(const struct pressure *pressure, const struct passi
 	for (int cause = 0; cause < CAUSES; cause++)
 		json_object_set_new(refused, cause_names[cause],
 				    pace_json(pressure_refused(pressure, cause)));
-	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o}", "state",
+	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
 			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
 			 "newcomers_met", pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
-			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "refused", refused);
+			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "forgotten",
+			 pace_json(&pressure->event[SL_EVENT_FORGOTTEN]), "bursts_lost",
+			 pressure_bursts_lost(pressure), "refused", refused);
 }
 
 static void pace_print(const char *what, const struct pace *pace)
@@ -239,6 +311,7 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
 	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
 	pace_print("insertions", &pressure->event[SL_EVENT_INSERTED]);
+	pace_print("forgotten", &pressure->event[SL_EVENT_FORGOTTEN]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
 		pace_print(what, pressure_refused(pressure, cause));
@@ -247,17 +320,36 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
+static void trial_print(const struct gate *gate)
+{
+	uint64_t left = trial_left_ns(gate->state);
+
+	if (left)
+		printf("  on trial for another %" PRIu64
+		       " s: 'sluice %sconfirm' keeps it, and else "
+		       "what was before comes back\n",
+		       left / NS_PER_SEC + 1, gate_option(gate->name));
+}
+
+/* null: what is in force is not on trial. */
+static json_t *trial_json(const struct gate *gate)
+{
+	uint64_t left = trial_left_ns(gate->state);
+
+	return left ? json_integer(left / NS_PER_MS + 1) : json_null();
+}
+
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
-	struct attached *all = calloc(ATTACHMENTS_MAX, sizeof(*all));
+	struct attached_all *all = calloc(1, sizeof(*all));
 	json_t *maps = view->gates ? json_array() : NULL;
 	char memory[MEMORY_TEXT];
-	unsigned int rules, count = 0;
-	bool idle = false;
+	unsigned int rules;
 	struct pressure pressure;
 	struct passing passing;
+	struct table_fill fill;
 	uint64_t bytes;
-	enum status status = all ? attached_read(gate, all, &count, &idle)
+	enum status status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
 
 	if (!status)
@@ -266,14 +358,16 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		status = pressure_read(gate, &pressure);
 	if (!status)
 		status = passing_read(gate, &pressure, &passing);
+	if (!status)
+		status = table_fill_read(gate, &pressure, &fill);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
-		attachments_print(gate->name, all, count);
-		if (idle)
-			puts("  no device is attached on hook egress, so limits that shape have no "
-			     "effect");
+		kept_print(gate->name);
+		trial_print(gate);
+		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
+		fill_print(gate, &fill);
 	}
 	if (!status)
 		status = maps_report(gate, maps, &bytes);
@@ -285,12 +379,15 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	else
 		json_array_append_new(
 			view->gates,
-			json_pack("{s:s, s:I, s:i, s:o, s:o, s:I, s:o}", "gate", gate->name,
-				  "generation", (json_int_t)gate->state->generation, "rules",
-				  (int)rules, "attachments", attachments_json(all, count),
-				  "pressure", pressure_json(&pressure, &passing), "memory_bytes",
-				  (json_int_t)bytes, "maps", maps));
-	attached_free(all, count);
+			json_pack("{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "gate",
+				  gate->name, "generation", (json_int_t)gate->state->generation,
+				  "rules", (int)rules, "kept", kept_json(gate->name),
+				  "trial_left_ms", trial_json(gate), "attachments",
+				  attachments_json(all), "attachments_published_ms",
+				  published_json(&all->seen), "pressure",
+				  pressure_json(&pressure, &passing), "levels", fill_json(&fill),
+				  "memory_bytes", (json_int_t)bytes, "maps", maps));
+	attached_free(all);
 	return status;
 }
 
@@ -332,14 +429,18 @@ static enum status status_run(const struct context *context, const void *args)
 
 static const char status_details[] =
 	"pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
-	"one with its first packet. flood: so many come that a source has to send more than a\n"
-	"few packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
-	"newcomers met: a packet counts once if its source is unknown, also if a list allows or\n"
-	"denies it, and once for each limit with another key (per 24, key dst) that is unknown.\n"
-	"insertions: ledgers and buckets together, more than one for a new source.\n"
-	"refused: insertions for which the kernel had no time or no room; such a packet is a\n"
-	"newcomer's. MEMORY is what the kernel sets aside for a map, or, where it does not,\n"
-	"what its entries take. newcomers: all maps by which these are met.";
+	"one with its first packet. flood: so many come that a source has to send more than two\n"
+	"packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
+	"newcomers met: a packet counts once if a limit has no bucket for it.\n"
+	"insertions: buckets made, one for each limit and key. forgotten: those that were not\n"
+	"full and were given up for another one. refused: newcomers that got none. busy: another\n"
+	"CPU was at work there; no-room: all that it could have taken the place of tell more.\n"
+	"levels: how many of these buckets the gate remembers. Full ones are forgotten first, "
+	"then\n"
+	"those that lack little; those that lack more than half, or are blocked, are forgotten\n"
+	"last. MEMORY is what the kernel sets aside for a map, or, where it does not, what its\n"
+	"entries take. ledgers: those levels; buckets: what each CPU keeps at hand of sources;\n"
+	"newcomers: all maps by which these are met.";
 
 const struct command command_status = {
 	.name = "status",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
 
+#include "attach/published.h"
 #include "attach/replace.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -56,6 +57,8 @@ static enum status upgrade_run(const struct context *context, const void *args)
 	} else if (!status) {
 		status = programs_replace(&gate, &gate, &replacements);
 	}
+	if (!status)
+		attachments_publish(&gate);
 	if (!status && context->json)
 		status = json_print(replacements_json(&gate, &replacements));
 	else if (!status)

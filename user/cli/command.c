@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
+#include "rules/units.h"
 
 /* --- Options -------------------------------------------------------------------------------- */
 
@@ -23,6 +24,10 @@ const struct option_words option_table[OPTIONS] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "the version of this command"},
 	[OPTION_FILE] = {'f', "file", "FILE", "a file of prefixes"},
 	[OPTION_RESIZE] = {0, "resize", NULL, "make maps of the sizes that the file says"},
+	[OPTION_CONFIRM] = {0, "confirm", "TIME", "go back unless 'sluice confirm' comes in time"},
+	[OPTION_STATE] = {0, "state", "FILE", "what commands allow and deny survives here"},
+	[OPTION_INTERVAL] = {0, "interval", "TIME", "how often files are looked at"},
+	[OPTION_WATCH] = {0, "watch", "TIME", "how long to watch what arrives"},
 };
 
 /* What getopt_long() returns for an option: its letter; without one, a number beyond characters. */
@@ -130,6 +135,22 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 	if (!status)
 		*ret = line;
 	return status;
+}
+
+enum status option_time(const char *option, const char *text, const struct time_range *range,
+			uint64_t *ret_ns)
+{
+	enum status status = OK;
+
+	*ret_ns = 0;
+	if (text)
+		status = time_parse(option, text, ret_ns);
+	if (status || !text)
+		return status;
+	if (*ret_ns < range->min_ns || *ret_ns > range->max_ns)
+		return misuse("%s '%s' is too %s: it is %s", option, text,
+			      *ret_ns < range->min_ns ? "short" : "long", range->words);
+	return OK;
 }
 
 /* --- Keywords and operands ------------------------------------------------------------------ */

@@ -72,11 +72,11 @@ struct command {
 #define COMMAND_WORDS(table, arguments)                                                            \
 	.words = (table), .word_count = ARRAY_SIZE(table), .args_size = sizeof(arguments)
 
-extern const struct command command_attach, command_detach, command_status, command_set,
-	command_newcomers, command_allow, command_deny, command_unallow, command_undeny,
-	command_lists, command_del, command_forgive, command_show, command_apply, command_diff,
-	command_dump, command_check, command_stats, command_sources, command_export,
-	command_upgrade, command_complete;
+extern const struct command command_attach, command_detach, command_status, command_doctor,
+	command_set, command_newcomers, command_allow, command_deny, command_unallow,
+	command_undeny, command_lists, command_del, command_forgive, command_show, command_apply,
+	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
+	command_sources, command_export, command_upgrade, command_complete;
 
 /* All of them, in the order of the help. */
 extern const struct command *const commands[];
@@ -116,6 +116,10 @@ enum option_name {
 	/* of some commands */
 	OPTION_FILE = OPTION_COMMON,
 	OPTION_RESIZE,
+	OPTION_CONFIRM,
+	OPTION_STATE,
+	OPTION_INTERVAL,
+	OPTION_WATCH,
 	OPTIONS,
 };
 
@@ -143,6 +147,16 @@ struct command_line {
  * Refuses an option that does not exist, lacks its value, or is given a second value.
  */
 enum status options_parse(int argc, char **argv, struct command_line *ret);
+
+/* The times that an option takes. */
+struct time_range {
+	uint64_t min_ns, max_ns;
+	const char *words; /* both, for messages: "1s to 1d" */
+};
+
+/* Parses the value of an option that takes a time. text: NULL if it was not given; ret_ns is 0. */
+enum status option_time(const char *option, const char *text, const struct time_range *range,
+			uint64_t *ret_ns);
 
 /* --- Words ---------------------------------------------------------------------------------- */
 

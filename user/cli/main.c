@@ -15,11 +15,12 @@
 static const struct command command_help, command_version;
 
 const struct command *const commands[] = {
-	&command_attach,  &command_detach,   &command_status,  &command_set,	 &command_newcomers,
-	&command_allow,	  &command_deny,     &command_unallow, &command_undeny,	 &command_lists,
-	&command_del,	  &command_forgive,  &command_show,    &command_apply,	 &command_diff,
-	&command_dump,	  &command_check,    &command_stats,   &command_sources, &command_export,
-	&command_upgrade, &command_complete, &command_version, &command_help,
+	&command_attach,    &command_detach,  &command_status,	&command_doctor,  &command_set,
+	&command_newcomers, &command_allow,   &command_deny,	&command_unallow, &command_undeny,
+	&command_lists,	    &command_del,     &command_forgive, &command_show,	  &command_apply,
+	&command_confirm,   &command_keep,    &command_diff,	&command_dump,	  &command_check,
+	&command_stats,	    &command_sources, &command_export,	&command_upgrade, &command_complete,
+	&command_version,   &command_help,
 };
 
 const unsigned int command_count = ARRAY_SIZE(commands);
@@ -69,7 +70,7 @@ static void usage_print(FILE *out)
 		"--.\n"
 		"Without -g, check, dump, lists, show, sources and stats look at the only gate "
 		"there\n"
-		"is; status and export tell of all.\n\n");
+		"is; status, doctor and export tell of all.\n\n");
 	for (unsigned int i = 0; i < command_count; i++)
 		fprintf(out, "  %-9s  %s\n", commands[i]->name, commands[i]->brief);
 }
@@ -278,12 +279,16 @@ static enum status run_line(const struct command_line *line)
 int main(int argc, char **argv)
 {
 	struct command_line line;
-	enum status status = options_parse(argc, argv, &line);
+	enum status status;
 
+	json_begin();
+	status = options_parse(argc, argv, &line);
 	if (!status)
 		status = run_line(&line);
 	/* output that did not reach its reader is a failure */
 	if ((fflush(stdout) || ferror(stdout)) && !status)
 		status = failure("cannot write the output: %s", strerror(errno));
+	if (!json_is_whole() && !status)
+		status = failure("the output is not whole: %s", why(ENOMEM));
 	return status;
 }

@@ -191,13 +191,34 @@ json_t *json_cell(const struct sl_cell *cell)
 			 (json_int_t)cell->bytes);
 }
 
+static bool allocation_failed;
+
+static void *json_allocate(size_t size)
+{
+	void *memory = malloc(size);
+
+	allocation_failed |= !memory;
+	return memory;
+}
+
+void json_begin(void)
+{
+	json_set_alloc_funcs(json_allocate, free);
+}
+
+bool json_is_whole(void)
+{
+	return !allocation_failed;
+}
+
 enum status json_print(json_t *document)
 {
-	int err = document ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+	bool whole = document && json_is_whole();
+	int err = whole ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
 
 	json_decref(document);
 	if (err)
-		return failure("cannot write JSON: %s", why(document ? errno : ENOMEM));
+		return failure("cannot write JSON: %s", why(whole ? errno : ENOMEM));
 	putchar('\n');
 	return OK;
 }

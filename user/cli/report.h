@@ -58,6 +58,13 @@ json_t *json_name(const char *name);
 /* {"packets": ..., "bytes": ...} */
 json_t *json_cell(const struct sl_cell *cell);
 
+/*
+ * Watches the memory of all JSON: jansson leaves out what it has no memory for. json_begin() comes
+ * first; json_is_whole(): nothing was left out so far.
+ */
+void json_begin(void);
+bool json_is_whole(void);
+
 /* Prints a JSON document and frees it; NULL is out of memory. */
 enum status json_print(json_t *document);
 

@@ -5,28 +5,29 @@
 #include <string.h>
 
 #include "attach/attachment.h"
+#include "base/netns.h"
 #include "base/text.h"
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "rules/limit_words.h"
 #include "rules/prefix.h"
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/*
- * Generic XDP runs behind GRO, and the native XDP of a tap sees packets that a process merged. Both
- * count a merged packet as one, and nothing there tells the number of its segments.
- */
-static enum status merged_as_one_say(const struct attachment *a)
+/* In the namespace of the device. One that has gone meanwhile is nothing to warn of. */
+static void call_merged_as_one(void *data)
 {
+	const struct attachment *a = data;
 	struct device device;
-	enum status status = device_find(a->device, &device);
+	bool exists;
 
-	if (!status && (a->mode == MODE_GENERIC || device.is_tap))
+	if (device_exists(a->device, &exists) || !exists || device_find(a->device, &device))
+		return;
+	if (attachment_merges(a, device.is_tap))
 		note("%s: in mode %s%s, a packet that was merged of many (GRO, GSO) counts as one: "
 		     "hook ingress counts each",
 		     a->device, mode_names[a->mode], device.is_tap ? " on a tap" : "");
-	return status;
 }
 
 /* --- Two hooks ------------------------------------------------------------------------------ */
@@ -38,8 +39,7 @@ static enum status twice_say(const struct gate *gate, const struct attachment *a
 	enum status status = attachments_read(gate, all, &count);
 
 	for (unsigned int i = 0; !status && i < count; i++)
-		if (all[i].program_id && all[i].netns == a->netns && all[i].ifindex == a->ifindex &&
-		    all[i].hook != a->hook && all[i].hook != HOOK_EGRESS && a->hook != HOOK_EGRESS)
+		if (attachments_both_receive(&all[i], a))
 			note("%s: attached to gate '%s' on hooks xdp and ingress: what it receives "
 			     "is charged, and counted, twice",
 			     a->device, gate->name);
@@ -48,16 +48,6 @@ static enum status twice_say(const struct gate *gate, const struct attachment *a
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* policy_charge() of bpf/charge.h asks the budget only in place of a limit that drops or blocks. */
-static bool budget_is_idle(const struct rule *rule)
-{
-	bool idle = rule->newcomers && rule->limits;
-
-	for (unsigned int i = 0; i < rule->limits; i++)
-		idle &= rule->limit[i].spec.action == SL_ACTION_OBSERVE;
-	return idle;
-}
-
 void warn_newcomers(const struct rule *rules, unsigned int count)
 {
 	const struct rule *first = NULL;
@@ -65,7 +55,7 @@ void warn_newcomers(const struct rule *rules, unsigned int count)
 	unsigned int idle = 0;
 
 	for (unsigned int i = 0; i < count; i++)
-		if (budget_is_idle(&rules[i]) && !idle++)
+		if (rule_budget_is_idle(&rules[i]) && !idle++)
 			first = &rules[i];
 	if (first)
 		note("%s: the newcomers' budget drops no packet as long as all limits only "
@@ -78,8 +68,8 @@ bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix
 {
 	struct sl_rule rule;
 
-	return rulemap_get(gate, prefix, &rule) && rule.now.record &&
-	       policy_lacks_budget(&gate->policies[rule.now.record]);
+	return rulemap_get(gate, prefix, &rule) > 0 && rule.now.record &&
+	       policy_lacks_budget(record_read(gate, rule.now.record));
 }
 
 void warn_budget(const struct gate *gate, const struct sl_prefix *prefix)
@@ -120,10 +110,6 @@ void warn_afresh(const struct rule *before, const struct rule *after)
 	}
 }
 
-/* The largest packet that the kernel merges on TC: of 64 KiB, in segments of 1,448 bytes. */
-#define MERGED_BYTES   65550
-#define MERGED_PACKETS 45
-
 /* Whether merged packets may come: on a hook of TC, or as no device is attached yet. */
 static bool may_be_merged(const struct gate *gate)
 {
@@ -138,25 +124,14 @@ static bool may_be_merged(const struct gate *gate)
 	return !count;
 }
 
-/* Whether a window is less than a merged packet may be. */
-static bool is_exceeded(const struct limit *limit)
-{
-	const struct sl_limit_spec *spec = &limit->spec;
-	bool by_bytes = spec->rate_unit == SL_RATE_BITS;
-
-	return spec->kind == SL_WINDOW && spec->rate < (by_bytes ? MERGED_BYTES : MERGED_PACKETS);
-}
-
 void oversize_add(struct oversize *oversize, const struct rule *before, const struct rule *after)
 {
 	for (unsigned int i = 0; i < after->limits; i++) {
-		const struct limit *limit = &after->limit[i], *old = NULL;
+		const struct limit *limit = &after->limit[i];
+		const struct limit *old = rule_find_limit(before, limit->spec.name);
 
-		if (!is_exceeded(limit))
-			continue;
-		if (before)
-			old = rule_find_limit(before, limit->spec.name);
-		if ((old && is_exceeded(old)) || oversize->count++)
+		if (!limit_is_below_merged(limit) || (old && limit_is_below_merged(old)) ||
+		    oversize->count++)
 			continue;
 		oversize->rule = after;
 		oversize->limit = limit;
@@ -183,9 +158,9 @@ void warn_inherit(const struct gate *gate, const struct rule *rule)
 	const char *prefix = prefix_format(&rule->prefix, buffer), *inherited;
 	struct sl_rule now;
 
-	if (!rulemap_get(gate, &rule->prefix, &now))
+	if (rulemap_get(gate, &rule->prefix, &now) <= 0)
 		return;
-	inherited = inherited_format(gate, &gate->policies[now.now.record], text);
+	inherited = inherited_format(gate, record_read(gate, now.now.record), text);
 	if (inherited)
 		note("%s inherits %s, as a new policy does: 'sluice %sset %s inherit no' lifts "
 		     "that there",
@@ -298,7 +273,9 @@ enum status warn_attached(const struct gate *gate, const struct attachment *a)
 {
 	enum status status = twice_say(gate, a);
 
-	if (status)
-		return status;
-	return a->hook == HOOK_XDP ? merged_as_one_say(a) : OK;
+	struct attachment there = *a;
+
+	if (!status && a->hook == HOOK_XDP)
+		netns_run_in(a->netns, call_merged_as_one, &there);
+	return status;
 }

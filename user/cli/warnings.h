@@ -26,7 +26,7 @@ struct oversize {
 	unsigned int count;
 };
 
-/* Adds those of a rule. before: as it was; NULL: it had no limits. */
+/* Adds those of a rule. before: as it was; it may have had no limits. */
 void oversize_add(struct oversize *oversize, const struct rule *before, const struct rule *after);
 
 /* Warns of them in one note, where such packets may come. */

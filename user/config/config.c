@@ -198,6 +198,7 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 	if (shape_check(&reader)) {
 		check_says_rules(&reader);
 		sizes_read(&reader);
+		places_read(&reader);
 		policies_read(&reader);
 		lists_read(&reader);
 		claims_merge(&reader);
@@ -207,10 +208,16 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 	log_place(NULL);
 	claims_free(&reader.claims);
 	document_free(&reader.document);
-	if (reader.status)
+	if (reader.status) {
 		ruleset_free(&reader.rules);
-	else
-		*ret = (struct config){.sizes = reader.sizes, .rules = reader.rules};
+		places_free(&reader.places);
+		list_paths_free(&reader.files);
+	} else {
+		*ret = (struct config){.sizes = reader.sizes,
+				       .rules = reader.rules,
+				       .places = reader.places,
+				       .files = reader.files};
+	}
 	return reader.status;
 }
 
@@ -229,4 +236,6 @@ enum status config_read(const char *path, struct config *ret)
 void config_free(struct config *config)
 {
 	ruleset_free(&config->rules);
+	places_free(&config->places);
+	list_paths_free(&config->files);
 }

@@ -10,12 +10,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "rules/devices.h"
+#include "rules/list_file.h"
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 
 struct config {
 	struct gate_sizes sizes; /* 0: not given */
 	struct ruleset rules;	 /* sorted, one rule a prefix */
+	struct places places;	 /* where the gate is to filter */
+	struct list_paths files; /* the list files that were read */
 };
 
 /*

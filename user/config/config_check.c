@@ -74,9 +74,19 @@ static const struct shape entry_shape = {
 };
 static const struct shape entries_shape = {.kind = NODE_LIST, .item = &entry_shape};
 
-static const char *const file_keys[] = {"gate", "defaults", "policies", "allow", "deny"};
+static const char *const place_keys[] = {"device", "hook", "mode", "netns", "optional"};
+static const struct shape place_shape = {
+	.kind = NODE_MAP,
+	.or_word = true,
+	.keys = place_keys,
+	.count = ARRAY_SIZE(place_keys),
+};
+static const struct shape places_shape = {.kind = NODE_LIST, .item = &place_shape};
+
+static const char *const file_keys[] = {"gate", "attach", "defaults", "policies", "allow", "deny"};
 static const struct shape *const file_values[ARRAY_SIZE(file_keys)] = {
-	&gate_shape, &defaults_shape, &policies_shape, &entries_shape, &entries_shape};
+	&gate_shape,	 &places_shape,	 &defaults_shape,
+	&policies_shape, &entries_shape, &entries_shape};
 static const struct shape file_shape = {
 	.kind = NODE_MAP,
 	.keys = file_keys,
@@ -148,12 +158,14 @@ static void refuse_kind(struct checker *checker, const struct node *node, const 
 	checker->is_readable = false;
 }
 
-static void refuse_mixed(struct checker *checker, const struct node *node, const char *name)
+static void refuse_mixed(struct checker *checker, const struct node *node, const char *name,
+			 const struct shape *item)
 {
 	reader_place(checker->reader, node);
-	reader_failed(checker->reader, misuse("%s takes bare prefixes, or entries with keys, and "
-					      "not both: write 'prefix: ...' in each",
-					      name));
+	reader_failed(checker->reader,
+		      misuse("%s takes bare %s, or entries with keys, and not "
+			     "both: write '%s: ...' in each",
+			     name, item == &place_shape ? "devices" : "prefixes", item->keys[0]));
 }
 
 /* --- Checking nodes ------------------------------------------------------------------------- */
@@ -201,7 +213,7 @@ static void list_check(struct checker *checker, const struct node *list, const c
 	snprintf(text, sizeof(text), "an entry of %s", name);
 	for (; node; node = node->next)
 		if (item->or_word && node->kind == (bare ? NODE_MAP : NODE_WORD))
-			refuse_mixed(checker, node, name);
+			refuse_mixed(checker, node, name, item);
 		else
 			value_check(checker, node, text, bare ? &word_shape : item);
 }

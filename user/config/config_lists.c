@@ -12,9 +12,6 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-/* The most distant end, in seconds: the longest time that `for` accepts. */
-#define UNTIL_MAX_SEC (730 * 86400L)
-
 struct times {
 	/* the last value of `for` and its end: entries of equal times end together */
 	uint64_t ns;
@@ -40,21 +37,6 @@ static enum status for_read(struct times *times, const char *text, uint32_t *ret
 	return OK;
 }
 
-static enum status until_read(const char *text, uint32_t *ret, bool *ret_ended)
-{
-	time_t now = time(NULL), when;
-	enum status status = moment_parse(text, &when);
-
-	if (status)
-		return status;
-	if (when > now + UNTIL_MAX_SEC)
-		return misuse("until '%s' is more than 2 years away: without it, it is for good",
-			      text);
-	*ret_ended = when <= now;
-	*ret = until_at(when);
-	return OK;
-}
-
 /* Reads the end of an entry. ret_ended: the end is past. */
 static enum status end_read(struct reader *reader, struct times *times, const struct node *node,
 			    uint32_t *ret, bool *ret_ended)
@@ -66,7 +48,8 @@ static enum status end_read(struct reader *reader, struct times *times, const st
 	reader_place(reader, until ? until : length);
 	if (length && until)
 		return misuse("'for' and 'until': write one of them");
-	return until ? until_read(until->word, ret, ret_ended) : for_read(times, length->word, ret);
+	return until ? until_parse(until->word, ret, ret_ended)
+		     : for_read(times, length->word, ret);
 }
 
 /* The path of a list file. A relative one begins at the directory of the rules file. */
@@ -90,6 +73,7 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 				  bool forced, struct ruleset *set)
 {
 	const char *force = forced ? NULL : "write 'force: true'";
+	struct stamp stamp;
 	enum status status;
 	char *path;
 
@@ -98,11 +82,11 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 	path = list_path(reader, file);
 	if (!path)
 		return failure("out of memory");
+	stamp = stamp_of(path);
 	status = list_read(path, entry, force, set);
 	if (!status && force && !set->count)
 		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
-	free(path);
-	return status;
+	return list_paths_add(&reader->files, path, stamp) ?: status;
 }
 
 static enum status force_read(struct reader *reader, const struct node *node, bool *ret)

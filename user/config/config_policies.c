@@ -117,7 +117,7 @@ static void limits_read(struct reader *reader, const struct defaults *defaults,
 		reader_failed(reader,
 			      misuse("a policy has limits: write 'limits:' and what they are"));
 	}
-	for (unsigned int i = 0; node; i++, node = node->next) {
+	for (; node; node = node->next) {
 		struct rule surplus = {.prefix = rule->prefix};
 		bool fits = rule_slots(rule) <= SL_LIMITS_MAX;
 

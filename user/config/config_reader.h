@@ -4,12 +4,13 @@
  * of the command line. An error is printed with its place, and reading goes on.
  *
  *   shape_check     refuses unknown keys, and values of the wrong kind
+ *   places_read     `attach` becomes places
  *   policies_read   `defaults` and `policies` become claims
  *   lists_read      `allow` and `deny` become claims
  *   claims_merge    claims become rules, one a prefix
  *
  * Used by: config.c, which also has reader_*() and claims_merge(). The others are in
- * config_check.c, config_policies.c and config_lists.c.
+ * config_check.c, config_places.c, config_policies.c and config_lists.c.
  */
 #ifndef SLUICE_CONFIG_READER_H
 #define SLUICE_CONFIG_READER_H
@@ -17,7 +18,9 @@
 #include <stdbool.h>
 
 #include "config/document.h"
+#include "rules/devices.h"
 #include "rules/limit_words.h"
+#include "rules/list_file.h"
 #include "rules/ruleset.h"
 #include "rules/sizes.h"
 
@@ -42,6 +45,8 @@ struct reader {
 	struct claims claims;
 	struct gate_sizes sizes; /* 0: not given */
 	struct ruleset rules;
+	struct places places;
+	struct list_paths files;
 	enum status status; /* the worst so far */
 };
 
@@ -68,6 +73,7 @@ bool reader_claim(struct reader *reader, const struct rule *rule, struct positio
  */
 bool shape_check(struct reader *reader);
 
+void places_read(struct reader *reader);
 void policies_read(struct reader *reader);
 void lists_read(struct reader *reader);
 

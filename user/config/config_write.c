@@ -159,9 +159,35 @@ static json_t *sizes_json(const struct gate_sizes *sizes)
 	return NULL;
 }
 
+static json_t *place_json(const struct place *place)
+{
+	json_t *object = json_pack("{s:s}", "device", place->device);
+
+	if (*place->netns)
+		json_object_set_new(object, "netns", json_string(place->netns));
+	if (place->hook != HOOK_XDP)
+		json_object_set_new(object, "hook", json_string(hook_names[place->hook]));
+	if (place->mode != MODE_AUTO)
+		json_object_set_new(object, "mode", json_string(mode_names[place->mode]));
+	if (place->optional)
+		json_object_set_new(object, "optional", json_true());
+	return object;
+}
+
+/* NULL: nothing is said of devices. */
+static json_t *places_json(const struct places *places)
+{
+	json_t *list = places->said ? json_array() : NULL;
+
+	for (unsigned int i = 0; list && i < places->count; i++)
+		json_array_append_new(list, place_json(&places->list[i]));
+	return list;
+}
+
 json_t *config_json(const struct config *config)
 {
-	return json_pack("{s:o*, s:o, s:o*, s:o*}", "gate", sizes_json(&config->sizes), "policies",
+	return json_pack("{s:o*, s:o*, s:o, s:o*, s:o*}", "gate", sizes_json(&config->sizes),
+			 "attach", places_json(&config->places), "policies",
 			 policies_json(&config->rules), "allow",
 			 entries_json(&config->rules, SL_LIST_ALLOW), "deny",
 			 entries_json(&config->rules, SL_LIST_DENY));
@@ -197,6 +223,17 @@ static bool is_plain(const char *text)
 
 static void node_write(FILE *out, json_t *node, unsigned int indent);
 
+/* A string of JSON is one of YAML, too. */
+static void string_write(FILE *out, const json_t *node, const char *text)
+{
+	fputc(' ', out);
+	if (is_plain(text))
+		fputs(text, out);
+	else
+		json_dumpf(node, out, JSON_ENCODE_ANY);
+	fputc('\n', out);
+}
+
 static void scalar_write(FILE *out, json_t *node)
 {
 	const char *text = json_string_value(node);
@@ -206,7 +243,7 @@ static void scalar_write(FILE *out, json_t *node)
 	else if (!text)
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
 	else
-		fprintf(out, is_plain(text) ? " %s\n" : " \"%s\"\n", text);
+		string_write(out, node, text);
 }
 
 /* Writes what follows "key:" or "-". */

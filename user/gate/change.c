@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "gate/outwait.h"
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "list_ends.h"
 #include "rules/lists.h"
@@ -222,17 +221,6 @@ void change_sweep_lists(struct gate *gate)
 		change_sweep(gate);
 }
 
-/* --- Waiting for packets -------------------------------------------------------------------- */
-
-void packets_outwait(void)
-{
-	/* the kernel waits for an RCU grace period, and programs run under RCU */
-	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		return;
-	/* refused with nohz_full: packets take microseconds, so 100 ms is enough */
-	usleep(100000);
-}
-
 /* --- Named lists ---------------------------------------------------------------------------- */
 
 uint64_t lists_lasting(const struct gate *gate, uint64_t lists)
@@ -256,10 +244,9 @@ void lists_copy(const struct gate *gate, struct sl_list_info ret[SL_LIST_PLACES]
 	uint32_t generation = rulemap_generation(gate);
 
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		ret[place] = gate->lists[place];
-		if (!list_is_seen(&gate->lists[place], generation))
+		ret[place] = list_info_read(gate, place);
+		if (!list_is_seen(&ret[place], generation))
 			ret[place] = (struct sl_list_info){0};
-		ret[place].name[SL_LIST_NAME - 1] = '\0';
 	}
 }
 
@@ -294,14 +281,13 @@ static void list_free(struct gate *gate, unsigned int place)
 int lists_prepare(struct gate *gate, const struct sl_list_info wanted[SL_LIST_PLACES])
 {
 	for (int place = 0; place < SL_LIST_PLACES; place++) {
-		struct sl_list_info *has = &gate->lists[place];
-		const struct sl_list_info *want = &wanted[place];
+		const struct sl_list_info has = list_info_read(gate, place), *want = &wanted[place];
 
-		if (!has->since && *want->name)
+		if (!has.since && *want->name)
 			list_write(gate, place, want);
-		else if (has->since && !*want->name)
-			has->gone = rulemap_generation(gate) + 1;
-		else if (has->since && !list_same(has, want))
+		else if (has.since && !*want->name)
+			gate->lists[place].gone = rulemap_generation(gate) + 1;
+		else if (has.since && !list_same(&has, want))
 			return -EINVAL;
 	}
 	return 0;

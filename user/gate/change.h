@@ -28,11 +28,6 @@ void change_sweep_some(struct gate *gate);
 /* change_sweep(), but only if a list has ended. Its place becomes free. */
 void change_sweep_lists(struct gate *gate);
 
-/* --- Waiting for packets -------------------------------------------------------------------- */
-
-/* Returns when every packet that began before the call is finished. */
-void packets_outwait(void);
-
 /* --- Named lists ---------------------------------------------------------------------------- */
 
 /* The lists of these bits that have not ended. */

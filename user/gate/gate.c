@@ -12,17 +12,30 @@
 
 #include "aggregate.h"
 
-const char *const gate_map_names[GATE_MAPS] = {
-	[MAP_GATE] = "gate",	       [MAP_HOSTS4] = "hosts4",		[MAP_HOSTS6] = "hosts6",
-	[MAP_PREFIXES] = "prefixes",   [MAP_SPLITS] = "splits",		[MAP_LISTS] = "lists",
-	[MAP_POLICIES] = "policies",   [MAP_COUNTERS] = "counters",	[MAP_LEDGERS4] = "ledgers4",
-	[MAP_LEDGERS6] = "ledgers6",   [MAP_BUCKETS4] = "buckets4",	[MAP_BUCKETS6] = "buckets6",
-	[MAP_ADMISSION] = "admission", [MAP_POOLS] = "pools",		[MAP_SKETCH] = "sketch",
-	[MAP_KNOWN] = "known",	       [MAP_SHORTCUTS] = "shortcuts",	[MAP_BLOCKS] = "blocks",
-	[MAP_BUDGETS] = "budgets",     [MAP_ALLOWANCES] = "allowances",
+const char *const gate_map_names[ALL_MAPS] = {
+	[MAP_GATE] = "gate",
+	[MAP_HOSTS4] = "hosts4",
+	[MAP_HOSTS6] = "hosts6",
+	[MAP_PREFIXES] = "prefixes",
+	[MAP_SPLITS] = "splits",
+	[MAP_LISTS] = "lists",
+	[MAP_POLICIES] = "policies",
+	[MAP_COUNTERS] = "counters",
+	[MAP_SETS] = "sets",
+	[MAP_LEDGERS] = "ledgers",
+	[MAP_HOT] = "hot",
+	[MAP_BUCKETS] = "buckets",
+	[MAP_ADMISSION] = "admission",
+	[MAP_SHORTCUTS] = "shortcuts",
+	[MAP_BLOCKS] = "blocks",
+	[MAP_BUDGETS] = "budgets",
+	[MAP_ALLOWANCES] = "allowances",
+	[MAP_OLD_LEDGERS4] = "ledgers4",
+	[MAP_OLD_LEDGERS6] = "ledgers6",
+	[MAP_OLD_BUCKETS4] = "buckets4",
 };
 
-_Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
+_Static_assert(ALL_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
 	       "each map has an id in the gate");
 
 enum status gate_check_name(const char *name)
@@ -72,6 +85,13 @@ enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *
 	return OK;
 }
 
+uint32_t gate_policies_seen(const struct gate *gate)
+{
+	uint32_t seen = __atomic_load_n(&gate->state->policies_seen, __ATOMIC_RELAXED);
+
+	return seen < gate->policies_max ? seen : gate->policies_max;
+}
+
 /* --- Maps in memory ------------------------------------------------------------------------- */
 
 static void *memory_map(int fd, size_t size)
@@ -105,10 +125,84 @@ static size_t budgets_bytes(const struct gate *gate)
 #define BLOCKS_BYTES (SL_AGGREGATES * sizeof(uint64_t))
 #define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
 
+/* --- Copies --------------------------------------------------------------------------------- */
+
+/* Copies the first entries of an array. */
+static int array_copy(int fd, void *to, size_t value_size, uint32_t count)
+{
+	uint8_t *value = to;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < count; i++, value += value_size)
+		err = bpf_map_lookup_elem(fd, &i, value);
+	return err;
+}
+
+static int state_copy(const struct gate *gate)
+{
+	return array_copy(gate->map[MAP_GATE], gate->state, sizeof(*gate->state), 1);
+}
+
+/* The number of times that the copies are made anew because a command changes the rules. */
+#define COPY_TRIES 100
+
+/* Copies the rules of one generation, with those records only that were ever used. */
+static int rules_copy(const struct gate *gate)
+{
+	uint32_t generation, seen;
+	int err = 0, tries = 0;
+
+	do {
+		generation = gate->state->generation;
+		seen = gate_policies_seen(gate);
+		if (seen < SL_POLICY_FIRST)
+			seen = SL_POLICY_FIRST;
+		err = array_copy(gate->map[MAP_LISTS], gate->lists, sizeof(*gate->lists),
+				 SL_LIST_PLACES);
+		if (!err)
+			err = array_copy(gate->map[MAP_POLICIES], gate->policies,
+					 sizeof(*gate->policies), SL_RECORD(seen));
+		if (!err)
+			err = array_copy(gate->map[MAP_BUDGETS], gate->budgets,
+					 sizeof(*gate->budgets), seen);
+		if (!err)
+			err = state_copy(gate);
+	} while (!err && gate->state->generation != generation && tries++ < COPY_TRIES);
+	return err;
+}
+
+/* A read of an array by an fd cannot fail: if it does, the copies stay as they were. */
+void gate_copy(const struct gate *gate)
+{
+	uint32_t generation = gate->state->generation;
+
+	if (gate->copied && !state_copy(gate) && gate->state->generation != generation)
+		rules_copy(gate);
+}
+
+static enum status rules_begin_copy(struct gate *gate)
+{
+	gate->budgets = calloc(gate->policies_max, sizeof(*gate->budgets));
+	gate->lists = calloc(SL_LIST_PLACES, sizeof(*gate->lists));
+	gate->policies = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->policies));
+	if (gate->budgets && gate->lists && gate->policies && !rules_copy(gate))
+		return OK;
+	return failure("cannot read the rules of gate '%s': %s", gate->name, why(errno));
+}
+
+/* --- Mapped or copied ----------------------------------------------------------------------- */
+
 enum status gate_map_state(struct gate *gate)
 {
-	gate->state = memory_map(gate->map[MAP_GATE], sizeof(*gate->state));
-	return gate->state ? OK : memory_failed(gate);
+	gate->copied = gate->dir.reads_only;
+	if (!gate->copied) {
+		gate->state = memory_map(gate->map[MAP_GATE], sizeof(*gate->state));
+		return gate->state ? OK : memory_failed(gate);
+	}
+	gate->state = malloc(sizeof(*gate->state));
+	if (gate->state && !state_copy(gate))
+		return OK;
+	return failure("cannot read gate '%s': %s", gate->name, why(errno));
 }
 
 enum status gate_map_rules(struct gate *gate)
@@ -117,6 +211,11 @@ enum status gate_map_rules(struct gate *gate)
 
 	if (status)
 		return status;
+	gate->checked = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->checked));
+	if (!gate->checked)
+		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
+	if (gate->copied)
+		return rules_begin_copy(gate);
 	gate->budgets = memory_map(gate->map[MAP_BUDGETS], budgets_bytes(gate));
 	if (gate->old)
 		return gate->budgets ? OK : memory_failed(gate);
@@ -129,7 +228,7 @@ enum status gate_map_rules(struct gate *gate)
 
 void gate_maps_close(struct gate *gate)
 {
-	if (gate->old) {
+	if (gate->old || gate->copied) {
 		free(gate->state);
 		free(gate->lists);
 		free(gate->policies);
@@ -138,15 +237,21 @@ void gate_maps_close(struct gate *gate)
 		memory_unmap(gate->lists, LISTS_BYTES);
 		memory_unmap(gate->policies, policies_bytes(gate));
 	}
-	memory_unmap(gate->budgets, budgets_bytes(gate));
+	if (gate->copied)
+		free(gate->budgets);
+	else
+		memory_unmap(gate->budgets, budgets_bytes(gate));
 	memory_unmap(gate->blocks, BLOCKS_BYTES);
+	free(gate->checked);
 	gate->state = NULL;
 	gate->lists = NULL;
 	gate->policies = NULL;
+	gate->checked = NULL;
 	gate->budgets = NULL;
 	gate->blocks = NULL;
 	gate->old = NULL;
-	for (int map = 0; map < GATE_MAPS; map++) {
+	gate->copied = false;
+	for (int map = 0; map < ALL_MAPS; map++) {
 		if (gate->map[map] >= 0)
 			close(gate->map[map]);
 		gate->map[map] = -1;

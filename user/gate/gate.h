@@ -25,24 +25,31 @@ enum gate_map {
 	MAP_LISTS,
 	MAP_POLICIES,
 	MAP_COUNTERS,
-	MAP_LEDGERS4,
-	MAP_LEDGERS6,
-	MAP_BUCKETS4,
-	MAP_BUCKETS6,
+	MAP_SETS,
+	MAP_LEDGERS,
+	MAP_HOT,
+	MAP_BUCKETS,
 	MAP_ADMISSION,
-	MAP_POOLS,
-	MAP_SKETCH,
-	MAP_KNOWN,
 	MAP_SHORTCUTS,
 	MAP_BLOCKS,
 	MAP_BUDGETS,
 	MAP_ALLOWANCES,
 	GATE_MAPS,
+	/* of older schemas, as far as this version reads them: old_schema.h */
+	MAP_OLD_LEDGERS4 = GATE_MAPS,
+	MAP_OLD_LEDGERS6,
+	MAP_OLD_BUCKETS4,
+	ALL_MAPS,
 };
 
-extern const char *const gate_map_names[GATE_MAPS];
+extern const char *const gate_map_names[ALL_MAPS];
 
+struct gate;
+struct gate_sizes;
 struct old_schema;
+
+/* Gives the gate larger maps of rules, or leaves it as it is and says why. */
+typedef enum status gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
 
 struct gate {
 	char name[GATE_NAME + 1];
@@ -50,21 +57,24 @@ struct gate {
 	const struct old_schema *old; /* NULL: it has this version's schema */
 	struct pins dir;	      /* the gate's directory, locked for a change: gate_dir.h */
 	struct pins links;	      /* its subdirectory of attachments */
-	int map[GATE_MAPS];	      /* fds; -1: not open */
+	int map[ALL_MAPS];	      /* fds; -1: not open */
+	bool copied;		      /* memory is a copy, as a reader's maps cannot be mapped */
 	struct sl_gate *state;	      /* mapped: the entry of `gate`; of an old schema: converted */
 	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: converted */
 	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
+	struct sl_policy *checked;    /* what record_read() returns: records.h */
 	struct sl_ledger *budgets;    /* mapped: one for each policy */
-	uint64_t *blocks;	      /* mapped: see include/aggregate.h; of an old schema: NULL */
+	uint64_t *blocks;	      /* mapped: see include/aggregate.h; else: NULL */
 	unsigned int policies_max;    /* the size of the maps of policies */
 	bool made;		      /* this command made it: a failure removes it */
+	gate_grow_fn *grow;	      /* for a change of rules; NULL: the gate keeps its sizes */
 };
 
 /* A closed gate, which gate_close() accepts. */
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
-		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
+		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... ALL_MAPS - 1] = -1 }     \
 	}
 
 /* Refuses a name unless it is letters, digits, '-' and '_', at most GATE_NAME of them. */
@@ -79,15 +89,28 @@ void gate_close(struct gate *gate);
 
 /*
  * Map the entry of `gate`, and the maps of rules that are arrays, into memory. The maps are open.
+ * The kernel maps no fd that cannot write (bpf_map_mmap() wants VM_SHARED, which mmap(2) takes from
+ * such a file): a reader has copies.
  */
 enum status gate_map_state(struct gate *gate);
 enum status gate_map_rules(struct gate *gate);
+
+/*
+ * Copies the state anew, and the rules if their generation has changed. What is mapped needs none.
+ */
+void gate_copy(const struct gate *gate);
 
 /* The kernel's id of a map; 0: fd is no map. */
 uint32_t gate_map_id(int fd);
 
 /* The number of entries that a map can hold. */
 enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret);
+
+/*
+ * All policies that were ever in use have lower numbers. At most policies_max, as memory has room
+ * for, whatever the owner of the gate wrote to its map.
+ */
+uint32_t gate_policies_seen(const struct gate *gate);
 
 typedef int entry_call(void *data, const void *key, const void *value);
 

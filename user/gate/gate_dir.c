@@ -22,7 +22,9 @@ static enum status dir_open_in(const struct pins *root, struct gate *gate)
 {
 	enum status status = pins_open(root, gate->name, &gate->dir);
 
-	return status ?: pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	/* a reader opens no links */
+	return status || gate->dir.reads_only ? status
+					      : pins_open(&gate->dir, GATE_LINKS, &gate->links);
 }
 
 enum status gate_dir_open(struct gate *gate)
@@ -80,9 +82,13 @@ static enum status lock_try(struct gate *gate, const struct pins *root)
 
 	if (status || gate->dir.fd < 0)
 		return status;
+	if (gate->dir.reads_only)
+		return pins_refuse_change(&gate->dir);
 	status = lock_wait(gate);
-	if (!status && pins_is_named(&gate->dir, root, gate->name))
+	if (!status && pins_is_named(&gate->dir, root, gate->name)) {
+		pins_adopt(root, &gate->dir);
 		return pins_open(&gate->dir, GATE_LINKS, &gate->links);
+	}
 	pins_close(&gate->dir);
 	return status;
 }
@@ -100,7 +106,7 @@ enum status gate_dir_lock(struct gate *gate, bool make)
 		 */
 		status = pins_open_root(make, &root);
 		if (!status && make && root.fd >= 0)
-			status = pins_make(&root, gate->name);
+			status = pins_make(&root, gate->name, true);
 		if (!status)
 			status = lock_try(gate, &root);
 		pins_close(&root);

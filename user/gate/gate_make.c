@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "aggregate.h"
+#include "base/clock.h"
 #include "gate/gate_dir.h"
 #include "gate/object.h"
 #include "rules/sizes.h"
@@ -15,12 +16,20 @@
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * The default number of policies is bounded by the memory of their counters, of which each CPU has
- * a copy.
+ * Maps of rules are small at first, and grow with the rules: migrate/grow.h. Each policy takes
+ * memory for its records, and each host for a bucket of a hash table, whether it is there or not.
  */
-#define COUNTERS_BYTES_MAX (64U << 20)
-#define POLICIES_LEAST	   1024
-#define POLICIES_USUAL	   (12288 + SL_POLICY_FIRST)
+#define RULES_USUAL    (1 << 14)
+#define POLICIES_USUAL (1024 + SL_POLICY_FIRST)
+#define POLICIES_LEAST 256
+
+/* The counters of policies, of which each CPU has a copy, take no more where CPUs are many. */
+#define COUNTERS_BYTES_MAX (16U << 20)
+
+/* Buckets of one CPU: the usual number, or less where many CPUs would take much memory. */
+#define BUCKETS_ALL (1U << 18)
+#define HOT_LEAST   1024
+#define HOT_USUAL   16384
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -34,15 +43,14 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 struct gate_sizes gate_sizes_default(const struct machine *machine)
 {
-	uint32_t least = size_least(machine);
 	uint32_t counted = COUNTERS_BYTES_MAX / sizeof(struct sl_counters) / machine->cpus;
 
 	return (struct gate_sizes){
-		.sources = larger(least, 1 << 18),
-		.hot = larger(least, 1 << 14),
+		.sources = 1 << 18,
+		.hot = smaller(larger(BUCKETS_ALL / machine->cpu_ids, HOT_LEAST), HOT_USUAL),
 		.policies = smaller(larger(counted, POLICIES_LEAST), POLICIES_USUAL),
-		.hosts = 1 << 20,
-		.prefixes = 1 << 20,
+		.hosts = RULES_USUAL,
+		.prefixes = RULES_USUAL,
 	};
 }
 
@@ -67,13 +75,13 @@ struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 
 enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
-	struct gate_sizes sizes = {.policies = gate->policies_max};
-	enum status status = gate_map_size(gate, MAP_LEDGERS4, &sizes.sources);
+	struct gate_sizes sizes = {
+		.sources = gate->state->meeting.sources,
+		.hot = gate->state->meeting.hot,
+		.policies = gate->policies_max,
+	};
+	enum status status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
 
-	if (!status)
-		status = gate_map_size(gate, MAP_BUCKETS4, &sizes.hot);
-	if (!status)
-		status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
 	if (!status)
 		status = gate_map_size(gate, MAP_PREFIXES, &sizes.prefixes);
 	if (!status)
@@ -81,17 +89,20 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 	return status;
 }
 
+enum status gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret)
+{
+	enum status status = gate_sizes_read(gate, ret);
+
+	for (unsigned int i = 0; !status && i < SIZES; i++)
+		if (!(gate->state->sizes_stated & SIZE_BIT(i)))
+			*size_of(ret, i) = 0;
+	return status;
+}
+
 /* --- Parameters of admission ---------------------------------------------------------------- */
 
 /* The length of a window: short enough to notice a flood before it has taken many entries. */
-#define WINDOW_NS  (64 * 1000000U)
-#define NS_PER_SEC 1000000000ULL
-
-/* All CPUs' batches of a pool together are its tokens divided by this. */
-#define BATCHES_PART 16
-
-/* The sources that share one entry of `known`. */
-#define SOURCES_PER_KNOWN 4
+#define WINDOW_NS (64 * 1000000U)
 
 static uint32_t power_of_two(uint32_t least)
 {
@@ -103,17 +114,18 @@ static uint32_t power_of_two(uint32_t least)
 }
 
 /*
- * Lines of a CPU's sketch, for each pool: eight slots for each hot source. It is the number of
- * newcomers after which a CPU forgets the first one.
+ * The sets of the table. As many sources as its size says fill three quarters of it at most: of
+ * more, ledgers that are not whole are forgotten, as some sets are full before others.
  */
-static uint32_t sketch_lines(const struct gate_sizes *sizes)
+static uint32_t table_sets(const struct gate_sizes *sizes)
 {
-	return power_of_two(larger(8 * (sizes->hot / SL_SKETCH_SLOTS), 1));
+	return power_of_two(larger((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-static uint32_t known_entries(const struct gate_sizes *sizes)
+/* The sets of one CPU's buckets. */
+static uint32_t hot_sets(const struct gate_sizes *sizes)
 {
-	return power_of_two(larger(sizes->sources / SOURCES_PER_KNOWN, 1));
+	return power_of_two(larger(sizes->hot / SL_SEATS, 1));
 }
 
 static uint32_t window_shift(const struct machine *machine)
@@ -126,27 +138,8 @@ static uint32_t window_shift(const struct machine *machine)
 }
 
 /*
- * Sets the tokens of a pool. All CPUs together replace at most half of a map at once, and a
- * thirty-second part of it each second. So a source that sends every few seconds stays, if the map
- * has room for twice the active sources. include/pool.h says how CPUs take tokens.
- */
-static void pool_set(struct sl_meeting *meeting, enum sl_pool pool, uint32_t entries,
-		     const struct machine *machine)
-{
-	uint32_t batch = larger(entries / 2 / BATCHES_PART / machine->cpus, SL_LIMITS_MAX);
-	uint64_t window_ns = (uint64_t)machine->jiffy_ns << meeting->window_shift;
-	uint64_t refill = ((uint64_t)entries << SL_TOKEN_SHIFT) * window_ns / (32 * NS_PER_SEC);
-	uint64_t apart = (uint64_t)machine->cpus * batch + (refill >> SL_TOKEN_SHIFT) + 1;
-
-	meeting->batch[pool] = batch;
-	meeting->tokens[pool] = entries / 2 > apart ? entries / 2 - apart : 1;
-	meeting->refill[pool] = larger(refill, 1);
-}
-
-/*
  * A crowd is this part of the smaller map, in newcomers that one CPU meets in a window. It is not
- * divided by the CPUs: it spares this CPU lookups and detects a flood on it, while the pools bound
- * what all CPUs insert.
+ * divided by the CPUs: it detects a flood on this one.
  */
 #define CROWD_PART 16
 
@@ -156,12 +149,12 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 	struct sl_meeting meeting = {
 		.crowd = larger(smaller(sizes->hot, sizes->sources) / CROWD_PART, 1),
 		.window_shift = window_shift(machine),
-		.sketch_mask = sketch_lines(sizes) - 1,
-		.known_mask = known_entries(sizes) - 1,
+		.set_mask = table_sets(sizes) - 1,
+		.hot_mask = hot_sets(sizes) - 1,
+		.sources = sizes->sources,
+		.hot = sizes->hot,
 	};
 
-	pool_set(&meeting, SL_POOL_LEDGERS, sizes->sources, machine);
-	pool_set(&meeting, SL_POOL_BUCKETS, sizes->hot, machine);
 	memcpy(meeting.secret, secret, sizeof(meeting.secret));
 	return meeting;
 }
@@ -180,14 +173,11 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_LISTS] = SL_LIST_PLACES,
 		[MAP_POLICIES] = SL_RECORD(sizes->policies),
 		[MAP_COUNTERS] = sizes->policies,
-		[MAP_LEDGERS4] = sizes->sources,
-		[MAP_LEDGERS6] = sizes->sources,
-		[MAP_BUCKETS4] = sizes->hot,
-		[MAP_BUCKETS6] = sizes->hot,
+		[MAP_SETS] = table_sets(sizes),
+		[MAP_LEDGERS] = table_sets(sizes) * SL_WAYS,
+		[MAP_HOT] = machine->cpu_ids * hot_sets(sizes),
+		[MAP_BUCKETS] = machine->cpu_ids * hot_sets(sizes) * SL_SEATS,
 		[MAP_ADMISSION] = 1,
-		[MAP_POOLS] = SL_POOLS,
-		[MAP_SKETCH] = machine->cpu_ids * SL_POOLS * sketch_lines(sizes),
-		[MAP_KNOWN] = known_entries(sizes),
 		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
 		[MAP_BLOCKS] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
@@ -272,8 +262,12 @@ static enum status gate_begin_state(struct gate *gate, const struct sl_gate *sta
 	if (status)
 		return status;
 	*gate->state = *state;
-	for (int map = 0; map < GATE_MAPS; map++)
+	memset(gate->state->map_ids, 0, sizeof(gate->state->map_ids));
+	for (int map = 0; map < GATE_MAPS; map++) {
 		gate->state->map_ids[map] = gate_map_id(gate->map[map]);
+		if (!gate->state->map_ids[map])
+			return failure("cannot read the id of a new map: %s", why(errno));
+	}
 	return OK;
 }
 
@@ -332,7 +326,7 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 
 static enum status gate_pin(struct gate *gate)
 {
-	enum status status = pins_make(&gate->dir, GATE_LINKS);
+	enum status status = pins_make(&gate->dir, GATE_LINKS, false);
 
 	if (!status)
 		status = pins_open(&gate->dir, GATE_LINKS, &gate->links);
@@ -366,7 +360,10 @@ enum status gate_make(struct gate *gate, const struct gate_sizes *wanted)
 	gate->made = true;
 	status = gate_make_maps(gate, object, &sizes);
 	bpf_object__close(object);
-	return status ? status : gate_pin(gate);
+	if (status)
+		return status;
+	gate->state->sizes_stated = sizes_bits(wanted);
+	return gate_pin(gate);
 }
 
 enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

@@ -13,6 +13,9 @@ struct gate_sizes gate_sizes_default(const struct machine *machine);
 /* Reads the sizes of an open gate. */
 enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret);
 
+/* Those that somebody stated; 0: the others, which grow with the rules. */
+enum status gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *ret);
+
 /* The sizes wanted, with defaults for those that are 0. */
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
@@ -25,7 +28,10 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		    const struct machine *machine);
 
-/* Makes and pins the gate's maps; gate_undo() removes them. The gate's directory is locked. */
+/*
+ * Makes and pins the gate's maps; gate_undo() removes them. The gate's directory is locked. wanted:
+ * the sizes that somebody states; 0: the default.
+ */
 enum status gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*

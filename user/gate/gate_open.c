@@ -10,11 +10,34 @@
 #include "gate/gate_dir.h"
 #include "gate/object.h"
 #include "gate/old_schema.h"
+#include "gate/records.h"
 
 static enum status refuse_foreign(const struct gate *gate, const char *what)
 {
 	return failure("gate '%s': %s; remove it with 'sluice -g %s detach all' and attach again",
 		       gate->name, what, gate->name);
+}
+
+static enum status map_unread(const struct gate *gate, enum gate_map map, int err)
+{
+	return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map], gate->name,
+		       why(err));
+}
+
+/* The shape that the gate's schema has. */
+static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
+				     enum gate_map map)
+{
+	const struct bpf_map *of_object;
+
+	if (gate->old)
+		return gate->old->map[map];
+	of_object = object_map(object, map);
+	return (struct map_shape){
+		.type = bpf_map__type(of_object),
+		.key_size = bpf_map__key_size(of_object),
+		.value_size = bpf_map__value_size(of_object),
+	};
 }
 
 /*
@@ -24,17 +47,13 @@ static enum status refuse_foreign(const struct gate *gate, const char *what)
 static enum status map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
 {
-	const struct bpf_map *of_object = object_map(object, map);
-	struct map_shape want = {
-		.type = bpf_map__type(of_object),
-		.key_size = bpf_map__key_size(of_object),
-		.value_size = bpf_map__value_size(of_object),
-	};
+	const struct map_shape want = shape_wanted(gate, object, map);
+	int has = map_has_shape(gate->map[map], &want);
 	char what[128];
 
-	if (gate->old)
-		want = gate->old->map[map];
-	if (map_has_shape(gate->map[map], &want))
+	if (has < 0)
+		return map_unread(gate, map, has);
+	if (has)
 		return OK;
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
 		 gate_map_names[map], gate->old ? gate->old->number : SL_SCHEMA);
@@ -63,6 +82,9 @@ static enum status map_refuse(struct gate *gate, const struct bpf_object *object
 	status = map_check(gate, object, map);
 	if (status)
 		return status;
+	if (!gate->state || gate_map_id(gate->map[map]) == gate->state->map_ids[map])
+		return failure("map '%s' of gate '%s' could not be read at first: try again",
+			       gate_map_names[map], gate->name);
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not the map that it filters with",
 		 gate_map_names[map]);
 	return refuse_foreign(gate, what);
@@ -78,13 +100,13 @@ static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_
 	__u32 size = sizeof(info), zero = 0;
 	int fd = gate->map[MAP_GATE];
 
-	if (bpf_obj_get_info_by_fd(fd, &info, &size) || info.type != BPF_MAP_TYPE_ARRAY ||
-	    info.key_size != sizeof(zero) || info.value_size < sizeof(*ret) ||
-	    info.value_size > OLD_VALUE_MAX)
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return map_unread(gate, MAP_GATE, errno);
+	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
+	    info.value_size < sizeof(*ret) || info.value_size > OLD_VALUE_MAX)
 		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
 	if (bpf_map_lookup_elem(fd, &zero, value))
-		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[MAP_GATE],
-			       gate->name, why(errno));
+		return map_unread(gate, MAP_GATE, errno);
 	memcpy(ret, value, sizeof(*ret));
 	return OK;
 }
@@ -103,7 +125,8 @@ static enum status state_open(struct gate *gate, const struct bpf_object *object
 	if (status)
 		return status;
 	gate->old = old_schema_find(schema);
-	if (!gate->old && schema != SL_SCHEMA)
+	/* what is converted takes a lock, which a reader cannot have */
+	if (schema != SL_SCHEMA && (!gate->old || gate->dir.reads_only))
 		return old_refuse(gate, schema);
 	status = map_check(gate, object, MAP_GATE);
 	if (status)
@@ -152,17 +175,17 @@ static bool state_is_replaced(const struct gate *gate)
 
 static bool map_exists(const struct gate *gate, enum gate_map map)
 {
-	return !gate->old || gate->old->map[map].type;
+	return gate->old ? gate->old->map[map].type != 0 : map < GATE_MAPS;
 }
 
 /*
- * Opens all maps but `gate`. Returns the first one that cannot be opened; GATE_MAPS: all are open.
+ * Opens all maps but `gate`. Returns the first one that cannot be opened; ALL_MAPS: all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {
 	int map;
 
-	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
+	for (map = MAP_GATE + 1; map < ALL_MAPS; map++) {
 		if (!map_exists(gate, map))
 			continue;
 		gate->map[map] = map_open(gate, map);
@@ -173,17 +196,38 @@ static enum gate_map maps_open(struct gate *gate)
 }
 
 /*
- * Checks the shapes of all maps of an old schema: they are read in its layouts, whatever ids the
- * gate has.
+ * Checks the shapes of all maps: the kernel writes values of the map's size to where there is room
+ * for the schema's. The ids in `gate` tell nothing of that, as the owner of the gate writes them.
  */
-static enum status old_maps_check(const struct gate *gate, const struct bpf_object *object)
+static enum status maps_check(const struct gate *gate, const struct bpf_object *object)
 {
 	enum status status = OK;
 
-	for (int map = 0; gate->old && !status && map < GATE_MAPS; map++)
+	for (int map = 0; !status && map < ALL_MAPS; map++)
 		if (map_exists(gate, map))
 			status = map_check(gate, object, map);
 	return status;
+}
+
+/*
+ * Checks that the maps which the number of a policy indexes are of one size: they are read into
+ * memory for as many entries as `counters` has.
+ */
+static enum status sizes_check(const struct gate *gate)
+{
+	uint32_t policies, records, budgets;
+	enum status status = gate_map_size(gate, MAP_COUNTERS, &policies);
+
+	if (!status)
+		status = gate_map_size(gate, MAP_POLICIES, &records);
+	if (!status)
+		status = gate_map_size(gate, MAP_BUDGETS, &budgets);
+	if (status)
+		return status;
+	if (policies > SL_POLICY_FIRST && records == SL_RECORD((uint64_t)policies) &&
+	    budgets == policies)
+		return OK;
+	return refuse_foreign(gate, "its maps 'policies', 'counters' and 'budgets' differ in size");
 }
 
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
@@ -196,18 +240,20 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
 		return map_refuse(gate, object, MAP_GATE);
 	missing = maps_open(gate);
-	if (missing < GATE_MAPS) {
+	if (missing < ALL_MAPS) {
 		if (!state_is_replaced(gate))
 			return map_refuse(gate, object, missing);
 		gate_maps_close(gate);
 		return gate_open_maps(gate, object);
 	}
-	status = old_maps_check(gate, object);
+	status = maps_check(gate, object);
+	if (!status)
+		status = sizes_check(gate);
 	if (!status)
 		status = gate_map_rules(gate);
 	if (!status && gate->old)
 		status = old_rules_read(gate);
-	return status;
+	return status ? status : records_check(gate);
 }
 
 enum status gate_open_pins(struct gate *gate)

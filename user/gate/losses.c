@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "rules/prefix.h"
 
 /* --- Limits and budget of a record ---------------------------------------------------------- */
@@ -24,7 +25,7 @@ struct items {
 
 static struct items items_of(const struct gate *gate, uint32_t record)
 {
-	const struct sl_policy *policy = &gate->policies[record];
+	const struct sl_policy *policy = record_read(gate, record);
 	struct items items = {.count = 0};
 
 	for (unsigned int slot = 0; record && slot < SL_LIMITS_MAX; slot++) {
@@ -103,7 +104,7 @@ static uint32_t cover_before(const struct gate *gate, const struct sl_prefix *pr
 {
 	struct sl_rule rule;
 
-	while (rulemap_cover(gate, prefix, bits, &rule)) {
+	while (rulemap_cover(gate, prefix, bits, &rule) > 0) {
 		if (record_before(gate, &rule))
 			return record_before(gate, &rule);
 		if (!rule.bits)
@@ -130,22 +131,36 @@ struct lost_list {
 	unsigned int count;
 };
 
+/*
+ * The first policy, from this one upwards, that does not inherit. Each parent has a shorter prefix
+ * than its heir: a damaged record that says otherwise ends the walk.
+ */
+static const struct sl_policy *heritage_end(const struct gate *gate, uint32_t record)
+{
+	const struct sl_policy *policy = record_read(gate, record), *parent;
+
+	while (policy->inherits && policy->parent) {
+		parent = record_read(gate, policy->parent);
+		if (parent->prefix.bits >= policy->prefix.bits)
+			break;
+		policy = parent;
+	}
+	return policy;
+}
+
 /* How and by which policy a record loses an item that it does not have after the change. */
 static enum loss loss_of(const struct gate *gate, const struct item *item, uint32_t record,
 			 const struct items *after, struct sl_prefix *ret_cause)
 {
 	const struct sl_policy *home = policy_in_force(gate, item->home);
-	struct items written = items_of(gate, home ? home - gate->policies : 0);
+	struct items written = items_of(gate, home ? record_number(gate, home) : 0);
 	const struct item *found = items_find(after, item);
 
-	*ret_cause = gate->policies[record].prefix;
+	*ret_cause = record_read(gate, record)->prefix;
 	if (!items_have(&written, item))
 		return LOSS_DELETED;
 	if (!found) {
-		/* the cause is the first policy, from this one upwards, that does not inherit */
-		while (gate->policies[record].inherits && gate->policies[record].parent)
-			record = gate->policies[record].parent;
-		*ret_cause = gate->policies[record].prefix;
+		*ret_cause = heritage_end(gate, record)->prefix;
 		return LOSS_LIFTED;
 	}
 	*ret_cause = *inherit_home(gate, SL_HOME(found->home, 0));
@@ -159,7 +174,7 @@ static void item_lose(const struct gate *gate, const struct item *item, uint32_t
 	enum loss loss = loss_of(gate, item, record, after, &cause);
 	struct lost *lost = ret->list;
 
-	if (loss == LOSS_BUDGET && !had && !gate->policies[record].inherits)
+	if (loss == LOSS_BUDGET && !had && !record_read(gate, record)->inherits)
 		return; /* both policies have a budget, and neither replaces the other */
 	while (lost < ret->list + ret->count &&
 	       (lost->loss != loss || lost->had != had || !prefix_equal(&lost->cause, &cause)))
@@ -186,8 +201,11 @@ static void policy_compare(const struct gate *gate, const struct rulemap_entry *
 	uint32_t shorter = bits ? cover_before(gate, &entry->prefix, bits - 1) : 0;
 	struct items had = items_of(gate, before ?: shorter), beside = items_of(gate, shorter);
 	struct items after = items_of(gate, record);
-	struct items offered = items_of(gate, policy_parent(gate, &entry->prefix));
+	struct items offered;
+	uint32_t parent;
 
+	policy_parent(gate, &entry->prefix, &parent); /* what cannot be read is not told */
+	offered = items_of(gate, parent);
 	for (unsigned int i = 0; i < had.count; i++)
 		if (had.list[i].home != SL_POLICY(record) && !items_cover(&after, &had.list[i]) &&
 		    (before || policy_in_force(gate, had.list[i].home)))
@@ -231,7 +249,7 @@ static uint32_t record_of(const struct gate *gate, const struct sl_prefix *prefi
 {
 	struct sl_rule rule;
 
-	if (!rulemap_get(gate, prefix, &rule))
+	if (rulemap_get(gate, prefix, &rule) <= 0)
 		return 0;
 	return before ? record_before(gate, &rule) : rule.now.record;
 }
@@ -251,7 +269,7 @@ static void families_find(const struct gate *gate, struct losses *losses)
 		if (!record || (record_of(gate, &prefix, true) && record_of(gate, &all, true)))
 			continue;
 		losses->family[losses->families] = prefix;
-		losses->family_inherits[losses->families++] = gate->policies[record].inherits;
+		losses->family_inherits[losses->families++] = record_read(gate, record)->inherits;
 	}
 }
 

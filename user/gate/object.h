@@ -8,6 +8,7 @@
 #include <linux/bpf.h>
 
 #include "gate/gate.h"
+#include "rules/devices.h"
 
 /*
  * Opens the object without loading it; bpf_object__close() closes it. NULL: failed, and reported.
@@ -15,13 +16,6 @@
 struct bpf_object *object_open(void);
 
 struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map);
-
-enum hook {
-	HOOK_XDP,
-	HOOK_INGRESS,
-	HOOK_EGRESS,
-	HOOKS,
-};
 
 /*
  * The programs of this binary on a gate's maps. They live as long as an fd or a link refers to

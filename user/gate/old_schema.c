@@ -8,7 +8,15 @@
 
 #include "base/array.h"
 
-static const struct old_schema *const all[] = {&schema4, &schema5};
+static const struct old_schema *const all[] = {&schema4, &schema5, &schema6};
+
+const char *const old_pins[] = {
+	"ledgers4", "ledgers6", "buckets4", "buckets6", "pools", "sketch", "known", NULL,
+};
+
+_Static_assert(sizeof(struct old_ledger_key4) == 8 && sizeof(struct old_ledger_key6) == 20 &&
+		       sizeof(struct sl_ledger) == 32 && SL_TICKS_PER_NS == 16,
+	       "ledgers of older schemas are read as they are");
 
 const struct old_schema *old_schema_find(uint32_t number)
 {
@@ -18,13 +26,23 @@ const struct old_schema *old_schema_find(uint32_t number)
 	return NULL;
 }
 
-bool map_has_shape(int fd, const struct map_shape *shape)
+void old_ids_convert(struct sl_gate *state, const __u32 *ids, const enum gate_map *maps,
+		     unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (maps[i] != GATE_UNREAD)
+			state->map_ids[maps[i]] = ids[i];
+}
+
+int map_has_shape(int fd, const struct map_shape *shape)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
-	return !bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == shape->type &&
-	       info.key_size == shape->key_size && info.value_size == shape->value_size;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size))
+		return -errno;
+	return info.type == shape->type && info.key_size == shape->key_size &&
+	       info.value_size == shape->value_size;
 }
 
 enum status old_refuse(const struct gate *gate, uint32_t number)
@@ -72,19 +90,16 @@ static enum status policies_read(struct gate *gate)
 {
 	uint32_t each = (gate->old->map[MAP_POLICIES].value_size + 7) / 8 * 8;
 	size_t bytes = (size_t)SL_RECORD(gate->policies_max) * each;
-	uint32_t used = gate->state->policies_seen;
+	uint32_t used = gate_policies_seen(gate);
 	uint8_t *records = mmap(NULL, bytes, PROT_READ, MAP_SHARED, gate->map[MAP_POLICIES], 0);
 
 	if (records == MAP_FAILED)
 		return failure("cannot map the rules of gate '%s': %s", gate->name, why(errno));
 	if (used < SL_POLICY_FIRST)
 		used = SL_POLICY_FIRST;
-	if (used > gate->policies_max)
-		used = gate->policies_max;
 	gate->policies = calloc(SL_RECORD(gate->policies_max), sizeof(*gate->policies));
 	for (uint32_t record = 0; gate->policies && record < SL_RECORD(used); record++)
-		gate->old->policy(records + (size_t)record * each, &gate->machine,
-				  &gate->policies[record]);
+		gate->old->policy(records + (size_t)record * each, &gate->policies[record]);
 	munmap(records, bytes);
 	if (!gate->policies)
 		return failure("cannot read the rules of gate '%s': %s", gate->name, why(ENOMEM));
@@ -93,7 +108,12 @@ static enum status policies_read(struct gate *gate)
 
 enum status old_rules_read(struct gate *gate)
 {
-	enum status status = lists_read(gate);
+	struct sl_meeting *meeting = &gate->state->meeting;
+	enum status status = gate_map_size(gate, MAP_OLD_LEDGERS4, &meeting->sources);
 
+	if (!status)
+		status = gate_map_size(gate, MAP_OLD_BUCKETS4, &meeting->hot);
+	if (!status)
+		status = lists_read(gate);
 	return status ?: policies_read(gate);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: gates that older versions made. Their maps are read in the layouts of their schema and
- * converted: so their rules can be read, and `upgrade` migrates them. Nothing is written to them
- * but ledgers, which have the same layout in all of these schemas.
+ * converted: so their rules can be read, and `upgrade` migrates them. Nothing is written to them.
+ * All of these schemas keep ledgers in two LRU maps, `ledgers4` and `ledgers6`: struct
+ * old_ledger_key4, old_ledger_key6, and struct sl_ledger as it is now.
  */
 #ifndef SLUICE_OLD_SCHEMA_H
 #define SLUICE_OLD_SCHEMA_H
@@ -16,40 +17,66 @@ struct map_shape {
 	uint32_t value_size;
 };
 
-bool map_has_shape(int fd, const struct map_shape *shape);
+/* 1; 0: no map, or one of another shape; or a negative errno. */
+int map_has_shape(int fd, const struct map_shape *shape);
 
 /* The bytes of the largest value that is converted. */
 #define OLD_VALUE_MAX 4096
 
 struct old_schema {
 	uint32_t number;
-	struct map_shape map[GATE_MAPS];
-	/* The map has this version's layout and meaning, and the next gate shares it. */
+	struct map_shape map[ALL_MAPS];
+	/*
+	 * The map has this version's layout and meaning, and the next gate shares it if it is open:
+	 * the table of ledgers is that of an upgrade that was killed.
+	 */
 	bool shared[GATE_MAPS];
 	/*
 	 * Convert a value of that schema to this version's. The state has the map ids in this
-	 * version's order.
+	 * version's order, and no sizes, which old_rules_read() adds.
 	 */
 	struct sl_gate (*state)(const void *value);
 	struct sl_rule (*rule)(const void *value);
 	struct sl_counters (*counters)(const void *value);
 	/* NULL: the schema has no named lists. */
 	struct sl_list_info (*list)(const void *value);
-	/* The limits are compiled for the machine, by this version. */
-	void (*policy)(const void *value, const struct machine *machine, struct sl_policy *ret);
+	/* The limits are not compiled: record_read() does that. */
+	void (*policy)(const void *value, struct sl_policy *ret);
 };
 
 /* Finds an older schema. NULL: it is unknown, or this version's own. */
 const struct old_schema *old_schema_find(uint32_t number);
 
-extern const struct old_schema schema4, schema5;
+extern const struct old_schema schema4, schema5, schema6;
+
+struct old_ledger_key4 {
+	__u32 addr;  /* big endian, cut to the key length of the limit */
+	__u32 limit; /* its id */
+};
+
+struct old_ledger_key6 {
+	__u8 addr[16]; /* cut to the key length of the limit */
+	__u32 limit;   /* its id */
+};
+
+/* The pins of maps that these schemas have and this version has not; NULL ends them. */
+extern const char *const old_pins[];
+
+/*
+ * For old_schema.state(): sets the ids that this version reads. maps: of each id in the order of
+ * that schema; GATE_UNREAD: its map is not read.
+ */
+#define GATE_UNREAD ALL_MAPS
+void old_ids_convert(struct sl_gate *state, const __u32 *ids, const enum gate_map *maps,
+		     unsigned int count);
 
 /* Fails with a message for a gate of a schema that is not this version's, and names the remedy. */
 enum status old_refuse(const struct gate *gate, uint32_t number);
 
 /*
  * old_state_read() sets gate->state from the entry of `gate`. Then, with all maps open,
- * old_rules_read() sets gate->lists and gate->policies; records that were never used are zeroed.
+ * old_rules_read() sets gate->lists, gate->policies and the sizes that the state has; records that
+ * were never used are zeroed.
  */
 enum status old_state_read(struct gate *gate, const void *value);
 enum status old_rules_read(struct gate *gate);

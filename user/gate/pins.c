@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,24 +16,14 @@
 #include <sys/statfs.h>
 
 #include "base/netns.h"
+#include "base/owner.h"
 
 #define BPFFS_MAGIC 0xcafe4a11
-#define PINS_USER   "sluice"
 
 #define SELF_FD	     "/proc/self/fd"
 #define SELF_FD_PATH (sizeof(SELF_FD) + 16 + PIN_NAME)
 
 /* --- Owners and modes ----------------------------------------------------------------------- */
-
-static bool owner_is_trusted(uid_t owner)
-{
-	const struct passwd *user;
-
-	if (!owner || owner == geteuid())
-		return true;
-	user = getpwnam(PINS_USER);
-	return user && user->pw_uid == owner;
-}
 
 static bool is_in_bpffs(int fd)
 {
@@ -43,13 +32,43 @@ static bool is_in_bpffs(int fd)
 	return !fstatfs(fd, &fs) && (unsigned long)fs.f_type == BPFFS_MAGIC;
 }
 
-static const char *owner_name(uid_t owner)
+/*
+ * The one rule of readers: a directory below PINS_ROOT takes this from its parent, and PINS_ROOT
+ * has it from its administrator (tmpfiles.d).
+ */
+bool pins_are_shared(const struct pins *pins)
 {
-	static char number[16];
-	const struct passwd *user = getpwuid(owner);
+	struct stat st;
 
-	snprintf(number, sizeof(number), "%u", owner);
-	return user ? user->pw_name : number;
+	return !fstat(pins->fd, &st) && st.st_mode & 0010;
+}
+
+/* Says who may look into a directory. */
+static enum status refuse_access(const char *path, const struct stat *st)
+{
+	if (!st)
+		return failure("cannot look at %s: " BPFFS " lets only root through: run it as "
+			       "root, or 'chmod 0711 " BPFFS "' first (RIGHTS in sluice(8))",
+			       path);
+	if (st->st_mode & 0010)
+		return failure("cannot look at %s, which belongs to %s: this needs root, or "
+			       "membership in group '%s'",
+			       path, owner_name(st->st_uid), group_name(st->st_gid));
+	return failure("cannot look at %s, which belongs to %s, mode %04o: run it as root (RIGHTS "
+		       "in sluice(8) tells how a group may read)",
+		       path, owner_name(st->st_uid), st->st_mode & 07777);
+}
+
+enum status pins_refuse_change(const struct pins *pins)
+{
+	struct stat st;
+
+	if (fstat(pins->fd, &st))
+		return failure("cannot look at %s: %s", pins->path, why(errno));
+	if (!st.st_uid)
+		return failure("only root may change what is in %s: run it as root", pins->path);
+	return failure("only root and %s may change what is in %s: run it as one of them",
+		       owner_name(st.st_uid), pins->path);
 }
 
 /*
@@ -78,10 +97,10 @@ static enum status directory_check(const struct pins *pins)
 		return failure("cannot look at %s: %s", pins->path, why(errno));
 	if (!is_in_bpffs(pins->fd))
 		return failure("%s is on another file system than bpffs: unmount that", pins->path);
-	if (owner_is_trusted(st.st_uid) && !(st.st_mode & 0022))
+	if (owner_alone_writes(&st))
 		return OK;
 	return failure("%s belongs to %s, mode %04o, and so is not taken for pins of a gate: these "
-		       "belong to root, to the caller or to user '" PINS_USER "', and only their "
+		       "belong to root, to the caller or to user '" OWNER_USER "', and only their "
 		       "owner can write there; remove it",
 		       pins->path, owner_name(st.st_uid), st.st_mode & 07777);
 }
@@ -92,13 +111,32 @@ static enum status open_failed(const struct pins *parent, const char *path, cons
 {
 	int err = errno;
 	struct stat st;
+	bool told = !fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW);
 
+	if (err == EACCES)
+		return refuse_access(path, told ? &st : NULL);
 	if (err != ENOTDIR && err != ELOOP)
 		return failure("cannot open %s: %s", path, why(err));
-	if (fstatat(parent->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+	if (!told)
 		return failure("cannot look at %s: %s", path, why(errno));
 	return failure("%s is %s of %s, and no directory with pins: remove it", path,
 		       S_ISLNK(st.st_mode) ? "a symbolic link" : "a file", owner_name(st.st_uid));
+}
+
+/*
+ * Opens a directory that only its owner may list, for one who may look up names in it. Its fd can
+ * be neither listed nor locked, and so does not hold up its owner.
+ */
+static int open_to_read(const struct pins *parent, const char *name)
+{
+	int fd = openat(parent->fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && faccessat(fd, ".", X_OK, AT_EACCESS)) {
+		close(fd);
+		errno = EACCES;
+		return -1;
+	}
+	return fd;
 }
 
 enum status pins_open(const struct pins *parent, const char *name, struct pins *ret)
@@ -112,6 +150,10 @@ enum status pins_open(const struct pins *parent, const char *name, struct pins *
 	if (snprintf(pins.path, sizeof(pins.path), "%s/%s", parent->path, name) >= PINS_PATH)
 		return failure("%s/%s: the path is too long", parent->path, name);
 	pins.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (pins.fd < 0 && errno == EACCES) {
+		pins.fd = open_to_read(parent, name);
+		pins.reads_only = true;
+	}
 	if (pins.fd < 0)
 		return errno == ENOENT ? OK : open_failed(parent, pins.path, name);
 	status = directory_check(&pins);
@@ -154,19 +196,102 @@ enum status pins_open_root(bool make, struct pins *ret)
 	enum status status = bpffs_open(&bpffs);
 
 	*ret = (struct pins)PINS_CLOSED;
-	if (!status && make)
-		status = pins_make(&bpffs, PINS_ROOT);
+	if (!status && make && mkdirat(bpffs.fd, PINS_ROOT, 0700) && errno != EEXIST)
+		status = pin_failed("make", &bpffs, PINS_ROOT, errno);
 	if (!status)
 		status = pins_open(&bpffs, PINS_ROOT, ret);
 	pins_close(&bpffs);
 	return status;
 }
 
-enum status pins_make(const struct pins *parent, const char *name)
+enum status pins_make(const struct pins *parent, const char *name, bool shared)
 {
-	if (mkdirat(parent->fd, name, 0700) && errno != EEXIST && errno != ENOENT)
-		return pin_failed("make", parent, name, errno);
-	return OK;
+	mode_t mode = shared && pins_are_shared(parent) ? 0710 : 0700, before;
+	struct owner self;
+	int err;
+
+	if (!faccessat(parent->fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
+		return OK;
+	err = owner_become(parent->fd, &self);
+	if (err)
+		return pin_failed("make", parent, name, err);
+	before = umask(0);
+	err = mkdirat(parent->fd, name, mode) ? -errno : 0;
+	umask(before);
+	owner_leave(&self);
+	return err && err != -EEXIST && err != -ENOENT ? pin_failed("make", parent, name, err) : OK;
+}
+
+static int is_entry(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+/* Gives the entries of a directory of root's, and of those below it, to another owner. */
+static int entries_give(int directory, uid_t user, gid_t group)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!entries)
+		return -errno;
+	while (!err && (entry = readdir(entries))) {
+		int below;
+
+		if (!is_entry(entry))
+			continue;
+		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below >= 0) {
+			err = entries_give(below, user, group);
+			close(below);
+		}
+		if (!err && fchownat(fd, entry->d_name, user, group, AT_SYMLINK_NOFOLLOW))
+			err = -errno;
+	}
+	closedir(entries);
+	return err;
+}
+
+/* Lets the group of a directory open the maps in it. Directories in it stay as they are. */
+static int entries_share(int directory)
+{
+	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	struct stat st;
+
+	if (!entries)
+		return -errno;
+	while (!err && (entry = readdir(entries)))
+		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+		    fchmodat(fd, entry->d_name, 0640, 0))
+			err = -errno;
+	closedir(entries);
+	return err;
+}
+
+/*
+ * Only what root has is given to another owner: nobody else can have put anything there. Modes are
+ * changed with the owner's rights.
+ */
+void pins_adopt(const struct pins *root, const struct pins *gate)
+{
+	struct stat above, st;
+	struct owner self;
+
+	if (!pins_are_shared(root) || pins_are_shared(gate) || fstat(root->fd, &above) ||
+	    fstat(gate->fd, &st))
+		return;
+	if (!st.st_uid && (above.st_uid || above.st_gid != st.st_gid) &&
+	    (entries_give(gate->fd, above.st_uid, above.st_gid) ||
+	     fchown(gate->fd, above.st_uid, above.st_gid)))
+		return;
+	if (owner_become(gate->fd, &self))
+		return;
+	if (!entries_share(gate->fd))
+		fchmod(gate->fd, 0710);
+	owner_leave(&self);
 }
 
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name)
@@ -190,11 +315,6 @@ enum status pins_list(const struct pins *pins, int (*filter)(const struct dirent
 		return OK;
 	*ret_count = 0;
 	return failure("cannot read %s: %s", pins->path, why(errno));
-}
-
-static int is_entry(const struct dirent *entry)
-{
-	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
 static enum status entry_remove(const struct pins *pins, const char *name)
@@ -237,10 +357,11 @@ enum status pins_remove(const struct pins *parent, const char *name)
 
 void pins_remove_root(void)
 {
-	struct pins bpffs;
+	struct pins bpffs, root = PINS_CLOSED;
 
-	if (!bpffs_open(&bpffs))
+	if (!bpffs_open(&bpffs) && !pins_open(&bpffs, PINS_ROOT, &root) && !pins_are_shared(&root))
 		unlinkat(bpffs.fd, PINS_ROOT, AT_REMOVEDIR);
+	pins_close(&root);
 	pins_close(&bpffs);
 }
 
@@ -259,6 +380,7 @@ void pins_close(struct pins *pins)
  */
 int pin_open(const struct pins *pins, const char *name)
 {
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = pins->reads_only ? BPF_F_RDONLY : 0);
 	int file = openat(pins->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
 	char path[SELF_FD_PATH];
 	struct stat st;
@@ -269,7 +391,7 @@ int pin_open(const struct pins *pins, const char *name)
 	if (fstat(file, &st))
 		fd = -errno;
 	else
-		fd = S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get(path);
+		fd = S_ISLNK(st.st_mode) ? -ELOOP : bpf_obj_get_opts(path, &opts);
 	close(file);
 	return fd;
 }
@@ -277,9 +399,24 @@ int pin_open(const struct pins *pins, const char *name)
 int pin_make(const struct pins *pins, const char *name, int fd)
 {
 	char path[SELF_FD_PATH];
+	struct owner self;
+	int err = owner_become(pins->fd, &self);
 
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), SELF_FD "/%d/%s", pins->fd, name);
-	return bpf_obj_pin(fd, path);
+	err = bpf_obj_pin(fd, path);
+	if (!err && pins_are_shared(pins) && fchmodat(pins->fd, name, 0640, 0))
+		err = -errno;
+	owner_leave(&self);
+	return err;
+}
+
+int pin_make_anew(const struct pins *pins, const char *name, int fd)
+{
+	int err = pin_remove(pins, name);
+
+	return err && err != -ENOENT ? err : pin_make(pins, name, fd);
 }
 
 int pin_remove(const struct pins *pins, const char *name)
@@ -300,6 +437,11 @@ bool pin_exists(const struct pins *pins, const char *name)
 
 enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err)
 {
+	if (abs(err) == EACCES && pins->reads_only)
+		return failure("cannot %s %s/%s: its group may not read it", what, pins->path,
+			       name);
+	if (abs(err) == EACCES)
+		return pins_refuse_change(pins);
 	return failure("cannot %s %s/%s: %s", what, pins->path, name,
 		       abs(err) == ELOOP ? "it is a symbolic link, which is not followed"
 					 : why(err));

@@ -7,6 +7,16 @@
  * unless it is in bpffs, it belongs to root, the caller or the user `sluice`, and only its owner
  * may write to it. Every later access is relative to the open directory, and a file that takes the
  * name of the directory later has no effect.
+ *
+ * What is made in a directory belongs to the directory's owner and group, whoever makes it
+ * (base/owner.h). Without a group everything has mode 0700 or 0600. If the group of PINS_ROOT may
+ * read it, its members are readers:
+ *
+ *   /sys/fs/bpf   0711  names are looked up in it
+ *   PINS_ROOT     0750  gates are listed
+ *   GATE          0710  maps are opened by name; it cannot be opened to be locked
+ *   GATE/MAP      0640  the kernel gives a reader an fd that cannot write
+ *   GATE/links    0700  an open link can be detached
  */
 #ifndef SLUICE_PINS_H
 #define SLUICE_PINS_H
@@ -23,6 +33,7 @@ struct dirent;
 
 struct pins {
 	int fd;		      /* -1: not open */
+	bool reads_only;      /* opened as a member of its group, for opening maps to read */
 	char path[PINS_PATH]; /* for messages only */
 };
 
@@ -43,10 +54,23 @@ enum status pins_open_root(bool make, struct pins *ret);
 enum status pins_open(const struct pins *parent, const char *name, struct pins *ret);
 
 /*
- * Creates a directory. OK, too, if the name is taken or the parent was removed, which pins_open()
- * tells.
+ * Creates a directory; shared: as open to its group as the parent is. OK, too, if the name is taken
+ * or the parent was removed, which pins_open() tells.
  */
-enum status pins_make(const struct pins *parent, const char *name);
+enum status pins_make(const struct pins *parent, const char *name, bool shared);
+
+/*
+ * Whether the group of the directory may look up pins in it. Then it may also read the maps that
+ * are made there.
+ */
+bool pins_are_shared(const struct pins *pins);
+
+/*
+ * Makes a gate's directory, and what is in it, what it would be if it were made now: of the owner
+ * and the group of PINS_ROOT, `root`, and as open to the group. This is for a gate that is older
+ * than these: it was made before the package was installed. What the caller may not change stays.
+ */
+void pins_adopt(const struct pins *root, const struct pins *gate);
 
 /* Whether the name in the parent still refers to the open directory. */
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name);
@@ -64,7 +88,7 @@ enum status pins_clear(const struct pins *pins);
 /* Removes an empty directory. */
 enum status pins_remove(const struct pins *parent, const char *name);
 
-/* Removes PINS_ROOT, if it is empty. */
+/* Removes PINS_ROOT, if it is empty and not open to a group, which an administrator made it. */
 void pins_remove_root(void);
 
 void pins_close(struct pins *pins);
@@ -75,10 +99,17 @@ void pins_close(struct pins *pins);
 int pin_open(const struct pins *pins, const char *name);
 
 int pin_make(const struct pins *pins, const char *name, int fd);
+
+/* pin_make() that first removes a pin of that name. */
+int pin_make_anew(const struct pins *pins, const char *name, int fd);
+
 int pin_remove(const struct pins *pins, const char *name);
 int pin_rename(const struct pins *from, const char *name, const struct pins *to,
 	       const char *new_name);
 bool pin_exists(const struct pins *pins, const char *name);
+
+/* Refuses a change of what is in the directory, and tells who may make it. */
+enum status pins_refuse_change(const struct pins *pins);
 
 /* Fails with the message "cannot WHAT PATH/NAME: ...". */
 enum status pin_failed(const char *what, const struct pins *pins, const char *name, int err);

@@ -9,22 +9,13 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "kinds.h"
+#include "gate/compile.h"
 #include "gate/counters.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
-#include "match.h"
 #include "rules/prefix.h"
 
 /* --- Limits and budget of a record ---------------------------------------------------------- */
-
-static bool slot_is_free(const struct sl_policy *policy, unsigned int slot)
-{
-	return !policy->spec[slot].name[0];
-}
-
-static bool policy_has_budget(const struct sl_policy *policy)
-{
-	return policy->newcomers.burst;
-}
 
 /* Adds the second rate to a limit of the policy's own, if it has one. */
 static void second_join(const struct sl_policy *policy, struct limit *limit)
@@ -73,19 +64,23 @@ bool policy_lacks_budget(const struct sl_policy *policy)
 		empty |= spec->start_empty && match->fact == SL_FACT_ANY && !match->vlan &&
 			 !spec->key_dst;
 	}
-	return drops && !empty && !policy_has_budget(policy);
+	return drops && !empty && !policy_has_budget(policy) && !prefix_is_host(&policy->prefix);
 }
 
 /* --- Inheritance ---------------------------------------------------------------------------- */
 
-uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix)
+int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret)
 {
 	uint32_t bits = prefix->bits;
 	struct sl_rule rule;
 
-	while (bits && rulemap_cover(gate, prefix, bits - 1, &rule)) {
-		if (rule.now.record)
-			return rule.now.record;
+	*ret = 0;
+	while (bits && !*ret) {
+		int found = rulemap_cover(gate, prefix, bits - 1, &rule);
+
+		if (found <= 0)
+			return found;
+		*ret = rule.now.record;
 		bits = rule.bits;
 	}
 	return 0;
@@ -106,7 +101,7 @@ struct candidates {
 static void candidates_make(const struct gate *gate, const struct rule *rule, uint32_t parent,
 			    struct candidates *ret)
 {
-	const struct sl_policy *policy = &gate->policies[parent];
+	const struct sl_policy *policy = record_read(gate, parent);
 	struct candidates candidates = {0};
 
 	for (unsigned int i = 0; i < rule->limits; i++) {
@@ -214,98 +209,13 @@ static void slots_write(struct gate *gate, struct sl_policy *policy,
 	}
 }
 
-/* --- Compiling a record --------------------------------------------------------------------- */
-
-/*
- * The order in which limits are charged. Limits that drop come before those that block, so that a
- * packet which is dropped anyway does not begin a block. Limits that shape come behind both: a
- * packet that is dropped takes no departure from one that is sent. Limits that observe come last:
- * they count only what passes the others.
- */
-static int charging_order(const struct sl_limit_spec *spec)
-{
-	static const int action_order[] = {
-		[SL_ACTION_DROP] = 0,
-		[SL_ACTION_BLOCK] = 1,
-		[SL_ACTION_OBSERVE] = 3,
-	};
-
-	return spec->kind == SL_SHAPE ? 2 : action_order[spec->action];
-}
-
-static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_spec *b,
-			   enum sl_family family)
-{
-	int order = charging_order(a) - charging_order(b);
-
-	if (order)
-		return order < 0;
-	return a->per[family] > b->per[family]; /* narrow keys first */
-}
-
-/*
- * Whether a newcomer's earlier packets are charged to its ledger when it gets one. They are not if
- * a budget has paid for them. They are only if all of them match this limit: a limit that admits by
- * its own key counts only packets that match.
- */
-static bool limit_owes(const struct sl_policy *policy, const struct limit *limit,
-		       const struct sl_limit *compiled)
-{
-	bool admits_by_key = compiled->apart || compiled->shared;
-
-	return !policy_has_budget(policy) && !limit->spec.start_empty &&
-	       compiled->kind != SL_SHAPE && (admits_by_key || limit->match.fact == SL_FACT_ANY);
-}
-
-static void family_compile(struct sl_policy *policy, enum sl_family family,
-			   const struct machine *machine)
-{
-	struct sl_limit *list = policy->limit[family];
-	unsigned int count = 0;
-
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++) {
-		struct limit limit = {policy->spec[slot], policy->match[slot], {0}};
-		unsigned int at = count;
-
-		if (slot_is_free(policy, slot))
-			continue;
-		while (at &&
-		       charged_before(&limit.spec, &policy->spec[list[at - 1].slot], family)) {
-			list[at] = list[at - 1];
-			at--;
-		}
-		list[at] = limit_compile(&limit, family, machine);
-		list[at].slot = slot;
-		list[at].mark = policy->home[slot] ? SL_MARK_INHERITED(slot) : SL_MARK_OWN(slot);
-		list[at].owes = limit_owes(policy, &limit, &list[at]);
-		count++;
-	}
-	policy->limits[family] = count;
-}
-
-void policy_compile(struct sl_policy *policy, const struct machine *machine)
-{
-	const struct limit newcomers = {policy->newcomers_spec, {.fact = SL_FACT_ANY}, {0}};
-
-	if (newcomers.spec.rate)
-		policy->newcomers = limit_compile(&newcomers, SL_IPV4, machine);
-	if (!prefix_is_ipv6(&policy->prefix))
-		family_compile(policy, SL_IPV4, machine);
-	if (!prefix_is_ipv4(&policy->prefix))
-		family_compile(policy, SL_IPV6, machine);
-	policy->deep = false;
-	for (unsigned int slot = 0; slot < SL_LIMITS_MAX; slot++)
-		policy->deep |= !slot_is_free(policy, slot) &&
-				(match_is_deep(&policy->match[slot]) || policy->spec[slot].key_dst);
-}
-
 /* --- Writing a record ----------------------------------------------------------------------- */
 
 /* Sets the budget: the rule's, or else that of the parent. */
 static void budget_choose(const struct gate *gate, const struct rule *rule,
 			  struct sl_policy *policy)
 {
-	const struct sl_policy *parent = &gate->policies[policy->parent];
+	const struct sl_policy *parent = record_read(gate, policy->parent);
 
 	if (rule->newcomers) {
 		policy->newcomers_spec = rule->newcomers->spec;
@@ -333,8 +243,8 @@ static void budget_begin(struct gate *gate, uint32_t number, const struct sl_pol
 int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t parent,
 		 const struct rule *rule)
 {
-	const struct sl_policy *old = before ? &gate->policies[before] : NULL;
-	struct sl_policy *to = &gate->policies[record], policy = {0};
+	const struct sl_policy *old = before ? record_read(gate, before) : NULL;
+	struct sl_policy policy = {0};
 	struct candidates candidates;
 	int err = counters_get(gate, SL_POLICY(record), &policy.base);
 
@@ -352,8 +262,7 @@ int policy_write(struct gate *gate, uint32_t record, uint32_t before, uint32_t p
 	budget_choose(gate, rule, &policy);
 	policy_compile(&policy, &gate->machine);
 	budget_begin(gate, SL_POLICY(record), &policy, old);
-	*to = policy;
-	__atomic_store_n(&to->since, rulemap_generation(gate) + 1, __ATOMIC_RELEASE);
+	record_write(gate, record, &policy, rulemap_generation(gate) + 1);
 	return 0;
 }
 
@@ -365,9 +274,10 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before)
 		return before ^ 1;
 	for (uint32_t i = 0; i < gate->policies_max; i++) {
 		uint32_t number = (gate->state->next_policy + i) % gate->policies_max;
-		const struct sl_policy *records = &gate->policies[SL_RECORD(number)];
+		uint32_t record = SL_RECORD(number);
 
-		if (number < SL_POLICY_FIRST || records[0].since || records[1].since)
+		if (number < SL_POLICY_FIRST || record_read(gate, record)->since ||
+		    record_read(gate, record + 1)->since)
 			continue;
 		gate->state->next_policy = number + 1;
 		if (gate->state->policies_seen <= number)
@@ -380,7 +290,7 @@ uint32_t policy_allocate(struct gate *gate, uint32_t before)
 void policy_free(struct gate *gate, uint32_t record)
 {
 	if (record)
-		__atomic_store_n(&gate->policies[record].since, 0, __ATOMIC_RELEASE);
+		record_free(gate, record);
 }
 
 /* --- Inherited limits in messages ----------------------------------------------------------- */
@@ -388,9 +298,10 @@ void policy_free(struct gate *gate, uint32_t record)
 /* While a change rewrites a policy, it has two records of the same prefix. */
 const struct sl_prefix *inherit_home(const struct gate *gate, uint32_t home)
 {
-	const struct sl_policy *record = &gate->policies[SL_RECORD(SL_HOME_POLICY(home))];
+	uint32_t record = SL_RECORD(SL_HOME_POLICY(home));
+	const struct sl_policy *first = record_read(gate, record);
 
-	return record[0].since ? &record[0].prefix : &record[1].prefix;
+	return first->since ? &first->prefix : &record_read(gate, record + 1)->prefix;
 }
 
 size_t inherited_add(const char *name, const struct sl_prefix *home, char text[INHERITED_TEXT],
@@ -398,6 +309,8 @@ size_t inherited_add(const char *name, const struct sl_prefix *home, char text[I
 {
 	char prefix[PREFIX_TEXT];
 
+	if (length >= INHERITED_TEXT) /* the text is cut */
+		return length;
 	return length + snprintf(text + length, INHERITED_TEXT - length, "%s%s of %s",
 				 length ? ", " : "", name ?: "the newcomers' budget",
 				 prefix_format(home, prefix));
@@ -429,9 +342,8 @@ static bool policy_is_seen(const struct gate *gate, const struct sl_policy *poli
 
 	if (!gate->state->changing)
 		return true;
-	return rulemap_get(gate, &policy->prefix, &rule) &&
-	       rulemap_face(&rule, rulemap_generation(gate))->record ==
-		       (uint32_t)(policy - gate->policies);
+	return rulemap_get(gate, &policy->prefix, &rule) > 0 &&
+	       rulemap_face(&rule, rulemap_generation(gate))->record == record_number(gate, policy);
 }
 
 const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int number)
@@ -440,11 +352,10 @@ const struct sl_policy *policy_in_force(const struct gate *gate, unsigned int nu
 	const struct sl_policy *best = NULL;
 
 	for (uint32_t record = SL_RECORD(number); record <= SL_RECORD(number) + 1; record++) {
-		const struct sl_policy *policy = &gate->policies[record];
-		uint32_t since = __atomic_load_n(&policy->since, __ATOMIC_ACQUIRE);
+		const struct sl_policy *policy = record_read(gate, record);
 
-		if (since && since <= generation && (!best || since > best->since) &&
-		    policy_is_seen(gate, policy))
+		if (policy->since && policy->since <= generation &&
+		    (!best || policy->since > best->since) && policy_is_seen(gate, policy))
 			best = policy;
 	}
 	return best;

@@ -16,15 +16,12 @@
  */
 enum status policy_limits(const struct sl_policy *policy, struct rule *ret);
 
-/* Compiles a record from its prefix and its limits as they are written. */
-void policy_compile(struct sl_policy *policy, const struct machine *machine);
-
 /*
- * The record that a policy of this prefix inherits from: that of the next shorter rule with a
+ * Finds the record that a policy of this prefix inherits from: that of the next shorter rule with a
  * policy; 0: none. Within a change it is the record of the next generation, if the shorter prefixes
- * are already written.
+ * are already written. 0, or a negative errno and `ret` is 0.
  */
-uint32_t policy_parent(const struct gate *gate, const struct sl_prefix *prefix);
+int policy_parent(const struct gate *gate, const struct sl_prefix *prefix, uint32_t *ret);
 
 /* Not an error of the kernel: the change is refused, which is reported. */
 #define POLICY_REFUSED (-ECANCELED)
@@ -50,7 +47,8 @@ void policy_free(struct gate *gate, uint32_t record);
 
 /*
  * Whether a flood of new sources passes by a policy whose limits, inherited ones included, drop: it
- * has no budget, and no limit that matches every packet starts empty.
+ * has no budget, no limit that matches every packet starts empty, and it is for more than one
+ * address.
  */
 bool policy_lacks_budget(const struct sl_policy *policy);
 

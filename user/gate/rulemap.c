@@ -21,6 +21,7 @@ static const enum gate_map rule_maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
 
 uint32_t rulemap_generation(const struct gate *gate)
 {
+	gate_copy(gate);
 	return __atomic_load_n(&gate->state->generation, __ATOMIC_ACQUIRE);
 }
 
@@ -58,9 +59,9 @@ static size_t key_size(enum gate_map map)
 	}
 }
 
-static const void *key_of(const struct sl_prefix *prefix)
+static const void *key_of(enum gate_map map, const struct sl_prefix *prefix)
 {
-	return prefix_is_host(prefix) ? (const void *)prefix->addr : prefix;
+	return map == MAP_PREFIXES ? (const void *)prefix : prefix->addr;
 }
 
 static struct sl_prefix prefix_of(enum gate_map map, const void *key)
@@ -75,47 +76,75 @@ static struct sl_prefix prefix_of(enum gate_map map, const void *key)
 	return prefix;
 }
 
-static struct sl_rule rule_of(const struct gate *gate, const void *value)
+static bool face_is_sound(const struct gate *gate, const struct sl_face *face)
 {
-	struct sl_rule rule;
+	return face->record < SL_RECORD(gate->policies_max) && face->list <= SL_LIST_DENY;
+}
 
+/*
+ * Reads a value of a map. Returns whether it is one that a command writes for a prefix of at most
+ * `most` bits: the owner of the gate may have written any other. Records are places in memory, and
+ * a walk to ever shorter rules ends because each is as short as it says.
+ */
+static bool rule_read(const struct gate *gate, const void *value, uint32_t most,
+		      struct sl_rule *ret)
+{
 	if (gate->old)
-		return gate->old->rule(value);
-	memcpy(&rule, value, sizeof(rule));
-	return rule;
+		*ret = gate->old->rule(value);
+	else
+		memcpy(ret, value, sizeof(*ret));
+	return ret->bits <= most && (!ret->bits || ret->bits >= SL_FAMILY_BITS) &&
+	       face_is_sound(gate, &ret->now) && face_is_sound(gate, &ret->before);
+}
+
+/*
+ * The steps after which a walk over the keys of a map gives up. A key that is deleted under the
+ * walk sends it back to the start; the owner of the gate could do that for ever.
+ */
+static uint64_t steps_most(int fd)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : 4 * (uint64_t)info.max_entries + 4096;
 }
 
 /* --- Looking up one rule -------------------------------------------------------------------- */
 
-static bool rule_look_up(const struct gate *gate, enum gate_map map, const void *key,
-			 struct sl_rule *ret)
+static int rule_look_up(const struct gate *gate, enum gate_map map, const struct sl_prefix *prefix,
+			struct sl_rule *ret)
 {
 	_Alignas(struct sl_rule) uint8_t value[OLD_VALUE_MAX];
+	int err = bpf_map_lookup_elem(gate->map[map], key_of(map, prefix), value);
 
-	if (bpf_map_lookup_elem(gate->map[map], key, value))
-		return false;
-	*ret = rule_of(gate, value);
-	return true;
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return rule_read(gate, value, prefix->bits, ret) ? 1 : -EUCLEAN;
 }
 
-bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret)
+int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret)
 {
 	struct sl_rule rule;
+	int found = rule_look_up(gate, map_of(prefix), prefix, &rule);
 
-	if (!rule_look_up(gate, map_of(prefix), key_of(prefix), &rule) ||
-	    rule.bits != prefix->bits) /* the trie also returns shorter prefixes */
-		return false;
+	if (found <= 0)
+		return found;
+	if (rule.bits != prefix->bits) /* the trie also returns shorter prefixes */
+		return 0;
 	*ret = rule;
-	return true;
+	return 1;
 }
 
-bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
-		   struct sl_rule *ret)
+int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
+		  struct sl_rule *ret)
 {
 	struct sl_prefix key = *prefix;
+	int found = 0;
 
-	if (prefix_is_host(prefix) && bits >= prefix->bits && rulemap_get(gate, prefix, ret))
-		return true;
+	if (prefix_is_host(prefix) && bits >= prefix->bits)
+		found = rulemap_get(gate, prefix, ret);
+	if (found)
+		return found;
 	key.bits = bits < prefix->bits ? bits : prefix->bits;
 	return rule_look_up(gate, MAP_PREFIXES, &key, ret);
 }
@@ -133,8 +162,11 @@ struct hosts {
 static int host_call(void *data, const void *key, const void *value)
 {
 	const struct hosts *hosts = data;
-	struct rulemap_entry entry = {prefix_of(hosts->map, key), rule_of(hosts->gate, value)};
+	struct rulemap_entry entry = {.prefix = prefix_of(hosts->map, key)};
 
+	if (!rule_read(hosts->gate, value, entry.prefix.bits, &entry.rule) ||
+	    entry.rule.bits != entry.prefix.bits)
+		return -EUCLEAN;
 	return hosts->call(hosts->data, &entry);
 }
 
@@ -149,14 +181,22 @@ static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *
 static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)
 {
 	struct sl_prefix next, *last = NULL;
+	uint64_t left = steps_most(gate->map[MAP_PREFIXES]);
 	struct rulemap_entry entry;
-	int err = 0;
+	int err = 0, found;
 
-	while (!err && !bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next)) {
+	while (!err) {
+		err = bpf_map_get_next_key(gate->map[MAP_PREFIXES], last, &next);
+		if (err)
+			return err == -ENOENT ? 0 : err;
+		if (!left--)
+			return -EBUSY;
+		if (!prefix_is_sound(&next))
+			return -EUCLEAN;
 		entry.prefix = next;
 		last = &entry.prefix;
-		if (rulemap_get(gate, &entry.prefix, &entry.rule))
-			err = call(data, &entry);
+		found = rulemap_get(gate, &entry.prefix, &entry.rule);
+		err = found > 0 ? call(data, &entry) : found;
 	}
 	return err;
 }
@@ -247,7 +287,8 @@ static int batch_run(struct batch *batch, const struct rulemap_entry *entries, u
 	for (unsigned int i = 0; !err && i < count; i++) {
 		if (map_of(&entries[i].prefix) != batch->map)
 			continue;
-		memcpy(batch->keys + batch->count * size, key_of(&entries[i].prefix), size);
+		memcpy(batch->keys + batch->count * size, key_of(batch->map, &entries[i].prefix),
+		       size);
 		batch->rules[batch->count++] = entries[i].rule;
 		if (batch->count == BATCH) {
 			err = batch->flush(batch);
@@ -342,7 +383,10 @@ int split_add(struct gate *gate, const struct sl_prefix *prefix, int change)
 		blocks_add(gate->blocks, prefix, change);
 		return 0;
 	}
-	bpf_map_lookup_elem(gate->map[MAP_SPLITS], prefix->addr, &count);
+	err = bpf_map_lookup_elem(gate->map[MAP_SPLITS], prefix->addr, &count);
+	if (err && err != -ENOENT)
+		return err;
+	err = 0;
 	count += change;
 	if (count)
 		err = bpf_map_update_elem(gate->map[MAP_SPLITS], prefix->addr, &count, BPF_ANY);
@@ -407,9 +451,27 @@ static bool net_is_split(const struct rulemap_entry *entries, unsigned int count
 	return false;
 }
 
+/* Removes the /64s that no entry divides. The next key is read before one is deleted. */
+static int splits_clear(const struct gate *gate, const struct rulemap_entry *entries,
+			unsigned int count)
+{
+	int fd = gate->map[MAP_SPLITS], err = 0, end;
+	uint64_t left = steps_most(fd), net, next;
+
+	end = bpf_map_get_next_key(fd, NULL, &net);
+	while (!err && !end) {
+		if (!left--)
+			return -EBUSY;
+		end = bpf_map_get_next_key(fd, &net, &next);
+		if (!net_is_split(entries, count, net))
+			err = bpf_map_delete_elem(fd, &net);
+		net = next;
+	}
+	return err ?: end == -ENOENT ? 0 : end;
+}
+
 int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int count)
 {
-	uint64_t key, next, *last = NULL;
 	int rules, err;
 
 	if (count)
@@ -425,13 +487,5 @@ int splits_set(struct gate *gate, struct rulemap_entry *entries, unsigned int co
 	if (rules < 0)
 		return rules;
 	__atomic_store_n(&gate->state->split_rules, rules, __ATOMIC_RELEASE);
-	while (!err && !bpf_map_get_next_key(gate->map[MAP_SPLITS], last, &next)) {
-		key = next;
-		last = &key;
-		if (net_is_split(entries, count, key))
-			continue;
-		err = bpf_map_delete_elem(gate->map[MAP_SPLITS], &key);
-		last = NULL; /* the walk begins again: its position was deleted */
-	}
-	return err;
+	return splits_clear(gate, entries, count);
 }

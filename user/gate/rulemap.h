@@ -25,15 +25,15 @@ struct rulemap_entry {
 	struct sl_rule rule;
 };
 
-/* Reads the rule of exactly this prefix. False: none. */
-bool rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
+/* Reads the rule of exactly this prefix. 1; 0: there is none; or a negative errno. */
+int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret);
 
 /*
  * Reads the rule of the longest prefix that covers a prefix and has at most `bits` bits, in force
- * or not. False: none.
+ * or not. 1; 0: there is none; or a negative errno.
  */
-bool rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
-		   struct sl_rule *ret);
+int rulemap_cover(const struct gate *gate, const struct sl_prefix *prefix, uint32_t bits,
+		  struct sl_rule *ret);
 
 /* Calls for each rule, in no order, until a call returns a negative errno, which is returned. */
 typedef int rulemap_call(void *data, const struct rulemap_entry *entry);

@@ -7,14 +7,17 @@
 
 #include "gate/change.h"
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "list_ends.h"
+#include "rules/lists.h"
 #include "rules/prefix.h"
 
 /* --- Reading rules -------------------------------------------------------------------------- */
 
+/* known: the places that have a list. A damaged rule may name others, which are left out. */
 static enum status rule_from(const struct gate *gate, const struct sl_prefix *prefix,
-			     const struct sl_face *face, struct rule *ret)
+			     const struct sl_face *face, uint64_t known, struct rule *ret)
 {
 	struct rule rule = {.prefix = *prefix};
 	enum status status = OK;
@@ -22,9 +25,9 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	rule.access = face_access(face);
 	if (rule.access)
 		rule.until = face->until;
-	rule.lists = lists_lasting(gate, face->lists);
+	rule.lists = lists_lasting(gate, face->lists) & known;
 	if (face->record)
-		status = policy_limits(&gate->policies[face->record], &rule);
+		status = policy_limits(record_read(gate, face->record), &rule);
 	if (status)
 		rule_free(&rule);
 	else
@@ -32,21 +35,33 @@ static enum status rule_from(const struct gate *gate, const struct sl_prefix *pr
 	return status;
 }
 
+static enum status rules_fail(const struct gate *gate, int err)
+{
+	return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
+}
+
 enum status rules_get(const struct gate *gate, const struct sl_prefix *prefix, struct rule *ret)
 {
+	struct sl_list_info lists[SL_LIST_PLACES];
 	struct sl_rule rule;
+	int found = rulemap_get(gate, prefix, &rule);
 
-	if (!rulemap_get(gate, prefix, &rule)) {
+	if (found < 0)
+		return rules_fail(gate, found);
+	if (!found) {
 		*ret = (struct rule){.prefix = *prefix};
 		return OK;
 	}
-	return rule_from(gate, prefix, rulemap_face(&rule, rulemap_generation(gate)), ret);
+	lists_copy(gate, lists);
+	return rule_from(gate, prefix, rulemap_face(&rule, rulemap_generation(gate)),
+			 lists_bits(lists), ret);
 }
 
 static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 				const struct rulemap_entry *entries, unsigned int count,
 				struct ruleset *set)
 {
+	uint64_t known = lists_bits(set->lists);
 	enum status status = OK;
 
 	for (unsigned int i = 0; !status && i < count; i++) {
@@ -55,7 +70,7 @@ static enum status ruleset_from(const struct gate *gate, uint32_t generation,
 
 		if (!face_access(face) && !lists_lasting(gate, face->lists) && !face->record)
 			continue;
-		status = rule_from(gate, &entries[i].prefix, face, &rule);
+		status = rule_from(gate, &entries[i].prefix, face, known, &rule);
 		if (!status)
 			status = ruleset_add(set, &rule);
 	}
@@ -72,7 +87,7 @@ static enum status rules_read_once(const struct gate *gate, struct ruleset *set,
 	int err = rulemap_read(gate, &entries, &count);
 
 	if (err)
-		return failure("cannot read the rules of gate '%s': %s", gate->name, why(err));
+		return rules_fail(gate, err);
 	status = ruleset_make_lists(set);
 	if (!status) {
 		lists_copy(gate, set->lists);
@@ -194,7 +209,13 @@ enum status rules_judge(const struct gate *gate, const struct sl_prefix *address
 	bool complete = false;
 	struct sl_rule rule;
 
-	while (!complete && rulemap_cover(gate, address, bits, &rule)) {
+	while (!complete) {
+		int covered = rulemap_cover(gate, address, bits, &rule);
+
+		if (covered < 0)
+			return rules_fail(gate, covered);
+		if (!covered)
+			break;
 		struct sl_prefix prefix = prefix_shorten(address, rule.bits);
 
 		complete = rule_judge(gate, &prefix, rulemap_face(&rule, generation), &found,
@@ -220,12 +241,12 @@ enum status rules_policies(const struct gate *gate, const struct sl_policy ***re
 			   unsigned int *ret_count)
 {
 	const struct sl_policy **list = calloc(gate->policies_max, sizeof(*list));
-	unsigned int count = 0;
+	unsigned int count = 0, seen = gate_policies_seen(gate);
 
 	if (!list)
 		return failure("cannot read the policies of gate '%s': %s", gate->name,
 			       why(ENOMEM));
-	for (unsigned int number = SL_POLICY_FIRST; number < gate->state->policies_seen; number++) {
+	for (unsigned int number = SL_POLICY_FIRST; number < seen; number++) {
 		const struct sl_policy *policy = policy_in_force(gate, number);
 
 		if (policy)

@@ -6,10 +6,14 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "gate/change.h"
+#include "gate/gate_make.h"
+#include "gate/outwait.h"
 #include "gate/policy.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
+#include "rules/sizes.h"
 
 /* Errors that differ from a full map of rules: no policy is free, or `splits` is full. */
 #define NO_POLICY (-EDQUOT)
@@ -18,6 +22,11 @@
 static bool map_is_full(int err)
 {
 	return err == -E2BIG || err == -ENOSPC;
+}
+
+static bool room_is_short(int err)
+{
+	return map_is_full(err) || err == NO_POLICY || err == NO_SPLIT;
 }
 
 /*
@@ -46,7 +55,7 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 		.until = wanted->until,
 		.lists = wanted->lists,
 	};
-	bool same = !policy_limits(&gate->policies[record], &now) && rule_equal(&now, wanted);
+	bool same = !policy_limits(record_read(gate, record), &now) && rule_equal(&now, wanted);
 
 	rule_free(&now);
 	return same;
@@ -59,11 +68,13 @@ static bool policy_is(const struct gate *gate, uint32_t record, const struct rul
 static int record_prepare(struct gate *gate, const struct rule *wanted, uint32_t before,
 			  uint32_t *ret)
 {
-	uint32_t parent = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix) : 0;
-	uint32_t record;
+	uint32_t parent = 0, record;
+	int err = rule_inherits(wanted) ? policy_parent(gate, &wanted->prefix, &parent) : 0;
 
+	if (err)
+		return err;
 	*ret = before;
-	if (wanted->limits && before && gate->policies[before].parent == parent &&
+	if (wanted->limits && before && record_read(gate, before)->parent == parent &&
 	    policy_is(gate, before, wanted))
 		return 0;
 	*ret = 0;
@@ -107,9 +118,10 @@ static int entry_prepare(struct gate *gate, const struct rule *wanted, struct pl
 	struct rulemap_entry *entry = &plan->entries[plan->count++];
 	struct sl_rule old = {0};
 	uint32_t record = 0;
-	int err;
+	int err = rulemap_get(gate, &wanted->prefix, &old);
 
-	rulemap_get(gate, &wanted->prefix, &old);
+	if (err < 0)
+		return err;
 	err = record_prepare(gate, wanted, old.now.record, &record);
 	*entry = (struct rulemap_entry){
 		.prefix = wanted->prefix,
@@ -145,16 +157,16 @@ static int prefix_compare_length(const void *a, const void *b)
 /* Finds the policies that inherit. change_begin() has removed what earlier changes left. */
 static int heirs_find(const struct gate *gate, struct plan *plan)
 {
-	uint32_t end = SL_RECORD(gate->state->policies_seen);
+	uint32_t end = SL_RECORD(gate_policies_seen(gate));
 
 	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < end; record++) {
-		const struct sl_policy *policy = &gate->policies[record];
+		struct sl_prefix prefix;
 
-		if (!policy->since || !policy->inherits)
+		if (!record_inherits(gate, record, &prefix))
 			continue;
 		if (!array_grow(plan->heirs, plan->heirs_count, plan->heirs_room))
 			return -ENOMEM;
-		plan->heirs[plan->heirs_count++] = policy->prefix;
+		plan->heirs[plan->heirs_count++] = prefix;
 	}
 	if (plan->heirs_count)
 		qsort(plan->heirs, plan->heirs_count, sizeof(*plan->heirs), prefix_compare_length);
@@ -170,14 +182,15 @@ static int heir_prepare(struct gate *gate, const struct sl_prefix *prefix, struc
 	struct rule wanted = {.prefix = *prefix};
 	const struct sl_policy *policy;
 	struct sl_rule now;
-	int err;
+	uint32_t parent;
+	int err = plan->rewrites ? rulemap_get(gate, prefix, &now) : 0;
 
-	if (!plan->rewrites || !rulemap_get(gate, prefix, &now) ||
-	    now.since == rulemap_generation(gate) + 1)
-		return 0;
-	policy = &gate->policies[now.now.record];
-	if (policy->parent == policy_parent(gate, prefix))
-		return 0;
+	if (err <= 0 || now.since == rulemap_generation(gate) + 1)
+		return err < 0 ? err : 0;
+	policy = record_read(gate, now.now.record);
+	err = policy_parent(gate, prefix, &parent);
+	if (err || policy->parent == parent)
+		return err;
 	if (policy_limits(policy, &wanted)) {
 		rule_free(&wanted);
 		return POLICY_REFUSED;
@@ -284,6 +297,103 @@ static int plan_clear(struct gate *gate, const struct ruleset *wanted, struct pl
 	return err;
 }
 
+/* --- Room ----------------------------------------------------------------------------------- */
+
+/*
+ * Checks that the wanted rules alone fit: else a try would write many of them in vain. 0, or the
+ * error of that try.
+ */
+static int wanted_check(const struct gate *gate, const struct ruleset *wanted)
+{
+	const struct room room = room_needed(wanted);
+	const struct gate_sizes needed = room_sizes(&room);
+	struct gate_sizes has;
+
+	if (gate_sizes_read(gate, &has))
+		return -EIO;
+	if (needed.policies > has.policies)
+		return NO_POLICY;
+	return sizes_hold(&has, &needed) ? 0 : -E2BIG;
+}
+
+struct room_count {
+	struct room room;
+	uint32_t generation;
+};
+
+static int present_count(void *data, const struct rulemap_entry *entry)
+{
+	struct room_count *count = data;
+	const struct rule rule = {
+		.prefix = entry->prefix,
+		.limits = rulemap_face(&entry->rule, count->generation)->record != 0,
+	};
+
+	room_add(&count->room, NULL, &rule);
+	return 0;
+}
+
+/* The room that a change takes: old rules and new ones stand beside each other. */
+static int room_count(const struct gate *gate, const struct ruleset *wanted, struct room *ret)
+{
+	struct room_count count = {.generation = rulemap_generation(gate)};
+	int err = rulemap_walk(gate, present_count, &count);
+
+	for (unsigned int i = 0; err >= 0 && i < wanted->count; i++) {
+		const struct rule *rule = &wanted->rules[i];
+		struct rule present = {.prefix = rule->prefix};
+		struct sl_rule has;
+
+		if (rule_is_empty(rule))
+			continue;
+		err = rulemap_get(gate, &rule->prefix, &has);
+		if (err < 0)
+			break;
+		if (err)
+			present.limits = rulemap_face(&has, count.generation)->record != 0;
+		room_add(&count.room, err ? &present : NULL, rule);
+	}
+	*ret = count.room;
+	return err < 0 ? err : 0;
+}
+
+/* `splits` is as large as `hosts` or `prefixes`, and each rule of IPv6 may divide another /64. */
+static struct gate_sizes sizes_needed(const struct room *room, int err)
+{
+	struct gate_sizes needed = room_sizes(room);
+	uint32_t splits = room->hosts[SL_IPV6] + room->prefixes;
+
+	if (err == NO_SPLIT && needed.hosts < splits)
+		needed.hosts = splits;
+	return needed;
+}
+
+/*
+ * Grows the gate for a change that found no room, with that error. OK and ret_grew false: it keeps
+ * its sizes, as somebody stated those that are too small, or they are as large as can be.
+ */
+static enum status room_make(struct gate *gate, const struct ruleset *wanted, int err,
+			     bool *ret_grew)
+{
+	struct gate_sizes has, needed, grown;
+	struct room room;
+	enum status status = gate_sizes_read(gate, &has);
+	int unread;
+
+	*ret_grew = false;
+	if (status || !gate->grow)
+		return status;
+	unread = room_count(gate, wanted, &room);
+	if (unread)
+		return failure("cannot read the rules of gate '%s': %s", gate->name, why(unread));
+	needed = sizes_needed(&room, err);
+	grown = sizes_grown(&has, &needed, gate->state->sizes_stated);
+	if (sizes_hold(&has, &needed) || !sizes_hold(&grown, &needed))
+		return OK;
+	*ret_grew = true;
+	return gate->grow(gate, &grown);
+}
+
 /* --- The change ----------------------------------------------------------------------------- */
 
 static enum status change_failed(const struct gate *gate, int err)
@@ -356,10 +466,15 @@ enum status ruleset_change(struct gate *gate, const struct ruleset *wanted)
 
 enum status policies_change(struct gate *gate, const struct ruleset *wanted, struct losses *ret)
 {
-	enum status status;
-	int err = change_try(gate, wanted, ret, &status);
+	enum status status = OK;
+	bool grew = false;
+	int err = wanted_check(gate, wanted) ?: change_try(gate, wanted, ret, &status);
 
-	if (!status && (map_is_full(err) || err == NO_SPLIT) && change_sweep(gate))
+	if (!status && room_is_short(err) && change_sweep(gate))
+		err = change_try(gate, wanted, ret, &status);
+	if (!status && room_is_short(err))
+		status = room_make(gate, wanted, err, &grew);
+	if (!status && grew)
 		err = change_try(gate, wanted, ret, &status);
 	if (!status && err)
 		status = err == POLICY_REFUSED ? FAILED : change_failed(gate, err);

@@ -5,7 +5,7 @@
 #include <linux/bpf.h>
 
 #include "gate/old_schema.h"
-#include "gate/policy.h"
+#include "rules/sizes.h"
 
 /* Numbers that schemas 4 and 5 share with this one, so that they are copied unchanged. */
 _Static_assert(SL_FAMILIES == SCHEMA4_FAMILIES && SL_IPV4 == 0 && SL_IPV6 == 1, "schema 4");
@@ -35,9 +35,10 @@ _Static_assert(SL_TICKS_PER_NS == 16, "schema 4: ledgers are shared");
 
 /* The maps in the order of that schema's ids. */
 static const enum gate_map maps[SCHEMA4_MAPS] = {
-	MAP_GATE,     MAP_HOSTS4,   MAP_HOSTS6,	   MAP_PREFIXES, MAP_SPLITS,   MAP_POLICIES,
-	MAP_COUNTERS, MAP_LEDGERS4, MAP_LEDGERS6,  MAP_BUCKETS4, MAP_BUCKETS6, MAP_ADMISSION,
-	MAP_SKETCH,   MAP_KNOWN,    MAP_SHORTCUTS, MAP_BLOCKS,	 MAP_BUDGETS,  MAP_ALLOWANCES,
+	MAP_GATE,     MAP_HOSTS4,    MAP_HOSTS6,       MAP_PREFIXES,	 MAP_SPLITS,
+	MAP_POLICIES, MAP_COUNTERS,  MAP_OLD_LEDGERS4, MAP_OLD_LEDGERS6, MAP_OLD_BUCKETS4,
+	GATE_UNREAD,  MAP_ADMISSION, GATE_UNREAD,      GATE_UNREAD,	 MAP_SHORTCUTS,
+	MAP_BLOCKS,   MAP_BUDGETS,   MAP_ALLOWANCES,
 };
 
 static struct sl_gate state_convert(const void *value)
@@ -54,18 +55,17 @@ static struct sl_gate state_convert(const void *value)
 		.next_limit = old->next_limit,
 		.next_policy = old->next_policy,
 		.policies_seen = old->policies_seen,
+		.sizes_stated = SIZES_OF_SOURCES,
 	};
 
-	for (int i = 0; i < SCHEMA4_MAPS; i++)
-		state.map_ids[maps[i]] = old->map_ids[i];
+	old_ids_convert(&state, old->map_ids, maps, SCHEMA4_MAPS);
 	memcpy(state.meeting.secret, old->secret, sizeof(state.meeting.secret));
-	state.meeting.known_mask = old->meeting[7];
 	return state;
 }
 
 _Static_assert(sizeof(((struct sl_meeting *)0)->secret) ==
 		       sizeof(((struct schema4_gate *)0)->secret),
-	       "schema 4: `known` is shared, and so is its hash");
+	       "schema 4: the secret is copied unchanged");
 
 /* --- Counters ------------------------------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ struct sl_prefix schema4_prefix_convert(const struct schema4_prefix *old)
 	return prefix;
 }
 
-static void policy_convert(const void *value, const struct machine *machine, struct sl_policy *ret)
+static void policy_convert(const void *value, struct sl_policy *ret)
 {
 	const struct schema4_policy *old = value;
 
@@ -182,7 +182,6 @@ static void policy_convert(const void *value, const struct machine *machine, str
 		ret->spec[slot] = schema4_spec_convert(&old->spec[slot]);
 		ret->match[slot] = schema4_match_convert(&old->match[slot]);
 	}
-	policy_compile(ret, machine);
 }
 
 /* --- The schema ----------------------------------------------------------------------------- */
@@ -199,29 +198,21 @@ const struct old_schema schema4 = {
 			[MAP_POLICIES] = {BPF_MAP_TYPE_ARRAY, 4, sizeof(struct schema4_policy)},
 			[MAP_COUNTERS] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 					  sizeof(struct schema4_counters)},
-			[MAP_LEDGERS4] = {BPF_MAP_TYPE_LRU_HASH, 8, 32},
-			[MAP_LEDGERS6] = {BPF_MAP_TYPE_LRU_HASH, 20, 32},
-			[MAP_BUCKETS4] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 168},
-			[MAP_BUCKETS6] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 8, 168},
+			[MAP_OLD_LEDGERS4] = {BPF_MAP_TYPE_LRU_HASH, 8, 32},
+			[MAP_OLD_LEDGERS6] = {BPF_MAP_TYPE_LRU_HASH, 20, 32},
+			[MAP_OLD_BUCKETS4] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 168},
 			[MAP_ADMISSION] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4, 112},
-			[MAP_SKETCH] = {BPF_MAP_TYPE_ARRAY, 4, 64},
-			[MAP_KNOWN] = {BPF_MAP_TYPE_ARRAY, 4, 8},
 			[MAP_SHORTCUTS] = {BPF_MAP_TYPE_ARRAY, 4, 16},
 			[MAP_BLOCKS] = {BPF_MAP_TYPE_ARRAY, 4, 8},
 			[MAP_BUDGETS] = {BPF_MAP_TYPE_ARRAY, 4, 32},
 			[MAP_ALLOWANCES] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4, 32},
 		},
-	.shared = {[MAP_LEDGERS4] = true,
-		   [MAP_LEDGERS6] = true,
-		   [MAP_KNOWN] = true,
-		   [MAP_BUDGETS] = true},
+	.shared = {[MAP_SETS] = true, [MAP_LEDGERS] = true, [MAP_BUDGETS] = true},
 	.state = state_convert,
 	.rule = rule_convert,
 	.counters = counters_convert,
 	.policy = policy_convert,
 };
 
-_Static_assert(sizeof(struct sl_ledger_key4) == 8 && sizeof(struct sl_ledger_key6) == 20 &&
-		       sizeof(struct sl_ledger) == 32 && sizeof(struct sl_known) == 8,
-	       "schema 4: maps that are shared have its layout");
+_Static_assert(sizeof(struct sl_ledger) == 32, "schema 4: `budgets` is shared");
 _Static_assert(sizeof(struct schema4_policy) <= OLD_VALUE_MAX, "schema 4");

@@ -7,7 +7,7 @@
 
 #include "aggregate.h"
 #include "gate/old_schema.h"
-#include "gate/policy.h"
+#include "rules/sizes.h"
 
 _Static_assert(SL_LIMITS_MAX == SCHEMA5_LIMITS_MAX && SL_FAMILIES == SCHEMA5_FAMILIES, "schema 5");
 _Static_assert(SL_HOME(3, 2) == 14, "schema 5: homes are copied unchanged");
@@ -18,10 +18,10 @@ _Static_assert(SL_LIST_PLACES == SCHEMA5_LIST_PLACES && SL_LIST_NAME == SCHEMA5_
 
 /* The maps in the order of that schema's ids. */
 static const enum gate_map maps[SCHEMA5_MAPS] = {
-	MAP_GATE,     MAP_HOSTS4,    MAP_HOSTS6,    MAP_PREFIXES, MAP_SPLITS,
-	MAP_LISTS,    MAP_POLICIES,  MAP_COUNTERS,  MAP_LEDGERS4, MAP_LEDGERS6,
-	MAP_BUCKETS4, MAP_BUCKETS6,  MAP_ADMISSION, MAP_POOLS,	  MAP_SKETCH,
-	MAP_KNOWN,    MAP_SHORTCUTS, MAP_BLOCKS,    MAP_BUDGETS,  MAP_ALLOWANCES,
+	MAP_GATE,	  MAP_HOSTS4,	 MAP_HOSTS6,	MAP_PREFIXES,	  MAP_SPLITS,
+	MAP_LISTS,	  MAP_POLICIES,	 MAP_COUNTERS,	MAP_OLD_LEDGERS4, MAP_OLD_LEDGERS6,
+	MAP_OLD_BUCKETS4, GATE_UNREAD,	 MAP_ADMISSION, GATE_UNREAD,	  GATE_UNREAD,
+	GATE_UNREAD,	  MAP_SHORTCUTS, MAP_BLOCKS,	MAP_BUDGETS,	  MAP_ALLOWANCES,
 };
 
 static struct sl_gate state_convert(const void *value)
@@ -41,12 +41,11 @@ static struct sl_gate state_convert(const void *value)
 		.next_limit = old->next_limit,
 		.next_policy = old->next_policy,
 		.policies_seen = old->policies_seen,
+		.sizes_stated = SIZES_OF_SOURCES,
 	};
 
-	for (int i = 0; i < SCHEMA5_MAPS; i++)
-		state.map_ids[maps[i]] = old->map_ids[i];
+	old_ids_convert(&state, old->map_ids, maps, SCHEMA5_MAPS);
 	memcpy(state.meeting.secret, old->secret, sizeof(state.meeting.secret));
-	state.meeting.known_mask = old->meeting[9];
 	/* list_end_index() is that of schema 5 */
 	memcpy(state.list_ends, old->list_ends, sizeof(state.list_ends));
 	return state;
@@ -54,7 +53,7 @@ static struct sl_gate state_convert(const void *value)
 
 _Static_assert(sizeof(((struct sl_meeting *)0)->secret) ==
 		       sizeof(((struct schema5_gate *)0)->secret),
-	       "schema 5: `known` is shared, and so is its hash");
+	       "schema 5: the secret is copied unchanged");
 _Static_assert(sizeof(((struct sl_gate *)0)->list_ends) ==
 		       sizeof(((struct schema5_gate *)0)->list_ends),
 	       "schema 5");
@@ -103,7 +102,7 @@ static struct sl_face face_convert(const struct schema5_face *old)
 	};
 }
 
-static struct sl_rule rule_convert(const void *value)
+struct sl_rule schema5_rule_convert(const void *value)
 {
 	const struct schema5_rule *old = value;
 
@@ -115,7 +114,7 @@ static struct sl_rule rule_convert(const void *value)
 	};
 }
 
-static struct sl_list_info list_convert(const void *value)
+struct sl_list_info schema5_list_convert(const void *value)
 {
 	const struct schema5_list_info *old = value;
 	struct sl_list_info list = {
@@ -130,7 +129,7 @@ static struct sl_list_info list_convert(const void *value)
 	return list;
 }
 
-static void policy_convert(const void *value, const struct machine *machine, struct sl_policy *ret)
+static void policy_convert(const void *value, struct sl_policy *ret)
 {
 	const struct schema5_policy *old = value;
 
@@ -150,7 +149,6 @@ static void policy_convert(const void *value, const struct machine *machine, str
 		ret->home[slot] = old->home[slot];
 		ret->changed[slot] = old->changed[slot];
 	}
-	policy_compile(ret, machine);
 }
 
 /* --- The schema ----------------------------------------------------------------------------- */
@@ -168,14 +166,10 @@ const struct old_schema schema5 = {
 			[MAP_POLICIES] = {BPF_MAP_TYPE_ARRAY, 4, sizeof(struct schema5_policy)},
 			[MAP_COUNTERS] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4,
 					  sizeof(struct schema5_counters)},
-			[MAP_LEDGERS4] = {BPF_MAP_TYPE_LRU_HASH, 8, 32},
-			[MAP_LEDGERS6] = {BPF_MAP_TYPE_LRU_HASH, 20, 32},
-			[MAP_BUCKETS4] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 168},
-			[MAP_BUCKETS6] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 16, 168},
+			[MAP_OLD_LEDGERS4] = {BPF_MAP_TYPE_LRU_HASH, 8, 32},
+			[MAP_OLD_LEDGERS6] = {BPF_MAP_TYPE_LRU_HASH, 20, 32},
+			[MAP_OLD_BUCKETS4] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, 4, 168},
 			[MAP_ADMISSION] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4, 120},
-			[MAP_POOLS] = {BPF_MAP_TYPE_ARRAY, 4, 64},
-			[MAP_SKETCH] = {BPF_MAP_TYPE_ARRAY, 4, 64},
-			[MAP_KNOWN] = {BPF_MAP_TYPE_ARRAY, 4, 8},
 			[MAP_SHORTCUTS] = {BPF_MAP_TYPE_ARRAY, 4, 16},
 			[MAP_BLOCKS] = {BPF_MAP_TYPE_ARRAY, 4, 8},
 			[MAP_BUDGETS] = {BPF_MAP_TYPE_ARRAY, 4, 32},
@@ -190,14 +184,13 @@ const struct old_schema schema5 = {
 		   [MAP_PREFIXES] = true,
 		   [MAP_SPLITS] = true,
 		   [MAP_LISTS] = true,
-		   [MAP_LEDGERS4] = true,
-		   [MAP_LEDGERS6] = true,
-		   [MAP_KNOWN] = true,
+		   [MAP_SETS] = true,
+		   [MAP_LEDGERS] = true,
 		   [MAP_BLOCKS] = true,
 		   [MAP_BUDGETS] = true},
 	.state = state_convert,
-	.rule = rule_convert,
-	.list = list_convert,
+	.rule = schema5_rule_convert,
+	.list = schema5_list_convert,
 	.counters = counters_convert,
 	.policy = policy_convert,
 };
@@ -223,7 +216,5 @@ _Static_assert(sizeof(struct sl_list_info) == sizeof(struct schema5_list_info) &
 		       SAME_FIELD(struct sl_list_info, name, struct schema5_list_info),
 	       "schema 5: `lists` is shared");
 _Static_assert(SL_AGGREGATES == 65536, "schema 5: `blocks` is shared");
-_Static_assert(sizeof(struct sl_ledger_key4) == 8 && sizeof(struct sl_ledger_key6) == 20 &&
-		       sizeof(struct sl_ledger) == 32 && sizeof(struct sl_known) == 8,
-	       "schema 5: maps that are shared have its layout");
+_Static_assert(sizeof(struct sl_ledger) == 32, "schema 5: `budgets` is shared");
 _Static_assert(sizeof(struct schema5_policy) <= OLD_VALUE_MAX, "schema 5");

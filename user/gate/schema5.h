@@ -2,7 +2,7 @@
 /*
  * Gate: schema 5, the layouts of version 0.1.0 at commit 32226fc, as far as they are read. Cells,
  * prefixes, matches and limits as they are written are those of schema 4. tests/data/schema5 holds
- * all of the layouts, and a recorded gate. This file never changes.
+ * all of the layouts, and a recorded gate. The layouts here never change.
  */
 #ifndef SLUICE_SCHEMA5_H
 #define SLUICE_SCHEMA5_H
@@ -113,5 +113,10 @@ _Static_assert(sizeof(struct schema5_policy) == 1472, "schema 5");
 _Static_assert(sizeof(struct schema5_rule) == 40, "schema 5");
 _Static_assert(sizeof(struct schema5_list_info) == 280, "schema 5");
 _Static_assert(sizeof(struct schema5_gate) == 536, "schema 5");
+
+/* --- Conversion of what schema 6 has, too --------------------------------------------------- */
+
+struct sl_rule schema5_rule_convert(const void *value);
+struct sl_list_info schema5_list_convert(const void *value);
 
 #endif

@@ -7,203 +7,103 @@
 #include <bpf/bpf.h>
 
 #include "base/array.h"
-#include "kinds.h"
 #include "gate/counters.h"
-#include "gate/rulemap.h"
-
-/* --- Walking ledgers ------------------------------------------------------------------------ */
-
-typedef int ledger_call(void *data, enum sl_family family, const struct sl_carry_key *key,
-			const struct sl_ledger *ledger);
-
-const enum gate_map ledger_maps[SL_FAMILIES] = {
-	[SL_IPV4] = MAP_LEDGERS4,
-	[SL_IPV6] = MAP_LEDGERS6,
-};
-
-struct walk {
-	enum sl_family family;
-	size_t key_size; /* the bytes of a key in the map */
-	ledger_call *call;
-	void *data;
-};
-
-static int entry_read(void *data, const void *key, const void *value)
-{
-	const struct walk *walk = data;
-	struct sl_carry_key carry_key = {0};
-
-	memcpy(&carry_key, key, walk->key_size);
-	return walk->call(walk->data, walk->family, &carry_key, value);
-}
-
-/* Calls for each ledger of a map, until a call returns a negative errno, which is returned. */
-static int ledgers_walk(int fd, enum sl_family family, ledger_call *call, void *data)
-{
-	struct walk walk = {
-		.family = family,
-		.key_size = family == SL_IPV4 ? sizeof(struct sl_ledger_key4)
-					      : sizeof(struct sl_ledger_key6),
-		.call = call,
-		.data = data,
-	};
-
-	return map_walk(fd, walk.key_size, sizeof(struct sl_ledger), entry_read, &walk);
-}
-
-/* --- Limits by id --------------------------------------------------------------------------- */
-
-struct limit_index {
-	const struct sl_limit **limits; /* sorted by id */
-	unsigned int count;
-	enum sl_family family;
-};
-
-static int id_compare(const void *a, const void *b)
-{
-	const struct sl_limit *const *left = a, *const *right = b;
-
-	return (*left)->id < (*right)->id ? -1 : (*left)->id > (*right)->id;
-}
-
-/*
- * Indexes the limits of all records that packets may see. The index is valid while the gate is
- * open. 0, or a negative errno.
- */
-static int limit_index_make(const struct gate *gate, enum sl_family family, struct limit_index *ret)
-{
-	uint32_t records = SL_RECORD(gate->policies_max);
-	struct limit_index index = {
-		.limits = calloc((size_t)records * SL_LIMITS_MAX, sizeof(*index.limits)),
-		.family = family,
-	};
-
-	if (!index.limits)
-		return -ENOMEM;
-	for (uint32_t record = SL_RECORD(SL_POLICY_FIRST); record < records; record++) {
-		const struct sl_policy *policy = &gate->policies[record];
-
-		for (int i = 0; policy->since && i < policy->limits[family]; i++)
-			index.limits[index.count++] = &policy->limit[family][i];
-	}
-	qsort(index.limits, index.count, sizeof(*index.limits), id_compare);
-	*ret = index;
-	return 0;
-}
-
-/* The limit of a ledger; NULL: it is deleted, and no packet will use the ledger again. */
-static const struct sl_limit *limit_of_key(const struct limit_index *index,
-					   const struct sl_carry_key *key)
-{
-	const struct sl_limit wanted = {
-		.id = index->family == SL_IPV4 ? ((const struct sl_ledger_key4 *)key)->limit
-					       : ((const struct sl_ledger_key6 *)key)->limit};
-	const struct sl_limit *one = &wanted;
-	const struct sl_limit **found =
-		bsearch(&one, index->limits, index->count, sizeof(*index->limits), id_compare);
-
-	return found ? *found : NULL;
-}
+#include "gate/object.h"
+#include "gate/records.h"
+#include "gate/table.h"
+#include "migrate/fill.h"
+#include "ways.h"
 
 /* --- Copies of ledgers ---------------------------------------------------------------------- */
 
-/* A ledger as it was when it was copied to another map. */
+/* A ledger as it was when it was copied to another table. */
 struct copy {
-	struct sl_carry_key key;
-	struct sl_ledger ledger;
+	struct sl_line line;
+	const struct sl_limit *limit;
+	int64_t loss; /* line_loss() */
+	bool is_out;  /* there was no room for it */
 };
 
-/* The copies of one family. Zeroed at first. */
+/* Zeroed at first. */
 struct copies {
 	struct copy *items; /* sorted by key once they are written */
 	unsigned int count;
 	unsigned int room;
+	uint64_t now; /* uptime in ticks */
 };
 
-struct reading {
-	struct copies *copies;
-	const struct limit_index *limits;
-};
-
-/* Adds a ledger to the copies unless its limit is deleted. Called by ledgers_walk(). */
-static int copies_add(void *data, enum sl_family family, const struct sl_carry_key *key,
-		      const struct sl_ledger *ledger)
+static bool copy_is_lost(const struct copy *copy)
 {
-	struct reading *reading = data;
-	struct copies *copies = reading->copies;
+	return copy->is_out && copy->loss > 0;
+}
 
-	(void)family;
-	if (!limit_of_key(reading->limits, key))
-		return 0;
+static int64_t loss_of(const struct sl_line *line, uint64_t now)
+{
+	struct sl_line copy = *line;
+
+	return line_loss(line, line_ledger(&copy), now, false);
+}
+
+/* Adds a ledger to the copies. Called by levels_walk(). */
+static int copies_add(void *data, const struct sl_limit *limit, const struct sl_line *line)
+{
+	struct copies *copies = data;
+
 	if (!array_grow(copies->items, copies->count, copies->room))
 		return -ENOMEM;
-	copies->items[copies->count++] = (struct copy){*key, *ledger};
+	copies->items[copies->count++] =
+		(struct copy){.line = *line, .limit = limit, .loss = loss_of(line, copies->now)};
 	return 0;
 }
 
-/* Orders ledgers by their last draw: a smaller map evicts those written first. */
-static int drawn_compare(const void *a, const void *b)
+/* Orders ledgers by what would be lost by each, most first. */
+static int loss_compare(const void *a, const void *b)
 {
 	const struct copy *left = a, *right = b;
-	int64_t span = credit_span(left->ledger.drawn, right->ledger.drawn);
 
-	return span > 0 ? -1 : span < 0;
+	return left->loss > right->loss ? -1 : left->loss < right->loss;
 }
 
 static int key_compare(const void *a, const void *b)
 {
-	const struct copy *left = a, *right = b;
+	const struct sl_line *left = &((const struct copy *)a)->line;
+	const struct sl_line *right = &((const struct copy *)b)->line;
 
-	return memcmp(&left->key, &right->key, sizeof(left->key));
-}
-
-static int count_one(void *data, enum sl_family family, const struct sl_carry_key *key,
-		     const struct sl_ledger *ledger)
-{
-	unsigned int *count = data;
-
-	(void)family, (void)key, (void)ledger;
-	++*count;
-	return 0;
+	return memcmp(left->addr, right->addr, sizeof(left->addr))
+		       ?: memcmp(&left->limit, &right->limit, sizeof(left->limit));
 }
 
 /*
- * Writes the copies to a map that no packet uses yet. ret_lost: the number that did not fit. 0, or
- * a negative errno.
+ * Writes the copies to the table of a gate that no packet uses yet. Returns the number of those
+ * that were not whole and did not fit, or a negative errno.
  */
-static int copies_write(struct copies *copies, int fd, enum sl_family family,
-			unsigned int *ret_lost)
+static int copies_write(struct copies *copies, const struct gate *to)
 {
-	unsigned int fit = 0;
-	int err = 0;
+	struct fill fill;
+	int err = fill_open(to, &fill), lost = 0;
 
-	if (!copies->count) {
-		*ret_lost = 0;
-		return 0;
-	}
-	qsort(copies->items, copies->count, sizeof(*copies->items), drawn_compare);
-	for (unsigned int i = 0; !err && i < copies->count; i++)
-		err = bpf_map_update_elem(fd, &copies->items[i].key, &copies->items[i].ledger,
-					  BPF_NOEXIST);
-	if (!err)
-		err = ledgers_walk(fd, family, count_one, &fit);
 	if (err)
 		return err;
-	qsort(copies->items, copies->count, sizeof(*copies->items), key_compare);
-	*ret_lost = copies->count - fit;
-	return 0;
+	if (copies->count)
+		qsort(copies->items, copies->count, sizeof(*copies->items), loss_compare);
+	for (unsigned int i = 0; i < copies->count; i++) {
+		struct copy *copy = &copies->items[i];
+
+		copy->is_out = !fill_put(&fill, &copy->line);
+		lost += copy_is_lost(copy);
+	}
+	fill_close(&fill);
+	return lost;
 }
 
 /* Finds a ledger as it was copied; NULL: it was not. */
-static const struct sl_ledger *copies_find(const struct copies *copies,
-					   const struct sl_carry_key *key)
+static struct copy *copies_find(const struct copies *copies, const struct sl_line *line)
 {
-	struct copy wanted = {.key = *key}, *found;
+	const struct copy wanted = {.line = *line};
 
-	if (!copies->count)
-		return NULL;
-	found = bsearch(&wanted, copies->items, copies->count, sizeof(wanted), key_compare);
-	return found ? &found->ledger : NULL;
+	return copies->count
+		       ? bsearch(&wanted, copies->items, copies->count, sizeof(wanted), key_compare)
+		       : NULL;
 }
 
 /* --- State of a carry ----------------------------------------------------------------------- */
@@ -213,9 +113,9 @@ struct carry {
 	const struct gate *to;
 	const uint32_t *number;
 	struct carriers carriers;
-	struct limit_index limits[SL_FAMILIES];
-	struct copies copies[SL_FAMILIES];
-	uint64_t since; /* uptime in ticks from which packets may have used both maps */
+	struct limit_index limits;
+	struct copies copies;
+	uint64_t since; /* uptime in ticks from which packets may have used both tables */
 	unsigned int lost;
 };
 
@@ -232,7 +132,7 @@ static enum status carry_failed(const struct gate *gate, int err)
 
 /* --- Running the carry programs ------------------------------------------------------------- */
 
-/* Tries of an insertion, which may fail while packets work on the same part of the map. */
+/* Tries of an insertion, which fails while a packet makes a ledger in the same set. */
 #define TRIES 64
 
 static int carrier_run(int program_fd, void *argument, size_t size)
@@ -243,11 +143,12 @@ static int carrier_run(int program_fd, void *argument, size_t size)
 	return err ?: (int)opts.retval;
 }
 
+/* Returns how many ledgers that were not whole it cost, 1 at most, or a negative errno. */
 static int carrier_ledger(const struct carriers *carriers, struct sl_carry_ledger *ledger)
 {
 	int err = -EBUSY;
 
-	for (int i = 0; err && i < TRIES; i++)
+	for (int i = 0; err == -EBUSY && i < TRIES; i++)
 		err = carrier_run(carriers->ledger, ledger, sizeof(*ledger));
 	return err;
 }
@@ -296,32 +197,109 @@ static int counters_carry(const struct gate *to, const struct carriers *carriers
 	return err ?: deleted_carry(to, carriers, &deleted);
 }
 
+/* --- Charging ledgers of one table to another ------------------------------------------------ */
+
+/*
+ * What packets charged to a ledger after it was copied: the level that its copy would have at the
+ * last draw, less its own level. A source that comes through two devices can be charged in both
+ * maps while the devices are switched. Then both ledgers refill, although only one refill is due.
+ * So from `since` on the copy counts as refilling beyond its burst. A source whose copy was full is
+ * charged too much, by at most the time since `since`.
+ */
+static uint64_t debit_of(const struct sl_limit *limit, const struct sl_ledger *copied,
+			 const struct sl_ledger *last, uint64_t since)
+{
+	uint64_t at = credit_latest(last->drawn, since);
+	int64_t less;
+
+	if (limit->kind == SL_WINDOW)
+		return window_debit(limit, copied, last, at);
+	if (limit->kind == SL_SHAPE)
+		less = shape_wait(last, at) - shape_wait(copied, at);
+	else /* unsigned: of words that no packet wrote the sum may wrap */
+		less = (uint64_t)credit_level(limit, copied, since) + (at - since) -
+		       credit_level(limit, last, at);
+	return credit_max(less, 0);
+}
+
+/*
+ * Keeps the ledger of a key that was charged more, of this one and that in the table of `to`, which
+ * packets may use: of a window, the later one, and of one sub-window the fuller one. The first word
+ * tells all of that. Returns as carrier_ledger() does.
+ */
+static int ledger_merge(const struct gate *to, const struct carriers *carriers,
+			const struct sl_limit *limit, const struct sl_line *line, uint64_t now)
+{
+	const struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
+	struct sl_carry_ledger argument = {
+		.last = *line,
+		.now = now,
+		.most = loss_rank(loss_of(line, now)),
+	};
+	const struct sl_ledger *last = line_ledger(&argument.last);
+	struct found_line found;
+
+	if (table_read(to, &key, &found))
+		return -EIO;
+	if (found.is_found) {
+		argument.copied = *line_ledger(&found.line);
+		if (credit_span(argument.copied.zero, last->zero) <= 0)
+			return 0;
+		argument.debit = debit_of(limit, &argument.copied, last, now);
+	}
+	return carrier_ledger(carriers, &argument);
+}
+
 /* --- Begin: copying ledgers ----------------------------------------------------------------- */
 
-static int family_copy(struct carry *carry, enum sl_family family)
+/*
+ * Charges the copies to a table that packets use already, as an upgrade was killed that made it.
+ * Returns as copies_write() does.
+ */
+static int copies_merge(struct carry *carry)
 {
-	enum gate_map map = ledger_maps[family];
-	struct copies *copies = &carry->copies[family];
-	struct reading reading = {copies, &carry->limits[family]};
-	unsigned int lost = 0;
+	struct copies *copies = &carry->copies;
+	int lost = 0;
+
+	for (unsigned int i = 0; i < copies->count; i++) {
+		struct copy *copy = &copies->items[i];
+		int err = ledger_merge(carry->to, &carry->carriers, copy->limit, &copy->line,
+				       copies->now);
+
+		if (err < 0 && err != -ENOSPC)
+			return err;
+		copy->is_out = err < 0;
+		lost += copy_is_lost(copy) + (err > 0);
+	}
+	return lost;
+}
+
+static int ledgers_begin(struct carry *carry)
+{
+	const struct level_maps maps = level_maps_of(carry->from);
+	bool in_use = carry->from->old && carry->from->map[MAP_LEDGERS] >= 0;
+	struct copies *copies = &carry->copies;
 	int err;
 
-	if (map_is_shared(carry, map))
+	if (map_is_shared(carry, MAP_LEDGERS))
 		return 0;
-	err = limit_index_make(carry->from, family, &carry->limits[family]);
+	err = limit_index_make(carry->from, &carry->limits);
 	if (!err)
-		err = ledgers_walk(carry->from->map[map], family, copies_add, &reading);
+		err = levels_walk(&maps, &carry->limits, copies_add, copies);
 	if (!err)
-		err = copies_write(copies, carry->to->map[map], family, &lost);
-	carry->lost += lost;
-	return err;
+		err = in_use ? copies_merge(carry) : copies_write(copies, carry->to);
+	if (copies->count)
+		qsort(copies->items, copies->count, sizeof(*copies->items), key_compare);
+	carry->lost = err > 0 ? err : 0;
+	return err < 0 ? err : 0;
 }
 
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			struct carry **ret)
+			uint64_t now, struct carry **ret)
 {
 	struct carry *carry = calloc(1, sizeof(*carry));
 	enum status status;
+	int err;
 
 	if (!carry)
 		return carry_failed(from, ENOMEM);
@@ -330,14 +308,12 @@ enum status carry_begin(const struct gate *from, const struct gate *to, const ui
 		.to = to,
 		.number = number,
 		.carriers = CARRIERS_CLOSED,
+		.copies = {.now = now},
 	};
 	status = carriers_load(to, &carry->carriers);
-	for (enum sl_family family = 0; !status && family < SL_FAMILIES; family++) {
-		int err = family_copy(carry, family);
-
-		if (err)
-			status = carry_failed(from, err);
-	}
+	err = status ? 0 : ledgers_begin(carry);
+	if (err)
+		status = carry_failed(from, err);
 	if (status)
 		carry_free(carry);
 	else
@@ -354,38 +330,13 @@ void carry_free(struct carry *carry)
 {
 	if (!carry)
 		return;
-	for (enum sl_family family = 0; family < SL_FAMILIES; family++) {
-		free(carry->limits[family].limits);
-		free(carry->copies[family].items);
-	}
+	limit_index_free(&carry->limits);
+	free(carry->copies.items);
 	carriers_close(&carry->carriers);
 	free(carry);
 }
 
 /* --- End: charges and counts since the copy ------------------------------------------------- */
-
-/*
- * What packets charged to a ledger after it was copied: the level that its copy would have at the
- * last draw, less its own level. A source that comes through two devices can be charged in both
- * maps while the devices are switched. Then both ledgers refill, although only one refill is due.
- * So from `since` on the copy counts as refilling beyond its burst. A source whose copy was full is
- * charged too much, by at most the time since `since`.
- */
-static uint64_t debit_of(const struct carry *carry, const struct sl_limit *limit,
-			 const struct sl_ledger *copied, const struct sl_ledger *last)
-{
-	uint64_t at = credit_latest(last->drawn, carry->since);
-	int64_t less;
-
-	if (limit->kind == SL_WINDOW)
-		return window_debit(limit, copied, last, at);
-	if (limit->kind == SL_SHAPE)
-		less = shape_wait(last, at) - shape_wait(copied, at);
-	else
-		less = credit_level(limit, copied, carry->since) + credit_span(carry->since, at) -
-		       credit_level(limit, last, at);
-	return credit_max(less, 0);
-}
 
 /* When a ledger was made, as far as it tells: at its birth, or when it was charged last. */
 static uint64_t birth_of(const struct sl_limit *limit, const struct sl_ledger *ledger)
@@ -394,45 +345,66 @@ static uint64_t birth_of(const struct sl_limit *limit, const struct sl_ledger *l
 }
 
 /*
- * Charges the copy of a ledger with what the old one was charged since. A ledger born after the
- * copying is compared with a newborn one.
+ * Charges the copy of a ledger with what the old one was charged since. A ledger that has no copy,
+ * because it was born after the copying or because there was no room, is compared with a newborn
+ * one.
  */
-static int ledger_end(void *data, enum sl_family family, const struct sl_carry_key *key,
-		      const struct sl_ledger *ledger)
+static int ledger_end(struct carry *carry, const struct sl_limit *limit, const struct sl_line *line,
+		      struct copy *copy)
+{
+	struct sl_carry_ledger argument = {.last = *line};
+	const struct sl_ledger *last = line_ledger(&argument.last);
+	int lost, before = copy && copy_is_lost(copy);
+
+	if (copy && !memcmp(&copy->line.ledger, &line->ledger, sizeof(line->ledger)))
+		return 0;
+	argument.copied = copy && !copy->is_out
+				  ? *line_ledger(&copy->line)
+				  : kind_birth(limit->kind, limit, birth_of(limit, last));
+	argument.debit = debit_of(limit, &argument.copied, last, carry->since);
+	argument.now = carry->since;
+	argument.most = loss_rank(loss_of(line, carry->since));
+	lost = carrier_ledger(&carry->carriers, &argument);
+	if (lost < 0) /* it is lost itself */
+		lost = argument.most > 0;
+	carry->lost += lost - before;
+	return 0;
+}
+
+/* Called by levels_walk(). */
+static int copied_end(void *data, const struct sl_limit *limit, const struct sl_line *line)
 {
 	struct carry *carry = data;
-	const struct sl_limit *limit = limit_of_key(&carry->limits[family], key);
-	const struct sl_ledger *copied = copies_find(&carry->copies[family], key);
-	struct sl_carry_ledger argument = {.key = *key, .family = family, .last = *ledger};
+	struct copy *copy = copies_find(&carry->copies, line);
 
-	if (!limit || (copied && !memcmp(copied, ledger, sizeof(*ledger))))
-		return 0;
-	argument.kind = limit->kind;
-	argument.copied =
-		copied ? *copied : kind_birth(limit->kind, limit, birth_of(limit, ledger));
-	argument.debit = debit_of(carry, limit, &argument.copied, ledger);
-	if (carrier_ledger(&carry->carriers, &argument))
-		carry->lost++;
-	return 0;
+	return copy && !copy->is_out ? ledger_end(carry, limit, line, copy) : 0;
+}
+
+/* The same for those that ask for room, which may take it from others. */
+static int uncopied_end(void *data, const struct sl_limit *limit, const struct sl_line *line)
+{
+	struct carry *carry = data;
+	struct copy *copy = copies_find(&carry->copies, line);
+
+	return copy && !copy->is_out ? 0 : ledger_end(carry, limit, line, copy);
 }
 
 static enum status ledgers_end(struct carry *carry)
 {
-	for (enum sl_family family = 0; family < SL_FAMILIES; family++) {
-		enum gate_map map = ledger_maps[family];
-		int err = 0;
+	const struct level_maps maps = level_maps_of(carry->from);
+	int err;
 
-		if (!map_is_shared(carry, map))
-			err = ledgers_walk(carry->from->map[map], family, ledger_end, carry);
-		if (err)
-			return carry_failed(carry->from, err);
-	}
-	return OK;
+	if (map_is_shared(carry, MAP_LEDGERS))
+		return OK;
+	err = levels_walk(&maps, &carry->limits, copied_end, carry);
+	if (!err)
+		err = levels_walk(&maps, &carry->limits, uncopied_end, carry);
+	return err ? carry_failed(carry->from, err) : OK;
 }
 
 static enum status counters_end(const struct carry *carry)
 {
-	uint32_t count = carry->from->state->policies_seen;
+	uint32_t count = gate_policies_seen(carry->from);
 	struct sl_counters *sums;
 	enum status status;
 	int err;
@@ -463,45 +435,29 @@ enum status carry_end(struct carry *carry, uint64_t since)
 struct back {
 	const struct gate *to;
 	struct carriers carriers;
-	struct limit_index limits[SL_FAMILIES];
+	uint64_t now;
 };
 
-/*
- * Keeps the ledger of a key that was charged more, of the two: of a window, the later one, and of
- * one sub-window the fuller one. The first word tells all of that.
- */
-static int ledger_back(void *data, enum sl_family family, const struct sl_carry_key *key,
-		       const struct sl_ledger *ledger)
+/* Called by levels_walk(). */
+static int ledger_back(void *data, const struct sl_limit *limit, const struct sl_line *line)
 {
-	struct back *back = data;
-	const struct sl_limit *limit = limit_of_key(&back->limits[family], key);
-	struct sl_carry_ledger argument = {.key = *key, .family = family, .last = *ledger};
+	const struct back *back = data;
+	int err = ledger_merge(back->to, &back->carriers, limit, line, back->now);
 
-	if (!limit)
-		return 0;
-	argument.kind = limit->kind;
-	if (!bpf_map_lookup_elem(back->to->map[ledger_maps[family]], key, &argument.copied) &&
-	    credit_span(argument.copied.zero, ledger->zero) <= 0)
-		return 0;
-	return carrier_ledger(&back->carriers, &argument);
+	return err < 0 && err != -ENOSPC ? err : 0;
 }
 
-enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES])
+enum status carry_back(const struct gate *to, const struct level_maps *maps, uint64_t now)
 {
-	struct back back = {.to = to, .carriers = CARRIERS_CLOSED};
+	struct back back = {.to = to, .carriers = CARRIERS_CLOSED, .now = now};
+	struct limit_index limits = {0};
 	enum status status = carriers_load(to, &back.carriers);
 	int err = 0;
 
-	for (enum sl_family family = 0; !status && !err && family < SL_FAMILIES; family++) {
-		if (ledgers[family] < 0)
-			continue;
-		err = limit_index_make(to, family, &back.limits[family]);
-		if (!err)
-			err = ledgers_walk(ledgers[family], family, ledger_back, &back);
-		free(back.limits[family].limits);
-	}
+	if (!status)
+		err = limit_index_make(to, &limits)
+			      ?: levels_walk(maps, &limits, ledger_back, &back);
+	limit_index_free(&limits);
 	carriers_close(&back.carriers);
-	if (!status && err)
-		status = carry_failed(to, err);
-	return status;
+	return err ? carry_failed(to, err) : status;
 }

@@ -9,17 +9,18 @@
 #define SLUICE_CARRY_H
 
 #include "carry_args.h"
-#include "gate/gate.h"
-#include "gate/object.h"
+#include "migrate/levels.h"
 
 struct carry;
 
 /*
- * Copies the ledgers. No packet uses `to` yet. number: for each policy of `from` its number in
- * `to`; 0: the policy is not in force, and its counts go to SL_POLICY_FIRST.
+ * Copies the ledgers, unless the gates share them. No packet uses `to` yet. number: for each policy
+ * of `from` its number in `to`; 0: the policy is not in force, and its counts go to
+ * SL_POLICY_FIRST. now: the uptime in ticks. Where there is no room for all ledgers those are left
+ * out that lose least.
  */
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			struct carry **ret);
+			uint64_t now, struct carry **ret);
 
 /*
  * Carries over what changed since carry_begin(). No packet uses `from` any more. since: the uptime,
@@ -27,17 +28,14 @@ enum status carry_begin(const struct gate *from, const struct gate *to, const ui
  */
 enum status carry_end(struct carry *carry, uint64_t since);
 
-/* The number of ledgers that did not fit. */
+/* The number of ledgers that were not whole, and did not fit. */
 unsigned int carry_lost(const struct carry *carry);
 void carry_free(struct carry *carry);
 
 /*
- * Charges to the ledgers of `to` what packets charged to copies that are given up. ledgers: fds of
- * their maps by family; -1: none.
+ * Charges to the ledgers of `to` what packets charged to copies that are given up. now: the uptime
+ * in ticks.
  */
-enum status carry_back(const struct gate *to, const int ledgers[SL_FAMILIES]);
-
-/* The maps of ledgers, by family. */
-extern const enum gate_map ledger_maps[SL_FAMILIES];
+enum status carry_back(const struct gate *to, const struct level_maps *maps, uint64_t now);
 
 #endif

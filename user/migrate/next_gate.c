@@ -4,22 +4,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
 
 #include "gate/change.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_make.h"
 #include "gate/old_schema.h"
+#include "gate/records.h"
 #include "gate/rulemap.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "state/pressure.h"
 
 /* --- Numbers of policies -------------------------------------------------------------------- */
 
 static bool number_is_used(const struct gate *gate, uint32_t number)
 {
-	return gate->policies[SL_RECORD(number)].since ||
-	       gate->policies[SL_RECORD(number) + 1].since;
+	return record_read(gate, SL_RECORD(number))->since ||
+	       record_read(gate, SL_RECORD(number) + 1)->since;
 }
 
 /*
@@ -28,27 +30,23 @@ static bool number_is_used(const struct gate *gate, uint32_t number)
  */
 static void numbers_assign(const struct gate *gate, struct resize_plan *plan)
 {
-	uint32_t seen = gate->state->policies_seen, last = 0;
+	uint32_t seen = gate_policies_seen(gate), last = 0;
 
+	for (uint32_t number = SL_POLICY_NONE; number < SL_POLICY_FIRST; number++)
+		plan->number[number] = number;
 	for (uint32_t number = SL_POLICY_FIRST; number < seen; number++) {
 		if (!number_is_used(gate, number))
 			continue;
-		plan->in_force++;
+		plan->number[number] = SL_POLICY_FIRST + plan->in_force++;
 		last = number;
 	}
-	for (uint32_t number = SL_POLICY_NONE; number < SL_POLICY_FIRST; number++)
-		plan->number[number] = number;
 	plan->is_renumbered = last >= plan->sizes.policies;
-	if (!plan->is_renumbered) {
-		plan->seen = seen < plan->sizes.policies ? seen : plan->sizes.policies;
-		for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
-			plan->number[number] = number;
+	plan->seen = SL_POLICY_FIRST + plan->in_force;
+	if (plan->is_renumbered)
 		return;
-	}
-	plan->seen = SL_POLICY_FIRST;
-	for (uint32_t number = SL_POLICY_FIRST; number < seen; number++)
-		if (number_is_used(gate, number))
-			plan->number[number] = plan->seen++;
+	plan->seen = seen < plan->sizes.policies ? seen : plan->sizes.policies;
+	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
+		plan->number[number] = number;
 }
 
 static enum status plan_numbers(const struct gate *gate, struct resize_plan *plan)
@@ -62,23 +60,25 @@ static enum status plan_numbers(const struct gate *gate, struct resize_plan *pla
 
 /* --- Fresh maps, and sizes ------------------------------------------------------------------ */
 
-static void plan_maps(struct resize_plan *plan, const struct gate_sizes *old)
+/*
+ * Sizes that give the table, or the buckets, as many sets as before leave them as they are. Rules
+ * and what is indexed by their numbers are parted by their own sizes.
+ */
+static void plan_maps(const struct gate *gate, struct resize_plan *plan,
+		      const struct gate_sizes *old)
 {
 	const struct gate_sizes *new = &plan->sizes;
+	const struct sl_meeting *now = &gate->state->meeting;
+	const struct sl_meeting next = gate_meeting(new, &gate->machine, now->secret);
 	bool policies = new->policies != old->policies;
 	bool rules = new->hosts != old->hosts || new->prefixes != old->prefixes;
 
 	plan->fresh[MAP_GATE] = true;
-	plan->fresh[MAP_LEDGERS4] = plan->fresh[MAP_LEDGERS6] = new->sources != old->sources;
+	plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = next.set_mask != now->set_mask;
+	plan->fresh[MAP_HOT] = plan->fresh[MAP_BUCKETS] =
+		next.hot_mask != now->hot_mask || plan->is_renumbered;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
-	plan->fresh[MAP_SKETCH] = new->hot != old->hot;
-	/* both together: a CPU must not keep tokens of a larger pool */
-	plan->fresh[MAP_ADMISSION] = plan->fresh[MAP_POOLS] =
-		new->hot != old->hot || new->sources != old->sources;
-	plan->fresh[MAP_KNOWN] = new->sources != old->sources;
-	plan->fresh[MAP_BUCKETS4] = plan->fresh[MAP_BUCKETS6] =
-		new->hot != old->hot || plan->is_renumbered;
 	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =
 		plan->fresh[MAP_SPLITS] = plan->fresh[MAP_BLOCKS] = plan->fresh[MAP_SHORTCUTS] =
 			rules || plan->is_renumbered;
@@ -157,7 +157,7 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 		status = plan_numbers(gate, plan);
 	if (status)
 		return status;
-	plan_maps(plan, old);
+	plan_maps(gate, plan, old);
 	status = plan_rules(gate, plan);
 	return status ?: plan_check(gate, plan);
 }
@@ -169,7 +169,7 @@ enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *pla
 	if (!status)
 		status = plan_numbers(gate, plan);
 	for (int map = 0; map < GATE_MAPS; map++)
-		plan->fresh[map] = !gate->old->shared[map];
+		plan->fresh[map] = gate->map[map] < 0 || !gate->old->shared[map];
 	return status ?: plan_rules(gate, plan);
 }
 
@@ -240,14 +240,16 @@ static void policies_copy(const struct gate *gate, struct gate *next,
 
 		if (number >= SL_POLICY_FIRST && !to)
 			continue;
-		memcpy(&next->policies[SL_RECORD(to)], &gate->policies[SL_RECORD(number)],
-		       2 * sizeof(*gate->policies));
+		for (uint32_t i = 0; i < 2; i++) {
+			struct sl_policy policy = *record_read(gate, SL_RECORD(number) + i);
+
+			if (plan->is_renumbered)
+				heir_renumber(&policy, plan);
+			record_write(next, SL_RECORD(to) + i, &policy, policy.since);
+		}
 		if (plan->fresh[MAP_BUDGETS])
 			next->budgets[to] = gate->budgets[number];
 	}
-	for (uint32_t number = SL_POLICY_FIRST; number < plan->seen; number++)
-		for (uint32_t i = 0; plan->is_renumbered && i < 2; i++)
-			heir_renumber(&next->policies[SL_RECORD(number) + i], plan);
 	next->state->policies_seen = plan->seen;
 	if (plan->is_renumbered || next->state->next_policy >= plan->sizes.policies)
 		next->state->next_policy = plan->seen;
@@ -264,10 +266,22 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 	err = rules_copy(next, plan);
 	if (err)
 		return failure("cannot copy the rules of gate '%s': %s", gate->name, why(err));
-	return plan->fresh[MAP_KNOWN] ? known_copy(gate, next) : OK;
+	return OK;
 }
 
 /* --- Pins in next/ -------------------------------------------------------------------------- */
+
+/* The name under which `gate` is pinned before it takes the place of that of a killed upgrade. */
+#define GATE_PREPARED "gate-prepared"
+
+static int next_pin_map(const struct pins *pins, enum gate_map map, int fd)
+{
+	const char *name = map == MAP_GATE ? GATE_PREPARED : gate_map_names[map];
+	int err = pin_make_anew(pins, name, fd);
+
+	return err || map != MAP_GATE ? err
+				      : pin_rename(pins, name, pins, gate_map_names[MAP_GATE]);
+}
 
 /*
  * Pins `gate` first; next_remove() removes it last. While next/gate exists, the old gate is in
@@ -276,7 +290,7 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 enum status next_pin(const struct gate *gate, const struct gate *next, const bool fresh[GATE_MAPS])
 {
 	struct pins pins = PINS_CLOSED;
-	enum status status = pins_make(&gate->dir, GATE_NEXT);
+	enum status status = pins_make(&gate->dir, GATE_NEXT, true);
 
 	if (!status)
 		status = next_open(gate, &pins);
@@ -284,7 +298,7 @@ enum status next_pin(const struct gate *gate, const struct gate *next, const boo
 		int err = 0;
 
 		if (map == MAP_GATE || fresh[map])
-			err = pin_make(&pins, gate_map_names[map], next->map[map]);
+			err = next_pin_map(&pins, map, next->map[map]);
 		if (err)
 			status = pin_failed("pin", &pins, gate_map_names[map], err);
 	}
@@ -297,11 +311,21 @@ enum status next_open(const struct gate *gate, struct pins *ret)
 	return pins_open(&gate->dir, GATE_NEXT, ret);
 }
 
+static void old_pins_remove(const struct pins *pins)
+{
+	for (const char *const *name = old_pins; *name; name++)
+		pin_remove(pins, *name);
+}
+
 enum status next_remove(const struct gate *gate)
 {
 	struct pins pins;
 	enum status status = next_open(gate, &pins);
 
+	if (!status) {
+		old_pins_remove(&pins);
+		pin_remove(&pins, GATE_PREPARED);
+	}
 	for (int map = GATE_MAPS - 1; !status && map >= MAP_GATE; map--)
 		pin_remove(&pins, gate_map_names[map]);
 	pins_close(&pins);
@@ -313,18 +337,80 @@ bool next_is_prepared(const struct pins *pins)
 	return pin_exists(pins, gate_map_names[MAP_GATE]);
 }
 
-enum status next_rename(const struct gate *gate)
+/* Reads the state of the gate in next/, if it is one of this schema. */
+static bool next_state(const struct pins *next, struct sl_gate *ret)
+{
+	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(*ret)};
+	int fd = pin_open(next, gate_map_names[MAP_GATE]);
+	__u32 zero = 0;
+	bool read = fd >= 0 && map_has_shape(fd, &shape) > 0 &&
+		    !bpf_map_lookup_elem(fd, &zero, ret) && ret->schema == SL_SCHEMA;
+
+	if (fd >= 0)
+		close(fd);
+	return read;
+}
+
+/* The map that the state has the id of, if it is pinned and has the layout of this version. */
+static int next_map(const struct pins *next, const struct sl_gate *state, enum gate_map map,
+		    uint32_t value_size)
+{
+	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), value_size};
+	int fd = pin_open(next, gate_map_names[map]);
+
+	if (fd >= 0 && gate_map_id(fd) == state->map_ids[map] && map_has_shape(fd, &shape) > 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+bool next_adopt_table(struct gate *gate, const struct pins *next)
+{
+	struct sl_meeting meeting;
+	struct gate_sizes sizes;
+	struct sl_gate state;
+	int sets, lines;
+
+	if (gate_sizes_read(gate, &sizes) || !next_state(next, &state))
+		return false;
+	meeting = gate_meeting(&sizes, &gate->machine, gate->state->meeting.secret);
+	if (memcmp(&meeting, &state.meeting, sizeof(meeting)))
+		return false;
+	sets = next_map(next, &state, MAP_SETS, sizeof(struct sl_set));
+	lines = next_map(next, &state, MAP_LEDGERS, sizeof(struct sl_line));
+	if (sets >= 0 && lines >= 0) {
+		gate->map[MAP_SETS] = sets;
+		gate->map[MAP_LEDGERS] = lines;
+		return true;
+	}
+	if (sets >= 0)
+		close(sets);
+	if (lines >= 0)
+		close(lines);
+	return false;
+}
+
+static enum status name_move(const struct pins *pins, const struct gate *gate, const char *name)
+{
+	int err = pin_rename(pins, name, &gate->dir, name);
+
+	return err && err != -ENOENT ? pin_failed("rename", pins, name, err) : OK;
+}
+
+enum status next_rename(const struct gate *gate, const struct old_schema *old)
 {
 	struct pins pins;
 	enum status status = next_open(gate, &pins);
 
-	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++) {
-		const char *name = gate_map_names[map];
-		int err = pin_rename(&pins, name, &gate->dir, name);
-
-		if (err && err != -ENOENT)
-			status = pin_failed("rename", &pins, name, err);
-	}
+	if (!status)
+		pin_remove(&pins, GATE_PREPARED);
+	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++)
+		status = name_move(&pins, gate, gate_map_names[map]);
+	for (const char *const *name = old_pins; old && !status && *name; name++)
+		status = name_move(&pins, gate, *name);
+	if (!status && !old)
+		old_pins_remove(&gate->dir);
 	pins_close(&pins);
 	return status ?: pins_remove(&gate->dir, GATE_NEXT);
 }

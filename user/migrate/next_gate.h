@@ -61,9 +61,17 @@ enum status next_open(const struct gate *gate, struct pins *ret);
 bool next_is_prepared(const struct pins *pins);
 
 /*
- * Moves the pins to the gate's directory. With that of `gate` the new gate begins. Continues an
- * interrupted move.
+ * Opens the table of ledgers in next/ as one that an upgrade of `gate`, of an older schema, shares:
+ * packets on devices that a killed upgrade has switched are charged there. False: there is none
+ * that the upgrade could use.
  */
-enum status next_rename(const struct gate *gate);
+bool next_adopt_table(struct gate *gate, const struct pins *next);
+
+/*
+ * Moves the pins to the gate's directory. With that of `gate` the new gate begins, and maps that
+ * only older schemas have lose their pins. Continues an interrupted move. old: the schema of the
+ * new gate; NULL: this version's.
+ */
+enum status next_rename(const struct gate *gate, const struct old_schema *old);
 
 #endif

@@ -1,28 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "migrate/session.h"
 
+#include "attach/attachment.h"
 #include "base/host.h"
 #include "gate/pins.h"
 #include "gate/change.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_make.h"
 #include "gate/gate_open.h"
+#include "gate/trial.h"
+#include "migrate/grow.h"
 #include "migrate/takeover.h"
 #include "rules/sizes.h"
 
 /*
- * Repairs what a killed command has left: a resize first, then a change of rules. Then removes
- * rules that have ended, because packets still look them up.
+ * Repairs what a killed command has left: a resize first, then pins of programs and a change of
+ * rules. Then removes rules that have ended, because packets still look them up. From here on the
+ * gate grows with its rules.
  */
 static enum status gate_settle(struct gate *gate)
 {
 	enum status status = resize_settle(gate);
 
+	gate->grow = gate_grow;
+	if (!status)
+		status = attachments_settle(gate);
 	if (!status && gate->state->changing)
 		status = change_undo(gate);
 	if (!status)
 		change_sweep_some(gate);
 	return status;
+}
+
+enum status gate_open_to_end_trial(struct gate *gate, const char *name)
+{
+	enum status status = gate_lock_only(gate, name);
+
+	if (!status)
+		status = gate_open_pins(gate);
+	if (!status)
+		status = gate_refuse_old(gate);
+	return status ? status : gate_settle(gate);
 }
 
 enum status gate_open_to_upgrade(struct gate *gate, const char *name)
@@ -31,7 +49,11 @@ enum status gate_open_to_upgrade(struct gate *gate, const char *name)
 
 	if (!status)
 		status = gate_open_pins(gate);
-	return status || gate->old ? status : gate_settle(gate);
+	if (!status)
+		status = trial_refuse(gate);
+	if (status || gate->old)
+		return status;
+	return gate_settle(gate);
 }
 
 enum status gate_open_to_change(struct gate *gate, const char *name)
@@ -67,6 +89,8 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 	status = exists ? gate_open_pins(gate) : gate_make(gate, wanted);
 	if (!status)
 		status = gate_refuse_old(gate);
+	if (!status)
+		status = trial_refuse(gate);
 	if (!status)
 		status = gate_settle(gate);
 	if (status)

@@ -9,8 +9,14 @@
 #include "gate/gate.h"
 #include "rules/sizes.h"
 
-/* Opens a gate for a change: gate_open() with the lock, for which it waits up to 3 seconds. */
+/*
+ * Opens a gate for a change: gate_open() with the lock, for which it waits up to 3 seconds. Refuses
+ * a gate whose rules are on trial (gate/trial.h), as the others do.
+ */
 enum status gate_open_to_change(struct gate *gate, const char *name);
+
+/* gate_open_to_change() whether there is a trial or not. */
+enum status gate_open_to_end_trial(struct gate *gate, const char *name);
 
 /*
  * gate_open_to_change() that also opens a gate of an older schema, as gate_open_any() does, so that
@@ -19,8 +25,8 @@ enum status gate_open_to_change(struct gate *gate, const char *name);
 enum status gate_open_to_upgrade(struct gate *gate, const char *name);
 
 /*
- * gate_open_to_change() that makes a missing gate with the sizes wanted (0: the default), and
- * mounts bpffs if it is not mounted.
+ * gate_open_to_change() that makes a missing gate with the sizes that somebody states (0: the
+ * default), and mounts bpffs if it is not mounted.
  */
 enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted);
 

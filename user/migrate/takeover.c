@@ -17,13 +17,14 @@
 #include "migrate/takeover.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "attach/replace.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "gate/change.h"
 #include "gate/gate_make.h"
 #include "gate/old_schema.h"
+#include "gate/outwait.h"
 #include "gate/rulemap.h"
 #include "migrate/carry.h"
 #include "migrate/next_gate.h"
@@ -31,48 +32,44 @@
 
 /* --- Undoing a resize ----------------------------------------------------------------------- */
 
-static void fds_close(int fds[SL_FAMILIES])
-{
-	for (int family = 0; family < SL_FAMILIES; family++)
-		if (fds[family] >= 0)
-			close(fds[family]);
-}
-
 /*
  * Puts all devices back on the gate's maps, and removes the new maps, which are pinned in `next`.
  */
 static enum status resize_undo(const struct gate *gate, const struct pins *next)
 {
 	struct replacements replacements = {.count = 0};
-	int ledgers[SL_FAMILIES];
-	enum status status;
+	struct level_maps levels = level_maps_open(next);
+	enum status status = programs_replace(gate, gate, &replacements);
 
-	for (int family = 0; family < SL_FAMILIES; family++)
-		ledgers[family] = pin_open(next, gate_map_names[ledger_maps[family]]);
-	status = programs_replace(gate, gate, &replacements);
 	if (!status) {
 		packets_outwait();
-		status = carry_back(gate, ledgers);
+		status = carry_back(gate, &levels, uptime_ticks());
 	}
 	if (!status)
 		status = next_remove(gate);
 	replacements_close(&replacements);
-	fds_close(ledgers);
+	level_maps_close(&levels);
 	return status;
 }
 
 /* --- Undoing a takeover --------------------------------------------------------------------- */
 
+/* Whether devices are charged in a table that stays in next/, whatever becomes of this upgrade. */
+static bool next_is_in_use(const struct gate *gate)
+{
+	return gate->old && gate->map[MAP_LEDGERS] >= 0;
+}
+
 /*
- * Puts the programs of the old version back, which are still open. Ledgers are shared, so nothing
- * is carried back; counts of the new gate are lost.
+ * Puts the programs of before back, which are still open. What packets charged and counted in the
+ * new gate meanwhile is lost.
  */
 static void upgrade_undo(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = programs_restore(gate, replacements);
 
 	packets_outwait();
-	if (restored && !next_remove(gate))
+	if (restored && !next_is_in_use(gate) && !next_remove(gate))
 		note("gate '%s': its devices have the programs of before, and it is as it was",
 		     gate->name);
 	else
@@ -113,13 +110,14 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 	if (!status)
 		status = programs_replace(gate, next, replacements);
 	if (status) {
-		next_remove(gate);
+		if (!next_is_in_use(gate))
+			next_remove(gate);
 		return status;
 	}
 	packets_outwait();
 	status = carry_end(carry, replacements->began);
 	if (!status)
-		status = next_rename(gate);
+		status = next_rename(gate, NULL);
 	if (status)
 		next_undo(gate, replacements);
 	return status;
@@ -131,6 +129,7 @@ static void gate_become(struct gate *gate, struct gate *next)
 	next->dir = gate->dir;
 	next->links = gate->links;
 	next->made = gate->made;
+	next->grow = gate->grow;
 	gate->dir = gate->links = (struct pins)PINS_CLOSED;
 	gate_close(gate);
 	*gate = *next;
@@ -139,14 +138,13 @@ static void gate_become(struct gate *gate, struct gate *next)
 
 static void lost_say(const struct gate *gate, const struct resize_plan *plan, unsigned int lost)
 {
-	if (plan->fresh[MAP_BUCKETS4])
-		note("gate '%s': the counters of single sources and of newcomers start anew, and "
-		     "what "
-		     "CPUs held of bursts, a sixteenth at most, is dropped",
+	if (plan->fresh[MAP_BUCKETS])
+		note("gate '%s': the counters of single sources start anew, and what CPUs held of "
+		     "bursts, a sixteenth at most, is dropped",
 		     gate->name);
 	if (lost)
-		note("gate '%s': no room for the levels of %u %s, not heard for longest: who comes "
-		     "back has a full bucket",
+		note("gate '%s': no room for the levels of %u %s, those that had spent least: who "
+		     "comes back has a full bucket",
 		     gate->name, lost, plural(lost, "source", "sources"));
 }
 
@@ -157,7 +155,7 @@ enum status takeover(struct gate *gate, struct resize_plan *plan, struct replace
 	enum status status = next_gate_make(gate, plan, &next);
 
 	if (!status)
-		status = carry_begin(gate, &next, plan->number, &carry);
+		status = carry_begin(gate, &next, plan->number, uptime_ticks(), &carry);
 	if (!status)
 		status = next_begin(gate, &next, plan, carry, ret);
 	if (!status) {
@@ -196,7 +194,7 @@ enum status resize_settle(const struct gate *gate)
 	if (status || next.fd < 0)
 		return status;
 	note("gate '%s': a resize was interrupted, and is put in order", gate->name);
-	status = next_is_prepared(&next) ? resize_undo(gate, &next) : next_rename(gate);
+	status = next_is_prepared(&next) ? resize_undo(gate, &next) : next_rename(gate, NULL);
 	pins_close(&next);
 	return status;
 }
@@ -206,35 +204,24 @@ enum status resize_settle(const struct gate *gate)
 /*
  * A gate of an older schema is replaced by one of this version's schema and of the same sizes. The
  * old maps are converted as they are read; those of the same layout and meaning are shared. Ledgers
- * always are, so that levels stay exact.
+ * are carried into the table as a resize carries them.
  *
  * After a failure the programs of the old version are put back: they are still open.
  *
  * A killed upgrade leaves the old gate and next/, like a resize. It cannot be switched back,
- * because the programs of the old version are not at hand. It need not be, because the devices that
- * were switched have the same rules and the same ledgers. So the next upgrade begins again; only
- * counts of the gate in next/ are lost.
+ * because the programs of the old version are not at hand. Until the next upgrade the devices that
+ * were switched have the same rules, and charge the table in next/; the others charge the old
+ * ledgers. The next upgrade uses that table: it charges there what was charged to the old ledgers,
+ * and switches the other devices. A source that came through both has been charged at least what it
+ * sent through one. Counts of the gate in next/ are lost.
  */
-
-/* Opens a map of ledgers of that schema in `next`; -1: there is none. */
-static int next_ledgers_open(const struct gate *gate, const struct pins *next,
-			     enum sl_family family)
-{
-	enum gate_map map = ledger_maps[family];
-	int fd = pin_open(next, gate_map_names[map]);
-
-	if (fd >= 0 && map_has_shape(fd, &gate->old->map[map]))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
 
 /*
- * Removes what an interrupted takeover has left. A resize by the old version may have charged
- * ledgers of its own, which are opened first.
+ * Removes what an interrupted takeover has left, but for a table that is in use. A resize by the
+ * old version, or an upgrade by another one, may have charged ledgers that this upgrade cannot use
+ * as they are: they are opened first.
  */
-static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMILIES])
+static enum status next_settle(struct gate *gate, struct level_maps *ret)
 {
 	struct pins next;
 	enum status status = next_open(gate, &next);
@@ -242,14 +229,14 @@ static enum status next_settle(const struct gate *gate, int ret_ledgers[SL_FAMIL
 	if (status || next.fd < 0)
 		return status;
 	note("gate '%s': a resize or an upgrade was interrupted, and is put in order", gate->name);
-	if (!next_is_prepared(&next)) {
-		pins_close(&next);
-		return next_rename(gate);
+	if (!next_is_prepared(&next))
+		status = next_rename(gate, gate->old);
+	else if (!next_adopt_table(gate, &next)) {
+		*ret = level_maps_open(&next);
+		status = next_remove(gate);
 	}
-	for (int family = 0; family < SL_FAMILIES; family++)
-		ret_ledgers[family] = next_ledgers_open(gate, &next, family);
 	pins_close(&next);
-	return next_remove(gate);
+	return status;
 }
 
 static enum status upgrade(struct gate *gate, struct replacements *ret)
@@ -289,15 +276,15 @@ static void hands_say(const struct gate *gate)
 
 enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 {
-	int ledgers[SL_FAMILIES] = {-1, -1};
+	struct level_maps levels = LEVEL_MAPS_NONE;
 	bool had_lists = gate->old->list;
-	enum status status = next_settle(gate, ledgers);
+	enum status status = next_settle(gate, &levels);
 
 	if (!status)
 		status = upgrade(gate, ret);
-	if (!status && (ledgers[SL_IPV4] >= 0 || ledgers[SL_IPV6] >= 0))
-		status = carry_back(gate, ledgers);
-	fds_close(ledgers);
+	if (!status && level_maps_any(&levels))
+		status = carry_back(gate, &levels, uptime_ticks());
+	level_maps_close(&levels);
 	if (!status && !had_lists)
 		hands_say(gate);
 	return status;

@@ -9,6 +9,7 @@
 #include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
+#include "ways.h"
 
 /* All purses of a ledger together hold at most the burst divided by this. */
 #define PURSES_PART 16
@@ -67,8 +68,7 @@ static bool is_by_bytes(const struct sl_limit_spec *spec)
 
 /*
  * The longest life of a purse in ticks. A source that sends draws from its ledger at least this
- * often, which keeps the source in the map of ledgers and in the filter of known keys
- * (include/known_filter.h).
+ * often, which keeps its ledger from being forgotten in a flood.
  */
 #define PURSE_LIFE_MAX (2 * SL_TICKS_PER_SEC)
 
@@ -96,8 +96,9 @@ static void mask_write(uint64_t mask[2], unsigned int bits)
 {
 	uint8_t bytes[16] = {0};
 
-	for (unsigned int bit = 0; bit < bits; bit++)
-		bytes[bit / 8] |= 0x80 >> bit % 8;
+	memset(bytes, 0xff, bits / 8);
+	if (bits % 8)
+		bytes[bits / 8] = 0xff << (8 - bits % 8);
 	memcpy(mask, bytes, sizeof(bytes));
 }
 
@@ -168,7 +169,6 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.start_empty = spec->start_empty,
 		.key_dst = spec->key_dst,
 		.apart = spec->key_dst || bits > whole,
-		.shared = !spec->key_dst && bits < whole,
 	};
 
 	mask_write((uint64_t *)out.mask, bits);
@@ -180,7 +180,37 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		shape_compile(spec, machine, &out);
 	else /* no purse for a limit that blocks: its credit would still pass packets in a block */
 		bucket_compile(spec, machine, !spec->key_dst && bits == whole && !blocks, &out);
+	out.span = short_make(limit_span(&out));
 	return out;
+}
+
+/* The largest packet that the kernel merges on TC: of 64 KiB, in segments of 1,448 bytes. */
+#define MERGED_BYTES   65550
+#define MERGED_PACKETS 45
+
+bool limit_is_below_merged(const struct limit *limit)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+
+	return spec->kind == SL_WINDOW &&
+	       spec->rate < (is_by_bytes(spec) ? MERGED_BYTES : MERGED_PACKETS);
+}
+
+uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine *machine)
+{
+	const struct sl_limit_spec *spec = &limit->spec;
+	struct sl_limit out = limit_compile(limit, SL_IPV4, machine);
+	wide jiffy = (wide)machine->jiffy_ns * SL_TICKS_PER_NS, least, amount;
+
+	if (spec->kind != SL_BUCKET || out.apart || spec->per[SL_IPV4] < 32 || out.block ||
+	    out.purse)
+		return 0;
+	/* as bucket_split() asks */
+	least = (wide)machine->cpus * PURSE_PACKETS_MIN * credit_cost(&out, 1, FRAME_USUAL);
+	if (least < (1 + JIFFIES_LATE) * jiffy)
+		least = (1 + JIFFIES_LATE) * jiffy;
+	amount = least * PURSES_PART << (out.by_bytes ? SL_BYTE_COST_SHIFT : 0);
+	return divide_up(amount, out.cost) + 1;
 }
 
 bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_spec *new)
@@ -197,6 +227,62 @@ bool limit_keeps_ledgers(const struct sl_limit_spec *old, const struct sl_limit_
 	after = limit_compile(&(struct limit){.spec = *new}, SL_IPV4, &any);
 	return before.period == after.period && before.groups == after.groups &&
 	       before.shift == after.shift && before.by_bytes == after.by_bytes;
+}
+
+/* --- Checks --------------------------------------------------------------------------------- */
+
+bool limit_name_is_valid(const char name[SL_NAME])
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789-_";
+	size_t length = strnlen(name, SL_NAME);
+
+	/* no name begins with -: `show` would print it where an option can stand */
+	return length && length < SL_NAME && *name != '-' && !name[strspn(name, allowed)];
+}
+
+/* The longest time that any word has is 730d, which is less. */
+#define TIME_MAX_NS (SL_BURST_TICKS_MAX / SL_TICKS_PER_NS)
+
+static bool is_within(uint64_t number, uint64_t least, uint64_t most)
+{
+	return number >= least && number <= most;
+}
+
+static bool block_is_sound(const struct sl_limit_spec *spec)
+{
+	if (spec->action != SL_ACTION_BLOCK)
+		return true;
+	if (!is_within(spec->block_ns, 1, TIME_MAX_NS))
+		return false;
+	return !spec->escalate ||
+	       (spec->escalate >= 2 && is_within(spec->block_max_ns, 1, TIME_MAX_NS) &&
+		limit_escalations(spec) <= BLOCK_STEPS_MAX);
+}
+
+static bool kind_is_sound(const struct sl_limit_spec *spec)
+{
+	wide burst;
+
+	if (spec->kind == SL_WINDOW)
+		return is_within(spec->rate, 1, WINDOW_MOST_MAX) &&
+		       is_within(spec->span_ns, 1, TIME_MAX_NS) &&
+		       is_within(spec->groups, 1, WINDOW_GROUPS_MAX);
+	if (!rate_is_sound(spec))
+		return false;
+	if (spec->kind == SL_SHAPE)
+		return is_within(spec->span_ns, 1, HORIZON_MAX_NS) &&
+		       spec->action == SL_ACTION_DROP;
+	burst = burst_of(spec, cost_of(spec));
+	return spec->kind == SL_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
+}
+
+bool limit_is_sound(const struct sl_limit_spec *spec)
+{
+	return spec->rate_unit <= SL_RATE_BITS && spec->burst_unit <= SL_BURST_NS &&
+	       spec->action <= SL_ACTION_BLOCK && spec->per[SL_IPV4] <= 32 &&
+	       spec->per[SL_IPV6] <= 128 && spec->key_dst <= 1 && spec->start_empty <= 1 &&
+	       spec->second <= 1 && kind_is_sound(spec) && block_is_sound(spec);
 }
 
 static enum status bucket_check(const struct sl_limit_spec *spec)

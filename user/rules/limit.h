@@ -41,6 +41,15 @@ const char *limit_label(const struct sl_limit_spec *spec, char text[LIMIT_LABEL]
  */
 enum status limit_check(const struct limit *limit);
 
+/* Whether the name can be that of a limit. It need not end, as a name in a map need not. */
+bool limit_name_is_valid(const char name[SL_NAME]);
+
+/*
+ * Whether words could have made these numbers: every other function takes them for granted. The
+ * name is not looked at, as that of a budget is never read.
+ */
+bool limit_is_sound(const struct sl_limit_spec *spec);
+
 /* How often a block is multiplied until it is as long as the longest: include/block.h. */
 unsigned int limit_escalations(const struct sl_limit_spec *spec);
 
@@ -50,6 +59,15 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec);
  */
 struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 			      const struct machine *machine);
+
+/* Whether a window is less than one packet that the kernel has merged of many may be. */
+bool limit_is_below_merged(const struct limit *limit);
+
+/*
+ * The least burst, in packets or bytes, with which CPUs hold purses of a limit. 0: they do already,
+ * or it is of a kind, key or action that has none.
+ */
+uint64_t limit_burst_for_purses(const struct limit *limit, const struct machine *machine);
 
 /*
  * Whether a limit that is changed can go on with its ledgers: it has the same key and kind, and a

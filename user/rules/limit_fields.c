@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "block.h"
 #include "rules/matches.h"
 #include "rules/prefix.h"
@@ -15,8 +16,7 @@
 
 /* --- Names and defaults --------------------------------------------------------------------- */
 
-#define NS_PER_MS  1000000ULL
-#define NS_PER_SEC 1000000000ULL
+#define NS_PER_MS 1000000ULL
 
 #define BLOCK_MIN_NS NS_PER_MS
 
@@ -92,17 +92,12 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field)
 
 static enum status name_parse(const char *text, struct sl_limit_spec *spec)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789-_";
-	size_t length = strlen(text);
-
-	/* no name begins with -: `show` would print it where an option can stand */
-	if (!length || length >= sizeof(spec->name) || *text == '-' || text[strspn(text, allowed)])
+	if (!limit_name_is_valid(text))
 		return misuse("'%s' is not a name of a limit: letters, digits, - and _, at most "
 			      "%zu, and no - first",
 			      text, sizeof(spec->name) - 1);
 	memset(spec->name, 0, sizeof(spec->name));
-	memcpy(spec->name, text, length);
+	strcpy(spec->name, text);
 	return OK;
 }
 

@@ -322,3 +322,23 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 	file_free(&file);
 	return status;
 }
+
+/* --- Paths ---------------------------------------------------------------------------------- */
+
+enum status list_paths_add(struct list_paths *paths, char *path, struct stamp stamp)
+{
+	if (!array_grow(paths->list, paths->count, paths->room)) {
+		free(path);
+		return failure("cannot keep %u paths: out of memory", paths->count + 1);
+	}
+	paths->list[paths->count++] = (struct list_path){path, stamp};
+	return OK;
+}
+
+void list_paths_free(struct list_paths *paths)
+{
+	for (unsigned int i = 0; i < paths->count; i++)
+		free(paths->list[i].path);
+	free(paths->list);
+	*paths = (struct list_paths){0};
+}

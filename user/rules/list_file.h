@@ -7,6 +7,7 @@
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H
 
+#include "base/file.h"
 #include "rules/ruleset.h"
 
 /* A shorter prefix in a published list is most likely a mistake. */
@@ -25,5 +26,22 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 /* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
 enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
 		       struct ruleset *set);
+
+/* --- Paths of such files -------------------------------------------------------------------- */
+
+/* A list file, and what it was before it was read: a change meanwhile is seen, too. */
+struct list_path {
+	char *path;
+	struct stamp stamp;
+};
+
+struct list_paths {
+	struct list_path *list;
+	unsigned int count, room;
+};
+
+/* Adds a path, which is owned from then on, also when it fails. */
+enum status list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
+void list_paths_free(struct list_paths *paths);
 
 #endif

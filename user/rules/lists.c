@@ -26,6 +26,16 @@ unsigned int lists_count(const struct sl_list_info *lists)
 	return count;
 }
 
+uint64_t lists_bits(const struct sl_list_info *lists)
+{
+	uint64_t bits = 0;
+
+	for (int place = 0; place < SL_LIST_PLACES; place++)
+		if (*lists[place].name)
+			bits |= 1ULL << place;
+	return bits;
+}
+
 const char *const access_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
 const char *const access_done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
 
@@ -82,18 +92,33 @@ bool list_ended(const struct sl_list_info *list)
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
-enum status list_name_check(const char *name)
+static bool name_is_valid(const char *name)
 {
 	const char *at = name;
 
 	while (*at > ' ' && *at < 0x7f && !strchr("'\"`\\$", *at))
 		at++;
-	if (*name && !*at && at - name < SL_LIST_NAME)
+	return *name && !*at && at - name < SL_LIST_NAME;
+}
+
+enum status list_name_check(const char *name)
+{
+	if (name_is_valid(name))
 		return OK;
 	return misuse(
 		"'%s' cannot be the name of a list: it has 1 to %d letters, digits and signs, "
 		"without blanks, quotes and backslashes; say 'as LIST'",
 		name, SL_LIST_NAME - 1);
+}
+
+/* The last second of the year 9999: moments have years of four digits. */
+#define MOMENT_LAST 253402300799ULL
+
+bool list_is_sound(const struct sl_list_info *list)
+{
+	return memchr(list->name, '\0', SL_LIST_NAME) && name_is_valid(list->name) &&
+	       (list->list == SL_LIST_ALLOW || list->list == SL_LIST_DENY) &&
+	       list->replaced <= MOMENT_LAST;
 }
 
 /* Appends a component to a path, and resolves "." and "..". False: the path is full. */

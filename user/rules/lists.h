@@ -54,6 +54,12 @@ bool list_ended(const struct sl_list_info *list);
  */
 enum status list_name_check(const char *name);
 
+/* Whether a command could have written a list: its name and its access are known. */
+bool list_is_sound(const struct sl_list_info *list);
+
+/* The places that have a list, as bits. */
+uint64_t lists_bits(const struct sl_list_info *lists);
+
 /*
  * The name of the list of a file: its absolute path, with links unresolved. "-", standard input,
  * keeps its name.

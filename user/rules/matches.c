@@ -250,6 +250,17 @@ enum status match_parse(const char *text, struct sl_match *ret)
 	return status;
 }
 
+bool match_is_sound(const struct sl_match *match)
+{
+	const struct kind *kind = NULL;
+
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].fact == match->fact)
+			kind = &kinds[i];
+	return kind && match->ports <= (kind->has_ports ? SL_PORTS_MAX : 0) &&
+	       match->vlan <= VLAN_MAX;
+}
+
 /* --- Formatting ----------------------------------------------------------------------------- */
 
 static void append(char text[MATCH_TEXT], const char *before, const char *word)

@@ -10,6 +10,9 @@
 
 enum status match_parse(const char *text, struct sl_match *ret);
 
+/* Whether match_parse() could have made it. */
+bool match_is_sound(const struct sl_match *match);
+
 /* Formats a match in words that parse to the same match. */
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT]);
 

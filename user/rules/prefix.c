@@ -136,6 +136,21 @@ bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
+bool prefix_is_sound(const struct sl_prefix *prefix)
+{
+	struct sl_prefix cut = {0};
+
+	if (prefix->bits) {
+		if (!prefix_is_ipv4(prefix) && !prefix_is_ipv6(prefix))
+			return false;
+		if (prefix->bits < SL_FAMILY_BITS ||
+		    prefix->bits > SL_FAMILY_BITS + family_bits(prefix))
+			return false;
+		cut = prefix_cut(prefix);
+	}
+	return prefix_equal(prefix, &cut);
+}
+
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address)
 {
 	struct sl_prefix cut = *address;

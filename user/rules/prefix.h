@@ -25,6 +25,9 @@ bool prefix_is_ipv6(const struct sl_prefix *prefix);
 /* Whether the prefix is one whole address. */
 bool prefix_is_host(const struct sl_prefix *prefix);
 bool prefix_equal(const struct sl_prefix *a, const struct sl_prefix *b);
+
+/* Whether prefix_parse() could have made it. */
+bool prefix_is_sound(const struct sl_prefix *prefix);
 bool prefix_covers(const struct sl_prefix *prefix, const struct sl_prefix *address);
 
 /* Orders `default`, IPv4, IPv6; then by address; then the shorter prefix first. */

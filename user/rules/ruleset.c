@@ -13,8 +13,6 @@
 #include "rules/limit_words.h"
 #include "rules/units.h"
 
-#define SEC 1000000000ULL
-
 /* --- Rules: limits and budget, copy, compare ------------------------------------------------ */
 
 enum status rule_add_limit(struct rule *rule, const struct limit *limit)
@@ -91,9 +89,23 @@ void rule_free(struct rule *rule)
 	rule->inherit = INHERIT_UNSAID;
 }
 
+bool rule_is_empty(const struct rule *rule)
+{
+	return !rule->access && !rule->lists && !rule->limits;
+}
+
 bool rule_inherits(const struct rule *rule)
 {
 	return rule->limits && rule->inherit == INHERIT_YES;
+}
+
+bool rule_budget_is_idle(const struct rule *rule)
+{
+	bool idle = rule->newcomers && rule->limits;
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		idle &= rule->limit[i].spec.action == SL_ACTION_OBSERVE;
+	return idle;
 }
 
 static bool block_equal(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
@@ -203,14 +215,13 @@ static void command_print(const char *lead, const char *gate, const char *comman
 static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uint32_t until,
 			bool end_is_said, const char *name, const char *gate, const char *lead)
 {
-	uint64_t left = until ? (until_left_ns(until) + SEC / 2) / SEC : 0;
-	char text[UNITS_TEXT];
+	char text[MOMENT_TEXT];
 
-	if (until && !left)
+	if (until && !until_left_ns(until))
 		return false;
 	command_print(lead, gate, access_words[access], prefix);
 	if (until && !end_is_said)
-		printf(" for %s", time_format(left * SEC, text));
+		printf(" until %s", moment_format(until_time(until), text));
 	if (name)
 		printf(" as %s", name);
 	putchar('\n');
@@ -238,19 +249,24 @@ static void inherit_print(const struct rule *rule)
 		printf(" inherit %s", rule->inherit == INHERIT_YES ? "yes" : "no");
 }
 
-/* The line of a rule's first limit has the word `inherit`. */
-static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
-			const char *lead)
+void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *limit)
 {
 	char text[SPEC_TEXT];
 	const char *words;
 
-	command_print(lead, gate, "set", &rule->prefix);
 	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
-		words = spec_format(limit, &rule->prefix, field, text);
+		words = spec_format(limit, prefix, field, text);
 		if (words)
-			printf(" %s %s", spec_names[field], words);
+			fprintf(out, " %s %s", spec_names[field], words);
 	}
+}
+
+/* The line of a rule's first limit has the word `inherit`. */
+static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
+			const char *lead)
+{
+	command_print(lead, gate, "set", &rule->prefix);
+	limit_write(stdout, &rule->prefix, limit);
 	if (limit == rule->limit)
 		inherit_print(rule);
 	putchar('\n');
@@ -370,23 +386,34 @@ void ruleset_free(struct ruleset *set)
 	*set = (struct ruleset){0};
 }
 
+bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
+		     const struct rule **ret_to)
+{
+	const struct ruleset *from = pairs->from, *to = pairs->to;
+	const struct rule *old = pairs->i < from->count ? &from->rules[pairs->i] : NULL;
+	const struct rule *new = pairs->j < to->count ? &to->rules[pairs->j] : NULL;
+	int order = !old ? 1 : !new ? -1 : prefix_compare(&old->prefix, &new->prefix);
+
+	if (!old && !new)
+		return false;
+	pairs->i += order <= 0;
+	pairs->j += order >= 0;
+	*ret_from = order <= 0 ? old : NULL;
+	*ret_to = order >= 0 ? new : NULL;
+	return true;
+}
+
 enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 			 enum status (*call)(void *data, const struct rule *from,
 					     const struct rule *to),
 			 void *data)
 {
+	struct rule_pairs pairs = {.from = from, .to = to};
+	const struct rule *old, *new;
 	enum status status = OK;
-	unsigned int i = 0, j = 0;
 
-	while (!status && (i < from->count || j < to->count)) {
-		const struct rule *old = i < from->count ? &from->rules[i] : NULL;
-		const struct rule *new = j < to->count ? &to->rules[j] : NULL;
-		int order = !old ? 1 : !new ? -1 : prefix_compare(&old->prefix, &new->prefix);
-
-		i += order <= 0;
-		j += order >= 0;
-		if (order || !rule_equal(old, new))
-			status = call(data, order <= 0 ? old : NULL, order >= 0 ? new : NULL);
-	}
+	while (!status && rule_pairs_next(&pairs, &old, &new))
+		if (!old || !new || !rule_equal(old, new))
+			status = call(data, old, new);
 	return status;
 }

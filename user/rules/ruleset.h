@@ -7,6 +7,7 @@
 #define SLUICE_RULESET_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "rules/limit.h"
@@ -67,8 +68,17 @@ enum status rule_copy(const struct rule *rule, struct rule *ret);
  */
 unsigned int rule_slots(const struct rule *rule);
 
+/* Whether it has no entry, no list and no policy. */
+bool rule_is_empty(const struct rule *rule);
+
 /* Whether its policy also has the limits of a shorter one. */
 bool rule_inherits(const struct rule *rule);
+
+/*
+ * Whether its budget for newcomers drops nothing: policy_charge() of bpf/charge.h asks the budget
+ * only in place of a limit that drops or blocks, and all of these observe.
+ */
+bool rule_budget_is_idle(const struct rule *rule);
 
 /* Sets the budget of a rule to a copy of this one; NULL: none. */
 enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
@@ -97,6 +107,19 @@ enum status rule_difference(const struct rule *rule, const struct rule *other, s
 void rule_free(struct rule *rule);
 void ruleset_free(struct ruleset *set);
 
+/* A walk over the prefixes of two sets, which are sorted and have one rule a prefix. */
+struct rule_pairs {
+	const struct ruleset *from, *to;
+	unsigned int i, j;
+};
+
+/*
+ * The next prefix of the walk, in order: its rule in each set, or NULL where that set has none.
+ * False: there are no more.
+ */
+bool rule_pairs_next(struct rule_pairs *pairs, const struct rule **ret_from,
+		     const struct rule **ret_to);
+
 /*
  * Calls `call` for each prefix whose rule differs, in order; `from` or `to` is NULL where that set
  * has no rule. Both sets are sorted and have one rule a prefix. Stops at the first status that is
@@ -106,6 +129,9 @@ enum status ruleset_diff(const struct ruleset *from, const struct ruleset *to,
 			 enum status (*call)(void *data, const struct rule *from,
 					     const struct rule *to),
 			 void *data);
+
+/* Writes the words of `set` that make a limit, behind the prefix: " name dns rate 200pps ...". */
+void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *limit);
 
 /*
  * Prints a rule as the commands that make it, one a line, each behind `lead`:

@@ -2,16 +2,12 @@
 #include "rules/sizes.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
-#include "base/array.h"
-#include "base/text.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 
 #define SIZE_MAX_ENTRIES (1U << 26)
-
-/* Two batches of nodes for each CPU of an LRU map: one in use, and one to take before it evicts. */
-#define LRU_ENTRIES_PER_CPU 256
 
 const char *const size_names[SIZES] = {
 	[SIZE_SOURCES] = "sources", [SIZE_HOT] = "hot",		  [SIZE_POLICIES] = "policies",
@@ -43,6 +39,17 @@ uint32_t size_told(const struct gate_sizes *sizes, enum size size)
 	return has > own ? has - own : 0;
 }
 
+const char *size_format(uint32_t told, char text[SIZE_TEXT])
+{
+	unsigned int shift = !(told % (1U << 20)) ? 20 : !(told % (1U << 10)) ? 10 : 0;
+
+	snprintf(text, SIZE_TEXT, "%u%s", told >> shift,
+		 shift == 20   ? "m"
+		 : shift == 10 ? "k"
+			       : "");
+	return text;
+}
+
 enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes)
 {
 	unsigned int number, shift = 0;
@@ -55,39 +62,6 @@ enum status size_parse(enum size size, const char *text, struct gate_sizes *size
 			      size_names[size], text, SIZE_MAX_ENTRIES >> 20);
 	*size_of(sizes, size) = (number << shift) + size_own(size);
 	return OK;
-}
-
-/* --- LRU maps: sources and hot -------------------------------------------------------------- */
-
-uint32_t size_least(const struct machine *machine)
-{
-	return machine->cpus * LRU_ENTRIES_PER_CPU;
-}
-
-struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machine *machine)
-{
-	static const enum size lru[] = {SIZE_SOURCES, SIZE_HOT};
-	struct gate_sizes sizes = *said;
-
-	for (size_t i = 0; i < ARRAY_SIZE(lru); i++) {
-		uint32_t *size = size_of(&sizes, lru[i]);
-
-		if (*size && *size < size_least(machine))
-			*size = size_least(machine);
-	}
-	return sizes;
-}
-
-void sizes_say_raised(const struct gate_sizes *said, const struct machine *machine)
-{
-	struct gate_sizes raised = sizes_raise(said, machine), low = *said;
-
-	for (unsigned int i = 0; i < SIZES; i++)
-		if (*size_of(&low, i) != *size_of(&raised, i))
-			note("%s %u is raised to %u, for %u %s: a smaller map forgets sources "
-			     "while it is almost empty",
-			     size_names[i], *size_of(&low, i), *size_of(&raised, i), machine->cpus,
-			     plural(machine->cpus, "CPU", "CPUs"));
 }
 
 /* --- What rules need ------------------------------------------------------------------------ */
@@ -118,6 +92,53 @@ struct room room_needed(const struct ruleset *rules)
 	struct room room = {0};
 
 	for (unsigned int i = 0; i < rules->count; i++)
-		room_add(&room, NULL, &rules->rules[i]);
+		if (!rule_is_empty(&rules->rules[i]))
+			room_add(&room, NULL, &rules->rules[i]);
 	return room;
+}
+
+/* --- Growing -------------------------------------------------------------------------------- */
+
+bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed)
+{
+	struct gate_sizes has = *sizes, least = *needed;
+	bool hold = true;
+
+	for (unsigned int i = 0; i < SIZES; i++)
+		hold &= *size_of(&has, i) >= *size_of(&least, i);
+	return hold;
+}
+
+static uint32_t size_grown(uint32_t has, uint32_t needed)
+{
+	uint64_t size = 1;
+
+	while (size < needed || size < 2 * (uint64_t)has)
+		size *= 2;
+	return size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES;
+}
+
+struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
+			      uint32_t fixed)
+{
+	struct gate_sizes grown = *has, least = *needed;
+
+	for (unsigned int i = 0; i < SIZES; i++) {
+		uint32_t *size = size_of(&grown, i);
+
+		if (!(fixed & SIZE_BIT(i)) && *size < *size_of(&least, i))
+			*size = size_own(i) +
+				size_grown(size_told(&grown, i), size_told(&least, i));
+	}
+	return grown;
+}
+
+uint32_t sizes_bits(const struct gate_sizes *sizes)
+{
+	struct gate_sizes copy = *sizes;
+	uint32_t bits = 0;
+
+	for (unsigned int i = 0; i < SIZES; i++)
+		bits |= *size_of(&copy, i) ? SIZE_BIT(i) : 0;
+	return bits;
 }

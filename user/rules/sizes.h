@@ -5,17 +5,18 @@
 #ifndef SLUICE_SIZES_H
 #define SLUICE_SIZES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "rules/limit.h"
+#include "base/log.h"
 #include "rules/ruleset.h"
 
 /*
  * The entries of a gate's maps. In a rules file: gate: {sources, hot, policies, hosts, prefixes}.
  */
 struct gate_sizes {
-	uint32_t sources;  /* ledgers, of each family */
-	uint32_t hot;	   /* bucket entries, of each family */
+	uint32_t sources;  /* ledgers */
+	uint32_t hot;	   /* buckets, of each CPU */
 	uint32_t policies; /* rules with limits */
 	uint32_t hosts;	   /* rules of whole addresses, of each family */
 	uint32_t prefixes; /* other rules */
@@ -31,6 +32,15 @@ enum size {
 	SIZES,
 };
 
+/* A bit for each size. */
+#define SIZE_BIT(size) (1U << (size))
+
+/*
+ * The sizes that do not grow with the rules. Those of gates of versions that did not tell count as
+ * stated: a file for another gate is to have them.
+ */
+#define SIZES_OF_SOURCES (SIZE_BIT(SIZE_SOURCES) | SIZE_BIT(SIZE_HOT))
+
 extern const char *const size_names[SIZES];
 
 uint32_t *size_of(struct gate_sizes *sizes, enum size size);
@@ -41,21 +51,13 @@ uint32_t *size_of(struct gate_sizes *sizes, enum size size);
  */
 uint32_t size_told(const struct gate_sizes *sizes, enum size size);
 
+#define SIZE_TEXT 16
+
+/* Writes a size as users do: "16k", "1m" or "1000". */
+const char *size_format(uint32_t told, char text[SIZE_TEXT]);
+
 /* Parses a size: "65536", "64k" or "4m", 1 to 2^26. */
 enum status size_parse(enum size size, const char *text, struct gate_sizes *sizes);
-
-/*
- * The least useful value of `sources` and `hot`. The kernel hands the nodes of an LRU map to CPUs
- * 128 at a time, and a smaller map evicts sources while it is almost empty.
- */
-uint32_t size_least(const struct machine *machine);
-
-/*
- * sizes_raise() raises smaller values to size_least(), except 0. sizes_say_raised() prints which
- * ones.
- */
-struct gate_sizes sizes_raise(const struct gate_sizes *said, const struct machine *machine);
-void sizes_say_raised(const struct gate_sizes *said, const struct machine *machine);
 
 /* The entries that rules take in each map. Zeroed at first. */
 struct room {
@@ -72,7 +74,23 @@ void room_add(struct room *room, const struct rule *from, const struct rule *to)
 /* The least sizes that hold the rules; 0: a size that rules do not decide. */
 struct gate_sizes room_sizes(const struct room *room);
 
-/* The entries that a set of rules takes. */
+/* The entries that a set of rules takes. A rule that is empty takes none. */
 struct room room_needed(const struct ruleset *rules);
+
+/* --- Growing -------------------------------------------------------------------------------- */
+
+/* Whether each size is at least what is needed. */
+bool sizes_hold(const struct gate_sizes *sizes, const struct gate_sizes *needed);
+
+/*
+ * Sizes that hold what is needed: a smaller one is at least doubled, to a power of two. `fixed` has
+ * a bit (SIZE_BIT) for each size that stays. The result does not hold what is needed if one of
+ * these is too small, or if no size is large enough.
+ */
+struct gate_sizes sizes_grown(const struct gate_sizes *has, const struct gate_sizes *needed,
+			      uint32_t fixed);
+
+/* The bits of the sizes that are not 0. */
+uint32_t sizes_bits(const struct gate_sizes *sizes);
 
 #endif

@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
+#include "base/clock.h"
+
 #define RATE_HINT   "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
 #define BURST_HINT  "write 2000 (packets), 64kB (of a bit rate) or 250ms"
 #define AMOUNT_HINT "write 1000 (packets) or 10MB"
 #define TIME_HINT   "write 250ms, 30s, 10min, 1h or 7d"
 
-#define NS_PER_MS  1000000ULL
-#define NS_PER_SEC 1000000000ULL
+#define NS_PER_MS 1000000ULL
 
 /*
  * 2 years. A block in ticks stays below SL_BURST_TICKS_MAX, and the end of a list within 32 bits.
@@ -143,19 +146,30 @@ const char *number_read(const char *text, unsigned int most, unsigned int *ret)
 	return p;
 }
 
+static const uint64_t rate_most[] = {
+	[SL_RATE_PPS] = 200000000,
+	[SL_RATE_PER_MIN] = 200000000ULL * 60,
+	[SL_RATE_PER_HOUR] = 200000000ULL * 3600,
+	[SL_RATE_BITS] = 400000000000,
+};
+
+static uint64_t rate_least(unsigned int unit)
+{
+	return unit == SL_RATE_BITS ? 1000 : 1;
+}
+
+bool rate_is_sound(const struct sl_limit_spec *spec)
+{
+	return spec->rate_unit < ARRAY_SIZE(rate_most) &&
+	       spec->rate >= rate_least(spec->rate_unit) &&
+	       spec->rate <= rate_most[spec->rate_unit];
+}
+
 static enum status rate_check_range(const char *text, uint64_t rate, unsigned int unit)
 {
-	static const uint64_t most[] = {
-		[SL_RATE_PPS] = 200000000,
-		[SL_RATE_PER_MIN] = 200000000ULL * 60,
-		[SL_RATE_PER_HOUR] = 200000000ULL * 3600,
-		[SL_RATE_BITS] = 400000000000,
-	};
-	uint64_t least = unit == SL_RATE_BITS ? 1000 : 1;
-
-	if (rate < least)
+	if (rate < rate_least(unit))
 		return misuse("rate '%s' is too low: the lowest is 1/h, or 1kbit", text);
-	if (rate > most[unit])
+	if (rate > rate_most[unit])
 		return misuse("rate '%s' is too high: the highest is 200mpps, or 400gbit", text);
 	return OK;
 }

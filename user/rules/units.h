@@ -17,6 +17,9 @@
  */
 enum status rate_parse(const char *text, struct sl_limit_spec *spec);
 
+/* Whether rate_parse() could have made the rate. */
+bool rate_is_sound(const struct sl_limit_spec *spec);
+
 /*
  * Parses BURST into burst and burst_unit. The rate is in `spec` already: 2000 (packets) needs a
  * packet rate, 64kB a bit rate, and 250ms either.

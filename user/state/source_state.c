@@ -8,73 +8,10 @@
 #include <bpf/bpf.h>
 
 #include "base/clock.h"
-#include "kinds.h"
-#include "ledger_key.h"
+#include "gate/records.h"
 #include "rules/prefix.h"
-
-/* --- Ledgers -------------------------------------------------------------------------------- */
-
-/* The number of tries. Each failure means that a packet made the ledger first. */
-#define FILL_TRIES 64
-
-/* The map and the key of a ledger. */
-struct place {
-	int fd;
-	union ledger_key key;
-};
-
-static struct place ledger_place(const struct gate *gate, const struct sl_limit *limit,
-				 const struct sl_prefix *address)
-{
-	bool ipv4 = prefix_is_ipv4(address);
-	struct place place = {.fd = gate->map[ipv4 ? MAP_LEDGERS4 : MAP_LEDGERS6]};
-	__u64 addr[2];
-
-	memcpy(addr, address->addr, sizeof(addr));
-	ledger_key_make(limit, addr, ipv4, &place.key);
-	return place;
-}
-
-enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
-			const struct sl_prefix *address, uint64_t now, struct sl_ledger *ret,
-			bool *ret_found)
-{
-	struct place place = ledger_place(gate, limit, address);
-	struct sl_ledger ledger = kind_birth(limit->kind, limit, now);
-	int err = bpf_map_lookup_elem(place.fd, &place.key, &ledger);
-
-	if (err && err != -ENOENT)
-		return failure("cannot read a ledger of gate '%s': %s", gate->name, why(err));
-	*ret = ledger;
-	*ret_found = !err;
-	return OK;
-}
-
-/*
- * Deletes and inserts: an update would take a free node first, and so could evict another source.
- * Inserting may fail at any time, while a packet works on the same part of the map.
- */
-enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
-			const struct sl_prefix *address)
-{
-	struct place place = ledger_place(gate, limit, address);
-	int err = -EEXIST;
-
-	for (int i = 0; err && i < FILL_TRIES; i++) {
-		struct sl_ledger full;
-
-		err = bpf_map_delete_elem(place.fd, &place.key);
-		if (err && err != -ENOENT)
-			continue;
-		full = kind_full(limit, uptime_ticks());
-		err = bpf_map_update_elem(place.fd, &place.key, &full, BPF_NOEXIST);
-	}
-	if (err == -EEXIST)
-		return failure(
-			"cannot fill a bucket of gate '%s': its source sends too fast: try again",
-			gate->name);
-	return err ? failure("cannot fill a bucket of gate '%s': %s", gate->name, why(err)) : OK;
-}
+#include "state/ledgers.h"
+#include "ways.h"
 
 /* --- Sources and units ---------------------------------------------------------------------- */
 
@@ -135,19 +72,31 @@ struct trial {
 	struct sl_ledger ledger;
 	uint64_t cost;
 	uint64_t now;
-	const struct sl_bucket *cpus; /* NULL: no CPU has a purse of this ledger */
+	const struct sl_bucket *buckets; /* with a purse of this ledger */
 	unsigned int count;
+	unsigned int cpus; /* those without such a bucket have an empty purse */
 };
 
-static struct sl_purse purse_of(const struct trial *q, unsigned int cpu)
+/*
+ * A purse with more than any packet leaves there, which the owner of the gate wrote, is empty.
+ * index: of a bucket, or beyond them.
+ */
+static struct sl_purse purse_of(const struct trial *q, unsigned int index)
 {
-	return q->cpus ? q->cpus[cpu].purse[q->limit->slot] : (struct sl_purse){0};
+	const int64_t most = SL_BURST_TICKS_MAX;
+	struct sl_purse purse = {0};
+
+	if (index < q->count)
+		purse = q->buckets[index].purse[q->limit->slot];
+	if (purse.credit > most || purse.credit < -most)
+		purse.credit = 0;
+	return purse;
 }
 
-/* Whether the packet would pass on that CPU, as limit_ask() in bpf/charge.h decides. */
-static bool cpu_passes(const struct trial *q, unsigned int cpu)
+/* Whether the packet would pass with that purse, as limit_ask() in bpf/charge.h decides. */
+static bool purse_passes(const struct trial *q, unsigned int index)
 {
-	struct sl_purse purse = purse_of(q, cpu);
+	struct sl_purse purse = purse_of(q, index);
 	struct sl_ledger ledger = q->ledger;
 
 	if (credit_must_wait(&purse, q->cost, q->now))
@@ -162,8 +111,8 @@ static uint64_t trial_held(const struct trial *q)
 {
 	uint64_t held = 0;
 
-	for (unsigned int cpu = 0; q->limit->kind == SL_BUCKET && cpu < q->count; cpu++) {
-		struct sl_purse purse = purse_of(q, cpu);
+	for (unsigned int i = 0; q->limit->kind == SL_BUCKET && i < q->count; i++) {
+		struct sl_purse purse = purse_of(q, i);
 
 		if (purse.credit > 0 && credit_span(q->ledger.born, purse.at) >= 0)
 			held += purse.credit;
@@ -175,8 +124,8 @@ static enum sl_reason trial_reason(const struct trial *q)
 {
 	if (block_holds(q->limit, &q->ledger, q->now))
 		return SL_DROP_BLOCKED;
-	for (unsigned int cpu = 0; cpu < q->count; cpu++)
-		if (cpu_passes(q, cpu))
+	for (unsigned int i = 0; i < q->cpus && i <= q->count; i++)
+		if (purse_passes(q, i))
 			return SL_PASS_WITHIN;
 	return kind_refusal(q->limit, q->cost);
 }
@@ -210,7 +159,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 			     uint64_t now, struct limit_state *ret)
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
-	struct trial q = {.limit = limit, .count = gate->machine.cpus};
+	struct trial q = {.limit = limit, .cpus = gate->machine.cpus};
 	struct limit_state state = {.matches =
 					    match_limit(limit, &source->policy->match[limit->slot],
 							&packet->facts, packet->egress)};
@@ -219,14 +168,15 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 
 	state.known = key_is_known(limit, address);
 	if (state.known)
-		status = ledger_read(gate, limit, address, now, &q.ledger, &found);
+		status = ledger_read(gate, source->memory, limit, address, now, &q.ledger, &found);
 	if (status)
 		return status;
 	if (state.known) {
 		state.fresh = !found;
 		q.cost = credit_cost(limit, 1, packet->bytes);
 		q.now = kind_now(limit->kind, &q.ledger, now);
-		q.cpus = limit->apart ? NULL : source->cpus;
+		q.buckets = source->buckets;
+		q.count = limit->apart ? 0 : source->count;
 		trial_run(&q, &state);
 	}
 	*ret = state;
@@ -262,14 +212,15 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 enum status budget_state_read(const struct gate *gate, const struct sl_policy *policy,
 			      unsigned int bytes, uint64_t now, struct limit_state *ret)
 {
-	uint32_t number = policy->newcomers_home ?: SL_POLICY(policy - gate->policies);
+	uint32_t number = policy->newcomers_home ?: SL_POLICY(record_number(gate, policy));
 	struct sl_bucket *cpus = allowances_read(gate, policy, number);
 	struct trial q = {
 		.limit = &policy->newcomers,
 		.ledger = gate->budgets[number],
 		.cost = credit_cost(&policy->newcomers, 1, bytes),
-		.cpus = cpus,
+		.buckets = cpus,
 		.count = gate->machine.cpus,
+		.cpus = gate->machine.cpus,
 	};
 	struct limit_state state = {.matches = true, .known = true};
 

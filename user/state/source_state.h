@@ -65,18 +65,4 @@ const char *source_label(const struct source *source, const struct sl_limit *lim
 /* The burst in the unit of `remaining`. */
 uint64_t burst_units(const struct sl_limit *limit);
 
-/* --- Ledgers -------------------------------------------------------------------------------- */
-
-/*
- * Reads the ledger of a limit for an address, which is cut to the key's length. ret_found false:
- * there is none, and `ret` is the ledger that a packet at `now` would create.
- */
-enum status ledger_read(const struct gate *gate, const struct sl_limit *limit,
-			const struct sl_prefix *address, uint64_t now, struct sl_ledger *ret,
-			bool *ret_found);
-
-/* Replaces that ledger by a full one. */
-enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
-			const struct sl_prefix *address);
-
 #endif

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "gate/array_view.h"
 #include "gate/change.h"
+#include "gate/records.h"
 #include "gate/rules.h"
 #include "rules/lists.h"
 
@@ -48,18 +50,18 @@ static void line_add_limits(struct stats_line *line, const struct sl_policy *rec
 
 /* Begins a line with what the counters showed when its record got them. */
 static void line_begin(struct stats *stats, enum stats_kind kind, const char *policy,
-		       unsigned int number, const struct sl_policy *record)
+		       const struct gate *gate, const struct sl_policy *record)
 {
 	struct stats_line *line = line_add(stats, kind, policy);
 
-	line->number = number;
+	line->number = SL_POLICY(record_number(gate, record));
 	line->counters = record->base;
 	line_add_limits(line, record);
 }
 
 static enum status lines_begin(const struct gate *gate, struct stats *stats)
 {
-	const struct sl_policy **policies, *records = gate->policies;
+	const struct sl_policy **policies;
 	enum status status = rules_policies(gate, &policies, &stats->rules);
 	char text[PREFIX_TEXT];
 
@@ -71,13 +73,13 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
 		return failure("cannot read the counters of gate '%s': %s", gate->name,
 			       why(ENOMEM));
 	}
-	line_begin(stats, STATS_NONE, "none", SL_POLICY_NONE, &records[SL_RECORD(SL_POLICY_NONE)]);
-	line_begin(stats, STATS_ALLOW, "allow", SL_POLICY_ALLOW,
-		   &records[SL_RECORD(SL_POLICY_ALLOW)]);
-	line_begin(stats, STATS_DENY, "deny", SL_POLICY_DENY, &records[SL_RECORD(SL_POLICY_DENY)]);
+	line_begin(stats, STATS_NONE, "none", gate, record_read(gate, SL_RECORD(SL_POLICY_NONE)));
+	line_begin(stats, STATS_ALLOW, "allow", gate,
+		   record_read(gate, SL_RECORD(SL_POLICY_ALLOW)));
+	line_begin(stats, STATS_DENY, "deny", gate, record_read(gate, SL_RECORD(SL_POLICY_DENY)));
 	for (unsigned int i = 0; i < stats->rules; i++)
-		line_begin(stats, STATS_RULE, prefix_format(&policies[i]->prefix, text),
-			   SL_POLICY(policies[i] - records), policies[i]);
+		line_begin(stats, STATS_RULE, prefix_format(&policies[i]->prefix, text), gate,
+			   policies[i]);
 	free(policies);
 	return OK;
 }
@@ -89,7 +91,7 @@ static enum status lines_begin(const struct gate *gate, struct stats *stats)
  */
 static enum status lines_end(const struct gate *gate, struct stats *stats)
 {
-	unsigned int seen = gate->state->policies_seen, first = SL_POLICY_FIRST;
+	unsigned int seen = gate_policies_seen(gate), first = SL_POLICY_FIRST;
 	unsigned int count = seen > first ? seen : first, lines = stats->count;
 	struct stats_line *deleted;
 	struct sl_counters *all;
@@ -175,41 +177,67 @@ const char *stats_limit_verdict(const struct stats_limit *limit)
 /* The most entries that are counted: each is a system call, and these take some 20 ms. */
 #define COUNT_MAX 65536
 
-/* Counts keys, without a lock that packets wait for. False: there are too many. */
-static bool keys_count(int fd, uint32_t *ret)
+/* Counts keys, without a lock that packets wait for. 1; 0: there are too many; a negative errno. */
+static int keys_count(int fd, uint32_t *ret)
 {
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
 	uint32_t count = 0;
 	void *last = NULL;
 
-	while (!bpf_map_get_next_key(fd, last, key[count % 2])) {
+	int err;
+
+	while (!(err = bpf_map_get_next_key(fd, last, key[count % 2]))) {
 		last = key[count % 2];
 		if (++count > COUNT_MAX)
-			return false;
+			return 0;
 	}
 	*ret = count;
-	return true;
+	return err == -ENOENT ? 1 : err;
 }
 
 /*
  * Counts the hosts of one family. The gate has the count of both: if this map is too large to
  * count, the other one is counted and subtracted.
  */
-static bool hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
+static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
 	enum gate_map other = map == MAP_HOSTS4 ? MAP_HOSTS6 : MAP_HOSTS4;
 	uint32_t both = gate->state->hosts, others;
+	int counted;
 
-	if (!both) {
-		*ret = 0;
-		return true;
-	}
-	if (keys_count(gate->map[map], ret))
-		return true;
-	if (!keys_count(gate->map[other], &others) || others > both)
-		return false;
+	*ret = 0;
+	counted = both ? keys_count(gate->map[map], ret) : 1;
+	if (counted)
+		return counted;
+	counted = keys_count(gate->map[other], &others);
+	if (counted <= 0 || others > both)
+		return counted < 0 ? counted : 0;
 	*ret = both - others;
-	return true;
+	return 1;
+}
+
+/*
+ * Counts the ways that are in use. `map` has sets of `value_size` bytes, each with so many tags at
+ * its begin.
+ */
+static enum status tags_count(const struct gate *gate, enum gate_map map, uint32_t value_size,
+			      unsigned int tags, uint32_t *ret)
+{
+	struct array_view view;
+	enum status status = array_view_open(gate, map, value_size, &view);
+
+	if (status)
+		return status;
+	*ret = 0;
+	for (uint32_t set = 0; set < view.count; set++) {
+		const uint16_t *tag =
+			(const uint16_t *)((const char *)view.values + (size_t)set * value_size);
+
+		for (unsigned int way = 0; way < tags; way++)
+			*ret += !!tag[way];
+	}
+	array_view_close(&view);
+	return OK;
 }
 
 static enum status policies_count(const struct gate *gate, uint32_t *ret)
@@ -259,7 +287,8 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 
 enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
-	struct occupancy occupancy = {.counted = true};
+	struct occupancy occupancy = {0};
+	int counted = 1;
 	enum status status = map_max_entries(gate, map, &occupancy.max_entries);
 
 	if (status)
@@ -267,15 +296,27 @@ enum status occupancy_read(const struct gate *gate, enum gate_map map, struct oc
 	if (map == MAP_POLICIES || map == MAP_COUNTERS)
 		status = policies_count(gate, &occupancy.entries);
 	else if (map == MAP_HOSTS4 || map == MAP_HOSTS6)
-		occupancy.counted = hosts_count(gate, map, &occupancy.entries);
+		counted = hosts_count(gate, map, &occupancy.entries);
 	else if (map == MAP_PREFIXES)
 		occupancy.entries = gate->state->prefixes;
 	else if (map == MAP_LISTS)
 		occupancy.entries = lists_in_use(gate);
+	else if (map == MAP_LEDGERS)
+		status = tags_count(gate, MAP_SETS, sizeof(struct sl_set), SL_WAYS,
+				    &occupancy.entries);
+	else if (map == MAP_BUCKETS)
+		status = tags_count(gate, MAP_HOT, sizeof(struct sl_hot), SL_SEATS,
+				    &occupancy.entries);
+	else if (map == MAP_SETS || map == MAP_HOT) /* arrays, whose entries tell nothing */
+		counted = 0;
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;
 	else
-		occupancy.counted = keys_count(gate->map[map], &occupancy.entries);
+		counted = keys_count(gate->map[map], &occupancy.entries);
+	if (counted < 0)
+		status = failure("cannot count the entries of map '%s' of gate '%s': %s",
+				 gate_map_names[map], gate->name, why(counted));
+	occupancy.counted = counted;
 	if (!status)
 		*ret = occupancy;
 	return status;

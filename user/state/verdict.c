@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "gate/policy.h"
+#include "pace.h"
 #include "state/pressure.h"
 
 /* --- Reading the state ---------------------------------------------------------------------- */
@@ -26,20 +27,20 @@ static enum status limit_states_read(const struct gate *gate, struct verdict *ve
 	return OK;
 }
 
-/*
- * Reads whether the filter of known sources has the source, and the packet's key under each limit.
- */
-static enum status known_read(const struct gate *gate, uint64_t jiffy, struct verdict *verdict)
+/* Reads how the packet is met under each limit under which it has no ledger. */
+static enum status meetings_read(const struct gate *gate, struct verdict *verdict)
 {
 	const struct packet_args *packet = &verdict->packet;
-	enum status status = known_source_read(gate, NULL, &packet->source, jiffy, &verdict->known);
+	enum status status = OK;
 
 	for (unsigned int i = 0; !status && i < verdict->count; i++) {
 		const struct sl_limit *limit = &verdict->limits[i];
 
-		status = known_source_read(gate, limit,
-					   limit->key_dst ? &packet->destination : &packet->source,
-					   jiffy, &verdict->known_to[i]);
+		if (!verdict->states[i].matches || !verdict->states[i].fresh)
+			continue;
+		status = newcomer_read(gate, limit,
+				       limit->key_dst ? &packet->destination : &packet->source,
+				       uptime_ticks(), verdict->flooded, &verdict->newcomers[i]);
 	}
 	return status;
 }
@@ -52,11 +53,10 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 
 	if (status)
 		return status;
-	status = known_read(gate, pressure.jiffy, verdict);
+	verdict->flooded = pressure.flooded;
+	status = meetings_read(gate, verdict);
 	if (status)
 		return status;
-	verdict->flooded = pressure.flooded;
-	verdict->crowded = pressure.crowded;
 	if (pressure.flooded && policy)
 		status = policy_passed_by(gate, policy, &verdict->passes_by);
 	if (status)
@@ -87,23 +87,15 @@ static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
 }
 
 /*
- * Whether the packet has to wait as a newcomer, as limit_charge() and limit_admit() in bpf/charge.h
- * decide on a CPU in a flood. A source with a bucket entry need not pass the bar, except under
- * limits with longer keys than the bucket, and where its key is new. Without a bucket entry only
- * the ledger of a known key is looked up.
+ * Whether the packet gets no ledger under a limit, as newcomer_show() and newcomer_insert() decide:
+ * on a CPU with a crowd if it has not shown itself, on any where none may be forgotten for it.
  */
 static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 {
-	/* bucket_get() in bpf/bucket.h, on a CPU in a crowd */
-	bool has_bucket = verdict->source.remembered && (!verdict->crowded || verdict->known);
-	const struct limit_state *state = &verdict->states[index];
-	const struct sl_limit *limit = &verdict->limits[index];
+	const struct newcomer *newcomer = &verdict->newcomers[index];
 
-	if (!verdict->flooded || !state->matches)
-		return false;
-	if (!limit->apart && has_bucket)
-		return limit->shared && state->fresh;
-	return state->fresh || !verdict->known_to[index];
+	return limit_is_fresh(verdict, index) &&
+	       ((verdict->flooded && newcomer->shown <= CROWD_BAR) || !newcomer->has_room);
 }
 
 /*
@@ -123,8 +115,8 @@ static void limits_judge(struct verdict *verdict)
 		if (verdict->limits[i].observe)
 			continue;
 		if (limit_lets_wait(verdict, i)) {
-			verdict->silent |= !state->fresh;
 			verdict->waits = true;
+			verdict->lacks_room |= !verdict->newcomers[i].has_room;
 			if (verdict->limits[i].start_empty) {
 				/* an empty bucket refuses before there is a ledger */
 				verdict->reason = SL_DROP_OVER_LIMIT;
@@ -135,7 +127,6 @@ static void limits_judge(struct verdict *verdict)
 			verdict->by = &verdict->limits[i];
 		}
 	}
-	verdict->newcomer |= verdict->waits;
 	if (verdict->waits && !verdict->by)
 		verdict->reason = verdict->budget.reason;
 }

@@ -7,6 +7,7 @@
 #define SLUICE_VERDICT_H
 
 #include "gate/gate.h"
+#include "state/ledgers.h"
 #include "state/source.h"
 #include "state/source_state.h"
 
@@ -19,13 +20,11 @@ struct verdict {
 	const struct sl_limit *limits; /* in the order of charging */
 	unsigned int count;
 	struct limit_state states[SL_LIMITS_MAX];
-	bool newcomer;	      /* its key has no ledger under a limit that matches, or it waits */
-	bool waits;	      /* the packet path treats it as a newcomer that is not admitted yet */
-	bool silent;	      /* it waits although it has a ledger: it was silent for too long */
-	unsigned int flooded; /* CPUs on which newcomers wait */
-	unsigned int crowded; /* CPUs that skip the bucket lookup for unknown sources */
-	bool known;
-	bool known_to[SL_LIMITS_MAX]; /* by limit: the filter has the packet's key */
+	bool newcomer;	 /* its key has no ledger under a limit that matches, or it waits */
+	bool waits;	 /* it gets no ledger by this packet */
+	bool lacks_room; /* not because of a flood: no ledger may be forgotten for it */
+	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no ledger */
+	unsigned int flooded;			  /* CPUs on which newcomers wait */
 	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */
 	struct limit_state budget;
 	const struct sl_limit

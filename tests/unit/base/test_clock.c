@@ -153,6 +153,16 @@ static void test_there_and_back(void **state)
 	}
 }
 
+/* As a dump that is applied, and dumped again: no round lengthens a ban. */
+static void test_a_moment_stays_as_it_is(void **state)
+{
+	time_t now = time(NULL);
+
+	(void)state;
+	for (time_t when = now + 10; when < now + 60000000; when += 1 + (when - now) / 97)
+		assert_int_equal(until_time(until_at(when)), when);
+}
+
 static void test_there_and_back_of_what_is_past(void **state)
 {
 	(void)state;
@@ -241,20 +251,77 @@ static void test_wrong_moments_are_refused(void **state)
 	}
 }
 
+/* It is rounded up when it is told, and so more than that span away. */
+static void test_the_end_of_the_longest_span_can_be_read(void **state)
+{
+	uint32_t until = until_after(730 * 86400 * SEC_NS), again;
+	char text[MOMENT_TEXT];
+	bool ended;
+
+	(void)state;
+	assert_int_equal(until_parse(moment_format(until_time(until), text), &again, &ended), OK);
+	assert_false(ended);
+	assert_true(until_equal(again, until));
+}
+
+/* Reads it in a process without capabilities. */
+static uint64_t jiffies_of_nobody(void)
+{
+	uint64_t jiffies = 0;
+	int ends[2], ended;
+	pid_t child;
+
+	assert_false(pipe(ends));
+	child = fork();
+	if (!child) {
+		if (setresuid(65534, 65534, 65534) || jiffies_read(&jiffies) ||
+		    write(ends[1], &jiffies, sizeof(jiffies)) != sizeof(jiffies))
+			_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &ended, 0), child);
+	assert_int_equal(ended, 0);
+	assert_int_equal(read(ends[0], &jiffies, sizeof(jiffies)), sizeof(jiffies));
+	close(ends[0]);
+	close(ends[1]);
+	return jiffies;
+}
+
+/* Never before the jiffy that packets see, and less than 10 ms after it. */
+static void test_jiffies_without_a_right(void **state)
+{
+	uint64_t before, told, after;
+	struct timespec jiffy;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(jiffies_read(&before), OK);
+		told = jiffies_of_nobody();
+		assert_int_equal(jiffies_read(&after), OK);
+		assert_true(told >= before && told <= after + 10000000 / jiffy.tv_nsec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		/* first: the process must not have read the clock before */
 		cmocka_unit_test(test_a_time_namespace_changes_nothing),
 		cmocka_unit_test(test_the_clock_runs),
+		cmocka_unit_test(test_jiffies_without_a_right),
 		cmocka_unit_test(test_the_end_of_an_entry),
 		cmocka_unit_test(test_an_end_is_never_never),
 		cmocka_unit_test(test_what_is_left),
 		cmocka_unit_test(test_moments_of_the_calendar),
 		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_a_moment_stays_as_it_is),
 		cmocka_unit_test(test_there_and_back_of_what_is_past),
 		cmocka_unit_test(test_moments_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_moments_are_refused),
+		cmocka_unit_test(test_the_end_of_the_longest_span_can_be_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "test.h"
 #include "capture.h"
 #include "config/config.h"
+#include "ends.h"
 
 /* Reads a text as the file "rules.yaml". */
 static inline enum status text_read(const char *text, struct config *ret)
@@ -25,7 +26,7 @@ static inline const char *shown(const char *text)
 	for (unsigned int i = 0; i < config.rules.count; i++)
 		rule_print(&config.rules.rules[i], config.rules.lists, NULL, "main", "");
 	config_free(&config);
-	return capture_end(&capture);
+	return ends_as_spans(capture_end(&capture));
 }
 
 /* What is said of a text that is refused. */

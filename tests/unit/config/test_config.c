@@ -40,9 +40,9 @@ static void test_every_key_is_read(void **state)
 		"sluice set default rate 10kpps burst 20000\n"
 		"sluice set default name dns rate 50mbit burst 250ms match udp port 53,1024-65535 "
 		"vlan 10 per 24/56 key dst action block 30s start empty\n"
-		"sluice deny 192.0.2.0/24 for 1h\n"
+		"sluice deny 192.0.2.0/24 in 1h\n"
 		"sluice allow 192.0.2.1\n"
-		"sluice deny 192.0.2.2 for 1h\n");
+		"sluice deny 192.0.2.2 in 1h\n");
 	assert_int_equal(text_read(text, &config), OK);
 	assert_int_equal(config.sizes.sources, 256 << 10);
 	assert_int_equal(config.sizes.hot, 65536);
@@ -122,7 +122,7 @@ static void test_other_spellings_mean_the_same(void **state)
 	assert_string_equal(shown("deny: [192.0.2.1]\n"
 				  "allow: [{prefix: 192.0.2.2, for: 1h}]\n"),
 			    "sluice deny 192.0.2.1\n"
-			    "sluice allow 192.0.2.2 for 1h\n");
+			    "sluice allow 192.0.2.2 in 1h\n");
 	assert_string_equal(shown("policies: [{prefix: any, limits: [{rate: 10Mbit, burst: 64kB, "
 				  "match: tcp syn dport 80, per: /24}]}]"),
 			    "sluice set default rate 10mbit burst 64kB match tcp-syn port 80 per "
@@ -185,7 +185,7 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		      "  - {prefix: 10.0.0.2, limits: [{rate: 5pps}], newcomers: {\"rate\": "
 		      "\"50\\u006dbit\"}}\n"
 		      "deny: [{prefix: default, for: 1h}]\n"),
-		"sluice deny default for 1h\n"
+		"sluice deny default in 1h\n"
 		"sluice set default rate 5pps burst 8\n"
 		"sluice set default name dns rate 6pps burst 8 match udp port 53\n"
 		"sluice newcomers default rate 10kpps burst 20000\n"
@@ -248,8 +248,8 @@ static void test_entries_that_have_ended_are_not_listed(void **state)
 				  "  - {prefix: 192.0.2.1, until: 2001-01-01T00:00:00Z}\n"
 				  "  - {prefixes: [192.0.2.1, 192.0.2.2], for: 90min}\n"
 				  "  - {prefix: 192.0.2.2, until: 2001-01-01T00:00:00+02:00}\n"),
-			    "sluice deny 192.0.2.1 for 90min\n"
-			    "sluice deny 192.0.2.2 for 90min\n");
+			    "sluice deny 192.0.2.1 in 90min\n"
+			    "sluice deny 192.0.2.2 in 90min\n");
 }
 
 static void test_the_example_is_read(void **state)
@@ -378,10 +378,11 @@ static void test_one_error_is_one_message(void **state)
 		/* keys */
 		{"denys: []\ndeny: []", ":1:1: a rules file has no key 'denys': did you mean "
 					"'deny'?"},
-		{"5: []\ndeny: []", ":1:1: a rules file has no key '5': it has gate, defaults, "
-				    "policies, allow or deny"},
+		{"5: []\ndeny: []",
+		 ":1:1: a rules file has no key '5': it has gate, attach, defaults, "
+		 "policies, allow or deny"},
 		{"deny: []\n\"a\\nb\": []", ":2:1: a rules file has no key 'a?b': it has gate, "
-					    "defaults, policies, allow or deny"},
+					    "attach, defaults, policies, allow or deny"},
 		{DENY "for : 1h, to: x}]", ":1:39: an entry of 'deny' has no key 'to': it has "
 					   "prefix, prefixes, file, force, list, for or until"},
 		{"deny: []\ndefaults: {rate: 5pps}", ":2:12: 'defaults' has no key 'rate': it has "

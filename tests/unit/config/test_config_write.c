@@ -78,6 +78,50 @@ static void test_written_rules_read_the_same(void **state)
 	config_free(&config);
 }
 
+/* Defaults are left out; a list without devices is not. */
+static void test_devices_are_written_as_they_are_read(void **state)
+{
+	static const char text[] = "attach:\n"
+				   "  - device: eth0\n"
+				   "  - device: eth0\n"
+				   "    hook: egress\n"
+				   "  - device: \"en*\"\n"
+				   "    netns: blue\n"
+				   "    hook: ingress\n"
+				   "    mode: clsact\n"
+				   "    optional: true\n"
+				   "  - device: lan1\n"
+				   "    mode: generic\n"
+				   "policies: []\n";
+	struct config config;
+	char *again;
+
+	(void)state;
+	assert_int_equal(text_read(text, &config), OK);
+	assert_true(config.places.said && place_is_pattern(&config.places.list[2]));
+	again = written(&config);
+	assert_string_equal(again, text);
+	free(again);
+	config_free(&config);
+	assert_int_equal(text_read("attach: [{device: e, hook: xdp, mode: auto, optional: no}, "
+				   "{device: f}]\npolicies: []\n",
+				   &config),
+			 OK);
+	again = written(&config);
+	assert_string_equal(again, "attach:\n  - device: e\n  - device: f\npolicies: []\n");
+	free(again);
+	config_free(&config);
+	assert_int_equal(text_read("attach: []\npolicies: []\n", &config), OK);
+	assert_true(config.places.said && !config.places.count);
+	again = written(&config);
+	assert_string_equal(again, "attach: []\npolicies: []\n");
+	free(again);
+	config_free(&config);
+	assert_int_equal(text_read("policies: []\n", &config), OK);
+	assert_false(config.places.said);
+	config_free(&config);
+}
+
 /* Entries that end together stand together, and end at the same moment when they are read again. */
 static void test_entries_that_end_together_stand_together(void **state)
 {
@@ -241,6 +285,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_written_rules_read_the_same),
+		cmocka_unit_test(test_devices_are_written_as_they_are_read),
 		cmocka_unit_test(test_entries_that_end_together_stand_together),
 		cmocka_unit_test(test_json_reads_the_same),
 		cmocka_unit_test(test_named_lists_read_the_same),

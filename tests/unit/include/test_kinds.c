@@ -10,7 +10,6 @@
 #include "test.h"
 #include <pthread.h>
 #include "kind_run.h"
-#include "ledger_key.h"
 
 #define SECOND SL_TICKS_PER_SEC
 
@@ -437,7 +436,7 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 		bool same;
 	} lengths[] = {{32, false}, {25, false}, {24, true}, {8, true}, {0, true}};
 	const __u64 near[2] = {htobe32(0xc0000201)}, far[2] = {htobe32(0xc0000281)};
-	union ledger_key one, other;
+	struct ledger_key one, other;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		struct limit limit = {.spec = row->spec, .match = {.fact = SL_FACT_ANY}};
@@ -448,10 +447,9 @@ static void per_key_isolated(const struct kind_row *row, uint64_t epoch)
 
 		limit.spec.per[SL_IPV4] = lengths[i].per;
 		compiled = limit_compile(&limit, SL_IPV4, &machine);
-		ledger_key_make(&compiled, near, true, &one);
-		ledger_key_make(&compiled, far, true, &other);
-		assert_int_equal(!memcmp(&one.ipv4, &other.ipv4, sizeof(one.ipv4)),
-				 lengths[i].same);
+		one = ledger_key_of(&compiled, near, true);
+		other = ledger_key_of(&compiled, far, true);
+		assert_int_equal(one.addr[0] == other.addr[0], lengths[i].same);
 		source_drain(&sources[0]);
 		assert_true(passes_exactly(&sources[!lengths[i].same],
 					   lengths[i].same ? 0 : capacity_of(&compiled)));
@@ -837,7 +835,7 @@ static enum sl_reason crowd_ask(struct packet *packet)
 	enum sl_reason reason;
 
 	do
-		reason = limit_ask(packet, &crowd.limit, NULL, ADMISSION_KNOWN);
+		reason = limit_ask(packet, &crowd.limit, NULL);
 	while (reason == SL_DROP_CONTENDED);
 	return reason;
 }
@@ -861,15 +859,13 @@ static void *crowd_run(void *data)
 /* 100 threads compare-and-swap one ledger, by the code of bpf/ledger.h. How many passed? */
 static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t step)
 {
-	static struct sl_ledger ledger;
 	pthread_t threads[THREADS];
 	uint64_t passed = 0;
 
 	crowd.limit = spec_compile(&row->spec);
 	crowd.clock = epoch;
 	crowd.step = step;
-	ledger = kind_birth(crowd.limit.kind, &crowd.limit, epoch);
-	host_ledger = &ledger;
+	host_begin(&crowd.limit, kind_birth(crowd.limit.kind, &crowd.limit, epoch));
 	test_clock_ticks = epoch; /* read again where a moment is 0 */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, crowd.asks[i]), 0);
@@ -1000,7 +996,7 @@ static void stall_others(void)
 		uint64_t now = stall.epoch + (uint64_t)stall.now;
 
 		stall.now += window_begin(&stall.source->limit, now, 1) - now;
-		stall.source->ledger.drawn = stall.epoch + (uint64_t)stall.now;
+		host_ledger->drawn = stall.epoch + (uint64_t)stall.now;
 	}
 }
 
@@ -1021,8 +1017,8 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		uint64_t rest = rests[i / 24 / 8], parts = i / 24 % 8;
 
 		source = source_with(&row->spec, epoch);
-		source.ledger.drawn = epoch;
-		host_ledger = &source.ledger;
+		host_begin(&source.limit, source.ledger);
+		host_ledger->drawn = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
@@ -1042,7 +1038,7 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 		stall_send(1);
 		for (int part = 0; part < 20; part++) {
 			stall_send(1);
-			stall_send(window_left(&source.limit, &source.ledger));
+			stall_send(window_left(&source.limit, host_ledger));
 			stall.now += period / 3;
 		}
 		host_between = NULL;

@@ -69,8 +69,6 @@ static void check_sharing(const struct limit *limit, enum sl_family family)
 	 * apart: the sources of one bucket have ledgers of their own, or the key is not the source
 	 */
 	assert_int_equal(compiled.apart, spec->key_dst || spec->per[family] > bucket_bits[family]);
-	assert_int_equal(compiled.shared,
-			 !spec->key_dst && spec->per[family] < bucket_bits[family]);
 	assert_int_equal(compiled.key_dst, spec->key_dst);
 	assert_int_equal(compiled.observe, spec->action == SL_ACTION_OBSERVE);
 	assert_int_equal(compiled.block, spec->action == SL_ACTION_BLOCK ? 80 : 0);

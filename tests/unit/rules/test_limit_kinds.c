@@ -4,6 +4,7 @@
 #include "kinds.h"
 #include "prefix_of.h"
 #include "rules/limit_words.h"
+#include "rules/matches.h"
 #include "spec_first.h"
 
 static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
@@ -165,7 +166,6 @@ static void test_keys_and_actions_are_those_of_any_kind(void **state)
 			assert_memory_equal(limit.mask, bucket.mask, sizeof(limit.mask));
 			assert_int_equal(limit.key_dst, 1);
 			assert_int_equal(limit.apart, bucket.apart);
-			assert_int_equal(limit.shared, bucket.shared);
 		}
 	}
 }
@@ -184,6 +184,115 @@ static void test_two_rates_compile_as_two_limits(void **state)
 	assert_int_equal(limit_check(&second), OK);
 	assert_memory_equal(&packets, &alone, sizeof(packets));
 	assert_memory_equal(&bits, &other, sizeof(bits));
+}
+
+static void test_what_words_make_is_sound(void **state)
+{
+	static const struct spec cases[] = {
+		{{[SPEC_RATE] = "1/h", [SPEC_BURST] = "1"}},
+		{{[SPEC_RATE] = "1/h", [SPEC_BURST] = "17520"}},
+		{{[SPEC_RATE] = "400gbit", [SPEC_BURST] = "1B"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1ms escalate 2 max 32s"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 730d"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32/128", [SPEC_KEY] = "dst"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "a-name_15-chars", [SPEC_START] = "empty"}},
+		{{[SPEC_RATE] = "1kpps", [SPEC_MATCH] = "tcp port 1,2,3,4,5,6,7,9 vlan 4094"}},
+		{{[SPEC_WINDOW] = "140737488355328 per 730d", [SPEC_GROUPS] = "10"}},
+		{{[SPEC_WINDOW] = "1B per 1ms", [SPEC_GROUPS] = "1"}},
+		{{[SPEC_SHAPE] = "1/s", [SPEC_HORIZON] = "10s"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of(&cases[i]);
+
+		if (!limit_is_sound(&limit.spec) || !limit_name_is_valid(limit.spec.name) ||
+		    !match_is_sound(&limit.match))
+			fail_msg("case %zu is not sound", i);
+	}
+}
+
+static const struct sl_limit_spec bucket = {.rate = 1000, .burst = 250, .per = {32, 64}};
+static const struct sl_limit_spec window = {
+	.kind = SL_WINDOW, .rate = 9, .span_ns = 60 * SEC, .groups = 5, .per = {32, 64}};
+static const struct sl_limit_spec shape = {
+	.kind = SL_SHAPE, .rate = 1000, .span_ns = 1000000, .per = {32, 64}};
+static const struct sl_limit_spec block = {.rate = 1000,
+					   .burst = 250,
+					   .action = SL_ACTION_BLOCK,
+					   .block_ns = 1000000,
+					   .block_max_ns = 32000000,
+					   .escalate = 2};
+
+/* Each number alone, as the owner of a gate can write it into a map. */
+static void test_what_no_words_make_is_not_sound(void **state)
+{
+#define WRONG(base, field, number)                                                                 \
+	do {                                                                                       \
+		struct sl_limit_spec wrong = base;                                                 \
+		assert_true(limit_is_sound(&wrong));                                               \
+		wrong.field = number;                                                              \
+		assert_false(limit_is_sound(&wrong));                                              \
+	} while (0)
+	(void)state;
+	WRONG(bucket, rate, 0);
+	WRONG(bucket, rate, ~0ULL);
+	WRONG(bucket, burst, 0);
+	WRONG(bucket, burst, ~0ULL);
+	WRONG(bucket, kind, SL_KINDS);
+	WRONG(bucket, rate_unit, SL_RATE_BITS + 1);
+	WRONG(bucket, burst_unit, SL_BURST_NS + 1);
+	WRONG(bucket, action, SL_ACTION_BLOCK + 1);
+	WRONG(bucket, per[SL_IPV4], 33);
+	WRONG(bucket, per[SL_IPV6], 129);
+	WRONG(bucket, key_dst, 2);
+	WRONG(bucket, start_empty, 2);
+	WRONG(bucket, second, 2);
+	WRONG(window, rate, 0);
+	WRONG(window, rate, WINDOW_MOST_MAX + 1);
+	WRONG(window, span_ns, 0);
+	WRONG(window, span_ns, ~0ULL);
+	WRONG(window, groups, 0);
+	WRONG(window, groups, WINDOW_GROUPS_MAX + 1);
+	WRONG(shape, rate, 0);
+	WRONG(shape, span_ns, 0);
+	WRONG(shape, span_ns, HORIZON_MAX_NS + 1);
+	WRONG(shape, action, SL_ACTION_BLOCK);
+	WRONG(block, block_ns, 0);
+	WRONG(block, block_ns, ~0ULL);
+	WRONG(block, block_max_ns, 0);
+	WRONG(block, block_max_ns, ~0ULL);
+	WRONG(block, escalate, 1);
+	WRONG(block, block_max_ns, 1ULL << 40); /* more steps than a ledger counts */
+}
+
+static void test_a_name_that_does_not_end_is_none(void **state)
+{
+	static const char names[][SL_NAME] = {"", "-a", "a b", "a\n", "a;b", "\x1b[2J", "\xc3\xa4"};
+	char full[SL_NAME];
+
+	(void)state;
+	memset(full, 'a', sizeof(full));
+	assert_false(limit_name_is_valid(full));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		assert_false(limit_name_is_valid(names[i]));
+}
+
+static void test_matches_that_no_words_make_are_not_sound(void **state)
+{
+	static const struct sl_match cases[] = {
+		{.fact = 0},
+		{.fact = SL_FACT_PORT},
+		{.fact = SL_FACT_TCP | SL_FACT_UDP},
+		{.fact = SL_FACT_ANY, .vlan = 4095},
+		{.fact = SL_FACT_ANY, .ports = 1},
+		{.fact = SL_FACT_TCP, .ports = SL_PORTS_MAX + 1},
+		{.fact = SL_FACT_TCP, .ports = 255},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_false(match_is_sound(&cases[i]));
 }
 
 /* What a limit may become and go on with its ledgers. */
@@ -237,6 +346,10 @@ int main(void)
 		cmocka_unit_test(test_escalating_blocks_compile_to_these_numbers),
 		cmocka_unit_test(test_keys_and_actions_are_those_of_any_kind),
 		cmocka_unit_test(test_two_rates_compile_as_two_limits),
+		cmocka_unit_test(test_what_words_make_is_sound),
+		cmocka_unit_test(test_what_no_words_make_is_not_sound),
+		cmocka_unit_test(test_a_name_that_does_not_end_is_none),
+		cmocka_unit_test(test_matches_that_no_words_make_are_not_sound),
 		cmocka_unit_test(test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them),
 	};
 

@@ -51,6 +51,33 @@ static void test_prefixes_are_read_and_written_back(void **state)
 		assert_string_equal(printed, cases[i].printed ? cases[i].printed : cases[i].text);
 		again = prefix_of(printed);
 		assert_true(prefix_equal(&prefix, &again));
+		assert_true(prefix_is_sound(&prefix));
+	}
+}
+
+static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
+{
+	static const struct sl_prefix cases[] = {
+		{.bits = 1, .family = 4},
+		{.bits = 31, .family = 6},
+		{.bits = 65, .family = 4},
+		{.bits = 161, .family = 6},
+		{.bits = 0xffffffff, .family = 6},
+		{.bits = 40, .family = 0},
+		{.bits = 40, .family = 5},
+		{.bits = 40, .family = 4, .addr = {10, 1}},
+		{.bits = 64, .family = 4, .addr = {10, 0, 0, 1, 1}},
+		{.bits = 160 - 1, .family = 6, .addr = {[15] = 1}},
+		{.bits = 0, .family = 4},
+		{.bits = 0, .addr = {[15] = 1}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_prefix prefix = cases[i];
+
+		prefix.family = htonl(prefix.family);
+		assert_false(prefix_is_sound(&prefix));
 	}
 }
 
@@ -377,6 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prefixes_are_read_and_written_back),
+		cmocka_unit_test(test_prefixes_that_no_word_makes_are_not_sound),
 		cmocka_unit_test(test_wrong_prefixes_are_refused_in_words),
 		cmocka_unit_test(test_addresses_have_no_length),
 		cmocka_unit_test(test_every_length),

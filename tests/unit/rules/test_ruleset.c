@@ -3,6 +3,7 @@
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
+#include "ends.h"
 #include "prefix_of.h"
 #include "rules/ruleset.h"
 #include "rules/limit_words.h"
@@ -378,7 +379,7 @@ static const char *printed(const struct rule *rule, const char *gate, const char
 	struct capture capture = capture_begin(stdout);
 
 	rule_print(rule, NULL, NULL, gate, lead);
-	return capture_end(&capture);
+	return ends_as_spans(capture_end(&capture));
 }
 
 static void test_a_rule_prints_as_its_commands(void **state)
@@ -396,7 +397,7 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule.until = until_after(3540 * SEC_NS);
 	rule.limits = 0;
 	assert_string_equal(printed(&rule, "edge", ""),
-			    "sluice -g edge deny 203.0.113.0/24 for 59min\n");
+			    "sluice -g edge deny 203.0.113.0/24 in 59min\n");
 	rule.until = 1; /* long over */
 	assert_string_equal(printed(&rule, "edge", ""), "");
 	assert_string_equal(printed(&none, "edge", ""), "");

@@ -1,61 +1,156 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/rules/sizes.h: sizes of maps that forget are raised to what is of use, and that is said. */
+/* user/rules/sizes.h: sizes in words, as a gate has them and as it tells them. */
 #include "test.h"
 #include "capture.h"
 #include "rules/sizes.h"
 
-static const struct machine two = {.cpus = 2}, many = {.cpus = 128};
-
-static const char *said_of(const struct gate_sizes *said, const struct machine *machine)
+static void test_any_size_from_1_on_is_taken_as_it_is_said(void **state)
 {
+	static const struct {
+		const char *text;
+		uint32_t entries;
+	} cases[] = {
+		{"1", 1},     {"511", 511},    {"65536", 65536},
+		{"1k", 1024}, {"4m", 4 << 20}, {"64m", 1 << 26},
+	};
+	struct gate_sizes sizes = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(size_parse(SIZE_SOURCES, cases[i].text, &sizes), OK);
+		assert_int_equal(sizes.sources, cases[i].entries);
+		assert_int_equal(size_parse(SIZE_HOT, cases[i].text, &sizes), OK);
+		assert_int_equal(size_told(&sizes, SIZE_HOT), cases[i].entries);
+	}
+}
+
+static void test_other_words_are_refused(void **state)
+{
+	static const char *const words[] = {"0", "", "-1", "65m", "67108865", "1g", "1k1", "0k"};
+	struct gate_sizes sizes = {.sources = 7};
 	struct capture capture = capture_begin(stderr);
 
-	sizes_say_raised(said, machine);
-	return capture_end(&capture);
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		assert_int_equal(size_parse(SIZE_SOURCES, words[i], &sizes), MISUSED);
+	assert_int_equal(sizes.sources, 7);
+	assert_non_null(strstr(capture_end(&capture), "sources '65m' is not a size"));
 }
 
-/* Those of rules stay: what they hold is not forgotten. */
-static void test_small_sizes_are_raised_and_that_is_said(void **state)
+/* A gate reserves the first numbers of policies for itself. */
+static void test_policies_are_told_without_those_of_the_gate(void **state)
 {
-	const struct gate_sizes said = {1, 511, 1, 1, 1}, raised = {512, 512, 1, 1, 1};
-	struct gate_sizes got = sizes_raise(&said, &two);
+	struct gate_sizes sizes = {0};
 
 	(void)state;
-	assert_memory_equal(&got, &raised, sizeof(got));
-	assert_string_equal(said_of(&said, &two),
-			    "sluice: sources 1 is raised to 512, for 2 CPUs: a smaller map forgets "
-			    "sources while it is almost empty\n"
-			    "sluice: hot 511 is raised to 512, for 2 CPUs: a smaller map forgets "
-			    "sources while it is almost empty\n");
-	assert_string_equal(said_of(&raised, &two), "");
+	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 0);
+	assert_int_equal(size_parse(SIZE_POLICIES, "5", &sizes), OK);
+	assert_int_equal(sizes.policies, 5 + SL_POLICY_FIRST);
+	assert_int_equal(size_told(&sizes, SIZE_POLICIES), 5);
 }
 
-static void test_not_said_is_not_raised(void **state)
-{
-	const struct gate_sizes none = {0};
-	struct gate_sizes got = sizes_raise(&none, &many);
+/* --- Growing -------------------------------------------------------------------------------- */
 
+/* Policies are told without those that the gate reserves. */
+#define POLICIES(told) (SL_POLICY_FIRST + (told))
+
+static const struct {
+	const char *name;
+	struct gate_sizes has, needed;
+	uint32_t fixed;
+	struct gate_sizes grown;
+} growths[] = {
+	{"what holds stays",
+	 {.hosts = 100, .prefixes = 7, .policies = POLICIES(5)},
+	 {.hosts = 100, .prefixes = 1, .policies = POLICIES(5)},
+	 0,
+	 {.hosts = 100, .prefixes = 7, .policies = POLICIES(5)}},
+	{"one more doubles", {.hosts = 16384}, {.hosts = 16385}, 0, {.hosts = 32768}},
+	{"to the power of two that holds it",
+	 {.hosts = 16384},
+	 {.hosts = 1000000},
+	 0,
+	 {.hosts = 1 << 20}},
+	{"at least twice of what is no power",
+	 {.hosts = 20000},
+	 {.hosts = 20001},
+	 0,
+	 {.hosts = 65536}},
+	{"policies without those of the gate",
+	 {.policies = POLICIES(1024)},
+	 {.policies = POLICIES(1025)},
+	 0,
+	 {.policies = POLICIES(2048)}},
+	{"a fixed size stays, too small as it is",
+	 {.hosts = 20, .prefixes = 20},
+	 {.hosts = 21, .prefixes = 21},
+	 SIZE_BIT(SIZE_HOSTS),
+	 {.hosts = 20, .prefixes = 64}},
+	{"no more than the largest",
+	 {.prefixes = (1 << 26) - 1},
+	 {.prefixes = 1 << 26},
+	 0,
+	 {.prefixes = 1 << 26}},
+	{"and no size holds more",
+	 {.prefixes = 5},
+	 {.prefixes = (1 << 26) + 1},
+	 0,
+	 {.prefixes = 1 << 26}},
+	{"what no rule needs does not grow",
+	 {.sources = 5, .hot = 5},
+	 {0},
+	 0,
+	 {.sources = 5, .hot = 5}},
+};
+
+static void test_sizes_grow(void **state)
+{
 	(void)state;
-	assert_memory_equal(&got, &none, sizeof(got));
-	assert_string_equal(said_of(&none, &many), "");
+	for (size_t i = 0; i < ARRAY_SIZE(growths); i++) {
+		struct gate_sizes got =
+			sizes_grown(&growths[i].has, &growths[i].needed, growths[i].fixed);
+
+		print_message("# %s\n", growths[i].name);
+		assert_memory_equal(&got, &growths[i].grown, sizeof(got));
+		assert_int_equal(sizes_hold(&growths[i].has, &growths[i].needed), i == 0 || i == 8);
+	}
 }
 
-static void test_the_least_size_grows_with_cpus(void **state)
+static void test_sizes_are_written_as_users_do(void **state)
 {
-	const struct gate_sizes said = {.hot = 16384};
+	static const struct {
+		uint32_t size;
+		const char *text;
+	} cases[] = {{1, "1"},	      {1000, "1000"},	     {1024, "1k"},
+		     {1536, "1536"},  {16384, "16k"},	     {1 << 20, "1m"},
+		     {3 << 20, "3m"}, {1025 << 10, "1025k"}, {1 << 26, "64m"}};
+	char text[SIZE_TEXT];
 
 	(void)state;
-	assert_int_equal(sizes_raise(&said, &two).hot, 16384);
-	assert_int_equal(sizes_raise(&said, &many).hot, 32768);
-	assert_int_equal(size_least(&many), 32768);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(size_format(cases[i].size, text), cases[i].text);
+}
+
+static void test_an_empty_rule_takes_no_room(void **state)
+{
+	struct rule rules[] = {{.access = SL_LIST_DENY}, {.lists = 1}, {.limits = 1}, {.until = 1}};
+	const struct ruleset set = {.rules = rules, .count = ARRAY_SIZE(rules)};
+	const struct room room = room_needed(&set);
+
+	(void)state;
+	assert_int_equal(room.prefixes, 3);
+	assert_int_equal(room.policies, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_sizes_are_raised_and_that_is_said),
-		cmocka_unit_test(test_not_said_is_not_raised),
-		cmocka_unit_test(test_the_least_size_grows_with_cpus),
+		cmocka_unit_test(test_any_size_from_1_on_is_taken_as_it_is_said),
+		cmocka_unit_test(test_other_words_are_refused),
+		cmocka_unit_test(test_policies_are_told_without_those_of_the_gate),
+		cmocka_unit_test(test_sizes_grow),
+		cmocka_unit_test(test_sizes_are_written_as_users_do),
+		cmocka_unit_test(test_an_empty_rule_takes_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of ledgers, on its maps: include/ways.h says what it is and what it forgets.
+ *
+ *   table_find     the line of a key
+ *   table_insert   makes a line for a key, in the place of the one that loses least
+ *
+ * One writer inserts into a set at a time. It takes the lock of the set by one compare-and-swap, or
+ * waits for as long as an insertion takes and tries once more. Where it does not get it its packet
+ * is judged as a newcomer's. Under the lock it looks again, so no key has two ledgers. Nothing is
+ * tried without a bound.
+ *
+ * Used by: newcomer.h, ledger.h, charge.h, carry_programs.h. Uses: ways.h, maps.h, clocks.h.
+ */
+#ifndef SLUICE_TABLE_H
+#define SLUICE_TABLE_H
+
+#include "clocks.h"
+#include "maps.h"
+#include "ways.h"
+
+#define EBUSY  16
+#define EEXIST 17
+#define ENOSPC 28
+
+static __always_inline struct sl_set *set_get(__u32 set)
+{
+	return bpf_map_lookup_elem(&sets, &set);
+}
+
+static __always_inline struct sl_line *line_get(__u32 line)
+{
+	return bpf_map_lookup_elem(&ledgers, &line);
+}
+
+/*
+ * Finds a key in one set. tag: as it is there. By branches, which a CPU predicts for a key that
+ * comes often: nothing waits for the tags then.
+ */
+static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 index, __u16 tag,
+						const struct ledger_key *key)
+{
+#pragma unroll
+	for (int way = 0; way < SL_WAYS; way++) {
+		struct sl_line *line;
+
+		if (read_once(set->tag[way]) != tag)
+			continue;
+		line = line_get(index * SL_WAYS + way);
+		if (line && line_is(line, key))
+			return line;
+	}
+	return NULL;
+}
+
+/* The line of a key whose digest this is. NULL: it has none. */
+static __always_inline struct sl_line *
+table_find(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
+{
+	struct spot spot = spot_of(meeting, digest);
+	const struct sl_set *home = set_get(spot.home), *set;
+	struct sl_line *line;
+	__u32 other;
+
+	if (!home)
+		return NULL;
+	line = way_find(home, spot.home, spot.tag, key);
+	if (line || read_once(home->away) < 2)
+		return line;
+	other = set_other(meeting, spot.home, spot.tag);
+	set = set_get(other);
+	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : NULL;
+}
+
+/* --- Inserting ------------------------------------------------------------------------------ */
+
+/* A key that asks for a ledger, and what it brings. */
+struct entrant {
+	struct ledger_key key;
+	struct digest digest; /* of the key */
+	struct sl_ledger ledger;
+	__u16 span; /* as in struct sl_line */
+	__u16 made;
+	__u16 most; /* the most that may be lost for it: loss_rank() */
+	__u8 flood; /* newcomers are a crowd */
+	__u8 pad;
+};
+
+static __always_inline bool set_lock(struct sl_set *set)
+{
+	__u32 seen = read_once(set->away);
+
+	return !(seen & 1) && __sync_val_compare_and_swap(&set->away, seen, seen | 1) == seen;
+}
+
+static __always_inline void set_unlock(struct sl_set *set)
+{
+	__sync_fetch_and_add(&set->away, -1);
+}
+
+/*
+ * How often a packet looks at a lock that another CPU has: for longer than an insertion takes, and
+ * no longer than a few packets take. Two CPUs that meet a source at once are the usual case: what
+ * the second one let pass as a newcomer would come on top of the burst.
+ */
+#define LOCK_LOOKS 512
+
+/* Waits until a set is not locked. False: it still is. */
+static __always_inline bool set_wait(const struct sl_set *set)
+{
+	for (int i = 0; i < LOCK_LOOKS; i++)
+		if (!(read_once(set->away) & 1))
+			return true;
+	return false;
+}
+
+/* The loss of a way that is free: none that is taken loses less; and more than any loses. */
+#define LOSS_FREE (-(1LL << 62))
+#define LOSS_ANY  (LOSS_BLOCKED * 2 * LOSS_PROTECTED)
+
+/* line_loss() of one line. */
+BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
+{
+	struct sl_line *line = line_get(index);
+	struct sl_ledger ledger;
+
+	if (!line)
+		return LOSS_ANY;
+	ledger = *line_ledger(line);
+	return line_loss(line, &ledger, now, flood);
+}
+
+/*
+ * Finds the way of a set to take: a free one, else the one that loses least. What was chosen before
+ * is kept if it loses no more.
+ */
+static __always_inline void set_choose(const struct sl_set *set, __u32 index,
+				       const struct entrant *entrant, __u64 now, __u32 *line,
+				       __s64 *loss)
+{
+	__u32 free = way_free(set);
+
+	if (free < SL_WAYS) {
+		*line = index * SL_WAYS + free;
+		*loss = LOSS_FREE;
+		return;
+	}
+	for (int way = 0; way < SL_WAYS; way++) {
+		__s64 other = line_weigh(index * SL_WAYS + way, now, entrant->flood);
+
+		if (other < *loss) {
+			*loss = other;
+			*line = index * SL_WAYS + way;
+		}
+	}
+}
+
+/*
+ * Chooses between both sets of a key: a way that is free, then the one of its home that has been
+ * whole for longest, then the one of both that loses least. Returns its line, or -ENOSPC.
+ */
+BPF_GLOBAL __s64 table_choose(const struct entrant *entrant, __u32 in, __u32 other, __u64 now,
+			      __s64 *ret_loss)
+{
+	const struct sl_set *home, *set;
+	__s64 loss = LOSS_ANY;
+	__u32 line = 0;
+
+	if (!entrant || !ret_loss)
+		return -ENOSPC;
+	home = set_get(in);
+	set = set_get(other);
+	if (!home || !set)
+		return -ENOSPC;
+	set_choose(home, in, entrant, now, &line, &loss);
+	if (loss > 0 || (loss != LOSS_FREE && way_free(set) < SL_WAYS))
+		set_choose(set, other, entrant, now, &line, &loss);
+	if (loss > 0 && loss_rank(loss) > entrant->most)
+		return -ENOSPC;
+	*ret_loss = loss;
+	return line;
+}
+
+/*
+ * Writes a key to a way, whose set is locked. A packet that finds the tag finds the whole line.
+ *
+ * A packet that found the old key just before may still charge the line. What it swapped before
+ * this is lost: its key, which was among those that lose least, begins anew. What it swaps after
+ * this is charged to the new key. Either is one draw, of one packet on each other CPU at most, and
+ * happens only within the time of that packet.
+ */
+static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
+				       __u16 tag, const struct entrant *entrant)
+{
+	struct sl_ledger *ledger = line_ledger(line);
+
+	write_once(set->tag[way % SL_WAYS], 0);
+	__sync_lock_test_and_set(&line->limit, 0);
+	write_once(line->addr[0], entrant->key.addr[0]);
+	write_once(line->addr[1], entrant->key.addr[1]);
+	line->span = entrant->span;
+	line->made = entrant->made;
+	line->taken = 0;
+	line->asked = 0;
+	write_once(ledger->zero, entrant->ledger.zero);
+	write_once(ledger->born, entrant->ledger.born);
+	write_once(ledger->drawn, entrant->ledger.drawn);
+	write_once(ledger->blocked, entrant->ledger.blocked);
+	/* both are seen by other CPUs in this order, and after what is before them */
+	__sync_lock_test_and_set(&line->limit, entrant->key.limit);
+	write_once(set->tag[way % SL_WAYS], tag);
+}
+
+/* Takes a way that was chosen, in a set that is locked: forgets its key, and writes the new one. */
+static __always_inline void way_take(const struct sl_meeting *meeting, __u32 index,
+				     const struct spot *spot, const struct entrant *entrant)
+{
+	__u32 way = index % SL_WAYS, in = index / SL_WAYS;
+	struct sl_line *line = line_get(index);
+	struct sl_set *set = set_get(in), *home;
+	__u16 old, tag = spot->tag;
+
+	if (!line || !set)
+		return;
+	old = set->tag[way];
+	if (old & TAG_AWAY) {
+		home = set_get(set_other(meeting, in, old));
+		if (home)
+			__sync_fetch_and_add(&home->away, -2);
+	}
+	if (in != spot->home) {
+		home = set_get(spot->home);
+		if (home)
+			__sync_fetch_and_add(&home->away, 2);
+		tag |= TAG_AWAY;
+	}
+	line_write(set, line, way, tag, entrant);
+}
+
+/* Inserts a key whose home is locked. */
+static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
+					       const struct spot *spot,
+					       const struct entrant *entrant, __u64 now,
+					       __s64 *ret_loss)
+{
+	__u32 other = set_other(meeting, spot->home, spot->tag);
+	struct sl_set *set;
+	__s64 line;
+
+	if (table_find(meeting, entrant->digest, &entrant->key))
+		return -EEXIST;
+	line = table_choose(entrant, spot->home, other, now, ret_loss);
+	if (line < 0)
+		return line;
+	if (line / SL_WAYS == spot->home) {
+		way_take(meeting, line, spot, entrant);
+		return 0;
+	}
+	set = set_get(other);
+	if (!set || !set_lock(set))
+		return -EBUSY;
+	way_take(meeting, line, spot, entrant);
+	set_unlock(set);
+	return 0;
+}
+
+/*
+ * Makes a line for a key, at a moment. ret_loss: what was forgotten for it, as line_loss() tells.
+ * Returns 0, -EEXIST where there is one, -EBUSY where another CPU has a lock, -ENOSPC where each
+ * line tells too much.
+ */
+BPF_GLOBAL int table_insert(const struct entrant *entrant, __u64 now, __s64 *ret_loss)
+{
+	const struct sl_gate *gate = gate_get();
+	struct sl_set *home;
+	struct spot spot;
+	int err;
+
+	if (!entrant || !ret_loss || !gate)
+		return -ENOSPC;
+	spot = spot_of(&gate->meeting, entrant->digest);
+	home = set_get(spot.home);
+	if (!home)
+		return -ENOSPC;
+	if (!set_lock(home))
+		return -EBUSY;
+	err = table_insert_locked(&gate->meeting, &spot, entrant, now, ret_loss);
+	set_unlock(home);
+	return err;
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of ledgers: a set-associative table in two arrays, `sets` and `ledgers`.
+ *
+ *   spot_of       where a key may lie, and the tag that marks it there
+ *   line_is       whether a line holds the ledger of a key
+ *   line_loss     what would be lost if a line were forgotten
+ *   table_find    the line of a key, in mapped memory
+ *
+ * A key has two sets: its home, and another one that follows from its home and its tag. It lies in
+ * its home while there is a free way; `away` of the home counts the keys that do not. So a key that
+ * has no ledger is mostly found missing by half a cache line, and a ledger is found by that and a
+ * line of its own.
+ *
+ * What is forgotten. A ledger that is whole (filled, not blocked, and with no purse out) says what
+ * a new one would say: to forget it loses nothing. Of others the loss is the part of the burst that
+ * is missing. So a full set gives up the ledger that has been whole for longest, or the one that
+ * loses least. A ledger that has less than half of its burst, or is blocked, is protected: it goes
+ * only if all ways of both sets are protected, and for a key that has shown itself before. In a
+ * flood a key that was charged within the last minute is protected as well, because most keys that
+ * knock then are forged. newcomer.h says who may knock. What is forgotten of a limit that starts
+ * empty comes back stricter, never milder.
+ *
+ * Only the packet path writes to the table, while packets use it: a command that was killed with
+ * the lock of a set in its hands would close that set for good.
+ */
+#ifndef SLUICE_WAYS_H
+#define SLUICE_WAYS_H
+
+#include "block.h"
+#include "digest.h"
+#include "kinds.h"
+
+#define table_once(x) (*(const volatile __typeof__(x) *)&(x))
+
+/* --- Keys ----------------------------------------------------------------------------------- */
+
+struct ledger_key {
+	__u64 addr[2];
+	__u32 limit; /* as in struct sl_line */
+};
+
+/* The key that a limit charges an address by. */
+static inline struct ledger_key ledger_key_of(const struct sl_limit *limit, const __u64 addr[2],
+					      bool ipv4)
+{
+	struct ledger_key key = {.limit = limit->id << 3 | limit->kind << 1 | ipv4};
+
+	if (ipv4)
+		key.addr[0] = (__u32)addr[0] & (__u32)limit->mask[0];
+	else
+		identity_key(addr, limit->mask, key.addr);
+	return key;
+}
+
+static inline struct digest ledger_digest(const struct sl_meeting *meeting,
+					  const struct ledger_key *key)
+{
+	return digest_key(meeting, key->addr, key->limit);
+}
+
+static inline enum sl_kind line_kind(const struct sl_line *line)
+{
+	return line->limit >> 1 & 3;
+}
+
+static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
+{
+	return table_once(line->limit) == key->limit && table_once(line->addr[0]) == key->addr[0] &&
+	       table_once(line->addr[1]) == key->addr[1];
+}
+
+static inline struct sl_ledger *line_ledger(struct sl_line *line)
+{
+	return (struct sl_ledger *)&line->ledger;
+}
+
+/* --- Places --------------------------------------------------------------------------------- */
+
+/* The lowest bit of a tag: the key is not in its home. */
+#define TAG_AWAY 1
+
+struct spot {
+	__u32 home;
+	__u16 tag; /* at home: even, and never 0 */
+};
+
+static inline struct spot spot_of(const struct sl_meeting *meeting, struct digest digest)
+{
+	__u16 tag = digest.mark >> 16 & ~TAG_AWAY;
+
+	return (struct spot){.home = digest.place & meeting->set_mask, .tag = tag ? tag : 2};
+}
+
+/* The other set of a key: of its home, and back. */
+static inline __u32 set_other(const struct sl_meeting *meeting, __u32 set, __u16 tag)
+{
+	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & meeting->set_mask;
+}
+
+/* The first way of a set that is free; SL_WAYS: none. */
+static inline __u32 way_free(const struct sl_set *set)
+{
+	__u32 way = 0;
+
+	while (way < SL_WAYS && set->tag[way])
+		way++;
+	return way;
+}
+
+/* --- Short numbers -------------------------------------------------------------------------- */
+
+/* Six bits of exponent below ten of a mantissa: 0.2 % too large at most, never too small. */
+#define SHORT_BITS 10
+
+static inline __u16 short_make(__u64 number)
+{
+	__u32 shift = 0;
+
+	while (number >> shift >> SHORT_BITS)
+		shift++;
+	if (shift && number & ((1ULL << shift) - 1)) {
+		number += 1ULL << shift;
+		shift += number >> shift >> SHORT_BITS;
+	}
+	return shift << SHORT_BITS | number >> shift;
+}
+
+static inline __u64 short_value(__u16 number)
+{
+	return (__u64)(number & ((1 << SHORT_BITS) - 1)) << (number >> SHORT_BITS);
+}
+
+/* --- What a line tells ---------------------------------------------------------------------- */
+
+/* The time in which an empty ledger of this limit is whole again. */
+static inline __u64 limit_span(const struct sl_limit *limit)
+{
+	if (limit->kind == SL_WINDOW)
+		return (limit->groups + 1) * limit->period;
+	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
+}
+
+/* The same for the purses that were drawn: two S of credit.h, of which S is at most span / 16. */
+static inline __u64 span_rest(__u64 span)
+{
+	return span / 8 + 1;
+}
+
+/* A moment in 4.3 s, for `made`: it comes round after three days. */
+#define LINE_MOMENT_SHIFT 36
+
+static inline __u16 line_moment(__u64 now)
+{
+	return now >> LINE_MOMENT_SHIFT;
+}
+
+/*
+ * The moment until which a block, and what `escalate` remembers of it, counts: block_steps()
+ * forgets a step in each length of the last block. A line tells that length from its last draw
+ * before the overrun, or, if it was drawn from since, from the moment at which it was made: so
+ * rather too long than too short. It does not tell whether its limit escalates.
+ */
+static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_ledger *ledger)
+{
+	__u64 steps = ledger->blocked & BLOCK_STEPS_MAX, length = ledger->blocked - ledger->drawn;
+	__u16 age = line_moment(ledger->blocked) - line->made;
+
+	if (credit_span(ledger->drawn, ledger->blocked) <= 0)
+		length = (age + 1ULL) << LINE_MOMENT_SHIFT;
+	if (length > SL_BURST_TICKS_MAX / (BLOCK_STEPS_MAX + 1))
+		return ledger->blocked + SL_BURST_TICKS_MAX;
+	return ledger->blocked + length * (steps + 1) + 1;
+}
+
+/*
+ * The moment from which a line is whole, if nothing is charged to it until then. Not before it is,
+ * and up to an eighth of its span later, as the line does not tell whether its limit has purses.
+ */
+static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_ledger *ledger)
+{
+	__u64 span = short_value(line->span), at;
+
+	switch (line_kind(line)) {
+	case SL_WINDOW:
+		at = ledger->drawn + span;
+		break;
+	case SL_SHAPE:
+		at = credit_latest(ledger->ready, ledger->drawn);
+		break;
+	default:
+		at = credit_latest(ledger->zero + span, ledger->drawn + span_rest(span));
+	}
+	return ledger->blocked ? credit_latest(at, line_block_counts(line, ledger)) : at;
+}
+
+/*
+ * A loss. Below 0: none, of a ledger that is whole; and less for one that was whole for longer, in
+ * ticks. Else a class, by which a line is protected; in the lowest class the parts of a burst that
+ * it lacks; then its age: of two that are alike the younger one goes. So whoever came before a
+ * flood of sources that spend as much stays, abuser or not. At the end the parts again, for
+ * counting.
+ */
+#define LOSS_PARTS     16
+#define LOSS_AGE_SHIFT 8
+#define LOSS_PART      (1LL << 48)
+#define LOSS_PROTECTED (1LL << 58)
+#define LOSS_RECENT    (60 * (__s64)SL_TICKS_PER_SEC)
+
+enum loss_class {
+	LOSS_LITTLE, /* at least half of the burst is there */
+	LOSS_KNOWN, /* charged within the last minute, in a flood: that it is known would be lost */
+	LOSS_DEEP,  /* less than half is there, or `escalate` remembers a block */
+	LOSS_BLOCKED, /* it refuses everything */
+};
+
+/*
+ * The parts of a burst that a ledger lacks which is not whole, from 1 on. One in debt lacks more
+ * than LOSS_PARTS. Of a window time alone tells.
+ */
+static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
+{
+	__u64 span = short_value(line->span), filled;
+
+	if (line_kind(line) == SL_BUCKET)
+		filled = ledger->zero + span;
+	else
+		filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->drawn + span;
+	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
+			  (1 << LOSS_AGE_SHIFT) - 1);
+}
+
+static inline enum loss_class line_class(const struct sl_line *line, const struct sl_ledger *ledger,
+					 __u64 parts, __u64 now, bool flood)
+{
+	if (ledger->blocked && credit_span(now, ledger->blocked) > 0)
+		return LOSS_BLOCKED;
+	if (parts > LOSS_PARTS / 2 ||
+	    (ledger->blocked && credit_span(now, line_block_counts(line, ledger)) > 0))
+		return LOSS_DEEP;
+	return flood && credit_span(ledger->drawn, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
+}
+
+/* What would be lost if a line were forgotten. */
+static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now,
+			      bool flood)
+{
+	__s64 whole = credit_span(now, line_whole_at(line, ledger));
+	__u64 parts = whole < 0 ? 0 : line_lack(line, ledger, now);
+	enum loss_class class = line_class(line, ledger, parts, now, flood);
+	__u64 age = (__u16)(line_moment(now) - line->made);
+	__s64 rank;
+
+	if (class == LOSS_LITTLE && whole < 0)
+		return whole;
+	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
+	if (parts && line_kind(line) == SL_WINDOW)
+		parts = LOSS_PARTS; /* all of its N may still count */
+	return rank + (age << LOSS_AGE_SHIFT | parts);
+}
+
+/* A loss in short, without its age: 0 for none. */
+#define LOSS_RANK_ANY 0xffff
+
+static inline __u16 loss_rank(__s64 loss)
+{
+	return loss > 0 ? (__u64)loss / LOSS_PART : 0;
+}
+
+/* The parts of a burst in a loss. */
+static inline __u64 loss_parts(__s64 loss)
+{
+	return loss > 0 ? loss & ((1 << LOSS_AGE_SHIFT) - 1) : 0;
+}
+
+static inline bool loss_is_protected(__s64 loss)
+{
+	return loss >= LOSS_PROTECTED;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* Finds a key in one set. lines: all of `ledgers`. NULL: not there. */
+static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line *lines, __u32 set,
+				       __u16 tag, const struct ledger_key *key)
+{
+	for (__u32 way = 0; way < SL_WAYS; way++) {
+		struct sl_line *line = &lines[set * SL_WAYS + way];
+
+		if (sets[set].tag[way] == tag && line_is(line, key))
+			return line;
+	}
+	return 0;
+}
+
+/* The line of a key in tables that are mapped into memory; NULL: it has none. */
+static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
+						const struct sl_set *sets, struct sl_line *lines,
+						const struct ledger_key *key)
+{
+	struct spot spot = spot_of(meeting, ledger_digest(meeting, key));
+	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
+
+	return line ? line
+		    : set_find(sets, lines, set_other(meeting, spot.home, spot.tag),
+			       spot.tag | TAG_AWAY, key);
+}
+
+#endif

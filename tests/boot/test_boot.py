@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The package in a Debian that boots: in force before the first packet of the device, still after a
+crash, and with its bans after a reboot. Each test goes on where the one before has left the machine."""
+
+import datetime
+import json
+import os
+import re
+import shutil
+
+import pytest
+
+from machine import Machine, install_guest, unpack
+
+ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
+MOST_EXPOSED = 2.5
+CLOCK_SECONDS = 2  # a machine's clock begins at a full second
+UNIT = "sluice@main"
+FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
+
+
+class Host(Machine):
+    """A machine that has the package, and what it tells."""
+
+    def device(self):
+        return self.run("ls /sys/class/net | grep -v ^lo").strip()
+
+    def seen(self):
+        """Frames that came through since the machine began, by source."""
+        return json.loads(self.run("cat /run/sniffed"))
+
+    def property(self, name):
+        return self.run(f"systemctl show -P {name} {UNIT}").strip()
+
+    def wait_for_frames(self, source):
+        """Of a source, more than have come by now."""
+        before = self.seen().get(source, 0)
+        self.wait_until(f"""python3 -c 'import json; exit(json.load(open("/run/sniffed")).get("{source}", 0) <= {before})'""")
+
+    def judged(self):
+        """Packets that the gate has counted."""
+        totals = json.loads(self.run("sluice -j stats"))["totals"]
+        return totals["passed"]["packets"] + totals["dropped"]["packets"]
+
+    def unjudged(self):
+        """Frames that the device received, and that the gate has not counted: while none comes."""
+        self.wire.pause()
+        try:
+            self.run("sleep 1")
+            received = int(self.run(f"cat /sys/class/net/{self.device()}/statistics/rx_packets"))
+            return received - self.judged()
+        finally:
+            self.wire.go_on()
+
+
+@pytest.fixture(scope="module", name="host")
+def fixture_host(package, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("machine"))
+    root = unpack("boot", os.path.join(folder, "root"))
+    install_guest(root)
+    shutil.copy(package, os.path.join(root, "root", "sluice.deb"))
+    made = Host(folder, root, [ALLOWED, DENIED, BANNED])
+    try:
+        made.boot()
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_machine_without_the_unit_sees_all_packets(host):
+    """Which the other tests are sure to miss."""
+    for source in ALLOWED, DENIED, BANNED:
+        host.wait_for_frames(source)
+
+
+def test_it_installs_and_enables_nothing(host):
+    """While root filters already, by a command that was not installed."""
+    host.run("dpkg-deb -x /root/sluice.deb /root/tree && "
+             f"/root/tree/usr/sbin/sluice attach {host.device()} && /root/tree/usr/sbin/sluice deny {DENIED}")
+    host.run("apt-get install -y /root/sluice.deb")
+    assert host.run(f"systemctl is-enabled {UNIT}", status=None).strip() == "disabled"
+    assert "sluice" in host.run("getent passwd sluice; getent group sluice")
+    assert host.run("stat -c '%a %U:%G' /sys/fs/bpf /sys/fs/bpf/sluice /run/sluice").splitlines() == \
+        ["711 root:root", "750 sluice:sluice", "755 sluice:sluice"]
+    assert host.run("stat -c %U /sys/fs/bpf/sluice/main") == "sluice\n"
+
+
+def test_one_command_puts_the_file_in_force(host):
+    before, counted = host.seen(), host.judged()
+    host.run(f"printf '{FILE % (host.device(), DENIED)}' >/etc/sluice/main.yaml")
+    host.run(f"systemctl enable --now {UNIT}")
+    assert host.property("ActiveState") == "active" and host.property("StatusText")
+    host.wait_for_frames(ALLOWED)
+    host.wait_for_frames(BANNED)
+    assert host.seen()[DENIED] == before[DENIED] and host.judged() > counted > 0
+
+
+def test_systemd_calls_it_little_exposed(host):
+    said = host.run(f"systemd-analyze security --no-pager {UNIT}")
+    print("figure: exposure", re.search(r"Overall exposure level for .*", said)[0])
+    assert float(re.search(r"Overall exposure level for \S+ ([\d.]+)", said)[1]) <= MOST_EXPOSED
+
+
+def test_it_runs_with_three_capabilities_and_no_root(host):
+    pid = host.property("MainPID")
+    said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs)' /proc/{pid}/status; id -u sluice")
+    user = said.splitlines()[-1]
+    # CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF
+    wanted = f"{1 << 12 | 1 << 38 | 1 << 39:016x}"
+    assert re.findall(r"^Cap\w+:\s+(\w+)", said, re.M) == [wanted] * 4
+    assert re.search(r"^Uid:\s+(.*)$", said, re.M)[1].split() == [user] * 4 and user != "0"
+
+
+def test_a_reload_makes_a_changed_file_so(host):
+    pid = host.property("MainPID")
+    host.run(f"sed -i 's/^deny:.*/deny: [{DENIED}, {BANNED}]/' /etc/sluice/main.yaml && systemctl reload {UNIT}")
+    host.wait_until(f"sluice check {BANNED} | grep -q denied")
+    host.run(f"sed -i 's/^deny:.*/deny: [{DENIED}]/' /etc/sluice/main.yaml && systemctl reload {UNIT}")
+    host.wait_until(f"! sluice check {BANNED} | grep -q denied")
+    assert host.property("MainPID") == pid and host.property("ActiveState") == "active"
+
+
+def test_a_bad_file_changes_nothing(host):
+    before = host.run("sluice show")
+    host.run("cp /etc/sluice/main.yaml /root; echo 'deny: [nobody]' >/etc/sluice/main.yaml")
+    host.run(f"systemctl reload {UNIT}", status=None)
+    host.wait_until(f"journalctl -u {UNIT} | grep -q nobody")
+    assert host.run("sluice show") == before and host.property("ActiveState") == "active"
+    host.run(f"cp /root/main.yaml /etc/sluice && systemctl reload {UNIT}")
+
+
+def test_a_crash_leaves_the_filter_and_systemd_starts_it_again(host):
+    pid, before = host.property("MainPID"), host.seen()
+    host.run(f"systemctl kill -s KILL {UNIT}")
+    host.wait_for_frames(ALLOWED)
+    host.wait_until(f"systemctl is-active {UNIT}")
+    host.wait_for_frames(ALLOWED)
+    assert host.property("MainPID") != pid and host.property("NRestarts") == "1"
+    assert host.seen()[DENIED] == before[DENIED]
+
+
+def test_a_stop_leaves_the_filter(host):
+    host.run(f"systemctl stop {UNIT}")
+    before = host.seen()
+    host.wait_for_frames(ALLOWED)
+    host.run(f"systemctl start {UNIT}")
+    host.wait_for_frames(ALLOWED)
+    assert host.seen()[DENIED] == before[DENIED]
+
+
+def ends(host):
+    """The end of the ban, as `show` prints it, in seconds."""
+    end = re.search(rf"deny {BANNED} until (\S+)Z", host.run("sluice show"))[1]
+    return datetime.datetime.fromisoformat(end).timestamp()
+
+
+def test_after_a_reboot_it_is_in_force_before_the_first_packet(host):
+    host.run(f"sluice deny {BANNED} for 2h")
+    end = ends(host)
+    host.reboot()
+    host.wait_for_frames(ALLOWED)
+    seen = host.seen()
+    assert seen[ALLOWED] > 0 and DENIED not in seen and BANNED not in seen
+    assert host.unjudged() == 0
+    assert abs(ends(host) - end) <= CLOCK_SECONDS
+    print("figure: unjudged 0 of", host.judged())
+
+
+def test_it_is_before_the_network(host):
+    """By the order of systemd, not by luck."""
+    moments = [int(host.run(f"systemctl show -P ActiveEnterTimestampMonotonic {unit}"))
+               for unit in (UNIT, "network-pre.target")]
+    assert 0 < moments[0] <= moments[1]
+
+
+def test_nothing_is_wrong_in_the_journal(host):
+    assert host.run(f"journalctl -b -u {UNIT} -p warning --no-pager -q") == ""
+    assert host.run("systemctl list-units --failed --plain --no-legend") == ""
+    assert "ordering cycle" not in host.run("journalctl -b --no-pager -q | grep -i 'ordering cycle'", status=None)
+
+
+def test_a_member_of_the_group_reads_and_changes_nothing(host):
+    member = "setpriv --reuid nobody --regid sluice --clear-groups sluice"
+    for command in "status", "stats", "show", "sources", f"check {DENIED}", "export":
+        assert host.run(f"{member} {command}"), command
+    before = host.run("sluice show")
+    host.run(f"{member} deny {ALLOWED}", status=1)
+    host.run(f"{member} detach all", status=1)
+    assert host.run("sluice show") == before
+
+
+def test_a_device_whose_driver_is_loaded_again_is_filtered_again(host):
+    host.run("modprobe -r virtio_net && modprobe virtio_net")
+    host.wait_for_frames(ALLOWED)
+    host.wait_until(f"sluice -j status | tr -d '\\n' | grep -q '\"device\": \"{host.device()}\"[^}}]*\"gone\": null'")
+    host.wait_for_frames(ALLOWED)  # so that those which came before are counted
+    before = host.seen()
+    host.wait_for_frames(ALLOWED)
+    assert host.seen().get(DENIED, 0) == before.get(DENIED, 0)
+    print("figure: before that,", before.get(DENIED, 0), "frames of a denied source came through")
+
+
+def test_the_drop_in_gives_what_another_namespace_takes(host):
+    host.run("ip netns add lan && ip link add v0 netns lan type veth peer name v1 netns lan")
+    host.run("cp /etc/sluice/main.yaml /root && "
+             "sed -i 's/^attach:.*}/&, {device: v0, netns: lan}/' /etc/sluice/main.yaml")
+    host.run(f"systemctl reload {UNIT}", status=None)
+    host.wait_until(f"journalctl -b -u {UNIT} | grep -q CAP_SYS_ADMIN")
+    host.run("install -D -m 644 /usr/share/doc/sluice/examples/namespaces.conf "
+             f"/etc/systemd/system/{UNIT}.service.d/namespaces.conf && systemctl daemon-reload && systemctl restart {UNIT}")
+    host.wait_until("sluice -j status | grep -q v0")
+    host.run(f"rm -r /etc/systemd/system/{UNIT}.service.d && cp /root/main.yaml /etc/sluice && systemctl daemon-reload && "
+             f"sluice -n lan detach v0 && ip netns del lan && systemctl restart {UNIT}")
+
+
+def test_an_upgrade_lets_no_packet_through(host):
+    """To the same commands, under another number."""
+    program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
+    pid, before = host.property("MainPID"), host.seen()
+    host.run("cd /root && dpkg-deb -R sluice.deb newer && sed -i 's/^Version: /&99/' newer/DEBIAN/control && "
+             "dpkg-deb -b newer && apt-get install -y ./newer.deb")
+    host.wait_until(f"systemctl is-active {UNIT}")
+    host.wait_for_frames(ALLOWED)
+    assert json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"] != program
+    assert host.property("MainPID") != pid and host.seen().get(DENIED, 0) == before.get(DENIED, 0)
+
+
+def test_a_purge_ends_the_filter_and_leaves_nothing(host):
+    host.run("apt-get purge -y sluice")
+    host.wait_for_frames(DENIED)
+    assert host.run("ls -d /sys/fs/bpf/sluice /etc/sluice /var/lib/sluice /run/sluice "
+                    "/etc/systemd/system/*/sluice@* 2>/dev/null", status=None) == ""
+    assert host.run("systemctl is-active 'sluice@*'", status=None).strip() in ("", "inactive")

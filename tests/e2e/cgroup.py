@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A memory control group of a test's own, of version 1 or 2: what the kernel charges to it, and
+what happens where it grants no more."""
+
+import contextlib
+import os
+
+import pytest
+
+TOPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+
+
+class Memory:
+    def __init__(self, directory, limit):
+        self.directory, self.limit_file = directory, os.path.join(directory, limit)
+        self.procs = os.path.join(directory, "cgroup.procs")
+
+    def limit(self, size):
+        with open(self.limit_file, "w", encoding="ascii") as file:
+            file.write(str(size))
+
+    def peak(self):
+        """The most that was charged to it."""
+        first = os.path.join(self.directory, "memory.max_usage_in_bytes")
+        with open(first if os.path.exists(first) else os.path.join(self.directory, "memory.peak"),
+                  encoding="ascii") as file:
+            return int(file.read())
+
+    def command(self, *words):
+        """The words that run a command in the group."""
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]
+
+    def kernel_bytes(self):
+        """What the kernel keeps for processes of the group: maps, programs, and all else."""
+        first = os.path.join(self.directory, "memory.kmem.usage_in_bytes")
+        if os.path.exists(first):
+            with open(first, encoding="ascii") as file:
+                return int(file.read())
+        with open(os.path.join(self.directory, "memory.stat"), encoding="ascii") as file:
+            return int(dict(line.split() for line in file)["kernel"])
+
+    @contextlib.contextmanager
+    def inside(self):
+        """This process, and the commands that it runs."""
+        top = os.path.dirname(self.directory)
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+        home = next(path for _, controllers, path in lines
+                    if ("memory" in controllers.split(",")) == top.endswith("/memory"))
+        self.move(self.procs)
+        try:
+            yield
+        finally:
+            self.move(os.path.join(top, home.lstrip("/"), "cgroup.procs"))
+
+    def move(self, procs):
+        with open(procs, "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+
+
+@contextlib.contextmanager
+def memory(name):
+    """A group of this name; skips where there is none to be had."""
+    for top, limit in TOPS:
+        group = Memory(os.path.join(top, name), limit)
+        try:
+            os.mkdir(group.directory)
+        except OSError:
+            continue
+        try:
+            if os.path.exists(group.limit_file):
+                yield group
+                return
+        finally:
+            os.rmdir(group.directory)
+    pytest.skip("no memory control groups")

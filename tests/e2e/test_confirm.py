@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Rules on trial: `apply --confirm`, `confirm`, and what comes back without it."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from killed import PTRACE_SYSCALL, ptrace, run_stops, start
+from lab import SLUICE, frame, one_line, wait_until
+from test_devices import attached_to, file_of
+from test_limits import OFFENDER, outcome
+
+BEFORE = file_of("in0")
+AFTER = json.dumps({"attach": [{"device": "in0", "hook": "egress"}],
+                    "policies": [{"prefix": "default", "limits": [{"rate": "9pps"}]}],
+                    "deny": [{"prefix": "192.0.2.0/24"}]})
+
+
+def state(lab):
+    return lab.rules(), attached_to(lab)
+
+
+def on_trial(lab, text=AFTER, seconds=60):
+    return lab.sluice("apply", "-", "--confirm", f"{seconds}s", input=text)
+
+
+def waiting(lab):
+    """The processes that wait for the confirmation."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                words = file.read().split("\0")
+        except OSError:
+            continue
+        if "--confirm" in words and lab.gate in words:
+            found.append(int(pid))
+    return found
+
+
+def end_trial(lab):
+    """At once, as at the end of its time."""
+    pid, = waiting(lab)
+    os.kill(pid, signal.SIGTERM)
+
+
+def trial_left(lab):
+    return lab.json("status")["gates"][0]["trial_left_ms"]
+
+
+@pytest.fixture
+def tried(lab):
+    """A gate on trial, and what it was before."""
+    lab.apply(BEFORE)
+    before = state(lab)
+    said = on_trial(lab)
+    assert said.out.endswith(f"gate '{lab.gate}': what was before comes back in 60s, unless "
+                             f"'sluice -g {lab.gate} confirm' comes\n")
+    assert state(lab) != before
+    yield lab, before
+
+
+def test_without_confirm_what_was_before_comes_back(lab):
+    lab.apply(BEFORE)
+    before, begun = state(lab), time.monotonic()
+    on_trial(lab, seconds=5)
+    seen = [state(lab)]
+    while trial_left(lab):
+        assert seen[-1] == seen[0] != before  # as it was on trial until then
+        time.sleep(0.2)
+        seen.append(state(lab))
+    assert len(seen) > 1
+    wait_until(lambda: state(lab) == before, "the rules of before")
+    assert time.monotonic() > begun + 5
+    lab.sluice("set", "default", "rate", "7pps")  # the trial is over
+    assert one_line(lab.sluice("confirm", status=1)) == (
+        f"gate '{lab.gate}' is not on trial: 'apply FILE --confirm 60s' begins one")
+
+
+def test_a_device_that_has_gone_meanwhile_keeps_nothing_else_from_coming_back(lab):
+    lab.pair("out1", "in1")
+    lab.apply(file_of("in0", "in1"))
+    before = lab.rules()
+    on_trial(lab)
+    lab.ip("link", "del", "in1")
+    end_trial(lab)
+    wait_until(lambda: (lab.rules(), attached_to(lab)) == (before, ["in0 xdp native"]),
+               "the rules of before")
+
+
+def test_a_device_that_was_renamed_meanwhile_stays_attached(lab):
+    """Of a file that names devices, and of one that leaves them alone."""
+    for text in file_of("in*", rate="9pps"), json.dumps({"policies": []}):
+        lab.apply(BEFORE)
+        before = lab.rules()
+        on_trial(lab, text)
+        lab.ip("link", "set", "in0", "name", "lan")
+        end_trial(lab)
+        wait_until(lambda b=before: lab.rules() == b, "the rules of before")
+        wait_until(lambda: trial_left(lab) is None, "the end")
+        assert attached_to(lab) == ["lan xdp native"]
+        lab.ip("link", "set", "lan", "name", "in0")
+
+
+def test_a_device_that_was_detached_comes_back_by_its_number(lab):
+    lab.apply(BEFORE)
+    on_trial(lab)
+    lab.ip("link", "set", "in0", "name", "lan")
+    end_trial(lab)
+    wait_until(lambda: attached_to(lab) == ["lan xdp native"], "the device of before")
+
+
+def test_a_device_that_was_taken_meanwhile_keeps_nothing_else_from_coming_back(lab):
+    lab.pair("out1", "in1")
+    lab.apply(file_of("in0", "in1"))
+    before = lab.rules()
+    on_trial(lab)
+    lab.sluice("attach", "in1", gate=lab.gate2)
+    end_trial(lab)
+    wait_until(lambda: (lab.rules(), attached_to(lab)) == (before, ["in0 xdp native"]),
+               "the rules of before")
+
+
+def test_the_mode_of_before_comes_back(lab):
+    lab.apply(BEFORE)
+    on_trial(lab, file_of({"device": "in0", "mode": "generic"}))
+    assert attached_to(lab) == ["in0 xdp generic"]
+    end_trial(lab)
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native"], "the mode of before")
+
+
+def test_sizes_lists_and_ends_come_back(lab):
+    lab.apply(BEFORE)
+    lab.sluice("deny", "198.18.0.1", "for", "1h")
+    lab.sluice("deny", "198.18.0.2", "as", "list", "for", "1h")
+    before = lab.json("dump")
+    text = json.loads(AFTER) | {"gate": {"hosts": 5000, "policies": 2000}}
+    lab.sluice("apply", "-", "--resize", "--confirm", "60s", input=json.dumps(text))
+    after = lab.json("dump")
+    assert after["gate"] == {"hosts": 5000, "policies": 2000} and "gate" not in before and "list" not in json.dumps(after)
+    end_trial(lab)
+    wait_until(lambda: lab.json("dump") == before, "the file of before")
+
+
+def test_a_trial_ends_no_other_of_a_gate_of_its_name(lab):
+    """The gate is removed, and made anew on trial: the process of the first one is still there."""
+    on_trial(lab, BEFORE, seconds=5)
+    lab.sluice("detach", "all")
+    on_trial(lab, BEFORE)
+    new = state(lab)
+    time.sleep(6)
+    assert state(lab) == new and trial_left(lab) > 0
+    lab.sluice("confirm")
+
+
+def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
+    """As by a command that is stopped, or one that changes very much."""
+    lab.apply(BEFORE)
+    before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
+    on_trial(lab, seconds=5)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    new = state(lab)
+    assert new != before
+    time.sleep(5 + 17)
+    assert state(lab) == new
+    os.close(lock)
+    wait_until(lambda: state(lab) == before, "the rules of before")
+
+
+def test_who_ends_the_process_ends_the_trial(lab):
+    """As a session's end does, where it ends all that the session has begun."""
+    lab.apply(BEFORE)
+    before = state(lab)
+    on_trial(lab)
+    pid, = waiting(lab)
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        os.kill(pid, number)
+    time.sleep(0.5)
+    assert state(lab) != before
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: state(lab) == before, "the rules of before")
+    assert "is not on trial" in one_line(lab.sluice("confirm", status=1))
+
+
+def test_the_trial_keeps_nothing_of_its_caller(lab):
+    """A lock of a script, or the pipe of its output, would last as long as the trial."""
+    reads, writes = os.pipe()
+    lab.apply(BEFORE)
+    lab.sluice("apply", "-", "--confirm", "60s", input=AFTER, pass_fds=[writes])
+    os.close(writes)
+    os.set_blocking(reads, False)
+    assert os.read(reads, 1) == b""
+    os.close(reads)
+    pid, = waiting(lab)
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    lab.sluice("confirm")
+
+
+def test_no_process_waits_for_a_trial_that_is_over(lab):
+    for words in ["confirm"], ["detach", "all"]:
+        on_trial(lab, BEFORE, seconds=3600)
+        assert len(waiting(lab)) == 1
+        lab.sluice(*words)
+        wait_until(lambda: not waiting(lab), "the end of the process")
+
+
+def run_ended(words, stops, number):
+    """Runs sluice, and sends it a signal at that stop. Returns whether it ran so far: each run waits
+    elsewhere, and so has not as many stops as another."""
+    pid = start(words)
+    _, status = os.waitpid(pid, 0)
+    for _ in range(stops):
+        ptrace(PTRACE_SYSCALL, pid)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFEXITED(status):
+            return False
+        assert os.WIFSTOPPED(status)
+    os.kill(pid, number)
+    ptrace(17, pid)  # PTRACE_DETACH
+    os.waitpid(pid, 0)
+    return True
+
+
+def test_a_signal_leaves_no_change_without_a_trial(lab, tmp_path):
+    """At any moment: the terminal is closed while apply works."""
+    lab.apply(BEFORE)
+    before, path = state(lab), tmp_path / "rules"
+    path.write_text(AFTER)
+    words = ["-n", lab.filter, "-g", lab.gate, "apply", str(path), "--confirm", "60s"]
+    stops = run_stops(words)
+    lab.sluice("confirm")
+    lab.apply(BEFORE)
+    found, sent = set(), []
+    for moment in range(stops // 4, stops, stops // 24):
+        sent.append(run_ended(words, moment, signal.SIGHUP))
+        changed = state(lab) != before
+        if changed:
+            assert trial_left(lab), moment
+            lab.sluice("confirm")
+            lab.apply(BEFORE)
+        if sent[-1]:
+            found.add(changed)
+    assert found == {False, True} and sum(sent) >= len(sent) - 2
+
+
+def test_confirm_keeps_what_is_on_trial(lab):
+    lab.apply(BEFORE)
+    before = state(lab)
+    on_trial(lab, seconds=5)
+    assert lab.sluice("confirm").out == f"gate '{lab.gate}': generation 3 stays in force\n"
+    new = state(lab)
+    time.sleep(6)
+    assert state(lab) == new != before
+    lab.apply(BEFORE)
+
+
+def test_nothing_else_changes_a_gate_on_trial(tried):
+    lab, _ = tried
+    new = state(lab)
+    for words in (["set", "default", "rate", "5pps"], ["deny", "10.0.0.1"],
+                  ["undeny", "192.0.2.0/24"], ["attach", "in0"], ["del", "default"], ["upgrade"],
+                  ["forgive", OFFENDER], ["newcomers", "default", "rate", "9pps"]):
+        said = one_line(lab.sluice(*words, status=1))
+        assert said.startswith(f"gate '{lab.gate}' is on trial for another ")
+        assert said.endswith(f" s: 'sluice -g {lab.gate} confirm' keeps what is in force, and else "
+                             "what was before comes back")
+    assert "is on trial" in one_line(lab.apply(BEFORE, status=1))
+    assert state(lab) == new
+    for words in ["show"], ["stats"], ["status"], ["check", OFFENDER]:
+        lab.sluice(*words)
+    assert 0 < trial_left(lab) <= 60000
+    assert "on trial for another " in lab.sluice("status").out
+    lab.sluice("confirm")
+    assert trial_left(lab) is None
+
+
+def test_a_gate_that_is_new_goes(lab):
+    on_trial(lab, BEFORE)
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
+    end_trial(lab)
+    wait_until(lambda: lab.sluice("show", status=None).code == 1, "the gate to go")
+    assert lab.ip("-d", "link", "show", "in0").out.count("xdp") == 0
+
+
+def test_the_trial_outlives_the_session(lab):
+    """A shell that ends, as that of a connection that is lost, and its process group with it."""
+    lab.apply(BEFORE)
+    before = state(lab)
+    with subprocess.Popen(["setsid", "sh", "-c", f"{SLUICE} -n {lab.filter} -g {lab.gate} apply - "
+                           "--confirm 5s >/dev/null; kill -9 0"], stdin=subprocess.PIPE,
+                          text=True) as shell:
+        shell.communicate(AFTER)
+    assert state(lab) != before
+    wait_until(lambda: state(lab) == before, "the rules of before")
+
+
+@pytest.mark.parametrize("words,status,said", [
+    (["--confirm", "4s"], 2, "--confirm '4s' is too short: it is 5s to 1h"),
+    (["--confirm", "2h"], 2, "--confirm '2h' is too long: it is 5s to 1h"),
+    (["--confirm", "60"], 2, "--confirm '60' has no unit: write 250ms, 30s, 10min, 1h or 7d"),
+])
+def test_what_confirm_cannot_be(lab, words, status, said):
+    assert one_line(lab.sluice("apply", "-", *words, input=AFTER, status=status)) == said
+    assert "there is no gate" in one_line(lab.sluice("confirm", status=1))
+
+
+def test_json(lab):
+    told = lab.json("apply", "-", "--confirm", "5s", input=BEFORE)
+    assert told["trial_ms"] == 5000
+    assert lab.json("confirm") == {"gate": lab.gate, "generation": told["generation"]}
+    assert lab.json("apply", "-", input=BEFORE)["trial_ms"] is None
+
+
+def test_a_trial_that_fails_is_none(lab):
+    lab.apply(BEFORE)
+    before = state(lab)
+    lab.pair("out1", "in1")
+    lab.sluice("attach", "in1", gate=lab.gate2)  # to which no other can be attached
+    for text, said in ((AFTER.replace('"in0"', '"eth7"'), "eth7"),
+                       (file_of("in1", rate="9pps"), "in1 is attached to gate")):
+        assert said in one_line(lab.sluice("apply", "-", "--confirm", "5s", input=text, status=1))
+        assert state(lab) == before
+        assert "is not on trial" in one_line(lab.sluice("confirm", status=1))

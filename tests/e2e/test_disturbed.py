@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A stream that a gate denies, while what is around the gate is disturbed: no packet of it comes
+through, and what the device received is counted."""
+
+import json
+import os
+import time
+
+import pytest
+
+import cgroup
+import foreign
+from lab import FILTER_MAC, HERE4, HERE6, SENDER_MAC, SLUICE, run, run_sluice, wait_until
+from test_doctor import channels
+
+DENIED, OTHER = "203.0.113.66", "192.0.2.1"
+MODES = [("xdp", "native"), ("xdp", "generic"), ("ingress", "tcx"), ("ingress", "clsact")]
+TIMES = 8
+
+# What may pass native XDP when veth closes its queues TIMES times. veth_disable_xdp() of drivers/net/veth.c takes the
+# program from each queue, and then stops its NAPI: a poll in between hands on unasked what is in the queue. One packet
+# was seen in some fifty closings. Neither side of that has a hole: before, the program is asked, and behind it a packet
+# goes by netif_rx(), which drops it, as the device runs no more. Nor has opening one: a device that is not up yet gets
+# no packet.
+CLOSING_LETS_PASS = 3
+
+
+@pytest.fixture(params=MODES, ids="-".join)
+def stream(request, lab):
+    """A lab with a stream of DENIED into in0, which has two queues to receive with."""
+    hook, mode = request.param
+    lab.ip("link", "del", "in0")
+    lab.ip("link", "add", "out0", "address", SENDER_MAC, "type", "veth", "peer", "name", "in0",
+           "address", FILTER_MAC, "numrxqueues", "2", "netns", lab.filter, netns=lab.sender)
+    for netns, device in ((lab.sender, "out0"), (lab.filter, "in0")):
+        lab.ip("link", "set", device, "addrgenmode", "none", "up", netns=netns)
+    lab.ip("addr", "add", HERE4 + "/32", "dev", "in0")
+    lab.ip("addr", "add", HERE6 + "/128", "dev", "in0", "nodad")
+    lab.attach("in0", "hook", hook, "mode", mode)
+    lab.sluice("deny", DENIED)
+    lab.received = lab.datagrams()
+    lab.stream = lab.traffic(60, f"{DENIED}=5000", background=True)
+    wait_until(lambda: lab.counts()[1] > 100, "the stream")
+    return lab
+
+
+def goes_on(lab):
+    """The stream arrives again, and is judged."""
+    before = lab.counts()[1]
+    wait_until(lambda: lab.counts()[1] > before + 100, "the stream goes on")
+
+
+def nothing_passed(lab, closed=False):
+    """After the end of the stream: of it nothing, of another source all. closed: veth has closed its queues."""
+    goes_on(lab)
+    lab.stream.kill()
+    lab.stream.wait()
+    before = sum(lab.counts())
+    lab.send(OTHER, 20)
+    lab.received.wait_for(OTHER, 20)
+    wait_until(lambda: sum(lab.counts()) >= before + 20, "all judged")
+    passed, dropped = lab.counts()
+    print(f"figure: {dropped} packets denied, {lab.received.read()[DENIED]} past the program")
+    one, = lab.attachments()
+    assert lab.received.read()[DENIED] <= (CLOSING_LETS_PASS if closed and one["mode"] == "native" else 0)
+    assert passed == 20 and one["state"] == "attached"
+
+
+def test_a_link_that_flaps(stream):
+    for _ in range(TIMES):
+        stream.ip("link", "set", "in0", "down")
+        stream.ip("link", "set", "in0", "up")
+        goes_on(stream)
+    nothing_passed(stream, closed=True)
+
+
+def test_a_driver_that_begins_anew(stream):
+    """Other numbers of queues, and another MTU: the driver closes and opens the second of its queues."""
+    for i in range(TIMES):
+        channels(stream, "in0", 5, 1 + i % 2)
+        stream.ip("link", "set", "in0", "mtu", str(1400 + i))
+        goes_on(stream)
+    nothing_passed(stream)
+
+
+def test_another_name(stream):
+    for old, new in (("in0", "lan0"), ("lan0", "in0")) * (TIMES // 2):
+        stream.ip("link", "set", old, "down")
+        stream.ip("link", "set", old, "name", new)
+        stream.ip("link", "set", new, "up")
+        goes_on(stream)
+    nothing_passed(stream, closed=True)
+
+
+def test_a_namespace_of_the_gate_is_deleted(stream):
+    """With a device of it, on the same gate."""
+    netns = f"{stream.filter}-c"
+    for _ in range(TIMES // 2):
+        run("ip", "netns", "add", netns)
+        try:
+            run("ip", "-n", netns, "link", "add", "in9", "type", "veth", "peer", "name", "out9")
+            stream.attach("in9", "hook", "ingress", netns=netns)
+        finally:
+            run("ip", "netns", "del", netns)
+        wait_until(lambda: [a["state"] for a in stream.attachments() if a["device"] == "in9"] == ["gone"],
+                   "in9 is gone")
+        run_sluice("-g", stream.gate, "detach", "in9")
+    nothing_passed(stream)
+    assert len(stream.links()) == 1
+
+
+def test_another_xdp_program_that_comes_later(stream, tmp_path):
+    """It is refused on a hook that a link of ours holds. In TC it may come before, and takes nothing away."""
+    words = ["link", "set", "in0", "xdp", "obj", foreign.build(tmp_path), "sec", "xdp"]
+    refused = bool(stream.ip(*words, check=False).code)
+    assert refused == (stream.attachments()[0]["hook"] == "xdp")
+    nothing_passed(stream)
+
+
+def test_eight_writers(stream):
+    """They add and delete rules of other sources, each its own."""
+    end, rounds = time.monotonic() + 3, 0
+    while time.monotonic() < end:
+        words = [["deny", f"10.{i}.0.0/16"] if rounds % 2 else ["set", f"10.{i}.0.0/16", "rate", "5/h"]
+                 for i in range(8)]
+        started = [stream.start(*w) for w in words]
+        for process in started:
+            err = process.communicate(timeout=60)[1]
+            assert process.returncode == 0 or "another sluice" in err, err
+        rounds += 1
+    nothing_passed(stream)
+
+
+@pytest.mark.parametrize("megabytes", [8, 20, 40, 80])
+def test_no_memory_for_a_resize(attached, megabytes):
+    """The maps that are to be larger do not fit: the gate stays what it is, whether the command is
+    refused or the kernel kills it."""
+    attached.sluice("deny", DENIED)
+    config = attached.json("dump")
+    config["gate"] = {"sources": "2m"}
+    path = f"/tmp/{attached.gate}.json"
+    before = attached.snapshot()
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(json.dumps(config))
+        with cgroup.memory(f"sluice-{attached.gate}") as group:
+            group.limit(megabytes << 20)
+            done = run(*group.command(SLUICE, "-g", attached.gate, "-n", attached.filter, "apply", "--resize", path),
+                       check=False)
+    finally:
+        os.unlink(path)
+    assert done.code == -9 or (done.code == 1 and "out of memory" in done.err), done
+    attached.send(DENIED, 5)
+    attached.expect(passed=0, dropped=5)
+    attached.sluice("undeny", DENIED)
+    attached.sluice("deny", DENIED)
+    assert attached.snapshot()[0] == before[0] and "next" not in os.listdir(attached.pins())

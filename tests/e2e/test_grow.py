@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A gate grows with its rules: nobody states sizes, every command makes the room that it needs, and packets are judged
+meanwhile. A size that somebody stated is kept."""
+
+import collections
+import json
+import os
+
+import pytest
+
+from keeper import rules
+from killed import run_stops
+from lab import STARVE, lines, one_line, wait_until
+from test_faults import moments
+from test_resize import is_whole
+
+SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
+ROOM = 1 << 14  # hosts and prefixes of a gate without sizes
+POLICIES = 1 << 10
+
+
+def host(i):
+    return f"{11 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.1"
+
+
+def net(i):
+    return f"{100 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.0/24"
+
+
+def policies(count, first=0):
+    return [{"prefix": net(i), "limits": [{"rate": "1/h", "burst": 3}]} for i in range(first, first + count)]
+
+
+def listed(tmp_path, prefixes):
+    path = tmp_path / "list.txt"
+    path.write_text("".join(prefix + "\n" for prefix in prefixes))
+    return str(path)
+
+
+def sizes(lab):
+    maps = {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]}
+    return {"hosts": maps["hosts4"], "prefixes": maps["prefixes"], "policies": maps["counters"]}
+
+
+@pytest.fixture
+def drained(attached):
+    """SOURCE has spent its burst for an hour."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "10")
+    attached.send(SOURCE, 15)
+    attached.expect(passed=10, dropped=5)
+    return attached
+
+
+def note(lab, text):
+    return f"sluice: gate '{lab.gate}' grew: {text}\n"
+
+
+# --- Every command that adds rules ------------------------------------------------------------------
+
+@pytest.mark.alone
+def test_a_file_with_a_million_hosts(drained, tmp_path):
+    """For a gate of the usual size, and without a word about sizes."""
+    assert sizes(drained) == {"hosts": ROOM, "prefixes": ROOM, "policies": POLICIES}
+    path = tmp_path / "rules.yaml"
+    listed(tmp_path, map(host, range(1_000_000)))
+    path.write_text("policies: [{prefix: default, limits: [{rate: 1/h, burst: 10}]}]\ndeny: [{file: list.txt}]\n")
+    said = drained.sluice("apply", str(path))
+    assert "1000000 denied" in said.out and "resized" not in said.out
+    assert said.err == note(drained, "hosts 16k -> 1m")
+    assert sizes(drained) == {"hosts": 1 << 20, "prefixes": ROOM, "policies": POLICIES}
+    is_whole(drained)
+    drained.send(SOURCE, 3)
+    drained.send(host(0), 2)
+    drained.send(host(999_999), 2)
+    drained.send(OTHER, 2)
+    drained.expect(passed=12, dropped=12)
+    assert drained.sluice("apply", str(path)) == (0, f"gate '{drained.gate}': nothing to change\n", "")
+
+
+def test_a_gate_that_is_made_for_a_file(lab):
+    said = lab.apply({"attach": ["in0"], "policies": policies(POLICIES + 1)})
+    assert said.err == note(lab, "policies 1k -> 2k")
+    lab.send("100.0.0.9", 5)
+    lab.expect(passed=3, dropped=2)
+    assert "gate" not in lab.json("dump")
+
+
+def test_a_list_that_outgrows_prefixes(drained, tmp_path):
+    """Its next version is twice as long: it stands beside the one before until it is in force."""
+    path = listed(tmp_path, map(net, range(ROOM - 1)))  # `default` is a prefix, too
+    assert drained.sluice("deny", "-f", path).err == ""
+    said = drained.sluice("deny", "10.0.0.0/8")
+    assert said.err == note(drained, "prefixes 16k -> 32k")
+    listed(tmp_path, map(net, range(ROOM, 3 * ROOM)))
+    assert drained.sluice("deny", "-f", path, "replace").err == note(drained, "prefixes 32k -> 64k")
+    is_whole(drained)
+    drained.send("100.0.0.9", 2)
+    drained.send(net(3 * ROOM - 1).replace("0/24", "9"), 2)
+    drained.send("10.1.1.1", 2)
+    drained.send(SOURCE, 2)
+    drained.expect(passed=12, dropped=11)
+    drained.sluice("del", "-f", path)
+    assert sizes(drained)["prefixes"] == 4 * ROOM
+
+
+def test_the_policy_that_is_one_too_many(drained):
+    assert drained.apply({"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]},
+                                       *policies(POLICIES - 1)]}).err == ""
+    said = drained.sluice("set", "198.51.100.0/24", "rate", "1/h", "burst", "2")
+    assert said.err == note(drained, "policies 1k -> 2k")
+    for i in range(3):
+        assert drained.sluice("set", f"198.51.{i}.0/24", "rate", "1/h", "burst", "2").err == ""
+    is_whole(drained)
+    drained.send("198.51.100.9", 5)
+    drained.send("100.0.0.9", 5)
+    drained.send(SOURCE, 5)
+    drained.expect(passed=10 + 2 + 3, dropped=5 + 3 + 2 + 5)
+
+
+def test_an_entry_by_hand_in_each_family(drained, tmp_path):
+    drained.sluice("allow", "-f", listed(tmp_path, (f"2001:db8:{i:x}::1" for i in range(ROOM))))
+    for prefix in ["10.0.0.1", *map(host, range(3))]:
+        assert drained.sluice("deny", prefix).err == ""  # the other family has room
+    assert drained.sluice("deny", "2001:db8::2").err == note(drained, "hosts 16k -> 32k")
+    drained.send("2001:db8::2", 2)
+    drained.send("10.0.0.1", 2)
+    drained.send("2001:db8:9::1", 12)
+    drained.expect(passed=22, dropped=9)
+
+
+def test_rules_that_divide_many_networks(drained, tmp_path):
+    """Of IPv6: they fit into the maps of rules, and not into that of divided /64s."""
+    half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
+    assert drained.sluice("deny", "-f", listed(tmp_path, half)).err == ""
+    (tmp_path / "nets").write_text("".join(f"2001:db9:{i:x}::/96\n" for i in range(ROOM // 2 + 1)))
+    said = drained.sluice("deny", "-f", str(tmp_path / "nets"))
+    assert said.err == note(drained, "hosts 16k -> 32k")
+    drained.send("2001:db8:5::1", 2)
+    drained.send("2001:db9:5::9", 2)
+    drained.expect(passed=10, dropped=9)
+
+
+def test_a_change_of_what_is_there_needs_no_room(drained, tmp_path):
+    drained.sluice("deny", "-f", listed(tmp_path, map(host, range(ROOM))))
+    for words in (["allow", host(1)], ["deny", host(1), "for", "1h"], ["undeny", host(1)],
+                  ["deny", "-f", str(tmp_path / "list.txt"), "replace"]):
+        assert drained.sluice(*words).err == ""
+    assert sizes(drained)["hosts"] == ROOM
+
+
+def test_rules_that_have_ended_make_room_first(drained, tmp_path):
+    path = listed(tmp_path, map(host, range(ROOM)))
+    drained.sluice("deny", "-f", path, "for", "1s")
+    wait_until(lambda: drained.json("check", host(1))["verdict"] == "pass", "the end of the list")
+    assert drained.sluice("deny", host(ROOM)).err == ""
+    assert sizes(drained)["hosts"] == ROOM
+
+
+def test_what_is_kept_grows_with_its_file(lab, keeping):
+    keep = keeping(rules("in0"))
+    lab.sluice("deny", OTHER)
+    keep.reload(rules("in0", policies=policies(POLICIES + 1)))
+    assert "grew: policies 1k -> 2k" in keep.said()
+    assert lab.rules().count(" set ") == POLICIES + 1
+    assert f"deny {OTHER}" in lab.rules()
+
+
+# --- Under traffic ----------------------------------------------------------------------------------
+
+@pytest.mark.alone
+def test_a_level_is_kept_to_the_packet(attached, tmp_path):
+    """A source that never rests gets its burst and no packet more, while its gate grows four times."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "1000")
+    received = attached.datagrams()
+    stream = attached.traffic(60, f"{SOURCE}=20000", background=True)
+    wait_until(lambda: attached.counts()[1] > 1000, "the burst is spent")
+    for count in ROOM, 2 * ROOM, 4 * ROOM:
+        said = attached.sluice("deny", "-f", listed(tmp_path, map(host, range(count + 1))))
+        assert "grew: hosts" in said.err
+    assert "grew: policies" in attached.apply({"policies": [
+        {"prefix": "default", "limits": [{"rate": "1/h", "burst": 1000}]}, *policies(POLICIES)]}).err
+    dropped = attached.counts()[1]
+    wait_until(lambda: attached.counts()[1] > dropped + 1000, "it goes on")
+    stream.kill()
+    assert received.read()[SOURCE] == attached.counts()[0] == 1000
+    is_whole(attached)
+
+
+# --- Sizes that somebody stated -------------------------------------------------------------------
+
+def test_stated_by_attach(lab, tmp_path):
+    """Others grow as ever."""
+    lab.attach("in0", "hosts", "20", "policies", "2")
+    path = listed(tmp_path, map(host, range(21)))
+    before = lab.snapshot()
+    assert lab.json("dump")["gate"] == {"hosts": 20, "policies": 2}
+    refusal = one_line(lab.sluice("deny", "-f", path, status=1))
+    assert "is full" in refusal and "more `hosts`" in refusal and "--resize" in refusal
+    refusal = lines(lab.apply({"policies": policies(3)}, status=1))[-1]
+    assert "has policies 2, and this change takes 3" in refusal
+    assert lab.snapshot() == before and sizes(lab)["hosts"] == 20
+    (tmp_path / "nets").write_text("".join(net(i) + "\n" for i in range(ROOM + 1)))
+    assert lab.sluice("deny", "-f", str(tmp_path / "nets")).err == note(lab, "prefixes 16k -> 32k")
+    assert lab.json("dump")["gate"] == {"hosts": 20, "policies": 2}
+
+
+def test_stated_by_a_file(attached):
+    """By one that says what the gate has, too; and until a file with --resize says nothing of it."""
+    attached.apply(f"gate: {{policies: {POLICIES}}}\npolicies: []\n")
+    assert attached.json("dump")["gate"] == {"policies": POLICIES}
+    before = attached.snapshot()
+    refusal = one_line(attached.apply({"policies": policies(POLICIES + 1)}, status=1))
+    assert f"has policies {POLICIES}, and this change takes {POLICIES + 1}" in refusal
+    assert attached.snapshot() == before
+    attached.sluice("apply", "-", "--resize", input="policies: []\n")
+    assert "gate" not in attached.json("dump")
+    assert attached.apply({"policies": policies(POLICIES + 1)}).err == note(attached, "policies 1k -> 2k")
+
+
+def test_resized_again_it_does_not_grow(attached):
+    attached.apply({"policies": policies(POLICIES + 1)})
+    attached.sluice("apply", "-", "--resize", input=json.dumps({"gate": {"policies": POLICIES + 1},
+                                                              "policies": policies(POLICIES + 1)}))
+    assert sizes(attached)["policies"] == POLICIES + 1
+    assert "is full" in one_line(attached.sluice("set", "default", "rate", "5/h", status=1))
+
+
+def test_a_trial_that_ends_leaves_the_room(lab):
+    lab.apply({"attach": ["in0"], "policies": policies(2)})
+    before = lab.rules(), lab.json("dump")
+    lab.sluice("apply", "-", "--confirm", "5s", input=json.dumps({"attach": ["in0"], "policies": policies(POLICIES + 1)}))
+    assert sizes(lab)["policies"] == 2 * POLICIES
+    wait_until(lambda: (lab.rules(), lab.json("dump")) == before, "the rules of before")
+    assert sizes(lab)["policies"] == 2 * POLICIES
+    is_whole(lab)
+
+
+# --- What cannot be -------------------------------------------------------------------------------
+
+def test_a_rule_that_is_refused_leaves_all_as_it_was(attached):
+    """It would have five limits."""
+    attached.sluice("set", "default", "rate", "1/h", "name", "a")
+    five = [{"prefix": "10.0.0.0/8", "inherit": True, "limits": [{"rate": "1/h", "name": name} for name in "bcde"]}]
+    default = [{"prefix": "default", "limits": [{"rate": "1/h", "name": "a"}]}]
+    before = attached.snapshot()
+    refusal = attached.apply({"policies": default + five + policies(POLICIES)}, status=1)
+    assert "5 limits" in refusal.err
+    assert attached.rules() == before[0] and sizes(attached)["policies"] == POLICIES
+    is_whole(attached)
+
+
+@pytest.fixture
+def fill(drained):
+    """Leaves no room for a host; the gate may grow."""
+    full = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 10}]}],
+            "deny": [{"prefixes": [*map(host, range(ROOM))]}]}
+
+    def again():
+        for config in full | {"gate": {"hosts": ROOM}}, full:
+            drained.sluice("apply", "-", "--resize", input=json.dumps(config))
+        assert sizes(drained)["hosts"] == ROOM
+    again()
+    return again
+
+
+@pytest.mark.parametrize("kind", ["malloc", "bpf", "mmap"])
+def test_a_growth_that_fails(drained, fill, tmp_path, kind):
+    """For want of memory, at any call of a kind, or from one on: the rules are those of before, or of after."""
+    def starve(fails):
+        return drained.sluice("deny", host(ROOM), status=None, env=dict(
+            os.environ, LD_PRELOAD=STARVE, STARVE=f"{kind}:{fails}", STARVE_COUNT=str(tmp_path / "count")))
+
+    before, failed = drained.rules(), 0
+    assert starve(0).err == note(drained, "hosts 16k -> 32k")
+    after, count = drained.rules(), int((tmp_path / "count").read_text())
+    for n, _ in moments(count, 0.2, 5):
+        fill()
+        done = starve(f"{n}+" if n % 2 else n)
+        assert drained.rules() == (before if done.code else after), done
+        assert not done.code or lines(done) and "detach all" not in done.err, done
+        failed += done.code
+        drained.sluice("deny", OTHER)
+        is_whole(drained)
+    assert failed
+    passed, dropped = drained.counts()
+    drained.send(SOURCE, 2)
+    drained.expect(passed=passed, dropped=dropped + 2)
+
+
+def test_a_kill_while_it_grows(drained, fill):
+    """The rule is in force or not, the gate is whole, and no level is lost."""
+    words = ["-g", drained.gate, "-n", drained.filter, "deny", host(ROOM)]
+    received, ends = drained.datagrams(), collections.Counter()
+    stops = run_stops(words)
+    assert sizes(drained)["hosts"] == 2 * ROOM
+    for at, steps in moments(stops, 0.3, 15):
+        fill()
+        run_stops(words, at, steps)
+        ends["next" if os.path.exists(drained.pins("next", "gate")) else
+             "renaming" if os.path.exists(drained.pins("next")) else "none"] += 1
+        drained.send(SOURCE, 2)
+        assert drained.rules().count(" deny ") in (ROOM, ROOM + 1), f"killed at {at}+{steps}"
+        drained.sluice("deny", OTHER)
+        is_whole(drained)
+        drained.sluice(*words[4:])
+        assert drained.rules().count(" deny ") == ROOM + 2, f"killed at {at}+{steps}"
+        drained.send(SOURCE, 2)
+    dropped = drained.counts()[1]
+    drained.send(OTHER, 2)
+    wait_until(lambda: drained.counts()[1] >= dropped + 2, "judged")
+    assert received.read()[SOURCE] == received.read()[OTHER] == 0
+    print(f"figure: {sum(ends.values())} commands killed while a gate grows: {dict(ends)}")
+    assert ends["next"] > 1

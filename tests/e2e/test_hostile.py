@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The owner of a gate writes anything into its maps, at any moment. Root's commands, here built with
+the sanitizers, end within seconds: they tell the gate's rules, or in lines of their own what is
+damaged, and print nothing that the owner smuggled in."""
+
+import json
+import os
+import random
+import struct
+import subprocess
+
+import pytest
+
+import bpf
+from lab import BUILD, MAPS, Lab, Result, run
+
+COMMAND = os.path.join(BUILD, "test", "sluice")
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
+              "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
+SECONDS = 20  # on a busy machine; with the sanitizers a command takes a tenth of a second
+SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
+READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
+           ["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
+           ["-j", "check", SOURCE6], ["doctor", "--watch", "10ms"], ["complete", "set", "default", "name", ""]]
+WRITING = [["set", "192.0.2.0/25", "rate", "9/h", "inherit", "yes"], ["del", "192.0.2.0/25"],
+           ["set", "default", "name", "syn", "rate", "7/h"], ["deny", "198.51.100.0/25"],
+           ["undeny", "198.51.100.0/25"], ["deny", "203.0.113.5", "as", "more"],
+           ["undeny", "203.0.113.5", "as", "more"], ["forgive", SOURCE],
+           ["newcomers", "192.0.2.0/24", "rate", "5/h"], ["newcomers", "default", "none"],
+           ["upgrade"]]
+
+RULES = {
+    "gate": {"policies": 64},
+    "policies": [
+        {"prefix": "default", "newcomers": {"rate": "10kpps"}, "limits": [
+            {"name": "all", "rate": "1kpps 10mbit"},
+            {"name": "syn", "rate": "10/h", "match": "tcp-syn port 80,443",
+             "action": "block 10s escalate 2 max 1h"}]},
+        {"prefix": "192.0.2.0/24", "inherit": True, "limits": [
+            {"name": "many", "window": "1000 per 1min", "per": 24}]},
+        {"prefix": SOURCE, "inherit": True, "limits": [{"name": "all", "rate": "5/h"}]},
+        {"prefix": "2001:db8::/64", "limits": [{"name": "six", "rate": "1mbit"}]},
+    ],
+}
+
+
+# --- The layout of values -------------------------------------------------------------------------
+
+class Layout:
+    """Of the types in the BPF object: where each number of a value is."""
+
+    def __init__(self):
+        told = run("bpftool", "-j", "btf", "dump", "file", os.path.join(BUILD, "sluice.bpf.o")).out
+        self.types = {kind["id"]: kind for kind in json.loads(told)["types"]}
+
+    def resolved(self, number):
+        kind = self.types[number]
+        while kind["kind"] in ("TYPEDEF", "CONST", "VOLATILE"):
+            kind = self.types[kind["type_id"]]
+        return kind
+
+    def numbers(self, number, at=0, bits=0, path=""):
+        """(path, first bit, bits) of each; of an array those of the first and the last element."""
+        kind = self.resolved(number)
+        if kind["kind"] in ("STRUCT", "UNION"):
+            for member in kind["members"]:
+                yield from self.numbers(member["type_id"], at + member["bits_offset"],
+                                        member.get("bitfield_size", 0), f"{path}.{member['name']}")
+        elif kind["kind"] == "ARRAY":
+            size = 8 * self.size(kind["type_id"])
+            for i in sorted({0, kind["nr_elems"] - 1}):
+                yield from self.numbers(kind["type_id"], at + i * size, 0, f"{path}[{i}]")
+        else:
+            yield path, at, bits or 8 * kind["size"]
+
+    def size(self, number):
+        kind = self.resolved(number)
+        if kind["kind"] == "ARRAY":
+            return kind["nr_elems"] * self.size(kind["type_id"])
+        return kind["size"]
+
+    def of(self, struct_name):
+        number, = (n for n, kind in self.types.items()
+                   if kind["kind"] == "STRUCT" and kind.get("name") == struct_name)
+        return list(self.numbers(number))
+
+
+def poked(value, at, bits, number):
+    whole = int.from_bytes(value, "little")
+    mask = (1 << bits) - 1 << at
+    return (whole & ~mask | number << at & mask).to_bytes(len(value), "little")
+
+
+# --- Root's commands ------------------------------------------------------------------------------
+
+def run_checked(lab, *words):
+    """Whatever is in the maps, it ends in time, and prints nothing but text."""
+    done = subprocess.run([COMMAND, "-g", lab.gate, "-n", lab.filter, *words], capture_output=True,
+                          timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **SANITIZERS})
+    err = done.stderr.decode("ascii", "surrogateescape")
+    assert done.returncode in (0, 1), f"{words}: {done.returncode}\n{err}"
+    assert all(line.startswith("sluice: ") for line in err.splitlines()), f"{words}: {err}"
+    assert not [c for c in done.stdout if c < 32 and c not in b"\n\t" or c == 127], words
+    return Result(done.returncode, done.stdout.decode(), err)
+
+
+# --- A gate and what is in its maps ---------------------------------------------------------------
+
+class Map:
+    def __init__(self, path):
+        self.name = os.path.basename(path)
+        self.fd = bpf.opened(path)
+        told = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
+        self.key, self.size = told["bytes_key"], told["bytes_value"]
+        if "percpu" in told["type"]:
+            self.size = (self.size + 7) // 8 * 8 * bpf.possible_cpus()
+
+    def read(self):
+        return {key: bpf.map_lookup(self.fd, key, self.size)
+                for key in bpf.map_keys(self.fd, self.key)}
+
+    def write(self, key, value):
+        bpf.map_update(self.fd, key, value)
+
+    def restore(self, entries):
+        now = self.read()
+        for key in now.keys() - entries.keys():
+            bpf.map_delete(self.fd, key)
+        for key, value in entries.items():
+            if now.get(key) != value:
+                self.write(key, value)
+
+
+KEPT = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "budgets"]
+
+
+class Gate:
+    """One that filters, and has something of all that a gate can have."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        lab.attach("in0", "policies", "64", "sources", "256", "hot", "256")
+        lab.attach("in0", "hook", "egress")
+        lab.apply(RULES)
+        lab.sluice("set", "2001:db8::/64", "name", "out", "shape", "10mbit", "no-fq")
+        lab.sluice("deny", LISTED, "as", "feed", "for", "1h")
+        lab.sluice("allow", "198.51.100.0/24")
+        lab.send(SOURCE, 5)
+        lab.send(SOURCE6, 5)
+        lab.send("203.0.113.5", 5)
+        self.shown = lab.rules()
+        self.maps = {name: Map(lab.pins(name)) for name in MAPS}
+        self.was = {name: self.maps[name].read() for name in KEPT}
+        self.used = {name: [key for key, value in self.was[name].items() if any(value)]
+                     for name in KEPT}
+
+    def restore(self):
+        for name in KEPT:
+            self.maps[name].restore(self.was[name])
+
+    def restored(self):
+        """Nothing but what was written was damaged."""
+        self.restore()
+        assert self.lab.rules() == self.shown
+
+    def write(self, name, change):
+        """Changes each entry that is in use."""
+        for key in self.used[name]:
+            self.maps[name].write(key, change(self.was[name][key]))
+
+    def number(self, name, key, at, bits):
+        """One that was there before."""
+        return int.from_bytes(self.was[name][key], "little") >> at & (1 << bits) - 1
+
+    def run(self, *words):
+        return run_checked(self.lab, *words)
+
+    def try_all(self):
+        for words in READING + WRITING:
+            self.run(*words)
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return Layout()
+
+
+@pytest.fixture(scope="module")
+def made():
+    """One gate for the whole file."""
+    lab = Lab()
+    try:
+        yield Gate(lab)
+    finally:
+        lab.close()
+
+
+@pytest.fixture
+def hostile(made):
+    yield made
+    made.restored()
+
+
+# --- Each number ----------------------------------------------------------------------------------
+
+STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
+           "policies": "sl_policy"}
+NOT_READ = ".base", ".secret", ".opaque"  # numbers to add, and to hash with
+PACKETS_READ = ".limit", ".newcomers."  # what no command reads: any number is as good
+ONES, TOP = (1 << 64) - 1, None
+
+
+def test_a_gate_that_nobody_has_damaged(hostile):
+    for words in READING:
+        assert hostile.run(*words).code == (words[0] == "doctor"), words
+    hostile.try_all()
+
+
+@pytest.mark.parametrize("number", [ONES, TOP, 200], ids=["ones", "top", "200"])
+@pytest.mark.parametrize("name", STRUCTS)
+def test_each_number_of_a_value(hostile, layout, name, number):
+    """In all entries at once. `check` and `show` read most of what there is, `set` writes beside it."""
+    reader = ["check", SOURCE] if name in ("gate", "policies") else ["show"]
+    for path, at, bits in layout.of(STRUCTS[name]):
+        if path.startswith(NOT_READ) or path.startswith(PACKETS_READ) and number != ONES:
+            continue
+        to = 1 << bits - 1 if number is TOP else number
+        hostile.write(name, lambda value, at=at, bits=bits, to=to: poked(value, at, bits, to))
+        for words in reader, ["set", "192.0.2.0/25", "rate", "9/h"]:
+            done = hostile.run(*words)
+            if path.startswith(PACKETS_READ):
+                assert done.code == 0, (path, done)
+        hostile.restore()
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+@pytest.mark.parametrize("byte", [0xff, 0x01, 0x00])
+def test_values_of_one_byte(hostile, name, byte):
+    hostile.write(name, lambda value: bytes([byte]) * len(value))
+    hostile.try_all()
+
+
+def test_values_at_random(hostile, layout):
+    """Some numbers of each entry, in all maps at once."""
+    seed = int(os.environ.get("SLUICE_SEED", random.randrange(1 << 32)))
+    print(f"figure: seed {seed}")
+    chosen = random.Random(seed)
+    numbers = {name: layout.of(kind) for name, kind in STRUCTS.items()}
+
+    def change(value, name):
+        for _ in range(chosen.choice([0, 1, 1, 2, 8])):
+            _, at, bits = chosen.choice(numbers[name])
+            value = poked(value, at, bits, chosen.choice([chosen.getrandbits(64), ONES, 0, 1, 5]))
+        return value
+
+    for _ in range(6):
+        for name in chosen.sample(sorted(STRUCTS), 2):
+            hostile.write(name, lambda value, name=name: change(value, name))
+        hostile.try_all()
+        hostile.restore()
+
+
+@pytest.mark.parametrize("name", ["sets", "ledgers", "hot", "buckets", "budgets", "allowances",
+                                  "admission", "counters"])
+def test_the_state_of_sources(hostile, name):
+    """Every word of it is a possible moment or count: no command takes it for damaged."""
+    there = hostile.maps[name]
+    before = {key: value for key, value in list(there.read().items())[:256]}
+    try:
+        for word in ONES, 1 << 63, (1 << 63) - 1, 1 << 62, 0x0123456789abcdef, 0:
+            for key, value in before.items():
+                there.write(key, struct.pack("<Q", word) * (len(value) // 8))
+            for words in (["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
+                          ["check", SOURCE6], ["stats"], ["status"], ["forgive", SOURCE]):
+                assert hostile.run(*words).code == 0, (words, word)
+    finally:
+        for key, value in before.items():
+            there.write(key, value)
+
+
+@pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
+@pytest.mark.parametrize("name, kind", [("buckets", "sl_bucket"), ("allowances", "sl_allowance")])
+def test_purses_that_no_packet_leaves(hostile, layout, name, kind, credit):
+    """Of the sources' buckets, which are of the policy in force, and of the newcomers' budget."""
+    there, cpus = hostile.maps[name], bpf.possible_cpus() if name == "allowances" else 1
+    before = there.read()
+    places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
+    drawn = {key: hostile.number("policies", key, *offset_of(layout, "sl_policy", ".newcomers_since"))
+             for key in hostile.used["policies"]}
+    since = max(drawn.values())
+    assert since and any(map(any, before.values())) == (name == "buckets")
+    try:
+        for key, value in before.items():
+            for at in (8 * there.size // cpus * cpu for cpu in range(cpus)):
+                for place in places:
+                    value = poked(value, at + place, 64, credit)
+                if name == "allowances":
+                    value = poked(value, at + offset_of(layout, kind, ".since")[0], 32, since)
+            there.write(key, value)
+        for words in ["sources", "sort", "level"], ["check", SOURCE], ["check", "203.0.113.6"]:
+            assert hostile.run(*words).code == 0, words
+    finally:
+        for key, value in before.items():
+            there.write(key, value)
+
+
+# --- What is said ---------------------------------------------------------------------------------
+
+def offset_of(layout, kind, path):
+    (at, bits), = ((at, bits) for p, at, bits in layout.of(kind) if p == path)
+    return at, bits
+
+
+def test_the_damaged_entry_is_told(hostile, layout):
+    at, bits = offset_of(layout, "sl_policy", ".home[0]")
+    key = next(key for key in hostile.used["policies"] if struct.unpack("<I", key)[0] >= 6)
+    hostile.maps["policies"].write(key, poked(hostile.was["policies"][key], at, bits, ONES))
+    for words in READING[:-1] + WRITING:
+        done = hostile.run(*words)
+        if words[0] == "doctor":
+            assert "is damaged" in done.out
+            continue
+        assert done.code == 1, words
+        assert (f"gate '{hostile.lab.gate}': entry {struct.unpack('<I', key)[0]} of its map "
+                "'policies' is damaged") in done.err, words
+    assert hostile.run("complete", "set", "default", "name", "").out == ""
+
+
+def test_a_damaged_rule_is_told(hostile, layout):
+    at, bits = offset_of(layout, "sl_rule", ".bits")
+    hostile.write("prefixes", lambda value: poked(value, at, bits, 170))
+    for words in ["show"], ["check", "192.0.2.99"], ["set", "192.0.2.0/25", "rate", "9/h"]:
+        done = hostile.run(*words)
+        assert done.code == 1 and f"gate '{hostile.lab.gate}'" in done.err, words
+        assert "damaged" in done.err, words
+
+
+@pytest.mark.parametrize("name", [b"\x1b[2Jgone", b"a;reboot", b"a\nb", b"$(reboot)", b"x" * 16,
+                                  b"-f", b"\xff\xfe"], ids=repr)
+def test_names_of_limits_are_words(hostile, layout, name):
+    """`show` is typed into shells, and terminals obey control characters."""
+    at, _ = offset_of(layout, "sl_policy", ".spec[0].name[0]")
+    begin = at // 8
+
+    def change(value):
+        if not value[begin]:
+            return value
+        return value[:begin] + name.ljust(16, b"\0") + value[begin + 16:]
+
+    hostile.write("policies", change)
+    for words in ["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]:
+        done = hostile.run(*words)
+        assert "'policies' is damaged" in done.err and done.code == 1, words
+
+
+@pytest.mark.parametrize("name", [b"\x1b[2J", b"a b", b"a\nb", b"`x`", b"x" * 256], ids=repr)
+def test_names_of_lists_are_words(hostile, layout, name):
+    begin = offset_of(layout, "sl_list_info", ".name[0]")[0] // 8
+    hostile.write("lists", lambda value: value[:begin] + name.ljust(256, b"\0") + value[begin + 256:])
+    for words in ["lists"], ["show"], ["deny", "203.0.113.5", "as", "more"]:
+        done = hostile.run(*words)
+        assert "'lists' is damaged" in done.err and done.code == 1, words
+
+
+def test_parents_in_a_circle(hostile, layout):
+    """A record that is its own parent, and has lost what its heirs inherit: where did they lose it?"""
+    records = hostile.maps["policies"]
+    bits = offset_of(layout, "sl_policy", ".prefix.bits")
+    key, = (key for key in hostile.used["policies"]
+            if hostile.number("policies", key, *bits) == 32 + 24)
+    value = poked(hostile.was["policies"][key], *offset_of(layout, "sl_policy", ".parent"),
+                  struct.unpack("<I", key)[0])
+    first, last = (offset_of(layout, "sl_policy", f".home[{slot}]") for slot in (0, 3))
+    name = offset_of(layout, "sl_policy", ".spec[0].name[0]")[0]
+    step = (offset_of(layout, "sl_policy", ".spec[3].name[0]")[0] - name) // 3
+    for slot in range(4):
+        home = first[0] + (last[0] - first[0]) // 3 * slot, first[1]
+        if hostile.number("policies", key, *home):
+            value = poked(value, name + step * slot, 8 * 16, 0)
+    assert value != hostile.was["policies"][key]
+    records.write(key, value)
+    for words in ["set", SOURCE, "rate", "9/h"], ["del", SOURCE], ["del", "192.0.2.0/24"]:
+        hostile.run(*words)
+
+
+def test_rules_that_lead_to_longer_ones(hostile, layout):
+    """A walk from a rule that says nothing to ever shorter ones would go on for ever."""
+    bits = offset_of(layout, "sl_rule", ".bits")
+    for longest in 64, 160, ONES:
+        hostile.write("prefixes", lambda value, n=longest: poked(bytes(len(value)), *bits, n))
+        for words in (["check", SOURCE], ["check", "192.0.2.99"], ["set", SOURCE, "rate", "9/h"],
+                      ["set", "192.0.2.99", "rate", "9/h"]):
+            hostile.run(*words)
+
+
+FLIP = """
+import os, random, struct, sys
+sys.path.insert(0, sys.argv[1])
+import bpf
+gate, seed = sys.argv[2:4]
+chosen = random.Random(int(seed))
+for name, size in ("policies", 1728), ("lists", 280), ("gate", 552):
+    fd = bpf.opened(f"/sys/fs/bpf/sluice/{gate}/{name}")
+    maps = globals().setdefault("maps", [])
+    for number in range(20):
+        try:
+            key = struct.pack("<I", number)
+            maps.append((fd, key, bpf.map_lookup(fd, key, size)))
+        except OSError:
+            break
+print("ready", flush=True)
+while True:
+    fd, key, value = chosen.choice(maps)
+    bad, at = bytearray(value), chosen.randrange(len(value) // 4) * 4
+    if at < 4 or len(value) == 552 and at < 240:
+        continue
+    bad[at:at + 4] = chosen.choice([bytes([255] * 4), b"\\1\\0\\0\\0", os.urandom(4)])
+    bpf.map_update(fd, key, bytes(bad))
+    bpf.map_update(fd, key, value)
+"""
+
+
+def test_values_that_change_while_they_are_read(hostile):
+    """Between a check and a use the owner may write again."""
+    owner = subprocess.Popen(["/usr/bin/python3", "-c", FLIP, os.path.dirname(__file__),
+                              hostile.lab.gate, "1"], stdout=subprocess.PIPE)
+    try:
+        owner.stdout.readline()
+        for _ in range(2):
+            for words in READING + WRITING[:-1]:
+                hostile.run(*words)
+    finally:
+        owner.kill()
+        owner.communicate()
+
+
+# --- Other maps -----------------------------------------------------------------------------------
+
+def ids_at(layout):
+    return offset_of(layout, "sl_gate", ".map_ids[0]")[0] // 8
+
+
+def replaced(hostile, layout, name, entries):
+    """Pins another map of the same type, of that many entries, as the gate's."""
+    path = hostile.lab.pins(name)
+    told = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
+    other = bpf.map_create(told["type"], told["bytes_key"], told["bytes_value"], entries,
+                           told["flags"], name)
+    os.rename(path, hostile.lab.pins("away"))
+    bpf.pin(other, path)
+    at = ids_at(layout) + 4 * MAPS.index(name)
+    (key, value), = hostile.maps["gate"].read().items()
+    hostile.maps["gate"].write(key, value[:at] + struct.pack("<I", bpf.object_id(other)) + value[at + 4:])
+    os.close(other)
+
+
+@pytest.mark.parametrize("name, entries", [("counters", 1), ("counters", 65), ("policies", 6),
+                                           ("policies", 200), ("budgets", 1)])
+def test_maps_that_do_not_fit_each_other(hostile, layout, name, entries):
+    replaced(hostile, layout, name, entries)
+    try:
+        for words in ["show"], ["stats"], ["check", SOURCE], ["set", "default", "rate", "9/h"]:
+            assert "differ in size" in hostile.run(*words).err, words
+    finally:
+        os.rename(hostile.lab.pins("away"), hostile.lab.pins(name))
+
+
+@pytest.mark.parametrize("name", ["ledgers", "sets", "ledgers4"])
+def test_ledgers_of_another_shape_that_a_resize_left(lab, name):
+    """The next command charges back what was charged there."""
+    lab.attach("in0", "policies", "64")
+    lab.sluice("set", "default", "rate", "5/h")
+    lab.send(SOURCE, 3)
+    os.mkdir(lab.pins("next"), 0o700)
+    bpf.pin(bpf.opened(lab.pins("gate")), lab.pins("next", "gate"))
+    larger = bpf.map_create("hash", 8, 4096, 1024)
+    for number in range(1024):
+        bpf.map_update(larger, struct.pack("<Q", number), b"\xff" * 4096)
+    bpf.pin(larger, lab.pins("next", name))
+    os.close(larger)
+    done = run_checked(lab, "set", "default", "rate", "6/h")
+    assert done.code == 0 and "interrupted" in done.err
+    assert not os.path.exists(lab.pins("next"))

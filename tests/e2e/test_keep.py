@@ -1,0 +1,959 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`sluice keep`: a gate stays as its file says, whatever comes and goes."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import resource
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from keeper import LIMIT, rules, saved
+from lab import SLUICE, STARVE, frame, one_line, own_bpffs, run, wait_until
+from test_confirm import end_trial, on_trial
+from test_devices import attached_to
+from test_limits import OFFENDER, outcome
+
+
+def cpu_ticks(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        return sum(int(word) for word in file.read().rpartition(")")[2].split()[11:13])
+
+
+# --- Devices --------------------------------------------------------------------------------------
+
+def test_it_is_ready_when_its_devices_are_attached(lab, keeping):
+    keep = keeping(rules("in0"))
+    assert attached_to(lab) == ["in0 xdp native"]
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
+    assert keep.end() == 0
+    assert attached_to(lab) == ["in0 xdp native"]  # the filter does not need it
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+
+
+def test_a_device_that_appears_is_attached(lab, keeping):
+    keep = keeping(rules("in0", "late0"))
+    assert "waiting for late0" in keep.said() and attached_to(lab) == ["in0 xdp native"]
+    lab.pair("out1", "late0")
+    wait_until(lambda: "late0 xdp native" in attached_to(lab), "late0 attached")
+    keep.wait_for_told("2 attachments")
+
+
+def test_a_device_that_was_deleted_and_made_again_is_attached(lab, keeping):
+    keeping(rules("in0", "in1"))
+    for _ in range(3):
+        lab.pair("out1", "in1")
+        wait_until(lambda: "in1 xdp native" in attached_to(lab), "in1 attached")
+        lab.ip("link", "del", "in1")
+        wait_until(lambda: len(lab.attachments()) == 1, "in1 and its pin gone")
+
+
+def test_names_come_and_go(lab, keeping):
+    """Into a pattern, out of it, and from one name of the file to another."""
+    keeping(rules("lan*", {"device": "wan0", "hook": "egress"}))
+    for name, attached in (("x0", []), ("lan5", ["lan5 xdp native"]), ("lan6", ["lan6 xdp native"]),
+                           ("wan0", ["wan0 egress tcx"]), ("x0", [])):
+        lab.ip("link", "set", "in0", "down")
+        lab.ip("link", "set", "in0", "name", name)
+        lab.ip("link", "set", name, "up")
+        wait_until(lambda: attached_to(lab) == attached, f"{name}: {attached}")  # pylint: disable=cell-var-from-loop
+        lab.ip("link", "set", name, "down")
+        lab.ip("link", "set", name, "name", "in0")
+
+
+def test_a_device_that_moves_to_another_namespace(lab, keeping):
+    keeping(rules("in0", {"device": "in1", "netns": lab.sender}))
+    lab.pair("out1", "in1")
+    assert attached_to(lab) == ["in0 xdp native"]
+    lab.ip("link", "set", "in1", "netns", lab.sender)
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 there")
+    lab.ip("link", "set", "in1", "netns", lab.filter, netns=lab.sender)
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native"], "in1 back, where the file does not name it")
+
+
+def test_a_namespace_that_appears(lab, keeping):
+    name = lab.filter + "-late"
+    keeping(rules({"device": "in1", "netns": name}))
+    lab.closing.callback(run, "ip", "netns", "del", name, check=False)
+    for _ in range(2):
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
+        wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
+        run("ip", "-n", name, "link", "del", "in1")  # heard there
+        wait_until(lambda: lab.attachments() == [], "in1 gone")
+        run("ip", "netns", "del", name)
+
+
+def test_a_namespace_whose_name_comes_before_it(lab, keeping):
+    """As `ip netns add` makes it, but slowly: nothing is heard of the mount over the name."""
+    name = lab.filter + "-slow"
+    keep = keeping(rules({"device": "in1", "netns": name}))
+    with open(f"/run/netns/{name}", "x", encoding="ascii"):
+        lab.closing.callback(run, "ip", "netns", "del", name, check=False)
+    time.sleep(0.1)
+    run("unshare", "--net", "mount", "--bind", "/proc/self/ns/net", f"/run/netns/{name}")
+    run("ip", "-n", name, "link", "add", "in1", "type", "veth", "peer", "name", "out1")
+    wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
+    run("ip", "-n", name, "link", "del", "in1")
+    wait_until(lambda: lab.attachments() == [], "in1 gone")
+    assert "cannot" not in keep.said()
+
+
+def test_the_directory_of_namespaces_appears(lab, tmp_path):
+    """As the first namespace since the boot makes it; the second comes later."""
+    names = [f"{lab.filter}-{i}" for i in range(2)]
+    (tmp_path / "main.yaml").write_text(rules(*({"device": "in0", "netns": name} for name in names)))
+    with own_bpffs():
+        run("mount", "-t", "tmpfs", "tmpfs", "/run")
+        with subprocess.Popen([SLUICE, "-g", lab.gate, "keep", str(tmp_path / "main.yaml")],
+                              stderr=subprocess.DEVNULL) as keep, contextlib.ExitStack() as ending:
+            ending.callback(keep.terminate)
+            wait_until(lambda: os.path.exists(f"/run/sluice/{lab.gate}.keep") and settled(keep), "it to come to rest")
+            for name in names:
+                run("ip", "netns", "add", name)
+                run("ip", "-n", name, "link", "add", "in0", "type", "veth", "peer", "name", "out0")
+                wait_until(lambda: name in run(SLUICE, "-g", lab.gate, "status").out,  # pylint: disable=cell-var-from-loop
+                           f"in0 of {name} attached")
+                time.sleep(4.5)  # a name is looked for that long, without being told
+        run(SLUICE, "-g", lab.gate, "detach", "all")
+        for name in names:
+            run("ip", "netns", "del", name)
+
+
+def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping):
+    """It is tried again, and said once."""
+    lab.pair("out1", "in1")
+    lab.attach("in0", gate=lab.gate2)
+    keep = keeping(rules("in0", "in1"))
+    assert attached_to(lab) == ["in1 xdp native"]
+    assert "not all can be attached" in keep.ready
+    cause = f"in0 is attached to gate '{lab.gate2}' on hook xdp already"
+    time.sleep(2.5)  # two more tries
+    assert keep.said().count(cause) == 1
+    lab.sluice("detach", "all", gate=lab.gate2)
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in0 attached")
+
+
+def test_attachments_by_command_are_as_the_file_says_at_once(lab, keeping):
+    keeping(rules("in0", "in1"))
+    lab.pair("out1", "in1")
+    wait_until(lambda: len(attached_to(lab)) == 2, "in1 attached")
+    lab.sluice("detach", "in1")
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached again")
+    lab.attach("in1", "hook", "egress")
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "egress detached again")
+
+
+def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
+    """The second has a lock of its own, as in a container that lacks /run/sluice."""
+    lab.pair("out1", "in1")
+    first = keeping(rules("in0"))
+    (tmp_path / "other.yaml").write_text(rules("in1"))
+    (tmp_path / "run").mkdir()
+    command = f"mount --bind {tmp_path}/run /run/sluice && exec {SLUICE} -g {lab.gate} keep {tmp_path}/other.yaml"
+    with subprocess.Popen(["unshare", "--mount", "--propagation", "private",
+                           "nsenter", f"--net=/run/netns/{lab.filter}", "sh", "-c", command],
+                          stderr=subprocess.DEVNULL) as second:
+        first.wait_for_said("is the gate kept twice")
+        time.sleep(3)
+        again = first.said().count("in0: attached")
+        second.terminate()
+    assert 4 <= again <= 10, again
+    assert first.said().count("kept twice") == 1
+    lab.ip("link", "del", "in0")  # a device that comes is attached at once, whatever was before
+    lab.pair("out0", "in0")
+    wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
+
+
+# --- Files and reloads ----------------------------------------------------------------------------
+
+def denied(lab):
+    return sorted(re.findall(r"deny (\S+)", lab.rules()))
+
+
+def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")  # in place
+    wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list in place")
+    (tmp_path / "new.txt").write_text("192.0.2.3\n")
+    os.rename(tmp_path / "new.txt", tmp_path / "drop.txt")
+    wait_until(lambda: denied(lab) == ["192.0.2.3"], "the list that was renamed")
+    (tmp_path / "drop.txt").write_text("192.0.2.3\nnonsense\n")
+    keep.wait_for_said("drop.txt:2: ")
+    assert denied(lab) == ["192.0.2.3"]
+    os.unlink(tmp_path / "drop.txt")
+    keep.wait_for_said("cannot open")
+    assert denied(lab) == ["192.0.2.3"]
+    (tmp_path / "drop.txt").write_text("192.0.2.4\n")
+    wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
+    assert "7pps" in lab.rules()  # what `set` did lasts until the next reload
+
+
+def test_what_the_file_has_that_ended_is_said_once(lab, keeping, tmp_path):
+    """And not with each list that is read; a reload says it again."""
+    ended = "this 'until' has passed"
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
+    assert keep.said().count(ended) == 1
+    for number in 2, 3:
+        (tmp_path / "drop.txt").write_text(f"192.0.2.{number}\n")
+        wait_until(lambda: denied(lab) == [f"192.0.2.{number}"], "the list")  # pylint: disable=cell-var-from-loop
+    assert keep.said().count(ended) == 1
+    keep.reload()
+    assert keep.said().count(ended) == 2
+
+
+def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
+    """By a link that leads to another one, as a deployment does it, and by its name."""
+    for name in ("1", "2", "3"):
+        (tmp_path / "lists" / name).mkdir(parents=True)
+        (tmp_path / "lists" / name / "drop.txt").write_text(f"192.0.2.{name}\n")
+    os.symlink("../lists/1", tmp_path / "lists" / "now")
+    keep = keeping(rules("in0", deny=[{"file": "lists/now/drop.txt"}]))
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    os.symlink("../lists/2", tmp_path / "lists" / "next")
+    os.rename(tmp_path / "lists" / "next", tmp_path / "lists" / "now")
+    wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list behind the link")
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    os.rename(tmp_path / "lists" / "2", tmp_path / "lists" / "old")
+    os.rename(tmp_path / "lists" / "3", tmp_path / "lists" / "2")
+    wait_until(lambda: denied(lab) == ["192.0.2.3"], "the list in the directory that has the name")
+
+
+def test_a_list_is_read_when_its_writer_has_closed_it(lab, keeping, tmp_path):
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "drop.txt").write_text("192.0.2.1\n192.0.2.2\n")
+    keep = keeping(rules("in0", deny=[{"file": "lists/drop.txt"}]))
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    with open(tmp_path / "lists" / "drop.txt", "w", encoding="ascii") as file:
+        file.write("192.0.2.1\n")
+        file.flush()
+        time.sleep(1)
+        assert denied(lab) == ["192.0.2.1", "192.0.2.2"]
+        file.write("192.0.2.3\n")
+    wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.3"], "the list as it was closed")
+
+
+def opened(process):
+    """The paths of what a process has open."""
+    paths = []
+    for fd in os.listdir(f"/proc/{process.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            paths.append(os.readlink(f"/proc/{process.pid}/fd/{fd}"))
+    return paths
+
+
+def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
+    """While the next one is read, which takes 2 s: its time has no fraction of a second."""
+    (tmp_path / "lists").mkdir()
+    first, second = tmp_path / "lists" / "1.txt", tmp_path / "lists" / "2.txt"
+    first.write_text("192.0.2.1\n")
+    second.write_text("192.0.2.9\n")
+    keep = keeping(rules("in0"))
+    keep.file.write_text(rules("in0", deny=[{"file": "lists/1.txt"}, {"file": "lists/2.txt"}]))
+    os.utime(first, (1, 1))
+    os.utime(second, (int(time.time()),) * 2)
+    keep.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: str(second) in opened(keep.process), "the second list open")
+    (tmp_path / "lists" / "new").write_text("192.0.2.2\n")
+    os.rename(tmp_path / "lists" / "new", first)
+    wait_until(lambda: denied(lab) == ["192.0.2.2", "192.0.2.9"], "the first list as it is")
+
+
+def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
+    keep = keeping(rules("in0"))
+    keep.file.write_text(rules("in0", deny=[{"prefix": "192.0.2.9"}]))
+    keep.wait_for_said("has changed: a reload puts it in force")
+    assert denied(lab) == []
+    keep.reload()
+    assert denied(lab) == ["192.0.2.9"]
+
+
+def test_a_bad_file_changes_nothing(lab, keeping):
+    keep = keeping(rules("in0"))
+    before = lab.snapshot()
+    told = keep.reload("policies: [{")
+    assert "is not applied" in told
+    assert f"gate '{lab.gate}': {keep.file} is not applied: all stays as it was\n" in keep.said()
+    assert lab.snapshot() == before
+    assert "is not applied" not in keep.reload(rules("in0"))
+
+
+def test_a_file_that_is_bad_at_the_start_ends_it(keeping):
+    with pytest.raises(AssertionError):
+        keeping("policies: [{")
+
+
+def test_a_reload_says_what_commands_did_and_it_undoes(lab, keeping):
+    keep = keeping(rules("in0", deny=["192.0.2.1", "192.0.2.2"], allow=["192.0.2.3"]))
+    lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
+    lab.sluice("undeny", "192.0.2.1")
+    lab.sluice("deny", "192.0.2.3")
+    lab.sluice("deny", "198.51.100.0/24", "for", "1h")
+    keep.reload()
+    said = keep.said()
+    assert "limits that commands had changed are the file's again: 1, 10.0.0.0/8\n" in said
+    assert "what commands said and the file says otherwise goes: 1, 192.0.2.3\n" in said
+    assert "what commands had taken back and the file says is back: 1, 192.0.2.1\n" in said
+    assert denied(lab) == ["192.0.2.1", "192.0.2.2", "198.51.100.0/24"]
+    assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
+    keep.reload(rules("in0", deny=["192.0.2.1"]))
+    assert denied(lab) == ["192.0.2.1", "198.51.100.0/24"]  # what the file had goes with it
+    assert len(keep.said().splitlines()) - len(said.splitlines()) <= 2
+
+
+def test_a_reload_names_a_list_that_is_back_and_says_that_nothing_changes(lab, keeping, tmp_path):
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    lab.sluice("undeny", "-f", str(tmp_path / "drop.txt"))
+    keep.reload()
+    assert f"what commands had taken back and the file says is back: 1, {tmp_path}/drop.txt\n" in keep.said()
+    same = f"gate '{lab.gate}': {keep.file} is reloaded: no rule to change\n"
+    assert same not in keep.said() and denied(lab) == ["192.0.2.1"]
+    keep.reload()
+    assert same in keep.said()
+
+
+def test_a_start_says_which_limits_it_changes(lab, keeping):
+    keep = keeping(rules("in0"))
+    lab.sluice("set", "default", "rate", "99pps")
+    keep.end(signal.SIGKILL)
+    keep.start()
+    assert "limits that were not as the file says are the file's: 1, default\n" in keep.said()
+
+
+def test_a_file_without_devices_is_said_to_filter_nothing(lab, keeping):
+    keep = keeping(json.dumps({"policies": [LIMIT]}))
+    said = f"gate '{lab.gate}' filters nothing yet: {keep.file} has no 'attach', and no device is attached\n"
+    assert keep.said().count(said) == 1
+    lab.attach("in0")
+    keep.reload()
+    assert keep.said().count(said) == 1
+
+
+def test_lists_that_commands_made_stay(lab, keeping, tmp_path):
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    lab.sluice("deny", "192.0.2.50", "192.0.2.51", "as", "mine")
+    keep.reload()
+    assert denied(lab) == ["192.0.2.1", "192.0.2.50", "192.0.2.51"]
+
+
+# --- The state file, and what becomes of a gate ---------------------------------------------------
+
+def test_bans_survive_the_gate(lab, keeping):
+    """As a reboot removes it."""
+    keep = keeping(rules("in0"))
+    lab.sluice("deny", OFFENDER, "for", "1h")
+    lab.sluice("deny", "192.0.2.7", "as", "mine")
+    wait_until(lambda: keep.state.exists() and saved(keep)["lists"], "the state")
+    assert os.stat(keep.state).st_mode & 0o777 == 0o600
+    keep.end()
+    lab.sluice("detach", "all")
+    keep.start()
+    assert denied(lab) == sorted([OFFENDER, "192.0.2.7"]) and f"deny {OFFENDER} until" in lab.rules()
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+
+
+def test_what_was_taken_back_while_it_was_away_stays_so(lab, keeping):
+    keep = keeping(rules("in0"))
+    lab.sluice("deny", "192.0.2.7", "192.0.2.8")
+    keep.end()
+    lab.sluice("undeny", "192.0.2.7")
+    keep.start()
+    assert denied(lab) == ["192.0.2.8"]
+
+
+def test_an_entry_of_the_file_that_went_while_it_was_away_goes(lab, keeping):
+    keep = keeping(rules("in0", deny=["192.0.2.7"]))
+    keep.end()
+    keep.file.write_text(rules("in0"))
+    keep.start()
+    assert denied(lab) == []
+
+
+def test_a_gate_that_is_removed_is_made_again(lab, keeping):
+    keep = keeping(rules("in0"))
+    lab.sluice("deny", OFFENDER)
+    wait_until(lambda: saved(keep)["entries"], "the ban")
+    lab.sluice("detach", "all")
+    keep.wait_for_told("0 attachments")
+    keep.wait_for_told("1 attachment")
+    assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
+    assert f"gate '{lab.gate}' is gone: it is made again" in keep.said()
+
+
+def test_a_gate_that_is_removed_while_the_file_is_bad_is_made_as_it_was(lab, keeping):
+    keep = keeping(rules("in0", deny=[OFFENDER]))
+    keep.reload("policies: [{")
+    lab.sluice("detach", "all")
+    keep.wait_for_told("0 attachments")
+    keep.wait_for_told("1 attachment")
+    assert denied(lab) == [OFFENDER]
+
+
+def test_a_gate_that_others_made_anew_gets_the_rules_of_the_file(lab, keeping):
+    """In one moment, so that it was never seen to be gone."""
+    keep = keeping(rules("in0", deny=[OFFENDER]))
+    os.kill(keep.process.pid, signal.SIGSTOP)
+    lab.sluice("detach", "all")
+    lab.attach("in0")
+    lab.sluice("set", "default", "rate", "7pps")
+    lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
+    os.kill(keep.process.pid, signal.SIGCONT)
+    wait_until(lambda: denied(lab) == [OFFENDER] and "7pps" not in lab.rules(), "the rules of the file")
+    assert attached_to(lab) == ["in0 xdp native"]
+
+
+def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
+    """What `set` did stays; a device that comes behind it gets programs on the new maps."""
+    keep = keeping(rules("in0", "in1"))
+    lab.sluice("set", "10.0.0.0/8", "rate", "7pps")
+    dump = lab.sluice("dump").out
+    lab.sluice("apply", "-", "--resize", input="gate: {hosts: 5000}\n" + dump)
+    lab.pair("out1", "in1")
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
+    lab.sluice("deny", OFFENDER)
+    before = lab.counts()[1]
+    lab.send(OFFENDER, 9, device="out1")
+    wait_until(lambda: lab.counts()[1] == before + 9, "packets that are judged by the new maps")
+    assert "7pps" in lab.rules() and "another one" not in keep.said()
+
+
+def test_a_ban_behind_a_resize_is_saved(lab, keeping):
+    """Both of which it hears of in one moment."""
+    keep = keeping(rules("in0"))
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    os.kill(keep.process.pid, signal.SIGSTOP)
+    lab.sluice("apply", "-", "--resize", input=json.dumps({"gate": {"hosts": 5000}, "policies": [LIMIT]}))
+    lab.sluice("deny", OFFENDER)
+    os.kill(keep.process.pid, signal.SIGCONT)
+    wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
+
+
+@pytest.mark.parametrize("pins", [["hosts4"], ["gate"], ["gate", "ledgers", "counters"]])
+def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
+    """Nothing is lost: levels and counters are those of before."""
+    keep = keeping(rules("in0"))
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
+    before = lab.json("stats")["totals"], lab.attachments()
+    for pin in pins:
+        os.unlink(lab.pins(pin))
+    keep.wait_for_said(f"{len(pins)} of its pins were gone: its maps are pinned again")
+    assert (lab.json("stats")["totals"], lab.attachments()) == before
+    lab.sluice("deny", "192.0.2.9")
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+
+
+def test_bpffs_that_is_unmounted(lab, keeping):
+    """The pins of the gate are gone, and its programs with them."""
+    with own_bpffs():
+        keep = keeping(rules("in0", deny=[OFFENDER]))
+        run("umount", "/sys/fs/bpf")
+        keep.wait_for_told("0 attachments")
+        keep.wait_for_told("1 attachment")
+        assert denied(lab) == [OFFENDER] and attached_to(lab) == ["in0 xdp native"]
+        keep.end()
+        lab.sluice("detach", "all")
+
+
+def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
+    """What was saved before stays, and systemd is told."""
+    with own_bpffs():
+        (tmp_path / "small").mkdir()
+        run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path / "small"))
+        state, filling = tmp_path / "small" / "main.state", tmp_path / "small" / "filling"
+        keep = keeping(rules("in0"), "--state", str(state))
+        wait_until(state.exists, "the state")
+        before = state.read_text()
+        with open(filling, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        lab.sluice("deny", OFFENDER)
+        keep.wait_for_told("the state is not saved, see the log")
+        assert "main.state: No space left on device" in keep.said()
+        assert state.read_text() == before and os.listdir(state.parent).count("main.state.new") == 0
+        os.unlink(filling)
+        wait_until(lambda: OFFENDER in state.read_text(), "the ban")
+        wait_until(lambda: keep.hear() and "not saved" not in keep.told[-1], "systemd told that it is saved")
+        keep.end()
+        lab.sluice("detach", "all")
+
+
+@pytest.mark.parametrize("text,said", [
+    ("", "'[' or '{' expected near end of file"),
+    ('{"version": 2, "boot": ""}', "its version is 2, and this sluice reads version 1"),
+    ('{\n "version": 1,\n "bo', "premature end of input"),
+    ('{"version": 1, "boot": "", "entries": [{"prefix": "1.2.3.4/8", "access": "deny"}], "lists": []}',
+     "entries[0]: "),
+])
+def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text, said):
+    (tmp_path / "main.state").write_text(text)
+    keep = keeping(rules("in0"))
+    assert f"sluice: {keep.state}:" in keep.said() and said in keep.said()
+    assert f"no ban of it comes back: it is {keep.state}.bad now" in keep.said()
+    assert (tmp_path / "main.state.bad").read_text() == text
+    assert attached_to(lab) == ["in0 xdp native"]
+
+
+@pytest.mark.parametrize("spoil,said", [
+    (lambda path: os.chmod(path, 0o622), "mode 0622"),
+    (lambda path: os.chown(path, 12345, 0), "belongs to 12345"),
+])
+def test_a_state_that_others_could_have_written_is_not_believed(lab, keeping, tmp_path, spoil, said):
+    state = {"version": 1, "boot": "", "entries": [{"prefix": "192.0.2.9", "access": "allow"}], "lists": []}
+    (tmp_path / "main.state").write_text(json.dumps(state))
+    spoil(tmp_path / "main.state")
+    keep = keeping(rules("in0"))
+    assert said in keep.said() and "allow" not in lab.rules()
+
+
+def look(directory):
+    """What is in a directory: names, kinds, inodes and texts."""
+    return sorted((path.name, path.lstat().st_mode, path.lstat().st_ino, path.is_file() and path.read_bytes())
+                  for path in directory.iterdir())
+
+
+STATE_TEXT = '{"version": 1, "boot": "", "entries": [], "lists": []}'
+
+
+@pytest.mark.parametrize("make,said", [
+    (lambda path: path.mkdir(), "{} is a directory, and not a regular file"),
+    (lambda path: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3)), "{} is a device, and not a regular file"),
+    (lambda path: os.mkfifo(path, 0o600), "{} is a FIFO, and not a regular file"),
+    (lambda path: path.symlink_to("nowhere"), "{} is a symbolic link, and not a regular file"),
+    (lambda path: (path.parent.joinpath("x").write_text(STATE_TEXT), path.symlink_to("x")), "is a symbolic link"),
+    (lambda path: path.write_text("192.0.2.1\n"), "{} is no state of 'sluice keep', and is not overwritten"),
+    (lambda path: path.write_text('{"version": 1, "gate": "x"}'), "{} is no state of 'sluice keep'"),
+    (lambda path: path.write_bytes(bytes(999)), "{} is no state of 'sluice keep'"),
+    (lambda path: os.link(path.parent / "main.yaml", path), "/main.yaml is read by this command, and would be lost"),
+    (lambda path: os.link(path.parent / "main.yaml", f"{path}.new"), "/main.yaml is read by this command"),
+    (lambda path: os.link(path.parent / "drop.txt", path), "/drop.txt is read by this command, and would be lost"),
+    (lambda path: os.link(path.parent / "drop.txt", f"{path}.bad"), "/drop.txt is read by this command"),
+])
+def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make, said):
+    """drop.txt is empty, and so could be a damaged state."""
+    (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt", "force": True}]))
+    (tmp_path / "drop.txt").touch()
+    state = tmp_path / "main.state"
+    make(state)
+    before = look(tmp_path)
+    assert said.format(state) in one_line(lab.sluice("keep", str(tmp_path / "main.yaml"), "--state", str(state), status=2))
+    assert look(tmp_path) == before
+    assert not os.path.exists(lab.pins("gate"))
+
+
+def test_the_rules_file_is_no_state_file(lab, tmp_path):
+    (tmp_path / "main.yaml").write_text(rules("in0"))
+    said = one_line(lab.sluice("keep", "main.yaml", "--state", "./main.yaml", status=2, cwd=tmp_path))
+    assert said == "--state ./main.yaml: main.yaml is read by this command, and would be lost"
+    assert os.listdir(tmp_path) == ["main.yaml"]
+
+
+def test_a_reload_of_a_file_with_the_state_as_a_list_changes_nothing(lab, keeping):
+    keep = keeping(rules("in0"))
+    wait_until(keep.state.exists, "the state")
+    before = keep.state.read_text()
+    assert "is not applied" in keep.reload(rules("in0", deny=[{"file": "main.state"}]))
+    assert keep.state.read_text() == before and not os.path.exists(f"{keep.state}.bad")
+
+
+def test_an_end_is_the_lesser_of_moment_and_rest(lab, keeping, tmp_path):
+    """A clock that was set back lengthens no ban, and what has ended does not come back."""
+    def entry(prefix, end, left_ms):
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + end))
+        return {"prefix": prefix, "access": "deny", "until": moment, "left_ms": left_ms}
+    entries = [entry("192.0.2.1", 86400, 3600000), entry("192.0.2.2", 1800, 3600000),
+               entry("192.0.2.3", -5, 3600000), {"prefix": "192.0.2.4", "access": "deny"}]
+    (tmp_path / "main.state").write_text(json.dumps({"version": 1, "boot": "another", "entries": entries, "lists": []}))
+    lab.attach("in0")  # something made the gate earlier in this boot
+    keep = keeping(rules("in0"))
+    wait_until(lambda: saved(keep)["boot"] != "another", "the state of this boot")
+    left = {e["prefix"]: e.get("left_ms") for e in saved(keep)["entries"]}
+    assert sorted(left) == ["192.0.2.1", "192.0.2.2", "192.0.2.4"] == denied(lab)
+    assert 3500000 < left["192.0.2.1"] <= 3600100 and 1700000 < left["192.0.2.2"] <= 1800100
+
+
+def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
+    """Counters, levels and programs stay, and the generation."""
+    keep = keeping(rules("in0"))
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
+    before = lab.attachments(), lab.json("stats"), lab.json("status")["gates"][0]["generation"]
+    keep.end(signal.SIGKILL)
+    assert lab.attachments() == before[0]
+    keep.start()
+    assert (lab.attachments(), lab.json("stats"), lab.json("status")["gates"][0]["generation"]) == before
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+
+
+def test_on_trial_it_waits(lab, keeping):
+    keep = keeping(rules("in0"))
+    on_trial(lab, rules("in0", deny=["192.0.2.1"]))
+    keep.wait_for_told("on trial")
+    assert "is not applied" in keep.reload(rules("in0", deny=["192.0.2.2"]))
+    assert denied(lab) == ["192.0.2.1"]
+    end_trial(lab)
+    wait_until(lambda: denied(lab) == ["192.0.2.2"], "the file after the trial")
+
+
+# --- The service ----------------------------------------------------------------------------------
+
+def test_one_process_keeps_a_gate(lab, keeping):
+    keep = keeping(rules("in0"))
+    said = one_line(lab.sluice("keep", str(keep.file), status=1))
+    assert said == f"gate '{lab.gate}' is kept by process {keep.process.pid} already"
+    keep.end()
+    assert not os.path.exists(f"/run/sluice/{lab.gate}.keep")
+    keep.start()
+    keep.end(signal.SIGKILL)
+    keep.start()  # the lock ends with the process
+
+
+def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
+    """The gate is not there yet, and the list takes 2 s to read: its time has no fraction of a second."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt"}]))
+    os.utime(tmp_path / "drop.txt", (int(time.time()),) * 2)
+    keep = lab.start("keep", str(tmp_path / "main.yaml"))
+    wait_until(lambda: os.path.exists(f"/run/sluice/{lab.gate}.keep"), "the lock")
+    keep.send_signal(signal.SIGHUP)
+    wait_until(lambda: "in0" in lab.sluice("status", status=None).out, "in0 attached")
+    keep.terminate()
+    keep.communicate(timeout=30)
+    assert keep.returncode == 0
+
+
+def test_commands_tell_that_the_gate_is_kept(lab, keeping, tmp_path):
+    keep = keeping(rules("in0"))
+    pid, kept = keep.process.pid, f"gate '{lab.gate}' is kept by process {keep.process.pid} as {keep.file}: "
+    lasts = kept + "this lasts until that file is applied again, at a reload or a restart"
+    assert f"\n  kept by process {pid} as {keep.file}\n" in lab.sluice("status").out
+    assert lab.json("status")["gates"][0]["kept"] == {"pid": pid, "file": str(keep.file)}
+    for words in (["set", "10.0.0.0/8", "rate", "7pps"], ["newcomers", "10.0.0.0/8", "rate", "7pps"],
+                  ["del", "10.0.0.0/8"]):
+        assert lasts + "\n" in lab.sluice(*words).err
+    assert lasts not in lab.sluice("deny", OFFENDER).err + lab.sluice("del", OFFENDER).err
+    assert "is kept" not in lab.sluice("apply", str(keep.file)).err
+    (tmp_path / "other.yaml").write_text(rules("in0", deny=[OFFENDER]))
+    assert lasts + "; its devices are attached at once\n" in lab.sluice("apply", str(tmp_path / "other.yaml")).err
+    assert kept + "what that file attaches is attached again" in lab.sluice("detach", "in0").err
+    keep.wait_for_told("0 attachments")
+    keep.wait_for_told("1 attachment")
+    keep.end(signal.SIGKILL)  # and leaves the lock's file
+    assert lab.json("status")["gates"][0]["kept"] is None and "is kept" not in lab.sluice("detach", "in0").err
+
+
+@pytest.mark.parametrize("text,mode,kept", [
+    ("1\n/x\n", 0o600, {"file": "/x"}),
+    ("1\n/\x1b[31m\x07\xff\n", 0o600, {"file": "/?[31m???"}),
+    ("rubbish", 0o600, {"file": None}),
+    ("1\n" + 9999 * "x", 0o600, {"file": 4095 * "x"}),
+    ("1\n/x\n", 0o622, None),
+])
+def test_a_lock_that_something_else_wrote(lab, text, mode, kept):
+    """The number is that of the process that holds it; what others could have written is not believed."""
+    lab.attach("in0")
+    os.makedirs("/run/sluice", exist_ok=True)
+    path = f"/run/sluice/{lab.gate}.keep"
+    with open(path, "w", encoding="utf-8") as lock:
+        try:
+            os.fchmod(lock.fileno(), mode)
+            lock.write(text)
+            lock.flush()
+            assert lab.json("status")["gates"][0]["kept"] is None  # it is not held
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            assert lab.json("status")["gates"][0]["kept"] == (kept and {"pid": os.getpid(), **kept})
+        finally:
+            os.unlink(path)
+
+
+def test_of_many_at_once_one_keeps_it_and_the_others_name_it(lab, tmp_path):
+    """Also where the process that kept it before was killed, and left its number."""
+    (tmp_path / "main.yaml").write_text(rules("in0"))
+    for _ in range(4):
+        with contextlib.ExitStack() as ending:
+            keeps = [ending.enter_context(subprocess.Popen(
+                [SLUICE, "-n", lab.filter, "-g", lab.gate, "keep", str(tmp_path / "main.yaml")],
+                stderr=subprocess.PIPE, text=True)) for _ in range(6)]
+            for keep in keeps:
+                ending.callback(keep.kill)
+            wait_until(lambda: sum(keep.poll() is None for keep in keeps) == 1, "one")  # pylint: disable=cell-var-from-loop
+            first, = (keep for keep in keeps if keep.poll() is None)
+            said = {keep.stderr.read() for keep in keeps if keep is not first}
+            assert said == {f"sluice: gate '{lab.gate}' is kept by process {first.pid} already\n"}
+    os.unlink(f"/run/sluice/{lab.gate}.keep")
+
+
+def test_it_sleeps_when_nothing_happens(lab, keeping):
+    keep = keeping(rules("in0", "in9"))
+    # a task that rests behind the start comes once more
+    wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "it to come to rest")
+    before = cpu_ticks(keep.process), switches(keep.process)
+    time.sleep(3)
+    assert (cpu_ticks(keep.process), switches(keep.process)) == before
+    lab.sluice("status")  # which opens the gate's directory, too
+    time.sleep(0.3)
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    assert switches(keep.process) - before[1] < 20
+
+
+def test_a_busy_directory_does_not_keep_it_busy(lab, keeping, tmp_path):
+    """Files that come and go beside the rules file, as fast as one can make them."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    before = cpu_ticks(keep.process)
+    with subprocess.Popen(["sh", "-c", "while :; do : >x; rm x; done"], cwd=tmp_path) as writer:
+        try:
+            time.sleep(3)
+            spent = cpu_ticks(keep.process) - before
+            (tmp_path / "drop.txt").write_text("192.0.2.2\n")
+            wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")
+            keep.reload()
+        finally:
+            writer.kill()
+    assert spent < 0.2 * 3 * os.sysconf("SC_CLK_TCK"), spent
+
+
+def switches(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return sum(int(count) for count in re.findall(r"ctxt_switches:\s+(\d+)", file.read()))
+
+
+def settled(process):
+    before = switches(process)
+    time.sleep(0.5)
+    return switches(process) == before
+
+
+def test_nothing_is_left_open(lab, keeping, tmp_path):
+    """Behind devices that come and go, lists that change, reloads, and gates that are made again."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    text = rules("in0", "in1", {"device": "*", "netns": lab.sender, "hook": "egress"}, deny=[{"file": "drop.txt"}])
+    keep = keeping(text)
+
+    def open_files():
+        wait_until(lambda: settled(keep.process), "it to come to rest")
+        return sorted(os.listdir(f"/proc/{keep.process.pid}/fd"), key=int)
+
+    def change(count):
+        lab.pair("out1", "in1")
+        wait_until(lambda: "in1 xdp native" in attached_to(lab), "in1 attached")
+        lab.ip("link", "del", "in1")
+        (tmp_path / "drop.txt").write_text(f"192.0.2.{count}\n")
+        wait_until(lambda: denied(lab) == [f"192.0.2.{count}"], "the list")
+        keep.reload()
+        lab.sluice("detach", "all")
+        keep.wait_for_told("0 attachments")
+        keep.wait_for_told("2 attachments")
+
+    change(2)
+    before = open_files()
+    change(3)
+    change(4)
+    assert len(open_files()) == len(before)
+
+
+def test_a_thousand_devices_at_once(lab, keeping):
+    """Of which a pattern takes two hundred: all are attached, and nothing of them is left behind them."""
+    keep = keeping(rules({"device": "lan*", "hook": "ingress"}))
+    names = [f"x{i}" for i in range(300)] + [f"lan{i}" for i in range(200)]
+    batch = "".join(f"link add {name} group 7 type veth peer name peer-{name}\n" for name in names)
+    held = []
+    for _ in range(2):
+        lab.ip("-batch", "-", input=batch)
+        wait_until(lambda: len(lab.links()) == 200, "all attached", seconds=60)
+        assert {a["device"] for a in lab.attachments()} == {f"lan{i}" for i in range(200)}
+        lab.ip("link", "del", "group", "7")
+        wait_until(lambda: lab.links() == [], "none attached", seconds=60)
+        wait_until(lambda: settled(keep.process), "it to come to rest")
+        held.append((len(opened(keep.process)), memory_kb(keep.process)))
+    print(f"figure: file descriptors, and kB of memory: {held}")
+    assert held[1][0] == held[0][0] and held[1][1] < held[0][1] + 300
+
+
+def memory_kb(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", file.read()).group(1))
+
+
+# --- What the kernel refuses, and what is not heard -----------------------------------------------
+
+def limit_files(process, most):
+    hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, hard))
+
+
+def test_without_file_descriptors_for_a_while(lab, keeping, tmp_path):
+    """Each task says so once, goes on, and does what it could not when there are some again."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    name = lab.filter + "-late"
+    keep = keeping(rules("in0", "in1", {"device": "in2", "netns": name}, deny=[{"file": "drop.txt"}]))
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    taken = {int(fd) for fd in os.listdir(f"/proc/{keep.process.pid}/fd")}
+    limit_files(keep.process, min(set(range(len(taken) + 1)) - taken))
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")
+    lab.pair("out1", "in1")
+    run("ip", "netns", "add", name)
+    lab.closing.callback(run, "ip", "netns", "del", name, check=False)
+    run("ip", "-n", name, "link", "add", "in2", "type", "veth", "peer", "name", "out2")
+    lab.sluice("deny", OFFENDER)
+    keep.wait_for_said("Too many open files")
+    time.sleep(0.7)  # each task has tried
+    said = keep.said()
+    time.sleep(3)  # two more tries
+    assert keep.said() == said
+    assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == ["192.0.2.1", OFFENDER]
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+    limit_files(keep.process, 256)
+    devices = ["in0 xdp native", "in1 xdp native", "in2 xdp native"]
+    wait_until(lambda: attached_to(lab) == devices and denied(lab) == ["192.0.2.2", OFFENDER], "all made good")
+    wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
+
+
+def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
+    """Which is said once. When the kernel has watches again, changes are heard of."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    (tmp_path / "none").touch()
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={
+        "LD_PRELOAD": STARVE, "STARVE": "watch:1+", "STARVE_WHILE": str(tmp_path / "none")}.items())
+    assert "not all changes are heard of" in keep.ready
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")
+    lab.sluice("deny", OFFENDER)
+    lab.attach("in0", "hook", "egress")
+    wait_until(lambda: denied(lab) == ["192.0.2.2", OFFENDER], "the list")
+    wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native"], "egress detached again")
+    os.unlink(tmp_path / "none")
+    wait_until(lambda: keep.hear() and "not all changes" not in keep.told[-1], "all watched")
+    assert keep.said().count("no inotify watch left") == 1
+    lab.sluice("undeny", OFFENDER)
+    wait_until(lambda: saved(keep)["entries"] == [], "the ban gone")
+
+
+@contextlib.contextmanager
+def stopped(keep):
+    """Events come meanwhile that it does not read."""
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    os.kill(keep.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(keep.process.pid, signal.SIGCONT)
+
+
+def test_events_of_files_that_are_lost(lab, keeping, tmp_path):
+    """The queue of inotify is full when a command changes the gate."""
+    with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
+        most = int(file.read())
+    keep = keeping(rules("in0"))
+    with stopped(keep):
+        for _ in range(most // 3 + 1):  # made, closed, gone
+            (tmp_path / "x").touch()
+            (tmp_path / "x").unlink()
+        lab.sluice("deny", OFFENDER)
+    wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
+
+
+def test_events_of_devices_that_are_lost(lab, keeping):
+    """The buffer of netlink is full when a device appears."""
+    keep = keeping(rules("in0", "in1"))
+    with stopped(keep):
+        lab.ip("-batch", "-", input="".join(f"link set lo mtu {2000 + i}\n" for i in range(2000)))
+        lab.ip("link", "add", "in1", "type", "veth", "peer", "name", "out1")  # down: one that is up is told again later
+    wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in1 attached")
+
+
+def test_messages_have_priorities_where_the_journal_reads_them(lab, keeping, tmp_path):
+    (tmp_path / "log").touch()
+    st = os.stat(tmp_path / "log")
+    keep = keeping(rules("in0", "in9"), environment={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}"}.items())
+    assert f"<4>sluice: gate '{lab.gate}': waiting for in9\n" in keep.said()
+    assert f"<6>sluice: in0: attached to gate '{lab.gate}', hook xdp, mode native\n" in keep.said()
+    keep.reload("policies: [{")
+    assert f"<3>sluice: {keep.file}:2:1: not YAML" in keep.said()
+    assert all(re.match(r"<[3-6]>sluice: ", line) for line in keep.said().splitlines())
+
+
+def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
+    """Another file that is mounted over the list."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "drop.txt").write_text("192.0.2.2\n")
+    with own_bpffs():
+        keeping(rules("in0", deny=[{"file": "drop.txt"}]), "--interval", "1s")
+        run("mount", "--bind", str(tmp_path / "other" / "drop.txt"), str(tmp_path / "drop.txt"))
+        wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list that is mounted there")
+        run("umount", str(tmp_path / "drop.txt"))
+        lab.sluice("detach", "all")
+
+
+def test_a_trial_at_the_start_is_waited_for(lab, keeping):
+    lab.apply(rules("in0"))
+    lab.sluice("apply", "-", "--confirm", "8s", input=rules("in0", deny=["192.0.2.1"]))
+    keep = keeping(rules("in0", deny=["192.0.2.2"]))
+    assert "on trial" in keep.ready and denied(lab) == ["192.0.2.1"]
+    lab.sluice("confirm")
+    wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.2"], "the file beside what was confirmed")
+
+
+def test_the_watchdog_is_fed(keeping):
+    keep = keeping(rules("in0"), environment={"WATCHDOG_USEC": "400000"}.items())
+    for _ in range(3):
+        keep.wait_for_told("WATCHDOG=1")
+
+
+def test_a_reload_may_take_longer_than_the_watchdog_waits(keeping):
+    """The kernel takes minutes for millions of prefixes; systemd would kill what says nothing."""
+    keep = keeping(rules("in0"), environment={"WATCHDOG_USEC": "30000000"}.items())
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    keep.hear()
+    keep.told.clear()
+    keep.process.send_signal(signal.SIGHUP)
+    for told in ("WATCHDOG_USEC=600000000", "RELOADING=1", "WATCHDOG_USEC=30000000", "READY=1"):
+        keep.wait_for_told(told)
+
+
+def test_what_systemd_is_told(lab, keeping):
+    keep = keeping(rules("in0", "in9"))
+    told = keep.reload()
+    assert told.startswith("READY=1\nSTATUS=") and "waiting for in9" in told
+    assert f"gate '{lab.gate}': generation " in told and "1 attachment;" in told
+    keep.end()
+    assert "STOPPING=1" in keep.hear()
+
+
+@pytest.mark.parametrize("words,status,said", [
+    (["-"], 2, "keep: a file that is read again cannot be standard input"),
+    ([], 2, "keep: which file? See 'sluice help keep'"),
+    (["x", "--interval", "10ms"], 2, "--interval '10ms' is too short: it is 1s to 1d"),
+    (["x", "--interval", "2d"], 2, "--interval '2d' is too long: it is 1s to 1d"),
+    (["/nowhere/x"], 1, "cannot open /nowhere/x: No such file or directory"),
+])
+def test_what_it_refuses(lab, words, status, said):
+    assert one_line(lab.sluice("keep", *words, status=status)) == said
+
+
+def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
+    """While both fail, and are tried again in turn."""
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
+    gate = f"/sys/fs/bpf/sluice/{lab.gate}"
+    os.rename(f"{gate}/policies", f"{gate}/elsewhere")
+    (tmp_path / "drop.txt").write_text("192.0.2.2\n")
+    keep.process.send_signal(signal.SIGHUP)
+    causes = "is not applied: all stays as it was", "stay as they were"
+    for cause in causes:
+        keep.wait_for_said(cause)
+    time.sleep(4)  # both are tried again
+    assert [keep.said().count(cause) for cause in causes] == [1, 1]
+    os.rename(f"{gate}/elsewhere", f"{gate}/policies")
+    wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The package that `make tests` has made: what is in it, and what tools of Debian and systemd say of
+it. tests/boot installs it, and boots with it."""
+
+import glob
+import os
+import re
+import shutil
+import stat
+
+import pytest
+
+from lab import BUILD, SLUICE, TOP, run
+
+FILES = """
+etc/default/sluice
+etc/sluice/main.yaml.example
+usr/lib/systemd/system/sluice@.service
+usr/lib/sysusers.d/sluice.conf
+usr/lib/tmpfiles.d/sluice.conf
+usr/sbin/sluice
+usr/share/bash-completion/completions/sluice
+usr/share/doc/sluice/README.md
+usr/share/doc/sluice/changelog.gz
+usr/share/doc/sluice/copyright
+usr/share/man/man5/sluice-rules.5.gz
+usr/share/man/man8/sluice.8.gz
+usr/share/sluice/sluice.schema.json
+""".split()
+DOC = "usr/share/doc/sluice"
+FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
+           f"{DOC}/docs/examples": "docs/examples/*"}  # by a link
+UNIT = "usr/lib/systemd/system/sluice@.service"
+MOST_EXPOSED = 25  # tenths, of systemd-analyze security
+
+
+def needs(tool):
+    if not shutil.which(tool):
+        pytest.skip(f"{tool} is not installed")
+
+
+def version():
+    return run(SLUICE, "--version").out.split()[1].rstrip(",")
+
+
+@pytest.fixture(scope="module", name="package")
+def fixture_package():
+    needs("dpkg-deb")
+    found = glob.glob(os.path.join(BUILD, f"sluice_{version()}_*.deb"))
+    if not found:
+        pytest.skip("there is no package: dpkg-dev is not installed")
+    return found[0]
+
+
+@pytest.fixture(scope="module", name="tree")
+def fixture_tree(package, tmp_path_factory):
+    """What the package installs; below DEBIAN what it tells dpkg."""
+    tree = tmp_path_factory.mktemp("package")
+    run("dpkg-deb", "-R", package, str(tree))
+    return tree
+
+
+def field(package, name):
+    return run("dpkg-deb", "-f", package, name).out.strip()
+
+
+def test_it_has_all_files_and_no_other(tree):
+    installed = {os.path.relpath(path, tree) for path in glob.glob(f"{tree}/**", recursive=True)
+                 if os.path.isfile(path) and "/DEBIAN/" not in path}
+    expected = {os.path.join(folder, os.path.basename(path)) for folder, paths in FOLDERS.items()
+                for path in glob.glob(os.path.join(TOP, paths))}
+    assert installed == set(FILES) | expected
+
+
+def test_all_of_it_is_roots_and_only_root_may_write(package):
+    for line in run("dpkg-deb", "-c", package).out.splitlines():
+        mode, owner = line.split()[:2]
+        assert owner == "root/root" and (mode[0] == "l" or mode[5] == mode[8] == "-"), line
+
+
+def test_its_version_is_the_commands(package, tree):
+    assert field(package, "Version") == version()
+    assert run(str(tree / "usr/sbin/sluice"), "--version").out == run(SLUICE, "--version").out
+    assert run("zcat", str(tree / "usr/share/doc/sluice/changelog.gz")).out.startswith(f"sluice ({version()}) ")
+
+
+def test_it_depends_on_the_libraries_of_the_command(package, tree):
+    needs("ldd")
+    linked = set(re.findall(r"lib(bpf|jansson|mnl|yaml|systemd)\b",
+                            run("readelf", "-d", str(tree / "usr/sbin/sluice")).out))
+    named = set(re.findall(r"\blib(bpf|jansson|mnl|yaml|systemd)[-0-9]", field(package, "Depends")))
+    assert linked == named and len(linked) >= 4
+
+
+def test_what_is_below_etc_is_kept_over_upgrades(tree):
+    below_etc = {f"/{name}" for name in FILES if name.startswith("etc/")}
+    assert set((tree / "DEBIAN/conffiles").read_text().split()) == below_etc
+
+
+@pytest.mark.parametrize("path", glob.glob(f"{TOP}/docs/examples/*"), ids=os.path.basename)
+def test_an_example_can_be_executed_where_it_is_a_script(tree, path):
+    """Else run-parts skips it without a word, and an interface comes up unfiltered."""
+    with open(path, encoding="utf-8") as file:
+        script = file.read(2) == "#!"
+    for folder in (f"{DOC}/examples", f"{DOC}/docs/examples"):
+        assert os.access(tree / folder / os.path.basename(path), os.X_OK) == script
+
+
+def test_links_among_its_documents_lead_to_files(tree):
+    links = [(page, link) for page in [*(tree / DOC).glob("*.md"), *(tree / DOC / "docs").glob("*.md")]
+             for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()) if "://" not in link]
+    assert len(links) > 10
+    assert [(page.name, link) for page, link in links if not (page.parent / link).is_file()] == []
+
+
+def test_commands_of_its_pages_find_the_examples(tree):
+    named = re.findall(r"^    .* (docs/examples/\S+)", (tree / DOC / "docs/deployment.md").read_text(), re.M)
+    assert len(named) == 3
+    assert [name for name in named if not (tree / DOC / name).is_file()] == []
+
+
+def test_lintian_has_no_objection(package):
+    needs("lintian")
+    assert run("lintian", "--allow-root", "--fail-on", "error,warning", package, check=False) == (0, "", "")
+
+
+# --- systemd --------------------------------------------------------------------------------------
+
+@pytest.fixture(name="unit")
+def fixture_unit(tree, tmp_path):
+    """The unit, for a command that need not be installed here."""
+    needs("systemd-analyze")
+    text = (tree / UNIT).read_text()
+    assert text.count("=/usr/sbin/sluice ") == 1
+    path = tmp_path / "sluice@.service"
+    path.write_text(text.replace("=/usr/sbin/sluice ", f"={SLUICE} "))
+    return path
+
+
+def test_systemd_has_no_objection_to_the_unit(unit):
+    assert run("systemd-analyze", "verify", "--man=no", str(unit), check=False) == (0, "", "")
+
+
+def test_systemd_calls_the_unit_little_exposed(unit):
+    said = run("systemd-analyze", "security", "--offline=yes", f"--threshold={MOST_EXPOSED}", str(unit), check=False)
+    assert said.code == 0, said.out
+
+
+def test_the_unit_is_off_until_it_is_enabled(tree):
+    assert not glob.glob(f"{tree}/**/*.wants", recursive=True)
+    assert "enable" not in "".join(path.read_text() for path in (tree / "DEBIAN").glob("p*"))
+
+
+@pytest.mark.parametrize("tool,name", [("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles", "tmpfiles.d")])
+def test_users_and_directories_are_made(tree, tmp_path, tool, name):
+    """Below another root, so that none is made here."""
+    needs(tool)
+    needs("systemd-sysusers")
+    folder = tmp_path / "usr/lib"
+    shutil.copytree(tree / "usr/lib", folder)
+    (tmp_path / "etc").mkdir()
+    run("systemd-sysusers", f"--root={tmp_path}", "sluice.conf")
+    assert re.search(r"^sluice:x?!?\*?:\d+:\d+:.*:/usr/sbin/nologin$", (tmp_path / "etc/passwd").read_text(), re.M)
+    if name == "tmpfiles.d":
+        run(tool, f"--root={tmp_path}", "--create", "sluice.conf")
+        modes = {where: stat.S_IMODE((tmp_path / where).stat().st_mode)
+                 for where in ("sys/fs/bpf/sluice", "run/sluice")}
+        assert modes == {"sys/fs/bpf/sluice": 0o750, "run/sluice": 0o755}
+
+
+# --- The example ----------------------------------------------------------------------------------
+
+def test_the_example_of_a_file_can_be_applied(lab, tree):
+    lab.pair("out1", "eth0")
+    lab.sluice("apply", str(tree / "etc/sluice/main.yaml.example"))
+    assert [(a["device"], a["hook"]) for a in lab.attachments()] == [("eth0", "xdp")]
+    assert lab.sluice("diff", str(tree / "etc/sluice/main.yaml.example")).out == ""

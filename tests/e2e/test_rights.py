@@ -1,0 +1,699 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Least rights: user `sluice` with three capabilities changes gates, members of its group read
+them, and nobody else gets in. The file has a bpffs, a /run and a password file of its own."""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+import bpf
+from lab import (CLONE_NEWNS, MAPS, MS_PRIVATE, MS_REC, PINS, SLUICE, Lab, Result, libc, one_line,
+                 run, wait_until)
+
+OWNER, GROUP, READER, STRANGER = 4242, 4242, 4343, 4444
+CAPABILITIES = ["bpf", "perfmon", "net_admin"]
+COMMAND = "/run/bin/sluice"
+PUBLISHED = "/run/sluice"
+SOURCE = "203.0.113.66"
+FULL = {"policies": [], "deny": [{"prefixes": [f"11.{i >> 8}.{i & 255}.1" for i in range(1 << 14)]}]}
+
+
+def mount(kind, where, data=None):
+    done = libc.mount(kind, where.encode(), kind, 0, data)
+    assert done == 0, f"{where}: {os.strerror(ctypes.get_errno())}"
+
+
+def lines_added(path, line, tmp):
+    """A file of /etc with one more line, in this mount namespace; a small machine may lack it."""
+    copy = tmp / os.path.basename(path)
+    with open(path, "a+", encoding="ascii") as file:
+        file.seek(0)
+        copy.write_text(file.read() + line + "\n")
+    run("mount", "--bind", str(copy), path)
+
+
+@contextlib.contextmanager
+def machine(tmp):
+    """As tmpfiles.d leaves it: the way to the pins is open to a group."""
+    home, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
+    assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
+    try:
+        assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+        lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
+        lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
+        mount(b"bpf", "/sys/fs/bpf", b"mode=0711")
+        mount(b"tmpfs", "/run", b"mode=0755")
+        os.makedirs(os.path.dirname(COMMAND))
+        os.mkdir("/run/netns")
+        shutil.copy(SLUICE, COMMAND)
+        for path, mode in (PINS, 0o750), (PUBLISHED, 0o755):
+            os.mkdir(path)
+            os.chmod(path, mode)
+            os.chown(path, OWNER, GROUP)
+        yield
+    finally:
+        assert libc.setns(home, CLONE_NEWNS) == 0, "cannot return to the mount namespace"
+        os.chdir(here)
+        os.close(home)
+
+
+class Users(Lab):
+    """The lab, and commands in its filter's network namespace as several users."""
+
+    def command(self, user, words, caps=(), gate=None):
+        kept = ",".join(["-all", *("+" + cap for cap in caps)])
+        return ["nsenter", f"--net=/run/netns/{self.filter}", "setpriv", f"--reuid={user}",
+                f"--regid={STRANGER if user == STRANGER else GROUP}", "--clear-groups",
+                f"--inh-caps={kept}", f"--ambient-caps={kept}", f"--bounding-set={kept}",
+                COMMAND, *(["-g", gate or self.gate] if gate != "" else []), *words]
+
+    def by(self, user, *words, caps=(), gate=None, status=0, **options):
+        done = subprocess.run(self.command(user, words, caps, gate), capture_output=True, text=True,
+                              timeout=120, check=False, **options)
+        assert status is None or done.returncode == status, f"{user} {words}: {done}"
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def owner(self, *words, caps=tuple(CAPABILITIES), **options):
+        return self.by(OWNER, *words, caps=caps, **options)
+
+    def reader(self, *words, **options):
+        return self.by(READER, *words, **options)
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory):
+    with machine(tmp_path_factory.mktemp("etc")):
+        lab = Users()
+        try:
+            lab.owner("attach", "in0", "mode", "native", "policies", "64")
+            lab.owner("set", "default", "rate", "2/h", "burst", "20")
+            lab.owner("deny", "192.0.2.0/24")
+            lab.send(SOURCE, 30)
+            wait_until(lambda: sum(lab.counts()) >= 30, "30 packets judged")
+            yield lab
+        finally:
+            lab.close()
+
+
+def mode(path):
+    return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+def owners(*below):
+    """Of all that is there."""
+    return {(st.st_uid, st.st_gid) for path, dirs, files in os.walk(os.path.join(PINS, *below))
+            for name in ["", *dirs, *files] for st in [os.lstat(os.path.join(path, name))]}
+
+
+# --- The owner ------------------------------------------------------------------------------------
+
+def test_the_modes_of_what_is_made(users):
+    assert mode(users.pins()) == 0o710 and mode(users.pins("links")) == 0o700
+    assert {mode(users.pins(name)) for name in MAPS} == {0o640}
+    assert {mode(users.pins("links", name)) for name in os.listdir(users.pins("links"))} == {0o600}
+    assert owners() == {(OWNER, GROUP)}
+
+
+def test_three_capabilities_change_a_gate(users):
+    gate = {"gate": users.gate2}
+    users.pair("out7", "in7")
+    users.owner("attach", "in7", "hook", "ingress", **gate)
+    users.owner("attach", "in7", "hook", "egress", "mode", "clsact", **gate)
+    users.owner("set", "default", "rate", "5/h", **gate)
+    users.owner("deny", "192.0.2.1", **gate)
+    users.owner("undeny", "192.0.2.1", **gate)
+    users.owner("forgive", "192.0.2.1", **gate)
+    assert "program" in users.owner("upgrade", **gate).out
+    larger = users.json("dump", **gate) | {"gate": {"policies": 20000}}
+    assert "resized" in users.owner("apply", "--resize", "-", input=json.dumps(larger), **gate).out
+    assert "nothing to change" in users.owner("apply", "-", input=users.owner(
+        "dump", **gate).out, **gate).out
+    users.owner("detach", "all", **gate)
+    assert not os.path.exists(users.pins(gate=users.gate2)) and os.path.exists(PINS)
+
+
+def test_a_gate_grows_by_who_may_make_maps(users):
+    """Rules that find room take no capability; making room does."""
+    gate = {"gate": users.gate2}
+    users.owner("attach", "in0", "hook", "egress", **gate)
+    users.owner("apply", "-", input=json.dumps(FULL), **gate)
+    before = users.rules(users.gate2)
+    users.owner("allow", "11.0.0.1", caps=(), **gate)
+    users.owner("deny", "11.0.0.1", caps=(), **gate)
+    refusal = one_line(users.owner("deny", "192.0.2.1", caps=(), status=1, **gate))
+    assert refusal == (f"gate '{users.gate2}' is full, and to grow it (hosts 16k -> 32k) needs CAP_BPF, CAP_PERFMON, "
+                       "CAP_NET_ADMIN: run this as root, or delete rules first")
+    assert users.rules(users.gate2) == before
+    assert "hosts 16k -> 32k" in users.owner("deny", "192.0.2.1", **gate).err
+    assert owners() == {(OWNER, GROUP)}
+    users.owner("deny", "192.0.2.2", caps=(), **gate)
+    users.owner("detach", "all", **gate)
+
+
+def test_a_gate_with_a_device_in_another_namespace_grows(users):
+    """A link is switched from anywhere; a filter of clsact takes CAP_SYS_ADMIN, and its gate stays what it is."""
+    gate = {"gate": users.gate2}
+    for words, grows in (["hook", "ingress"], True), (["hook", "egress", "mode", "clsact"], False):
+        users.owner("attach", "in0", *words, **gate)
+        users.owner("apply", "-", input=json.dumps(FULL), **gate)
+        before = users.rules(users.gate2)
+        elsewhere = users.command(OWNER, ["deny", "192.0.2.1"], CAPABILITIES, users.gate2)[2:]
+        done = subprocess.run(elsewhere, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode == 0) == grows and "hosts 16k -> 32k" in done.stderr, done
+        assert grows or "without CAP_SYS_ADMIN" in done.stderr and users.rules(users.gate2) == before, done
+        users.owner("detach", "all", **gate)
+
+
+@pytest.mark.parametrize("missing", CAPABILITIES)
+def test_each_capability_that_is_missing_is_named(users, missing):
+    caps = [cap for cap in CAPABILITIES if cap != missing]
+    users.pair("out8", "in8")
+    try:
+        refusal = one_line(users.owner("attach", "in8", caps=caps, gate=users.gate2, status=1))
+        assert f"CAP_{missing.upper()}" in refusal
+        assert not [cap for cap in caps if f"CAP_{cap.upper()}" in refusal]
+        assert not os.path.exists(users.pins(gate=users.gate2))
+    finally:
+        users.ip("link", "del", "in8")
+
+
+def test_changing_rules_takes_no_capability(users):
+    """But the gate: its maps are its owner's."""
+    users.owner("deny", "192.0.2.77", caps=())
+    assert "192.0.2.77" in users.owner("show", caps=()).out
+    users.owner("set", "198.51.100.0/24", "rate", "5/h", caps=())
+    users.owner("del", "198.51.100.0/24", caps=())
+    users.owner("undeny", "192.0.2.77", caps=())
+
+
+def test_another_namespace_takes_sys_admin(users):
+    assert "CAP_SYS_ADMIN" in one_line(users.owner("-n", users.sender, "attach", "out0", status=1))
+    rules = {"gate": {"policies": 64}, "policies": [],
+             "attach": [{"device": "out0", "netns": users.sender}]}
+    refusal = one_line(users.owner("apply", "-", input=json.dumps(rules), status=1,
+                                   gate=users.gate2))
+    assert "CAP_SYS_ADMIN" in refusal and users.sender in refusal
+    assert not os.path.exists(users.pins(gate=users.gate2))
+    with_it = [*CAPABILITIES, "sys_admin"]
+    users.owner("apply", "-", input=json.dumps(rules), caps=with_it, gate=users.gate2)
+    users.owner("-n", users.sender, "detach", "all", caps=with_it, gate=users.gate2)
+
+
+@pytest.mark.parametrize("hook", ["xdp", "egress"])
+def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
+    """Root attached it in a namespace that the owner may not enter."""
+    words = ["attach", "out0", "hook", hook, *(["mode", "clsact"] if hook == "egress" else [])]
+    users.sluice(*words, gate=users.gate2, netns=users.sender)
+    try:
+        one, = json.loads(users.owner("-j", "status", gate=users.gate2).out)["gates"][0][
+            "attachments"]
+        assert (one["state"], one["device"]) == ("attached", "out0")
+        if hook == "egress":
+            assert "CAP_SYS_ADMIN" in one_line(users.owner("detach", "all", gate=users.gate2,
+                                                           status=1))
+    finally:
+        users.sluice("detach", "all", gate=users.gate2, netns=users.sender)
+    shown = run("tc", "-n", users.sender, "filter", "show", "dev", "out0", "egress")
+    assert "bpf" not in shown.out
+
+
+def test_root_and_the_owner_change_one_gate(users):
+    """What root makes there belongs to the owner, as the next change by the owner needs it."""
+    users.pair("out9", "in9")
+    users.sluice("attach", "in9", "hook", "egress", "mode", "clsact")
+    users.sluice("upgrade")
+    rules = users.json("dump")
+    users.sluice("apply", "--resize", "-", input=json.dumps(rules | {"gate": {"policies": 80}}))
+    assert owners() == {(OWNER, GROUP)}
+    assert {mode(users.pins(name)) for name in MAPS} == {0o640}
+    users.owner("upgrade")
+    users.owner("detach", "in9")
+    del rules["attach"]
+    assert "resized" in users.owner("apply", "--resize", "-", input=json.dumps(rules)).out
+    users.sluice("attach", "in9", gate=users.gate2)
+    assert owners(users.gate2) == {(OWNER, GROUP)}
+    users.owner("detach", "all", gate=users.gate2)
+    users.ip("link", "del", "in9")
+
+
+def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
+    """Root's was killed: the unit, which is user sluice's, takes its lock and its state."""
+    rules, state = tmp_path / "main.yaml", "/run/state"
+    rules.write_text("policies: []\n")
+    os.mkdir(state, 0o750)
+    os.chown(state, OWNER, GROUP)
+    words = "keep", str(rules), "--state", f"{state}/main.state"
+    process = users.start(*words, gate=users.gate2)
+    try:
+        wait_until(lambda: os.path.exists(f"{state}/main.state"), "the state")
+    finally:
+        process.kill()
+        process.communicate()
+    for path in f"{state}/main.state", f"{PUBLISHED}/{users.gate2}.keep":
+        assert (os.stat(path).st_uid, os.stat(path).st_gid, mode(path)) == (OWNER, GROUP, 0o600)
+    assert "/run/none" in one_line(users.owner("keep", "/run/none", *words[2:], gate=users.gate2,
+                                               status=1))
+    assert os.listdir(state) == ["main.state"]
+    users.owner("detach", "all", gate=users.gate2)
+
+
+# --- Readers --------------------------------------------------------------------------------------
+
+def test_a_reader_sees_what_root_sees(users):
+    for words in ["show"], ["dump"], ["stats"], ["sources"], ["lists"], ["-j", "check", SOURCE]:
+        mine, roots = users.reader(*words), users.sluice(*words)
+        if "check" not in words:
+            assert mine.out == roots.out and not mine.err, words
+    assert users.reader("diff", "-", input=users.sluice("dump").out).out == ""
+    verdict = json.loads(users.reader("-j", "check", SOURCE).out)
+    assert (verdict["verdict"], verdict["reason"]) == ("drop", "over-limit")
+    assert 'policy="default",verdict="drop",reason="over-limit"} 10' in users.reader("export").out
+    assert users.gate in users.reader("status", gate="").out
+
+
+def test_a_reader_is_told_what_doctor_finds(users):
+    """As far as a reader may look: the rules, and the devices if they are published."""
+    found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
+    assert {"no-budget", "rights", "unseen"} <= set(found)
+    assert all(finding["severity"] == "advice" for finding in found.values()), found
+
+
+def test_a_reader_sees_changes_at_once(users):
+    users.owner("deny", "192.0.2.99")
+    try:
+        assert "192.0.2.99" in users.reader("show").out
+        assert "drop: denied" in users.reader("check", "192.0.2.99").out
+    finally:
+        users.owner("undeny", "192.0.2.99")
+    assert "192.0.2.99" not in users.reader("show").out
+
+
+@pytest.mark.parametrize("words", [["set", "default", "rate", "5/h"], ["deny", "192.0.2.1"],
+                                   ["undeny", "192.0.2.0/24"], ["del", "default"],
+                                   ["forgive", SOURCE], ["detach", "all"], ["upgrade"], ["confirm"],
+                                   ["newcomers", "default", "rate", "5/h"]])
+def test_a_reader_changes_nothing_and_is_told_who_may(users, words):
+    before = users.snapshot()
+    assert "only root and sluice may change" in one_line(users.reader(*words, status=1))
+    assert users.snapshot()[0::2] == before[0::2]
+
+
+@pytest.mark.parametrize("words", [["attach", "in0"], ["apply", "-"]])
+def test_a_reader_makes_no_gate(users, words):
+    done = users.reader(*words, gate=users.gate2, status=1, input='{"policies": []}')
+    assert "CAP_BPF" in one_line(done)
+    done = users.by(READER, *words, gate=users.gate2, status=1, input='{"policies": []}',
+                    caps=CAPABILITIES)
+    assert "only root and sluice may change" in one_line(done)
+
+
+def in_child(user, group, call):
+    """Runs it as that user: the errno that it ended with, 0 for none."""
+    pid = os.fork()
+    if not pid:
+        result = 255
+        try:
+            os.setgroups([])
+            os.setresgid(group, group, group)
+            os.setresuid(user, user, user)
+            call()
+            result = 0
+        except OSError as error:
+            result = error.errno
+        finally:
+            os._exit(result)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def opened_to_read(path):
+    name = ctypes.create_string_buffer(path.encode())
+    return bpf.call(bpf.OBJ_GET, bpf.struct.pack("QII", bpf.address(name), 0, 1 << 3))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_reader_cannot_write_a_map(users, name):
+    path = users.pins(name)
+    shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)
+    key = bytes(shown["bytes_key"])
+
+    def update():
+        bpf.map_update(opened_to_read(path), key, bytes(max(shown["bytes_value"], 8) * 64))
+
+    assert in_child(READER, GROUP, lambda: opened_to_read(path)) == 0
+    assert in_child(READER, GROUP, lambda: bpf.opened(path)) == errno.EACCES
+    assert in_child(READER, GROUP, update) == errno.EPERM
+    assert in_child(STRANGER, STRANGER, lambda: opened_to_read(path)) == errno.EACCES
+
+
+def test_a_reader_cannot_open_links(users):
+    for name in os.listdir(users.pins("links")):
+        path = users.pins("links", name)
+        for call in bpf.opened, opened_to_read, os.unlink:
+            assert in_child(READER, GROUP, lambda c=call, p=path: c(p)) == errno.EACCES
+    assert in_child(READER, GROUP, lambda: os.listdir(users.pins("links"))) == errno.EACCES
+
+
+def test_a_reader_cannot_hold_up_the_owner(users):
+    """The gate's directory is the lock, which a reader cannot open; what can be opened is no
+    lock."""
+    def lock(path, flags):
+        fcntl.flock(os.open(path, flags), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    assert in_child(READER, GROUP, lambda: lock(users.pins(), flags)) == errno.EACCES
+    assert in_child(READER, GROUP, lambda: lock(users.pins(), os.O_PATH)) == errno.EBADF
+    start, locked = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.setgroups([])
+        os.setresgid(GROUP, GROUP, GROUP)
+        os.setresuid(READER, READER, READER)
+        held = []
+        for path in [PINS, *(users.pins(name) for name in MAPS), PUBLISHED,
+                     f"{PUBLISHED}/{users.gate}.json"]:
+            with contextlib.suppress(OSError):
+                held.append(os.open(path, os.O_RDONLY))
+                fcntl.flock(held[-1], fcntl.LOCK_EX)
+        os.write(locked[1], bytes([len(held)]))
+        os.read(start[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(locked[0], 1)[0] >= 2
+        users.owner("deny", "192.0.2.88")
+        users.owner("undeny", "192.0.2.88")
+        users.owner("upgrade")
+    finally:
+        os.write(start[1], b"x")
+        os.waitpid(pid, 0)
+
+
+def test_a_stranger_is_told_the_group(users):
+    for words in ["status"], ["show"], ["deny", "192.0.2.1"]:
+        assert "membership in group 'sluice'" in one_line(users.by(STRANGER, *words, status=1))
+
+
+def test_without_a_way_through_bpffs_that_is_told(users):
+    os.chmod("/sys/fs/bpf", 0o700)
+    try:
+        for user in READER, OWNER:
+            assert "chmod 0711 /sys/fs/bpf" in one_line(users.by(user, "status", status=1))
+    finally:
+        os.chmod("/sys/fs/bpf", 0o711)
+
+
+def test_a_gate_of_roots_alone_stays_so(users):
+    """Without group access of the root directory nothing is shared."""
+    os.chmod(PINS, 0o700)
+    try:
+        users.sluice("attach", "in0", "hook", "egress", gate=users.gate2)
+        path = users.pins(gate=users.gate2)
+        assert mode(path) == 0o700
+        assert {mode(os.path.join(path, name)) for name in MAPS} == {0o600}
+        assert "run it as root" in one_line(users.reader("status", status=1))
+    finally:
+        os.chmod(PINS, 0o750)
+        users.sluice("detach", "all", gate=users.gate2)
+
+
+def test_a_gate_of_before_the_group_is_opened_by_roots_next_change(users):
+    """As the package finds one that was made before it was installed."""
+    gate = {"gate": users.gate2}
+    os.chown(PINS, 0, 0)
+    os.chmod(PINS, 0o700)
+    try:
+        users.sluice("attach", "in0", "hook", "egress", **gate)
+        os.chown(PINS, OWNER, GROUP)
+        os.chmod(PINS, 0o750)
+        assert "run it as root" in one_line(users.reader("status", status=1, **gate))
+        users.sluice("deny", "192.0.2.9", **gate)
+        users.sluice("upgrade", **gate)  # which publishes what is attached
+        path = users.pins(gate=users.gate2)
+        assert mode(path) == 0o710 and mode(os.path.join(path, "links")) == 0o700
+        assert {mode(os.path.join(path, name)) for name in MAPS} == {0o640}
+        assert owners(users.gate2) == {(OWNER, GROUP)}
+        assert users.reader("show", **gate).out == users.owner("show", **gate).out
+        users.owner("undeny", "192.0.2.9", **gate)
+        users.owner("detach", "in0", "hook", "egress", **gate)
+    finally:
+        os.chown(PINS, OWNER, GROUP)
+        os.chmod(PINS, 0o750)
+        users.sluice("detach", "all", status=None, **gate)
+
+
+def test_the_last_gate_leaves_the_directory_of_tmpfiles(tmp_path):
+    """User sluice could not make it again."""
+    with machine(tmp_path):
+        lab = Users()
+        try:
+            for change in lab.owner, lab.sluice:
+                change("attach", "in0")
+                change("detach", "all")
+                assert os.listdir(PINS) == [] and mode(PINS) == 0o750
+        finally:
+            lab.close()
+
+
+# --- What is published ----------------------------------------------------------------------------
+
+def published(users):
+    return f"{PUBLISHED}/{users.gate}.json"
+
+
+def devices(users, **options):
+    done = users.reader("-j", "status", **options)
+    gate, = json.loads(done.out)["gates"]
+    return gate["attachments"], gate["attachments_published_ms"], done.err
+
+
+def test_what_is_attached_is_published(users):
+    st = os.stat(published(users))
+    assert (st.st_uid, st.st_gid, stat.S_IMODE(st.st_mode)) == (OWNER, GROUP, 0o640)
+    (one,), age, err = devices(users)
+    assert age is not None and not err
+    root, = users.attachments()
+    assert one == root
+    assert users.json("status")["gates"][0]["attachments_published_ms"] is None
+    assert f" s ago in {published(users)}" in users.reader("status").out
+    assert 'sluice_attached{' in users.reader("export").out
+
+
+@pytest.mark.parametrize("user", ["owner", "sluice"])
+def test_each_change_is_published(users, user):
+    """By whichever of the two changes it."""
+    change = getattr(users, user)
+    users.pair("out5", "in5")
+
+    def now():
+        return sorted((one["device"], one["hook"], one["program_id"]) for one in devices(users)[0])
+
+    def real():
+        return sorted((one["device"], one["hook"], one["program_id"])
+                      for one in users.attachments())
+
+    try:
+        change("attach", "in5", "hook", "egress")
+        assert len(now()) == 2 and now() == real()
+        change("upgrade")
+        assert now() == real()
+        rules = change("dump").out
+        change("detach", "in5")
+        assert len(now()) == 1 and now() == real()
+        change("apply", "-", input=rules)
+        assert len(now()) == 2 and now() == real()
+        change("detach", "in5")
+        assert os.stat(published(users)).st_uid == OWNER
+    finally:
+        users.ip("link", "del", "in5")
+    assert os.listdir(PUBLISHED) == [os.path.basename(published(users))]
+
+
+def test_what_a_killed_command_left_is_in_no_ones_way(users):
+    """A container gives the same number to each of its processes."""
+    left = f"{PUBLISHED}/.{users.gate}.json.1"
+    open(left, "w", encoding="ascii").close()
+    os.chown(left, OWNER, GROUP)
+    done = run("unshare", "--pid", "--fork", "--mount-proc", SLUICE, "-g", users.gate, "-n",
+               users.filter, "upgrade")
+    assert PUBLISHED not in done.err and not os.path.exists(left)
+
+
+def test_keep_publishes_devices_that_come_and_go(users):
+    with open("/run/kept.json", "w", encoding="ascii") as file:
+        json.dump({"gate": {"policies": 64}, "policies": [], "attach": [{"device": "come*"}]}, file)
+
+    def seen():
+        if not os.path.exists(f"{PUBLISHED}/{users.gate2}.json"):
+            return None
+        done = users.reader("-j", "status", gate=users.gate2)
+        all_of_it = json.loads(done.out)["gates"][0]["attachments"]
+        return all_of_it and [one["device"] for one in all_of_it]
+
+    keep = subprocess.Popen(users.command(OWNER, ["keep", "/run/kept.json"], CAPABILITIES,
+                                          users.gate2), stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: seen() == [], "the gate", 30)
+        users.pair("out4", "come4")
+        wait_until(lambda: seen() == ["come4"], "the device that came", 30)
+        users.ip("link", "del", "come4")
+        wait_until(lambda: seen() == [], "no device", 30)
+    finally:
+        keep.terminate()
+        assert keep.wait() == 0
+        users.sluice("detach", "all", gate=users.gate2)
+
+
+def test_since_lasts(users):
+    def since():
+        with open(published(users), encoding="ascii") as file:
+            return {one["hook"]: one["since"] for one in json.load(file)["attachments"]}
+
+    with open(published(users), encoding="ascii") as file:
+        document = json.load(file)
+    document["attachments"][0]["since"] = 1_000_000
+    write(users, json.dumps(document))
+    users.owner("upgrade")
+    assert since() == {"xdp": 1_000_000}
+
+
+def write(users, text, path=None):
+    path = path or published(users)
+    with open(path + "x", "w", encoding="ascii") as file:
+        file.write(text)
+    os.chown(path + "x", OWNER, GROUP)
+    os.chmod(path + "x", 0o640)
+    os.rename(path + "x", path)
+
+
+def spoil_document(key, value):
+    def spoil(users):
+        with open(published(users), encoding="ascii") as file:
+            document = json.load(file)
+        place = document if key in document else document["attachments"][0]
+        assert key in place
+        place[key] = value
+        write(users, json.dumps(document))
+    return spoil
+
+
+def many(users):
+    with open(published(users), encoding="ascii") as file:
+        document = json.load(file)
+    write(users, json.dumps(document | {"attachments": document["attachments"] * 257}))
+
+
+def spoil_path(how):
+    def spoil(users):
+        path = published(users)
+        text = open(path, encoding="ascii").read()
+        os.unlink(path)
+        how(path, text)
+    return spoil
+
+
+def of_reader(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+    os.chown(path, READER, GROUP)
+
+
+def writable(path, text):
+    of_reader(path, text)
+    os.chown(path, OWNER, GROUP)
+    os.chmod(path, 0o660)
+
+
+def linked(path, text):
+    of_reader(path + "-", text)
+    os.chown(path + "-", OWNER, GROUP)
+    os.symlink(path + "-", path)
+
+
+def large(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text + " " * (128 << 10))
+    os.chown(path, OWNER, GROUP)
+
+
+HOSTILE = {
+    "gone": spoil_path(lambda path, text: None), "of-a-reader": spoil_path(of_reader),
+    "writable": spoil_path(writable), "symlink": spoil_path(linked), "large": spoil_path(large),
+    "fifo": spoil_path(lambda path, text: os.mkfifo(path)),
+    "directory": spoil_path(lambda path, text: os.mkdir(path)),
+    "no-json": lambda users: write(users, "{"), "empty": lambda users: write(users, ""),
+    "deep": lambda users: write(users, "[" * 100_000),
+    "an-array": lambda users: write(users, "[]"),
+    "another-version": spoil_document("version", 2), "another-gate": spoil_document("gate", "x"),
+    "another-directory": spoil_document("directory", 1),
+    "the-future": spoil_document("uptime_ns", 1 << 62),
+    "no-list": spoil_document("attachments", {}),
+    "too-many": many,
+    "no-object": spoil_document("attachments", [7]),
+    "a-long-name": spoil_document("device_hex", "61" * 16),
+    "an-odd-name": spoil_document("device_hex", "616"),
+    "no-name": spoil_document("device_hex", ""), "a-nul": spoil_document("device_hex", "6100"),
+    "no-hex": spoil_document("device_hex", "zz"), "a-sign": spoil_document("device_hex", "+1"),
+    "no-hook": spoil_document("hook", "xdp2"), "mode-auto": spoil_document("mode", "auto"),
+    "ifindex-0": spoil_document("ifindex", 0), "ifindex-large": spoil_document("ifindex", 1 << 40),
+    "program-large": spoil_document("program_id", 1 << 40),
+    "a-string": spoil_document("program_id", "7"), "since": spoil_document("since", -1),
+}
+
+
+NOT_OURS = ["of-a-reader", "writable", "symlink", "large", "fifo", "directory"]
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_file_that_is_not_to_be_believed(users, how):
+    """The rest is shown, and it is said that devices cannot be seen, and why."""
+    HOSTILE[how](users)
+    try:
+        attachments, age, err = devices(users)
+        assert attachments is None and age is None
+        said, = err.splitlines()
+        assert published(users) in said and "root and sluice only" in said
+        if how in NOT_OURS:
+            assert "not to be believed" in said
+        shown = users.reader("status")
+        assert "gate " + users.gate in shown.out and "no device" not in shown.out
+        assert "sluice_attached{" not in users.reader("export").out
+        assert "attach" not in users.reader("show").out
+        differs = users.reader("diff", "-", input='{"policies": [], "attach": []}', status=2)
+        assert differs.out == ""
+    finally:
+        path = published(users)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + "-")
+        if os.path.isdir(path):
+            os.rmdir(path)
+        users.owner("upgrade")
+    assert devices(users)[0]
+
+
+@pytest.mark.parametrize("how", ["reader", "writable", "missing"])
+def test_a_directory_that_is_not_to_be_believed(users, how):
+    """Nothing is read there, nothing written, and a change is made all the same."""
+    if how == "reader":
+        os.chown(PUBLISHED, READER, GROUP)
+    elif how == "writable":
+        os.chmod(PUBLISHED, 0o777)
+    else:
+        os.rename(PUBLISHED, PUBLISHED + "-")
+    try:
+        assert devices(users)[0] is None
+        done = users.owner("upgrade")
+        assert (PUBLISHED in done.err) == (how != "missing")
+    finally:
+        if how == "missing":
+            os.rename(PUBLISHED + "-", PUBLISHED)
+        os.chown(PUBLISHED, OWNER, GROUP)
+        os.chmod(PUBLISHED, 0o755)
+        users.owner("upgrade")
+    assert devices(users)[0]

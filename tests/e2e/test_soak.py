@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Random commands, packets and faults for SLUICE_SOAK_SECONDS, against a model. After each step the
+rules and devices are those of the model, each packet that was sent is counted and judged as there,
+and kernel objects are those that the pins name: nothing is lost, and nothing grows."""
+
+import collections
+import json
+import os
+import random
+import secrets
+import time
+
+import pytest
+
+import cgroup
+from killed import run_stops
+from lab import SLUICE, wait_until
+from objects import Objects
+from soak_model import PREFIXES, SOURCES, Gate
+
+SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "60"))
+SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
+AUDIT_STEPS = 40
+GROWTH_BYTES = 2 << 20  # caches of the kernel grow, too; a gate is tens of megabytes
+
+BURSTS = (1, 3, 5, 8)
+HOOKS = ("xdp", "ingress")
+DEVICES = {"in0": "out0", "in1": "out1"}  # and the sender's ends
+READERS = (["show"], ["-j", "stats"], ["status"], ["dump"], ["lists"], ["export"], ["sources"],
+           ["check", SOURCES[0]])
+
+
+class Soak:
+    def __init__(self, lab, directory):
+        self.lab, self.directory = lab, directory
+        self.objects, self.random = Objects(lab), random.Random(SEED)
+        self.model, self.attached = Gate(), {}  # device: hook
+        self.received, self.delivered = lab.datagrams(), collections.Counter()
+        self.done, self.last = collections.Counter(), None
+        lab.pair("out1", "in1")
+
+    def begin(self):
+        self.lab.apply({"gate": self.objects.gate(), "policies": []})
+        self.model, self.attached = Gate(), {}
+        self.attach("in0", "xdp")
+
+    # - What the kernel has
+
+    def audit(self):
+        self.objects.audit()
+        assert not self.processes()
+
+    def processes(self):
+        """Of the gate, such as those that wait for the end of a trial."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:  # it has ended
+                continue
+            if words[0] == SLUICE.encode() and self.lab.gate.encode() in words:
+                found.append(pid)
+        return found
+
+    # - What is compared
+
+    def look(self):
+        rules = self.lab.json("show")["rules"]
+        bursts = {r["prefix"]: int(r["limits"][0]["burst"]) for r in rules if r["limits"]}
+        hand = {r["prefix"]: r["list"] for r in rules if "list" in r}
+        listed = {r["prefix"] for r in rules if "lists" in r}
+        return bursts, hand, listed
+
+    def check(self):
+        assert self.look() == self.model.rules(), self.last
+        assert {a["device"]: a["hook"] for a in self.lab.attachments()
+                if a["state"] == "attached"} == self.attached
+
+    def packets(self):
+        """From some sources, over both devices."""
+        for device, out in DEVICES.items():
+            for source in self.random.choices(SOURCES, k=3):
+                count = self.random.randrange(1, 4)
+                self.lab.send(source, count, device=out)
+                judged = device in self.attached
+                self.delivered[source] += sum([self.model.judge(source) for _ in range(count)]
+                                              if judged else [1] * count)
+        self.lab.expect(self.model.passed, self.model.dropped)
+        wait_until(lambda: sum(self.received.read().values()) >= sum(self.delivered.values()),
+                   f"what passed after {self.last}")
+        assert self.received.read() == self.delivered, self.last
+
+    # - Steps: each changes the gate and the model alike
+
+    def attach(self, device, hook):
+        self.lab.sluice("attach", device, "hook", hook)
+        self.attached[device] = hook
+
+    def file(self, of):
+        path = self.directory / "file"
+        path.write_text(of if isinstance(of, str) else json.dumps(of))
+        return str(path)
+
+    def a_change(self):
+        """Words of a command that changes rules, and what it makes of a model."""
+        prefix, burst = self.random.choice(PREFIXES), self.random.choice(BURSTS)
+        kind, model = self.random.randrange(10), self.model
+        if kind < 3:
+            return ["set", prefix, "rate", "1/h", "burst", str(burst)], lambda m: m.set(prefix, burst)
+        if kind < 5:
+            word = self.random.choice(("allow", "deny"))
+            return [word, prefix], lambda m: m.hand.update({prefix: word})
+        if kind == 5 and model.hand:
+            prefix, word = self.random.choice(sorted(model.hand.items()))
+            return ["un" + word, prefix], lambda m: m.hand.pop(prefix)
+        if kind == 6 and model.bursts:
+            prefix = self.random.choice(sorted(model.bursts))
+            return ["del", prefix, "name", "all"], lambda m: m.delete(prefix)
+        if kind == 7:
+            some = set(self.random.sample(PREFIXES[1:], self.random.randrange(1, 4)))
+            path = self.file("\n".join(some))
+            return ["deny", "-f", path, "as", "soak", "replace"], lambda m: setattr(m, "listed", some)
+        if kind == 8 and model.listed:
+            return ["undeny", "-f", "soak"], lambda m: setattr(m, "listed", set())
+        bursts = {p: self.random.choice(BURSTS) for p in PREFIXES if self.random.random() < 0.4}
+        hand = {p: self.random.choice(("allow", "deny")) for p in PREFIXES if self.random.random() < 0.2}
+        after = Gate(bursts=bursts, hand=hand)
+        return ["apply", self.file(after.file())], lambda m: m.replace(bursts, hand)
+
+    def step_change(self):
+        words, model_change = self.a_change()
+        self.last = words
+        self.lab.sluice(*words)
+        model_change(self.model)
+
+    def step_killed_change(self):
+        """What it leaves is all or nothing of it."""
+        words, model_change = self.a_change()
+        at, steps = self.random.randrange(350, 750), self.random.choice((0, 30, 300))
+        self.last = [*words, "killed at", at, steps]
+        after = self.model.copy()
+        model_change(after)
+        run_stops(["-g", self.lab.gate, "-n", self.lab.filter, *words], at, steps)
+        rules = self.look()
+        assert rules in (self.model.rules(), after.rules()), self.last
+        if rules == after.rules():
+            self.model = after
+
+    def step_two_at_once(self):
+        """Of different prefixes: both come into force."""
+        prefixes = self.random.sample(PREFIXES, 2)
+        started = [self.lab.start("set", prefix, "rate", "1/h", "burst", "5") for prefix in prefixes]
+        for process, prefix in zip(started, prefixes):
+            assert process.wait(timeout=60) == 0, process.stderr.read()
+            self.model.set(prefix, 5)
+
+    def step_read(self):
+        for words in self.random.sample(READERS, 3):
+            self.lab.sluice(*words)
+
+    def step_refused(self):
+        refused = (["set", "default", "rate", "1"], ["deny", "10.0.0.0/33"], ["apply", "/nonexistent"],
+                   ["attach", "in7"], ["apply", self.file("{")],
+                   ["apply", self.file({"policies": [], "attach": ["in7"]})])
+        assert self.lab.sluice(*self.random.choice(refused), status=None).code in (1, 2)
+
+    def step_forgive(self):
+        source = self.random.choice(SOURCES)
+        if self.model.decides(source) in self.model.bursts:
+            self.lab.sluice("forgive", source)
+            self.model.forgive(source)
+
+    def step_attach(self):
+        free = [device for device in DEVICES if device not in self.attached]
+        if free:
+            self.attach(self.random.choice(free), self.random.choice(HOOKS))
+
+    def step_detach(self):
+        """But the last one: the gate would go."""
+        if len(self.attached) > 1:
+            device = self.random.choice(list(self.attached))
+            self.lab.sluice("detach", device)
+            del self.attached[device]
+
+    def step_all_over(self):
+        self.lab.sluice("detach", "all")
+        assert not os.path.exists(self.lab.pins())
+        self.begin()
+
+    def step_upgrade(self):
+        self.lab.sluice("upgrade")
+
+    def step_killed_upgrade(self):
+        """The next one makes it whole."""
+        at = self.random.randrange(400, 1400)
+        run_stops(["-g", self.lab.gate, "upgrade"], at)
+        self.last = ["upgrade, killed at", at]
+        self.check()
+        self.packets()
+        self.lab.sluice("upgrade")
+
+    def step_resize(self):
+        config = self.lab.json("dump")
+        config["gate"] = self.objects.gate(self.random.randrange(50))
+        self.last = ["resize", config["gate"]]
+        self.lab.sluice("apply", "--resize", self.file(config))
+
+    def step_trial(self):
+        """On trial, and kept."""
+        after = Gate(bursts={"default": self.random.choice(BURSTS)})
+        self.lab.sluice("apply", self.file(after.file()), "--confirm", "30s")
+        self.lab.sluice("confirm")
+        self.model.replace(after.bursts, after.hand)
+        wait_until(lambda: not self.processes(), "the end of the trial")
+
+    def step_device_goes(self):
+        """And another of its name comes, and takes its place."""
+        self.lab.ip("link", "del", "in1")
+        self.lab.sockets.pop("out1", None)  # of the device that is gone
+        self.lab.pair("out1", "in1")
+        if "in1" in self.attached:
+            self.attach("in1", self.attached["in1"])
+
+    def step_device_renamed(self):
+        """Packets are judged under the other name, too."""
+        for old, new in ("in1", "lan1"), ("lan1", "in1"):
+            self.lab.ip("link", "set", old, "down")
+            self.lab.ip("link", "set", old, "name", new)
+            self.link_up(new)
+            self.packets()
+
+    def link_up(self, device):
+        """Until both ends send: what is sent before that is lost."""
+        self.lab.ip("link", "set", device, "up")
+        for netns, end in (self.lab.filter, device), (self.lab.sender, "out1"):
+            wait_until(lambda n=netns, e=end: json.loads(
+                self.lab.ip("-j", "link", "show", e, netns=n).out)[0]["operstate"] == "UP", f"{end} is up")
+
+    def step_link_flaps(self):
+        self.lab.ip("link", "set", "in1", "down")
+        self.link_up("in1")
+
+    STEPS = {step_change: 40, step_killed_change: 15, step_two_at_once: 4, step_read: 8, step_refused: 5,
+             step_forgive: 10, step_attach: 3, step_detach: 2, step_all_over: 1, step_upgrade: 1,
+             step_killed_upgrade: 1, step_resize: 2, step_trial: 2, step_device_goes: 1, step_device_renamed: 1,
+             step_link_flaps: 2}
+
+    def step(self):
+        step, = self.random.choices(list(self.STEPS), self.STEPS.values())
+        self.done[step.__name__[5:]] += 1
+        self.last = step.__name__
+        try:
+            step(self)
+            self.check()
+            self.packets()
+        except BaseException:
+            got, known = self.received.read(), self.delivered
+            print(f"in {self.last}: passed {got - known} more and {known - got} less than {self.model}; "
+                  f"rules in force: {self.lab.rules()}")
+            raise
+        finally:
+            print(self.last)
+
+
+@pytest.fixture
+def soak(lab, tmp_path):
+    print(f"SLUICE_SEED={SEED}")
+    with cgroup.memory(f"sluice-{lab.gate}") as group, group.inside():
+        made = Soak(lab, tmp_path)
+        made.group = group
+        yield made
+
+
+def memory_at_rest(soak):
+    """What the kernel holds for a gate that was just made, with one device and no rules."""
+    soak.begin()
+    soak.packets()
+    soak.audit()
+    size = soak.group.kernel_bytes()
+    soak.lab.sluice("detach", "all")
+    soak.objects.wait_until_gone()
+    return size
+
+
+def test_random_commands_against_a_model(soak):
+    first = memory_at_rest(soak)
+    soak.begin()
+    end, steps = time.monotonic() + SECONDS, 0
+    while time.monotonic() < end:
+        soak.step()
+        steps += 1
+        if steps % AUDIT_STEPS == 0:
+            soak.audit()
+    soak.audit()
+    soak.lab.sluice("detach", "all")
+    last = memory_at_rest(soak)
+    print(f"figure: {steps} steps in {SECONDS:.0f} s, {sum(soak.delivered.values())} packets passed: "
+          + ", ".join(f"{count} {name}" for name, count in soak.done.most_common()))
+    print(f"figure: the kernel holds {first >> 10} kB for the gate before, {last >> 10} kB after")
+    assert last < first + GROWTH_BYTES

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The ends of entries, which depend on when a test runs, as spans that do not. */
+#ifndef SLUICE_TEST_ENDS_H
+#define SLUICE_TEST_ENDS_H
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "base/clock.h"
+#include "rules/units.h"
+
+/* A text with "in 1h" in place of "until MOMENT", to the minute. Lives until the next call. */
+static inline const char *ends_as_spans(const char *text)
+{
+	static char out[1 << 16];
+	char moment[MOMENT_TEXT], span[UNITS_TEXT];
+	const char *end;
+	size_t length = 0;
+	time_t when;
+
+	for (; (end = strstr(text, "until ")); text = end + strlen("until ") + strlen(moment)) {
+		sscanf(end, "until %31s", moment);
+		assert_int_equal(moment_parse(moment, &when), OK);
+		length += snprintf(out + length, sizeof(out) - length, "%.*sin %s",
+				   (int)(end - text), text,
+				   time_format((when - time(NULL) + 30) / 60 * 60000000000, span));
+	}
+	snprintf(out + length, sizeof(out) - length, "%s", text);
+	return out;
+}
+
+#endif

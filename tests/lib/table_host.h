@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers` as arrays, and what holds
+ * of them whenever no packet inserts. The includer includes bpf/table.h, or what uses it, before.
+ *
+ *   host_table_begin   a table that is empty, with a new secret
+ *   host_table_find    map_find() of its maps
+ *   host_table_check   fails if a key has two lines, or one that is not found, or a count is wrong
+ */
+#ifndef SLUICE_TEST_TABLE_HOST_H
+#define SLUICE_TEST_TABLE_HOST_H
+
+#include "test.h"
+#include "random.h"
+#include "ways.h"
+
+#define HOST_SETS_MAX 1024
+
+static struct {
+	struct sl_gate gate;
+	uint32_t sets;
+	struct sl_set set[HOST_SETS_MAX];
+	struct sl_line line[HOST_SETS_MAX * SL_WAYS];
+} host_table;
+
+/* sets: a power of two. state: of random numbers. */
+static inline void host_table_begin(uint32_t sets, uint64_t *state)
+{
+	memset(&host_table, 0, sizeof(host_table));
+	host_table.sets = sets;
+	host_table.gate.meeting.set_mask = sets - 1;
+	for (int i = 0; i < SL_SECRETS; i++)
+		host_table.gate.meeting.secret[i] = random_next(state);
+}
+
+static inline void *host_table_find(const void *map, const void *key)
+{
+	if (map == &gate)
+		return &host_table.gate;
+	if (map == &sets)
+		return array_entry(host_table.set, sizeof(*host_table.set), host_table.sets, key);
+	if (map == &ledgers)
+		return array_entry(host_table.line, sizeof(*host_table.line),
+				   host_table.sets * SL_WAYS, key);
+	return NULL;
+}
+
+static inline struct ledger_key host_line_key(const struct sl_line *line)
+{
+	return (struct ledger_key){.addr = {line->addr[0], line->addr[1]}, .limit = line->limit};
+}
+
+static inline void host_table_check(void)
+{
+	const struct sl_meeting *meeting = &host_table.gate.meeting;
+	static uint32_t away[HOST_SETS_MAX];
+
+	memset(away, 0, sizeof(away));
+	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
+		struct sl_line *line = &host_table.line[i];
+		struct ledger_key key = host_line_key(line);
+		struct spot spot = spot_of(meeting, ledger_digest(meeting, &key));
+		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
+
+		if (!tag)
+			continue;
+		assert_true(line->limit);
+		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
+		assert_int_equal(i / SL_WAYS,
+				 tag & TAG_AWAY ? set_other(meeting, spot.home, tag) : spot.home);
+		away[spot.home] += tag & TAG_AWAY;
+		/* of two lines with one key only the first is found */
+		assert_ptr_equal(table_find_mapped(meeting, host_table.set, host_table.line, &key),
+				 line);
+	}
+	for (uint32_t i = 0; i < host_table.sets; i++)
+		assert_int_equal(host_table.set[i].away, 2 * away[i]);
+}
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loaded before a command (LD_PRELOAD), fails one call of a kind, or all from one on, as a machine
+ * without memory does:
+ *
+ *   STARVE=KIND:N      the Nth call fails. KIND: malloc, mmap or bpf, with ENOMEM; watch, of inotify,
+ *                      with ENOSPC
+ *   STARVE=KIND:N+     and all calls of this kind behind it
+ *   STARVE_WHILE=FILE  none fails any more when this is gone
+ *   STARVE_COUNT=FILE  at its end the command writes how many calls of the kind it made
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* glibc's own, which need no dlsym(): that allocates. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+enum kind { NONE, MALLOC, MMAP, BPF, WATCH };
+
+static const char *const names[] = {
+	[MALLOC] = "malloc", [MMAP] = "mmap", [BPF] = "bpf", [WATCH] = "watch"};
+
+static enum kind starved;
+static unsigned long nth, calls;
+static bool all_behind;
+
+__attribute__((constructor)) static void starve_begin(void)
+{
+	const char *text = getenv("STARVE"), *colon = text ? strchr(text, ':') : NULL;
+	char *end;
+
+	if (!colon)
+		return;
+	nth = strtoul(colon + 1, &end, 10);
+	all_behind = *end == '+';
+	for (enum kind kind = MALLOC; kind <= WATCH; kind++)
+		if (strlen(names[kind]) == (size_t)(colon - text) &&
+		    !strncmp(text, names[kind], colon - text))
+			starved = kind;
+}
+
+__attribute__((destructor)) static void starve_end(void)
+{
+	const char *path = getenv("STARVE_COUNT");
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0) {
+		dprintf(fd, "%lu\n", calls);
+		close(fd);
+	}
+}
+
+/* Counts a call of a kind. Whether it has to fail; errno says why. */
+static bool starves(enum kind kind)
+{
+	if (kind != starved)
+		return false;
+	calls++;
+	if (calls != nth && !(all_behind && calls > nth))
+		return false;
+	if (getenv("STARVE_WHILE") && access(getenv("STARVE_WHILE"), F_OK))
+		return false;
+	errno = kind == WATCH ? ENOSPC : ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return starves(MALLOC) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+	return starves(MALLOC) ? NULL : __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+	return starves(MALLOC) ? NULL : __libc_realloc(old, size);
+}
+
+void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	if (starves(MMAP))
+		return MAP_FAILED;
+	return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+}
+
+int inotify_add_watch(int fd, const char *path, uint32_t events)
+{
+	if (starves(WATCH))
+		return -1;
+	return syscall(SYS_inotify_add_watch, fd, path, events);
+}
+
+/* libbpf makes its system calls by this. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	long word[6];
+	va_list rest;
+
+	va_start(rest, number);
+	for (int i = 0; i < 6; i++)
+		word[i] = va_arg(rest, long);
+	va_end(rest);
+	if (number == SYS_bpf && starves(BPF))
+		return -1;
+	if (!real)
+		real = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	return real(number, word[0], word[1], word[2], word[3], word[4], word[5]);
+}

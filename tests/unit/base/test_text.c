@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/base/text.h: which texts a file can have, and words as a shell reads them. */
+#include "test.h"
+#include "base/array.h"
+#include "base/text.h"
+
+static void test_printable_text_is_utf8_without_control_characters(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is;
+	} cases[] = {
+		{"", true},
+		{"eth0", true},
+		{"a b\"'\\~", true},
+		{"\x1f", false},
+		{"\x7f", false},
+		{"a\n", false},
+		{"b\xc3\xbcro", true},
+		{"\xc3", false},
+		{"\xc3(", false},
+		{"\xbc", false},
+		{"\xff", false},
+		{"\xf8\x88\x80\x80\x80", false},
+		{"\xc1\xbf", false},
+		{"\xe0\x9f\xbf", false},
+		{"\xe0\xa0\x80", true},
+		{"\xf0\x8f\xbf\xbf", false},
+		{"\xf0\x90\x80\x80", true},
+		{"\xf4\x8f\xbf\xbf", true},
+		{"\xf4\x90\x80\x80", false},
+		{"\xed\x9f\xbf", true},
+		{"\xed\xa0\x80", false},
+		{"\xed\xbf\xbf", false},
+		{"\xee\x80\x80", true},
+		{"\xc2\x9f", false},
+		{"\xc2\xa0", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (text_is_printable(cases[i].text) != cases[i].is)
+			fail_msg("case %zu", i);
+}
+
+static void test_a_word_is_quoted_where_a_shell_would_change_it(void **state)
+{
+	static const char *const cases[][2] = {
+		{"eth0.10", "eth0.10"}, {"a@b", "a@b"},	      {"", "''"},
+		{"a b", "'a b'"},	{"$(id)", "'$(id)'"}, {"*", "'*'"},
+		{"it's", "'it'\\''s'"}, {"~", "'~'"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(word_typed(cases[i][0]), cases[i][1]);
+}
+
+/* A shell reads back what it was given. */
+static void test_a_shell_reads_a_quoted_word_back(void **state)
+{
+	static const char *const words[] = {
+		"a;$(id)'\033[1m",
+		"-e\033%s\\",
+		"caf\xe9",
+		"caf\xc3\xa9",
+		"it's",
+		"a b",
+		"",
+		"\x7f",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		char command[WORD_QUOTED + sizeof("printf %s ")], read[64];
+		FILE *shell;
+
+		snprintf(command, sizeof(command), "printf %%s %s", word_typed(words[i]));
+		shell = popen(command, "r");
+		assert_non_null(shell);
+		read[fread(read, 1, sizeof(read) - 1, shell)] = '\0';
+		assert_int_equal(pclose(shell), 0);
+		assert_string_equal(read, words[i]);
+		assert_true(text_is_printable(word_typed(words[i])));
+	}
+}
+
+static void test_an_operand_is_no_option(void **state)
+{
+	(void)state;
+	assert_string_equal(operand_typed("eth0"), "eth0");
+	assert_string_equal(operand_typed("-x"), "-- -x");
+	assert_string_equal(operand_typed("-a b"), "-- '-a b'");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_printable_text_is_utf8_without_control_characters),
+		cmocka_unit_test(test_a_word_is_quoted_where_a_shell_would_change_it),
+		cmocka_unit_test(test_a_shell_reads_a_quoted_word_back),
+		cmocka_unit_test(test_an_operand_is_no_option),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who gets what when more sources come than the table has room for, against a table that forgets who
+ * was silent longest (LRU), as large. The charging that ships runs on the host, by a simulated clock.
+ * Forged sources send one, three or ten packets each and never come back; beside them some send far
+ * too much, and some half of what they may. `figure:` lines print the parts; docs/architecture.md
+ * quotes them.
+ */
+#include <errno.h>
+#include "test.h"
+#include "bpf_host.h"
+#include "random.h"
+#include "rules/limit.h"
+#include "charge.h"
+
+#define SETS   512 /* of 8 ways: room for 3072 sources */
+#define LINES  (SETS * SL_WAYS)
+#define EACH   50    /* abusers, and as many honest sources */
+#define FORGED 20000 /* forged packets a second: six times the table */
+
+/* --- The gate -------------------------------------------------------------------------------- */
+
+static struct {
+	struct sl_gate gate;
+	struct sl_policy policy;
+	struct sl_admission admission;
+	struct sl_set sets[SETS];
+	struct sl_line lines[LINES];
+	struct sl_ledger budget;
+	struct sl_allowance allowance;
+} world;
+
+static void *map_find(const void *map, const void *key)
+{
+	if (map == &gate)
+		return &world.gate;
+	if (map == &admission)
+		return &world.admission;
+	if (map == &sets)
+		return array_entry(world.sets, sizeof(*world.sets), SETS, key);
+	if (map == &ledgers)
+		return array_entry(world.lines, sizeof(*world.lines), LINES, key);
+	if (map == &budgets)
+		return &world.budget;
+	if (map == &allowances)
+		return &world.allowance;
+	fail_msg("a map that charging has nothing to do with");
+	return NULL;
+}
+
+static const struct machine machine = {.jiffy_ns = JIFFY_NS, .cpus = 1, .cpu_ids = 1};
+
+/* What is simulated. */
+struct scene {
+	const char *name;
+	struct sl_limit_spec limit;
+	uint64_t budget;      /* newcomers, packets a second; 0: none */
+	unsigned int packets; /* of each forged source */
+	unsigned int seconds;
+};
+
+static void world_begin(const struct scene *scene)
+{
+	uint64_t state = RANDOM_BEGIN;
+	struct limit limit = {.spec = scene->limit};
+	struct limit budget = {.spec = {.rate = scene->budget,
+					.rate_unit = SL_RATE_PPS,
+					.burst = scene->budget,
+					.burst_unit = SL_BURST_PACKETS,
+					.per = {32, 64}}};
+
+	memset(&world, 0, sizeof(world));
+	limit.spec.id = 1;
+	world.policy.limit[SL_IPV4][0] = limit_compile(&limit, SL_IPV4, &machine);
+	world.policy.limit[SL_IPV4][0].owes = !scene->budget;
+	if (scene->budget) {
+		world.policy.newcomers = limit_compile(&budget, SL_IPV4, &machine);
+		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
+	}
+	world.gate.meeting.window_shift = 4;
+	world.gate.meeting.set_mask = SETS - 1;
+	world.gate.meeting.crowd = 3072 / 16;
+	for (int i = 0; i < SL_SECRETS; i++)
+		world.gate.meeting.secret[i] = random_next(&state);
+}
+
+/* Whether a packet of a source passes, as policy_charge() decides for one limit. */
+static bool table_passes(uint32_t source)
+{
+	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	struct packet packet = {
+		.jiffy = test_jiffies,
+		.packets = 1,
+		.bytes = 64,
+		.source.bits = SL_FAMILY_BITS + 32,
+	};
+	enum sl_reason reason;
+
+	memcpy(packet.source.addr, &source, sizeof(source));
+	reason = limit_charge(&packet, limit, NULL);
+	if (reason == SL_PASS_NEWCOMER)
+		reason = budget_charge(&packet, &world.policy, SL_POLICY_FIRST);
+	return reason < SL_FIRST_DROP;
+}
+
+/* --- The other table: the least recently used goes ------------------------------------------- */
+
+#define LRU_ROOM 3072
+#define HEADS	 8192
+
+static struct {
+	uint32_t source[LRU_ROOM];
+	struct sl_ledger ledger[LRU_ROOM];
+	int next[LRU_ROOM], head[HEADS]; /* by hash */
+	int newer[LRU_ROOM], older[LRU_ROOM];
+	int newest, oldest, count;
+} lru;
+
+static void lru_begin(void)
+{
+	lru.count = 0;
+	lru.newest = lru.oldest = -1;
+	memset(lru.head, 0xff, sizeof(lru.head));
+}
+
+static unsigned int lru_hash(uint32_t source)
+{
+	return source * 0x9e3779b1U >> 19;
+}
+
+static void lru_unlink(int i)
+{
+	*(lru.newer[i] < 0 ? &lru.newest : &lru.older[lru.newer[i]]) = lru.older[i];
+	*(lru.older[i] < 0 ? &lru.oldest : &lru.newer[lru.older[i]]) = lru.newer[i];
+}
+
+static void lru_push(int i)
+{
+	lru.newer[i] = -1;
+	lru.older[i] = lru.newest;
+	*(lru.newest < 0 ? &lru.oldest : &lru.newer[lru.newest]) = i;
+	lru.newest = i;
+}
+
+static int lru_room(void)
+{
+	int i = lru.oldest, *link;
+
+	if (lru.count < LRU_ROOM)
+		return lru.count++;
+	lru_unlink(i);
+	for (link = &lru.head[lru_hash(lru.source[i])]; *link != i; link = &lru.next[*link])
+		;
+	*link = lru.next[i];
+	return i;
+}
+
+static bool lru_passes(uint32_t source)
+{
+	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	struct draw draw = {.cost = credit_cost(limit, 1, 64), .now = test_clock_ticks};
+	struct sl_purse purse = {0};
+	int i = lru.head[lru_hash(source)];
+
+	while (i >= 0 && lru.source[i] != source)
+		i = lru.next[i];
+	if (i >= 0) {
+		lru_unlink(i);
+	} else {
+		i = lru_room();
+		lru.source[i] = source;
+		lru.ledger[i] = kind_birth(limit->kind, limit, draw.now);
+		lru.next[i] = lru.head[lru_hash(source)];
+		lru.head[lru_hash(source)] = i;
+	}
+	lru_push(i);
+	return kind_draw(SL_BUCKET, limit, &lru.ledger[i], &purse, &draw);
+}
+
+/* --- A scene ---------------------------------------------------------------------------------- */
+
+/* Parts: of what the limit allows the abusers, and of what the others sent. */
+struct outcome {
+	double abusers;
+	double honest;
+	double forged;
+};
+
+#define STEP_NS 100000 /* a tenth of a millisecond */
+
+static double limit_pps(const struct sl_limit *limit)
+{
+	return (double)SL_TICKS_PER_SEC / limit->cost;
+}
+
+static struct outcome scene_run(const struct scene *scene, bool (*passes)(uint32_t source))
+{
+	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+	double rate, allowed, due_abuser = 0, due_honest = 0, due_forged = 0;
+	double sent[3] = {0}, passed[3] = {0};
+	uint64_t state = RANDOM_BEGIN, recent[1024];
+	uint32_t number = 1U << 24;
+	unsigned int left[1024] = {0};
+
+	world_begin(scene);
+	lru_begin();
+	rate = limit_pps(limit);
+	for (uint64_t ns = 0; ns < scene->seconds * SEC_NS; ns += STEP_NS) {
+		test_clock_ticks = (SEC_NS + ns) * SL_TICKS_PER_NS;
+		test_jiffies = (SEC_NS + ns) / JIFFY_NS;
+		/* at least one a second, so that a slow limit is overrun as well */
+		due_abuser += EACH * (4 * rate > 1 ? 4 * rate : 1) * STEP_NS / SEC_NS;
+		due_honest += EACH * rate / 2 * STEP_NS / SEC_NS;
+		if (ns >= scene->seconds * SEC_NS / 4) /* the flood begins */
+			due_forged += (double)FORGED * STEP_NS / SEC_NS;
+		for (; due_abuser >= 1; due_abuser--, sent[0]++)
+			passed[0] += passes(1 + random_next(&state) % EACH);
+		for (; due_honest >= 1; due_honest--, sent[1]++)
+			passed[1] += passes(1001 + (uint32_t)sent[1] % EACH);
+		for (; due_forged >= 1; due_forged--, sent[2]++) {
+			unsigned int at = random_next(&state) % ARRAY_SIZE(recent);
+
+			if (!left[at]) {
+				left[at] = scene->packets;
+				recent[at] = number++;
+			}
+			left[at]--;
+			passed[2] += passes(recent[at]);
+		}
+	}
+	allowed = EACH * ((double)limit->burst / limit->cost + rate * scene->seconds);
+	if (allowed > sent[0])
+		allowed = sent[0];
+	return (struct outcome){
+		.abusers = passed[0] / allowed,
+		.honest = passed[1] / (sent[1] ?: 1),
+		.forged = passed[2] / sent[2],
+	};
+}
+
+#define LIMIT(number, unit, packets)                                                               \
+	{                                                                                          \
+		.name = "all", .rate = number, .rate_unit = unit, .burst = packets,                \
+		.burst_unit = SL_BURST_PACKETS,                                                    \
+		.per = { 32,                                                                       \
+			 64 }                                                                      \
+	}
+
+static void scenes_run(const char *name, struct sl_limit_spec limit, unsigned int seconds)
+{
+	static const unsigned int packets[] = {1, 3, 10};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(packets) * 2; i++) {
+		struct scene scene = {name, limit, i % 2 ? 1000 : 0, packets[i / 2], seconds};
+		struct outcome table = scene_run(&scene, table_passes);
+		struct outcome other = scene_run(&scene, lru_passes);
+
+		print_message(
+			"    figure: %s, forged sources of %2u packets, %s: abusers get %.2f of "
+			"their limit (LRU %.2f), honest sources %.3f (%.3f), forged %.3f (%.3f)\n",
+			name, scene.packets, scene.budget ? "budget" : "none  ", table.abusers,
+			other.abusers, table.honest, other.honest, table.forged, other.forged);
+		/* no abuser is forgotten, whoever else comes */
+		assert_true(table.abusers <= 1.01);
+		assert_true(table.abusers <= other.abusers + 0.01);
+		/* nor is any other source turned away, where no budget stands for newcomers */
+		if (!scene.budget)
+			assert_true(table.honest >= other.honest - 0.01);
+		else
+			assert_true(table.forged < other.forged);
+	}
+}
+
+static void test_a_fast_limit(void **state)
+{
+	(void)state;
+	scenes_run("100pps burst 100", (struct sl_limit_spec)LIMIT(100, SL_RATE_PPS, 100), 10);
+}
+
+static void test_a_slow_limit(void **state)
+{
+	(void)state;
+	scenes_run("6/min burst 10", (struct sl_limit_spec)LIMIT(6, SL_RATE_PER_MIN, 10), 60);
+}
+
+static void test_a_very_slow_limit(void **state)
+{
+	(void)state;
+	scenes_run("1/hour burst 5", (struct sl_limit_spec)LIMIT(1, SL_RATE_PER_HOUR, 5), 60);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_fast_limit),
+		cmocka_unit_test(test_a_slow_limit),
+		cmocka_unit_test(test_a_very_slow_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

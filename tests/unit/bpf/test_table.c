@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * bpf/table.h, compiled for the host: what an insertion forgets, against a naive search; sets that
+ * are locked; insertions by several threads at once; and how keys spread over sets.
+ */
+#include <errno.h> /* the compiler refuses numbers in bpf/table.h that differ from these */
+#include <math.h>
+#include <pthread.h>
+#include "test.h"
+#include "bpf_host.h"
+#include "table.h"
+#include "table_host.h"
+
+static void *map_find(const void *map, const void *key)
+{
+	return host_table_find(map, key);
+}
+
+static uint64_t random_state = RANDOM_BEGIN;
+
+static uint64_t choose(uint64_t bound)
+{
+	return random_next(&random_state) % bound;
+}
+
+#define SPAN SL_TICKS_PER_SEC
+
+/* A key, by number, of one of three limits of either family. */
+static struct ledger_key key_of(uint32_t number)
+{
+	static const enum sl_kind kinds[] = {SL_BUCKET, SL_WINDOW, SL_SHAPE};
+	unsigned int which = number % 3, ipv4 = number / 3 % 2;
+
+	return (struct ledger_key){
+		.addr = {ipv4 ? number : number * 0x9e3779b97f4a7c15ULL, ipv4 ? 0 : number % 5},
+		.limit = (which + 1) << 3 | kinds[which] << 1 | ipv4,
+	};
+}
+
+static struct entrant entrant_of(uint32_t number)
+{
+	struct entrant entrant = {.key = key_of(number), .span = short_make(SPAN)};
+
+	entrant.digest = ledger_digest(&host_table.gate.meeting, &entrant.key);
+	return entrant;
+}
+
+static struct sl_line *find(const struct entrant *entrant)
+{
+	return table_find(&host_table.gate.meeting, entrant->digest, &entrant->key);
+}
+
+static struct spot spot_in(const struct entrant *entrant)
+{
+	return spot_of(&host_table.gate.meeting, entrant->digest);
+}
+
+static uint32_t other_of(const struct entrant *entrant)
+{
+	struct spot spot = spot_in(entrant);
+
+	return set_other(&host_table.gate.meeting, spot.home, spot.tag);
+}
+
+/* --- What is forgotten ---------------------------------------------------------------------- */
+
+/* A ledger that lacks little or much, or is rested; some are blocked, or were. */
+static struct sl_ledger ledger_draw(uint64_t now)
+{
+	uint64_t drawn = now - choose(choose(2) ? 100 * SPAN : SPAN);
+	struct sl_ledger ledger = {.zero = drawn - choose(SPAN), .drawn = drawn};
+
+	ledger.born = ledger.zero;
+	if (!choose(8))
+		ledger.blocked = now - SPAN + choose(4 * SPAN);
+	return ledger;
+}
+
+/* What the insertion of a key has to choose from. */
+struct choice {
+	uint32_t in[2]; /* its sets: home, other */
+	int free[2];	/* ways of each */
+	__s64 least[2]; /* the least loss in each */
+	int protected;	/* lines of both */
+};
+
+static struct choice choice_of(const struct entrant *entrant, uint64_t now)
+{
+	struct choice choice = {
+		.in = {spot_in(entrant).home, other_of(entrant)},
+		.least = {INT64_MAX, INT64_MAX},
+	};
+
+	for (int which = 0; which < 2; which++)
+		for (int way = 0; way < SL_WAYS; way++) {
+			struct sl_line *line = &host_table.line[choice.in[which] * SL_WAYS + way];
+			__s64 loss = line_loss(line, line_ledger(line), now, entrant->flood);
+
+			if (!host_table.set[choice.in[which]].tag[way]) {
+				choice.free[which]++;
+				continue;
+			}
+			choice.protected += loss_is_protected(loss);
+			if (loss < choice.least[which])
+				choice.least[which] = loss;
+		}
+	return choice;
+}
+
+static __s64 smaller(__s64 a, __s64 b)
+{
+	return a < b ? a : b;
+}
+
+/* What an insertion makes of its choice. error, which, loss: what is expected. */
+static int choice_expect(const struct choice *choice, const struct entrant *entrant, int *which,
+			 __s64 *loss)
+{
+	*which = !choice->free[0] && (choice->free[1] || choice->least[0] > 0);
+	*loss = choice->free[*which] ? LOSS_FREE : choice->least[0];
+	if (*loss > 0)
+		*loss = smaller(choice->least[0], choice->least[1]);
+	return *loss > 0 && loss_rank(*loss) > entrant->most ? -ENOSPC : 0;
+}
+
+#define ROOM (64 * SL_WAYS)
+
+static struct sl_line before[ROOM];
+
+/* Of all lines those that differ from before: the one that was taken. -1: none. */
+static int line_changed(void)
+{
+	int changed = -1;
+
+	for (int i = 0; i < ROOM; i++)
+		if (memcmp(&before[i], &host_table.line[i], sizeof(*before))) {
+			assert_int_equal(changed, -1);
+			changed = i;
+		}
+	return changed;
+}
+
+static struct {
+	unsigned int inserted, into_free, whole, little, protected, refused;
+} seen;
+
+static void check_insertion(uint32_t number, uint64_t now)
+{
+	struct entrant entrant = entrant_of(number);
+	struct choice choice;
+	struct sl_line *line;
+	__s64 loss = 0, want_loss;
+	int which, error, changed;
+
+	entrant.ledger = ledger_draw(now);
+	entrant.made = line_moment(now);
+	entrant.most = choose(2) ? LOSS_RANK_ANY : 0;
+	entrant.flood = !choose(4);
+	choice = choice_of(&entrant, now);
+	error = find(&entrant) ? -EEXIST : choice_expect(&choice, &entrant, &which, &want_loss);
+	memcpy(before, host_table.line, sizeof(before));
+	assert_int_equal(table_insert(&entrant, now, &loss), error);
+	changed = line_changed();
+	line = find(&entrant);
+	seen.refused += error == -ENOSPC;
+	if (error) {
+		assert_int_equal(changed, -1);
+		assert_true(error == -EEXIST ? !!line : !line);
+		return;
+	}
+	assert_ptr_equal(line, &host_table.line[changed]);
+	assert_memory_equal(line_ledger(line), &entrant.ledger, sizeof(entrant.ledger));
+	assert_true(loss == want_loss);
+	if (loss == LOSS_FREE || loss <= 0)
+		assert_int_equal(changed / SL_WAYS, choice.in[which]);
+	else /* either set, where both lose as much */
+		assert_true(line_loss(&before[changed], line_ledger(&before[changed]), now,
+				      entrant.flood) == loss);
+	/* no line that is protected goes while one is there that is not */
+	if (loss_is_protected(loss))
+		assert_int_equal(choice.protected, 2 * SL_WAYS);
+	seen.inserted++;
+	seen.into_free += loss == LOSS_FREE;
+	seen.whole += loss != LOSS_FREE && loss < 0;
+	seen.little += loss > 0 && !loss_is_protected(loss);
+	seen.protected += loss_is_protected(loss);
+}
+
+/* Of random keys, three times as many as there is room for, or as many, while time passes. */
+static void test_what_loses_least_is_forgotten(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		uint32_t keys = ROOM / 2 * (1 + choose(6));
+		uint64_t now = random_next(&random_state), pace = 1ULL << choose(33);
+
+		host_table_begin(ROOM / SL_WAYS, &random_state);
+		for (int step = 0; step < 10000; step++) {
+			now += choose(pace);
+			check_insertion(choose(keys), now);
+			if (step % 100 == 0)
+				host_table_check();
+		}
+		host_table_check();
+	}
+	assert_true(seen.into_free > 1000 && seen.whole > 1000 && seen.little > 1000);
+	assert_true(seen.protected > 1000 && seen.refused > 1000);
+}
+
+/* --- Locks ---------------------------------------------------------------------------------- */
+
+/* A set that another CPU has locked refuses, and nothing is changed by it. */
+static void check_refusal(struct entrant *entrant, uint32_t set)
+{
+	__s64 loss = 0;
+
+	memcpy(before, host_table.line, sizeof(before));
+	host_table.set[set].away |= 1;
+	assert_int_equal(table_insert(entrant, 0, &loss), -EBUSY);
+	assert_true(host_table.set[set].away & 1);
+	host_table.set[set].away &= ~1U;
+	assert_int_equal(line_changed(), -1);
+	host_table_check();
+	assert_int_equal(table_insert(entrant, 0, &loss), 0);
+	assert_non_null(find(entrant));
+}
+
+static void test_a_locked_set_refuses_and_nothing_is_harmed(void **state)
+{
+	unsigned int away = 0;
+
+	(void)state;
+	host_table_begin(ROOM / SL_WAYS, &random_state);
+	for (uint32_t number = 0; number < ROOM / 2; number++) {
+		struct entrant entrant = entrant_of(number);
+		bool full = choice_of(&entrant, 0).free[0] == 0;
+
+		check_refusal(&entrant, full ? other_of(&entrant) : spot_in(&entrant).home);
+		away += full;
+	}
+	assert_true(away > 0);
+}
+
+/* A key is found while its set is locked, and is not inserted again. */
+static void test_a_locked_set_is_read(void **state)
+{
+	__s64 loss = 0;
+
+	(void)state;
+	host_table_begin(ROOM / SL_WAYS, &random_state);
+	for (uint32_t number = 0; number < ROOM / 2; number++) {
+		struct entrant entrant = entrant_of(number);
+
+		assert_int_equal(table_insert(&entrant, 0, &loss), 0);
+	}
+	for (uint32_t set = 0; set < ROOM / SL_WAYS; set++)
+		host_table.set[set].away |= 1;
+	for (uint32_t number = 0; number < ROOM / 2; number++) {
+		struct entrant entrant = entrant_of(number);
+
+		assert_non_null(find(&entrant));
+		assert_int_equal(table_insert(&entrant, 0, &loss), -EBUSY);
+	}
+}
+
+/* --- Several CPUs at once --------------------------------------------------------------------- */
+
+#define THREADS 4
+#define RACES	200000 /* insertions of each */
+#define STAYS	8      /* keys that are blocked, and so are never forgotten */
+
+static struct {
+	bool over;
+	uint64_t inserted, busy, found;
+} race;
+
+static struct entrant entrant_staying(uint32_t number)
+{
+	struct entrant entrant = entrant_of((1U << 20) + number);
+
+	entrant.ledger.blocked = 1ULL << 60;
+	entrant.most = LOSS_RANK_ANY;
+	return entrant;
+}
+
+/* Inserts few keys again and again, of which there are more than room. */
+static void *race_insert(void *data)
+{
+	uint64_t state = RANDOM_BEGIN + (uintptr_t)data, counts[2] = {0};
+	__s64 loss;
+
+	for (int i = 0; i < RACES; i++) {
+		uint64_t random = random_next(&state) >> 16;
+		struct entrant entrant = entrant_of(random % 150);
+		int error;
+
+		entrant.most = LOSS_RANK_ANY;
+		error = table_insert(&entrant, 0, &loss);
+		counts[0] += !error;
+		counts[1] += error == -EBUSY;
+		assert_true(!error || error == -EBUSY || error == -EEXIST);
+	}
+	__sync_fetch_and_add(&race.inserted, counts[0]);
+	__sync_fetch_and_add(&race.busy, counts[1]);
+	return NULL;
+}
+
+static void *race_read(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&race.over, __ATOMIC_RELAXED))
+		for (uint32_t number = 0; number < STAYS; number++) {
+			struct entrant entrant = entrant_staying(number);
+			struct sl_line *line = find(&entrant);
+
+			assert_true(line && line->ledger.blocked == 1ULL << 60);
+			race.found++;
+		}
+	return NULL;
+}
+
+/*
+ * No key gets two lines, no lock is lost, and each count is right in the end. A key that loses more
+ * than others is found at any time.
+ */
+static void test_insertions_by_several_cpus(void **state)
+{
+	pthread_t threads[THREADS], reader;
+	__s64 loss;
+
+	(void)state;
+	host_table_begin(8, &random_state);
+	for (uint32_t number = 0; number < STAYS; number++) {
+		struct entrant entrant = entrant_staying(number);
+
+		assert_int_equal(table_insert(&entrant, 0, &loss), 0);
+	}
+	assert_int_equal(pthread_create(&reader, NULL, race_read, NULL), 0);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, race_insert, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	__atomic_store_n(&race.over, true, __ATOMIC_RELAXED);
+	pthread_join(reader, NULL);
+	host_table_check();
+	assert_true(race.inserted > RACES && race.found > 0);
+	print_message(
+		"figure: %lu insertions by %d threads into 64 lines; %lu found a set locked\n",
+		race.inserted, THREADS, race.busy);
+}
+
+/* --- Strangers over sets ---------------------------------------------------------------------- */
+
+#define STRANGERS (32U << 20)
+#define SETS	  65536U /* of a gate by default */
+
+static uint32_t in_set[SETS];
+
+/* Who knocks: an attacker may choose any addresses, but does not have the secret. */
+static struct ledger_key stranger(unsigned int pattern, uint64_t number)
+{
+	struct ledger_key key = {.limit = 1 << 3 | 1};
+
+	switch (pattern) {
+	case 0: /* IPv4 addresses in a row */
+		key.addr[0] = __builtin_bswap32(10U << 24 | (uint32_t)number);
+		break;
+	case 1: /* one in each /24 or so, by their last bits in memory */
+		key.addr[0] = (uint32_t)number;
+		break;
+	case 2: /* four limits each */
+		key.addr[0] = __builtin_bswap32((uint32_t)number / 4);
+		key.limit = (number % 4 + 1) << 3 | 1;
+		break;
+	case 3: /* /48s in a row */
+		key.addr[0] = __builtin_bswap64(0x2001ULL << 48 | number << 16);
+		key.limit ^= 1;
+		break;
+	case 4: /* /64s in a row */
+		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32 | number);
+		key.limit ^= 1;
+		break;
+	case 5: /* addresses in a row within a /64, by a limit that counts each */
+		key.addr[0] = __builtin_bswap64(0x20010db8ULL << 32);
+		key.addr[1] = __builtin_bswap64(number);
+		key.limit ^= 1;
+		break;
+	default: /* at random */
+		key.addr[0] = number * 0x9e3779b97f4a7c15ULL;
+		key.limit ^= 1;
+	}
+	return key;
+}
+
+/*
+ * Counts of keys in sets are as of balls thrown into bins: by Pearson's test, six standard
+ * deviations off at most, and the fullest set as full as chance fills one in a million tables.
+ */
+static void check_spread(unsigned int pattern)
+{
+	double mean = (double)STRANGERS / SETS, chi = 0, most = 0;
+
+	for (uint32_t i = 0; i < SETS; i++) {
+		chi += (in_set[i] - mean) * (in_set[i] - mean) / mean;
+		most = in_set[i] > most ? in_set[i] : most;
+	}
+	print_message("figure: %u strangers, pattern %u: %.0f in the fullest set, %.1f on average; "
+		      "chi square %.3f of its mean\n",
+		      STRANGERS, pattern, most, mean, chi / (SETS - 1));
+	assert_true(chi < SETS - 1 + 6 * sqrt(2. * (SETS - 1)));
+	assert_true(most < mean + 7.5 * sqrt(mean));
+}
+
+static void test_strangers_fill_no_set_faster_than_chance(void **state)
+{
+	(void)state;
+	for (unsigned int pattern = 0; pattern < 7; pattern++) {
+		host_table_begin(HOST_SETS_MAX, &random_state);
+		host_table.gate.meeting.set_mask = SETS - 1;
+		memset(in_set, 0, sizeof(in_set));
+		for (uint64_t number = 0; number < STRANGERS; number++) {
+			struct ledger_key key = stranger(pattern, number);
+			struct digest digest = ledger_digest(&host_table.gate.meeting, &key);
+
+			in_set[spot_of(&host_table.gate.meeting, digest).home]++;
+		}
+		check_spread(pattern);
+	}
+}
+
+/* Where a set is full, its keys go to many others, of which none gets much. */
+static void test_the_keys_of_a_set_share_few_other_sets(void **state)
+{
+	struct sl_meeting meeting = {.set_mask = SETS - 1};
+	unsigned int others = 0, most = 0;
+
+	(void)state;
+	memset(in_set, 0, sizeof(in_set));
+	for (uint32_t tag = 2; tag < 0x10000; tag += 2)
+		in_set[set_other(&meeting, 12345, tag)]++;
+	for (uint32_t set = 0; set < SETS; set++) {
+		others += in_set[set] > 0;
+		most = in_set[set] > most ? in_set[set] : most;
+	}
+	print_message("figure: the keys of a set have %u other sets; 1 of %u goes to the same\n",
+		      others, 0x8000 / most);
+	assert_true(others >= SETS / 8 && most <= 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_loses_least_is_forgotten),
+		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
+		cmocka_unit_test(test_a_locked_set_is_read),
+		cmocka_unit_test(test_insertions_by_several_cpus),
+		cmocka_unit_test(test_strangers_fill_no_set_faster_than_chance),
+		cmocka_unit_test(test_the_keys_of_a_set_share_few_other_sets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/doctor/gate_checks.h: limits that observe, and maps that are nearly full. */
+#include "told.h"
+#include "config/config.h"
+#include "doctor/gate_checks.h"
+
+/* --- Room ----------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	enum gate_map map;
+	struct occupancy occupancy;
+	const char *told;
+} rooms[] = {
+	{"nine tenths",
+	 MAP_HOSTS4,
+	 {.counted = true, .entries = 90, .max_entries = 100},
+	 "room-short: main"},
+	{"less", MAP_HOSTS4, {.counted = true, .entries = 89, .max_entries = 100}, ""},
+	{"full",
+	 MAP_POLICIES,
+	 {.counted = true, .entries = 64, .max_entries = 64},
+	 "room-short: main"},
+	{"too many to count", MAP_HOSTS6, {.entries = 0, .max_entries = 0}, ""},
+	{"a map of sources, which is full by and by",
+	 MAP_LEDGERS,
+	 {.counted = true, .entries = 100, .max_entries = 100},
+	 ""},
+};
+
+static void test_rooms(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+		struct findings findings = {0};
+
+		print_message("# %s\n", rooms[i].name);
+		room_check("main", rooms[i].map, &rooms[i].occupancy, &findings);
+		assert_string_equal(told(&findings), rooms[i].told);
+		findings_free(&findings);
+	}
+}
+
+static void test_more_room_is_advised(void **state)
+{
+	const struct occupancy full = {.counted = true, .entries = 100, .max_entries = 100};
+	struct findings findings = {0};
+
+	(void)state;
+	room_check("edge", MAP_PREFIXES, &full, &findings);
+	assert_string_equal(findings.list[0].advice,
+			    "sluice -g edge dump | sed 's/^  prefixes: .*/  prefixes: 200/' | "
+			    "sluice -g edge apply - --resize");
+	findings_free(&findings);
+}
+
+/* --- Limits that observe -------------------------------------------------------------------- */
+
+static const char text[] =
+	"policies:\n"
+	"  - prefix: default\n"
+	"    limits:\n"
+	"      - {name: dn, rate: 5pps, burst: 50}\n"
+	"      - {name: dns, rate: 10kpps 1mbit, burst: 2500 128kB, action: observe, "
+	"match: udp}\n";
+
+/* What slot 1 and slot 2, of the second rate, have refused. */
+static void check(enum sl_action action, uint64_t refused, uint64_t refused_bits,
+		  const char *wanted)
+{
+	struct stats_line line = {
+		.kind = STATS_RULE,
+		.policy = "default",
+		.limits = 3,
+		.limit = {{"dn", SL_ACTION_DROP, 0}, {"dns", action, 1}, {"dns:bits", action, 2}}};
+	struct stats stats = {.lines = &line, .count = 1};
+	struct findings findings = {0};
+	struct config config;
+
+	line.counters.refused[0].packets = 77;
+	line.counters.refused[1].packets = refused;
+	line.counters.refused[2].packets = refused_bits;
+	assert_int_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
+	observes_check("main", &stats, &config.rules, &findings);
+	assert_string_equal(told(&findings), wanted);
+	if (findings.count)
+		assert_string_equal(findings.list[0].advice,
+				    "sluice set default name dns rate 10kpps 1mbit burst 2500 "
+				    "125KiB match udp");
+	findings_free(&findings);
+	config_free(&config);
+}
+
+static void test_observing_limits(void **state)
+{
+	(void)state;
+	check(SL_ACTION_OBSERVE, 0, 0, "");
+	check(SL_ACTION_OBSERVE, 1, 0, "observes: default dns");
+	check(SL_ACTION_OBSERVE, 0, 1, "observes: default dns:bits");
+	check(SL_ACTION_DROP, 5, 5, "");
+}
+
+/* --- Budgets for newcomers ------------------------------------------------------------------ */
+
+#define POLICY(limits) "policies: [{prefix: default, limits: [" limits "]}]"
+
+static const struct {
+	const char *name;
+	const char *text;
+	const char *rate;
+} budgets[] = {
+	{"twice what one source may send", POLICY("{rate: 10kpps}"), "20kpps"},
+	{"at least 1000 pps for all together", POLICY("{rate: 10pps}"), "1kpps"},
+	{"by the limit that lets most pass", POLICY("{rate: 1kpps, name: a}, {rate: 2kpps}"),
+	 "4kpps"},
+	{"in bits where the limit is", POLICY("{rate: 100mbit}"), "200mbit"},
+	{"and at least 10 mbit", POLICY("{rate: 64kbit}"), "10mbit"},
+	{"of a window all that it lets pass", POLICY("{window: 6000 per 1s}"), "12kpps"},
+	{"no more than a rate can be", POLICY("{rate: 150mpps}"), "200mpps"},
+	{"without a limit of its own", "policies: []", "1kpps"},
+};
+
+static void test_a_budget_is_computed(void **state)
+{
+	const struct sl_prefix everything = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(budgets); i++) {
+		struct findings findings = {0};
+		struct config config;
+		char wanted[96];
+
+		print_message("# %s\n", budgets[i].name);
+		snprintf(wanted, sizeof(wanted), "sluice -g edge newcomers default rate %s",
+			 budgets[i].rate);
+		assert_int_equal(config_parse("rules.yaml", budgets[i].text,
+					      strlen(budgets[i].text), &config),
+				 OK);
+		budget_tell("edge", FIND_NO_BUDGET, &everything, 1, &config.rules, &findings);
+		assert_string_equal(told(&findings), "no-budget: default");
+		assert_string_equal(findings.list[0].advice, wanted);
+		findings_free(&findings);
+		config_free(&config);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rooms),
+		cmocka_unit_test(test_more_room_is_advised),
+		cmocka_unit_test(test_observing_limits),
+		cmocka_unit_test(test_a_budget_is_computed),
+	};
+
+	return cmocka_run_group_tests_name("gate_checks", tests, NULL, NULL);
+}

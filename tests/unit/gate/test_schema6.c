@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/gate/schema6.h: a gate that the last version of schema 6 recorded, converted to this
+ * version.
+ */
+#include "recorded_gate.h"
+#include "aggregate.h"
+#include "gate/compile.h"
+#include "gate/schema6.h"
+#include "list_ends.h"
+#include "rules/prefix.h"
+#include "rules/sizes.h"
+
+#define DATA "tests/data/schema6/"
+
+static int setup(void **state)
+{
+	(void)state;
+	return recorded_open(DATA "gate.json");
+}
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+static void test_every_map_has_the_recorded_shape(void **state)
+{
+	(void)state;
+	check_shapes(&schema6);
+}
+
+static void check_state(const void *key, const void *value, void *data)
+{
+	const struct schema6_gate *old = value;
+	struct sl_gate gate = schema6.state(value);
+
+	(void)key;
+	assert_int_equal(old->schema, 6);
+	assert_int_equal(gate.schema, SL_SCHEMA);
+	assert_int_equal(gate.generation, 35);
+	assert_int_equal(gate.jiffy_ns, 4000000);
+	assert_int_equal(gate.hosts, 9);
+	assert_int_equal(gate.prefixes, 17);
+	assert_int_equal(gate.split_rules, 2);
+	assert_int_equal(gate.changing, 0);
+	assert_int_equal(gate.hand_allows, 3);
+	assert_int_equal(gate.next_limit, 19);
+	assert_int_equal(gate.next_policy, 15);
+	assert_int_equal(gate.policies_seen, 15);
+	assert_int_equal(gate.sizes_stated, (1 << SIZES) - 1);
+	assert_memory_equal(gate.meeting.secret, old->secret, sizeof(old->secret));
+	check_map_ids(&schema6, &gate);
+	*(struct sl_gate *)data = gate;
+}
+
+static struct sl_gate gate_converted(void)
+{
+	struct sl_gate gate = {0};
+
+	each_entry(&schema6, MAP_GATE, check_state, &gate);
+	return gate;
+}
+
+static void test_the_gate_keeps_its_numbers_and_finds_its_maps(void **state)
+{
+	(void)state;
+	assert_int_equal(gate_converted().schema, SL_SCHEMA);
+}
+
+/* Else an upgrade would put rules in force that nobody has confirmed. */
+static void test_the_gate_keeps_that_its_rules_are_on_trial(void **state)
+{
+	const struct schema6_gate old = {.schema = 6, .trial_until = 1ULL << 40, .trial = 7};
+	struct sl_gate gate = schema6.state(&old);
+
+	(void)state;
+	assert_int_equal(gate.trial_until, old.trial_until);
+	assert_int_equal(gate.trial, 7);
+}
+
+/* A change that is cut off raises it, and the next gate undoes the change. */
+static void test_the_gate_keeps_that_a_change_is_under_way(void **state)
+{
+	const struct schema6_gate old = {.schema = 5, .changing = 1};
+
+	(void)state;
+	assert_int_equal(schema6.state(&old).changing, 1);
+}
+
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+/* By place. `feed` has moved, as it got another end; `spent` has ended. */
+static const struct {
+	const char *name;
+	enum sl_list access;
+	bool ends;
+} lists[] = {
+	[1] = {"bogons", SL_LIST_DENY, false},
+	[2] = {"office", SL_LIST_ALLOW, false},
+	[3] = {"spent", SL_LIST_DENY, true},
+	[4] = {"feed", SL_LIST_DENY, true},
+};
+
+struct check_lists {
+	struct sl_gate gate;
+	unsigned int count;
+};
+
+static void check_list(const void *key, const void *value, void *data)
+{
+	struct check_lists *check = data;
+	struct sl_list_info list = schema6.list(value);
+	uint32_t place = *(const uint32_t *)key;
+	uint64_t bit = 1ULL << place;
+	const uint32_t *words = value;
+
+	assert_true(place < ARRAY_SIZE(lists) && lists[place].name);
+	assert_string_equal(list.name, lists[place].name);
+	assert_int_equal(list.since, words[0]);
+	assert_int_equal(list.gone, words[1]);
+	assert_int_equal(list.until, words[2]);
+	assert_int_equal(list.replaced, words[4]);
+	assert_int_equal(list.list, lists[place].access);
+	assert_int_equal(!!list.until, lists[place].ends);
+	assert_int_equal(!!(check->gate.lists_allow & bit), list.list == SL_LIST_ALLOW);
+	assert_int_equal(!!(check->gate.lists_ending & bit), !!list.until);
+	if (list.until)
+		assert_int_equal(check->gate.list_ends[list_end_index(bit)], list.until);
+	check->count++;
+}
+
+static void test_lists_keep_their_places_accesses_and_ends(void **state)
+{
+	struct check_lists check = {.gate = gate_converted()};
+
+	(void)state;
+	each_entry(&schema6, MAP_LISTS, check_list, &check);
+	assert_int_equal(check.count, 4);
+}
+
+/* --- Policies ------------------------------------------------------------------------------- */
+
+/* A limit as that version compiled it. The bits of `flags` are not read here. */
+struct compiled {
+	__u64 cost;
+	__u64 burst;  /* or most, or horizon */
+	__u64 refill; /* or period */
+	__u64 purse;  /* or factor */
+	__u64 block;
+	__u64 block_max;
+	__u64 mask[2];
+	__u32 id;
+	__u32 life;
+	__u8 kind;
+	__u8 by_bytes;
+	__u8 refuse_by_jiffy;
+	__u8 start_empty;
+	__u8 observe;
+	__u8 flags;
+	__u8 slot;
+	__u8 mark;
+	__u8 groups;
+	__u8 bits;
+	__u8 shift;
+	__u8 coarse;
+	__u8 escalate;
+	__u8 steps_max;
+	__u8 pad[2];
+};
+
+_Static_assert(sizeof(struct compiled) == sizeof(struct schema6_limit), "schema 6");
+
+/*
+ * All that the words of its ledgers depend on: those are carried as they are, and the index of a
+ * window means nothing by another scale.
+ */
+static void check_words(const struct sl_limit *limit, const struct schema6_limit *old)
+{
+	const struct compiled *was = (const struct compiled *)old;
+
+	assert_int_equal(limit->id, was->id);
+	assert_int_equal(limit->kind, was->kind);
+	assert_int_equal(limit->cost, was->cost);
+	assert_int_equal(limit->burst, was->burst);
+	assert_int_equal(limit->by_bytes, was->by_bytes);
+	assert_int_equal(limit->block, was->block);
+	assert_int_equal(limit->block_max, was->block_max);
+	assert_int_equal(limit->escalate, was->escalate);
+	assert_int_equal(limit->steps_max, was->steps_max);
+	assert_memory_equal(limit->mask, was->mask, sizeof(was->mask));
+	assert_int_equal(limit->groups, was->groups);
+	assert_int_equal(limit->bits, was->bits);
+	assert_int_equal(limit->shift, was->shift);
+	assert_int_equal(limit->coarse, was->coarse);
+	assert_int_equal(limit->refill, was->refill);
+	if (limit->kind == SL_WINDOW)
+		assert_int_equal(limit->factor, was->purse);
+}
+
+/* The limits that packets read: as many, and asked in the same order. */
+static void check_compiled(const struct sl_policy *policy, const struct schema6_policy *old)
+{
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		assert_int_equal(policy->limits[family], old->limits[family]);
+		for (int i = 0; i < policy->limits[family]; i++)
+			check_words(&policy->limit[family][i], &old->limit[family][i]);
+	}
+	check_words(&policy->newcomers, &old->newcomers);
+	assert_int_equal(policy->deep, old->deep);
+}
+
+static void check_policy(const void *key, const void *value, void *data)
+{
+	const struct schema6_policy *old = value;
+	struct sl_counters base = schema6.counters(&old->base);
+	struct sl_policy policy;
+
+	(void)key;
+	schema6.policy(value, &policy);
+	policy_compile(&policy, &machine);
+	assert_int_equal(policy.since, old->since);
+	assert_int_equal(policy.inherits, old->inherits);
+	assert_int_equal(policy.newcomers_since, old->newcomers_since);
+	assert_memory_equal(&policy.base, &base, sizeof(base));
+	assert_memory_equal(policy.changed, old->changed, sizeof(old->changed));
+	check_compiled(&policy, old);
+	if (policy.since)
+		check_shown(&policy, data);
+}
+
+static void test_policies_say_what_they_said(void **state)
+{
+	struct said said = {file_read(DATA "show.txt"), NULL, 0};
+
+	(void)state;
+	each_entry(&schema6, MAP_POLICIES, check_policy, &said);
+	assert_int_equal(said.lines,
+			 lines_with(said.text, " set ") + lines_with(said.text, " newcomers "));
+}
+
+/* What heirs have from others: slots by policy. The record of `default` is 6, so its policy 3. */
+#define DEFAULT 6
+#define WEB	10 /* 192.0.2.96/28 */
+#define NET6	18 /* 2001:db8::/32 */
+#define MINUTE	25 /* 100.64.0.0/16 */
+
+static const struct {
+	uint32_t record;
+	uint32_t parent;
+	uint32_t newcomers_home;
+	uint32_t home[SL_LIMITS_MAX];
+} heirs[] = {
+	{WEB, DEFAULT, 3, {0, SL_HOME(3, 0), SL_HOME(3, 1)}},
+	{12, WEB, 3, {0, SL_HOME(5, 0), SL_HOME(3, 1)}},  /* 192.0.2.99 */
+	{NET6, DEFAULT, 3, {0, SL_HOME(3, 1)}},		  /* has a limit `all` of its own */
+	{21, NET6, 0, {0, SL_HOME(9, 0), SL_HOME(3, 1)}}, /* 2001:db8:7::/48, with a budget */
+	{MINUTE, DEFAULT, 3, {0, SL_HOME(3, 0), SL_HOME(3, 1)}},
+	{9, 0, 0, {0}}, /* 198.51.100.0/24 does not */
+};
+
+static void check_heir(const void *key, const void *value, void *data)
+{
+	uint32_t record = *(const uint32_t *)key;
+	unsigned int *count = data;
+	struct sl_policy policy;
+
+	for (size_t i = 0; i < ARRAY_SIZE(heirs); i++) {
+		if (heirs[i].record != record)
+			continue;
+		schema6.policy(value, &policy);
+		policy_compile(&policy, &machine);
+		assert_int_equal(policy.inherits, heirs[i].parent != 0);
+		assert_int_equal(policy.parent, heirs[i].parent);
+		assert_int_equal(policy.newcomers_home, heirs[i].newcomers_home);
+		assert_memory_equal(policy.home, heirs[i].home, sizeof(policy.home));
+		++*count;
+	}
+}
+
+static void test_heirs_keep_their_parents_and_the_homes_of_their_limits(void **state)
+{
+	unsigned int count = 0;
+
+	(void)state;
+	each_entry(&schema6, MAP_POLICIES, check_heir, &count);
+	assert_int_equal(count, ARRAY_SIZE(heirs));
+}
+
+/* --- Rules ---------------------------------------------------------------------------------- */
+
+static void check_face(const struct sl_face *face, const uint32_t words[4])
+{
+	assert_int_equal(face->record, words[0] & 0x3fffffff);
+	assert_int_equal(face->list, words[0] >> 30);
+	assert_int_equal(face->until, words[1]);
+	assert_int_equal(face->lists, words[2] | (uint64_t)words[3] << 32);
+}
+
+struct listed {
+	unsigned int by_hand[3];
+	unsigned int by_lists;
+};
+
+static void check_rule(const void *key, const void *value, void *data)
+{
+	struct sl_rule rule = schema6.rule(value);
+	const uint32_t *words = value;
+	struct listed *listed = data;
+
+	(void)key;
+	assert_int_equal(rule.since, words[0]);
+	assert_int_equal(rule.bits, words[1]);
+	check_face(&rule.now, words + 2);
+	check_face(&rule.before, words + 6);
+	listed->by_hand[rule.now.list]++;
+	listed->by_lists += rule.now.lists != 0;
+}
+
+static void test_rules_keep_what_is_by_hand_their_lists_and_their_ends(void **state)
+{
+	struct listed listed = {0};
+
+	(void)state;
+	each_entry(&schema6, MAP_HOSTS4, check_rule, &listed);
+	each_entry(&schema6, MAP_HOSTS6, check_rule, &listed);
+	each_entry(&schema6, MAP_PREFIXES, check_rule, &listed);
+	assert_int_equal(listed.by_hand[SL_LIST_NONE], 17);
+	assert_int_equal(listed.by_hand[SL_LIST_ALLOW], 3);
+	assert_int_equal(listed.by_hand[SL_LIST_DENY], 6); /* one of them has ended */
+	assert_int_equal(listed.by_lists, 7);		   /* one list has ended */
+}
+
+/* --- Maps that the next gate shares --------------------------------------------------------- */
+
+/* Takes a prefix of `prefixes` from the counts of the aggregates that it divides. */
+static void block_take(const void *key, const void *value, void *data)
+{
+	const struct sl_prefix *prefix = key;
+	bool ipv4 = prefix_is_ipv4(prefix);
+	uint64_t head = aggregate_head(prefix, ipv4), *blocks = data;
+	enum sl_aggregate_kind wide = ipv4 ? SL_AGGREGATE_IPV4 : SL_AGGREGATE_IPV6_WIDE;
+
+	(void)value;
+	if (prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_WIDE_BITS)
+		blocks[aggregate_place(head, wide)]--;
+	if (!ipv4 && prefix->bits > SL_FAMILY_BITS + SL_AGGREGATE_NARROW_BITS)
+		blocks[aggregate_place(head, SL_AGGREGATE_IPV6_NARROW)]--;
+}
+
+static void block_put(const void *key, const void *value, void *data)
+{
+	uint64_t *blocks = data;
+
+	blocks[*(const uint32_t *)key] = *(const uint64_t *)value;
+}
+
+static void test_blocks_count_what_this_version_looks_for(void **state)
+{
+	uint64_t *blocks = calloc(SL_AGGREGATES, sizeof(*blocks));
+
+	(void)state;
+	assert_true(schema6.shared[MAP_BLOCKS] && blocks);
+	each_entry(&schema6, MAP_BLOCKS, block_put, blocks);
+	each_entry(&schema6, MAP_PREFIXES, block_take, blocks);
+	for (unsigned int i = 0; i < SL_AGGREGATES; i++)
+		assert_int_equal(blocks[i], 0);
+	free(blocks);
+}
+
+/* An upgrade copies the rules if `prefixes` is not shared, and never copies `lists`. */
+static void test_the_maps_of_rules_and_lists_are_shared_together(void **state)
+{
+	static const enum gate_map rules[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES,
+					      MAP_SPLITS, MAP_BLOCKS, MAP_LISTS};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		assert_true(schema6.shared[rules[i]]);
+	assert_false(schema6.shared[MAP_GATE]);
+}
+
+/* --- Counters ------------------------------------------------------------------------------- */
+
+/* The name of each reason, and whether its packets were dropped. */
+static const struct {
+	const char *name;
+	bool dropped;
+} reasons[SCHEMA6_REASONS] = {
+	{"within-limit", false}, {"no-limit", false},  {"newcomer", false},   {"allowed", false},
+	{"no-rule", false},	 {"not-ip", false},    {"short", false},      {"bad-header", false},
+	{"unreadable", true},	 {"vlan-depth", true}, {"over-limit", true},  {"oversize", true},
+	{"over-horizon", true},	 {"blocked", true},    {"over-budget", true}, {"denied", true},
+	{"contended", true},
+};
+
+static void test_each_reason_keeps_its_name_and_its_verdict(void **state)
+{
+	(void)state;
+	for (int reason = 0; reason < SCHEMA6_REASONS; reason++) {
+		struct schema6_counters old = {0};
+		struct sl_counters counters;
+		struct sl_cell total;
+
+		old.reason[reason] = (struct schema4_cell){3, 200};
+		counters = schema6.counters(&old);
+		total = reasons[reason].dropped ? counters_dropped(&counters)
+						: counters_passed(&counters);
+		assert_int_equal(total.packets, 3);
+		assert_int_equal(total.bytes, 200);
+		for (int i = 0; i < SL_REASONS; i++)
+			if (counters.reason[i].packets)
+				assert_string_equal(reason_names[i], reasons[reason].name);
+	}
+}
+
+static void counters_sum(const void *key, const void *value, void *data)
+{
+	struct sl_counters counters = schema6.counters(value);
+
+	(void)key;
+	counters_add_to(data, &counters);
+}
+
+static void test_counters_come_to_what_was_said(void **state)
+{
+	json_t *stats = json_load_file(DATA "stats.json", 0, NULL);
+	const json_t *said = json_object_get(stats, "reasons");
+	struct sl_counters sum = {0};
+
+	(void)state;
+	each_entry(&schema6, MAP_COUNTERS, counters_sum, &sum);
+	for (int i = 0; i < SL_REASONS; i++)
+		assert_int_equal(sum.reason[i].packets,
+				 json_integer_value(json_object_get(said, reason_names[i])));
+	assert_int_equal(counters_passed(&sum).packets, 93);
+	assert_int_equal(counters_dropped(&sum).packets, 36);
+	json_decref(stats);
+}
+
+static void test_each_slot_keeps_what_it_refused(void **state)
+{
+	struct schema6_counters old = {.refused = {{1, 10}, {2, 20}, {3, 30}, {4, 40}}};
+	struct sl_counters counters = schema6.counters(&old);
+
+	(void)state;
+	assert_memory_equal(counters.refused, old.refused, sizeof(old.refused));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_map_has_the_recorded_shape),
+		cmocka_unit_test(test_the_gate_keeps_its_numbers_and_finds_its_maps),
+		cmocka_unit_test(test_the_gate_keeps_that_its_rules_are_on_trial),
+		cmocka_unit_test(test_the_gate_keeps_that_a_change_is_under_way),
+		cmocka_unit_test(test_lists_keep_their_places_accesses_and_ends),
+		cmocka_unit_test(test_policies_say_what_they_said),
+		cmocka_unit_test(test_heirs_keep_their_parents_and_the_homes_of_their_limits),
+		cmocka_unit_test(test_rules_keep_what_is_by_hand_their_lists_and_their_ends),
+		cmocka_unit_test(test_blocks_count_what_this_version_looks_for),
+		cmocka_unit_test(test_the_maps_of_rules_and_lists_are_shared_together),
+		cmocka_unit_test(test_each_reason_keeps_its_name_and_its_verdict),
+		cmocka_unit_test(test_counters_come_to_what_was_said),
+		cmocka_unit_test(test_each_slot_keeps_what_it_refused),
+	};
+
+	return cmocka_run_group_tests_name("schema 6", tests, setup, recorded_close);
+}

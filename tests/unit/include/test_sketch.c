@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/* include/sketch.h: the errors of the sketch that it states, measured. */
+#include <math.h>
+#include "meeting.h"
+#include "pace.h"
+
+static struct digest digest_number(const struct sl_meeting *meeting, unsigned int kind,
+				   uint64_t number)
+{
+	switch (kind % 4) {
+	case 0:
+		return digest_ipv4(meeting, number);
+	case 1:
+		return digest_ipv4(meeting, __builtin_bswap32(number));
+	case 2:
+		return digest_ipv6(meeting, __builtin_bswap64(number));
+	default:
+		return digest_ipv6(meeting, number * 0x9e3779b97f4a7c15ULL);
+	}
+}
+
+/* --- One taken for another ------------------------------------------------------------------ */
+
+#define SECRETS	  32
+#define STRANGERS 1000000 /* for each secret */
+
+/* Gives each slot to a source that was seen three times, one more than the bar in a crowd. */
+static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
+{
+	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
+		struct digest digest = digest_number(meeting, kind, number);
+		uint32_t *slot = slot_of(meeting, digest);
+
+		if (!*slot)
+			*slot = sketch_print(digest) | 2;
+	}
+}
+
+/*
+ * A new source is taken for another with a chance of 2^-24 a packet, even when each slot belongs to
+ * a source that has reached the bar.
+ */
+static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
+{
+	double bound = (double)SECRETS * STRANGERS / (1 << 24);
+	unsigned int mistakes = 0, free_slots = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < SECRETS; i++) {
+		struct sl_meeting meeting = meeting_random();
+
+		slots_take(&meeting, i);
+		for (unsigned int set = 0; set < SETS; set++)
+			for (int slot = 0; slot < SKETCH_SLOTS; slot++)
+				free_slots += !slots[set][slot];
+		for (unsigned int j = 0; j < STRANGERS; j++) {
+			struct digest digest = digest_number(&meeting, i, (1ULL << 28) + j);
+
+			/* with a coin by which no source loses its slot */
+			mistakes +=
+				sketch_see(slot_of(&meeting, digest), digest, digest.mark ^ 1) > 2;
+		}
+	}
+	print_message("figure: %u packets of strangers, all slots taken: %u taken for somebody "
+		      "else; 2^-24 of them are %.1f\n",
+		      SECRETS * STRANGERS, mistakes, bound);
+	assert_true(free_slots < SECRETS * SLOTS / 1000);
+	/* a Poisson variable is above this once in a million runs */
+	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
+}
+
+/* --- How long a slot remembers -------------------------------------------------------------- */
+
+#define WATCHED 1500
+
+static uint32_t see(const struct sl_meeting *meeting, uint64_t number, uint32_t coin)
+{
+	struct digest digest = digest_ipv4(meeting, number);
+
+	return sketch_see(slot_of(meeting, digest), digest, coin);
+}
+
+/* The part of the sources seen once that the sketch remembers after so many other packets. */
+static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
+{
+	unsigned int remembered = 0;
+
+	for (uint64_t i = 0; i < WATCHED; i++) {
+		struct digest digest = digest_ipv4(meeting, (1U << 31) + i);
+
+		*slot_of(meeting, digest) = sketch_print(digest) | 1;
+	}
+	for (uint64_t i = 0; i < others; i++)
+		see(meeting, draw() >> 33, draw()); /* none of the watched sources */
+	for (uint64_t i = 0; i < WATCHED; i++)
+		remembered += see(meeting, (1U << 31) + i, 1) == 2;
+	return (double)remembered / WATCHED;
+}
+
+/*
+ * After k other packets in n slots e^(-k / 2n) are remembered: a source of count 1 loses its slot
+ * to every second packet that has the same slot.
+ */
+static void test_a_slot_is_forgotten_as_the_model_says(void **state)
+{
+	static const double parts[] = {0.25, 1, 2, 4};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		struct sl_meeting meeting = meeting_random();
+		double found = part_remembered(&meeting, parts[i] * SLOTS);
+		double model = exp(-parts[i] / 2);
+
+		print_message("figure: of those seen once, %.1f%% are remembered after %.0f "
+			      "others in %u slots; the model says %.1f%%\n",
+			      100 * found, parts[i] * SLOTS, SLOTS, 100 * model);
+		assert_true(fabs(found - model) < 0.06);
+	}
+}
+
+/* In a flood each slot is taken: how many packets in a row it takes to pass the bar. */
+static void test_the_bar_takes_three_packets_more_at_most(void **state)
+{
+	struct sl_meeting meeting = meeting_random();
+	uint64_t packets = 0, owed = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20ULL * SLOTS; i++)
+		see(&meeting, i, draw());
+	for (uint64_t source = 0; source < WATCHED; source++) {
+		uint32_t seen = 0;
+
+		for (; seen <= CROWD_BAR; packets++)
+			seen = see(&meeting, (2U << 30) + source, draw());
+		owed += seen;
+	}
+	print_message("figure: %.2f packets in a row on average, %.2f of them are charged\n",
+		      (double)packets / WATCHED, (double)owed / WATCHED);
+	assert_true(packets >= owed);
+	assert_true(packets <= WATCHED * (CROWD_BAR + 3ULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_new_sources_are_mistaken_once_in_2_24_packets),
+		cmocka_unit_test(test_a_slot_is_forgotten_as_the_model_says),
+		cmocka_unit_test(test_the_bar_takes_three_packets_more_at_most),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

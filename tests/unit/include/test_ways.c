@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/* include/ways.h: short numbers, tags, the two sets of a key, and what a line tells. */
+#include "test.h"
+#include "kind_run.h"
+#include "random.h"
+
+static uint64_t random_state = RANDOM_BEGIN;
+
+static uint64_t run_choose(uint64_t bound)
+{
+	return random_next(&random_state) % bound;
+}
+
+/* --- Short numbers -------------------------------------------------------------------------- */
+
+static void check_short(uint64_t number)
+{
+	uint64_t value = short_value(short_make(number));
+
+	if (value < number || value - number > number / 500 + 1)
+		fail_msg("%lu is told as %lu", number, value);
+}
+
+static void test_a_short_number_is_never_too_small_and_hardly_too_large(void **state)
+{
+	(void)state;
+	for (uint64_t number = 0; number < 1 << 20; number++)
+		check_short(number);
+	for (int shift = 20; shift < 63; shift++) {
+		for (int64_t i = -2; i <= 2; i++)
+			check_short((1ULL << shift) + i);
+		for (int i = 0; i < 10000; i++)
+			check_short(random_next(&random_state) >> (63 - shift) >> 1);
+	}
+}
+
+static void test_short_numbers_keep_their_order(void **state)
+{
+	(void)state;
+	for (uint64_t number = 1; number < 1ULL << 62; number += number / 777 + 1)
+		assert_true(short_make(number - 1) <= short_make(number));
+}
+
+/* --- Sets ----------------------------------------------------------------------------------- */
+
+static struct sl_meeting meeting_draw(uint32_t sets)
+{
+	struct sl_meeting meeting = {.set_mask = sets - 1};
+
+	for (int i = 0; i < SL_SECRETS; i++)
+		meeting.secret[i] = random_next(&random_state);
+	return meeting;
+}
+
+/* A key finds its way back from its other set, by the tag that it has there. */
+static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000000; i++) {
+		struct sl_meeting meeting = meeting_draw(2U << run_choose(24));
+		struct digest digest = {random_next(&random_state) >> 32,
+					random_next(&random_state) >> 32};
+		struct spot spot = spot_of(&meeting, digest);
+		uint32_t other = set_other(&meeting, spot.home, spot.tag);
+
+		assert_true(spot.tag && !(spot.tag & TAG_AWAY));
+		assert_true(spot.home <= meeting.set_mask && other <= meeting.set_mask);
+		assert_int_not_equal(other, spot.home);
+		assert_int_equal(set_other(&meeting, other, spot.tag | TAG_AWAY), spot.home);
+	}
+}
+
+/* --- What a line tells ---------------------------------------------------------------------- */
+
+static uint16_t made; /* when the line was */
+
+/* A limit of any kind, with purses or without, that blocks or does not. */
+static void limit_draw(enum sl_kind kind)
+{
+	static const unsigned int cpus[] = {1, 2, 128, 1U << 31};
+	struct machine machine = {.cpus = cpus[run_choose(4)], .jiffy_ns = SPEC_JIFFY_NS};
+	struct limit limit;
+
+	run_draw(kind, false, true);
+	limit = (struct limit){.spec = run.spec, .match = {.fact = SL_FACT_ANY}};
+	limit.spec.per[SL_IPV4] = 32;
+	limit.spec.per[SL_IPV6] = 64;
+	if (kind != SL_SHAPE && run_one_in(2)) {
+		limit.spec.action = SL_ACTION_BLOCK;
+		limit.spec.block_ns = run_scale(40);
+		if (run_one_in(2)) {
+			limit.spec.escalate = 2 + run_choose(9);
+			limit.spec.block_max_ns = limit.spec.block_ns << run_choose(6);
+		}
+	}
+	run.limit = limit_compile(&limit, SL_IPV4, &machine);
+	host_begin(&run.limit, kind_birth(kind, &run.limit, run_clock(0)));
+	made = host_line.made = line_moment(run_clock(0));
+}
+
+/* Two ledgers answer to the same packets alike, the moments of their blocks included. */
+static void check_alike(struct sl_ledger one, struct sl_ledger other, uint64_t now)
+{
+	for (int i = 0; i < 30; i++) {
+		struct packet packet = host_packet(&run.limit, run_amount(), now);
+		enum sl_reason reasons[2];
+		uint64_t departures[2], blocked[2];
+
+		for (int which = 0; which < 2; which++) {
+			struct packet copy = packet;
+
+			host_begin(&run.limit, which ? other : one);
+			reasons[which] = host_ask(&run.limit, &copy);
+			departures[which] = copy.departure;
+			blocked[which] = block_holds(&run.limit, host_ledger, now)
+						 ? host_ledger->blocked
+						 : 0;
+			*(which ? &other : &one) = *host_ledger;
+		}
+		assert_int_equal(reasons[0], reasons[1]);
+		assert_int_equal(departures[0], departures[1]);
+		assert_int_equal(blocked[0], blocked[1]);
+		now += run_choose(run_unit() / 2 + 1);
+	}
+}
+
+/*
+ * A line is not whole before its ledger is as a new one: nothing is charged to it, no purse that was
+ * drawn from it can be spent, no block holds, and none would escalate. And not much later.
+ */
+static void check_whole(void)
+{
+	struct sl_line line = {.limit = host_line.limit, .span = run.limit.span, .made = made};
+	struct sl_ledger ledger = *host_ledger;
+	uint64_t now = kind_now(run.limit.kind, &ledger, run_clock(0));
+	uint64_t at = line_whole_at(&line, &ledger), then = credit_latest(now, at);
+	uint64_t full = kind_decide(&run.limit, &ledger, 0, 1, now).full_in;
+	uint64_t span = limit_span(&run.limit);
+
+	/* where the clock wraps, a window is longer; and of a line that is older, `made` comes round */
+	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 16))
+		return;
+	assert_int_equal(kind_decide(&run.limit, &ledger, 0, 1, then).full_in, 0);
+	if (full && !ledger.blocked && run.limit.kind != SL_WINDOW)
+		assert_true(credit_span(now + full, at) <= (__s64)(span / 8 + span / 500 + 2));
+	check_alike(ledger, kind_full(&run.limit, then), then);
+}
+
+static void check_kind(enum sl_kind kind)
+{
+	for (int i = 0; i < 2000; i++) {
+		limit_draw(kind);
+		for (int step = 0; step < 40; step++) {
+			struct sl_ledger ledger;
+
+			if (run_one_in(2))
+				run_rest();
+			run_packet(0);
+			ledger = *host_ledger;
+			check_whole();
+			host_begin(&run.limit, ledger);
+		}
+		run_end();
+	}
+}
+
+static void test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one(void **state)
+{
+	(void)state;
+	check_kind(SL_BUCKET);
+}
+
+static void test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one(void **state)
+{
+	(void)state;
+	check_kind(SL_WINDOW);
+}
+
+static void test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one(void **state)
+{
+	(void)state;
+	check_kind(SL_SHAPE);
+}
+
+/* --- What is lost --------------------------------------------------------------------------- */
+
+#define NOW (1000000 * SL_TICKS_PER_SEC)
+
+/* A line of a bucket of 1 s, made so many seconds ago, that lacks a part of it. */
+static struct sl_line line_lacking(double part, unsigned int age)
+{
+	const struct sl_limit limit = {.burst = SL_TICKS_PER_SEC};
+
+	return (struct sl_line){
+		.limit = 8,
+		.span = short_make(limit_span(&limit)),
+		.made = line_moment(NOW - age * SL_TICKS_PER_SEC),
+		.ledger.zero = NOW - (uint64_t)((1 - part) * SL_TICKS_PER_SEC),
+		.ledger.born = NOW - age * SL_TICKS_PER_SEC,
+		.ledger.drawn = NOW - SL_TICKS_PER_SEC / 2,
+	};
+}
+
+static __s64 loss_of(struct sl_line line, bool flood)
+{
+	return line_loss(&line, line_ledger(&line), NOW, flood);
+}
+
+static struct sl_line line_blocked(double ago, double length, double drawn)
+{
+	struct sl_line line = line_lacking(0, 86400);
+
+	line.ledger.blocked = NOW - (int64_t)((ago - length) * SL_TICKS_PER_SEC);
+	line.ledger.drawn = NOW - (uint64_t)(drawn * SL_TICKS_PER_SEC);
+	return line;
+}
+
+/* Each loses more than the one before it. */
+static void test_what_says_more_is_lost_later(void **state)
+{
+	struct sl_line
+		rested = line_lacking(-1000, 2000),
+		lines[] = {
+			rested,
+			line_lacking(-5, 100),
+			line_lacking(-1, 100),
+			line_lacking(0.01, 100),
+			line_lacking(0.2, 10),
+			line_lacking(0.2, 100), /* of two that are alike the older one says more */
+			line_lacking(0.4, 10),
+			line_lacking(0.6, 10), /* and from half a burst on age alone counts */
+			line_lacking(1, 100),
+			line_lacking(0.7, 1000),
+			line_blocked(1, 600, 1.1),
+		};
+
+	(void)state;
+	lines[0].ledger.drawn = rested.ledger.zero;
+	lines[1].ledger.drawn = lines[1].ledger.zero;
+	for (size_t i = 1; i < ARRAY_SIZE(lines); i++)
+		assert_true(loss_of(lines[i - 1], false) < loss_of(lines[i], false));
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		assert_int_equal(loss_of(lines[i], false) < 0, i < 3);
+		assert_int_equal(loss_is_protected(loss_of(lines[i], false)), i >= 7);
+		/* in a flood one that was charged within the last minute stays as well */
+		assert_int_equal(loss_is_protected(loss_of(lines[i], true)), i >= 1);
+	}
+}
+
+/* What was forgotten is counted in sixteenths of a burst, rounded up. */
+static void test_a_loss_tells_the_parts_of_a_burst(void **state)
+{
+	(void)state;
+	for (int part = 0; part <= 64; part++) {
+		struct sl_line line = line_lacking(part / 64., 100);
+		uint64_t parts = loss_parts(loss_of(line, false));
+
+		if (part) /* by the span, which is up to 0.2 % too long */
+			assert_in_range(parts, (part + 3) / 4, (part + 4) / 4);
+		assert_int_equal(loss_parts(loss_of(line, true)),
+				 line_whole_at(&line, line_ledger(&line)) < NOW ? 0 : parts);
+	}
+}
+
+/* What is owed besides a burst counts as well; and of a window all that it lets pass. */
+static void test_debts_and_windows_are_lost_whole(void **state)
+{
+	struct sl_line line = line_lacking(2.5, 100);
+
+	(void)state;
+	assert_in_range(loss_parts(loss_of(line, false)), 40, 41);
+	line = line_lacking(9, 100);
+	assert_in_range(loss_parts(loss_of(line, false)), 144, 145);
+	line = line_lacking(100, 1000);
+	assert_int_equal(loss_parts(loss_of(line, false)), 255);
+	for (int part = 1; part < 16; part++) {
+		line.limit = 8 | SL_WINDOW << 1;
+		line.ledger.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
+		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS);
+		if (part != 8) /* as the span is a little too long */
+			assert_int_equal(loss_is_protected(loss_of(line, false)), part < 8);
+	}
+}
+
+/*
+ * A block protects a line while it holds, and while `escalate` may remember it; also once the source
+ * has come back, but not for ever.
+ */
+static void test_a_block_protects_a_line_for_a_time(void **state)
+{
+	static const struct {
+		double begun, length, drawn; /* seconds ago */
+		bool protected;
+	} cases[] = {
+		{1, 600, 1.1, true},	   {599, 600, 600, true},     {601, 600, 602, true},
+		{1190, 600, 1195, true},   {1210, 600, 1205, false},  {601, 600, 0.5, true},
+		{4000, 600, 0.5, true},	   {4700, 600, 4000, true},   {5000, 600, 0.5, false},
+		{250000, 600, 0.5, false}, {900000, 600, 0.5, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_line line = line_blocked(cases[i].begun, cases[i].length, cases[i].drawn);
+
+		/* it was made an hour before */
+		line.made =
+			line_moment(NOW - (uint64_t)((cases[i].begun + 3600) * SL_TICKS_PER_SEC));
+		if (loss_is_protected(loss_of(line, false)) != cases[i].protected)
+			fail_msg("case %zu", i);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_short_number_is_never_too_small_and_hardly_too_large),
+		cmocka_unit_test(test_short_numbers_keep_their_order),
+		cmocka_unit_test(test_a_key_has_two_sets_and_finds_either_from_the_other),
+		cmocka_unit_test(test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
+		cmocka_unit_test(test_what_says_more_is_lost_later),
+		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
+		cmocka_unit_test(test_debts_and_windows_are_lost_whole),
+		cmocka_unit_test(test_a_block_protects_a_line_for_a_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

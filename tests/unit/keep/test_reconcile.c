@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/keep/reconcile.h: which rules are in force behind a reload, and what is said of it. */
+#include "test.h"
+#include "capture.h"
+#include "config/config.h"
+#include "keep/reconcile.h"
+#include "rules/lists.h"
+
+static const char nothing[] = "policies: []";
+
+/* Reads a text as the file "rules.yaml"; NULL: no rules. */
+static struct config text_read(const char *text)
+{
+	struct config config = {0};
+
+	text = text ? text : nothing;
+	if (config_parse("rules.yaml", text, strlen(text), &config))
+		fail_msg("refused:\n%s", text);
+	return config;
+}
+
+/* Rules as `show` prints them, a line each without its "sluice". Lives until the next call. */
+static const char *shown(const struct ruleset *rules)
+{
+	struct capture capture = capture_begin(stdout);
+
+	for (unsigned int i = 0; i < rules->count; i++)
+		rule_print(&rules->rules[i], rules->lists, NULL, "main", "");
+	return capture_end(&capture);
+}
+
+static const struct reconcile_case {
+	const char *name;
+	const char *was, *file, *in_force; /* NULL: no rules */
+	enum renew renew;
+	bool limits_unknown; /* `was` has none */
+	const char *wanted;
+	const char *policies, *differed, *entries,
+		*returned; /* what is told as undone; NULL: nothing */
+} cases[] = {
+	{.name = "what the file says comes in force",
+	 .file = "deny: [192.0.2.1]",
+	 .wanted = "sluice deny 192.0.2.1\n"},
+	{.name = "an entry by command stays",
+	 .file = "deny: [192.0.2.1]",
+	 .was = "deny: [192.0.2.1]",
+	 .in_force = "deny: [192.0.2.1, 192.0.2.2]",
+	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n"},
+	{.name = "an entry that the file had goes with it",
+	 .was = "deny: [192.0.2.1, 192.0.2.2]",
+	 .file = "deny: [192.0.2.1]",
+	 .in_force = "deny: [192.0.2.1, 192.0.2.2]",
+	 .wanted = "sluice deny 192.0.2.1\n"},
+	{.name = "an entry of the file that a command took back is back, and named",
+	 .was = "deny: [192.0.2.1, 192.0.2.2]",
+	 .file = "deny: [192.0.2.1, 192.0.2.2]",
+	 .in_force = "deny: [192.0.2.1]",
+	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n",
+	 .returned = "1 192.0.2.2"},
+	{.name = "an entry that is new in the file is none that is back",
+	 .was = "deny: [192.0.2.1]",
+	 .file = "deny: [192.0.2.1, 192.0.2.2]",
+	 .in_force = "deny: [192.0.2.1]",
+	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.2\n"},
+	{.name = "the file has the last word of a prefix, which is named",
+	 .was = "allow: [192.0.2.1]",
+	 .file = "allow: [192.0.2.1]",
+	 .in_force = "deny: [192.0.2.1]",
+	 .wanted = "sluice allow 192.0.2.1\n",
+	 .entries = "1 192.0.2.1"},
+	{.name = "a command that said the same as the file changes nothing",
+	 .file = "deny: [192.0.2.1]",
+	 .in_force = "deny: [192.0.2.1]",
+	 .wanted = "sluice deny 192.0.2.1\n"},
+	{.name = "a list of the file has the last word, too",
+	 .was = "allow: [{list: a, prefix: 192.0.2.1}]",
+	 .file = "allow: [{list: a, prefix: 192.0.2.1}]",
+	 .in_force = "allow: [{list: a, prefix: 192.0.2.1}]\ndeny: [192.0.2.1]",
+	 .wanted = "sluice allow 192.0.2.1 as a\n",
+	 .entries = "1 192.0.2.1"},
+	{.name = "an allow stays as an exception to a list that denies",
+	 .was = "deny: [{list: a, prefix: 192.0.2.2}]",
+	 .file = "deny: [{list: a, prefix: 192.0.2.1}]",
+	 .in_force = "deny: [{list: a, prefix: 192.0.2.2}]\nallow: [192.0.2.1]",
+	 .wanted = "sluice allow 192.0.2.1\nsluice deny 192.0.2.1 as a\n"},
+	{.name = "an entry that says what a list says stays beside it",
+	 .was = "deny: [{list: a, prefix: 192.0.2.1}]",
+	 .file = "deny: [{list: a, prefix: 192.0.2.1}]",
+	 .in_force = "deny: [{list: a, prefix: 192.0.2.1}, {prefix: 192.0.2.1}]",
+	 .wanted = "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"},
+	{.name = "an entry stays beside limits of the file",
+	 .was = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
+	 .file = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
+	 .in_force = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]\n"
+		     "deny: [10.0.0.0/8]",
+	 .wanted = "sluice deny 10.0.0.0/8\nsluice set 10.0.0.0/8 rate 1pps burst 8 inherit no\n"},
+	{.name = "a list by command stays, and one of the file goes with it",
+	 .was = "deny: [{list: a, prefix: 192.0.2.1}]",
+	 .file = "deny: [{list: b, prefix: 192.0.2.2}]",
+	 .in_force = "deny: [{list: a, prefix: 192.0.2.1}, {list: c, prefix: 192.0.2.3}]",
+	 .wanted = "sluice deny 192.0.2.2 as b\nsluice deny 192.0.2.3 as c\n"},
+	{.name = "limits that a command changed or made are the file's again, and named",
+	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
+		     "{prefix: 10.0.0.0/8, limits: [{rate: 9pps}]}]",
+	 .wanted = "sluice set default rate 1pps burst 8\n",
+	 .policies = "2 default, 10.0.0.0/8"},
+	{.name = "limits that the file changed are no command's",
+	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .file = "policies: [{prefix: default, limits: [{rate: 2pps}]}]",
+	 .in_force = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .wanted = "sluice set default rate 2pps burst 8\n"},
+	{.name = "limits that a command deleted are back, and named",
+	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
+	 .wanted = "sluice set default rate 1pps burst 8\n",
+	 .policies = "1 default"},
+	{.name = "a list of the file that a command took back is back, and named",
+	 .was = "deny: [{list: a, prefix: 192.0.2.1}, {list: b, prefix: 192.0.2.2}]",
+	 .file = "deny: [{list: a, prefix: 192.0.2.1}, {list: c, prefix: 192.0.2.3}]",
+	 .wanted = "sluice deny 192.0.2.1 as a\nsluice deny 192.0.2.3 as c\n",
+	 .returned = "1 a"},
+	{.name = "limits that differ from the file are named, where nothing tells why",
+	 .limits_unknown = true,
+	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}, "
+		 "{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
+	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
+		     "{prefix: 192.0.2.0/24, limits: [{rate: 9pps}]}]",
+	 .wanted = "sluice set default rate 1pps burst 8\n"
+		   "sluice set 10.0.0.0/8 rate 1pps burst 8 inherit no\n",
+	 .differed = "2 default, 192.0.2.0/24"},
+	{.name = "the first three are named",
+	 .was = "policies: []",
+	 .file = "allow: [192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30, 192.0.2.12/30]",
+	 .in_force = "deny: [192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30, 192.0.2.12/30]",
+	 .wanted = "sluice allow 192.0.2.0/30\nsluice allow 192.0.2.4/30\n"
+		   "sluice allow 192.0.2.8/30\nsluice allow 192.0.2.12/30\n",
+	 .entries = "4 192.0.2.0/30, 192.0.2.4/30, 192.0.2.8/30 ..."},
+	{.name = "a list alone changes nothing else",
+	 .renew = RENEW_LISTS,
+	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
+		"deny: [{prefix: 192.0.2.9}, {list: a, prefix: 192.0.2.1}]",
+	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
+		 "deny: [{prefix: 192.0.2.9}, {list: a, prefix: 192.0.2.2}]",
+	 .in_force = "policies: [{prefix: default, limits: [{rate: 7pps}]}]\n"
+		     "deny: [{prefix: 192.0.2.8}, {list: a, prefix: 192.0.2.1}, "
+		     "{list: b, prefix: 192.0.2.1}]",
+	 .wanted = "sluice set default rate 7pps burst 8\nsluice deny 192.0.2.1 as b\n"
+		   "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.8\n"},
+};
+
+static void named_check(const char *name, const struct named *named, const char *expected)
+{
+	char text[NAMED_TEXT + 16] = "";
+
+	if (named->count)
+		snprintf(text, sizeof(text), "%u %s", named->count, named->text);
+	if (strcmp(text, expected ? expected : ""))
+		fail_msg("%s: told '%s', not '%s'", name, text, expected ? expected : "");
+}
+
+static void test_what_is_in_force_behind_a_reload(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct reconcile_case *c = &cases[i];
+		struct config was = text_read(c->was), file = text_read(c->file);
+		struct config in_force = text_read(c->in_force);
+		struct ruleset wanted;
+		struct undone undone;
+
+		assert_int_equal(reconcile(&in_force.rules, &file.rules, &was.rules,
+					   !c->limits_unknown, c->renew, &wanted, &undone),
+				 OK);
+		if (strcmp(shown(&wanted), c->wanted))
+			fail_msg("%s:\n%s", c->name, shown(&wanted));
+		named_check(c->name, &undone.policies, c->policies);
+		named_check(c->name, &undone.differed, c->differed);
+		named_check(c->name, &undone.entries, c->entries);
+		named_check(c->name, &undone.returned, c->returned);
+		ruleset_free(&wanted);
+		config_free(&was);
+		config_free(&file);
+		config_free(&in_force);
+	}
+}
+
+/* `for` of a file does not begin anew with each reading of its lists. */
+static void test_a_list_that_is_read_again_keeps_its_end(void **state)
+{
+	struct config in_force = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 1h}]");
+	struct config file = text_read("deny: [{list: a, prefix: 192.0.2.1, for: 2h}]");
+	struct ruleset wanted;
+	struct undone undone;
+
+	(void)state;
+	for (int renew = RENEW_ALL; renew <= RENEW_LISTS; renew++) {
+		const struct config *ends = renew == RENEW_ALL ? &file : &in_force;
+
+		assert_int_equal(reconcile(&in_force.rules, &file.rules, &in_force.rules, true,
+					   renew, &wanted, &undone),
+				 OK);
+		assert_int_equal(wanted.lists[0].until, ends->rules.lists[0].until);
+		ruleset_free(&wanted);
+	}
+	config_free(&in_force);
+	config_free(&file);
+}
+
+static void test_what_commands_gave(void **state)
+{
+	struct config file = text_read("deny: [{prefix: 192.0.2.1}, {list: a, prefix: 192.0.2.2}]\n"
+				       "allow: [192.0.2.3]");
+	struct config in_force =
+		text_read("policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
+			  "deny: [{prefix: 192.0.2.1}, {list: a, prefix: 192.0.2.2}, "
+			  "{prefix: 192.0.2.3}, {prefix: 192.0.2.4}, "
+			  "{list: b, prefixes: [192.0.2.2, 192.0.2.4]}]\nallow: [192.0.2.2]");
+	struct ruleset given, again = {0};
+
+	(void)state;
+	assert_int_equal(rules_given(&in_force.rules, &file.rules, &given), OK);
+	assert_string_equal(shown(&given), "sluice allow 192.0.2.2\nsluice deny 192.0.2.2 as b\n"
+					   "sluice deny 192.0.2.4\nsluice deny 192.0.2.4 as b\n");
+	assert_int_equal(rules_restore(&again, &given), OK);
+	assert_string_equal(shown(&again), "sluice allow 192.0.2.2\nsluice deny 192.0.2.2 as b\n"
+					   "sluice deny 192.0.2.4\nsluice deny 192.0.2.4 as b\n");
+	assert_int_equal(rules_restore(&file.rules, &in_force.rules), OK);
+	assert_string_equal(shown(&file.rules),
+			    "sluice deny 192.0.2.1\nsluice allow 192.0.2.2\n"
+			    "sluice deny 192.0.2.2 as a\n"
+			    "sluice deny 192.0.2.2 as b\nsluice allow 192.0.2.3\n"
+			    "sluice deny 192.0.2.4\nsluice deny 192.0.2.4 as b\n");
+	ruleset_free(&given);
+	ruleset_free(&again);
+	config_free(&file);
+	config_free(&in_force);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_in_force_behind_a_reload),
+		cmocka_unit_test(test_a_list_that_is_read_again_keeps_its_end),
+		cmocka_unit_test(test_what_commands_gave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/state/ledgers.h: a ledger that is filled while packets charge it. */
+#include "test.h"
+#include "base/clock.h"
+#include "kind_specs.h"
+#include "state/ledgers.h"
+
+#define SECOND SL_TICKS_PER_SEC
+#define NOW    (1000 * SECOND)
+
+static const struct ledger_key key = {.addr = {0x010200c0}, .limit = 9};
+
+static struct sl_limit limits[4];
+
+#define WINDOW (&limits[1])
+
+static int limits_compile(void **state)
+{
+	const struct sl_limit_spec bucket = spec_bucket(10, SL_RATE_PPS, 100);
+	const struct sl_limit_spec window = spec_window(100, false, NS_PER_SEC, 5);
+	const struct sl_limit_spec shape = spec_shape(10, SL_RATE_PPS, NS_PER_SEC);
+	struct sl_limit_spec blocking = bucket;
+
+	(void)state;
+	blocking.action = SL_ACTION_BLOCK;
+	blocking.block_ns = NS_PER_SEC;
+	limits[0] = spec_compile(&bucket);
+	limits[1] = spec_compile(&window);
+	limits[2] = spec_compile(&shape);
+	limits[3] = spec_compile(&blocking);
+	return 0;
+}
+
+/* A line of the key, from which packets have drawn all that there was. */
+static struct sl_line line_spent(const struct sl_limit *limit)
+{
+	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
+	struct draw draw = {.cost = credit_cost(limit, 1, 60), .now = NOW, .jiffy = 1};
+	struct sl_ledger *ledger = line_ledger(&line);
+	struct sl_purse purse = {0};
+
+	*ledger = kind_birth(limit->kind, limit, NOW);
+	while (kind_draw(limit->kind, limit, ledger, &purse, &draw))
+		purse = (struct sl_purse){0};
+	if (limit->block)
+		ledger->blocked = block_next(limit, ledger, NOW);
+	return line;
+}
+
+static struct decision decide(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+{
+	return kind_decide(limit, line_ledger(line), 0, credit_cost(limit, 1, 60), now);
+}
+
+static void check_full(const struct sl_limit *limit, uint64_t at)
+{
+	struct sl_line line = line_spent(limit), fresh = {0};
+	struct decision got, wanted;
+
+	*line_ledger(&fresh) = kind_full(limit, at);
+	assert_false(decide(limit, &line, NOW).allowed);
+	assert_true(ledger_try_fill(limit, &line, &key, at));
+	got = decide(limit, &line, at);
+	wanted = decide(limit, &fresh, at);
+	assert_true(got.allowed);
+	assert_int_equal(got.remaining, wanted.remaining);
+	assert_int_equal(got.full_in, 0);
+	assert_int_equal(line.ledger.blocked, 0);
+}
+
+/* At once, in the sub-windows that follow, and after all of them. */
+static void test_a_ledger_of_each_kind_is_full_and_not_blocked(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		for (uint64_t later = 0; later < 3 * SECOND; later += SECOND / 7)
+			check_full(&limits[i], NOW + later);
+}
+
+static void test_a_line_of_another_key_stays_as_it_is(void **state)
+{
+	const struct ledger_key others[] = {
+		{.addr = {key.addr[0] + 1}, .limit = key.limit},
+		{.addr = {key.addr[0], 1}, .limit = key.limit},
+		{.addr = {key.addr[0]}, .limit = key.limit + 8},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		for (size_t j = 0; j < sizeof(others) / sizeof(others[0]); j++) {
+			struct sl_line line = line_spent(&limits[i]), before = line;
+
+			assert_true(ledger_try_fill(&limits[i], &line, &others[j], NOW));
+			assert_memory_equal(&line, &before, sizeof(line));
+		}
+}
+
+/* A step of ledger_turn() in bpf/ledger.h: a swap, which fails once the word is another one. */
+static bool swap(__u64 *word, uint64_t from, uint64_t to)
+{
+	if (*word != from)
+		return false;
+	*word = to;
+	return true;
+}
+
+/* Turns a line to the next sub-window, and fills it before step `cut` of that. */
+static void turn_and_fill(struct sl_line *line, int cut, uint64_t now)
+{
+	struct sl_ledger *ledger = line_ledger(line), seen = *ledger, next = seen;
+	bool goes_on = true;
+	uint64_t settled;
+
+	window_roll(WINDOW, &next, now);
+	settled = window_settle(&seen, &next);
+	for (int step = 0; step < 5; step++) {
+		if (step == cut)
+			assert_true(ledger_try_fill(WINDOW, line, &key, now));
+		if (step == 0 && goes_on)
+			goes_on = swap(&ledger->past, seen.past, settled);
+		if (step == 1 && goes_on)
+			goes_on = swap(&ledger->drawn, seen.drawn, next.drawn);
+		if (step == 2 && goes_on)
+			goes_on = swap(&ledger->window, seen.window, next.window);
+		if (step == 3 && goes_on)
+			swap(&ledger->past, settled, next.past);
+	}
+}
+
+static void test_a_turn_under_way_brings_nothing_back(void **state)
+{
+	(void)state;
+	for (int cut = 0; cut < 5; cut++) {
+		struct sl_line line = line_spent(WINDOW);
+		uint64_t now = NOW + WINDOW->period;
+
+		turn_and_fill(&line, cut, now);
+		for (int period = 0; period < 3; period++) {
+			struct decision got = decide(WINDOW, &line, now + period * WINDOW->period);
+
+			assert_int_equal(got.remaining, 100);
+		}
+	}
+}
+
+static void test_moments_never_go_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct sl_line line = line_spent(&limits[i]);
+		uint64_t drawn = line.ledger.drawn;
+
+		assert_true(ledger_try_fill(&limits[i], &line, &key, NOW - SECOND));
+		assert_int_equal(line.ledger.drawn, drawn);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_ledger_of_each_kind_is_full_and_not_blocked),
+		cmocka_unit_test(test_a_line_of_another_key_stays_as_it_is),
+		cmocka_unit_test(test_a_turn_under_way_brings_nothing_back),
+		cmocka_unit_test(test_moments_never_go_back),
+	};
+
+	return cmocka_run_group_tests(tests, limits_compile, NULL);
+}

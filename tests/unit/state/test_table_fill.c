@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/state/table_fill.h: how much room a table has, when it is short, and which size would do. */
+#include "test.h"
+#include "state/table_fill.h"
+
+static const struct {
+	const char *what;
+	uint32_t sources, partial, no_room, forgotten;
+	uint32_t wanted;
+} cases[] = {
+	{"nothing happened", 262144, 500000, 0, 0, 0},
+	{"nobody found room", 262144, 1000, 1, 0, 524288},
+	{"one was forgotten", 262144, 1000, 0, 1, 524288},
+	{"more are not full than were asked for", 1000, 5000, 3, 0, 8192},
+	{"as many as a power of two", 1000, 4096, 3, 0, 4096},
+	{"a size that is no power of two", 200000, 10, 1, 0, 262144},
+	{"the least size", 1, 1, 1, 0, 2},
+	{"the largest number", ~0U, ~0U, 1, 0, 1U << 31},
+};
+
+static void test_room_is_short_when_somebody_felt_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pressure pressure = {
+			.event[SL_EVENT_NO_ROOM].per_second = cases[i].no_room,
+			.event[SL_EVENT_FORGOTTEN].per_second = cases[i].forgotten,
+			.event[SL_EVENT_BUSY].per_second = 1000,
+		};
+		struct table_fill fill = {
+			.lines = 1 << 19,
+			.sources = cases[i].sources,
+			.partial = cases[i].partial,
+		};
+
+		table_fill_judge(&fill, &pressure);
+		if (fill.sources_short != cases[i].wanted)
+			fail_msg("%s: %u", cases[i].what, fill.sources_short);
+	}
+}
+
+static void test_room_and_what_it_takes(void **state)
+{
+	static const uint32_t lines[] = {16, 1 << 10, 1 << 19, 1U << 27};
+	const struct pressure pressure = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct table_fill fill = {.lines = lines[i]};
+
+		table_fill_judge(&fill, &pressure);
+		assert_int_equal(fill.room, (uint64_t)lines[i] * 4 / 5);
+		assert_in_range(fill.bytes, 85, 91);
+	}
+}
+
+/* What the owner of a gate wrote there may be anything. */
+static void test_a_table_without_lines(void **state)
+{
+	const struct pressure pressure = {0};
+	struct table_fill fill = {0};
+
+	(void)state;
+	table_fill_judge(&fill, &pressure);
+	assert_int_equal(fill.room, 0);
+	assert_int_equal(fill.bytes, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_room_is_short_when_somebody_felt_it),
+		cmocka_unit_test(test_room_and_what_it_takes),
+		cmocka_unit_test(test_a_table_without_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

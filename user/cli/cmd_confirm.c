@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/report.h"
+#include "gate/trial.h"
+#include "migrate/session.h"
+
+static enum status confirm_run(const struct context *context, const void *args)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = gate_open_to_end_trial(&gate, context->gate);
+
+	(void)args;
+	if (!status && !gate.state->trial_until)
+		status = failure("gate '%s' is not on trial: 'apply FILE --confirm 60s' begins "
+				 "one",
+				 gate.name);
+	if (!status)
+		trial_end(&gate);
+	if (!status && context->json)
+		status = json_print(json_pack("{s:s, s:I}", "gate", gate.name, "generation",
+					      (json_int_t)gate.state->generation));
+	else if (!status)
+		printf("gate '%s': generation %u stays in force\n", gate.name,
+		       gate.state->generation);
+	gate_close(&gate);
+	return status;
+}
+
+static const char confirm_details[] =
+	"Ends the trial that 'apply --confirm' began. Without it the rules, sizes and devices of\n"
+	"before come back when the time is over.";
+
+const struct command command_confirm = {
+	.name = "confirm",
+	.brief = "keep what 'apply --confirm' made",
+	.details = confirm_details,
+	.run = confirm_run,
+};

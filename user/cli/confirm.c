@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cli/confirm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/attach.h"
+#include "attach/places.h"
+#include "attach/published.h"
+#include "base/array.h"
+#include "gate/gate_dir.h"
+#include "gate/trial.h"
+#include "migrate/session.h"
+
+/* How often the process that waits looks whether the trial was confirmed, or the gate is free. */
+#define LOOK_NS 200000000ULL
+
+/* Removes a gate that the change made. */
+static enum status gate_go(struct gate *gate)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	unsigned int count;
+	enum status status = attachments_read(gate, all, &count);
+
+	for (unsigned int i = 0; !status && i < count; i++)
+		status = detach(gate, &all[i]);
+	if (!status)
+		attachments_unpublish(gate);
+	return status ? status : gate_dir_remove(gate);
+}
+
+static enum status go_back(struct gate *gate, struct change *change, bool was_there)
+{
+	enum status status, places;
+
+	if (!was_there)
+		return gate_go(gate);
+	status = change_undo_rules(gate, change);
+	places = placings_undo(gate, &change->placings);
+	attachments_publish(gate);
+	if (!status)
+		trial_end(gate);
+	return status ? status : places;
+}
+
+/* The trial as the process that waits knows it. */
+struct trial {
+	const struct sl_gate *state; /* of the gate that is on trial */
+	char gate[GATE_NAME + 1];
+	uint32_t number;
+	struct change *change;
+	bool was_there; /* else the gate goes */
+};
+
+/* What ends the wait, and nothing else. */
+static sigset_t wait_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/* A gate that cannot be looked for is there. */
+static bool gate_is_gone(const struct trial *trial)
+{
+	bool exists = true;
+
+	return !gate_exists(trial->gate, &exists) && !exists;
+}
+
+/* Until the time is over, SIGTERM comes, or there is nothing to wait for any more. */
+static void trial_wait(const struct trial *trial)
+{
+	const sigset_t signals = wait_signals();
+
+	while (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial)) {
+		uint64_t left = trial_left_ns(trial->state);
+		struct timespec look = {.tv_nsec = left < LOOK_NS ? left : LOOK_NS};
+
+		if (!left || sigtimedwait(&signals, NULL, &look) == SIGTERM)
+			return;
+	}
+}
+
+/*
+ * Opens the gate while its trial goes on. A gate that is locked, or for which memory is short, is
+ * tried again as long as no other command may take the trial for dead; but once also after that, as
+ * a process that was stopped may be late.
+ */
+static bool trial_open(const struct trial *trial, struct gate *gate)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+
+	do {
+		if (!gate_open_to_end_trial(gate, trial->gate))
+			return true;
+		gate_close(gate);
+		nanosleep(&pause, NULL);
+	} while (trial_goes_on(trial->state, trial->number) && trial_is_awaited(trial->state) &&
+		 !gate_is_gone(trial));
+	return false;
+}
+
+static void trial_log(const struct trial *trial, bool opened, enum status status)
+{
+	if (status)
+		syslog(LOG_ERR, "gate '%s': cannot put back all that was before the trial",
+		       trial->gate);
+	else if (opened)
+		syslog(LOG_WARNING,
+		       "gate '%s': nobody confirmed: what was before is in force again",
+		       trial->gate);
+	else if (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial))
+		syslog(LOG_ERR,
+		       "gate '%s': nobody confirmed, and it cannot be opened: what is in "
+		       "force stays",
+		       trial->gate);
+}
+
+/* The process that waits. It never returns. */
+static void trial_keep(const struct trial *trial)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = OK;
+	bool opened;
+
+	openlog("sluice", LOG_PID, LOG_DAEMON);
+	trial_wait(trial);
+	if (trial_goes_on(trial->state, trial->number)) {
+		opened = trial_open(trial, &gate);
+		if (!opened)
+			trial_log(trial, false, OK);
+		else if (trial_goes_on(gate.state, trial->number)) {
+			status = go_back(&gate, trial->change, trial->was_there);
+			trial_log(trial, true, status);
+		}
+	}
+	gate_close(&gate);
+	_exit(status);
+}
+
+/*
+ * Leaves the session and its terminal, whose end would end the process, and closes what the command
+ * was given: a lock of its caller would last as long as the trial.
+ */
+static void session_leave(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (chdir("/"))
+		errno = 0; /* the directory stays in use: no harm */
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+}
+
+/* Returns when the child has left the session, and closed its end of the pipe. */
+static void child_outwait(int ends[2])
+{
+	char byte;
+
+	close(ends[1]);
+	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	close(ends[0]);
+}
+
+static enum status trial_leave(struct gate *gate, struct change *change, uint64_t ns)
+{
+	struct trial trial = {
+		.state = gate->state,
+		.number = trial_begin(gate, ns),
+		.change = change,
+		.was_there = !gate->made,
+	};
+	int ends[2] = {-1, -1};
+	pid_t child;
+
+	memcpy(trial.gate, gate->name, sizeof(trial.gate));
+	fflush(NULL);
+	child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
+	if (child < 0) {
+		failure("cannot leave a process that waits for 'sluice confirm': %s", why(errno));
+		go_back(gate, change, trial.was_there);
+		gate->made = false; /* it is gone */
+		return FAILED;
+	}
+	if (child) {
+		child_outwait(ends);
+		return OK;
+	}
+	session_leave(); /* the lock goes, and the state stays mapped */
+	trial_keep(&trial);
+	return OK;
+}
+
+/* Signals that would end or stop the command between its change and the process that waits. */
+static sigset_t signals_hold(void)
+{
+	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGPIPE};
+	sigset_t set, before;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(held); i++)
+		sigaddset(&set, held[i]);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	return before;
+}
+
+enum status change_try(struct gate *gate, struct change *change, uint64_t ns)
+{
+	sigset_t before = signals_hold();
+	enum status status = change_make(gate, change);
+
+	if (!status) /* before any word, which a rule may keep from getting out */
+		status = trial_leave(gate, change, ns);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return status;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cli/kept.h"
+
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "keep/hold.h"
+
+/* Who keeps a gate, in words. */
+#define KEPT_TEXT (PATH_MAX + 64)
+
+static const char *kept_format(const struct keeper *keeper, char text[KEPT_TEXT])
+{
+	char process[32] = "another process";
+
+	if (keeper->pid)
+		snprintf(process, sizeof(process), "process %d", keeper->pid);
+	snprintf(text, KEPT_TEXT, "kept by %s%s%s", process, *keeper->path ? " as " : "",
+		 keeper->path);
+	return text;
+}
+
+void kept_print(const char *gate)
+{
+	struct keeper keeper;
+	char text[KEPT_TEXT];
+
+	if (keeper_find(gate, &keeper))
+		printf("  %s\n", kept_format(&keeper, text));
+}
+
+json_t *kept_json(const char *gate)
+{
+	struct keeper keeper;
+
+	if (!keeper_find(gate, &keeper))
+		return json_null();
+	return json_pack("{s:o, s:s?}", "pid", keeper.pid ? json_integer(keeper.pid) : json_null(),
+			 "file", *keeper.path ? keeper.path : NULL);
+}
+
+static void kept_note(const char *gate, const struct keeper *keeper, const char *what)
+{
+	char text[KEPT_TEXT];
+
+	note("gate '%s' is %s: %s", gate, kept_format(keeper, text), what);
+}
+
+void kept_note_attachments(const char *gate)
+{
+	struct keeper keeper;
+
+	if (keeper_find(gate, &keeper))
+		kept_note(gate, &keeper,
+			  "what that file attaches is attached again, unless that process ends "
+			  "first");
+}
+
+void kept_note_limits(const char *gate)
+{
+	struct keeper keeper;
+
+	if (keeper_find(gate, &keeper))
+		kept_note(gate, &keeper,
+			  "this lasts until that file is applied again, at a reload or a restart");
+}
+
+void kept_note_file(const char *gate, const char *path)
+{
+	struct stamp applied = stamp_of(path), kept;
+	struct keeper keeper;
+
+	if (!keeper_find(gate, &keeper))
+		return;
+	kept = stamp_of(keeper.path);
+	if (!stamp_same_file(&applied, &kept))
+		kept_note(gate, &keeper,
+			  "this lasts until that file is applied again, at a reload or a restart; "
+			  "its devices are attached at once");
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What commands say of the process that keeps a gate (`sluice keep`). */
+#ifndef SLUICE_KEPT_H
+#define SLUICE_KEPT_H
+
+#include <jansson.h>
+
+/* "  kept by process 4711 as /etc/sluice/main.yaml", a line; nothing where the gate is not kept. */
+void kept_print(const char *gate);
+
+/* {"pid", "file"}, either null where it is not known; null: the gate is not kept. */
+json_t *kept_json(const char *gate);
+
+/* Notes what becomes of a change by command to attachments, and of one to limits. */
+void kept_note_attachments(const char *gate);
+void kept_note_limits(const char *gate);
+
+/* The same of the rules of a file that was applied, unless the gate is kept as this very file. */
+void kept_note_file(const char *gate, const char *path);
+
+#endif

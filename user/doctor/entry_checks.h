@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Doctor: entries that allow or deny, by hand or by lists, and what they leave without effect. */
+#ifndef SLUICE_ENTRY_CHECKS_H
+#define SLUICE_ENTRY_CHECKS_H
+
+#include "doctor/finding.h"
+#include "rules/ruleset.h"
+
+/* What the entries of a rule say as long as nothing changes them: without those that end. */
+enum sl_list entry_of(const struct rule *rule, const struct sl_list_info *lists);
+
+/* set: sorted, one rule a prefix, as rules_read() returns it. */
+void entries_check(const struct ruleset *set, const char *gate, struct findings *findings);
+
+#endif

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "doctor/gate_checks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "doctor/cases.h"
+#include "gate/policy.h"
+#include "gate/rules.h"
+#include "gate/trial.h"
+#include "rules/sizes.h"
+#include "rules/units.h"
+#include "state/pressure.h"
+
+/* NULL: it has no rule. */
+static const struct rule *rule_find(const struct ruleset *set, const struct sl_prefix *prefix)
+{
+	for (unsigned int i = 0; i < set->count; i++)
+		if (prefix_equal(&set->rules[i].prefix, prefix))
+			return &set->rules[i];
+	return NULL;
+}
+
+/* --- Limits that observe -------------------------------------------------------------------- */
+
+/*
+ * A limit that observes is for a time of trial. A gate does not keep when a limit was set, so one
+ * counts as forgotten that has found packets to drop: it can tell no more by going on.
+ */
+void observes_check(const char *gate, const struct stats *stats, const struct ruleset *set,
+		    struct findings *findings)
+{
+	const struct stats_line *line = NULL;
+	const struct stats_limit *first = NULL;
+	char object[PREFIX_TEXT + LIMIT_LABEL];
+	unsigned int count = 0;
+	const struct rule *rule;
+	struct sl_prefix prefix;
+	uint64_t refused;
+
+	for (unsigned int i = 0; i < stats->count; i++)
+		for (unsigned int j = 0; j < stats->lines[i].limits; j++) {
+			const struct stats_limit *limit = &stats->lines[i].limit[j];
+
+			if (limit->action != SL_ACTION_OBSERVE ||
+			    !stats->lines[i].counters.refused[limit->slot].packets || count++)
+				continue;
+			line = &stats->lines[i];
+			first = limit;
+		}
+	rule = count && !prefix_parse(line->policy, &prefix) ? rule_find(set, &prefix) : NULL;
+	if (!rule)
+		return;
+	refused = line->counters.refused[first->slot].packets;
+	snprintf(object, sizeof(object), "%s %s", line->policy, first->name);
+	finding_add(findings, FIND_OBSERVES, object,
+		    "it only observes: %" PRIu64 " %s went on that it would drop%s", refused,
+		    plural(refused, "packet", "packets"), count > 1 ? "; others observe, too" : "");
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		struct limit wanted = rule->limit[i];
+
+		/* the label of a second rate is the name and more */
+		if (strlen(wanted.spec.name) != strcspn(first->name, ":") ||
+		    strncmp(wanted.spec.name, first->name, strlen(wanted.spec.name)))
+			continue;
+		wanted.spec.action = SL_ACTION_DROP;
+		advise_setting(&rule->prefix, &wanted, gate, findings);
+		return;
+	}
+}
+
+/* --- Room ----------------------------------------------------------------------------------- */
+
+/* Full maps are told from here on. */
+#define NEARLY_FULL 0.9
+
+/* The maps that a change of rules can fill, and the size that each has in a rules file. */
+static const struct {
+	enum gate_map map;
+	enum size size;
+} rooms[] = {
+	{MAP_HOSTS4, SIZE_HOSTS},
+	{MAP_HOSTS6, SIZE_HOSTS},
+	{MAP_PREFIXES, SIZE_PREFIXES},
+	{MAP_POLICIES, SIZE_POLICIES},
+};
+
+void room_check(const char *gate, enum gate_map map, const struct occupancy *o,
+		struct findings *findings)
+{
+	if (!o->counted || o->entries < o->max_entries * NEARLY_FULL)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+		if (rooms[i].map != map)
+			continue;
+		finding_add(findings, FIND_ROOM_SHORT, gate,
+			    "map '%s' has %" PRIu32 " entries, and room for %" PRIu32
+			    ": rules that find no room are refused",
+			    gate_map_names[map], o->entries, o->max_entries);
+		finding_advise(findings,
+			       "sluice -g %s dump | sed 's/^  %s: .*/  %s: %" PRIu64 "/' | "
+			       "sluice -g %s apply - --resize",
+			       gate, size_names[rooms[i].size], size_names[rooms[i].size],
+			       2 * (uint64_t)o->max_entries, gate);
+	}
+}
+
+static enum status rooms_examine(const struct gate *gate, struct findings *findings)
+{
+	struct occupancy occupancy;
+	enum status status = OK;
+
+	for (size_t i = 0; !status && i < ARRAY_SIZE(rooms); i++) {
+		if (!(gate->state->sizes_stated & SIZE_BIT(rooms[i].size)))
+			continue; /* it grows */
+		status = occupancy_read(gate, rooms[i].map, &occupancy);
+		if (!status)
+			room_check(gate->name, rooms[i].map, &occupancy, findings);
+	}
+	return status;
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* However little one source may send: a budget is for all that come at once. */
+#define BUDGET_LEAST_PPS  1000
+#define BUDGET_LEAST_BITS 10000000
+
+#define BUDGET_LEAST_PPS_TEXT  "1kpps"
+#define BUDGET_LEAST_BITS_TEXT "10mbit"
+
+#define BUDGET_MOST_PPS	 200000000
+#define BUDGET_MOST_BITS 400000000000
+
+/*
+ * A budget to begin with: twice what one source may send, by the limit that lets most pass. The
+ * right one depends on what the machine behind the gate bears, which a gate does not know.
+ */
+static struct sl_limit_spec budget_of(const struct rule *rule)
+{
+	bool bits = rule && rule->limits && rule->limit[0].spec.rate_unit == SL_RATE_BITS;
+	double rate = bits ? BUDGET_LEAST_BITS : BUDGET_LEAST_PPS;
+	double most = bits ? BUDGET_MOST_BITS : BUDGET_MOST_PPS;
+
+	for (unsigned int i = 0; rule && i < rule->limits; i++) {
+		const struct sl_limit_spec *spec = &rule->limit[i].spec;
+		double twice = 2 * rate_per_second(spec);
+
+		if ((spec->rate_unit == SL_RATE_BITS) == bits && twice > rate)
+			rate = twice;
+	}
+	return (struct sl_limit_spec){
+		.rate = rate < most ? rate : most,
+		.rate_unit = bits ? SL_RATE_BITS : SL_RATE_PPS,
+	};
+}
+
+/* count: policies without a budget; `prefix` is the first of them. */
+void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *prefix,
+		 unsigned int count, const struct ruleset *set, struct findings *findings)
+{
+	const struct sl_limit_spec budget = budget_of(rule_find(set, prefix));
+	const char *least =
+		budget.rate_unit == SL_RATE_BITS ? BUDGET_LEAST_BITS_TEXT : BUDGET_LEAST_PPS_TEXT;
+	char text[PREFIX_TEXT], rate[UNITS_TEXT], more[48] = "";
+	const char *name = prefix_format(prefix, text);
+
+	if (count > 1)
+		snprintf(more, sizeof(more), "; %u other %s the same", count - 1,
+			 plural(count - 1, "policy is", "policies are"));
+	finding_add(findings, id, name,
+		    "it has limits and no budget for newcomers, so %s. The budget is what all new "
+		    "sources together may send then: begin with twice the limit of one source, or "
+		    "%s if that is more, and stay below what the machines behind bear%s",
+		    id == FIND_FLOOD_PASSES ? "the flood of new sources passes"
+					    : "a flood of forged sources would pass",
+		    least, more);
+	finding_advise(findings, "sluice %snewcomers %s rate %s", gate_option(gate), name,
+		       rate_format(&budget, rate));
+}
+
+static enum status newcomers_examine(const struct gate *gate, const struct ruleset *set,
+				     struct findings *findings)
+{
+	const struct sl_policy **policies, *first = NULL;
+	struct pressure pressure;
+	struct passing passing = {0};
+	unsigned int count, lacking = 0;
+	enum status status = pressure_read(gate, &pressure);
+
+	if (!status)
+		status = passing_read(gate, &pressure, &passing);
+	if (!status && passing.policies)
+		budget_tell(gate->name, FIND_FLOOD_PASSES, &passing.first, passing.policies, set,
+			    findings);
+	if (!status)
+		status = rules_policies(gate, &policies, &count);
+	if (status)
+		return status;
+	for (unsigned int i = 0; i < count; i++)
+		if (policy_lacks_budget(policies[i]) && !lacking++)
+			first = policies[i];
+	if (lacking && !passing.policies)
+		budget_tell(gate->name, FIND_NO_BUDGET, &first->prefix, lacking, set, findings);
+	free(policies);
+	return OK;
+}
+
+/* --- All of a gate -------------------------------------------------------------------------- */
+
+static void trial_examine(const struct gate *gate, struct findings *findings)
+{
+	uint64_t left = trial_left_ns(gate->state);
+
+	if (!left)
+		return;
+	finding_add(findings, FIND_TRIAL, gate->name,
+		    "its rules are on trial, and those of before come back in %" PRIu64
+		    " s unless they are confirmed; until then no other command changes them",
+		    left / NS_PER_SEC + 1);
+	finding_advise(findings, "sluice %sconfirm", gate_option(gate->name));
+}
+
+enum status gate_examine(const struct gate *gate, const struct ruleset *set,
+			 struct findings *findings)
+{
+	struct stats stats;
+	enum status status = stats_read(gate, &stats);
+
+	trial_examine(gate, findings);
+	if (!status) {
+		observes_check(gate->name, &stats, set, findings);
+		stats_free(&stats);
+		status = rooms_examine(gate, findings);
+	}
+	return status ? status : newcomers_examine(gate, set, findings);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Doctor: what the maps of a gate tell: counters, room, newcomers. */
+#ifndef SLUICE_GATE_CHECKS_H
+#define SLUICE_GATE_CHECKS_H
+
+#include "doctor/finding.h"
+#include "gate/gate.h"
+#include "rules/ruleset.h"
+#include "state/stats.h"
+
+/* Tells limits that observe, and have found what they would drop. set: the rules in force. */
+void observes_check(const char *gate, const struct stats *stats, const struct ruleset *set,
+		    struct findings *findings);
+
+/* Tells a map that is nearly full. */
+void room_check(const char *gate, enum gate_map map, const struct occupancy *occupancy,
+		struct findings *findings);
+
+/*
+ * Tells that policies have no budget for newcomers. count: how many; prefix: of the first. id:
+ * FIND_FLOOD_PASSES or FIND_NO_BUDGET.
+ */
+void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *prefix,
+		 unsigned int count, const struct ruleset *set, struct findings *findings);
+
+/* Reads and judges all of it. */
+enum status gate_examine(const struct gate *gate, const struct ruleset *set,
+			 struct findings *findings);
+
+#endif

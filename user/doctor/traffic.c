@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "doctor/traffic.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "rules/units.h"
+#include "state/stats.h"
+
+/*
+ * Fewer packets in the span are what any network sends by itself: ARP, neighbour discovery. They
+ * come in bursts, so that a short span may have as many of them as one of two seconds.
+ */
+#define FLOW_LEAST	   20
+#define FLOW_LEAST_SECONDS 2
+
+/*
+ * Fewer packets in all do not tell what a gate is for. Nor do those of an idle port, on which ARP
+ * and spanning tree are all that there is: they have to come now, too.
+ */
+#define NOT_IP_LEAST 1000
+
+/* --- Reading -------------------------------------------------------------------------------- */
+
+enum status judged_read(const struct gate *gate, struct judged *ret)
+{
+	struct stats stats;
+	enum status status = stats_read(gate, &stats);
+	const struct sl_cell *reason = stats.total.reason;
+
+	if (status)
+		return status;
+	ret->all = counters_passed(&stats.total).packets + counters_dropped(&stats.total).packets;
+	ret->not_ip = reason[SL_PASS_NOT_IP].packets + reason[SL_PASS_SHORT].packets +
+		      reason[SL_PASS_BAD_HEADER].packets;
+	stats_free(&stats);
+	return OK;
+}
+
+/* What a counter grew by; 0 where it was set back, as by a driver that starts again. */
+static uint64_t growth(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+enum status flows_add(struct flows *flows, uint64_t netns, const struct link_facts *before,
+		      const struct link_facts *after)
+{
+	for (unsigned int i = 0; i < after->count; i++) {
+		const struct link *now = &after->list[i];
+		const struct link *then = link_facts_find(before, now->ifindex);
+
+		if (!then)
+			continue;
+		if (!array_grow(flows->list, flows->count, flows->room))
+			return failure("cannot compare the devices: out of memory");
+		flows->list[flows->count++] = (struct flow){
+			.netns = netns,
+			.link = *now,
+			.received = growth(now->received, then->received),
+			.sent = growth(now->sent, then->sent),
+			.lost = ring_losses_growth(&now->losses, &then->losses),
+		};
+	}
+	return OK;
+}
+
+void flows_free(struct flows *flows)
+{
+	free(flows->list);
+	*flows = (struct flows){0};
+}
+
+/* --- Judging -------------------------------------------------------------------------------- */
+
+static uint64_t flow_least(const struct flows *flows)
+{
+	uint64_t least = flows->span_ns * FLOW_LEAST / (FLOW_LEAST_SECONDS * NS_PER_SEC);
+
+	return least > FLOW_LEAST ? least : FLOW_LEAST;
+}
+
+static const struct flow *flow_of(const struct flows *flows, const struct attachment *a)
+{
+	for (unsigned int i = 0; i < flows->count; i++)
+		if (flows->list[i].netns == a->netns && flows->list[i].link.ifindex == a->ifindex)
+			return &flows->list[i];
+	return NULL;
+}
+
+/* What passes the hook of an attachment. */
+static uint64_t flow_at(const struct flow *flow, enum hook hook)
+{
+	return hook == HOOK_EGRESS ? flow->sent : flow->received;
+}
+
+/* The busiest device that no gate is attached to, among the namespaces that were looked at. */
+static const struct flow *flow_elsewhere(const struct flows *flows)
+{
+	const struct flow *most = NULL;
+
+	for (unsigned int i = 0; i < flows->count; i++) {
+		const struct flow *flow = &flows->list[i];
+
+		if (flow->link.ethernet && !flow->judged_in && !flow->judged_out &&
+		    flow->received >= flow_least(flows) &&
+		    (!most || flow->received > most->received))
+			most = flow;
+	}
+	return most;
+}
+
+/*
+ * Advises to attach a device where its packets are. XDP has room for one program: beside the
+ * program of another software, a gate takes hook ingress.
+ */
+static void advise_attaching(const struct gate_traffic *gate, const struct flow *flow, bool egress,
+			     struct findings *findings)
+{
+	char option[NETNS_OPTION];
+
+	finding_advise(findings, "sluice %s-g %s attach %s%s",
+		       netns_option(flow->netns, netns_home(), option), gate->gate,
+		       operand_typed(flow->link.name),
+		       egress		    ? " hook egress"
+		       : flow->link.has_xdp ? " hook ingress"
+					    : "");
+}
+
+/* Where it is not known which devices have a gate, none is advised for this one. */
+static void elsewhere_check(const struct gate_traffic *gate, const struct flows *flows,
+			    struct findings *findings)
+{
+	const struct flow *flow = flows->holders_unseen ? NULL : flow_elsewhere(flows);
+	char span[UNITS_TEXT];
+
+	if (!flow)
+		return;
+	finding_add(findings, FIND_ELSEWHERE, flow->link.name,
+		    "it received %" PRIu64 " packets in %s, and gate '%s' judged none at all: the "
+		    "gate is not attached here%s",
+		    flow->received, time_format(flows->span_ns, span), gate->gate,
+		    flow->link.has_xdp ? ", where another XDP program holds hook xdp" : "");
+	advise_attaching(gate, flow, false, findings);
+}
+
+/* Packets pass a device whose program counts none of them. */
+static void unjudged_tell(const struct gate_traffic *gate, const struct attachment *a,
+			  const struct flows *flows, struct findings *findings)
+{
+	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT];
+
+	finding_add(findings, FIND_NOTHING_JUDGED, a->device,
+		    "it %s %" PRIu64 " packets in %s, and gate '%s' on hook %s judged none: "
+		    "another program on the device may take them first",
+		    a->hook == HOOK_EGRESS ? "sent" : "received",
+		    flow_at(flow_of(flows, a), a->hook), time_format(flows->span_ns, span),
+		    gate->gate, hook_names[a->hook]);
+	netns_option(a->netns, netns_home(), option);
+	finding_advise(findings, "%sbpftool net show dev %s", netns_exec(option, exec),
+		       word_typed(a->device));
+}
+
+/* All hooks of the gate are quiet, and a device moves packets the other way. */
+static void other_way_tell(const struct gate_traffic *gate, const struct attachment *a,
+			   const struct flows *flows, struct findings *findings)
+{
+	const struct flow *flow = flow_of(flows, a);
+	bool sends = a->hook != HOOK_EGRESS;
+	char span[UNITS_TEXT];
+
+	finding_add(findings, FIND_ELSEWHERE, a->device,
+		    "it %s %" PRIu64 " packets in %s, and gate '%s' is attached on hook %s, for "
+		    "what it %s",
+		    sends ? "sent" : "received", sends ? flow->sent : flow->received,
+		    time_format(flows->span_ns, span), gate->gate, hook_names[a->hook],
+		    sends ? "receives" : "sends");
+	advise_attaching(gate, flow, sends, findings);
+}
+
+/* Where the packets are of which the gate judged none. */
+static void missing_check(const struct gate_traffic *gate, const struct flows *flows,
+			  struct findings *findings)
+{
+	unsigned int alive = 0;
+
+	for (unsigned int i = 0; i < gate->asked; i++) {
+		const struct attachment *a = &gate->attachments[i];
+		const struct flow *flow = a->program_id ? flow_of(flows, a) : NULL;
+		bool egress = a->hook == HOOK_EGRESS;
+
+		if (!flow)
+			continue;
+		alive++;
+		if (flow_at(flow, a->hook) >= flow_least(flows)) {
+			unjudged_tell(gate, a, flows, findings);
+			return;
+		}
+		if ((egress ? flow->received : flow->sent) >= flow_least(flows) &&
+		    !(egress ? flow->judged_in : flow->judged_out)) {
+			other_way_tell(gate, a, flows, findings);
+			return;
+		}
+	}
+	if (alive)
+		elsewhere_check(gate, flows, findings);
+}
+
+static void not_ip_check(const struct gate_traffic *gate, const struct flows *flows,
+			 struct findings *findings)
+{
+	uint64_t all = gate->after.all, not_ip = gate->after.not_ip;
+	uint64_t now = growth(not_ip, gate->before.not_ip);
+	char option[NETNS_OPTION] = "";
+
+	if (not_ip < NOT_IP_LEAST || not_ip * 2 < all || now < flow_least(flows) ||
+	    now * 2 < growth(all, gate->before.all))
+		return;
+	finding_add(findings, FIND_NOT_IP, gate->gate,
+		    "%" PRIu64 " of %" PRIu64 " packets are neither IPv4 nor IPv6, such as PPPoE, "
+		    "MPLS or MACsec, and pass: attach the Ethernet device that unwraps them, if "
+		    "there is one",
+		    not_ip, all);
+	if (gate->count)
+		netns_option(gate->attachments[0].netns, netns_home(), option);
+	finding_advise(findings, "ip %s-d link show", option);
+}
+
+/* Twice the ring, as far as the device has it; a ring of full size leaves only more CPUs. */
+static void overrun_tell(const struct attachment *a, const struct flows *flows,
+			 struct findings *findings)
+{
+	const struct flow *flow = flow_of(flows, a);
+	const struct ring_size *ring = &flow->link.ring;
+	bool is_full_size = ring->now && ring->now >= ring->most;
+	const char *name = word_typed(a->device);
+	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT];
+
+	finding_add(findings, FIND_RING_OVERRUN, a->device,
+		    "%" PRIu64 " %s in %s found its receive ring full, and %s lost before any "
+		    "program: %s",
+		    flow->lost, plural(flow->lost, "packet", "packets"),
+		    time_format(flows->span_ns, span), plural(flow->lost, "was", "were"),
+		    is_full_size ? "the ring has its full size, so the packets need more queues, "
+				   "and a CPU for each"
+				 : "a larger ring bridges the time until a CPU comes");
+	netns_exec(netns_option(a->netns, netns_home(), option), exec);
+	if (is_full_size)
+		finding_advise(findings, "%sethtool -l %s", exec, name);
+	else if (ring->now)
+		finding_advise(findings, "%sethtool -G %s rx %u", exec, name,
+			       2 * ring->now < ring->most ? 2 * ring->now : ring->most);
+	else
+		finding_advise(findings, "%sethtool -g %s", exec, name);
+}
+
+static void lost_check(const struct gate_traffic *gate, const struct flows *flows,
+		       struct findings *findings)
+{
+	for (unsigned int i = 0; i < gate->asked; i++) {
+		const struct attachment *a = &gate->attachments[i];
+		const struct flow *flow = a->program_id ? flow_of(flows, a) : NULL;
+
+		if (flow && flow->lost && a->hook != HOOK_EGRESS)
+			overrun_tell(a, flows, findings);
+	}
+}
+
+void traffic_check(const struct gate_traffic *gate, const struct flows *flows,
+		   struct findings *findings)
+{
+	if (gate->after.all == gate->before.all)
+		missing_check(gate, flows, findings);
+	not_ip_check(gate, flows, findings);
+	lost_check(gate, flows, findings);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "keep/hold.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "base/owner.h"
+
+/* Opens HOLD_DIR. -1: errno tells why. */
+static int dir_open(struct stat *ret)
+{
+	int fd = open(HOLD_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && fstat(fd, ret)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Opens HOLD_DIR, and makes it if it is missing. */
+static enum status dir_make(int *ret)
+{
+	struct stat st;
+	int fd = mkdir(HOLD_DIR, 0755) && errno != EEXIST ? -1 : dir_open(&st);
+	enum status status = OK;
+
+	if (fd < 0)
+		status = failure("cannot open " HOLD_DIR ": %s", strerror(errno));
+	else if (!owner_alone_writes(&st))
+		status = failure(HOLD_DIR
+				 " belongs to %s, mode %04o: it has to be root's, the caller's or "
+				 "of user '" OWNER_USER "', and only its owner's to write",
+				 owner_name(st.st_uid), st.st_mode & 07777);
+	if (status && fd >= 0)
+		close(fd);
+	else
+		*ret = fd;
+	return status;
+}
+
+/*
+ * The lock is one of fcntl(2), for which the kernel names the process that holds it, whatever is
+ * written in the file. To look takes no lock, and so keeps no other process from it.
+ */
+static const struct flock whole_file = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+/* Whether a process has the lock. ret_pid: its number; 0: it has none in this namespace of them. */
+static bool lock_is_held(int fd, pid_t *ret_pid)
+{
+	struct flock lock = whole_file;
+
+	if (fcntl(fd, F_GETLK, &lock) || lock.l_type == F_UNLCK)
+		return false;
+	*ret_pid = lock.l_pid > 0 ? lock.l_pid : 0;
+	return true;
+}
+
+static enum status refuse_second(int fd, const char *gate)
+{
+	pid_t pid = 0;
+
+	lock_is_held(fd, &pid);
+	if (!pid)
+		return failure("gate '%s' is kept by another process already", gate);
+	return failure("gate '%s' is kept by process %d already", gate, pid);
+}
+
+/* Whether the name still is that of the open file: the process that held it may have removed it. */
+static bool file_is_named(const struct hold *hold)
+{
+	struct stat open_file, named;
+
+	return !fstat(hold->file, &open_file) &&
+	       !fstatat(hold->dir, hold->name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/*
+ * Opens the file as the owner of the directory, who has to be able to open it after root was
+ * killed. Mode 0600: who may open it may lock it.
+ */
+static int file_open(const struct hold *hold)
+{
+	struct owner self;
+	int err = owner_become(hold->dir, &self), fd;
+
+	if (err)
+		return err;
+	fd = openat(hold->dir, hold->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+		    0600);
+	err = fd < 0 ? -errno : fd;
+	owner_leave(&self);
+	return err;
+}
+
+static enum status file_lock(struct hold *hold, const char *gate)
+{
+	do {
+		if (hold->file >= 0)
+			close(hold->file);
+		hold->file = file_open(hold);
+		if (hold->file < 0)
+			return failure("cannot open " HOLD_DIR "/%s: %s", hold->name,
+				       strerror(-hold->file));
+		if (fcntl(hold->file, F_SETLK, &whole_file))
+			return errno == EAGAIN || errno == EACCES
+				       ? refuse_second(hold->file, gate)
+				       : failure("cannot lock " HOLD_DIR "/%s: %s", hold->name,
+						 strerror(errno));
+	} while (!file_is_named(hold));
+	return OK;
+}
+
+/* Replaces what is not printable: the path is printed by other commands. */
+static void printable_make(char *text)
+{
+	for (; *text; text++)
+		if (!isprint((unsigned char)*text))
+			*text = '?';
+}
+
+/* Writes the number of this process, for people, and the path, for keeper_find(). */
+static void keeper_write(const struct hold *hold, const char *path)
+{
+	char *full = *path == '/' ? NULL : realpath(path, NULL), text[PATH_MAX + 32];
+	int length = snprintf(text, sizeof(text), "%d\n%s\n", getpid(), full ?: path);
+
+	free(full);
+	if (length >= (int)sizeof(text))
+		length = sizeof(text) - 1;
+	if (ftruncate(hold->file, 0) || pwrite(hold->file, text, length, 0) != length)
+		note("cannot write to " HOLD_DIR "/%s: %s", hold->name, strerror(errno));
+}
+
+static void hold_close(struct hold *hold)
+{
+	if (hold->file >= 0)
+		close(hold->file);
+	if (hold->dir >= 0)
+		close(hold->dir);
+	*hold = HOLD_NONE;
+}
+
+enum status hold_gate(const char *gate, const char *path, struct hold *ret)
+{
+	struct hold hold = HOLD_NONE;
+	enum status status = dir_make(&hold.dir);
+
+	snprintf(hold.name, sizeof(hold.name), "%s.keep", gate);
+	if (!status)
+		status = file_lock(&hold, gate);
+	if (status) {
+		hold_close(&hold);
+		return status;
+	}
+	keeper_write(&hold, path);
+	*ret = hold;
+	return OK;
+}
+
+void hold_release(struct hold *hold)
+{
+	if (hold->file >= 0)
+		unlinkat(hold->dir, hold->name, 0);
+	hold_close(hold);
+}
+
+/* --- Who keeps it --------------------------------------------------------------------------- */
+
+/* Opens the lock of a gate to look at it. -1: there is none, or it is not to be believed. */
+static int lock_open(const char *gate)
+{
+	char name[HOLD_NAME];
+	struct stat st;
+	int dir = dir_open(&st), fd = -1;
+
+	snprintf(name, sizeof(name), "%s.keep", gate);
+	if (dir >= 0 && owner_alone_writes(&st))
+		fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (dir >= 0)
+		close(dir);
+	if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode) && owner_alone_writes(&st)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Reads the path, which is the second line. */
+static void path_read(int fd, char path[PATH_MAX])
+{
+	char text[PATH_MAX + 32] = "", *line;
+
+	*path = '\0';
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		return;
+	line = strchr(text, '\n');
+	if (!line)
+		return;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
+	printable_make(path);
+}
+
+bool keeper_find(const char *gate, struct keeper *ret)
+{
+	int fd = lock_open(gate);
+	bool is_kept;
+
+	if (fd < 0)
+		return false;
+	*ret = (struct keeper){0};
+	is_kept = lock_is_held(fd, &ret->pid);
+	if (is_kept)
+		path_read(fd, ret->path);
+	close(fd);
+	return is_kept;
+}

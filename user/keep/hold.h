@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Keep: one process keeps a gate. It holds a lock on /run/sluice/GATE.keep until it ends, by which
+ * other commands find it.
+ */
+#ifndef SLUICE_HOLD_H
+#define SLUICE_HOLD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+#define HOLD_DIR  "/run/sluice"
+#define HOLD_NAME 64
+
+struct hold {
+	int dir, file;	      /* fds; -1: not held */
+	char name[HOLD_NAME]; /* of the file */
+};
+
+#define HOLD_NONE                                                                                  \
+	(struct hold)                                                                              \
+	{                                                                                          \
+		.dir = -1, .file = -1                                                              \
+	}
+
+/*
+ * Fails with the number of the process that keeps the gate already. path: the rules file as which
+ * it is kept.
+ */
+enum status hold_gate(const char *gate, const char *path, struct hold *ret);
+
+/* Removes the file, and gives the lock back. */
+void hold_release(struct hold *hold);
+
+/* The process that keeps a gate. */
+struct keeper {
+	pid_t pid;	     /* 0: it has no number here, as in a container */
+	char path[PATH_MAX]; /* of the rules file, printable; "": not known */
+};
+
+/*
+ * Finds the process that keeps a gate. False: none does, or the caller may not read the lock. What
+ * the file says counts only while the lock is held, and if only a trusted user can have written it.
+ */
+bool keeper_find(const char *gate, struct keeper *ret);
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "keep/task_devices.h"
+
+#include <stdlib.h>
+
+#include "attach/published.h"
+#include "attach/replace.h"
+#include "attach/shaping.h"
+#include "base/netns.h"
+#include "base/text.h"
+#include "gate/gate_open.h"
+#include "gate/object.h"
+#include "migrate/session.h"
+
+/*
+ * A network namespace gets its name before the name is that of a namespace, which nothing tells. So
+ * it is looked for again, after twice as long each time up to a most, until it is late.
+ */
+#define NETNS_WAIT_MS	   10
+#define NETNS_WAIT_MOST_MS 500
+#define NETNS_LATE_MS	   60000
+
+static void placing_say(const struct gate *gate, const struct placing *placing)
+{
+	const struct attachment *a = &placing->attachment;
+
+	if (placing->done && !placing->detaches)
+		inform("%s: attached to gate '%s', hook %s, mode %s", a->device, gate->name,
+		       hook_names[a->hook], mode_names[a->mode]);
+	else if (placing->done && a->program_id)
+		inform("%s: detached from gate '%s', hook %s", a->device, gate->name,
+		       hook_names[a->hook]);
+	else if (placing->done)
+		inform("%s: gone from gate '%s', hook %s", a->device, gate->name,
+		       hook_names[a->hook]);
+}
+
+/* Says once which devices are waited for. */
+static void missing_say(struct keep *keep, const bool *missing)
+{
+	const struct places *places = &keep->config.places;
+
+	for (unsigned int i = 0; i < places->count; i++) {
+		const struct place *place = &places->list[i];
+
+		if (missing[i] && !keep->missing[i])
+			warning("gate '%s': waiting for %s%s%s", keep->args->gate, place->device,
+				*place->netns ? " in network namespace " : "", place->netns);
+		keep->missing[i] = missing[i];
+	}
+}
+
+/* Warns where limits shape and a device holds nothing back. */
+static enum status shaping_say(const struct keep *keep, const struct gate *gate,
+			       const struct placings *placings)
+{
+	struct shaping shaping = {0};
+
+	for (unsigned int i = 0; i < keep->config.rules.count; i++)
+		shaping_add(&shaping, &keep->config.rules.rules[i]);
+	return shaping_check_planned(gate, &shaping, placings->wanted, placings->wanted_count,
+				     true);
+}
+
+void programs_match(struct keep *keep, const struct gate *gate)
+{
+	uint32_t id = gate_map_id(gate->map[MAP_GATE]);
+
+	if (keep->programs_gate == id)
+		return;
+	programs_close(&keep->programs);
+	keep->programs_gate = id;
+}
+
+static enum status places_make(struct keep *keep, const struct gate *gate)
+{
+	const struct places *places = &keep->config.places;
+	bool missing[places->count + 1];
+	struct placings placings = {0};
+	enum status status = placings_plan_present(gate, places, missing, &placings);
+
+	if (status)
+		return status;
+	programs_match(keep, gate);
+	placings_make_present(gate, &keep->programs, &placings);
+	for (unsigned int i = 0; i < placings.count; i++)
+		placing_say(gate, &placings.list[i]);
+	missing_say(keep, missing);
+	if (placings.count)
+		shaping_say(keep, gate, &placings);
+	keep->worked = placings.count;
+	keep->failed = placings.failed;
+	keep->attached = placings.wanted_count;
+	for (unsigned int i = 0; i < placings.count; i++)
+		if (!placings.list[i].detaches && !placings.list[i].done)
+			keep->attached--;
+	free(keep->wanted);
+	keep->wanted = placings.wanted;
+	keep->wanted_count = placings.wanted_count;
+	placings.wanted = NULL;
+	placings_free(&placings);
+	return keep->failed ? FAILED : OK;
+}
+
+void netns_await(struct keep *keep)
+{
+	/* the directory of names may have come with the first of them */
+	watch_netns(&keep->watch, &keep->config.places);
+	keep->netns_wait_ms = NETNS_WAIT_MS;
+	keep->netns_late_ms = now_ms() + NETNS_LATE_MS;
+	task_soon(keep, TASK_ATTACH, NETNS_WAIT_MS);
+}
+
+/* Looks again for a namespace whose name has just come. */
+static void netns_outwait(struct keep *keep)
+{
+	const struct places *places = &keep->config.places;
+	bool missing = false;
+
+	for (unsigned int i = 0; i < places->count; i++)
+		missing |= *places->list[i].netns && !netns_named(places->list[i].netns);
+	if (!missing || now_ms() >= keep->netns_late_ms)
+		return;
+	task_soon(keep, TASK_ATTACH, keep->netns_wait_ms);
+	keep->netns_wait_ms *= 2;
+	if (keep->netns_wait_ms > NETNS_WAIT_MOST_MS)
+		keep->netns_wait_ms = NETNS_WAIT_MOST_MS;
+}
+
+/*
+ * Two processes that do not agree, such as two that keep a gate by locks in two places, would
+ * change its attachments without end. What was made again more than DISPUTE_FREE times in a row,
+ * each within DISPUTE_MS of the last, waits twice as long each time, up to DISPUTE_WAIT_MOST_MS.
+ */
+#define DISPUTE_FREE	     4
+#define DISPUTE_MS	     120000
+#define DISPUTE_WAIT_MS	     500
+#define DISPUTE_WAIT_MOST_MS 60000
+
+static bool is_disputed(const struct keep *keep)
+{
+	return keep->undone > DISPUTE_FREE && now_ms() - keep->undone_ms < DISPUTE_MS;
+}
+
+void links_await(struct keep *keep)
+{
+	uint64_t wait_ms = GATE_WAIT_MS;
+
+	if (is_disputed(keep))
+		wait_ms = DISPUTE_WAIT_MS << (keep->undone - DISPUTE_FREE - 1);
+	if (wait_ms > DISPUTE_WAIT_MOST_MS)
+		wait_ms = DISPUTE_WAIT_MOST_MS;
+	keep->by_others = true;
+	task_soon(keep, TASK_ATTACH, wait_ms);
+}
+
+/* Counts what was made again. */
+static void dispute_note(struct keep *keep)
+{
+	uint64_t now = now_ms();
+
+	if (!keep->worked || !keep->by_others)
+		return;
+	keep->undone = now - keep->undone_ms < DISPUTE_MS ? keep->undone + 1 : 1;
+	keep->undone_ms = now;
+	if (keep->undone > DISPUTE_FREE + 8)
+		keep->undone--; /* the longest wait */
+	if (keep->undone == DISPUTE_FREE + 1)
+		warning("gate '%s': another process changes again and again what this one "
+			"attaches: is the gate kept twice, with another /run/sluice? It is made "
+			"again, ever later",
+			keep->args->gate);
+}
+
+enum status attach_run(struct keep *keep)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status, heard = links_open(&keep->links, &keep->config.places);
+
+	if (!keep->config.places.said || !keep->mark.is_there)
+		return heard;
+	if (trial_left_ms(keep))
+		return FAILED; /* what is on trial may have devices of its own */
+	status = gate_open_to_change(&gate, keep->args->gate);
+	if (!status)
+		status = places_make(keep, &gate);
+	if (keep->worked)
+		attachments_publish(&gate);
+	gate_close(&gate);
+	dispute_note(keep);
+	keep->by_others = false;
+	netns_outwait(keep);
+	task_soon(keep, TASK_LOAD, LOAD_WAIT_MS);
+	return status ?: heard;
+}
+
+enum status load_run(struct keep *keep)
+{
+	const struct places *places = &keep->config.places;
+	struct gate gate = GATE_CLOSED;
+	unsigned int hooks = 0;
+	enum status status;
+
+	for (unsigned int i = 0; i < places->count; i++)
+		hooks |= HOOK_BIT(places->list[i].hook);
+	if (!hooks || !keep->mark.is_there)
+		return OK;
+	status = gate_open(&gate, keep->args->gate);
+	if (!status) {
+		programs_match(keep, &gate);
+		status = programs_load(&gate, hooks, &keep->programs);
+	}
+	gate_close(&gate);
+	return status;
+}
+
+enum status renew_run(struct keep *keep)
+{
+	struct replacements replacements = {.count = 0};
+	struct gate gate = GATE_CLOSED;
+	enum status status;
+
+	if (!keep->mark.is_there)
+		return OK;
+	status = gate_open_to_change(&gate, keep->args->gate);
+	if (!status)
+		status = programs_replace(&gate, &gate, &replacements);
+	if (!status)
+		attachments_publish(&gate);
+	if (!status && replacements.count)
+		inform("gate '%s': %u %s put anew, as the machine was suspended", gate.name,
+		       replacements.count, plural(replacements.count, "program", "programs"));
+	replacements_close(&replacements);
+	gate_close(&gate);
+	return status;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "keep/task_gate.h"
+
+#include <string.h>
+
+#include "gate/gate_open.h"
+#include "gate/rules.h"
+#include "keep/status_line.h"
+#include "keep/task_devices.h"
+#include "keep/task_rules.h"
+
+/* How long it may take to remove a gate. */
+#define LOST_WAIT_MS 200
+
+/* --- Commands of others --------------------------------------------------------------------- */
+
+/*
+ * A gate with other pins: after a resize, or one that was removed and made again, to which the file
+ * has to be applied.
+ */
+static enum status gate_adopt(struct keep *keep)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = gate_open(&gate, keep->args->gate);
+	bool same = false;
+
+	if (!status) {
+		same = gate_mark_is_of(&keep->mark, &gate);
+		programs_match(keep, &gate);
+		gate_mark_take(&gate, &keep->mark);
+	}
+	gate_close(&gate);
+	watch_gate(&keep->watch, keep->args->gate);
+	if (status)
+		return status;
+	task_soon(keep, TASK_LOAD, LOAD_WAIT_MS);
+	/* the state that was mapped tells nothing of commands behind the resize */
+	task_soon(keep, TASK_SAVE, SAVE_WAIT_MS);
+	if (same)
+		return OK;
+	note("gate '%s' is another one: what %s said is applied to it", keep->args->gate,
+	     keep->args->file);
+	return rules_apply(keep, &keep->config, RENEW_ALL);
+}
+
+/* Makes the gate of what the file said when it was applied last: it may be bad by now. */
+static enum status gate_make_again(struct keep *keep)
+{
+	warning("gate '%s' is gone: it is made again, as %s said", keep->args->gate,
+		keep->args->file);
+	gate_mark_free(&keep->mark); /* and its maps with it */
+	programs_close(&keep->programs);
+	keep->attached = 0;
+	status_say(keep);
+	return rules_apply(keep, &keep->config, RENEW_ALL);
+}
+
+/*
+ * Pins again what has lost its pin. A command that removes the gate removes all pins, one after the
+ * other: those are looked at again.
+ */
+static enum status pins_repair(struct keep *keep)
+{
+	unsigned int lost = keep->mark.lost;
+	enum status status;
+
+	if (!keep->lost_before) {
+		keep->lost_before = true;
+		task_at(keep, TASK_LOOK, now_ms() + LOST_WAIT_MS);
+		return OK;
+	}
+	keep->lost_before = false;
+	status = gate_repin(keep->args->gate, &keep->mark);
+	if (status)
+		return status;
+	warning("gate '%s': %u of its pins were gone: its maps are pinned again", keep->args->gate,
+		lost);
+	watch_gate(&keep->watch, keep->args->gate);
+	task_now(keep, TASK_ATTACH);
+	return OK;
+}
+
+enum status look_run(struct keep *keep)
+{
+	unsigned int news = gate_mark_look(keep->args->gate, &keep->mark);
+
+	if (!keep->mark.is_there)
+		return keep->has_file ? gate_make_again(keep) : OK;
+	if (keep->mark.lost && keep->mark.state)
+		return pins_repair(keep);
+	if (news & NEWS_TRIAL && !keep->mark.on_trial)
+		for (int i = 0; i < TASKS; i++)
+			if (keep->tasks[i].retry_ms)
+				task_now(keep, i);
+	if (news & (NEWS_RULES | NEWS_TRIAL))
+		task_soon(keep, TASK_SAVE, SAVE_WAIT_MS);
+	return news & NEWS_GATE ? gate_adopt(keep) : OK;
+}
+
+/* --- The state file ------------------------------------------------------------------------- */
+
+/* Reads what commands gave. A rule that comes meanwhile has another generation, and is heard. */
+static enum status bans_look(struct keep *keep)
+{
+	struct gate gate = GATE_CLOSED;
+	struct ruleset in_force = {0};
+	struct bans bans = {.file_is_known = true};
+	uint32_t generation = 0;
+	ino_t pin;
+	enum status status = gate_open(&gate, keep->args->gate);
+
+	if (!status) {
+		generation = gate.state->generation;
+		status = rules_read(&gate, &in_force);
+	}
+	if (!status)
+		status = rules_given(&in_force, &keep->config.rules, &bans.given);
+	if (!status)
+		status = rules_entries(&keep->config.rules, &bans.file);
+	ruleset_free(&in_force);
+	if (status) {
+		gate_close(&gate);
+		bans_free(&bans);
+		return status;
+	}
+	memcpy(bans.boot, keep->boot, sizeof(bans.boot));
+	bans_free(&keep->bans);
+	keep->bans = bans;
+	/* another gate, or a later rule, is news for the next look */
+	pin = keep->mark.gate;
+	gate_mark_take(&gate, &keep->mark);
+	if (keep->mark.gate != pin || keep->mark.generation != generation)
+		task_soon(keep, TASK_LOOK, 0);
+	keep->mark.gate = pin;
+	keep->mark.generation = generation;
+	gate_close(&gate);
+	return OK;
+}
+
+enum status save_run(struct keep *keep)
+{
+	enum status status;
+
+	if (!keep->has_file || !keep->mark.is_there || keep->mark.on_trial)
+		return OK;
+	status = bans_look(keep);
+	if (!status && keep->args->state)
+		status = bans_write(keep->args->state, &keep->bans);
+	keep->state_is_bad = status;
+	return status;
+}

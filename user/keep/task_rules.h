@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Keep: the tasks that put the rules file in force, and the lists that it names. What counts, in
+ * this order: the file, its lists, what commands gave (reconcile.h).
+ */
+#ifndef SLUICE_TASK_RULES_H
+#define SLUICE_TASK_RULES_H
+
+#include "base/log.h"
+#include "keep/reconcile.h"
+#include "keep/keep.h"
+
+/* Applies the file and all that it names. The first one that fails ends the process. */
+enum status reload_run(struct keep *keep);
+
+/* Refuses a state path at which something else is than a state file. Touches nothing. */
+enum status state_check(const struct keep_args *args);
+
+/* Looks whether files have changed. A rules file that has is only reported. */
+enum status files_run(struct keep *keep);
+
+/* Reads the lists again, for the rules file as it was applied last. */
+enum status lists_run(struct keep *keep);
+
+/* Makes the gate's rules those of a config, and the gate itself where there is none. */
+enum status rules_apply(struct keep *keep, const struct config *config, enum renew renew);
+
+#endif

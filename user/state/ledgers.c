@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "state/ledgers.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "rules/prefix.h"
+#include "sketch.h"
+
+static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_prefix *address)
+{
+	__u64 addr[2];
+
+	memcpy(addr, address->addr, sizeof(addr));
+	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
+}
+
+enum status ledger_read(const struct gate *gate, const struct memory *memory,
+			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
+			struct sl_ledger *ret, bool *ret_found)
+{
+	struct ledger_key key = key_of(limit, address);
+	struct found_line found;
+	enum status status = table_read_in(gate, memory ? &memory->table : NULL, &key, &found);
+
+	if (status)
+		return status;
+	*ret = found.is_found ? *line_ledger(&found.line) : kind_birth(limit->kind, limit, now);
+	*ret_found = found.is_found;
+	return OK;
+}
+
+/* --- Newcomers ------------------------------------------------------------------------------ */
+
+/* Whether a set has a way that a newcomer takes: table_choose() in bpf/table.h. */
+static int set_has_room(const struct gate *gate, uint32_t set, const struct sl_set *ways,
+			uint64_t now, bool flood)
+{
+	for (uint32_t way = 0; way < SL_WAYS; way++) {
+		struct sl_line line;
+		int err;
+
+		if (!ways->tag[way])
+			return true;
+		err = array_value_read(gate, MAP_LEDGERS, NULL, set * SL_WAYS + way, &line);
+		if (err)
+			return err;
+		if (line_loss(&line, line_ledger(&line), now, flood) <= 0)
+			return true;
+	}
+	return false;
+}
+
+static int newcomer_look(const struct gate *gate, const struct ledger_key *key, uint64_t now,
+			 bool flood, struct newcomer *ret)
+{
+	const struct sl_meeting meeting = gate->state->meeting;
+	struct digest digest = ledger_digest(&meeting, key);
+	struct spot spot = spot_of(&meeting, digest);
+	uint32_t other = set_other(&meeting, spot.home, spot.tag);
+	struct sl_set home, away;
+	int room = array_value_read(gate, MAP_SETS, NULL, spot.home, &home);
+
+	if (!room)
+		room = array_value_read(gate, MAP_SETS, NULL, other, &away);
+	if (room)
+		return room;
+	/* what the packet would find, on a copy; the coin decides only about other keys */
+	ret->shown = sketch_see(&home.waiting[sketch_slot(digest)], digest, 0);
+	room = set_has_room(gate, spot.home, &home, now, flood);
+	if (!room)
+		room = set_has_room(gate, other, &away, now, flood);
+	ret->has_room = room > 0 || ret->shown > 1; /* one that has shown itself takes any */
+	return room < 0 ? room : 0;
+}
+
+enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+			  const struct sl_prefix *address, uint64_t now, bool flood,
+			  struct newcomer *ret)
+{
+	struct ledger_key key = key_of(limit, address);
+	struct newcomer newcomer = {0};
+	int err = newcomer_look(gate, &key, now, flood, &newcomer);
+
+	if (err)
+		return failure("cannot read the newcomers of gate '%s': %s", gate->name, why(err));
+	*ret = newcomer;
+	return OK;
+}
+
+/* --- Filling a ledger ----------------------------------------------------------------------- */
+
+/* The number of tries. In each that fails a packet was charged meanwhile. */
+#define FILL_TRIES 4096
+
+static bool word_swap(__u64 *word, __u64 from, __u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+static void moment_advance(__u64 *moment, __u64 to)
+{
+	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)
+		__atomic_store_n(moment, to, __ATOMIC_RELAXED);
+}
+
+/*
+ * Empties a window in its current sub-window. First `past` gets a tag that is wrong, so that no
+ * count there counts, and a count that no turn has seen. So a turn that another CPU has under way
+ * fails at its next step, and cannot write counts that would count again at the next turn. A window
+ * without counts in `past` forgets later, never sooner. The next turn clears it: window_settle().
+ */
+static bool window_empty(struct sl_ledger *ledger)
+{
+	__u64 past = __atomic_load_n(&ledger->past, __ATOMIC_SEQ_CST);
+	__u64 window = __atomic_load_n(&ledger->window, __ATOMIC_SEQ_CST);
+	__u64 void_past = window_past((window >> WINDOW_TOTAL_BITS) + WINDOW_TAG_MASK / 2, 1);
+
+	return word_swap(&ledger->past, past, void_past) &&
+	       word_swap(&ledger->window, window, window & ~WINDOW_TOTAL_MASK) &&
+	       __atomic_load_n(&ledger->past, __ATOMIC_SEQ_CST) == void_past;
+}
+
+/*
+ * Writes the words of a full ledger, in one try. The first word decides. `born` and `drawn` follow:
+ * until then a packet finds the ledger filled to `refill`. A block ends last: before, a packet that
+ * finds the ledger empty would begin the next one.
+ *
+ * Packets may hand the line to another key at any moment. Until that the words are those of this
+ * key, as the caller has seen; after it the swaps fail, since the first words of two ledgers are
+ * equal only if both count the same: then the other key loses no more than it. What is stored to
+ * `born` and `drawn` is then a moment before that key came, and changes nothing.
+ */
+bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
+		     const struct ledger_key *key, uint64_t now)
+{
+	struct sl_ledger full = kind_full(limit, now), *ledger = line_ledger(line);
+	__u64 first = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
+	__u64 blocked = __atomic_load_n(&ledger->blocked, __ATOMIC_SEQ_CST);
+
+	if (!line_is(line, key))
+		return true; /* what has no ledger is full */
+	if (limit->kind == SL_WINDOW ? !window_empty(ledger)
+				     : !word_swap(&ledger->zero, first, full.zero))
+		return false;
+	if (limit->kind == SL_BUCKET)
+		moment_advance(&ledger->born, full.born);
+	if (limit->kind != SL_WINDOW)
+		moment_advance(&ledger->drawn, full.drawn);
+	return !blocked || word_swap(&ledger->blocked, blocked, 0);
+}
+
+enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
+			const struct sl_prefix *address)
+{
+	struct ledger_key key = key_of(limit, address);
+	struct table table = TABLE_CLOSED;
+	struct found_line found;
+	enum status status = table_read(gate, &key, &found);
+	bool is_full = false;
+
+	if (!status && found.is_found)
+		status = table_open(gate, &table);
+	if (status || !found.is_found)
+		return status;
+	for (int i = 0; !is_full && i < FILL_TRIES; i++)
+		is_full = ledger_try_fill(limit, &table.lines[found.index], &key, uptime_ticks());
+	table_close(&table);
+	return is_full ? OK
+		       : failure("cannot fill a bucket of gate '%s': its source sends too fast: "
+				 "try again",
+				 gate->name);
+}

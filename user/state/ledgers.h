@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* State: the ledger of one limit for an address: read, or filled. */
+#ifndef SLUICE_LEDGERS_H
+#define SLUICE_LEDGERS_H
+
+#include <stdint.h>
+
+#include "state/source.h"
+#include "ways.h"
+
+/*
+ * Reads the ledger of a limit for an address, which is cut to the key's length. memory: NULL: by
+ * calls of the kernel. ret_found false: there is none, and `ret` is the ledger that a packet at
+ * `now` would create.
+ */
+enum status ledger_read(const struct gate *gate, const struct memory *memory,
+			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
+			struct sl_ledger *ret, bool *ret_found);
+
+/* A key without a ledger, as its next packet is met (bpf/newcomer.h). */
+struct newcomer {
+	uint32_t shown; /* how often it has shown itself then, that packet included */
+	bool has_room;	/* it finds a way to take, if it is not in a crowd, or has shown itself */
+};
+
+/* flood: whether newcomers are a crowd. */
+enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
+			  const struct sl_prefix *address, uint64_t now, bool flood,
+			  struct newcomer *ret);
+
+/*
+ * Fills the ledger of a limit for an address, which is cut to the key's length: what is charged to
+ * it is forgiven, and a block ends. Without a ledger there is nothing to forgive.
+ */
+enum status ledger_fill(const struct gate *gate, const struct sl_limit *limit,
+			const struct sl_prefix *address);
+
+/*
+ * One try of it on a line of the table, while packets charge it. False: one was charged meanwhile.
+ * A line of another key stays as it is, and that is true.
+ */
+bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
+		     const struct ledger_key *key, uint64_t now);
+
+#endif

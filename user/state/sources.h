@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * State: all sources that a gate remembers, found in one walk over its memory: those with a bucket,
+ * and those without one that have a ledger. A ledger that is whole says no more of a source than
+ * none, so a source with nothing but such ledgers is not listed.
+ */
+#ifndef SLUICE_SOURCES_H
+#define SLUICE_SOURCES_H
+
+#include "state/source.h"
+
+struct listed_source {
+	struct sl_prefix prefix; /* prefix_source() of its address */
+	struct sl_cell passed;	 /* as its buckets have counted, which it may have none of */
+	struct sl_cell dropped;
+	struct sl_cell observed;
+};
+
+struct source_list {
+	struct listed_source *items; /* in no order */
+	unsigned int count;
+	unsigned int room;
+};
+
+/*
+ * Lists the sources within a prefix. The caller frees `items`. Sources that come or go meanwhile
+ * may be missed.
+ */
+enum status sources_list(const struct gate *gate, const struct memory *memory,
+			 const struct sl_prefix *within, struct source_list *ret);
+
+#endif

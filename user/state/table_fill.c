@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "state/table_fill.h"
+
+#include "base/clock.h"
+#include "ways.h"
+
+/*
+ * A table with this part of its lines partial finds no free or whole line for one newcomer in
+ * fifty, as some sets are full before others: include/ways.h.
+ */
+#define ROOM_OF_5 4
+
+static uint32_t power_of_two(uint32_t least)
+{
+	uint32_t power = 1;
+
+	while (power < least && power < 1U << 31)
+		power *= 2;
+	return power;
+}
+
+void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
+{
+	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
+			 fill->lines / SL_WAYS * sizeof(struct sl_set);
+
+	fill->room = (uint64_t)fill->lines * ROOM_OF_5 / 5;
+	fill->bytes = fill->room ? (table + fill->room - 1) / fill->room : 0;
+	fill->sources_short = 0;
+	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
+	    pressure->event[SL_EVENT_FORGOTTEN].per_second) {
+		uint32_t next = fill->sources < 1U << 30 ? fill->sources + 1 : 1U << 31;
+
+		fill->sources_short = power_of_two(fill->partial > next ? fill->partial : next);
+	}
+}
+
+enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,
+			    struct table_fill *ret)
+{
+	struct table_fill fill = {.sources = gate->state->meeting.sources};
+	struct table table = TABLE_CLOSED;
+	enum status status = table_open(gate, &table);
+	uint64_t now = uptime_ticks();
+
+	if (status)
+		return status;
+	fill.lines = table.count;
+	for (uint32_t i = 0; i < table.count; i++) {
+		struct sl_line line;
+		int64_t loss;
+
+		if (!table_once(table.lines[i].limit))
+			continue;
+		line = table.lines[i];
+		loss = line_loss(&line, line_ledger(&line), now, false);
+		fill.in_use++;
+		fill.partial += loss > 0;
+		fill.protected += loss_is_protected(loss);
+	}
+	table_close(&table);
+	table_fill_judge(&fill, pressure);
+	*ret = fill;
+	return OK;
+}

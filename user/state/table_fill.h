@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * State: how full the table of ledgers is (include/ways.h), and whether its room is short.
+ */
+#ifndef SLUICE_TABLE_FILL_H
+#define SLUICE_TABLE_FILL_H
+
+#include "gate/table.h"
+#include "state/pressure.h"
+
+struct table_fill {
+	uint32_t lines;
+	uint32_t in_use;
+	uint32_t partial;   /* of those in use: not whole, so that to forget one loses something */
+	uint32_t protected; /* of those: to be forgotten last */
+	uint32_t room;	    /* lines that can be partial before newcomers begin to find none */
+	uint32_t bytes;	    /* that the table takes for each line of its room */
+	uint32_t sources;   /* the size as it was asked for */
+	uint32_t sources_short; /* the size that would do, while room is short; 0: it is not */
+};
+
+/* Walks the table. pressure: of the same moment. */
+enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,
+			    struct table_fill *ret);
+
+/*
+ * What follows from the counts of lines, and from what was forgotten and refused in the last
+ * second: the rest of `fill`.
+ */
+void table_fill_judge(struct table_fill *fill, const struct pressure *pressure);
+
+#endif
