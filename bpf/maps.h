@@ -5,7 +5,7 @@
  *
  *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
  *   state       sets, ledgers; hot, buckets; counters
- *   newcomers   admission, shortcuts, blocks, budgets, allowances
+ *   newcomers   admission, shortcuts, host_shortcuts, blocks, budgets, allowances
  *
  * Used by: most headers of the packet path. Uses: compiler.h.
  */
@@ -136,6 +136,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sl_shortcut);
 } shortcuts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE); /* which aligns it to pages, and so its lines */
+	__type(key, __u32);
+	__type(value, struct sl_host_set);
+} host_shortcuts SEC(".maps");
 
 /* How many rules divide each aggregate: include/aggregate.h. */
 struct {

@@ -12,6 +12,7 @@
 #define SLUICE_SHORTCUT_H
 
 #include "aggregate.h"
+#include "digest.h"
 #include "lookup.h"
 
 static __always_inline struct sl_shortcut *shortcut_at(__u64 head, enum sl_aggregate_kind kind)
@@ -80,6 +81,74 @@ BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gat
 	return lookup.record;
 }
 
+/* --- Hosts ---------------------------------------------------------------------------------- */
+
+static __always_inline __u64 host_digest(const struct packet *packet, const struct sl_gate *gate)
+{
+	struct digest digest = digest_key(&gate->meeting, (const __u64 *)packet->source.addr,
+					  packet_is_ipv4(packet));
+
+	return (__u64)digest.mark << 32 | digest.place;
+}
+
+static __always_inline struct sl_host_set *host_set(const struct sl_gate *gate, __u64 digest)
+{
+	__u32 index = digest & gate->meeting.host_mask;
+
+	return bpf_map_lookup_elem(&host_shortcuts, &index);
+}
+
+/* Stores what a host's rule says: in the place of one of an older generation, or of any. */
+static __always_inline void host_keep(struct sl_host_set *set, __u64 digest, __u32 generation,
+				      __u32 record)
+{
+	__u64 answer = (__u64)generation << 32 | record;
+	int chosen = digest >> 62;
+
+	for (int way = 0; way < SL_HOST_WAYS; way++)
+		if (set->way[way].answer >> 32 != generation)
+			chosen = way;
+	write_once(set->way[chosen].sealed, digest ^ answer);
+	write_once(set->way[chosen].answer, answer);
+}
+
+/*
+ * Takes the rule of this one address into the lookup, by a shortcut if there is one. Returns
+ * whether the lookup is complete. A hash of a million hosts costs four cache lines or five, a
+ * shortcut one.
+ */
+BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *gate,
+			   struct lookup *lookup)
+{
+	struct sl_host_set *set;
+	bool at_rest;
+	__u64 digest;
+
+	if (!packet || !gate || !lookup)
+		return false;
+	digest = host_digest(packet, gate);
+	set = host_set(gate, digest);
+	if (!set)
+		return false;
+	for (int way = 0; way < SL_HOST_WAYS; way++) {
+		__u64 answer = read_once(set->way[way].answer);
+
+		if ((read_once(set->way[way].sealed) ^ answer) != digest ||
+		    answer >> 32 != packet->generation)
+			continue;
+		lookup->record = answer;
+		return true;
+	}
+	at_rest = !gate_is_changing(gate);
+	if (!host_lookup(packet, gate, lookup))
+		return false;
+	if (at_rest && !gate_is_changing(gate) && !lookup->until)
+		host_keep(set, digest, packet->generation, lookup->record);
+	return true;
+}
+
+/* --- All rules ------------------------------------------------------------------------------- */
+
 /* The record that decides about a source without a bucket. */
 BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
 {
@@ -92,7 +161,7 @@ BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 		return 0;
 	ipv4 = packet_is_ipv4(packet);
 
-	if (gate->hosts && host_lookup(packet, gate, &lookup))
+	if (gate->hosts && host_recall(packet, gate, &lookup))
 		return lookup.record;
 	if (lookup.listed) { /* a shorter rule may allow by hand, which no shortcut tells */
 		prefixes_lookup(packet, gate, &lookup);

@@ -16,6 +16,7 @@ struct sl_meeting {
 	__u32 window_shift; /* a window is 2^this jiffies: some 64 ms */
 	__u32 set_mask;	    /* sets of the table, less one */
 	__u32 hot_mask;	    /* sets of each CPU's buckets, less one */
+	__u32 host_mask;    /* sets of shortcuts to hosts, less one */
 	__u32 sources;	    /* the sizes that these were made for, as they were asked for */
 	__u32 hot;
 };
@@ -33,6 +34,22 @@ struct sl_shortcut {
 	__u32 generation;
 	__u32 record;
 };
+
+/*
+ * Map `host_shortcuts`, of all CPUs: what `hosts4` and `hosts6` answer for an address. A digest of
+ * 64 bits stands for the address. Two packets may write to one entry at once, so the digest is
+ * sealed with the answer: a mixture of both fits no address.
+ */
+#define SL_HOST_WAYS 4
+
+struct sl_host_shortcut {
+	__u64 sealed; /* the digest of the address, xor `answer` */
+	__u64 answer; /* the generation above the record; 0: free */
+};
+
+struct sl_host_set {
+	struct sl_host_shortcut way[SL_HOST_WAYS];
+} __attribute__((aligned(64)));
 
 /* What is counted at admission. */
 enum sl_event {
@@ -66,6 +83,7 @@ struct sl_admission {
 };
 
 _Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
+_Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_admission) == 120, "map schema");
 
 #endif

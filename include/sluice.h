@@ -499,7 +499,7 @@ _Static_assert(sizeof(struct sl_policy) == 1728, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 536, "map schema");
+_Static_assert(sizeof(struct sl_gate) == 544, "map schema");
 _Static_assert(sizeof(struct sl_set) == 32, "map schema");
 _Static_assert(sizeof(struct sl_line) == 64, "map schema");
 _Static_assert(sizeof(struct sl_hot) == 16, "map schema");

@@ -268,8 +268,9 @@ void rig_empty(struct rig *rig)
 		MAP_SPLITS,
 	};
 	static const enum gate_map arrays[] = {
-		MAP_COUNTERS, MAP_ADMISSION, MAP_SETS,	     MAP_LEDGERS,   MAP_HOT,
-		MAP_BUCKETS,  MAP_BUDGETS,   MAP_ALLOWANCES, MAP_SHORTCUTS, MAP_BLOCKS,
+		MAP_COUNTERS,  MAP_ADMISSION, MAP_SETS,		  MAP_LEDGERS,
+		MAP_HOT,       MAP_BUCKETS,   MAP_BUDGETS,	  MAP_ALLOWANCES,
+		MAP_SHORTCUTS, MAP_BLOCKS,    MAP_HOST_SHORTCUTS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)

@@ -403,6 +403,96 @@ static void test_while_changing(void **state)
 	rig_check_counted(rig);
 }
 
+/* --- Hosts ---------------------------------------------------------------------------------- */
+
+/* The shortcuts to hosts under the rules in force. Those that are to be mixed get another answer. */
+static unsigned int host_shortcuts(const struct rig *rig, bool mixed)
+{
+	uint32_t sets = rig->gate.state->meeting.host_mask + 1;
+	unsigned int used = 0;
+
+	for (uint32_t i = 0; i < sets; i++) {
+		struct sl_host_set set;
+
+		assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_HOST_SHORTCUTS], &i, &set),
+				 0);
+		for (int way = 0; way < SL_HOST_WAYS; way++) {
+			if (set.way[way].answer >> 32 != rig->gate.state->generation)
+				continue;
+			used++;
+			set.way[way].answer ^=
+				mixed * (SL_RECORD(SL_POLICY_ALLOW) ^ SL_RECORD(SL_POLICY_DENY));
+		}
+		assert_int_equal(
+			bpf_map_update_elem(rig->gate.map[MAP_HOST_SHORTCUTS], &i, &set, 0), 0);
+	}
+	return used;
+}
+
+/* What is remembered of a host is what its rule says, for as long as it says so. */
+static void test_hosts(void **state)
+{
+	static const char *const hosts[] = {"10.1.2.3", "10.1.2.4", "2001:db8::1", "2001:db8::2"};
+	struct rig *rig = rig_begin(state);
+	unsigned int count = ARRAY_SIZE(hosts);
+
+	for (unsigned int i = 0; i < count; i++)
+		rig_list(rig, hosts[i], SL_LIST_DENY, 0);
+	rig_list(rig, "10.1.2.5", SL_LIST_DENY, rig_until(rig, 5 * SEC));
+	rig_admit(rig, false);
+	for (unsigned int changing = 2; changing--;) {
+		struct frame ending = frame_from("10.1.2.5", 62);
+
+		rig->gate.state->changing = changing;
+		assert_int_equal(send_cold(rig, HOOK_INGRESS, &ending, 2), 0);
+		for (unsigned int i = 0; i < count; i++) {
+			struct frame frame = frame_from(hosts[i], 62);
+
+			assert_int_equal(send_cold(rig, HOOK_INGRESS, &frame, 2), 0);
+		}
+		assert_int_equal(host_shortcuts(rig, true), changing ? 0 : count);
+	}
+	for (unsigned int i = 0; i < count; i++) {
+		struct frame frame = frame_from(hosts[i], 62);
+
+		assert_int_equal(send_cold(rig, HOOK_XDP, &frame, 2), 0);
+		rig_list(rig, hosts[i], SL_LIST_ALLOW, 0);
+		assert_int_equal(host_shortcuts(rig, false), 0);
+		assert_int_equal(send_cold(rig, HOOK_XDP, &frame, 2), 2);
+	}
+	rig_check_counted(rig);
+}
+
+/* More hosts than there is room for: each is judged by its own rule. */
+static void test_hosts_without_room(void **state)
+{
+	struct gate_sizes sizes = {.hosts = 32};
+	struct ruleset set = {0};
+	struct rig *rig;
+
+	rig_begin(state);
+	rig = rig_make(&sizes);
+	for (uint32_t i = 0; i < 2 * sizes.hosts; i++) {
+		char text[PREFIX_TEXT];
+
+		snprintf(text, sizeof(text), i % 2 ? "10.0.0.%u" : "2001:db8::%x", i);
+		rules_add_list(&set, text, i % 4 < 2 ? SL_LIST_DENY : SL_LIST_ALLOW, 0);
+	}
+	assert_int_equal(rig_change(rig, &set), OK);
+	for (uint32_t i = 0; i < 3 * 2 * sizes.hosts; i++) {
+		uint32_t host = i % (2 * sizes.hosts);
+		struct frame frame;
+		char text[PREFIX_TEXT];
+
+		snprintf(text, sizeof(text), host % 2 ? "10.0.0.%u" : "2001:db8::%x", host);
+		frame = frame_from(text, 62);
+		assert_int_equal(send_cold(rig, i % HOOKS, &frame, 1), host % 4 < 2 ? 0 : 1);
+	}
+	assert_in_range(host_shortcuts(rig, false), 2 * sizes.hosts * 2 / 3, 2 * sizes.hosts);
+	rig_check_counted(rig);
+	rig_free(rig);
+}
+
 /*
  * A flood of one family does not make the aggregates of the other be learned again: each kind has
  * its own places.
@@ -566,10 +656,15 @@ static void test_under_fire(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_rules),   cmocka_unit_test(test_shared_places),
-		cmocka_unit_test(test_ends),	       cmocka_unit_test(test_while_changing),
-		cmocka_unit_test(test_families_apart), cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_random_rules),
+		cmocka_unit_test(test_shared_places),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_while_changing),
+		cmocka_unit_test(test_families_apart),
+		cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_under_fire),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_hosts_without_room),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

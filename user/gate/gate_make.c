@@ -128,6 +128,12 @@ static uint32_t hot_sets(const struct gate_sizes *sizes)
 	return power_of_two(larger(sizes->hot / SL_SEATS, 1));
 }
 
+/* The sets of shortcuts to hosts: half full, if all hosts of one family send. */
+static uint32_t host_sets(const struct gate_sizes *sizes)
+{
+	return power_of_two(larger(2 * sizes->hosts / SL_HOST_WAYS, 1));
+}
+
 static uint32_t window_shift(const struct machine *machine)
 {
 	uint32_t shift = 0;
@@ -151,6 +157,7 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 		.window_shift = window_shift(machine),
 		.set_mask = table_sets(sizes) - 1,
 		.hot_mask = hot_sets(sizes) - 1,
+		.host_mask = host_sets(sizes) - 1,
 		.sources = sizes->sources,
 		.hot = sizes->hot,
 	};
@@ -179,6 +186,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_BUCKETS] = machine->cpu_ids * hot_sets(sizes) * SL_SEATS,
 		[MAP_ADMISSION] = 1,
 		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
+		[MAP_HOST_SHORTCUTS] = host_sets(sizes),
 		[MAP_BLOCKS] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
 		[MAP_ALLOWANCES] = sizes->policies,

@@ -81,7 +81,7 @@ static void plan_maps(const struct gate *gate, struct resize_plan *plan,
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
 	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =
 		plan->fresh[MAP_SPLITS] = plan->fresh[MAP_BLOCKS] = plan->fresh[MAP_SHORTCUTS] =
-			rules || plan->is_renumbered;
+			plan->fresh[MAP_HOST_SHORTCUTS] = rules || plan->is_renumbered;
 }
 
 static enum status refuse_small(const struct gate *gate, enum size size,
