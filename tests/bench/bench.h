@@ -32,9 +32,9 @@ enum subject {
 	ON_EGRESS,   /* the same on hook egress, where limits can shape */
 	ON_CROWD,    /* the same, for a flood from so few sources that all become known */
 	ON_DENIED,   /* one with a million denied hosts of each family */
-	ON_64K,	     /* one with as many known sources of each family, all of them hot */
+	ON_64K,	     /* one with as many known sources of each family */
 	ON_64K_OVER, /* the same, and each source is over its limit */
-	ON_1M,	     /* one with a million known sources of each family, and one in eight hot */
+	ON_1M,	     /* one with a million known sources of each family */
 	SUBJECTS,
 	SUBJECTS_SLUICE = ON_SLUICE, /* the first of those that are gates */
 };
