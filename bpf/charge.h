@@ -49,7 +49,9 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	key = packet_key(packet, limit);
 	digest = ledger_digest(&gate->meeting, &key);
-	line = table_find(&gate->meeting, digest, &key);
+	line = newcomers_crowd(packet) ? NULL : line_first(&gate->meeting, digest, &key);
+	if (!line)
+		line = table_find(&gate->meeting, digest, &key);
 	if (!line)
 		return LEDGER_NONE + newcomer_show(packet, &gate->meeting, digest);
 	packet->asked = true;

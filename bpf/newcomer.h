@@ -38,6 +38,14 @@ static __always_inline void event_count(struct sl_admission *here, enum sl_event
 	here->event[event].now++;
 }
 
+/* Whether newcomers are a crowd on this CPU, at the moment of a packet. */
+static __always_inline bool newcomers_crowd(const struct packet *packet)
+{
+	const struct sl_admission *here = admission_get();
+
+	return here && pace_is_crowded(here, packet->jiffy);
+}
+
 /* Begins a window of this CPU, and counts the newcomers of the one before. */
 BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
 {

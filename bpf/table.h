@@ -2,6 +2,7 @@
 /*
  * The table of ledgers, on its maps: include/ways.h says what it is and what it forgets.
  *
+ *   line_first     the line of a key, if it is where most keys are
  *   table_find     the line of a key
  *   table_insert   makes a line for a key, in the place of the one that loses least
  *
@@ -51,6 +52,19 @@ static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 
 			return line;
 	}
 	return NULL;
+}
+
+/*
+ * The line of a key whose digest this is, if it is at its first way at home. NULL: it may be
+ * elsewhere. A key that has none is told by its set for less.
+ */
+static __always_inline struct sl_line *
+line_first(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
+{
+	struct spot spot = spot_of(meeting, digest);
+	struct sl_line *line = line_get(spot.home * SL_WAYS + way_first(spot.tag));
+
+	return line && line_is(line, key) ? line : NULL;
 }
 
 /* The line of a key whose digest this is. NULL: it has none. */
@@ -138,7 +152,7 @@ static __always_inline void set_choose(const struct sl_set *set, __u32 index,
 				       const struct entrant *entrant, __u64 now, __u32 *line,
 				       __s64 *loss)
 {
-	__u32 free = way_free(set);
+	__u32 free = way_free(set, digest_tag(entrant->digest));
 
 	if (free < SL_WAYS) {
 		*line = index * SL_WAYS + free;
@@ -173,7 +187,7 @@ BPF_GLOBAL __s64 table_choose(const struct entrant *entrant, __u32 in, __u32 oth
 	if (!home || !set)
 		return -ENOSPC;
 	set_choose(home, in, entrant, now, &line, &loss);
-	if (loss > 0 || (loss != LOSS_FREE && way_free(set) < SL_WAYS))
+	if (loss > 0 || (loss != LOSS_FREE && way_free(set, 0) < SL_WAYS))
 		set_choose(set, other, entrant, now, &line, &loss);
 	if (loss > 0 && loss_rank(loss) > entrant->most)
 		return -ENOSPC;

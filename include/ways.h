@@ -8,9 +8,9 @@
  *   table_find    the line of a key, in mapped memory
  *
  * A key has two sets: its home, and another one that follows from its home and its tag. It lies in
- * its home while there is a free way; `away` of the home counts the keys that do not. So a key that
- * has no ledger is mostly found missing by half a cache line, and a ledger is found by that and a
- * line of its own.
+ * its home while there is a free way, at the way that its tag names if that is free; `away` of the
+ * home counts the keys that lie elsewhere. So a key that has no ledger is mostly found missing by
+ * half a cache line, and a ledger by a line of its own, or by both.
  *
  * What is forgotten. A ledger that is whole (filled, not blocked, and with no purse out) says what
  * a new one would say: to forget it loses nothing. Of others the loss is the part of the burst that
@@ -64,10 +64,11 @@ static inline enum sl_kind line_kind(const struct sl_line *line)
 	return line->limit >> 1 & 3;
 }
 
+/* The limit is read last, as it is 0 while the line is handed to another key. */
 static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
 {
-	return table_once(line->limit) == key->limit && table_once(line->addr[0]) == key->addr[0] &&
-	       table_once(line->addr[1]) == key->addr[1];
+	return table_once(line->addr[0]) == key->addr[0] &&
+	       table_once(line->addr[1]) == key->addr[1] && table_once(line->limit) == key->limit;
 }
 
 static inline struct sl_ledger *line_ledger(struct sl_line *line)
@@ -85,11 +86,16 @@ struct spot {
 	__u16 tag; /* at home: even, and never 0 */
 };
 
-static inline struct spot spot_of(const struct sl_meeting *meeting, struct digest digest)
+static inline __u16 digest_tag(struct digest digest)
 {
 	__u16 tag = digest.mark >> 16 & ~TAG_AWAY;
 
-	return (struct spot){.home = digest.place & meeting->set_mask, .tag = tag ? tag : 2};
+	return tag ? tag : 2;
+}
+
+static inline struct spot spot_of(const struct sl_meeting *meeting, struct digest digest)
+{
+	return (struct spot){digest.place & meeting->set_mask, digest_tag(digest)};
 }
 
 /* The other set of a key: of its home, and back. */
@@ -98,14 +104,21 @@ static inline __u32 set_other(const struct sl_meeting *meeting, __u32 set, __u16
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & meeting->set_mask;
 }
 
-/* The first way of a set that is free; SL_WAYS: none. */
-static inline __u32 way_free(const struct sl_set *set)
+/* The way that a key takes if it is free: so most keys are found without reading their set. */
+static inline __u32 way_first(__u16 tag)
 {
-	__u32 way = 0;
+	return tag / (TAG_AWAY + 1) % SL_WAYS;
+}
 
-	while (way < SL_WAYS && set->tag[way])
-		way++;
-	return way;
+/* The way of a set that a key takes if one is free; SL_WAYS: none is. */
+static inline __u32 way_free(const struct sl_set *set, __u16 tag)
+{
+	__u32 first = way_first(tag);
+
+	for (__u32 way = 0; way < SL_WAYS; way++)
+		if (!set->tag[(first + way) % SL_WAYS])
+			return (first + way) % SL_WAYS;
+	return SL_WAYS;
 }
 
 /* --- Short numbers -------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ void fill_close(struct fill *fill)
 /* Puts a line into a set, if it has a way that is free. tag: as it is there. */
 static bool set_put(const struct fill *fill, uint32_t set, uint16_t tag, const struct sl_line *line)
 {
-	uint32_t way = way_free(&fill->sets[set]);
+	uint32_t way = way_free(&fill->sets[set], tag);
 
 	if (way == SL_WAYS)
 		return false;
@@ -81,7 +81,8 @@ bool fill_put(const struct fill *fill, const struct sl_line *line)
 	struct spot spot = spot_of(fill->meeting, ledger_digest(fill->meeting, &key));
 	uint32_t other = set_other(fill->meeting, spot.home, spot.tag);
 
-	if (way_free(&fill->sets[spot.home]) == SL_WAYS && way_free(&fill->sets[other]) == SL_WAYS)
+	if (way_free(&fill->sets[spot.home], 0) == SL_WAYS &&
+	    way_free(&fill->sets[other], 0) == SL_WAYS)
 		set_relieve(fill, spot.home);
 	if (set_put(fill, spot.home, spot.tag, line))
 		return true;
