@@ -18,12 +18,12 @@ struct digest {
 
 /*
  * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
- * 2015, section 3.5): for any two pairs of words, all pairs of the upper halves of their sums are
+ * 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums are
  * equally likely. The four words of an address take five words of the secret.
  */
-static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2], __u32 beside)
+static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 {
-	return secret[0] + (secret[1] + (__u32)addr[0]) * (secret[2] + ((addr[0] >> 32) ^ beside)) +
+	return secret[0] + (secret[1] + (__u32)addr[0]) * (secret[2] + (addr[0] >> 32)) +
 	       (secret[3] + (__u32)addr[1]) * (secret[4] + (addr[1] >> 32));
 }
 
@@ -39,12 +39,21 @@ static inline struct digest digest_mix(__u64 sum)
 	return (struct digest){.place = sum, .mark = sum >> 32};
 }
 
-/* Of the key of a ledger: all 64 bits count. beside: what else it has. */
+/*
+ * Of the key of a ledger: all 64 bits count. beside: what else it has. That is multiplied by a word
+ * of the secret, too: added to a word of the address it would let a sender choose two addresses
+ * that have one digest, each under another limit. The word is the one that only shifts the other
+ * sum. Sums of keys that differ in `beside` then differ by a random multiple of that difference,
+ * which is below 2^33, so their upper halves are equal with a probability of 2^-31 at most. Even,
+ * so that both sums together still depend on both words.
+ */
 static inline struct digest digest_key(const struct sl_meeting *meeting, const __u64 addr[2],
 				       __u32 beside)
 {
-	__u64 upper = digest_sum(meeting->secret, addr, beside);
-	__u64 lower = digest_sum(meeting->secret + SL_SECRETS / 2, addr, beside);
+	const __u64 *one = meeting->secret, *other = meeting->secret + SL_SECRETS / 2;
+	__u64 even = (__u64)beside << 1;
+	__u64 upper = digest_sum(one, addr) + *other * even;
+	__u64 lower = digest_sum(other, addr) + *one * even;
 
 	return digest_mix((upper & ~0ULL << 32) | lower >> 32);
 }

@@ -4,6 +4,7 @@
 #include "rig.h"
 #include "rules/sizes.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <bpf/bpf.h>
 
@@ -787,6 +788,36 @@ static void test_mistaken_for_another(void **state)
 	}
 }
 
+#define RELATIVES 200 /* of each limit */
+
+/*
+ * Nor is a source of IPv6 that somebody chose for it: the bits that tell two limits apart are those
+ * in which it differs from another one, which is counted by the other limit.
+ */
+static void test_mistaken_under_another_limit(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct sl_prefix source = prefix_of("2001:db8::1");
+	const struct sl_limit *first;
+
+	rig_limits(rig, "default", "name a rate 1/h burst 20", "name b rate 1/h burst 20",
+		   "name c rate 1/h burst 20", "name d rate 1/h burst 20", NULL);
+	first = rig_limit(rig, "2001:db8::1");
+	rig_crowd(rig, true);
+	for (uint32_t i = 0; i < RELATIVES; i++)
+		for (int limit = 0; limit < SL_LIMITS_MAX; limit++) {
+			uint32_t word = htonl(i) ^ (first->id ^ first[limit].id) << 3;
+			char text[PREFIX_TEXT];
+			struct frame frame;
+
+			memcpy(source.addr + 4, &word, sizeof(word));
+			frame = frame_from(prefix_format(&source, text), 60);
+			assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
+		}
+	assert_int_equal(rig_ledgers(rig), 0);
+	rig_check_counted(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -811,6 +842,7 @@ int main(void)
 		cmocka_unit_test(test_longer_than_64),
 		cmocka_unit_test(test_full_speed),
 		cmocka_unit_test(test_mistaken_for_another),
+		cmocka_unit_test(test_mistaken_under_another_limit),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -70,6 +70,25 @@ static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state
 	}
 }
 
+/* An address that somebody chose so that it has the digest of another one, under another limit. */
+static void test_keys_of_two_limits_share_no_digest(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000000; i++) {
+		struct sl_meeting meeting = meeting_draw(1U << 16);
+		struct ledger_key one = {.addr = {random_next(&random_state)}, .limit = 1 << 3};
+		struct ledger_key other = one;
+		struct digest digests[2];
+
+		other.limit = (2 + run_choose(8)) << 3;
+		other.addr[run_choose(2)] ^= (uint64_t)(one.limit ^ other.limit)
+					     << 32 * run_choose(2);
+		digests[0] = ledger_digest(&meeting, &one);
+		digests[1] = ledger_digest(&meeting, &other);
+		assert_memory_not_equal(&digests[0], &digests[1], sizeof(*digests));
+	}
+}
+
 /* --- What a line tells ---------------------------------------------------------------------- */
 
 static uint16_t made; /* when the line was */
@@ -316,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_a_short_number_is_never_too_small_and_hardly_too_large),
 		cmocka_unit_test(test_short_numbers_keep_their_order),
 		cmocka_unit_test(test_a_key_has_two_sets_and_finds_either_from_the_other),
+		cmocka_unit_test(test_keys_of_two_limits_share_no_digest),
 		cmocka_unit_test(test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
