@@ -251,6 +251,18 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
 	line_write(set, line, way, tag, entrant);
 }
 
+/*
+ * Whether a way that was chosen before its set was locked may be taken still: another CPU may have
+ * put a key there, or charged the line.
+ */
+static __always_inline bool choice_holds(const struct sl_set *set, __u32 line, __s64 loss,
+					 const struct entrant *entrant, __u64 now)
+{
+	if (loss == LOSS_FREE)
+		return !read_once(set->tag[line % SL_WAYS]);
+	return (__s64)line_weigh(line, now, entrant->flood) <= loss;
+}
+
 /* Inserts a key whose home is locked. */
 static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 					       const struct spot *spot,
@@ -259,6 +271,7 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 {
 	__u32 other = set_other(meeting, spot->home, spot->tag);
 	struct sl_set *set;
+	int err = -EBUSY;
 	__s64 line;
 
 	if (table_find(meeting, entrant->digest, &entrant->key))
@@ -273,9 +286,12 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 	set = set_get(other);
 	if (!set || !set_lock(set))
 		return -EBUSY;
-	way_take(meeting, line, spot, entrant);
+	if (choice_holds(set, line, *ret_loss, entrant, now)) {
+		way_take(meeting, line, spot, entrant);
+		err = 0;
+	}
 	set_unlock(set);
-	return 0;
+	return err;
 }
 
 /*

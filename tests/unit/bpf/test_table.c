@@ -11,8 +11,18 @@
 #include "table.h"
 #include "table_host.h"
 
+/* What another CPU does when a set is looked up for the last of so many times. */
+static struct {
+	uint32_t set;
+	unsigned int lookups;
+	void (*call)(void);
+} meanwhile;
+
 static void *map_find(const void *map, const void *key)
 {
+	if (map == &sets && meanwhile.lookups && !memcmp(key, &meanwhile.set, sizeof(uint32_t)) &&
+	    !--meanwhile.lookups)
+		meanwhile.call();
 	return host_table_find(map, key);
 }
 
@@ -263,6 +273,77 @@ static void test_a_locked_set_is_read(void **state)
 	}
 }
 
+/* --- What is chosen and then taken ------------------------------------------------------------ */
+
+#define DAY (86400 * SL_TICKS_PER_SEC)
+
+/* The next key, by number, whose home is this set. */
+static struct entrant entrant_at(uint32_t home)
+{
+	static uint32_t number;
+	struct entrant entrant;
+
+	do
+		entrant = entrant_of(number++);
+	while (spot_in(&entrant).home != home);
+	entrant.most = LOSS_RANK_ANY;
+	return entrant;
+}
+
+static void insert(struct entrant entrant, uint64_t blocked)
+{
+	__s64 loss = 0;
+
+	entrant.ledger.blocked = blocked;
+	assert_int_equal(table_insert(&entrant, 0, &loss), 0);
+}
+
+static struct entrant rival;
+
+static void rival_comes(void)
+{
+	insert(rival, DAY);
+}
+
+static void rival_is_blocked(void)
+{
+	find(&rival)->ledger.blocked = DAY;
+}
+
+/*
+ * A packet chooses a way of the other set before it locks that set. What another CPU puts there, or
+ * what its line tells by then, is not taken for what it was before.
+ */
+static void test_a_choice_in_the_other_set_is_looked_at_again(void **state)
+{
+	static void (*const calls[])(void) = {rival_comes, rival_is_blocked};
+
+	(void)state;
+	for (size_t i = 0; i < 100 * ARRAY_SIZE(calls); i++) {
+		bool is_there = calls[i % 2] == rival_is_blocked;
+		struct entrant entrant;
+		__s64 loss = 0;
+
+		host_table_begin(2, &random_state);
+		for (int way = 0; way < SL_WAYS; way++)
+			insert(entrant_at(0), DAY);
+		for (int way = 0; way < SL_WAYS - 1; way++)
+			insert(entrant_at(1), DAY);
+		rival = entrant_at(1);
+		if (is_there)
+			insert(rival, 0);
+		entrant = entrant_at(0);
+		meanwhile.set = 1;
+		meanwhile.lookups = 2; /* to choose, and to lock */
+		meanwhile.call = calls[i % 2];
+		assert_int_equal(table_insert(&entrant, 0, &loss), -EBUSY);
+		assert_int_equal(meanwhile.lookups, 0);
+		assert_true(find(&rival) && find(&rival)->ledger.blocked == DAY);
+		assert_null(find(&entrant));
+		host_table_check();
+	}
+}
+
 /* --- Several CPUs at once --------------------------------------------------------------------- */
 
 #define THREADS 4
@@ -453,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_what_loses_least_is_forgotten),
 		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
 		cmocka_unit_test(test_a_locked_set_is_read),
+		cmocka_unit_test(test_a_choice_in_the_other_set_is_looked_at_again),
 		cmocka_unit_test(test_insertions_by_several_cpus),
 		cmocka_unit_test(test_strangers_fill_no_set_faster_than_chance),
 		cmocka_unit_test(test_the_keys_of_a_set_share_few_other_sets),
