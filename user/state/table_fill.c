@@ -5,8 +5,8 @@
 #include "ways.h"
 
 /*
- * A table with this part of its lines partial finds no free or whole line for one newcomer in
- * fifty, as some sets are full before others: include/ways.h.
+ * Until this part of its lines is partial, a table finds no free or whole line for one newcomer in
+ * fifty, as some sets are full before others; and for one in six that comes then.
  */
 #define ROOM_OF_5 4
 

@@ -529,6 +529,65 @@ static void test_the_keys_of_a_set_share_few_other_sets(void **state)
 	assert_true(others >= SETS / 8 && most <= 8);
 }
 
+/* --- Room ------------------------------------------------------------------------------------- */
+
+#define ROOMS 20 /* tables, for an average */
+
+/* Of so many newcomers how many find no way to take with their first packet. */
+static double part_refused(uint32_t *number, unsigned int newcomers)
+{
+	unsigned int refused = 0;
+
+	for (unsigned int i = 0; i < newcomers; i++) {
+		struct entrant entrant = entrant_of(++*number);
+		struct choice choice = choice_of(&entrant, 0);
+
+		refused += !choice.free[0] && !choice.free[1];
+	}
+	return (double)refused / newcomers;
+}
+
+/*
+ * Sets fill unevenly. Up to a part of all lines that is not whole, few newcomers find none while
+ * the table fills, and more do then: docs/architecture.md quotes both.
+ */
+static void test_how_full_a_table_is_when_newcomers_wait(void **state)
+{
+	static const struct {
+		unsigned int percent;
+		double filling, then; /* parts of newcomers, at most */
+	} cases[] = {{50, 0.001, 0.005}, {75, 0.015, 0.13}, {80, 0.025, 0.2}};
+	uint32_t number = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint32_t lines = HOST_SETS_MAX * SL_WAYS, count = lines * cases[i].percent / 100;
+		double filling = 0, then = 0;
+
+		for (int room = 0; room < ROOMS; room++) {
+			unsigned int refused = 0, in = 0;
+
+			host_table_begin(HOST_SETS_MAX, &random_state);
+			for (; in < count; refused++) {
+				struct entrant entrant = entrant_of(++number);
+				__s64 loss;
+
+				entrant.ledger.blocked = DAY;
+				if (!table_insert(&entrant, 0, &loss)) {
+					in++;
+					refused--;
+				}
+			}
+			filling += (double)refused / (in + refused) / ROOMS;
+			then += part_refused(&number, lines) / ROOMS;
+		}
+		print_message("figure: with %u %% of all lines not whole, %.2f %% of newcomers "
+			      "found none until then, and %.1f %% find none then\n",
+			      cases[i].percent, 100 * filling, 100 * then);
+		assert_true(filling <= cases[i].filling && then <= cases[i].then);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -539,6 +598,7 @@ int main(void)
 		cmocka_unit_test(test_insertions_by_several_cpus),
 		cmocka_unit_test(test_strangers_fill_no_set_faster_than_chance),
 		cmocka_unit_test(test_the_keys_of_a_set_share_few_other_sets),
+		cmocka_unit_test(test_how_full_a_table_is_when_newcomers_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
