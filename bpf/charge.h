@@ -28,6 +28,12 @@ struct verdict {
 #define LEDGER_NONE 0x100
 
 /*
+ * In one of so many jiffies a ledger is asked also where the purse knows of a refusal: so the line
+ * of a source that is refused for long tells that it comes back.
+ */
+#define ASK_JIFFIES 64
+
+/*
  * Charges the ledger, when there is no purse or it cannot tell. Returns an enum sl_reason, or
  * LEDGER_NONE and what is added to it.
  */
@@ -43,7 +49,8 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	if (!packet || !limit || !gate)
 		return SL_DROP_OVER_LIMIT;
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	if (purse && credit_must_wait(purse, cost, packet_now(packet))) {
+	if (purse && packet->jiffy % ASK_JIFFIES &&
+	    credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
 		return kind_refusal(limit, cost);
 	}
@@ -57,6 +64,8 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	packet->asked = true;
 	if (line->span != limit->span) /* the limit has changed: it is whole at another moment */
 		write_once(line->span, limit->span);
+	if (line_comes_back(line, packet_now(packet)))
+		write_once(line->made, line->made | LINE_CAME_BACK);
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
 

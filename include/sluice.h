@@ -434,7 +434,7 @@ struct sl_line {
 	__u64 addr[2]; /* cut to the key length of the limit; an IPv4 address: the first 32 bits */
 	__u32 limit;   /* its id << 3 | its kind << 1 | IPv4; 0: the line is free */
 	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
-	__u16 made;    /* when it was made: line_moment() */
+	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
 	__u32 taken;   /* reserved: what purses drew, and */
 	__u32 asked;   /* what was asked for */
 	struct sl_ledger_words ledger;

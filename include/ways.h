@@ -160,27 +160,43 @@ static inline __u64 span_rest(__u64 span)
 	return span / 8 + 1;
 }
 
-/* A moment in 4.3 s, for `made`: it comes round after three days. */
+/* A moment in 4.3 s, for `made`: it comes round after 39 hours. */
 #define LINE_MOMENT_SHIFT 36
+#define LINE_MOMENTS	  0x8000
+
+/* In `made`: a packet of the key has come in a later moment than that. */
+#define LINE_CAME_BACK LINE_MOMENTS
 
 static inline __u16 line_moment(__u64 now)
 {
-	return now >> LINE_MOMENT_SHIFT;
+	return now >> LINE_MOMENT_SHIFT & (LINE_MOMENTS - 1);
+}
+
+/* How long before another moment a line was made. */
+static inline __u16 line_age(const struct sl_line *line, __u64 now)
+{
+	return (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
+}
+
+/* Whether a packet that comes now is to set LINE_CAME_BACK. */
+static inline bool line_comes_back(const struct sl_line *line, __u64 now)
+{
+	return !(line->made & LINE_CAME_BACK) && line->made != line_moment(now);
 }
 
 /*
  * The moment until which a block, and what `escalate` remembers of it, counts: block_steps()
  * forgets a step in each length of the last block. A line tells that length from its last draw
  * before the overrun, or, if it was drawn from since, from the moment at which it was made: so
- * rather too long than too short. It does not tell whether its limit escalates.
+ * rather too long than too short, but of one that was made days before. It does not tell whether
+ * its limit escalates.
  */
 static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_ledger *ledger)
 {
 	__u64 steps = ledger->blocked & BLOCK_STEPS_MAX, length = ledger->blocked - ledger->drawn;
-	__u16 age = line_moment(ledger->blocked) - line->made;
 
 	if (credit_span(ledger->drawn, ledger->blocked) <= 0)
-		length = (age + 1ULL) << LINE_MOMENT_SHIFT;
+		length = (line_age(line, ledger->blocked) + 1ULL) << LINE_MOMENT_SHIFT;
 	if (length > SL_BURST_TICKS_MAX / (BLOCK_STEPS_MAX + 1))
 		return ledger->blocked + SL_BURST_TICKS_MAX;
 	return ledger->blocked + length * (steps + 1) + 1;
@@ -210,15 +226,18 @@ static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_le
 /*
  * A loss. Below 0: none, of a ledger that is whole; and less for one that was whole for longer, in
  * ticks. Else a class, by which a line is protected; in the lowest class the parts of a burst that
- * it lacks; then its age: of two that are alike the younger one goes. So whoever came before a
- * flood of sources that spend as much stays, abuser or not. At the end the parts again, for
- * counting.
+ * it lacks; then its tenure. At the end the parts again, for counting.
+ *
+ * Tenure. Of two lines that are alike the younger one goes. So whoever came before a flood of
+ * sources that spend as much stays, abuser or not. But where all lack more than half, as forged
+ * sources can that never come back, a later abuser would be the younger one for ever. So of these
+ * those go first whose keys did not come back, and the older one, since the younger one still may.
  */
-#define LOSS_PARTS     16
-#define LOSS_AGE_SHIFT 8
-#define LOSS_PART      (1LL << 48)
-#define LOSS_PROTECTED (1LL << 58)
-#define LOSS_RECENT    (60 * (__s64)SL_TICKS_PER_SEC)
+#define LOSS_PARTS	  16
+#define LOSS_TENURE_SHIFT 8
+#define LOSS_PART	  (1LL << 48)
+#define LOSS_PROTECTED	  (1LL << 58)
+#define LOSS_RECENT	  (60 * (__s64)SL_TICKS_PER_SEC)
 
 enum loss_class {
 	LOSS_LITTLE, /* at least half of the burst is there */
@@ -240,7 +259,7 @@ static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger
 	else
 		filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->drawn + span;
 	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
-			  (1 << LOSS_AGE_SHIFT) - 1);
+			  (1 << LOSS_TENURE_SHIFT) - 1);
 }
 
 static inline enum loss_class line_class(const struct sl_line *line, const struct sl_ledger *ledger,
@@ -254,6 +273,15 @@ static inline enum loss_class line_class(const struct sl_line *line, const struc
 	return flood && credit_span(ledger->drawn, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
 }
 
+static inline __u64 line_tenure(const struct sl_line *line, enum loss_class class, __u64 now)
+{
+	__u16 age = line_age(line, now);
+
+	if (class >= LOSS_DEEP && !(line->made & LINE_CAME_BACK))
+		return LINE_MOMENTS - 1 - age;
+	return LINE_MOMENTS + age;
+}
+
 /* What would be lost if a line were forgotten. */
 static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now,
 			      bool flood)
@@ -261,7 +289,6 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	__s64 whole = credit_span(now, line_whole_at(line, ledger));
 	__u64 parts = whole < 0 ? 0 : line_lack(line, ledger, now);
 	enum loss_class class = line_class(line, ledger, parts, now, flood);
-	__u64 age = (__u16)(line_moment(now) - line->made);
 	__s64 rank;
 
 	if (class == LOSS_LITTLE && whole < 0)
@@ -269,10 +296,10 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
 	if (parts && line_kind(line) == SL_WINDOW)
 		parts = LOSS_PARTS; /* all of its N may still count */
-	return rank + (age << LOSS_AGE_SHIFT | parts);
+	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
 }
 
-/* A loss in short, without its age: 0 for none. */
+/* A loss in short, without the tenure: 0 for none. */
 #define LOSS_RANK_ANY 0xffff
 
 static inline __u16 loss_rank(__s64 loss)
@@ -283,7 +310,7 @@ static inline __u16 loss_rank(__s64 loss)
 /* The parts of a burst in a loss. */
 static inline __u64 loss_parts(__s64 loss)
 {
-	return loss > 0 ? loss & ((1 << LOSS_AGE_SHIFT) - 1) : 0;
+	return loss > 0 ? loss & ((1 << LOSS_TENURE_SHIFT) - 1) : 0;
 }
 
 static inline bool loss_is_protected(__s64 loss)

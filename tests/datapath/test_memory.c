@@ -153,6 +153,10 @@ static void test_an_abuser_is_not_forgotten(void **state)
 			   i / 2 ? "rate 1/h burst 10 action block 1d" : "rate 1/h burst 10", NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 		rig_clock_forward(rig, 1ULL << LINE_MOMENT_SHIFT); /* ages are told in these */
+		for (int jiffy = 0; jiffy < 64; jiffy++) {	   /* it comes back */
+			assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 0);
+			rig_clock_forward(rig, JIFFY);
+		}
 		send_crowd(rig, i % 2);
 		assert_in_range(rig_ledgers(rig), sizes.sources,
 				(rig->gate.state->meeting.set_mask + 1) * SL_WAYS);

@@ -200,7 +200,8 @@ static int old_walk(void *data, const void *key, const void *value)
 		memcpy(line.addr, key6->addr, sizeof(line.addr));
 	memcpy(&line.ledger, value, sizeof(line.ledger));
 	line.span = limit->span;
-	line.made = line_moment(line.ledger.drawn); /* or before */
+	line.made =
+		line_moment(line.ledger.drawn) | LINE_CAME_BACK; /* or before; as far as known */
 	return walk->call(walk->data, limit, &line);
 }
 

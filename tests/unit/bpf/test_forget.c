@@ -289,12 +289,64 @@ static void test_a_very_slow_limit(void **state)
 	scenes_run("1/hour burst 5", (struct sl_limit_spec)LIMIT(1, SL_RATE_PER_HOUR, 5), 60);
 }
 
+/* --- Who comes later -------------------------------------------------------------------------- */
+
+#define LATER_SECONDS 200
+
+/*
+ * Forged sources of so many packets have filled the table, and go on; then abusers come, of a
+ * packet a second each. Returns how many of one pass.
+ */
+static double later_run(unsigned int forged, unsigned int packets, bool (*passes)(uint32_t source))
+{
+	const struct scene scene = {.limit = LIMIT(1, SL_RATE_PER_HOUR, 5), .packets = packets};
+	const unsigned int begin = 2 * LINES / forged;
+	uint64_t state = RANDOM_BEGIN, passed = 0;
+	uint32_t number = 1U << 24;
+	double due_forged = 0, due_abuser = 0;
+
+	world_begin(&scene);
+	lru_begin();
+	for (uint64_t ms = 0; ms < (begin + LATER_SECONDS) * 1000ULL; ms++) {
+		test_clock_ticks = (SEC_NS + ms * 1000000) * SL_TICKS_PER_NS;
+		test_jiffies = (SEC_NS + ms * 1000000) / JIFFY_NS;
+		for (due_forged += forged / 1000.; due_forged >= 1; due_forged--, number++)
+			for (unsigned int i = 0; i < packets; i++)
+				passes(number);
+		if (ms >= begin * 1000ULL)
+			due_abuser += EACH / 1000.;
+		for (; due_abuser >= 1; due_abuser--)
+			passed += passes(1 + random_next(&state) % EACH);
+	}
+	return (double)passed / EACH;
+}
+
+/* A table that forged sources have filled does not let whoever comes later go without limits. */
+static void test_later_abusers(void **state)
+{
+	static const unsigned int forged[] = {20, 60, 200, 1000};
+
+	(void)state;
+	for (unsigned int i = 0; i < 3 * ARRAY_SIZE(forged); i++) {
+		unsigned int rate = forged[i / 3], packets = 3 + i % 3;
+		double table = later_run(rate, packets, table_passes);
+		double other = later_run(rate, packets, lru_passes);
+
+		print_message(
+			"    figure: 1/hour burst 5, %u forged sources a second of %u packets: a "
+			"later abuser gets %.1f of %u packets (LRU %.1f)\n",
+			rate, packets, table, LATER_SECONDS, other);
+		assert_true(table <= other + 5);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_fast_limit),
 		cmocka_unit_test(test_a_slow_limit),
 		cmocka_unit_test(test_a_very_slow_limit),
+		cmocka_unit_test(test_later_abusers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

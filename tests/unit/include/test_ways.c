@@ -157,7 +157,7 @@ static void check_whole(void)
 	uint64_t span = limit_span(&run.limit);
 
 	/* where the clock wraps, a window is longer; and of a line that is older, `made` comes round */
-	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 16))
+	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
 		return;
 	assert_int_equal(kind_decide(&run.limit, &ledger, 0, 1, then).full_in, 0);
 	if (full && !ledger.blocked && run.limit.kind != SL_WINDOW)
@@ -220,6 +220,12 @@ static struct sl_line line_lacking(double part, unsigned int age)
 	};
 }
 
+static struct sl_line line_back(struct sl_line line)
+{
+	line.made |= LINE_CAME_BACK;
+	return line;
+}
+
 static __s64 loss_of(struct sl_line line, bool flood)
 {
 	return line_loss(&line, line_ledger(&line), NOW, flood);
@@ -237,21 +243,26 @@ static struct sl_line line_blocked(double ago, double length, double drawn)
 /* Each loses more than the one before it. */
 static void test_what_says_more_is_lost_later(void **state)
 {
-	struct sl_line
-		rested = line_lacking(-1000, 2000),
-		lines[] = {
-			rested,
-			line_lacking(-5, 100),
-			line_lacking(-1, 100),
-			line_lacking(0.01, 100),
-			line_lacking(0.2, 10),
-			line_lacking(0.2, 100), /* of two that are alike the older one says more */
-			line_lacking(0.4, 10),
-			line_lacking(0.6, 10), /* and from half a burst on age alone counts */
-			line_lacking(1, 100),
-			line_lacking(0.7, 1000),
-			line_blocked(1, 600, 1.1),
-		};
+	struct sl_line rested = line_lacking(-1000, 2000),
+		       lines[] = {
+			       rested,
+			       line_lacking(-5, 100),
+			       line_lacking(-1, 100),
+			       line_lacking(0.01, 100),
+			       line_lacking(0.2, 10),
+			       line_lacking(
+				       0.2,
+				       100), /* of two that are alike the older one says more */
+			       line_lacking(0.4, 10),
+			       /* and from half a burst on, first of those that never came back */
+			       line_lacking(0.7, 1000),
+			       line_lacking(1, 100),
+			       line_lacking(0.6, 10),
+			       line_back(line_lacking(0.6, 10)),
+			       line_back(line_lacking(1, 100)),
+			       line_back(line_lacking(0.7, 1000)),
+			       line_blocked(1, 600, 1.1),
+		       };
 
 	(void)state;
 	lines[0].ledger.drawn = rested.ledger.zero;
