@@ -248,16 +248,15 @@ enum loss_class {
 
 /*
  * The parts of a burst that a ledger lacks which is not whole, from 1 on. One in debt lacks more
- * than LOSS_PARTS. Of a window time alone tells.
+ * than LOSS_PARTS. Of a window, whose N a line does not tell, all may still count.
  */
 static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
 {
-	__u64 span = short_value(line->span), filled;
+	__u64 span = short_value(line->span);
+	__u64 filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->zero + span;
 
-	if (line_kind(line) == SL_BUCKET)
-		filled = ledger->zero + span;
-	else
-		filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->drawn + span;
+	if (line_kind(line) == SL_WINDOW)
+		return LOSS_PARTS;
 	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
 			  (1 << LOSS_TENURE_SHIFT) - 1);
 }
@@ -294,8 +293,6 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	if (class == LOSS_LITTLE && whole < 0)
 		return whole;
 	rank = class * LOSS_PROTECTED + (class == LOSS_LITTLE) * parts * LOSS_PART;
-	if (parts && line_kind(line) == SL_WINDOW)
-		parts = LOSS_PARTS; /* all of its N may still count */
 	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
 }
 
