@@ -31,7 +31,8 @@ enum subject {
 	ON_SLUICE,   /* a gate of the default sizes, with a hundred policies and a default */
 	ON_EGRESS,   /* the same on hook egress, where limits can shape */
 	ON_CROWD,    /* the same, for a flood from so few sources that all become known */
-	ON_DENIED,   /* one with a million denied hosts of each family */
+	ON_DENIED,   /* one with a million denied hosts of IPv4 */
+	ON_DENIED6,  /* one with as many of IPv6 */
 	ON_64K,	     /* one with as many known sources of each family */
 	ON_64K_OVER, /* the same, and each source is over its limit */
 	ON_1M,	     /* one with a million known sources of each family */

@@ -117,7 +117,7 @@ const struct bench_case bench_cases[] = {
 	{.name = "deny6_1m",
 	 .source = "2001:db8:200::/44 by /64",
 	 .deny = true,
-	 .subject = ON_DENIED,
+	 .subject = ON_DENIED6,
 	 .expect = EXPECT_DROP},
 	{.name = "accept_64k", .source = "22.0.0.0/16", .limit = {AMPLE}, .subject = ON_64K},
 	{.name = "accept6_64k",

@@ -20,7 +20,8 @@ static const struct bench_limit usual = {.rate = "10kpps", .burst = "1000"};
 /* What is not said is of the default size. */
 static const struct gate_sizes sizes[SUBJECTS] = {
 	[ON_DENIED] = {.hosts = 1 << 20},
-	[ON_1M] = {.sources = 1 << 20},
+	[ON_DENIED6] = {.hosts = 1 << 20},
+	[ON_1M] = {.sources = 1 << 21},
 };
 
 /* --- Rules ---------------------------------------------------------------------------------- */

@@ -12,7 +12,14 @@
 struct work {
 	struct run run;
 	uint32_t packets; /* a run; 0: this case is not run */
+	uint32_t sources;
 };
+
+/* So many packets a source come before the first round: of a million at random, 98 % come. */
+#define PACKETS_TO_KNOW 4
+
+/* Of more sources a case is about those that are not known. */
+#define KNOWN_SOURCES_MOST (1U << 20)
 
 static enum status work_begin(struct work *work, const struct bench_case *bench, uint64_t seed)
 {
@@ -27,6 +34,7 @@ static enum status work_begin(struct work *work, const struct bench_case *bench,
 	};
 	if (status)
 		return status;
+	work->sources = sources_count(&sources);
 	work->run.prog = subject_program(bench, &sources.prefix);
 	for (unsigned int i = 0; i < RUN_CPUS; i++)
 		frame_write(&work->run.frame[i], &sources, seed * RUN_CPUS + i);
@@ -36,12 +44,15 @@ static enum status work_begin(struct work *work, const struct bench_case *bench,
 /* Finds how many packets make a run, and lets the case settle. */
 static enum status work_warm(struct work *work, const struct plan *plan, enum expect expect)
 {
+	double packets = work->sources > KNOWN_SOURCES_MOST ? 0 : PACKETS_TO_KNOW * work->sources;
 	enum status status;
 	double ns;
 
 	status = run_packets(&work->run, TRIAL_PACKETS, &ns);
+	if (!status && packets < plan->warm_ns / (ns + 1))
+		packets = plan->warm_ns / (ns + 1);
 	if (!status)
-		status = run_packets(&work->run, plan->warm_ns / (ns + 1), &ns);
+		status = run_packets(&work->run, packets, &ns);
 	work->packets = plan->run_ns / (ns + 1);
 	work->run.expect = expect;
 	return status;
