@@ -257,35 +257,44 @@ static enum status sources_rank(const struct gate *gate, const struct memory *me
 	return status;
 }
 
-static enum status source_report(const struct gate *gate, const struct memory *memory,
-				 const struct sl_prefix *address, json_t *json)
+/* --- Report --------------------------------------------------------------------------------- */
+
+static enum status source_report(const struct context *context, const struct gate *gate,
+				 const struct memory *memory, const struct sl_prefix *address,
+				 bool is_first)
 {
 	struct view view;
 	enum status status = view_read(gate, memory, address, &view);
 
 	if (status)
 		return status;
-	if (json)
-		json_array_append_new(json, view_json(&view));
+	if (context->json)
+		status = json_print_item(view_json(&view), is_first);
 	else
 		view_print(&view);
 	source_free(&view.source);
-	return OK;
+	return status;
 }
 
-static enum status ranked_report(const struct gate *gate, const struct memory *memory,
-				 const struct request *request, const struct ranked *ranked,
-				 unsigned int count, json_t *json)
+/* JSON, too, is written as it is made: that of a million sources takes gigabytes of memory. */
+static enum status ranked_report(const struct context *context, const struct gate *gate,
+				 const struct memory *memory, const struct request *request,
+				 const struct ranked *ranked, unsigned int count)
 {
 	unsigned int told = request->top && request->top < count ? request->top : count;
 	enum status status = OK;
 
-	if (!json)
+	if (context->json) /* a gate's name needs no escapes */
+		printf("{\n  \"gate\": \"%s\",\n  \"total\": %u,\n  \"sources\": [", gate->name,
+		       count);
+	else
 		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
 		       "WOULD-DROP", "LEVEL");
 	for (unsigned int i = 0; !status && i < told; i++)
-		status = source_report(gate, memory, &ranked[i].source->prefix, json);
-	if (!status && !json && told < count)
+		status = source_report(context, gate, memory, &ranked[i].source->prefix, !i);
+	if (!status && context->json)
+		puts(told ? "\n  ]\n}" : "]\n}");
+	else if (!status && told < count)
 		printf("(%u of %u sources)\n", told, count);
 	return status;
 }
@@ -293,7 +302,6 @@ static enum status ranked_report(const struct gate *gate, const struct memory *m
 static enum status sources_report(const struct context *context, const struct gate *gate,
 				  const struct request *request)
 {
-	json_t *json = context->json ? json_array() : NULL;
 	struct memory memory = MEMORY_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
@@ -304,11 +312,7 @@ static enum status sources_report(const struct context *context, const struct ga
 	if (!status)
 		status = sources_rank(gate, &memory, request->order, &list, &ranked);
 	if (!status)
-		status = ranked_report(gate, &memory, request, ranked, list.count, json);
-	if (!status && json)
-		status = json_print(json_pack("{s:s, s:i, s:O}", "gate", gate->name, "total",
-					      (int)list.count, "sources", json));
-	json_decref(json);
+		status = ranked_report(context, gate, &memory, request, ranked, list.count);
 	free(ranked);
 	free(list.items);
 	memory_close(&memory);

@@ -211,14 +211,26 @@ bool json_is_whole(void)
 	return !allocation_failed;
 }
 
-enum status json_print(json_t *document)
+static enum status json_write(json_t *document, size_t flags)
 {
 	bool whole = document && json_is_whole();
-	int err = whole ? json_dumpf(document, stdout, JSON_INDENT(2)) : -1;
+	int err = whole ? json_dumpf(document, stdout, flags) : -1;
 
 	json_decref(document);
-	if (err)
-		return failure("cannot write JSON: %s", why(whole ? errno : ENOMEM));
-	putchar('\n');
-	return OK;
+	return err ? failure("cannot write JSON: %s", why(whole ? errno : ENOMEM)) : OK;
+}
+
+enum status json_print(json_t *document)
+{
+	enum status status = json_write(document, JSON_INDENT(2));
+
+	if (!status)
+		putchar('\n');
+	return status;
+}
+
+enum status json_print_item(json_t *item, bool is_first)
+{
+	fputs(is_first ? "\n    " : ",\n    ", stdout);
+	return json_write(item, 0);
 }
