@@ -66,7 +66,6 @@ int sluice_carry_ledger(struct sl_carry_ledger *carry)
 	const struct sl_gate *gate = gate_get();
 	struct entrant entrant = {0};
 	struct sl_line *line;
-	__s64 loss = 0;
 	int err;
 
 	if (!gate)
@@ -78,13 +77,14 @@ int sluice_carry_ledger(struct sl_carry_ledger *carry)
 	entrant.digest = ledger_digest(&gate->meeting, &entrant.key);
 	entrant.ledger = *(const struct sl_ledger *)&carry->last.ledger;
 	entrant.span = carry->last.span;
+	entrant.now = carry->now;
 	entrant.made = carry->last.made;
 	entrant.most = carry->most;
 	line = table_find(&gate->meeting, entrant.digest, &entrant.key);
 	if (!line) {
-		err = table_insert(&entrant, carry->now, &loss);
+		err = table_insert(&entrant);
 		if (err != -EEXIST) /* EEXIST: a packet has just made it */
-			return err ?: loss_parts(loss) > 0;
+			return err ?: loss_parts(entrant.loss) > 0;
 		line = table_find(&gate->meeting, entrant.digest, &entrant.key);
 	}
 	if (line)

@@ -112,6 +112,15 @@ static __always_inline __u32 newcomer_show(struct packet *packet, const struct s
 	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
 }
 
+/* A key that has a line waits no more. */
+static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, struct digest digest)
+{
+	struct sl_set *home = set_get(digest.place & meeting->set_mask);
+
+	if (home)
+		sketch_forget(&home->waiting[sketch_slot(digest)], digest);
+}
+
 /* Counts what became of an insertion. loss: what was forgotten for it, by line_loss(). */
 static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 loss)
 {
@@ -154,8 +163,6 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	const struct sl_gate *gate = gate_get();
 	struct sl_admission *here = admission_get();
 	struct entrant entrant = {0};
-	struct sl_set *home;
-	__s64 loss = 0;
 	int err;
 
 	if (!packet || !limit || !here || !gate)
@@ -165,16 +172,16 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	entrant.digest = ledger_digest(&gate->meeting, &entrant.key);
 	newcomer_birth(packet, limit, seen, &entrant.ledger);
 	entrant.span = limit->span;
+	entrant.now = packet->now;
 	entrant.made = line_moment(packet->now);
 	entrant.most = seen > 1 ? LOSS_RANK_ANY : 0; /* for one that has shown itself before */
 	entrant.flood = pace_is_crowded(here, packet->jiffy);
-	home = set_get(entrant.digest.place & gate->meeting.set_mask);
-	err = table_insert(&entrant, packet->now, &loss);
-	if (err == -EBUSY && home && set_wait(home))
-		err = table_insert(&entrant, packet->now, &loss);
-	newcomer_note(here, err, loss);
-	if (!err && home)
-		sketch_forget(&home->waiting[sketch_slot(entrant.digest)], entrant.digest);
+	err = table_insert(&entrant);
+	if (err == -EBUSY && table_wait(&gate->meeting, entrant.digest))
+		err = table_insert(&entrant);
+	newcomer_note(here, err, entrant.loss);
+	if (!err)
+		newcomer_unsee(&gate->meeting, entrant.digest);
 	return !err || err == -EEXIST;
 }
 

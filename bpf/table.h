@@ -93,6 +93,8 @@ struct entrant {
 	struct ledger_key key;
 	struct digest digest; /* of the key */
 	struct sl_ledger ledger;
+	__u64 now;
+	__s64 loss; /* set by table_insert(): what was forgotten for it, as line_loss() tells */
 	__u16 span; /* as in struct sl_line */
 	__u16 made;
 	__u16 most; /* the most that may be lost for it: loss_rank() */
@@ -119,7 +121,6 @@ static __always_inline void set_unlock(struct sl_set *set)
  */
 #define LOCK_LOOKS 512
 
-/* Waits until a set is not locked. False: it still is. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	for (int i = 0; i < LOCK_LOOKS; i++)
@@ -128,11 +129,21 @@ static __always_inline bool set_wait(const struct sl_set *set)
 	return false;
 }
 
+/* Waits until neither set of a key is locked. False: one still is. */
+static __always_inline bool table_wait(const struct sl_meeting *meeting, struct digest digest)
+{
+	struct spot spot = spot_of(meeting, digest);
+	const struct sl_set *home = set_get(spot.home);
+	const struct sl_set *other = set_get(set_other(meeting, spot.home, spot.tag));
+
+	return home && other && set_wait(home) && set_wait(other);
+}
+
 /* The loss of a way that is free: none that is taken loses less; and more than any loses. */
 #define LOSS_FREE (-(1LL << 62))
 #define LOSS_ANY  (LOSS_BLOCKED * 2 * LOSS_PROTECTED)
 
-/* line_loss() of one line. */
+/* line_loss() of one line, or LOSS_FREE. */
 BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
 {
 	struct sl_line *line = line_get(index);
@@ -140,59 +151,74 @@ BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
 
 	if (!line)
 		return LOSS_ANY;
+	if (!read_once(line->limit))
+		return LOSS_FREE;
 	ledger = *line_ledger(line);
 	return line_loss(line, &ledger, now, flood);
 }
 
-/*
- * Finds the way of a set to take: a free one, else the one that loses least. What was chosen before
- * is kept if it loses no more.
- */
-static __always_inline void set_choose(const struct sl_set *set, __u32 index,
-				       const struct entrant *entrant, __u64 now, __u32 *line,
-				       __s64 *loss)
+/* Of what is looked at, the line to take. */
+struct candidate {
+	__s64 loss;
+	__u32 line;
+	__u32 room; /* ways of its set that are free or whole */
+};
+
+/* Finds the line of a set to take: a free one, else the one that loses least. */
+static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
+						   const struct entrant *entrant)
 {
-	__u32 free = way_free(set, digest_tag(entrant->digest));
+	__u16 tag = digest_tag(entrant->digest);
+	__u32 lines = index * SL_WAYS, way = way_free(set, tag);
+	struct candidate candidate = {LOSS_ANY, lines, 0};
 
-	if (free < SL_WAYS) {
-		*line = index * SL_WAYS + free;
-		*loss = LOSS_FREE;
-		return;
-	}
-	for (int way = 0; way < SL_WAYS; way++) {
-		__s64 other = line_weigh(index * SL_WAYS + way, now, entrant->flood);
+	if (ways_free(set) >= WAYS_SPARE && way < SL_WAYS)
+		return (struct candidate){LOSS_FREE, lines + way, SL_WAYS};
+	way = way_first(tag);
+	for (int i = 0; i < SL_WAYS; i++) {
+		__u32 line = lines + (way + i) % SL_WAYS;
+		__s64 loss = line_weigh(line, entrant->now, entrant->flood);
 
-		if (other < *loss) {
-			*loss = other;
-			*line = index * SL_WAYS + way;
+		candidate.room += (__u64)(loss - 1) >> 63; /* 1 for none; see ways_free() */
+		if (loss < candidate.loss) {
+			candidate.loss = loss;
+			candidate.line = line;
 		}
 	}
+	return candidate;
 }
 
-/*
- * Chooses between both sets of a key: a way that is free, then the one of its home that has been
- * whole for longest, then the one of both that loses least. Returns its line, or -ENOSPC.
- */
-BPF_GLOBAL __s64 table_choose(const struct entrant *entrant, __u32 in, __u32 other, __u64 now,
-			      __s64 *ret_loss)
+/* Whether to look at the other set, too. */
+static __always_inline bool home_is_short(const struct candidate *home, const struct sl_set *other)
+{
+	return home->room < WAYS_SPARE || (home->loss != LOSS_FREE && way_free(other, 0) < SL_WAYS);
+}
+
+/* Chooses between both sets of a key, as ways.h says. Returns its line, or -ENOSPC. */
+BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 {
 	const struct sl_set *home, *set;
-	__s64 loss = LOSS_ANY;
-	__u32 line = 0;
+	struct candidate best, next;
 
-	if (!entrant || !ret_loss)
+	if (!entrant)
 		return -ENOSPC;
 	home = set_get(in);
 	set = set_get(other);
 	if (!home || !set)
 		return -ENOSPC;
-	set_choose(home, in, entrant, now, &line, &loss);
-	if (loss > 0 || (loss != LOSS_FREE && way_free(set, 0) < SL_WAYS))
-		set_choose(set, other, entrant, now, &line, &loss);
-	if (loss > 0 && loss_rank(loss) > entrant->most)
+	best = set_choose(home, in, entrant);
+	write_once(entrant->loss, best.loss); /* kept there, as the stack is short */
+	if (home_is_short(&best, set)) {
+		next = set_choose(set, other, entrant);
+		if (next.room == best.room ? next.loss < read_once(entrant->loss)
+					   : next.room > best.room) {
+			best.line = next.line;
+			entrant->loss = next.loss;
+		}
+	}
+	if (entrant->loss > 0 && loss_rank(entrant->loss) > entrant->most)
 		return -ENOSPC;
-	*ret_loss = loss;
-	return line;
+	return best.line;
 }
 
 /*
@@ -255,38 +281,35 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
  * Whether a way that was chosen before its set was locked may be taken still: another CPU may have
  * put a key there, or charged the line.
  */
-static __always_inline bool choice_holds(const struct sl_set *set, __u32 line, __s64 loss,
-					 const struct entrant *entrant, __u64 now)
+static __always_inline bool choice_holds(const struct sl_set *set, __u32 line,
+					 const struct entrant *entrant)
 {
-	if (loss == LOSS_FREE)
+	if (entrant->loss == LOSS_FREE)
 		return !read_once(set->tag[line % SL_WAYS]);
-	return (__s64)line_weigh(line, now, entrant->flood) <= loss;
+	return (__s64)line_weigh(line, entrant->now, entrant->flood) <= entrant->loss;
 }
 
 /* Inserts a key whose home is locked. */
 static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
-					       const struct spot *spot,
-					       const struct entrant *entrant, __u64 now,
-					       __s64 *ret_loss)
+					       const struct spot *spot, struct entrant *entrant)
 {
-	__u32 other = set_other(meeting, spot->home, spot->tag);
 	struct sl_set *set;
 	int err = -EBUSY;
 	__s64 line;
 
 	if (table_find(meeting, entrant->digest, &entrant->key))
 		return -EEXIST;
-	line = table_choose(entrant, spot->home, other, now, ret_loss);
+	line = table_choose(entrant, spot->home, set_other(meeting, spot->home, spot->tag));
 	if (line < 0)
 		return line;
 	if (line / SL_WAYS == spot->home) {
 		way_take(meeting, line, spot, entrant);
 		return 0;
 	}
-	set = set_get(other);
+	set = set_get(line / SL_WAYS);
 	if (!set || !set_lock(set))
 		return -EBUSY;
-	if (choice_holds(set, line, *ret_loss, entrant, now)) {
+	if (choice_holds(set, line, entrant)) {
 		way_take(meeting, line, spot, entrant);
 		err = 0;
 	}
@@ -295,18 +318,17 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 }
 
 /*
- * Makes a line for a key, at a moment. ret_loss: what was forgotten for it, as line_loss() tells.
- * Returns 0, -EEXIST where there is one, -EBUSY where another CPU has a lock, -ENOSPC where each
- * line tells too much.
+ * Makes a line for a key. Returns 0, -EEXIST where there is one, -EBUSY where another CPU has a
+ * lock, -ENOSPC where each line tells too much.
  */
-BPF_GLOBAL int table_insert(const struct entrant *entrant, __u64 now, __s64 *ret_loss)
+BPF_GLOBAL int table_insert(struct entrant *entrant)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_set *home;
 	struct spot spot;
 	int err;
 
-	if (!entrant || !ret_loss || !gate)
+	if (!entrant || !gate)
 		return -ENOSPC;
 	spot = spot_of(&gate->meeting, entrant->digest);
 	home = set_get(spot.home);
@@ -314,7 +336,7 @@ BPF_GLOBAL int table_insert(const struct entrant *entrant, __u64 now, __s64 *ret
 		return -ENOSPC;
 	if (!set_lock(home))
 		return -EBUSY;
-	err = table_insert_locked(&gate->meeting, &spot, entrant, now, ret_loss);
+	err = table_insert_locked(&gate->meeting, &spot, entrant);
 	set_unlock(home);
 	return err;
 }

@@ -8,18 +8,19 @@
  *   table_find    the line of a key, in mapped memory
  *
  * A key has two sets: its home, and another one that follows from its home and its tag. It lies in
- * its home while there is a free way, at the way that its tag names if that is free; `away` of the
- * home counts the keys that lie elsewhere. So a key that has no ledger is mostly found missing by
- * half a cache line, and a ledger by a line of its own, or by both.
+ * its home, at the way that its tag names if that is free; `away` of the home counts the keys that
+ * lie elsewhere. So a key that has no ledger is mostly found missing by half a cache line, and a
+ * ledger by a line of its own, or by both. Where the home has few ways to spare a key lies in that
+ * of both sets which has more: so sets fill evenly.
  *
  * What is forgotten. A ledger that is whole (filled, not blocked, and with no purse out) says what
  * a new one would say: to forget it loses nothing. Of others the loss is the part of the burst that
- * is missing. So a full set gives up the ledger that has been whole for longest, or the one that
- * loses least. A ledger that has less than half of its burst, or is blocked, is protected: it goes
- * only if all ways of both sets are protected, and for a key that has shown itself before. In a
- * flood a key that was charged within the last minute is protected as well, because most keys that
- * knock then are forged. newcomer.h says who may knock. What is forgotten of a limit that starts
- * empty comes back stricter, never milder.
+ * is missing. So a set that is full gives up the ledger that has been whole for longest, or, where
+ * both are full of others, the one that loses least. A ledger that has less than half of its burst,
+ * or is blocked, is protected: it goes only if all ways of both sets are protected, and for a key
+ * that has shown itself before. In a flood a key that was charged within the last minute is
+ * protected as well, because most keys that knock then are forged. newcomer.h says who may knock.
+ * What is forgotten of a limit that starts empty comes back stricter, never milder.
  *
  * Only the packet path writes to the table, while packets use it: a command that was killed with
  * the lock of a set in its hands would close that set for good.
@@ -119,6 +120,19 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 		if (!set->tag[(first + way) % SL_WAYS])
 			return (first + way) % SL_WAYS;
 	return SL_WAYS;
+}
+
+/* A set is short if less of its ways than these are free or whole. */
+#define WAYS_SPARE 3
+
+/* Counted without branches: the verifier would walk what follows for each number. */
+static inline __u32 ways_free(const struct sl_set *set)
+{
+	__u32 free = 0;
+
+	for (__u32 way = 0; way < SL_WAYS; way++)
+		free += (set->tag[way] - 1U) >> 31;
+	return free;
 }
 
 /* --- Short numbers -------------------------------------------------------------------------- */

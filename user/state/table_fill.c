@@ -6,7 +6,7 @@
 
 /*
  * Until this part of its lines is partial, a table finds no free or whole line for one newcomer in
- * fifty, as some sets are full before others; and for one in six that comes then.
+ * 600, as some sets are full before others; and for one in 25 that comes then.
  */
 #define ROOM_OF_5 4
 

@@ -179,13 +179,13 @@ static void table_fill(void)
 			.key = packet_key(&packet, &full),
 			.ledger = credit_full(&full, test_clock_ticks),
 			.span = short_make(limit_span(&full)),
+			.now = test_clock_ticks,
 			.made = line_moment(test_clock_ticks),
 		};
-		__s64 loss;
 
 		entrant.ledger.zero = test_clock_ticks;
 		entrant.digest = ledger_digest(&host_table.gate.meeting, &entrant.key);
-		table_insert(&entrant, test_clock_ticks, &loss);
+		table_insert(&entrant);
 	}
 	for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
 		assert_true(host_table.set[i / SL_WAYS].tag[i % SL_WAYS]);
