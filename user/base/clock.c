@@ -144,12 +144,13 @@ uint32_t until_at(time_t when)
 
 /*
  * The moment that was meant is in the unit before the end, as until_after() has rounded it up. The
- * first second in that unit or behind it is rounded to the same end again: an end that is written
- * to a file and read back is not earlier, and one of whole seconds is the same each time.
+ * search for a whole second begins one unit earlier: the two clocks are read one after the other,
+ * here and in until_at(), and a task that is preempted in between must not find the next second. So
+ * an end of whole seconds is the same each time, and any other is at most one unit early.
  */
 time_t until_time(uint32_t until)
 {
-	uint64_t meant = until ? (uint64_t)(until - 1) << SL_UNTIL_SHIFT : 0;
+	uint64_t meant = until > 2 ? (uint64_t)(until - 2) << SL_UNTIL_SHIFT : 0;
 
 	return (clock_ns(CLOCK_REALTIME) - uptime_ns() + meant) / NS_PER_SEC + 1;
 }

@@ -26,7 +26,8 @@ uint32_t until_after(uint64_t ns);
 
 /*
  * until_at() converts a moment of the calendar to such an end; 1: the moment is past. until_time()
- * is the reverse, rounded up to a second.
+ * is the reverse, in whole seconds: the moment itself when until_at() made the end, and otherwise
+ * the next second, or this one by less than a unit.
  */
 uint32_t until_at(time_t when);
 time_t until_time(uint32_t until);
