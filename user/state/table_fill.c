@@ -19,6 +19,10 @@ static uint32_t power_of_two(uint32_t least)
 	return power;
 }
 
+/*
+ * As many sources as the table has lines take twice as many lines. A lesser size than that may give
+ * the same table again, as it has a power of two of lines.
+ */
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
@@ -28,11 +32,8 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	fill->bytes = fill->room ? (table + fill->room - 1) / fill->room : 0;
 	fill->sources_short = 0;
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
-	    pressure->event[SL_EVENT_FORGOTTEN].per_second) {
-		uint32_t next = fill->sources < 1U << 30 ? fill->sources + 1 : 1U << 31;
-
-		fill->sources_short = power_of_two(fill->partial > next ? fill->partial : next);
-	}
+	    pressure->event[SL_EVENT_FORGOTTEN].per_second)
+		fill->sources_short = power_of_two(fill->lines);
 }
 
 enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,

@@ -5,17 +5,18 @@
 
 static const struct {
 	const char *what;
-	uint32_t sources, partial, no_room, forgotten;
+	uint32_t sources, lines, partial, no_room, forgotten;
 	uint32_t wanted;
 } cases[] = {
-	{"nothing happened", 262144, 500000, 0, 0, 0},
-	{"nobody found room", 262144, 1000, 1, 0, 524288},
-	{"one was forgotten", 262144, 1000, 0, 1, 524288},
-	{"more are not full than were asked for", 1000, 5000, 3, 0, 8192},
-	{"as many as a power of two", 1000, 4096, 3, 0, 4096},
-	{"a size that is no power of two", 200000, 10, 1, 0, 262144},
-	{"the least size", 1, 1, 1, 0, 2},
-	{"the largest number", ~0U, ~0U, 1, 0, 1U << 31},
+	{"nothing happened", 262144, 1 << 19, 500000, 0, 0, 0},
+	{"nobody found room", 262144, 1 << 19, 1000, 1, 0, 1 << 19},
+	{"one was forgotten", 262144, 1 << 19, 1000, 0, 1, 1 << 19},
+	{"all lines are not full", 1000, 2048, 2048, 3, 0, 2048},
+	{"the next power of two would be the same table", 2000, 4096, 10, 1, 0, 4096},
+	{"a size that fills three quarters", 3072, 4096, 10, 1, 0, 4096},
+	{"the least size", 1, 16, 1, 1, 0, 16},
+	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 27},
+	{"no number of lines that a gate has", 1, ~0U, ~0U, 1, 0, 1U << 31},
 };
 
 static void test_room_is_short_when_somebody_felt_it(void **state)
@@ -28,7 +29,7 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 			.event[SL_EVENT_BUSY].per_second = 1000,
 		};
 		struct table_fill fill = {
-			.lines = 1 << 19,
+			.lines = cases[i].lines,
 			.sources = cases[i].sources,
 			.partial = cases[i].partial,
 		};
