@@ -96,12 +96,15 @@ def recorded(schema, name):
 
 
 class OldGate:
-    """In the lab, under the lab's name of a gate."""
+    """In the lab, under the lab's name of a gate. entry: the bytes of the entry of `gate`, if the
+    first gates of the schema have a shorter one than the recorded gate."""
 
-    def __init__(self, lab, schema):
+    def __init__(self, lab, schema, entry=None):
         self.lab, self.schema, self.layout = lab, schema, LAYOUTS[schema]
         self.object = os.path.join(BUILD, f"schema{schema}.bpf.o")
         self.recorded = json.loads(recorded(schema, "gate.json"))
+        shape = self.recorded["maps"]["gate"]
+        shape["value"] = entry or shape["value"]
         self.maps = {}  # fds
         self.programs = {}
         if not os.path.ismount(BPFFS):
@@ -144,7 +147,7 @@ class OldGate:
         for entry in shape["holds"]:
             key, values = bytes.fromhex(entry["key"]), [bytes.fromhex(v) for v in entry["values"]]
             if name == "gate":
-                values = [self.entry_shifted(self.with_map_ids(values[0]), passed)]
+                values = [self.entry_shifted(self.with_map_ids(values[0]), passed)[:shape["value"]]]
             elif name.startswith("ledgers") and struct.unpack("<I", key[-4:]) in scales:
                 values = [shifted_window(values[0], passed, *scales[struct.unpack("<I", key[-4:])])]
             elif name in SHIFT:

@@ -3,6 +3,7 @@
 that the older version itself has made, recorded: old_gate.py."""
 
 import calendar
+import contextlib
 import fcntl
 import ipaddress
 import json
@@ -332,6 +333,18 @@ def test_a_gate_that_is_upgraded_grows(filtering):
                            for i in range(has)]
     assert f"grew: policies {has} -> {2 * has}\n" in lab.apply(config).err
     assert level(lab, STARTED) == LEVEL
+
+
+def test_the_first_gates_of_schema_6(lab):
+    """Their entry of `gate` ends before trials and stated sizes."""
+    with contextlib.closing(OldGate(lab, 6, entry=536)) as old:
+        old.attach("in0")
+        same_rules(lab.rules(), old.said("show.txt"))
+        assert old.entry()[:4] == struct.pack("<I", 6)
+        lab.sluice("upgrade")
+        assert old.schema_now() == NOW
+        assert level(lab, STARTED) == LEVEL
+        assert lab.json("dump")["gate"].keys() == {"sources", "hot"}
 
 
 def test_an_allow_by_hand_beats_a_list_that_comes_later(filtering, tmp_path):

@@ -91,10 +91,11 @@ static enum status map_refuse(struct gate *gate, const struct bpf_object *object
 }
 
 /*
- * Reads the entry of `gate`, which begins with the schema's number in each schema. Refuses a map of
- * another kind.
+ * Reads the entry of `gate`, which begins with the schema's number in each schema, and its length.
+ * Refuses a map of another kind.
  */
-static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX], uint32_t *ret)
+static enum status entry_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX],
+			      uint32_t *bytes)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info), zero = 0;
@@ -103,27 +104,28 @@ static enum status schema_read(const struct gate *gate, uint8_t value[OLD_VALUE_
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return map_unread(gate, MAP_GATE, errno);
 	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
-	    info.value_size < sizeof(*ret) || info.value_size > OLD_VALUE_MAX)
+	    info.value_size < sizeof(uint32_t) || info.value_size > OLD_VALUE_MAX)
 		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return map_unread(gate, MAP_GATE, errno);
-	memcpy(ret, value, sizeof(*ret));
+	*bytes = info.value_size;
 	return OK;
 }
 
 /* Opens the map `gate`, which has the ids of the other maps. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
-	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX];
-	uint32_t schema = 0;
+	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX] = {0};
+	uint32_t schema, bytes = 0;
 	enum status status;
 
 	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	if (gate->map[MAP_GATE] < 0)
 		return map_refuse(gate, object, MAP_GATE);
-	status = schema_read(gate, value, &schema);
+	status = entry_read(gate, value, &bytes);
 	if (status)
 		return status;
+	memcpy(&schema, value, sizeof(schema));
 	gate->old = old_schema_find(schema);
 	/* what is converted takes a lock, which a reader cannot have */
 	if (schema != SL_SCHEMA && (!gate->old || gate->dir.reads_only))
@@ -131,7 +133,7 @@ static enum status state_open(struct gate *gate, const struct bpf_object *object
 	status = map_check(gate, object, MAP_GATE);
 	if (status)
 		return status;
-	return gate->old ? old_state_read(gate, value) : gate_map_state(gate);
+	return gate->old ? old_state_read(gate, value, bytes) : gate_map_state(gate);
 }
 
 /* Opens the map with the gate's id for it, if that is pinned in this directory; -1: it is not. */

@@ -42,7 +42,7 @@ int map_has_shape(int fd, const struct map_shape *shape)
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
 	return info.type == shape->type && info.key_size == shape->key_size &&
-	       info.value_size == shape->value_size;
+	       (info.value_size == shape->value_size || info.value_size == shape->first_value_size);
 }
 
 enum status old_refuse(const struct gate *gate, uint32_t number)
@@ -61,12 +61,12 @@ enum status old_refuse(const struct gate *gate, uint32_t number)
 		name, number, SL_SCHEMA, name, name);
 }
 
-enum status old_state_read(struct gate *gate, const void *value)
+enum status old_state_read(struct gate *gate, const void *value, uint32_t bytes)
 {
 	gate->state = malloc(sizeof(*gate->state));
 	if (!gate->state)
 		return failure("cannot read gate '%s': %s", gate->name, why(ENOMEM));
-	*gate->state = gate->old->state(value);
+	*gate->state = gate->old->state(value, bytes);
 	return OK;
 }
 

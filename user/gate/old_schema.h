@@ -15,6 +15,8 @@ struct map_shape {
 	uint32_t type; /* enum bpf_map_type; 0: the schema has no such map */
 	uint32_t key_size;
 	uint32_t value_size;
+	/* where the first versions of the schema made a shorter one: its size; 0: none did */
+	uint32_t first_value_size;
 };
 
 /* 1; 0: no map, or one of another shape; or a negative errno. */
@@ -33,9 +35,10 @@ struct old_schema {
 	bool shared[GATE_MAPS];
 	/*
 	 * Convert a value of that schema to this version's. The state has the map ids in this
-	 * version's order, and no sizes, which old_rules_read() adds.
+	 * version's order, and no sizes, which old_rules_read() adds. bytes: of the value, behind
+	 * which is 0.
 	 */
-	struct sl_gate (*state)(const void *value);
+	struct sl_gate (*state)(const void *value, uint32_t bytes);
 	struct sl_rule (*rule)(const void *value);
 	struct sl_counters (*counters)(const void *value);
 	/* NULL: the schema has no named lists. */
@@ -78,7 +81,7 @@ enum status old_refuse(const struct gate *gate, uint32_t number);
  * old_rules_read() sets gate->lists, gate->policies and the sizes that the state has; records that
  * were never used are zeroed.
  */
-enum status old_state_read(struct gate *gate, const void *value);
+enum status old_state_read(struct gate *gate, const void *value, uint32_t bytes);
 enum status old_rules_read(struct gate *gate);
 
 #endif

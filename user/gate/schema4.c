@@ -41,7 +41,7 @@ static const enum gate_map maps[SCHEMA4_MAPS] = {
 	MAP_BLOCKS,   MAP_BUDGETS,   MAP_ALLOWANCES,
 };
 
-static struct sl_gate state_convert(const void *value)
+static struct sl_gate state_convert(const void *value, uint32_t bytes)
 {
 	const struct schema4_gate *old = value;
 	struct sl_gate state = {
@@ -58,6 +58,7 @@ static struct sl_gate state_convert(const void *value)
 		.sizes_stated = SIZES_OF_SOURCES,
 	};
 
+	(void)bytes;
 	old_ids_convert(&state, old->map_ids, maps, SCHEMA4_MAPS);
 	memcpy(state.meeting.secret, old->secret, sizeof(state.meeting.secret));
 	return state;

@@ -24,7 +24,7 @@ static const enum gate_map maps[SCHEMA5_MAPS] = {
 	GATE_UNREAD,	  MAP_SHORTCUTS, MAP_BLOCKS,	MAP_BUDGETS,	  MAP_ALLOWANCES,
 };
 
-static struct sl_gate state_convert(const void *value)
+static struct sl_gate state_convert(const void *value, uint32_t bytes)
 {
 	const struct schema5_gate *old = value;
 	struct sl_gate state = {
@@ -44,6 +44,7 @@ static struct sl_gate state_convert(const void *value)
 		.sizes_stated = SIZES_OF_SOURCES,
 	};
 
+	(void)bytes;
 	old_ids_convert(&state, old->map_ids, maps, SCHEMA5_MAPS);
 	memcpy(state.meeting.secret, old->secret, sizeof(state.meeting.secret));
 	/* list_end_index() is that of schema 5 */

@@ -28,7 +28,10 @@ static const enum gate_map maps[SCHEMA6_MAPS] = {
 	GATE_UNREAD,	  MAP_SHORTCUTS, MAP_BLOCKS,	MAP_BUDGETS,	  MAP_ALLOWANCES,
 };
 
-static struct sl_gate state_convert(const void *value)
+/* The first versions of the schema had neither trials nor stated sizes. */
+#define FIRST_GATE offsetof(struct schema6_gate, trial_until)
+
+static struct sl_gate state_convert(const void *value, uint32_t bytes)
 {
 	const struct schema6_gate *old = value;
 	struct sl_gate state = {
@@ -47,7 +50,7 @@ static struct sl_gate state_convert(const void *value)
 		.policies_seen = old->policies_seen,
 		.trial_until = old->trial_until,
 		.trial = old->trial,
-		.sizes_stated = old->sizes_stated,
+		.sizes_stated = bytes == FIRST_GATE ? SIZES_OF_SOURCES : old->sizes_stated,
 	};
 
 	old_ids_convert(&state, old->map_ids, maps, SCHEMA6_MAPS);
@@ -153,7 +156,8 @@ const struct old_schema schema6 = {
 	.number = 6,
 	.map =
 		{
-			[MAP_GATE] = {BPF_MAP_TYPE_ARRAY, 4, sizeof(struct schema6_gate)},
+			[MAP_GATE] = {BPF_MAP_TYPE_ARRAY, 4, sizeof(struct schema6_gate),
+				      .first_value_size = FIRST_GATE},
 			[MAP_HOSTS4] = {BPF_MAP_TYPE_HASH, 4, sizeof(struct schema5_rule)},
 			[MAP_HOSTS6] = {BPF_MAP_TYPE_HASH, 16, sizeof(struct schema5_rule)},
 			[MAP_PREFIXES] = {BPF_MAP_TYPE_LPM_TRIE, 24, sizeof(struct schema5_rule)},
@@ -189,4 +193,5 @@ const struct old_schema schema6 = {
 };
 
 /* schema5.c says why its rules, lists and ledgers can be shared. */
+_Static_assert(FIRST_GATE == 536, "schema 6");
 _Static_assert(sizeof(struct schema6_policy) <= OLD_VALUE_MAX, "schema 6");

@@ -96,11 +96,11 @@ static int shaped_open(const struct pins *pins, enum gate_map map, const struct 
 struct level_maps level_maps_open(const struct pins *pins)
 {
 	static const struct map_shape table = {BPF_MAP_TYPE_ARRAY, sizeof(uint32_t),
-					       sizeof(struct sl_line)};
+					       sizeof(struct sl_line), 0};
 	static const struct map_shape ipv4 = {BPF_MAP_TYPE_LRU_HASH, sizeof(struct old_ledger_key4),
-					      sizeof(struct sl_ledger)};
+					      sizeof(struct sl_ledger), 0};
 	static const struct map_shape ipv6 = {BPF_MAP_TYPE_LRU_HASH, sizeof(struct old_ledger_key6),
-					      sizeof(struct sl_ledger)};
+					      sizeof(struct sl_ledger), 0};
 
 	return (struct level_maps){
 		.table = shaped_open(pins, MAP_LEDGERS, &table, BPF_F_MMAPABLE),

@@ -340,7 +340,7 @@ bool next_is_prepared(const struct pins *pins)
 /* Reads the state of the gate in next/, if it is one of this schema. */
 static bool next_state(const struct pins *next, struct sl_gate *ret)
 {
-	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(*ret)};
+	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(*ret), 0};
 	int fd = pin_open(next, gate_map_names[MAP_GATE]);
 	__u32 zero = 0;
 	bool read = fd >= 0 && map_has_shape(fd, &shape) > 0 &&
@@ -355,7 +355,7 @@ static bool next_state(const struct pins *next, struct sl_gate *ret)
 static int next_map(const struct pins *next, const struct sl_gate *state, enum gate_map map,
 		    uint32_t value_size)
 {
-	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), value_size};
+	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), value_size, 0};
 	int fd = pin_open(next, gate_map_names[map]);
 
 	if (fd >= 0 && gate_map_id(fd) == state->map_ids[map] && map_has_shape(fd, &shape) > 0)

@@ -26,7 +26,7 @@ static void test_every_map_has_the_recorded_shape(void **state)
 static void check_state(const void *key, const void *value, void *data)
 {
 	const struct schema4_gate *old = value;
-	struct sl_gate gate = schema4.state(value);
+	struct sl_gate gate = schema4.state(value, sizeof(*old));
 
 	(void)key, (void)data;
 	assert_int_equal(old->schema, 4);

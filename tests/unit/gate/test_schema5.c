@@ -29,7 +29,7 @@ static void test_every_map_has_the_recorded_shape(void **state)
 static void check_state(const void *key, const void *value, void *data)
 {
 	const struct schema5_gate *old = value;
-	struct sl_gate gate = schema5.state(value);
+	struct sl_gate gate = schema5.state(value, sizeof(*old));
 
 	(void)key;
 	assert_int_equal(old->schema, 5);
@@ -69,7 +69,7 @@ static void test_the_gate_keeps_that_a_change_is_under_way(void **state)
 	const struct schema5_gate old = {.schema = 5, .changing = 1};
 
 	(void)state;
-	assert_int_equal(schema5.state(&old).changing, 1);
+	assert_int_equal(schema5.state(&old, sizeof(old)).changing, 1);
 }
 
 /* --- Lists ---------------------------------------------------------------------------------- */

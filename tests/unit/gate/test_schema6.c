@@ -30,7 +30,7 @@ static void test_every_map_has_the_recorded_shape(void **state)
 static void check_state(const void *key, const void *value, void *data)
 {
 	const struct schema6_gate *old = value;
-	struct sl_gate gate = schema6.state(value);
+	struct sl_gate gate = schema6.state(value, sizeof(*old));
 
 	(void)key;
 	assert_int_equal(old->schema, 6);
@@ -69,11 +69,26 @@ static void test_the_gate_keeps_its_numbers_and_finds_its_maps(void **state)
 static void test_the_gate_keeps_that_its_rules_are_on_trial(void **state)
 {
 	const struct schema6_gate old = {.schema = 6, .trial_until = 1ULL << 40, .trial = 7};
-	struct sl_gate gate = schema6.state(&old);
+	struct sl_gate gate = schema6.state(&old, sizeof(old));
 
 	(void)state;
 	assert_int_equal(gate.trial_until, old.trial_until);
 	assert_int_equal(gate.trial, 7);
+}
+
+/* Their sizes of sources were stated, as those of older schemas: other sizes grow. */
+static void test_the_first_gates_of_the_schema_end_sooner(void **state)
+{
+	const struct schema6_gate old = {.schema = 6, .prefixes = 3, .list_ends = {[63] = 9}};
+	const struct map_shape *shape = &schema6.map[MAP_GATE];
+	struct sl_gate gate = schema6.state(&old, shape->first_value_size);
+
+	(void)state;
+	assert_int_equal(shape->first_value_size, 536);
+	assert_int_equal(gate.prefixes, 3);
+	assert_int_equal(gate.list_ends[63], 9);
+	assert_int_equal(gate.sizes_stated, SIZES_OF_SOURCES);
+	assert_int_equal(gate.trial_until, 0);
 }
 
 /* A change that is cut off raises it, and the next gate undoes the change. */
@@ -82,7 +97,7 @@ static void test_the_gate_keeps_that_a_change_is_under_way(void **state)
 	const struct schema6_gate old = {.schema = 5, .changing = 1};
 
 	(void)state;
-	assert_int_equal(schema6.state(&old).changing, 1);
+	assert_int_equal(schema6.state(&old, sizeof(old)).changing, 1);
 }
 
 /* --- Lists ---------------------------------------------------------------------------------- */
@@ -450,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_every_map_has_the_recorded_shape),
 		cmocka_unit_test(test_the_gate_keeps_its_numbers_and_finds_its_maps),
 		cmocka_unit_test(test_the_gate_keeps_that_its_rules_are_on_trial),
+		cmocka_unit_test(test_the_first_gates_of_the_schema_end_sooner),
 		cmocka_unit_test(test_the_gate_keeps_that_a_change_is_under_way),
 		cmocka_unit_test(test_lists_keep_their_places_accesses_and_ends),
 		cmocka_unit_test(test_policies_say_what_they_said),
