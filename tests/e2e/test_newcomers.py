@@ -617,7 +617,7 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
 
 
 def test_status_tells_when_room_is_short(lab):
-    """And which size would do. Those that have spent most of their burst keep their levels."""
+    """And which size is larger. Those that have spent most of their burst keep their levels."""
     def levels():
         return lab.json("status")["gates"][0]["levels"]
 
@@ -640,7 +640,7 @@ def test_status_tells_when_room_is_short(lab):
     short()
     now = levels()
     assert now["sources_wanted"] in (16, 32)
-    assert f"sources {now['sources_wanted']} would do, where it is 12" in lab.sluice("status").out
+    assert f"it takes sources {now['sources_wanted']} or more, where it is 12" in lab.sluice("status").out
     assert 6 <= now["protected"] <= now["partial"] <= now["remembered"] <= now["lines"]
     pressure = lab.json("status")["gates"][0]["pressure"]
     assert pressure["forgotten"]["total"] + pressure["refused"]["no-room"]["total"] > 0

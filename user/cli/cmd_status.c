@@ -243,9 +243,13 @@ static void fill_print(const struct gate *gate, const struct table_fill *fill)
 	printf("  levels: %" PRIu32 " remembered, %" PRIu32 " of them not full, %" PRIu32
 	       " to be forgotten last; room for %" PRIu32 ", %" PRIu32 " bytes each\n",
 	       fill->in_use, fill->partial, fill->protected, fill->room, fill->bytes);
-	if (fill->sources_short)
-		printf("  room is short: levels were forgotten, or newcomers got none: sources "
-		       "%" PRIu32 " would do, where it is %" PRIu32
+	if (!fill->sources_short)
+		return;
+	fputs("  room is short: levels were forgotten, or newcomers got none: ", stdout);
+	if (fill->sources_short < fill->lines)
+		printf("sources %" PRIu32 " is the most that there is\n", fill->sources_short);
+	else
+		printf("it takes sources %" PRIu32 " or more, where it is %" PRIu32
 		       ": 'sluice %sapply FILE --resize' changes that\n",
 		       fill->sources_short, fill->sources, gate_option(gate->name));
 }

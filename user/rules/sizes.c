@@ -7,8 +7,6 @@
 #include "rules/prefix.h"
 #include "rules/units.h"
 
-#define SIZE_MAX_ENTRIES (1U << 26)
-
 const char *const size_names[SIZES] = {
 	[SIZE_SOURCES] = "sources", [SIZE_HOT] = "hot",		  [SIZE_POLICIES] = "policies",
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",

@@ -2,6 +2,7 @@
 #include "state/table_fill.h"
 
 #include "base/clock.h"
+#include "rules/sizes.h"
 #include "ways.h"
 
 /*
@@ -10,19 +11,15 @@
  */
 #define ROOM_OF_5 4
 
-static uint32_t power_of_two(uint32_t least)
-{
-	uint32_t power = 1;
-
-	while (power < least && power < 1U << 31)
-		power *= 2;
-	return power;
-}
-
 /*
  * As many sources as the table has lines take twice as many lines. A lesser size than that may give
  * the same table again, as it has a power of two of lines.
  */
+static uint32_t size_above(uint32_t lines)
+{
+	return lines < SIZE_MAX_ENTRIES ? lines : SIZE_MAX_ENTRIES;
+}
+
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
@@ -33,7 +30,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	fill->sources_short = 0;
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
 	    pressure->event[SL_EVENT_FORGOTTEN].per_second)
-		fill->sources_short = power_of_two(fill->lines);
+		fill->sources_short = size_above(fill->lines);
 }
 
 enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,

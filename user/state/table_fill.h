@@ -16,7 +16,8 @@ struct table_fill {
 	uint32_t room;	    /* lines that can be partial before newcomers begin to find none */
 	uint32_t bytes;	    /* that the table takes for each line of its room */
 	uint32_t sources;   /* the size as it was asked for */
-	uint32_t sources_short; /* the size that would do, while room is short; 0: it is not */
+	/* while room is short, the least size with a larger table, or the largest size; else 0 */
+	uint32_t sources_short;
 };
 
 /* Walks the table. pressure: of the same moment. */
