@@ -20,9 +20,13 @@ Q := @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS     := libbpf jansson libmnl libsystemd yaml-0.1
+LIBS     := libbpf jansson libmnl libsystemd yaml-0.1 hiredis
+# Not in Debian 12: there a store is reached without TLS.
+STORE_TLS := $(shell $(PKGCONFIG) --exists hiredis_ssl && echo hiredis_ssl)
+LIBS     += $(STORE_TLS)
 WARNINGS := -Wall -Wextra -Werror
-CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS))
+CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS)) \
+	$(if $(STORE_TLS),-DSL_STORE_TLS)
 CFLAGS   ?= -O2 -g
 # lines and sets of the table of ledgers are read as other types than they are declared: ways.h
 CFLAGS   += -std=c11 -fno-strict-aliasing $(WARNINGS)
@@ -33,7 +37,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v3 $(WARNINGS) -Ivmlinux -Iinclude
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The rooms of user/, from bottom to top: each uses only those before it (scripts/include-order).
-ROOMS   := base rules config gate attach state migrate keep doctor
+ROOMS   := base rules config gate attach state migrate keep share doctor
 LIB_SRC := $(wildcard $(ROOMS:%=user/%/*.c))
 LIB     := $(BUILD)/libsluice.a
 CLI_OBJ := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/cli/*.c))
@@ -183,6 +187,13 @@ $(BUILD)/starve.so: tests/tools/starve.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -MMD -MP -MF $@.d $< -o $@
 
 tests: $(BUILD)/starve.so
+
+# The client of the store alone, driven by lines; with the sanitizers.
+$(BUILD)/test/store_client: $(BUILD)/test/tools/store_client.o $(TEST_LIB)
+	$(say) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $^ $(LDLIBS) -o $@
+
+tests: $(BUILD)/test/store_client
 
 # The generator of forged floods: with the packet path, and the frames, of the benchmarks' generator.
 FORGE_FLAGS := -Itests/bench -Itests/lib

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab of the tests of a store: Redis or Valkey in a network namespace of its own, alone or as a
+cluster, and a client of it. Every process ends with the test."""
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+
+from lab import BUILD, inside, run, wait_until
+
+CLIENT = os.path.join(BUILD, "test", "store_client")
+SERVER = shutil.which("redis-server") or shutil.which("valkey-server")
+CLUSTER_SECONDS = 60   # only waited for in full by a test that fails
+NODE_TIMEOUT_MS = 1500  # until a master that does not answer is replaced
+FIRST_PORT = 7000
+
+
+def crc16(data):
+    crc = 0
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x1021 if crc & 0x8000 else 0)) & 0xFFFF
+    return crc
+
+
+def slot_of(key):
+    """The slot of a key, independently of the client's."""
+    begin = key.find("{")
+    end = key.find("}", begin + 1) if begin >= 0 else -1
+    return crc16((key[begin + 1:end] if end > begin + 1 else key).encode()) % 16384
+
+
+class Refused(Exception):
+    """An error that a node answered."""
+
+
+class Talk:
+    """A connection to a node: the tests' own, in some twenty lines, as it must not share the
+    client's errors."""
+
+    def __init__(self, netns, port, password=None):
+        with inside(netns):
+            self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.file = self.socket.makefile("rb")
+        if password:
+            self("AUTH", password)
+
+    def __call__(self, *words):
+        words = [str(word).encode() for word in words]
+        self.socket.sendall(b"*%d\r\n" % len(words) +
+                            b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
+        return self.read()
+
+    def read(self):
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the node has closed")
+        kind, rest = line[:1], line[1:-2].decode()
+        if kind == b"-":
+            raise Refused(rest)
+        if kind == b"$":
+            return None if rest == "-1" else self.file.read(int(rest) + 2)[:-2].decode()
+        if kind == b"*":
+            return [self.read() for _ in range(int(rest))]
+        return int(rest) if kind == b":" else rest
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Client:
+    """build/test/store_client in the namespace of a lab."""
+
+    def __init__(self, netns, address, timeout_ms=1000, user=None, password=None, ca=None):
+        words = [CLIENT, address, str(timeout_ms)]
+        if password:
+            words += [user or "-", password] + ([ca] if ca else [])
+        with inside(netns):
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, f"the client has ended: {self.process.wait()}"
+        return json.loads(line)
+
+    def round(self, *items):
+        """Items: (key, taken, asked). Each result: answered, sent, total taken, total asked."""
+        return self.ask("round", *(word for item in items for word in item))
+
+    def totals(self, *items):
+        """Of a round in which all must be answered."""
+        done = self.round(*items)
+        assert done["status"] == 0 and all(item[0] for item in done["items"]), done
+        return [tuple(item[2:]) for item in done["items"]]
+
+    def nodes(self, key="{nodes}", name="me", alive_ms=1000):
+        return self.ask("nodes", key, name, alive_ms)
+
+    def counts(self):
+        return self.ask("counts")
+
+    def close(self, status=0):
+        """Sanitizers speak at the end."""
+        self.process.stdin.close()
+        self.process.stdout.close()
+        assert self.process.wait(30) == status
+
+
+class StoreLab:
+    """A namespace in which nodes listen at 127.0.0.1."""
+
+    def __init__(self, directory):
+        self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
+        self.directory = directory
+        self.nodes = {}  # the process at a port
+        self.closing = contextlib.ExitStack()
+        run("ip", "netns", "add", self.netns)
+        self.closing.callback(run, "ip", "netns", "del", self.netns, check=False)
+        run("ip", "-n", self.netns, "link", "set", "lo", "up")
+
+    def start(self, port=FIRST_PORT, *options):
+        """A node that is given time to listen. What it keeps on disk is below the test's directory."""
+        place = self.directory / str(port)
+        place.mkdir(exist_ok=True)
+        with inside(self.netns), open(place / "log", "ab") as log:
+            process = subprocess.Popen(  # pylint: disable=consider-using-with
+                ["setpriv", "--pdeathsig", "KILL", SERVER, "--port", str(port),
+                 "--bind", "127.0.0.1", "--save", "", "--dir", str(place), *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.nodes[port] = process
+        self.closing.callback(self.kill, port)
+        wait_until(lambda: self.listens(port), f"a node at {port}")
+        return port
+
+    def listens(self, port):
+        with contextlib.suppress(OSError), inside(self.netns):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return True
+        assert self.nodes[port].poll() is None, (self.directory / str(port) / "log").read_text()
+        return False
+
+    def kill(self, port):
+        process = self.nodes[port]
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        process.wait()
+
+    def talk(self, port=FIRST_PORT, password=None):
+        made = Talk(self.netns, port, password)
+        self.closing.callback(made.close)
+        return made
+
+    def client(self, address=None, **options):
+        made = Client(self.netns, address or f"127.0.0.1:{FIRST_PORT}", **options)
+        self.closing.callback(made.process.kill)
+        return made
+
+    # - clusters
+
+    def start_cluster(self, masters=3, replicas=3):
+        """Nodes at ports from FIRST_PORT, the masters first; each replica's master is that of its rank.
+        By hand, as redis-cli takes ten seconds."""
+        ports = [self.start(FIRST_PORT + i, "--cluster-enabled", "yes", "--cluster-node-timeout",
+                            str(NODE_TIMEOUT_MS), "--cluster-replica-validity-factor", "0")
+                 for i in range(masters + replicas)]
+        talks = [self.talk(port) for port in ports]
+        names = [talk("CLUSTER", "MYID") for talk in talks]
+        for i, talk in enumerate(talks[:masters]):
+            talk("CLUSTER", "ADDSLOTSRANGE", 16384 * i // masters, 16384 * (i + 1) // masters - 1)
+        for i, talk in enumerate(talks):
+            talk("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        for port in ports[1:]:
+            talks[0]("CLUSTER", "MEET", "127.0.0.1", port)
+        wait_until(lambda: all(f"cluster_known_nodes:{len(ports)}" in talk("CLUSTER", "INFO")
+                               for talk in talks), "nodes that know each other", CLUSTER_SECONDS)
+        for i, talk in enumerate(talks[masters:]):
+            talk("CLUSTER", "REPLICATE", names[i % masters])
+        self.wait_for_cluster(ports)
+        wait_until(lambda: all("master_link_status:up" in talk("INFO", "replication")
+                               for talk in talks[masters:]), "replicas", CLUSTER_SECONDS)
+        wait_until(lambda: all(len(one) == 3 + replicas // masters
+                               for talk in talks for one in talk("CLUSTER", "SLOTS")),
+                   "replicas that all know of", CLUSTER_SECONDS)
+        return ports
+
+    def wait_for_cluster(self, ports):
+        talks = [self.talk(port) for port in ports]
+        wait_until(lambda: all("cluster_state:ok" in talk("CLUSTER", "INFO") for talk in talks),
+                   "a cluster", CLUSTER_SECONDS)
+
+    def alive(self):
+        return [port for port, process in self.nodes.items() if process.poll() is None]
+
+    def holder(self, key):
+        """The port of the master that has the slot of a key, as any living node says."""
+        slot = slot_of(key)
+        for first, last, master, *_ in self.talk(self.alive()[0])("CLUSTER", "SLOTS"):
+            if first <= slot <= last:
+                return master[1]
+        raise AssertionError(f"no node holds {slot}")
+
+    def fields(self, key):
+        """What the store holds, (taken, asked)."""
+        talk = self.talk(self.holder(key))
+        return tuple(int(value or 0) for value in talk("HMGET", key, "t", "a"))
+
+    def move(self, slot, source, target, meanwhile=lambda: None):
+        """Moves a slot from one port to another, key by key, as resharding does. `meanwhile` is called
+        before the first key and after each."""
+        at_source, at_target = self.talk(source), self.talk(target)
+        at_target("CLUSTER", "SETSLOT", slot, "IMPORTING", at_source("CLUSTER", "MYID"))
+        at_source("CLUSTER", "SETSLOT", slot, "MIGRATING", at_target("CLUSTER", "MYID"))
+        meanwhile()
+        while keys := at_source("CLUSTER", "GETKEYSINSLOT", slot, 1):
+            at_source("MIGRATE", "127.0.0.1", target, keys[0], 0, 5000)
+            meanwhile()
+        name = at_target("CLUSTER", "MYID")
+        for talk in at_target, at_source:
+            talk("CLUSTER", "SETSLOT", slot, "NODE", name)
+
+    def close(self):
+        self.closing.close()
+
+
+def seconds(call):
+    begun = time.monotonic()
+    call()
+    return time.monotonic() - begun

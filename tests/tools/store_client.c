@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Drives user/share/store.h by lines, and answers each by a line of JSON:
+ *
+ *   round KEY TAKEN ASKED [KEY TAKEN ASKED]...   a key with '!' before it lasts
+ *   nodes KEY NODE ALIVE_MS
+ *   counts
+ *
+ * store_client ADDRESS TIMEOUT_MS [USER PASSWORD [CA_FILE]]    a USER of "-" is none
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "share/store.h"
+
+static int64_t milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What every answer ends with. Errors are printable; quotes and backslashes are taken out. */
+static void answer_end(const struct store *store, int status, int64_t begun)
+{
+	printf("\"status\": %d, \"ms\": %" PRId64 ", \"error\": \"", status,
+	       milliseconds() - begun);
+	for (const char *c = store_error(store); *c; c++)
+		putchar(*c == '"' || *c == '\\' ? '\'' : *c);
+	printf("\"}\n");
+}
+
+static void round_run(struct store *store, char **rest)
+{
+	size_t count = 0, room = 0;
+	struct store_item *items = NULL;
+	int64_t begun;
+	int status;
+
+	for (char *key; (key = strtok_r(NULL, " \n", rest));) {
+		char *taken = strtok_r(NULL, " \n", rest), *asked = strtok_r(NULL, " \n", rest);
+
+		if (count == room)
+			items = reallocarray(items, room = 2 * room + 1, sizeof(*items));
+		if (!items || !taken || !asked)
+			exit(2);
+		memset(&items[count], 0, sizeof(*items));
+		items[count].lasts = *key == '!';
+		snprintf(items[count].key, STORE_KEY, "%s", key + items[count].lasts);
+		items[count].delta[STORE_TAKEN] = strtoll(taken, NULL, 10);
+		items[count++].delta[STORE_ASKED] = strtoll(asked, NULL, 10);
+	}
+	begun = milliseconds();
+	status = store_round(store, items, count);
+	printf("{\"items\": [");
+	for (size_t i = 0; i < count; i++)
+		printf("%s[%s, %s, %" PRId64 ", %" PRId64 "]", i ? ", " : "",
+		       items[i].answered ? "true" : "false", items[i].sent ? "true" : "false",
+		       items[i].answered ? items[i].total[STORE_TAKEN] : 0,
+		       items[i].answered ? items[i].total[STORE_ASKED] : 0);
+	printf("], ");
+	answer_end(store, status, begun);
+	free(items);
+}
+
+static void nodes_run(struct store *store, char **rest)
+{
+	const char *key = strtok_r(NULL, " \n", rest), *node = strtok_r(NULL, " \n", rest);
+	const char *alive = strtok_r(NULL, " \n", rest);
+	int64_t begun = milliseconds();
+	unsigned int nodes = 0;
+	uint64_t time = 0;
+	int status;
+
+	if (!alive)
+		exit(2);
+	status = store_nodes(store, key, node, atoi(alive), &time, &nodes);
+	printf("{\"time\": %" PRIu64 ", \"nodes\": %u, ", time, nodes);
+	answer_end(store, status, begun);
+}
+
+static void counts_print(const struct store *store)
+{
+	const struct store_counts *c = store_counts(store);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} counts[] = {
+		{"rounds", c->rounds},	   {"commands", c->commands},
+		{"answered", c->answered}, {"lost", c->lost},
+		{"unsent", c->unsent},	   {"moved", c->moved},
+		{"asked", c->asked},	   {"try_again", c->try_again},
+		{"down", c->down},	   {"loading", c->loading},
+		{"refused", c->refused},   {"bad", c->bad},
+		{"connects", c->connects}, {"broken", c->broken},
+		{"maps", c->maps},	   {"is_cluster", c->is_cluster},
+	};
+
+	printf("{");
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		printf("\"%s\": %" PRIu64 ", ", counts[i].name, counts[i].value);
+	printf("\"nodes\": %u}\n", c->nodes);
+}
+
+int main(int argc, char **argv)
+{
+	struct store_options options = {.expire_s = 60};
+	struct store *store;
+	char *line = NULL;
+	size_t size = 0;
+
+	if (argc < 3)
+		return 2;
+	options.address = argv[1];
+	options.timeout_ms = atoi(argv[2]);
+	options.user = argc > 4 && strcmp(argv[3], "-") ? argv[3] : NULL;
+	options.password = argc > 4 ? argv[4] : NULL;
+	options.tls = argc > 5;
+	options.ca_file = argc > 5 ? argv[5] : NULL;
+	store = store_open(&options);
+	if (!store) {
+		perror("store_open");
+		return 1;
+	}
+	while (getline(&line, &size, stdin) > 0) {
+		char *rest = NULL, *word = strtok_r(line, " \n", &rest);
+
+		if (word && !strcmp(word, "round"))
+			round_run(store, &rest);
+		else if (word && !strcmp(word, "nodes"))
+			nodes_run(store, &rest);
+		else
+			counts_print(store);
+		fflush(stdout);
+	}
+	free(line);
+	store_close(store);
+	return 0;
+}

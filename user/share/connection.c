@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#ifdef SL_STORE_TLS
+#include <hiredis/hiredis_ssl.h>
+#endif
+
+#include "share/connection.h"
+
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_MAX_MS	 5000
+#define CONNECT_MAX_MS	 5000
+
+uint64_t store_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+uint64_t jitter(struct connection_setup *setup, uint64_t ms)
+{
+	setup->random = setup->random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return ms / 2 + (setup->random >> 33) % ms;
+}
+
+/* Text that a store wrote goes to terminals and logs: one line, no control characters. */
+static void printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+int connection_fail(struct connection_setup *setup, const struct connection *connection, int status,
+		    const char *format, ...)
+{
+	char at[ENDPOINT_TEXT] = "", what[ERROR_TEXT];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (connection)
+		endpoint_format(&connection->at, at);
+	/* A name may be as long as the text: what failed comes first in importance. */
+	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", at, *at ? ": " : "", what);
+	printable(setup->error);
+	setup->status = status;
+	return status;
+}
+
+/* --- TLS ------------------------------------------------------------------------------------ */
+
+struct tls {
+#ifdef SL_STORE_TLS
+	redisSSLContext *context;
+#else
+	char none;
+#endif
+};
+
+struct tls *tls_open(const char *ca_file)
+{
+#ifdef SL_STORE_TLS
+	struct tls *tls = calloc(1, sizeof(*tls));
+
+	redisInitOpenSSL();
+	if (tls)
+		tls->context = redisCreateSSLContext(ca_file, NULL, NULL, NULL, NULL, NULL);
+	if (tls && !tls->context) {
+		free(tls);
+		errno = EINVAL;
+		return NULL;
+	}
+	return tls;
+#else
+	(void)ca_file;
+	errno = EOPNOTSUPP;
+	return NULL;
+#endif
+}
+
+void tls_close(struct tls *tls)
+{
+#ifdef SL_STORE_TLS
+	if (tls)
+		redisFreeSSLContext(tls->context);
+#endif
+	free(tls);
+}
+
+/* Begins the handshake, which reading and writing then go on with. */
+static bool tls_begin(struct tls *tls, redisContext *context)
+{
+#ifdef SL_STORE_TLS
+	return redisInitiateSSLWithContext(context, tls->context) == REDIS_OK;
+#else
+	(void)tls, (void)context;
+	return false;
+#endif
+}
+
+/* --- Names ---------------------------------------------------------------------------------- */
+
+/*
+ * The lookup of a name by a thread of the C library, as a name server may take longer to answer
+ * than a round may last.
+ */
+struct lookup {
+	struct gaicb request;
+	struct addrinfo hints;
+	char host[HOST_TEXT];
+};
+
+static struct lookup *lookup_begin(const char *host)
+{
+	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	struct gaicb *list[1];
+
+	if (!lookup)
+		return NULL;
+	strcpy(lookup->host, host);
+	lookup->hints.ai_socktype = SOCK_STREAM;
+	lookup->request.ar_name = lookup->host;
+	lookup->request.ar_request = &lookup->hints;
+	list[0] = &lookup->request;
+	if (!getaddrinfo_a(GAI_NOWAIT, list, 1, NULL))
+		return lookup;
+	free(lookup);
+	return NULL;
+}
+
+/* One that the thread works on cannot be ended: its memory is left to it. */
+static void lookup_end(struct lookup *lookup)
+{
+	if (!lookup || gai_cancel(&lookup->request) == EAI_NOTCANCELED)
+		return;
+	if (lookup->request.ar_result)
+		freeaddrinfo(lookup->request.ar_result);
+	free(lookup);
+}
+
+static bool address_is_numeric(const char *host)
+{
+	struct in6_addr address;
+
+	return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+}
+
+/* Takes one of the addresses, the next at each attempt, as text. False: there is none. */
+static bool lookup_take(const struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
+{
+	const struct addrinfo *first = lookup->request.ar_result, *one = first;
+	unsigned int count = 0;
+
+	if (gai_error((struct gaicb *)&lookup->request) || !first)
+		return false;
+	for (; one; one = one->ai_next)
+		count++;
+	one = first;
+	for (unsigned int i = 0; i < attempt % count; i++)
+		one = one->ai_next;
+	return !getnameinfo(one->ai_addr, one->ai_addrlen, text, NI_MAXHOST, NULL, 0,
+			    NI_NUMERICHOST);
+}
+
+/* --- What an answer may cost ---------------------------------------------------------------- */
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_size;
+#else
+typedef int array_size;
+#endif
+
+/*
+ * Makes an array as hiredis does, if the answer may have that many elements. The header of an array
+ * announces them before they come, so a few bytes could cost gigabytes.
+ */
+static void *array_create(const redisReadTask *task, array_size elements)
+{
+	struct connection *connection = task->privdata;
+
+	if ((size_t)elements > connection->elements)
+		return NULL;
+	connection->elements -= elements;
+	return connection->defaults->createArray(task, elements);
+}
+
+static void answer_limit(struct connection *connection)
+{
+	connection->bytes = ANSWER_BYTES_MAX;
+	connection->elements = ANSWER_ELEMENTS_MAX;
+}
+
+/* --- Ends ----------------------------------------------------------------------------------- */
+
+static void connection_drop(struct connection *connection)
+{
+	if (connection->context)
+		redisFree(connection->context);
+	connection->context = NULL;
+	lookup_end(connection->lookup);
+	connection->lookup = NULL;
+	connection->has_output = false;
+	connection->state = CONNECTION_CLOSED;
+}
+
+void connection_close(struct connection *connection)
+{
+	connection_drop(connection);
+	connection->attempts = 0;
+	connection->retry_ms = 0;
+}
+
+void connection_break(struct connection *connection, struct connection_setup *setup)
+{
+	uint64_t wait = BACKOFF_FIRST_MS;
+
+	connection_drop(connection);
+	setup->counts->broken++;
+	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
+		wait *= 2;
+	connection->retry_ms = store_now_ms() + jitter(setup, wait);
+}
+
+/* --- Beginnings ----------------------------------------------------------------------------- */
+
+/*
+ * Nothing is sent that changes anything before the node has answered once, so what a dead, a
+ * wedged or a loading one is sent is not lost.
+ */
+static bool login_begin(struct connection *connection, struct connection_setup *setup)
+{
+	const char *ping[] = {"PING"};
+	const char *auth[] = {"AUTH", setup->user ? setup->user : setup->password, setup->password};
+	bool added = setup->password ? connection_add(connection, setup->user ? 3 : 2, auth)
+				     : connection_add(connection, 1, ping);
+
+	connection->state = CONNECTION_LOGIN;
+	connection->asked_ms = store_now_ms();
+	if (!added) {
+		connection_fail(setup, connection, -ENOMEM, "out of memory");
+		connection_break(connection, setup);
+	}
+	return added;
+}
+
+/* 0, or a negative errno. NOPERM: the user may not PING, and has the rights of others. */
+static int login_status(const redisReply *answer, struct connection_setup *setup)
+{
+	struct endpoint to;
+	unsigned int slot;
+
+	if (answer->type == REDIS_REPLY_STATUS)
+		return 0;
+	if (answer->type != REDIS_REPLY_ERROR) {
+		setup->counts->bad++;
+		return -EPROTO;
+	}
+	if (refusal_parse(answer->str, answer->len, &slot, &to) != REFUSAL_LOADING)
+		return !setup->password && !strncmp(answer->str, "NOPERM", 6) ? 0 : -EACCES;
+	setup->counts->loading++;
+	return -EAGAIN;
+}
+
+static bool login_advance(struct connection *connection, struct connection_setup *setup)
+{
+	redisReply *answer;
+	int status;
+
+	if (!connection_flush(connection, setup) || !connection_read(connection, setup))
+		return false;
+	answer = connection_answer(connection, setup);
+	if (!answer)
+		return connection->state != CONNECTION_CLOSED;
+	status = login_status(answer, setup);
+	if (status)
+		connection_fail(setup, connection, status, "login: %s",
+				answer->str ? answer->str : "not a status");
+	freeReplyObject(answer);
+	if (status) {
+		connection_break(connection, setup);
+		return false;
+	}
+	connection->state = CONNECTION_READY;
+	connection->rtt_ms = store_now_ms() - connection->asked_ms;
+	connection->asked_ms = 0;
+	return true;
+}
+
+/* Connects to an address in numbers, which takes no name server. */
+static bool socket_open(struct connection *connection, struct connection_setup *setup,
+			const char *address)
+{
+	redisContext *context = redisConnectNonBlock(address, connection->at.port);
+
+	connection->context = context;
+	if (!context || context->err) {
+		connection_fail(setup, connection, -ECONNREFUSED, "connect: %s",
+				context ? context->errstr : "out of memory");
+		connection_break(connection, setup);
+		return false;
+	}
+	fcntl(context->fd, F_SETFD, FD_CLOEXEC);
+	connection->defaults = context->reader->fn;
+	connection->functions = *connection->defaults;
+	connection->functions.createArray = array_create;
+	context->reader->fn = &connection->functions;
+	context->reader->privdata = connection;
+	answer_limit(connection);
+	connection->state = CONNECTION_OPENING;
+	return true;
+}
+
+static bool lookup_advance(struct connection *connection, struct connection_setup *setup)
+{
+	char address[NI_MAXHOST];
+
+	if (gai_error(&connection->lookup->request) == EAI_INPROGRESS)
+		return true;
+	if (!lookup_take(connection->lookup, connection->attempts, address)) {
+		connection_fail(setup, connection, -EHOSTUNREACH, "the name has no address");
+		connection_break(connection, setup);
+		return false;
+	}
+	lookup_end(connection->lookup);
+	connection->lookup = NULL;
+	return socket_open(connection, setup, address);
+}
+
+static bool connection_begin(struct connection *connection, struct connection_setup *setup)
+{
+	uint64_t now = store_now_ms(), patience = 3 * (uint64_t)setup->timeout_ms;
+
+	if (now < connection->retry_ms)
+		return false;
+	connection->attempts++;
+	setup->counts->connects++;
+	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
+	if (address_is_numeric(connection->at.host))
+		return socket_open(connection, setup, connection->at.host);
+	connection->lookup = lookup_begin(connection->at.host);
+	if (!connection->lookup) {
+		connection_fail(setup, connection, -ENOMEM, "the name cannot be looked up");
+		connection_break(connection, setup);
+		return false;
+	}
+	connection->state = CONNECTION_LOOKUP;
+	return true;
+}
+
+/* Whether the socket is connected: 0, -EINPROGRESS, or what became of it. */
+static int socket_state(const redisContext *context)
+{
+	struct pollfd ready = {.fd = context->fd, .events = POLLOUT};
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (poll(&ready, 1, 0) <= 0)
+		return -EINPROGRESS;
+	if (getsockopt(context->fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		return -errno;
+	return -error;
+}
+
+static bool opening_advance(struct connection *connection, struct connection_setup *setup)
+{
+	int status = socket_state(connection->context);
+
+	if (status == -EINPROGRESS)
+		return true;
+	if (status) {
+		connection_fail(setup, connection, status, "connect: %s", strerror(-status));
+		connection_break(connection, setup);
+		return false;
+	}
+	connection->context->flags |= REDIS_CONNECTED;
+	if (setup->tls && !tls_begin(setup->tls, connection->context)) {
+		connection_fail(setup, connection, -ECONNABORTED, "TLS: %s",
+				connection->context->errstr);
+		connection_break(connection, setup);
+		return false;
+	}
+	return login_begin(connection, setup);
+}
+
+bool connection_advance(struct connection *connection, struct connection_setup *setup)
+{
+	if (connection->state == CONNECTION_CLOSED && !connection_begin(connection, setup))
+		return false;
+	if (connection->state == CONNECTION_LOOKUP && !lookup_advance(connection, setup))
+		return false;
+	if (connection->state == CONNECTION_OPENING && !opening_advance(connection, setup))
+		return false;
+	if (connection->state == CONNECTION_LOGIN && !login_advance(connection, setup))
+		return false;
+	if (connection->state == CONNECTION_READY || store_now_ms() < connection->give_up_ms)
+		return true;
+	connection_fail(setup, connection, -ETIMEDOUT, "no connection after %d ms",
+			setup->timeout_ms);
+	connection_break(connection, setup);
+	return false;
+}
+
+/* --- Bytes ---------------------------------------------------------------------------------- */
+
+int connection_fd(const struct connection *connection, short *ret_events)
+{
+	*ret_events = POLLIN;
+	if (!connection->context)
+		return -1;
+	if (connection->state == CONNECTION_OPENING)
+		*ret_events = POLLOUT;
+	else if (connection->has_output && connection->state == CONNECTION_READY)
+		*ret_events |= POLLOUT;
+	return connection->context->fd;
+}
+
+bool connection_add(struct connection *connection, int argc, const char **argv)
+{
+	connection->has_output = true;
+	return redisAppendCommandArgv(connection->context, argc, argv, NULL) == REDIS_OK;
+}
+
+/* Breaks what hiredis says has failed. */
+static bool context_fail(struct connection *connection, struct connection_setup *setup)
+{
+	const redisContext *context = connection->context;
+	bool is_protocol = context->err == REDIS_ERR_PROTOCOL || context->err == REDIS_ERR_OOM;
+
+	setup->counts->bad += is_protocol;
+	connection_fail(setup, connection, is_protocol ? -EPROTO : -ECONNRESET, "%s%s",
+			is_protocol ? "a bad answer: " : "", context->errstr);
+	connection_break(connection, setup);
+	return false;
+}
+
+bool connection_flush(struct connection *connection, struct connection_setup *setup)
+{
+	int done = 0;
+
+	if (!connection->has_output)
+		return true;
+	if (redisBufferWrite(connection->context, &done) != REDIS_OK)
+		return context_fail(connection, setup);
+	connection->has_output = !done;
+	return true;
+}
+
+bool connection_read(struct connection *connection, struct connection_setup *setup)
+{
+	redisReader *reader = connection->context->reader;
+	size_t before = reader->len - reader->pos, more;
+
+	if (redisBufferRead(connection->context) != REDIS_OK)
+		return context_fail(connection, setup);
+	more = reader->len - reader->pos - before;
+	if (more > connection->bytes) {
+		setup->counts->bad++;
+		connection_fail(setup, connection, -EPROTO, "an answer of more than %d bytes",
+				ANSWER_BYTES_MAX);
+		connection_break(connection, setup);
+		return false;
+	}
+	connection->bytes -= more;
+	return true;
+}
+
+redisReply *connection_answer(struct connection *connection, struct connection_setup *setup)
+{
+	void *answer = NULL;
+
+	if (redisGetReplyFromReader(connection->context, &answer) != REDIS_OK) {
+		context_fail(connection, setup);
+		return NULL;
+	}
+	if (!answer)
+		return NULL;
+	answer_limit(connection);
+	if (connection->state == CONNECTION_READY)
+		connection->attempts = 0;
+	return answer;
+}
+
+bool connection_check(struct connection *connection, struct connection_setup *setup)
+{
+	struct pollfd ready = {.fd = connection->context->fd, .events = POLLIN};
+
+	if (!poll(&ready, 1, 0))
+		return true;
+	connection_fail(setup, connection, -ECONNRESET, "the connection has ended");
+	setup->counts->broken++;
+	connection_close(connection);
+	return false;
+}

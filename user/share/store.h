@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: counters that machines have in common, kept in Redis or Valkey, alone or as a cluster.
+ *
+ *   store_round   adds to counters and reads them, in one round trip
+ *   store_nodes   the store's time, and how many nodes share
+ *
+ * What got no answer is never sent again: consumption may be missed, and is never counted twice.
+ * The answers are hostile input: they can be wrong, and can neither crash a caller nor cost it
+ * memory without bound, nor time beyond timeout_ms.
+ *
+ * A store blocks, and is one thread's. Its calls block SIGPIPE in that thread, for good.
+ *
+ * Used by: the daemon. Uses: redis.c, the one file that knows Redis' commands; slots.h, connection.h.
+ */
+#ifndef SLUICE_SHARE_STORE_H
+#define SLUICE_SHARE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STORE_KEY 96 /* the longest key, and a NUL */
+
+/* The fields of a key. */
+enum store_field {
+	STORE_TAKEN, /* "t" */
+	STORE_ASKED, /* "a" */
+	STORE_FIELDS
+};
+
+/* One key, and what this node adds to its fields. Set by the caller: key, delta, lasts. */
+struct store_item {
+	char key[STORE_KEY];	     /* has a {hash tag}; keys of one tag are of one node */
+	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not made */
+	bool lasts;		     /* its expiry was set lately, and is left as it is */
+
+	bool answered; /* by both fields */
+	bool sent;     /* bytes of it may have reached the store: must not be added again */
+	int64_t total[STORE_FIELDS]; /* what the fields hold then, with the deltas; if `answered` */
+};
+
+struct store_options {
+	const char *address; /* HOST:PORT, more by commas: where to begin */
+	const char *user;    /* of an ACL; NULL: the default user */
+	const char *password;
+	bool tls;
+	const char
+		*ca_file; /* of the authority that the store's certificate must be of; with tls */
+	int timeout_ms;	  /* of each call, in all */
+	unsigned int expire_s; /* a key that nobody adds to is forgotten after this */
+};
+
+struct store_counts {
+	uint64_t rounds;
+	uint64_t commands; /* that were sent */
+	uint64_t answered; /* items */
+	uint64_t lost;	   /* items: sent, and no answer came */
+	uint64_t unsent;   /* items that may be sent again */
+	uint64_t moved, asked, try_again, down, loading;
+	uint64_t refused;  /* commands: any other error */
+	uint64_t bad;	   /* answers that are none of the protocol, or not of the command's kind */
+	uint64_t connects; /* attempts */
+	uint64_t broken;   /* connections that ended, or never began */
+	uint64_t maps;	   /* times that the map of slots was read */
+	unsigned int nodes; /* of the store that are known */
+	bool is_cluster;    /* as the last map says */
+};
+
+struct store;
+
+/*
+ * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: an
+ * address does not parse, there are more than 16, or there is no timeout. EOPNOTSUPP: tls, and this
+ * was built without.
+ */
+struct store *store_open(const struct store_options *options);
+void store_close(struct store *store);
+
+/*
+ * Adds to each item's fields, sets its expiry, and reads its totals: pipelined to the nodes that
+ * hold the slots, all at the same time. Follows the refusals of a cluster that changes. Items keep
+ * their order, and need not differ. Returns 0, or a negative errno: no item was answered.
+ */
+int store_round(struct store *store, struct store_item *items, size_t count);
+
+/*
+ * Reads the store's time, notes that this node is alive, and counts the nodes that did so within
+ * alive_ms, at least 1. key: of a sorted set; the node that holds it tells the time, so that all
+ * nodes go by one clock. Two round trips. Outputs are untouched on failure.
+ */
+int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
+		uint64_t *ret_time_ms, unsigned int *ret_nodes);
+
+const struct store_counts *store_counts(const struct store *store);
+
+/* One line about the last failure, in printable ASCII; "": there was none. */
+const char *store_error(const struct store *store);
+
+#endif
