@@ -2,13 +2,16 @@
 """The lab of the tests of a store: Redis or Valkey in a network namespace of its own, alone or as a
 cluster, and a client of it. Every process ends with the test."""
 
+import collections
 import contextlib
 import json
 import os
 import secrets
+import select
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 from lab import BUILD, inside, run, wait_until
@@ -108,6 +111,11 @@ class Client:
 
     def counts(self):
         return self.ask("counts")
+
+    def memory_mib(self):
+        """The most that it ever used."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
 
     def close(self, status=0):
         """Sanitizers speak at the end."""
@@ -232,7 +240,83 @@ class StoreLab:
         self.closing.close()
 
 
-def seconds(call):
-    begun = time.monotonic()
-    call()
-    return time.monotonic() - begun
+# --- Stores that are none ---------------------------------------------------------------------------
+
+class FakeStore:
+    """Answers each command with bytes, by its first word; None: it closes. Each connection has a thread."""
+
+    def __init__(self, netns):
+        self.answers, self.other, self.pause = {}, b"", 0
+        self.heard = []
+        with inside(netns):
+            self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self.serve, args=(self.socket.accept()[0],), daemon=True).start()
+
+    def serve(self, peer):
+        with contextlib.suppress(OSError, ValueError, IndexError), peer, peer.makefile("rb") as file:
+            while line := file.readline():
+                words = tuple(file.read(int(file.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:])))
+                self.heard.append(words)
+                answer = self.answers.get(words[0], self.other)
+                if answer is None:
+                    return
+                if not self.pause:
+                    peer.sendall(answer)
+                for i in range(len(answer) if self.pause else 0):
+                    peer.sendall(answer[i:i + 1])
+                    time.sleep(self.pause)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+@contextlib.contextmanager
+def proxy(netns, port, at, delay):
+    """Passes on what a node at `port` answers, `delay` seconds later, as a node far away would."""
+    def back(peer, node):
+        with contextlib.suppress(OSError):
+            due = collections.deque()
+            while True:
+                ready = select.select([node], [], [], 0.002)[0]
+                if ready:
+                    data = node.recv(65536)
+                    if not data:
+                        break
+                    due.append((time.monotonic() + delay, data))
+                while due and due[0][0] <= time.monotonic():
+                    peer.sendall(due.popleft()[1])
+        peer.close()
+
+    def forth(peer):
+        with contextlib.suppress(OSError), inside(netns):
+            node = socket.create_connection(("127.0.0.1", port))
+            threading.Thread(target=back, args=(peer, node), daemon=True).start()
+            while data := peer.recv(65536):
+                node.sendall(data)
+            node.close()
+
+    def accept(server):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=forth, args=(server.accept()[0],), daemon=True).start()
+
+    with inside(netns):
+        server = socket.create_server(("127.0.0.1", at))
+    threading.Thread(target=accept, args=(server,), daemon=True).start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
+        server.close()

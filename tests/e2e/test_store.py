@@ -2,10 +2,15 @@
 """The client of the store against real ones: what it says was counted is in the store exactly once, and a
 store that is away, changes or lies costs no more than the time of a call."""
 
+import concurrent.futures
+import errno
+import signal
+import time
+
 import pytest
 
 from lab import wait_until
-from store_lab import FIRST_PORT, SERVER, StoreLab
+from store_lab import FIRST_PORT, SERVER, FakeStore, StoreLab, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-server is not installed")
 
@@ -114,4 +119,363 @@ def test_a_cluster_has_each_key_where_it_belongs(stores):
     counts = client.counts()
     assert counts["is_cluster"] and counts["nodes"] == 6 and counts["moved"] == 0, counts
     assert counts["connects"] == 3, counts
+    client.close()
+
+
+def test_a_slot_that_moves_while_rounds_run_counts_once(stores):
+    """The rounds come between any two steps: the source has the key, or the target has it and is asked."""
+    ports = stores.start_cluster()
+    client = stores.client()
+    ledger = Ledger(client)
+    ledger.round()
+    moving = [key for key in KEYS if stores.holder(key) != ports[2]][:5]
+    for key in moving:
+        stores.move(slot_of(key), stores.holder(key), ports[2], ledger.round)
+        assert ledger.round()["status"] == 0
+        wait_until(lambda key=key: stores.holder(key) == ports[2], "a slot that all know of")
+    time.sleep(0.3)
+    ledger.round()
+    ledger.check_exact(stores)
+    counts = client.counts()
+    assert counts["asked"] >= 5 and counts["moved"] >= 5 and counts["maps"] >= 2, counts
+    assert counts["refused"] == counts["bad"] == counts["unsent"] == 0, counts
+    client.close()
+
+
+def test_slots_that_move_at_the_same_time_count_once(stores):
+    ports = stores.start_cluster(3, 0)
+    client = stores.client()
+    ledger = Ledger(client)
+    ledger.round()
+
+    # All to one: two nodes that give slots to each other at once, faster than they gossip, may both
+    # say for good that it is the other who has one.
+    moved = [(slot_of(key), stores.holder(key)) for key in KEYS if stores.holder(key) != ports[2]]
+
+    def reshard():
+        for slot, source in moved:
+            stores.move(slot, source, ports[2])
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        moving = pool.submit(reshard)
+        while not moving.done():
+            ledger.round()
+        moving.result()
+    done = ledger.round()
+    assert not any(ledger.owed.values()), (done, client.counts())
+    ledger.check_exact(stores)
+    assert client.counts()["moved"] > 10
+    print(f"figure: {len(moved)} slots moved during {ledger.rounds} rounds, none lost, "
+          f"the slowest {ledger.slowest} ms")
+    client.close()
+
+
+def test_a_replica_that_is_promoted_is_found(stores):
+    ports = stores.start_cluster()
+    client = stores.client(timeout_ms=500)
+    ledger = Ledger(client)
+    for _ in range(3):
+        ledger.round()
+    stores.kill(ports[0])
+    elsewhere = [key for key in KEYS if slot_of(key) > 16384 // 3]
+    begun = time.monotonic()
+    done = ledger.round()
+    while not all(item[0] for item in done["items"]):
+        assert time.monotonic() < begun + 30, (done, client.counts())
+        for key, item in zip(KEYS, done["items"]):
+            assert item[0] or key not in elsewhere or "CLUSTERDOWN" in done["error"], (key, done)
+        time.sleep(0.1)
+        done = ledger.round()
+    print(f"figure: {time.monotonic() - begun:.1f} s from a master's death until all is answered, "
+          f"{ledger.lost} items lost, the slowest round {ledger.slowest} ms")
+    assert ledger.slowest < 600
+    ledger.round()
+    for key in KEYS:
+        taken, _ = stores.fields(key)
+        assert ledger.least[key] <= taken <= ledger.most[key], key
+    client.close()
+
+
+def test_totals_fall_when_the_store_is_emptied(stores):
+    stores.start()
+    client = stores.client()
+    assert client.totals(("{a}x", 5, 6)) == [(5, 6)]
+    stores.talk()("FLUSHALL")
+    assert client.totals(("{a}x", 1, 1)) == [(1, 1)]
+    client.close()
+
+
+# --- Rights ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("user,password,right", [
+    (None, "secret", True), (None, "wrong", False), (None, None, False),
+    ("node", "word", True), ("node", "wrong", False), ("nobody", "word", False), ("reader", "r", False)])
+def test_only_the_right_word_opens(stores, user, password, right):
+    stores.start(FIRST_PORT, "--requirepass", "secret")
+    talk = stores.talk(password="secret")
+    talk("ACL", "SETUSER", "node", "on", ">word", "~g:*", "~{nodes}", "-@all", "+hincrby", "+hmget", "+expire",
+         "+time", "+zadd", "+zremrangebyscore", "+zcount", "+pexpire", "+cluster|slots")
+    talk("ACL", "SETUSER", "reader", "on", ">r", "~*", "-@all", "+hmget", "+cluster|slots")
+    client = stores.client(user=user, password=password)
+    done = client.round(("g:{a}", 1, 2))
+    assert done["items"] == [[right, right, 1 if right else 0, 2 if right else 0]], done
+    assert done["status"] == (0 if right else -errno.EACCES), done
+    assert (client.nodes()["status"] == 0) == right
+    if not right:
+        assert any(word in done["error"] for word in ("WRONGPASS", "NOAUTH", "NOPERM")), done
+    client.close()
+
+
+def test_a_user_who_may_only_count_needs_no_ping(stores):
+    stores.start()
+    stores.talk()("ACL", "SETUSER", "default", "-@all", "+hincrby", "+expire", "+cluster|slots")
+    client = stores.client()
+    assert client.totals(("{a}x", 5, 6)) == [(5, 6)]
+    client.close()
+
+
+# --- Away -----------------------------------------------------------------------------------------
+
+def test_a_store_that_is_down_is_asked_less_and_less_and_found_again(stores):
+    client = stores.client(timeout_ms=300)
+    for _ in range(60):
+        done = client.round(("{a}x", 1, 1))
+        assert done["status"] in (-errno.ECONNREFUSED, -errno.EAGAIN) and done["ms"] < 50, done
+        assert done["items"] == [[False, False, 0, 0]]
+        time.sleep(0.02)
+    assert "refused" in done["error"]
+    assert client.counts()["connects"] < 12, client.counts()
+    stores.start()
+    wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is back")
+    assert stores.talk()("HGET", "{a}x", "t") == "1", "what was not sent is not in doubt"
+    client.close()
+
+
+def test_a_store_that_was_restarted_between_two_rounds_costs_none(stores):
+    stores.start()
+    client = stores.client()
+    client.totals(("{a}x", 1, 1))
+    stores.kill(FIRST_PORT)
+    stores.start()
+    assert client.totals(("{a}x", 1, 1)) == [(1, 1)]
+    client.close()
+
+
+def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores):
+    stores.start()
+    client = stores.client(timeout_ms=300)
+    ledger = Ledger(client, ("{a}x", "{b}y"))
+    ledger.round()
+    stores.nodes[FIRST_PORT].send_signal(signal.SIGSTOP)
+    for _ in range(10):
+        done = ledger.round()
+        assert done["status"] < 0 and done["ms"] <= 330, done
+    assert ledger.lost == 2, "what follows is not sent, as the node does not answer a greeting"
+    stores.nodes[FIRST_PORT].send_signal(signal.SIGCONT)
+    wait_until(lambda: ledger.round()["status"] == 0, "a store that goes on")
+    talk = stores.talk()
+    for key in ledger.keys:
+        assert ledger.least[key] <= int(talk("HGET", key, "t")) <= ledger.most[key]
+    assert client.counts()["lost"] == 2
+    client.close()
+
+
+def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
+    ports = stores.start_cluster(3, 0)
+    client = stores.client(timeout_ms=300)
+    ledger = Ledger(client)
+    ledger.round()
+    stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
+    for _ in range(3):
+        done = ledger.round()
+        for key, item in zip(KEYS, done["items"]):
+            assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
+        assert done["ms"] <= 330
+    stores.nodes[ports[0]].send_signal(signal.SIGCONT)
+    wait_until(lambda: all(item[0] for item in ledger.round()["items"]), "all of the cluster")
+    ledger.check(stores)
+    client.close()
+
+
+def test_a_slow_store_is_used_where_an_answer_fits(stores):
+    """Answers after 200 ms, in calls of 250: greeting, reading the map and counting each take a call."""
+    stores.start()
+    stores.closing.enter_context(proxy(stores.netns, FIRST_PORT, FIRST_PORT + 1, 0.2))
+    client = stores.client(f"127.0.0.1:{FIRST_PORT + 1}", timeout_ms=250)
+    ledger = Ledger(client, ("{a}x", "{b}y"))
+    results = [ledger.round() for _ in range(20)]
+    assert all(done["ms"] <= 280 for done in results), results
+    assert sum(done["status"] == 0 for done in results) >= 12, results
+    assert ledger.lost == 0, results
+    client.close()
+
+
+def test_a_store_that_loads_is_waited_for(stores):
+    stores.start()
+    talk = stores.talk()
+    for i in range(1000):
+        talk("HSET", f"k{i}", "t", i)
+    talk("SAVE")
+    stores.kill(FIRST_PORT)
+    stores.start(FIRST_PORT, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
+    client = stores.client(timeout_ms=300)
+    done = client.round(("k7", 1, 1))
+    assert done["status"] == -errno.EAGAIN and not done["items"][0][1] and "LOADING" in done["error"], done
+    wait_until(lambda: client.round(("k7", 1, 1))["status"] == 0, "a store that has loaded")
+    assert stores.talk()("HGET", "k7", "t") == "8"
+    assert client.counts()["loading"] > 0 and client.counts()["lost"] == 0
+    client.close()
+
+
+def test_a_replica_does_not_count(stores):
+    stores.start()
+    stores.start(FIRST_PORT + 1, "--replicaof", "127.0.0.1", str(FIRST_PORT))
+    client = stores.client(f"127.0.0.1:{FIRST_PORT + 1},127.0.0.1:{FIRST_PORT}")
+    ledger = Ledger(client, ("{a}x",))
+    wait_until(lambda: ledger.round()["status"] == 0, "the master")
+    assert ledger.lost == 0 and stores.talk()("HGET", "{a}x", "t") == str(ledger.least["{a}x"])
+    client.close()
+
+
+def test_a_key_of_another_kind_is_refused_alone(stores):
+    stores.start()
+    talk = stores.talk()
+    talk("SET", "{a}s", "text")
+    talk("HSET", "{a}h", "t", "text", "a", 5)
+    client = stores.client()
+    done = client.round(("{a}s", 1, 1), ("{a}x", 1, 1), ("{a}h", 1, 1), ("{a}h", 0, 0))
+    assert done["items"] == [[False, False, 0, 0], [True, True, 1, 1], [False, True, 0, 0],
+                             [False, False, 0, 0]], done
+    client.close()
+
+
+# --- Lies -----------------------------------------------------------------------------------------
+
+HERE = b"127.0.0.1"
+NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
+MANY = b"9" * 18
+HOSTILE = {
+    "nothing": b"",
+    "no protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "zeros": bytes(1000),
+    "a status": b"+OK\r\n",
+    "a text": b"$2\r\nhi\r\n",
+    "nil": b"$-1\r\n",
+    "a huge integer": b":99999999999999999999999999\r\n",
+    "an integer of letters": b":12ab\r\n",
+    "an empty integer": b":\r\n",
+    "a huge array": b"*1000000000\r\n",
+    "an array beyond the integers": b"*" + MANY + MANY + b"\r\n",
+    "an array of negative size": b"*-5\r\n",
+    "an empty array": b"*0\r\n",
+    "a huge text": b"$500000000\r\nabc",
+    "a text of negative size": b"$-7\r\n",
+    "nested arrays": b"*1\r\n" * 1000,
+    "wide nested arrays": b"*60000\r\n" * 7,
+    "many arrays": b"*60000\r\n" + b"*0\r\n" * 60000,
+    "half an answer": b"*2\r\n:1\r\n$10\r\nab",
+    "a line without end": b"+" + b"a" * 4000000,
+    "a long text": b"$4000000\r\n" + b"a" * 4000000 + b"\r\n",
+    "too many answers": b":1\r\n" * 1000,
+    "an empty error": b"-\r\n",
+    "an error with control characters": b"-ERR \x1b[31m\x07\xff\x00\r\n",
+    "a long error": b"-ERR " + b"x" * 100000 + b"\r\n",
+    "MOVED to itself": b"-MOVED %(slot)d 127.0.0.1:%(port)d\r\n",
+    "MOVED to the same host": b"-MOVED %(slot)d :%(port)d\r\n",
+    "MOVED to where nobody listens": b"-MOVED %(slot)d 127.0.0.1:1\r\n",
+    "MOVED to no route": b"-MOVED %(slot)d 192.0.2.1:1\r\n",
+    "MOVED to a name": b"-MOVED %(slot)d no.such.name.invalid:1\r\n",
+    "MOVED to a file": b"-MOVED %(slot)d ../../etc/passwd:1\r\n",
+    "MOVED of another slot": b"-MOVED 1 127.0.0.1:%(port)d\r\n",
+    "MOVED of no slot": b"-MOVED 99999 127.0.0.1:%(port)d\r\n",
+    "MOVED to no port": b"-MOVED %(slot)d 127.0.0.1:0\r\n",
+    "MOVED without words": b"-MOVED\r\n",
+    "ASK to itself": b"-ASK %(slot)d 127.0.0.1:%(port)d\r\n",
+    "TRYAGAIN": b"-TRYAGAIN\r\n",
+    "CLUSTERDOWN": b"-CLUSTERDOWN\r\n",
+    "LOADING": b"-LOADING\r\n",
+    "READONLY": b"-READONLY\r\n",
+    "a map of one range": b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%(port)d\r\n",
+    "a map of no slots": b"*1\r\n*3\r\n:-5\r\n:99999\r\n*2\r\n$9\r\n127.0.0.1\r\n:%(port)d\r\n",
+    "a map of no port": b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
+    "a map of texts": b"*1\r\n*3\r\n$1\r\n0\r\n$1\r\n1\r\n*2\r\n$1\r\na\r\n:1\r\n",
+    "a map of other hosts": b"*70\r\n" + b"".join(
+        b"*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n192.0.2.%d\r\n:6379\r\n" % (i * 200, i * 200 + 199, i % 10)
+        for i in range(70)),
+}
+SLACK_MS = 60  # the machine is busy, and the client runs with sanitizers
+
+
+@pytest.mark.parametrize("to", ["map", "command", "greeting"])
+def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
+    """Each lie in answer to the greeting, or to CLUSTER SLOTS, or to all that follows."""
+    worst, memory = 0, 0
+    for name, lie in HOSTILE.items():
+        slot = slot_of("{a}x")
+        text = lie.replace(b"%(slot)d", b"%d" % slot)
+        with FakeStore(stores.netns) as fake:
+            text = text.replace(b"%(port)d", b"%d" % fake.port)
+            fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
+            fake.other = text if to == "command" else b":1\r\n"
+            if to != "command":
+                fake.answers[{"map": b"CLUSTER", "greeting": b"PING"}[to]] = text
+            client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=150)
+            for _ in range(3):
+                done = client.round(("{a}x", 1, 1), ("{a}y", 0, 0), ("{a}z", 1, 1))
+                assert done["ms"] <= 150 + SLACK_MS, (name, done)
+                assert done["error"].isprintable() and len(done["error"]) < 256, (name, done)
+                assert not any(item[0] for item in done["items"]) or \
+                    name in ("a map of one range", "too many answers") or to != "command", (name, done)
+                worst = max(worst, done["ms"])
+            done = client.nodes()
+            assert done["ms"] <= 150 + SLACK_MS, (name, done)
+            assert client.counts()["nodes"] <= 64
+            memory = max(memory, client.memory_mib())
+            client.close()
+    print(f"figure: {len(HOSTILE)} lies to the {to}: the worst call took {worst} of 150 ms, "
+          f"{memory} MiB with sanitizers")
+    assert memory < 200
+
+
+def test_slow_bytes_do_not_add_up(stores):
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
+        fake.other, fake.pause = b"$100000\r\n" + b"a" * 100000, 0.01
+        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
+        for _ in range(4):
+            done = client.round(("{a}x", 1, 1))
+            assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
+        client.close()
+
+
+def test_a_flood_of_bytes_ends_with_the_call(stores):
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
+        fake.other = b"+" + b"a" * (64 << 20)
+        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
+        for _ in range(4):
+            done = client.round(("{a}x", 1, 1))
+            assert done["status"] < 0 and done["ms"] <= 300 + SLACK_MS, done
+        assert client.memory_mib() < 200
+        client.close()
+
+
+def test_what_got_no_answer_is_never_sent_again(stores):
+    """The node takes a command and closes; the client must not try it elsewhere."""
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}
+        fake.other = None
+        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
+        done = client.round(("{a}x", 5, 6))
+        assert done["items"] == [[False, True, 0, 0]], done
+        heard = [words for words in fake.heard if words[0] == b"HINCRBY"]
+        assert len(heard) == len(set(heard)), heard
+        client.close()
+
+
+def test_a_name_that_is_no_name_takes_no_time(stores):
+    client = stores.client("no.such.name.invalid:6379", timeout_ms=200)
+    for _ in range(5):
+        done = client.round(("{a}x", 1, 1))
+        assert done["status"] < 0 and done["ms"] <= 200 + SLACK_MS, done
     client.close()

@@ -9,7 +9,7 @@
  *   connection_flush     sends of it what fits
  *   connection_answer    the next answer, if it is whole
  *
- * Used by: redis.c. Uses: hiredis, slots.h.
+ * Used by: cluster.c. Uses: hiredis, slots.h.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H
@@ -96,7 +96,7 @@ bool connection_read(struct connection *connection, struct connection_setup *set
 /* The next answer, which is freed by freeReplyObject(); NULL: it has not come, or is not taken. */
 redisReply *connection_answer(struct connection *connection, struct connection_setup *setup);
 
-/* Whether an idle connection still is one: nothing has come. Else it is closed, without back-off. */
+/* Whether an idle connection has not ended. One that has is closed, without back-off. */
 bool connection_check(struct connection *connection, struct connection_setup *setup);
 
 /* Ends a connection that failed, and waits before the next. */

@@ -11,7 +11,7 @@
  *
  * A store blocks, and is one thread's. Its calls block SIGPIPE in that thread, for good.
  *
- * Used by: the daemon. Uses: redis.c, the one file that knows Redis' commands; slots.h, connection.h.
+ * Used by: the daemon. Uses: redis.c, cluster.h, connection.h, slots.h.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H

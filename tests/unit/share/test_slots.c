@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/share/slots.h: the slots of keys, and places and redirects that may be anything. */
+#include "test.h"
+#include "base/array.h"
+#include "share/slots.h"
+
+/* Slots as CLUSTER KEYSLOT of Redis 7.0.15 tells them. */
+static void test_slots_of_keys(void **state)
+{
+	static const struct {
+		const char *key;
+		unsigned int slot;
+	} cases[] = {
+		{"", 0},
+		{"123456789", 12739},
+		{"foo", 12182},
+		{"bar", 5061},
+		{"{foo}", 12182},
+		{"a{foo}b", 12182},
+		{"a{foo}{bar}", 12182},
+		{"a{foo}}b", 12182},
+		{"a{}{foo}", 700},
+		{"a{{foo}}", 13308},
+		{"a}foo{", 15293},
+		{"a{foo", 113},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (slot_of_key(cases[i].key) != cases[i].slot)
+			fail_msg("%s: %u", cases[i].key, slot_of_key(cases[i].key));
+}
+
+static void test_places(void **state)
+{
+	static const struct {
+		const char *text, *host;
+		unsigned int port;
+	} cases[] = {
+		{"127.0.0.1:6379", "127.0.0.1", 6379},
+		{"store-1.example_a:1", "store-1.example_a", 1},
+		{"::1:6379", "::1", 6379},
+		{"[::1]:6379", "::1", 6379},
+		{":6379", "", 6379},
+		{"?:6379", "", 6379},
+		{"a:65535", "a", 65535},
+		{"a:65536", NULL, 0},
+		{"a:0", NULL, 0},
+		{"a:-1", NULL, 0},
+		{"a:+1", NULL, 0},
+		{"a: 1", NULL, 0},
+		{"a:1 ", NULL, 0},
+		{"a:", NULL, 0},
+		{"a", NULL, 0},
+		{"", NULL, 0},
+		{":", NULL, 0},
+		{"[]:1", NULL, 0},
+		{"[:1", NULL, 0},
+		{"a/b:1", NULL, 0},
+		{"a b:1", NULL, 0},
+		{"a\n:1", NULL, 0},
+		{"a%25eth0:1", NULL, 0},
+		{"a:99999999999999999999", NULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct endpoint at = {.port = 7};
+		bool is_place = endpoint_parse(cases[i].text, strlen(cases[i].text), &at);
+
+		if (is_place != !!cases[i].host)
+			fail_msg("'%s' is %s place", cases[i].text, is_place ? "a" : "no");
+		if (is_place && (strcmp(at.host, cases[i].host) || at.port != cases[i].port))
+			fail_msg("'%s': host '%s', port %u", cases[i].text, at.host, at.port);
+	}
+}
+
+static void test_a_host_has_the_length_of_a_name(void **state)
+{
+	char text[HOST_TEXT + 3];
+	struct endpoint at;
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memcpy(text + HOST_TEXT - 1, ":1", 2);
+	assert_true(endpoint_parse(text, HOST_TEXT + 1, &at));
+	assert_int_equal(strlen(at.host), HOST_TEXT - 1);
+	memset(text, 'a', sizeof(text));
+	memcpy(text + HOST_TEXT, ":1", 2);
+	assert_false(endpoint_parse(text, HOST_TEXT + 2, &at));
+	assert_false(endpoint_set("a\0b", 3, 1, &at));
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *text;
+		enum refusal refusal;
+		unsigned int slot;
+		const char *host;
+		unsigned int port;
+	} cases[] = {
+		{"MOVED 3999 127.0.0.1:6381", REFUSAL_MOVED, 3999, "127.0.0.1", 6381},
+		{"MOVED 0 :6381", REFUSAL_MOVED, 0, "", 6381},
+		{"MOVED 16383 ::1:6381", REFUSAL_MOVED, 16383, "::1", 6381},
+		{"ASK 5 h:1 and more", REFUSAL_ASK, 5, "h", 1},
+		{"MOVED 16384 h:1", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED -1 h:1", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED 1", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED 1 ", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED  1 h:1", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED", REFUSAL_OTHER, 0, NULL, 0},
+		{"MOVED ", REFUSAL_OTHER, 0, NULL, 0},
+		{"ASK 1 h:0", REFUSAL_OTHER, 0, NULL, 0},
+		{"ASKING 1 h:1", REFUSAL_OTHER, 0, NULL, 0},
+		{"TRYAGAIN Multiple keys", REFUSAL_TRY, 0, NULL, 0},
+		{"CLUSTERDOWN", REFUSAL_DOWN, 0, NULL, 0},
+		{"MASTERDOWN Link", REFUSAL_DOWN, 0, NULL, 0},
+		{"LOADING Redis is", REFUSAL_LOADING, 0, NULL, 0},
+		{"BUSY Redis is", REFUSAL_LOADING, 0, NULL, 0},
+		{"READONLY You", REFUSAL_ROLE, 0, NULL, 0},
+		{"NOAUTH Authentication", REFUSAL_RIGHT, 0, NULL, 0},
+		{"WRONGPASS invalid", REFUSAL_RIGHT, 0, NULL, 0},
+		{"NOPERM this", REFUSAL_RIGHT, 0, NULL, 0},
+		{"ERR unknown", REFUSAL_OTHER, 0, NULL, 0},
+		{"moved 1 h:1", REFUSAL_OTHER, 0, NULL, 0},
+		{"", REFUSAL_OTHER, 0, NULL, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int slot = 0;
+		struct endpoint to;
+
+		if (refusal_parse(cases[i].text, strlen(cases[i].text), &slot, &to) !=
+		    cases[i].refusal)
+			fail_msg("'%s'", cases[i].text);
+		if (cases[i].host && (slot != cases[i].slot || strcmp(to.host, cases[i].host) ||
+				      to.port != cases[i].port))
+			fail_msg("'%s': slot %u, '%s', %u", cases[i].text, slot, to.host, to.port);
+	}
+}
+
+static void test_a_map_has_a_bound(void **state)
+{
+	struct slot_map *map = malloc(sizeof(*map));
+	struct endpoint at = {.host = "h"};
+
+	(void)state;
+	assert_non_null(map);
+	slot_map_clear(map);
+	assert_false(slot_map_give(map, 0, 5, 0));
+	for (unsigned int i = 0; i < NODES_MAX; i++) {
+		at.port = i + 1;
+		assert_int_equal(slot_map_node(map, &at), i);
+	}
+	at.port = 7;
+	assert_int_equal(slot_map_node(map, &at), 6);
+	at.port = NODES_MAX + 1;
+	assert_int_equal(slot_map_node(map, &at), NODE_NONE);
+	assert_false(slot_map_give(map, 0, 5, NODE_NONE));
+	free(map);
+}
+
+static void test_only_ranges_of_slots_are_given(void **state)
+{
+	static const struct {
+		long long first, last;
+		bool is_range;
+	} cases[] = {
+		{0, 0, true},	   {16383, 16383, true}, {0, 16383, true},	{5, 4, false},
+		{-1, 4, false},	   {0, 16384, false},	 {0, INT64_MAX, false}, {INT64_MIN, 0, false},
+		{16384, 1, false},
+	};
+	struct slot_map *map = malloc(sizeof(*map));
+	struct endpoint at = {.host = "h", .port = 1};
+
+	(void)state;
+	assert_non_null(map);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int given = 0;
+
+		slot_map_clear(map);
+		slot_map_node(map, &at);
+		if (slot_map_give(map, cases[i].first, cases[i].last, 0) != cases[i].is_range)
+			fail_msg("%lld to %lld", cases[i].first, cases[i].last);
+		for (int slot = 0; slot < SLOTS; slot++)
+			given += map->of[slot] == 0;
+		assert_int_equal(given, cases[i].is_range ? cases[i].last - cases[i].first + 1 : 0);
+	}
+	free(map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots_of_keys),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_a_host_has_the_length_of_a_name),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_a_map_has_a_bound),
+		cmocka_unit_test(test_only_ranges_of_slots_are_given),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
