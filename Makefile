@@ -147,7 +147,8 @@ $(BUILD)/test/unit/include/test_sketch $(BUILD)/test/unit/bpf/test_table: TEST_L
 # What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
-	user/keep/bans.c
+	user/keep/bans.c \
+	$(addprefix user/share/,slots.c connection.c cluster.c cluster_map.c redis.c)
 FUZZ_OBJ := $(FUZZ_SRC:user/%.c=$(BUILD)/fuzz/user/%.o) $(BUILD)/fuzz/quiet.o
 FUZZ_FLAGS = $(CPPFLAGS) -Ibpf -Itests/lib -O1 -g -std=c11 $(WARNINGS) -fno-sanitize-recover=all
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The answers of a store, through the client that reads them: user/share/. Each connection is one
+ * end of a pair of sockets, into whose other end the next part of the input was written, and which
+ * then ends. Invariants: an item that is answered was sent, what was sent in an earlier call is
+ * not, nodes have a bound, errors are printable, and a call ends in time.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/array.h"
+#include "share/slots.h"
+#include "share/store.h"
+
+#define TIMEOUT_MS 20
+#define PART_MAX   (32 << 10) /* fits into the buffer of a socket */
+#define LATE_MS	   2000 /* the machine may stop for a while; without a limit it would be for good */
+
+static const uint8_t *rest;
+static size_t rest_size;
+
+static void expect(bool truth)
+{
+	if (!truth)
+		abort();
+}
+
+static const char *const grammar[] = {
+	"+PONG\r\n",
+	"+OK\r\n",
+	":1\r\n",
+	":-1\r\n",
+	"$-1\r\n",
+	"$1\r\n5\r\n",
+	"*2\r\n",
+	"*3\r\n",
+	"*1\r\n",
+	":0\r\n",
+	":16383\r\n",
+	"$9\r\n127.0.0.1\r\n",
+	"*2\r\n$9\r\n127.0.0.1\r\n:6379\r\n",
+	"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:6379\r\n",
+	"-ERR no cluster\r\n",
+	"-MOVED 15495 127.0.0.1:6380\r\n",
+	"-MOVED 15495 :6381\r\n",
+	"-ASK 15495 127.0.0.1:6382\r\n",
+	"-TRYAGAIN\r\n",
+	"-CLUSTERDOWN\r\n",
+	"-LOADING\r\n",
+	"-READONLY\r\n",
+	"-NOPERM\r\n",
+	"-MOVED ",
+	"-ASK ",
+	"127.0.0.1:",
+	"9999999999999999999",
+	"*1000000000\r\n",
+	"$1000000000\r\n",
+	"*0\r\n",
+	"*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n",
+	"\r\n",
+};
+
+/* Writes what the next connection says: until a byte of 255. At once, as each write has a cost. */
+static void part_write(int fd)
+{
+	char text[PART_MAX];
+	size_t size = 0;
+
+	while (rest_size && size < PART_MAX - 128) {
+		uint8_t byte = *rest++;
+		const char *word = grammar[byte % ARRAY_SIZE(grammar)];
+
+		rest_size--;
+		if (byte == 255)
+			break;
+		if (byte >= 128)
+			size += snprintf(text + size, 128, "%s", word);
+		else
+			text[size++] = byte;
+	}
+	expect(write(fd, text, size) == (ssize_t)size);
+}
+
+/*
+ * Stands for the library's: no connection leaves this process. The other end stays open until the
+ * next is made, so that the client can write.
+ */
+redisContext *redisConnectNonBlock(const char *ip, int port)
+{
+	static int other = -1;
+	redisContext *context;
+	int pair[2];
+
+	expect(*ip && port > 0 && port <= UINT16_MAX);
+	if (other >= 0)
+		close(other);
+	expect(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	other = pair[1];
+	part_write(other);
+	expect(!shutdown(other, SHUT_WR));
+	expect(!fcntl(pair[0], F_SETFL, O_NONBLOCK));
+	context = redisConnectFd(pair[0]);
+	expect(context);
+	context->flags &= ~REDIS_BLOCK;
+	return context;
+}
+
+static uint64_t milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void store_expect(const struct store *store, uint64_t begun)
+{
+	const struct store_counts *counts = store_counts(store);
+
+	expect(milliseconds() - begun < LATE_MS);
+	expect(counts->nodes <= NODES_MAX);
+	for (const char *c = store_error(store); *c; c++)
+		expect(*c >= ' ' && *c <= '~');
+}
+
+static void round_run(struct store *store)
+{
+	struct store_item items[] = {
+		{.key = "{a}x", .delta = {1, 2}},
+		{.key = "{a}y"},
+		{.key = "{b}z", .delta = {3, 0}, .lasts = true},
+	};
+	uint64_t begun = milliseconds();
+	unsigned int answered = 0;
+	int status = store_round(store, items, ARRAY_SIZE(items));
+
+	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
+		expect(!items[i].answered || items[i].sent);
+		answered += items[i].answered;
+	}
+	expect(status <= 0 && (status == 0) == (answered > 0));
+	store_expect(store, begun);
+}
+
+static void nodes_run(struct store *store)
+{
+	uint64_t time = 7, begun = milliseconds();
+	unsigned int nodes = 0;
+	int status = store_nodes(store, "{a}n", "me", 1000, &time, &nodes);
+
+	expect(status <= 0);
+	expect(status == 0 ? nodes >= 1 : time == 7 && nodes == 0);
+	store_expect(store, begun);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct store_options options = {
+		.address = "127.0.0.1:1", .timeout_ms = TIMEOUT_MS, .expire_s = 60};
+	struct store *store = store_open(&options);
+
+	expect(store);
+	rest = data;
+	rest_size = size;
+	round_run(store);
+	nodes_run(store);
+	round_run(store);
+	store_close(store);
+	return 0;
+}
