@@ -144,6 +144,8 @@ $(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 
 $(BUILD)/test/unit/include/test_sketch $(BUILD)/test/unit/bpf/test_table: TEST_LDLIBS += -lm
 
+comma := ,
+
 # What reads words and files, and no kernel; quiet.c stands for the messages.
 FUZZ_LIB := $(BUILD)/fuzz/libreaders.a
 FUZZ_SRC := $(filter-out user/base/log.c,$(wildcard user/base/*.c user/rules/*.c user/config/*.c)) \
@@ -173,7 +175,11 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB)
 	$(say) FUZZ $@
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -MMD -MP -MF $@.d $< $(FUZZ_LIB) \
-		$(LDLIBS) -o $@
+		$(FUZZ_LDFLAGS) $(LDLIBS) -o $@
+
+# Its connections and its clock are the fuzzer's.
+$(BUILD)/fuzz/fuzz_store: FUZZ_LDFLAGS := $(patsubst %,-Wl$(comma)--wrap=%,redisConnectNonBlock \
+	redisBufferWrite poll clock_gettime)
 
 # The traffic generator of the demo and the tests.
 $(BUILD)/traffic: tests/tools/traffic.c

@@ -218,9 +218,15 @@ class StoreLab:
         raise AssertionError(f"no node holds {slot}")
 
     def fields(self, key):
-        """What the store holds, (taken, asked)."""
-        talk = self.talk(self.holder(key))
-        return tuple(int(value or 0) for value in talk("HMGET", key, "t", "a"))
+        """What the store holds, (taken, asked). The nodes may not all know yet who has the slot."""
+        port = self.holder(key)
+        while True:
+            try:
+                return tuple(int(value or 0) for value in self.talk(port)("HMGET", key, "t", "a"))
+            except Refused as refused:
+                word, _, place = str(refused).split(" ", 2)
+                assert word == "MOVED", refused
+                port = int(place.rpartition(":")[2])
 
     def move(self, slot, source, target, meanwhile=lambda: None):
         """Moves a slot from one port to another, key by key, as resharding does. `meanwhile` is called

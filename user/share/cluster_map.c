@@ -224,7 +224,7 @@ int cluster_refresh(struct cluster *cluster)
 	cluster->map_is_stale = false;
 	if (!map_ask_all(cluster)) {
 		cluster->map_is_stale = true;
-		/* Nothing has failed: a connection is on its way, and the next call goes on with it. */
+		/* Nothing has failed: a connection is on its way, which the next call uses. */
 		if (!cluster->setup.status)
 			return cluster->map_is_known ? 0 : -EAGAIN;
 		cluster->map_failures++;

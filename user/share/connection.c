@@ -11,11 +11,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#ifdef SL_STORE_TLS
-#include <hiredis/hiredis_ssl.h>
-#endif
-
 #include "share/connection.h"
+
+#ifdef SL_STORE_TLS
+#include <hiredis/hiredis_ssl.h> /* needs hiredis.h before it */
+#endif
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 5000
@@ -439,10 +439,12 @@ static bool context_fail(struct connection *connection, struct connection_setup 
 {
 	const redisContext *context = connection->context;
 	bool is_protocol = context->err == REDIS_ERR_PROTOCOL || context->err == REDIS_ERR_OOM;
+	bool is_handshake = setup->tls && connection->state == CONNECTION_LOGIN;
 
 	setup->counts->bad += is_protocol;
-	connection_fail(setup, connection, is_protocol ? -EPROTO : -ECONNRESET, "%s%s",
-			is_protocol ? "a bad answer: " : "", context->errstr);
+	connection_fail(setup, connection, is_protocol ? -EPROTO : -ECONNRESET, "%s%s%s",
+			is_handshake ? "TLS: " : "", is_protocol ? "a bad answer: " : "",
+			context->errstr);
 	connection_break(connection, setup);
 	return false;
 }

@@ -229,7 +229,8 @@ static bool options_read(struct store *store, const struct store_options *option
 
 	errno = EINVAL;
 	if (options->timeout_ms <= 0 || !options->expire_s || !options->address ||
-	    (options->user && !options->password) || !seeds_read(store, options->address))
+	    (options->user && !options->password) || (options->tls && !options->ca_file) ||
+	    !seeds_read(store, options->address))
 		return false;
 	setup->timeout_ms = options->timeout_ms;
 	store->expire_s = options->expire_s;

@@ -71,8 +71,8 @@ struct store;
 
 /*
  * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: an
- * address does not parse, there are more than 16, or there is no timeout. EOPNOTSUPP: tls, and this
- * was built without.
+ * address does not parse, there are more than 16, there is no timeout or expiry, a user has no
+ * password, or tls no readable ca_file. EOPNOTSUPP: tls, and this was built without.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);

@@ -168,9 +168,9 @@ static void test_only_ranges_of_slots_are_given(void **state)
 		long long first, last;
 		bool is_range;
 	} cases[] = {
-		{0, 0, true},	   {16383, 16383, true}, {0, 16383, true},	{5, 4, false},
-		{-1, 4, false},	   {0, 16384, false},	 {0, INT64_MAX, false}, {INT64_MIN, 0, false},
-		{16384, 1, false},
+		{0, 0, true},	       {16383, 16383, true},  {0, 16383, true},
+		{5, 4, false},	       {-1, 4, false},	      {0, 16384, false},
+		{0, INT64_MAX, false}, {INT64_MIN, 0, false}, {16384, 1, false},
 	};
 	struct slot_map *map = malloc(sizeof(*map));
 	struct endpoint at = {.host = "h", .port = 1};
