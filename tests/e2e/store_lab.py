@@ -17,7 +17,12 @@ import time
 from lab import BUILD, inside, run, wait_until
 
 CLIENT = os.path.join(BUILD, "test", "store_client")
-SERVER = shutil.which("redis-server") or shutil.which("valkey-server")
+# A server goes by the name that it is called by. Debian has the file in redis-tools, and in
+# redis-server a link to it and a service that nobody here wants.
+SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "valkey-server": "valkey-server",
+           "valkey-check-rdb": "valkey-server"}
+SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
+                           (None, None))
 CLUSTER_SECONDS = 60   # only waited for in full by a test that fails
 NODE_TIMEOUT_MS = 1500  # until a master that does not answer is replaced
 FIRST_PORT = 7000
@@ -130,6 +135,8 @@ class StoreLab:
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
         self.directory = directory
+        self.server = directory / SERVER_NAME
+        self.server.symlink_to(SERVER)
         self.nodes = {}  # the process at a port
         self.closing = contextlib.ExitStack()
         run("ip", "netns", "add", self.netns)
@@ -142,7 +149,7 @@ class StoreLab:
         place.mkdir(exist_ok=True)
         with inside(self.netns), open(place / "log", "ab") as log:
             process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["setpriv", "--pdeathsig", "KILL", SERVER, "--port", str(port),
+                ["setpriv", "--pdeathsig", "KILL", str(self.server), "--port", str(port),
                  "--bind", "127.0.0.1", "--save", "", "--dir", str(place), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.nodes[port] = process

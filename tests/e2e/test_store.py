@@ -12,7 +12,7 @@ import pytest
 from lab import wait_until
 from store_lab import FIRST_PORT, SERVER, FakeStore, StoreLab, proxy, slot_of
 
-pytestmark = pytest.mark.skipif(not SERVER, reason="redis-server is not installed")
+pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 KEYS = [f"g:{{{i}}}" for i in range(40)]  # of slots all over a cluster
 
