@@ -33,21 +33,64 @@ struct verdict {
  */
 #define ASK_JIFFIES 64
 
+/* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
+static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
+						    struct sl_bucket *bucket)
+{
+	if (!bucket || limit->apart)
+		return NULL;
+	/* clang 19 would add the offset before the test for NULL, which the verifier refuses */
+	__asm__ volatile("" : "+r"(bucket));
+	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
+}
+
 /*
- * Charges the ledger, when there is no purse or it cannot tell. Returns an enum sl_reason, or
- * LEDGER_NONE and what is added to it.
+ * Counts for the machines that share a limit what a packet took from its ledger, and what was asked
+ * of it since the ledger was asked last. `taken` may be negative, as a purse gives back what is
+ * left. A part of a unit counts as a whole one as often as it is its part: the clock's low bits
+ * decide. The sum is one word with `taken` below, whose carries a reader undoes.
+ */
+static __always_inline void line_tell(const struct packet *packet, const struct sl_limit *limit,
+				      struct sl_line *line, __s64 taken, __u64 asked)
+{
+	__u32 shift = limit->unit_shift % 64;
+	__u64 part = packet->now & ((1ULL << shift) - 1);
+
+	__sync_fetch_and_add((__u64 *)&line->taken,
+			     ((asked + part) >> shift << 32) + ((__s64)(taken + part) >> shift));
+}
+
+/*
+ * The packets of a source since a ledger was asked last. The one that asked then is among them, and
+ * this one is not, as bucket_review() comes before count_source(). Where several limits are asked at
+ * different times those in between are told to one of them only.
+ */
+static __always_inline __u32 bucket_unasked(const struct packet *packet,
+					    const struct sl_bucket *bucket)
+{
+	__u32 seen = bucket ? bucket->passed.packets + bucket->dropped.packets : 0;
+
+	return bucket ? seen - bucket->served : packet->packets;
+}
+
+/*
+ * Charges the ledger, when there is no purse or it cannot tell. bucket: as policy_charge() has it.
+ * Returns an enum sl_reason, or LEDGER_NONE and what is added to it.
  */
 BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
-			 struct sl_purse *purse)
+			 struct sl_bucket *bucket)
 {
 	const struct sl_gate *gate = gate_get();
+	struct sl_purse *purse;
 	struct ledger_key key;
 	struct digest digest;
 	struct sl_line *line;
+	__s64 held;
 	__u64 cost;
 
 	if (!packet || !limit || !gate)
 		return SL_DROP_OVER_LIMIT;
+	purse = limit_purse(limit, bucket);
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	if (purse && packet->jiffy % ASK_JIFFIES &&
 	    credit_must_wait(purse, cost, packet_now(packet))) {
@@ -66,6 +109,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		write_once(line->span, limit->span);
 	if (line_comes_back(line, packet_now(packet)))
 		write_once(line->made, line->made | LINE_CAME_BACK);
+	held = purse ? credit_max(purse->credit, 0) : 0;
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
 
@@ -73,6 +117,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			return LEDGER_NONE; /* it was forgotten just now */
 		if (reason == LEDGER_LOST)
 			continue;
+		if (limit->shared)
+			line_tell(packet, limit, line,
+				  (purse ? credit_max(purse->credit, 0) : 0) - held +
+					  (reason < SL_FIRST_DROP ? cost : 0),
+				  credit_owed(cost / packet->packets,
+					      bucket_unasked(packet, bucket)));
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
 			line_block(packet, limit, purse, line);
@@ -87,8 +137,9 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
  * credit: one packet too many.
  */
 static __always_inline enum sl_reason
-limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_purse *purse)
+limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_bucket *bucket)
 {
+	struct sl_purse *purse = limit_purse(limit, bucket);
 	int reason;
 
 	if (purse) {
@@ -100,24 +151,13 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_purs
 		if (answer == CREDIT_REFUSE)
 			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
 	}
-	reason = limit_ask(packet, limit, purse);
+	reason = limit_ask(packet, limit, bucket);
 	/* a newcomer that gets a ledger now is charged like any other key */
 	if (reason > LEDGER_NONE && newcomer_insert(packet, limit, reason - LEDGER_NONE)) {
-		reason = limit_ask(packet, limit, purse);
+		reason = limit_ask(packet, limit, bucket);
 		packet->hot = false; /* that its ledger was made just now tells nothing */
 	}
 	return reason >= LEDGER_NONE ? SL_PASS_NEWCOMER : (enum sl_reason)reason;
-}
-
-/* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
-static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
-						    struct sl_bucket *bucket)
-{
-	if (!bucket || limit->apart)
-		return NULL;
-	/* clang 19 would add the offset before the test for NULL, which the verifier refuses */
-	__asm__ volatile("" : "+r"(bucket));
-	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
 }
 
 /* Whether a limit of the policy is for the packet, which is inspected. */
@@ -188,7 +228,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 				 : !packet->egress && match_is_egress(limit))
 			continue;
 		charged |= CHARGE_ASKED;
-		reason = limit_charge(packet, limit, limit_purse(limit, bucket));
+		reason = limit_charge(packet, limit, bucket);
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
 			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
 		if (reason == SL_PASS_NEWCOMER) {

@@ -212,7 +212,7 @@ struct sl_limit_spec {
 	__u8 key_dst; /* the key is the destination, and only packets that the device sends match */
 	__u8 start_empty;
 	__u8 second; /* the second of two limits of this name */
-	__u8 pad;
+	__u8 shared; /* with other machines: `sluice share` */
 };
 
 /*
@@ -247,18 +247,20 @@ struct sl_limit {
 	__u8 start_empty : 1;
 	__u8 observe : 1;
 	__u8 key_dst : 1;
-	__u8 apart : 1; /* addresses of one bucket may have ledgers of their own */
-	__u8 owes : 1;	/* earlier packets that no ledger was charged for are charged */
-	__u8 slot;	/* index of its match, its purse and its counters */
-	__u8 mark;	/* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
-	__u8 groups;	/* of a window: the sub-windows of T */
-	__u8 bits;	/* of a window: of one count in `past` */
-	__u8 shift;	/* of a window: such a count is in units of 2^shift */
-	__u8 coarse;	/* of a window: time is told in steps of 2^coarse ticks */
-	__u8 escalate;	/* by what each following block is longer; 0: it is not */
-	__u8 steps_max; /* how often, until one is as long as block_max */
-	__u16 span;	/* of its lines: struct sl_line */
-	__u16 pad;
+	__u8 apart : 1;	 /* addresses of one bucket may have ledgers of their own */
+	__u8 owes : 1;	 /* earlier packets that no ledger was charged for are charged */
+	__u8 shared : 1; /* its lines count what was taken and asked */
+	__u8 slot;	 /* index of its match, its purse and its counters */
+	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
+	__u8 groups;	 /* of a window: the sub-windows of T */
+	__u8 bits;	 /* of a window: of one count in `past` */
+	__u8 shift;	 /* of a window: such a count is in units of 2^shift */
+	__u8 coarse;	 /* of a window: time is told in steps of 2^coarse ticks */
+	__u8 escalate;	 /* by what each following block is longer; 0: it is not */
+	__u8 steps_max;	 /* how often, until one is as long as block_max */
+	__u16 span;	 /* of its lines: struct sl_line */
+	__u8 unit_shift; /* of a shared limit: its lines count in units of 2^unit_shift ticks */
+	__u8 pad;
 };
 
 /*
@@ -435,7 +437,7 @@ struct sl_line {
 	__u32 limit;   /* its id << 3 | its kind << 1 | IPv4; 0: the line is free */
 	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
 	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
-	__u32 taken;   /* reserved: what purses drew, and */
+	__u32 taken;   /* of a shared limit: what was taken, purses included, and */
 	__u32 asked;   /* what was asked for */
 	struct sl_ledger_words ledger;
 };
@@ -502,6 +504,7 @@ _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
 _Static_assert(sizeof(struct sl_gate) == 544, "map schema");
 _Static_assert(sizeof(struct sl_set) == 32, "map schema");
 _Static_assert(sizeof(struct sl_line) == 64, "map schema");
+_Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `asked`");
 _Static_assert(sizeof(struct sl_hot) == 16, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
 _Static_assert(sizeof(struct sl_bucket) == 192, "map schema");

@@ -10,6 +10,7 @@
 #include "base/log.h"
 
 #define NS_PER_SEC ((uint64_t)1000000000)
+#define NS_PER_MS  ((uint64_t)1000000)
 
 /*
  * The time since boot as bpf_ktime_get_ns() tells it, in ns and in ticks: CLOCK_MONOTONIC without

@@ -286,6 +286,10 @@ static void level_print(const struct sl_limit *limit, const struct limit_state *
 	printf("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
 	       state->remaining, burst,
 	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"), state->full_in_ms);
+	if (state->owed)
+		printf("  owes    %" PRIu64 " %s%s\n", state->owed, unit_name(limit),
+		       limit->shared ? ", for other nodes that share the limit, or large packets"
+				     : ", for large packets");
 }
 
 static void limit_state_print(const struct sl_limit *limit, const struct limit_state *state)

@@ -295,6 +295,8 @@ static const struct word set_words[] = {
 	 "as long, at most 10min or as max says"},
 	{"start", VALUE, "full|empty", SPEC_FIELD(SPEC_START),
 	 "full (default) or empty: what the bucket, or the window, of a new source holds"},
+	{"shared", VALUE, "yes|no", SPEC_FIELD(SPEC_SHARED),
+	 "yes: one limit over all machines whose sluice share tells one store of it"},
 	{"no-fq", FLAG, NULL, offsetof(struct set_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),

@@ -69,6 +69,8 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 	json_object_set_new(object, "reason",
 			    known ? json_string(reason_names[state->reason]) : json_null());
 	json_object_set_new(object, "remaining", number_json(known, state->remaining));
+	if (compiled->shared)
+		json_object_set_new(object, "owed", number_json(known, state->owed));
 	json_object_set_new(object, "retry_after_ms",
 			    number_json(known && !state->never, state->retry_after_ms));
 	json_object_set_new(object, "remaining_after_waiting",
@@ -123,8 +125,10 @@ json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 	json_t *object = json_object();
 	char text[SPEC_TEXT];
 
-	for (int field = 0; field < SPEC_FIELDS; field++)
+	for (int field = 0; field < SPEC_SHARED; field++)
 		words_set(object, spec_names[field], spec_format_whole(limit, prefix, field, text));
+	if (limit->spec.shared)
+		json_object_set_new(object, spec_names[SPEC_SHARED], json_true());
 	return object;
 }
 

@@ -13,7 +13,7 @@
 
 /*
  * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
- * "retry_after_ms", "blocked_ms"}: rate is per second; from `allowed` on all is null where the key
+ * "retry_after_ms", "blocked_ms"}, and "owed" of a limit that is shared: rate is per second; from `allowed` on all is null where the key
  * is not known.
  */
 json_t *limit_state_json(const struct source *source, const struct sl_limit *limit,
@@ -33,7 +33,7 @@ const char *unit_name(const struct sl_limit *limit);
 
 /* --- Rules ---------------------------------------------------------------------------------- */
 
-/* {"name", "rate", "burst", "match", "per", "key", "action", "start"} */
+/* {"name", "rate", "burst", "match", "per", "key", "action", "start"}; "shared" if it is */
 json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix);
 
 /* {"rate", "burst"}: of a budget. */

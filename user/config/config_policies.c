@@ -67,9 +67,11 @@ static struct spec spec_merge(const struct defaults *defaults, const struct node
 	struct spec spec = defaults->spec;
 	enum sl_family family = prefix_is_ipv4(prefix) ? SL_IPV4 : SL_IPV6;
 
-	/* what shapes has no action, and is never empty */
+	/* what shapes has no action, and is never empty; only a rate can be shared */
 	if (node_word(limit, spec_names[SPEC_SHAPE]))
 		spec.text[SPEC_ACTION] = spec.text[SPEC_START] = NULL;
+	if (!node_word(limit, spec_names[SPEC_RATE]))
+		spec.text[SPEC_SHARED] = NULL;
 	/* the defaults have both families, the prefix may have one */
 	if (spec.text[SPEC_PER] && prefix->bits) {
 		snprintf(per, SPEC_TEXT, "%u", defaults->per[family]);

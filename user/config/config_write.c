@@ -38,7 +38,9 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 	for (unsigned int field = 0; field < SPEC_FIELDS; field++) {
 		const char *words = spec_format(limit, prefix, field, text);
 
-		if (words)
+		if (words && field == SPEC_SHARED)
+			json_object_set_new(object, spec_names[field], json_true());
+		else if (words)
 			json_object_set_new(object, spec_names[field], field_json(field, words));
 	}
 	return object;

@@ -17,8 +17,6 @@
 
 #define VERSION 1
 
-#define NS_PER_MS 1000000ULL
-
 /* The longest time that an entry can have: two years. */
 #define LEFT_MAX_MS (730 * 86400000LL)
 

@@ -16,8 +16,6 @@
 
 /* --- Names and defaults --------------------------------------------------------------------- */
 
-#define NS_PER_MS 1000000ULL
-
 #define BLOCK_MIN_NS NS_PER_MS
 
 /*
@@ -36,6 +34,7 @@ const char *const spec_names[SPEC_FIELDS] = {
 	[SPEC_WINDOW] = "window",   [SPEC_GROUPS] = "groups", [SPEC_SHAPE] = "shape",
 	[SPEC_HORIZON] = "horizon", [SPEC_MATCH] = "match",   [SPEC_PER] = "per",
 	[SPEC_KEY] = "key",	    [SPEC_ACTION] = "action", [SPEC_START] = "start",
+	[SPEC_SHARED] = "shared",
 };
 
 const char *const kind_names[SL_KINDS] = {
@@ -84,6 +83,8 @@ bool kind_has_field(enum sl_kind kind, enum spec_field field)
 	int only = field_kind(field);
 
 	if (kind == SL_SHAPE && (field == SPEC_ACTION || field == SPEC_START))
+		return false;
+	if (kind != SL_BUCKET && field == SPEC_SHARED)
 		return false;
 	return only < 0 || only == (int)kind;
 }
@@ -270,6 +271,16 @@ static enum status start_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
+static enum status shared_parse(const char *text, struct sl_limit_spec *spec)
+{
+	bool shared = !strcmp(text, "yes") || !strcmp(text, "true");
+
+	if (!shared && strcmp(text, "no") && strcmp(text, "false"))
+		return misuse("shared '%s': write yes or no", text);
+	spec->shared = shared;
+	return OK;
+}
+
 /* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
 static enum status rates_parse(const char *text, struct limit *limit)
 {
@@ -399,8 +410,10 @@ enum status field_parse(enum spec_field field, const char *text, const struct sl
 		return key_parse(text, &limit->spec);
 	case SPEC_ACTION:
 		return action_parse(text, &limit->spec);
-	default:
+	case SPEC_START:
 		return start_parse(text, &limit->spec);
+	default:
+		return shared_parse(text, &limit->spec);
 	}
 }
 
@@ -491,8 +504,10 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 		return spec->key_dst ? "dst" : "src";
 	case SPEC_ACTION:
 		return action_format(spec, text);
-	default:
+	case SPEC_START:
 		return spec->start_empty ? "empty" : "full";
+	default:
+		return spec->shared ? "yes" : "no";
 	}
 }
 

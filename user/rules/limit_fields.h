@@ -18,6 +18,7 @@ enum spec_field {
 	SPEC_KEY,     /* "src", "dst" */
 	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
 	SPEC_START,   /* "full", "empty" */
+	SPEC_SHARED,  /* "yes", "no" */
 	SPEC_FIELDS,
 };
 

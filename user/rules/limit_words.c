@@ -60,6 +60,9 @@ static enum status fields_check(const struct words *words)
 			return misuse("%s '%s' is a part of '%s': this limit has none",
 				      spec_names[field], text[field],
 				      spec_names[kind_fields[kind]]);
+		if (field == SPEC_SHARED && !text[SPEC_RATE])
+			return misuse("shared '%s': only a limit with a rate can be shared",
+				      text[field]);
 		if (text[SPEC_SHAPE] && !kind_has_field(SL_SHAPE, field))
 			return misuse("%s '%s': a limit that shapes has none: it drops what would "
 				      "wait longer than its horizon",

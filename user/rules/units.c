@@ -17,8 +17,6 @@
 #define AMOUNT_HINT "write 1000 (packets) or 10MB"
 #define TIME_HINT   "write 250ms, 30s, 10min, 1h or 7d"
 
-#define NS_PER_MS 1000000ULL
-
 /*
  * 2 years. A block in ticks stays below SL_BURST_TICKS_MAX, and the end of a list within 32 bits.
  */

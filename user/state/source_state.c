@@ -120,6 +120,14 @@ static uint64_t trial_held(const struct trial *q)
 	return held;
 }
 
+/* A large packet leaves a debt, and so do other nodes with which the limit is shared. */
+static uint64_t trial_owed(const struct trial *q)
+{
+	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->ledger.zero) : 0;
+
+	return debt > 0 ? credit_units(q->limit, credit_min(debt, 2 * SL_BURST_TICKS_MAX)) : 0;
+}
+
 static enum sl_reason trial_reason(const struct trial *q)
 {
 	if (block_holds(q->limit, &q->ledger, q->now))
@@ -143,6 +151,7 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 
 	state->reason = trial_reason(q);
 	state->remaining = decision.remaining;
+	state->owed = trial_owed(q);
 	state->remaining_after_waiting = decision.remaining_then;
 	state->full_in_ms = ms_of(decision.full_in);
 	state->never = decision.retry_after == KIND_NEVER;

@@ -28,6 +28,7 @@ struct limit_state {
 	enum sl_reason reason;		  /* SL_PASS_WITHIN, or why such a packet is refused */
 	bool never;			  /* no wait lets it pass: it is oversize */
 	uint64_t remaining;		  /* what would pass now: packets, or bytes of a bit rate */
+	uint64_t owed;			  /* of a bucket: by how much it is below empty */
 	uint64_t retry_after_ms;	  /* time until it would pass; 0: now */
 	uint64_t remaining_after_waiting; /* what would pass then, it included */
 	uint64_t full_in_ms;		  /* time until nothing is charged any more */

@@ -177,6 +177,9 @@ static void test_each_field_reads_back_from_its_words(void **state)
 		{"default", SPEC_ACTION, "block 730d", NULL},
 		{"default", SPEC_START, "full", ""},
 		{"default", SPEC_START, "empty", NULL},
+		{"default", SPEC_SHARED, "no", ""},
+		{"default", SPEC_SHARED, "yes", NULL},
+		{"default", SPEC_SHARED, "true", "yes"},
 	};
 
 	(void)state;
@@ -807,6 +810,8 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 		{"default", SPEC_ACTION, "block 731d", "longest is 730d"},
 		{"default", SPEC_START, "", "full or empty"},
 		{"default", SPEC_START, "half", "full or empty"},
+		{"default", SPEC_SHARED, "", "yes or no"},
+		{"default", SPEC_SHARED, "half", "yes or no"},
 	};
 	struct limit untouched;
 
@@ -966,6 +971,12 @@ static void test_what_is_said_of_kinds_and_lists(void **state)
 		 {{SHAPE("1kpps"), [SPEC_START] = "full"}},
 		 "start: start 'full': a limit that shapes has none: it drops what would wait "
 		 "longer than its horizon"},
+		{"default",
+		 {{SHAPE("1kpps"), [SPEC_SHARED] = "yes"}},
+		 "shared: shared 'yes': only a limit with a rate can be shared"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_SHARED] = "no"}},
+		 "shared: shared 'no': only a limit with a rate can be shared"},
 		/* windows */
 		{"default", {{WINDOW("")}}, "window: window '" WRITE_WINDOW},
 		{"default", {{WINDOW("1000")}}, "window: window '1000" WRITE_WINDOW},
