@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
+ * ledger, charged as packets charge it, and a flow (user/share/flow.h). The judge is one bucket
+ * that is charged with all that any node admits.
+ *
+ *   world_begin   nodes at rest
+ *   world_run     time passes
+ *   world_mean    what was admitted over a span, over the rate
+ *   world_second  the most or least of any second within a span, over the rate
+ */
+#ifndef SLUICE_TEST_FLOW_MODEL_H
+#define SLUICE_TEST_FLOW_MODEL_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include "credit.h"
+#include "random.h"
+#include "share/flow.h"
+
+#define WORLD_SEC SL_TICKS_PER_SEC
+
+struct world_node {
+	struct flow flow;
+	uint64_t zero;		/* of its ledger */
+	struct flow_count own;	/* what it admitted and was offered */
+	struct flow_count told; /* of that, what it reported */
+	struct flow_count answer;
+	uint64_t beat;	    /* when the next round should begin */
+	uint64_t due;	    /* when it does */
+	uint64_t answer_at; /* 0: no answer is under way */
+	unsigned int lost;  /* rounds in a row */
+	bool shares;	    /* its flow has begun */
+	bool sleeps;	    /* its daemon: packets go on */
+};
+
+struct world {
+	/* what a test sets before world_begin */
+	unsigned int nodes;
+	uint64_t burst, round, step, delay;
+	double jitter; /* of the begin of a round, as a part of it */
+	bool spread;   /* rounds begin one behind the other, and not at random */
+	enum flow_on_loss on_loss;
+	bool starts_shared; /* a full ledger is born with burst/nodes */
+	unsigned int lose;  /* one answer of so many; 0: none */
+	double (*offered)(const struct world *world, unsigned int node, double at);
+	double level; /* for `offered`, in times of the rate */
+	/* at any time */
+	bool cut; /* the store cannot be reached */
+	/* what comes of it */
+	struct world_node *node;
+	struct flow_count totals;
+	uint64_t now, begin, random, rounds;
+	double *passed; /* in each step, in seconds at the rate */
+	size_t steps, room;
+	double judge, lowest; /* the level of the bucket of all, in seconds */
+};
+
+static inline double world_random(struct world *world)
+{
+	return (random_next(&world->random) >> 11) * 0x1p-53;
+}
+
+/* When within a round a node reports. */
+static inline double world_phase(struct world *world, unsigned int node)
+{
+	return world->spread ? (node + 0.5) / world->nodes : world_random(world);
+}
+
+static inline void world_begin(struct world *world)
+{
+	world->node = calloc(world->nodes, sizeof(*world->node));
+	if (!world->node)
+		abort();
+	if (!world->step)
+		world->step = WORLD_SEC / 100;
+	world->random = RANDOM_BEGIN;
+	world->now = world->begin = -30 * WORLD_SEC; /* moments wrap soon */
+	world->judge = (double)world->burst / WORLD_SEC;
+	for (unsigned int i = 0; i < world->nodes; i++) {
+		world->node[i].zero = world->now - world->burst;
+		if (world->starts_shared)
+			world->node[i].zero = world->now - world->burst / world->nodes;
+		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
+		world->node[i].told = world->node[i].own;
+		world->node[i].beat = world->now + (uint64_t)(world_phase(world, i) * world->round);
+		world->node[i].due = world->node[i].beat;
+	}
+}
+
+static inline void world_end(struct world *world)
+{
+	free(world->node);
+	free(world->passed);
+}
+
+static inline double world_at(const struct world *world)
+{
+	return (double)(world->now - world->begin) / WORLD_SEC;
+}
+
+static inline int64_t world_level(const struct world *world, const struct world_node *node)
+{
+	return credit_min(credit_span(node->zero, world->now), world->burst);
+}
+
+static inline void world_charge(const struct world *world, struct world_node *node, uint64_t cost)
+{
+	node->zero = credit_latest(node->zero, world->now - world->burst) + cost;
+}
+
+/* What a node admits in a step. */
+static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
+{
+	uint64_t want = offered * world->step;
+	uint64_t got = credit_max(0, credit_min(want, world_level(world, node)));
+
+	world_charge(world, node, got);
+	node->own.taken += got;
+	node->own.asked += want;
+	return got;
+}
+
+/* A source far from its limit is not reported: nobody else needs to know. */
+static inline bool world_must_share(const struct world *world, const struct world_node *node)
+{
+	uint64_t untold = node->own.taken - node->told.taken;
+
+	return untold > world->burst / 4 ||
+	       (untold && world_level(world, node) < (int64_t)world->burst / 4);
+}
+
+static inline void world_lose(struct world *world, struct world_node *node)
+{
+	node->lost++;
+	flow_lost(&node->flow, world->on_loss, world->nodes, node->lost);
+}
+
+static inline void world_report(struct world *world, struct world_node *node)
+{
+	struct flow_count sent = flow_report(&node->flow, &node->own, world->now);
+
+	node->told = node->own;
+	world->rounds++;
+	world->totals.taken += sent.taken;
+	world->totals.asked += sent.asked;
+	node->answer = world->totals;
+	node->answer_at = world->now + world->delay;
+}
+
+static inline void world_answer(struct world *world, struct world_node *node)
+{
+	node->answer_at = 0;
+	if (world->cut || (world->lose && random_next(&world->random) % world->lose == 0)) {
+		world_lose(world, node);
+		return;
+	}
+	node->lost = 0;
+	flow_learn(&node->flow, world->burst, &node->answer, world->nodes, world->now);
+	if (flow_rests(&node->flow, world->burst, world->now))
+		node->shares = false;
+}
+
+/* What the daemon of a node does behind a step. */
+static inline void world_daemon(struct world *world, struct world_node *node)
+{
+	if (node->answer_at && credit_span(node->answer_at, world->now) >= 0)
+		world_answer(world, node);
+	if (credit_span(node->due, world->now) < 0 || node->answer_at)
+		return;
+	/* each round begins where it would, however late the one before was */
+	while (credit_span(node->due, world->now) >= 0) {
+		node->beat += world->round;
+		node->due =
+			node->beat + (uint64_t)(world->jitter * world_random(world) * world->round);
+	}
+	if (!node->shares && world_must_share(world, node)) {
+		node->shares = true;
+		flow_begin(&node->flow, &node->told, world->now - world->round);
+	}
+	if (node->shares && world->cut)
+		world_lose(world, node);
+	else if (node->shares)
+		world_report(world, node);
+	if (node->answer_at && !world->delay)
+		world_answer(world, node);
+}
+
+static inline void world_note(struct world *world, double passed)
+{
+	if (world->steps == world->room) {
+		world->room = world->room ? 2 * world->room : 4096;
+		world->passed = realloc(world->passed, world->room * sizeof(*world->passed));
+		if (!world->passed)
+			abort();
+	}
+	world->passed[world->steps++] = passed;
+	world->judge += (double)world->step / WORLD_SEC;
+	if (world->judge > (double)world->burst / WORLD_SEC)
+		world->judge = (double)world->burst / WORLD_SEC;
+	world->judge -= passed;
+	if (world->judge < world->lowest)
+		world->lowest = world->judge;
+}
+
+static inline void world_run(struct world *world, double seconds)
+{
+	uint64_t end = world->now + (uint64_t)(seconds * WORLD_SEC);
+
+	while (credit_span(world->now, end) > 0) {
+		double at = world_at(world), passed = 0;
+
+		world->now += world->step;
+		for (unsigned int i = 0; i < world->nodes; i++) {
+			struct world_node *node = &world->node[i];
+
+			if (node->shares && !node->sleeps)
+				world_charge(world, node,
+					     flow_step(&node->flow, world->burst, world->now));
+			passed += world_admit(world, node, world->offered(world, i, at));
+		}
+		world_note(world, passed / WORLD_SEC);
+		for (unsigned int i = 0; i < world->nodes; i++)
+			if (!world->node[i].sleeps)
+				world_daemon(world, &world->node[i]);
+	}
+}
+
+static inline size_t world_step_at(const struct world *world, double at)
+{
+	size_t step = at * WORLD_SEC / world->step + 0.5;
+
+	return step > world->steps ? world->steps : step;
+}
+
+static inline double world_sum(const struct world *world, double from, double to)
+{
+	double sum = 0;
+
+	for (size_t i = world_step_at(world, from); i < world_step_at(world, to); i++)
+		sum += world->passed[i];
+	return sum;
+}
+
+static inline double world_mean(const struct world *world, double from, double to)
+{
+	return world_sum(world, from, to) / (to - from);
+}
+
+/* sign: 1 for the most of any second, -1 for the least. */
+static inline double world_second(const struct world *world, double from, double to, int sign)
+{
+	double found = world_sum(world, from, from + 1);
+
+	for (double at = from; at + 1 <= to + 1e-9; at += 0.1) {
+		double sum = world_sum(world, at, at + 1);
+
+		if (sign * (sum - found) > 0)
+			found = sum;
+	}
+	return found;
+}
+
+/* What one node admitted so far, over the rate. */
+static inline double world_part(const struct world *world, unsigned int node)
+{
+	return (double)(world->node[node].own.taken + 1000 * node) / WORLD_SEC / world_at(world);
+}
+
+/* By how much more was admitted than burst + rate x t, over any span, in seconds at the rate. */
+static inline double world_excess(const struct world *world)
+{
+	return -world->lowest;
+}
+
+static inline double offered_flood(const struct world *world, unsigned int node, double at)
+{
+	(void)at;
+	(void)node;
+	return world->level / world->nodes;
+}
+
+#endif

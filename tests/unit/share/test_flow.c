@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/share/flow.h: what is charged for other nodes, on cases, on random schedules, under a store
+ * that lies, and with whole worlds of nodes (flow_model.h).
+ */
+#include "test.h"
+#include "flow_model.h"
+
+#define BURST (100 * MS)
+#define ROUND (100 * MS)
+#define NOW   (0 - 5 * SEC) /* moments wrap in the middle */
+
+/* One node, and a store in which the test writes what the others did. */
+struct bench {
+	struct flow flow;
+	struct flow_count own, totals;
+	uint64_t now, charged;
+};
+
+static struct bench bench_new(void)
+{
+	struct bench bench = {.own = {-1000, -1000}, .totals = {-5000, 7}, .now = NOW};
+
+	flow_begin(&bench.flow, &bench.own, bench.now);
+	return bench;
+}
+
+/* Time passes in steps of 10 ms; returns what was charged. */
+static uint64_t bench_pass(struct bench *bench, uint64_t span)
+{
+	uint64_t charged = 0;
+
+	for (; span; span -= credit_min(span, 10 * MS)) {
+		bench->now += credit_min(span, 10 * MS);
+		charged += flow_step(&bench->flow, BURST, bench->now);
+	}
+	bench->charged += charged;
+	return charged;
+}
+
+static void bench_report(struct bench *bench, uint64_t taken, uint64_t asked)
+{
+	struct flow_count sent;
+
+	bench->own.taken += taken;
+	bench->own.asked += asked;
+	sent = flow_report(&bench->flow, &bench->own, bench->now);
+	bench->totals.taken += sent.taken;
+	bench->totals.asked += sent.asked;
+}
+
+static void bench_learn(struct bench *bench, unsigned int nodes)
+{
+	flow_learn(&bench->flow, BURST, &bench->totals, nodes, bench->now);
+}
+
+/* A round in which this node and the others took and were offered so much. */
+static void bench_round(struct bench *bench, struct flow_count mine, struct flow_count theirs,
+			unsigned int nodes)
+{
+	bench_pass(bench, ROUND);
+	bench->totals.taken += theirs.taken;
+	bench->totals.asked += theirs.asked;
+	bench_report(bench, mine.taken, mine.asked);
+	bench_learn(bench, nodes);
+}
+
+static const struct flow_count nothing;
+
+/* Within a part in a thousand of the round: shares are rounded down. */
+static bool near(double is, double expected)
+{
+	return is - expected < 0.001 && expected - is < 0.001;
+}
+
+static void test_what_a_round_charges(void **state)
+{
+	/* all in rounds at the rate */
+	static const struct {
+		const char *name;
+		double mine, theirs_taken, theirs_asked;
+		unsigned int nodes;
+		double next; /* charged in the round behind it */
+	} cases[] = {
+		{"nobody else: nothing", 20, 0, 0, 2, 0},
+		{"demand below the rate: all of it, and what was missed", 0, .2, .2, 2, .3},
+		{"half of the demand: half of the rate, and 1/2 of what was missed, but .1 kept",
+		 10, .5, 10, 2, .55},
+		{"a flood elsewhere leaves an honest node its demand", .2, 1, 1000, 4, .8},
+		{"a flood elsewhere leaves a greedy node 0.9/N", 16, 1, 1000000, 4, .775},
+		{"a node with no demand is charged all", 0, 1, 16, 4, 1},
+		{"without demand the whole debt at once", 0, 1, 0, 4, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct bench bench = bench_new();
+		uint64_t next, mine = cases[i].mine * ROUND;
+
+		bench_round(&bench, nothing, nothing, cases[i].nodes);
+		bench_round(&bench, (struct flow_count){credit_min(mine, ROUND), mine},
+			    (struct flow_count){cases[i].theirs_taken * ROUND,
+						cases[i].theirs_asked * ROUND},
+			    cases[i].nodes);
+		next = bench_pass(&bench, ROUND);
+		if (!near((double)next / ROUND, cases[i].next))
+			fail_msg("%s: %.4f of a round", cases[i].name, (double)next / ROUND);
+	}
+}
+
+static void test_the_first_totals_are_not_charged(void **state)
+{
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench.totals = (struct flow_count){1ULL << 50, 1ULL << 55};
+	bench_round(&bench, nothing, nothing, 4);
+	assert_int_equal(bench_pass(&bench, ROUND), 0);
+	bench_round(&bench, nothing, (struct flow_count){ROUND, ROUND}, 4);
+	assert_true(bench_pass(&bench, ROUND) > ROUND / 2);
+}
+
+static void test_totals_that_fall_begin_again(void **state)
+{
+	struct bench bench = bench_new();
+	const struct flow_count flood = {ROUND / 2, ROUND * 10};
+	uint64_t before;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		bench_round(&bench, flood, flood, 2);
+	before = bench_pass(&bench, ROUND);
+	bench.totals = nothing;
+	bench_report(&bench, ROUND / 2, ROUND * 10);
+	bench_learn(&bench, 2);
+	assert_in_range(bench_pass(&bench, ROUND), before * 98 / 100, before);
+	assert_true(bench.flow.unsettled >= -(int64_t)ROUND / 100);
+	bench.totals.taken += ROUND / 2;
+	bench.totals.asked += ROUND * 10;
+	bench_report(&bench, ROUND / 2, ROUND * 10);
+	bench_learn(&bench, 2);
+	assert_in_range(bench_pass(&bench, ROUND), ROUND * 49 / 100, ROUND * 51 / 100);
+}
+
+static void test_a_report_is_told_once(void **state)
+{
+	struct bench bench = bench_new();
+	struct flow_count sent, own = bench.own;
+
+	(void)state;
+	bench.now += ROUND;
+	own.taken += 100;
+	own.asked += 300;
+	sent = flow_report(&bench.flow, &own, bench.now);
+	assert_int_equal(sent.taken, 100);
+	assert_int_equal(sent.asked, 300);
+	flow_lost(&bench.flow, FLOW_LOCAL, 2, 1);
+	sent = flow_report(&bench.flow, &own, bench.now + ROUND);
+	assert_int_equal(sent.taken, 0);
+	assert_int_equal(sent.asked, 0);
+	own.taken += ROUND / 10;
+	own.asked += 1ULL << 60;
+	sent = flow_report(&bench.flow, &own, bench.now + 2 * ROUND);
+	assert_int_equal(sent.taken, ROUND / 10);
+	assert_int_equal(sent.asked, FLOW_ASKED * ROUND);
+	own = nothing; /* a ledger that was reused */
+	own.taken -= 1ULL << 62;
+	sent = flow_report(&bench.flow, &own, bench.now + 3 * ROUND);
+	assert_int_equal(sent.taken, 0);
+}
+
+static void test_what_goes_on_without_answers(void **state)
+{
+	static const struct {
+		const char *name;
+		enum flow_on_loss on_loss;
+		unsigned int rounds, nodes;
+		double charged; /* in times of the rate */
+	} cases[] = {
+		{"local: one round lost changes nothing", FLOW_LOCAL, 1, 4, .775},
+		{"local: two rounds lost change nothing", FLOW_LOCAL, 2, 4, .775},
+		{"local: nothing from three rounds on", FLOW_LOCAL, 3, 4, 0},
+		{"divide: two rounds lost change nothing", FLOW_DIVIDE, 2, 4, .775},
+		{"divide: rate/4 is left of four nodes", FLOW_DIVIDE, 3, 4, .75},
+		{"divide: all is left of one node", FLOW_DIVIDE, 9, 1, 0},
+		{"divide: all is left of no node", FLOW_DIVIDE, 9, 0, 0},
+		{"divide: rate/4096 is left of more", FLOW_DIVIDE, 9, -1U, 4095. / 4096},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct bench bench = bench_new();
+		const struct flow_count most = {ROUND, 1ULL << 50};
+		double charged;
+
+		for (int n = 0; n < 4; n++)
+			bench_round(&bench, (struct flow_count){0, ROUND}, most, 4);
+		flow_lost(&bench.flow, cases[i].on_loss, cases[i].nodes, cases[i].rounds);
+		charged = (double)bench_pass(&bench, ROUND) / ROUND;
+		if (!near(charged, cases[i].charged))
+			fail_msg("%s: %.4f", cases[i].name, charged);
+		/* an answer alone tells nothing of the others */
+		bench.totals.taken += SEC;
+		bench_report(&bench, 0, ROUND);
+		bench_learn(&bench, 4);
+		charged = (double)bench_pass(&bench, ROUND) / ROUND;
+		if (!near(charged, cases[i].charged))
+			fail_msg("%s: %.4f behind the first answer", cases[i].name, charged);
+	}
+}
+
+static void test_no_credit_behind_a_loss(void **state)
+{
+	struct bench bench = bench_new();
+	const struct flow_count flood = {0, ROUND * 10};
+
+	(void)state;
+	for (int i = 0; i < 10; i++) /* the others are charged for, but take nothing */
+		bench_round(&bench, flood, flood, 2);
+	assert_true(bench.flow.unsettled < 0);
+	flow_lost(&bench.flow, FLOW_LOCAL, 2, FLOW_LOST);
+	assert_int_equal(bench.flow.unsettled, 0);
+}
+
+/* Others may find the store a little later: what they take untold meanwhile is left to them. */
+static void test_it_divides_for_a_while_behind_a_loss(void **state)
+{
+	const struct flow_count flood = {ROUND / 4, ROUND * 10};
+	struct bench bench = bench_new();
+
+	(void)state;
+	for (unsigned int i = 1; i <= FLOW_LOST; i++)
+		flow_lost(&bench.flow, FLOW_DIVIDE, 4, i);
+	bench_round(&bench, flood, nothing, 4);
+	for (unsigned int i = 1; i < FLOW_RETURN / ROUND; i++) {
+		bench_round(&bench, flood, nothing, 4);
+		assert_true(near((double)bench.flow.expected / FLOW_RATE, .75));
+		assert_true(bench.flow.unsettled >= 0);
+	}
+	bench_round(&bench, flood, nothing, 4);
+	assert_int_equal(bench.flow.expected, 0); /* nobody else is there */
+}
+
+/* What others took as much of as this node could not tell is charged, as nothing is in doubt. */
+static void test_what_was_never_sent_is_not_in_doubt(void **state)
+{
+	(void)state;
+	for (int is_sent = 0; is_sent <= 1; is_sent++) {
+		struct bench bench = bench_new();
+
+		bench_pass(&bench, ROUND);
+		bench_report(&bench, ROUND, ROUND);
+		bench.totals = nothing;
+		if (!is_sent)
+			flow_unsent(&bench.flow);
+		flow_lost(&bench.flow, FLOW_LOCAL, 2, 1);
+		bench_round(&bench, nothing, nothing, 2);
+		bench_round(&bench, nothing, (struct flow_count){ROUND, ROUND}, 2);
+		assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, is_sent ? 0 : 1));
+	}
+}
+
+static void test_when_a_key_rests(void **state)
+{
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 4);
+	bench_round(&bench, nothing, (struct flow_count){3 * ROUND, 3 * ROUND}, 4);
+	assert_false(flow_rests(&bench.flow, BURST, bench.now));
+	bench_round(&bench, nothing, nothing, 4);
+	/* a burst's time behind the last packet, but the others took three rounds' worth */
+	assert_false(flow_rests(&bench.flow, BURST, bench.now));
+	for (int i = 0; i < 4; i++)
+		bench_round(&bench, nothing, nothing, 4);
+	assert_true(flow_rests(&bench.flow, BURST, bench.now));
+	assert_in_range(bench.charged, 299 * ROUND / 100, 3 * ROUND);
+	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 4},
+		    4);
+	assert_true(flow_rests(&bench.flow, BURST, bench.now));
+	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 3},
+		    4);
+	assert_false(flow_rests(&bench.flow, BURST, bench.now));
+}
+
+/* Whatever rounds there are: what was charged and is unsettled is what the others took. */
+static void test_the_books_balance(void **state)
+{
+	uint64_t random = RANDOM_BEGIN;
+
+	(void)state;
+	for (int run = 0; run < 200; run++) {
+		struct bench bench = bench_new();
+		int64_t others = 0, owed;
+
+		bench_round(&bench, nothing, nothing, 4);
+		for (int i = 0; i < 200; i++) {
+			uint64_t theirs = random_next(&random) % (ROUND / 2);
+
+			bench_pass(&bench, random_next(&random) % (2 * ROUND));
+			bench.totals.taken += theirs;
+			bench.totals.asked += random_next(&random) % (2 * ROUND) + theirs;
+			others += theirs;
+			bench_report(&bench, random_next(&random) % ROUND,
+				     random_next(&random) % (4 * ROUND));
+			bench_learn(&bench, 4);
+			owed = others - bench.charged;
+			if (bench.flow.unsettled <= -(int64_t)BURST)
+				break; /* at its floor */
+			if (owed != bench.flow.unsettled)
+				fail_msg("run %d round %d: owed %lld, unsettled %lld", run, i,
+					 (long long)owed, (long long)bench.flow.unsettled);
+		}
+	}
+}
+
+/* A lone node whose reports are lost, are carried out without an answer, or are carried out late. */
+static void test_own_cost_never_comes_back(void **state)
+{
+	uint64_t random = RANDOM_BEGIN;
+
+	(void)state;
+	for (int run = 0; run < 300; run++) {
+		struct bench bench = bench_new();
+		struct flow_count late = {0};
+
+		for (int i = 0; i < 100; i++) {
+			uint64_t taken = random_next(&random) % ROUND;
+			struct flow_count before = bench.totals;
+
+			bench_pass(&bench, ROUND);
+			bench_report(&bench, taken, taken + random_next(&random) % SEC);
+			if (random_next(&random) % 4) {
+				bench_learn(&bench, 4);
+				continue;
+			}
+			if (random_next(&random) % 2) {
+				late.taken += bench.totals.taken - before.taken;
+				late.asked += bench.totals.asked - before.asked;
+				bench.totals = before;
+			}
+			flow_lost(&bench.flow, FLOW_LOCAL, 4, 1);
+			if (random_next(&random) % 2) {
+				bench.totals.taken += late.taken;
+				bench.totals.asked += late.asked;
+				late = nothing;
+			}
+		}
+		bench.totals.taken += late.taken;
+		bench.totals.asked += late.asked;
+		for (int i = 0; i < 20; i++)
+			bench_round(&bench, (struct flow_count){ROUND, ROUND}, nothing, 4);
+		assert_int_equal(bench.charged, 0);
+	}
+}
+
+static uint64_t draw_hostile(uint64_t *random)
+{
+	static const uint64_t words[] = {0, 1, 1ULL << 62, (1ULL << 63) - 1, 1ULL << 63, -1ULL};
+
+	return random_next(random) % 2 ? words[random_next(random) % ARRAY_SIZE(words)]
+				       : random_next(random) >> random_next(random) % 64;
+}
+
+/* Any burst, any steps, any totals, any number of nodes. */
+static void test_a_store_that_lies(void **state)
+{
+	uint64_t random = RANDOM_BEGIN;
+
+	(void)state;
+	for (int run = 0; run < 3000; run++) {
+		struct bench bench = bench_new();
+		uint64_t burst = 1 + draw_hostile(&random) % SL_BURST_TICKS_MAX;
+
+		for (int i = 0; i < 60; i++) {
+			uint64_t span = random_next(&random) >> (16 + random_next(&random) % 48);
+			unsigned int nodes = draw_hostile(&random);
+			uint64_t charged;
+
+			bench.now += span;
+			charged = flow_step(&bench.flow, burst, bench.now);
+			if (charged > span || charged > burst)
+				fail_msg("run %d: %llu charged in %llu", run,
+					 (unsigned long long)charged, (unsigned long long)span);
+			bench.own.asked += draw_hostile(&random);
+			bench.own.taken += draw_hostile(&random);
+			flow_report(&bench.flow, &bench.own, bench.now);
+			bench.totals.taken += draw_hostile(&random);
+			bench.totals.asked += draw_hostile(&random);
+			if (random_next(&random) % 8)
+				flow_learn(&bench.flow, burst, &bench.totals, nodes, bench.now);
+			else
+				flow_lost(&bench.flow, random_next(&random) % 2, nodes,
+					  random_next(&random) % 5);
+			assert_true(bench.flow.unsettled <=
+				    flow_cap(burst, bench.flow.length, nodes) + (1LL << 61));
+		}
+	}
+}
+
+/* A lie is over as soon as what a source can owe is repaid. */
+static void test_a_lie_ends(void **state)
+{
+	struct bench bench = bench_new();
+	int64_t most = flow_cap(BURST, ROUND, 10);
+
+	(void)state;
+	assert_int_equal(most, 10 * (BURST + 4 * ROUND));
+	bench_round(&bench, nothing, nothing, 10);
+	for (int i = 0; i < 100; i++)
+		bench_round(&bench, nothing, (struct flow_count){1ULL << 60, 1ULL << 60}, 10);
+	assert_in_range(bench.flow.unsettled, most - ROUND, most);
+	bench.charged = 0;
+	for (int i = 0; i < 1000; i++)
+		bench_round(&bench, nothing, nothing, 10);
+	assert_in_range(bench.charged, most - ROUND, most + ROUND);
+	assert_true(flow_rests(&bench.flow, BURST, bench.now));
+}
+
+static void test_a_late_step_charges_one_burst(void **state)
+{
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 2);
+	bench_round(&bench, nothing, (struct flow_count){ROUND, SEC}, 2);
+	assert_int_equal(flow_step(&bench.flow, BURST, bench.now + 20 * SEC), BURST);
+	assert_int_equal(flow_step(&bench.flow, BURST, bench.now + 20 * SEC), 0);
+	assert_int_equal(flow_step(&bench.flow, BURST, bench.now), 0);
+	assert_in_range(flow_step(&bench.flow, BURST, bench.now + 20 * SEC + MS), 1, MS);
+}
+
+static unsigned int floods;
+static double turns_a_second;
+
+static double offered_forged(const struct world *world, unsigned int node, double at)
+{
+	(void)world;
+	(void)at;
+	return node < floods ? 100 : 0.2;
+}
+
+static double offered_turns(const struct world *world, unsigned int node, double at)
+{
+	return (unsigned int)(at * turns_a_second) % world->nodes == node ? 20 : 0;
+}
+
+static double offered_uneven(const struct world *world, unsigned int node, double at)
+{
+	(void)world;
+	(void)at;
+	return node ? 0.02 : 20;
+}
+
+static struct world world_of(unsigned int nodes)
+{
+	return (struct world){.nodes = nodes,
+			      .burst = BURST,
+			      .round = ROUND,
+			      .level = 20,
+			      .offered = offered_flood};
+}
+
+static void must_be_within(const char *what, double is, double least, double most)
+{
+	if (is < least || is > most)
+		fail_msg("%s: %.3f, not in %.3f to %.3f", what, is, least, most);
+}
+
+static void test_one_limit_over_many_nodes(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned int nodes;
+		double jitter, delay;
+		bool spread;
+		unsigned int lose;
+	} cases[] = {
+		{"2 nodes", 2, 0, 0, false, 0},
+		{"4 nodes", 4, 0, 0, false, 0},
+		{"10 nodes", 10, 0, 0, false, 0},
+		{"2 nodes by turns, a fifth of a round late", 2, .2, 0, true, 0},
+		{"4 nodes by turns, a fifth of a round late", 4, .2, 0, true, 0},
+		{"10 nodes, a fifth of a round late", 10, .2, 0, false, 0},
+		{"4 nodes, answers that take 40 ms", 4, 0, .04, false, 0},
+		{"4 nodes, answers that take 200 ms", 4, 0, .2, true, 0},
+		{"10 nodes, one answer of 100 is lost", 10, 0, 0, false, 100},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world world = world_of(cases[i].nodes);
+
+		world.spread = cases[i].spread;
+		world.jitter = cases[i].jitter;
+		world.delay = cases[i].delay * SEC;
+		world.lose = cases[i].lose;
+		world_begin(&world);
+		world_run(&world, 120);
+		must_be_within(cases[i].name, world_mean(&world, 0, 120), .98, 1.02);
+		must_be_within(cases[i].name, world_second(&world, 60, 120, 1), .9, 1.1);
+		must_be_within(cases[i].name, world_second(&world, 60, 120, -1), .9, 1.1);
+		/* the bound that docs/cluster.md proves */
+		must_be_within(cases[i].name, world_excess(&world), 0,
+			       cases[i].nodes * (.1 + 3 * (.1 + cases[i].delay)));
+		world_end(&world);
+	}
+}
+
+static void test_a_forged_flood_starves_no_node(void **state)
+{
+	(void)state;
+	for (floods = 1; floods < 4; floods += 2) {
+		struct world world = world_of(4);
+
+		world.offered = offered_forged;
+		world_begin(&world);
+		world_run(&world, 90);
+		must_be_within("total", world_mean(&world, 30, 90), .98, 1.02);
+		for (unsigned int i = floods; i < 4; i++)
+			must_be_within("an honest node", world_part(&world, i), .19, .21);
+		world_end(&world);
+	}
+}
+
+static void test_a_source_that_moves(void **state)
+{
+	static const double turns[] = {1, 5, 20};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+		struct world world = world_of(8);
+
+		turns_a_second = turns[i];
+		world.offered = offered_turns;
+		world_begin(&world);
+		world_run(&world, 90);
+		must_be_within("by turns", world_mean(&world, 0, 90), .93, 1.05);
+		world_end(&world);
+	}
+}
+
+static void test_one_node_has_most_of_the_load(void **state)
+{
+	struct world world = world_of(10);
+
+	(void)state;
+	world.offered = offered_uneven;
+	world_begin(&world);
+	world_run(&world, 90);
+	must_be_within("uneven", world_mean(&world, 30, 90), .98, 1.02);
+	must_be_within("uneven", world_part(&world, 1), .0195, .0205);
+	world_end(&world);
+}
+
+/* A cut of the network to the store, from 60 s to 90 s. */
+static void test_a_store_that_is_away(void **state)
+{
+	static const struct {
+		const char *name;
+		enum flow_on_loss on_loss;
+		double during;
+	} cases[] = {{"local", FLOW_LOCAL, 4}, {"divide", FLOW_DIVIDE, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct world world = world_of(4);
+
+		world.on_loss = cases[i].on_loss;
+		world_begin(&world);
+		world_run(&world, 60);
+		world.cut = true;
+		world_run(&world, 30);
+		world.cut = false;
+		world_run(&world, 60);
+		must_be_within(cases[i].name, world_mean(&world, 61, 90), cases[i].during * .98,
+			       cases[i].during * 1.02);
+		/* two rounds behind its return: no burst of credit, and nothing to repay */
+		must_be_within(cases[i].name, world_second(&world, 90.4, 150, 1), .9, 1.1);
+		must_be_within(cases[i].name, world_second(&world, 90.4, 150, -1), .9, 1.1);
+		world_end(&world);
+	}
+}
+
+/* The daemon of one node sleeps from 60 s to 80 s: its packets go on, unshared. */
+static void test_a_node_that_is_paused(void **state)
+{
+	struct world world = world_of(4);
+
+	(void)state;
+	world_begin(&world);
+	world_run(&world, 60);
+	world.node[1].sleeps = true;
+	world_run(&world, 20);
+	world.node[1].sleeps = false;
+	world_run(&world, 80);
+	must_be_within("paused", world_mean(&world, 60, 80), 1, 2.1);
+	must_be_within("behind it", world_second(&world, 80.4, 160, 1), .85, 1.1);
+	must_be_within("behind it", world_second(&world, 80.4, 160, -1), .85, 1.1);
+	must_be_within("at the end", world_second(&world, 150, 160, -1), .98, 1.02);
+	world_end(&world);
+}
+
+static void test_totals_that_are_flushed(void **state)
+{
+	struct world world = world_of(10);
+
+	(void)state;
+	world_begin(&world);
+	world_run(&world, 90);
+	world.totals = nothing;
+	world_run(&world, 30);
+	must_be_within("flushed", world_second(&world, 89, 120, 1), .9, 1.1);
+	must_be_within("flushed", world_second(&world, 89, 120, -1), .9, 1.1);
+	world_end(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_a_round_charges),
+		cmocka_unit_test(test_the_first_totals_are_not_charged),
+		cmocka_unit_test(test_totals_that_fall_begin_again),
+		cmocka_unit_test(test_a_report_is_told_once),
+		cmocka_unit_test(test_what_goes_on_without_answers),
+		cmocka_unit_test(test_no_credit_behind_a_loss),
+		cmocka_unit_test(test_it_divides_for_a_while_behind_a_loss),
+		cmocka_unit_test(test_what_was_never_sent_is_not_in_doubt),
+		cmocka_unit_test(test_when_a_key_rests),
+		cmocka_unit_test(test_the_books_balance),
+		cmocka_unit_test(test_own_cost_never_comes_back),
+		cmocka_unit_test(test_a_store_that_lies),
+		cmocka_unit_test(test_a_lie_ends),
+		cmocka_unit_test(test_a_late_step_charges_one_burst),
+		cmocka_unit_test(test_one_limit_over_many_nodes),
+		cmocka_unit_test(test_a_forged_flood_starves_no_node),
+		cmocka_unit_test(test_a_source_that_moves),
+		cmocka_unit_test(test_one_node_has_most_of_the_load),
+		cmocka_unit_test(test_a_store_that_is_away),
+		cmocka_unit_test(test_a_node_that_is_paused),
+		cmocka_unit_test(test_totals_that_are_flushed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
+ * its ledger is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
+ *
+ *   flow_begin   the key is shared from now on
+ *   flow_report  begins a round: what to add to the key's totals in the store
+ *   flow_learn   ends the round with the totals that the store answered
+ *   flow_lost    ends the round without an answer; flow_unsent: to what was never sent
+ *   flow_step    what to charge to the ledger now, in small steps
+ *   flow_rests   whether the key can be forgotten
+ *
+ * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
+ * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
+ * any case. No clock is compared between nodes.
+ *
+ * Each round tells what the other nodes took and were offered since the round before: the totals
+ * now, less the totals then, less what this node added itself. From it follows what is charged in
+ * the next round:
+ *
+ *   expected  what the others are expected to take: their part of all demand, if demand exceeds
+ *             the rate; else their demand
+ *   repaid    of what they took beyond what was expected (`unsettled`) the part 1/nodes, or all if
+ *             nothing is offered anywhere. Where they took less, so much less is charged, and
+ *             up to twice as fast.
+ *   kept      what this node always keeps for its own demand: 0.9 x rate/nodes at most.
+ *             expected + repaid <= rate - kept
+ *
+ * A part of 1/nodes, because all nodes repay the same excess: more does not settle. Demand of one
+ * node beyond FLOW_ASKED times the rate is not told: it changes no share that matters, and would
+ * make the totals overflow.
+ *
+ * The store is not trusted. Whatever it answers, flow_step never charges more than the time that
+ * has passed, nor more than a burst at once, and never a negative amount. `unsettled` stays within
+ * flow_cap() and what a ledger can have missed, so a lie ends within a bounded time.
+ *
+ * Bounds and their proofs: docs/cluster.md.
+ */
+#ifndef SLUICE_FLOW_H
+#define SLUICE_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sluice.h"
+
+/* The most that a node reports as asked for, in times of the rate; more only if it was admitted. */
+#define FLOW_ASKED 16
+
+/* Rounds in a row without an answer, after which the last one counts no more. */
+#define FLOW_LOST 3
+
+/*
+ * How long a node goes on to divide when the store answers again, in ticks: others may find it a
+ * little later, and take their part meanwhile without telling of it.
+ */
+#define FLOW_RETURN (2 * SL_TICKS_PER_SEC)
+
+/* More nodes than these are not told apart from these. */
+#define FLOW_NODES_MAX 4096
+
+/* A share of the rate: the rate is FLOW_RATE. */
+#define FLOW_RATE (1ULL << 32)
+
+/* Ticks that were admitted and offered. They count on and may wrap. */
+struct flow_count {
+	uint64_t taken;
+	uint64_t asked;
+};
+
+/* What the others are taken to consume while the store does not answer. */
+enum flow_on_loss {
+	FLOW_LOCAL,  /* nothing: the limit is this node's alone */
+	FLOW_DIVIDE, /* all but rate/nodes */
+};
+
+struct flow {
+	struct flow_count reported; /* this node's counters, up to which they were reported */
+	struct flow_count sent;	    /* in the round that is under way */
+	struct flow_count totals;   /* the last that the store told */
+	uint64_t reported_at;	    /* the begin of the round */
+	uint64_t length;	    /* from report to report; in flow_learn: that of the round */
+	uint64_t busy_at;	    /* when much was offered last, on all nodes together */
+	uint64_t stepped_at;
+	uint64_t expected; /* a share of the rate */
+	uint64_t assumed;  /* what was charged as expected since the last round */
+	int64_t unsettled; /* what the others took and was not charged; < 0: charged in vain */
+	int64_t repay;	   /* of that, what is left to repay in this round */
+	uint64_t repaying; /* at this share of the rate */
+	struct flow_count in_doubt; /* what was not answered: the store may still add it */
+	uint64_t divided;	    /* of FLOW_DIVIDE: `expected` of the others, for now; or 0 */
+	uint64_t divided_until;	    /* once the store has answered again */
+	bool waits;		    /* for the answer to a report */
+	bool has_totals;	    /* since a round was lost */
+};
+
+/* reported: the counters of this node, up to which nothing needs to be reported. */
+void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
+
+/*
+ * Begins a round, and returns what to add to the totals of the key. It is marked as reported: it is
+ * never returned again, whatever becomes of it. own: the counters of this node now.
+ */
+struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now);
+
+/*
+ * Ends a round. totals: those behind what was reported. nodes: that share the limit, this one
+ * included. The first totals, and totals that fell, are only noted.
+ */
+void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
+		unsigned int nodes, uint64_t now);
+
+/*
+ * Ends a round in which the store did not answer, or that could not begin. nodes: that were seen
+ * last; rounds: lost in a row, with this one. The connection of an unanswered report should be
+ * reset, so that it is not carried out later.
+ */
+void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
+	       unsigned int rounds);
+
+/*
+ * Before flow_lost(): the report has surely not been carried out, and never will be. Then nothing
+ * of what others seem to take is taken for it.
+ */
+void flow_unsent(struct flow *flow);
+
+/*
+ * What to charge to the ledger now: at most `burst`, and at most the time since the last step. A
+ * step that comes later than a burst after the one before charges a burst; burst: not less than the
+ * usual time between two steps.
+ */
+uint64_t flow_step(struct flow *flow, uint64_t burst, uint64_t now);
+
+/*
+ * Whether all nodes together were offered less than half the rate for as long as a burst takes to
+ * refill, and nothing is owed: no node needs to know of the others. For use behind flow_learn:
+ * without answers nothing is known to rest.
+ */
+bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
+
+/* The most that can be owed: docs/cluster.md. length: of a round. */
+int64_t flow_cap(uint64_t burst, uint64_t length, unsigned int nodes);
+
+#endif
