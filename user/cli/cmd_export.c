@@ -17,6 +17,7 @@
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/rules.h"
+#include "share/share_state.h"
 #include "state/stats.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
@@ -32,6 +33,7 @@ struct exported {
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
+	struct share_state shared;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
@@ -49,6 +51,7 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
+	e->shared = share_state_read(gate->name);
 	if (!status)
 		status = rules_count(gate, &e->rules);
 	if (!status)
@@ -236,6 +239,35 @@ static void print_pressure(const struct export *export)
 		       export->gates[i].passing.policies);
 }
 
+/* --- Sharing -------------------------------------------------------------------------------- */
+
+static void print_shared_number(const struct export *export, unsigned int number)
+{
+	const struct share_number *told = &share_numbers[number];
+	char name[64];
+
+	snprintf(name, sizeof(name), "sluice_share_%s%s", told->name,
+		 told->is_total ? "_total" : "");
+	metric(name, told->is_total ? "counter" : "gauge", told->help);
+	for (unsigned int i = 0; i < export->count; i++)
+		if (export->gates[i].shared.is_shared)
+			printf("%s{gate=\"%s\"} %" PRIu64 "\n", name, export->gates[i].gate,
+			       share_number(&export->gates[i].shared, number));
+}
+
+static void print_shared(const struct export *export)
+{
+	metric("sluice_share_up", "gauge",
+	       "1: a process shares the limits of the gate, and the store answers; 0: it does "
+	       "not.");
+	for (unsigned int i = 0; i < export->count; i++)
+		if (export->gates[i].shared.is_shared)
+			printf("sluice_share_up{gate=\"%s\"} %d\n", export->gates[i].gate,
+			       !export->gates[i].shared.store_is_away);
+	for (unsigned int number = 0; number < SHARE_NUMBERS; number++)
+		print_shared_number(export, number);
+}
+
 /* --- Maps, attachments, version ------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
@@ -321,6 +353,7 @@ static enum status export_run(const struct context *context, const void *args)
 	if (export.count || !export.status) {
 		print_counters(&export);
 		print_pressure(&export);
+		print_shared(&export);
 		print_maps(&export);
 		print_attachments(&export);
 	}

@@ -18,11 +18,10 @@
 #include "gate/object.h"
 #include "gate/trial.h"
 #include "rules/prefix.h"
+#include "share/share_state.h"
 #include "state/stats.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
-
-#define NS_PER_MS ((uint64_t)1000000)
 
 /* The maps of sources and rules, whose fill matters. The others are for newcomers. */
 #define MAPS_LISTED MAP_ADMISSION
@@ -335,6 +334,27 @@ static void trial_print(const struct gate *gate)
 		       left / NS_PER_SEC + 1, gate_option(gate->name));
 }
 
+/* --- Sharing -------------------------------------------------------------------------------- */
+
+static void shared_print(const struct share_state *state)
+{
+	if (!state->is_shared)
+		return;
+	printf("  shared with %" PRIu64 " other %s: the store %s; told of %" PRIu64 " %s",
+	       state->nodes ? state->nodes - 1 : 0, plural(state->nodes - 1, "node", "nodes"),
+	       state->store_is_away ? "does not answer" : "answers", state->reported,
+	       plural(state->reported, "source", "sources"));
+	if (!state->store_is_away)
+		printf(", in %" PRIu64 " ms", state->round_ms);
+	putchar('\n');
+}
+
+/* null: no process shares the limits of the gate. */
+static json_t *shared_json(const struct share_state *state)
+{
+	return state->is_shared ? share_state_json(state) : json_null();
+}
+
 /* null: what is in force is not on trial. */
 static json_t *trial_json(const struct gate *gate)
 {
@@ -352,6 +372,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
+	struct share_state shared = share_state_read(gate->name);
 	uint64_t bytes;
 	enum status status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
@@ -368,6 +389,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		kept_print(gate->name);
+		shared_print(&shared);
 		trial_print(gate);
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
@@ -383,9 +405,10 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	else
 		json_array_append_new(
 			view->gates,
-			json_pack("{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "gate",
-				  gate->name, "generation", (json_int_t)gate->state->generation,
-				  "rules", (int)rules, "kept", kept_json(gate->name),
+			json_pack("{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
+				  "gate", gate->name, "generation",
+				  (json_int_t)gate->state->generation, "rules", (int)rules, "kept",
+				  kept_json(gate->name), "shared", shared_json(&shared),
 				  "trial_left_ms", trial_json(gate), "attachments",
 				  attachments_json(all), "attachments_published_ms",
 				  published_json(&all->seen), "pressure",

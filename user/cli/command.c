@@ -28,6 +28,14 @@ const struct option_words option_table[OPTIONS] = {
 	[OPTION_STATE] = {0, "state", "FILE", "what commands allow and deny survives here"},
 	[OPTION_INTERVAL] = {0, "interval", "TIME", "how often files are looked at"},
 	[OPTION_WATCH] = {0, "watch", "TIME", "how long to watch what arrives"},
+	[OPTION_NAME] = {0, "name", "NAME", "of the nodes that share limits with each other"},
+	[OPTION_NODE] = {0, "node", "NODE", "the name of this node among them"},
+	[OPTION_ROUND] = {0, "round", "TIME", "how often the store is asked"},
+	[OPTION_ON_LOSS] = {0, "on-loss", "local|divide", "what limits are without the store"},
+	[OPTION_MOST] = {0, "most", "NUMBER", "how many sources the store is told of at a time"},
+	[OPTION_USER] = {0, "user", "USER", "of the store's access list"},
+	[OPTION_PASSWORD_FILE] = {0, "password-file", "FILE", "its first line is the password"},
+	[OPTION_TLS] = {0, "tls", "CA-FILE", "the authority of the store's certificate"},
 };
 
 /* What getopt_long() returns for an option: its letter; without one, a number beyond characters. */

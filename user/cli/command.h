@@ -75,8 +75,8 @@ struct command {
 extern const struct command command_attach, command_detach, command_status, command_doctor,
 	command_set, command_newcomers, command_allow, command_deny, command_unallow,
 	command_undeny, command_lists, command_del, command_forgive, command_show, command_apply,
-	command_confirm, command_keep, command_diff, command_dump, command_check, command_stats,
-	command_sources, command_export, command_upgrade, command_complete;
+	command_confirm, command_keep, command_share, command_diff, command_dump, command_check,
+	command_stats, command_sources, command_export, command_upgrade, command_complete;
 
 /* All of them, in the order of the help. */
 extern const struct command *const commands[];
@@ -120,6 +120,14 @@ enum option_name {
 	OPTION_STATE,
 	OPTION_INTERVAL,
 	OPTION_WATCH,
+	OPTION_NAME,
+	OPTION_NODE,
+	OPTION_ROUND,
+	OPTION_ON_LOSS,
+	OPTION_MOST,
+	OPTION_USER,
+	OPTION_PASSWORD_FILE,
+	OPTION_TLS,
 	OPTIONS,
 };
 

@@ -13,6 +13,14 @@
 
 #include "base/owner.h"
 
+static const struct {
+	const char *suffix; /* of the file */
+	const char *held;   /* what the gate is, in messages */
+} kinds[] = {
+	[HOLD_KEEP] = {"keep", "kept"},
+	[HOLD_SHARE] = {"share", "shared"},
+};
+
 /* Opens HOLD_DIR. -1: errno tells why. */
 static int dir_open(struct stat *ret)
 {
@@ -63,14 +71,15 @@ static bool lock_is_held(int fd, pid_t *ret_pid)
 	return true;
 }
 
-static enum status refuse_second(int fd, const char *gate)
+static enum status refuse_second(int fd, enum hold_kind kind, const char *gate)
 {
 	pid_t pid = 0;
 
 	lock_is_held(fd, &pid);
 	if (!pid)
-		return failure("gate '%s' is kept by another process already", gate);
-	return failure("gate '%s' is kept by process %d already", gate, pid);
+		return failure("gate '%s' is %s by another process already", gate,
+			       kinds[kind].held);
+	return failure("gate '%s' is %s by process %d already", gate, kinds[kind].held, pid);
 }
 
 /* Whether the name still is that of the open file: the process that held it may have removed it. */
@@ -101,7 +110,7 @@ static int file_open(const struct hold *hold)
 	return err;
 }
 
-static enum status file_lock(struct hold *hold, const char *gate)
+static enum status file_lock(struct hold *hold, enum hold_kind kind, const char *gate)
 {
 	do {
 		if (hold->file >= 0)
@@ -112,7 +121,7 @@ static enum status file_lock(struct hold *hold, const char *gate)
 				       strerror(-hold->file));
 		if (fcntl(hold->file, F_SETLK, &whole_file))
 			return errno == EAGAIN || errno == EACCES
-				       ? refuse_second(hold->file, gate)
+				       ? refuse_second(hold->file, kind, gate)
 				       : failure("cannot lock " HOLD_DIR "/%s: %s", hold->name,
 						 strerror(errno));
 	} while (!file_is_named(hold));
@@ -149,14 +158,14 @@ static void hold_close(struct hold *hold)
 	*hold = HOLD_NONE;
 }
 
-enum status hold_gate(const char *gate, const char *path, struct hold *ret)
+enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret)
 {
 	struct hold hold = HOLD_NONE;
 	enum status status = dir_make(&hold.dir);
 
-	snprintf(hold.name, sizeof(hold.name), "%s.keep", gate);
+	snprintf(hold.name, sizeof(hold.name), "%s.%s", gate, kinds[kind].suffix);
 	if (!status)
-		status = file_lock(&hold, gate);
+		status = file_lock(&hold, kind, gate);
 	if (status) {
 		hold_close(&hold);
 		return status;
@@ -182,7 +191,7 @@ static int lock_open(const char *gate)
 	struct stat st;
 	int dir = dir_open(&st), fd = -1;
 
-	snprintf(name, sizeof(name), "%s.keep", gate);
+	snprintf(name, sizeof(name), "%s.%s", gate, kinds[HOLD_KEEP].suffix);
 	if (dir >= 0 && owner_alone_writes(&st))
 		fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (dir >= 0)

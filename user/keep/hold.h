@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: one process keeps a gate. It holds a lock on /run/sluice/GATE.keep until it ends, by which
- * other commands find it.
+ * Keep: one process keeps a gate, and one shares its limits. Each holds a lock on a file in
+ * /run/sluice until it ends: GATE.keep, by which other commands find it, or GATE.share.
  */
 #ifndef SLUICE_HOLD_H
 #define SLUICE_HOLD_H
@@ -26,11 +26,16 @@ struct hold {
 		.dir = -1, .file = -1                                                              \
 	}
 
+enum hold_kind {
+	HOLD_KEEP,
+	HOLD_SHARE,
+};
+
 /*
- * Fails with the number of the process that keeps the gate already. path: the rules file as which
- * it is kept.
+ * Fails with the number of the process that holds the gate already. path: the rules file as which
+ * it is kept, or the store.
  */
-enum status hold_gate(const char *gate, const char *path, struct hold *ret);
+enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret);
 
 /* Removes the file, and gives the lock back. */
 void hold_release(struct hold *hold);

@@ -267,7 +267,7 @@ enum status keep_run(const struct keep_args *args)
 	if (!status)
 		status = state_check(args);
 	if (!status)
-		status = hold_gate(args->gate, args->file, &hold);
+		status = hold_gate(HOLD_KEEP, args->gate, args->file, &hold);
 	if (!status)
 		status = watch_open(&keep.watch);
 	if (!status)

@@ -18,7 +18,7 @@
 #endif
 
 #define BACKOFF_FIRST_MS 50
-#define BACKOFF_MAX_MS	 5000
+#define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
 
 uint64_t store_now_ms(void)

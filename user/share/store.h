@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_KEY 96 /* the longest key, and a NUL */
+#define STORE_KEY 128 /* the longest key, and a NUL */
 
 /* The fields of a key. */
 enum store_field {

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab of the tests of sharing: nodes, each with a gate, a device and a process that shares, and a
+store. A sender offers packets of one source to each node at a rate of its own, as far as time goes."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+
+from lab import PINS, SLUICE, frame, inside, run, run_sluice, wait_until
+from store_lab import FIRST_PORT, StoreLab
+
+SOURCE = "192.0.2.7"
+
+
+class Node:
+    """One of the nodes. All are in the namespace of the store; what matters is that each has a gate."""
+
+    def __init__(self, cluster, number):
+        self.cluster, self.number = cluster, number
+        self.gate = f"{cluster.name}-n{number}"
+        self.sender, self.device = f"a{number}", f"b{number}"
+        self.process = None
+        run("ip", "link", "add", "name", self.device, "netns", cluster.netns, "type", "veth",
+            "peer", "name", self.sender, "netns", cluster.senders)
+        run("ip", "-n", cluster.netns, "link", "set", "dev", self.device, "up")
+        run("ip", "-n", cluster.senders, "link", "set", "dev", self.sender, "addrgenmode", "none", "up")
+        self.sluice("-n", cluster.netns, "attach", self.device, "mode", "native", "sources", "4096")
+        with inside(cluster.senders):
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            self.socket.bind((self.sender, 0))
+
+    def sluice(self, *words, **options):
+        return run_sluice("-g", self.gate, *words, **options)
+
+    def passed(self):
+        return json.loads(self.sluice("-j", "stats").out)["totals"]["passed"]["packets"]
+
+    def status(self):
+        gate, = json.loads(self.sluice("-j", "status").out)["gates"]
+        return gate["shared"]
+
+    def share(self, store, *options):
+        with inside(self.cluster.netns), open(self.log, "ab") as log:
+            self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+                ["setpriv", "--pdeathsig", "KILL", SLUICE, "-g", self.gate, "share", store,
+                 "--name", self.cluster.name, "--node", self.gate, *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    @property
+    def log(self):
+        return self.cluster.directory / f"{self.gate}.log"
+
+    def said(self):
+        return self.log.read_text()
+
+    def end(self, number=signal.SIGTERM):
+        """Returns the exit status."""
+        process, self.process = self.process, None
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(number)
+        return process.wait(10)
+
+    def close(self):
+        if self.process:
+            self.end(signal.SIGKILL)
+        self.socket.close()
+        self.sluice("detach", "all", status=None)
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.directory = directory
+        self.store = StoreLab(directory)
+        self.netns = self.store.netns
+        self.name = self.netns.removeprefix("sluice-").removesuffix("-store")
+        self.senders = self.netns.replace("-store", "-out")
+        self.nodes, self.rate, self.address = [], 0, f"127.0.0.1:{FIRST_PORT}"
+        run("ip", "netns", "add", self.senders)
+
+    def make(self, nodes, rate, *words):
+        """Nodes with one limit, not yet shared by a process."""
+        self.rate = rate
+        self.nodes = [Node(self, i) for i in range(nodes)]
+        for node in self.nodes:
+            node.sluice("set", "default", "rate", f"{rate}pps", "burst", str(max(1, rate // 10)),
+                        *(words or ("shared", "yes")))
+        return self.nodes
+
+    def share(self, *options):
+        for node in self.nodes:
+            node.share(self.address, *options)
+        wait_until(lambda: all((node.status() or {}).get("nodes") == len(self.nodes)
+                               for node in self.nodes), "nodes that know of each other", 20)
+
+    def close(self):
+        for node in self.nodes:
+            node.close()
+        run("ip", "netns", "del", self.senders, check=False)
+        self.store.close()
+        assert not [g for g in os.listdir(PINS) if g.startswith(self.name)] \
+            if os.path.isdir(PINS) else True
+
+
+class Run:
+    """What passed. offered(node, seconds): what the source sends there then, in times of the limit.
+    events: {seconds: function}, called once it is time."""
+
+    def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
+        self.rate = cluster.rate
+        self.samples = []  # (seconds, what passed at each node)
+        events = sorted((events or {}).items())
+        packet = frame(source)
+        begin = last = time.monotonic()
+        owed = [0.0] * len(cluster.nodes)
+        sample_at = 0
+        while (now := time.monotonic()) - begin < seconds:
+            for i, node in enumerate(cluster.nodes):
+                owed[i] += offered(i, now - begin) * self.rate * (now - last)
+                while owed[i] >= 1:
+                    owed[i] -= 1
+                    with contextlib.suppress(OSError):
+                        node.socket.send(packet)
+            last = now
+            if events and now - begin >= events[0][0]:
+                events.pop(0)[1]()
+            if now - begin >= sample_at:
+                sample_at += 0.5
+                self.samples.append((time.monotonic() - begin, [n.passed() for n in cluster.nodes]))
+            time.sleep(0.001)
+
+    def at(self, seconds):
+        return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
+
+    def shares(self, first, last):
+        """What each node let pass from one moment to another, in times of the limit."""
+        (begin, before), (end, after) = self.at(first), self.at(last)
+        return [(b - a) / (end - begin) / self.rate for a, b in zip(before, after)]
+
+    def mean(self, first, last):
+        return sum(self.shares(first, last))
+
+    def seconds(self, first, last):
+        """Of each second, in steps of half of one."""
+        count = int(2 * (last - first - 1)) + 1
+        return [self.mean(first + i / 2, first + i / 2 + 1) for i in range(count)]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One limit over several nodes, by `sluice share`, on real packets: docs/cluster.md. `make
+check-cluster` has the same for longer, with more nodes."""
+
+import json
+import signal
+
+import pytest
+
+from cluster_lab import SOURCE, Cluster, Run
+from lab import one_line, run_sluice, wait_until
+from store_lab import FIRST_PORT, SERVER, FakeStore
+
+pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
+              pytest.mark.alone]
+
+RATE = 500
+BACK = 3.0  # seconds until all nodes have found a store that is back
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.close()
+
+
+def flood(nodes):
+    """20 times the limit, through all nodes."""
+    return lambda node, at: 20 / nodes
+
+
+# --- One limit ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("source", [SOURCE, "2001:db8:1:2::7"])
+def test_two_nodes_have_one_limit(cluster, source):
+    cluster.store.start()
+    cluster.make(2, RATE)
+    cluster.share()
+    done = Run(cluster, 7, flood(2), source=source)
+    print(f"figure: 2 nodes, {source}: {done.mean(3, 6.5):.3f} x the limit, seconds "
+          f"{min(done.seconds(3, 6.5)):.2f} to {max(done.seconds(3, 6.5)):.2f}")
+    assert 0.95 < done.mean(3, 6.5) < 1.05
+    assert all(share > 0.3 for share in done.shares(3, 6.5))
+
+
+def test_what_is_not_shared_is_not(cluster):
+    cluster.store.start()
+    cluster.make(2, RATE, "shared", "no")
+    cluster.share()
+    assert Run(cluster, 3, flood(2)).mean(1, 2.5) > 1.9
+    assert all("nothing is shared until one does" in node.said() for node in cluster.nodes)
+    assert all(node.status()["reported"] == 0 for node in cluster.nodes)
+    for node in cluster.nodes:  # it follows the rules
+        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
+    assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.15
+
+
+@pytest.mark.parametrize("flooded", [1, 3])
+def test_a_flood_through_some_nodes_leaves_the_honest_theirs(cluster, flooded):
+    cluster.store.start()
+    cluster.make(4, RATE)
+    cluster.share()
+    done = Run(cluster, 8, lambda node, at: 20 if node < flooded else 0.2)
+    shares = done.shares(3, 7.5)
+    print(f"figure: 4 nodes, {flooded} flooded: {' '.join(f'{s:.2f}' for s in shares)}")
+    assert all(share > 0.185 for share in shares[flooded:])
+    assert 0.93 < sum(shares) < 1.07
+
+
+def test_a_source_below_its_limit_is_not_touched(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share()
+    done = Run(cluster, 3, lambda node, at: 0.4)
+    assert 0.75 < done.mean(1, 2.5) < 0.85
+    assert sum(node.passed() for node in nodes) > 0.8 * 3 * RATE * 0.95
+    wait_until(lambda: all(node.status()["reported"] == 0 for node in nodes), "rest")
+
+
+# --- What fails -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("on_loss", ["local", "divide"])
+def test_the_store_is_away_and_back(cluster, on_loss):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share("--on-loss", on_loss)
+    done = Run(cluster, 12, flood(2), {3: lambda: cluster.store.kill(FIRST_PORT),
+                                       6: lambda: cluster.store.start(FIRST_PORT)})
+    away, back = done.mean(4, 6), done.mean(6 + BACK, 11.5)
+    print(f"figure: 2 nodes, --on-loss {on_loss}: {away:.2f} x without the store, {back:.2f} behind")
+    assert 0.93 < away < 1.07 if on_loss == "divide" else away > 1.9
+    assert 0.85 < back < 1.1
+    if on_loss == "divide":
+        assert max(done.seconds(4, 11.5)) < 1.3
+    for node in nodes:
+        said = node.said()
+        assert said.count("the store does not answer") == said.count("the store answers again") == 1
+        assert ("divided by 2 nodes" in said) == (on_loss == "divide")
+        assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
+
+
+def test_counters_that_are_flushed(cluster):
+    port = cluster.store.start()
+    cluster.make(2, RATE)
+    cluster.share()
+    talk = cluster.store.talk(port)
+    done = Run(cluster, 7, flood(2), {at: lambda: talk("FLUSHALL") for at in (3, 4, 5)})
+    assert 0.85 < done.mean(2.5, 6.5) < 1.2
+
+
+def test_a_process_that_is_stopped_or_killed(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share()
+    done = Run(cluster, 7, flood(2), {2: lambda: nodes[0].process.send_signal(signal.SIGSTOP),
+                                      4: lambda: nodes[0].process.send_signal(signal.SIGCONT)})
+    assert done.shares(2.5, 4)[0] < 1.1  # its limit goes on, for it alone
+    assert done.mean(5.5, 6.5) < 1.3
+    nodes[0].end(signal.SIGKILL)
+    assert Run(cluster, 2, flood(2)).shares(0.5, 1.5)[0] > 0.9
+    wait_until(lambda: nodes[0].status() is None, "a state that is old")
+    nodes[0].share(cluster.address)
+    assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.2
+    assert [node.end() for node in nodes] == [0, 0]
+
+
+def test_a_gate_that_is_resized_and_one_that_ends(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share()
+    config = cluster.directory / "rules.json"
+    config.write_text(json.dumps({**json.loads(nodes[0].sluice("-j", "dump").out), "attach": None,
+                                  "gate": {"sources": 16384}}).replace('"attach": null, ', ""))
+    done = Run(cluster, 7, flood(2),
+               {2: lambda: nodes[0].sluice("apply", str(config), "--resize")})
+    assert 0.85 < done.mean(4.5, 6.5) < 1.15
+    nodes[0].sluice("detach", "all")
+    assert nodes[0].process.wait(5) == 1
+    nodes[0].process = None
+    assert "is gone: nothing is left to share" in nodes[0].said()
+
+
+def test_a_store_that_lies(cluster):
+    """A node is at worst too strict within its limit, or as without sharing; it ends in order."""
+    huge = b":9223372036854775807\r\n"
+    for answer in huge, b":-9223372036854775808\r\n", b"-ERR no\r\n", b"$-1\r\n", b"*1\r\n" * 100:
+        with FakeStore(cluster.netns) as liar:
+            liar.other = answer
+            cluster.address = f"127.0.0.1:{liar.port}"
+            if not cluster.nodes:
+                cluster.make(1, RATE)
+            node, = cluster.nodes
+            node.share(cluster.address)
+            assert Run(cluster, 2, lambda node, at: 10).mean(1, 1.5) < 1.1
+            assert node.end() == 0
+
+
+# --- What commands tell ---------------------------------------------------------------------------
+
+def test_what_commands_tell(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    assert nodes[0].status() is None and "shared with" not in nodes[0].sluice("status").out
+    cluster.share()
+    Run(cluster, 3, lambda node, at: 20 if node else 0.5)
+    told = nodes[1].status()
+    assert told["store"] == "ok" and told["nodes"] == 2 and told["reported"] == 1
+    assert told["rounds"] > 10 and told["commands"] >= told["rounds"] and told["rounds_lost"] == 0
+    text = nodes[1].sluice("status").out
+    assert "  shared with 1 other node: the store answers; told of 1 source, in " in text
+    metrics = dict(line.rsplit(" ", 1) for line in nodes[1].sluice("export").out.splitlines())
+    labels = f'{{gate="{nodes[1].gate}"}}'
+    assert metrics[f"sluice_share_up{labels}"] == "1"
+    assert metrics[f"sluice_share_nodes{labels}"] == "2"
+    assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
+    limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]
+    assert limit["owed"] >= 0
+    store = nodes[1].sluice("share", cluster.address, status=1)
+    assert f"is shared by process {nodes[1].process.pid} already" in one_line(store)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["x"], "'x' is no store: write HOST:PORT, or up to 16 of them with commas between"),
+    (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs"),
+    (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
+    (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 10s"),
+    (["a:1", "--most", "0"], "--most '0': write a number, 1 to 100000"),
+    (["a:1", "--user", "me"], "--user 'me': it takes --password-file, too"),
+])
+def test_words_that_are_refused(cluster, words, said):
+    node, = cluster.make(1, RATE)
+    assert one_line(node.sluice("share", *words, status=2)) == said
+
+
+def test_files_and_gates_that_are_refused(cluster, tmp_path):
+    node, = cluster.make(1, RATE)
+    assert "there is no such file" in one_line(
+        node.sluice("share", "a:1", "--password-file", str(tmp_path / "none"), status=1))
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    password.chmod(0o666)
+    one_line(node.sluice("share", "a:1", "--password-file", str(password), status=1))
+    assert "there is no gate 'none'" in one_line(run_sluice("-g", "none", "share", "a:1", status=1))

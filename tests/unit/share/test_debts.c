@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/share/debts.h: what is charged to a ledger for other nodes: beside packets on a random
+ * schedule, against a bucket that all is charged to, and beside threads that charge packets.
+ */
+#include <pthread.h>
+#include "test.h"
+#include "kind_specs.h"
+#include "random.h"
+#include "share/debts.h"
+
+#define SECOND SL_TICKS_PER_SEC
+#define NOW    (0 - 5 * SECOND) /* moments wrap in the middle */
+
+static const struct ledger_key key = {.addr = {0x010200c0}, .limit = 9};
+static const struct ledger_key other = {.addr = {0x020200c0}, .limit = 9};
+
+/* 1000 packets a second, a burst of 100 */
+static struct sl_limit limit_of(void)
+{
+	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
+
+	return spec_compile(&spec);
+}
+
+static struct sl_line line_full(const struct sl_limit *limit)
+{
+	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
+
+	*line_ledger(&line) = credit_full(limit, NOW);
+	return line;
+}
+
+static int64_t level(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+{
+	return credit_level(limit, line_ledger(line), now);
+}
+
+/* A packet without a purse; whether it passes. */
+static bool packet_charge(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+{
+	struct sl_purse purse = {0};
+
+	return credit_draw(limit, line_ledger(line), &purse, 0, limit->cost, now, 1);
+}
+
+/* An addition to `zero` alone would be swallowed by the idle time. */
+static void test_an_idle_ledger_is_charged_from_full(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	uint64_t later = NOW + 3600 * SECOND;
+
+	(void)state;
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst / 2, later), limit.burst / 2);
+	assert_int_equal(level(&limit, &line, later), limit.burst / 2);
+}
+
+static void test_a_source_owes_a_burst_at_most(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	uint64_t charged = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		charged += debt_charge(&limit, &line, &key, limit.burst / 7, NOW);
+	assert_int_equal(charged, 2 * limit.burst);
+	assert_int_equal(level(&limit, &line, NOW), -(int64_t)limit.burst);
+	assert_false(packet_charge(&limit, &line, NOW + limit.burst));
+	assert_true(packet_charge(&limit, &line, NOW + limit.burst + limit.cost));
+}
+
+/* A large packet can leave a ledger deeper than that. */
+static void test_a_deeper_debt_stays(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+
+	(void)state;
+	line.ledger.zero = NOW + 2 * limit.burst;
+	line.ledger.born = line.ledger.drawn = NOW;
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, NOW), 0);
+	assert_int_equal(line.ledger.zero, NOW + 2 * limit.burst);
+}
+
+static void test_a_line_of_another_key_is_not_charged(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit), before = line;
+
+	(void)state;
+	assert_int_equal(debt_charge(&limit, &line, &other, limit.burst, NOW), 0);
+	assert_memory_equal(&line, &before, sizeof(line));
+}
+
+/* Whatever is charged: packets get what one bucket would leave of it. */
+static void test_packets_get_what_is_left(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	uint64_t now = NOW, random = RANDOM_BEGIN;
+	int64_t bucket = limit.burst;
+
+	(void)state;
+	for (int i = 0; i < 200000; i++) {
+		uint64_t span = random_next(&random) % limit.cost;
+
+		now += span;
+		bucket = credit_min(bucket + span, limit.burst);
+		if (random_next(&random) % 4)
+			bucket -= packet_charge(&limit, &line, now) ? limit.cost : 0;
+		else
+			bucket -= debt_charge(&limit, &line, &key,
+					      random_next(&random) % (2 * limit.cost), now);
+		assert_true(bucket >= -(int64_t)limit.burst);
+		assert_true(level(&limit, &line, now) <= bucket);
+	}
+}
+
+/* --- Beside packets on other CPUs ----------------------------------------------------------- */
+
+#define DRAWS 20000
+
+static struct sl_limit race_limit;
+static struct sl_line race_line;
+
+static void *packets_run(void *data)
+{
+	struct sl_ledger *ledger = line_ledger(&race_line);
+
+	(void)data;
+	for (int i = 0; i < DRAWS;) {
+		struct sl_ledger seen = *(volatile struct sl_ledger *)ledger, next = seen;
+		struct sl_purse purse = {0};
+
+		credit_draw(&race_limit, &next, &purse, 0, race_limit.cost, NOW, 1);
+		i += __sync_bool_compare_and_swap(&ledger->zero, seen.zero, next.zero);
+	}
+	return NULL;
+}
+
+/* Time stands still: what packets and nodes are charged is what the ledger lacks. */
+static void test_nothing_is_lost_beside_packets(void **state)
+{
+	const struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 4 * DRAWS);
+	uint64_t charged = 0;
+	pthread_t thread;
+
+	(void)state;
+	race_limit = spec_compile(&spec);
+	race_line = line_full(&race_limit);
+	assert_int_equal(pthread_create(&thread, NULL, packets_run, NULL), 0);
+	for (int i = 0; i < DRAWS; i++)
+		charged += debt_charge(&race_limit, &race_line, &key, race_limit.cost, NOW);
+	pthread_join(thread, NULL);
+	assert_int_equal(level(&race_limit, &race_line, NOW),
+			 race_limit.burst - DRAWS * race_limit.cost - charged);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_idle_ledger_is_charged_from_full),
+		cmocka_unit_test(test_a_source_owes_a_burst_at_most),
+		cmocka_unit_test(test_a_deeper_debt_stays),
+		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
+		cmocka_unit_test(test_packets_get_what_is_left),
+		cmocka_unit_test(test_nothing_is_lost_beside_packets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "gate/gate_dir.h"
+#include "rules/units.h"
+#include "share/share.h"
+
+#define ROUND_USUAL_MS 100
+
+/* Two commands a key and round: 2000 a second with the usual round. */
+#define MOST_USUAL 100
+#define MOST_MAX   100000
+
+struct share_words {
+	const char *store;
+	const char *name;
+	const char *node;
+	const char *round;
+	const char *on_loss;
+	const char *most;
+	const char *user;
+	const char *password_file;
+	const char *ca_file;
+};
+
+static const struct time_range round_range = {
+	.min_ns = 20 * NS_PER_MS,
+	.max_ns = 10 * NS_PER_SEC,
+	.words = "20ms to 10s",
+};
+
+static enum status round_read(const char *text, unsigned int *ret_ms)
+{
+	uint64_t round_ns;
+	enum status status = option_time("--round", text, &round_range, &round_ns);
+
+	*ret_ms = round_ns ? round_ns / NS_PER_MS : ROUND_USUAL_MS;
+	return status;
+}
+
+static enum status on_loss_read(const char *text, enum flow_on_loss *ret)
+{
+	*ret = FLOW_LOCAL;
+	if (!text || !strcmp(text, "local"))
+		return OK;
+	*ret = FLOW_DIVIDE;
+	return strcmp(text, "divide") ? misuse("--on-loss '%s': write local or divide", text) : OK;
+}
+
+static enum status most_read(const char *text, unsigned int *ret)
+{
+	const char *end;
+
+	*ret = MOST_USUAL;
+	end = text ? number_read(text, MOST_MAX, ret) : "";
+	return end && !*end && *ret && *ret <= MOST_MAX
+		       ? OK
+		       : misuse("--most '%s': write a number, 1 to %d", text, MOST_MAX);
+}
+
+/* A node is a word that the store keeps: the host's name and the gate's unless it is given. */
+static enum status node_read(const char *text, const char *gate, char node[SHARE_NODE])
+{
+	char host[HOST_NAME_MAX + 1] = "";
+
+	if (gethostname(host, sizeof(host) - 1) && !text)
+		return failure("this machine has no name: give --node");
+	if (text)
+		snprintf(node, SHARE_NODE, "%s", text);
+	else
+		snprintf(node, SHARE_NODE, "%.*s/%.*s", SHARE_NODE - GATE_NAME - 3, host, GATE_NAME,
+			 gate);
+	for (const char *c = text; c && *c; c++)
+		if (!isgraph((unsigned char)*c))
+			return misuse("--node '%s': write letters, digits and signs", text);
+	if (text && (!*text || strlen(text) >= SHARE_NODE))
+		return misuse("--node '%s': write 1 to %d characters", text, SHARE_NODE - 1);
+	return OK;
+}
+
+/* The first line of a file that nobody else can have written. */
+static enum status password_read(const char *path, struct file *ret)
+{
+	bool is_there = false;
+	enum status status = path ? file_read_own(path, ret, &is_there) : OK;
+
+	if (status || !path)
+		return status;
+	if (!is_there)
+		return failure("%s: there is no such file", path);
+	ret->text[strcspn(ret->text, "\r\n")] = '\0';
+	if (*ret->text)
+		return OK;
+	file_free(ret);
+	return failure("%s: its first line is empty, and has to be the password", path);
+}
+
+static enum status words_read(const struct context *context, const struct share_words *words,
+			      char node[SHARE_NODE], struct share_args *args)
+{
+	enum status status = round_read(words->round, &args->round_ms);
+
+	if (!status)
+		status = on_loss_read(words->on_loss, &args->on_loss);
+	if (!status)
+		status = most_read(words->most, &args->most);
+	if (!status)
+		status = node_read(words->node, context->gate, node);
+	if (!status)
+		status = gate_check_name(args->name);
+	if (!status && words->user && !words->password_file)
+		status = misuse("--user '%s': it takes --password-file, too", words->user);
+	return status;
+}
+
+static enum status share_command_run(const struct context *context, const void *data)
+{
+	const struct share_words *words = data;
+	char node[SHARE_NODE];
+	struct file password = {0};
+	struct share_args args = {
+		.gate = context->gate,
+		.name = words->name ?: context->gate,
+		.node = node,
+		.store = {.address = words->store,
+			  .user = words->user,
+			  .tls = words->ca_file,
+			  .ca_file = words->ca_file},
+	};
+	enum status status = words_read(context, words, node, &args);
+
+	if (!status)
+		status = password_read(words->password_file, &password);
+	args.store.password = password.text;
+	if (!status)
+		status = share_run(&args);
+	if (password.text)
+		explicit_bzero(password.text, password.size);
+	file_free(&password);
+	return status;
+}
+
+static const struct word share_words[] = {
+	{"STORE", OPERAND, NULL, offsetof(struct share_words, store), NULL},
+	{"--name", OPTION, "NAME", offsetof(struct share_words, name),
+	 "nodes of this name share with each other; default: the name of the gate"},
+	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
+	 "how the others count this node; default: the host's name and the gate's"},
+	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
+	 "how often the store is told and asked, 20ms to 10s; default: 100ms"},
+	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
+	 "while the store is away, limits are this node's alone, or divided by the nodes"},
+	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
+	 "sources that the store is told of at a time; default: 100"},
+	{"--user", OPTION, "USER", offsetof(struct share_words, user),
+	 "of the store's access list"},
+	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),
+	 "its first line is the password; only its owner may write to it"},
+	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
+	 "by TLS, to a store with a certificate of this authority"},
+};
+
+static const char share_details[] =
+	"Shares the limits that say `shared yes` with other machines, through Redis or Valkey: "
+	"STORE\n"
+	"is HOST:PORT, or some nodes of a cluster with commas between. It stays until SIGTERM. No\n"
+	"packet waits for the store; without this process, or the store, limits go on.";
+
+const struct command command_share = {
+	.name = "share",
+	.brief = "share limits with other machines, as a service",
+	.details = share_details,
+	.question = "which store?",
+	COMMAND_WORDS(share_words, struct share_words),
+	.run = share_command_run,
+};

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "share/accounts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "share/debts.h"
+
+/* Counters of the store are in units of 2^10 ticks, 64 ns, and so last for years. */
+#define STORE_UNIT_SHIFT 10
+
+/* How long the expiry of a counter that was set is taken to last. */
+#define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
+
+/* The part of the rate that all nodes together may take without telling of it. */
+#define UNTOLD_PART 100
+
+/* --- Opening and closing -------------------------------------------------------------------- */
+
+static enum status accounts_failed(const struct gate *gate, int err)
+{
+	return failure("cannot share the limits of gate '%s': %s", gate->name, why(err));
+}
+
+static enum status maps_open(struct accounts *accounts, const struct gate *gate)
+{
+	enum status status = table_open(gate, &accounts->table);
+
+	if (status)
+		return status;
+	accounts->gate = gate;
+	accounts->is_fresh = true;
+	accounts->watch = calloc(accounts->table.count, sizeof(*accounts->watch));
+	return accounts->watch ? shared_limits_read(gate, &accounts->limits)
+			       : accounts_failed(gate, ENOMEM);
+}
+
+static void maps_close(struct accounts *accounts)
+{
+	table_close(&accounts->table);
+	shared_limits_free(&accounts->limits);
+	free(accounts->watch);
+	accounts->watch = NULL;
+}
+
+enum status accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
+			  unsigned int most)
+{
+	*accounts = (struct accounts){.name = name, .most = most};
+	accounts->list = calloc(most, sizeof(*accounts->list));
+	return accounts->list ? maps_open(accounts, gate) : accounts_failed(gate, ENOMEM);
+}
+
+void accounts_close(struct accounts *accounts)
+{
+	maps_close(accounts);
+	free(accounts->list);
+	accounts->list = NULL;
+}
+
+static void account_free(struct accounts *accounts, struct account *account)
+{
+	if (account->line != NO_LINE)
+		accounts->watch[account->line].account = 0;
+	account->limit = NULL;
+	accounts->count--;
+}
+
+enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
+{
+	enum status status;
+
+	maps_close(accounts);
+	status = maps_open(accounts, gate);
+	for (unsigned int i = 0; !status && i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+		bool was_shared = account->limit;
+
+		account->line = NO_LINE;
+		account->limit =
+			was_shared ? shared_limit_of(&accounts->limits, account->key.limit) : NULL;
+		accounts->count -= was_shared && !account->limit;
+	}
+	return status;
+}
+
+/* --- Lines ---------------------------------------------------------------------------------- */
+
+/* The key of a line; false: it is free, or handed to another key just now. */
+static bool line_key(const struct sl_line *line, struct ledger_key *ret)
+{
+	ret->limit = table_once(line->limit);
+	ret->addr[0] = table_once(line->addr[0]);
+	ret->addr[1] = table_once(line->addr[1]);
+	return ret->limit && line_is(line, ret);
+}
+
+static uint32_t key_hash(const struct ledger_key *key, uint16_t made)
+{
+	uint64_t hash = (key->addr[0] ^ key->addr[1] * 0x9e3779b97f4a7c15 ^ key->limit ^
+			 (uint64_t)(made & (LINE_MOMENTS - 1)) << 32) *
+			0xff51afd7ed558ccd;
+
+	return hash >> 32 ?: 1;
+}
+
+/* What a line counted since its word was seen, in units. `taken` may fall. */
+struct counted {
+	int32_t taken;
+	uint32_t asked;
+};
+
+static struct counted counted_since(uint64_t then, uint64_t now)
+{
+	int32_t taken = now - then;
+
+	return (struct counted){taken, (now - then - taken) >> 32};
+}
+
+static uint64_t line_word(const struct sl_line *line)
+{
+	return __atomic_load_n((const uint64_t *)&line->taken, __ATOMIC_RELAXED);
+}
+
+/*
+ * What was counted for the key in a line since the scan before, or since it came there. Until the
+ * first scan is done that is nothing.
+ */
+static struct counted line_read(const struct accounts *accounts, uint32_t index,
+				const struct ledger_key *key)
+{
+	const struct sl_line *line = &accounts->table.lines[index];
+	struct watch *watch = &accounts->watch[index];
+	uint64_t word = line_word(line), before = watch->word;
+	uint32_t who = key_hash(key, table_once(line->made));
+
+	if (watch->who != who) {
+		before = accounts->is_fresh ? word : 0;
+		watch->who = who;
+		watch->excess = 0;
+	}
+	watch->word = word;
+	return counted_since(before, word);
+}
+
+/* --- Accounts ------------------------------------------------------------------------------- */
+
+static void account_count(struct account *account, struct counted counted)
+{
+	unsigned int shift = account->limit->limit.unit_shift;
+
+	account->own.taken += (int64_t)counted.taken * (1LL << shift);
+	account->own.asked += (uint64_t)counted.asked << shift;
+}
+
+static void account_find_line(struct accounts *accounts, struct account *account)
+{
+	struct found_line found;
+
+	if (table_read_in(accounts->gate, &accounts->table, &account->key, &found) ||
+	    !found.is_found || accounts->watch[found.index].account)
+		return;
+	account->line = found.index;
+	accounts->watch[found.index].account = account - accounts->list + 1;
+}
+
+/* Lines are handed to other keys, and keys get others: tells accounts where theirs are. */
+static void accounts_place(struct accounts *accounts)
+{
+	for (unsigned int i = 0; i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+
+		if (!account->limit)
+			continue;
+		if (account->line != NO_LINE &&
+		    !line_is(&accounts->table.lines[account->line], &account->key)) {
+			accounts->watch[account->line].account = 0;
+			account->line = NO_LINE;
+		}
+		if (account->line == NO_LINE)
+			account_find_line(accounts, account);
+	}
+}
+
+/* A key that should have an account. */
+struct candidate {
+	uint32_t line;
+	struct ledger_key key;
+	const struct shared_limit *limit;
+	uint64_t excess; /* ticks */
+	uint64_t asked;
+	double weight; /* excess, in bursts */
+};
+
+struct candidates {
+	struct candidate *list; /* room for as many as there are accounts */
+	unsigned int most, count;
+	uint64_t left_out;
+};
+
+/* Keeps the largest: the smallest of those that are kept makes room. */
+static void candidate_add(struct candidates *candidates, const struct candidate *candidate)
+{
+	unsigned int least = 0;
+
+	if (candidates->count < candidates->most) {
+		candidates->list[candidates->count++] = *candidate;
+		return;
+	}
+	candidates->left_out++;
+	for (unsigned int i = 1; i < candidates->count; i++)
+		if (candidates->list[i].weight < candidates->list[least].weight)
+			least = i;
+	if (candidates->count && candidates->list[least].weight < candidate->weight)
+		candidates->list[least] = *candidate;
+}
+
+/* since: when its excess began to be told, at the scan before */
+static void account_begin(struct accounts *accounts, const struct candidate *candidate,
+			  uint64_t since)
+{
+	const struct flow_count nothing = {0};
+	struct account *account = accounts->list;
+
+	while (account->limit)
+		account++;
+	*account = (struct account){
+		.key = candidate->key,
+		.limit = candidate->limit,
+		.line = candidate->line,
+		.own = {candidate->excess, credit_max(candidate->excess, candidate->asked)},
+	};
+	flow_begin(&account->flow, &nothing, since);
+	accounts->watch[candidate->line].account = account - accounts->list + 1;
+	accounts->count++;
+}
+
+/* Adds to the excess of a key without an account what it took, less what is never told. */
+static bool excess_add(struct watch *watch, const struct shared_limit *limit,
+		       struct counted counted, uint64_t untold)
+{
+	int64_t excess = (int64_t)watch->excess + counted.taken;
+	int64_t least = untold >> limit->limit.unit_shift;
+
+	watch->excess = credit_max(0, credit_min(excess - least, UINT32_MAX));
+	return watch->excess;
+}
+
+/* Whether a key with an excess is near its limit. */
+static bool is_near(const struct sl_line *line, const struct shared_limit *limit, uint64_t excess,
+		    uint64_t now)
+{
+	uint64_t quarter = limit->limit.burst / 4;
+
+	return excess >= quarter ||
+	       credit_level(&limit->limit, (const struct sl_ledger *)&line->ledger, now) <
+		       (int64_t)quarter;
+}
+
+/* untold: ticks that each key may take in a scan without telling of it */
+static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold, uint64_t now,
+		      struct candidates *candidates)
+{
+	const struct sl_line *line = &accounts->table.lines[index];
+	struct watch *watch = &accounts->watch[index];
+	struct candidate candidate = {.line = index};
+	struct counted counted;
+
+	candidate.limit = shared_limit_of(&accounts->limits, table_once(line->limit));
+	if (!candidate.limit || !line_key(line, &candidate.key))
+		return;
+	counted = line_read(accounts, index, &candidate.key);
+	if (watch->account) {
+		account_count(&accounts->list[watch->account - 1], counted);
+		return;
+	}
+	if (!excess_add(watch, candidate.limit, counted, untold))
+		return;
+	candidate.excess = (uint64_t)watch->excess << candidate.limit->limit.unit_shift;
+	if (!is_near(line, candidate.limit, candidate.excess, now))
+		return;
+	candidate.asked = (uint64_t)counted.asked << candidate.limit->limit.unit_shift;
+	candidate.weight = (double)candidate.excess / candidate.limit->limit.burst;
+	candidate_add(candidates, &candidate);
+}
+
+/* Reads the tags of all sets, and of the lines those that are in use. */
+static void lines_scan(struct accounts *accounts, uint64_t untold, uint64_t now,
+		       struct candidates *candidates)
+{
+	const struct sl_set *sets = accounts->table.sets.values;
+
+	for (uint32_t set = 0; set < accounts->table.count / SL_WAYS; set++)
+		for (uint32_t way = 0; way < SL_WAYS; way++)
+			if (table_once(sets[set].tag[way]))
+				line_scan(accounts, set * SL_WAYS + way, untold, now, candidates);
+}
+
+void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
+{
+	unsigned int room = accounts->most - accounts->count;
+	struct candidates candidates = {.most = room};
+	uint64_t passed = accounts->is_fresh ? 0 : now - accounts->scanned_at;
+
+	candidates.list = calloc(room ?: 1, sizeof(*candidates.list));
+	if (!candidates.list)
+		candidates.most = 0;
+	accounts_place(accounts);
+	lines_scan(accounts, passed / UNTOLD_PART / (nodes ?: 1), now, &candidates);
+	for (unsigned int i = 0; i < candidates.count; i++)
+		account_begin(accounts, &candidates.list[i], now - passed);
+	accounts->left_out += candidates.left_out;
+	accounts->scanned_at = now;
+	accounts->is_fresh = false;
+	free(candidates.list);
+}
+
+/* --- Rounds --------------------------------------------------------------------------------- */
+
+/* Only whole units of the store are told; the rest is told later. */
+static uint64_t whole_units(uint64_t ticks)
+{
+	return ticks >> STORE_UNIT_SHIFT << STORE_UNIT_SHIFT;
+}
+
+unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+		struct flow_count own = {whole_units(account->own.taken),
+					 whole_units(account->own.asked)};
+		struct store_item *item = &items[count];
+		struct flow_count told;
+
+		if (!account->limit)
+			continue;
+		told = flow_report(&account->flow, &own, now);
+		*item = (struct store_item){
+			.delta = {[STORE_TAKEN] = told.taken >> STORE_UNIT_SHIFT,
+				  [STORE_ASKED] = told.asked >> STORE_UNIT_SHIFT},
+			.lasts = account->lasts &&
+				 credit_span(account->expiry_at, now) < EXPIRY_TICKS,
+		};
+		if (!item->lasts && (told.taken || told.asked)) {
+			account->lasts = true;
+			account->expiry_at = now;
+		}
+		shared_key_format(accounts->name, account->limit, &account->key, item->key);
+		count++;
+	}
+	return count;
+}
+
+static void account_learn(struct account *account, const struct store_item *item,
+			  enum flow_on_loss on_loss, unsigned int nodes, uint64_t now)
+{
+	struct flow_count totals;
+
+	if (!item->answered) {
+		account->lasts = false;
+		if (!item->sent)
+			flow_unsent(&account->flow);
+		flow_lost(&account->flow, on_loss, nodes, ++account->lost);
+		return;
+	}
+	account->lost = 0;
+	totals.taken = (uint64_t)item->total[STORE_TAKEN] << STORE_UNIT_SHIFT;
+	totals.asked = (uint64_t)item->total[STORE_ASKED] << STORE_UNIT_SHIFT;
+	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);
+}
+
+void accounts_learn(struct accounts *accounts, const struct store_item *items,
+		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now)
+{
+	const struct store_item *item = items;
+
+	for (unsigned int i = 0; i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+
+		if (!account->limit)
+			continue;
+		account_learn(account, item, on_loss, nodes, now);
+		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
+			account_free(accounts, account);
+		item++;
+	}
+}
+
+void accounts_step(struct accounts *accounts, uint64_t now)
+{
+	for (unsigned int i = 0; i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+		uint64_t cost;
+
+		if (!account->limit)
+			continue;
+		cost = flow_step(&account->flow, account->limit->limit.burst, now);
+		if (account->line != NO_LINE &&
+		    debt_charge(&account->limit->limit, &accounts->table.lines[account->line],
+				&account->key, cost, now))
+			accounts->charged++;
+	}
+}

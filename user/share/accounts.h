@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: the keys of shared limits that a node tells the store of, and what it charges for others.
+ *
+ *   accounts_scan      reads what packets took since the scan before, and finds new keys to tell of
+ *   accounts_report    writes what to add to the store's counters in a round
+ *   accounts_learn     takes the store's answers
+ *   accounts_step      charges ledgers for other nodes: every 10 ms or so
+ *
+ * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
+ * a hundredth of rate/nodes: so much is never told, and makes a hundredth of the rate on all nodes.
+ * A key gets an account once its excess is a quarter of the burst, or once it has an excess and its
+ * level is below a quarter. The account ends when all nodes together were offered less than half
+ * the rate for as long as a burst takes to refill.
+ *
+ * Used by: share.c. Uses: debts.h, flow.h, shared_limits.h, store.h, gate/table.h.
+ */
+#ifndef SLUICE_ACCOUNTS_H
+#define SLUICE_ACCOUNTS_H
+
+#include "gate/table.h"
+#include "share/flow.h"
+#include "share/shared_limits.h"
+#include "share/store.h"
+
+/* What was seen of a line of the table at the last scan. */
+struct watch {
+	uint64_t word;	  /* `taken` and `asked` */
+	uint32_t who;	  /* a hash of its key; 0: none */
+	uint32_t excess;  /* in units of the limit (unit_shift) */
+	uint32_t account; /* the number of its account and 1; 0: it has none */
+};
+
+struct account {
+	struct ledger_key key;
+	const struct shared_limit *limit; /* NULL: this account is free */
+	uint32_t line;			  /* NO_LINE: the key has none now */
+	struct flow flow;
+	struct flow_count own; /* ticks */
+	unsigned int lost;     /* rounds in a row without an answer */
+	bool lasts;	       /* its counters in the store live for a while */
+	uint64_t expiry_at;    /* when they were made to last, ticks */
+};
+
+#define NO_LINE UINT32_MAX
+
+struct accounts {
+	const char *name; /* of the cluster */
+	const struct gate *gate;
+	struct table table;
+	struct shared_limits limits;
+	struct watch *watch; /* by line */
+	struct account *list;
+	unsigned int most;  /* accounts that there may be */
+	unsigned int count; /* that there are */
+	uint64_t scanned_at;
+	bool is_fresh; /* no scan yet: what lines have counted so far is of before */
+	/* totals, for metrics */
+	uint64_t left_out; /* keys that would have got an account at a scan, and found none free */
+	uint64_t charged;  /* steps in which a ledger was charged for others */
+};
+
+/* The gate stays open, and name is kept, until accounts_close(). most: accounts, at least 1. */
+enum status accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
+			  unsigned int most);
+void accounts_close(struct accounts *accounts);
+
+/* Goes on with the rules and the maps of an open gate, which may have changed. */
+enum status accounts_follow(struct accounts *accounts, const struct gate *gate);
+
+void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
+
+/* items: room for `most`; the caller keeps them until accounts_learn(). Returns how many. */
+unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
+
+/* items: as accounts_report() has written them, with what the store answered to each, or nothing. */
+void accounts_learn(struct accounts *accounts, const struct store_item *items,
+		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now);
+
+void accounts_step(struct accounts *accounts, uint64_t now);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "share/debts.h"
+
+/* As LEDGER_TRIES of packets: in each that is lost a packet was charged. */
+#define TRIES 16
+
+static bool word_swap(__u64 *word, __u64 from, __u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+static void moment_advance(__u64 *moment, __u64 to)
+{
+	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)
+		__atomic_store_n(moment, to, __ATOMIC_RELAXED);
+}
+
+static struct sl_ledger ledger_copy(const struct sl_ledger *ledger)
+{
+	return (struct sl_ledger){
+		.zero = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST),
+		.born = __atomic_load_n(&ledger->born, __ATOMIC_RELAXED),
+		.drawn = __atomic_load_n(&ledger->drawn, __ATOMIC_RELAXED),
+		.blocked = __atomic_load_n(&ledger->blocked, __ATOMIC_RELAXED),
+	};
+}
+
+/* What the ledger is after the charge. A ledger that has rested is born again, as in a draw. */
+static struct sl_ledger ledger_charged(const struct sl_limit *limit, struct sl_ledger ledger,
+				       uint64_t cost, uint64_t now, uint64_t *ret_charged)
+{
+	int64_t level, charged;
+
+	now = kind_now(SL_BUCKET, &ledger, now);
+	if (credit_rested(limit, &ledger, now))
+		ledger.born = now;
+	level = credit_level(limit, &ledger, now);
+	charged = credit_max(0, credit_min(cost, level + (int64_t)limit->burst));
+	*ret_charged = charged;
+	if (charged)
+		credit_set_level(limit, &ledger, level - charged, now);
+	return ledger;
+}
+
+/* Takes a charge back that another key got, whose line this is now. */
+static void debt_undo(struct sl_ledger *ledger, uint64_t charged)
+{
+	for (int i = 0; i < TRIES; i++) {
+		__u64 zero = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
+
+		if (word_swap(&ledger->zero, zero, zero - charged))
+			return;
+	}
+}
+
+uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
+		     const struct ledger_key *key, uint64_t cost, uint64_t now)
+{
+	struct sl_ledger *ledger = line_ledger(line);
+
+	for (int i = 0; cost && i < TRIES; i++) {
+		struct sl_ledger seen = ledger_copy(ledger), next;
+		uint64_t charged;
+
+		if (!line_is(line, key))
+			return 0;
+		next = ledger_charged(limit, seen, cost, now, &charged);
+		if (!charged)
+			return 0;
+		moment_advance(&ledger->born, next.born);
+		moment_advance(&ledger->drawn, next.drawn);
+		if (!word_swap(&ledger->zero, seen.zero, next.zero))
+			continue;
+		if (line_is(line, key))
+			return charged;
+		debt_undo(ledger, charged);
+		return 0;
+	}
+	return 0;
+}

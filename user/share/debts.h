@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: charges ledgers for what other nodes took, while packets charge them, too.
+ *
+ * Used by: accounts.c. Uses: include/credit.h, include/ways.h.
+ */
+#ifndef SLUICE_SHARE_DEBTS_H
+#define SLUICE_SHARE_DEBTS_H
+
+#include <stdint.h>
+
+#include "ways.h"
+
+/*
+ * Charges the ledger in a line, as a packet of that cost would be, though it is never refused.
+ * limit: a token bucket; cost: in ticks, at most its burst. The level falls to -burst at most: that
+ * is what a source can owe for others. Returns what was charged; 0, too, for a line of another key,
+ * and if packets win every try.
+ */
+uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
+		     const struct ledger_key *key, uint64_t cost, uint64_t now);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "share/exchange.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/eventfd.h>
+
+/* How often a node says that it is there, and counts the others. */
+#define NODES_EVERY_MS 1000
+
+#define NODES_KEY (STORE_KEY)
+
+struct exchange {
+	struct store *store;
+	pthread_t thread;
+	char key[NODES_KEY]; /* of the set of nodes */
+	char *node;
+	unsigned int alive_ms;
+	int ended; /* eventfd: a round has ended */
+
+	pthread_mutex_t mutex;
+	pthread_cond_t begun;
+	bool is_begun, is_closing;
+	struct round round;	 /* the thread's while is_begun */
+	uint64_t counted_at_ms;	 /* 0: never */
+	uint64_t fewer_since_ms; /* since when fewer nodes are there; 0: they are not */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+/*
+ * More nodes count at once. Fewer count when that has lasted for as long as a node counts that is
+ * silent: a store that lost its data has them again one by one.
+ */
+static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t now)
+{
+	struct round *round = &exchange->round;
+
+	if (nodes < round->nodes && !exchange->fewer_since_ms)
+		exchange->fewer_since_ms = now;
+	if (nodes < round->nodes && now < exchange->fewer_since_ms + exchange->alive_ms)
+		return;
+	exchange->fewer_since_ms = 0;
+	round->nodes = nodes;
+}
+
+/* Counts the nodes that share, now and then. False: the store did not answer. */
+static bool nodes_count(struct exchange *exchange)
+{
+	uint64_t now = now_ms(), time_ms;
+	unsigned int nodes;
+
+	if (exchange->counted_at_ms && now < exchange->counted_at_ms + NODES_EVERY_MS)
+		return true;
+	if (store_nodes(exchange->store, exchange->key, exchange->node, exchange->alive_ms,
+			&time_ms, &nodes))
+		return false;
+	exchange->counted_at_ms = now;
+	nodes_take(exchange, nodes, now);
+	return true;
+}
+
+static void round_run(struct exchange *exchange)
+{
+	struct round *round = &exchange->round;
+	uint64_t begun = now_ms();
+
+	round->is_answered =
+		nodes_count(exchange) &&
+		(!round->count || !store_round(exchange->store, round->items, round->count));
+	round->took_ms = now_ms() - begun;
+	round->counts = *store_counts(exchange->store);
+	snprintf(round->error, sizeof(round->error), "%s",
+		 round->is_answered ? "" : store_error(exchange->store));
+}
+
+static void *exchange_run(void *data)
+{
+	struct exchange *exchange = data;
+
+	pthread_mutex_lock(&exchange->mutex);
+	while (!exchange->is_closing) {
+		if (!exchange->is_begun) {
+			pthread_cond_wait(&exchange->begun, &exchange->mutex);
+			continue;
+		}
+		pthread_mutex_unlock(&exchange->mutex);
+		round_run(exchange);
+		pthread_mutex_lock(&exchange->mutex);
+		exchange->is_begun = false;
+		eventfd_write(exchange->ended, 1);
+	}
+	pthread_mutex_unlock(&exchange->mutex);
+	return NULL;
+}
+
+/* Signals are the main thread's. */
+static int thread_start(struct exchange *exchange)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&exchange->thread, NULL, exchange_run, exchange);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+	store_close(exchange->store);
+	if (exchange->ended >= 0)
+		close(exchange->ended);
+	pthread_cond_destroy(&exchange->begun);
+	pthread_mutex_destroy(&exchange->mutex);
+	free(exchange->node);
+	free(exchange);
+}
+
+static enum status refuse(const struct store_options *options, int err)
+{
+	switch (err) {
+	case EINVAL:
+		return misuse("'%s' is no store: write HOST:PORT, or up to 16 of them with commas "
+			      "between",
+			      options->address);
+	case EOPNOTSUPP:
+		return failure("TLS: this sluice was built without hiredis_ssl");
+	default:
+		return failure("cannot share: %s", strerror(err));
+	}
+}
+
+enum status exchange_open(const struct store_options *options, const char *name, const char *node,
+			  unsigned int alive_ms, struct exchange **ret)
+{
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+	int err = ENOMEM;
+
+	if (!exchange)
+		return refuse(options, err);
+	pthread_mutex_init(&exchange->mutex, NULL);
+	pthread_cond_init(&exchange->begun, NULL);
+	snprintf(exchange->key, sizeof(exchange->key), "sluice:{%s}:nodes", name);
+	exchange->alive_ms = alive_ms;
+	exchange->node = strdup(node);
+	exchange->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	exchange->store = store_open(options);
+	if (!exchange->store)
+		err = errno;
+	else if (exchange->node && exchange->ended >= 0)
+		err = thread_start(exchange);
+	if (err) {
+		exchange_free(exchange);
+		return refuse(options, err);
+	}
+	*ret = exchange;
+	return OK;
+}
+
+void exchange_close(struct exchange *exchange)
+{
+	if (!exchange)
+		return;
+	pthread_mutex_lock(&exchange->mutex);
+	exchange->is_closing = true;
+	pthread_cond_signal(&exchange->begun);
+	pthread_mutex_unlock(&exchange->mutex);
+	pthread_join(exchange->thread, NULL);
+	exchange_free(exchange);
+}
+
+void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count)
+{
+	pthread_mutex_lock(&exchange->mutex);
+	exchange->round.items = items;
+	exchange->round.count = count;
+	exchange->is_begun = true;
+	pthread_cond_signal(&exchange->begun);
+	pthread_mutex_unlock(&exchange->mutex);
+}
+
+int exchange_fd(const struct exchange *exchange)
+{
+	return exchange->ended;
+}
+
+bool exchange_end(struct exchange *exchange, struct round *ret)
+{
+	bool has_ended;
+	eventfd_t count;
+
+	pthread_mutex_lock(&exchange->mutex);
+	has_ended = !exchange->is_begun && !eventfd_read(exchange->ended, &count);
+	if (has_ended)
+		*ret = exchange->round;
+	pthread_mutex_unlock(&exchange->mutex);
+	return has_ended;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "share/share.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "gate/gate_dir.h"
+#include "gate/gate_open.h"
+#include "gate/mark.h"
+#include "keep/hold.h"
+#include "keep/notify.h"
+#include "share/accounts.h"
+#include "share/exchange.h"
+#include "share/share_state.h"
+
+/* How often ledgers are charged for others. */
+#define STEP_NS (10 * NS_PER_MS)
+
+/* How often the rules and the maps are looked at, and the state is told. */
+#define LOOK_NS NS_PER_SEC
+
+/* The least time that a round is waited for: a connection takes several ways to the store. */
+#define TIMEOUT_MIN_MS 1000
+
+/* How long nodes count that were not heard of. */
+#define ALIVE_MS 5000
+
+/* The least time that counters of the store live without being added to. */
+#define EXPIRE_MIN_S 60
+
+struct share {
+	const struct share_args *args;
+	struct gate gate;
+	struct gate_mark mark;
+	struct accounts accounts;
+	struct exchange *exchange;
+	struct hold hold;
+	int signals, timer; /* fds; -1: not open */
+	struct store_item *items;
+	unsigned int expire_s;
+
+	uint64_t round_at, look_at; /* ns of uptime */
+	bool in_round;
+	bool gate_is_new; /* it is opened again when no round is under way */
+	unsigned int lost;
+	bool said_away, is_ready, ends;
+	struct share_state state;
+};
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+/* Long enough for the slowest limit to be full again, twice. */
+static unsigned int expiry_of(const struct accounts *accounts)
+{
+	uint64_t s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
+
+	return s < EXPIRE_MIN_S ? EXPIRE_MIN_S : s > INT32_MAX ? INT32_MAX : s;
+}
+
+static enum status exchange_start(struct share *share)
+{
+	struct store_options options = share->args->store;
+
+	options.timeout_ms = credit_max(TIMEOUT_MIN_MS, 3 * share->args->round_ms);
+	options.expire_s = share->expire_s = expiry_of(&share->accounts);
+	return exchange_open(&options, share->args->name, share->args->node, ALIVE_MS,
+			     &share->exchange);
+}
+
+/* The state is mapped for the mark; the accounts use the maps of the gate that stays open. */
+static enum status gate_take(struct share *share, struct gate *gate)
+{
+	struct gate marked = GATE_CLOSED;
+	enum status status = gate_open(gate, share->args->gate);
+
+	if (!status)
+		status = gate_open(&marked, share->args->gate);
+	if (!status)
+		gate_mark_take(&marked, &share->mark);
+	gate_close(&marked);
+	return status;
+}
+
+/* Goes on with other rules, or with the maps of a resize. */
+static enum status gate_follow(struct share *share)
+{
+	struct gate gate = GATE_CLOSED;
+	enum status status = gate_take(share, &gate);
+
+	share->gate_is_new = false;
+	if (!status)
+		status = accounts_follow(&share->accounts, &gate);
+	if (status) {
+		gate_close(&gate);
+		return status;
+	}
+	gate_close(&share->gate);
+	share->gate = gate;
+	share->accounts.gate = &share->gate;
+	if (expiry_of(&share->accounts) <= share->expire_s)
+		return OK;
+	exchange_close(share->exchange);
+	share->exchange = NULL;
+	return exchange_start(share);
+}
+
+/* --- Rounds --------------------------------------------------------------------------------- */
+
+static uint64_t cpu_ms(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * 1000ULL + used.tv_nsec / 1000000;
+}
+
+static void state_say(struct share *share)
+{
+	const struct share_state *state = &share->state;
+	char line[128];
+
+	snprintf(line, sizeof(line), "%s; told of %" PRIu64 " %s; %" PRIu64 " %s",
+		 state->store_is_away ? "the store does not answer" : "in touch with the store",
+		 state->reported, plural(state->reported, "source", "sources"), state->nodes,
+		 plural(state->nodes, "node", "nodes"));
+	if (share->is_ready)
+		notify_status(line);
+	else
+		notify_ready(line);
+	share->is_ready = true;
+}
+
+static void state_tell(struct share *share)
+{
+	share->state.reported = share->accounts.count;
+	share->state.left_out = share->accounts.left_out;
+	share->state.charged = share->accounts.charged;
+	share->state.cpu_ms = cpu_ms();
+	share_state_publish(share->args->gate, &share->state);
+	state_say(share);
+}
+
+/* Says once that the store is away, and once that it is there again. */
+static void loss_say(struct share *share, const struct round *round)
+{
+	const char *gate = share->args->gate;
+
+	share->state.store_is_away = share->lost >= FLOW_LOST;
+	if (share->state.store_is_away == share->said_away)
+		return;
+	share->said_away = share->state.store_is_away;
+	if (!share->said_away)
+		inform("gate '%s': the store answers again", gate);
+	else if (share->args->on_loss == FLOW_DIVIDE && share->state.nodes > 1)
+		warning("gate '%s': the store does not answer: %s: shared limits are divided by "
+			"%" PRIu64 " nodes",
+			gate, round->error, share->state.nodes);
+	else
+		warning("gate '%s': the store does not answer: %s: limits go on for this node "
+			"alone",
+			gate, round->error);
+}
+
+static void counts_take(struct share_state *state, const struct round *round)
+{
+	if (round->nodes)
+		state->nodes = round->nodes;
+	state->round_ms = round->took_ms;
+	state->rounds += round->is_answered;
+	state->rounds_lost += !round->is_answered;
+	state->commands = round->counts.commands;
+	state->lost = round->counts.lost;
+	state->refused = round->counts.refused;
+	state->connects = round->counts.connects;
+}
+
+static void round_end(struct share *share)
+{
+	struct round round;
+
+	if (!exchange_end(share->exchange, &round))
+		return;
+	share->in_round = false;
+	share->lost = round.is_answered ? 0 : share->lost + 1;
+	counts_take(&share->state, &round);
+	accounts_learn(&share->accounts, share->items, share->args->on_loss, share->state.nodes,
+		       uptime_ticks());
+	loss_say(share, &round);
+}
+
+static void round_begin(struct share *share)
+{
+	uint64_t now = uptime_ticks();
+	unsigned int count;
+
+	accounts_scan(&share->accounts, share->state.nodes, now);
+	count = accounts_report(&share->accounts, share->items, now);
+	share->in_round = true;
+	exchange_begin(share->exchange, share->items, count);
+}
+
+/* --- The loop ------------------------------------------------------------------------------- */
+
+static enum status look(struct share *share)
+{
+	unsigned int news = gate_mark_look(share->args->gate, &share->mark);
+
+	if (news & NEWS_GATE && !share->mark.is_there)
+		return failure("gate '%s' is gone: nothing is left to share", share->args->gate);
+	if (news & (NEWS_GATE | NEWS_RULES))
+		share->gate_is_new = true;
+	state_tell(share);
+	return OK;
+}
+
+static enum status step(struct share *share)
+{
+	uint64_t now = uptime_ns();
+	enum status status = OK;
+
+	accounts_step(&share->accounts, uptime_ticks());
+	if (now >= share->look_at) {
+		share->look_at = now + LOOK_NS;
+		status = look(share);
+	}
+	if (!status && share->gate_is_new && !share->in_round)
+		status = gate_follow(share);
+	if (status || share->in_round || now < share->round_at)
+		return status;
+	/* a round that came late does not make the next one early */
+	share->round_at += share->args->round_ms * NS_PER_MS;
+	if (share->round_at < now)
+		share->round_at = now + share->args->round_ms * NS_PER_MS;
+	round_begin(share);
+	return OK;
+}
+
+static enum status events_wait(struct share *share)
+{
+	struct pollfd polled[] = {
+		{.fd = share->signals, .events = POLLIN},
+		{.fd = share->timer, .events = POLLIN},
+		{.fd = exchange_fd(share->exchange), .events = POLLIN},
+	};
+	uint64_t expired;
+
+	if (poll(polled, 3, -1) < 0 && errno != EINTR)
+		return failure("cannot wait for events: %s", strerror(errno));
+	share->ends = polled[0].revents;
+	if (polled[2].revents)
+		round_end(share);
+	if (polled[1].revents && read(share->timer, &expired, sizeof(expired)) > 0)
+		return step(share);
+	return OK;
+}
+
+static enum status fds_open(struct share *share)
+{
+	const struct itimerspec every = {{.tv_nsec = STEP_NS}, {.tv_nsec = STEP_NS}};
+	sigset_t signals;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
+		share->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	share->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (share->signals < 0 || share->timer < 0 ||
+	    timerfd_settime(share->timer, 0, &every, NULL))
+		return failure("cannot wait for events: %s", strerror(errno));
+	return OK;
+}
+
+static enum status share_open(struct share *share)
+{
+	const struct share_args *args = share->args;
+	enum status status = gate_check_name(args->gate);
+
+	if (!status)
+		status = gate_take(share, &share->gate);
+	if (!status)
+		status = hold_gate(HOLD_SHARE, args->gate, args->store.address, &share->hold);
+	if (!status)
+		status = fds_open(share);
+	if (status)
+		return status;
+	share->items = calloc(args->most, sizeof(*share->items));
+	if (!share->items)
+		return failure("cannot share the limits of gate '%s': %s", args->gate, why(ENOMEM));
+	status = accounts_open(&share->accounts, &share->gate, args->name, args->most);
+	if (!status && !share->accounts.limits.count)
+		note("gate '%s' has no limit that says 'shared yes': nothing is shared until one "
+		     "does",
+		     args->gate);
+	return status ?: exchange_start(share);
+}
+
+static void share_close(struct share *share)
+{
+	exchange_close(share->exchange);
+	accounts_close(&share->accounts);
+	free(share->items);
+	gate_mark_free(&share->mark);
+	gate_close(&share->gate);
+	if (share->signals >= 0)
+		close(share->signals);
+	if (share->timer >= 0)
+		close(share->timer);
+	if (share->hold.file >= 0)
+		share_state_remove(share->args->gate);
+	hold_release(&share->hold);
+}
+
+enum status share_run(const struct share_args *args)
+{
+	struct share share = {
+		.args = args,
+		.gate = GATE_CLOSED,
+		.mark = GATE_UNMARKED,
+		.hold = HOLD_NONE,
+		.signals = -1,
+		.timer = -1,
+	};
+	enum status status = share_open(&share);
+
+	share.round_at = uptime_ns();
+	while (!status && !share.ends)
+		status = events_wait(&share);
+	if (share.is_ready)
+		notify_stopping();
+	share_close(&share);
+	return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: the process that shares a gate's limits with other nodes. Every 10 ms it charges ledgers
+ * for what others took; every round it tells the store what this node took, and learns the totals.
+ * No packet waits for it, and the filter goes on without it.
+ *
+ * Used by: the command line. Uses: accounts.h, exchange.h, share_state.h, keep/hold.h.
+ */
+#ifndef SLUICE_SHARE_H
+#define SLUICE_SHARE_H
+
+#include "base/log.h"
+#include "share/flow.h"
+#include "share/store.h"
+
+#define SHARE_NODE 64 /* the longest name of a node, and a NUL */
+
+struct share_args {
+	const char *gate;
+	const char *name; /* of the cluster: nodes that share have the same */
+	const char *node; /* of this machine: each has its own */
+	unsigned int round_ms;
+	unsigned int most; /* keys that are told at a time */
+	enum flow_on_loss on_loss;
+	struct store_options store; /* but for timeout_ms and expire_s */
+};
+
+/* Shares until SIGTERM or SIGINT. Fails at once where there is no gate. */
+enum status share_run(const struct share_args *args);
+
+#endif

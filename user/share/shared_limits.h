@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Share: the limits of a gate that say `shared yes`, by the number that lines of the table have.
+ *
+ * Used by: accounts.c, share.c. Uses: gate/rules.h.
+ */
+#ifndef SLUICE_SHARED_LIMITS_H
+#define SLUICE_SHARED_LIMITS_H
+
+#include <stdbool.h>
+
+#include "gate/gate.h"
+#include "share/store.h"
+#include "ways.h"
+
+/* One limit, as it is compiled for one family. */
+struct shared_limit {
+	struct sl_limit limit;
+	enum sl_family family;
+	uint64_t
+		meaning; /* what it is, on any node: policy, name, rate, burst and key, as a hash */
+	char label[SL_NAME + 1];
+};
+
+struct shared_limits {
+	struct shared_limit *list; /* by id and family, ascending */
+	unsigned int count;
+	uint64_t burst_most; /* ticks; 0: there is none */
+};
+
+#define SHARED_LIMITS_NONE ((struct shared_limits){0})
+
+enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret);
+void shared_limits_free(struct shared_limits *limits);
+
+/* The limit of a line, by sl_line.limit. NULL: it is not shared. */
+const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit);
+
+/*
+ * Writes the key of the store for a key of the table. Nodes that have another policy, rate or burst
+ * of that name have another key.
+ */
+void shared_key_format(const char *name, const struct shared_limit *limit,
+		       const struct ledger_key *key, char text[STORE_KEY]);
+
+#endif
