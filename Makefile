@@ -303,7 +303,11 @@ check-soak: tests
 	$(Q)CFLAGS="-O1 -g $(SANITIZE)" $(MAKE) BUILD=$(BUILD)/sanitized all $(BUILD)/sanitized/traffic
 	$(Q)SLUICE_BUILD=$(BUILD)/sanitized $(SOAK)
 
-.PHONY: check-kernels check-boot check-soak
+# What docs/cluster.md promises, in full, on a machine that does nothing else.
+check-cluster: tests
+	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/cluster
+
+.PHONY: check-kernels check-boot check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 
@@ -321,7 +325,9 @@ install: $(BUILD)/sluice
 	$(Q)install -D -m 0644 scripts/systemd/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/tmpfiles.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/sluice.conf
 	$(Q)install -D -m 0644 scripts/systemd/sluice@.service $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
-	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
+	$(Q)install -D -m 0644 scripts/systemd/sluice-share@.service \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/sluice-share@.service
+	$(Q)sed -i 's,@PREFIX@,$(PREFIX),' $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice*@.service
 
 # The package of Debian, $(BUILD)/sluice_VERSION_ARCH.deb.
 deb:

@@ -99,7 +99,8 @@ def test_install_installs_all_of_it(tmp_path):
         "PREFIX=/usr")
     installed = sorted(os.path.relpath(path, tmp_path) for path in glob.glob(f"{tmp_path}/**", recursive=True)
                        if os.path.isfile(path))
-    assert installed == ["usr/lib/systemd/system/sluice@.service", "usr/lib/sysusers.d/sluice.conf",
+    assert installed == ["usr/lib/systemd/system/sluice-share@.service",
+                         "usr/lib/systemd/system/sluice@.service", "usr/lib/sysusers.d/sluice.conf",
                          "usr/lib/tmpfiles.d/sluice.conf", "usr/sbin/sluice",
                          "usr/share/bash-completion/completions/sluice", "usr/share/man/man5/sluice-rules.5",
                          "usr/share/man/man8/sluice.8", "usr/share/sluice/sluice.schema.json"]
@@ -117,7 +118,7 @@ def command_names():
 
 
 def words_in(text):
-    return re.findall(r"[A-Za-z0-9][A-Za-z0-9-]*|--?[a-z]+", text)
+    return re.findall(r"[A-Za-z0-9][A-Za-z0-9-]*|--?[a-z-]+", text)
 
 
 def synopsis_of(command):

@@ -15,6 +15,7 @@ from lab import BUILD, SLUICE, TOP, run
 FILES = """
 etc/default/sluice
 etc/sluice/main.yaml.example
+usr/lib/systemd/system/sluice-share@.service
 usr/lib/systemd/system/sluice@.service
 usr/lib/sysusers.d/sluice.conf
 usr/lib/tmpfiles.d/sluice.conf
@@ -30,7 +31,7 @@ usr/share/sluice/sluice.schema.json
 DOC = "usr/share/doc/sluice"
 FOLDERS = {f"{DOC}/docs": "docs/*.md", f"{DOC}/examples": "docs/examples/*",
            f"{DOC}/docs/examples": "docs/examples/*"}  # by a link
-UNIT = "usr/lib/systemd/system/sluice@.service"
+UNITS = ["usr/lib/systemd/system/sluice@.service", "usr/lib/systemd/system/sluice-share@.service"]
 MOST_EXPOSED = 25  # tenths, of systemd-analyze security
 
 
@@ -126,13 +127,13 @@ def test_lintian_has_no_objection(package):
 
 # --- systemd --------------------------------------------------------------------------------------
 
-@pytest.fixture(name="unit")
-def fixture_unit(tree, tmp_path):
-    """The unit, for a command that need not be installed here."""
+@pytest.fixture(name="unit", params=UNITS)
+def fixture_unit(tree, tmp_path, request):
+    """A unit, for a command that need not be installed here."""
     needs("systemd-analyze")
-    text = (tree / UNIT).read_text()
+    text = (tree / request.param).read_text()
     assert text.count("=/usr/sbin/sluice ") == 1
-    path = tmp_path / "sluice@.service"
+    path = tmp_path / os.path.basename(request.param)
     path.write_text(text.replace("=/usr/sbin/sluice ", f"={SLUICE} "))
     return path
 
