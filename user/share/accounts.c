@@ -146,12 +146,20 @@ static struct counted line_read(const struct accounts *accounts, uint32_t index,
 
 /* --- Accounts ------------------------------------------------------------------------------- */
 
+/* Of a slow limit a flood asks for more than 64 bits of ticks hold; the rest would tell no more. */
+#define TICKS_MOST (1LL << 60)
+
+static int64_t ticks_of(const struct shared_limit *limit, int64_t units)
+{
+	int64_t most = TICKS_MOST >> limit->limit.unit_shift;
+
+	return credit_max(-most, credit_min(units, most)) * (1LL << limit->limit.unit_shift);
+}
+
 static void account_count(struct account *account, struct counted counted)
 {
-	unsigned int shift = account->limit->limit.unit_shift;
-
-	account->own.taken += (int64_t)counted.taken * (1LL << shift);
-	account->own.asked += (uint64_t)counted.asked << shift;
+	account->own.taken += ticks_of(account->limit, counted.taken);
+	account->own.asked += ticks_of(account->limit, counted.asked);
 }
 
 static void account_find_line(struct accounts *accounts, struct account *account)
@@ -277,10 +285,10 @@ static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold
 	}
 	if (!excess_add(watch, candidate.limit, counted, untold))
 		return;
-	candidate.excess = (uint64_t)watch->excess << candidate.limit->limit.unit_shift;
+	candidate.excess = ticks_of(candidate.limit, watch->excess);
 	if (!is_near(line, candidate.limit, candidate.excess, now))
 		return;
-	candidate.asked = (uint64_t)counted.asked << candidate.limit->limit.unit_shift;
+	candidate.asked = ticks_of(candidate.limit, counted.asked);
 	candidate.weight = (double)candidate.excess / candidate.limit->limit.burst;
 	candidate_add(candidates, &candidate);
 }

@@ -30,6 +30,9 @@
 /* How often the rules and the maps are looked at, and the state is told. */
 #define LOOK_NS NS_PER_SEC
 
+/* How long the state is not told once that has failed. */
+#define TELL_AGAIN_NS (60 * NS_PER_SEC)
+
 /* The least time that a round is waited for: a connection takes several ways to the store. */
 #define TIMEOUT_MIN_MS 1000
 
@@ -50,7 +53,7 @@ struct share {
 	struct store_item *items;
 	unsigned int expire_s;
 
-	uint64_t round_at, look_at; /* ns of uptime */
+	uint64_t round_at, look_at, tell_at; /* ns of uptime */
 	bool in_round;
 	bool gate_is_new; /* it is opened again when no round is under way */
 	unsigned int lost;
@@ -147,7 +150,8 @@ static void state_tell(struct share *share)
 	share->state.left_out = share->accounts.left_out;
 	share->state.charged = share->accounts.charged;
 	share->state.cpu_ms = cpu_ms();
-	share_state_publish(share->args->gate, &share->state);
+	if (uptime_ns() >= share->tell_at && share_state_publish(share->args->gate, &share->state))
+		share->tell_at = uptime_ns() + TELL_AGAIN_NS;
 	state_say(share);
 }
 
