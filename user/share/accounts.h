@@ -73,7 +73,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
 /* items: room for `most`; the caller keeps them until accounts_learn(). Returns how many. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
-/* items: as accounts_report() has written them, with what the store answered to each, or nothing. */
+/* items: as accounts_report() has written them, with what the store answered to each. */
 void accounts_learn(struct accounts *accounts, const struct store_item *items,
 		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now);
 

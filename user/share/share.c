@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 
@@ -327,6 +328,19 @@ static void share_close(struct share *share)
 	hold_release(&share->hold);
 }
 
+/*
+ * When within a round this node begins its own, at random. Of two nodes that begin theirs at the
+ * same time now one and now the other would be first, and so learn of two rounds or of none.
+ */
+static uint64_t phase_ns(const struct share_args *args)
+{
+	uint64_t random = 0;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		return 0;
+	return random % (args->round_ms * NS_PER_MS);
+}
+
 enum status share_run(const struct share_args *args)
 {
 	struct share share = {
@@ -339,7 +353,7 @@ enum status share_run(const struct share_args *args)
 	};
 	enum status status = share_open(&share);
 
-	share.round_at = uptime_ns();
+	share.round_at = uptime_ns() + phase_ns(args);
 	while (!status && !share.ends)
 		status = events_wait(&share);
 	if (share.is_ready)
