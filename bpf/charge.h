@@ -62,8 +62,8 @@ static __always_inline void line_tell(const struct packet *packet, const struct 
 
 /*
  * The packets of a source since a ledger was asked last. The one that asked then is among them, and
- * this one is not, as bucket_review() comes before count_source(). Where several limits are asked at
- * different times those in between are told to one of them only.
+ * this one is not, as bucket_review() comes before count_source(). Where several limits are asked
+ * at different times those in between are told to one of them only.
  */
 static __always_inline __u32 bucket_unasked(const struct packet *packet,
 					    const struct sl_bucket *bucket)

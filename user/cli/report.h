@@ -13,8 +13,8 @@
 
 /*
  * {"name", "match", "key", "action", "rate", "burst", "unit", "allowed", "reason", "remaining",
- * "retry_after_ms", "blocked_ms"}, and "owed" of a limit that is shared: rate is per second; from `allowed` on all is null where the key
- * is not known.
+ * "retry_after_ms", "blocked_ms"}, and "owed" of a limit that is shared: rate is per second; from
+ * `allowed` on all is null where the key is not known.
  */
 json_t *limit_state_json(const struct source *source, const struct sl_limit *limit,
 			 const struct limit_state *state);
