@@ -29,9 +29,11 @@ struct verdict {
 
 /*
  * In one of so many jiffies a ledger is asked also where the purse knows of a refusal: so the line
- * of a source that is refused for long tells that it comes back.
+ * of a source that is refused for long tells that it comes back. Of a shared limit in more of them,
+ * as machines tell each other every tenth of a second what was refused.
  */
-#define ASK_JIFFIES 64
+#define ASK_JIFFIES  64
+#define TELL_JIFFIES 4
 
 /* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
 static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
@@ -44,33 +46,10 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
 }
 
-/*
- * Counts for the machines that share a limit what a packet took from its ledger, and what was asked
- * of it since the ledger was asked last. `taken` may be negative, as a purse gives back what is
- * left. A part of a unit counts as a whole one as often as it is its part: the clock's low bits
- * decide. The sum is one word with `taken` below, whose carries a reader undoes.
- */
-static __always_inline void line_tell(const struct packet *packet, const struct sl_limit *limit,
-				      struct sl_line *line, __s64 taken, __u64 asked)
+/* The credit in a purse; a refusal is none. */
+static __always_inline __s64 purse_holds(const struct sl_purse *purse)
 {
-	__u32 shift = limit->unit_shift % 64;
-	__u64 part = packet->now & ((1ULL << shift) - 1);
-
-	__sync_fetch_and_add((__u64 *)&line->taken,
-			     ((asked + part) >> shift << 32) + ((__s64)(taken + part) >> shift));
-}
-
-/*
- * The packets of a source since a ledger was asked last. The one that asked then is among them, and
- * this one is not, as bucket_review() comes before count_source(). Where several limits are asked
- * at different times those in between are told to one of them only.
- */
-static __always_inline __u32 bucket_unasked(const struct packet *packet,
-					    const struct sl_bucket *bucket)
-{
-	__u32 seen = bucket ? bucket->passed.packets + bucket->dropped.packets : 0;
-
-	return bucket ? seen - bucket->served : packet->packets;
+	return purse ? credit_max(purse->credit, 0) : 0;
 }
 
 /*
@@ -85,6 +64,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	struct ledger_key key;
 	struct digest digest;
 	struct sl_line *line;
+	__u32 unasked;
 	__s64 held;
 	__u64 cost;
 
@@ -92,9 +72,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		return SL_DROP_OVER_LIMIT;
 	purse = limit_purse(limit, bucket);
 	cost = credit_cost(limit, packet->packets, packet->bytes);
-	if (purse && packet->jiffy % ASK_JIFFIES &&
+	unasked = purse ? credit_unasked(purse) : 0;
+	if (purse && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
 	    credit_must_wait(purse, cost, packet_now(packet))) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
+		if (limit->shared)
+			credit_count_unasked(purse, unasked + packet->packets);
 		return kind_refusal(limit, cost);
 	}
 	key = packet_key(packet, limit);
@@ -109,7 +92,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		write_once(line->span, limit->span);
 	if (line_comes_back(line, packet_now(packet)))
 		write_once(line->made, line->made | LINE_CAME_BACK);
-	held = purse ? credit_max(purse->credit, 0) : 0;
+	held = purse_holds(purse);
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
 
@@ -117,12 +100,14 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			return LEDGER_NONE; /* it was forgotten just now */
 		if (reason == LEDGER_LOST)
 			continue;
-		if (limit->shared)
-			line_tell(packet, limit, line,
-				  (purse ? credit_max(purse->credit, 0) : 0) - held +
-					  (reason < SL_FIRST_DROP ? cost : 0),
-				  credit_owed(cost / packet->packets,
-					      bucket_unasked(packet, bucket)));
+		if (limit->shared) {
+			bool passes = reason < SL_FIRST_DROP;
+
+			line_tell(limit, line, packet->now,
+				  purse_holds(purse) - held + (passes ? cost : 0),
+				  (passes ? 0 : cost) +
+					  credit_owed(cost / packet->packets, unasked));
+		}
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
 			line_block(packet, limit, purse, line);
@@ -148,8 +133,12 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_buck
 
 		if (answer == CREDIT_PASS)
 			return SL_PASS_WITHIN;
-		if (answer == CREDIT_REFUSE)
-			return limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
+		if (answer == CREDIT_REFUSE) {
+			reason = limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
+			if (limit->shared) /* read again, or stack would hold it */
+				credit_count_unasked(purse, read_once(packet->packets));
+			return reason;
+		}
 	}
 	reason = limit_ask(packet, limit, bucket);
 	/* a newcomer that gets a ledger now is charged like any other key */

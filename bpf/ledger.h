@@ -3,6 +3,7 @@
  * Ledgers: the shared, true state of each limit for each key, and of each budget.
  *
  *   ledger_charge   draws a packet's cost from a ledger: one try, by compare-and-swap
+ *   line_tell       counts it for the machines that share the limit
  *   line_block      begins a block
  *   ledger_refund   gives back a cost
  *
@@ -192,6 +193,26 @@ static __always_inline int ledger_charge(struct packet *packet, const struct sl_
 /* --- Ledgers of the table ------------------------------------------------------------------- */
 
 /*
+ * Counts on the line of a shared limit, for the machines that share it, what was taken from the
+ * ledger and what was refused. What passes takes its cost, what a purse draws is taken, and what it
+ * gives back is not: `taken` may be negative. A packet that another limit refuses takes nothing,
+ * and this one has not refused it. What was offered is the sum of both.
+ *
+ * Units are 2^unit_shift ticks. A part of a unit counts as a whole one as often as it is its part:
+ * the nanoseconds of the moment decide. Both are one word, `taken` below, whose carries a reader
+ * undoes.
+ */
+static __always_inline void line_tell(const struct sl_limit *limit, struct sl_line *line, __u64 now,
+				      __s64 taken, __u64 refused)
+{
+	__u32 shift = limit->unit_shift % 64;
+	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
+
+	__sync_fetch_and_add((__u64 *)&line->taken,
+			     ((refused + part) >> shift << 32) + ((__s64)(taken + part) >> shift));
+}
+
+/*
  * Begins a block on the line of a packet that was refused, unless another CPU has just begun one.
  * purse: remembers it; or NULL.
  *
@@ -248,9 +269,13 @@ BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit 
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		seen = read_once(ledger->zero);
 		copy.zero = seen;
-		if (!kind_give_back(limit, &copy, cost, packet->now) ||
-		    __sync_val_compare_and_swap(&ledger->zero, seen, copy.zero) == seen)
+		if (!kind_give_back(limit, &copy, cost, packet->now))
 			return 0;
+		if (__sync_val_compare_and_swap(&ledger->zero, seen, copy.zero) != seen)
+			continue;
+		if (limit->shared)
+			line_tell(limit, line, packet->now, -(__s64)cost, 0);
+		return 0;
 	}
 	return 0;
 }

@@ -224,6 +224,24 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 	return credit_min(level + credit, limit->burst);
 }
 
+/*
+ * `until` of a purse that remembers a refusal holds in its high bits how many packets it refused
+ * since the ledger was asked, of a limit that is shared. jiffies64 needs 40 bits in 34 years of
+ * 1,000 a second. More refusals than fit begin again from 0.
+ */
+#define CREDIT_JIFFY_BITS 40
+#define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
+
+static inline __u32 credit_unasked(const struct sl_purse *purse)
+{
+	return purse->until >> CREDIT_JIFFY_BITS;
+}
+
+static inline void credit_count_unasked(struct sl_purse *purse, __u32 packets)
+{
+	purse->until += (__u64)packets << CREDIT_JIFFY_BITS;
+}
+
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
@@ -245,7 +263,10 @@ static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost
 		purse->credit -= cost;
 		return CREDIT_PASS;
 	}
-	return credit_refused(purse, cost) ? CREDIT_REFUSE : CREDIT_ASK;
+	/* looked at again here, as a count in `until` makes any jiffy earlier */
+	return credit_refused(purse, cost) && jiffy <= (purse->until & CREDIT_JIFFY_MASK)
+		       ? CREDIT_REFUSE
+		       : CREDIT_ASK;
 }
 
 /* Whether the refusal in a purse still holds for a packet of this cost, by the clock. */

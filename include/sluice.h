@@ -249,7 +249,7 @@ struct sl_limit {
 	__u8 key_dst : 1;
 	__u8 apart : 1;	 /* addresses of one bucket may have ledgers of their own */
 	__u8 owes : 1;	 /* earlier packets that no ledger was charged for are charged */
-	__u8 shared : 1; /* its lines count what was taken and asked */
+	__u8 shared : 1; /* its lines count what was taken and refused */
 	__u8 slot;	 /* index of its match, its purse and its counters */
 	__u8 mark;	 /* SL_MARK_OWN or SL_MARK_INHERITED of the slot */
 	__u8 groups;	 /* of a window: the sub-windows of T */
@@ -438,7 +438,7 @@ struct sl_line {
 	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
 	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
 	__u32 taken;   /* of a shared limit: what was taken, purses included, and */
-	__u32 asked;   /* what was asked for */
+	__u32 refused; /* what was refused: see line_tell() */
 	struct sl_ledger_words ledger;
 };
 
@@ -458,7 +458,8 @@ struct sl_hot {
 struct sl_purse {
 	__s64 credit; /* ticks; negative: the ledger refused a packet that needed so much */
 	__u64 at;     /* when it was drawn; of a refusal, when the ledger may hold enough */
-	__u64 until;  /* the last jiffy (jiffies64) in which the credit or the refusal is good */
+	__u64 until;  /* the last jiffy (jiffies64) in which the credit or the refusal is good;
+		       * of a refusal also how many followed: credit_unasked() */
 };
 
 struct sl_bucket {
@@ -504,7 +505,7 @@ _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
 _Static_assert(sizeof(struct sl_gate) == 544, "map schema");
 _Static_assert(sizeof(struct sl_set) == 32, "map schema");
 _Static_assert(sizeof(struct sl_line) == 64, "map schema");
-_Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `asked`");
+_Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
 _Static_assert(sizeof(struct sl_hot) == 16, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
 _Static_assert(sizeof(struct sl_bucket) == 192, "map schema");

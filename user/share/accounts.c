@@ -105,17 +105,18 @@ static uint32_t key_hash(const struct ledger_key *key, uint16_t made)
 	return hash >> 32 ?: 1;
 }
 
-/* What a line counted since its word was seen, in units. `taken` may fall. */
+/* What a line counted since its word was seen, in units. `taken` may fall, and `asked` with it. */
 struct counted {
 	int32_t taken;
-	uint32_t asked;
+	int64_t asked;
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
 {
 	int32_t taken = now - then;
 
-	return (struct counted){taken, (now - then - taken) >> 32};
+	/* what is taken and what is refused is what is asked for */
+	return (struct counted){taken, (int64_t)((now - then - taken) >> 32) + taken};
 }
 
 static uint64_t line_word(const struct sl_line *line)
@@ -288,7 +289,7 @@ static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold
 	candidate.excess = ticks_of(candidate.limit, watch->excess);
 	if (!is_near(line, candidate.limit, candidate.excess, now))
 		return;
-	candidate.asked = ticks_of(candidate.limit, counted.asked);
+	candidate.asked = ticks_of(candidate.limit, credit_max(counted.asked, 0));
 	candidate.weight = (double)candidate.excess / candidate.limit->limit.burst;
 	candidate_add(candidates, &candidate);
 }

@@ -553,6 +553,46 @@ static void test_purse_expires(void **state)
 	assert_int_equal(purse.credit, 48 * COST);
 }
 
+/* A purse that counts what it refuses does not refuse for longer. */
+static void test_a_count_of_refusals_leaves_the_purse_as_it_is(void **state)
+{
+	static const uint64_t jiffies[] = {0, 1, 4294967295, 4294967296, CREDIT_JIFFY_MASK - 1};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(jiffies); i++) {
+		uint64_t jiffy = jiffies[i];
+		struct sl_purse purse = {.credit = -(int64_t)COST, .at = 7, .until = jiffy};
+
+		assert_int_equal(credit_unasked(&purse), 0);
+		credit_count_unasked(&purse, 1);
+		credit_count_unasked(&purse, 45);
+		assert_int_equal(credit_unasked(&purse), 46);
+		assert_int_equal(credit_spend(&purse, COST, jiffy), CREDIT_REFUSE);
+		assert_int_equal(credit_spend(&purse, COST - 1, jiffy), CREDIT_ASK);
+		assert_int_equal(credit_spend(&purse, COST, jiffy + 1), CREDIT_ASK);
+		assert_int_equal(purse.credit, -(int64_t)COST);
+		purse.credit = 0; /* by `forgive` */
+		assert_int_equal(credit_spend(&purse, COST, jiffy), CREDIT_ASK);
+	}
+}
+
+/* What the ledger is asked begins the count anew, whether it refuses or not. */
+static void test_a_draw_ends_the_count_of_refusals(void **state)
+{
+	struct model model = drained(COST, 1600 * COST, 1, 12345);
+	uint64_t jiffy = model_jiffies(&model), now = model.epoch + (uint64_t)model.now;
+	struct sl_purse purse = {.credit = -(int64_t)COST, .until = jiffy};
+
+	(void)state;
+	credit_count_unasked(&purse, 1000);
+	assert_false(credit_draw(&model.limit, &model.ledger, &purse, 0, COST, now, jiffy));
+	assert_int_equal(credit_unasked(&purse), 0);
+	credit_count_unasked(&purse, 1000);
+	now += 100 * COST;
+	assert_true(credit_draw(&model.limit, &model.ledger, &purse, 0, COST, now, jiffy));
+	assert_int_equal(credit_unasked(&purse), 0);
+}
+
 static void test_purse_that_does_not_suffice_asks(void **state)
 {
 	struct model model = with_purse();
@@ -1191,6 +1231,8 @@ int main(void)
 		cmocka_unit_test(test_bytes_at_400_gbit),
 		cmocka_unit_test(test_purse_is_spent_without_the_ledger),
 		cmocka_unit_test(test_purse_expires),
+		cmocka_unit_test(test_a_count_of_refusals_leaves_the_purse_as_it_is),
+		cmocka_unit_test(test_a_draw_ends_the_count_of_refusals),
 		cmocka_unit_test(test_purse_that_does_not_suffice_asks),
 		cmocka_unit_test(test_purse_returned_after_expiry_loses_nothing),
 		cmocka_unit_test(test_purse_is_void_after_rebirth),
