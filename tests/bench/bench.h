@@ -52,6 +52,7 @@ struct bench_limit {
 	const char *burst;
 	const char *window;
 	const char *shape;
+	bool shared; /* with other machines: its lines count what is taken and refused */
 };
 
 struct bench_case {

@@ -15,6 +15,9 @@
 		.rate = "400gbit", .burst = "250ms"                                                \
 	}
 
+/* Without purses: each packet asks the ledger. */
+#define AMPLE_EXACT .rate = "200mpps", .burst = "30"
+
 #define AMPLE_WINDOW                                                                               \
 	{                                                                                          \
 		.window = "1000000000 per 1s"                                                      \
@@ -87,6 +90,23 @@ const struct bench_case bench_cases[] = {
 	 .limit = {{.window = "10 per 1h"}},
 	 REFUSED,
 	 .target = 1.60},
+	{.name = "shared_accept",
+	 .source = "10.0.12.1",
+	 .limit = {{.rate = "200mpps", .burst = "250ms", .shared = true}},
+	 IN_CREDIT,
+	 .target = 1.10,
+	 .against = "accept"},
+	{.name = "shared_refuse",
+	 .source = "10.0.13.1",
+	 .limit = {{.rate = "10kpps", .burst = "1000", .shared = true}},
+	 REFUSED,
+	 .target = 1.10,
+	 .against = "refuse"},
+	{.name = "exact", .source = "10.0.14.1", .limit = {{AMPLE_EXACT}}, IN_CREDIT},
+	{.name = "shared_exact",
+	 .source = "10.0.15.1",
+	 .limit = {{AMPLE_EXACT, .shared = true}},
+	 IN_CREDIT},
 	{.name = "floor_tc", .source = "10.0.0.1", .subject = ON_FLOOR_TC, .essential = true},
 	{.name = "accept_tc", .source = "10.0.9.1", .limit = {AMPLE}, SENT},
 	{.name = "shape",

@@ -32,7 +32,8 @@ static enum status rule_limit(struct rule *rule, const char *name, const struct 
 			     [SPEC_RATE] = limit->rate,
 			     [SPEC_BURST] = limit->burst,
 			     [SPEC_WINDOW] = limit->window,
-			     [SPEC_SHAPE] = limit->shape}};
+			     [SPEC_SHAPE] = limit->shape,
+			     [SPEC_SHARED] = limit->shared ? "yes" : NULL}};
 	struct limits parsed;
 	enum status status = spec_parse(&spec, &rule->prefix, NULL, NULL, &parsed);
 
