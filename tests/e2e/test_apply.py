@@ -32,6 +32,7 @@ defaults:
   key: dst
   action: block 30s
   start: empty
+  shared: true
 policies:
 - prefix: "default"
   limits:
@@ -44,6 +45,7 @@ policies:
     per: 32/128
     action: observe
     start: full
+    shared: false
   - name: "3"
     rate: 5/h
     burst: 1
@@ -155,6 +157,7 @@ def test_dump_is_of_what_was_typed(attached):
                   "set default name on rate 1mpps burst 250ms match tcp port 80,443 per 24/56",
                   "set 10.0.0.0/8 name 12 rate 1gbit burst 1MiB match vlan 7 action observe",
                   "set 10.0.0.0/8 name 1e3 rate 30/min burst 8 match proto 0 start empty per 0",
+                  "set 203.0.113.0/24 rate 5/h burst 2 shared yes",
                   "set 2001:db8::1 rate 5/h burst 2 key dst per 128", "deny 10.1.0.0/16 for 1h",
                   "deny 10.2.0.0/16", "allow 2001:db8::1 for 3d", "allow ::/0", "deny 10.0.0.0/8"):
         attached.sluice(*words.split())
@@ -169,6 +172,20 @@ def test_dump_is_of_what_was_typed(attached):
     assert ends.sub("", attached.rules(gate=attached.gate2)).replace(
         attached.gate2, attached.gate) == ends.sub("", attached.rules())
     assert attached.sluice("diff", "-", input=dump, gate=attached.gate2).out == ""
+
+
+def test_shared_alone_is_a_change_that_keeps_levels(attached):
+    plain = "sluice -g %s set default rate 5/h burst 9" % attached.gate
+    attached.sluice("set", "default", "rate", "5/h", "burst", "9")
+    alone = attached.sluice("dump").out
+    assert "shared" not in alone
+    attached.sluice("set", "default", "rate", "5/h", "burst", "9", "shared", "yes")
+    assert attached.rules().strip() == plain + " shared yes"
+    assert yaml.safe_load(attached.sluice("dump").out)["policies"][0]["limits"][0]["shared"] is True
+    difference = attached.sluice("diff", "-", input=alone, status=None).out.splitlines()
+    assert [line[0] for line in difference if "set default" in line] == ["-", "+"], difference
+    attached.sluice("apply", "-", input=alone)
+    assert attached.rules().strip() == plain
 
 
 def test_apply_replaces_all_rules(attached):
@@ -403,6 +420,9 @@ BAD = {
     "an action that is none": (POLICY + "        action: reject\n", [("5:17", "reject")]),
     "a block without a time": (POLICY + "        action: block\n", [("5:17", "block")]),
     "a start that is none": (POLICY + "        start: yes\n", [("5:16", "yes")]),
+    "a shared that is none": (POLICY + "        shared: half\n", [("5:17", "half")]),
+    "a window that is shared": ("policies:\n  - prefix: default\n    limits:\n      - window: 5 per 1s\n"
+                                "        shared: true\n", [("5:17", "only a limit with a rate")]),
     "a key that is none": (POLICY + "        key: both\n", [("5:14", "both")]),
     "newcomers that are none": (POLICY + "    newcomers: 5pps\n", [("5:16", "5pps")]),
     "newcomers in a list": (POLICY + "    newcomers: [{rate: 5pps}]\n", [("5:16", "a list")]),

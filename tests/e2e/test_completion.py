@@ -48,7 +48,7 @@ def test_each_keyword_and_choice_of_a_table_is_offered(command):
                 assert choice in offered(name, "192.0.2.1", word["name"], choice[:1])
     for word in words:
         if word["kind"] == "option":
-            assert word["name"].replace("-f", "--file") in offered(name, "-")
+            assert {"-f": "--file"}.get(word["name"], word["name"]) in offered(name, "-")
 
 
 @pytest.mark.parametrize("command,word,choice", [
@@ -61,7 +61,7 @@ def test_each_choice_that_is_offered_is_taken(lab, command, word, choice):
     if command == "check":
         operand = "192.0.2.1"
     lab.attach("in0")
-    rest = ["rate", "5pps"] if word in ("key", "start", "match", "action") else []
+    rest = ["rate", "5pps"] if word in ("key", "start", "shared", "match", "action") else []
     examples = {"block TIME": "block 30s", "proto N": "proto 47", "port N": "tcp port 53", "vlan N": "vlan 7"}
     typed = examples.get(choice, choice)
     done = lab.sluice(command, operand, word, *typed.split(), *rest, status=None)

@@ -155,6 +155,11 @@ def test_commands_that_change(lab):
     lab.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "5/h", "match", "udp")
     assert lab.json("del", "192.0.2.0/24", "name", "udp") == {
         **prefix, "name": "udp", "limits": ["udp"], "newcomers": False}
+    shared = {**limit, "shared": True}
+    assert lab.json("set", "192.0.2.0/24", "rate", "5/h", "burst", "7", "shared", "yes") == {
+        **prefix, **shared, "inherit": True}
+    assert lab.json("show")["rules"] == [{**rule, "limits": [shared]}]
+    lab.sluice("set", "192.0.2.0/24", "rate", "5/h", "burst", "7", "shared", "no")
     budget = {"newcomers": {"rate": "5pps", "burst": "8"}}
     assert lab.json("newcomers", "192.0.2.0/24", "rate", "5pps") == {**prefix, **budget}
     assert lab.json("show")["rules"] == [{**rule, **budget}]

@@ -388,6 +388,7 @@ WRONG = {
     "action": ["", "pass", "block", "block 0s", "block 30", "block 999us", "block 731d",
                "block 30s now", "Drop", "observe 5s"],
     "start": ["", "half", "0"],
+    "shared": ["", "half", "YES", "yes no"],
 }
 
 
@@ -399,6 +400,15 @@ def test_wrong_words_are_refused(shared, field, words):
     refusal = one_line(shared.sluice("set", "--", *words, status=2))
     assert typed[-1] in refusal
     assert any(word in refusal for word in (field, typed[0], "unexpected"))
+    assert shared.snapshot() == before
+
+
+@pytest.mark.parametrize("kind", ["window 5 per 1s", "shape 1mbit"])
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_only_a_rate_is_shared(shared, kind, word):
+    before = shared.snapshot()
+    refusal = one_line(shared.sluice("set", "default", *kind.split(), "shared", word, status=2))
+    assert f"shared '{word}': only a limit with a rate can be shared" in refusal
     assert shared.snapshot() == before
 
 
@@ -433,6 +443,7 @@ FIELDS = [
     "192.0.2.1 name frag rate 5/h burst 9 match fragment per 16 action block 90min",
     "2001:db8::/32 rate 2kpps burst 500 match udp port 0-65535 per 48",
     "2001:db8::1 rate 2kpps burst 500 match icmp per 128 key dst action block 1500ms start empty",
+    "198.51.100.0/24 rate 2kpps 1mbit burst 500 64kB per 24 start empty shared yes",
 ]
 
 

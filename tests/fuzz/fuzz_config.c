@@ -54,9 +54,11 @@ static const char *const files[] = {"rules.txt", "/", "-", NULL};
 static const struct key {
 	const char *name;
 	const char *const *values;
-} limit_keys[] = {{"name", names}, {"burst", bursts},	{"match", matches}, {"per", lengths},
-		  {"key", keys},   {"action", actions}, {"start", starts},  {0}},
-  defaults_keys[] = {{"per", lengths}, {"key", keys}, {"action", actions}, {"start", starts}, {0}},
+} limit_keys[] = {{"name", names},   {"burst", bursts},	 {"match", matches},
+		  {"per", lengths},  {"key", keys},	 {"action", actions},
+		  {"start", starts}, {"shared", truths}, {0}},
+  defaults_keys[] = {{"per", lengths},	{"key", keys},	    {"action", actions},
+		     {"start", starts}, {"shared", truths}, {0}},
   gate_keys[] = {{"sources", sizes}, {"hot", sizes},	  {"policies", sizes},
 		 {"hosts", sizes},   {"prefixes", sizes}, {0}},
   policy_keys[] = {{"newcomers", budgets}, {0}},

@@ -27,6 +27,7 @@ static void test_every_key_is_read(void **state)
 				   "        key: dst\n"
 				   "        action: block 30s\n"
 				   "        start: empty\n"
+				   "        shared: true\n"
 				   "allow:\n"
 				   "  - prefix: 192.0.2.1\n"
 				   "deny:\n"
@@ -39,7 +40,7 @@ static void test_every_key_is_read(void **state)
 		shown(text),
 		"sluice set default rate 10kpps burst 20000\n"
 		"sluice set default name dns rate 50mbit burst 250ms match udp port 53,1024-65535 "
-		"vlan 10 per 24/56 key dst action block 30s start empty\n"
+		"vlan 10 per 24/56 key dst action block 30s start empty shared yes\n"
 		"sluice deny 192.0.2.0/24 in 1h\n"
 		"sluice allow 192.0.2.1\n"
 		"sluice deny 192.0.2.2 in 1h\n");
@@ -94,7 +95,7 @@ static void test_defaults_are_those_of_the_kind(void **state)
 	(void)state;
 	assert_string_equal(
 		shown("defaults: {per: 24/56, key: dst, action: block 30s, start: "
-		      "empty}\n"
+		      "empty, shared: true}\n"
 		      "policies:\n"
 		      "  - prefix: default\n"
 		      "    limits:\n"
@@ -105,7 +106,7 @@ static void test_defaults_are_those_of_the_kind(void **state)
 		"sluice set default name w window 9 per 1s per 24/56 key dst action "
 		"block 30s start empty\n"
 		"sluice set default name r rate 1kpps burst 250 per 24/56 key dst start "
-		"empty\n");
+		"empty shared yes\n");
 }
 
 /* Lists of prefixes and lists of entries, and other spellings of the same rules. */
@@ -386,7 +387,7 @@ static void test_one_error_is_one_message(void **state)
 		{DENY "for : 1h, to: x}]", ":1:39: an entry of 'deny' has no key 'to': it has "
 					   "prefix, prefixes, file, force, list, for or until"},
 		{"deny: []\ndefaults: {rate: 5pps}", ":2:12: 'defaults' has no key 'rate': it has "
-						     "per, key, action or start"},
+						     "per, key, action, start or shared"},
 		{"deny: []\nallow: []\ndeny: []", ":3:1: 'deny' is given twice: first in line 1"},
 		{LIMIT "\n rate: 6pps}]}]", ":2:2: 'rate' is given twice: first in line 1"},
 		/* sizes */
@@ -574,7 +575,8 @@ static void test_all_errors_are_reported_at_once(void **state)
 			"  - prefix: 10.0.0.1\n"),
 		"sluice: rules.yaml:1:1: a rules file has no key 'gates': did you mean 'gate'?\n"
 		"sluice: rules.yaml:13:9: an entry of 'limits' has no key 'prio': it has name, "
-		"rate, burst, window, groups, shape, horizon, match, per, key, action or start\n"
+		"rate, burst, window, groups, shape, horizon, match, per, key, action, "
+		"start or shared\n"
 		"sluice: rules.yaml:3:8: hot '0' is not a size: write 65536, 64k or 4m; 1 to "
 		"64m\n"
 		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
@@ -633,8 +635,8 @@ static void test_a_default_that_there_is_not(void **state)
 	assert_string_equal(
 		refusal("defaults: {rate: 5pps}\n"
 			"policies: [{prefix: default, limits: [{burst: 5}]}]\n"),
-		"sluice: rules.yaml:1:12: 'defaults' has no key 'rate': it has per, key, action or "
-		"start\n"
+		"sluice: rules.yaml:1:12: 'defaults' has no key 'rate': it has per, key, action, "
+		"start or shared\n"
 		"sluice: rules.yaml:2:39: a limit needs a rate: write 'rate 10kpps' or 'rate "
 		"50mbit', 'window 1000 per 1min', or 'shape 10mbit'\n");
 }

@@ -212,6 +212,33 @@ static void test_action_key_and_start_are_compiled(void **state)
 	assert_true(!limit.observe && limit.key_dst && limit.apart);
 }
 
+/* What lines count is exact to a part of a packet, and lasts until it is read. */
+static void test_a_unit_of_a_shared_limit_is_a_part_of_a_packet(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct limit author = limit_of(rates[i].text, NULL);
+		struct sl_limit limit;
+		double unit, most;
+
+		author.spec.shared = 1;
+		limit = limit_compile(&author, SL_IPV6, &machine);
+		assert_true(limit.shared);
+		unit = 1ULL << limit.unit_shift;
+		most = limit.by_bytes ? credit_cost(&limit, 1, 16) : limit.cost / 32.0;
+		if (unit > (most < 1 ? 1 : most) || unit * 2 * 32 / 31 < most)
+			fail_msg("%s: units of %.0f ticks, a packet of %.0f", rates[i].text, unit,
+				 most);
+		/* ticks at the rate of the limit, and what is refused at 20 Mpps, or 100 Gbit/s */
+		assert_true((double)SEC / unit < 1u << 31 || rates[i].per_second > 33e6);
+		assert_true(limit.by_bytes
+				    ? 12.5e9 * credit_cost(&limit, 1, 1000) / 1000 / unit < 1u << 31
+				    : 20e6 * limit.cost / unit < 1u << 31);
+		author.spec.shared = 0;
+		assert_false(limit_compile(&author, SL_IPV4, &machine).shared);
+	}
+}
+
 /* A burst in bytes is not made smaller by rounding: so many bytes pass at once. */
 static void test_a_burst_in_bytes_holds_them(void **state)
 {
@@ -241,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_purses_and_ledger_are_one_burst),
 		cmocka_unit_test(test_costs_are_never_too_small),
 		cmocka_unit_test(test_action_key_and_start_are_compiled),
+		cmocka_unit_test(test_a_unit_of_a_shared_limit_is_a_part_of_a_packet),
 		cmocka_unit_test(test_a_burst_in_bytes_holds_them),
 	};
 

@@ -248,6 +248,9 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(bucket, key_dst, 2);
 	WRONG(bucket, start_empty, 2);
 	WRONG(bucket, second, 2);
+	WRONG(bucket, shared, 2);
+	WRONG(window, shared, 1);
+	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
 	WRONG(window, rate, WINDOW_MOST_MAX + 1);
 	WRONG(window, span_ns, 0);
@@ -309,6 +312,8 @@ static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void *
 		{{{[SPEC_RATE] = "1kpps"}},
 		 {{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2"}},
 		 true},
+		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, true},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, {{[SPEC_RATE] = "1kpps"}}, true},
 		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24"}}, false},
 		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_KEY] = "dst"}}, false},
 		{{{[SPEC_RATE] = "1kpps"}}, {{FROM_WINDOW}}, false},

@@ -76,7 +76,7 @@ static void test_every_field_counts(void **state)
 	struct rule a = policy_of("default"), b;
 
 	(void)state;
-	for (int field = 0; field < 10; field++) {
+	for (int field = 0; field < 11; field++) {
 		struct limit *limit;
 
 		assert_int_equal(rule_copy(&a, &b), OK);
@@ -88,8 +88,9 @@ static void test_every_field_counts(void **state)
 		  : field == 4 ? &limit->spec.per[SL_IPV6]
 		  : field == 5 ? &limit->spec.key_dst
 		  : field == 6 ? &limit->spec.start_empty
-		  : field == 7 ? &limit->match.fact
-		  : field == 8 ? &limit->match.proto
+		  : field == 7 ? &limit->spec.shared
+		  : field == 8 ? &limit->match.fact
+		  : field == 9 ? &limit->match.proto
 			       : (uint8_t *)limit->spec.name) ^= 1;
 		assert_false(rule_equal(&a, &b));
 		rule_free(&b);
@@ -412,7 +413,8 @@ static void test_each_kind_prints_as_its_command(void **state)
 		{{[SPEC_NAME] = "c", [SPEC_SHAPE] = "1mbit", [SPEC_HORIZON] = "1s"}},
 		{{[SPEC_NAME] = "d",
 		  [SPEC_RATE] = "1kpps",
-		  [SPEC_ACTION] = "block 1s escalate 2 max 1h"}},
+		  [SPEC_ACTION] = "block 1s escalate 2 max 1h",
+		  [SPEC_SHARED] = "yes"}},
 	};
 	struct rule rule = {.prefix = prefix_of("default")};
 	struct limit limit;
@@ -427,7 +429,7 @@ static void test_each_kind_prints_as_its_command(void **state)
 			    "sluice set default name b window 10MB per 1h groups 4\n"
 			    "sluice set default name c shape 1mbit horizon 1s\n"
 			    "sluice set default name d rate 1kpps burst 250 action block 1s "
-			    "escalate 2 max 1h\n");
+			    "escalate 2 max 1h shared yes\n");
 	rule_free(&rule);
 }
 
