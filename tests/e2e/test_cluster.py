@@ -184,7 +184,7 @@ def test_what_commands_tell(cluster):
     (["x"], "'x' is no store: write HOST:PORT, or up to 16 of them with commas between"),
     (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
-    (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 10s"),
+    (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 1s"),
     (["a:1", "--most", "0"], "--most '0': write a number, 1 to 100000"),
     (["a:1", "--user", "me"], "--user 'me': it takes --password-file, too"),
 ])

@@ -30,10 +30,11 @@ struct share_words {
 	const char *ca_file;
 };
 
+/* What lines count, in 32 bits, is read once a round: at 20 Mpps they wrap after 1.6 s. */
 static const struct time_range round_range = {
 	.min_ns = 20 * NS_PER_MS,
-	.max_ns = 10 * NS_PER_SEC,
-	.words = "20ms to 10s",
+	.max_ns = NS_PER_SEC,
+	.words = "20ms to 1s",
 };
 
 static enum status round_read(const char *text, unsigned int *ret_ms)
@@ -154,7 +155,7 @@ static const struct word share_words[] = {
 	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
 	 "how the others count this node; default: the host's name and the gate's"},
 	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
-	 "how often the store is told and asked, 20ms to 10s; default: 100ms"},
+	 "how often the store is told and asked, 20ms to 1s; default: 100ms"},
 	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
 	 "while the store is away, limits are this node's alone, or divided by the nodes"},
 	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),

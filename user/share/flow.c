@@ -79,7 +79,10 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	flow->sent.taken = counted(flow->reported.taken, own->taken);
 	flow->sent.asked = credit_max(flow->sent.taken,
 				      credit_min(counted(flow->reported.asked, own->asked), most));
-	flow->reported = *own;
+	/* a purse that gives back lets `taken` fall: that is told by telling less later */
+	if (credit_span(flow->reported.taken, own->taken) > 0)
+		flow->reported.taken = own->taken;
+	flow->reported.asked = own->asked;
 	flow->reported_at = now;
 	flow->waits = true;
 	return flow->sent;

@@ -169,6 +169,20 @@ static void test_a_report_is_told_once(void **state)
 	assert_int_equal(sent.taken, 0);
 }
 
+static void test_what_is_given_back_is_not_told_twice(void **state)
+{
+	struct bench bench = bench_new();
+	struct flow_count own = bench.own;
+
+	(void)state;
+	own.taken += 1000;
+	assert_int_equal(flow_report(&bench.flow, &own, bench.now + ROUND).taken, 1000);
+	own.taken -= 300;
+	assert_int_equal(flow_report(&bench.flow, &own, bench.now + 2 * ROUND).taken, 0);
+	own.taken += 400;
+	assert_int_equal(flow_report(&bench.flow, &own, bench.now + 3 * ROUND).taken, 100);
+}
+
 static void test_what_goes_on_without_answers(void **state)
 {
 	static const struct {
@@ -622,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_the_first_totals_are_not_charged),
 		cmocka_unit_test(test_totals_that_fall_begin_again),
 		cmocka_unit_test(test_a_report_is_told_once),
+		cmocka_unit_test(test_what_is_given_back_is_not_told_twice),
 		cmocka_unit_test(test_what_goes_on_without_answers),
 		cmocka_unit_test(test_no_credit_behind_a_loss),
 		cmocka_unit_test(test_it_divides_for_a_while_behind_a_loss),
