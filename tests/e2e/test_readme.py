@@ -199,7 +199,7 @@ def host(tmp_path):
 
 def test_the_recipes_do_what_they_say(host):
     """One after the other, on one host: as the README has them."""
-    flood, dns, blocklist, boot, metrics = recipes()
+    flood, dns, blocklist, cluster, boot, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")
         answer(host, text)
@@ -216,11 +216,15 @@ def test_the_recipes_do_what_they_say(host):
     assert any("/var/lib/misc/drop.txt" in line for line in answer(host, "sluice lists"))
     assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
 
+    assert len(cluster[1].splitlines()) == 3 and any("shared yes" in line for line in shown)
+    assert answer(host, ". /etc/sluice/main.share && echo $STORE") == ["redis-a:6379,redis-b:6379"]
+
     assert len(boot[1].splitlines()) == 3
     answer(host, "sluice detach all && sluice apply /etc/sluice/main.yaml")
     assert answer(host, "sluice show") == shown
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
-    assert answer(host, "cat /var/lib/typed") == ["make deb", "apt install ./build/sluice_1_amd64.deb",
+    assert answer(host, "cat /var/lib/typed") == ["systemctl enable --now sluice-share@main", "make deb",
+                                                  "apt install ./build/sluice_1_amd64.deb",
                                                   "systemctl enable --now sluice@main"]
 
     schedule, user, command = re.match(r"((?:\S+ ){5})(\w+) (.*)", answer(host, "cat /etc/cron.d/sluice")[0]).groups()

@@ -9,8 +9,8 @@ import pytest
 from lab import frame, one_line, own_bpffs, run_sluice, wait_until
 
 COMMANDS = ["attach", "detach", "status", "doctor", "set", "newcomers", "allow", "deny", "unallow",
-            "undeny", "lists", "del", "forgive", "show", "apply", "confirm", "keep", "diff",
-            "dump", "check", "stats", "sources", "export", "upgrade", "complete", "version",
+            "undeny", "lists", "del", "forgive", "show", "apply", "confirm", "keep", "share",
+            "diff", "dump", "check", "stats", "sources", "export", "upgrade", "complete", "version",
             "help"]
 
 RULES = [
