@@ -125,24 +125,31 @@ static uint64_t line_word(const struct sl_line *line)
 }
 
 /*
- * What was counted for the key in a line since the scan before, or since it came there. Until the
- * first scan is done that is nothing.
+ * Watches the key that a line has now. One that has come there since the scan before has counted
+ * from 0; what lines have counted before the first scan is not told.
  */
-static struct counted line_read(const struct accounts *accounts, uint32_t index,
+static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 				const struct ledger_key *key)
 {
 	const struct sl_line *line = &accounts->table.lines[index];
 	struct watch *watch = &accounts->watch[index];
-	uint64_t word = line_word(line), before = watch->word;
 	uint32_t who = key_hash(key, table_once(line->made));
 
-	if (watch->who != who) {
-		before = accounts->is_fresh ? word : 0;
-		watch->who = who;
-		watch->excess = 0;
-	}
-	watch->word = word;
-	return counted_since(before, word);
+	if (watch->who == who)
+		return watch;
+	if (watch->account) /* of the key before */
+		accounts->list[watch->account - 1].line = NO_LINE;
+	*watch = (struct watch){.word = accounts->is_fresh ? line_word(line) : 0, .who = who};
+	return watch;
+}
+
+/* What was counted in the line since it was read last. */
+static struct counted line_read(const struct sl_line *line, struct watch *watch)
+{
+	uint64_t before = watch->word;
+
+	watch->word = line_word(line);
+	return counted_since(before, watch->word);
 }
 
 /* --- Accounts ------------------------------------------------------------------------------- */
@@ -166,12 +173,16 @@ static void account_count(struct account *account, struct counted counted)
 static void account_find_line(struct accounts *accounts, struct account *account)
 {
 	struct found_line found;
+	struct watch *watch;
 
 	if (table_read_in(accounts->gate, &accounts->table, &account->key, &found) ||
-	    !found.is_found || accounts->watch[found.index].account)
+	    !found.is_found)
+		return;
+	watch = line_watch(accounts, found.index, &account->key);
+	if (watch->account)
 		return;
 	account->line = found.index;
-	accounts->watch[found.index].account = account - accounts->list + 1;
+	watch->account = account - accounts->list + 1;
 }
 
 /* Lines are handed to other keys, and keys get others: tells accounts where theirs are. */
@@ -242,6 +253,7 @@ static void account_begin(struct accounts *accounts, const struct candidate *can
 	};
 	flow_begin(&account->flow, &nothing, since);
 	accounts->watch[candidate->line].account = account - accounts->list + 1;
+	accounts->watch[candidate->line].excess = 0; /* the account tells of it */
 	accounts->count++;
 }
 
@@ -272,14 +284,15 @@ static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold
 		      struct candidates *candidates)
 {
 	const struct sl_line *line = &accounts->table.lines[index];
-	struct watch *watch = &accounts->watch[index];
 	struct candidate candidate = {.line = index};
 	struct counted counted;
+	struct watch *watch;
 
 	candidate.limit = shared_limit_of(&accounts->limits, table_once(line->limit));
 	if (!candidate.limit || !line_key(line, &candidate.key))
 		return;
-	counted = line_read(accounts, index, &candidate.key);
+	watch = line_watch(accounts, index, &candidate.key);
+	counted = line_read(line, watch);
 	if (watch->account) {
 		account_count(&accounts->list[watch->account - 1], counted);
 		return;
