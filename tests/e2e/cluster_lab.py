@@ -3,6 +3,7 @@
 store. A sender offers packets of one source to each node at a rate of its own, as far as time goes."""
 
 import contextlib
+import glob
 import json
 import os
 import secrets
@@ -70,6 +71,8 @@ class Node:
             self.end(signal.SIGKILL)
         self.socket.close()
         self.sluice("detach", "all", status=None)
+        for left in glob.glob(f"/run/sluice/{self.gate}.share*"):  # of a process that was killed
+            os.unlink(left)
 
 
 class Cluster:
