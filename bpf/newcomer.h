@@ -143,11 +143,12 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit, __u32 seen,
 			      struct sl_ledger *ret)
 {
+	const struct sl_gate *gate = gate_get();
 	__u64 cost, owed;
 
-	if (!packet || !limit || !ret)
+	if (!packet || !limit || !ret || !gate)
 		return 0;
-	*ret = kind_birth(limit->kind, limit, packet->now);
+	*ret = kind_birth(limit->kind, limit, gate->meeting.nodes, packet->now);
 	if (seen < 2 || !limit->owes)
 		return 0;
 	/* at the price of one packet, as this one may be merged */

@@ -176,13 +176,15 @@ static inline struct sl_ledger credit_full(const struct sl_limit *limit, __u64 n
 	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
 }
 
-/* The ledger of a new key. */
-static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u64 now)
+/* The ledger of a new key. nodes: that share limits; 0 and 1: this one alone */
+static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_ledger ledger = credit_full(limit, now);
 
 	if (limit->start_empty)
 		ledger.zero = now;
+	else if (limit->start_share && nodes > 1)
+		ledger.zero = now - limit->burst / nodes;
 	return ledger;
 }
 

@@ -50,13 +50,13 @@ static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, 
 	return kind == SL_BUCKET ? credit_latest(now, ledger->born) : now;
 }
 
-/* The ledger of a new key. */
+/* The ledger of a new key. nodes: that share limits; 0 and 1: this one alone */
 static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_limit *limit,
-					  __u64 now)
+					  __u32 nodes, __u64 now)
 {
 	if (kind == SL_WINDOW)
 		return window_birth(limit, now);
-	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, now);
+	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, nodes, now);
 }
 
 /* A ledger to which nothing is charged. */

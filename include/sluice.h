@@ -138,6 +138,18 @@ enum sl_action {
 	SL_ACTION_BLOCK,   /* drop, and drop all that the limit matches for a time */
 };
 
+enum sl_start {
+	SL_START_FULL,
+	SL_START_EMPTY,
+	SL_START_SHARE, /* of the burst, as large as that of each node that shares the limit */
+};
+
+enum sl_shared {
+	SL_SHARED_NO,
+	SL_SHARED_YES,	 /* one limit over the nodes of `sluice share` */
+	SL_SHARED_BLOCK, /* and a block that begins at one begins at all */
+};
+
 /* The kinds of limit: include/kinds.h. */
 enum sl_kind {
 	SL_BUCKET, /* token bucket: rate and burst */
@@ -210,9 +222,9 @@ struct sl_limit_spec {
 	__u8 escalate;	       /* by what each following block is longer; 0: it is not */
 	__u8 per[SL_FAMILIES]; /* key length */
 	__u8 key_dst; /* the key is the destination, and only packets that the device sends match */
-	__u8 start_empty;
-	__u8 second; /* the second of two limits of this name */
-	__u8 shared; /* with other machines: `sluice share` */
+	__u8 start;   /* enum sl_start */
+	__u8 second;  /* the second of two limits of this name */
+	__u8 shared;  /* enum sl_shared */
 };
 
 /*
@@ -245,6 +257,7 @@ struct sl_limit {
 	__u8 by_bytes;
 	__u8 refuse_by_jiffy; /* a refusal may hold for the rest of a jiffy */
 	__u8 start_empty : 1;
+	__u8 start_share : 1; /* of the burst, as large as that of each node that shares */
 	__u8 observe : 1;
 	__u8 key_dst : 1;
 	__u8 apart : 1;	 /* addresses of one bucket may have ledgers of their own */

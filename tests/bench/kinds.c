@@ -49,7 +49,7 @@ static double measure(const struct sl_limit *limit, struct sl_ledger *ledgers, u
 	struct timespec begin, end;
 
 	for (uint32_t i = 0; i <= mask; i++)
-		ledgers[i] = kind_birth(limit->kind, limit, now);
+		ledgers[i] = kind_birth(limit->kind, limit, 0, now);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (int i = 0; i < DECISIONS; i++) {
 		seed ^= seed << 13;

@@ -435,6 +435,31 @@ static void test_start_empty(void **state)
 	}
 }
 
+/* A new source has its part of the burst; one that has a bucket already keeps what it has. */
+static void test_start_share(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	for (unsigned int i = 0; i < 2 * HOOKS; i++) {
+		struct frame known = packet_of(sources[0], IPPROTO_UDP);
+		struct frame frame = packet_of(sources[i % 2], IPPROTO_UDP);
+		uint64_t whole = 1000;
+
+		rig_empty(rig);
+		rig->gate.state->meeting.nodes = 0;
+		rig_limits(rig, "default", "rate 1/h burst 1000 start share shared yes", NULL);
+		if (i >= HOOKS) {
+			assert_int_equal(rig_send(rig, i % HOOKS, &known, 10), 10);
+			whole = i % 2 ? 1000 : 990;
+		}
+		rig->gate.state->meeting.nodes = 4;
+		assert_int_equal(rig_send(rig, i % HOOKS, &frame, 1200),
+				 i >= HOOKS && !(i % 2) ? whole : 250);
+		rig_check_counted(rig);
+	}
+	rig->gate.state->meeting.nodes = 0;
+}
+
 /* --- Purses --------------------------------------------------------------------------------- */
 
 static int64_t purse_sum(const struct rig *rig, const char *address, unsigned int slot)
@@ -492,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_observe_beside_the_one_in_force),
 		cmocka_unit_test(test_two_observe),
 		cmocka_unit_test(test_start_empty),
+		cmocka_unit_test(test_start_share),
 		cmocka_unit_test(test_four_purses),
 	};
 

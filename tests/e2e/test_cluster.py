@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from cluster_lab import SOURCE, Cluster, Run
-from lab import one_line, run_sluice, wait_until
+from lab import frame, one_line, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, FakeStore
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
@@ -77,6 +77,37 @@ def test_a_source_below_its_limit_is_not_touched(cluster):
     assert 0.7 < done.mean(1, 2.5) < 0.9
     assert sum(node.passed() for node in nodes) > 0.8 * 3 * RATE * 0.85
     wait_until(lambda: all(node.status()["reported"] == 0 for node in nodes), "rest")
+
+
+def test_a_new_source_has_a_share_of_the_burst(cluster):
+    cluster.store.start()
+    nodes = cluster.make(4, RATE)
+    cluster.share()
+    for node in nodes:
+        node.sluice("set", "default", "rate", "1/h", "burst", "40", "start", "share", "shared", "yes")
+        limit, = json.loads(node.sluice("-j", "check", SOURCE).out)["limits"]
+        assert limit["remaining"] == 10
+        before = node.passed()
+        for _ in range(100):
+            node.socket.send(frame(SOURCE))
+        assert node.passed() == before + 10
+        assert node.end() == 0
+    limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
+    assert limit["remaining"] == 10  # of the nodes that were counted last
+
+
+@pytest.mark.parametrize("word", ["yes", "block"])
+def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE, "action", "block", "4s", "shared", word)
+    cluster.share()
+    done = Run(cluster, 7, lambda node, at: 0.3 if node else 20 if at < 0.5 else 0)
+    early, late = done.shares(1.5, 3.5)[1], done.shares(5.5, 6.5)[1]
+    print(f"figure: shared {word}: {early:.2f} at the other node, {late:.2f} behind the block")
+    assert early == 0 if word == "block" else early > 0.2
+    assert late > 0.2
+    assert nodes[1].status()["blocked"] == (word == "block")
+    assert nodes[0].status()["blocked"] == 0
 
 
 # --- What fails -----------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ def test_each_choice_that_is_offered_is_taken(lab, command, word, choice):
         operand = "192.0.2.1"
     lab.attach("in0")
     rest = ["rate", "5pps"] if word in ("key", "start", "shared", "match", "action") else []
+    rest += {("start", "share"): ["shared", "yes"],
+             ("shared", "block"): ["action", "block", "30s"]}.get((word, choice), [])
     examples = {"block TIME": "block 30s", "proto N": "proto 47", "port N": "tcp port 53", "vlan N": "vlan 7"}
     typed = examples.get(choice, choice)
     done = lab.sluice(command, operand, word, *typed.split(), *rest, status=None)

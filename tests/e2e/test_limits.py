@@ -412,6 +412,18 @@ def test_only_a_rate_is_shared(shared, kind, word):
     assert shared.snapshot() == before
 
 
+@pytest.mark.parametrize("words, said", [
+    (["start", "share"], "start 'share': it takes shared yes"),
+    (["start", "share", "shared", "no"], "start 'share': it takes shared yes"),
+    (["shared", "block"], "shared 'block': it takes an action that blocks"),
+    (["action", "observe", "shared", "block"], "shared 'block': it takes an action that blocks"),
+])
+def test_words_of_sharing_that_need_another(shared, words, said):
+    before = shared.snapshot()
+    assert said in one_line(shared.sluice("set", "default", "rate", "5/h", *words, status=2))
+    assert shared.snapshot() == before
+
+
 @pytest.mark.parametrize("prefix,per", [("192.0.2.0/24", "33"), ("192.0.2.0/24", "64"),
                                         ("192.0.2.1", "24/56"), ("192.0.2.0/24", "128"),
                                         ("2001:db8::/32", "24/56"), ("2001:db8::/32", "129")])
@@ -444,6 +456,8 @@ FIELDS = [
     "2001:db8::/32 rate 2kpps burst 500 match udp port 0-65535 per 48",
     "2001:db8::1 rate 2kpps burst 500 match icmp per 128 key dst action block 1500ms start empty",
     "198.51.100.0/24 rate 2kpps 1mbit burst 500 64kB per 24 start empty shared yes",
+    "198.51.100.1 rate 2kpps burst 500 start share shared yes",
+    "198.51.100.2 rate 2kpps burst 500 action block 1min start share shared block",
 ]
 
 

@@ -42,23 +42,24 @@ static const char *const matches[] = {"any",	      "tcp-syn",  "udp port 53,1024
 static const char *const lengths[] = {"24", "32", "64", "128", "24/56", "0/0", NULL};
 static const char *const keys[] = {"src", "dst", NULL};
 static const char *const actions[] = {"drop", "observe", "block 30s", "block 730d", NULL};
-static const char *const starts[] = {"full", "empty", NULL};
+static const char *const starts[] = {"full", "empty", "share", NULL};
 static const char *const times[] = {"1h", "30s", "7d", NULL};
 static const char *const moments[] = {"2126-11-21T13:00:00Z", "2001-01-01t00:00:00.5+02:00", NULL};
 static const char *const budgets[] = {
 	"none", "{rate: 10kpps, burst: 20000}", "{rate: 50mbit}", "{burst: 8}", "[]", NULL};
 static const char *const sizes[] = {"1", "64k", "4m", "64m", "65m", NULL};
 static const char *const truths[] = {"true", "false", NULL};
+static const char *const sharings[] = {"true", "false", "block", NULL};
 static const char *const files[] = {"rules.txt", "/", "-", NULL};
 
 static const struct key {
 	const char *name;
 	const char *const *values;
-} limit_keys[] = {{"name", names},   {"burst", bursts},	 {"match", matches},
-		  {"per", lengths},  {"key", keys},	 {"action", actions},
-		  {"start", starts}, {"shared", truths}, {0}},
-  defaults_keys[] = {{"per", lengths},	{"key", keys},	    {"action", actions},
-		     {"start", starts}, {"shared", truths}, {0}},
+} limit_keys[] = {{"name", names},   {"burst", bursts},	   {"match", matches},
+		  {"per", lengths},  {"key", keys},	   {"action", actions},
+		  {"start", starts}, {"shared", sharings}, {0}},
+  defaults_keys[] = {{"per", lengths},	{"key", keys},	      {"action", actions},
+		     {"start", starts}, {"shared", sharings}, {0}},
   gate_keys[] = {{"sources", sizes}, {"hot", sizes},	  {"policies", sizes},
 		 {"hosts", sizes},   {"prefixes", sizes}, {0}},
   policy_keys[] = {{"newcomers", budgets}, {0}},

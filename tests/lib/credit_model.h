@@ -105,7 +105,7 @@ static inline void model_begin(struct model *model, const struct sl_limit *limit
 			       __u64 epoch)
 {
 	*model = (struct model){.limit = *limit, .tick_length = tick_length, .epoch = epoch};
-	model->ledger = credit_birth(limit, model_clock(model, 0));
+	model->ledger = credit_birth(limit, 0, model_clock(model, 0));
 	model->reference = reference_full(limit, 0);
 	if (limit->start_empty)
 		model->reference.level = 0;

@@ -192,7 +192,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
 					   : run_choose(run_unit());
 	run.now = WINDOW_CLOCKS;
-	host_begin(&run.limit, kind_birth(kind, &run.limit, run_clock(0)));
+	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
 	run.shape_plain =

@@ -293,10 +293,12 @@ static const struct word set_words[] = {
 	 "pass; block 30s drops it and all that the limit matches from there for 30 s.\n"
 	 "With escalate 2 a block that follows within the length of the last one is twice\n"
 	 "as long, at most 10min or as max says"},
-	{"start", VALUE, "full|empty", SPEC_FIELD(SPEC_START),
-	 "full (default) or empty: what the bucket, or the window, of a new source holds"},
-	{"shared", VALUE, "yes|no", SPEC_FIELD(SPEC_SHARED),
-	 "yes: one limit over all machines whose sluice share tells one store of it"},
+	{"start", VALUE, "full|empty|share", SPEC_FIELD(SPEC_START),
+	 "full (default) or empty: what the bucket, or the window, of a new source holds;\n"
+	 "share: of what is shared, a burst divided by the machines that share it"},
+	{"shared", VALUE, "yes|no|block", SPEC_FIELD(SPEC_SHARED),
+	 "yes: one limit over all machines whose sluice share tells one store of it;\n"
+	 "block: and what one of them blocks, all block"},
 	{"no-fq", FLAG, NULL, offsetof(struct set_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"inherit", VALUE, "yes|no", offsetof(struct set_args, inherit),

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/netns.h"
 #include "cli/command.h"
+#include "config/config.h"
 #include "gate/counters.h"
 #include "gate/change.h"
 #include "rules/limit_words.h"
@@ -128,7 +129,7 @@ json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 	for (int field = 0; field < SPEC_SHARED; field++)
 		words_set(object, spec_names[field], spec_format_whole(limit, prefix, field, text));
 	if (limit->spec.shared)
-		json_object_set_new(object, spec_names[SPEC_SHARED], json_true());
+		json_object_set_new(object, spec_names[SPEC_SHARED], shared_json(limit));
 	return object;
 }
 

@@ -36,6 +36,9 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 
 void config_free(struct config *config);
 
+/* The word `shared` of a limit that is shared, as a file and `show -j` write it. */
+json_t *shared_json(const struct limit *limit);
+
 /* Formats a config as JSON that reads to an equal config; NULL: out of memory. */
 json_t *config_json(const struct config *config);
 

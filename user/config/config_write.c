@@ -30,6 +30,11 @@ static json_t *field_json(enum spec_field field, const char *text)
 	return json_string(text);
 }
 
+json_t *shared_json(const struct limit *limit)
+{
+	return limit->spec.shared == SL_SHARED_BLOCK ? json_string("block") : json_true();
+}
+
 static json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 {
 	json_t *object = json_object();
@@ -39,7 +44,7 @@ static json_t *limit_json(const struct limit *limit, const struct sl_prefix *pre
 		const char *words = spec_format(limit, prefix, field, text);
 
 		if (words && field == SPEC_SHARED)
-			json_object_set_new(object, spec_names[field], json_true());
+			json_object_set_new(object, spec_names[field], shared_json(limit));
 		else if (words)
 			json_object_set_new(object, spec_names[field], field_json(field, words));
 	}

@@ -194,7 +194,7 @@ static bool is_looser_than(const struct limit *limit, const struct limit *twin,
 	struct sl_limit b = limit_compile(twin, SL_IPV4, machine);
 
 	return twin->spec.action != SL_ACTION_OBSERVE && is_twin(limit, twin) && a.cost <= b.cost &&
-	       a.burst / a.cost >= b.burst / b.cost && !limit->spec.start_empty &&
+	       a.burst / a.cost >= b.burst / b.cost && limit->spec.start == SL_START_FULL &&
 	       limit->spec.action != SL_ACTION_BLOCK;
 }
 

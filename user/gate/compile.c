@@ -50,7 +50,7 @@ static bool charged_before(const struct sl_limit_spec *a, const struct sl_limit_
  */
 static bool limit_owes(const struct sl_policy *policy, const struct limit *limit)
 {
-	return !policy_has_budget(policy) && !limit->spec.start_empty &&
+	return !policy_has_budget(policy) && limit->spec.start != SL_START_EMPTY &&
 	       limit->spec.kind != SL_SHAPE;
 }
 

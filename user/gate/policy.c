@@ -61,8 +61,8 @@ bool policy_lacks_budget(const struct sl_policy *policy)
 		if (slot_is_free(policy, slot) || spec->action == SL_ACTION_OBSERVE)
 			continue;
 		drops = true;
-		empty |= spec->start_empty && match->fact == SL_FACT_ANY && !match->vlan &&
-			 !spec->key_dst;
+		empty |= spec->start == SL_START_EMPTY && match->fact == SL_FACT_ANY &&
+			 !match->vlan && !spec->key_dst;
 	}
 	return drops && !empty && !policy_has_budget(policy) && !prefix_is_host(&policy->prefix);
 }

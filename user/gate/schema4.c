@@ -138,7 +138,7 @@ struct sl_limit_spec schema4_spec_convert(const struct schema4_limit_spec *old)
 		.action = old->action,
 		.per = {old->per[SL_IPV4], old->per[SL_IPV6]},
 		.key_dst = old->key_dst,
-		.start_empty = old->start_empty,
+		.start = old->start_empty ? SL_START_EMPTY : SL_START_FULL,
 	};
 
 	memcpy(spec.name, old->name, sizeof(spec.name));

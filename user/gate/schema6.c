@@ -120,7 +120,7 @@ static struct sl_limit_spec spec_convert(const struct schema6_limit_spec *old)
 		.escalate = old->escalate,
 		.per = {old->per[SL_IPV4], old->per[SL_IPV6]},
 		.key_dst = old->key_dst,
-		.start_empty = old->start_empty,
+		.start = old->start_empty ? SL_START_EMPTY : SL_START_FULL,
 		.second = old->second,
 	};
 

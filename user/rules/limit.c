@@ -184,7 +184,8 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 		.kind = spec->kind,
 		.by_bytes = is_by_bytes(spec),
 		.observe = spec->action == SL_ACTION_OBSERVE,
-		.start_empty = spec->start_empty,
+		.start_empty = spec->start == SL_START_EMPTY,
+		.start_share = spec->start == SL_START_SHARE,
 		.key_dst = spec->key_dst,
 		.apart = spec->key_dst || bits > whole,
 	};
@@ -199,7 +200,7 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	else /* no purse for a limit that blocks: its credit would still pass packets in a block */
 		bucket_compile(spec, machine, !spec->key_dst && bits == whole && !blocks, &out);
 	out.span = short_make(limit_span(&out));
-	out.shared = spec->shared;
+	out.shared = spec->shared != SL_SHARED_NO;
 	out.unit_shift = unit_shift_of(&out);
 	return out;
 }
@@ -297,12 +298,20 @@ static bool kind_is_sound(const struct sl_limit_spec *spec)
 	return spec->kind == SL_BUCKET && burst && burst <= SL_BURST_TICKS_MAX;
 }
 
+/* What is shared is a bucket, and what the words of sharing need of each other. */
+static bool shared_is_sound(const struct sl_limit_spec *spec)
+{
+	return (!spec->shared || spec->kind == SL_BUCKET) &&
+	       (spec->shared || spec->start != SL_START_SHARE) &&
+	       (spec->shared != SL_SHARED_BLOCK || spec->action == SL_ACTION_BLOCK);
+}
+
 bool limit_is_sound(const struct sl_limit_spec *spec)
 {
 	return spec->rate_unit <= SL_RATE_BITS && spec->burst_unit <= SL_BURST_NS &&
 	       spec->action <= SL_ACTION_BLOCK && spec->per[SL_IPV4] <= 32 &&
-	       spec->per[SL_IPV6] <= 128 && spec->key_dst <= 1 && spec->start_empty <= 1 &&
-	       spec->second <= 1 && spec->shared <= (spec->kind == SL_BUCKET) &&
+	       spec->per[SL_IPV6] <= 128 && spec->key_dst <= 1 && spec->start <= SL_START_SHARE &&
+	       spec->second <= 1 && spec->shared <= SL_SHARED_BLOCK && shared_is_sound(spec) &&
 	       kind_is_sound(spec) && block_is_sound(spec);
 }
 
@@ -341,8 +350,23 @@ static enum status shape_check(const struct sl_limit_spec *spec)
 		      left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
+static enum status shared_check(const struct sl_limit_spec *spec)
+{
+	if (!spec->shared && spec->start == SL_START_SHARE)
+		return misuse("start 'share': it takes shared yes: what a new source holds is a "
+			      "share of what it holds on all machines");
+	if (spec->shared == SL_SHARED_BLOCK && spec->action != SL_ACTION_BLOCK)
+		return misuse("shared 'block': it takes an action that blocks: write action block "
+			      "30s");
+	return OK;
+}
+
 enum status limit_check(const struct limit *limit)
 {
+	enum status status = shared_check(&limit->spec);
+
+	if (status)
+		return status;
 	if (limit->spec.kind == SL_SHAPE)
 		return shape_check(&limit->spec);
 	return limit->spec.kind == SL_BUCKET ? bucket_check(&limit->spec) : OK;

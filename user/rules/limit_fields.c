@@ -261,24 +261,39 @@ static enum status action_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
+static const char *const start_names[] = {
+	[SL_START_FULL] = "full",
+	[SL_START_EMPTY] = "empty",
+	[SL_START_SHARE] = "share",
+};
+
+static const char *const shared_names[] = {
+	[SL_SHARED_NO] = "no",
+	[SL_SHARED_YES] = "yes",
+	[SL_SHARED_BLOCK] = "block",
+};
+
 static enum status start_parse(const char *text, struct sl_limit_spec *spec)
 {
-	bool empty = !strcmp(text, "empty");
-
-	if (!empty && strcmp(text, "full"))
-		return misuse("start '%s': write full or empty", text);
-	spec->start_empty = empty;
-	return OK;
+	for (unsigned int start = 0; start < ARRAY_SIZE(start_names); start++)
+		if (!strcmp(text, start_names[start])) {
+			spec->start = start;
+			return OK;
+		}
+	return misuse("start '%s': write full, empty or share", text);
 }
 
 static enum status shared_parse(const char *text, struct sl_limit_spec *spec)
 {
-	bool shared = !strcmp(text, "yes") || !strcmp(text, "true");
+	/* as YAML and JSON write them */
+	const char *word = !strcmp(text, "true") ? "yes" : !strcmp(text, "false") ? "no" : text;
 
-	if (!shared && strcmp(text, "no") && strcmp(text, "false"))
-		return misuse("shared '%s': write yes or no", text);
-	spec->shared = shared;
-	return OK;
+	for (unsigned int shared = 0; shared < ARRAY_SIZE(shared_names); shared++)
+		if (!strcmp(word, shared_names[shared])) {
+			spec->shared = shared;
+			return OK;
+		}
+	return misuse("shared '%s': write yes, no or block", text);
 }
 
 /* Parses "10kpps", or a packet rate and a bit rate, "10kpps 100mbit". */
@@ -505,9 +520,9 @@ const char *spec_format_whole(const struct limit *limit, const struct sl_prefix 
 	case SPEC_ACTION:
 		return action_format(spec, text);
 	case SPEC_START:
-		return spec->start_empty ? "empty" : "full";
+		return start_names[spec->start];
 	default:
-		return spec->shared ? "yes" : "no";
+		return shared_names[spec->shared];
 	}
 }
 

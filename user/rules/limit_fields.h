@@ -17,8 +17,8 @@ enum spec_field {
 	SPEC_PER,     /* "24", "24/56", "32,24,16" */
 	SPEC_KEY,     /* "src", "dst" */
 	SPEC_ACTION,  /* "drop", "observe", "block 30s escalate 2 max 1h" */
-	SPEC_START,   /* "full", "empty" */
-	SPEC_SHARED,  /* "yes", "no" */
+	SPEC_START,   /* "full", "empty", "share" */
+	SPEC_SHARED,  /* "yes", "no", "block" */
 	SPEC_FIELDS,
 };
 

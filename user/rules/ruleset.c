@@ -136,7 +136,7 @@ bool limit_equal(const struct limit *a, const struct limit *b)
 	       a->second.rate == b->second.rate && a->second.burst == b->second.burst &&
 	       a->second.burst_unit == b->second.burst_unit &&
 	       !memcmp(x->per, y->per, sizeof(x->per)) && x->key_dst == y->key_dst &&
-	       x->start_empty == y->start_empty && x->shared == y->shared && m->fact == n->fact &&
+	       x->start == y->start && x->shared == y->shared && m->fact == n->fact &&
 	       m->proto == n->proto && m->vlan == n->vlan && m->ports == n->ports &&
 	       !memcmp(m->port, n->port, m->ports * sizeof(*m->port));
 }

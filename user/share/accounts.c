@@ -16,6 +16,11 @@
 /* The part of the rate that all nodes together may take without telling of it. */
 #define UNTOLD_PART 100
 
+#define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
+
+/* No block is longer: 2 years. */
+#define BLOCKED_MOST_MS (730LL * 24 * 3600 * 1000)
+
 /* --- Opening and closing -------------------------------------------------------------------- */
 
 static enum status accounts_failed(const struct gate *gate, int err)
@@ -250,6 +255,7 @@ static void account_begin(struct accounts *accounts, const struct candidate *can
 		.limit = candidate->limit,
 		.line = candidate->line,
 		.own = {candidate->excess, credit_max(candidate->excess, candidate->asked)},
+		.block_end = since,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	accounts->watch[candidate->line].account = account - accounts->list + 1;
@@ -346,6 +352,23 @@ static uint64_t whole_units(uint64_t ticks)
 	return ticks >> STORE_UNIT_SHIFT << STORE_UNIT_SHIFT;
 }
 
+/* How long a block of this node lasts that the store does not know of; 0: there is none. */
+static uint64_t block_untold_ms(const struct accounts *accounts, const struct account *account,
+				uint64_t now)
+{
+	const struct sl_limit *limit = &account->limit->limit;
+	struct sl_ledger ledger = {0};
+
+	if (!account->limit->shares_blocks || account->line == NO_LINE)
+		return 0;
+	ledger.blocked = table_once(accounts->table.lines[account->line].ledger.blocked);
+	if (!block_holds(limit, &ledger, now) ||
+	    credit_span(account->block_end, block_end(limit, &ledger)) <= 0)
+		return 0;
+	/* not less than it lasts: or it would be told of again */
+	return credit_span(now, block_end(limit, &ledger)) / TICKS_PER_MS + 1;
+}
+
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now)
 {
 	unsigned int count = 0;
@@ -365,15 +388,36 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 				  [STORE_ASKED] = told.asked >> STORE_UNIT_SHIFT},
 			.lasts = account->lasts &&
 				 credit_span(account->expiry_at, now) < EXPIRY_TICKS,
+			.block_ms = block_untold_ms(accounts, account, now),
 		};
 		if (!item->lasts && (told.taken || told.asked)) {
 			account->lasts = true;
 			account->expiry_at = now;
 		}
-		shared_key_format(accounts->name, account->limit, &account->key, item->key);
+		shared_key_format(accounts->name, account->limit, &account->key, item->key,
+				  item->block_key);
 		count++;
 	}
 	return count;
+}
+
+/*
+ * Takes the end of a block that the store told of, and blocks the key until then. One that lasts no
+ * longer than the store took to tell of it is over.
+ */
+static void block_learn(struct accounts *accounts, struct account *account, uint64_t blocked_ms,
+			uint64_t now)
+{
+	uint64_t asked_at = account->flow.reported_at;
+	uint64_t until = asked_at + credit_min(blocked_ms, BLOCKED_MOST_MS) * TICKS_PER_MS;
+
+	if (!blocked_ms || !account->limit->shares_blocks)
+		return;
+	account->block_end = credit_latest(account->block_end, until);
+	if (account->line != NO_LINE && credit_span(now, until) > credit_span(asked_at, now))
+		accounts->blocked +=
+			debt_block(&account->limit->limit, &accounts->table.lines[account->line],
+				   &account->key, until, now);
 }
 
 static void account_learn(struct account *account, const struct store_item *item,
@@ -405,6 +449,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items,
 		if (!account->limit)
 			continue;
 		account_learn(account, item, on_loss, nodes, now);
+		block_learn(accounts, account, item->blocked_ms, now);
 		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);
 		item++;

@@ -3,8 +3,8 @@
  * Share: the keys of shared limits that a node tells the store of, and what it charges for others.
  *
  *   accounts_scan      reads what packets took since the scan before, and finds new keys to tell of
- *   accounts_report    writes what to add to the store's counters in a round
- *   accounts_learn     takes the store's answers
+ *   accounts_report    writes what to add to the store's counters in a round, and what blocks
+ *   accounts_learn     takes the store's answers, and blocks what others block
  *   accounts_step      charges ledgers for other nodes: every 10 ms or so
  *
  * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
@@ -12,6 +12,10 @@
  * A key gets an account once its excess is a quarter of the burst, or once it has an excess and its
  * level is below a quarter. The account ends when all nodes together were offered less than half
  * the rate for as long as a burst takes to refill.
+ *
+ * A block is told of once, with the time that it still lasts; the store forgets it when that is
+ * over. A node takes it to last from before it asked, so never for longer than it does, and tells
+ * only of what lasts longer than all that it was told: so no block goes back and forth.
  *
  * Used by: share.c. Uses: debts.h, flow.h, shared_limits.h, store.h, gate/table.h.
  */
@@ -40,6 +44,7 @@ struct account {
 	unsigned int lost;     /* rounds in a row without an answer */
 	bool lasts;	       /* its counters in the store live for a while */
 	uint64_t expiry_at;    /* when they were made to last, ticks */
+	uint64_t block_end;    /* of the latest block that the store knows of, or before */
 };
 
 #define NO_LINE UINT32_MAX
@@ -58,6 +63,7 @@ struct accounts {
 	/* totals, for metrics */
 	uint64_t left_out; /* keys that would have got an account at a scan, and found none free */
 	uint64_t charged;  /* steps in which a ledger was charged for others */
+	uint64_t blocked;  /* blocks that began for others */
 };
 
 /* The gate stays open, and name is kept, until accounts_close(). most: accounts, at least 1. */

@@ -193,6 +193,8 @@ static bool values_read(const redisReply *answer, struct command *command)
 		command->value[0] = answer->integer;
 		return answer->type == REDIS_REPLY_INTEGER;
 	}
+	if (command->kind == ANSWER_DONE)
+		return answer->type == REDIS_REPLY_STATUS;
 	return answer->type == REDIS_REPLY_ARRAY && answer->elements == 2 &&
 	       number_read(answer->element[0], &command->value[0]) &&
 	       number_read(answer->element[1], &command->value[1]);

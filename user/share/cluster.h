@@ -28,6 +28,7 @@ enum outcome {
 enum answer_kind {
 	ANSWER_INTEGER,
 	ANSWER_PAIR, /* two numbers as text, or nil for 0 */
+	ANSWER_DONE, /* a status: OK */
 	ANSWER_ANY,  /* kept whole, errors too */
 };
 

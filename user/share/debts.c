@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "share/debts.h"
 
+#include "block.h"
+
 /* As LEDGER_TRIES of packets: in each that is lost a packet was charged. */
 #define TRIES 16
 
@@ -78,4 +80,36 @@ uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 		return 0;
 	}
 	return 0;
+}
+
+/* The word of a block that ends at a moment, with the steps after which one is as long. */
+static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
+{
+	uint64_t longest = limit->escalate ? limit->block_max : limit->block, steps = 0;
+	uint64_t length = credit_min(credit_span(now, until), longest);
+	uint64_t end = now + length;
+
+	while (steps < limit->steps_max && block_length(limit, steps) < length)
+		steps++;
+	if (limit->escalate)
+		end = (end & ~BLOCK_STEPS_MAX) | steps;
+	return end ?: BLOCK_STEPS_MAX + 1;
+}
+
+bool debt_block(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+		uint64_t until, uint64_t now)
+{
+	struct sl_ledger *ledger = line_ledger(line);
+	struct sl_ledger seen = ledger_copy(ledger), next = seen;
+
+	if (!limit->block || credit_span(now, until) <= 0 || block_holds(limit, &seen, now) ||
+	    !line_is(line, key))
+		return false;
+	next.blocked = block_word(limit, until, now);
+	if (!word_swap(&ledger->blocked, seen.blocked, next.blocked))
+		return false;
+	if (line_is(line, key))
+		return true;
+	word_swap(&ledger->blocked, next.blocked, seen.blocked);
+	return false;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Share: charges ledgers for what other nodes took, while packets charge them, too.
+ * Share: charges ledgers for what other nodes took, and blocks what they block, while packets do
+ * the same.
  *
  * Used by: accounts.c. Uses: include/credit.h, include/ways.h.
  */
 #ifndef SLUICE_SHARE_DEBTS_H
 #define SLUICE_SHARE_DEBTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ways.h"
@@ -19,5 +21,12 @@
  */
 uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 		     const struct ledger_key *key, uint64_t cost, uint64_t now);
+
+/*
+ * Blocks the key in a line until a moment, for the time of the limit at most. False: the limit does
+ * not block, the key is blocked already, the line is another key's, or packets were faster.
+ */
+bool debt_block(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+		uint64_t until, uint64_t now);
 
 #endif

@@ -59,19 +59,42 @@ static struct command command_of(const char *key, const char *word, const char *
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
-#define ITEM_COMMANDS 3
+/* Of an item: to add to two fields, to set an expiry, to tell of a block, and to read it. */
+#define ITEM_COMMANDS 5
+#define ITEM_EXPIRY   STORE_FIELDS
+#define ITEM_BLOCK    (STORE_FIELDS + 1)
+#define ITEM_BLOCKED  (STORE_FIELDS + 2)
 
 static bool item_is_read(const struct store_item *item)
 {
 	return !item->delta[STORE_TAKEN] && !item->delta[STORE_ASKED];
 }
 
-static void item_write(const struct store *store, const struct store_item *item,
-		       struct command commands[ITEM_COMMANDS])
+static void number_write(struct command *command, int word, uint64_t number)
+{
+	snprintf(command->number, sizeof(command->number), "%" PRIu64, number);
+	command->argv[word] = command->number;
+}
+
+/* A block is a key that the store forgets when the block ends: so no clock but its own counts. */
+static void block_write(const struct store_item *item, struct command commands[ITEM_COMMANDS])
+{
+	struct command *block = &commands[ITEM_BLOCK];
+
+	if (!*item->block_key)
+		return;
+	if (item->block_ms) {
+		*block = command_of(item->block_key, "PSETEX", "", "1", ANSWER_DONE);
+		number_write(block, 2, item->block_ms);
+	}
+	commands[ITEM_BLOCKED] = command_of(item->block_key, "PTTL", NULL, NULL, ANSWER_INTEGER);
+}
+
+static void counters_write(const struct store *store, const struct store_item *item,
+			   struct command commands[ITEM_COMMANDS])
 {
 	static const char *const field[STORE_FIELDS] = {"t", "a"};
 
-	memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
 	if (item_is_read(item)) {
 		commands[0] = command_of(item->key, "HMGET", field[0], field[1], ANSWER_PAIR);
 		return;
@@ -84,17 +107,27 @@ static void item_write(const struct store *store, const struct store_item *item,
 	}
 	if (item->lasts)
 		return;
-	commands[STORE_FIELDS] = command_of(item->key, "EXPIRE", "", NULL, ANSWER_INTEGER);
-	snprintf(commands[STORE_FIELDS].number, sizeof(commands[STORE_FIELDS].number), "%u",
-		 store->expire_s);
-	commands[STORE_FIELDS].argv[2] = commands[STORE_FIELDS].number;
+	commands[ITEM_EXPIRY] = command_of(item->key, "EXPIRE", "", NULL, ANSWER_INTEGER);
+	number_write(&commands[ITEM_EXPIRY], 2, store->expire_s);
+}
+
+static void item_write(const struct store *store, const struct store_item *item,
+		       struct command commands[ITEM_COMMANDS])
+{
+	memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
+	counters_write(store, item, commands);
+	block_write(item, commands);
 }
 
 /* A reading leaves nothing behind; of two additions, one is enough to be sent. */
 static void item_read(struct store_item *item, const struct command commands[ITEM_COMMANDS])
 {
 	const struct command *taken = &commands[STORE_TAKEN], *asked = &commands[STORE_ASKED];
+	const struct command *blocked = &commands[ITEM_BLOCKED];
 
+	/* a key that is not there, or that has no end, has a negative time to live */
+	item->blocked_ms =
+		blocked->outcome == ANSWERED && blocked->value[0] > 0 ? blocked->value[0] : 0;
 	item->answered = taken->outcome == ANSWERED;
 	item->total[STORE_TAKEN] = taken->value[0];
 	item->total[STORE_ASKED] = taken->value[1];

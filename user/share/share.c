@@ -96,6 +96,14 @@ static enum status gate_take(struct share *share, struct gate *gate)
 	return status;
 }
 
+/* Tells the packet path what part of a burst a new source has: `start share`. */
+static void nodes_tell(struct share *share)
+{
+	if (share->state.nodes)
+		__atomic_store_n(&share->gate.state->meeting.nodes, share->state.nodes,
+				 __ATOMIC_RELAXED);
+}
+
 /* Goes on with other rules, or with the maps of a resize. */
 static enum status gate_follow(struct share *share)
 {
@@ -112,6 +120,7 @@ static enum status gate_follow(struct share *share)
 	gate_close(&share->gate);
 	share->gate = gate;
 	share->accounts.gate = &share->gate;
+	nodes_tell(share);
 	if (expiry_of(&share->accounts) <= share->expire_s)
 		return OK;
 	exchange_close(share->exchange);
@@ -150,6 +159,7 @@ static void state_tell(struct share *share)
 	share->state.reported = share->accounts.count;
 	share->state.left_out = share->accounts.left_out;
 	share->state.charged = share->accounts.charged;
+	share->state.blocked = share->accounts.blocked;
 	share->state.cpu_ms = cpu_ms();
 	if (uptime_ns() >= share->tell_at && share_state_publish(share->args->gate, &share->state))
 		share->tell_at = uptime_ns() + TELL_AGAIN_NS;
@@ -199,6 +209,7 @@ static void round_end(struct share *share)
 	share->in_round = false;
 	share->lost = round.is_answered ? 0 : share->lost + 1;
 	counts_take(&share->state, &round);
+	nodes_tell(share);
 	accounts_learn(&share->accounts, share->items, share->args->on_loss, share->state.nodes,
 		       uptime_ticks());
 	loss_say(share, &round);

@@ -27,6 +27,7 @@ const struct share_number share_numbers[SHARE_NUMBERS] = {
 	{"rounds_lost", NUMBER(rounds_lost), true, "Rounds that the store did not answer."},
 	{"left_out", NUMBER(left_out), true, "Keys that were not told, at each scan."},
 	{"charged", NUMBER(charged), true, "Charges of ledgers for what other nodes took."},
+	{"blocked", NUMBER(blocked), true, "Blocks that began because other nodes block."},
 	{"commands", NUMBER(commands), true, "Commands sent to the store."},
 	{"lost", NUMBER(lost), true, "Keys of rounds that were sent and got no answer."},
 	{"refused", NUMBER(refused), true, "Commands that the store refused."},

@@ -24,6 +24,7 @@ struct share_state {
 	uint64_t rounds_lost; /* that were not */
 	uint64_t left_out;    /* keys that found no account, at each scan */
 	uint64_t charged;     /* steps in which a ledger was charged for others */
+	uint64_t blocked;     /* blocks that began for others */
 	uint64_t commands;    /* sent to the store */
 	uint64_t lost;	      /* keys of a round: sent, and no answer came */
 	uint64_t refused;     /* commands: by an error of the store */
@@ -39,7 +40,7 @@ struct share_number {
 	const char *help;
 };
 
-#define SHARE_NUMBERS 12
+#define SHARE_NUMBERS 13
 
 extern const struct share_number share_numbers[SHARE_NUMBERS];
 

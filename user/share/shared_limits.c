@@ -73,6 +73,7 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 			if (!limit->shared || policy->home[slot])
 				continue;
 			shared.meaning = meaning_of(policy, slot, limit);
+			shared.shares_blocks = policy->spec[slot].shared == SL_SHARED_BLOCK;
 			memcpy(shared.label, policy->spec[slot].name, SL_NAME);
 			if (!limit_add(limits, &shared))
 				return false;
@@ -143,7 +144,7 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 /* --- Keys of the store ---------------------------------------------------------------------- */
 
 void shared_key_format(const char *name, const struct shared_limit *limit,
-		       const struct ledger_key *key, char text[STORE_KEY])
+		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
 {
 	char address[INET6_ADDRSTRLEN];
 
@@ -151,7 +152,10 @@ void shared_key_format(const char *name, const struct shared_limit *limit,
 		  sizeof(address));
 	snprintf(text, STORE_KEY, "sluice:{%.*s:%016" PRIx64 ":%s}", GATE_NAME, name,
 		 limit->meaning, address);
+	*block = '\0';
+	if (limit->shares_blocks)
+		snprintf(block, STORE_KEY, "%.*s:block", STORE_KEY - (int)sizeof(":block"), text);
 }
 
-_Static_assert(sizeof("sluice:{::}") + GATE_NAME + 16 + INET6_ADDRSTRLEN <= STORE_KEY,
+_Static_assert(sizeof("sluice:{::}:block") + GATE_NAME + 16 + INET6_ADDRSTRLEN <= STORE_KEY,
 	       "the longest key has room");

@@ -29,15 +29,21 @@ enum store_field {
 	STORE_FIELDS
 };
 
-/* One key, and what this node adds to its fields. Set by the caller: key, delta, lasts. */
+/*
+ * One key, and what this node adds to its fields. Set by the caller: key, block_key, delta, lasts,
+ * block_ms.
+ */
 struct store_item {
 	char key[STORE_KEY];	     /* has a {hash tag}; keys of one tag are of one node */
 	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not made */
 	bool lasts;		     /* its expiry was set lately, and is left as it is */
+	char block_key[STORE_KEY];   /* lives as long as a block does; "": none is shared */
+	uint64_t block_ms;	     /* of a block that this node tells of; 0: of none */
 
 	bool answered; /* by both fields */
 	bool sent;     /* bytes of it may have reached the store: must not be added again */
 	int64_t total[STORE_FIELDS]; /* what the fields hold then, with the deltas; if `answered` */
+	uint64_t blocked_ms;	     /* how long a block still lasts; 0: there is none */
 };
 
 struct store_options {
@@ -78,9 +84,10 @@ struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
 
 /*
- * Adds to each item's fields, sets its expiry, and reads its totals: pipelined to the nodes that
- * hold the slots, all at the same time. Follows the refusals of a cluster that changes. Items keep
- * their order, and need not differ. Returns 0, or a negative errno: no item was answered.
+ * Adds to each item's fields, sets its expiry, and reads its totals and its block: pipelined to the
+ * nodes that hold the slots, all at the same time. Follows the refusals of a cluster that changes.
+ * Items keep their order, and need not differ. Returns 0, or a negative errno: no item was
+ * answered.
  */
 int store_round(struct store *store, struct store_item *items, size_t count);
 

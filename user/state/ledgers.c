@@ -25,7 +25,8 @@ enum status ledger_read(const struct gate *gate, const struct memory *memory,
 
 	if (status)
 		return status;
-	*ret = found.is_found ? *line_ledger(&found.line) : kind_birth(limit->kind, limit, now);
+	*ret = found.is_found ? *line_ledger(&found.line)
+			      : kind_birth(limit->kind, limit, gate->state->meeting.nodes, now);
 	*ret_found = found.is_found;
 	return OK;
 }

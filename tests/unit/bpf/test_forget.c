@@ -169,7 +169,7 @@ static bool lru_passes(uint32_t source)
 	} else {
 		i = lru_room();
 		lru.source[i] = source;
-		lru.ledger[i] = kind_birth(limit->kind, limit, draw.now);
+		lru.ledger[i] = kind_birth(limit->kind, limit, 0, draw.now);
 		lru.next[i] = lru.head[lru_hash(source)];
 		lru.head[lru_hash(source)] = i;
 	}

@@ -743,7 +743,7 @@ static void test_a_new_ledger_holds_the_burst(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
 		struct sl_limit limit = model_limit(COST, 1000 * COST, 1, JIFFY);
-		struct sl_ledger ledger = credit_birth(&limit, epochs[i]);
+		struct sl_ledger ledger = credit_birth(&limit, 0, epochs[i]);
 
 		assert_int_equal(ledger.born, epochs[i]);
 		assert_int_equal(epochs[i] - ledger.zero, limit.burst);
@@ -977,6 +977,31 @@ static void test_large_packet_at_an_empty_start(void **state)
 	model.now += 1;
 	assert_true(model_send(&model, 0, 45, 60));
 	assert_int_equal(model_excess(&model), 0);
+}
+
+/* A bucket of a shared limit starts with a part of the burst, and fills as any other. */
+static void test_start_share(void **state)
+{
+	static const struct {
+		uint32_t nodes;
+		uint64_t level;
+	} cases[] = {{0, 10}, {1, 10}, {2, 5}, {10, 1}, {1000000, 0}};
+	struct sl_limit limit = {.cost = COST, .burst = 10 * COST, .start_share = 1};
+	struct model model;
+
+	(void)state;
+	model_shape(&limit, 2 * COST, 0, 1, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		model_begin(&model, &limit, 1, 12345);
+		model.ledger = credit_birth(&limit, cases[i].nodes, model_clock(&model, 0));
+		assert_int_equal(model_burst(&model, 0, 20), cases[i].level);
+		model.now += 10 * COST;
+		assert_int_equal(model_burst(&model, 0, 20), 10);
+	}
+	limit.start_share = 0;
+	model_begin(&model, &limit, 1, 12345);
+	model.ledger = credit_birth(&limit, 10, model_clock(&model, 0));
+	assert_int_equal(model_burst(&model, 0, 20), 10);
 }
 
 /* A burst of less than one packet: one at a time, evenly. */
@@ -1252,6 +1277,7 @@ int main(void)
 		cmocka_unit_test(test_refusal_of_a_large_packet),
 		cmocka_unit_test(test_refund_of_a_large_packet),
 		cmocka_unit_test(test_large_packet_at_an_empty_start),
+		cmocka_unit_test(test_start_share),
 		cmocka_unit_test(test_burst_of_less_than_a_packet),
 		cmocka_unit_test(test_debt_and_a_clock_behind),
 		cmocka_unit_test(test_cost_that_no_packet_has),

@@ -79,7 +79,7 @@ static struct source source_with(const struct sl_limit_spec *spec, uint64_t now)
 {
 	struct source source = {.limit = spec_compile(spec), .now = now};
 
-	source.ledger = kind_birth(source.limit.kind, &source.limit, now);
+	source.ledger = kind_birth(source.limit.kind, &source.limit, 0, now);
 	return source;
 }
 
@@ -210,7 +210,7 @@ static void start_empty(const struct kind_row *row, uint64_t epoch)
 	struct source source;
 	uint64_t wait;
 
-	spec.start_empty = true;
+	spec.start = SL_START_EMPTY;
 	source = source_with(&spec, epoch);
 	assert_false(source_send(&source, 1));
 	wait = source_decide(&source, 1).retry_after;
@@ -865,7 +865,7 @@ static uint64_t crowd_send(const struct kind_row *row, uint64_t epoch, uint64_t 
 	crowd.limit = spec_compile(&row->spec);
 	crowd.clock = epoch;
 	crowd.step = step;
-	host_begin(&crowd.limit, kind_birth(crowd.limit.kind, &crowd.limit, epoch));
+	host_begin(&crowd.limit, kind_birth(crowd.limit.kind, &crowd.limit, 0, epoch));
 	test_clock_ticks = epoch; /* read again where a moment is 0 */
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, crowd_run, crowd.asks[i]), 0);

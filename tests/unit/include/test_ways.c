@@ -113,7 +113,7 @@ static void limit_draw(enum sl_kind kind)
 		}
 	}
 	run.limit = limit_compile(&limit, SL_IPV4, &machine);
-	host_begin(&run.limit, kind_birth(kind, &run.limit, run_clock(0)));
+	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	made = host_line.made = line_moment(run_clock(0));
 }
 

@@ -200,7 +200,7 @@ static void test_action_key_and_start_are_compiled(void **state)
 	(void)state;
 	author.spec.id = 77;
 	author.spec.action = SL_ACTION_OBSERVE;
-	author.spec.start_empty = 1;
+	author.spec.start = SL_START_EMPTY;
 	limit = limit_compile(&author, SL_IPV4, &machine);
 	assert_true(limit.observe && limit.start_empty && !limit.block && !limit.key_dst);
 	assert_int_equal(limit.id, 77);
@@ -210,6 +210,13 @@ static void test_action_key_and_start_are_compiled(void **state)
 	limit = limit_compile(&author, SL_IPV4, &machine);
 	assert_int_equal(limit.block, 30 * SEC);
 	assert_true(!limit.observe && limit.key_dst && limit.apart);
+	author.spec.start = SL_START_SHARE;
+	for (int shared = SL_SHARED_NO; shared <= SL_SHARED_BLOCK; shared++) {
+		author.spec.shared = shared;
+		limit = limit_compile(&author, SL_IPV4, &machine);
+		assert_true(limit.start_share && !limit.start_empty);
+		assert_int_equal(limit.shared, shared != SL_SHARED_NO);
+	}
 }
 
 /* What lines count is exact to a part of a packet, and lasts until it is read. */

@@ -221,7 +221,7 @@ static void test_a_bucket_that_starts_empty_passes_what_refilled(void **state)
 	struct limit limit = limit_of("1kpps", "1000");
 
 	(void)state;
-	limit.spec.start_empty = 1;
+	limit.spec.start = SL_START_EMPTY;
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct model model = source_of(&limit, family);
 

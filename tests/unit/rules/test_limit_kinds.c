@@ -246,9 +246,11 @@ static void test_what_no_words_make_is_not_sound(void **state)
 	WRONG(bucket, per[SL_IPV4], 33);
 	WRONG(bucket, per[SL_IPV6], 129);
 	WRONG(bucket, key_dst, 2);
-	WRONG(bucket, start_empty, 2);
+	WRONG(bucket, start, SL_START_SHARE + 1);
+	WRONG(bucket, start, SL_START_SHARE); /* of what is not shared */
 	WRONG(bucket, second, 2);
-	WRONG(bucket, shared, 2);
+	WRONG(bucket, shared, SL_SHARED_BLOCK + 1);
+	WRONG(bucket, shared, SL_SHARED_BLOCK); /* without action block */
 	WRONG(window, shared, 1);
 	WRONG(shape, shared, 1);
 	WRONG(window, rate, 0);
@@ -314,6 +316,9 @@ static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void *
 		 true},
 		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, true},
 		{{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, {{[SPEC_RATE] = "1kpps"}}, true},
+		{{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}},
+		 {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes", [SPEC_START] = "share"}},
+		 true},
 		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24"}}, false},
 		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_KEY] = "dst"}}, false},
 		{{{[SPEC_RATE] = "1kpps"}}, {{FROM_WINDOW}}, false},

@@ -241,7 +241,7 @@ static void test_all_fields_together_are_read(void **state)
 			 .action = SL_ACTION_BLOCK,
 			 .per = {24, 56},
 			 .key_dst = 1,
-			 .start_empty = 1},
+			 .start = SL_START_EMPTY},
 		.match = {.fact = SL_FACT_UDP,
 			  .ports = 2,
 			  .vlan = 9,
@@ -808,10 +808,10 @@ static void test_a_wrong_field_is_named_with_its_text(void **state)
 		{"default", SPEC_ACTION, "block 0s", "zero"},
 		{"default", SPEC_ACTION, "block 999999ns", "shortest is 1ms"},
 		{"default", SPEC_ACTION, "block 731d", "longest is 730d"},
-		{"default", SPEC_START, "", "full or empty"},
-		{"default", SPEC_START, "half", "full or empty"},
-		{"default", SPEC_SHARED, "", "yes or no"},
-		{"default", SPEC_SHARED, "half", "yes or no"},
+		{"default", SPEC_START, "", "full, empty or share"},
+		{"default", SPEC_START, "half", "full, empty or share"},
+		{"default", SPEC_SHARED, "", "yes, no or block"},
+		{"default", SPEC_SHARED, "half", "yes, no or block"},
 	};
 	struct limit untouched;
 
@@ -974,6 +974,17 @@ static void test_what_is_said_of_kinds_and_lists(void **state)
 		{"default",
 		 {{SHAPE("1kpps"), [SPEC_SHARED] = "yes"}},
 		 "shared: shared 'yes': only a limit with a rate can be shared"},
+		{"default",
+		 {{[SPEC_RATE] = "1kpps", [SPEC_START] = "share"}},
+		 "rate: start 'share': it takes shared yes: what a new source holds is a share of "
+		 "what it holds on all machines"},
+		{"default",
+		 {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "block", [SPEC_ACTION] = "drop"}},
+		 "rate: shared 'block': it takes an action that blocks: write action block 30s"},
+		{"default",
+		 {{WINDOW("9 per 1s"), [SPEC_START] = "share"}},
+		 "window: start 'share': it takes shared yes: what a new source holds is a share "
+		 "of what it holds on all machines"},
 		{"default",
 		 {{WINDOW("9 per 1s"), [SPEC_SHARED] = "no"}},
 		 "shared: shared 'no': only a limit with a rate can be shared"},

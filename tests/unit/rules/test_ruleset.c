@@ -87,7 +87,7 @@ static void test_every_field_counts(void **state)
 		  : field == 3 ? &limit->spec.per[SL_IPV4]
 		  : field == 4 ? &limit->spec.per[SL_IPV6]
 		  : field == 5 ? &limit->spec.key_dst
-		  : field == 6 ? &limit->spec.start_empty
+		  : field == 6 ? &limit->spec.start
 		  : field == 7 ? &limit->spec.shared
 		  : field == 8 ? &limit->match.fact
 		  : field == 9 ? &limit->match.proto

@@ -7,6 +7,7 @@
 #include "test.h"
 #include "kind_specs.h"
 #include "random.h"
+#include "block.h"
 #include "share/debts.h"
 
 #define SECOND SL_TICKS_PER_SEC
@@ -118,6 +119,90 @@ static void test_packets_get_what_is_left(void **state)
 	}
 }
 
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+#define BLOCK (30 * SECOND)
+
+/* blocks of 30 s; escalate: up to 8 minutes */
+static struct sl_limit limit_that_blocks(bool escalate)
+{
+	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 100);
+
+	spec.action = SL_ACTION_BLOCK;
+	spec.block_ns = BLOCK / SL_TICKS_PER_NS;
+	if (escalate) {
+		spec.escalate = 2;
+		spec.block_max_ns = 16 * BLOCK / SL_TICKS_PER_NS;
+	}
+	return spec_compile(&spec);
+}
+
+static bool is_blocked(const struct sl_limit *limit, struct sl_line *line, uint64_t now)
+{
+	return block_holds(limit, line_ledger(line), now);
+}
+
+static void test_a_block_ends_when_it_is_told_to(void **state)
+{
+	(void)state;
+	for (int escalate = 0; escalate < 2; escalate++) {
+		const struct sl_limit limit = limit_that_blocks(escalate);
+		struct sl_line line = line_full(&limit);
+		uint64_t until = NOW + 10 * SECOND;
+
+		assert_true(debt_block(&limit, &line, &key, until, NOW));
+		assert_true(is_blocked(&limit, &line, NOW));
+		assert_true(is_blocked(&limit, &line, until - 16));
+		assert_false(is_blocked(&limit, &line, until));
+	}
+}
+
+/* Whatever the store says. */
+static void test_a_block_is_no_longer_than_the_limit_has_it(void **state)
+{
+	(void)state;
+	for (int escalate = 0; escalate < 2; escalate++) {
+		const struct sl_limit limit = limit_that_blocks(escalate);
+		struct sl_line line = line_full(&limit);
+		uint64_t longest = escalate ? 16 * BLOCK : BLOCK;
+
+		assert_true(debt_block(&limit, &line, &key, NOW + 1000 * BLOCK, NOW));
+		assert_true(is_blocked(&limit, &line, NOW + longest - 16));
+		assert_false(is_blocked(&limit, &line, NOW + longest));
+	}
+}
+
+/* The block that follows soon is longer than this one was on the other node. */
+static void test_a_block_of_another_node_counts_as_a_step(void **state)
+{
+	const struct sl_limit limit = limit_that_blocks(true);
+	struct sl_line line = line_full(&limit);
+	uint64_t until = NOW + 3 * BLOCK, next;
+
+	(void)state;
+	assert_true(debt_block(&limit, &line, &key, until, NOW));
+	next = block_next(&limit, line_ledger(&line), until + SECOND);
+	assert_true(credit_span(until + SECOND + 8 * BLOCK, next & ~BLOCK_STEPS_MAX) >= 0);
+}
+
+static void test_what_blocks_already_is_left_alone(void **state)
+{
+	const struct sl_limit blocks = limit_that_blocks(false), drops = limit_of();
+	struct sl_line line = line_full(&blocks), before = line;
+
+	(void)state;
+	assert_false(debt_block(&drops, &line, &key, NOW + BLOCK, NOW));
+	assert_false(debt_block(&blocks, &line, &other, NOW + BLOCK, NOW));
+	assert_false(debt_block(&blocks, &line, &key, NOW, NOW));
+	assert_false(debt_block(&blocks, &line, &key, NOW - SECOND, NOW));
+	assert_memory_equal(&line, &before, sizeof(line));
+	assert_true(debt_block(&blocks, &line, &key, NOW + SECOND, NOW));
+	before = line;
+	assert_false(debt_block(&blocks, &line, &key, NOW + BLOCK, NOW));
+	assert_memory_equal(&line, &before, sizeof(line));
+	assert_true(debt_block(&blocks, &line, &key, NOW + BLOCK, NOW + SECOND));
+}
+
 /* --- Beside packets on other CPUs ----------------------------------------------------------- */
 
 #define DRAWS 20000
@@ -166,6 +251,10 @@ int main(void)
 		cmocka_unit_test(test_a_deeper_debt_stays),
 		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
 		cmocka_unit_test(test_packets_get_what_is_left),
+		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),
+		cmocka_unit_test(test_a_block_is_no_longer_than_the_limit_has_it),
+		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),
+		cmocka_unit_test(test_what_blocks_already_is_left_alone),
 		cmocka_unit_test(test_nothing_is_lost_beside_packets),
 	};
 

@@ -39,7 +39,7 @@ static struct sl_line line_spent(const struct sl_limit *limit)
 	struct sl_ledger *ledger = line_ledger(&line);
 	struct sl_purse purse = {0};
 
-	*ledger = kind_birth(limit->kind, limit, NOW);
+	*ledger = kind_birth(limit->kind, limit, 0, NOW);
 	while (kind_draw(limit->kind, limit, ledger, &purse, &draw))
 		purse = (struct sl_purse){0};
 	if (limit->block)
