@@ -235,6 +235,9 @@ fuzz: $(FUZZ)
 demo: all $(BUILD)/traffic
 	$(Q)scripts/demo --no-install
 
+demo-cluster: all $(BUILD)/traffic
+	$(Q)scripts/demo-cluster --no-install
+
 # The programs that stand for those of an older version, whose gates are upgraded.
 $(BUILD)/schema%.bpf.o: tests/data/schema%/filter.bpf.c
 	$(say) BPF $@
@@ -342,7 +345,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check fuzz demo bench bench-quick bench-kinds install deb format clean
+.PHONY: all tests check fuzz demo demo-cluster bench bench-quick bench-kinds install deb format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
