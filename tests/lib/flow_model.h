@@ -20,11 +20,17 @@
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
+/* How long the expiry of a key is taken to last: user/share/accounts.c. */
+#define WORLD_EXPIRY (10 * (int64_t)WORLD_SEC)
+
 struct world_node {
 	struct flow flow;
 	uint64_t zero;		/* of its ledger */
 	struct flow_count own;	/* what it admitted and was offered */
-	struct flow_count told; /* of that, what it reported */
+	struct flow_count seen; /* of that, what the last round saw */
+	uint64_t seen_at;
+	uint64_t excess;    /* while it does not share */
+	uint64_t expiry_at; /* when the key in the store was made to last; 0: never */
 	struct flow_count answer;
 	uint64_t beat;	    /* when the next round should begin */
 	uint64_t due;	    /* when it does */
@@ -40,6 +46,7 @@ struct world {
 	uint64_t burst, round, step, delay;
 	double jitter; /* of the begin of a round, as a part of it */
 	bool spread;   /* rounds begin one behind the other, and not at random */
+	uint64_t seed; /* of what is random */
 	enum flow_on_loss on_loss;
 	bool starts_shared; /* a full ledger is born with burst/nodes */
 	unsigned int lose;  /* one answer of so many; 0: none */
@@ -50,8 +57,9 @@ struct world {
 	/* what comes of it */
 	struct world_node *node;
 	struct flow_count totals;
-	uint64_t now, begin, random, rounds;
-	double *passed; /* in each step, in seconds at the rate */
+	uint64_t now, begin, random;
+	uint64_t commands; /* to the store, for the key, of all nodes */
+	double *passed;	   /* in each step, in seconds at the rate */
 	size_t steps, room;
 	double judge, lowest; /* the level of the bucket of all, in seconds */
 };
@@ -74,7 +82,8 @@ static inline void world_begin(struct world *world)
 		abort();
 	if (!world->step)
 		world->step = WORLD_SEC / 100;
-	world->random = RANDOM_BEGIN;
+	world->step |= 1; /* timers know nothing of the store's units */
+	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
 	world->now = world->begin = -30 * WORLD_SEC; /* moments wrap soon */
 	world->judge = (double)world->burst / WORLD_SEC;
 	for (unsigned int i = 0; i < world->nodes; i++) {
@@ -82,7 +91,8 @@ static inline void world_begin(struct world *world)
 		if (world->starts_shared)
 			world->node[i].zero = world->now - world->burst / world->nodes;
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
-		world->node[i].told = world->node[i].own;
+		world->node[i].seen = world->node[i].own;
+		world->node[i].seen_at = world->now;
 		world->node[i].beat = world->now + (uint64_t)(world_phase(world, i) * world->round);
 		world->node[i].due = world->node[i].beat;
 	}
@@ -109,6 +119,12 @@ static inline void world_charge(const struct world *world, struct world_node *no
 	node->zero = credit_latest(node->zero, world->now - world->burst) + cost;
 }
 
+/* The store counts whole units only. */
+static inline uint64_t world_units(uint64_t ticks)
+{
+	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
+}
+
 /* What a node admits in a step. */
 static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
 {
@@ -121,13 +137,29 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	return got;
 }
 
-/* A source far from its limit is not reported: nobody else needs to know. */
-static inline bool world_must_share(const struct world *world, const struct world_node *node)
+/*
+ * A source far from its limit is not reported: nobody else needs to know. As user/share/accounts.c:
+ * what was taken untold is the excess, less a hundredth of rate/nodes.
+ */
+static inline void world_scan(struct world *world, struct world_node *node)
 {
-	uint64_t untold = node->own.taken - node->told.taken;
+	uint64_t passed = world->now - node->seen_at, quarter = world->burst / 4;
+	struct flow_count counted = {node->own.taken - node->seen.taken,
+				     node->own.asked - node->seen.asked};
+	int64_t excess = node->excess + counted.taken - passed / 100 / world->nodes;
+	struct flow_count told = {world_units(node->own.taken), world_units(node->own.asked)};
 
-	return untold > world->burst / 4 ||
-	       (untold && world_level(world, node) < (int64_t)world->burst / 4);
+	node->seen = node->own;
+	node->seen_at = world->now;
+	node->excess = node->shares ? 0 : credit_max(0, excess);
+	if (!node->excess ||
+	    (node->excess < quarter && world_level(world, node) >= (int64_t)quarter))
+		return;
+	told.taken -= world_units(node->excess);
+	told.asked -= world_units(credit_max(node->excess, counted.asked));
+	node->excess = 0;
+	node->shares = true;
+	flow_begin(&node->flow, &told, world->now - passed);
 }
 
 static inline void world_lose(struct world *world, struct world_node *node)
@@ -138,12 +170,17 @@ static inline void world_lose(struct world *world, struct world_node *node)
 
 static inline void world_report(struct world *world, struct world_node *node)
 {
-	struct flow_count sent = flow_report(&node->flow, &node->own, world->now);
+	struct flow_count own = {world_units(node->own.taken), world_units(node->own.asked)};
+	struct flow_count sent = flow_report(&node->flow, &own, world->now);
 
-	node->told = node->own;
-	world->rounds++;
-	world->totals.taken += sent.taken;
-	world->totals.asked += sent.asked;
+	world->commands += sent.taken || sent.asked ? 2 : 1;
+	if ((sent.taken || sent.asked) &&
+	    (!node->expiry_at || credit_span(node->expiry_at, world->now) >= WORLD_EXPIRY)) {
+		node->expiry_at = world->now;
+		world->commands++;
+	}
+	world->totals.taken += world_units(sent.taken);
+	world->totals.asked += world_units(sent.asked);
 	node->answer = world->totals;
 	node->answer_at = world->now + world->delay;
 }
@@ -174,10 +211,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		node->due =
 			node->beat + (uint64_t)(world->jitter * world_random(world) * world->round);
 	}
-	if (!node->shares && world_must_share(world, node)) {
-		node->shares = true;
-		flow_begin(&node->flow, &node->told, world->now - world->round);
-	}
+	world_scan(world, node);
 	if (node->shares && world->cut)
 		world_lose(world, node);
 	else if (node->shares)

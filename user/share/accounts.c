@@ -7,9 +7,6 @@
 
 #include "share/debts.h"
 
-/* Counters of the store are in units of 2^10 ticks, 64 ns, and so last for years. */
-#define STORE_UNIT_SHIFT 10
-
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
@@ -349,7 +346,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 /* Only whole units of the store are told; the rest is told later. */
 static uint64_t whole_units(uint64_t ticks)
 {
-	return ticks >> STORE_UNIT_SHIFT << STORE_UNIT_SHIFT;
+	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
 /* How long a block of this node lasts that the store does not know of; 0: there is none. */
@@ -384,8 +381,8 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 			continue;
 		told = flow_report(&account->flow, &own, now);
 		*item = (struct store_item){
-			.delta = {[STORE_TAKEN] = told.taken >> STORE_UNIT_SHIFT,
-				  [STORE_ASKED] = told.asked >> STORE_UNIT_SHIFT},
+			.delta = {[STORE_TAKEN] = told.taken >> FLOW_UNIT_SHIFT,
+				  [STORE_ASKED] = told.asked >> FLOW_UNIT_SHIFT},
 			.lasts = account->lasts &&
 				 credit_span(account->expiry_at, now) < EXPIRY_TICKS,
 			.block_ms = block_untold_ms(accounts, account, now),
@@ -433,8 +430,8 @@ static void account_learn(struct account *account, const struct store_item *item
 		return;
 	}
 	account->lost = 0;
-	totals.taken = (uint64_t)item->total[STORE_TAKEN] << STORE_UNIT_SHIFT;
-	totals.asked = (uint64_t)item->total[STORE_ASKED] << STORE_UNIT_SHIFT;
+	totals.taken = (uint64_t)item->total[STORE_TAKEN] << FLOW_UNIT_SHIFT;
+	totals.asked = (uint64_t)item->total[STORE_ASKED] << FLOW_UNIT_SHIFT;
 	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);
 }
 

@@ -75,7 +75,7 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 		flow_abandon(flow);
 	flow->length = credit_min(credit_max(1, credit_span(flow->reported_at, now)),
 				  AMOUNT_MAX / FLOW_ASKED);
-	most = FLOW_ASKED * flow->length;
+	most = FLOW_ASKED * flow->length >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 	flow->sent.taken = counted(flow->reported.taken, own->taken);
 	flow->sent.asked = credit_max(flow->sent.taken,
 				      credit_min(counted(flow->reported.asked, own->asked), most));

@@ -47,6 +47,12 @@
 /* The most that a node reports as asked for, in times of the rate; more only if it was admitted. */
 #define FLOW_ASKED 16
 
+/*
+ * Counters of the store are in units of 2^10 ticks, 64 ns, and so last for years. What is reported
+ * is whole units if the counters of this node are: or the totals would seem to fall.
+ */
+#define FLOW_UNIT_SHIFT 10
+
 /* Rounds in a row without an answer, after which the last one counts no more. */
 #define FLOW_LOST 3
 

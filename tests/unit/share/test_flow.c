@@ -142,6 +142,22 @@ static void test_totals_that_fall_begin_again(void **state)
 	assert_in_range(bench_pass(&bench, ROUND), ROUND * 49 / 100, ROUND * 51 / 100);
 }
 
+/* Else the store's totals would be less than this node's own, and seem to have fallen. */
+static void test_a_flood_is_told_in_whole_units(void **state)
+{
+	const struct flow_count own = {0, 1000 * SEC};
+	struct bench bench = bench_new();
+	struct flow_count sent;
+
+	(void)state;
+	bench.now += ROUND + 1;
+	bench.own.asked = bench.own.taken = 0;
+	flow_begin(&bench.flow, &bench.own, bench.now - ROUND - 1);
+	sent = flow_report(&bench.flow, &own, bench.now);
+	assert_int_equal(sent.asked % (1 << FLOW_UNIT_SHIFT), 0);
+	assert_in_range(sent.asked, FLOW_ASKED * ROUND - 1000, FLOW_ASKED * (ROUND + 1));
+}
+
 static void test_a_report_is_told_once(void **state)
 {
 	struct bench bench = bench_new();
@@ -635,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_round_charges),
 		cmocka_unit_test(test_the_first_totals_are_not_charged),
 		cmocka_unit_test(test_totals_that_fall_begin_again),
+		cmocka_unit_test(test_a_flood_is_told_in_whole_units),
 		cmocka_unit_test(test_a_report_is_told_once),
 		cmocka_unit_test(test_what_is_given_back_is_not_told_twice),
 		cmocka_unit_test(test_what_goes_on_without_answers),
