@@ -187,6 +187,19 @@ $(BUILD)/traffic: tests/tools/traffic.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $< -o $@ -lpthread
 
+# The simulator of shared limits: the tables of docs/cluster.md, in a minute of CPU. No root.
+$(BUILD)/sim/share: tests/sim/share.c $(BUILD)/user/share/flow.o
+	$(say) CC $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Itests/lib $(CFLAGS) -O2 -MMD -MP -MF $@.d $(filter %.c %.o,$^) -lm -o $@
+
+share-sim: $(BUILD)/sim/share
+	$(Q)$<
+
+tests: $(BUILD)/sim/share
+
+.PHONY: share-sim
+
 # Loaded before a command, fails its calls as a machine without memory does.
 $(BUILD)/starve.so: tests/tools/starve.c
 	$(say) CC $@

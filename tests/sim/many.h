@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node tells of
+ * a source by the rule of user/share/accounts.c, and of `most` at a time; what it charges is of
+ * user/share/flow.c. Each source is judged by one bucket that is charged with all that any node
+ * admits.
+ *
+ *   many_begin   sources at rest
+ *   many_run     packets come
+ *   many_judge   begins to judge anew: the error from here on
+ */
+#ifndef SLUICE_SIM_MANY_H
+#define SLUICE_SIM_MANY_H
+
+#include <math.h>
+#include "flow_model.h"
+
+#define MANY_STEPS 10 /* of 10 ms: a round */
+
+/* A source at a node. */
+struct many_line {
+	uint64_t zero;	  /* of its ledger */
+	uint64_t excess;  /* at the scan `scanned`, and what was taken since */
+	uint32_t scanned; /* the number of a scan of this node */
+	uint32_t asked;	  /* since then, in packets */
+	uint32_t account; /* the number of its account and 1; 0: it has none */
+	bool is_listed;	  /* in `touched` */
+};
+
+struct many_account {
+	struct flow flow;
+	struct flow_count own;
+	uint64_t expiry_at; /* 0: never */
+	uint32_t source;
+	bool is_used;
+};
+
+struct many_node {
+	struct many_line *line; /* by source */
+	struct many_account *account;
+	uint32_t *touched; /* sources that this scan looks at */
+	uint32_t touched_count, scan, accounts, candidates;
+};
+
+struct many_source {
+	struct flow_count totals; /* in the store */
+	uint64_t judged_at;
+	int64_t judge, lowest;	/* level of the bucket of all, ticks */
+	uint32_t passed, asked; /* packets, since it was judged anew */
+};
+
+struct many {
+	unsigned int nodes, sources, most;
+	double demand;	/* of all sources, in times the rate of one */
+	uint64_t burst; /* ticks */
+	uint64_t cost;	/* of a packet */
+	struct many_node *node;
+	struct many_source *source;
+	uint32_t *found; /* room for the candidates of a scan */
+	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
+};
+
+static inline double many_random(struct many *many)
+{
+	return (random_next(&many->random) >> 11) * 0x1p-53;
+}
+
+/* A source by Zipf's law with exponent 1: by rejection from a law whose sum is a logarithm. */
+static inline uint32_t many_draw(struct many *many)
+{
+	for (;;) {
+		uint32_t rank = exp(many_random(many) * log(many->sources + 1.0));
+
+		if (rank < 1 || rank > many->sources)
+			continue;
+		if (many_random(many) * log1p(1.0 / rank) * rank <= M_LN2)
+			return rank - 1;
+	}
+}
+
+static inline void *many_alloc(size_t count, size_t size)
+{
+	void *made = calloc(count, size);
+
+	if (!made)
+		abort();
+	return made;
+}
+
+static inline void many_judge(struct many *many)
+{
+	for (unsigned int i = 0; i < many->sources; i++) {
+		struct many_source *source = &many->source[i];
+
+		source->judged_at = many->now;
+		source->judge = many->burst;
+		source->lowest = 0;
+		source->passed = source->asked = 0;
+	}
+	many->judged = many->now;
+	many->commands = many->left_out = many->scans = 0;
+}
+
+static inline void many_begin(struct many *many)
+{
+	many->node = many_alloc(many->nodes, sizeof(*many->node));
+	many->source = many_alloc(many->sources, sizeof(*many->source));
+	many->found = many_alloc(many->sources, sizeof(*many->found));
+	many->random = RANDOM_BEGIN;
+	many->now = many->begin = 1000 * WORLD_SEC; /* ledgers of zero 0 are full */
+	for (unsigned int i = 0; i < many->nodes; i++) {
+		struct many_node *node = &many->node[i];
+
+		node->line = many_alloc(many->sources, sizeof(*node->line));
+		node->touched = many_alloc(many->sources, sizeof(*node->touched));
+		node->account = many_alloc(many->most, sizeof(*node->account));
+	}
+	many_judge(many);
+}
+
+static inline void many_end(struct many *many)
+{
+	for (unsigned int i = 0; i < many->nodes; i++) {
+		free(many->node[i].line);
+		free(many->node[i].touched);
+		free(many->node[i].account);
+	}
+	free(many->node);
+	free(many->source);
+	free(many->found);
+}
+
+static inline int64_t many_level(const struct many *many, const struct many_line *line)
+{
+	return credit_min(credit_span(line->zero, many->now), many->burst);
+}
+
+static inline void many_charge(const struct many *many, struct many_line *line, uint64_t cost)
+{
+	line->zero = credit_latest(line->zero, many->now - many->burst) + cost;
+}
+
+/* Charges the bucket of all with a packet. */
+static inline void many_pass(struct many *many, struct many_source *source)
+{
+	int64_t level = source->judge + credit_span(source->judged_at, many->now);
+
+	source->judge = credit_min(level, many->burst) - many->cost;
+	source->judged_at = many->now;
+	source->lowest = credit_min(source->lowest, source->judge);
+	source->passed++;
+}
+
+static inline void many_packet(struct many *many)
+{
+	struct many_node *node = &many->node[random_next(&many->random) % many->nodes];
+	uint32_t number = many_draw(many);
+	struct many_line *line = &node->line[number];
+	bool passes = many_level(many, line) >= (int64_t)many->cost;
+	uint64_t taken = passes ? many->cost : 0;
+
+	many->source[number].asked++;
+	if (passes) {
+		many_charge(many, line, many->cost);
+		many_pass(many, &many->source[number]);
+	}
+	if (line->account) {
+		node->account[line->account - 1].own.taken += taken;
+		node->account[line->account - 1].own.asked += many->cost;
+		return;
+	}
+	if (!line->is_listed) {
+		line->is_listed = true;
+		node->touched[node->touched_count++] = number;
+	}
+	/* scans that did not look at it found nothing taken */
+	if (line->scanned < node->scan) {
+		uint64_t untold = WORLD_SEC / 1000 / many->nodes * (node->scan - line->scanned);
+
+		line->excess -= credit_min(line->excess, untold);
+		line->scanned = node->scan;
+	}
+	line->excess += taken;
+	line->asked++;
+}
+
+/* Whether a source should have an account: as line_scan() of accounts.c. */
+static inline bool many_is_near(struct many *many, struct many_node *node, struct many_line *line)
+{
+	uint64_t untold = WORLD_SEC / 1000 / many->nodes;
+
+	line->excess -= credit_min(line->excess, untold * (node->scan + 1 - line->scanned));
+	line->scanned = node->scan + 1;
+	return line->excess && (line->excess >= many->burst / 4 ||
+				many_level(many, line) < (int64_t)many->burst / 4);
+}
+
+static inline void many_account(struct many *many, struct many_node *node, uint32_t number)
+{
+	const struct flow_count nothing = {0};
+	struct many_line *line = &node->line[number];
+	uint32_t free = 0;
+
+	while (node->account[free].is_used)
+		free++;
+	node->account[free] = (struct many_account){
+		.source = number,
+		.is_used = true,
+		.own = {line->excess, credit_max(line->excess, line->asked * many->cost)},
+	};
+	flow_begin(&node->account[free].flow, &nothing, many->now - WORLD_SEC / 10);
+	line->account = free + 1;
+	line->excess = 0;
+	node->accounts++;
+}
+
+static const struct many_node *many_ordered; /* for many_order */
+
+static inline int many_order(const void *a, const void *b)
+{
+	uint64_t one = many_ordered->line[*(const uint32_t *)a].excess;
+	uint64_t other = many_ordered->line[*(const uint32_t *)b].excess;
+
+	return one < other ? 1 : one > other ? -1 : 0;
+}
+
+/* Gives accounts to those with the largest excess; the rest is looked at again. */
+static inline void many_scan(struct many *many, struct many_node *node)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < node->touched_count; i++) {
+		struct many_line *line = &node->line[node->touched[i]];
+
+		line->is_listed = false;
+		if (many_is_near(many, node, line))
+			many->found[found++] = node->touched[i];
+		else
+			line->asked = 0;
+	}
+	many_ordered = node;
+	qsort(many->found, found, sizeof(*many->found), many_order);
+	node->touched_count = 0;
+	for (uint32_t i = 0; i < found; i++) {
+		struct many_line *line = &node->line[many->found[i]];
+
+		if (node->accounts < many->most) {
+			many_account(many, node, many->found[i]);
+		} else {
+			line->is_listed = true;
+			node->touched[node->touched_count++] = many->found[i];
+			many->left_out++;
+		}
+		line->asked = 0;
+	}
+	node->scan++;
+	many->scans++;
+}
+
+static inline void many_round(struct many *many, struct many_node *node,
+			      struct many_account *account)
+{
+	struct flow_count own = {world_units(account->own.taken), world_units(account->own.asked)};
+	struct flow_count sent = flow_report(&account->flow, &own, many->now);
+	struct many_source *source = &many->source[account->source];
+	bool adds = sent.taken || sent.asked;
+
+	many->commands += adds ? 2 : 1;
+	if (adds &&
+	    (!account->expiry_at || credit_span(account->expiry_at, many->now) >= WORLD_EXPIRY)) {
+		account->expiry_at = many->now;
+		many->commands++;
+	}
+	source->totals.taken += world_units(sent.taken);
+	source->totals.asked += world_units(sent.asked);
+	flow_learn(&account->flow, many->burst, &source->totals, many->nodes, many->now);
+	if (!flow_rests(&account->flow, many->burst, many->now))
+		return;
+	account->is_used = false;
+	node->accounts--;
+	node->line[account->source].account = 0;
+	node->line[account->source].scanned = node->scan;
+}
+
+static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)
+{
+	for (uint32_t i = 0; i < many->most; i++)
+		if (node->account[i].is_used)
+			many_charge(many, &node->line[node->account[i].source],
+				    flow_step(&node->account[i].flow, many->burst, many->now));
+	if (!is_round)
+		return;
+	many_scan(many, node);
+	for (uint32_t i = 0; i < many->most; i++)
+		if (node->account[i].is_used)
+			many_round(many, node, &node->account[i]);
+}
+
+static inline void many_run(struct many *many, double seconds)
+{
+	const uint64_t span = WORLD_SEC / 100;
+	uint64_t end = many->now + (uint64_t)(seconds * WORLD_SEC);
+
+	for (; many->now < end; many->step++) {
+		many->now += span;
+		for (many->owed += many->demand * span; many->owed >= many->cost;
+		     many->owed -= many->cost)
+			many_packet(many);
+		for (unsigned int i = 0; i < many->nodes; i++)
+			many_daemon(many, &many->node[i], (many->step + i) % MANY_STEPS == 0);
+	}
+}
+
+#endif

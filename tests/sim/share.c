@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The simulator of shared limits: prints the tables of docs/cluster.md, "Simulated". What nodes
+ * charge is of user/share/flow.c; nodes, time and the store are models (tests/lib/flow_model.h,
+ * many.h). Exits with 1 if a figure is not as promised.
+ *
+ *   share          all tables: `make share-sim`
+ *   share short    fewer nodes, sources and seconds: a test of the simulator
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "many.h"
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Each second a node notes that it is there and counts the others: five commands. */
+#define NODES_COMMANDS 5
+
+static bool is_short;
+static int failures;
+
+static void must_be_within(const char *what, double is, double least, double most)
+{
+	if (is >= least && is <= most)
+		return;
+	printf("NOT AS PROMISED: %s: %.3f, not in %.3f to %.3f\n", what, is, least, most);
+	failures++;
+}
+
+static double least_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* --- One source through all nodes ----------------------------------------------------------- */
+
+/* Until what the start took in excess is repaid: by a tenth of the rate, and a little more. */
+static double repaid_at(const struct world *world)
+{
+	double round = (double)world->round / WORLD_SEC, burst = (double)world->burst / WORLD_SEC;
+
+	return 60 + 12 * world->nodes * (burst + 2 * round);
+}
+
+static void one_source(unsigned int nodes, double round)
+{
+	struct world world = {
+		.nodes = nodes,
+		.burst = WORLD_SEC,
+		.round = round * WORLD_SEC,
+		.step = nodes >= 1000 ? WORLD_SEC * round / 5 : 0,
+		.level = 20,
+		.offered = offered_flood,
+	};
+	double end = repaid_at(&world), bound = (nodes - 1) * (1.25 + 2 * round), least, most;
+	char name[64];
+
+	world_begin(&world);
+	world_run(&world, end);
+	snprintf(name, sizeof(name), "%u nodes, D %.2f s", nodes, round);
+	least = world_second(&world, end - 30, end, -1);
+	most = world_second(&world, end - 30, end, 1);
+	must_be_within(name, least, .98, 1.02);
+	must_be_within(name, most, .98, 1.02);
+	must_be_within(name, world_excess(&world), 0, bound);
+	printf("%5u %5.2f %8.3f %8.3f %8.2f   %.2f to %.2f %9.2f %9.2f %9.2f %8.1f\n", nodes, round,
+	       world_mean(&world, 30, 60), world_mean(&world, 0, 60), world_second(&world, 0, 5, 1),
+	       least, most, world_excess(&world), (nodes - 1) * (1 + round), bound,
+	       world.commands / end / nodes + NODES_COMMANDS);
+	world_end(&world);
+}
+
+static void table_one_source(void)
+{
+	static const unsigned int nodes[] = {2, 4, 10, 100, 1000};
+	static const double rounds[] = {.05, .1, .5};
+
+	puts("One source at 20 times its limit through all nodes, a burst of 1 s\n"
+	     "                                 worst   each second              (N - 1) x          "
+	     "commands\n"
+	     "                                second   behind that             (burst (5/4 burst   "
+	     " "
+	     "a node,\n"
+	     "nodes     D  30-60 s   minute at start        excess             + D)     + 2 D)    "
+	     "second");
+	for (size_t n = 0; n < ARRAY_SIZE(nodes); n++)
+		for (size_t r = 0; r < ARRAY_SIZE(rounds); r++)
+			if (!is_short || nodes[n] <= 10)
+				one_source(nodes[n], rounds[r]);
+}
+
+/* --- Floods, and sources that move ------------------------------------------------------------ */
+
+static unsigned int floods;
+static double turns_a_second;
+
+static double offered_forged(const struct world *world, unsigned int node, double at)
+{
+	(void)at;
+	return node < floods ? world->level : .2;
+}
+
+static double offered_turns(const struct world *world, unsigned int node, double at)
+{
+	return (unsigned int)(at * turns_a_second) % world->nodes == node ? world->level : 0;
+}
+
+/* As the tests on real packets have it: a burst of 0.1 s, rounds of 0.1 s. */
+static struct world world_real(unsigned int nodes, double level)
+{
+	return (struct world){
+		.nodes = nodes,
+		.burst = WORLD_SEC / 10,
+		.round = WORLD_SEC / 10,
+		.level = level,
+		.offered = offered_flood,
+	};
+}
+
+/* What passed at a node since it had admitted `taken`, `span` seconds ago, over the rate. */
+static double part_since(const struct world *world, unsigned int node, uint64_t taken, double span)
+{
+	return (double)(world->node[node].own.taken - taken) / WORLD_SEC / span;
+}
+
+static void flooded(unsigned int count, double level)
+{
+	struct world world = world_real(4, level);
+	double honest = 1;
+	uint64_t taken[4];
+
+	floods = count;
+	world.offered = offered_forged;
+	world_begin(&world);
+	world_run(&world, 15);
+	for (unsigned int i = 0; i < 4; i++)
+		taken[i] = world.node[i].own.taken;
+	world_run(&world, 24.5);
+	printf("%7u %6.0f %7.3f   ", count, level, world_mean(&world, 15, 39.5));
+	for (unsigned int i = 0; i < 4; i++) {
+		double part = part_since(&world, i, taken[i], 24.5);
+
+		printf(" %.3f", part);
+		if (i >= count)
+			honest = least_of(honest, part);
+	}
+	puts("");
+	must_be_within("an honest node", honest, .19, .21);
+	must_be_within("flooded, total", world_mean(&world, 15, 39.5), .98, 1.02);
+	world_end(&world);
+}
+
+static void table_flooded(void)
+{
+	puts("\n4 nodes, some flooded with a source's address, 0.2 x the rate honest at each "
+	     "other\n"
+	     "flooded      x   total    each");
+	for (unsigned int count = 1; count <= 3; count += 2) {
+		flooded(count, 5);
+		flooded(count, 20);
+	}
+}
+
+static void moves(double turns, double level)
+{
+	struct world world = world_real(8, level);
+
+	turns_a_second = turns;
+	world.offered = offered_turns;
+	world_begin(&world);
+	world_run(&world, 128);
+	printf("%10.0f %4.0f %8.3f   %.2f to %.2f\n", turns, level, world_mean(&world, 8, 128),
+	       world_second(&world, 8, 128, -1), world_second(&world, 8, 128, 1));
+	must_be_within("by turns", world_mean(&world, 8, 128), .88, 1.05);
+	world_end(&world);
+}
+
+static void table_moves(void)
+{
+	puts("\n8 nodes, a source that moves\nmoves/s       x    total   seconds");
+	for (double level = 2; level <= 20; level += 18)
+		for (double turns = 1; turns <= 5; turns += 4)
+			moves(turns, level);
+}
+
+/* --- Many sources ----------------------------------------------------------------------------- */
+
+static int order_of(const void *a, const void *b)
+{
+	double one = *(const double *)a, other = *(const double *)b;
+
+	return (one > other) - (one < other);
+}
+
+/* Of the sources that were offered more than their limit: what passed, over the rate. */
+static void heavy_print(const struct many *many, double seconds)
+{
+	double rate = seconds * WORLD_SEC / many->cost, *means;
+	unsigned int count = 0;
+
+	means = many_alloc(many->sources, sizeof(*means));
+	for (unsigned int i = 0; i < many->sources; i++)
+		if (many->source[i].asked > rate)
+			means[count++] = many->source[i].passed / rate;
+	qsort(means, count, sizeof(*means), order_of);
+	printf(" %6u %6.2f %6.2f %6.2f", count, count ? means[count / 2] : 0,
+	       count ? means[(count - 1) * 99 / 100] : 0, count ? means[count - 1] : 0);
+	free(means);
+}
+
+/* By how much sources got more than burst + rate x t, in bursts; a packet more is none. */
+static void errors_print(const struct many *many)
+{
+	double *errors = many_alloc(many->sources, sizeof(*errors));
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < many->sources; i++)
+		if (-many->source[i].lowest > (int64_t)many->cost)
+			errors[count++] = (double)-many->source[i].lowest / many->burst;
+	qsort(errors, count, sizeof(*errors), order_of);
+	printf(" %7.3f %6.2f %6.2f\n", 100.0 * count / many->sources,
+	       count ? errors[(count - 1) * 99 / 100] : 0, count ? errors[count - 1] : 0);
+	free(errors);
+}
+
+static void many_print(struct many *many, const char *when, double seconds)
+{
+	double told = 0;
+
+	many_judge(many);
+	many_run(many, seconds);
+	for (unsigned int i = 0; i < many->nodes; i++)
+		told += (double)many->node[i].accounts / many->nodes;
+	printf("%6.0f %7s %5.0f %7.1f %8.0f", many->demand, when, told,
+	       (double)many->left_out / many->scans,
+	       many->commands / seconds / many->nodes + NODES_COMMANDS);
+	heavy_print(many, seconds);
+	errors_print(many);
+}
+
+/* demand: of all sources together, in times the rate of one */
+static void many_sources(unsigned int sources, double demand, double seconds)
+{
+	struct many many = {
+		.nodes = 10,
+		.sources = sources,
+		.most = 100,
+		.demand = demand,
+		.burst = WORLD_SEC,
+		.cost = WORLD_SEC / 100,
+	};
+
+	many_begin(&many);
+	many_print(&many, "start", seconds);
+	many_print(&many, "behind", seconds);
+	many_end(&many);
+}
+
+static void table_many(void)
+{
+	unsigned int sources = is_short ? 100000 : 1000000;
+	static const double demands[] = {600, 1400, 3700};
+
+	printf("\n%u sources by Zipf on 10 nodes, limits of 100 packets a second, bursts of 100\n"
+	       "                 a node and round          sources offered more      more than\n"
+	       "                  left                     than their limit          burst + rate "
+	       "x t\n"
+	       "demand    when  told     out    cmd/s  count median    99%%   most       %%    99%%"
+	       "   most\n",
+	       sources);
+	for (size_t i = 0; i < ARRAY_SIZE(demands); i++)
+		if (!is_short || i == 1)
+			many_sources(sources, demands[i], is_short ? 5 : 30);
+}
+
+/* --- What was measured ------------------------------------------------------------------------ */
+
+/* What happens to a world from `from` to `to`, in seconds. */
+enum fault {
+	FAULT_NONE,
+	FAULT_CUT,    /* the store cannot be reached */
+	FAULT_DIVIDE, /* nor, and nodes divide */
+	FAULT_SLEEP,  /* the process of the first node is stopped */
+};
+
+/* A figure of tests/cluster/test_long.py, from a machine that did nothing else. */
+struct measured {
+	const char *what;
+	double real;
+	unsigned int nodes;
+	double level;
+	double (*offered)(const struct world *world, unsigned int node, double at);
+	double parameter; /* of `offered`: nodes that are flooded, or moves a second */
+	double first, last;
+	int node; /* whose part it is, from 1 on; 0: of all */
+	double delay;
+	enum fault fault;
+	double from, to;
+	const char *note; /* what the simulation does not know; it need not agree then */
+};
+
+static double simulated(const struct measured *row)
+{
+	struct world world = world_real(row->nodes, row->level);
+	uint64_t taken = 0;
+	double is;
+
+	floods = turns_a_second = row->parameter;
+	world.offered = row->offered;
+	world.delay = row->delay * WORLD_SEC;
+	world.on_loss = row->fault == FAULT_DIVIDE ? FLOW_DIVIDE : FLOW_LOCAL;
+	world_begin(&world);
+	for (double at = 0; at < row->last; at += .5) {
+		bool is_faulty = at >= row->from && at < row->to;
+
+		world.cut = is_faulty && (row->fault == FAULT_CUT || row->fault == FAULT_DIVIDE);
+		world.node[0].sleeps = is_faulty && row->fault == FAULT_SLEEP;
+		if (at == row->first && row->node)
+			taken = world.node[row->node - 1].own.taken;
+		world_run(&world, .5);
+	}
+	is = row->node ? part_since(&world, row->node - 1, taken, row->last - row->first)
+		       : world_mean(&world, row->first, row->last);
+	world_end(&world);
+	return is;
+}
+
+#define FLOOD			.offered = offered_flood
+#define FORGED(count)		.offered = offered_forged, .parameter = count
+#define TURNS(number)		.offered = offered_turns, .parameter = number
+#define SPAN(from, to)		.first = from, .last = to
+#define FAULT(what, begin, end) .fault = FAULT_##what, .from = begin, .to = end
+
+static const struct measured measured[] = {
+	{"2 nodes at 20 x, behind 30 s", 1.000, 2, 20, FLOOD, SPAN(30, 59.5)},
+	{"2 nodes at 20 x, the whole minute", 1.004, 2, 20, FLOOD, SPAN(0, 59.5)},
+	{"4 nodes at 20 x, behind 30 s", 1.000, 4, 20, FLOOD, SPAN(30, 59.5)},
+	{"4 nodes at 20 x, the whole minute", 1.008, 4, 20, FLOOD, SPAN(0, 59.5)},
+	{"10 nodes at 20 x, behind 30 s", 1.000, 10, 20, FLOOD, SPAN(30, 59.5)},
+	{"10 nodes at 20 x, the whole minute", 1.021, 10, 20, FLOOD, SPAN(0, 59.5)},
+	{"4 nodes, 1 flooded: all", 1.000, 4, 20, FORGED(1), SPAN(15, 39.5)},
+	{"4 nodes, 1 flooded: that one", 0.40, 4, 20, FORGED(1), SPAN(15, 39.5), .node = 1},
+	{"4 nodes, 1 flooded: an honest one", 0.20, 4, 20, FORGED(1), SPAN(15, 39.5), .node = 4},
+	{"4 nodes, 3 flooded: all", 1.000, 4, 20, FORGED(3), SPAN(15, 39.5)},
+	{"4 nodes, 3 flooded: the honest one", 0.20, 4, 20, FORGED(3), SPAN(15, 39.5), .node = 4},
+	{"8 nodes, a move a second", 0.942, 8, 20, TURNS(1), SPAN(8, 39.5)},
+	{"8 nodes, five moves a second", 0.939, 8, 20, TURNS(5), SPAN(8, 39.5)},
+	{"4 nodes, slots moved", 1.000, 4, 5, FLOOD, SPAN(15, 20)},
+	{"4 nodes, a master killed", 2.122, 4, 5, FLOOD, SPAN(20, 28), FAULT(CUT, 20, 23),
+	 .note = "away for 3 of the 8 s: as the real figure tells"},
+	{"4 nodes, a replica promoted", 1.000, 4, 5, FLOOD, SPAN(35, 49.5), FAULT(CUT, 20, 23)},
+	{"4 nodes, the store silent, `divide`", 1.000, 4, 5, FLOOD, SPAN(20, 45),
+	 FAULT(DIVIDE, 15, 45)},
+	{"4 nodes, the store back", 1.004, 4, 5, FLOOD, SPAN(52, 59.5), FAULT(DIVIDE, 15, 45)},
+	{"4 nodes, a process stopped", 2.003, 4, 5, FLOOD, SPAN(20, 35), FAULT(SLEEP, 15, 35)},
+	{"4 nodes, it goes on", 0.965, 4, 5, FLOOD, SPAN(45, 59.5), FAULT(SLEEP, 15, 35)},
+	{"2 nodes, a store 200 ms away", 1.000, 2, 10, FLOOD, SPAN(20, 39.5), .delay = .2},
+};
+
+static void table_measured(void)
+{
+	puts("\nReal packets and the simulation, in times of the limit\n"
+	     "                                         real  simulated");
+	for (size_t i = 0; i < ARRAY_SIZE(measured); i++) {
+		const struct measured *row = &measured[i];
+		double is = simulated(row);
+
+		printf("%-38s %6.3f %8.3f %+6.1f %%%s%s\n", row->what, row->real, is,
+		       100 * (is / row->real - 1), row->note ? "  " : "", row->note ?: "");
+		if (!row->note)
+			must_be_within(row->what, is / row->real, .95, 1.05);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	is_short = argc > 1 && !strcmp(argv[1], "short");
+	table_one_source();
+	table_flooded();
+	table_moves();
+	table_measured();
+	table_many();
+	return failures ? 1 : 0;
+}
