@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The simulator of shared limits, in short: its promises hold, and docs/cluster.md has its tables."""
+
+import os
+import re
+
+import pytest
+
+from lab import BUILD, TOP, run
+
+# How many lines of each table docs/cluster.md must have as well: those of few nodes.
+TABLES = {"One source at 20 times": 9, "4 nodes, some flooded": 4, "8 nodes, a source that moves": 4,
+          "Real packets and the simulation": 21}
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+
+
+@pytest.fixture(scope="module")
+def said():
+    done = run(os.path.join(BUILD, "sim", "share"), "short", check=False)
+    assert done.code == 0 and done.err == "", done
+    return tables_of(done.out)
+
+
+def tables_of(text):
+    """By title: the lines that begin with a figure."""
+    tables, title = {}, None
+    for line in text.splitlines():
+        line = line.strip()
+        found = [t for t in (*TABLES, "100000 sources", "1000000 sources") if line.startswith(t)]
+        if found:
+            title = found[0]
+            tables[title] = []
+        elif not line:
+            title = None
+        elif title and line[0].isdigit():
+            tables[title].append(line)
+    return tables
+
+
+def is_like(line, other):
+    """Other compilers round differently: the same words, and figures that agree within 2 %."""
+    if NUMBER.sub("#", line).split() != NUMBER.sub("#", other).split():
+        return False
+    return all(abs(float(a) - float(b)) <= 0.02 * abs(float(b)) + 0.02 + ("%" in line) * 0.2
+               for a, b in zip(NUMBER.findall(line), NUMBER.findall(other)))
+
+
+@pytest.mark.parametrize("title,lines", TABLES.items())
+def test_the_document_has_its_tables(said, title, lines):
+    with open(os.path.join(TOP, "docs", "cluster.md"), encoding="utf-8") as page:
+        told = tables_of(page.read())[title]
+    assert len(said[title]) == lines
+    for line in said[title]:
+        assert any(is_like(line, other) for other in told), line
+
+
+def test_many_sources_stay_within_their_commands(said):
+    """Two commands a round for each of 100 sources, and those that count the nodes."""
+    rows = [[float(word) for word in NUMBER.findall(line)] for line in said["100000 sources"]]
+    assert len(rows) == 2
+    for row in rows:
+        told, commands = row[1], row[3]
+        assert 50 <= told <= 100 and 1000 <= commands <= 2010, row
+    start, behind = (row[-1] for row in rows)
+    assert 0 < behind < start < 9 * 1.25 + 2
