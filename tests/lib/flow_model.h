@@ -53,7 +53,9 @@ struct world {
 	double (*offered)(const struct world *world, unsigned int node, double at);
 	double level; /* for `offered`, in times of the rate */
 	/* at any time */
-	bool cut; /* the store cannot be reached */
+	bool cut;     /* the store cannot be reached */
+	bool silent;  /* with `cut`: but takes reports */
+	bool forgets; /* and loses them */
 	/* what comes of it */
 	struct world_node *node;
 	struct flow_count totals;
@@ -179,8 +181,10 @@ static inline void world_report(struct world *world, struct world_node *node)
 		node->expiry_at = world->now;
 		world->commands++;
 	}
-	world->totals.taken += world_units(sent.taken);
-	world->totals.asked += world_units(sent.asked);
+	if (!world->forgets) {
+		world->totals.taken += world_units(sent.taken);
+		world->totals.asked += world_units(sent.asked);
+	}
 	node->answer = world->totals;
 	node->answer_at = world->now + world->delay;
 }
@@ -212,7 +216,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 			node->beat + (uint64_t)(world->jitter * world_random(world) * world->round);
 	}
 	world_scan(world, node);
-	if (node->shares && world->cut)
+	if (node->shares && world->cut && !world->silent)
 		world_lose(world, node);
 	else if (node->shares)
 		world_report(world, node);

@@ -9,6 +9,9 @@
 /* What all nodes together keep for their own demand. The rest of the rate repays what is owed. */
 #define KEPT (FLOW_RATE / 10 * 9)
 
+/* What is owed below this part of a burst is nothing. */
+#define NEGLIGIBLE 1024
+
 /* Of how many rounds the consumption can be unknown to a node: docs/cluster.md. */
 #define UNKNOWN_ROUNDS 4
 
@@ -42,12 +45,13 @@ void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t n
 	*flow = (struct flow){
 		.reported = *reported,
 		.reported_at = now,
+		.learned_at = now,
 		.busy_at = now,
 		.stepped_at = now,
 	};
 }
 
-/* The next totals are only noted: others' part of them cannot be told. */
+/* What was sent may be in the next totals, or in later ones. */
 static void flow_abandon(struct flow *flow)
 {
 	if (flow->waits) {
@@ -57,8 +61,8 @@ static void flow_abandon(struct flow *flow)
 			credit_min(flow->in_doubt.asked + flow->sent.asked, AMOUNT_MAX);
 	}
 	flow->sent = (struct flow_count){0};
+	flow->was_lost = true;
 	flow->waits = false;
-	flow->has_totals = false;
 }
 
 /* From `then` to `now`; 0 for counters that began again. */
@@ -67,18 +71,25 @@ static uint64_t counted(uint64_t then, uint64_t now)
 	return credit_min(credit_max(0, credit_span(then, now)), AMOUNT_MAX);
 }
 
+/* At least 1. */
+static uint64_t span_of(uint64_t then, uint64_t now)
+{
+	return credit_min(credit_max(1, credit_span(then, now)), AMOUNT_MAX / FLOW_ASKED);
+}
+
 struct flow_count flow_report(struct flow *flow, const struct flow_count *own, uint64_t now)
 {
 	uint64_t most;
 
 	if (flow->waits)
 		flow_abandon(flow);
-	flow->length = credit_min(credit_max(1, credit_span(flow->reported_at, now)),
-				  AMOUNT_MAX / FLOW_ASKED);
-	most = FLOW_ASKED * flow->length >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
+	flow->round = span_of(flow->reported_at, now);
+	most = FLOW_ASKED * flow->round >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 	flow->sent.taken = counted(flow->reported.taken, own->taken);
 	flow->sent.asked = credit_max(flow->sent.taken,
 				      credit_min(counted(flow->reported.asked, own->asked), most));
+	flow->offered = credit_min(flow->offered + flow->sent.asked, AMOUNT_MAX);
+	flow->length = span_of(flow->learned_at, now);
 	/* a purse that gives back lets `taken` fall: that is told by telling less later */
 	if (credit_span(flow->reported.taken, own->taken) > 0)
 		flow->reported.taken = own->taken;
@@ -88,29 +99,24 @@ struct flow_count flow_report(struct flow *flow, const struct flow_count *own, u
 	return flow->sent;
 }
 
-/*
- * Adds what the others took beyond what was expected. What this node sent without getting an answer
- * may come back in it, long after: as much is not counted.
- */
-static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, unsigned int nodes)
+/* What is the others' of an amount that may hold what this node sent without getting an answer. */
+static uint64_t without_doubted(uint64_t amount, uint64_t *doubted)
 {
-	int64_t beyond = credit_min(taken, AMOUNT_MAX) - credit_min(flow->assumed, AMOUNT_MAX);
-	int64_t doubted = credit_max(0, credit_min(beyond, flow->in_doubt.taken));
-	int64_t in_vain = credit_min(burst, AMOUNT_MAX) + flow->length;
-	int64_t unsettled = flow->unsettled + beyond - doubted;
+	uint64_t less = credit_min(amount, *doubted);
 
-	flow->in_doubt.taken -= doubted;
-	flow->unsettled =
-		credit_max(-in_vain, credit_min(unsettled, flow_cap(burst, flow->length, nodes)));
+	*doubted -= less;
+	return credit_min(amount - less, AMOUNT_MAX);
 }
 
-/* The demand of the others, of what is told as theirs. */
-static uint64_t flow_demand(struct flow *flow, uint64_t asked)
+/* Adds what the others took beyond what was expected. */
+static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, unsigned int nodes)
 {
-	uint64_t doubted = credit_min(asked, flow->in_doubt.asked);
+	int64_t theirs = without_doubted(taken, &flow->in_doubt.taken);
+	int64_t beyond = theirs - credit_min(flow->assumed, AMOUNT_MAX);
+	int64_t in_vain = credit_min(burst, AMOUNT_MAX) + flow->length;
 
-	flow->in_doubt.asked -= doubted;
-	return credit_min(asked - doubted, AMOUNT_MAX);
+	flow->unsettled = credit_max(-in_vain, credit_min(flow->unsettled + beyond,
+							  flow_cap(burst, flow->length, nodes)));
 }
 
 /* The part of what is unsettled that is repaid in the next round. */
@@ -124,7 +130,7 @@ static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int 
 /* What is charged in the next round, which is taken to be as long as this one. */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
-	uint64_t mine = flow->sent.asked, length = flow->length;
+	uint64_t mine = flow->offered, length = flow->length;
 	uint64_t all = mine + theirs;
 	uint64_t kept = credit_min(share_of(mine, length), KEPT / nodes);
 	int64_t part = flow_part(flow, all, nodes);
@@ -154,6 +160,16 @@ static void flow_return(struct flow *flow, uint64_t now)
 	}
 }
 
+/* Behind a loss, what was not carried out for a while never will be. */
+static void flow_trust(struct flow *flow, uint64_t now)
+{
+	if (flow->was_lost)
+		flow->doubted_until = now + FLOW_DOUBT;
+	else if (credit_span(flow->doubted_until, now) >= 0)
+		flow->in_doubt = (struct flow_count){0};
+	flow->was_lost = false;
+}
+
 void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *totals,
 		unsigned int nodes, uint64_t now)
 {
@@ -161,19 +177,23 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	int64_t asked = credit_span(flow->totals.asked + flow->sent.asked, totals->asked);
 	bool is_busy = true; /* for all that is known */
 
+	nodes = known_nodes(nodes);
+	flow->nodes = nodes;
 	if (flow->has_totals && taken >= 0 && asked >= 0) {
 		uint64_t theirs;
 
-		nodes = known_nodes(nodes);
 		flow_settle(flow, burst, taken, nodes);
-		theirs = flow_demand(flow, asked);
+		theirs = without_doubted(asked, &flow->in_doubt.asked);
 		flow_plan(flow, theirs, nodes);
-		is_busy = theirs + flow->sent.asked > flow->length / 2;
+		is_busy = theirs + flow->offered > flow->length / 2;
 	}
 	if (is_busy)
 		flow->busy_at = now;
 	flow_return(flow, now);
+	flow_trust(flow, now);
 	flow->totals = *totals;
+	flow->learned_at = flow->reported_at;
+	flow->offered = 0;
 	flow->assumed = 0;
 	flow->has_totals = true;
 	flow->sent = (struct flow_count){0};
@@ -186,6 +206,7 @@ void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
 	flow_abandon(flow);
 	if (rounds < FLOW_LOST)
 		return;
+	flow->has_totals = false;
 	flow->divided = on_loss == FLOW_DIVIDE ? FLOW_RATE - FLOW_RATE / known_nodes(nodes) : 0;
 	flow->expected = flow->divided;
 	flow->repay = 0;
@@ -216,7 +237,20 @@ uint64_t flow_step(struct flow *flow, uint64_t burst, uint64_t now)
 	return expected + repaid;
 }
 
+/*
+ * What a key costs that is shared anew: a burst on each node, and what comes in until the second
+ * answer. Half the rate makes up for it in twice the time.
+ */
+static int64_t flow_rest(const struct flow *flow, uint64_t burst)
+{
+	int64_t most = AMOUNT_MAX / 4 / FLOW_NODES_MAX;
+
+	return 2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));
+}
+
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
-	return flow->unsettled <= 0 && credit_span(flow->busy_at, now) >= (int64_t)burst;
+	/* parts of parts are repaid, so the last of it never is */
+	return flow->unsettled <= (int64_t)(burst / NEGLIGIBLE) &&
+	       credit_span(flow->busy_at, now) >= flow_rest(flow, burst);
 }

@@ -53,7 +53,10 @@
  */
 #define FLOW_UNIT_SHIFT 10
 
-/* Rounds in a row without an answer, after which the last one counts no more. */
+/*
+ * Rounds in a row without an answer, after which the last one counts no more. After fewer, the next
+ * answer tells of all rounds since the last.
+ */
 #define FLOW_LOST 3
 
 /*
@@ -61,6 +64,12 @@
  * little later, and take their part meanwhile without telling of it.
  */
 #define FLOW_RETURN (2 * SL_TICKS_PER_SEC)
+
+/*
+ * How long behind the first answer a report that got none may still be carried out: from what was
+ * on its way in a connection that has been reset.
+ */
+#define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
 /* More nodes than these are not told apart from these. */
 #define FLOW_NODES_MAX 4096
@@ -85,7 +94,11 @@ struct flow {
 	struct flow_count sent;	    /* in the round that is under way */
 	struct flow_count totals;   /* the last that the store told */
 	uint64_t reported_at;	    /* the begin of the round */
-	uint64_t length;	    /* from report to report; in flow_learn: that of the round */
+	uint64_t learned_at;	    /* the begin of the last round that was answered */
+	uint64_t round;		    /* from report to report */
+	uint64_t length;	    /* from the report that was learned of to this one */
+	uint64_t offered;	    /* and what was reported as asked since */
+	unsigned int nodes;	    /* at the last answer */
 	uint64_t busy_at;	    /* when much was offered last, on all nodes together */
 	uint64_t stepped_at;
 	uint64_t expected; /* a share of the rate */
@@ -94,10 +107,12 @@ struct flow {
 	int64_t repay;	   /* of that, what is left to repay in this round */
 	uint64_t repaying; /* at this share of the rate */
 	struct flow_count in_doubt; /* what was not answered: the store may still add it */
+	uint64_t doubted_until;	    /* behind the first answer */
 	uint64_t divided;	    /* of FLOW_DIVIDE: `expected` of the others, for now; or 0 */
 	uint64_t divided_until;	    /* once the store has answered again */
 	bool waits;		    /* for the answer to a report */
-	bool has_totals;	    /* since a round was lost */
+	bool was_lost;		    /* the round before */
+	bool has_totals;	    /* and not lost FLOW_LOST rounds since */
 };
 
 /* reported: the counters of this node, up to which nothing needs to be reported. */
@@ -118,8 +133,8 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 /*
  * Ends a round in which the store did not answer, or that could not begin. nodes: that were seen
- * last; rounds: lost in a row, with this one. The connection of an unanswered report should be
- * reset, so that it is not carried out later.
+ * last; rounds: lost in a row, with this one. The connection of an unanswered report is to be
+ * reset, so that it is not carried out later: as others' cost, from FLOW_DOUBT on.
  */
 void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
 	       unsigned int rounds);
@@ -138,9 +153,10 @@ void flow_unsent(struct flow *flow);
 uint64_t flow_step(struct flow *flow, uint64_t burst, uint64_t now);
 
 /*
- * Whether all nodes together were offered less than half the rate for as long as a burst takes to
- * refill, and nothing is owed: no node needs to know of the others. For use behind flow_learn:
- * without answers nothing is known to rest.
+ * Whether the key can be forgotten: no more than a thousandth of a burst is owed, and all nodes
+ * together were offered less than half the rate for so long that what a new start costs is made up
+ * for: 2 x nodes x (burst + 2 rounds). For use behind flow_learn: without answers nothing is known
+ * to rest.
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 

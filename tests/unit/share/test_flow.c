@@ -67,6 +67,9 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 
 static const struct flow_count nothing;
 
+/* How long a key that nobody uses is kept. */
+#define REST(nodes) (2 * (nodes) * (BURST + 2 * ROUND))
+
 /* Within a part in a thousand of the round: shares are rounded down. */
 static bool near(double is, double expected)
 {
@@ -301,8 +304,10 @@ static void test_when_a_key_rests(void **state)
 	bench_round(&bench, nothing, nothing, 4);
 	/* a burst's time behind the last packet, but the others took three rounds' worth */
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
-	for (int i = 0; i < 4; i++)
+	for (unsigned int i = 1; i < REST(4) / ROUND; i++) {
+		assert_false(flow_rests(&bench.flow, BURST, bench.now));
 		bench_round(&bench, nothing, nothing, 4);
+	}
 	assert_true(flow_rests(&bench.flow, BURST, bench.now));
 	assert_in_range(bench.charged, 299 * ROUND / 100, 3 * ROUND);
 	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 4},
@@ -311,6 +316,22 @@ static void test_when_a_key_rests(void **state)
 	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 3},
 		    4);
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
+}
+
+/* Parts of a part are repaid: the last of it must not keep the key for ever. */
+static void test_a_trickle_does_not_keep_a_key(void **state)
+{
+	struct bench bench = bench_new();
+	const struct flow_count trickle = {ROUND / 5, ROUND / 5};
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 4);
+	bench_round(&bench, trickle, (struct flow_count){3 * ROUND, 3 * ROUND}, 4);
+	for (unsigned int i = 0; i < REST(4) / ROUND + 40; i++)
+		bench_round(&bench, trickle, nothing, 4);
+	assert_true(bench.flow.unsettled > 0);
+	assert_true(flow_rests(&bench.flow, BURST, bench.now));
+	assert_false(flow_rests(&bench.flow, bench.flow.unsettled, bench.now));
 }
 
 /* Whatever rounds there are: what was charged and is unsettled is what the others took. */
@@ -344,7 +365,10 @@ static void test_the_books_balance(void **state)
 	}
 }
 
-/* A lone node whose reports are lost, are carried out without an answer, or are carried out late. */
+/*
+ * A lone node whose reports are lost, are carried out without an answer, or are carried out late, by
+ * three rounds at most.
+ */
 static void test_own_cost_never_comes_back(void **state)
 {
 	uint64_t random = RANDOM_BEGIN;
@@ -353,15 +377,24 @@ static void test_own_cost_never_comes_back(void **state)
 	for (int run = 0; run < 300; run++) {
 		struct bench bench = bench_new();
 		struct flow_count late = {0};
+		unsigned int age = 0, lost = 0;
 
 		for (int i = 0; i < 100; i++) {
 			uint64_t taken = random_next(&random) % ROUND;
 			struct flow_count before = bench.totals;
 
 			bench_pass(&bench, ROUND);
+			if (++age > 3 || random_next(&random) % 3 == 0) {
+				bench.totals.taken += late.taken;
+				bench.totals.asked += late.asked;
+				before = bench.totals;
+				late = nothing;
+				age = 0;
+			}
 			bench_report(&bench, taken, taken + random_next(&random) % SEC);
-			if (random_next(&random) % 4) {
+			if (random_next(&random) % 3) {
 				bench_learn(&bench, 4);
+				lost = 0;
 				continue;
 			}
 			if (random_next(&random) % 2) {
@@ -369,18 +402,59 @@ static void test_own_cost_never_comes_back(void **state)
 				late.asked += bench.totals.asked - before.asked;
 				bench.totals = before;
 			}
-			flow_lost(&bench.flow, FLOW_LOCAL, 4, 1);
-			if (random_next(&random) % 2) {
-				bench.totals.taken += late.taken;
-				bench.totals.asked += late.asked;
-				late = nothing;
-			}
+			flow_lost(&bench.flow, FLOW_LOCAL, 4, ++lost);
 		}
 		bench.totals.taken += late.taken;
 		bench.totals.asked += late.asked;
 		for (int i = 0; i < 20; i++)
 			bench_round(&bench, (struct flow_count){ROUND, ROUND}, nothing, 4);
 		assert_int_equal(bench.charged, 0);
+	}
+}
+
+/* A report that was never carried out hides what others do for a while only. */
+static void test_doubt_ends(void **state)
+{
+	const struct flow_count theirs = {ROUND, ROUND};
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 2);
+	bench_pass(&bench, ROUND);
+	bench_report(&bench, 100 * ROUND, 100 * ROUND);
+	bench.totals = nothing; /* the store has lost it, and begins again */
+	flow_lost(&bench.flow, FLOW_LOCAL, 2, 1);
+	bench_round(&bench, nothing, nothing, 2);
+	bench_round(&bench, nothing, theirs, 2);
+	assert_int_equal(bench_pass(&bench, ROUND), 0);
+	for (unsigned int i = 0; i <= FLOW_DOUBT / ROUND; i++)
+		bench_round(&bench, nothing, theirs, 2);
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
+}
+
+/* What happened in a round without an answer is told by the next answer, as of a longer round. */
+static void test_a_lost_round_is_made_up_for(void **state)
+{
+	const struct flow_count flood = {ROUND / 2, 10 * ROUND};
+
+	(void)state;
+	for (unsigned int lost = 0; lost < FLOW_LOST; lost++) {
+		struct bench bench = bench_new();
+		int64_t unsettled;
+
+		for (int i = 0; i < 100; i++)
+			bench_round(&bench, flood, flood, 2);
+		unsettled = bench.flow.unsettled;
+		for (unsigned int i = 1; i <= lost; i++) {
+			bench_pass(&bench, ROUND);
+			bench.totals.taken += ROUND;
+			bench.totals.asked += 10 * ROUND;
+			bench_report(&bench, ROUND / 2, 10 * ROUND);
+			flow_lost(&bench.flow, FLOW_LOCAL, 2, i);
+		}
+		bench_round(&bench, flood, flood, 2);
+		assert_true(near((double)bench.flow.expected / FLOW_RATE, .5));
+		assert_true(near((double)(bench.flow.unsettled - unsettled) / ROUND, lost * .5));
 	}
 }
 
@@ -473,6 +547,15 @@ static double offered_forged(const struct world *world, unsigned int node, doubl
 static double offered_turns(const struct world *world, unsigned int node, double at)
 {
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? 20 : 0;
+}
+
+/* All nodes at once, and then none: the key would be shared anew each time if it were forgotten. */
+static double offered_pulses(const struct world *world, unsigned int node, double at)
+{
+	double turn = at / world->level;
+
+	(void)node;
+	return turn - (unsigned int)turn < .02 / world->level ? 1000 : 0;
 }
 
 static double offered_uneven(const struct world *world, unsigned int node, double at)
@@ -570,6 +653,48 @@ static void test_a_source_that_moves(void **state)
 	}
 }
 
+static void test_a_source_that_comes_in_pulses(void **state)
+{
+	static const unsigned int nodes[] = {2, 4, 10};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
+		for (double period = .7; period < 20; period *= 1.3) {
+			struct world world = world_of(nodes[i]);
+
+			world.burst = SEC;
+			world.offered = offered_pulses;
+			world.level = period;
+			world_begin(&world);
+			world_run(&world, 200);
+			must_be_within("pulses", world_mean(&world, 100, 200), 0, 1.02);
+			must_be_within("pulses", world_excess(&world), 0, (nodes[i] - 1) * 1.2);
+			world_end(&world);
+		}
+}
+
+/* Each second answer is lost, or one of five by chance. */
+static void test_answers_that_are_often_lost(void **state)
+{
+	struct world world = world_of(4);
+
+	(void)state;
+	world_begin(&world);
+	for (int i = 0; i < 900; i++) {
+		world.cut = i % 2;
+		world_run(&world, .1);
+	}
+	must_be_within("each second", world_mean(&world, 0, 90), .98, 1.02);
+	must_be_within("each second", world_second(&world, 60, 90, 1), .9, 1.1);
+	world_end(&world);
+	world = world_of(4);
+	world.lose = 5;
+	world_begin(&world);
+	world_run(&world, 120);
+	must_be_within("one of five", world_mean(&world, 20, 120), .98, 1.03);
+	world_end(&world);
+}
+
 static void test_one_node_has_most_of_the_load(void **state)
 {
 	struct world world = world_of(10);
@@ -608,6 +733,28 @@ static void test_a_store_that_is_away(void **state)
 		/* two rounds behind its return: no burst of credit, and nothing to repay */
 		must_be_within(cases[i].name, world_second(&world, 90.4, 150, 1), .9, 1.1);
 		must_be_within(cases[i].name, world_second(&world, 90.4, 150, -1), .9, 1.1);
+		world_end(&world);
+	}
+}
+
+/* The store takes reports and does not answer, from 60 s to 90 s; then it does. */
+static void test_a_store_that_is_silent(void **state)
+{
+	(void)state;
+	for (int forgets = 0; forgets <= 1; forgets++) {
+		struct world world = world_of(4);
+
+		world.delay = SEC / 20;
+		world_begin(&world);
+		world_run(&world, 60);
+		world.cut = world.silent = true;
+		world.forgets = forgets;
+		world_run(&world, 30);
+		world.cut = world.silent = world.forgets = false;
+		world_run(&world, 60);
+		must_be_within("silent", world_mean(&world, 61, 90), 3.9, 4.1);
+		must_be_within("behind it", world_second(&world, 91, 150, 1), .9, 1.1);
+		must_be_within("behind it", world_second(&world, 91, 150, -1), .85, 1.1);
 		world_end(&world);
 	}
 }
@@ -659,16 +806,22 @@ int main(void)
 		cmocka_unit_test(test_it_divides_for_a_while_behind_a_loss),
 		cmocka_unit_test(test_what_was_never_sent_is_not_in_doubt),
 		cmocka_unit_test(test_when_a_key_rests),
+		cmocka_unit_test(test_a_trickle_does_not_keep_a_key),
 		cmocka_unit_test(test_the_books_balance),
 		cmocka_unit_test(test_own_cost_never_comes_back),
+		cmocka_unit_test(test_doubt_ends),
+		cmocka_unit_test(test_a_lost_round_is_made_up_for),
 		cmocka_unit_test(test_a_store_that_lies),
 		cmocka_unit_test(test_a_lie_ends),
 		cmocka_unit_test(test_a_late_step_charges_one_burst),
 		cmocka_unit_test(test_one_limit_over_many_nodes),
 		cmocka_unit_test(test_a_forged_flood_starves_no_node),
 		cmocka_unit_test(test_a_source_that_moves),
+		cmocka_unit_test(test_a_source_that_comes_in_pulses),
+		cmocka_unit_test(test_answers_that_are_often_lost),
 		cmocka_unit_test(test_one_node_has_most_of_the_load),
 		cmocka_unit_test(test_a_store_that_is_away),
+		cmocka_unit_test(test_a_store_that_is_silent),
 		cmocka_unit_test(test_a_node_that_is_paused),
 		cmocka_unit_test(test_totals_that_are_flushed),
 	};
