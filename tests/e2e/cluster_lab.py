@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from lab import PINS, SLUICE, frame, inside, run, run_sluice, wait_until
@@ -116,14 +117,31 @@ class Run:
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
         self.samples = []  # (seconds, what passed at each node)
-        events = sorted((events or {}).items())
+        self.ends = threading.Event()
+        sampler = threading.Thread(target=self.sample, args=(cluster,))
+        sampler.start()
+        try:
+            self.send(cluster, seconds, offered, sorted((events or {}).items()), source)
+        finally:
+            self.ends.set()
+            sampler.join()
+
+    def sample(self, cluster):
+        """In a thread of its own: a source that pauses for longer than a burst gets less."""
+        begin = time.monotonic()
+        while not self.ends.wait(max(0, begin + 0.5 * len(self.samples) - time.monotonic())):
+            asked = time.monotonic() - begin
+            passed = [node.passed() for node in cluster.nodes]
+            self.samples.append(((asked + time.monotonic() - begin) / 2, passed))
+
+    @staticmethod
+    def send(cluster, seconds, offered, events, source):
         packet = frame(source)
         begin = last = time.monotonic()
         owed = [0.0] * len(cluster.nodes)
-        sample_at = 0
         while (now := time.monotonic()) - begin < seconds:
             for i, node in enumerate(cluster.nodes):
-                owed[i] += offered(i, now - begin) * self.rate * (now - last)
+                owed[i] += offered(i, now - begin) * cluster.rate * (now - last)
                 while owed[i] >= 1:
                     owed[i] -= 1
                     with contextlib.suppress(OSError):
@@ -131,9 +149,6 @@ class Run:
             last = now
             if events and now - begin >= events[0][0]:
                 events.pop(0)[1]()
-            if now - begin >= sample_at:
-                sample_at += 0.5
-                self.samples.append((time.monotonic() - begin, [n.passed() for n in cluster.nodes]))
             time.sleep(0.001)
 
     def at(self, seconds):

@@ -116,7 +116,7 @@ static inline int64_t world_level(const struct world *world, const struct world_
 	return credit_min(credit_span(node->zero, world->now), world->burst);
 }
 
-static inline void world_charge(const struct world *world, struct world_node *node, uint64_t cost)
+static inline void world_charge(const struct world *world, struct world_node *node, int64_t cost)
 {
 	node->zero = credit_latest(node->zero, world->now - world->burst) + cost;
 }
@@ -145,17 +145,16 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
  */
 static inline void world_scan(struct world *world, struct world_node *node)
 {
-	uint64_t passed = world->now - node->seen_at, quarter = world->burst / 4;
+	uint64_t passed = world->now - node->seen_at;
 	struct flow_count counted = {node->own.taken - node->seen.taken,
 				     node->own.asked - node->seen.asked};
-	int64_t excess = node->excess + counted.taken - passed / 100 / world->nodes;
+	int64_t excess = node->excess + counted.taken - passed / FLOW_UNTOLD_PART / world->nodes;
 	struct flow_count told = {world_units(node->own.taken), world_units(node->own.asked)};
 
 	node->seen = node->own;
 	node->seen_at = world->now;
 	node->excess = node->shares ? 0 : credit_max(0, excess);
-	if (!node->excess ||
-	    (node->excess < quarter && world_level(world, node) >= (int64_t)quarter))
+	if (!flow_is_due(node->excess, world_level(world, node), world->burst))
 		return;
 	told.taken -= world_units(node->excess);
 	told.asked -= world_units(credit_max(node->excess, counted.asked));
@@ -254,7 +253,8 @@ static inline void world_run(struct world *world, double seconds)
 
 			if (node->shares && !node->sleeps)
 				world_charge(world, node,
-					     flow_step(&node->flow, world->burst, world->now));
+					     flow_step(&node->flow, world->burst,
+						       world_level(world, node), world->now));
 			passed += world_admit(world, node, world->offered(world, i, at));
 		}
 		world_note(world, passed / WORLD_SEC);

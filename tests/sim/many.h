@@ -135,7 +135,7 @@ static inline int64_t many_level(const struct many *many, const struct many_line
 	return credit_min(credit_span(line->zero, many->now), many->burst);
 }
 
-static inline void many_charge(const struct many *many, struct many_line *line, uint64_t cost)
+static inline void many_charge(const struct many *many, struct many_line *line, int64_t cost)
 {
 	line->zero = credit_latest(line->zero, many->now - many->burst) + cost;
 }
@@ -191,8 +191,7 @@ static inline bool many_is_near(struct many *many, struct many_node *node, struc
 
 	line->excess -= credit_min(line->excess, untold * (node->scan + 1 - line->scanned));
 	line->scanned = node->scan + 1;
-	return line->excess && (line->excess >= many->burst / 4 ||
-				many_level(many, line) < (int64_t)many->burst / 4);
+	return flow_is_due(line->excess, many_level(many, line), many->burst);
 }
 
 static inline void many_account(struct many *many, struct many_node *node, uint32_t number)
@@ -284,10 +283,15 @@ static inline void many_round(struct many *many, struct many_node *node,
 
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)
 {
-	for (uint32_t i = 0; i < many->most; i++)
-		if (node->account[i].is_used)
-			many_charge(many, &node->line[node->account[i].source],
-				    flow_step(&node->account[i].flow, many->burst, many->now));
+	for (uint32_t i = 0; i < many->most; i++) {
+		struct many_account *account = &node->account[i];
+		struct many_line *line = &node->line[account->source];
+
+		if (account->is_used)
+			many_charge(many, line,
+				    flow_step(&account->flow, many->burst, many_level(many, line),
+					      many->now));
+	}
 	if (!is_round)
 		return;
 	many_scan(many, node);

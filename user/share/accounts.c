@@ -10,9 +10,6 @@
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
-/* The part of the rate that all nodes together may take without telling of it. */
-#define UNTOLD_PART 100
-
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
 /* No block is longer: 2 years. */
@@ -184,6 +181,7 @@ static void account_find_line(struct accounts *accounts, struct account *account
 	if (watch->account)
 		return;
 	account->line = found.index;
+	account->lent = 0;
 	watch->account = account - accounts->list + 1;
 }
 
@@ -271,17 +269,6 @@ static bool excess_add(struct watch *watch, const struct shared_limit *limit,
 	return watch->excess;
 }
 
-/* Whether a key with an excess is near its limit. */
-static bool is_near(const struct sl_line *line, const struct shared_limit *limit, uint64_t excess,
-		    uint64_t now)
-{
-	uint64_t quarter = limit->limit.burst / 4;
-
-	return excess >= quarter ||
-	       credit_level(&limit->limit, (const struct sl_ledger *)&line->ledger, now) <
-		       (int64_t)quarter;
-}
-
 /* untold: ticks that each key may take in a scan without telling of it */
 static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold, uint64_t now,
 		      struct candidates *candidates)
@@ -303,7 +290,10 @@ static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold
 	if (!excess_add(watch, candidate.limit, counted, untold))
 		return;
 	candidate.excess = ticks_of(candidate.limit, watch->excess);
-	if (!is_near(line, candidate.limit, candidate.excess, now))
+	if (!flow_is_due(candidate.excess,
+			 credit_level(&candidate.limit->limit,
+				      (const struct sl_ledger *)&line->ledger, now),
+			 candidate.limit->limit.burst))
 		return;
 	candidate.asked = ticks_of(candidate.limit, credit_max(counted.asked, 0));
 	candidate.weight = (double)candidate.excess / candidate.limit->limit.burst;
@@ -332,7 +322,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 	if (!candidates.list)
 		candidates.most = 0;
 	accounts_place(accounts);
-	lines_scan(accounts, passed / UNTOLD_PART / (nodes ?: 1), now, &candidates);
+	lines_scan(accounts, passed / FLOW_UNTOLD_PART / (nodes ?: 1), now, &candidates);
 	for (unsigned int i = 0; i < candidates.count; i++)
 		account_begin(accounts, &candidates.list[i], now - passed);
 	accounts->left_out += candidates.left_out;
@@ -457,14 +447,19 @@ void accounts_step(struct accounts *accounts, uint64_t now)
 {
 	for (unsigned int i = 0; i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
-		uint64_t cost;
+		const struct sl_limit *limit;
+		struct sl_line *line = NULL;
+		int64_t cost, level = 0;
 
 		if (!account->limit)
 			continue;
-		cost = flow_step(&account->flow, account->limit->limit.burst, now);
-		if (account->line != NO_LINE &&
-		    debt_charge(&account->limit->limit, &accounts->table.lines[account->line],
-				&account->key, cost, now))
+		limit = &account->limit->limit;
+		if (account->line != NO_LINE)
+			line = &accounts->table.lines[account->line];
+		if (line)
+			level = credit_level(limit, line_ledger(line), now);
+		cost = flow_step(&account->flow, limit->burst, level, now);
+		if (line && debt_charge(limit, line, &account->key, cost, &account->lent, now) > 0)
 			accounts->charged++;
 	}
 }

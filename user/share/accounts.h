@@ -44,6 +44,7 @@ struct account {
 	unsigned int lost;     /* rounds in a row without an answer */
 	bool lasts;	       /* its counters in the store live for a while */
 	uint64_t expiry_at;    /* when they were made to last, ticks */
+	uint64_t lent;	       /* what its ledger lacks for others: debt_charge() */
 	uint64_t block_end;    /* of the latest block that the store knows of, or before */
 };
 

@@ -28,9 +28,13 @@ static struct sl_ledger ledger_copy(const struct sl_ledger *ledger)
 	};
 }
 
-/* What the ledger is after the charge. A ledger that has rested is born again, as in a draw. */
+/*
+ * What the ledger is after the charge. A ledger that has rested is born again, as in a draw. Where
+ * it fills up, what was lent to others is made up for.
+ */
 static struct sl_ledger ledger_charged(const struct sl_limit *limit, struct sl_ledger ledger,
-				       uint64_t cost, uint64_t now, uint64_t *ret_charged)
+				       int64_t cost, uint64_t *lent, uint64_t now,
+				       int64_t *ret_charged)
 {
 	int64_t level, charged;
 
@@ -38,15 +42,18 @@ static struct sl_ledger ledger_charged(const struct sl_limit *limit, struct sl_l
 	if (credit_rested(limit, &ledger, now))
 		ledger.born = now;
 	level = credit_level(limit, &ledger, now);
-	charged = credit_max(0, credit_min(cost, level + (int64_t)limit->burst));
+	*lent = credit_min(*lent, credit_max(0, (int64_t)limit->refill - level));
+	charged = credit_max(-(int64_t)*lent,
+			     credit_min(cost, credit_max(0, level + (int64_t)limit->burst)));
 	*ret_charged = charged;
+	*lent += charged;
 	if (charged)
 		credit_set_level(limit, &ledger, level - charged, now);
 	return ledger;
 }
 
 /* Takes a charge back that another key got, whose line this is now. */
-static void debt_undo(struct sl_ledger *ledger, uint64_t charged)
+static void debt_undo(struct sl_ledger *ledger, int64_t charged)
 {
 	for (int i = 0; i < TRIES; i++) {
 		__u64 zero = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
@@ -56,26 +63,31 @@ static void debt_undo(struct sl_ledger *ledger, uint64_t charged)
 	}
 }
 
-uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
-		     const struct ledger_key *key, uint64_t cost, uint64_t now)
+int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
+		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now)
 {
 	struct sl_ledger *ledger = line_ledger(line);
 
-	for (int i = 0; cost && i < TRIES; i++) {
+	for (int i = 0; (cost || *lent) && i < TRIES; i++) {
 		struct sl_ledger seen = ledger_copy(ledger), next;
-		uint64_t charged;
+		uint64_t lends = *lent;
+		int64_t charged;
 
 		if (!line_is(line, key))
 			return 0;
-		next = ledger_charged(limit, seen, cost, now, &charged);
-		if (!charged)
+		next = ledger_charged(limit, seen, cost, &lends, now, &charged);
+		if (!charged) {
+			*lent = lends;
 			return 0;
+		}
 		moment_advance(&ledger->born, next.born);
 		moment_advance(&ledger->drawn, next.drawn);
 		if (!word_swap(&ledger->zero, seen.zero, next.zero))
 			continue;
-		if (line_is(line, key))
+		if (line_is(line, key)) {
+			*lent = lends;
 			return charged;
+		}
 		debt_undo(ledger, charged);
 		return 0;
 	}

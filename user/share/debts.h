@@ -14,13 +14,18 @@
 #include "ways.h"
 
 /*
- * Charges the ledger in a line, as a packet of that cost would be, though it is never refused.
- * limit: a token bucket; cost: in ticks, at most its burst. The level falls to -burst at most: that
- * is what a source can owe for others. Returns what was charged; 0, too, for a line of another key,
- * and if packets win every try.
+ * Charges the ledger in a line, as a packet of that cost would be, though it is never refused; or,
+ * where `cost` is negative, gives back what was charged in vain. limit: a token bucket; cost: in
+ * ticks, at most its burst. The level falls to -burst at most: that is what a source can owe for
+ * others.
+ *
+ * lent: ticks by which the level is lower than it would be without this process, at most; 0 to begin
+ * with. No more is given back, so no source gets more than without it.
+ *
+ * Returns what was charged; 0, too, for a line of another key, and if packets win every try.
  */
-uint64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
-		     const struct ledger_key *key, uint64_t cost, uint64_t now);
+int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
+		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now);
 
 /*
  * Blocks the key in a line until a moment, for the time of the limit at most. False: the limit does

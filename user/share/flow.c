@@ -40,6 +40,11 @@ int64_t flow_cap(uint64_t burst, uint64_t length, unsigned int nodes)
 	return credit_min(credit_min(burst, most) + unknown, most) * known_nodes(nodes);
 }
 
+bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst)
+{
+	return excess && (excess >= burst / 4 || level < (int64_t)(burst / 4));
+}
+
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now)
 {
 	*flow = (struct flow){
@@ -119,12 +124,14 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, unsig
 							  flow_cap(burst, flow->length, nodes)));
 }
 
-/* The part of what is unsettled that is repaid in the next round. */
+/* The part of what is unsettled that is repaid in the next round, or given back. */
 static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int nodes)
 {
 	if (!demand)
 		return flow->unsettled;
-	return flow->unsettled / (flow->unsettled < 0 ? nodes / 2 + 1 : nodes);
+	if (flow->unsettled < 0)
+		return -amount_of(share_of(flow->offered, demand), -flow->unsettled);
+	return flow->unsettled / nodes;
 }
 
 /* What is charged in the next round, which is taken to be as long as this one. */
@@ -136,9 +143,18 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	int64_t part = flow_part(flow, all, nodes);
 
 	flow->expected = credit_min(share_of(theirs, credit_max(all, length)), FLOW_RATE - kept);
+	flow->is_idle = !mine;
+	flow->back = credit_max(-part, 0);
 	part = credit_min(part, amount_of(FLOW_RATE - kept - flow->expected, length));
-	flow->repay = credit_max(part, -(int64_t)amount_of(flow->expected, length));
-	flow->repaying = share_of(flow->repay < 0 ? -flow->repay : flow->repay, length);
+	flow->repay = credit_max(part, 0);
+	flow->repaying = share_of(flow->repay, length);
+}
+
+/* What is charged until something is known of the others. */
+static void flow_guess(struct flow *flow, unsigned int nodes)
+{
+	flow->expected = flow->offered > flow->length ? FLOW_RATE - FLOW_RATE / nodes : 0;
+	flow->repay = 0;
 }
 
 /*
@@ -158,6 +174,7 @@ static void flow_return(struct flow *flow, uint64_t now)
 		flow->expected = flow->divided;
 		flow->repay = 0;
 	}
+	flow->back = 0;
 }
 
 /* Behind a loss, what was not carried out for a while never will be. */
@@ -179,6 +196,8 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
+	if (!flow->knows && !flow->divided)
+		flow_guess(flow, nodes);
 	if (flow->has_totals && taken >= 0 && asked >= 0) {
 		uint64_t theirs;
 
@@ -186,6 +205,7 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 		theirs = without_doubted(asked, &flow->in_doubt.asked);
 		flow_plan(flow, theirs, nodes);
 		is_busy = theirs + flow->offered > flow->length / 2;
+		flow->knows = true;
 	}
 	if (is_busy)
 		flow->busy_at = now;
@@ -209,7 +229,8 @@ void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
 	flow->has_totals = false;
 	flow->divided = on_loss == FLOW_DIVIDE ? FLOW_RATE - FLOW_RATE / known_nodes(nodes) : 0;
 	flow->expected = flow->divided;
-	flow->repay = 0;
+	flow->repay = flow->back = 0;
+	flow->knows = flow->is_idle = false;
 	flow->unsettled = credit_max(0, flow->unsettled);
 }
 
@@ -218,23 +239,26 @@ void flow_unsent(struct flow *flow)
 	flow->waits = false;
 }
 
-uint64_t flow_step(struct flow *flow, uint64_t burst, uint64_t now)
+int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now)
 {
 	int64_t span = credit_span(flow->stepped_at, now);
-	int64_t expected, repaid;
+	int64_t expected, repaid, back;
 
 	if (span <= 0)
 		return 0;
 	flow->stepped_at = now;
 	span = credit_min(span, credit_min(burst, AMOUNT_MAX));
 	expected = amount_of(flow->expected, span);
-	repaid = amount_of(flow->repaying, span);
-	repaid = flow->repay < 0 ? -credit_min(repaid, -flow->repay)
-				 : credit_min(repaid, flow->repay);
+	repaid = credit_min(amount_of(flow->repaying, span), flow->repay);
+	if (flow->is_idle)
+		repaid = credit_max(repaid, credit_min(flow->unsettled,
+						       level - expected - (int64_t)(burst / 2)));
+	back = flow->back;
 	flow->assumed += expected;
-	flow->repay -= repaid;
-	flow->unsettled -= repaid;
-	return expected + repaid;
+	flow->repay -= credit_min(repaid, flow->repay);
+	flow->back = 0;
+	flow->unsettled += back - repaid;
+	return expected + repaid - back;
 }
 
 /*

@@ -3,11 +3,12 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its ledger is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- *   flow_begin   the key is shared from now on
+ *   flow_is_due  whether a key is to be shared
+ *   flow_begin   it is, from now on
  *   flow_report  begins a round: what to add to the key's totals in the store
  *   flow_learn   ends the round with the totals that the store answered
  *   flow_lost    ends the round without an answer; flow_unsent: to what was never sent
- *   flow_step    what to charge to the ledger now, in small steps
+ *   flow_step    what to charge to the ledger now, in small steps, or to give back to it
  *   flow_rests   whether the key can be forgotten
  *
  * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
@@ -21,18 +22,26 @@
  *   expected  what the others are expected to take: their part of all demand, if demand exceeds
  *             the rate; else their demand
  *   repaid    of what they took beyond what was expected (`unsettled`) the part 1/nodes, or all if
- *             nothing is offered anywhere. Where they took less, so much less is charged, and
- *             up to twice as fast.
+ *             nothing is offered anywhere; and where nothing is offered here as much at once as
+ *             leaves half of a burst
+ *   given     where they took less: of what was charged in vain this node's part of all demand, at
+ *   back      once
  *   kept      what this node always keeps for its own demand: 0.9 x rate/nodes at most.
  *             expected + repaid <= rate - kept
  *
- * A part of 1/nodes, because all nodes repay the same excess: more does not settle. Demand of one
- * node beyond FLOW_ASKED times the rate is not told: it changes no share that matters, and would
- * make the totals overflow.
+ * A part of 1/nodes, because all nodes repay the same excess: more does not settle. What was charged
+ * in vain can be taken once, by those who ask for it. Half of a burst, because a source that moves
+ * takes what it finds at each node: with a whole burst it would take too much, and with none it would
+ * wait until the node has learned that it has left the one before.
  *
- * The store is not trusted. Whatever it answers, flow_step never charges more than the time that
- * has passed, nor more than a burst at once, and never a negative amount. `unsettled` stays within
- * flow_cap() and what a ledger can have missed, so a lie ends within a bounded time.
+ * Until the first difference of totals nothing is known of the others. A node that is offered more
+ * than the rate takes them to be, too: it has 1/nodes of the limit then. Demand of one node beyond
+ * FLOW_ASKED times the rate is not told: it changes no share that matters, and would make the totals
+ * overflow.
+ *
+ * The store is not trusted. Whatever it answers, flow_step charges no more than is said there, and
+ * gives back no more than it charged. `unsettled` stays within flow_cap() and what a ledger can have
+ * missed, so a lie ends within a bounded time.
  *
  * Bounds and their proofs: docs/cluster.md.
  */
@@ -52,6 +61,9 @@
  * is whole units if the counters of this node are: or the totals would seem to fall.
  */
 #define FLOW_UNIT_SHIFT 10
+
+/* What all nodes together may take of a key without telling of it: this part of the rate. */
+#define FLOW_UNTOLD_PART 100
 
 /*
  * Rounds in a row without an answer, after which the last one counts no more. After fewer, the next
@@ -104,8 +116,9 @@ struct flow {
 	uint64_t expected; /* a share of the rate */
 	uint64_t assumed;  /* what was charged as expected since the last round */
 	int64_t unsettled; /* what the others took and was not charged; < 0: charged in vain */
-	int64_t repay;	   /* of that, what is left to repay in this round */
+	uint64_t repay;	   /* of that, what is left to repay in this round */
 	uint64_t repaying; /* at this share of the rate */
+	uint64_t back;	   /* what was charged in vain, and is given back by the next step */
 	struct flow_count in_doubt; /* what was not answered: the store may still add it */
 	uint64_t doubted_until;	    /* behind the first answer */
 	uint64_t divided;	    /* of FLOW_DIVIDE: `expected` of the others, for now; or 0 */
@@ -113,7 +126,15 @@ struct flow {
 	bool waits;		    /* for the answer to a report */
 	bool was_lost;		    /* the round before */
 	bool has_totals;	    /* and not lost FLOW_LOST rounds since */
+	bool knows;		    /* something of the others */
+	bool is_idle;		    /* nothing was offered here in the last round */
 };
+
+/*
+ * Whether a node is to tell of a key, of which it took `excess` ticks beyond what need not be told.
+ * Local first: a key far from its limit needs nobody.
+ */
+bool flow_is_due(uint64_t excess, int64_t level, uint64_t burst);
 
 /* reported: the counters of this node, up to which nothing needs to be reported. */
 void flow_begin(struct flow *flow, const struct flow_count *reported, uint64_t now);
@@ -146,11 +167,12 @@ void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
 void flow_unsent(struct flow *flow);
 
 /*
- * What to charge to the ledger now: at most `burst`, and at most the time since the last step. A
- * step that comes later than a burst after the one before charges a burst; burst: not less than the
- * usual time between two steps.
+ * What to charge to the ledger now: at most `burst`, and at most the time since the last step, or what
+ * leaves half of a burst of its level; or, negative, what to give back to it. A step that comes later
+ * than a burst after the one before charges a burst; burst: not less than the usual time between two
+ * steps.
  */
-uint64_t flow_step(struct flow *flow, uint64_t burst, uint64_t now);
+int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
  * Whether the key can be forgotten: no more than a thousandth of a burst is owed, and all nodes

@@ -16,6 +16,8 @@
 static const struct ledger_key key = {.addr = {0x010200c0}, .limit = 9};
 static const struct ledger_key other = {.addr = {0x020200c0}, .limit = 9};
 
+static uint64_t lent; /* by the ledger of a test */
+
 /* 1000 packets a second, a burst of 100 */
 static struct sl_limit limit_of(void)
 {
@@ -27,6 +29,8 @@ static struct sl_limit limit_of(void)
 static struct sl_line line_full(const struct sl_limit *limit)
 {
 	struct sl_line line = {.addr = {key.addr[0], key.addr[1]}, .limit = key.limit};
+
+	lent = 0;
 
 	*line_ledger(&line) = credit_full(limit, NOW);
 	return line;
@@ -53,7 +57,8 @@ static void test_an_idle_ledger_is_charged_from_full(void **state)
 	uint64_t later = NOW + 3600 * SECOND;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst / 2, later), limit.burst / 2);
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst / 2, &lent, later),
+			 limit.burst / 2);
 	assert_int_equal(level(&limit, &line, later), limit.burst / 2);
 }
 
@@ -65,7 +70,7 @@ static void test_a_source_owes_a_burst_at_most(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		charged += debt_charge(&limit, &line, &key, limit.burst / 7, NOW);
+		charged += debt_charge(&limit, &line, &key, limit.burst / 7, &lent, NOW);
 	assert_int_equal(charged, 2 * limit.burst);
 	assert_int_equal(level(&limit, &line, NOW), -(int64_t)limit.burst);
 	assert_false(packet_charge(&limit, &line, NOW + limit.burst));
@@ -81,7 +86,7 @@ static void test_a_deeper_debt_stays(void **state)
 	(void)state;
 	line.ledger.zero = NOW + 2 * limit.burst;
 	line.ledger.born = line.ledger.drawn = NOW;
-	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
 	assert_int_equal(line.ledger.zero, NOW + 2 * limit.burst);
 }
 
@@ -91,7 +96,7 @@ static void test_a_line_of_another_key_is_not_charged(void **state)
 	struct sl_line line = line_full(&limit), before = line;
 
 	(void)state;
-	assert_int_equal(debt_charge(&limit, &line, &other, limit.burst, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &line, &other, limit.burst, &lent, NOW), 0);
 	assert_memory_equal(&line, &before, sizeof(line));
 }
 
@@ -113,10 +118,79 @@ static void test_packets_get_what_is_left(void **state)
 			bucket -= packet_charge(&limit, &line, now) ? limit.cost : 0;
 		else
 			bucket -= debt_charge(&limit, &line, &key,
-					      random_next(&random) % (2 * limit.cost), now);
+					      random_next(&random) % (2 * limit.cost), &lent, now);
 		assert_true(bucket >= -(int64_t)limit.burst);
 		assert_true(level(&limit, &line, now) <= bucket);
 	}
+}
+
+/* --- What is given back --------------------------------------------------------------------- */
+
+static void test_what_was_charged_is_given_back_once(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	int64_t half = limit.burst / 2;
+
+	(void)state;
+	line.ledger.zero = line.ledger.born = NOW; /* empty */
+	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, NOW), half);
+	assert_int_equal(lent, half);
+	assert_int_equal(debt_charge(&limit, &line, &key, -2 * half, &lent, NOW), -half);
+	assert_int_equal(level(&limit, &line, NOW), 0);
+	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, NOW), 0);
+}
+
+/* Time has made up for it. */
+static void test_nothing_is_given_back_to_a_full_ledger(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	int64_t half = limit.burst / 2;
+	uint64_t now = NOW;
+
+	(void)state;
+	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, now), half);
+	now += limit.burst;
+	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
+	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
+		assert_true(packet_charge(&limit, &line, now));
+	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
+	assert_false(packet_charge(&limit, &line, now));
+}
+
+static void test_nothing_is_given_back_to_another_key(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit), before;
+
+	(void)state;
+	lent = limit.burst;
+	line.ledger.zero = line.ledger.born = NOW;
+	before = line;
+	assert_int_equal(debt_charge(&limit, &line, &other, -(int64_t)limit.burst, &lent, NOW), 0);
+	assert_memory_equal(&line, &before, sizeof(line));
+}
+
+/* Whatever is charged and given back: a source gets no more than from a ledger that is its own. */
+static void test_no_source_gets_more_than_without(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit), alone = line;
+	uint64_t now = NOW, random = RANDOM_BEGIN, passed = 0, would = 0;
+
+	(void)state;
+	for (int i = 0; i < 200000; i++) {
+		int64_t most = 2 * limit.cost;
+
+		now += random_next(&random) % (i / 2000 % 2 ? 3 * limit.cost : limit.cost / 2);
+		debt_charge(&limit, &line, &key,
+			    (int64_t)(random_next(&random) % (2 * most)) - most, &lent, now);
+		passed += packet_charge(&limit, &line, now);
+		would += packet_charge(&limit, &alone, now);
+		assert_true(passed <= would + 1);
+	}
+	assert_true(passed > would / 2);
 }
 
 /* --- Blocks --------------------------------------------------------------------------------- */
@@ -237,7 +311,7 @@ static void test_nothing_is_lost_beside_packets(void **state)
 	race_line = line_full(&race_limit);
 	assert_int_equal(pthread_create(&thread, NULL, packets_run, NULL), 0);
 	for (int i = 0; i < DRAWS; i++)
-		charged += debt_charge(&race_limit, &race_line, &key, race_limit.cost, NOW);
+		charged += debt_charge(&race_limit, &race_line, &key, race_limit.cost, &lent, NOW);
 	pthread_join(thread, NULL);
 	assert_int_equal(level(&race_limit, &race_line, NOW),
 			 race_limit.burst - DRAWS * race_limit.cost - charged);
@@ -251,6 +325,10 @@ int main(void)
 		cmocka_unit_test(test_a_deeper_debt_stays),
 		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
 		cmocka_unit_test(test_packets_get_what_is_left),
+		cmocka_unit_test(test_what_was_charged_is_given_back_once),
+		cmocka_unit_test(test_nothing_is_given_back_to_a_full_ledger),
+		cmocka_unit_test(test_nothing_is_given_back_to_another_key),
+		cmocka_unit_test(test_no_source_gets_more_than_without),
 		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),
 		cmocka_unit_test(test_a_block_is_no_longer_than_the_limit_has_it),
 		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),
