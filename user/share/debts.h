@@ -19,8 +19,8 @@
  * ticks, at most its burst. The level falls to -burst at most: that is what a source can owe for
  * others.
  *
- * lent: ticks by which the level is lower than it would be without this process, at most; 0 to begin
- * with. No more is given back, so no source gets more than without it.
+ * lent: ticks by which the level is lower than it would be without this process, at most; 0 to
+ * begin with. No more is given back, so no source gets more than without it.
  *
  * Returns what was charged; 0, too, for a line of another key, and if packets win every try.
  */

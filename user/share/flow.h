@@ -29,19 +29,19 @@
  *   kept      what this node always keeps for its own demand: 0.9 x rate/nodes at most.
  *             expected + repaid <= rate - kept
  *
- * A part of 1/nodes, because all nodes repay the same excess: more does not settle. What was charged
- * in vain can be taken once, by those who ask for it. Half of a burst, because a source that moves
- * takes what it finds at each node: with a whole burst it would take too much, and with none it would
- * wait until the node has learned that it has left the one before.
+ * A part of 1/nodes, because all nodes repay the same excess: more does not settle. What was
+ * charged in vain can be taken once, by those who ask for it. Half of a burst, because a source
+ * that moves takes what it finds at each node: with a whole burst it would take too much, and with
+ * none it would wait until the node has learned that it has left the one before.
  *
  * Until the first difference of totals nothing is known of the others. A node that is offered more
  * than the rate takes them to be, too: it has 1/nodes of the limit then. Demand of one node beyond
- * FLOW_ASKED times the rate is not told: it changes no share that matters, and would make the totals
- * overflow.
+ * FLOW_ASKED times the rate is not told: it changes no share that matters, and would make the
+ * totals overflow.
  *
  * The store is not trusted. Whatever it answers, flow_step charges no more than is said there, and
- * gives back no more than it charged. `unsettled` stays within flow_cap() and what a ledger can have
- * missed, so a lie ends within a bounded time.
+ * gives back no more than it charged. `unsettled` stays within flow_cap() and what a ledger can
+ * have missed, so a lie ends within a bounded time.
  *
  * Bounds and their proofs: docs/cluster.md.
  */
@@ -167,10 +167,10 @@ void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
 void flow_unsent(struct flow *flow);
 
 /*
- * What to charge to the ledger now: at most `burst`, and at most the time since the last step, or what
- * leaves half of a burst of its level; or, negative, what to give back to it. A step that comes later
- * than a burst after the one before charges a burst; burst: not less than the usual time between two
- * steps.
+ * What to charge to the ledger now: at most `burst`, and at most the time since the last step, or
+ * what leaves half of a burst of its level; or, negative, what to give back to it. A step that
+ * comes later than a burst after the one before charges a burst; burst: not less than the usual
+ * time between two steps.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
