@@ -2,12 +2,17 @@
 """The promises of docs/cluster.md in full, on real packets: `make check-cluster`, some fifteen minutes on
 a machine that does nothing else. The store is a cluster of three masters and three replicas."""
 
+import os
+import random
 import signal
+import socket
+import subprocess
 import time
 
 import pytest
 
 from cluster_lab import Cluster, Run
+from lab import BUILD, frame
 from store_lab import SERVER, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
@@ -121,6 +126,67 @@ def test_a_node_stopped_for_20_seconds(cluster):
     tell("4 nodes, it goes on", done, 45, 59.5)
     assert done.mean(20, 35) < 2.1
     assert 0.85 < done.mean(45, 59.5) < 1.05
+
+
+class Spent:
+    """What the nodes let pass, and what the store was sent, within a block."""
+
+    def __init__(self, cluster):
+        self.nodes = cluster.nodes
+
+    def read(self):
+        return (time.monotonic(), sum(node.passed() for node in self.nodes),
+                sum(node.status()["commands"] for node in self.nodes))
+
+    def __enter__(self):
+        time.sleep(1.5)  # the state is told once a second
+        self.before = self.read()
+        return self
+
+    def __exit__(self, *_):
+        time.sleep(1.5)
+        self.seconds, self.passed, self.commands = (b - a for a, b in zip(self.before, self.read()))
+
+
+def test_commands_a_packet_of_one_hot_source(cluster):
+    """And how much of the limit is used."""
+    rate, pps = 10000, 50000
+    nodes = cluster.make(2, rate)
+    cluster.share()
+    floods = [subprocess.Popen([os.path.join(BUILD, "traffic"), "-n", cluster.senders, node.sender,
+                                "02:00:00:00:00:02", "30", f"192.0.2.7={pps}"],
+                               stdout=subprocess.DEVNULL) for node in nodes]
+    time.sleep(8)  # the bursts of the start
+    with Spent(cluster) as spent:
+        time.sleep(10)
+    for process in floods:
+        assert process.wait(30) == 0
+    each, used = spent.commands / (2 * pps * spent.seconds), spent.passed / spent.seconds / rate
+    print(f"figure: one hot source at 2 x {pps} packets a second: {each:.5f} commands a packet, "
+          f"{100 * used:.1f} % of the limit")
+    assert each < 0.001
+    assert 0.97 < used < 1.02
+
+
+def test_commands_a_packet_of_many_sources(cluster):
+    """100,000 sources below their limit: local first."""
+    node, = cluster.make(1, RATE)
+    cluster.share()
+    packet = bytearray(frame("10.0.0.1"))
+    at = packet.index(socket.inet_aton("10.0.0.1"))
+    chance, sent = random.Random(1), 0
+    with Spent(cluster) as spent:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            for _ in range(200):
+                packet[at:at + 4] = (0x0a000000 + chance.randrange(100000)).to_bytes(4, "big")
+                node.socket.send(packet)
+                sent += 1
+            time.sleep(0.004)
+    print(f"figure: 100,000 sources, {sent / 10:.0f} packets a second: "
+          f"{spent.commands / sent:.5f} commands a packet")
+    assert spent.passed == sent
+    assert spent.commands / sent < 0.01
 
 
 def test_a_slow_store(tmp_path):

@@ -4,6 +4,7 @@ check-cluster` has the same for longer, with more nodes and narrower bounds: the
 that stand still now and then."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -208,6 +209,8 @@ def test_what_commands_tell(cluster):
     assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
     limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]
     assert limit["owed"] >= 0
+    level = nodes[1].sluice("sources").out.splitlines()[1].split("  ")[-1]
+    assert re.fullmatch(r"\s*\d+ of 50(, owes \d+)?", level)
     store = nodes[1].sluice("share", cluster.address, status=1)
     assert f"is shared by process {nodes[1].process.pid} already" in one_line(store)
 

@@ -123,16 +123,18 @@ static const char *limit_level(const struct view *view, int index, char text[LEV
 {
 	const struct limit_state *state = &view->states[index];
 	struct limit limit = source_limit(&view->source, &view->limits[index]);
-	char left[UNITS_TEXT], label[LIMIT_LABEL];
+	char left[UNITS_TEXT], label[LIMIT_LABEL], owes[UNITS_TEXT] = "";
 	bool named = strcmp(limit_label(&limit.spec, label), "all");
 	int length = snprintf(text, LEVEL_TEXT, "%s%s", named ? label : "", named ? " " : "");
 
+	if (state->owed)
+		snprintf(owes, sizeof(owes), ", owes %" PRIu64, state->owed);
 	if (state->blocked_ms)
 		snprintf(text + length, LEVEL_TEXT - length, "blocked for %s more",
 			 left_format(state->blocked_ms * 1000000, left));
 	else
-		snprintf(text + length, LEVEL_TEXT - length, "%" PRIu64 " of %" PRIu64 "%s",
-			 state->remaining, burst_units(&view->limits[index]),
+		snprintf(text + length, LEVEL_TEXT - length, "%" PRIu64 " of %" PRIu64 "%s%s",
+			 state->remaining, burst_units(&view->limits[index]), owes,
 			 view->limits[index].observe ? " (observed)" : "");
 	return text;
 }

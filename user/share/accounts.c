@@ -10,6 +10,9 @@
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
+/* How far ahead of a scan lines are fetched, in sets. */
+#define SETS_AHEAD 16
+
 #define TICKS_PER_MS (SL_TICKS_PER_SEC / 1000)
 
 /* No block is longer: 2 years. */
@@ -300,16 +303,30 @@ static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold
 	candidate_add(candidates, &candidate);
 }
 
+/* Lines in use are far apart: a scan would spend most of its time waiting for memory. */
+static void set_prefetch(const struct accounts *accounts, const struct sl_set *sets, uint32_t set)
+{
+	for (uint32_t way = 0; way < SL_WAYS; way++)
+		if (table_once(sets[set].tag[way])) {
+			__builtin_prefetch(&accounts->table.lines[set * SL_WAYS + way]);
+			__builtin_prefetch(&accounts->watch[set * SL_WAYS + way], 1);
+		}
+}
+
 /* Reads the tags of all sets, and of the lines those that are in use. */
 static void lines_scan(struct accounts *accounts, uint64_t untold, uint64_t now,
 		       struct candidates *candidates)
 {
 	const struct sl_set *sets = accounts->table.sets.values;
+	uint32_t count = accounts->table.count / SL_WAYS;
 
-	for (uint32_t set = 0; set < accounts->table.count / SL_WAYS; set++)
+	for (uint32_t set = 0; set < count; set++) {
+		if (set + SETS_AHEAD < count)
+			set_prefetch(accounts, sets, set + SETS_AHEAD);
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			if (table_once(sets[set].tag[way]))
 				line_scan(accounts, set * SL_WAYS + way, untold, now, candidates);
+	}
 }
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
