@@ -6,6 +6,7 @@ that stand still now and then."""
 import json
 import re
 import signal
+import time
 
 import pytest
 
@@ -109,6 +110,20 @@ def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
     assert late > 0.2
     assert nodes[1].status()["blocked"] == (word == "block")
     assert nodes[0].status()["blocked"] == 0
+
+
+def test_a_quiet_source_makes_room(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    for node in nodes:  # it would rest after 5 s
+        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE), "shared", "yes")
+    cluster.share("--most", "1")
+    Run(cluster, 1, flood(2))
+    assert nodes[0].status()["reported"] <= 1
+    time.sleep(2.5)
+    done = Run(cluster, 2.5, flood(2), source="192.0.2.8")
+    print(f"figure: behind a quiet source: {done.mean(1, 2):.2f} x the limit")
+    assert done.mean(1, 2) < 1.5
 
 
 # --- What fails -----------------------------------------------------------------------------------

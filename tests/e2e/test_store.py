@@ -84,6 +84,21 @@ def test_a_round_adds_and_answers_totals(stores):
     client.close()
 
 
+def test_a_block_is_a_key_that_ends_by_itself(stores):
+    stores.start()
+    client, talk = stores.client(), stores.talk()
+    assert client.totals(("{a}x#0", 1, 1)) == [(1, 1, 0)]
+    (_, _, left), = client.totals(("{a}x#60000", 1, 1))
+    assert 50000 < left <= 60000
+    (_, _, left), = client.totals(("{a}x#0", 0, 0))
+    assert 50000 < left <= 60000, "also of a key that is only read"
+    talk("PERSIST", "{a}x:block")
+    assert client.totals(("{a}x#0", 1, 1)) == [(3, 3, 0)], "one without an end is none"
+    client.totals(("{a}x#1", 1, 1))
+    wait_until(lambda: client.totals(("{a}x#0", 0, 0)) == [(4, 4, 0)], "its end")
+    assert talk("EXISTS", "{a}x:block") == 0
+
+
 def test_many_items_take_one_round_trip(stores):
     stores.start()
     client = stores.client()

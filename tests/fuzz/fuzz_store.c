@@ -176,6 +176,8 @@ static void round_run(struct store *store)
 		{.key = "{a}x", .delta = {1, 2}},
 		{.key = "{a}y"},
 		{.key = "{b}z", .delta = {3, 0}, .lasts = true},
+		{.key = "{c}x", .delta = {1, 1}, .block_key = "{c}x:block", .block_ms = 100},
+		{.key = "{c}y", .block_key = "{c}y:block"},
 	};
 	uint64_t begun = milliseconds();
 	unsigned int answered = 0;

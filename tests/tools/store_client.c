@@ -2,7 +2,8 @@
 /*
  * Drives user/share/store.h by lines, and answers each by a line of JSON:
  *
- *   round KEY TAKEN ASKED [KEY TAKEN ASKED]...   a key with '!' before it lasts
+ *   round KEY TAKEN ASKED [KEY TAKEN ASKED]...   a key with '!' before it lasts; KEY#MS has a block,
+ *                                                which is told of unless MS is 0
  *   nodes KEY NODE ALIVE_MS
  *   counts
  *
@@ -34,6 +35,17 @@ static void answer_end(const struct store *store, int status, int64_t begun)
 	printf("\"}\n");
 }
 
+static void block_parse(struct store_item *item)
+{
+	char *ms = strchr(item->key, '#');
+
+	if (!ms)
+		return;
+	*ms++ = '\0';
+	item->block_ms = strtoull(ms, NULL, 10);
+	snprintf(item->block_key, STORE_KEY, "%.*s:block", STORE_KEY - 8, item->key);
+}
+
 static void round_run(struct store *store, char **rest)
 {
 	size_t count = 0, room = 0;
@@ -51,17 +63,22 @@ static void round_run(struct store *store, char **rest)
 		memset(&items[count], 0, sizeof(*items));
 		items[count].lasts = *key == '!';
 		snprintf(items[count].key, STORE_KEY, "%s", key + items[count].lasts);
+		block_parse(&items[count]);
 		items[count].delta[STORE_TAKEN] = strtoll(taken, NULL, 10);
 		items[count++].delta[STORE_ASKED] = strtoll(asked, NULL, 10);
 	}
 	begun = milliseconds();
 	status = store_round(store, items, count);
 	printf("{\"items\": [");
-	for (size_t i = 0; i < count; i++)
-		printf("%s[%s, %s, %" PRId64 ", %" PRId64 "]", i ? ", " : "",
+	for (size_t i = 0; i < count; i++) {
+		printf("%s[%s, %s, %" PRId64 ", %" PRId64, i ? ", " : "",
 		       items[i].answered ? "true" : "false", items[i].sent ? "true" : "false",
 		       items[i].answered ? items[i].total[STORE_TAKEN] : 0,
 		       items[i].answered ? items[i].total[STORE_ASKED] : 0);
+		if (*items[i].block_key)
+			printf(", %" PRIu64, items[i].blocked_ms);
+		printf("]");
+	}
 	printf("], ");
 	answer_end(store, status, begun);
 	free(items);

@@ -10,8 +10,8 @@
  * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
  * a hundredth of rate/nodes: so much is never told, and makes a hundredth of the rate on all nodes.
  * A key gets an account once its excess is a quarter of the burst, or once it has an excess and its
- * level is below a quarter. The account ends when all nodes together were offered less than half
- * the rate for as long as a burst takes to refill.
+ * level is below a quarter. The account ends when the key rests, or when it is quiet and another
+ * key needs its place: flow_rests(), flow_is_quiet().
  *
  * A block is told of once, with the time that it still lasts; the store forgets it when that is
  * over. A node takes it to last from before it asked, so never for longer than it does, and tells

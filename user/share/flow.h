@@ -9,7 +9,7 @@
  *   flow_learn   ends the round with the totals that the store answered
  *   flow_lost    ends the round without an answer; flow_unsent: to what was never sent
  *   flow_step    what to charge to the ledger now, in small steps, or to give back to it
- *   flow_rests   whether the key can be forgotten
+ *   flow_rests   whether the key can be forgotten; flow_is_quiet: if need be
  *
  * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
  * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
@@ -175,10 +175,15 @@ void flow_unsent(struct flow *flow);
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
 
 /*
- * Whether the key can be forgotten: no more than a thousandth of a burst is owed, and all nodes
- * together were offered less than half the rate for so long that what a new start costs is made up
- * for: 2 x nodes x (burst + 2 rounds). For use behind flow_learn: without answers nothing is known
- * to rest.
+ * Whether the key can be forgotten if another one needs its place: no more than a thousandth of a
+ * burst is owed, and all nodes together were offered less than half the rate for as long as a burst
+ * takes to refill. For use behind flow_learn: without answers nothing is known to be quiet.
+ */
+bool flow_is_quiet(const struct flow *flow, uint64_t burst, uint64_t now);
+
+/*
+ * Whether it can be forgotten for free: it was quiet for so long that what a new start costs is
+ * made up for, 2 x nodes x (burst + 2 rounds).
  */
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now);
 

@@ -159,6 +159,39 @@ static void test_nothing_is_given_back_to_a_full_ledger(void **state)
 	assert_false(packet_charge(&limit, &line, now));
 }
 
+/* A step that charges nothing sees it, too. */
+static void test_what_time_made_up_for_is_not_given_back(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	int64_t half = limit.burst / 2;
+	uint64_t now = NOW + limit.burst;
+
+	(void)state;
+	assert_int_equal(debt_charge(&limit, &line, &key, half, &lent, NOW), half);
+	assert_int_equal(debt_charge(&limit, &line, &key, 0, &lent, now), 0);
+	for (uint64_t i = 0; i < limit.burst / limit.cost; i++)
+		assert_true(packet_charge(&limit, &line, now));
+	assert_int_equal(debt_charge(&limit, &line, &key, -half, &lent, now), 0);
+	assert_false(packet_charge(&limit, &line, now));
+}
+
+/* A ledger refills as far as purses leave it. */
+static void test_no_more_is_given_back_than_it_refills_to(void **state)
+{
+	struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	int64_t purses = limit.burst / 16;
+
+	(void)state;
+	limit.refill = limit.burst - purses;
+	line.ledger.zero = line.ledger.born = NOW;
+	assert_int_equal(debt_charge(&limit, &line, &key, purses, &lent, NOW), purses);
+	assert_int_equal(
+		debt_charge(&limit, &line, &key, -purses, &lent, NOW + limit.refill + purses / 2),
+		-(purses - purses / 2));
+}
+
 static void test_nothing_is_given_back_to_another_key(void **state)
 {
 	const struct sl_limit limit = limit_of();
@@ -327,6 +360,8 @@ int main(void)
 		cmocka_unit_test(test_packets_get_what_is_left),
 		cmocka_unit_test(test_what_was_charged_is_given_back_once),
 		cmocka_unit_test(test_nothing_is_given_back_to_a_full_ledger),
+		cmocka_unit_test(test_what_time_made_up_for_is_not_given_back),
+		cmocka_unit_test(test_no_more_is_given_back_than_it_refills_to),
 		cmocka_unit_test(test_nothing_is_given_back_to_another_key),
 		cmocka_unit_test(test_no_source_gets_more_than_without),
 		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),

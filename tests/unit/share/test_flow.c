@@ -339,6 +339,42 @@ static void test_no_credit_behind_a_loss(void **state)
 	assert_int_equal(bench.flow.unsettled, 0);
 }
 
+/* Behind a loss nothing is known of the others, of a debt or of what was charged in vain. */
+static void test_a_loss_forgets_the_plan(void **state)
+{
+	const struct flow_count flood = {0, 10 * ROUND}, much = {3 * ROUND, 3 * ROUND};
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, flood, nothing, 4);
+	bench_round(&bench, flood, flood, 4);
+	bench_round(&bench, flood, nothing, 4); /* gives back */
+	flow_lost(&bench.flow, FLOW_LOCAL, 4, FLOW_LOST);
+	assert_int_equal(bench_pass(&bench, ROUND), 0);
+	bench_report(&bench, flood.taken, flood.asked);
+	bench_learn(&bench, 4);
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, .75));
+
+	bench = bench_new();
+	bench_round(&bench, nothing, nothing, 4);
+	bench_round(&bench, nothing, much, 4); /* idle, and owes */
+	flow_lost(&bench.flow, FLOW_LOCAL, 4, FLOW_LOST);
+	assert_int_equal(flow_step(&bench.flow, BURST, BURST, bench.now + MS), 0);
+}
+
+/* However long the next answer takes. */
+static void test_a_round_repays_its_part_once(void **state)
+{
+	const struct flow_count mine = {ROUND / 10, ROUND / 10};
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 4);
+	bench_round(&bench, mine, (struct flow_count){ROUND, ROUND / 2}, 4);
+	bench.flow.expected = 0;
+	assert_true(near((double)bench_pass(&bench, 5 * ROUND) / ROUND, .25));
+}
+
 /* Others may find the store a little later: what they take untold meanwhile is left to them. */
 static void test_it_divides_for_a_while_behind_a_loss(void **state)
 {
@@ -380,6 +416,7 @@ static void test_what_was_never_sent_is_not_in_doubt(void **state)
 static void test_when_a_key_rests(void **state)
 {
 	struct bench bench = bench_new();
+	unsigned int quiet = 0; /* rounds before it rests */
 
 	(void)state;
 	bench_round(&bench, nothing, nothing, 4);
@@ -390,9 +427,13 @@ static void test_when_a_key_rests(void **state)
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
 	for (unsigned int i = 1; i < REST(4) / ROUND; i++) {
 		assert_false(flow_rests(&bench.flow, BURST, bench.now));
+		quiet += flow_is_quiet(&bench.flow, BURST, bench.now);
+		assert_int_equal(!!quiet, flow_is_quiet(&bench.flow, BURST, bench.now));
 		bench_round(&bench, nothing, nothing, 4);
 	}
 	assert_true(flow_rests(&bench.flow, BURST, bench.now));
+	/* a burst's time behind, once what the others took is repaid */
+	assert_in_range(quiet, REST(4) / ROUND - 5, REST(4) / ROUND - 3);
 	assert_in_range(bench.charged, 299 * ROUND / 100, 3 * ROUND);
 	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 4},
 		    4);
@@ -896,6 +937,8 @@ int main(void)
 		cmocka_unit_test(test_what_was_charged_in_vain_is_given_back_by_demand),
 		cmocka_unit_test(test_an_idle_node_repays_at_once),
 		cmocka_unit_test(test_no_credit_behind_a_loss),
+		cmocka_unit_test(test_a_loss_forgets_the_plan),
+		cmocka_unit_test(test_a_round_repays_its_part_once),
 		cmocka_unit_test(test_it_divides_for_a_while_behind_a_loss),
 		cmocka_unit_test(test_what_was_never_sent_is_not_in_doubt),
 		cmocka_unit_test(test_when_a_key_rests),
