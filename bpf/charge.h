@@ -102,11 +102,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			continue;
 		if (limit->shared) {
 			bool passes = reason < SL_FIRST_DROP;
+			__u64 refused = passes ? 0 : cost;
 
+			if (unasked) /* a division costs more than all the rest */
+				refused += credit_owed(cost / packet->packets, unasked);
 			line_tell(limit, line, packet->now,
-				  purse_holds(purse) - held + (passes ? cost : 0),
-				  (passes ? 0 : cost) +
-					  credit_owed(cost / packet->packets, unasked));
+				  purse_holds(purse) - held + (passes ? cost : 0), refused);
 		}
 		if (reason >= SL_FIRST_DROP && reason != SL_DROP_BLOCKED &&
 		    kind_blocks(limit, cost))
