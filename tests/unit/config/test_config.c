@@ -580,7 +580,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		"sluice: rules.yaml:3:8: hot '0' is not a size: write 65536, 64k or 4m; 1 to "
 		"64m\n"
 		"sluice: rules.yaml:5:8: key 'both': write src or dst\n"
-		"sluice: rules.yaml:6:10: start 'half': write full or empty\n"
+		"sluice: rules.yaml:6:10: start 'half': write full, empty or share\n"
 		"sluice: rules.yaml:8:13: 'defaults' is not an address: did you mean 'default', "
 		"which covers all sources?\n"
 		"sluice: rules.yaml:10:15: rate '10' has no unit: write 500pps, 10kpps, 30/min, "
