@@ -18,6 +18,7 @@ pytestmark = pytest.mark.alone
 GOOD, ABUSER = "192.0.2.1", "203.0.113.66"
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 SEC = 10**9
+LATE = 10**7  # that an arrival may be
 MOST, SECONDS = 1000, 20
 FULL_SPEED = 10000000  # more than a CPU can send
 GROUPS = 5  # a sender that takes all it can gets the N at once, every T + T/5
@@ -78,6 +79,7 @@ def test_no_span_has_more_than_the_window_says(lab):
           f"{share:.3f} of N/T")
     assert len(moments) == passed
     assert dropped > 10 * passed
-    assert most == MOST
+    # a packet arrives a little later than it was judged, and more so where its CPU is taken away
+    assert most_within(moments, SEC - LATE) <= MOST <= most
     # the edges: what remains of the last period
     assert len(moments) >= MOST * int(min(spans) / (1 + 1 / GROUPS))
