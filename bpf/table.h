@@ -115,18 +115,34 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * How often a packet looks at a lock that another CPU has: for longer than an insertion takes, and
- * no longer than a few packets take. Two CPUs that meet a source at once are the usual case: what
- * the second one let pass as a newcomer would come on top of the burst.
+ * How often a packet looks at a lock that another CPU has: for 8 us at most. An insertion that
+ * finds nothing in the caches takes a quarter of that. Two CPUs that meet a source at once are the
+ * usual case: what the second one let pass as a newcomer would come on top of the burst.
  */
-#define LOCK_LOOKS 512
+#define LOCK_LOOKS 1024
 
+struct lock_watch {
+	const struct sl_set *set;
+	bool is_free;
+};
+
+/* Returns 1 to end the wait. */
+static long lock_look(__u32 look, void *ctx)
+{
+	struct lock_watch *watch = ctx;
+
+	(void)look;
+	watch->is_free = !(read_once(watch->set->away) & 1);
+	return watch->is_free;
+}
+
+/* By a helper, as the verifier would walk each look of a loop. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
-	for (int i = 0; i < LOCK_LOOKS; i++)
-		if (!(read_once(set->away) & 1))
-			return true;
-	return false;
+	struct lock_watch watch = {.set = set};
+
+	bpf_loop(LOCK_LOOKS, lock_look, &watch, 0);
+	return watch.is_free;
 }
 
 /* Waits until neither set of a key is locked. False: one still is. */

@@ -3,7 +3,8 @@
  * Compiles headers of bpf/ for the host: include it before them. One CPU runs, number 0, by the
  * injected clock of bpf/clocks.h. The maps are the test's:
  *
- *   map_find   bpf_map_lookup_elem: the value of a key, or NULL
+ *   map_find         bpf_map_lookup_elem: the value of a key, or NULL
+ *   host_meanwhile   NULL, or what another CPU does between two rounds of a bpf_loop()
  */
 #ifndef SLUICE_TEST_BPF_HOST_H
 #define SLUICE_TEST_BPF_HOST_H
@@ -19,6 +20,22 @@ static void *map_find(const void *map, const void *key);
 #define bpf_map_lookup_elem(map, key) map_find(map, key)
 
 #define bpf_get_smp_processor_id() 0U
+
+static void (*host_meanwhile)(uint32_t round);
+
+static inline long host_loop(uint32_t times, long (*call)(uint32_t, void *), void *ctx)
+{
+	uint32_t i = 0;
+
+	while (i < times && !call(i, ctx)) {
+		if (host_meanwhile)
+			host_meanwhile(i);
+		i++;
+	}
+	return i;
+}
+
+#define bpf_loop(times, call, ctx, flags) host_loop(times, call, ctx)
 
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wunknown-pragmas" /* unroll, which gcc does not know */

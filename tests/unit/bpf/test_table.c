@@ -288,6 +288,49 @@ static void test_a_locked_set_is_read(void **state)
 	}
 }
 
+/* The look behind which another CPU unlocks a set. */
+static struct {
+	uint32_t set, look;
+} unlocking;
+
+static void unlock(uint32_t look)
+{
+	if (look == unlocking.look)
+		host_table.set[unlocking.set].away &= ~1U;
+}
+
+/* Whether a packet gets a set that another CPU unlocks behind this look. */
+static bool waits_out(const struct entrant *entrant, uint32_t set, uint32_t look)
+{
+	bool waits;
+
+	unlocking.set = set;
+	unlocking.look = look;
+	host_table.set[set].away |= 1;
+	host_meanwhile = unlock;
+	waits = table_wait(&host_table.gate.meeting, entrant->digest);
+	host_meanwhile = NULL;
+	assert_int_equal(host_table.set[set].away & 1, !waits);
+	host_table.set[set].away &= ~1U;
+	return waits;
+}
+
+static void test_a_lock_is_waited_for_but_not_for_ever(void **state)
+{
+	struct entrant entrant;
+	uint32_t set;
+
+	(void)state;
+	host_table_begin(ROOM / SL_WAYS, &random_state);
+	entrant = entrant_of(1);
+	for (int other = 0; other < 2; other++) {
+		set = other ? other_of(&entrant) : spot_in(&entrant).home;
+		assert_true(waits_out(&entrant, set, 0));
+		assert_true(waits_out(&entrant, set, LOCK_LOOKS - 2));
+		assert_false(waits_out(&entrant, set, LOCK_LOOKS));
+	}
+}
+
 /* --- What is chosen and then taken ------------------------------------------------------------ */
 
 #define DAY (86400 * SL_TICKS_PER_SEC)
@@ -615,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_what_loses_least_is_forgotten),
 		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
 		cmocka_unit_test(test_a_locked_set_is_read),
+		cmocka_unit_test(test_a_lock_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(test_a_choice_in_the_other_set_is_looked_at_again),
 		cmocka_unit_test(test_insertions_by_several_cpus),
 		cmocka_unit_test(test_strangers_fill_no_set_faster_than_chance),
