@@ -239,24 +239,24 @@ static void candidate_add(struct candidates *candidates, const struct candidate 
 		candidates->list[least] = *candidate;
 }
 
-static bool account_is_quiet(const struct account *account, uint64_t now)
+static bool account_is_quiet(const struct account *account)
 {
 	return account->limit && !account->lost &&
-	       flow_is_quiet(&account->flow, account->limit->limit.burst, now);
+	       flow_is_quiet(&account->flow, account->limit->limit.burst);
 }
 
 /* Accounts that are free, or could be. */
-static unsigned int accounts_room(const struct accounts *accounts, uint64_t now)
+static unsigned int accounts_room(const struct accounts *accounts)
 {
 	unsigned int room = accounts->most - accounts->count;
 
 	for (unsigned int i = 0; i < accounts->most; i++)
-		room += account_is_quiet(&accounts->list[i], now);
+		room += account_is_quiet(&accounts->list[i]);
 	return room;
 }
 
 /* A free account; else that of the key that has been quiet for longest; NULL: there is none. */
-static struct account *account_take(struct accounts *accounts, uint64_t now)
+static struct account *account_take(struct accounts *accounts)
 {
 	struct account *oldest = NULL;
 
@@ -265,7 +265,7 @@ static struct account *account_take(struct accounts *accounts, uint64_t now)
 
 		if (!account->limit)
 			return account;
-		if (account_is_quiet(account, now) &&
+		if (account_is_quiet(account) &&
 		    (!oldest || credit_span(account->flow.busy_at, oldest->flow.busy_at) > 0))
 			oldest = account;
 	}
@@ -276,10 +276,10 @@ static struct account *account_take(struct accounts *accounts, uint64_t now)
 
 /* since: when its excess began to be told, at the scan before */
 static void account_begin(struct accounts *accounts, const struct candidate *candidate,
-			  uint64_t since, uint64_t now)
+			  uint64_t since)
 {
 	const struct flow_count nothing = {0};
-	struct account *account = account_take(accounts, now);
+	struct account *account = account_take(accounts);
 
 	if (!account)
 		return;
@@ -366,7 +366,7 @@ static void lines_scan(struct accounts *accounts, uint64_t untold, uint64_t now,
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 {
-	unsigned int room = accounts_room(accounts, now);
+	unsigned int room = accounts_room(accounts);
 	struct candidates candidates = {.most = room};
 	uint64_t passed = accounts->is_fresh ? 0 : now - accounts->scanned_at;
 
@@ -376,7 +376,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 	accounts_place(accounts);
 	lines_scan(accounts, passed / FLOW_UNTOLD_PART / (nodes ?: 1), now, &candidates);
 	for (unsigned int i = 0; i < candidates.count; i++)
-		account_begin(accounts, &candidates.list[i], now - passed, now);
+		account_begin(accounts, &candidates.list[i], now - passed);
 	accounts->left_out += candidates.left_out;
 	accounts->scanned_at = now;
 	accounts->is_fresh = false;

@@ -272,15 +272,15 @@ static int64_t flow_rest(const struct flow *flow, uint64_t burst)
 	return 2 * flow->nodes * (credit_min(burst, most) + credit_min(2 * flow->round, most));
 }
 
-bool flow_is_quiet(const struct flow *flow, uint64_t burst, uint64_t now)
+bool flow_is_quiet(const struct flow *flow, uint64_t burst)
 {
 	/* parts of parts are repaid, so the last of it never is */
 	return flow->unsettled <= (int64_t)(burst / NEGLIGIBLE) &&
-	       credit_span(flow->busy_at, now) >= (int64_t)burst;
+	       credit_span(flow->busy_at, flow->learned_at) >= (int64_t)burst;
 }
 
 bool flow_rests(const struct flow *flow, uint64_t burst, uint64_t now)
 {
-	return flow_is_quiet(flow, burst, now) &&
+	return flow_is_quiet(flow, burst) &&
 	       credit_span(flow->busy_at, now) >= flow_rest(flow, burst);
 }

@@ -177,9 +177,9 @@ int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now
 /*
  * Whether the key can be forgotten if another one needs its place: no more than a thousandth of a
  * burst is owed, and all nodes together were offered less than half the rate for as long as a burst
- * takes to refill. For use behind flow_learn: without answers nothing is known to be quiet.
+ * takes to refill. Only what was answered counts: of the time since nothing is known.
  */
-bool flow_is_quiet(const struct flow *flow, uint64_t burst, uint64_t now);
+bool flow_is_quiet(const struct flow *flow, uint64_t burst);
 
 /*
  * Whether it can be forgotten for free: it was quiet for so long that what a new start costs is

@@ -427,8 +427,8 @@ static void test_when_a_key_rests(void **state)
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
 	for (unsigned int i = 1; i < REST(4) / ROUND; i++) {
 		assert_false(flow_rests(&bench.flow, BURST, bench.now));
-		quiet += flow_is_quiet(&bench.flow, BURST, bench.now);
-		assert_int_equal(!!quiet, flow_is_quiet(&bench.flow, BURST, bench.now));
+		quiet += flow_is_quiet(&bench.flow, BURST);
+		assert_int_equal(!!quiet, flow_is_quiet(&bench.flow, BURST));
 		bench_round(&bench, nothing, nothing, 4);
 	}
 	assert_true(flow_rests(&bench.flow, BURST, bench.now));
@@ -441,6 +441,20 @@ static void test_when_a_key_rests(void **state)
 	bench_round(&bench, (struct flow_count){0, ROUND / 4}, (struct flow_count){0, ROUND / 3},
 		    4);
 	assert_false(flow_rests(&bench.flow, BURST, bench.now));
+}
+
+/* A burst may be shorter than a round, and a process may stop: no answer since is no quiet. */
+static void test_a_busy_key_is_not_quiet_until_the_next_answer(void **state)
+{
+	struct bench bench = bench_new();
+	const struct flow_count half = {ROUND / 2, ROUND};
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		bench_round(&bench, half, half, 2);
+	bench.now += 20 * SEC;
+	assert_true(bench.flow.unsettled <= (int64_t)(BURST / 1024));
+	assert_false(flow_is_quiet(&bench.flow, BURST));
 }
 
 /* Parts of a part are repaid: the last of it must not keep the key for ever. */
@@ -942,6 +956,7 @@ int main(void)
 		cmocka_unit_test(test_it_divides_for_a_while_behind_a_loss),
 		cmocka_unit_test(test_what_was_never_sent_is_not_in_doubt),
 		cmocka_unit_test(test_when_a_key_rests),
+		cmocka_unit_test(test_a_busy_key_is_not_quiet_until_the_next_answer),
 		cmocka_unit_test(test_a_trickle_does_not_keep_a_key),
 		cmocka_unit_test(test_the_books_balance),
 		cmocka_unit_test(test_own_cost_never_comes_back),
