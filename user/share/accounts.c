@@ -69,6 +69,40 @@ static void account_free(struct accounts *accounts, struct account *account)
 	accounts->count--;
 }
 
+/* Only whole units of the store are told; the rest is told later. */
+static uint64_t whole_units(uint64_t ticks)
+{
+	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
+}
+
+/*
+ * Of other rates or bursts a limit keeps its ledgers, and has other keys in the store: what was
+ * learned of the one before says nothing of their totals.
+ */
+static void account_begin_anew(struct account *account)
+{
+	const struct flow_count reported = {whole_units(account->own.taken),
+					    whole_units(account->own.asked)};
+	uint64_t now = account->flow.stepped_at;
+
+	flow_begin(&account->flow, &reported, now);
+	account->meaning = account->limit->meaning;
+	account->block_end = now;
+	account->block_is_known = false;
+	account->lasts = false;
+	account->lost = 0;
+}
+
+static void account_follow(struct accounts *accounts, struct account *account)
+{
+	account->line = NO_LINE;
+	account->limit = shared_limit_of(&accounts->limits, account->key.limit);
+	if (!account->limit)
+		accounts->count--;
+	else if (account->limit->meaning != account->meaning)
+		account_begin_anew(account);
+}
+
 enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
 {
 	enum status status;
@@ -77,12 +111,9 @@ enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
 	status = maps_open(accounts, gate);
 	for (unsigned int i = 0; !status && i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
-		bool was_shared = account->limit;
 
-		account->line = NO_LINE;
-		account->limit =
-			was_shared ? shared_limit_of(&accounts->limits, account->key.limit) : NULL;
-		accounts->count -= was_shared && !account->limit;
+		if (account->limit)
+			account_follow(accounts, account);
 	}
 	return status;
 }
@@ -123,7 +154,7 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 
 static uint64_t line_word(const struct sl_line *line)
 {
-	return __atomic_load_n((const uint64_t *)&line->taken, __ATOMIC_RELAXED);
+	return __atomic_load_n((const uint64_t *)&line->taken, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -145,13 +176,20 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 	return watch;
 }
 
-/* What was counted in the line since it was read last. */
-static struct counted line_read(const struct sl_line *line, struct watch *watch)
+/*
+ * What was counted in the line since it was read last. False: it was handed to another key
+ * meanwhile, whose count would seem to have fallen.
+ */
+static bool line_read(const struct sl_line *line, struct watch *watch, const struct ledger_key *key,
+		      struct counted *ret)
 {
-	uint64_t before = watch->word;
+	uint64_t word = line_word(line);
 
-	watch->word = line_word(line);
-	return counted_since(before, watch->word);
+	if (!line_is(line, key))
+		return false;
+	*ret = counted_since(watch->word, word);
+	watch->word = word;
+	return true;
 }
 
 /* --- Accounts ------------------------------------------------------------------------------- */
@@ -181,8 +219,10 @@ static void account_find_line(struct accounts *accounts, struct account *account
 	    !found.is_found)
 		return;
 	watch = line_watch(accounts, found.index, &account->key);
-	if (watch->account)
+	if (watch->account) { /* a second account, begun when the key came back within a scan */
+		account_free(accounts, account);
 		return;
+	}
 	account->line = found.index;
 	account->lent = 0;
 	watch->account = account - accounts->list + 1;
@@ -286,6 +326,7 @@ static void account_begin(struct accounts *accounts, const struct candidate *can
 	*account = (struct account){
 		.key = candidate->key,
 		.limit = candidate->limit,
+		.meaning = candidate->limit->meaning,
 		.line = candidate->line,
 		.own = {candidate->excess, credit_max(candidate->excess, candidate->asked)},
 		.block_end = since,
@@ -296,31 +337,42 @@ static void account_begin(struct accounts *accounts, const struct candidate *can
 	accounts->count++;
 }
 
+/*
+ * Ticks that each key may have taken without telling of it, since ever: at the scan before, and
+ * now. Of a slow limit the part of one scan is less than a unit.
+ */
+struct untold {
+	uint64_t before, now;
+};
+
 /* Adds to the excess of a key without an account what it took, less what is never told. */
 static bool excess_add(struct watch *watch, const struct shared_limit *limit,
-		       struct counted counted, uint64_t untold)
+		       struct counted counted, const struct untold *untold)
 {
+	unsigned int shift = limit->limit.unit_shift;
 	int64_t excess = (int64_t)watch->excess + counted.taken;
-	int64_t least = untold >> limit->limit.unit_shift;
+	int64_t least = (untold->now >> shift) - (untold->before >> shift);
 
 	watch->excess = credit_max(0, credit_min(excess - least, UINT32_MAX));
 	return watch->excess;
 }
 
-/* untold: ticks that each key may take in a scan without telling of it */
-static void line_scan(struct accounts *accounts, uint32_t index, uint64_t untold, uint64_t now,
-		      struct candidates *candidates)
+static void line_scan(struct accounts *accounts, uint32_t index, const struct untold *untold,
+		      uint64_t now, struct candidates *candidates)
 {
 	const struct sl_line *line = &accounts->table.lines[index];
 	struct candidate candidate = {.line = index};
 	struct counted counted;
 	struct watch *watch;
 
-	candidate.limit = shared_limit_of(&accounts->limits, table_once(line->limit));
-	if (!candidate.limit || !line_key(line, &candidate.key))
+	if (!line_key(line, &candidate.key))
+		return;
+	candidate.limit = shared_limit_of(&accounts->limits, candidate.key.limit);
+	if (!candidate.limit)
 		return;
 	watch = line_watch(accounts, index, &candidate.key);
-	counted = line_read(line, watch);
+	if (!line_read(line, watch, &candidate.key, &counted))
+		return;
 	if (watch->account) {
 		account_count(&accounts->list[watch->account - 1], counted);
 		return;
@@ -349,7 +401,7 @@ static void set_prefetch(const struct accounts *accounts, const struct sl_set *s
 }
 
 /* Reads the tags of all sets, and of the lines those that are in use. */
-static void lines_scan(struct accounts *accounts, uint64_t untold, uint64_t now,
+static void lines_scan(struct accounts *accounts, const struct untold *untold, uint64_t now,
 		       struct candidates *candidates)
 {
 	const struct sl_set *sets = accounts->table.sets.values;
@@ -364,32 +416,46 @@ static void lines_scan(struct accounts *accounts, uint64_t untold, uint64_t now,
 	}
 }
 
+/* Returns the time since the scan before. */
+static uint64_t table_scan(struct accounts *accounts, unsigned int nodes, uint64_t now,
+			   struct candidates *candidates)
+{
+	uint64_t passed = accounts->is_fresh ? 0 : now - accounts->scanned_at;
+	struct untold untold = {accounts->untold, accounts->untold};
+
+	accounts_place(accounts);
+	untold.now += passed / FLOW_UNTOLD_PART / (nodes ?: 1);
+	lines_scan(accounts, &untold, now, candidates);
+	accounts->untold = untold.now;
+	accounts->scanned_at = now;
+	accounts->is_fresh = false;
+	return passed;
+}
+
+void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now)
+{
+	struct candidates nobody = {0};
+
+	table_scan(accounts, nodes, now, &nobody);
+}
+
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 {
 	unsigned int room = accounts_room(accounts);
 	struct candidates candidates = {.most = room};
-	uint64_t passed = accounts->is_fresh ? 0 : now - accounts->scanned_at;
+	uint64_t passed;
 
 	candidates.list = calloc(room ?: 1, sizeof(*candidates.list));
 	if (!candidates.list)
 		candidates.most = 0;
-	accounts_place(accounts);
-	lines_scan(accounts, passed / FLOW_UNTOLD_PART / (nodes ?: 1), now, &candidates);
+	passed = table_scan(accounts, nodes, now, &candidates);
 	for (unsigned int i = 0; i < candidates.count; i++)
 		account_begin(accounts, &candidates.list[i], now - passed);
 	accounts->left_out += candidates.left_out;
-	accounts->scanned_at = now;
-	accounts->is_fresh = false;
 	free(candidates.list);
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */
-
-/* Only whole units of the store are told; the rest is told later. */
-static uint64_t whole_units(uint64_t ticks)
-{
-	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
-}
 
 /* How long a block of this node lasts that the store does not know of; 0: there is none. */
 static uint64_t block_untold_ms(const struct accounts *accounts, const struct account *account,
@@ -399,6 +465,9 @@ static uint64_t block_untold_ms(const struct accounts *accounts, const struct ac
 	struct sl_ledger ledger = {0};
 
 	if (!account->limit->shares_blocks || account->line == NO_LINE)
+		return 0;
+	/* it could replace a longer one */
+	if (limit->escalate && !account->block_is_known)
 		return 0;
 	ledger.blocked = table_once(accounts->table.lines[account->line].ledger.blocked);
 	if (!block_holds(limit, &ledger, now) ||
@@ -489,6 +558,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items,
 			continue;
 		account_learn(account, item, on_loss, nodes, now);
 		block_learn(accounts, account, item->blocked_ms, now);
+		account->block_is_known |= item->answered;
 		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);
 		item++;

@@ -3,6 +3,7 @@
  * Share: the keys of shared limits that a node tells the store of, and what it charges for others.
  *
  *   accounts_scan      reads what packets took since the scan before, and finds new keys to tell of
+ *   accounts_count     only reads, so that no counter wraps while a round takes long
  *   accounts_report    writes what to add to the store's counters in a round, and what blocks
  *   accounts_learn     takes the store's answers, and blocks what others block
  *   accounts_step      charges ledgers for other nodes: every 10 ms or so
@@ -38,6 +39,7 @@ struct watch {
 struct account {
 	struct ledger_key key;
 	const struct shared_limit *limit; /* NULL: this account is free */
+	uint64_t meaning;		  /* of the limit for which its flow began */
 	uint32_t line;			  /* NO_LINE: the key has none now */
 	struct flow flow;
 	struct flow_count own; /* ticks */
@@ -46,6 +48,7 @@ struct account {
 	uint64_t expiry_at;    /* when they were made to last, ticks */
 	uint64_t lent;	       /* what its ledger lacks for others: debt_charge() */
 	uint64_t block_end;    /* of the latest block that the store knows of, or before */
+	bool block_is_known;   /* the store has told whether there is one */
 };
 
 #define NO_LINE UINT32_MAX
@@ -60,7 +63,8 @@ struct accounts {
 	unsigned int most;  /* accounts that there may be */
 	unsigned int count; /* that there are */
 	uint64_t scanned_at;
-	bool is_fresh; /* no scan yet: what lines have counted so far is of before */
+	uint64_t untold; /* ticks that each key may have taken without telling of it, since ever */
+	bool is_fresh;	 /* no scan yet: what lines have counted so far is of before */
 	/* totals, for metrics */
 	uint64_t left_out; /* keys that would have got an account at a scan, and found none free */
 	uint64_t charged;  /* steps in which a ledger was charged for others */
@@ -76,6 +80,11 @@ void accounts_close(struct accounts *accounts);
 enum status accounts_follow(struct accounts *accounts, const struct gate *gate);
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);
+
+/*
+ * For a round that is under way. Lines count in 32 bits, which take seconds to wrap: rules/limit.c.
+ */
+void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now);
 
 /* items: room for `most`; the caller keeps them until accounts_learn(). Returns how many. */
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);

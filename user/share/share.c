@@ -31,6 +31,9 @@
 /* How often the rules and the maps are looked at, and the state is told. */
 #define LOOK_NS NS_PER_SEC
 
+/* How long the counters of lines are not read at most: they wrap within 1.3 s, of full links. */
+#define COUNT_TICKS SL_TICKS_PER_SEC
+
 /* How long the state is not told once that has failed. */
 #define TELL_AGAIN_NS (60 * NS_PER_SEC)
 
@@ -111,6 +114,8 @@ static enum status gate_follow(struct share *share)
 	enum status status = gate_take(share, &gate);
 
 	share->gate_is_new = false;
+	/* what was taken until now is not seen any more behind that */
+	accounts_count(&share->accounts, share->state.nodes, uptime_ticks());
 	if (!status)
 		status = accounts_follow(&share->accounts, &gate);
 	if (status) {
@@ -242,10 +247,12 @@ static enum status look(struct share *share)
 
 static enum status step(struct share *share)
 {
-	uint64_t now = uptime_ns();
+	uint64_t now = uptime_ns(), ticks = uptime_ticks();
 	enum status status = OK;
 
-	accounts_step(&share->accounts, uptime_ticks());
+	accounts_step(&share->accounts, ticks);
+	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
+		accounts_count(&share->accounts, share->state.nodes, ticks);
 	if (now >= share->look_at) {
 		share->look_at = now + LOOK_NS;
 		status = look(share);

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/share/accounts.h: what is told of a table that the test writes. The gate, its rules and its
+ * table are stood for by those below.
+ */
+#include "test.h"
+#include "kind_specs.h"
+#include "share/accounts.h"
+
+#define LINES 16
+#define MOST  4
+#define NODES 10
+#define ROUND (100 * MS)
+
+static struct sl_line lines[LINES];
+static struct sl_set sets[LINES / SL_WAYS];
+static struct shared_limit limit;
+static struct accounts accounts;
+static struct store_item items[MOST];
+static uint64_t now;
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+enum status table_open(const struct gate *gate, struct table *ret)
+{
+	(void)gate;
+	*ret = (struct table){.lines = lines, .count = LINES, .sets = {.values = sets}};
+	return OK;
+}
+
+void table_close(struct table *table)
+{
+	(void)table;
+}
+
+enum status table_read_in(const struct gate *gate, const struct table *table,
+			  const struct ledger_key *key, struct found_line *ret)
+{
+	(void)gate;
+	ret->is_found = false;
+	for (uint32_t i = 0; i < table->count && !ret->is_found; i++)
+		if (line_is(&lines[i], key))
+			*ret = (struct found_line){lines[i], i, true};
+	return OK;
+}
+
+enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
+{
+	(void)gate;
+	*ret = (struct shared_limits){&limit, 1, limit.limit.burst};
+	return OK;
+}
+
+void shared_limits_free(struct shared_limits *limits)
+{
+	(void)limits;
+}
+
+const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t number)
+{
+	return limits->count && number == 9 ? &limit : NULL;
+}
+
+void shared_key_format(const char *name, const struct shared_limit *of,
+		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
+{
+	snprintf(text, STORE_KEY, "%s:%d:%d", name, (int)of->meaning, (int)key->addr[0]);
+	*block = '\0';
+}
+
+/* --- A node --------------------------------------------------------------------------------- */
+
+/* rate: packets a second, with a burst of a second */
+static void node_open(uint64_t rate)
+{
+	struct sl_limit_spec spec = spec_bucket(rate, SL_RATE_PPS, rate);
+
+	spec.shared = SL_SHARED_YES;
+	memset(lines, 0, sizeof(lines));
+	memset(sets, 0, sizeof(sets));
+	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
+	now = 1000 * SEC;
+	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), OK);
+	accounts_scan(&accounts, NODES, now);
+}
+
+static void line_make(unsigned int index, uint64_t addr)
+{
+	lines[index] = (struct sl_line){.addr = {addr}, .limit = 9};
+	*line_ledger(&lines[index]) = credit_full(&limit.limit, now);
+	sets[index / SL_WAYS].tag[index % SL_WAYS] = 2;
+}
+
+/* Packets that a line took from its ledger; whatever it holds. */
+static void line_take(unsigned int index, unsigned int packets)
+{
+	uint64_t ticks = packets * limit.limit.cost;
+
+	lines[index].taken += ticks >> limit.limit.unit_shift;
+	line_ledger(&lines[index])->zero += ticks;
+}
+
+/* A round in which the store answers that its counters stand at so many packets. */
+static unsigned int round_run(int64_t packets)
+{
+	unsigned int count;
+
+	now += ROUND;
+	accounts_step(&accounts, now);
+	accounts_scan(&accounts, NODES, now);
+	count = accounts_report(&accounts, items, now);
+	for (unsigned int i = 0; i < count; i++) {
+		int64_t total = packets * (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
+
+		items[i].answered = items[i].sent = true;
+		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = total;
+	}
+	accounts_learn(&accounts, items, FLOW_LOCAL, NODES, now);
+	return count;
+}
+
+/* --- Tests ---------------------------------------------------------------------------------- */
+
+static void test_a_key_is_told_of_from_a_quarter_of_its_burst(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 240);
+	assert_int_equal(round_run(0), 0);
+	line_take(3, 20);
+	assert_int_equal(round_run(0), 1);
+	assert_string_equal(items[0].key, "here:1:7");
+	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
+			257, 260);
+	accounts_close(&accounts);
+}
+
+/* What it may take untold in a round is less than a unit there. */
+static void test_a_trickle_of_a_slow_limit_is_not_told_of(void **state)
+{
+	(void)state;
+	node_open(10);
+	line_make(3, 7);
+	for (int i = 0; i < 20000; i++) {
+		line_ledger(&lines[3])->zero = now - limit.limit.burst;
+		line_take(3, i % 1250 == 0); /* 0.008 a second: 0.0008 of the rate */
+		assert_int_equal(round_run(0), 0);
+	}
+	accounts_close(&accounts);
+}
+
+/* Its counters in the store are others, and may have stood for long. */
+static void test_a_limit_that_changes_begins_anew(void **state)
+{
+	const struct account *account;
+
+	(void)state;
+	node_open(1000);
+	account = &accounts.list[0];
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(1000);
+	round_run(1000);
+	assert_true(items[0].lasts);
+	limit.meaning = 2;
+	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	line_take(3, 1);
+	assert_int_equal(round_run(900000), 1);
+	assert_string_equal(items[0].key, "here:2:7");
+	assert_false(items[0].lasts);
+	assert_int_equal(account->flow.unsettled, 0);
+	accounts_close(&accounts);
+}
+
+static void test_a_limit_that_stays_goes_on(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(1000);
+	round_run(1000);
+	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	round_run(1500);
+	assert_true(items[0].lasts);
+	assert_true(accounts.list[0].flow.unsettled > 0);
+	accounts_close(&accounts);
+}
+
+/* More than 2^31 units between two rounds: each reading sees less. */
+static void test_a_long_round_loses_no_count(void **state)
+{
+	const uint64_t packets = 50000000;
+	uint64_t before;
+
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(0);
+	before = accounts.list[0].own.taken;
+	for (int i = 0; i < 4; i++) {
+		now += SEC;
+		line_take(3, packets / 4);
+		accounts_count(&accounts, NODES, now);
+	}
+	assert_true(packets * limit.limit.cost >> limit.limit.unit_shift > INT32_MAX);
+	assert_in_range(accounts.list[0].own.taken - before, (packets - 8) * limit.limit.cost,
+			packets * limit.limit.cost);
+	accounts_close(&accounts);
+}
+
+/* To count begins no account: the items of a round that is under way would be another key's. */
+static void test_a_reading_begins_no_account(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 1000);
+	now += SEC;
+	accounts_count(&accounts, NODES, now);
+	assert_int_equal(accounts.count, 0);
+	assert_int_equal(accounts.left_out, 0);
+	assert_int_equal(round_run(0), 1);
+	accounts_close(&accounts);
+}
+
+/* A line may be made between the search for lost ones and the reading of all. */
+static void test_a_key_has_one_account(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 1000);
+	assert_int_equal(round_run(0), 1);
+	/* the account without a line, and one that was begun for the line */
+	accounts.list[1] = accounts.list[0];
+	accounts.list[1].line = NO_LINE;
+	accounts.count++;
+	assert_int_equal(round_run(0), 1);
+	assert_int_equal(accounts.count, 1);
+	accounts_close(&accounts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_key_is_told_of_from_a_quarter_of_its_burst),
+		cmocka_unit_test(test_a_trickle_of_a_slow_limit_is_not_told_of),
+		cmocka_unit_test(test_a_limit_that_changes_begins_anew),
+		cmocka_unit_test(test_a_limit_that_stays_goes_on),
+		cmocka_unit_test(test_a_long_round_loses_no_count),
+		cmocka_unit_test(test_a_reading_begins_no_account),
+		cmocka_unit_test(test_a_key_has_one_account),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
