@@ -28,7 +28,8 @@ struct exchange {
 	pthread_cond_t begun;
 	bool is_begun, is_closing;
 	struct round round;	 /* the thread's while is_begun */
-	uint64_t counted_at_ms;	 /* 0: never */
+	uint64_t asked_at_ms;	 /* for the nodes; 0: never */
+	bool is_told;		 /* of them, then */
 	uint64_t fewer_since_ms; /* since when fewer nodes are there; 0: they are not */
 };
 
@@ -62,13 +63,31 @@ static bool nodes_count(struct exchange *exchange)
 	uint64_t now = now_ms(), time_ms;
 	unsigned int nodes;
 
-	if (exchange->counted_at_ms && now < exchange->counted_at_ms + NODES_EVERY_MS)
+	if (exchange->is_told && now < exchange->asked_at_ms + NODES_EVERY_MS)
 		return true;
-	if (store_nodes(exchange->store, exchange->key, exchange->node, exchange->alive_ms,
-			&time_ms, &nodes))
+	exchange->is_told = !store_nodes(exchange->store, exchange->key, exchange->node,
+					 exchange->alive_ms, &time_ms, &nodes);
+	exchange->asked_at_ms = now;
+	if (exchange->is_told)
+		nodes_take(exchange, nodes, now);
+	return exchange->is_told;
+}
+
+/*
+ * Where nodes are known already the keys come first: the part of the store that has the nodes may
+ * be away alone, and is then asked for them no more often than else.
+ */
+static bool round_ask(struct exchange *exchange)
+{
+	struct round *round = &exchange->round;
+
+	if (!round->nodes || !round->count)
+		return nodes_count(exchange) &&
+		       (!round->count || !store_round(exchange->store, round->items, round->count));
+	if (store_round(exchange->store, round->items, round->count))
 		return false;
-	exchange->counted_at_ms = now;
-	nodes_take(exchange, nodes, now);
+	if (now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
+		nodes_count(exchange);
 	return true;
 }
 
@@ -77,9 +96,7 @@ static void round_run(struct exchange *exchange)
 	struct round *round = &exchange->round;
 	uint64_t begun = now_ms();
 
-	round->is_answered =
-		nodes_count(exchange) &&
-		(!round->count || !store_round(exchange->store, round->items, round->count));
+	round->is_answered = round_ask(exchange);
 	round->took_ms = now_ms() - begun;
 	round->counts = *store_counts(exchange->store);
 	snprintf(round->error, sizeof(round->error), "%s",

@@ -35,6 +35,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	hash = hash_add(hash, text, strlen(text));
 	hash = hash_add(hash, spec->name, strnlen(spec->name, sizeof(spec->name)));
 	hash = hash_add(hash, &spec->rate, sizeof(spec->rate));
+	hash = hash_add(hash, &spec->rate_unit, sizeof(spec->rate_unit));
 	hash = hash_add(hash, &spec->span_ns, sizeof(spec->span_ns));
 	hash = hash_add(hash, &limit->burst, sizeof(limit->burst));
 	hash = hash_add(hash, limit->mask, sizeof(limit->mask));

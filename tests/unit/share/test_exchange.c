@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/share/exchange.h: what a round asks a store, which the test stands for. */
+#include <poll.h>
+#include "test.h"
+#include "share/exchange.h"
+
+static struct store_counts counts;
+static int nodes_status, round_status; /* what the store answers */
+static unsigned int nodes_asked, rounds_asked;
+
+struct store *store_open(const struct store_options *options)
+{
+	(void)options;
+	return (struct store *)&counts;
+}
+
+void store_close(struct store *store)
+{
+	(void)store;
+}
+
+int store_round(struct store *store, struct store_item *items, size_t count)
+{
+	(void)store, (void)items, (void)count;
+	rounds_asked++;
+	return round_status;
+}
+
+int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
+		uint64_t *ret_time_ms, unsigned int *ret_nodes)
+{
+	(void)store, (void)key, (void)node, (void)alive_ms;
+	nodes_asked++;
+	*ret_time_ms = 1;
+	*ret_nodes = 3;
+	return nodes_status;
+}
+
+const struct store_counts *store_counts(const struct store *store)
+{
+	(void)store;
+	return &counts;
+}
+
+const char *store_error(const struct store *store)
+{
+	(void)store;
+	return "";
+}
+
+static struct exchange *exchange_new(void)
+{
+	const struct store_options options = {.address = "here:1"};
+	struct exchange *exchange;
+
+	nodes_status = round_status = nodes_asked = rounds_asked = 0;
+	assert_int_equal(exchange_open(&options, "name", "node", 5000, &exchange), OK);
+	return exchange;
+}
+
+static struct round round_of(struct exchange *exchange, unsigned int items)
+{
+	static struct store_item item;
+	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
+	struct round round;
+
+	exchange_begin(exchange, &item, items);
+	assert_int_equal(poll(&ready, 1, 5000), 1);
+	assert_true(exchange_end(exchange, &round));
+	return round;
+}
+
+static void test_no_key_is_told_before_nodes_are_known(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	nodes_status = -1;
+	assert_false(round_of(exchange, 1).is_answered);
+	assert_int_equal(rounds_asked, 0);
+	nodes_status = 0;
+	assert_true(round_of(exchange, 1).is_answered);
+	assert_int_equal(round_of(exchange, 1).nodes, 3);
+	assert_int_equal(rounds_asked, 2);
+	assert_int_equal(nodes_asked, 2);
+	exchange_close(exchange);
+}
+
+/* Keys are of other masters than the nodes are. */
+static void test_keys_are_told_without_the_nodes(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	round_of(exchange, 1);
+	nodes_status = -1;
+	usleep(1100000);
+	for (int i = 0; i < 5; i++)
+		assert_true(round_of(exchange, 1).is_answered);
+	assert_int_equal(rounds_asked, 6);
+	assert_int_equal(nodes_asked, 2); /* of which one in the last second */
+	exchange_close(exchange);
+}
+
+static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	round_of(exchange, 1);
+	nodes_status = round_status = -1;
+	usleep(1100000);
+	for (int i = 0; i < 5; i++)
+		assert_false(round_of(exchange, 1).is_answered);
+	assert_int_equal(nodes_asked, 1);
+	assert_false(round_of(exchange, 0).is_answered);
+	exchange_close(exchange);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_key_is_told_before_nodes_are_known),
+		cmocka_unit_test(test_keys_are_told_without_the_nodes),
+		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
