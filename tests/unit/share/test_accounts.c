@@ -65,7 +65,7 @@ void shared_key_format(const char *name, const struct shared_limit *of,
 		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
 {
 	snprintf(text, STORE_KEY, "%s:%d:%d", name, (int)of->meaning, (int)key->addr[0]);
-	*block = '\0';
+	snprintf(block, STORE_KEY, "%s", of->shares_blocks ? "block" : "");
 }
 
 /* --- A node --------------------------------------------------------------------------------- */
@@ -243,6 +243,86 @@ static void test_a_key_has_one_account(void **state)
 	accounts_close(&accounts);
 }
 
+/* --- Blocks --------------------------------------------------------------------------------- */
+
+/* Blocks of 30 s; escalate: up to 8 minutes. The source is told of, and overran its limit here. */
+static void node_open_blocks(bool escalate)
+{
+	struct sl_limit_spec spec = spec_bucket(1000, SL_RATE_PPS, 1000);
+
+	node_open(1000);
+	spec.shared = SL_SHARED_BLOCK;
+	spec.action = SL_ACTION_BLOCK;
+	spec.block_ns = 30 * SEC_NS;
+	spec.escalate = escalate ? 2 : 0;
+	spec.block_max_ns = escalate ? 480 * SEC_NS : 0;
+	limit.limit = spec_compile(&spec);
+	limit.shares_blocks = true;
+	line_make(3, 7);
+	line_take(3, 1000);
+	line_ledger(&lines[3])->blocked = now + 30 * SEC;
+	for (unsigned int i = 0; i < MOST; i++)
+		items[i].blocked_ms = 0;
+}
+
+/* A round in which the store answers with this time of a block. */
+static void round_blocked(uint64_t blocked_ms)
+{
+	now += ROUND;
+	accounts_scan(&accounts, NODES, now);
+	assert_int_equal(accounts_report(&accounts, items, now), 1);
+	items[0].answered = items[0].sent = true;
+	items[0].blocked_ms = blocked_ms;
+	now += ROUND / 2;
+	accounts_learn(&accounts, items, FLOW_LOCAL, NODES, now);
+}
+
+static void test_a_block_is_told_of_once(void **state)
+{
+	(void)state;
+	node_open_blocks(false);
+	round_blocked(29900);
+	assert_in_range(items[0].block_ms, 29900, 29901);
+	round_blocked(29750);
+	assert_int_equal(items[0].block_ms, 0);
+	accounts_close(&accounts);
+}
+
+/* The store may know of a longer one, of another node. */
+static void test_a_block_that_escalates_waits_for_what_the_store_knows(void **state)
+{
+	(void)state;
+	node_open_blocks(true);
+	round_blocked(100000);
+	assert_int_equal(items[0].block_ms, 0);
+	round_blocked(99850);
+	assert_int_equal(items[0].block_ms, 0);
+	accounts_close(&accounts);
+
+	node_open_blocks(true);
+	round_blocked(0);
+	round_blocked(29700);
+	assert_in_range(items[0].block_ms, 29700, 29851);
+	accounts_close(&accounts);
+}
+
+/* What ended while the store told of it is over; what did not is for as long as it has left. */
+static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void **state)
+{
+	const struct sl_ledger *ledger = line_ledger(&lines[3]);
+
+	(void)state;
+	node_open_blocks(false);
+	line_ledger(&lines[3])->blocked = 0;
+	round_blocked(0);
+	round_blocked(ROUND / MS - 1);
+	assert_false(block_holds(&limit.limit, ledger, now));
+	round_blocked(10000);
+	assert_true(block_holds(&limit.limit, ledger, now));
+	assert_int_equal(block_end(&limit.limit, ledger), now - ROUND / 2 + 10 * SEC);
+	accounts_close(&accounts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +333,9 @@ int main(void)
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
+		cmocka_unit_test(test_a_block_is_told_of_once),
+		cmocka_unit_test(test_a_block_that_escalates_waits_for_what_the_store_knows),
+		cmocka_unit_test(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,35 @@ static void test_a_deeper_debt_stays(void **state)
 	assert_int_equal(line.ledger.zero, NOW + 2 * limit.burst);
 }
 
+/* Nor is it given back to, for being deep. */
+static void test_a_deeper_debt_is_given_nothing_back(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+
+	(void)state;
+	line.ledger.zero = NOW + 2 * limit.burst;
+	line.ledger.born = line.ledger.drawn = NOW;
+	lent = limit.burst;
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.burst, &lent, NOW), 0);
+	assert_int_equal(lent, limit.burst);
+}
+
+/* A ledger that has rested is born again, as by a packet: what it holds above `refill` counts. */
+static void test_a_charge_of_a_rested_ledger_leaves_the_rest(void **state)
+{
+	struct sl_limit limit = limit_of();
+	struct sl_line line = line_full(&limit);
+	uint64_t later = NOW + 3600 * SECOND;
+
+	(void)state;
+	limit.refill = limit.burst / 2;
+	assert_int_equal(debt_charge(&limit, &line, &key, limit.cost, &lent, later), limit.cost);
+	assert_int_equal(level(&limit, &line, later), limit.burst - limit.cost);
+	assert_int_equal(line.ledger.born, later);
+	assert_int_equal(line.ledger.drawn, later);
+}
+
 static void test_a_line_of_another_key_is_not_charged(void **state)
 {
 	const struct sl_limit limit = limit_of();
@@ -356,6 +385,8 @@ int main(void)
 		cmocka_unit_test(test_an_idle_ledger_is_charged_from_full),
 		cmocka_unit_test(test_a_source_owes_a_burst_at_most),
 		cmocka_unit_test(test_a_deeper_debt_stays),
+		cmocka_unit_test(test_a_deeper_debt_is_given_nothing_back),
+		cmocka_unit_test(test_a_charge_of_a_rested_ledger_leaves_the_rest),
 		cmocka_unit_test(test_a_line_of_another_key_is_not_charged),
 		cmocka_unit_test(test_packets_get_what_is_left),
 		cmocka_unit_test(test_what_was_charged_is_given_back_once),

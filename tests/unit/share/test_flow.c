@@ -147,6 +147,22 @@ static void test_totals_that_fall_begin_again(void **state)
 }
 
 /* Else the store's totals would be less than this node's own, and seem to have fallen. */
+/* Of the two totals one alone may fall, where the other one was added to since. */
+static void test_one_total_that_falls_begins_again(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct bench bench = bench_new();
+		const struct flow_count less = {i ? -SEC : SEC, i ? SEC : -SEC};
+
+		bench_round(&bench, nothing, nothing, 2);
+		bench_round(&bench, nothing, nothing, 2);
+		bench_round(&bench, nothing, less, 2);
+		assert_int_equal(bench.flow.unsettled, 0);
+		assert_int_equal(bench_pass(&bench, ROUND), 0);
+	}
+}
+
 static void test_a_flood_is_told_in_whole_units(void **state)
 {
 	const struct flow_count own = {0, 1000 * SEC};
@@ -943,6 +959,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_round_charges),
 		cmocka_unit_test(test_the_first_totals_are_not_charged),
 		cmocka_unit_test(test_totals_that_fall_begin_again),
+		cmocka_unit_test(test_one_total_that_falls_begins_again),
 		cmocka_unit_test(test_a_flood_is_told_in_whole_units),
 		cmocka_unit_test(test_a_report_is_told_once),
 		cmocka_unit_test(test_what_is_given_back_is_not_told_twice),
