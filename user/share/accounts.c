@@ -565,6 +565,23 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items,
 	}
 }
 
+/*
+ * What a ledger could have refilled since the last step, and not have held, is lent no more: it may
+ * have been full in between, and be empty again.
+ */
+static int64_t account_charge(struct account *account, struct sl_line *line, int64_t level,
+			      int64_t cost, uint64_t now)
+{
+	const struct sl_limit *limit = &account->limit->limit;
+	int64_t over = credit_max(0, credit_span(account->full_at, now)), charged;
+
+	account->lent -= credit_min(account->lent, over);
+	charged = debt_charge(limit, line, &account->key, cost, &account->lent, now);
+	/* when it would be full without what was lent, if no packet came */
+	account->full_at = now + limit->refill - (level - charged + account->lent);
+	return charged;
+}
+
 void accounts_step(struct accounts *accounts, uint64_t now)
 {
 	for (unsigned int i = 0; i < accounts->most; i++) {
@@ -580,8 +597,8 @@ void accounts_step(struct accounts *accounts, uint64_t now)
 			line = &accounts->table.lines[account->line];
 		if (line)
 			level = credit_level(limit, line_ledger(line), now);
-		cost = flow_step(&account->flow, limit->burst, level, now);
-		if (line && debt_charge(limit, line, &account->key, cost, &account->lent, now) > 0)
-			accounts->charged++;
+		cost = flow_step(&account->flow, debt_most(limit), level, now);
+		if (line)
+			accounts->charged += account_charge(account, line, level, cost, now) > 0;
 	}
 }

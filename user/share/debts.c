@@ -6,6 +6,14 @@
 /* As LEDGER_TRIES of packets: in each that is lost a packet was charged. */
 #define TRIES 16
 
+/* Of debt, in ticks: a limit may have less as its burst. */
+#define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
+
+uint64_t debt_most(const struct sl_limit *limit)
+{
+	return credit_max(limit->burst, DEBT_LEAST);
+}
+
 static bool word_swap(__u64 *word, __u64 from, __u64 to)
 {
 	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
@@ -44,7 +52,7 @@ static struct sl_ledger ledger_charged(const struct sl_limit *limit, struct sl_l
 	level = credit_level(limit, &ledger, now);
 	*lent = credit_min(*lent, credit_max(0, (int64_t)limit->refill - level));
 	charged = credit_max(-(int64_t)*lent,
-			     credit_min(cost, credit_max(0, level + (int64_t)limit->burst)));
+			     credit_min(cost, credit_max(0, level + (int64_t)debt_most(limit))));
 	*ret_charged = charged;
 	*lent += charged;
 	if (charged)

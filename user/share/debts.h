@@ -14,9 +14,15 @@
 #include "ways.h"
 
 /*
+ * A burst, or twice the time between two charges: a ledger that fills up in less would let pass
+ * meanwhile what others have taken.
+ */
+uint64_t debt_most(const struct sl_limit *limit);
+
+/*
  * Charges the ledger in a line, as a packet of that cost would be, though it is never refused; or,
  * where `cost` is negative, gives back what was charged in vain. limit: a token bucket; cost: in
- * ticks, at most its burst. The level falls to -burst at most: that is what a source can owe for
+ * ticks, at most debt_most(). So far the level falls below 0: that is what a source can owe for
  * others.
  *
  * lent: ticks by which the level is lower than it would be without this process, at most; 0 to

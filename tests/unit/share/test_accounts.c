@@ -243,6 +243,97 @@ static void test_a_key_has_one_account(void **state)
 	accounts_close(&accounts);
 }
 
+/* --- Short bursts --------------------------------------------------------------------------- */
+
+#define STEP (10 * MS)
+
+/* A packet without a purse, which is counted as the packet path counts it. */
+static bool packet_send(struct sl_line *line)
+{
+	struct sl_purse purse = {0};
+	bool passes =
+		credit_draw(&limit.limit, line_ledger(line), &purse, 0, limit.limit.cost, now, 1);
+	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
+
+	line->taken += passes ? units : 0;
+	line->refused += passes ? 0 : units;
+	return passes;
+}
+
+/*
+ * What a node lets pass of a rate of 10,000 packets a second that is asked for twice at it, and as
+ * much at another node, which takes what this one takes: in parts of the limit.
+ */
+static double node_passes(unsigned int burst)
+{
+	struct sl_limit_spec spec = spec_bucket(10000, SL_RATE_PPS, burst);
+	struct flow_count own = {0};
+	unsigned int passed = 0;
+
+	node_open(10000);
+	spec.shared = SL_SHARED_YES;
+	limit.limit = spec_compile(&spec);
+	line_make(3, 7);
+	for (int step = 0; step < 1000; step++) {
+		for (int i = 0; i < 200; i++, now += STEP / 200)
+			passed += packet_send(&lines[3]) && step >= 500;
+		accounts_step(&accounts, now);
+		if (step % 10)
+			continue;
+		accounts_scan(&accounts, 2, now);
+		for (unsigned int i = accounts_report(&accounts, items, now); i--;) {
+			own.taken += items[i].delta[STORE_TAKEN];
+			own.asked += items[i].delta[STORE_ASKED];
+			items[i].answered = items[i].sent = true;
+			items[i].total[STORE_TAKEN] = 2 * own.taken;
+			items[i].total[STORE_ASKED] = 2 * own.asked;
+		}
+		accounts_learn(&accounts, items, FLOW_LOCAL, 2, now);
+	}
+	accounts_close(&accounts);
+	return passed / 50000.0;
+}
+
+/* A burst may be shorter than the time between two steps. */
+static void test_a_short_burst_is_shared(void **state)
+{
+	(void)state;
+	for (unsigned int burst = 10; burst <= 1000; burst *= 10) {
+		double passes = node_passes(burst);
+
+		printf("burst of %u ms: %.3f of the limit\n", burst / 10, passes);
+		assert_true(passes > 0.49 && passes < 0.51);
+	}
+}
+
+/* Without the process it would have been full, and a burst was all that there was. */
+static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
+{
+	struct account *account = &accounts.list[0];
+	uint64_t later;
+
+	(void)state;
+	node_open(1000);
+	account = &accounts.list[0];
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(0);
+	round_run(0);
+	account->flow.expected = FLOW_RATE;
+	for (int i = 0; i < 50; i++)
+		accounts_step(&accounts, now += STEP);
+	assert_true(account->lent > SEC / 4);
+	/* the process is stopped for as long as the ledger takes to be full; then a burst comes */
+	later = now + 5 * SEC;
+	line_ledger(&lines[3])->zero = line_ledger(&lines[3])->drawn = later;
+	account->flow.expected = 0;
+	account->flow.back = SEC;
+	accounts_step(&accounts, now = later);
+	assert_int_equal(account->lent, 0);
+	assert_int_equal(credit_level(&limit.limit, line_ledger(&lines[3]), now), 0);
+	accounts_close(&accounts);
+}
+
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 /* Blocks of 30 s; escalate: up to 8 minutes. The source is told of, and overran its limit here. */
@@ -333,6 +424,8 @@ int main(void)
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
+		cmocka_unit_test(test_a_short_burst_is_shared),
+		cmocka_unit_test(test_nothing_is_given_back_that_was_full_between_steps),
 		cmocka_unit_test(test_a_block_is_told_of_once),
 		cmocka_unit_test(test_a_block_that_escalates_waits_for_what_the_store_knows),
 		cmocka_unit_test(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
