@@ -157,6 +157,13 @@ static uint64_t line_word(const struct sl_line *line)
 	return __atomic_load_n((const uint64_t *)&line->taken, __ATOMIC_ACQUIRE);
 }
 
+/* The key is blocked again, if it still is elsewhere, when it comes back. */
+static void account_lose_line(struct account *account)
+{
+	account->line = NO_LINE;
+	account->block_end = account->flow.reported_at;
+}
+
 /*
  * Watches the key that a line has now. One that has come there since the scan before has counted
  * from 0; what lines have counted before the first scan is not told.
@@ -171,7 +178,7 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 	if (watch->who == who)
 		return watch;
 	if (watch->account) /* of the key before */
-		accounts->list[watch->account - 1].line = NO_LINE;
+		account_lose_line(&accounts->list[watch->account - 1]);
 	*watch = (struct watch){.word = accounts->is_fresh ? line_word(line) : 0, .who = who};
 	return watch;
 }
@@ -239,7 +246,7 @@ static void accounts_place(struct accounts *accounts)
 		if (account->line != NO_LINE &&
 		    !line_is(&accounts->table.lines[account->line], &account->key)) {
 			accounts->watch[account->line].account = 0;
-			account->line = NO_LINE;
+			account_lose_line(account);
 		}
 		if (account->line == NO_LINE)
 			account_find_line(accounts, account);
@@ -511,18 +518,20 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 
 /*
  * Takes the end of a block that the store told of, and blocks the key until then. One that lasts no
- * longer than the store took to tell of it is over.
+ * longer than the store took to tell of it is over. One that was learned before has begun here, and
+ * may have been forgiven since.
  */
 static void block_learn(struct accounts *accounts, struct account *account, uint64_t blocked_ms,
 			uint64_t now)
 {
-	uint64_t asked_at = account->flow.reported_at;
-	uint64_t until = asked_at + credit_min(blocked_ms, BLOCKED_MOST_MS) * TICKS_PER_MS;
+	uint64_t lasts = credit_min(blocked_ms, BLOCKED_MOST_MS) * TICKS_PER_MS;
+	uint64_t asked_at = account->flow.reported_at, until = asked_at + lasts;
+	bool is_news = credit_span(account->block_end, until) > 0;
 
-	if (!blocked_ms || !account->limit->shares_blocks)
+	if (!blocked_ms || !account->limit->shares_blocks || account->line == NO_LINE)
 		return;
-	account->block_end = credit_latest(account->block_end, until);
-	if (account->line != NO_LINE && credit_span(now, until) > credit_span(asked_at, now))
+	account->block_end = credit_latest(account->block_end, now + lasts);
+	if (is_news && credit_span(now, until) > credit_span(asked_at, now))
 		accounts->blocked +=
 			debt_block(&account->limit->limit, &accounts->table.lines[account->line],
 				   &account->key, until, now);

@@ -48,7 +48,7 @@ struct account {
 	uint64_t expiry_at;    /* when they were made to last, ticks */
 	uint64_t lent;	       /* what its ledger lacks for others: debt_charge() */
 	uint64_t full_at;      /* when its ledger may be full if it lacked nothing */
-	uint64_t block_end;    /* of the latest block that the store knows of, or before */
+	uint64_t block_end;    /* of the latest block that the store knows of, or a little later */
 	bool block_is_known;   /* the store has told whether there is one */
 };
 

@@ -12,6 +12,9 @@
 /* What is owed below this part of a burst is nothing. */
 #define NEGLIGIBLE 1024
 
+/* The part of a credit that fades in a round: see flow_fade(). */
+#define FADING 8
+
 /* Of how many rounds the consumption can be unknown to a node: docs/cluster.md. */
 #define UNKNOWN_ROUNDS 4
 
@@ -124,6 +127,16 @@ static void flow_settle(struct flow *flow, uint64_t burst, uint64_t taken, unsig
 							  flow_cap(burst, flow->length, nodes)));
 }
 
+/*
+ * What others leave while all ask for their parts, they leave to repay. Taken for credit, it would
+ * go round between nodes for ever, and nothing be repaid: so credit fades then.
+ */
+static void flow_fade(struct flow *flow, uint64_t theirs, unsigned int nodes)
+{
+	if (flow->unsettled < 0 && theirs >= flow->assumed && flow->offered >= flow->length / nodes)
+		flow->unsettled -= flow->unsettled / FADING;
+}
+
 /* The part of what is unsettled that is repaid in the next round, or given back. */
 static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int nodes)
 {
@@ -203,6 +216,7 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 		flow_settle(flow, burst, taken, nodes);
 		theirs = without_doubted(asked, &flow->in_doubt.asked);
+		flow_fade(flow, theirs, nodes);
 		flow_plan(flow, theirs, nodes);
 		is_busy = theirs + flow->offered > flow->length / 2;
 		flow->knows = true;

@@ -205,7 +205,7 @@ static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		uint64_t *ret_time_ms, unsigned int *ret_nodes)
 {
-	char since[24], dead[24], life[24], moment[24];
+	char since[24], until[24], dead[24], life[24], moment[24];
 	uint64_t now = 0, lives = (uint64_t)NODE_LIVES * alive_ms;
 	struct command commands[4];
 	int64_t nodes;
@@ -219,11 +219,13 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 		return status;
 	snprintf(moment, sizeof(moment), "%" PRIu64, now);
 	snprintf(since, sizeof(since), "(%" PRId64, (int64_t)now - alive_ms);
+	/* not later: of before the store's clock was set back */
+	snprintf(until, sizeof(until), "%" PRIu64, now + alive_ms);
 	snprintf(dead, sizeof(dead), "%" PRId64, (int64_t)(now - lives));
 	snprintf(life, sizeof(life), "%" PRIu64, lives);
 	commands[0] = command_of(key, "ZADD", moment, node, ANSWER_INTEGER);
 	commands[1] = command_of(key, "ZREMRANGEBYSCORE", "-inf", dead, ANSWER_INTEGER);
-	commands[2] = command_of(key, "ZCOUNT", since, "+inf", ANSWER_INTEGER);
+	commands[2] = command_of(key, "ZCOUNT", since, until, ANSWER_INTEGER);
 	commands[3] = command_of(key, "PEXPIRE", life, NULL, ANSWER_INTEGER);
 	cluster_exchange(&store->cluster, commands, ARRAY_SIZE(commands));
 	if (commands[0].outcome != ANSWERED || commands[2].outcome != ANSWERED)

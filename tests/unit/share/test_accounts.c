@@ -414,6 +414,37 @@ static void test_a_block_of_another_node_lasts_from_when_it_was_asked_for(void *
 	accounts_close(&accounts);
 }
 
+/* Whether the source is blocked here once the store has told of this time of a block. */
+static bool is_blocked_behind(uint64_t blocked_ms)
+{
+	round_blocked(blocked_ms);
+	return block_holds(&limit.limit, line_ledger(&lines[3]), now);
+}
+
+/* A round later, with some of the store's delay or all of it. */
+static void check_that_it_stays_forgiven(uint64_t blocked_ms)
+{
+	line_ledger(&lines[3])->blocked = 0;
+	for (unsigned int i = 1; i < 20; i++)
+		assert_false(is_blocked_behind(blocked_ms - i * 3 * ROUND / 2 / MS +
+					       i % 2 * ROUND / 3 / MS));
+}
+
+static void test_a_block_that_is_forgiven_does_not_come_back(void **state)
+{
+	(void)state;
+	node_open_blocks(false);
+	assert_true(is_blocked_behind(29900));
+	check_that_it_stays_forgiven(29900);
+	assert_true(is_blocked_behind(29900)); /* a new one, of another node */
+	check_that_it_stays_forgiven(29900);
+	lines[3].limit = 0; /* the table forgets it */
+	round_blocked(26000);
+	line_make(3, 7);
+	assert_true(is_blocked_behind(25850));
+	accounts_close(&accounts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_a_block_is_told_of_once),
 		cmocka_unit_test(test_a_block_that_escalates_waits_for_what_the_store_knows),
 		cmocka_unit_test(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
+		cmocka_unit_test(test_a_block_that_is_forgiven_does_not_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
