@@ -233,6 +233,22 @@ static void test_what_loses_least_is_forgotten(void **state)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
+/* What a line counted for another key is not the next one's: machines would charge it for that. */
+static void test_a_new_key_has_counted_nothing(void **state)
+{
+	(void)state;
+	host_table_begin(ROOM / SL_WAYS, &random_state);
+	for (uint32_t line = 0; line < ROOM; line++)
+		host_table.line[line].taken = host_table.line[line].refused = 7;
+	for (uint32_t number = 0; number < ROOM / 2; number++) {
+		struct entrant entrant = entrant_of(number);
+
+		assert_int_equal(table_insert(&entrant), 0);
+		assert_int_equal(find(&entrant)->taken, 0);
+		assert_int_equal(find(&entrant)->refused, 0);
+	}
+}
+
 /* --- Locks ---------------------------------------------------------------------------------- */
 
 /* A set that another CPU has locked refuses, and nothing is changed by it. */
@@ -657,6 +673,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_loses_least_is_forgotten),
 		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
+		cmocka_unit_test(test_a_new_key_has_counted_nothing),
 		cmocka_unit_test(test_a_locked_set_is_read),
 		cmocka_unit_test(test_a_lock_is_waited_for_but_not_for_ever),
 		cmocka_unit_test(test_a_choice_in_the_other_set_is_looked_at_again),
