@@ -52,6 +52,15 @@ static __always_inline __s64 purse_holds(const struct sl_purse *purse)
 	return purse ? credit_max(purse->credit, 0) : 0;
 }
 
+/* Whether the refusal in a purse still holds for a packet of this cost. */
+static __always_inline bool purse_must_wait(struct packet *packet, const struct sl_limit *limit,
+					    const struct sl_purse *purse, __u64 cost)
+{
+	__u64 now = packet_now(packet);
+
+	return credit_must_wait(purse, cost_times(cost, limit_times(limit, now)), now);
+}
+
 /*
  * Charges the ledger, when there is no purse or it cannot tell. bucket: as policy_charge() has it.
  * Returns an enum sl_reason, or LEDGER_NONE and what is added to it.
@@ -74,7 +83,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	unasked = purse ? credit_unasked(purse) : 0;
 	if (purse && packet->jiffy % (limit->shared ? TELL_JIFFIES : ASK_JIFFIES) &&
-	    credit_must_wait(purse, cost, packet_now(packet))) {
+	    purse_must_wait(packet, limit, purse, cost)) {
 		credit_refuse_jiffy(limit, purse, packet->jiffy);
 		if (limit->shared)
 			credit_count_unasked(purse, unasked + packet->packets);
@@ -186,11 +195,15 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 		const struct sl_limit *limit = &policy->limit[family][i];
 		struct sl_purse *purse = limit_purse(limit, bucket);
 		__u64 cost = credit_cost(limit, packet->packets, packet->bytes);
+		__u32 times;
 
 		if (!(charged & CHARGE(limit)))
 			continue;
-		if (!purse || limit->kind != SL_BUCKET || !credit_give_back(limit, purse, cost))
-			ledger_refund(packet, limit, cost);
+		/* what was spent from a purse was charged when that was drawn */
+		times = limit_times(limit, purse ? purse->at : packet->now);
+		if (!purse || limit->kind != SL_BUCKET || times > 1 ||
+		    !credit_give_back(limit, purse, cost))
+			ledger_refund(packet, limit, cost, times);
 	}
 	return 0;
 }

@@ -23,13 +23,25 @@
  */
 #define LEDGER_TRIES 16
 
-/* fill: the most that may be drawn into a purse on top of the cost */
+/* credit_times() at a moment. */
+static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
+{
+	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
+
+	return gate ? credit_times(read_once(gate->divide_at), read_once(gate->nodes), at) : 1;
+}
+
+static __always_inline __u64 cost_times(__u64 cost, __u32 times)
+{
+	return times > 1 ? credit_owed(cost, times) : cost;
+}
+
+/* times: how often the packet is charged */
 static __always_inline struct draw packet_draw(struct packet *packet, const struct sl_limit *limit,
-					       __u64 fill)
+					       __u32 times)
 {
 	return (struct draw){
-		.cost = credit_cost(limit, packet->packets, packet->bytes),
-		.fill = fill,
+		.cost = cost_times(credit_cost(limit, packet->packets, packet->bytes), times),
 		.now = packet_now(packet),
 		.earliest = packet->departure,
 		.jiffy = packet->jiffy,
@@ -99,11 +111,13 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	struct sl_purse copy = {0};
 	struct sl_ledger seen, next;
 	struct draw draw;
+	__u32 times;
 	bool passes;
 
 	if (!packet || !limit || !ledger)
 		return LEDGER_LOST;
-	draw = packet_draw(packet, limit, 0);
+	times = kind == SL_BUCKET ? limit_times(limit, packet_now(packet)) : 1;
+	draw = packet_draw(packet, limit, times);
 	if (purse)
 		copy = *purse;
 	seen = ledger_read(ledger);
@@ -112,8 +126,11 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	    !block_holds(limit, &seen, kind_now(kind, &seen, draw.now)))
 		return LEDGER_OVER;
 	packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
-	/* not of a source that may lose its bucket soon, and with it what its purse holds */
-	if (purse && packet->hot)
+	/*
+	 * Not of a source that may lose its bucket soon, and with it what its purse holds. What a
+	 * purse holds is charged once.
+	 */
+	if (purse && packet->hot && times == 1)
 		draw.fill = limit->purse;
 	next = seen;
 	passes = kind_draw(kind, limit, &next, &copy, &draw);
@@ -249,9 +266,10 @@ BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *li
  * Gives back the cost of a packet that another limit refuses. A bucket's level may have reached
  * `refill` meanwhile: it exceeds it afterwards by the time that the packet took at most. The charge
  * stays if the ledger was forgotten since, if its sub-window is over, or if other CPUs win every
- * try.
+ * try. times: how often the cost was charged.
  */
-BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost)
+BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
+			     __u32 times)
 {
 	const struct sl_gate *gate = gate_get();
 	struct sl_ledger *ledger, copy = {0};
@@ -269,7 +287,7 @@ BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit 
 	for (int i = 0; i < LEDGER_TRIES; i++) {
 		seen = read_once(ledger->zero);
 		copy.zero = seen;
-		if (!kind_give_back(limit, &copy, cost, packet->now))
+		if (!kind_give_back(limit, &copy, cost_times(cost, times), packet->now))
 			return 0;
 		if (__sync_val_compare_and_swap(&ledger->zero, seen, copy.zero) != seen)
 			continue;

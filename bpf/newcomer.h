@@ -148,7 +148,7 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 
 	if (!packet || !limit || !ret || !gate)
 		return 0;
-	*ret = kind_birth(limit->kind, limit, gate->meeting.nodes, packet->now);
+	*ret = kind_birth(limit->kind, limit, gate->nodes, packet->now);
 	if (seen < 2 || !limit->owes)
 		return 0;
 	/* at the price of one packet, as this one may be merged */

@@ -102,10 +102,19 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
 }
 
-/* The cost of `count` earlier packets at `cost` each, at most SL_BURST_TICKS_MAX. */
+/* The cost of `count` packets at `cost` each, at most SL_BURST_TICKS_MAX. */
 static inline __u64 credit_owed(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
+}
+
+/*
+ * How often a packet is charged its cost under a shared limit: once, or as often as nodes share it,
+ * so that each has a part. divide_at, nodes: of the gate.
+ */
+static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
+{
+	return divide_at && credit_span(divide_at, now) >= 0 ? credit_max(1, nodes) : 1;
 }
 
 /* Converts ticks to packets or bytes, rounded down. ticks: at most 2 SL_BURST_TICKS_MAX. */

@@ -9,7 +9,7 @@
 
 #define SL_SECRETS 10
 
-/* The settings of admission. Made with the gate, and never changed but for `nodes`. */
+/* The settings of admission. Made with the gate, and never changed. */
 struct sl_meeting {
 	__u64 secret[SL_SECRETS]; /* of the hash: random, so that no sender can choose collisions */
 	__u32 crowd;	    /* more newcomers than this, on one CPU in one window, are a crowd */
@@ -19,7 +19,7 @@ struct sl_meeting {
 	__u32 host_mask;    /* sets of shortcuts to hosts, less one */
 	__u32 sources;	    /* the sizes that these were made for, as they were asked for */
 	__u32 hot;
-	__u32 nodes; /* that share limits, as `sluice share` counts them; 0: none does */
+	__u32 pad;
 };
 
 /*

@@ -400,6 +400,9 @@ struct sl_gate {
 	__u64 trial_until;  /* when the trial of new rules ends, in ns of uptime; 0: no trial */
 	__u32 trial;	    /* the number of that trial, or of the last one */
 	__u32 sizes_stated; /* a bit for each stated size (enum size); others grow */
+	__u64 divide_at; /* from then on this node has 1/nodes of shared limits, in ticks; 0: no */
+	__u32 nodes;	 /* that share limits, as `sluice share` counts them; 0: none does */
+	__u32 pad;
 };
 
 /*
@@ -515,7 +518,7 @@ _Static_assert(sizeof(struct sl_policy) == 1728, "map schema");
 _Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
 _Static_assert(sizeof(struct sl_rule) == 40, "map schema");
 _Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 544, "map schema");
+_Static_assert(sizeof(struct sl_gate) == 560, "map schema");
 _Static_assert(sizeof(struct sl_set) == 32, "map schema");
 _Static_assert(sizeof(struct sl_line) == 64, "map schema");
 _Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");

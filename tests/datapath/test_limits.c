@@ -446,18 +446,18 @@ static void test_start_share(void **state)
 		uint64_t whole = 1000;
 
 		rig_empty(rig);
-		rig->gate.state->meeting.nodes = 0;
+		rig->gate.state->nodes = 0;
 		rig_limits(rig, "default", "rate 1/h burst 1000 start share shared yes", NULL);
 		if (i >= HOOKS) {
 			assert_int_equal(rig_send(rig, i % HOOKS, &known, 10), 10);
 			whole = i % 2 ? 1000 : 990;
 		}
-		rig->gate.state->meeting.nodes = 4;
+		rig->gate.state->nodes = 4;
 		assert_int_equal(rig_send(rig, i % HOOKS, &frame, 1200),
 				 i >= HOOKS && !(i % 2) ? whole : 250);
 		rig_check_counted(rig);
 	}
-	rig->gate.state->meeting.nodes = 0;
+	rig->gate.state->nodes = 0;
 }
 
 /* --- Purses --------------------------------------------------------------------------------- */

@@ -384,6 +384,110 @@ static void test_a_limit_that_becomes_shared_keeps_its_levels(void **state)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 10), 0);
 }
 
+/* --- Divided --------------------------------------------------------------------------------- */
+
+/* What passes of a source that offers ten times its rate, over the rate, once its burst is gone. */
+static double part_of(struct rig *rig, const struct frame *frame, const struct sl_limit *limit)
+{
+	uint64_t begin, passed;
+
+	rig_send(rig, HOOK_XDP, frame, 2 * limit->burst / cost_of(limit) + 1);
+	offer(rig, HOOK_XDP, frame, limit, 1000); /* what purses hold */
+	begin = *rig->clock_ticks;
+	passed = offer(rig, HOOK_XDP, frame, limit, 8 * limit->burst / cost_of(limit) + 20000);
+	return (double)passed * cost_of(limit) / (*rig->clock_ticks - begin);
+}
+
+static void must_be_near(const char *words, const char *when, double part, double wanted)
+{
+	if (part < wanted * .95 || part > wanted * 1.05)
+		fail_msg("%s: %s: %.4f of the rate, not %.4f", words, when, part, wanted);
+}
+
+/* Where `sluice share` is not heard of any more, and has said that limits are divided then. */
+static void test_a_limit_is_divided_from_a_moment_on(void **state)
+{
+	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
+	struct rig *rig = rig_begin(state);
+	struct sl_gate *gate = rig->gate.state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		const char *words = limits[i].words;
+		const struct sl_limit *limit;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", words, NULL);
+		limit = rig_limit(rig, SOURCE);
+		if (limit->observe || limit->block)
+			continue;
+		gate->nodes = 4;
+		must_be_near(words, "never", part_of(rig, &frame, limit), 1);
+		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
+		must_be_near(words, "before", part_of(rig, &frame, limit), 1);
+		gate->divide_at = *rig->clock_ticks;
+		must_be_near(words, "from then on", part_of(rig, &frame, limit), .25);
+		gate->nodes = 10;
+		/* A burst of less than ten packets is full before one may pass: less than a part. */
+		must_be_near(words, "ten nodes", part_of(rig, &frame, limit),
+			     limit->burst < 10 * cost_of(limit) ? .095 : .1);
+		gate->divide_at = *rig->clock_ticks + 100000 * cost_of(limit);
+		must_be_near(words, "no more", part_of(rig, &frame, limit), 1);
+		gate->divide_at = *rig->clock_ticks;
+		gate->nodes = 1;
+		must_be_near(words, "one node", part_of(rig, &frame, limit), 1);
+		gate->nodes = 0;
+		must_be_near(words, "no node", part_of(rig, &frame, limit), 1);
+		gate->divide_at = 0;
+	}
+}
+
+/* A packet that is charged as often as there are nodes is taken once. */
+static void test_what_is_divided_is_counted_once(void **state)
+{
+	struct rig *rig = rig_begin(state);
+
+	rig->gate.state->nodes = 4;
+	rig->gate.state->divide_at = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		counts_of(rig, i, SOURCE, HOOK_XDP);
+	rig->gate.state->divide_at = rig->gate.state->nodes = 0;
+}
+
+/* What was charged in parts is given back whole, to the ledger or to the purse that it is from. */
+static void test_what_another_limit_refuses_costs_a_divided_one_nothing(void **state)
+{
+	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
+	struct rig *rig = rig_begin(state);
+
+	for (uint64_t known = 0; known <= 45; known += 45) {
+		const struct sl_limit *limit;
+		struct sl_line line;
+		uint64_t passed = 0;
+		int64_t left;
+
+		rig_empty(rig);
+		rig_limits(rig, "default", "name a rate 1/h burst 1000 shared yes",
+			   "name b rate 1/h burst 50", NULL);
+		limit = rig_limit_named(rig, SOURCE, "a");
+		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, known), known);
+		rig->gate.state->nodes = 4;
+		rig_clock_forward(rig, 1);
+		rig->gate.state->divide_at = *rig->clock_ticks;
+		/* jiffies apart: within one a purse pays again with what it was given back */
+		for (int i = 0; i < 300; i++) {
+			passed += rig_send(rig, HOOK_XDP, &frame, 1);
+			rig_clock_forward(rig, 10 * MS);
+		}
+		assert_int_equal(passed, 50 - known);
+		line = line_of(rig, limit, SOURCE);
+		left = credit_level(limit, line_ledger(&line), *rig->clock_ticks) / cost_of(limit);
+		/* what a purse holds from before is not in the ledger */
+		assert_in_range(left, known ? 1000 - 50 - limit->purse / cost_of(limit) : 800,
+				known ? 1000 - 50 : 800);
+		rig->gate.state->divide_at = rig->gate.state->nodes = 0;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +501,9 @@ int main(void)
 		cmocka_unit_test(test_a_merged_packet_counts_for_all),
 		cmocka_unit_test(test_a_limit_that_is_not_shared_counts_nothing),
 		cmocka_unit_test(test_a_limit_that_becomes_shared_keeps_its_levels),
+		cmocka_unit_test(test_a_limit_is_divided_from_a_moment_on),
+		cmocka_unit_test(test_what_is_divided_is_counted_once),
+		cmocka_unit_test(test_what_another_limit_refuses_costs_a_divided_one_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -46,6 +46,14 @@ class Node:
         gate, = json.loads(self.sluice("-j", "status").out)["gates"]
         return gate["shared"]
 
+    def divided_by(self):
+        """By how many nodes the packet path divides its limits, as two commands tell."""
+        gate, = json.loads(self.sluice("-j", "status").out)["gates"]
+        nodes = gate["shared_divided_by"]
+        line = f'sluice_share_divided_by{{gate="{self.gate}"}} {nodes}'
+        assert line in self.sluice("export").out.splitlines()
+        return nodes
+
     def share(self, store, *options):
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with

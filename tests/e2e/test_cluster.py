@@ -173,6 +173,34 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     assert [node.end() for node in nodes] == [0, 0]
 
 
+def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
+    """And whole again where it is ended in order: then it is wanted that they are this node's."""
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share("--on-loss", "divide")
+    assert [node.divided_by() for node in nodes] == [1, 1]
+    nodes[0].end(signal.SIGKILL)
+    done = Run(cluster, 8, flood(2))
+    shares = done.shares(4, 7.5)
+    print(f"figure: a process killed, divide: {shares[0]:.2f} there, {shares[1]:.2f} at the other node")
+    assert 0.45 < shares[0] < 0.55 and shares[1] < 1.1
+    assert nodes[0].divided_by() == 2
+    said = nodes[0].sluice("status").out
+    assert f"divided: 'sluice -g {nodes[0].gate} share' is not heard of: 1/2 of each shared" in said
+    limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
+    assert limit["remaining"] == RATE // 10 // 2
+    nodes[0].share(cluster.address, "--on-loss", "divide")
+    done = Run(cluster, 6, flood(2))
+    assert 0.85 < done.mean(2.5, 5.5) < 1.15
+    nodes[0].process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: nodes[0].divided_by() == 2, "a lease that ends")
+    nodes[0].process.send_signal(signal.SIGCONT)
+    wait_until(lambda: nodes[0].divided_by() == 1, "a process that goes on")
+    assert nodes[0].end() == 0
+    time.sleep(3.2)
+    assert nodes[0].divided_by() == 1 and "divided" not in nodes[0].sluice("status").out
+
+
 def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)

@@ -28,7 +28,7 @@ STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int
                                   "refused": {"busy": PACE, "no-room": PACE}},
                      "levels": {"remembered": int, "partial": int, "protected": int, "room": int,
                                 "lines": int, "bytes_each": int, "sources": int},
-                     "memory_bytes": int,
+                     "shared_divided_by": int, "memory_bytes": int,
                      "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
          "limits": [{**LIMIT, "matches": bool, "verdict": str}]}

@@ -313,7 +313,7 @@ static inline void run_packet(int cpu)
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		ledger_refund(&packet, &run.limit, cost);
+		ledger_refund(&packet, &run.limit, cost, 1);
 		run.shape_log.given_back += cost;
 	} else {
 		run.passed++;

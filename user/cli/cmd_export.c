@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "attach/published.h"
+#include "base/clock.h"
 #include "base/array.h"
 #include "base/netns.h"
 #include "cli/command.h"
@@ -34,6 +35,7 @@ struct exported {
 	struct passing passing;
 	struct table_fill fill;
 	struct share_state shared;
+	unsigned int divided_by;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
@@ -52,6 +54,7 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
 	e->shared = share_state_read(gate->name);
+	e->divided_by = gate_divided_by(gate, uptime_ticks());
 	if (!status)
 		status = rules_count(gate, &e->rules);
 	if (!status)
@@ -264,6 +267,13 @@ static void print_shared(const struct export *export)
 		if (export->gates[i].shared.is_shared)
 			printf("sluice_share_up{gate=\"%s\"} %d\n", export->gates[i].gate,
 			       !export->gates[i].shared.store_is_away);
+	metric("sluice_share_divided_by", "gauge",
+	       "By how many nodes the packet path divides shared limits, as the process that "
+	       "shares "
+	       "them is not heard of; 1: it does not.");
+	for (unsigned int i = 0; i < export->count; i++)
+		printf("sluice_share_divided_by{gate=\"%s\"} %u\n", export->gates[i].gate,
+		       export->gates[i].divided_by);
 	for (unsigned int number = 0; number < SHARE_NUMBERS; number++)
 		print_shared_number(export, number);
 }

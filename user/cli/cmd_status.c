@@ -336,8 +336,14 @@ static void trial_print(const struct gate *gate)
 
 /* --- Sharing -------------------------------------------------------------------------------- */
 
-static void shared_print(const struct share_state *state)
+static void shared_print(const struct gate *gate, const struct share_state *state)
 {
+	unsigned int nodes = gate_divided_by(gate, uptime_ticks());
+
+	if (nodes > 1)
+		printf("  divided: 'sluice %sshare' is not heard of: 1/%u of each shared limit is "
+		       "left\n",
+		       gate_option(gate->name), nodes);
 	if (!state->is_shared)
 		return;
 	printf("  shared with %" PRIu64 " other %s: the store %s; told of %" PRIu64 " %s",
@@ -389,7 +395,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		kept_print(gate->name);
-		shared_print(&shared);
+		shared_print(gate, &shared);
 		trial_print(gate);
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
@@ -405,15 +411,17 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	else
 		json_array_append_new(
 			view->gates,
-			json_pack("{s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
-				  "gate", gate->name, "generation",
-				  (json_int_t)gate->state->generation, "rules", (int)rules, "kept",
-				  kept_json(gate->name), "shared", shared_json(&shared),
-				  "trial_left_ms", trial_json(gate), "attachments",
-				  attachments_json(all), "attachments_published_ms",
-				  published_json(&all->seen), "pressure",
-				  pressure_json(&pressure, &passing), "levels", fill_json(&fill),
-				  "memory_bytes", (json_int_t)bytes, "maps", maps));
+			json_pack(
+				"{s:s, s:I, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
+				"gate", gate->name, "generation",
+				(json_int_t)gate->state->generation, "rules", (int)rules, "kept",
+				kept_json(gate->name), "shared", shared_json(&shared),
+				"shared_divided_by",
+				(json_int_t)gate_divided_by(gate, uptime_ticks()), "trial_left_ms",
+				trial_json(gate), "attachments", attachments_json(all),
+				"attachments_published_ms", published_json(&all->seen), "pressure",
+				pressure_json(&pressure, &passing), "levels", fill_json(&fill),
+				"memory_bytes", (json_int_t)bytes, "maps", maps));
 	attached_free(all);
 	return status;
 }

@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "aggregate.h"
+#include "credit.h"
 
 const char *const gate_map_names[ALL_MAPS] = {
 	[MAP_GATE] = "gate",
@@ -91,6 +92,14 @@ uint32_t gate_policies_seen(const struct gate *gate)
 	uint32_t seen = __atomic_load_n(&gate->state->policies_seen, __ATOMIC_RELAXED);
 
 	return seen < gate->policies_max ? seen : gate->policies_max;
+}
+
+unsigned int gate_divided_by(const struct gate *gate, uint64_t now)
+{
+	const struct sl_gate *state = gate->state;
+
+	return credit_times(__atomic_load_n(&state->divide_at, __ATOMIC_RELAXED),
+			    __atomic_load_n(&state->nodes, __ATOMIC_RELAXED), now);
 }
 
 /* --- Maps in memory ------------------------------------------------------------------------- */

@@ -113,6 +113,12 @@ enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *
  */
 uint32_t gate_policies_seen(const struct gate *gate);
 
+/*
+ * By how many nodes the packet path divides shared limits, as the process that should share them is
+ * not heard of; 1: it does not. now: uptime in ticks.
+ */
+unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
+
 typedef int entry_call(void *data, const void *key, const void *value);
 
 /*

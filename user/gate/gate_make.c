@@ -314,7 +314,6 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 	memcpy(next.name, gate->name, sizeof(next.name));
 	next.machine = gate->machine;
 	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
-	state.meeting.nodes = gate->state->meeting.nodes;
 	gate_sizes_set(object, sizes, &gate->machine);
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		if (map != MAP_GATE && !fresh[map])

@@ -358,10 +358,10 @@ static int ledger_end(struct carry *carry, const struct sl_limit *limit, const s
 
 	if (copy && !memcmp(&copy->line.ledger, &line->ledger, sizeof(line->ledger)))
 		return 0;
-	argument.copied = copy && !copy->is_out ? *line_ledger(&copy->line)
-						: kind_birth(limit->kind, limit,
-							     carry->from->state->meeting.nodes,
-							     birth_of(limit, last));
+	argument.copied = copy && !copy->is_out
+				  ? *line_ledger(&copy->line)
+				  : kind_birth(limit->kind, limit, carry->from->state->nodes,
+					       birth_of(limit, last));
 	argument.debit = debit_of(limit, &argument.copied, last, carry->since);
 	argument.now = carry->since;
 	argument.most = loss_rank(loss_of(line, carry->since));

@@ -574,6 +574,13 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items,
 	}
 }
 
+void accounts_lose(struct accounts *accounts, enum flow_on_loss on_loss, unsigned int nodes)
+{
+	for (unsigned int i = 0; i < accounts->most; i++)
+		if (accounts->list[i].limit)
+			flow_lost(&accounts->list[i].flow, on_loss, nodes, FLOW_LOST);
+}
+
 /*
  * What a ledger could have refilled since the last step, and not have held, is lent no more: it may
  * have been full in between, and be empty again.

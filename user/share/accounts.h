@@ -94,6 +94,9 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 void accounts_learn(struct accounts *accounts, const struct store_item *items,
 		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now);
 
+/* Begins anew with what others do, as behind FLOW_LOST rounds without an answer. */
+void accounts_lose(struct accounts *accounts, enum flow_on_loss on_loss, unsigned int nodes);
+
 void accounts_step(struct accounts *accounts, uint64_t now);
 
 #endif

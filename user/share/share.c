@@ -40,6 +40,12 @@
 /* The least time that a round is waited for: a connection takes several ways to the store. */
 #define TIMEOUT_MIN_MS 1000
 
+/*
+ * How long the packet path takes it that this process charges ledgers, since it last said so:
+ * longer than a busy machine lets it wait, or than it follows a resize.
+ */
+#define LEASE_TICKS (3 * SL_TICKS_PER_SEC)
+
 /* How long nodes count that were not heard of. */
 #define ALIVE_MS 5000
 
@@ -99,12 +105,35 @@ static enum status gate_take(struct share *share, struct gate *gate)
 	return status;
 }
 
-/* Tells the packet path what part of a burst a new source has: `start share`. */
+/*
+ * Tells the packet path how many nodes there are: by that `start share` divides a burst, and it
+ * divides limits by itself once this process is not heard of any more.
+ */
 static void nodes_tell(struct share *share)
 {
 	if (share->state.nodes)
-		__atomic_store_n(&share->gate.state->meeting.nodes, share->state.nodes,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&share->gate.state->nodes, share->state.nodes, __ATOMIC_RELAXED);
+}
+
+/* The moment from which the packet path divides shared limits; 0: never. */
+static void lease_tell(struct share *share, uint64_t divide_at)
+{
+	__atomic_store_n(&share->gate.state->divide_at, divide_at, __ATOMIC_RELAXED);
+}
+
+/*
+ * Says that this process goes on charging ledgers. If it was stopped for longer than the lease, the
+ * packet path has divided limits meanwhile, so it goes on as behind a loss of the store.
+ */
+static void lease_renew(struct share *share, uint64_t now)
+{
+	const struct share_args *args = share->args;
+	uint64_t divide_at = share->gate.state->divide_at;
+	bool divides = args->on_loss == FLOW_DIVIDE;
+
+	if (divides && divide_at && credit_span(divide_at, now) >= 0)
+		accounts_lose(&share->accounts, args->on_loss, share->state.nodes);
+	lease_tell(share, divides ? (now + LEASE_TICKS) ?: 1 : 0);
 }
 
 /* Goes on with other rules, or with the maps of a resize. */
@@ -250,6 +279,7 @@ static enum status step(struct share *share)
 	uint64_t now = uptime_ns(), ticks = uptime_ticks();
 	enum status status = OK;
 
+	lease_renew(share, ticks);
 	accounts_step(&share->accounts, ticks);
 	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
 		accounts_count(&share->accounts, share->state.nodes, ticks);
@@ -322,6 +352,8 @@ static enum status share_open(struct share *share)
 	share->items = calloc(args->most, sizeof(*share->items));
 	if (!share->items)
 		return failure("cannot share the limits of gate '%s': %s", args->gate, why(ENOMEM));
+	/* until the store tells, those that were there when the process before ended */
+	share->state.nodes = share->gate.state->nodes;
 	status = accounts_open(&share->accounts, &share->gate, args->name, args->most);
 	if (!status && !share->accounts.limits.count)
 		note("gate '%s' has no limit that says 'shared yes': nothing is shared until one "
@@ -376,6 +408,8 @@ enum status share_run(const struct share_args *args)
 		status = events_wait(&share);
 	if (share.is_ready)
 		notify_stopping();
+	if (share.ends) /* it is wanted that the limits are this node's alone */
+		lease_tell(&share, 0);
 	share_close(&share);
 	return status;
 }

@@ -26,7 +26,7 @@ enum status ledger_read(const struct gate *gate, const struct memory *memory,
 	if (status)
 		return status;
 	*ret = found.is_found ? *line_ledger(&found.line)
-			      : kind_birth(limit->kind, limit, gate->state->meeting.nodes, now);
+			      : kind_birth(limit->kind, limit, gate->state->nodes, now);
 	*ret_found = found.is_found;
 	return OK;
 }

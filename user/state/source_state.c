@@ -71,6 +71,7 @@ struct trial {
 	const struct sl_limit *limit;
 	struct sl_ledger ledger;
 	uint64_t cost;
+	unsigned int times; /* how often a packet is charged its cost: credit_times() */
 	uint64_t now;
 	const struct sl_bucket *buckets; /* with a purse of this ledger */
 	unsigned int count;
@@ -150,15 +151,15 @@ static void trial_run(const struct trial *q, struct limit_state *state)
 		kind_decide(q->limit, &q->ledger, trial_held(q), q->cost, q->now);
 
 	state->reason = trial_reason(q);
-	state->remaining = decision.remaining;
+	state->remaining = decision.remaining / q->times;
 	state->owed = trial_owed(q);
-	state->remaining_after_waiting = decision.remaining_then;
+	state->remaining_after_waiting = decision.remaining_then / q->times;
 	state->full_in_ms = ms_of(decision.full_in);
 	state->never = decision.retry_after == KIND_NEVER;
 	if (block_holds(q->limit, &q->ledger, q->now))
 		state->blocked_ms = ms_of(credit_span(q->now, block_end(q->limit, &q->ledger)));
 	if (state->reason == SL_PASS_WITHIN)
-		state->remaining_after_waiting = decision.remaining;
+		state->remaining_after_waiting = state->remaining;
 	else if (!state->never)
 		state->retry_after_ms = ms_of(decision.retry_after) ?: 1;
 }
@@ -168,7 +169,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 			     uint64_t now, struct limit_state *ret)
 {
 	const struct sl_prefix *address = limit->key_dst ? &packet->destination : &packet->source;
-	struct trial q = {.limit = limit, .cpus = gate->machine.cpus};
+	struct trial q = {.limit = limit, .times = 1, .cpus = gate->machine.cpus};
 	struct limit_state state = {.matches =
 					    match_limit(limit, &source->policy->match[limit->slot],
 							&packet->facts, packet->egress)};
@@ -182,7 +183,9 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 		return status;
 	if (state.known) {
 		state.fresh = !found;
-		q.cost = credit_cost(limit, 1, packet->bytes);
+		if (limit->shared)
+			q.times = gate_divided_by(gate, now);
+		q.cost = credit_owed(credit_cost(limit, 1, packet->bytes), q.times);
 		q.now = kind_now(limit->kind, &q.ledger, now);
 		q.buckets = source->buckets;
 		q.count = limit->apart ? 0 : source->count;
@@ -227,6 +230,7 @@ enum status budget_state_read(const struct gate *gate, const struct sl_policy *p
 		.limit = &policy->newcomers,
 		.ledger = gate->budgets[number],
 		.cost = credit_cost(&policy->newcomers, 1, bytes),
+		.times = 1,
 		.buckets = cpus,
 		.count = gate->machine.cpus,
 		.cpus = gate->machine.cpus,

@@ -508,6 +508,25 @@ static void test_bytes_at_400_gbit(void **state)
 	assert_int_equal(model_burst(&model, 0, 200000), 1000);
 }
 
+/* A limit that is shared is divided from a moment on, wherever the clock begins. */
+static void test_times_that_a_packet_is_charged(void **state)
+{
+	(void)state;
+	assert_int_equal(credit_times(0, 4, 0), 1);
+	assert_int_equal(credit_times(0, 4, 1ULL << 63), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
+		uint64_t at = epochs[i] + 1000 * SEC;
+
+		assert_int_equal(credit_times(at, 4, at - 1), 1);
+		assert_int_equal(credit_times(at, 4, at), 4);
+		assert_int_equal(credit_times(at, 4, at + 1000 * SEC), 4);
+		assert_int_equal(credit_times(at, 1, at), 1);
+		assert_int_equal(credit_times(at, 0, at), 1);
+	}
+	assert_int_equal(credit_owed(COST, 4), 4 * COST);
+	assert_int_equal(credit_owed(SL_BURST_TICKS_MAX / 2, 3), SL_BURST_TICKS_MAX);
+}
+
 static struct model with_purse(void)
 {
 	struct model model = drained(COST, 1600 * COST, 2, 12345);
@@ -1229,6 +1248,7 @@ static void test_a_purse_takes_back_no_more_than_it_holds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_times_that_a_packet_is_charged),
 		cmocka_unit_test(test_purses_only_where_they_pay),
 		cmocka_unit_test(test_fresh_ledger_holds_its_burst),
 		cmocka_unit_test(test_burst_that_is_no_whole_number_of_packets),

@@ -11,6 +11,7 @@
 #define MOST  4
 #define NODES 10
 #define ROUND (100 * MS)
+#define STEP  (10 * MS)
 
 static struct sl_line lines[LINES];
 static struct sl_set sets[LINES / SL_WAYS];
@@ -243,9 +244,40 @@ static void test_a_key_has_one_account(void **state)
 	accounts_close(&accounts);
 }
 
-/* --- Short bursts --------------------------------------------------------------------------- */
+/* The packet path divided the limit meanwhile: what was credit before is none any more. */
+static void test_a_process_that_was_stopped_begins_anew(void **state)
+{
+	struct account *account;
+	uint64_t zero;
 
-#define STEP (10 * MS)
+	(void)state;
+	node_open(1000);
+	account = &accounts.list[0];
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(0);
+	round_run(0);
+	account->flow.unsettled = -(int64_t)SEC;
+	account->flow.back = account->flow.repay = SEC;
+	accounts_lose(&accounts, FLOW_DIVIDE, 4);
+	assert_int_equal(account->flow.unsettled, 0);
+	zero = line_ledger(&lines[3])->zero;
+	for (int i = 0; i < 10; i++)
+		accounts_step(&accounts, now += STEP);
+	/* three parts of four are the others' */
+	assert_in_range(line_ledger(&lines[3])->zero - zero, 74 * MS, 76 * MS);
+	/* totals are noted, and charged to nobody */
+	assert_int_equal(round_run(100000), 1);
+	assert_int_equal(account->flow.repay, 0);
+	accounts_lose(&accounts, FLOW_LOCAL, 4);
+	zero = line_ledger(&lines[3])->zero;
+	for (int i = 0; i < 10; i++)
+		accounts_step(&accounts, now += STEP);
+	assert_int_equal(line_ledger(&lines[3])->zero, zero);
+	accounts_close(&accounts);
+}
+
+/* --- Short bursts --------------------------------------------------------------------------- */
 
 /* A packet without a purse, which is counted as the packet path counts it. */
 static bool packet_send(struct sl_line *line)
@@ -455,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
+		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),
 		cmocka_unit_test(test_a_short_burst_is_shared),
 		cmocka_unit_test(test_nothing_is_given_back_that_was_full_between_steps),
 		cmocka_unit_test(test_a_block_is_told_of_once),
