@@ -261,6 +261,7 @@ def test_what_commands_tell(cluster):
 @pytest.mark.parametrize("words, said", [
     (["x"], "'x' is no store: write HOST:PORT, or up to 16 of them with commas between"),
     (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs"),
+    (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
     (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 1s"),
     (["a:1", "--most", "0"], "--most '0': write a number, 1 to 100000"),

@@ -238,6 +238,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
     assert (client.nodes()["status"] == 0) == right
     if not right:
         assert any(word in done["error"] for word in ("WRONGPASS", "NOAUTH", "NOPERM")), done
+        assert ("login without --password-file: " in done["error"]) == (password is None), done
     client.close()
 
 

@@ -66,6 +66,15 @@ static enum status most_read(const char *text, unsigned int *ret)
 		       : misuse("--most '%s': write a number, 1 to %d", text, MOST_MAX);
 }
 
+/* Nodes share where they agree on a name, which is a gate's unless it is given. */
+static enum status name_read(const char *text)
+{
+	return !text || gate_name_is_valid(text)
+		       ? OK
+		       : misuse("--name '%s': write letters, digits, - and _, at most %d", text,
+				GATE_NAME);
+}
+
 /* A node is a word that the store keeps: the host's name and the gate's unless it is given. */
 static enum status node_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
@@ -115,7 +124,7 @@ static enum status words_read(const struct context *context, const struct share_
 	if (!status)
 		status = node_read(words->node, context->gate, node);
 	if (!status)
-		status = gate_check_name(args->name);
+		status = name_read(words->name);
 	if (!status && words->user && !words->password_file)
 		status = misuse("--user '%s': it takes --password-file, too", words->user);
 	return status;

@@ -40,14 +40,19 @@ const char *const gate_map_names[ALL_MAPS] = {
 _Static_assert(ALL_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
 	       "each map has an id in the gate");
 
-enum status gate_check_name(const char *name)
+bool gate_name_is_valid(const char *name)
 {
 	size_t length = strlen(name);
 
 	for (const char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-			length = 0;
-	if (!length || length > GATE_NAME)
+			return false;
+	return length && length <= GATE_NAME;
+}
+
+enum status gate_check_name(const char *name)
+{
+	if (!gate_name_is_valid(name))
 		return misuse("'%s' is not a name of a gate: letters, digits, - and _, at most %d",
 			      name, GATE_NAME);
 	return OK;

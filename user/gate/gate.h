@@ -78,7 +78,10 @@ struct gate {
 		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... ALL_MAPS - 1] = -1 }     \
 	}
 
-/* Refuses a name unless it is letters, digits, '-' and '_', at most GATE_NAME of them. */
+/* Whether a name is letters, digits, '-' and '_', 1 to GATE_NAME of them. */
+bool gate_name_is_valid(const char *name);
+
+/* Refuses a name that is not valid, in one line. */
 enum status gate_check_name(const char *name);
 
 /* Sets up a closed gate of that name on this machine. */

@@ -287,7 +287,8 @@ static bool login_advance(struct connection *connection, struct connection_setup
 		return connection->state != CONNECTION_CLOSED;
 	status = login_status(answer, setup);
 	if (status)
-		connection_fail(setup, connection, status, "login: %s",
+		connection_fail(setup, connection, status, "login%s: %s",
+				setup->password ? "" : " without --password-file",
 				answer->str ? answer->str : "not a status");
 	freeReplyObject(answer);
 	if (status) {
