@@ -116,27 +116,29 @@ static __always_inline int seat_choose(const struct sl_hot *set, const struct se
 }
 
 /*
- * Of so many packets whose ledger does not tell whether the source is hot, one asks for a bucket.
+ * Of so many packets that find their source hot, one asks for a bucket. A source that sends at
+ * random times seems hot now and then, and a bucket made in vain costs as much as five packets.
  */
-#define ASKING 8
+#define ASKING 32
 
 /* So many buckets of a CPU are given to its first sources, hot or not. */
 #define GIVEN_MOST 1024
 
 /*
- * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; of a
- * source that is refused, or that no limit holds, chance. A lukewarm one would only take cache
+ * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; a source
+ * that is refused, or that no limit holds, may always be. A lukewarm one would only take cache
  * lines. The first sources of a CPU get one at once, and keep it, so that what a small network
  * counts is complete.
  */
 static __always_inline bool source_is_hot(const struct packet *packet, bool is_charged)
 {
-	struct sl_admission *here;
+	struct sl_admission *here = admission_get();
 
-	if (packet->hot)
+	if (!here)
+		return false;
+	if (here->given < GIVEN_MOST)
 		return true;
-	here = admission_get();
-	return here && (here->given < GIVEN_MOST || (!is_charged && !(++here->asked % ASKING)));
+	return (packet->hot || !is_charged) && !(++here->asked % ASKING);
 }
 
 /*

@@ -382,19 +382,21 @@ static void test_the_first_sources_get_a_bucket_at_once(void **state)
 		}
 }
 
-/* Later ones do when they are hot, and give it up when they are not any more. */
+/* Later ones get one as they stay hot, and give it up when they are not any more. */
 static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 10; i++) { /* lukewarm */
+	for (int i = 0; i < 2 * ASKING; i++) { /* lukewarm */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
 	}
-	clock_advance(HOT_TICKS - 16);
-	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-	assert_non_null(bucket_of(1));
+	for (int i = 1; i <= ASKING; i++) {
+		clock_advance(HOT_TICKS - 16);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(bucket_of(1) != NULL, i == ASKING);
+	}
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	assert_int_equal(bucket_of(1)->passed.packets, 101);
@@ -407,7 +409,7 @@ static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 }
 
 /* A source that is refused and has no bucket gets one by chance. */
-static void test_one_refusal_in_eight_asks_for_a_bucket(void **state)
+static void test_one_refusal_in_so_many_asks_for_a_bucket(void **state)
 {
 	struct sl_limit *limit;
 
@@ -478,7 +480,7 @@ static void test_a_bucket_that_rests_goes_at_once(void **state)
 	assert_int_equal(bucket_earn(&packet, &host_table.gate), -1);
 }
 
-/* So it is for sources that are refused, and ask one time in eight. */
+/* So it is for sources that are refused, and ask rarely. */
 static void test_refused_sources_get_buckets_in_use_rarely(void **state)
 {
 	unsigned int got = 0;
@@ -507,7 +509,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_that_is_handed_over_fills_no_purse),
 		cmocka_unit_test(test_the_first_sources_get_a_bucket_at_once),
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
-		cmocka_unit_test(test_one_refusal_in_eight_asks_for_a_bucket),
+		cmocka_unit_test(test_one_refusal_in_so_many_asks_for_a_bucket),
 		cmocka_unit_test(test_buckets_in_use_go_rarely),
 		cmocka_unit_test(test_refused_sources_get_buckets_in_use_rarely),
 		cmocka_unit_test(test_a_bucket_that_rests_goes_at_once),
