@@ -91,8 +91,12 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	}
 	key = packet_key(packet, limit);
 	digest = ledger_digest(&gate->meeting, &key);
-	line = newcomers_crowd(packet) ? NULL : line_first(&gate->meeting, digest, &key);
-	if (!line)
+	line = newcomers_crowd(packet) ? NULL : line_first(&gate->meeting, digest);
+	if (line) {
+		line_fetch(gate, line);
+		packet_now(packet);
+	}
+	if (!line || !line_is(line, &key))
 		line = table_find(&gate->meeting, digest, &key);
 	if (!line)
 		return LEDGER_NONE + newcomer_show(packet, &gate->meeting, digest);

@@ -2,7 +2,8 @@
 /*
  * The table of ledgers, on its maps: include/ways.h says what it is and what it forgets.
  *
- *   line_first     the line of a key, if it is where most keys are
+ *   line_first     the line where most keys of a digest are, and
+ *   line_fetch     begins to fetch it
  *   table_find     the line of a key
  *   table_insert   makes a line for a key, in the place of the one that loses least
  *
@@ -55,16 +56,25 @@ static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 
 }
 
 /*
- * The line of a key whose digest this is, if it is at its first way at home. NULL: it may be
- * elsewhere. A key that has none is told by its set for less.
+ * The line where most keys of this digest are: at the first way at home. Whether it is that of the
+ * key, line_is() tells. A key that has none is told by its set for less.
  */
-static __always_inline struct sl_line *
-line_first(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
+static __always_inline struct sl_line *line_first(const struct sl_meeting *meeting,
+						  struct digest digest)
 {
 	struct spot spot = spot_of(meeting, digest);
-	struct sl_line *line = line_get(spot.home * SL_WAYS + way_first(spot.tag));
 
-	return line && line_is(line, key) ? line : NULL;
+	return line_get(spot.home * SL_WAYS + way_first(spot.tag));
+}
+
+/*
+ * Lets the CPU fetch a line while it reads the clock, which waits for all loads and for no store:
+ * BPF has no other way to prefetch. The byte is 0 in every line, whosever it is.
+ */
+static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_line *line)
+{
+	if (gate->next_limit <= LINE_FETCH_LIMITS)
+		write_once(((__u8 *)&line->limit)[LINE_ZERO_BYTE], 0);
 }
 
 /* The line of a key whose digest this is. NULL: it has none. */

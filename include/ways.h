@@ -60,6 +60,18 @@ static inline struct digest ledger_digest(const struct sl_meeting *meeting,
 	return digest_key(meeting, key->addr, key->limit);
 }
 
+/*
+ * The upper byte of `limit` in a line is 0 while a gate has made no more limits than this, of whose
+ * ids 2^21 fit below it: bpf/table.h, line_fetch(). Far enough below that no packet under way may
+ * meet a larger one.
+ */
+#define LINE_FETCH_LIMITS (1U << 20)
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LINE_ZERO_BYTE 3
+#else
+#define LINE_ZERO_BYTE 0
+#endif
+
 static inline enum sl_kind line_kind(const struct sl_line *line)
 {
 	return line->limit >> 1 & 3;
