@@ -45,6 +45,7 @@ struct world {
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
 	double jitter; /* of the begin of a round, as a part of it */
+	uint64_t late; /* an answer takes up to so much more than `delay`, at random */
 	bool spread;   /* rounds begin one behind the other, and not at random */
 	uint64_t seed; /* of what is random */
 	enum flow_on_loss on_loss;
@@ -186,6 +187,8 @@ static inline void world_report(struct world *world, struct world_node *node)
 	}
 	node->answer = world->totals;
 	node->answer_at = world->now + world->delay;
+	if (world->late)
+		node->answer_at += (uint64_t)(world_random(world) * world->late);
 }
 
 static inline void world_answer(struct world *world, struct world_node *node)
@@ -219,7 +222,7 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 		world_lose(world, node);
 	else if (node->shares)
 		world_report(world, node);
-	if (node->answer_at && !world->delay)
+	if (node->answer_at == world->now)
 		world_answer(world, node);
 }
 

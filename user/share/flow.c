@@ -158,9 +158,10 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(all, length)), FLOW_RATE - kept);
 	flow->is_idle = !mine;
 	flow->back = credit_max(-part, 0);
-	part = credit_min(part, amount_of(FLOW_RATE - kept - flow->expected, length));
+	/* the next round may be longer: what the rate of this one leaves no room for is repaid then */
 	flow->repay = credit_max(part, 0);
-	flow->repaying = share_of(flow->repay, length);
+	flow->repaying =
+		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
 }
 
 /* What is charged until something is known of the others. */

@@ -714,6 +714,13 @@ static double offered_turns(const struct world *world, unsigned int node, double
 	return (unsigned int)(at * turns_a_second) % world->nodes == node ? 20 : 0;
 }
 
+/* All want more than their part, one of them far more. */
+static double offered_greedy(const struct world *world, unsigned int node, double at)
+{
+	(void)at;
+	return node ? world->level : 20;
+}
+
 /* All nodes at once, and then none: the key would be shared anew each time if it were forgotten. */
 static double offered_pulses(const struct world *world, unsigned int node, double at)
 {
@@ -860,6 +867,28 @@ static void test_a_source_that_comes_in_pulses(void **state)
 			must_be_within("pulses", world_excess(&world), 0, (nodes[i] - 1) * 1.2);
 			world_end(&world);
 		}
+}
+
+/* A round is as long as its answer takes: what a short one could not repay a long one does. */
+static void test_uneven_demand_and_answers_of_any_delay(void **state)
+{
+	static const double late[] = {.08, .16, .4}, levels[] = {.2, .3, .6, 2};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(late) * ARRAY_SIZE(levels); i++) {
+		struct world world = world_of(4);
+		char name[64];
+
+		world.late = late[i / ARRAY_SIZE(levels)] * SEC;
+		world.level = levels[i % ARRAY_SIZE(levels)];
+		world.offered = offered_greedy;
+		world_begin(&world);
+		world_run(&world, 120);
+		snprintf(name, sizeof(name), "%.1f x at three, answers of up to %.0f ms",
+			 world.level, world.late / MS * 1.);
+		must_be_within(name, world_mean(&world, 30, 120), .98, 1.02);
+		world_end(&world);
+	}
 }
 
 /* Each second answer is lost, or one of five by chance. */
@@ -1015,6 +1044,7 @@ int main(void)
 		cmocka_unit_test(test_a_forged_flood_starves_no_node),
 		cmocka_unit_test(test_a_source_that_moves),
 		cmocka_unit_test(test_a_source_that_comes_in_pulses),
+		cmocka_unit_test(test_uneven_demand_and_answers_of_any_delay),
 		cmocka_unit_test(test_answers_that_are_often_lost),
 		cmocka_unit_test(test_one_node_has_most_of_the_load),
 		cmocka_unit_test(test_a_store_that_is_away),
