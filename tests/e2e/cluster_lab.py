@@ -48,11 +48,14 @@ class Node:
 
     def divided_by(self):
         """By how many nodes the packet path divides its limits, as two commands tell."""
-        gate, = json.loads(self.sluice("-j", "status").out)["gates"]
-        nodes = gate["shared_divided_by"]
+        before, exported, nodes = self.divided_status(), self.sluice("export").out, self.divided_status()
         line = f'sluice_share_divided_by{{gate="{self.gate}"}} {nodes}'
-        assert line in self.sluice("export").out.splitlines()
+        assert line in exported.splitlines() or before != nodes
         return nodes
+
+    def divided_status(self):
+        gate, = json.loads(self.sluice("-j", "status").out)["gates"]
+        return gate["shared_divided_by"]
 
     def share(self, store, *options):
         with inside(self.cluster.netns), open(self.log, "ab") as log:
@@ -119,8 +122,8 @@ class Cluster:
 
 
 class Run:
-    """What passed. offered(node, seconds): what the source sends there then, in times of the limit.
-    events: {seconds: function}, called once it is time."""
+    """What passed. offered(node, seconds): what the source sends there then, in times of the limit;
+    of several sources, each of them. events: {seconds: function}, called once it is time."""
 
     def __init__(self, cluster, seconds, offered, events=None, source=SOURCE):
         self.rate = cluster.rate
@@ -144,7 +147,7 @@ class Run:
 
     @staticmethod
     def send(cluster, seconds, offered, events, source):
-        packet = frame(source)
+        packets = [frame(each) for each in ([source] if isinstance(source, str) else source)]
         begin = last = time.monotonic()
         owed = [0.0] * len(cluster.nodes)
         while (now := time.monotonic()) - begin < seconds:
@@ -152,8 +155,9 @@ class Run:
                 owed[i] += offered(i, now - begin) * cluster.rate * (now - last)
                 while owed[i] >= 1:
                     owed[i] -= 1
-                    with contextlib.suppress(OSError):
-                        node.socket.send(packet)
+                    for packet in packets:
+                        with contextlib.suppress(OSError):
+                            node.socket.send(packet)
             last = now
             if events and now - begin >= events[0][0]:
                 events.pop(0)[1]()

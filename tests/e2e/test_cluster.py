@@ -148,6 +148,26 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
 
 
+def test_sources_without_an_account_are_divided_too(cluster):
+    """Of five one is told of; the packet path divides what no process charges."""
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share("--on-loss", "divide", "--most", "1")
+    sources = [f"192.0.2.{i}" for i in range(1, 6)]
+    done = Run(cluster, 10, lambda node, at: 2, {1: lambda: cluster.store.kill(FIRST_PORT)}, sources)
+    away = done.mean(5, 9.5) / len(sources)
+    print(f"figure: five sources, one told of, without the store, divide: {away:.2f} x the limit of each")
+    assert 0.88 < away < 1.12
+    assert [node.divided_by() for node in nodes] == [2, 2]
+    nodes[0].end(signal.SIGKILL)  # one that finds no store either does not end the division
+    nodes[0].share(cluster.address, "--on-loss", "divide")
+    done = Run(cluster, 5, lambda node, at: 2, {}, sources)
+    assert done.mean(0.5, 4.5) / len(sources) < 1.12
+    assert nodes[0].divided_by() == 2
+    cluster.store.start(FIRST_PORT)
+    wait_until(lambda: [node.divided_by() for node in nodes] == [1, 1], "a store that is back", 20)
+
+
 def test_counters_that_are_flushed(cluster):
     port = cluster.store.start()
     cluster.make(2, RATE)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include "credit.h"
 #include "random.h"
-#include "share/flow.h"
+#include "share/division.h"
 
 #define WORLD_SEC SL_TICKS_PER_SEC
 
@@ -25,6 +25,7 @@
 
 struct world_node {
 	struct flow flow;
+	struct division division;
 	uint64_t zero;		/* of its ledger */
 	struct flow_count own;	/* what it admitted and was offered */
 	struct flow_count seen; /* of that, what the last round saw */
@@ -37,6 +38,7 @@ struct world_node {
 	uint64_t answer_at; /* 0: no answer is under way */
 	unsigned int lost;  /* rounds in a row */
 	bool shares;	    /* its flow has begun */
+	bool is_left_out;   /* and never will: other keys have all accounts */
 	bool sleeps;	    /* its daemon: packets go on */
 };
 
@@ -44,11 +46,11 @@ struct world {
 	/* what a test sets before world_begin */
 	unsigned int nodes;
 	uint64_t burst, round, step, delay;
-	double jitter; /* of the begin of a round, as a part of it */
-	uint64_t late; /* an answer takes up to so much more than `delay`, at random */
-	bool spread;   /* rounds begin one behind the other, and not at random */
-	uint64_t seed; /* of what is random */
-	enum flow_on_loss on_loss;
+	double jitter;	    /* of the begin of a round, as a part of it */
+	uint64_t late;	    /* an answer takes up to so much more than `delay`, at random */
+	bool spread;	    /* rounds begin one behind the other, and not at random */
+	uint64_t seed;	    /* of what is random */
+	bool divides;	    /* limits, where the store or a daemon is away */
 	bool starts_shared; /* a full ledger is born with burst/nodes */
 	unsigned int lose;  /* one answer of so many; 0: none */
 	double (*offered)(const struct world *world, unsigned int node, double at);
@@ -128,13 +130,14 @@ static inline uint64_t world_units(uint64_t ticks)
 	return ticks >> FLOW_UNIT_SHIFT << FLOW_UNIT_SHIFT;
 }
 
-/* What a node admits in a step. */
+/* What a node admits in a step, of a limit that is divided or not. */
 static inline uint64_t world_admit(struct world *world, struct world_node *node, double offered)
 {
+	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
 	uint64_t want = offered * world->step;
-	uint64_t got = credit_max(0, credit_min(want, world_level(world, node)));
+	uint64_t got = credit_max(0, credit_min(want, world_level(world, node) / times));
 
-	world_charge(world, node, got);
+	world_charge(world, node, got * times);
 	node->own.taken += got;
 	node->own.asked += want;
 	return got;
@@ -155,7 +158,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	node->seen = node->own;
 	node->seen_at = world->now;
 	node->excess = node->shares ? 0 : credit_max(0, excess);
-	if (!flow_is_due(node->excess, world_level(world, node), world->burst))
+	if (node->is_left_out || !flow_is_due(node->excess, world_level(world, node), world->burst))
 		return;
 	told.taken -= world_units(node->excess);
 	told.asked -= world_units(credit_max(node->excess, counted.asked));
@@ -164,10 +167,19 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	flow_begin(&node->flow, &told, world->now - passed);
 }
 
+/* A round of a node has ended, with an answer or without. */
+static inline void world_judge(struct world *world, struct world_node *node, bool is_answered)
+{
+	node->lost = is_answered ? 0 : node->lost + 1;
+	if (world->divides)
+		division_round(&node->division, node->lost, world->now);
+}
+
 static inline void world_lose(struct world *world, struct world_node *node)
 {
-	node->lost++;
-	flow_lost(&node->flow, world->on_loss, world->nodes, node->lost);
+	if (node->shares)
+		flow_lost(&node->flow, node->lost + 1);
+	world_judge(world, node, false);
 }
 
 static inline void world_report(struct world *world, struct world_node *node)
@@ -198,10 +210,10 @@ static inline void world_answer(struct world *world, struct world_node *node)
 		world_lose(world, node);
 		return;
 	}
-	node->lost = 0;
 	flow_learn(&node->flow, world->burst, &node->answer, world->nodes, world->now);
 	if (flow_rests(&node->flow, world->burst, world->now))
 		node->shares = false;
+	world_judge(world, node, true);
 }
 
 /* What the daemon of a node does behind a step. */
@@ -218,10 +230,12 @@ static inline void world_daemon(struct world *world, struct world_node *node)
 			node->beat + (uint64_t)(world->jitter * world_random(world) * world->round);
 	}
 	world_scan(world, node);
-	if (node->shares && world->cut && !world->silent)
+	if (world->cut && (!node->shares || !world->silent))
 		world_lose(world, node);
 	else if (node->shares)
 		world_report(world, node);
+	else
+		world_judge(world, node, true);
 	if (node->answer_at == world->now)
 		world_answer(world, node);
 }
@@ -243,6 +257,17 @@ static inline void world_note(struct world *world, double passed)
 		world->lowest = world->judge;
 }
 
+/* What a daemon does at each step. */
+static inline void world_step(struct world *world, struct world_node *node)
+{
+	if (world->divides && division_step(&node->division, world->now))
+		flow_forget(&node->flow, world->now);
+	else if (node->shares)
+		world_charge(
+			world, node,
+			flow_step(&node->flow, world->burst, world_level(world, node), world->now));
+}
+
 static inline void world_run(struct world *world, double seconds)
 {
 	uint64_t end = world->now + (uint64_t)(seconds * WORLD_SEC);
@@ -254,10 +279,8 @@ static inline void world_run(struct world *world, double seconds)
 		for (unsigned int i = 0; i < world->nodes; i++) {
 			struct world_node *node = &world->node[i];
 
-			if (node->shares && !node->sleeps)
-				world_charge(world, node,
-					     flow_step(&node->flow, world->burst,
-						       world_level(world, node), world->now));
+			if (!node->sleeps)
+				world_step(world, node);
 			passed += world_admit(world, node, world->offered(world, i, at));
 		}
 		world_note(world, passed / WORLD_SEC);

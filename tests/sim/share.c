@@ -310,7 +310,7 @@ static double simulated(const struct measured *row)
 	floods = turns_a_second = row->parameter;
 	world.offered = row->offered;
 	world.delay = row->delay * WORLD_SEC;
-	world.on_loss = row->fault == FAULT_DIVIDE ? FLOW_DIVIDE : FLOW_LOCAL;
+	world.divides = row->fault == FAULT_DIVIDE;
 	world_begin(&world);
 	for (double at = 0; at < row->last; at += .5) {
 		bool is_faulty = at >= row->from && at < row->to;

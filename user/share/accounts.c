@@ -538,7 +538,7 @@ static void block_learn(struct accounts *accounts, struct account *account, uint
 }
 
 static void account_learn(struct account *account, const struct store_item *item,
-			  enum flow_on_loss on_loss, unsigned int nodes, uint64_t now)
+			  unsigned int nodes, uint64_t now)
 {
 	struct flow_count totals;
 
@@ -546,7 +546,7 @@ static void account_learn(struct account *account, const struct store_item *item
 		account->lasts = false;
 		if (!item->sent)
 			flow_unsent(&account->flow);
-		flow_lost(&account->flow, on_loss, nodes, ++account->lost);
+		flow_lost(&account->flow, ++account->lost);
 		return;
 	}
 	account->lost = 0;
@@ -555,17 +555,19 @@ static void account_learn(struct account *account, const struct store_item *item
 	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);
 }
 
-void accounts_learn(struct accounts *accounts, const struct store_item *items,
-		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now)
+void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
+		    uint64_t now)
 {
 	const struct store_item *item = items;
 
+	accounts->lost = 0;
 	for (unsigned int i = 0; i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
 
 		if (!account->limit)
 			continue;
-		account_learn(account, item, on_loss, nodes, now);
+		account_learn(account, item, nodes, now);
+		accounts->lost = credit_max(accounts->lost, account->lost);
 		block_learn(accounts, account, item->blocked_ms, now);
 		account->block_is_known |= item->answered;
 		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
@@ -574,11 +576,11 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items,
 	}
 }
 
-void accounts_lose(struct accounts *accounts, enum flow_on_loss on_loss, unsigned int nodes)
+void accounts_forget(struct accounts *accounts, uint64_t now)
 {
 	for (unsigned int i = 0; i < accounts->most; i++)
 		if (accounts->list[i].limit)
-			flow_lost(&accounts->list[i].flow, on_loss, nodes, FLOW_LOST);
+			flow_forget(&accounts->list[i].flow, now);
 }
 
 /*

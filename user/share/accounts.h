@@ -7,6 +7,7 @@
  *   accounts_report    writes what to add to the store's counters in a round, and what blocks
  *   accounts_learn     takes the store's answers, and blocks what others block
  *   accounts_step      charges ledgers for other nodes: every 10 ms or so
+ *   accounts_forget    charges nothing, and begins anew with what others do
  *
  * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
  * a hundredth of rate/nodes: so much is never told, and makes a hundredth of the rate on all nodes.
@@ -63,6 +64,7 @@ struct accounts {
 	struct account *list;
 	unsigned int most;  /* accounts that there may be */
 	unsigned int count; /* that there are */
+	unsigned int lost;  /* the most rounds in a row that one of them got no answer */
 	uint64_t scanned_at;
 	uint64_t untold; /* ticks that each key may have taken without telling of it, since ever */
 	bool is_fresh;	 /* no scan yet: what lines have counted so far is of before */
@@ -91,11 +93,11 @@ void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now)
 unsigned int accounts_report(struct accounts *accounts, struct store_item *items, uint64_t now);
 
 /* items: as accounts_report() has written them, with what the store answered to each. */
-void accounts_learn(struct accounts *accounts, const struct store_item *items,
-		    enum flow_on_loss on_loss, unsigned int nodes, uint64_t now);
+void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
+		    uint64_t now);
 
-/* Begins anew with what others do, as behind FLOW_LOST rounds without an answer. */
-void accounts_lose(struct accounts *accounts, enum flow_on_loss on_loss, unsigned int nodes);
+/* In place of a step, while the packet path divides limits: flow_forget(). */
+void accounts_forget(struct accounts *accounts, uint64_t now);
 
 void accounts_step(struct accounts *accounts, uint64_t now);
 

@@ -99,8 +99,7 @@ static void round_run(struct exchange *exchange)
 	round->is_answered = round_ask(exchange);
 	round->took_ms = now_ms() - begun;
 	round->counts = *store_counts(exchange->store);
-	snprintf(round->error, sizeof(round->error), "%s",
-		 round->is_answered ? "" : store_error(exchange->store));
+	snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
 }
 
 static void *exchange_run(void *data)

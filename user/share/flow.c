@@ -171,26 +171,6 @@ static void flow_guess(struct flow *flow, unsigned int nodes)
 	flow->repay = 0;
 }
 
-/*
- * Goes on to divide for a while when the store answers again. What others seem to have left of
- * their parts meanwhile is what they did not tell: it is no credit.
- */
-static void flow_return(struct flow *flow, uint64_t now)
-{
-	if (!flow->divided)
-		return;
-	flow->unsettled = credit_max(0, flow->unsettled);
-	if (!flow->has_totals)
-		flow->divided_until = now + FLOW_RETURN;
-	else if (credit_span(flow->divided_until, now) >= 0)
-		flow->divided = 0;
-	if (flow->expected < flow->divided) {
-		flow->expected = flow->divided;
-		flow->repay = 0;
-	}
-	flow->back = 0;
-}
-
 /* Behind a loss, what was not carried out for a while never will be. */
 static void flow_trust(struct flow *flow, uint64_t now)
 {
@@ -210,7 +190,7 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
-	if (!flow->knows && !flow->divided)
+	if (!flow->knows)
 		flow_guess(flow, nodes);
 	if (flow->has_totals && taken >= 0 && asked >= 0) {
 		uint64_t theirs;
@@ -224,7 +204,6 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	}
 	if (is_busy)
 		flow->busy_at = now;
-	flow_return(flow, now);
 	flow_trust(flow, now);
 	flow->totals = *totals;
 	flow->learned_at = flow->reported_at;
@@ -235,18 +214,19 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	flow->waits = false;
 }
 
-void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
-	       unsigned int rounds)
+void flow_forget(struct flow *flow, uint64_t now)
+{
+	flow->has_totals = flow->knows = flow->is_idle = false;
+	flow->expected = flow->repay = flow->back = 0;
+	flow->unsettled = credit_max(0, flow->unsettled);
+	flow->stepped_at = now;
+}
+
+void flow_lost(struct flow *flow, unsigned int rounds)
 {
 	flow_abandon(flow);
-	if (rounds < FLOW_LOST)
-		return;
-	flow->has_totals = false;
-	flow->divided = on_loss == FLOW_DIVIDE ? FLOW_RATE - FLOW_RATE / known_nodes(nodes) : 0;
-	flow->expected = flow->divided;
-	flow->repay = flow->back = 0;
-	flow->knows = flow->is_idle = false;
-	flow->unsettled = credit_max(0, flow->unsettled);
+	if (rounds >= FLOW_LOST)
+		flow_forget(flow, flow->stepped_at);
 }
 
 void flow_unsent(struct flow *flow)

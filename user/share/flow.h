@@ -8,6 +8,7 @@
  *   flow_report  begins a round: what to add to the key's totals in the store
  *   flow_learn   ends the round with the totals that the store answered
  *   flow_lost    ends the round without an answer; flow_unsent: to what was never sent
+ *   flow_forget  begins anew with what others do
  *   flow_step    what to charge to the ledger now, in small steps, or to give back to it
  *   flow_rests   whether the key can be forgotten; flow_is_quiet: if need be
  *
@@ -72,12 +73,6 @@
 #define FLOW_LOST 3
 
 /*
- * How long a node goes on to divide when the store answers again, in ticks: others may find it a
- * little later, and take their part meanwhile without telling of it.
- */
-#define FLOW_RETURN (2 * SL_TICKS_PER_SEC)
-
-/*
  * How long behind the first answer a report that got none may still be carried out: from what was
  * on its way in a connection that has been reset.
  */
@@ -93,12 +88,6 @@
 struct flow_count {
 	uint64_t taken;
 	uint64_t asked;
-};
-
-/* What the others are taken to consume while the store does not answer. */
-enum flow_on_loss {
-	FLOW_LOCAL,  /* nothing: the limit is this node's alone */
-	FLOW_DIVIDE, /* all but rate/nodes */
 };
 
 struct flow {
@@ -121,8 +110,6 @@ struct flow {
 	uint64_t back;	   /* what was charged in vain, and is given back by the next step */
 	struct flow_count in_doubt; /* what was not answered: the store may still add it */
 	uint64_t doubted_until;	    /* behind the first answer */
-	uint64_t divided;	    /* of FLOW_DIVIDE: `expected` of the others, for now; or 0 */
-	uint64_t divided_until;	    /* once the store has answered again */
 	bool waits;		    /* for the answer to a report */
 	bool was_lost;		    /* the round before */
 	bool has_totals;	    /* and not lost FLOW_LOST rounds since */
@@ -153,12 +140,18 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 		unsigned int nodes, uint64_t now);
 
 /*
- * Ends a round in which the store did not answer, or that could not begin. nodes: that were seen
- * last; rounds: lost in a row, with this one. The connection of an unanswered report is to be
- * reset, so that it is not carried out later: as others' cost, from FLOW_DOUBT on.
+ * Ends a round in which the store did not answer, or that could not begin. rounds: lost in a row,
+ * with this one. The connection of an unanswered report is to be reset, so that it is not carried
+ * out later: as others' cost, from FLOW_DOUBT on.
  */
-void flow_lost(struct flow *flow, enum flow_on_loss on_loss, unsigned int nodes,
-	       unsigned int rounds);
+void flow_lost(struct flow *flow, unsigned int rounds);
+
+/*
+ * Begins anew with what others do, as behind FLOW_LOST rounds without an answer: the next totals
+ * are only noted, what was charged in vain is no credit, and the time until now is charged to
+ * nobody. What is owed stays owed.
+ */
+void flow_forget(struct flow *flow, uint64_t now);
 
 /*
  * Before flow_lost(): the report has surely not been carried out, and never will be. Then nothing

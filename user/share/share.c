@@ -22,6 +22,7 @@
 #include "keep/hold.h"
 #include "keep/notify.h"
 #include "share/accounts.h"
+#include "share/division.h"
 #include "share/exchange.h"
 #include "share/share_state.h"
 
@@ -40,12 +41,6 @@
 /* The least time that a round is waited for: a connection takes several ways to the store. */
 #define TIMEOUT_MIN_MS 1000
 
-/*
- * How long the packet path takes it that this process charges ledgers, since it last said so:
- * longer than a busy machine lets it wait, or than it follows a resize.
- */
-#define LEASE_TICKS (3 * SL_TICKS_PER_SEC)
-
 /* How long nodes count that were not heard of. */
 #define ALIVE_MS 5000
 
@@ -58,6 +53,7 @@ struct share {
 	struct gate_mark mark;
 	struct accounts accounts;
 	struct exchange *exchange;
+	struct division division; /* of FLOW_DIVIDE */
 	struct hold hold;
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
@@ -121,19 +117,16 @@ static void lease_tell(struct share *share, uint64_t divide_at)
 	__atomic_store_n(&share->gate.state->divide_at, divide_at, __ATOMIC_RELAXED);
 }
 
-/*
- * Says that this process goes on charging ledgers. If it was stopped for longer than the lease, the
- * packet path has divided limits meanwhile, so it goes on as behind a loss of the store.
- */
-static void lease_renew(struct share *share, uint64_t now)
+/* Charges ledgers for others, unless the packet path divides limits. */
+static void ledgers_charge(struct share *share, uint64_t now)
 {
-	const struct share_args *args = share->args;
-	uint64_t divide_at = share->gate.state->divide_at;
-	bool divides = args->on_loss == FLOW_DIVIDE;
+	bool divides = share->args->on_loss == FLOW_DIVIDE && division_step(&share->division, now);
 
-	if (divides && divide_at && credit_span(divide_at, now) >= 0)
-		accounts_lose(&share->accounts, args->on_loss, share->state.nodes);
-	lease_tell(share, divides ? (now + LEASE_TICKS) ?: 1 : 0);
+	lease_tell(share, share->division.at);
+	if (divides)
+		accounts_forget(&share->accounts, now);
+	else
+		accounts_step(&share->accounts, now);
 }
 
 /* Goes on with other rules, or with the maps of a resize. */
@@ -204,6 +197,7 @@ static void state_tell(struct share *share)
 static void loss_say(struct share *share, const struct round *round)
 {
 	const char *gate = share->args->gate;
+	const char *whom = round->is_answered ? " for some sources" : "";
 
 	share->state.store_is_away = share->lost >= FLOW_LOST;
 	if (share->state.store_is_away == share->said_away)
@@ -212,13 +206,13 @@ static void loss_say(struct share *share, const struct round *round)
 	if (!share->said_away)
 		inform("gate '%s': the store answers again", gate);
 	else if (share->args->on_loss == FLOW_DIVIDE && share->state.nodes > 1)
-		warning("gate '%s': the store does not answer: %s: shared limits are divided by "
+		warning("gate '%s': the store does not answer%s: %s: shared limits are divided by "
 			"%" PRIu64 " nodes",
-			gate, round->error, share->state.nodes);
+			gate, whom, round->error, share->state.nodes);
 	else
-		warning("gate '%s': the store does not answer: %s: limits go on for this node "
+		warning("gate '%s': the store does not answer%s: %s: limits go on for this node "
 			"alone",
-			gate, round->error);
+			gate, whom, round->error);
 }
 
 static void counts_take(struct share_state *state, const struct round *round)
@@ -236,16 +230,20 @@ static void counts_take(struct share_state *state, const struct round *round)
 
 static void round_end(struct share *share)
 {
+	uint64_t now = uptime_ticks();
 	struct round round;
 
 	if (!exchange_end(share->exchange, &round))
 		return;
+	ledgers_charge(share, now);
 	share->in_round = false;
-	share->lost = round.is_answered ? 0 : share->lost + 1;
 	counts_take(&share->state, &round);
 	nodes_tell(share);
-	accounts_learn(&share->accounts, share->items, share->args->on_loss, share->state.nodes,
-		       uptime_ticks());
+	accounts_learn(&share->accounts, share->items, share->state.nodes, now);
+	/* where a part of the store is away, so is what it would tell of sources without account */
+	share->lost = round.is_answered ? share->accounts.lost : share->lost + 1;
+	if (share->args->on_loss == FLOW_DIVIDE)
+		division_round(&share->division, share->lost, now);
 	loss_say(share, &round);
 }
 
@@ -279,8 +277,7 @@ static enum status step(struct share *share)
 	uint64_t now = uptime_ns(), ticks = uptime_ticks();
 	enum status status = OK;
 
-	lease_renew(share, ticks);
-	accounts_step(&share->accounts, ticks);
+	ledgers_charge(share, ticks);
 	if (ticks - share->accounts.scanned_at >= COUNT_TICKS)
 		accounts_count(&share->accounts, share->state.nodes, ticks);
 	if (now >= share->look_at) {
@@ -354,6 +351,8 @@ static enum status share_open(struct share *share)
 		return failure("cannot share the limits of gate '%s': %s", args->gate, why(ENOMEM));
 	/* until the store tells, those that were there when the process before ended */
 	share->state.nodes = share->gate.state->nodes;
+	if (args->on_loss == FLOW_DIVIDE)
+		division_begin(&share->division, share->gate.state->divide_at);
 	status = accounts_open(&share->accounts, &share->gate, args->name, args->most);
 	if (!status && !share->accounts.limits.count)
 		note("gate '%s' has no limit that says 'shared yes': nothing is shared until one "

@@ -10,10 +10,15 @@
 #define SLUICE_SHARE_H
 
 #include "base/log.h"
-#include "share/flow.h"
 #include "share/store.h"
 
 #define SHARE_NODE 64 /* the longest name of a node, and a NUL */
+
+/* What becomes of shared limits while the store does not answer. */
+enum flow_on_loss {
+	FLOW_LOCAL,  /* they are this node's alone */
+	FLOW_DIVIDE, /* each node has 1/nodes of them: division.h */
+};
 
 struct share_args {
 	const char *gate;

@@ -116,7 +116,7 @@ static unsigned int round_run(int64_t packets)
 		items[i].answered = items[i].sent = true;
 		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = total;
 	}
-	accounts_learn(&accounts, items, FLOW_LOCAL, NODES, now);
+	accounts_learn(&accounts, items, NODES, now);
 	return count;
 }
 
@@ -244,36 +244,93 @@ static void test_a_key_has_one_account(void **state)
 	accounts_close(&accounts);
 }
 
-/* The packet path divided the limit meanwhile: what was credit before is none any more. */
+/*
+ * For 20 s within a round, in which the packet path divided the limit: they are charged to nobody a
+ * second time, what was charged in vain is no credit any more, and what is owed stays owed.
+ */
 static void test_a_process_that_was_stopped_begins_anew(void **state)
 {
-	struct account *account;
+	static const int64_t unsettled[] = {-(int64_t)SEC, SEC};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(unsettled); i++) {
+		struct account *account;
+		struct sl_ledger *ledger = line_ledger(&lines[3]);
+		uint64_t zero;
+
+		node_open(1000);
+		account = &accounts.list[0];
+		line_make(3, 7);
+		line_take(3, 1000);
+		round_run(0);
+		round_run(0);
+		now += ROUND;
+		line_take(3, 1000);
+		accounts_scan(&accounts, NODES, now);
+		assert_int_equal(accounts_report(&accounts, items, now), 1);
+		account->flow.expected = FLOW_RATE / 2;
+		account->flow.unsettled = unsettled[i];
+		account->flow.back = account->flow.repay = SEC;
+
+		now += 20 * SEC;
+		zero = ledger->zero = ledger->drawn = now; /* packets came all the time */
+		accounts_forget(&accounts, now);
+		accounts_step(&accounts, now += STEP);
+		assert_int_equal(ledger->zero, zero);
+		/* its totals are noted, and no difference is taken from them */
+		items[0].answered = items[0].sent = true;
+		items[0].total[STORE_TAKEN] = items[0].total[STORE_ASKED] = 1LL << 40;
+		accounts_learn(&accounts, items, NODES, now);
+		assert_int_equal(account->flow.unsettled, credit_max(0, unsettled[i]));
+		/* a flood leaves the others nine parts of ten from then on */
+		accounts_step(&accounts, now += STEP);
+		assert_in_range(ledger->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+		accounts_close(&accounts);
+	}
+}
+
+/* An answer may wait for the process when it goes on. */
+static void test_a_stop_is_not_charged_behind_the_answer(void **state)
+{
 	uint64_t zero;
 
 	(void)state;
 	node_open(1000);
-	account = &accounts.list[0];
 	line_make(3, 7);
 	line_take(3, 1000);
+	now += ROUND;
+	accounts_scan(&accounts, NODES, now);
+	assert_int_equal(accounts_report(&accounts, items, now), 1);
+	now += 20 * SEC;
+	zero = line_ledger(&lines[3])->zero = line_ledger(&lines[3])->drawn = now;
+	accounts_forget(&accounts, now);
+	items[0].answered = items[0].sent = true;
+	accounts_learn(&accounts, items, NODES, now);
+	accounts_step(&accounts, now += STEP);
+	assert_in_range(line_ledger(&lines[3])->zero - zero, STEP * 9 / 10 - 1, STEP * 9 / 10);
+	accounts_close(&accounts);
+}
+
+/* Of one that a part of the store leaves without an answer. */
+static void test_accounts_tell_how_many_rounds_one_has_lost(void **state)
+{
+	(void)state;
+	node_open(1000);
+	for (unsigned int i = 0; i < 2; i++) {
+		line_make(3 + i, 7 + i);
+		line_take(3 + i, 1000);
+	}
+	assert_int_equal(round_run(0), 2);
+	for (unsigned int lost = 1; lost < 5; lost++) {
+		now += ROUND;
+		assert_int_equal(accounts_report(&accounts, items, now), 2);
+		items[0].answered = items[0].sent = true;
+		items[1].answered = items[1].sent = false;
+		accounts_learn(&accounts, items, NODES, now);
+		assert_int_equal(accounts.lost, lost);
+	}
 	round_run(0);
-	round_run(0);
-	account->flow.unsettled = -(int64_t)SEC;
-	account->flow.back = account->flow.repay = SEC;
-	accounts_lose(&accounts, FLOW_DIVIDE, 4);
-	assert_int_equal(account->flow.unsettled, 0);
-	zero = line_ledger(&lines[3])->zero;
-	for (int i = 0; i < 10; i++)
-		accounts_step(&accounts, now += STEP);
-	/* three parts of four are the others' */
-	assert_in_range(line_ledger(&lines[3])->zero - zero, 74 * MS, 76 * MS);
-	/* totals are noted, and charged to nobody */
-	assert_int_equal(round_run(100000), 1);
-	assert_int_equal(account->flow.repay, 0);
-	accounts_lose(&accounts, FLOW_LOCAL, 4);
-	zero = line_ledger(&lines[3])->zero;
-	for (int i = 0; i < 10; i++)
-		accounts_step(&accounts, now += STEP);
-	assert_int_equal(line_ledger(&lines[3])->zero, zero);
+	assert_int_equal(accounts.lost, 0);
 	accounts_close(&accounts);
 }
 
@@ -320,7 +377,7 @@ static double node_passes(unsigned int burst)
 			items[i].total[STORE_TAKEN] = 2 * own.taken;
 			items[i].total[STORE_ASKED] = 2 * own.asked;
 		}
-		accounts_learn(&accounts, items, FLOW_LOCAL, 2, now);
+		accounts_learn(&accounts, items, 2, now);
 	}
 	accounts_close(&accounts);
 	return passed / 50000.0;
@@ -397,7 +454,7 @@ static void round_blocked(uint64_t blocked_ms)
 	items[0].answered = items[0].sent = true;
 	items[0].blocked_ms = blocked_ms;
 	now += ROUND / 2;
-	accounts_learn(&accounts, items, FLOW_LOCAL, NODES, now);
+	accounts_learn(&accounts, items, NODES, now);
 }
 
 static void test_a_block_is_told_of_once(void **state)
@@ -488,6 +545,8 @@ int main(void)
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
 		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),
+		cmocka_unit_test(test_a_stop_is_not_charged_behind_the_answer),
+		cmocka_unit_test(test_accounts_tell_how_many_rounds_one_has_lost),
 		cmocka_unit_test(test_a_short_burst_is_shared),
 		cmocka_unit_test(test_nothing_is_given_back_that_was_full_between_steps),
 		cmocka_unit_test(test_a_block_is_told_of_once),
