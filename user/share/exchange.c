@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <sys/eventfd.h>
 
+#include "share/flow.h"
+
 /* How often a node says that it is there, and counts the others. */
 #define NODES_EVERY_MS 1000
 
@@ -42,13 +44,15 @@ static uint64_t now_ms(void)
 }
 
 /*
- * More nodes count at once. Fewer count when that has lasted for as long as a node counts that is
- * silent: a store that lost its data has them again one by one.
+ * More nodes count at once, up to those that are told apart: a store may tell of any number. Fewer
+ * count when that has lasted for as long as a node counts that is silent: a store that lost its
+ * data has them again one by one.
  */
 static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t now)
 {
 	struct round *round = &exchange->round;
 
+	nodes = nodes < FLOW_NODES_MAX ? nodes : FLOW_NODES_MAX;
 	if (nodes < round->nodes && !exchange->fewer_since_ms)
 		exchange->fewer_since_ms = now;
 	if (nodes < round->nodes && now < exchange->fewer_since_ms + exchange->alive_ms)

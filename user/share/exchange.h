@@ -3,7 +3,7 @@
  * Share: rounds with the store in a thread of their own, as the store's client waits for answers.
  * One round is under way at a time.
  *
- * Used by: share.c. Uses: store.h.
+ * Used by: share.c. Uses: store.h, flow.h.
  */
 #ifndef SLUICE_EXCHANGE_H
 #define SLUICE_EXCHANGE_H
@@ -20,7 +20,7 @@ struct round {
 	struct store_item *items;
 	unsigned int count;
 	bool is_answered;   /* some item was, or there was none and the store told its nodes */
-	unsigned int nodes; /* that share, this one included; 0: never told */
+	unsigned int nodes; /* that share, with this one; FLOW_NODES_MAX at most; 0: never told */
 	unsigned int took_ms;
 	struct store_counts counts;
 	char error[EXCHANGE_ERROR]; /* of the last failure; "": none */

@@ -3,10 +3,11 @@
 #include <poll.h>
 #include "test.h"
 #include "share/exchange.h"
+#include "share/flow.h"
 
 static struct store_counts counts;
 static int nodes_status, round_status; /* what the store answers */
-static unsigned int nodes_asked, rounds_asked;
+static unsigned int nodes_told, nodes_asked, rounds_asked;
 
 struct store *store_open(const struct store_options *options)
 {
@@ -32,7 +33,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	(void)store, (void)key, (void)node, (void)alive_ms;
 	nodes_asked++;
 	*ret_time_ms = 1;
-	*ret_nodes = 3;
+	*ret_nodes = nodes_told;
 	return nodes_status;
 }
 
@@ -54,6 +55,7 @@ static struct exchange *exchange_new(void)
 	struct exchange *exchange;
 
 	nodes_status = round_status = nodes_asked = rounds_asked = 0;
+	nodes_told = 3;
 	assert_int_equal(exchange_open(&options, "name", "node", 5000, &exchange), OK);
 	return exchange;
 }
@@ -84,6 +86,21 @@ static void test_no_key_is_told_before_nodes_are_known(void **state)
 	assert_int_equal(rounds_asked, 2);
 	assert_int_equal(nodes_asked, 2);
 	exchange_close(exchange);
+}
+
+/* The packet path divides by it, and a store may lie. */
+static void test_nodes_are_no_more_than_are_told_apart(void **state)
+{
+	static const unsigned int told[] = {1, FLOW_NODES_MAX, FLOW_NODES_MAX + 1, UINT32_MAX};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+		struct exchange *exchange = exchange_new();
+
+		nodes_told = told[i];
+		assert_int_equal(round_of(exchange, 0).nodes, i ? FLOW_NODES_MAX : 1);
+		exchange_close(exchange);
+	}
 }
 
 /* Keys are of other masters than the nodes are. */
@@ -121,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_key_is_told_before_nodes_are_known),
+		cmocka_unit_test(test_nodes_are_no_more_than_are_told_apart),
 		cmocka_unit_test(test_keys_are_told_without_the_nodes),
 		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
 	};
