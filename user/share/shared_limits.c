@@ -39,6 +39,7 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	hash = hash_add(hash, &spec->span_ns, sizeof(spec->span_ns));
 	hash = hash_add(hash, &limit->burst, sizeof(limit->burst));
 	hash = hash_add(hash, limit->mask, sizeof(limit->mask));
+	hash = hash_add(hash, &spec->key_dst, sizeof(spec->key_dst));
 	hash = hash_add(hash, match, sizeof(*match));
 	return hash_add(hash, &spec->second, sizeof(spec->second));
 }

@@ -18,8 +18,7 @@ struct shared_limit {
 	struct sl_limit limit;
 	enum sl_family family;
 	bool shares_blocks;
-	uint64_t
-		meaning; /* what it is, on any node: policy, name, rate, burst and key, as a hash */
+	uint64_t meaning; /* of prefix, name, rate, burst, key and match: a hash, on any node */
 	char label[SL_NAME + 1];
 };
 
@@ -39,7 +38,7 @@ const struct shared_limit *shared_limit_of(const struct shared_limits *limits, u
 
 /*
  * Writes the key of the store for a key of the table, and that for its block; "": its limit shares
- * none. Nodes that have another policy, rate or burst of that name have other keys.
+ * none. Nodes whose limits differ in what makes `meaning` have other keys.
  */
 void shared_key_format(const char *name, const struct shared_limit *limit,
 		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY]);

@@ -3,6 +3,7 @@
 #include "test.h"
 #include "kind_specs.h"
 #include "gate/rules.h"
+#include "rules/prefix.h"
 #include "share/shared_limits.h"
 
 static struct sl_policy policy;
@@ -17,19 +18,42 @@ enum status rules_policies(const struct gate *gate, const struct sl_policy ***re
 	return OK;
 }
 
-/* What a limit is, as its keys have it. burst: in seconds */
-static uint64_t meaning(uint64_t rate, enum sl_rate_unit unit, unsigned int burst)
+/* A limit that is written, and where. */
+struct written {
+	struct limit limit;
+	unsigned int burst_s; /* of whatever rate */
+	const char *prefix;
+};
+
+static struct written written_new(void)
 {
-	struct sl_limit_spec spec = spec_bucket(rate, unit, 1);
+	struct written written = {
+		.limit = {.spec = spec_bucket(60, SL_RATE_PPS, 600),
+			  .match = {.fact = SL_FACT_ANY}},
+		.burst_s = 10,
+		.prefix = "192.0.2.0/24",
+	};
+
+	written.limit.spec.shared = SL_SHARED_YES;
+	written.limit.spec.per[SL_IPV4] = 32;
+	written.limit.spec.per[SL_IPV6] = 64;
+	return written;
+}
+
+/* What it is, as its keys have it. */
+static uint64_t meaning(const struct written *written)
+{
+	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};
 	struct shared_limits limits;
 	uint64_t meaning;
 
-	spec.shared = SL_SHARED_YES;
 	memset(&policy, 0, sizeof(policy));
-	policy.spec[0] = spec;
+	assert_int_equal(prefix_parse(written->prefix, &policy.prefix), OK);
+	policy.spec[0] = written->limit.spec;
+	policy.match[0] = written->limit.match;
 	policy.limits[SL_IPV4] = 1;
-	policy.limit[SL_IPV4][0] = spec_compile(&spec);
-	policy.limit[SL_IPV4][0].burst = burst * SEC;
+	policy.limit[SL_IPV4][0] = limit_compile(&written->limit, SL_IPV4, &machine);
+	policy.limit[SL_IPV4][0].burst = written->burst_s * SEC;
 	assert_int_equal(shared_limits_read(NULL, &limits), OK);
 	assert_int_equal(limits.count, 1);
 	meaning = limits.list[0].meaning;
@@ -37,23 +61,53 @@ static uint64_t meaning(uint64_t rate, enum sl_rate_unit unit, unsigned int burs
 	return meaning;
 }
 
+#define OTHER(text, field, value)                                                                  \
+	{                                                                                          \
+		struct written other = written_new();                                              \
+		other.field = value;                                                               \
+		if (meaning(&other) == one)                                                        \
+			fail_msg("another %s is the same limit", text);                            \
+	}
+
 static void test_limits_that_differ_have_other_keys(void **state)
 {
-	uint64_t one = meaning(60, SL_RATE_PPS, 10);
+	const struct written written = written_new();
+	uint64_t one = meaning(&written);
 
 	(void)state;
-	assert_true(meaning(60, SL_RATE_PPS, 10) == one);
-	assert_false(meaning(61, SL_RATE_PPS, 10) == one);
-	assert_false(meaning(60, SL_RATE_PPS, 11) == one);
-	/* the same number in another unit */
-	assert_false(meaning(60, SL_RATE_PER_MIN, 10) == one);
-	assert_false(meaning(60, SL_RATE_BITS, 10) == one);
+	assert_true(meaning(&written) == one);
+	OTHER("prefix", prefix, "192.0.3.0/24");
+	OTHER("length of the prefix", prefix, "192.0.2.0/25");
+	OTHER("name", limit.spec.name[0], 'b');
+	OTHER("rate", limit.spec.rate, 61);
+	OTHER("unit of the rate", limit.spec.rate_unit, SL_RATE_PER_MIN);
+	OTHER("burst", burst_s, 11);
+	OTHER("key length", limit.spec.per[SL_IPV4], 24);
+	OTHER("key", limit.spec.key_dst, 1);
+	OTHER("fact to match", limit.match.fact, SL_FACT_UDP);
+	OTHER("port to match", limit.match.port[0].first, 53);
+	OTHER("VLAN to match", limit.match.vlan, 7);
+	OTHER("rate of two", limit.spec.second, 1);
+}
+
+/* What is no part of the limit that all nodes have: they share while they are told one by one. */
+static void test_limits_that_act_otherwise_have_the_same_keys(void **state)
+{
+	const struct written written = written_new();
+	struct written other = written_new();
+
+	(void)state;
+	other.limit.spec.id = 77;
+	other.limit.spec.start = SL_START_SHARE;
+	other.limit.spec.per[SL_IPV6] = 56; /* of the other family */
+	assert_true(meaning(&other) == meaning(&written));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_limits_that_differ_have_other_keys),
+		cmocka_unit_test(test_limits_that_act_otherwise_have_the_same_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
