@@ -518,17 +518,17 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 
 /*
  * Takes the end of a block that the store told of, and blocks the key until then. One that lasts no
- * longer than the store took to tell of it is over. One that was learned before has begun here, and
- * may have been forgiven since.
+ * longer than the store took to tell of it is over. One that was learned before, or that this node
+ * told of itself, has begun here, and may have been forgiven since.
  */
-static void block_learn(struct accounts *accounts, struct account *account, uint64_t blocked_ms,
-			uint64_t now)
+static void block_learn(struct accounts *accounts, struct account *account,
+			const struct store_item *item, uint64_t now)
 {
-	uint64_t lasts = credit_min(blocked_ms, BLOCKED_MOST_MS) * TICKS_PER_MS;
+	uint64_t lasts = credit_min(item->blocked_ms, BLOCKED_MOST_MS) * TICKS_PER_MS;
 	uint64_t asked_at = account->flow.reported_at, until = asked_at + lasts;
-	bool is_news = credit_span(account->block_end, until) > 0;
+	bool is_news = !item->block_ms && credit_span(account->block_end, until) > 0;
 
-	if (!blocked_ms || !account->limit->shares_blocks || account->line == NO_LINE)
+	if (!item->blocked_ms || !account->limit->shares_blocks || account->line == NO_LINE)
 		return;
 	account->block_end = credit_latest(account->block_end, now + lasts);
 	if (is_news && credit_span(now, until) > credit_span(asked_at, now))
@@ -568,7 +568,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 			continue;
 		account_learn(account, item, nodes, now);
 		accounts->lost = credit_max(accounts->lost, account->lost);
-		block_learn(accounts, account, item->blocked_ms, now);
+		block_learn(accounts, account, item, now);
 		account->block_is_known |= item->answered;
 		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);

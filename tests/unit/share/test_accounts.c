@@ -534,6 +534,26 @@ static void test_a_block_that_is_forgiven_does_not_come_back(void **state)
 	accounts_close(&accounts);
 }
 
+/* Its own, while the store is told of it: the answer tells of it, too. */
+static void test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back(void **state)
+{
+	(void)state;
+	node_open_blocks(false);
+	now += ROUND;
+	accounts_scan(&accounts, NODES, now);
+	assert_int_equal(accounts_report(&accounts, items, now), 1);
+	assert_true(items[0].block_ms);
+	line_ledger(&lines[3])->blocked = 0;
+	items[0].answered = items[0].sent = true;
+	items[0].blocked_ms = items[0].block_ms;
+	now += ROUND / 2;
+	accounts_learn(&accounts, items, NODES, now);
+	assert_false(block_holds(&limit.limit, line_ledger(&lines[3]), now));
+	check_that_it_stays_forgiven(items[0].block_ms);
+	assert_true(is_blocked_behind(29900)); /* of another node */
+	accounts_close(&accounts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_a_block_that_escalates_waits_for_what_the_store_knows),
 		cmocka_unit_test(test_a_block_of_another_node_lasts_from_when_it_was_asked_for),
 		cmocka_unit_test(test_a_block_that_is_forgiven_does_not_come_back),
+		cmocka_unit_test(test_a_block_that_is_forgiven_while_it_is_told_does_not_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
