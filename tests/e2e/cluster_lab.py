@@ -57,11 +57,13 @@ class Node:
         gate, = json.loads(self.sluice("-j", "status").out)["gates"]
         return gate["shared_divided_by"]
 
-    def share(self, store, *options):
+    def share(self, store, *options, within=(), is_named=True):
+        """within: a command that runs the process."""
+        name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["setpriv", "--pdeathsig", "KILL", SLUICE, "-g", self.gate, "share", store,
-                 "--name", self.cluster.name, "--node", self.gate, *options],
+                ["setpriv", "--pdeathsig", "KILL", *within, SLUICE, "-g", self.gate, "share", store,
+                 "--name", self.cluster.name, *name, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     @property

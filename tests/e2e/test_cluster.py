@@ -126,6 +126,21 @@ def test_a_quiet_source_makes_room(cluster):
     assert done.mean(1, 2) < 1.5
 
 
+def test_copies_of_one_machine_are_two_nodes(cluster):
+    """They have the same name, which may be as long as Linux allows; what differs is the boot."""
+    port = cluster.store.start()
+    host, boots = "h" * 64, ["0a1b2c3d-1", "4e5f6071-1"]
+    for node, boot in zip(cluster.make(2, RATE), boots):
+        path = cluster.directory / boot
+        path.write_text(boot)
+        script = f'hostname {host} && mount --bind {path} /proc/sys/kernel/random/boot_id && exec "$@"'
+        node.share(cluster.address, within=["unshare", "--uts", "--mount", "sh", "-c", script, "sh"], is_named=False)
+    wait_until(lambda: all((node.status() or {}).get("nodes") == 2 for node in cluster.nodes), "two nodes")
+    members = cluster.store.talk(port)("ZRANGE", f"sluice:{{{cluster.name}}}:nodes", 0, -1)
+    assert sorted(members) == [f"{host}/{node.gate}/{boot[:8]}" for node, boot in zip(cluster.nodes, boots)]
+    assert cluster.nodes[0].end() == 0
+
+
 # --- What fails -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("on_loss", ["local", "divide"])

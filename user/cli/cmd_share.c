@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,13 @@
 /* Two commands a key and round: 2000 a second with the usual round. */
 #define MOST_USUAL 100
 #define MOST_MAX   100000
+
+/* A part of the boot id, of which 32 bits are enough to tell machines apart. */
+#define BOOT_ID	     8
+#define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+
+/* "HOST/GATE/BOOT", and a NUL */
+#define SHARE_NODE (HOST_NAME_MAX + GATE_NAME + BOOT_ID + 3)
 
 struct share_words {
 	const char *store;
@@ -75,23 +84,40 @@ static enum status name_read(const char *text)
 				GATE_NAME);
 }
 
-/* A node is a word that the store keeps: the host's name and the gate's unless it is given. */
+/*
+ * Nodes of one name count as one, and copies of one machine have one host name: the boot id, which
+ * the kernel draws at random, tells these apart.
+ */
+static enum status node_default(const char *gate, char node[SHARE_NODE])
+{
+	char host[HOST_NAME_MAX + 1], boot[BOOT_ID + 1] = "";
+	int fd;
+
+	if (gethostname(host, sizeof(host)))
+		return failure("cannot read the name of this machine: %s: give --node",
+			       strerror(errno));
+	fd = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, boot, BOOT_ID) != BOOT_ID)
+		boot[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (!*boot)
+		return failure(BOOT_ID_PATH " cannot be read: give --node");
+	snprintf(node, SHARE_NODE, "%s/%.*s/%s", host, GATE_NAME, gate, boot);
+	return OK;
+}
+
+/* A node is a word that the store keeps. */
 static enum status node_read(const char *text, const char *gate, char node[SHARE_NODE])
 {
-	char host[HOST_NAME_MAX + 1] = "";
-
-	if (gethostname(host, sizeof(host) - 1) && !text)
-		return failure("this machine has no name: give --node");
-	if (text)
-		snprintf(node, SHARE_NODE, "%s", text);
-	else
-		snprintf(node, SHARE_NODE, "%.*s/%.*s", SHARE_NODE - GATE_NAME - 3, host, GATE_NAME,
-			 gate);
-	for (const char *c = text; c && *c; c++)
+	if (!text)
+		return node_default(gate, node);
+	for (const char *c = text; *c; c++)
 		if (!isgraph((unsigned char)*c))
 			return misuse("--node '%s': write letters, digits and signs", text);
-	if (text && (!*text || strlen(text) >= SHARE_NODE))
+	if (!*text || strlen(text) >= SHARE_NODE)
 		return misuse("--node '%s': write 1 to %d characters", text, SHARE_NODE - 1);
+	strcpy(node, text);
 	return OK;
 }
 
@@ -162,7 +188,7 @@ static const struct word share_words[] = {
 	{"--name", OPTION, "NAME", offsetof(struct share_words, name),
 	 "nodes of this name share with each other; default: the name of the gate"},
 	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
-	 "how the others count this node; default: the host's name and the gate's"},
+	 "how the others count this node, each by another name; default: HOST/GATE/BOOT-ID"},
 	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
 	 "how often the store is told and asked, 20ms to 1s; default: 100ms"},
 	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),

@@ -12,8 +12,6 @@
 #include "base/log.h"
 #include "share/store.h"
 
-#define SHARE_NODE 64 /* the longest name of a node, and a NUL */
-
 /* What becomes of shared limits while the store does not answer. */
 enum flow_on_loss {
 	FLOW_LOCAL,  /* they are this node's alone */
