@@ -46,16 +46,21 @@ class Node:
         gate, = json.loads(self.sluice("-j", "status").out)["gates"]
         return gate["shared"]
 
-    def divided_by(self):
-        """By how many nodes the packet path divides its limits, as two commands tell."""
-        before, exported, nodes = self.divided_status(), self.sluice("export").out, self.divided_status()
-        line = f'sluice_share_divided_by{{gate="{self.gate}"}} {nodes}'
-        assert line in exported.splitlines() or before != nodes
-        return nodes
+    def up(self):
+        """sluice_share_up; None: there is no sample."""
+        name = f'sluice_share_up{{gate="{self.gate}"}} '
+        return next((line.removeprefix(name) for line in self.sluice("export").out.splitlines()
+                     if line.startswith(name)), None)
 
-    def divided_status(self):
-        gate, = json.loads(self.sluice("-j", "status").out)["gates"]
-        return gate["shared_divided_by"]
+    def divided_by(self):
+        """By how many nodes its limits are divided, as two commands tell; it may change between them."""
+        def told():
+            gate, = json.loads(self.sluice("-j", "status").out)["gates"]
+            return gate["shared_divided_by"]
+        before, text, after = told(), self.sluice("export").out, told()
+        lines = {f'sluice_share_divided_by{{gate="{self.gate}"}} {nodes}' for nodes in (before, after)}
+        assert lines & set(text.splitlines())
+        return after
 
     def share(self, store, *options, within=(), is_named=True):
         """within: a command that runs the process."""

@@ -201,8 +201,8 @@ def test_a_process_that_is_stopped_or_killed(cluster):
     assert done.shares(2.5, 4)[0] < 1.25  # its limit goes on, for it alone
     assert done.mean(5.5, 6.5) < 1.4
     nodes[0].end(signal.SIGKILL)
+    assert nodes[0].status() is None and nodes[0].up() == "0"  # at once
     assert Run(cluster, 2, flood(2)).shares(0.5, 1.5)[0] > 0.8
-    wait_until(lambda: nodes[0].status() is None, "a state that is old")
     nodes[0].share(cluster.address)
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
     assert [node.end() for node in nodes] == [0, 0]
@@ -220,8 +220,8 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     print(f"figure: a process killed, divide: {shares[0]:.2f} there, {shares[1]:.2f} at the other node")
     assert 0.45 < shares[0] < 0.55 and shares[1] < 1.1
     assert nodes[0].divided_by() == 2
-    said = nodes[0].sluice("status").out
-    assert f"divided: 'sluice -g {nodes[0].gate} share' is not heard of: 1/2 of each shared" in said
+    assert ("  not shared, though limits say so: no process shares them: each limit is divided by the 2 nodes "
+            f"seen last: 'sluice -g {nodes[0].gate} share STORE' shares them\n") in nodes[0].sluice("status").out
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
     assert limit["remaining"] == RATE // 10 // 2
     nodes[0].share(cluster.address, "--on-loss", "divide")
@@ -229,6 +229,8 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     assert 0.85 < done.mean(2.5, 5.5) < 1.15
     nodes[0].process.send_signal(signal.SIGSTOP)
     wait_until(lambda: nodes[0].divided_by() == 2, "a lease that ends")
+    assert re.search(rf"process {nodes[0].process.pid}, which shares them, has told nothing for [3-9] s: each limit "
+                     "is divided by the 2 nodes seen last\n", nodes[0].sluice("status").out)
     nodes[0].process.send_signal(signal.SIGCONT)
     wait_until(lambda: nodes[0].divided_by() == 1, "a process that goes on")
     assert nodes[0].end() == 0
@@ -272,17 +274,21 @@ def test_a_store_that_lies(cluster):
 def test_what_commands_tell(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)
-    assert nodes[0].status() is None and "shared with" not in nodes[0].sluice("status").out
-    cluster.share()
+    assert nodes[0].status() is None and nodes[0].up() == "0"
+    assert ("  not shared, though limits say so: no process shares them: each limit is this node's alone: "
+            f"'sluice -g {nodes[0].gate} share STORE' shares them\n") in nodes[0].sluice("status").out
+    cluster.share("--most", "1")
     Run(cluster, 3, lambda node, at: 20 if node else 0.5)
     told = nodes[1].status()
     assert told["store"] == "ok" and told["nodes"] == 2 and told["reported"] == 1
     assert told["rounds"] > 10 and told["commands"] >= told["rounds"] and told["rounds_lost"] == 0
     text = nodes[1].sluice("status").out
-    assert "  shared with 1 other node: the store answers; told of 1 source, in " in text
+    assert re.search(rf"  shared as '{cluster.name}' by process {nodes[1].process.pid} with 1 other node: "
+                     rf"{cluster.address} answers, in \d+ ms; told of 1 source\n", text)
+    assert (told["address"], told["name"], told["node"]) == (cluster.address, cluster.name, nodes[1].gate)
     metrics = dict(line.rsplit(" ", 1) for line in nodes[1].sluice("export").out.splitlines())
     labels = f'{{gate="{nodes[1].gate}"}}'
-    assert metrics[f"sluice_share_up{labels}"] == "1"
+    assert nodes[1].up() == "1"
     assert metrics[f"sluice_share_nodes{labels}"] == "2"
     assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
     limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]
@@ -291,6 +297,47 @@ def test_what_commands_tell(cluster):
     assert re.fullmatch(r"\s*\d+ of 50(, owes \d+)?", level)
     store = nodes[1].sluice("share", cluster.address, status=1)
     assert f"is shared by process {nodes[1].process.pid} already" in one_line(store)
+
+
+def test_a_process_that_stands_still_is_told(cluster):
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    cluster.share()
+    node.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: node.status() is None, "a state that is old")
+    assert node.up() == "0"
+    assert re.search(rf"  not shared, though limits say so: process {node.process.pid}, which shares them, has told "
+                     r"nothing for [3-9] s: each limit is this node's alone\n", node.sluice("status").out)
+    gate, = json.loads(node.sluice("-j", "status").out)["gates"]
+    assert gate["shared_by"]["pid"] == node.process.pid and gate["shared_by"]["silent_ms"] >= 3000
+
+
+def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    cluster.share("--most", "1")
+    for source in SOURCE, "192.0.2.8":
+        for _ in range(RATE // 10 + 20):
+            node.socket.send(frame(source))
+    wait_until(lambda: (node.status() or {}).get("left_out"), "a source that is left out")
+    assert re.search(r"; told of [01] sources?; left out, at each scan: \d+ in all\n", node.sluice("status").out)
+    cluster.store.kill(FIRST_PORT)
+    wait_until(lambda: (node.status() or {}).get("store") == "away", "a store that is away", 20)
+    assert node.up() == "0"
+    assert re.search(rf": {cluster.address} does not answer; .*; each limit is this node's alone\n",
+                     node.sluice("status").out)
+
+
+def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
+    node, = cluster.make(1, RATE, "shared", "no")
+    assert "shared" not in node.sluice("status").out and node.up() is None
+    gate, = json.loads(node.sluice("-j", "status").out)["gates"]
+    assert (gate["has_shared_limits"], gate["shared"], gate["shared_by"]) == (False, None, None)
+    hint = f"default: no process shares it yet, so it is this machine's limit alone: 'sluice -g {node.gate} share"
+    assert hint in node.sluice("set", "default", "rate", "5pps", "shared", "yes").err
+    assert hint not in node.sluice("set", "default", "rate", "6pps", "shared", "yes").err
+    gate, = json.loads(node.sluice("-j", "status").out)["gates"]
+    assert gate["has_shared_limits"] is True
 
 
 @pytest.mark.parametrize("words, said", [

@@ -34,8 +34,7 @@ struct exported {
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
-	struct share_state shared;
-	unsigned int divided_by;
+	struct sharing sharing;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
 };
@@ -53,8 +52,7 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
-	e->shared = share_state_read(gate->name);
-	e->divided_by = gate_divided_by(gate, uptime_ticks());
+	e->sharing = sharing_read(gate);
 	if (!status)
 		status = rules_count(gate, &e->rules);
 	if (!status)
@@ -253,27 +251,31 @@ static void print_shared_number(const struct export *export, unsigned int number
 		 told->is_total ? "_total" : "");
 	metric(name, told->is_total ? "counter" : "gauge", told->help);
 	for (unsigned int i = 0; i < export->count; i++)
-		if (export->gates[i].shared.is_shared)
+		if (export->gates[i].sharing.sharer == SHARER_LIVES)
 			printf("%s{gate=\"%s\"} %" PRIu64 "\n", name, export->gates[i].gate,
-			       share_number(&export->gates[i].shared, number));
+			       share_number(&export->gates[i].sharing.state, number));
 }
 
 static void print_shared(const struct export *export)
 {
 	metric("sluice_share_up", "gauge",
-	       "1: a process shares the limits of the gate, and the store answers; 0: it does "
+	       "1: a process shares the limits of the gate, and the store answers; 0: limits are "
+	       "to be shared, and are not. Missing: none is.");
+	for (unsigned int i = 0; i < export->count; i++) {
+		const struct sharing *sharing = &export->gates[i].sharing;
+		bool lives = sharing->sharer == SHARER_LIVES;
+
+		if (lives || sharing->is_wanted)
+			printf("sluice_share_up{gate=\"%s\"} %d\n", export->gates[i].gate,
+			       lives && !sharing->state.store_is_away);
+	}
+	metric("sluice_share_divided_by", "gauge",
+	       "By how many nodes shared limits are divided, under --on-loss divide, as the store "
+	       "does not answer or the process that shares them is not heard of; 1: they are "
 	       "not.");
 	for (unsigned int i = 0; i < export->count; i++)
-		if (export->gates[i].shared.is_shared)
-			printf("sluice_share_up{gate=\"%s\"} %d\n", export->gates[i].gate,
-			       !export->gates[i].shared.store_is_away);
-	metric("sluice_share_divided_by", "gauge",
-	       "By how many nodes the packet path divides shared limits, as the process that "
-	       "shares "
-	       "them is not heard of; 1: it does not.");
-	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_share_divided_by{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].divided_by);
+		       export->gates[i].sharing.divided_by);
 	for (unsigned int number = 0; number < SHARE_NUMBERS; number++)
 		print_shared_number(export, number);
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/kept.h"
+#include "cli/shared.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
@@ -154,6 +155,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 		warn_inherit(gate, &rule);
 	if (!rule.prefix.bits && !lacked)
 		warn_budget(gate, &rule.prefix);
+	shared_note(gate, &before, &rule);
 out:
 	rule_free(&before);
 	*ret = rule;

@@ -12,13 +12,13 @@
 #include "cli/command.h"
 #include "cli/kept.h"
 #include "cli/report.h"
+#include "cli/shared.h"
 #include "gate/pins.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/object.h"
 #include "gate/trial.h"
 #include "rules/prefix.h"
-#include "share/share_state.h"
 #include "state/stats.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
@@ -334,33 +334,6 @@ static void trial_print(const struct gate *gate)
 		       left / NS_PER_SEC + 1, gate_option(gate->name));
 }
 
-/* --- Sharing -------------------------------------------------------------------------------- */
-
-static void shared_print(const struct gate *gate, const struct share_state *state)
-{
-	unsigned int nodes = gate_divided_by(gate, uptime_ticks());
-
-	if (nodes > 1)
-		printf("  divided: 'sluice %sshare' is not heard of: 1/%u of each shared limit is "
-		       "left\n",
-		       gate_option(gate->name), nodes);
-	if (!state->is_shared)
-		return;
-	printf("  shared with %" PRIu64 " other %s: the store %s; told of %" PRIu64 " %s",
-	       state->nodes ? state->nodes - 1 : 0, plural(state->nodes - 1, "node", "nodes"),
-	       state->store_is_away ? "does not answer" : "answers", state->reported,
-	       plural(state->reported, "source", "sources"));
-	if (!state->store_is_away)
-		printf(", in %" PRIu64 " ms", state->round_ms);
-	putchar('\n');
-}
-
-/* null: no process shares the limits of the gate. */
-static json_t *shared_json(const struct share_state *state)
-{
-	return state->is_shared ? share_state_json(state) : json_null();
-}
-
 /* null: what is in force is not on trial. */
 static json_t *trial_json(const struct gate *gate)
 {
@@ -378,7 +351,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
-	struct share_state shared = share_state_read(gate->name);
+	struct sharing sharing = sharing_read(gate);
 	uint64_t bytes;
 	enum status status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
@@ -395,7 +368,7 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		kept_print(gate->name);
-		shared_print(gate, &shared);
+		shared_print(gate, &sharing);
 		trial_print(gate);
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
@@ -412,14 +385,16 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		json_array_append_new(
 			view->gates,
 			json_pack(
-				"{s:s, s:I, s:i, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}",
+				"{s:s, s:I, s:i, s:o, s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, "
+				"s:I, s:o}",
 				"gate", gate->name, "generation",
 				(json_int_t)gate->state->generation, "rules", (int)rules, "kept",
-				kept_json(gate->name), "shared", shared_json(&shared),
-				"shared_divided_by",
-				(json_int_t)gate_divided_by(gate, uptime_ticks()), "trial_left_ms",
-				trial_json(gate), "attachments", attachments_json(all),
-				"attachments_published_ms", published_json(&all->seen), "pressure",
+				kept_json(gate->name), "has_shared_limits", sharing.is_wanted,
+				"shared_by", sharer_json(&sharing), "shared",
+				sharing_json(&sharing), "shared_divided_by",
+				(json_int_t)sharing.divided_by, "trial_left_ms", trial_json(gate),
+				"attachments", attachments_json(all), "attachments_published_ms",
+				published_json(&all->seen), "pressure",
 				pressure_json(&pressure, &passing), "levels", fill_json(&fill),
 				"memory_bytes", (json_int_t)bytes, "maps", maps));
 	attached_free(all);

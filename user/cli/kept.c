@@ -10,7 +10,7 @@
 /* Who keeps a gate, in words. */
 #define KEPT_TEXT (PATH_MAX + 64)
 
-static const char *kept_format(const struct keeper *keeper, char text[KEPT_TEXT])
+static const char *kept_format(const struct holder *keeper, char text[KEPT_TEXT])
 {
 	char process[32] = "another process";
 
@@ -21,9 +21,15 @@ static const char *kept_format(const struct keeper *keeper, char text[KEPT_TEXT]
 	return text;
 }
 
+/* Where the caller may not read the lock, nothing is said. */
+static bool keeper_find(const char *gate, struct holder *ret)
+{
+	return holder_find(HOLD_KEEP, gate, ret) == HELD;
+}
+
 void kept_print(const char *gate)
 {
-	struct keeper keeper;
+	struct holder keeper;
 	char text[KEPT_TEXT];
 
 	if (keeper_find(gate, &keeper))
@@ -32,7 +38,7 @@ void kept_print(const char *gate)
 
 json_t *kept_json(const char *gate)
 {
-	struct keeper keeper;
+	struct holder keeper;
 
 	if (!keeper_find(gate, &keeper))
 		return json_null();
@@ -40,7 +46,7 @@ json_t *kept_json(const char *gate)
 			 "file", *keeper.path ? keeper.path : NULL);
 }
 
-static void kept_note(const char *gate, const struct keeper *keeper, const char *what)
+static void kept_note(const char *gate, const struct holder *keeper, const char *what)
 {
 	char text[KEPT_TEXT];
 
@@ -49,7 +55,7 @@ static void kept_note(const char *gate, const struct keeper *keeper, const char 
 
 void kept_note_attachments(const char *gate)
 {
-	struct keeper keeper;
+	struct holder keeper;
 
 	if (keeper_find(gate, &keeper))
 		kept_note(gate, &keeper,
@@ -59,7 +65,7 @@ void kept_note_attachments(const char *gate)
 
 void kept_note_limits(const char *gate)
 {
-	struct keeper keeper;
+	struct holder keeper;
 
 	if (keeper_find(gate, &keeper))
 		kept_note(gate, &keeper,
@@ -69,7 +75,7 @@ void kept_note_limits(const char *gate)
 void kept_note_file(const char *gate, const char *path)
 {
 	struct stamp applied = stamp_of(path), kept;
-	struct keeper keeper;
+	struct holder keeper;
 
 	if (!keeper_find(gate, &keeper))
 		return;

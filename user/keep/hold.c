@@ -136,7 +136,7 @@ static void printable_make(char *text)
 			*text = '?';
 }
 
-/* Writes the number of this process, for people, and the path, for keeper_find(). */
+/* Writes the number of this process, for people, and the path, for holder_find(). */
 static void keeper_write(const struct hold *hold, const char *path)
 {
 	char *full = *path == '/' ? NULL : realpath(path, NULL), text[PATH_MAX + 32];
@@ -182,16 +182,17 @@ void hold_release(struct hold *hold)
 	hold_close(hold);
 }
 
-/* --- Who keeps it --------------------------------------------------------------------------- */
+/* --- The process that holds it -------------------------------------------------------------- */
 
-/* Opens the lock of a gate to look at it. -1: there is none, or it is not to be believed. */
-static int lock_open(const char *gate)
+/* Opens the lock of a gate to look at it. -1: there is none, or it is not to be believed; errno. */
+static int lock_open(enum hold_kind kind, const char *gate)
 {
 	char name[HOLD_NAME];
 	struct stat st;
 	int dir = dir_open(&st), fd = -1;
 
-	snprintf(name, sizeof(name), "%s.%s", gate, kinds[HOLD_KEEP].suffix);
+	errno = 0;
+	snprintf(name, sizeof(name), "%s.%s", gate, kinds[kind].suffix);
 	if (dir >= 0 && owner_alone_writes(&st))
 		fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (dir >= 0)
@@ -199,6 +200,7 @@ static int lock_open(const char *gate)
 	if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode) && owner_alone_writes(&st)))
 		return fd;
 	close(fd);
+	errno = 0;
 	return -1;
 }
 
@@ -218,17 +220,17 @@ static void path_read(int fd, char path[PATH_MAX])
 	printable_make(path);
 }
 
-bool keeper_find(const char *gate, struct keeper *ret)
+enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret)
 {
-	int fd = lock_open(gate);
-	bool is_kept;
+	int fd = lock_open(kind, gate);
+	bool is_held;
 
 	if (fd < 0)
-		return false;
-	*ret = (struct keeper){0};
-	is_kept = lock_is_held(fd, &ret->pid);
-	if (is_kept)
+		return errno == EACCES ? HELD_UNKNOWN : HELD_NOT;
+	*ret = (struct holder){0};
+	is_held = lock_is_held(fd, &ret->pid);
+	if (is_held)
 		path_read(fd, ret->path);
 	close(fd);
-	return is_kept;
+	return is_held ? HELD : HELD_NOT;
 }

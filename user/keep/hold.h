@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Keep: one process keeps a gate, and one shares its limits. Each holds a lock on a file in
- * /run/sluice until it ends: GATE.keep, by which other commands find it, or GATE.share.
+ * /run/sluice until it ends, by which other commands find it: GATE.keep, or GATE.share.
  */
 #ifndef SLUICE_HOLD_H
 #define SLUICE_HOLD_H
@@ -40,16 +40,22 @@ enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, s
 /* Removes the file, and gives the lock back. */
 void hold_release(struct hold *hold);
 
-/* The process that keeps a gate. */
-struct keeper {
+/* The process that holds a gate. */
+struct holder {
 	pid_t pid;	     /* 0: it has no number here, as in a container */
-	char path[PATH_MAX]; /* of the rules file, printable; "": not known */
+	char path[PATH_MAX]; /* of the rules file, or the store; printable; "": not known */
+};
+
+enum held {
+	HELD_NOT,
+	HELD,
+	HELD_UNKNOWN, /* the caller may not read the lock */
 };
 
 /*
- * Finds the process that keeps a gate. False: none does, or the caller may not read the lock. What
- * the file says counts only while the lock is held, and if only a trusted user can have written it.
+ * Finds the process that keeps a gate, or shares its limits; ret is set where it is HELD. What the
+ * file says counts only while the lock is held, and if only a trusted user can have written it.
  */
-bool keeper_find(const char *gate, struct keeper *ret);
+enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "share/share_state.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,15 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
+#include "gate/policy.h"
 #include "keep/hold.h"
 
 #define STATE_PATH    (sizeof(HOLD_DIR) + GATE_NAME + 32)
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
-/* A state that is older is that of a process that was stopped or killed. */
-#define STATE_OLD_NS (5 * NS_PER_SEC)
+/* A state that is older is that of a process that stands still: as long as its lease. */
+#define STATE_OLD_NS (3 * NS_PER_SEC)
 
 #define NUMBER(member) offsetof(struct share_state, member)
 
@@ -46,7 +49,7 @@ static const char *state_path(const char *gate, char path[STATE_PATH])
 	return path;
 }
 
-json_t *share_state_json(const struct share_state *state)
+static json_t *state_json(const struct share_state *state)
 {
 	json_t *object = json_pack("{s:s}", "store", state->store_is_away ? "away" : "ok");
 
@@ -56,12 +59,27 @@ json_t *share_state_json(const struct share_state *state)
 	return object;
 }
 
-enum status share_state_publish(const char *gate, const struct share_state *state)
+/* A word that a user typed may be no UTF-8. */
+static void word_set(json_t *object, const char *key, const char *word)
 {
-	json_t *object = share_state_json(state);
+	json_object_set_new(object, key, json_string(word) ?: json_string("?"));
+}
+
+static void words_set(json_t *object, const char *store, const char *name, const char *node)
+{
+	word_set(object, "address", store);
+	word_set(object, "name", name);
+	word_set(object, "node", node);
+}
+
+enum status share_state_publish(const char *gate, const char *store, const char *name,
+				const char *node, const struct share_state *state)
+{
+	json_t *object = state_json(state);
 	char path[STATE_PATH], *text;
 	enum status status;
 
+	words_set(object, store, name, node);
 	json_object_set_new(object, "version", json_integer(STATE_VERSION));
 	json_object_set_new(object, "uptime_ns", json_integer((json_int_t)uptime_ns()));
 	text = json_dumps(object, JSON_COMPACT);
@@ -80,42 +98,150 @@ void share_state_remove(const char *gate)
 	unlink(state_path(gate, path));
 }
 
-/* False: it is none of this version's, or an old one. */
-static bool state_unpack(json_t *object, struct share_state *ret)
+/* --- What commands tell --------------------------------------------------------------------- */
+
+/* The words of a process are printed by other commands. */
+static void word_get(json_t *object, const char *key, char word[SHARE_TEXT])
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	if (text && text_is_printable(text))
+		snprintf(word, SHARE_TEXT, "%s", text);
+}
+
+static void state_unpack(json_t *object, struct sharing *sharing)
 {
 	const char *store = json_string_value(json_object_get(object, "store"));
 	json_int_t since = json_integer_value(json_object_get(object, "uptime_ns"));
+	struct share_state *state = &sharing->state;
 
-	if (json_integer_value(json_object_get(object, "version")) != STATE_VERSION || !store ||
-	    uptime_ns() - (uint64_t)since > STATE_OLD_NS)
-		return false;
-	ret->is_shared = true;
-	ret->store_is_away = strcmp(store, "ok") != 0;
+	if (json_integer_value(json_object_get(object, "version")) != STATE_VERSION || !store)
+		return;
+	word_get(object, "address", sharing->store);
+	word_get(object, "name", sharing->name);
+	word_get(object, "node", sharing->node);
+	sharing->silent_ns = uptime_ns() - (uint64_t)since ?: 1;
+	if (sharing->silent_ns > STATE_OLD_NS)
+		return;
+	sharing->sharer = SHARER_LIVES;
+	state->store_is_away = strcmp(store, "ok") != 0;
 	for (unsigned int i = 0; i < SHARE_NUMBERS; i++) {
 		json_int_t number =
 			json_integer_value(json_object_get(object, share_numbers[i].name));
 
-		*(uint64_t *)((char *)ret + share_numbers[i].offset) = number < 0 ? 0 : number;
+		*(uint64_t *)((char *)state + share_numbers[i].offset) = number < 0 ? 0 : number;
 	}
-	return true;
 }
 
-struct share_state share_state_read(const char *gate)
+/* Without a file nothing is said: sharing is not for every gate. */
+static void state_read(const char *gate, struct sharing *sharing)
 {
-	struct share_state state = {0};
 	char path[STATE_PATH];
 	struct file file;
 	bool is_there;
 	json_t *object;
 
-	/* where there is none, nothing is said: sharing is not for every gate */
 	if (access(state_path(gate, path), F_OK) || file_read_own(path, &file, &is_there) ||
 	    !is_there)
-		return state;
+		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
 	file_free(&file);
-	if (!state_unpack(object, &state))
-		state = (struct share_state){0};
+	state_unpack(object, sharing);
 	json_decref(object);
-	return state;
+}
+
+static bool gate_has_shared(const struct gate *gate)
+{
+	unsigned int seen = gate_policies_seen(gate);
+
+	for (unsigned int number = SL_POLICY_FIRST; number < seen; number++) {
+		const struct sl_policy *policy = policy_in_force(gate, number);
+
+		for (int family = 0; policy && family < SL_FAMILIES; family++)
+			for (int i = 0; i < policy->limits[family]; i++)
+				if (policy->limit[family][i].shared)
+					return true;
+	}
+	return false;
+}
+
+/*
+ * The lock tells at once that a process has died, and the state that it stands still. A caller who
+ * may not read the lock has the state alone.
+ */
+struct sharing sharing_read(const struct gate *gate)
+{
+	struct sharing sharing = {
+		.is_wanted = gate_has_shared(gate),
+		.sharer = SHARER_SILENT,
+		.divided_by = gate_divided_by(gate, uptime_ticks()),
+	};
+	struct holder holder = {0};
+	enum held held = holder_find(HOLD_SHARE, gate->name, &holder);
+
+	state_read(gate->name, &sharing);
+	sharing.pid = holder.pid;
+	if (held == HELD_NOT) {
+		sharing.sharer = SHARER_NONE;
+		sharing.state = (struct share_state){0};
+	}
+	return sharing;
+}
+
+const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
+{
+	if (!sharing->pid)
+		return "a process";
+	snprintf(text, SHARER_TEXT, "process %d", sharing->pid);
+	return text;
+}
+
+const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT])
+{
+	char process[SHARER_TEXT], since[48] = "yet";
+
+	if (sharing->silent_ns)
+		snprintf(since, sizeof(since), "for %" PRIu64 " s",
+			 sharing->silent_ns / NS_PER_SEC);
+	switch (sharing->sharer) {
+	case SHARER_NONE:
+		return "no process shares them";
+	case SHARER_SILENT:
+		snprintf(text, SHARING_TEXT, "%s, which shares them, has told nothing %s",
+			 sharer_format(sharing, process), since);
+		return text;
+	default:
+		snprintf(text, SHARING_TEXT, "the store does not answer: %s", sharing->store);
+		return sharing->state.store_is_away ? text : NULL;
+	}
+}
+
+const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT])
+{
+	if (sharing->divided_by <= 1)
+		return "each limit is this node's alone";
+	snprintf(text, SHARING_TEXT, "each limit is divided by the %u nodes seen last",
+		 sharing->divided_by);
+	return text;
+}
+
+json_t *sharing_json(const struct sharing *sharing)
+{
+	json_t *object;
+
+	if (sharing->sharer != SHARER_LIVES)
+		return json_null();
+	object = state_json(&sharing->state);
+	words_set(object, sharing->store, sharing->name, sharing->node);
+	return object;
+}
+
+json_t *sharer_json(const struct sharing *sharing)
+{
+	if (sharing->sharer == SHARER_NONE)
+		return json_null();
+	return json_pack("{s:o, s:o}", "pid",
+			 sharing->pid ? json_integer(sharing->pid) : json_null(), "silent_ms",
+			 sharing->silent_ns ? json_integer(sharing->silent_ns / NS_PER_MS)
+					    : json_null());
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: what the process that shares a gate's limits tells other commands, in
- * /run/sluice/GATE.share.json, once a second.
+ * /run/sluice/GATE.share.json, once a second; and whether there is one, by its lock.
  *
- * Used by: share.c, the command line. Uses: base/file.h.
+ * Used by: share.c, doctor, the command line. Uses: base/file.h, keep/hold.h.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
+#include <sys/types.h>
 
 #include "gate/gate.h"
 
 struct share_state {
-	bool is_shared;	      /* false: no process tells of it, or none any more */
 	bool store_is_away;   /* the last rounds got no answer */
 	uint64_t nodes;	      /* that share, this one included; 0: not known yet */
 	uint64_t reported;    /* keys that this node tells the store of now */
@@ -46,12 +46,49 @@ extern const struct share_number share_numbers[SHARE_NUMBERS];
 
 uint64_t share_number(const struct share_state *state, unsigned int number);
 
-json_t *share_state_json(const struct share_state *state);
-
-enum status share_state_publish(const char *gate, const struct share_state *state);
+/* store: its address; name: of the cluster; node: of this machine. */
+enum status share_state_publish(const char *gate, const char *store, const char *name,
+				const char *node, const struct share_state *state);
 void share_state_remove(const char *gate);
 
-/* What cannot be read, or nobody trusted wrote, is not shared. */
-struct share_state share_state_read(const char *gate);
+/* --- What commands tell --------------------------------------------------------------------- */
+
+enum sharer {
+	SHARER_NONE,   /* no process shares the limits of the gate */
+	SHARER_SILENT, /* one does, and has told nothing for some seconds */
+	SHARER_LIVES,
+};
+
+#define SHARE_TEXT 512 /* what is longer is cut */
+
+struct sharing {
+	bool is_wanted; /* a limit of the gate says that it is shared */
+	enum sharer sharer;
+	pid_t pid;		 /* 0: it has no number here, or the caller may not read the lock */
+	uint64_t silent_ns;	 /* since the process has told something; 0: it never has */
+	unsigned int divided_by; /* of each limit this node has such a part now */
+	char store[SHARE_TEXT];	 /* these of the process that told something last; "": not known */
+	char name[SHARE_TEXT];
+	char node[SHARE_TEXT];
+	struct share_state state; /* zero unless it lives */
+};
+
+/* Trusts no file that another user than that of the gates can have written. */
+struct sharing sharing_read(const struct gate *gate);
+
+/* "process 4711"; "a process", where its number is not known. */
+#define SHARER_TEXT 32
+const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
+
+/* Why limits are not shared now, as "no process shares them". NULL: they are. */
+#define SHARING_TEXT (SHARE_TEXT + 96)
+const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
+
+/* What shared limits are then: "each limit is this node's alone", or divided. */
+const char *sharing_effect(const struct sharing *sharing, char text[SHARING_TEXT]);
+
+/* For programs. sharing: null where no process lives; shared_by: null where there is none. */
+json_t *sharing_json(const struct sharing *sharing);
+json_t *sharer_json(const struct sharing *sharing);
 
 #endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What commands say of the process that shares a gate's limits (`sluice share`). */
+#ifndef SLUICE_SHARED_H
+#define SLUICE_SHARED_H
+
+#include "rules/ruleset.h"
+#include "share/share_state.h"
+
+/* Who shares the limits, or why nobody does, in a line; nothing where none is to be shared. */
+void shared_print(const struct gate *gate, const struct sharing *sharing);
+
+/* Notes that limits which were just made shared are not, for want of a process. */
+void shared_note(const struct gate *gate, const struct rule *before, const struct rule *after);
+
+#endif
