@@ -116,18 +116,25 @@ def inside(netns):
 
 
 @contextlib.contextmanager
-def own_bpffs():
-    """In a mount namespace with an empty bpffs: no gate is there but those that are made here."""
+def own_mounts():
+    """In a mount namespace of its own."""
     home, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
         assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
-        assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
         yield
     finally:
         assert libc.setns(home, CLONE_NEWNS) == 0, "cannot return to the mount namespace"
         os.chdir(place)
         os.close(home)
+
+
+@contextlib.contextmanager
+def own_bpffs():
+    """In a mount namespace with an empty bpffs: no gate is there but those that are made here."""
+    with own_mounts():
+        assert libc.mount(b"bpf", b"/sys/fs/bpf", b"bpf", 0, b"mode=0700") == 0
+        yield
 
 
 # --- Frames ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from cluster_lab import SOURCE, Cluster, Run
-from lab import frame, one_line, run_sluice, wait_until
+from lab import frame, one_line, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, FakeStore
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
@@ -310,6 +310,11 @@ def test_a_process_that_stands_still_is_told(cluster):
                      r"nothing for [3-9] s: each limit is this node's alone\n", node.sluice("status").out)
     gate, = json.loads(node.sluice("-j", "status").out)["gates"]
     assert gate["shared_by"]["pid"] == node.process.pid and gate["shared_by"]["silent_ms"] >= 3000
+    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
+    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    assert advice == f"kill -s cont {node.process.pid}"
+    run("sh", "-c", advice)
+    wait_until(lambda: node.status() and node.up() == "1", "a process that goes on")
 
 
 def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):

@@ -17,7 +17,7 @@ import time
 import pytest
 
 import foreign
-from lab import SLUICE, TOP, frame, inside, one_line, own_bpffs, run, run_sluice
+from lab import SLUICE, TOP, frame, inside, one_line, own_bpffs, own_mounts, run, run_sluice
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
 SOURCE = "203.0.113.66"
@@ -143,19 +143,19 @@ def test_no_gate_is_told_with_what_makes_one(lab):
 
 
 @contextlib.contextmanager
-def own_files(gate):
+def own_files(gate, suffix, text):
     """In a mount namespace in which the service's file of a gate is there, and systemd as here or not at all."""
-    with own_bpffs():
+    with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
         run("mount", "-t", "tmpfs", "none", "/run/systemd")
         os.mkdir("/etc/sluice")
-        with open(f"/etc/sluice/{gate}.yaml", "w", encoding="utf-8") as file:
-            file.write("policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n")
+        with open(f"/etc/sluice/{gate}.{suffix}", "w", encoding="utf-8") as file:
+            file.write(text)
         yield
 
 
 def test_a_file_that_nobody_has_applied(lab):
-    with own_files(lab.gate):
+    with own_files(lab.gate, "yaml", "policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n"):
         assert advice(lab, "no-gate") == f"sluice -n {lab.filter} -g {lab.gate} apply /etc/sluice/{lab.gate}.yaml"
         assert f"/etc/sluice/{lab.gate}.yaml describes it" in lab.sluice("doctor", *QUICKLY, status=1).out
         os.mkdir("/run/systemd/system")
@@ -169,6 +169,17 @@ def test_a_trial(healthy, tmp_path):
     assert examine(healthy) == {"trial": healthy.gate}
     type_in(advice(healthy, "trial"))
     assert examine(healthy) == {}
+
+
+def test_limits_that_no_process_shares(healthy):
+    """What a process that is there makes of it: test_cluster.py."""
+    healthy.sluice("set", "default", "rate", "10kpps", "burst", "20000", "shared", "yes")
+    assert examine(healthy) == {"unshared": healthy.gate}
+    assert advice(healthy, "unshared") == f"sluice -n {healthy.filter} -g {healthy.gate} share localhost:6379"
+    with own_files(healthy.gate, "share", "STORE=redis-a:6379\n"):
+        os.mkdir("/run/systemd/system")
+        assert advice(healthy, "unshared") == (f"systemctl enable sluice-share@{healthy.gate} && "
+                                               f"systemctl restart sluice-share@{healthy.gate}")
 
 
 def test_a_gate_without_devices(lab):

@@ -201,9 +201,8 @@ static void patient_examine(const struct patient *patient, const struct link *bu
 	ruleset_free(&set);
 }
 
-/* Where the package's service has its files, and what is there where systemd runs. */
+/* Where the package's service has its files. */
 #define SERVICE_FILE "/etc/sluice/%s.yaml"
-#define SYSTEMD_RUNS "/run/systemd/system"
 
 /* Adds a finding if the service has a file for a gate that is not there. Returns whether it has. */
 static bool unapplied_tell(const char *gate, struct findings *findings)

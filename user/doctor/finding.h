@@ -47,6 +47,8 @@ enum finding_id {
 	FIND_COVERED,
 	FIND_CHARGED_TWICE,
 	FIND_FLOOD_PASSES,
+	FIND_UNSHARED,
+	FIND_DIVIDED,
 	FIND_RING_OVERRUN,
 	/* Whether it is set up well */
 	FIND_TRIAL,

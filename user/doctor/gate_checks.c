@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/netns.h"
 #include "base/text.h"
 #include "doctor/cases.h"
+#include "doctor/host_checks.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "gate/trial.h"
@@ -211,6 +214,63 @@ static enum status newcomers_examine(const struct gate *gate, const struct rules
 	return OK;
 }
 
+/* --- Sharing -------------------------------------------------------------------------------- */
+
+/* The file of the unit that shares. */
+#define SHARE_FILE "/etc/sluice/%s.share"
+
+/* Where a store listens on this machine. */
+#define STORE_USUAL "localhost:6379"
+
+static void advise_sharing(const char *gate, const struct sharing *sharing, bool has_unit,
+			   struct findings *findings)
+{
+	bool is_named = *sharing->name && strcmp(sharing->name, gate);
+
+	if (has_unit && sharing->sharer == SHARER_LIVES)
+		finding_advise(findings, "journalctl -n 20 -u sluice-share@%s", gate);
+	else if (has_unit)
+		finding_advise(findings,
+			       "systemctl enable sluice-share@%s && "
+			       "systemctl restart sluice-share@%s",
+			       gate, gate);
+	else if (sharing->sharer == SHARER_NONE)
+		finding_advise(
+			findings, "sluice %s%sshare %s%s%s", netns_typed(), gate_option(gate),
+			operand_typed(*sharing->store ? sharing->store : STORE_USUAL),
+			is_named ? " --name " : "", is_named ? word_typed(sharing->name) : "");
+	else if (sharing->sharer == SHARER_SILENT && sharing->pid)
+		finding_advise(findings, "kill -s cont %d", sharing->pid);
+	else
+		finding_advise(findings, "sluice %sstatus", gate_option(gate));
+}
+
+void sharing_check(const char *gate, const struct sharing *sharing, bool has_unit,
+		   struct findings *findings)
+{
+	char trouble_text[SHARING_TEXT], effect[SHARING_TEXT];
+	const char *trouble = sharing_trouble(sharing, trouble_text);
+	bool is_guessed = sharing->sharer == SHARER_NONE && !*sharing->store && !has_unit;
+
+	if (!sharing->is_wanted || !trouble)
+		return;
+	finding_add(findings, sharing->divided_by > 1 ? FIND_DIVIDED : FIND_UNSHARED, gate,
+		    "limits are to be shared, and are not: %s: %s%s", trouble,
+		    sharing_effect(sharing, effect),
+		    is_guessed ? "; " STORE_USUAL " stands for your store, Redis or Valkey" : "");
+	advise_sharing(gate, sharing, has_unit, findings);
+}
+
+static void sharing_examine(const struct gate *gate, struct findings *findings)
+{
+	const struct sharing sharing = sharing_read(gate);
+	char file[sizeof(SHARE_FILE) + GATE_NAME];
+
+	snprintf(file, sizeof(file), SHARE_FILE, gate->name);
+	sharing_check(gate->name, &sharing, !access(file, F_OK) && !access(SYSTEMD_RUNS, F_OK),
+		      findings);
+}
+
 /* --- All of a gate -------------------------------------------------------------------------- */
 
 static void trial_examine(const struct gate *gate, struct findings *findings)
@@ -233,6 +293,7 @@ enum status gate_examine(const struct gate *gate, const struct ruleset *set,
 	enum status status = stats_read(gate, &stats);
 
 	trial_examine(gate, findings);
+	sharing_examine(gate, findings);
 	if (!status) {
 		observes_check(gate->name, &stats, set, findings);
 		stats_free(&stats);

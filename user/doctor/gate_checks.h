@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Doctor: what the maps of a gate tell: counters, room, newcomers. */
+/* Doctor: what the maps of a gate tell: counters, room, newcomers; and who shares its limits. */
 #ifndef SLUICE_GATE_CHECKS_H
 #define SLUICE_GATE_CHECKS_H
 
 #include "doctor/finding.h"
 #include "gate/gate.h"
 #include "rules/ruleset.h"
+#include "share/share_state.h"
 #include "state/stats.h"
 
 /* Tells limits that observe, and have found what they would drop. set: the rules in force. */
@@ -22,6 +23,13 @@ void room_check(const char *gate, enum gate_map map, const struct occupancy *occ
  */
 void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *prefix,
 		 unsigned int count, const struct ruleset *set, struct findings *findings);
+
+/*
+ * Tells limits that are to be shared and are not, or are divided. has_unit: systemd runs, and its
+ * unit has a file for the gate.
+ */
+void sharing_check(const char *gate, const struct sharing *sharing, bool has_unit,
+		   struct findings *findings);
 
 /* Reads and judges all of it. */
 enum status gate_examine(const struct gate *gate, const struct ruleset *set,

@@ -9,6 +9,9 @@
 
 #define RELEASE_TEXT 65
 
+/* What is there where systemd runs. */
+#define SYSTEMD_RUNS "/run/systemd/system"
+
 struct host_facts {
 	char release[RELEASE_TEXT];
 	const char *caps_missing; /* NULL: none */

@@ -59,7 +59,7 @@ enum sharer {
 	SHARER_LIVES,
 };
 
-#define SHARE_TEXT 512 /* what is longer is cut */
+#define SHARE_TEXT 1024 /* what is longer is cut */
 
 struct sharing {
 	bool is_wanted; /* a limit of the gate says that it is shared */

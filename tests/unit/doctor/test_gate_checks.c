@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/gate_checks.h: limits that observe, and maps that are nearly full. */
+/* user/doctor/gate_checks.h: limits that observe, maps that are nearly full, and sharing. */
 #include "told.h"
+#include "base/clock.h"
 #include "config/config.h"
 #include "doctor/gate_checks.h"
 
@@ -52,6 +53,90 @@ static void test_more_room_is_advised(void **state)
 			    "sluice -g edge dump | sed 's/^  prefixes: .*/  prefixes: 200/' | "
 			    "sluice -g edge apply - --resize");
 	findings_free(&findings);
+}
+
+/* --- Sharing -------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	struct sharing sharing;
+	bool has_unit;
+	const char *told, *text, *advice;
+} shares[] = {
+	{"it is shared", {.is_wanted = true, .sharer = SHARER_LIVES, .divided_by = 1}, .told = ""},
+	{"nothing is to be shared", {.sharer = SHARER_NONE, .divided_by = 3}, .told = ""},
+	{"no process, and never one",
+	 {.is_wanted = true, .sharer = SHARER_NONE, .divided_by = 1},
+	 false,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: no process shares them: each limit is this "
+	 "node's alone; localhost:6379 stands for your store, Redis or Valkey",
+	 "sluice -g edge share localhost:6379"},
+	{"one that is gone",
+	 {.is_wanted = true,
+	  .sharer = SHARER_NONE,
+	  .divided_by = 3,
+	  .store = "redis-a:6379,[::1]:6379",
+	  .name = "web",
+	  .silent_ns = 7},
+	 false,
+	 "divided: edge",
+	 "limits are to be shared, and are not: no process shares them: each limit is divided by "
+	 "the 3 nodes seen last",
+	 "sluice -g edge share 'redis-a:6379,[::1]:6379' --name web"},
+	{"one of the unit that is gone",
+	 {.is_wanted = true, .sharer = SHARER_NONE, .divided_by = 1},
+	 true,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: no process shares them: each limit is this "
+	 "node's alone",
+	 "systemctl enable sluice-share@edge && systemctl restart sluice-share@edge"},
+	{"one that stands still",
+	 {.is_wanted = true,
+	  .sharer = SHARER_SILENT,
+	  .pid = 4711,
+	  .silent_ns = 7 * NS_PER_SEC,
+	  .divided_by = 2},
+	 false,
+	 "divided: edge",
+	 "limits are to be shared, and are not: process 4711, which shares them, has told nothing "
+	 "for 7 s: each limit is divided by the 2 nodes seen last",
+	 "kill -s cont 4711"},
+	{"one whose number is not known, that has told nothing",
+	 {.is_wanted = true, .sharer = SHARER_SILENT, .divided_by = 1},
+	 false,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: a process, which shares them, has told nothing "
+	 "yet: each limit is this node's alone",
+	 "sluice -g edge status"},
+	{"a store that is away",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 2,
+	  .store = "redis-a:6379",
+	  .state.store_is_away = true},
+	 true,
+	 "divided: edge",
+	 "limits are to be shared, and are not: the store does not answer: redis-a:6379: each "
+	 "limit is divided by the 2 nodes seen last",
+	 "journalctl -n 20 -u sluice-share@edge"},
+};
+
+static void test_sharing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
+		struct findings findings = {0};
+
+		print_message("# %s\n", shares[i].name);
+		sharing_check("edge", &shares[i].sharing, shares[i].has_unit, &findings);
+		assert_string_equal(told(&findings), shares[i].told);
+		if (findings.count) {
+			assert_string_equal(findings.list[0].text, shares[i].text);
+			assert_string_equal(findings.list[0].advice, shares[i].advice);
+		}
+		findings_free(&findings);
+	}
 }
 
 /* --- Limits that observe -------------------------------------------------------------------- */
@@ -148,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rooms),
+		cmocka_unit_test(test_sharing),
 		cmocka_unit_test(test_more_room_is_advised),
 		cmocka_unit_test(test_observing_limits),
 		cmocka_unit_test(test_a_budget_is_computed),
