@@ -233,9 +233,20 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
                      "is divided by the 2 nodes seen last\n", nodes[0].sluice("status").out)
     nodes[0].process.send_signal(signal.SIGCONT)
     wait_until(lambda: nodes[0].divided_by() == 1, "a process that goes on")
-    assert nodes[0].end() == 0
+    assert [node.end(number) for node, number in zip(nodes, (signal.SIGHUP, signal.SIGTERM))] == [0, 0]
     time.sleep(3.2)
-    assert nodes[0].divided_by() == 1 and "divided" not in nodes[0].sluice("status").out
+    assert [node.divided_by() for node in nodes] == [1, 1] and "divided" not in nodes[0].sluice("status").out
+
+
+def test_a_process_that_is_to_outlive_its_terminal(cluster):
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    node.share(cluster.address, within=["nohup"])
+    wait_until(lambda: node.up() == "1", "a process")
+    node.process.send_signal(signal.SIGHUP)
+    rounds = node.status()["rounds"]
+    wait_until(lambda: node.status()["rounds"] > rounds, "a process that goes on")
+    assert node.end() == 0
 
 
 def test_a_gate_that_is_resized_and_one_that_ends(cluster):

@@ -206,8 +206,8 @@ static const struct word share_words[] = {
 static const char share_details[] =
 	"Shares the limits that say `shared yes` with other machines, through Redis or Valkey: "
 	"STORE\n"
-	"is HOST:PORT, or some nodes of a cluster with commas between. It stays until SIGTERM. No\n"
-	"packet waits for the store; without this process, or the store, limits go on.";
+	"is HOST:PORT, or some nodes of a cluster with commas between. It stays until SIGTERM or\n"
+	"SIGHUP. No packet waits for the store; without this process, or the store, limits go on.";
 
 const struct command command_share = {
 	.name = "share",

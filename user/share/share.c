@@ -322,12 +322,16 @@ static enum status events_wait(struct share *share)
 static enum status fds_open(struct share *share)
 {
 	const struct itimerspec every = {{.tv_nsec = STEP_NS}, {.tv_nsec = STEP_NS}};
+	struct sigaction hangup;
 	sigset_t signals;
 
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
+	/* of a terminal that closes; nohup(1) has it ignored */
+	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
+		sigaddset(&signals, SIGHUP);
 	if (!sigprocmask(SIG_BLOCK, &signals, NULL))
 		share->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	share->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);

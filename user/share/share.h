@@ -28,7 +28,7 @@ struct share_args {
 	struct store_options store; /* but for timeout_ms and expire_s */
 };
 
-/* Shares until SIGTERM or SIGINT. Fails at once where there is no gate. */
+/* Shares until SIGTERM, SIGINT or SIGHUP. Fails at once where there is no gate. */
 enum status share_run(const struct share_args *args);
 
 #endif
