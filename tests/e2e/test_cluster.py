@@ -358,6 +358,10 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
 
 @pytest.mark.parametrize("words, said", [
     (["x"], "'x' is no store: write HOST:PORT, or up to 16 of them with commas between"),
+    (["::1"], "'::1' is no store: write an IPv6 address as [ADDR]:PORT"),
+    (["a:1,::1:6379"], "'::1:6379' is no store: write an IPv6 address as [ADDR]:PORT"),
+    (["2001:db8::6379,a:1"], "'2001:db8::6379' is no store: write an IPv6 address as [ADDR]:PORT"),
+    (["[::1]"], "'[::1]' is no store: write HOST:PORT, or up to 16 of them with commas between"),
     (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs"),
     (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
@@ -368,6 +372,13 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
 def test_words_that_are_refused(cluster, words, said):
     node, = cluster.make(1, RATE)
     assert one_line(node.sluice("share", *words, status=2)) == said
+
+
+def test_a_store_by_an_ipv6_address(cluster):
+    cluster.store.start(FIRST_PORT, "--bind", "127.0.0.1", "::1")
+    cluster.make(1, RATE)
+    cluster.address = f"[::1]:{FIRST_PORT}"
+    cluster.share()
 
 
 def test_files_and_gates_that_are_refused(cluster, tmp_path):

@@ -46,6 +46,27 @@ static const struct time_range round_range = {
 	.words = "20ms to 1s",
 };
 
+/*
+ * Of an IPv6 address without brackets nothing tells which part is the port. The store itself writes
+ * its nodes so, with a port in any case; what a user writes may have none.
+ */
+static enum status store_check(const char *text)
+{
+	size_t size;
+
+	for (;; text += size + 1) {
+		const char *colon;
+
+		size = strcspn(text, ",");
+		colon = memchr(text, ':', size);
+		if (*text != '[' && colon && memchr(colon + 1, ':', size - (colon + 1 - text)))
+			return misuse("'%.*s' is no store: write an IPv6 address as [ADDR]:PORT",
+				      (int)size, text);
+		if (!text[size])
+			return OK;
+	}
+}
+
 static enum status round_read(const char *text, unsigned int *ret_ms)
 {
 	uint64_t round_ns;
@@ -141,8 +162,10 @@ static enum status password_read(const char *path, struct file *ret)
 static enum status words_read(const struct context *context, const struct share_words *words,
 			      char node[SHARE_NODE], struct share_args *args)
 {
-	enum status status = round_read(words->round, &args->round_ms);
+	enum status status = store_check(words->store);
 
+	if (!status)
+		status = round_read(words->round, &args->round_ms);
 	if (!status)
 		status = on_loss_read(words->on_loss, &args->on_loss);
 	if (!status)
