@@ -145,14 +145,16 @@ def test_the_readme_stays_short():
 
 # Also a network namespace, whose eth0 is a veth device; and copies or empty ones of all directories
 # that recipes write to. In /usr/local/sbin are sluice, a curl that writes a list instead of
-# fetching one, and tools that note their words in place of what tests/boot has done by them.
+# fetching one, and tools that note their words in place of what tests/boot has done by them. What
+# the package brings is there once it is installed.
 PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash", "-ec", """
     [[ $(readlink /proc/self/ns/net) != "$1" ]]
     mount -t bpf -o mode=0700 bpf /sys/fs/bpf
     mkdir etc
     mount -t tmpfs tmpfs etc
     cp -a /etc/. etc
-    mkdir -p etc/cron.hourly etc/cron.d etc/sluice build
+    rm -rf etc/sluice
+    mkdir -p etc/cron.hourly etc/cron.d build
     touch build/sluice_1_amd64.deb
     mount --bind etc /etc
     mount -t tmpfs tmpfs /var/lib
@@ -167,6 +169,7 @@ END
         install -m 755 /dev/stdin /usr/local/sbin/$tool <<'END'
 #!/bin/bash
 echo "${0##*/} $*" >>/var/lib/typed
+[[ ${0##*/} != apt ]] || mkdir /etc/sluice
 END
     done
     ip link add eth0 type veth peer name peer0
@@ -199,7 +202,7 @@ def host(tmp_path):
 
 def test_the_recipes_do_what_they_say(host):
     """One after the other, on one host: as the README has them."""
-    flood, dns, blocklist, cluster, boot, metrics = recipes()
+    flood, dns, blocklist, boot, cluster, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")
         answer(host, text)
@@ -223,9 +226,9 @@ def test_the_recipes_do_what_they_say(host):
     answer(host, "sluice detach all && sluice apply /etc/sluice/main.yaml")
     assert answer(host, "sluice show") == shown
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
-    assert answer(host, "cat /var/lib/typed") == ["systemctl enable --now sluice-share@main", "make deb",
-                                                  "apt install ./build/sluice_1_amd64.deb",
-                                                  "systemctl enable --now sluice@main"]
+    assert answer(host, "cat /var/lib/typed") == ["make deb", "apt install ./build/sluice_1_amd64.deb",
+                                                  "systemctl enable --now sluice@main",
+                                                  "systemctl enable --now sluice-share@main"]
 
     schedule, user, command = re.match(r"((?:\S+ ){5})(\w+) (.*)", answer(host, "cat /etc/cron.d/sluice")[0]).groups()
     assert (schedule, user) == ("* * * * * ", "root") and command in metrics[1]
