@@ -194,6 +194,23 @@ def test_changing_rules_takes_no_capability(users):
     users.owner("undeny", "192.0.2.77", caps=())
 
 
+def test_the_owner_shares_without_capabilities(users):
+    """Its group sees that, but not which process it is: who could read the lock could hold it, too."""
+    def told(user):
+        gate, = json.loads(users.by(user, "-j", "status").out)["gates"]
+        return gate["shared"] and gate["shared_by"]["pid"]
+    users.owner("set", "default", "rate", "2/h", "burst", "20", "shared", "yes")
+    with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1"]), stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: told(OWNER) == process.pid, "a process that shares")
+            assert told(READER) is None
+            assert "  shared as '" in (text := users.reader("status").out) and "' by a process with 0 other" in text
+        finally:
+            process.terminate()
+    users.owner("set", "default", "rate", "2/h", "burst", "20")
+    assert process.returncode == 0 and "shared" not in users.reader("status").out
+
+
 def test_another_namespace_takes_sys_admin(users):
     assert "CAP_SYS_ADMIN" in one_line(users.owner("-n", users.sender, "attach", "out0", status=1))
     rules = {"gate": {"policies": 64}, "policies": [],

@@ -215,7 +215,8 @@ static const struct word share_words[] = {
 	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
 	 "how often the store is told and asked, 20ms to 1s; default: 100ms"},
 	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
-	 "while the store is away, limits are this node's alone, or divided by the nodes"},
+	 "without the store, or this process, limits are this node's alone (default), or\n"
+	 "divided by the nodes seen last"},
 	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
 	 "sources that the store is told of at a time; default: 100"},
 	{"--user", OPTION, "USER", offsetof(struct share_words, user),
@@ -223,7 +224,7 @@ static const struct word share_words[] = {
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),
 	 "its first line is the password; only its owner may write to it"},
 	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
-	 "by TLS, to a store with a certificate of this authority"},
+	 "by TLS, to a store with a certificate of this authority; needs hiredis_ssl"},
 };
 
 static const char share_details[] =
