@@ -88,7 +88,7 @@ def test_a_new_source_has_a_share_of_the_burst(cluster):
     for node in nodes:
         node.sluice("set", "default", "rate", "1/h", "burst", "40", "start", "share", "shared", "yes")
         limit, = json.loads(node.sluice("-j", "check", SOURCE).out)["limits"]
-        assert limit["remaining"] == 10
+        assert limit["remaining"] == 10 and limit["shared"] is True
         before = node.passed()
         for _ in range(100):
             node.socket.send(frame(SOURCE))
@@ -303,7 +303,7 @@ def test_what_commands_tell(cluster):
     assert metrics[f"sluice_share_nodes{labels}"] == "2"
     assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
     limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]
-    assert limit["owed"] >= 0
+    assert limit["owed"] >= 0 and limit["shared"] is True
     level = nodes[1].sluice("sources").out.splitlines()[1].split("  ")[-1]
     assert re.fullmatch(r"\s*\d+ of 50(, owes \d+)?", level)
     store = nodes[1].sluice("share", cluster.address, status=1)

@@ -60,6 +60,8 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 	json_t *object = json_object();
 
 	words_json(source, &limit, object);
+	if (limit.spec.shared)
+		json_object_set_new(object, spec_names[SPEC_SHARED], shared_json(&limit));
 	json_object_set_new(object, "name", json_string(limit_label(&limit.spec, label)));
 	json_object_set_new(object, "kind", json_string(kind_names[compiled->kind]));
 	json_object_set_new(object, "rate", rate_json(&limit.spec));
