@@ -421,6 +421,10 @@ BAD = {
     "a block without a time": (POLICY + "        action: block\n", [("5:17", "block")]),
     "a start that is none": (POLICY + "        start: yes\n", [("5:16", "yes")]),
     "a shared that is none": (POLICY + "        shared: half\n", [("5:17", "half")]),
+    "a shared that is none, and a start that needs it": (
+        POLICY + "        start: share\n        shared: half\n", [("6:17", "half")]),
+    "an action that is none, and a shared that needs it": (
+        POLICY + "        action: reject\n        shared: block\n", [("5:17", "reject")]),
     "a window that is shared": ("policies:\n  - prefix: default\n    limits:\n      - window: 5 per 1s\n"
                                 "        shared: true\n", [("5:17", "only a limit with a rate")]),
     "a key that is none": (POLICY + "        key: both\n", [("5:14", "both")]),

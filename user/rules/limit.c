@@ -350,7 +350,7 @@ static enum status shape_check(const struct sl_limit_spec *spec)
 		      left_format((least + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS, least_text));
 }
 
-static enum status shared_check(const struct sl_limit_spec *spec)
+enum status limit_check_shared(const struct sl_limit_spec *spec)
 {
 	if (!spec->shared && spec->start == SL_START_SHARE)
 		return misuse("start 'share': it takes shared yes: what a new source holds is a "
@@ -363,10 +363,6 @@ static enum status shared_check(const struct sl_limit_spec *spec)
 
 enum status limit_check(const struct limit *limit)
 {
-	enum status status = shared_check(&limit->spec);
-
-	if (status)
-		return status;
 	if (limit->spec.kind == SL_SHAPE)
 		return shape_check(&limit->spec);
 	return limit->spec.kind == SL_BUCKET ? bucket_check(&limit->spec) : OK;

@@ -71,18 +71,19 @@ static enum status fields_check(const struct words *words)
 	return OK;
 }
 
-static enum status fields_parse(const struct words *words, struct limit *limit)
+/* Returns the fields that are refused, as bits. They stay at their defaults. */
+static uint32_t fields_parse(const struct words *words, struct limit *limit)
 {
-	enum status status = OK;
+	uint32_t refused = 0;
 
 	for (int field = 0; field < SPEC_FIELDS; field++) {
 		if (!words->text[field])
 			continue;
 		place_at(words, field);
 		if (field_parse(field, words->text[field], words->prefix, limit))
-			status = MISUSED;
+			refused |= 1U << field;
 	}
-	return status;
+	return refused;
 }
 
 static void bursts_default(struct limit *limit)
@@ -123,13 +124,24 @@ static enum status parts_fit(const struct words *words, struct limit *limit)
 	return OK;
 }
 
+/* Whether the words of sharing fit each other: of one that is refused that is not known. */
+static enum status shared_fits(const struct words *words, uint32_t refused,
+			       const struct limit *limit)
+{
+	if (refused & (1U << SPEC_SHARED | 1U << SPEC_START | 1U << SPEC_ACTION))
+		return OK;
+	place_at(words, limit->spec.shared ? SPEC_SHARED : SPEC_START);
+	return limit_check_shared(&limit->spec);
+}
+
 /* Parses the words of one limit. */
 static enum status one_parse(const struct words *words, struct limit *ret)
 {
 	struct limit limit = limit_defaults;
-	enum status status = fields_parse(words, &limit);
+	uint32_t refused = fields_parse(words, &limit);
 
-	if (kind_check(words) || fields_check(words) || parts_fit(words, &limit) || status)
+	if (kind_check(words) || fields_check(words) || shared_fits(words, refused, &limit) ||
+	    parts_fit(words, &limit) || refused)
 		return MISUSED;
 	*ret = limit;
 	return OK;

@@ -976,14 +976,14 @@ static void test_what_is_said_of_kinds_and_lists(void **state)
 		 "shared: shared 'yes': only a limit with a rate can be shared"},
 		{"default",
 		 {{[SPEC_RATE] = "1kpps", [SPEC_START] = "share"}},
-		 "rate: start 'share': it takes shared yes: what a new source holds is a share of "
+		 "start: start 'share': it takes shared yes: what a new source holds is a share of "
 		 "what it holds on all machines"},
 		{"default",
 		 {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "block", [SPEC_ACTION] = "drop"}},
-		 "rate: shared 'block': it takes an action that blocks: write action block 30s"},
+		 "shared: shared 'block': it takes an action that blocks: write action block 30s"},
 		{"default",
 		 {{WINDOW("9 per 1s"), [SPEC_START] = "share"}},
-		 "window: start 'share': it takes shared yes: what a new source holds is a share "
+		 "start: start 'share': it takes shared yes: what a new source holds is a share "
 		 "of what it holds on all machines"},
 		{"default",
 		 {{WINDOW("9 per 1s"), [SPEC_SHARED] = "no"}},
