@@ -106,6 +106,36 @@ def test_values_that_go_on():
     assert "start" in offered(*block, "10s", "escalate", "2", "max", "1h", "")
 
 
+KINDS = {  # what is typed of a limit, and the keywords of the table that are refused behind it
+    "rate 5pps": {"window", "groups", "shape", "horizon"}, "burst 5": {"window", "groups", "shape", "horizon"},
+    "window 5 per 1s": {"rate", "burst", "shape", "horizon", "shared"},
+    "groups 5": {"rate", "burst", "shape", "horizon", "shared"},
+    "shape 1mbit": {"rate", "burst", "window", "groups", "action", "start", "shared"},
+    "horizon 1s": {"rate", "burst", "window", "groups", "action", "start", "shared"},
+    "shared yes": {"window", "groups", "shape", "horizon"}, "start empty": {"shape", "horizon"},
+    "action drop": {"shape", "horizon"}, "key dst": set()}
+
+
+@pytest.mark.parametrize("typed", KINDS)
+def test_what_another_kind_of_limit_has_is_not_offered(typed):
+    words = typed.split()
+    keywords = {word["name"] for command in tables() if command["name"] == "set" for word in command["words"]
+                if word["kind"] in ("flag", "value", "values")}
+    assert keywords - set(offered("set", "default", *words, "")) == KINDS[typed] | {words[0]}
+
+
+@pytest.mark.parametrize("typed", KINDS)
+def test_what_is_not_offered_is_refused(lab, typed):
+    values = {"rate": "5pps", "burst": "5", "window": "5 per 1s", "groups": "5", "shape": "1mbit", "horizon": "1s",
+              "action": "drop", "start": "full", "shared": "yes"}
+    needed = {"burst": "rate 5pps", "groups": "window 5 per 1s", "horizon": "shape 1mbit"}
+    for word in KINDS[typed]:
+        line = [typed, f"{word} {values[word]}"]
+        line += [more for key, more in needed.items() if key in (word, typed.split()[0])
+                 and more.split()[0] not in (word, typed.split()[0])]
+        lab.sluice("set", "default", *" ".join(line).split(), status=2)
+
+
 def test_commands_and_options():
     assert offered("") == [command["name"] for command in tables()]
     assert offered("un") == ["unallow", "undeny"]

@@ -210,8 +210,41 @@ static bool operand_may_follow(const struct typed *typed, const struct word *ope
 	return !typed->has_keyword && (operand->kind == OPERANDS || !typed->operand);
 }
 
+static bool words_have(const char *words, const char *name)
+{
+	char text[WORD_TEXT];
+
+	snprintf(text, sizeof(text), "|%s|", name);
+	return strstr(words, text);
+}
+
+static bool words_exclude(const struct command *command, const char *a, const char *b)
+{
+	for (unsigned int i = 0; i < command->apart_count; i++) {
+		const struct apart *apart = &command->apart[i];
+
+		if ((words_have(apart->these, a) && words_have(apart->those, b)) ||
+		    (words_have(apart->these, b) && words_have(apart->those, a)))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a keyword is typed already, or one that excludes it. */
+static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
+{
+	const struct command *command = typed->command;
+	const char *name = command->words[keyword].name;
+
+	for (unsigned int i = 0; i < command->word_count; i++)
+		if (typed->keywords >> i & 1 &&
+		    (i == keyword || words_exclude(command, command->words[i].name, name)))
+			return true;
+	return false;
+}
+
 /*
- * Offers the operand of the command, and the keywords and options that are not said yet. An operand
+ * Offers the operand of the command, and the keywords and options that may still be said. An operand
  * that is needed comes before keywords.
  */
 static void offer_words(const struct typed *typed)
@@ -227,7 +260,7 @@ static void offer_words(const struct typed *typed)
 			continue;
 		if (word->kind == OPTION)
 			offer_option(typed, option_typed(word->name));
-		else if (word->kind >= FLAG && !lacks_operand && !(typed->keywords >> i & 1))
+		else if (word->kind >= FLAG && !lacks_operand && !is_ruled_out(typed, i))
 			offer(typed, word->name);
 		else if (word->kind < FLAG && operand_may_follow(typed, word))
 			offer_value(typed, word->name);

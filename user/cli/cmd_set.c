@@ -310,6 +310,13 @@ static const struct word set_words[] = {
 	 "only this changes, and the limits stay"},
 };
 
+/* What limits of one kind have, and those of another kind have not. */
+static const struct apart set_apart[] = {
+	{"|rate|burst|", "|window|groups|shape|horizon|"},
+	{"|window|groups|", "|shape|horizon|shared|"},
+	{"|shape|horizon|", "|action|start|shared|"},
+};
+
 static const char set_details[] =
 	"Each IPv4 address, and each IPv6 /64, has a token bucket of its own; so has each\n"
 	"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
@@ -323,5 +330,7 @@ const struct command command_set = {
 	.details = set_details,
 	.question = "default, or which prefix?",
 	COMMAND_WORDS(set_words, struct set_args),
+	.apart = set_apart,
+	.apart_count = ARRAY_SIZE(set_apart),
 	.run = set_run,
 };

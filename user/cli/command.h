@@ -42,6 +42,11 @@ struct word {
 	const char *help; /* lines; NULL: none */
 };
 
+/* Keywords of which those of one side exclude those of the other: "|rate|burst|", "|window|". */
+struct apart {
+	const char *these, *those;
+};
+
 struct operands {
 	char **words;
 	unsigned int count;
@@ -64,6 +69,8 @@ struct command {
 	const char *question; /* where the operand is missing, "which file?"; NULL: it may be */
 	const struct word *words;
 	unsigned int word_count;
+	const struct apart *apart;
+	unsigned int apart_count;
 	size_t args_size;
 	command_fn *run;
 };
