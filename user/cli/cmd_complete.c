@@ -244,8 +244,8 @@ static bool is_ruled_out(const struct typed *typed, unsigned int keyword)
 }
 
 /*
- * Offers the operand of the command, and the keywords and options that may still be said. An operand
- * that is needed comes before keywords.
+ * Offers the operand of the command, and the keywords and options that may still be said. An
+ * operand that is needed comes before keywords.
  */
 static void offer_words(const struct typed *typed)
 {
