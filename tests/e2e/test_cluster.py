@@ -148,8 +148,11 @@ def test_the_store_is_away_and_back(cluster, on_loss):
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--on-loss", on_loss)
-    done = Run(cluster, 12, flood(2), {3: lambda: cluster.store.kill(FIRST_PORT),
-                                       6: lambda: cluster.store.start(FIRST_PORT)})
+    told = {}
+    done = Run(cluster, 12, flood(2), {
+        3: lambda: cluster.store.kill(FIRST_PORT),
+        5.5: lambda: told.update({node: node.sluice("status").out for node in nodes}),
+        6: lambda: cluster.store.start(FIRST_PORT)})
     away, back = done.mean(4, 6), done.mean(6 + BACK, 11.5)
     print(f"figure: 2 nodes, --on-loss {on_loss}: {away:.2f} x without the store, {back:.2f} behind")
     assert 0.88 < away < 1.12 if on_loss == "divide" else away > 1.8
@@ -160,6 +163,8 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         said = node.said()
         assert said.count("the store does not answer") == said.count("the store answers again") >= 1
         assert ("divided by 2 nodes" in said) == (on_loss == "divide")
+        assert re.search(r" does not answer; .*; each limit is (.*)\n", told[node]).group(1) == (
+            "divided by the 2 nodes seen last" if on_loss == "divide" else "this node's alone")
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
 
 

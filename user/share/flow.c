@@ -158,7 +158,7 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 	flow->expected = credit_min(share_of(theirs, credit_max(all, length)), FLOW_RATE - kept);
 	flow->is_idle = !mine;
 	flow->back = credit_max(-part, 0);
-	/* the next round may be longer: what the rate of this one leaves no room for is repaid then */
+	/* what the rate leaves no room for in this round is repaid in a longer one */
 	flow->repay = credit_max(part, 0);
 	flow->repaying =
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
