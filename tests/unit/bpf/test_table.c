@@ -233,6 +233,24 @@ static void test_what_loses_least_is_forgotten(void **state)
 	assert_true(seen.protected > 1000 && seen.refused > 1000);
 }
 
+/* To fetch a line changes none, whatever key it has, also where ids take all bits of `limit`. */
+static void test_a_line_that_is_fetched_stays_as_it_is(void **state)
+{
+	const uint32_t ids[] = {1, LINE_FETCH_LIMITS, LINE_FETCH_LIMITS + 1, UINT32_MAX >> 3};
+	struct sl_gate gate_with = {0};
+	struct sl_line line, before;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		memset(&line, 0xff, sizeof(line));
+		line.limit = ids[i] << 3 | 7;
+		before = line;
+		gate_with.next_limit = ids[i];
+		line_fetch(&gate_with, &line);
+		assert_memory_equal(&line, &before, sizeof(line));
+	}
+}
+
 /* What a line counted for another key is not the next one's: machines would charge it for that. */
 static void test_a_new_key_has_counted_nothing(void **state)
 {
@@ -672,6 +690,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_loses_least_is_forgotten),
+		cmocka_unit_test(test_a_line_that_is_fetched_stays_as_it_is),
 		cmocka_unit_test(test_a_locked_set_refuses_and_nothing_is_harmed),
 		cmocka_unit_test(test_a_new_key_has_counted_nothing),
 		cmocka_unit_test(test_a_locked_set_is_read),
