@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node tells of
- * a source by the rule of user/share/accounts.c, and of `most` at a time; what it charges is of
- * user/share/flow.c. Each source is judged by one bucket that is charged with all that any node
- * admits.
+ * a source by the rule of user/share/accounts.c, and of `most` at a time, by the order of
+ * user/share/choice.c; what it charges is of user/share/flow.c. Each source is judged by one bucket
+ * that is charged with all that any node admits.
  *
  *   many_begin   sources at rest
  *   many_run     packets come
@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include "flow_model.h"
+#include "share/choice.h"
 
 #define MANY_STEPS 10 /* of 10 ms: a round */
 
@@ -22,15 +23,16 @@ struct many_line {
 	uint64_t zero;	  /* of its ledger */
 	uint64_t excess;  /* at the scan `scanned`, and what was taken since */
 	uint32_t scanned; /* the number of a scan of this node */
-	uint32_t asked;	  /* since then, in packets */
+	uint32_t asked;	  /* since the last scan, in packets */
 	uint32_t account; /* the number of its account and 1; 0: it has none */
+	float demand;	  /* at the scan `scanned` */
 	bool is_listed;	  /* in `touched` */
 };
 
 struct many_account {
 	struct flow flow;
 	struct flow_count own;
-	uint64_t expiry_at; /* 0: never */
+	uint64_t begun_at, expiry_at; /* 0: never */
 	uint32_t source;
 	bool is_used;
 };
@@ -56,7 +58,8 @@ struct many {
 	uint64_t cost;	/* of a packet */
 	struct many_node *node;
 	struct many_source *source;
-	uint32_t *found; /* room for the candidates of a scan */
+	struct choices come, leave; /* of a scan: sources, and the numbers of accounts */
+	uint32_t *found;	    /* the source of each candidate */
 	uint64_t now, begin, judged, random, step, owed, commands, left_out, scans;
 };
 
@@ -105,7 +108,10 @@ static inline void many_begin(struct many *many)
 {
 	many->node = many_alloc(many->nodes, sizeof(*many->node));
 	many->source = many_alloc(many->sources, sizeof(*many->source));
-	many->found = many_alloc(many->sources, sizeof(*many->found));
+	many->found = many_alloc(many->most, sizeof(*many->found));
+	many->come.list = many_alloc(many->most, sizeof(*many->come.list));
+	many->leave.list = many_alloc(many->most, sizeof(*many->leave.list));
+	many->come.most = many->leave.most = many->most;
 	many->random = RANDOM_BEGIN;
 	many->now = many->begin = 1000 * WORLD_SEC; /* ledgers of zero 0 are full */
 	for (unsigned int i = 0; i < many->nodes; i++) {
@@ -128,6 +134,8 @@ static inline void many_end(struct many *many)
 	free(many->node);
 	free(many->source);
 	free(many->found);
+	free(many->come.list);
+	free(many->leave.list);
 }
 
 static inline int64_t many_level(const struct many *many, const struct many_line *line)
@@ -151,6 +159,12 @@ static inline void many_pass(struct many *many, struct many_source *source)
 	source->passed++;
 }
 
+/* From the scan at which a line was looked at to the last one. */
+static inline uint64_t many_since(const struct many_node *node, const struct many_line *line)
+{
+	return line->scanned < node->scan ? WORLD_SEC / 10 * (node->scan - line->scanned) : 0;
+}
+
 static inline void many_packet(struct many *many)
 {
 	struct many_node *node = &many->node[random_next(&many->random) % many->nodes];
@@ -160,28 +174,29 @@ static inline void many_packet(struct many *many)
 	uint64_t taken = passes ? many->cost : 0;
 
 	many->source[number].asked++;
+	line->asked++;
 	if (passes) {
 		many_charge(many, line, many->cost);
 		many_pass(many, &many->source[number]);
+	}
+	if (!line->is_listed) {
+		line->is_listed = true;
+		node->touched[node->touched_count++] = number;
 	}
 	if (line->account) {
 		node->account[line->account - 1].own.taken += taken;
 		node->account[line->account - 1].own.asked += many->cost;
 		return;
 	}
-	if (!line->is_listed) {
-		line->is_listed = true;
-		node->touched[node->touched_count++] = number;
-	}
 	/* scans that did not look at it found nothing taken */
 	if (line->scanned < node->scan) {
 		uint64_t untold = WORLD_SEC / 1000 / many->nodes * (node->scan - line->scanned);
 
 		line->excess -= credit_min(line->excess, untold);
+		line->demand = choice_demand(line->demand, 0, many_since(node, line), many->burst);
 		line->scanned = node->scan;
 	}
 	line->excess += taken;
-	line->asked++;
 }
 
 /* Whether a source should have an account: as line_scan() of accounts.c. */
@@ -189,68 +204,116 @@ static inline bool many_is_near(struct many *many, struct many_node *node, struc
 {
 	uint64_t untold = WORLD_SEC / 1000 / many->nodes;
 
+	line->demand = choice_demand(line->demand, line->asked * many->cost,
+				     WORLD_SEC / 10 + many_since(node, line), many->burst);
 	line->excess -= credit_min(line->excess, untold * (node->scan + 1 - line->scanned));
 	line->scanned = node->scan + 1;
-	return flow_is_due(line->excess, many_level(many, line), many->burst);
+	return !line->account && flow_is_due(line->excess, many_level(many, line), many->burst);
 }
 
-static inline void many_account(struct many *many, struct many_node *node, uint32_t number)
+static inline double many_weight(const struct many *many, const struct many_node *node,
+				 uint32_t number)
+{
+	const struct many_line *line = &node->line[number];
+	const struct ledger_key key = {.addr = {number}};
+
+	return choice_weight(choice_demand(line->demand, 0, many_since(node, line), many->burst), 0,
+			     &key);
+}
+
+static inline void many_forget(struct many_node *node, struct many_account *account)
+{
+	struct many_line *line = &node->line[account->source];
+
+	account->is_used = false;
+	node->accounts--;
+	line->account = 0;
+}
+
+static inline void many_account(struct many *many, struct many_node *node,
+				struct many_account *account, uint32_t number)
 {
 	const struct flow_count nothing = {0};
 	struct many_line *line = &node->line[number];
-	uint32_t free = 0;
 
-	while (node->account[free].is_used)
-		free++;
-	node->account[free] = (struct many_account){
+	if (account->is_used)
+		many_forget(node, account);
+	*account = (struct many_account){
 		.source = number,
 		.is_used = true,
+		.begun_at = many->now - WORLD_SEC / 10,
 		.own = {line->excess, credit_max(line->excess, line->asked * many->cost)},
 	};
-	flow_begin(&node->account[free].flow, &nothing, many->now - WORLD_SEC / 10);
-	line->account = free + 1;
+	flow_begin(&account->flow, &nothing, account->begun_at);
+	line->account = account - node->account + 1;
 	line->excess = 0;
 	node->accounts++;
 }
 
-static const struct many_node *many_ordered; /* for many_order */
-
-static inline int many_order(const void *a, const void *b)
+/* As account_weight() of accounts.c. */
+static inline double many_account_weight(const struct many *many, const struct many_node *node,
+					 const struct many_account *account)
 {
-	uint64_t one = many_ordered->line[*(const uint32_t *)a].excess;
-	uint64_t other = many_ordered->line[*(const uint32_t *)b].excess;
-
-	return one < other ? 1 : one > other ? -1 : 0;
+	if (!account->is_used)
+		return -INFINITY;
+	if (flow_is_quiet(&account->flow, many->burst))
+		return -1 - (double)credit_span(account->flow.busy_at, many->now);
+	if (many->now - account->begun_at < (uint64_t)credit_max(many->burst, CHOICE_TICKS))
+		return INFINITY;
+	return many_weight(many, node, account->source);
 }
 
-/* Gives accounts to those with the largest excess; the rest is looked at again. */
+/* Gives accounts to those that come first in the order of all nodes. */
+static inline void many_choose(struct many *many, struct many_node *node)
+{
+	unsigned int number;
+
+	many->leave.count = 0;
+	for (uint32_t i = 0; i < many->most; i++)
+		choices_add(&many->leave, many_account_weight(many, node, &node->account[i]),
+			    &number);
+	choices_sort(&many->leave, false);
+	choices_sort(&many->come, true);
+	for (unsigned int i = 0; i < many->come.count; i++) {
+		const struct choice *come = &many->come.list[i], *leave = &many->leave.list[i];
+
+		if (come->weight <= leave->weight)
+			break;
+		many_account(many, node, &node->account[leave->number], many->found[come->number]);
+	}
+}
+
+/* Those without an account are looked at again. */
 static inline void many_scan(struct many *many, struct many_node *node)
 {
-	uint32_t found = 0;
+	uint32_t due = 0;
+	unsigned int number;
 
+	many->come.count = 0;
 	for (uint32_t i = 0; i < node->touched_count; i++) {
-		struct many_line *line = &node->line[node->touched[i]];
+		uint32_t source = node->touched[i];
+		struct many_line *line = &node->line[source];
 
 		line->is_listed = false;
-		if (many_is_near(many, node, line))
-			many->found[found++] = node->touched[i];
-		else
+		if (!many_is_near(many, node, line)) {
 			line->asked = 0;
-	}
-	many_ordered = node;
-	qsort(many->found, found, sizeof(*many->found), many_order);
-	node->touched_count = 0;
-	for (uint32_t i = 0; i < found; i++) {
-		struct many_line *line = &node->line[many->found[i]];
-
-		if (node->accounts < many->most) {
-			many_account(many, node, many->found[i]);
-		} else {
-			line->is_listed = true;
-			node->touched[node->touched_count++] = many->found[i];
-			many->left_out++;
+			continue;
 		}
+		node->touched[due++] = source;
+		if (choices_add(&many->come, many_weight(many, node, source), &number))
+			many->found[number] = source;
+	}
+	many_choose(many, node);
+	node->touched_count = 0;
+	for (uint32_t i = 0; i < due; i++) {
+		struct many_line *line = &node->line[node->touched[i]];
+
 		line->asked = 0;
+		if (line->account)
+			continue;
+		line->is_listed = true;
+		node->touched[node->touched_count++] = node->touched[i];
+		many->left_out++;
 	}
 	node->scan++;
 	many->scans++;
@@ -275,10 +338,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	flow_learn(&account->flow, many->burst, &source->totals, many->nodes, many->now);
 	if (!flow_rests(&account->flow, many->burst, many->now))
 		return;
-	account->is_used = false;
-	node->accounts--;
-	node->line[account->source].account = 0;
-	node->line[account->source].scanned = node->scan;
+	many_forget(node, account);
 }
 
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)

@@ -2,9 +2,11 @@
 #include "share/accounts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "share/choice.h"
 #include "share/debts.h"
 
 /* How long the expiry of a counter that was set is taken to last. */
@@ -260,31 +262,13 @@ struct candidate {
 	const struct shared_limit *limit;
 	uint64_t excess; /* ticks */
 	uint64_t asked;
-	double weight; /* excess, in bursts */
 };
 
 struct candidates {
+	struct choices choices; /* numbers are those of `list` */
 	struct candidate *list; /* room for as many as there are accounts */
-	unsigned int most, count;
-	uint64_t left_out;
+	uint64_t due;
 };
-
-/* Keeps the largest: the smallest of those that are kept makes room. */
-static void candidate_add(struct candidates *candidates, const struct candidate *candidate)
-{
-	unsigned int least = 0;
-
-	if (candidates->count < candidates->most) {
-		candidates->list[candidates->count++] = *candidate;
-		return;
-	}
-	candidates->left_out++;
-	for (unsigned int i = 1; i < candidates->count; i++)
-		if (candidates->list[i].weight < candidates->list[least].weight)
-			least = i;
-	if (candidates->count && candidates->list[least].weight < candidate->weight)
-		candidates->list[least] = *candidate;
-}
 
 static bool account_is_quiet(const struct account *account)
 {
@@ -292,56 +276,72 @@ static bool account_is_quiet(const struct account *account)
 	       flow_is_quiet(&account->flow, account->limit->limit.burst);
 }
 
-/* Accounts that are free, or could be. */
-static unsigned int accounts_room(const struct accounts *accounts)
+/*
+ * The weight beyond which a candidate gets the place of an account. A free one is the first to go;
+ * then keys that are quiet, the one that has been so for longest first; then those of less weight.
+ * A key that was told of only lately stays, and one of which the store tells nothing now.
+ */
+static double account_weight(const struct accounts *accounts, const struct account *account,
+			     uint64_t now)
 {
-	unsigned int room = accounts->most - accounts->count;
+	const struct shared_limit *limit = account->limit;
+	int64_t stays;
 
-	for (unsigned int i = 0; i < accounts->most; i++)
-		room += account_is_quiet(&accounts->list[i]);
-	return room;
-}
-
-/* A free account; else that of the key that has been quiet for longest; NULL: there is none. */
-static struct account *account_take(struct accounts *accounts)
-{
-	struct account *oldest = NULL;
-
-	for (unsigned int i = 0; i < accounts->most; i++) {
-		struct account *account = &accounts->list[i];
-
-		if (!account->limit)
-			return account;
-		if (account_is_quiet(account) &&
-		    (!oldest || credit_span(account->flow.busy_at, oldest->flow.busy_at) > 0))
-			oldest = account;
-	}
-	if (oldest)
-		account_free(accounts, oldest);
-	return oldest;
+	if (!limit)
+		return -INFINITY;
+	if (account_is_quiet(account))
+		return -1 - (double)credit_max(0, credit_span(account->flow.busy_at, now));
+	stays = credit_max(limit->limit.burst, CHOICE_TICKS);
+	if (account->lost || credit_span(account->begun_at, now) < stays)
+		return INFINITY;
+	if (account->line == NO_LINE)
+		return 0;
+	return choice_weight(accounts->watch[account->line].demand, limit->meaning, &account->key);
 }
 
 /* since: when its excess began to be told, at the scan before */
-static void account_begin(struct accounts *accounts, const struct candidate *candidate,
-			  uint64_t since)
+static void account_begin(struct accounts *accounts, struct account *account,
+			  const struct candidate *candidate, uint64_t since)
 {
 	const struct flow_count nothing = {0};
-	struct account *account = account_take(accounts);
 
-	if (!account)
-		return;
+	if (account->limit)
+		account_free(accounts, account);
 	*account = (struct account){
 		.key = candidate->key,
 		.limit = candidate->limit,
 		.meaning = candidate->limit->meaning,
 		.line = candidate->line,
 		.own = {candidate->excess, credit_max(candidate->excess, candidate->asked)},
+		.begun_at = since,
 		.block_end = since,
 	};
 	flow_begin(&account->flow, &nothing, since);
 	accounts->watch[candidate->line].account = account - accounts->list + 1;
 	accounts->watch[candidate->line].excess = 0; /* the account tells of it */
 	accounts->count++;
+}
+
+/* Gives places to candidates, to those of the largest weights first. Returns how many got one. */
+static unsigned int accounts_choose(struct accounts *accounts, struct candidates *candidates,
+				    uint64_t since, uint64_t now)
+{
+	struct choices leave = {calloc(accounts->most, sizeof(*leave.list)), accounts->most, 0};
+	struct choice *come = candidates->choices.list;
+	unsigned int i, number;
+
+	for (i = 0; leave.list && i < accounts->most; i++)
+		choices_add(&leave, account_weight(accounts, &accounts->list[i], now), &number);
+	choices_sort(&leave, false);
+	choices_sort(&candidates->choices, true);
+	for (i = 0; i < candidates->choices.count && i < leave.count; i++) {
+		if (come[i].weight <= leave.list[i].weight)
+			break;
+		account_begin(accounts, &accounts->list[leave.list[i].number],
+			      &candidates->list[come[i].number], since);
+	}
+	free(leave.list);
+	return i;
 }
 
 /*
@@ -364,13 +364,15 @@ static bool excess_add(struct watch *watch, const struct shared_limit *limit,
 	return watch->excess;
 }
 
+/* passed: since the scan before */
 static void line_scan(struct accounts *accounts, uint32_t index, const struct untold *untold,
-		      uint64_t now, struct candidates *candidates)
+		      uint64_t passed, uint64_t now, struct candidates *candidates)
 {
 	const struct sl_line *line = &accounts->table.lines[index];
 	struct candidate candidate = {.line = index};
 	struct counted counted;
 	struct watch *watch;
+	unsigned int number;
 
 	if (!line_key(line, &candidate.key))
 		return;
@@ -380,6 +382,10 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	watch = line_watch(accounts, index, &candidate.key);
 	if (!line_read(line, watch, &candidate.key, &counted))
 		return;
+	if (watch->demand > 0 || counted.asked)
+		watch->demand =
+			choice_demand(watch->demand, ticks_of(candidate.limit, counted.asked),
+				      passed, candidate.limit->limit.burst);
 	if (watch->account) {
 		account_count(&accounts->list[watch->account - 1], counted);
 		return;
@@ -393,8 +399,11 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 			 candidate.limit->limit.burst))
 		return;
 	candidate.asked = ticks_of(candidate.limit, credit_max(counted.asked, 0));
-	candidate.weight = (double)candidate.excess / candidate.limit->limit.burst;
-	candidate_add(candidates, &candidate);
+	candidates->due++;
+	if (choices_add(&candidates->choices,
+			choice_weight(watch->demand, candidate.limit->meaning, &candidate.key),
+			&number))
+		candidates->list[number] = candidate;
 }
 
 /* Lines in use are far apart: a scan would spend most of its time waiting for memory. */
@@ -408,8 +417,8 @@ static void set_prefetch(const struct accounts *accounts, const struct sl_set *s
 }
 
 /* Reads the tags of all sets, and of the lines those that are in use. */
-static void lines_scan(struct accounts *accounts, const struct untold *untold, uint64_t now,
-		       struct candidates *candidates)
+static void lines_scan(struct accounts *accounts, const struct untold *untold, uint64_t passed,
+		       uint64_t now, struct candidates *candidates)
 {
 	const struct sl_set *sets = accounts->table.sets.values;
 	uint32_t count = accounts->table.count / SL_WAYS;
@@ -419,7 +428,8 @@ static void lines_scan(struct accounts *accounts, const struct untold *untold, u
 			set_prefetch(accounts, sets, set + SETS_AHEAD);
 		for (uint32_t way = 0; way < SL_WAYS; way++)
 			if (table_once(sets[set].tag[way]))
-				line_scan(accounts, set * SL_WAYS + way, untold, now, candidates);
+				line_scan(accounts, set * SL_WAYS + way, untold, passed, now,
+					  candidates);
 	}
 }
 
@@ -432,7 +442,7 @@ static uint64_t table_scan(struct accounts *accounts, unsigned int nodes, uint64
 
 	accounts_place(accounts);
 	untold.now += passed / FLOW_UNTOLD_PART / (nodes ?: 1);
-	lines_scan(accounts, &untold, now, candidates);
+	lines_scan(accounts, &untold, passed, now, candidates);
 	accounts->untold = untold.now;
 	accounts->scanned_at = now;
 	accounts->is_fresh = false;
@@ -448,17 +458,18 @@ void accounts_count(struct accounts *accounts, unsigned int nodes, uint64_t now)
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 {
-	unsigned int room = accounts_room(accounts);
-	struct candidates candidates = {.most = room};
+	struct candidates candidates = {.choices.most = accounts->most};
 	uint64_t passed;
 
-	candidates.list = calloc(room ?: 1, sizeof(*candidates.list));
-	if (!candidates.list)
-		candidates.most = 0;
+	candidates.choices.list = calloc(accounts->most, sizeof(*candidates.choices.list));
+	candidates.list = calloc(accounts->most, sizeof(*candidates.list));
+	if (!candidates.choices.list || !candidates.list)
+		candidates.choices.most = 0;
 	passed = table_scan(accounts, nodes, now, &candidates);
-	for (unsigned int i = 0; i < candidates.count; i++)
-		account_begin(accounts, &candidates.list[i], now - passed);
-	accounts->left_out += candidates.left_out;
+	accounts->left_out += candidates.due;
+	if (candidates.due)
+		accounts->left_out -= accounts_choose(accounts, &candidates, now - passed, now);
+	free(candidates.choices.list);
 	free(candidates.list);
 }
 

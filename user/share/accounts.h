@@ -12,14 +12,15 @@
  * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
  * a hundredth of rate/nodes: so much is never told, and makes a hundredth of the rate on all nodes.
  * A key gets an account once its excess is a quarter of the burst, or once it has an excess and its
- * level is below a quarter. The account ends when the key rests, or when it is quiet and another
- * key needs its place: flow_rests(), flow_is_quiet().
+ * level is below a quarter. The account ends when the key rests, or when another key needs its
+ * place, and this one is quiet or comes behind that one in the order of all nodes: flow_rests(),
+ * flow_is_quiet(), choice.h.
  *
  * A block is told of once, with the time that it still lasts; the store forgets it when that is
  * over. A node takes it to last from before it asked, so never for longer than it does, and tells
  * only of what lasts longer than all that it was told: so no block goes back and forth.
  *
- * Used by: share.c. Uses: debts.h, flow.h, shared_limits.h, store.h, gate/table.h.
+ * Used by: share.c. Uses: choice.h, debts.h, flow.h, shared_limits.h, store.h, gate/table.h.
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H
@@ -35,6 +36,7 @@ struct watch {
 	uint32_t who;	  /* a hash of its key; 0: none */
 	uint32_t excess;  /* in units of the limit (unit_shift) */
 	uint32_t account; /* the number of its account and 1; 0: it has none */
+	float demand;	  /* choice_demand() */
 };
 
 struct account {
@@ -43,6 +45,7 @@ struct account {
 	uint64_t meaning;		  /* of the limit for which its flow began */
 	uint32_t line;			  /* NO_LINE: the key has none now */
 	struct flow flow;
+	uint64_t begun_at;
 	struct flow_count own; /* ticks */
 	unsigned int lost;     /* rounds in a row without an answer */
 	bool lasts;	       /* its counters in the store live for a while */

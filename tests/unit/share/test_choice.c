@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * user/share/choice.h: which keys are told of where more are due than have room, so that nodes
+ * tell of the same ones. Whole nodes run here: user/share/accounts.h with tables, packets and a
+ * store that the test makes.
+ */
+#include "test.h"
+#include "kind_specs.h"
+#include "random.h"
+#include "share/accounts.h"
+#include "share/choice.h"
+
+#define NODES_MAX 4
+#define KEYS_MAX  128
+#define LINES	  (SL_WAYS * KEYS_MAX)
+#define RATE	  100 /* packets a second */
+#define ROUND	  (100 * MS)
+#define STEP	  (10 * MS)
+
+struct node {
+	struct sl_line lines[LINES];
+	struct sl_set sets[LINES / SL_WAYS];
+	struct accounts accounts;
+	struct store_item items[KEYS_MAX];
+};
+
+/* What comes in each second at a node of a key, in times of its limit. */
+typedef double (*offered_t)(unsigned int node, unsigned int key);
+
+static struct node node[NODES_MAX];
+static unsigned int nodes, keys, opened;
+static struct shared_limit limit;
+static struct flow_count totals[KEYS_MAX]; /* in the store */
+static unsigned int passed[KEYS_MAX];	   /* packets, at all nodes */
+static uint64_t now, random_state;
+static bool store_is_away;
+
+/* --- The gate ------------------------------------------------------------------------------- */
+
+enum status table_open(const struct gate *gate, struct table *ret)
+{
+	struct node *of = &node[opened];
+
+	(void)gate;
+	*ret = (struct table){.lines = of->lines, .count = LINES, .sets = {.values = of->sets}};
+	return OK;
+}
+
+void table_close(struct table *table)
+{
+	(void)table;
+}
+
+enum status table_read_in(const struct gate *gate, const struct table *table,
+			  const struct ledger_key *key, struct found_line *ret)
+{
+	uint32_t index = key->addr[0] * SL_WAYS;
+
+	(void)gate;
+	ret->is_found = line_is(&table->lines[index], key);
+	if (ret->is_found)
+		*ret = (struct found_line){table->lines[index], index, true};
+	return OK;
+}
+
+enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
+{
+	(void)gate;
+	*ret = (struct shared_limits){&limit, 1, limit.limit.burst};
+	return OK;
+}
+
+void shared_limits_free(struct shared_limits *limits)
+{
+	(void)limits;
+}
+
+const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t number)
+{
+	return limits->count && number == 9 ? &limit : NULL;
+}
+
+void shared_key_format(const char *name, const struct shared_limit *of,
+		       const struct ledger_key *key, char text[STORE_KEY], char block[STORE_KEY])
+{
+	(void)name;
+	(void)of;
+	snprintf(text, STORE_KEY, "%d", (int)key->addr[0]);
+	*block = '\0';
+}
+
+/* --- Nodes ---------------------------------------------------------------------------------- */
+
+static void nodes_open(unsigned int count, unsigned int most, unsigned int burst)
+{
+	struct sl_limit_spec spec = spec_bucket(RATE, SL_RATE_PPS, burst);
+
+	spec.shared = SL_SHARED_YES;
+	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
+	memset(totals, 0, sizeof(totals));
+	memset(node, 0, sizeof(node));
+	nodes = count;
+	now = 1000 * SEC;
+	random_state = RANDOM_BEGIN;
+	for (opened = 0; opened < nodes; opened++) {
+		assert_int_equal(accounts_open(&node[opened].accounts, NULL, "here", most), OK);
+		accounts_scan(&node[opened].accounts, nodes, now);
+	}
+}
+
+static void nodes_close(void)
+{
+	for (unsigned int i = 0; i < nodes; i++)
+		accounts_close(&node[i].accounts);
+}
+
+static void packet_send(struct node *at, unsigned int key)
+{
+	struct sl_line *line = &at->lines[key * SL_WAYS];
+	uint32_t units = limit.limit.cost >> limit.limit.unit_shift;
+	struct sl_purse purse = {0};
+
+	if (!line->limit) {
+		*line = (struct sl_line){.addr = {key}, .limit = 9};
+		*line_ledger(line) = credit_full(&limit.limit, now);
+		at->sets[key].tag[0] = 2;
+	}
+	if (credit_draw(&limit.limit, line_ledger(line), &purse, 0, limit.limit.cost, now, 1)) {
+		line->taken += units;
+		passed[key]++;
+	} else {
+		line->refused += units;
+	}
+}
+
+/* The store answers at once, if at all. */
+static void node_round(struct node *at)
+{
+	unsigned int count;
+
+	accounts_scan(&at->accounts, nodes, now);
+	count = accounts_report(&at->accounts, at->items, now);
+	for (unsigned int i = 0; i < count; i++) {
+		struct store_item *item = &at->items[i];
+		struct flow_count *total = &totals[atoi(item->key)];
+
+		total->taken += item->delta[STORE_TAKEN];
+		total->asked += item->delta[STORE_ASKED];
+		item->total[STORE_TAKEN] = total->taken;
+		item->total[STORE_ASKED] = total->asked;
+		item->answered = item->sent = !store_is_away;
+	}
+	accounts_learn(&at->accounts, at->items, nodes, now);
+}
+
+/* Packets come by chance, so that no node sees the same as another one. */
+static void nodes_run(double seconds, offered_t offered)
+{
+	unsigned int steps = seconds * SEC / STEP + 0.5;
+
+	memset(passed, 0, sizeof(passed));
+	for (unsigned int step = 0; step < steps; step++, now += STEP)
+		for (unsigned int i = 0; i < nodes; i++) {
+			for (unsigned int key = 0; key < keys; key++) {
+				double packets = offered(i, key) * RATE * STEP / SEC * 2 *
+						 (random_next(&random_state) >> 11) * 0x1p-53;
+				double part = (random_next(&random_state) >> 11) * 0x1p-53;
+
+				for (packets += part; packets >= 1; packets--)
+					packet_send(&node[i], key);
+			}
+			accounts_step(&node[i].accounts, now);
+			if (step % (ROUND / STEP) == i)
+				node_round(&node[i]);
+		}
+}
+
+/* Keys that got no more than 1.1 times their limit. */
+static unsigned int keys_held(double seconds)
+{
+	unsigned int held = 0;
+
+	for (unsigned int key = 0; key < keys; key++)
+		held += passed[key] <= 1.1 * RATE * seconds;
+	return held;
+}
+
+/* Keys that all nodes tell of. */
+static unsigned int keys_told_by_all(void)
+{
+	unsigned int told[KEYS_MAX] = {0}, all = 0;
+
+	for (unsigned int i = 0; i < nodes; i++)
+		for (unsigned int k = 0; k < node[i].accounts.most; k++)
+			if (node[i].accounts.list[k].limit)
+				told[node[i].accounts.list[k].key.addr[0]]++;
+	for (unsigned int key = 0; key < keys; key++)
+		all += told[key] == nodes;
+	return all;
+}
+
+/* --- Which keys nodes choose ---------------------------------------------------------------- */
+
+static double offered_twice(unsigned int at, unsigned int key)
+{
+	(void)at;
+	(void)key;
+	return 2;
+}
+
+/* Less than the limit at a node, and more at all of them. */
+static double offered_part(unsigned int at, unsigned int key)
+{
+	(void)at;
+	(void)key;
+	return .6;
+}
+
+static double offered_unevenly(unsigned int at, unsigned int key)
+{
+	(void)key;
+	return at % 2 ? .9 : .6;
+}
+
+static double offered_two_ways(unsigned int at, unsigned int key)
+{
+	(void)at;
+	return key < 15 ? 2 : .4;
+}
+
+static void test_equal_abusers_are_told_of_by_all_nodes(void **state)
+{
+	(void)state;
+	for (unsigned int count = 2; count <= 4; count += 2)
+		for (unsigned int burst = 10; burst <= 100; burst *= 10) {
+			keys = 40;
+			nodes_open(count, 20, burst);
+			nodes_run(15, offered_twice);
+			nodes_run(15, offered_twice);
+			printf("%u nodes, a burst of %u: %u of 40 held, %u told of by all\n", count,
+			       burst, keys_held(15), keys_told_by_all());
+			assert_int_equal(keys_told_by_all(), 20);
+			assert_int_equal(keys_held(15), 20);
+			nodes_close();
+		}
+}
+
+/* Nodes measure the demand for a key by chance differently, or there is more of it at one. */
+static void test_nodes_choose_nearly_the_same_of_unequal_demand(void **state)
+{
+	static const struct {
+		const char *name;
+		offered_t offered;
+	} cases[] = {
+		{"0.6 at each", offered_part},
+		{"0.6 at one, 0.9 at the other", offered_unevenly},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int told = 0, least = 20;
+
+		keys = 40;
+		nodes_open(2, 20, 10);
+		nodes_run(15, cases[i].offered);
+		for (int k = 0; k < 20; k++) {
+			nodes_run(1, cases[i].offered);
+			told += keys_told_by_all();
+			least = credit_min(least, keys_told_by_all());
+		}
+		printf("%s: %.1f told of by both, %u at least\n", cases[i].name, told / 20., least);
+		assert_true(told / 20. > 17 && least >= 14);
+		nodes_close();
+	}
+}
+
+static void test_those_that_ask_for_most_come_first(void **state)
+{
+	(void)state;
+	keys = 60;
+	nodes_open(4, 20, 10);
+	nodes_run(15, offered_two_ways);
+	nodes_run(15, offered_two_ways);
+	for (unsigned int key = 0; key < 15; key++)
+		assert_true(passed[key] < 1.1 * RATE * 15);
+	nodes_close();
+}
+
+/* --- Who makes room ------------------------------------------------------------------------- */
+
+static unsigned int quiet_from, quiet_to; /* keys that nobody asks for */
+
+static double offered_but_quiet(unsigned int at, unsigned int key)
+{
+	(void)at;
+	return key >= quiet_from && key < quiet_to ? 0 : 2;
+}
+
+static bool is_told(unsigned int key)
+{
+	const struct accounts *accounts = &node[0].accounts;
+
+	for (unsigned int i = 0; i < accounts->most; i++)
+		if (accounts->list[i].limit && accounts->list[i].key.addr[0] == key)
+			return true;
+	return false;
+}
+
+/* In the order of keys that all ask for more than their limit. */
+static unsigned int foremost(unsigned int from, unsigned int to)
+{
+	unsigned int found = from;
+	double most = 0;
+
+	for (unsigned int key = from; key < to; key++) {
+		const struct ledger_key of = {.addr = {key}, .limit = 9};
+		double weight = choice_weight(1, limit.meaning, &of);
+
+		if (weight > most) {
+			most = weight;
+			found = key;
+		}
+	}
+	return found;
+}
+
+static void test_a_key_that_comes_first_takes_a_place_once_that_was_used(void **state)
+{
+	(void)state;
+	keys = 40;
+	nodes_open(1, 1, 10);
+	quiet_from = foremost(0, keys);
+	quiet_to = quiet_from + 1;
+	nodes_run(5, offered_but_quiet);
+	assert_false(is_told(quiet_from));
+	quiet_to = quiet_from; /* it asks, too */
+	nodes_run(3, offered_but_quiet);
+	assert_true(is_told(quiet_from));
+	nodes_run(20, offered_but_quiet);
+	assert_true(is_told(quiet_from));
+	nodes_close();
+}
+
+/* Else a place would go from key to key, and none be held. */
+static void test_a_key_that_was_told_of_lately_keeps_its_place(void **state)
+{
+	unsigned int first, told;
+
+	(void)state;
+	keys = 40;
+	nodes_open(1, 1, 10);
+	first = foremost(0, keys);
+	quiet_from = 0;
+	quiet_to = keys - 1;
+	if (first == keys - 1)
+		quiet_from = 1, quiet_to = keys;
+	told = quiet_from ? 0 : keys - 1;
+	nodes_run(.5, offered_but_quiet);
+	assert_true(is_told(told));
+	quiet_to = quiet_from; /* all ask */
+	nodes_run(3, offered_but_quiet);
+	assert_true(is_told(told));
+	nodes_run(1, offered_but_quiet);
+	assert_true(is_told(first));
+	nodes_close();
+}
+
+/* Whatever comes first in the order. */
+static void test_a_quiet_key_makes_room_before_others(void **state)
+{
+	unsigned int first;
+
+	(void)state;
+	keys = 3;
+	nodes_open(1, 2, 10);
+	first = foremost(0, keys);
+	quiet_from = (first + 1) % 3; /* this one comes later */
+	quiet_to = quiet_from + 1;
+	nodes_run(5, offered_but_quiet);
+	assert_false(is_told(quiet_from));
+	quiet_from = first;
+	quiet_to = first + 1;
+	nodes_run(.4, offered_but_quiet); /* before it rests */
+	assert_false(is_told(first));
+	assert_true(is_told((first + 1) % 3) && is_told((first + 2) % 3));
+	nodes_close();
+}
+
+/* Nothing is known then of what is told of, nor would be of another key. */
+static void test_no_place_is_given_away_while_the_store_is_away(void **state)
+{
+	unsigned int first;
+
+	(void)state;
+	keys = 40;
+	nodes_open(1, 1, 10);
+	first = foremost(0, keys);
+	quiet_from = first;
+	quiet_to = first + 1;
+	nodes_run(5, offered_but_quiet);
+	quiet_to = first;
+	store_is_away = true;
+	nodes_run(3, offered_but_quiet);
+	assert_false(is_told(first));
+	store_is_away = false;
+	nodes_run(.2, offered_but_quiet);
+	assert_true(is_told(first));
+	nodes_close();
+}
+
+static void test_keys_without_a_place_are_counted(void **state)
+{
+	const struct accounts *accounts = &node[0].accounts;
+	uint64_t before;
+
+	(void)state;
+	keys = 40;
+	nodes_open(1, 40, 10);
+	nodes_run(5, offered_twice);
+	assert_int_equal(accounts->left_out, 0);
+	assert_int_equal(accounts->count, 40);
+	nodes_close();
+	nodes_open(1, 20, 10);
+	nodes_run(5, offered_twice);
+	before = accounts->left_out;
+	nodes_run(1, offered_twice);
+	assert_int_equal(accounts->left_out - before, 10 * 20);
+	assert_int_equal(accounts->count, 20);
+	nodes_close();
+}
+
+/* --- Parts ---------------------------------------------------------------------------------- */
+
+static void test_what_demand_is(void **state)
+{
+	static const struct {
+		const char *name;
+		double asked;	    /* in times of the limit */
+		double burst, for_; /* s */
+		double is;
+	} cases[] = {
+		{"nothing", 0, 1, 60, 0},
+		{"half of the limit", .5, 1, 60, .5},
+		{"half of the limit, of a long burst", .5, 100, 2000, .5},
+		{"the limit", 1, 1, 60, 1},
+		{"more than twice the limit", 5, 1, 60, 2},
+		{"the limit, for as long as it counts", 1, 1, 4, .63},
+		{"twice the limit, for a part of a burst", 2, 100, 10, .19},
+		{"what is hardly anything", .0001, 1, 60, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		float demand = 0;
+
+		for (double at = 0; at < cases[i].for_; at += .1)
+			demand = choice_demand(demand, cases[i].asked * ROUND, ROUND,
+					       cases[i].burst * SEC);
+		if (demand < cases[i].is - .01 || demand > cases[i].is + .01)
+			fail_msg("%s: %.3f", cases[i].name, demand);
+		for (double at = 0; at < 10 * cases[i].burst + 40; at += .1)
+			demand = choice_demand(demand, 0, ROUND, cases[i].burst * SEC);
+		assert_true(demand == 0);
+	}
+}
+
+/* Any numbers: never below 0, above 2, or none at all. */
+static void test_demand_of_any_numbers(void **state)
+{
+	static const int64_t words[] = {INT64_MIN, -1, 0, 1, SEC, 1LL << 60, INT64_MAX};
+	uint64_t random = RANDOM_BEGIN;
+	float demand = 0;
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		demand = choice_demand(demand, words[random_next(&random) % ARRAY_SIZE(words)],
+				       words[random_next(&random) % ARRAY_SIZE(words)],
+				       words[random_next(&random) % ARRAY_SIZE(words)]);
+		assert_true(demand >= 0 && demand <= 2);
+	}
+}
+
+static void test_the_order_of_keys_goes_by_all_that_the_store_has_of_them(void **state)
+{
+	const struct ledger_key key = {.addr = {1, 2}, .limit = 9};
+	const struct ledger_key others[] = {{.addr = {3, 2}, .limit = 9},
+					    {.addr = {1, 3}, .limit = 9},
+					    {.addr = {2, 1}, .limit = 9}};
+	const struct ledger_key elsewhere = {.addr = {1, 2}, .limit = 17};
+	double weight = choice_weight(1, 5, &key), least = 2, most = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_true(choice_weight(1, 5, &others[i]) != weight);
+	assert_true(choice_weight(1, 6, &key) != weight);
+	/* the number of a limit is a node's own */
+	assert_true(choice_weight(1, 5, &elsewhere) == weight);
+	assert_true(choice_weight(2, 5, &key) == weight);
+	assert_true(choice_weight(.5, 5, &key) == weight / 2);
+	for (uint64_t i = 0; i < 1000; i++) {
+		const struct ledger_key some = {.addr = {i << 24}};
+
+		weight = choice_weight(1, 5, &some);
+		assert_true(weight >= 1 && weight < 1.25);
+		least = weight < least ? weight : least;
+		most = weight > most ? weight : most;
+	}
+	assert_true(least < 1.005 && most > 1.245);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x < y) - (x > y);
+}
+
+#define WEIGHTS 500
+
+static void test_the_largest_are_chosen(void **state)
+{
+	uint64_t random = RANDOM_BEGIN;
+
+	(void)state;
+	for (int run = 0; run < 300; run++) {
+		unsigned int most = random_next(&random) % 40,
+			     count = random_next(&random) % WEIGHTS;
+		struct choice list[40];
+		struct choices choices = {.list = list, .most = most};
+		double weights[WEIGHTS], of[40] = {0};
+
+		for (unsigned int i = 0; i < count; i++) {
+			unsigned int number;
+
+			weights[i] = random_next(&random) % 1000;
+			if (!choices_add(&choices, weights[i], &number))
+				continue;
+			assert_true(number < most);
+			of[number] = weights[i];
+		}
+		qsort(weights, count, sizeof(*weights), by_value);
+		choices_sort(&choices, true);
+		assert_int_equal(choices.count, credit_min(count, most));
+		for (unsigned int i = 0; i < choices.count; i++) {
+			assert_true(list[i].weight == weights[i]);
+			assert_true(of[list[i].number] == weights[i]);
+		}
+		choices_sort(&choices, false);
+		for (unsigned int i = 1; i < choices.count; i++)
+			assert_true(list[i - 1].weight <= list[i].weight);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_abusers_are_told_of_by_all_nodes),
+		cmocka_unit_test(test_nodes_choose_nearly_the_same_of_unequal_demand),
+		cmocka_unit_test(test_those_that_ask_for_most_come_first),
+		cmocka_unit_test(test_a_key_that_comes_first_takes_a_place_once_that_was_used),
+		cmocka_unit_test(test_a_key_that_was_told_of_lately_keeps_its_place),
+		cmocka_unit_test(test_a_quiet_key_makes_room_before_others),
+		cmocka_unit_test(test_no_place_is_given_away_while_the_store_is_away),
+		cmocka_unit_test(test_keys_without_a_place_are_counted),
+		cmocka_unit_test(test_what_demand_is),
+		cmocka_unit_test(test_demand_of_any_numbers),
+		cmocka_unit_test(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them),
+		cmocka_unit_test(test_the_largest_are_chosen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
