@@ -371,7 +371,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
     (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 1s"),
-    (["a:1", "--most", "0"], "--most '0': write a number, 1 to 5000"),
+    (["a:1", "--most", "0"], "--most '0': write a number, 1 to 20000"),
     (["a:1", "--user", "me"], "--user 'me': it takes --password-file, too"),
 ])
 def test_words_that_are_refused(cluster, words, said):

@@ -18,7 +18,7 @@
 
 /* Two commands a key and round: 2000 a second with the usual round. */
 #define MOST_USUAL 100
-#define MOST_MAX   5000 /* a scan compares each key that is due with all accounts */
+#define MOST_MAX   20000 /* to charge so many ledgers takes a quarter of the 10 ms of a step */
 
 /* A part of the boot id, of which 32 bits are enough to tell machines apart. */
 #define BOOT_ID	     8

@@ -4,6 +4,7 @@
  * tell of the same ones. Whole nodes run here: user/share/accounts.h with tables, packets and a
  * store that the test makes.
  */
+#include <time.h>
 #include "test.h"
 #include "kind_specs.h"
 #include "random.h"
@@ -551,6 +552,23 @@ static void test_the_largest_are_chosen(void **state)
 	}
 }
 
+/* However many there are: to compare each with all would take minutes. */
+static void test_many_are_chosen_in_time(void **state)
+{
+	const unsigned int most = 20000, count = 1000000;
+	struct choices choices = {calloc(most, sizeof(*choices.list)), most, 0};
+	clock_t begun = clock();
+	unsigned int number;
+
+	(void)state;
+	for (unsigned int i = 0; i < count; i++)
+		assert_true(choices_add(&choices, i, &number));
+	choices_sort(&choices, true);
+	assert_true(choices.list[most - 1].weight == count - most);
+	assert_true(clock() - begun < 5 * CLOCKS_PER_SEC);
+	free(choices.list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -566,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_demand_of_any_numbers),
 		cmocka_unit_test(test_the_order_of_keys_goes_by_all_that_the_store_has_of_them),
 		cmocka_unit_test(test_the_largest_are_chosen),
+		cmocka_unit_test(test_many_are_chosen_in_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
