@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Nodes that share the limit of one source through a store: fluid, in steps of time. Each has a
- * ledger, charged as packets charge it, and a flow (user/share/flow.h). The judge is one bucket
+ * ledger, charged as packets charge it and by user/share/debts.h, and a flow (user/share/flow.h).
+ * The judge is one bucket
  * that is charged with all that any node admits.
  *
  *   world_begin   nodes at rest
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include "credit.h"
 #include "random.h"
+#include "share/debts.h"
 #include "share/division.h"
 
 #define WORLD_SEC SL_TICKS_PER_SEC
@@ -26,8 +28,10 @@
 struct world_node {
 	struct flow flow;
 	struct division division;
-	uint64_t zero;		/* of its ledger */
+	struct debt debt;
+	struct sl_line line;	/* with its ledger */
 	struct flow_count own;	/* what it admitted and was offered */
+	int64_t alone, lowest;	/* the level of a bucket charged with that and nothing else */
 	struct flow_count seen; /* of that, what the last round saw */
 	uint64_t seen_at;
 	uint64_t excess;    /* while it does not share */
@@ -61,6 +65,7 @@ struct world {
 	bool forgets; /* and loses them */
 	/* what comes of it */
 	struct world_node *node;
+	struct sl_limit limit;
 	struct flow_count totals;
 	uint64_t now, begin, random;
 	uint64_t commands; /* to the store, for the key, of all nodes */
@@ -68,6 +73,14 @@ struct world {
 	size_t steps, room;
 	double judge, lowest; /* the level of the bucket of all, in seconds */
 };
+
+static const struct ledger_key world_key = {.limit = 9};
+
+/* Without purses. What is charged is a span of time, so packets have no cost of their own. */
+static inline struct sl_limit world_limit(uint64_t burst)
+{
+	return (struct sl_limit){.burst = burst, .refill = burst};
+}
 
 static inline double world_random(struct world *world)
 {
@@ -91,10 +104,13 @@ static inline void world_begin(struct world *world)
 	world->random = RANDOM_BEGIN + world->seed * 0x9e3779b97f4a7c15;
 	world->now = world->begin = -30 * WORLD_SEC; /* moments wrap soon */
 	world->judge = (double)world->burst / WORLD_SEC;
+	world->limit = world_limit(world->burst);
+	world->limit.start_share = world->starts_shared;
 	for (unsigned int i = 0; i < world->nodes; i++) {
-		world->node[i].zero = world->now - world->burst;
-		if (world->starts_shared)
-			world->node[i].zero = world->now - world->burst / world->nodes;
+		world->node[i].line.limit = world_key.limit;
+		*line_ledger(&world->node[i].line) =
+			credit_birth(&world->limit, world->nodes, world->now);
+		world->node[i].alone = world->burst;
 		world->node[i].own.asked = world->node[i].own.taken = -1000ULL * i;
 		world->node[i].seen = world->node[i].own;
 		world->node[i].seen_at = world->now;
@@ -116,12 +132,8 @@ static inline double world_at(const struct world *world)
 
 static inline int64_t world_level(const struct world *world, const struct world_node *node)
 {
-	return credit_min(credit_span(node->zero, world->now), world->burst);
-}
-
-static inline void world_charge(const struct world *world, struct world_node *node, int64_t cost)
-{
-	node->zero = credit_latest(node->zero, world->now - world->burst) + cost;
+	return credit_level(&world->limit, (const struct sl_ledger *)&node->line.ledger,
+			    world->now);
 }
 
 /* The store counts whole units only. */
@@ -136,10 +148,15 @@ static inline uint64_t world_admit(struct world *world, struct world_node *node,
 	uint32_t times = credit_times(node->division.at, world->nodes, world->now);
 	uint64_t want = offered * world->step;
 	uint64_t got = credit_max(0, credit_min(want, world_level(world, node) / times));
+	struct sl_purse purse = {0};
 
-	world_charge(world, node, got * times);
+	if (got)
+		credit_draw(&world->limit, line_ledger(&node->line), &purse, 0, got * times,
+			    world->now, 1);
 	node->own.taken += got;
 	node->own.asked += want;
+	node->alone = credit_min(node->alone + world->step, world->burst) - got;
+	node->lowest = credit_min(node->lowest, node->alone);
 	return got;
 }
 
@@ -164,6 +181,7 @@ static inline void world_scan(struct world *world, struct world_node *node)
 	told.asked -= world_units(credit_max(node->excess, counted.asked));
 	node->excess = 0;
 	node->shares = true;
+	node->debt = (struct debt){0};
 	flow_begin(&node->flow, &told, world->now - passed);
 }
 
@@ -263,9 +281,8 @@ static inline void world_step(struct world *world, struct world_node *node)
 	if (world->divides && division_step(&node->division, world->now))
 		flow_forget(&node->flow, world->now);
 	else if (node->shares)
-		world_charge(
-			world, node,
-			flow_step(&node->flow, world->burst, world_level(world, node), world->now));
+		debt_step(&world->limit, &node->line, &world_key, &node->flow, &node->debt,
+			  world->now);
 }
 
 static inline void world_run(struct world *world, double seconds)

@@ -2,8 +2,8 @@
 /*
  * Many sources, of Zipf demand, on nodes that share their limits: packet by packet. A node tells of
  * a source by the rule of user/share/accounts.c, and of `most` at a time, by the order of
- * user/share/choice.c; what it charges is of user/share/flow.c. Each source is judged by one bucket
- * that is charged with all that any node admits.
+ * user/share/choice.c; what it charges is of user/share/flow.c and debts.c. Each source is judged
+ * by one bucket that is charged with all that any node admits.
  *
  *   many_begin   sources at rest
  *   many_run     packets come
@@ -31,6 +31,7 @@ struct many_line {
 
 struct many_account {
 	struct flow flow;
+	struct debt debt;
 	struct flow_count own;
 	uint64_t begun_at, expiry_at; /* 0: never */
 	uint32_t source;
@@ -341,16 +342,27 @@ static inline void many_round(struct many *many, struct many_node *node,
 	many_forget(node, account);
 }
 
+/* Of a ledger without purses `zero` says all. */
+static inline void many_step(struct many *many, struct many_account *account,
+			     struct many_line *line)
+{
+	const struct sl_limit limit = world_limit(many->burst);
+	struct sl_line charged = {
+		.limit = world_key.limit,
+		.ledger = {.zero = line->zero, .born = many->begin, .drawn = many->begin},
+	};
+
+	debt_step(&limit, &charged, &world_key, &account->flow, &account->debt, many->now);
+	line->zero = charged.ledger.zero;
+}
+
 static inline void many_daemon(struct many *many, struct many_node *node, bool is_round)
 {
 	for (uint32_t i = 0; i < many->most; i++) {
 		struct many_account *account = &node->account[i];
-		struct many_line *line = &node->line[account->source];
 
 		if (account->is_used)
-			many_charge(many, line,
-				    flow_step(&account->flow, many->burst, many_level(many, line),
-					      many->now));
+			many_step(many, account, &node->line[account->source]);
 	}
 	if (!is_round)
 		return;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "share/choice.h"
-#include "share/debts.h"
 
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
@@ -233,7 +232,7 @@ static void account_find_line(struct accounts *accounts, struct account *account
 		return;
 	}
 	account->line = found.index;
-	account->lent = 0;
+	account->debt.lent = 0;
 	watch->account = account - accounts->list + 1;
 }
 
@@ -594,40 +593,17 @@ void accounts_forget(struct accounts *accounts, uint64_t now)
 			flow_forget(&accounts->list[i].flow, now);
 }
 
-/*
- * What a ledger could have refilled since the last step, and not have held, is lent no more: it may
- * have been full in between, and be empty again.
- */
-static int64_t account_charge(struct account *account, struct sl_line *line, int64_t level,
-			      int64_t cost, uint64_t now)
-{
-	const struct sl_limit *limit = &account->limit->limit;
-	int64_t over = credit_max(0, credit_span(account->full_at, now)), charged;
-
-	account->lent -= credit_min(account->lent, over);
-	charged = debt_charge(limit, line, &account->key, cost, &account->lent, now);
-	/* when it would be full without what was lent, if no packet came */
-	account->full_at = now + limit->refill - (level - charged + account->lent);
-	return charged;
-}
-
 void accounts_step(struct accounts *accounts, uint64_t now)
 {
 	for (unsigned int i = 0; i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
-		const struct sl_limit *limit;
 		struct sl_line *line = NULL;
-		int64_t cost, level = 0;
 
 		if (!account->limit)
 			continue;
-		limit = &account->limit->limit;
 		if (account->line != NO_LINE)
 			line = &accounts->table.lines[account->line];
-		if (line)
-			level = credit_level(limit, line_ledger(line), now);
-		cost = flow_step(&account->flow, debt_most(limit), level, now);
-		if (line)
-			accounts->charged += account_charge(account, line, level, cost, now) > 0;
+		accounts->charged += debt_step(&account->limit->limit, line, &account->key,
+					       &account->flow, &account->debt, now) > 0;
 	}
 }

@@ -26,7 +26,7 @@
 #define SLUICE_ACCOUNTS_H
 
 #include "gate/table.h"
-#include "share/flow.h"
+#include "share/debts.h"
 #include "share/shared_limits.h"
 #include "share/store.h"
 
@@ -50,10 +50,9 @@ struct account {
 	unsigned int lost;     /* rounds in a row without an answer */
 	bool lasts;	       /* its counters in the store live for a while */
 	uint64_t expiry_at;    /* when they were made to last, ticks */
-	uint64_t lent;	       /* what its ledger lacks for others: debt_charge() */
-	uint64_t full_at;      /* when its ledger may be full if it lacked nothing */
-	uint64_t block_end;    /* of the latest block that the store knows of, or a little later */
-	bool block_is_known;   /* the store has told whether there is one */
+	struct debt debt;
+	uint64_t block_end;  /* of the latest block that the store knows of, or a little later */
+	bool block_is_known; /* the store has told whether there is one */
 };
 
 #define NO_LINE UINT32_MAX

@@ -102,6 +102,26 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 	return 0;
 }
 
+/*
+ * What a ledger could have refilled since the last step, and not have held, is lent no more: it may
+ * have been full in between, and be empty again.
+ */
+int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+		  struct flow *flow, struct debt *debt, uint64_t now)
+{
+	int64_t level = line ? credit_level(limit, line_ledger(line), now) : 0;
+	int64_t cost = flow_step(flow, debt_most(limit), level, now);
+	int64_t over = credit_max(0, credit_span(debt->full_at, now)), charged;
+
+	if (!line)
+		return 0;
+	debt->lent -= credit_min(debt->lent, over);
+	charged = debt_charge(limit, line, key, cost, &debt->lent, now);
+	/* when it would be full without what was lent, if no packet came */
+	debt->full_at = now + limit->refill - (level - charged + debt->lent);
+	return charged;
+}
+
 /* The word of a block that ends at a moment, with the steps after which one is as long. */
 static uint64_t block_word(const struct sl_limit *limit, uint64_t until, uint64_t now)
 {

@@ -3,7 +3,11 @@
  * Share: charges ledgers for what other nodes took, and blocks what they block, while packets do
  * the same.
  *
- * Used by: accounts.c. Uses: include/credit.h, include/ways.h.
+ *   debt_step     what is due of a flow, to the ledger of its key: each 10 ms or so
+ *   debt_charge   an amount
+ *   debt_block    until a moment
+ *
+ * Used by: accounts.c. Uses: flow.h, include/credit.h, include/ways.h.
  */
 #ifndef SLUICE_SHARE_DEBTS_H
 #define SLUICE_SHARE_DEBTS_H
@@ -11,7 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/flow.h"
 #include "ways.h"
+
+struct debt {
+	uint64_t lent;	  /* what the ledger lacks for others: debt_charge() */
+	uint64_t full_at; /* when it may be full if it lacked nothing */
+};
 
 /*
  * A burst, or twice the time between two charges: a ledger that fills up in less would let pass
@@ -32,6 +42,13 @@ uint64_t debt_most(const struct sl_limit *limit);
  */
 int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now);
+
+/*
+ * Charges what the flow of a key says, or gives back: flow_step(). line: NULL if the key has none.
+ * Returns what debt_charge() does.
+ */
+int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
+		  struct flow *flow, struct debt *debt, uint64_t now);
 
 /*
  * Blocks the key in a line until a moment, for the time of the limit at most. False: the limit does

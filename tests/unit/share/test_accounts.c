@@ -411,14 +411,14 @@ static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 	account->flow.expected = FLOW_RATE;
 	for (int i = 0; i < 50; i++)
 		accounts_step(&accounts, now += STEP);
-	assert_true(account->lent > SEC / 4);
+	assert_true(account->debt.lent > SEC / 4);
 	/* the process is stopped for as long as the ledger takes to be full; then a burst comes */
 	later = now + 5 * SEC;
 	line_ledger(&lines[3])->zero = line_ledger(&lines[3])->drawn = later;
 	account->flow.expected = 0;
 	account->flow.back = SEC;
 	accounts_step(&accounts, now = later);
-	assert_int_equal(account->lent, 0);
+	assert_int_equal(account->debt.lent, 0);
 	assert_int_equal(credit_level(&limit.limit, line_ledger(&lines[3]), now), 0);
 	accounts_close(&accounts);
 }

@@ -854,6 +854,28 @@ static void test_a_source_that_moves(void **state)
 	}
 }
 
+/*
+ * Whatever is given back: by its own ledger each node lets pass burst + rate x t at most. Of sources
+ * that move, as what was charged for others in vain is given back then.
+ */
+static void test_no_node_lets_pass_more_than_alone(void **state)
+{
+	static const double turns[] = {.2, 1, 3, 20};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(turns); i++) {
+		struct world world = world_of(4);
+
+		turns_a_second = turns[i];
+		world.offered = offered_turns;
+		world_begin(&world);
+		world_run(&world, 60);
+		for (int k = 0; k < 4; k++)
+			assert_true(world.node[k].lowest >= 0);
+		world_end(&world);
+	}
+}
+
 static void test_a_source_that_comes_in_pulses(void **state)
 {
 	static const unsigned int nodes[] = {2, 4, 10};
@@ -1063,6 +1085,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_that_ask_alike_get_alike),
 		cmocka_unit_test(test_a_forged_flood_starves_no_node),
 		cmocka_unit_test(test_a_source_that_moves),
+		cmocka_unit_test(test_no_node_lets_pass_more_than_alone),
 		cmocka_unit_test(test_a_source_that_comes_in_pulses),
 		cmocka_unit_test(test_uneven_demand_and_answers_of_any_delay),
 		cmocka_unit_test(test_answers_that_are_often_lost),
