@@ -117,6 +117,7 @@ int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const stru
 		return 0;
 	debt->lent -= credit_min(debt->lent, over);
 	charged = debt_charge(limit, line, key, cost, &debt->lent, now);
+	flow_uncharged(flow, limit->burst, cost - charged);
 	/* when it would be full without what was lent, if no packet came */
 	debt->full_at = now + limit->refill - (level - charged + debt->lent);
 	return charged;

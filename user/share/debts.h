@@ -44,8 +44,9 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now);
 
 /*
- * Charges what the flow of a key says, or gives back: flow_step(). line: NULL if the key has none.
- * Returns what debt_charge() does.
+ * Charges what the flow of a key says, or gives back: flow_step(). What could not be charged is
+ * owed still. line: NULL if the key has none; what is due passes with time then, as it would for a
+ * ledger that is full. Returns what debt_charge() does.
  */
 int64_t debt_step(const struct sl_limit *limit, struct sl_line *line, const struct ledger_key *key,
 		  struct flow *flow, struct debt *debt, uint64_t now);

@@ -256,6 +256,13 @@ int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now
 	return expected + repaid - back;
 }
 
+void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount)
+{
+	int64_t most = flow_cap(burst, flow->length, flow->nodes);
+
+	flow->unsettled = credit_max(flow->unsettled, credit_min(flow->unsettled + amount, most));
+}
+
 /*
  * What a key costs that is shared anew: a burst on each node, and what comes in until the second
  * answer. Half the rate makes up for it in twice the time.

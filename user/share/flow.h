@@ -3,14 +3,15 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its ledger is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- *   flow_is_due  whether a key is to be shared
- *   flow_begin   it is, from now on
- *   flow_report  begins a round: what to add to the key's totals in the store
- *   flow_learn   ends the round with the totals that the store answered
- *   flow_lost    ends the round without an answer; flow_unsent: to what was never sent
- *   flow_forget  begins anew with what others do
- *   flow_step    what to charge to the ledger now, in small steps, or to give back to it
- *   flow_rests   whether the key can be forgotten; flow_is_quiet: if need be
+ *   flow_is_due      whether a key is to be shared
+ *   flow_begin       it is, from now on
+ *   flow_report      begins a round: what to add to the key's totals in the store
+ *   flow_learn       ends the round with the totals that the store answered
+ *   flow_lost        ends the round without an answer; flow_unsent: to what was never sent
+ *   flow_forget      begins anew with what others do
+ *   flow_step        what to charge to the ledger now, in small steps, or to give back to it
+ *   flow_uncharged   what of that was not charged
+ *   flow_rests       whether the key can be forgotten; flow_is_quiet: if need be
  *
  * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
  * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
@@ -166,6 +167,12 @@ void flow_unsent(struct flow *flow);
  * time between two steps.
  */
 int64_t flow_step(struct flow *flow, uint64_t burst, int64_t level, uint64_t now);
+
+/*
+ * So much of what the last step returned was not charged: it is owed still, up to flow_cap(). What
+ * was not given back (amount < 0) is no credit any more.
+ */
+void flow_uncharged(struct flow *flow, uint64_t burst, int64_t amount);
 
 /*
  * Whether the key can be forgotten if another one needs its place: no more than a thousandth of a

@@ -255,6 +255,62 @@ static void test_no_source_gets_more_than_without(void **state)
 	assert_true(passed > would / 2);
 }
 
+/* --- What is due of a flow ------------------------------------------------------------------ */
+
+/* A key of which others took a burst that is owed here; nothing is offered here. */
+static struct flow flow_owing(const struct sl_limit *limit)
+{
+	const struct flow_count nothing = {0};
+	struct flow_count totals = {0};
+	struct flow flow;
+
+	flow_begin(&flow, &nothing, NOW);
+	for (int i = 1; i <= 2; i++) {
+		flow_report(&flow, &nothing, NOW + i * SECOND / 10);
+		flow_learn(&flow, limit->burst, &totals, 4, NOW + i * SECOND / 10);
+		totals.taken += limit->burst;
+	}
+	flow_step(&flow, limit->burst, 0, NOW + SECOND / 5);
+	flow_report(&flow, &nothing, NOW + 3 * SECOND / 10);
+	flow_learn(&flow, limit->burst, &totals, 4, NOW + 3 * SECOND / 10);
+	assert_true(flow.unsettled > 0);
+	return flow;
+}
+
+static void test_what_was_not_charged_is_owed_still(void **state)
+{
+	const struct sl_limit limit = limit_of();
+	const uint64_t now = NOW + 4 * SECOND / 10;
+	static const struct {
+		const char *name;
+		bool is_handed_over, is_deep, has_no_line;
+		bool stays;
+	} cases[] = {
+		{"a ledger that is full", .stays = false},
+		{"a line that was handed to another key", .is_handed_over = true, .stays = true},
+		{"a ledger that owes all that it may", .is_deep = true, .stays = true},
+		{"a key without a line: time pays", .has_no_line = true, .stays = false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct flow flow = flow_owing(&limit);
+		struct sl_line line = line_full(&limit);
+		struct debt debt = {0};
+		int64_t owed = flow.unsettled, charged;
+
+		if (cases[i].is_deep)
+			line.ledger.zero = now + 2 * limit.burst;
+		charged = debt_step(&limit, cases[i].has_no_line ? NULL : &line,
+				    cases[i].is_handed_over ? &other : &key, &flow, &debt, now);
+		if ((flow.unsettled == owed) != cases[i].stays)
+			fail_msg("%s: %lld of %lld", cases[i].name, (long long)flow.unsettled,
+				 (long long)owed);
+		if (!cases[i].has_no_line)
+			assert_int_equal(flow.unsettled, owed - charged);
+	}
+}
+
 /* --- Blocks --------------------------------------------------------------------------------- */
 
 #define BLOCK (30 * SECOND)
@@ -395,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_no_more_is_given_back_than_it_refills_to),
 		cmocka_unit_test(test_nothing_is_given_back_to_another_key),
 		cmocka_unit_test(test_no_source_gets_more_than_without),
+		cmocka_unit_test(test_what_was_not_charged_is_owed_still),
 		cmocka_unit_test(test_a_block_ends_when_it_is_told_to),
 		cmocka_unit_test(test_a_block_is_no_longer_than_the_limit_has_it),
 		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),

@@ -435,6 +435,32 @@ static void test_what_was_never_sent_is_not_in_doubt(void **state)
 	}
 }
 
+/* However often that happens: no more is owed than the promise has it. */
+static void test_what_was_not_charged_is_owed_up_to_the_cap(void **state)
+{
+	const struct flow_count flood = {ROUND, ROUND * 10};
+	struct bench bench = bench_new();
+	int64_t owed, most = flow_cap(BURST, ROUND, 4);
+
+	(void)state;
+	flow_uncharged(&bench.flow, BURST, 0);
+	assert_int_equal(bench.flow.unsettled, 0);
+	for (int i = 0; i < 3; i++)
+		bench_round(&bench, nothing, flood, 4);
+	owed = bench.flow.unsettled;
+	bench.now += 10 * MS;
+	flow_uncharged(&bench.flow, BURST, flow_step(&bench.flow, BURST, BURST, bench.now));
+	/* with what was expected: the others may take it */
+	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
+	flow_uncharged(&bench.flow, BURST, -1000);
+	assert_int_equal(bench.flow.unsettled, owed + bench.flow.assumed);
+	for (int i = 0; i < 1000; i++)
+		flow_uncharged(&bench.flow, BURST, ROUND);
+	assert_int_equal(bench.flow.unsettled, most);
+	flow_uncharged(&bench.flow, BURST, INT64_MAX / 4);
+	assert_int_equal(bench.flow.unsettled, most);
+}
+
 static void test_when_a_key_rests(void **state)
 {
 	struct bench bench = bench_new();
@@ -657,6 +683,10 @@ static void test_a_store_that_lies(void **state)
 			    charged > (int64_t)burst || sum < 0)
 				fail_msg("run %d: %lld charged in %llu", run, (long long)charged,
 					 (unsigned long long)span);
+			if (random_next(&random) % 4 == 0) {
+				flow_uncharged(&bench.flow, burst, charged);
+				sum -= credit_max(charged, 0);
+			}
 			bench.own.asked += draw_hostile(&random);
 			bench.own.taken += draw_hostile(&random);
 			flow_report(&bench.flow, &bench.own, bench.now);
@@ -1071,6 +1101,7 @@ int main(void)
 		cmocka_unit_test(test_a_round_repays_its_part_once),
 		cmocka_unit_test(test_what_is_divided_is_charged_to_nobody),
 		cmocka_unit_test(test_what_was_never_sent_is_not_in_doubt),
+		cmocka_unit_test(test_what_was_not_charged_is_owed_up_to_the_cap),
 		cmocka_unit_test(test_when_a_key_rests),
 		cmocka_unit_test(test_a_busy_key_is_not_quiet_until_the_next_answer),
 		cmocka_unit_test(test_a_trickle_does_not_keep_a_key),
