@@ -315,6 +315,23 @@ def test_what_commands_tell(cluster):
     assert f"is shared by process {nodes[1].process.pid} already" in one_line(store)
 
 
+def test_nodes_that_share_other_limits_are_told(cluster):
+    """Of three nodes one has another rate: what comes through it is not added up."""
+    cluster.store.start()
+    nodes = cluster.make(3, RATE)
+    nodes[2].sluice("set", "default", "rate", f"{2 * RATE}pps", "burst", str(RATE // 10), "shared", "yes")
+    cluster.share()
+    wait_until(lambda: [node.status()["unlike"] for node in nodes] == [1, 1, 2], "other limits", 25)
+    assert nodes[0].sluice("status").out.count("; 1 node shares other limits\n") == 1
+    assert nodes[2].sluice("status").out.count("; 2 nodes share other limits\n") == 1
+    found = json.loads(nodes[2].sluice("-j", "doctor", "--watch", "10ms", status=1).out)
+    text, = [finding["text"] for finding in found if finding["id"] == "other-limits"]
+    assert text.startswith("2 of 2 other nodes share other limits than this one: ")
+    nodes[2].sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
+    wait_until(lambda: nodes[2].status()["unlike"] == 0, "the same limits", 5)
+    wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 25)
+
+
 def test_a_process_that_stands_still_is_told(cluster):
     cluster.store.start()
     node, = cluster.make(1, RATE)

@@ -46,6 +46,9 @@ static void told_print(const struct sharing *sharing)
 	       plural(state->reported, "source", "sources"));
 	if (state->left_out)
 		printf("; left out, at each scan: %" PRIu64 " in all", state->left_out);
+	if (state->unlike)
+		printf("; %" PRIu64 " %s other limits", state->unlike,
+		       plural(state->unlike, "node shares", "nodes share"));
 	if (state->store_is_away || sharing->divided_by > 1)
 		printf("; %s", sharing_effect(sharing, effect));
 	putchar('\n');

@@ -40,6 +40,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_FLOOD_PASSES] = {"flood-passes", WRONG},
 	[FIND_UNSHARED] = {"unshared", WRONG},
 	[FIND_DIVIDED] = {"divided", WRONG},
+	[FIND_OTHER_LIMITS] = {"other-limits", WRONG},
 	[FIND_RING_OVERRUN] = {"ring-overrun", WRONG},
 	[FIND_TRIAL] = {"trial", ADVICE},
 	[FIND_ELSEWHERE] = {"elsewhere", ADVICE},

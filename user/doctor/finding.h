@@ -49,6 +49,7 @@ enum finding_id {
 	FIND_FLOOD_PASSES,
 	FIND_UNSHARED,
 	FIND_DIVIDED,
+	FIND_OTHER_LIMITS,
 	FIND_RING_OVERRUN,
 	/* Whether it is set up well */
 	FIND_TRIAL,

@@ -252,7 +252,18 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 	const char *trouble = sharing_trouble(sharing, trouble_text);
 	bool is_guessed = sharing->sharer == SHARER_NONE && !*sharing->store && !has_unit;
 
-	if (!sharing->is_wanted || !trouble)
+	if (!sharing->is_wanted)
+		return;
+	if (!trouble && sharing->state.unlike) {
+		finding_add(findings, FIND_OTHER_LIMITS, gate,
+			    "%" PRIu64 " of %" PRIu64 " other nodes %s other limits than this one: "
+			    "what a source takes is added up only where prefix, name, rate, burst, "
+			    "key and match are the same",
+			    sharing->state.unlike, sharing->state.nodes - 1,
+			    plural(sharing->state.unlike, "shares", "share"));
+		finding_advise(findings, "sluice %sdump", gate_option(gate));
+	}
+	if (!trouble)
 		return;
 	finding_add(findings, sharing->divided_by > 1 ? FIND_DIVIDED : FIND_UNSHARED, gate,
 		    "limits are to be shared, and are not: %s: %s%s", trouble,

@@ -2,6 +2,7 @@
 #include "share/exchange.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,17 +12,21 @@
 #include <unistd.h>
 #include <sys/eventfd.h>
 
+#include "gate/gate.h"
 #include "share/flow.h"
 
 /* How often a node says that it is there, and counts the others. */
 #define NODES_EVERY_MS 1000
 
-#define NODES_KEY (STORE_KEY)
+/* How often a node says which limits it shares, and how long the others take its word for it. */
+#define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
+#define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
 struct exchange {
 	struct store *store;
 	pthread_t thread;
-	char key[NODES_KEY]; /* of the set of nodes */
+	const char *name;
+	char key[STORE_KEY]; /* of the set of nodes */
 	char *node;
 	unsigned int alive_ms;
 	int ended; /* eventfd: a round has ended */
@@ -30,9 +35,12 @@ struct exchange {
 	pthread_cond_t begun;
 	bool is_begun, is_closing;
 	struct round round;	 /* the thread's while is_begun */
+	uint64_t meaning;	 /* of the limits; the thread's while is_begun, too */
 	uint64_t asked_at_ms;	 /* for the nodes; 0: never */
 	bool is_told;		 /* of them, then */
 	uint64_t fewer_since_ms; /* since when fewer nodes are there; 0: they are not */
+	uint64_t alike_at_ms;	 /* when it was told which limits are shared; 0: never */
+	uint64_t alike;		 /* the meaning that was told */
 };
 
 static uint64_t now_ms(void)
@@ -61,6 +69,28 @@ static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t n
 	round->nodes = nodes;
 }
 
+/*
+ * Counts the nodes whose limits have another meaning, and so other keys: what they take is not added
+ * up. Nodes of one meaning are members of one set; a node is a member of a former one for a while.
+ */
+static void unlike_count(struct exchange *exchange, uint64_t now)
+{
+	struct round *round = &exchange->round;
+	char key[STORE_KEY];
+	unsigned int alike;
+	uint64_t time_ms;
+
+	if (exchange->alike_at_ms && exchange->alike == exchange->meaning &&
+	    now < exchange->alike_at_ms + ALIKE_EVERY_MS)
+		return;
+	exchange->alike_at_ms = now;
+	exchange->alike = exchange->meaning;
+	snprintf(key, sizeof(key), "sluice:{%.*s}:limits:%016" PRIx64, GATE_NAME, exchange->name,
+		 exchange->meaning);
+	if (!store_nodes(exchange->store, key, exchange->node, ALIKE_MS, &time_ms, &alike))
+		round->unlike = alike < round->nodes ? round->nodes - alike : 0;
+}
+
 /* Counts the nodes that share, now and then. False: the store did not answer. */
 static bool nodes_count(struct exchange *exchange)
 {
@@ -72,8 +102,10 @@ static bool nodes_count(struct exchange *exchange)
 	exchange->is_told = !store_nodes(exchange->store, exchange->key, exchange->node,
 					 exchange->alive_ms, &time_ms, &nodes);
 	exchange->asked_at_ms = now;
-	if (exchange->is_told)
+	if (exchange->is_told) {
 		nodes_take(exchange, nodes, now);
+		unlike_count(exchange, now);
+	}
 	return exchange->is_told;
 }
 
@@ -174,6 +206,7 @@ enum status exchange_open(const struct store_options *options, const char *name,
 		return refuse(options, err);
 	pthread_mutex_init(&exchange->mutex, NULL);
 	pthread_cond_init(&exchange->begun, NULL);
+	exchange->name = name;
 	snprintf(exchange->key, sizeof(exchange->key), "sluice:{%s}:nodes", name);
 	exchange->alive_ms = alive_ms;
 	exchange->node = strdup(node);
@@ -203,11 +236,13 @@ void exchange_close(struct exchange *exchange)
 	exchange_free(exchange);
 }
 
-void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count)
+void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
+		    uint64_t meaning)
 {
 	pthread_mutex_lock(&exchange->mutex);
 	exchange->round.items = items;
 	exchange->round.count = count;
+	exchange->meaning = meaning;
 	exchange->is_begun = true;
 	pthread_cond_signal(&exchange->begun);
 	pthread_mutex_unlock(&exchange->mutex);

@@ -19,8 +19,9 @@
 struct round {
 	struct store_item *items;
 	unsigned int count;
-	bool is_answered;   /* some item was, or there was none and the store told its nodes */
-	unsigned int nodes; /* that share, with this one; FLOW_NODES_MAX at most; 0: never told */
+	bool is_answered;    /* some item was, or there was none and the store told its nodes */
+	unsigned int nodes;  /* that share, with this one; FLOW_NODES_MAX at most; 0: never told */
+	unsigned int unlike; /* of them, whose limits are not all the same as here */
 	unsigned int took_ms;
 	struct store_counts counts;
 	char error[EXCHANGE_ERROR]; /* of the last failure; "": none */
@@ -29,15 +30,19 @@ struct round {
 struct exchange;
 
 /*
- * Starts the thread. name: of the cluster; node: of this machine, as the others are to count it.
- * alive_ms: how long a node counts after its last round.
+ * Starts the thread. name: of the cluster, which the caller keeps; node: of this machine, as the
+ * others are to count it. alive_ms: how long a node counts after its last round.
  */
 enum status exchange_open(const struct store_options *options, const char *name, const char *node,
 			  unsigned int alive_ms, struct exchange **ret);
 void exchange_close(struct exchange *exchange);
 
-/* Begins a round. The items stay the caller's, and are the thread's until the round has ended. */
-void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count);
+/*
+ * Begins a round. The items stay the caller's, and are the thread's until the round has ended.
+ * meaning: of all limits that this node shares.
+ */
+void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
+		    uint64_t meaning);
 
 /* Readable when a round has ended. */
 int exchange_fd(const struct exchange *exchange);

@@ -223,6 +223,7 @@ static void counts_take(struct share_state *state, const struct round *round)
 {
 	if (round->nodes)
 		state->nodes = round->nodes;
+	state->unlike = round->unlike;
 	state->round_ms = round->took_ms;
 	state->rounds += round->is_answered;
 	state->rounds_lost += !round->is_answered;
@@ -259,7 +260,7 @@ static void round_begin(struct share *share)
 	accounts_scan(&share->accounts, share->state.nodes, now);
 	count = accounts_report(&share->accounts, share->items, now);
 	share->in_round = true;
-	exchange_begin(share->exchange, share->items, count);
+	exchange_begin(share->exchange, share->items, count, share->accounts.limits.meaning);
 }
 
 /* --- The loop ------------------------------------------------------------------------------- */

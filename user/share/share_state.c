@@ -24,6 +24,7 @@
 
 const struct share_number share_numbers[SHARE_NUMBERS] = {
 	{"nodes", NUMBER(nodes), false, "Nodes that share limits, this one included."},
+	{"unlike", NUMBER(unlike), false, "Nodes whose shared limits are not all this node's."},
 	{"reported", NUMBER(reported), false, "Keys that this node tells the store of."},
 	{"round_ms", NUMBER(round_ms), false, "How long the last round with the store took."},
 	{"rounds", NUMBER(rounds), true, "Rounds that the store answered."},

@@ -18,6 +18,7 @@
 struct share_state {
 	bool store_is_away;   /* the last rounds got no answer */
 	uint64_t nodes;	      /* that share, this one included; 0: not known yet */
+	uint64_t unlike;      /* of them, whose shared limits are not all the same as here */
 	uint64_t reported;    /* keys that this node tells the store of now */
 	uint64_t round_ms;    /* how long the last round took */
 	uint64_t rounds;      /* that were answered */
@@ -40,7 +41,7 @@ struct share_number {
 	const char *help;
 };
 
-#define SHARE_NUMBERS 13
+#define SHARE_NUMBERS 14
 
 extern const struct share_number share_numbers[SHARE_NUMBERS];
 

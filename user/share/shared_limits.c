@@ -58,6 +58,7 @@ static bool limit_add(struct shared_limits *limits, const struct shared_limit *l
 		limits->list = grown;
 	}
 	limits->list[limits->count++] = *limit;
+	limits->meaning += limit->meaning; /* numbers, and so the order, are a node's own */
 	if (limit->limit.burst > limits->burst_most)
 		limits->burst_most = limit->limit.burst;
 	return true;

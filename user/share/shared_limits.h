@@ -26,6 +26,7 @@ struct shared_limits {
 	struct shared_limit *list; /* by id and family, ascending */
 	unsigned int count;
 	uint64_t burst_most; /* ticks; 0: there is none */
+	uint64_t meaning;    /* of all, the same on nodes that share all */
 };
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})

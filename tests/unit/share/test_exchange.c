@@ -7,7 +7,9 @@
 
 static struct store_counts counts;
 static int nodes_status, round_status; /* what the store answers */
-static unsigned int nodes_told, nodes_asked, rounds_asked;
+static unsigned int nodes_told, nodes_asked, rounds_asked, alike_told, alike_asked;
+static uint64_t meaning; /* of the limits of this node */
+static char alike_key[STORE_KEY];
 
 struct store *store_open(const struct store_options *options)
 {
@@ -30,10 +32,19 @@ int store_round(struct store *store, struct store_item *items, size_t count)
 int store_nodes(struct store *store, const char *key, const char *node, unsigned int alive_ms,
 		uint64_t *ret_time_ms, unsigned int *ret_nodes)
 {
-	(void)store, (void)key, (void)node, (void)alive_ms;
-	nodes_asked++;
+	bool is_of_all = !strcmp(key, "sluice:{name}:nodes");
+
+	(void)store;
+	assert_string_equal(node, "node");
 	*ret_time_ms = 1;
-	*ret_nodes = nodes_told;
+	*ret_nodes = is_of_all ? nodes_told : alike_told;
+	if (is_of_all) {
+		nodes_asked++;
+		return nodes_status;
+	}
+	assert_true(alive_ms >= 20000);
+	alike_asked++;
+	snprintf(alike_key, sizeof(alike_key), "%s", key);
 	return nodes_status;
 }
 
@@ -54,8 +65,9 @@ static struct exchange *exchange_new(void)
 	const struct store_options options = {.address = "here:1"};
 	struct exchange *exchange;
 
-	nodes_status = round_status = nodes_asked = rounds_asked = 0;
-	nodes_told = 3;
+	nodes_status = round_status = nodes_asked = rounds_asked = alike_asked = 0;
+	nodes_told = alike_told = 3;
+	meaning = 0xabc;
 	assert_int_equal(exchange_open(&options, "name", "node", 5000, &exchange), OK);
 	return exchange;
 }
@@ -66,7 +78,7 @@ static struct round round_of(struct exchange *exchange, unsigned int items)
 	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
 	struct round round;
 
-	exchange_begin(exchange, &item, items);
+	exchange_begin(exchange, &item, items, meaning);
 	assert_int_equal(poll(&ready, 1, 5000), 1);
 	assert_true(exchange_end(exchange, &round));
 	return round;
@@ -134,6 +146,33 @@ static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
 	exchange_close(exchange);
 }
 
+/* Each 10 s, and at once where this node's limits change. */
+static void test_nodes_that_share_other_limits_are_counted(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	alike_told = 1;
+	assert_int_equal(round_of(exchange, 0).unlike, 2);
+	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000abc");
+	alike_told = 3;
+	usleep(1100000);
+	assert_int_equal(round_of(exchange, 0).unlike, 2);
+	assert_int_equal(nodes_asked, 2);
+	assert_int_equal(alike_asked, 1);
+	meaning = 0xdef;
+	usleep(1100000);
+	assert_int_equal(round_of(exchange, 0).unlike, 0);
+	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000def");
+	/* a node that has gone counts as alike for longer than as one at all */
+	alike_told = 7;
+	meaning = 0xabc;
+	usleep(1100000);
+	assert_int_equal(round_of(exchange, 0).unlike, 0);
+	assert_int_equal(alike_asked, 3);
+	exchange_close(exchange);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_are_no_more_than_are_told_apart),
 		cmocka_unit_test(test_keys_are_told_without_the_nodes),
 		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
+		cmocka_unit_test(test_nodes_that_share_other_limits_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,7 @@ static uint64_t meaning(const struct written *written)
 	assert_int_equal(shared_limits_read(NULL, &limits), OK);
 	assert_int_equal(limits.count, 1);
 	meaning = limits.list[0].meaning;
+	assert_int_equal(limits.meaning, meaning);
 	shared_limits_free(&limits);
 	return meaning;
 }
