@@ -60,17 +60,6 @@ static struct sl_ledger ledger_charged(const struct sl_limit *limit, struct sl_l
 	return ledger;
 }
 
-/* Takes a charge back that another key got, whose line this is now. */
-static void debt_undo(struct sl_ledger *ledger, int64_t charged)
-{
-	for (int i = 0; i < TRIES; i++) {
-		__u64 zero = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
-
-		if (word_swap(&ledger->zero, zero, zero - charged))
-			return;
-	}
-}
-
 int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 		    const struct ledger_key *key, int64_t cost, uint64_t *lent, uint64_t now)
 {
@@ -96,7 +85,8 @@ int64_t debt_charge(const struct sl_limit *limit, struct sl_line *line,
 			*lent = lends;
 			return charged;
 		}
-		debt_undo(ledger, charged);
+		/* the line is another key's, which may have overwritten the charge */
+		word_swap(&ledger->zero, next.zero, seen.zero);
 		return 0;
 	}
 	return 0;

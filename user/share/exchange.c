@@ -70,8 +70,8 @@ static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t n
 }
 
 /*
- * Counts the nodes whose limits have another meaning, and so other keys: what they take is not added
- * up. Nodes of one meaning are members of one set; a node is a member of a former one for a while.
+ * Counts the nodes whose limits have another meaning, and so other keys: what they take is not
+ * added up. Nodes of one meaning are members of one set, and of a former one for a while.
  */
 static void unlike_count(struct exchange *exchange, uint64_t now)
 {

@@ -435,6 +435,53 @@ static void test_nothing_is_lost_beside_packets(void **state)
 			 race_limit.burst - DRAWS * race_limit.cost - charged);
 }
 
+#define HANDED_OVER 15000000
+
+static bool race_has_ended;
+static uint64_t race_credit; /* times that the other key was given something */
+
+/* Writes a key to the line as the packet path does (bpf/table.h, line_write). */
+static void line_write(const struct ledger_key *to, uint64_t zero)
+{
+	__atomic_exchange_n(&race_line.limit, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&race_line.addr[0], to->addr[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&race_line.ledger.zero, zero, __ATOMIC_RELAXED);
+	__atomic_exchange_n(&race_line.limit, to->limit, __ATOMIC_SEQ_CST);
+}
+
+/* The line goes from key to key. No packet comes, so the other key never has more than it came with. */
+static void *keys_run(void *data)
+{
+	(void)data;
+	for (int i = 0; i < HANDED_OVER; i++) {
+		line_write(&key, NOW - race_limit.burst);
+		line_write(&other, NOW);
+		for (int k = 0; k < i % 50; k++)
+			if (credit_span(NOW, __atomic_load_n(&race_line.ledger.zero,
+							     __ATOMIC_RELAXED)) < 0)
+				race_credit++;
+	}
+	__atomic_store_n(&race_has_ended, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* A charge that the new key has overwritten is no credit for it. */
+static void test_a_key_gets_nothing_for_the_one_before(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	race_limit = limit_of();
+	race_line = line_full(&race_limit);
+	assert_int_equal(pthread_create(&thread, NULL, keys_run, NULL), 0);
+	while (!__atomic_load_n(&race_has_ended, __ATOMIC_SEQ_CST)) {
+		lent = 0;
+		debt_charge(&race_limit, &race_line, &key, race_limit.cost, &lent, NOW);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(race_credit, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_a_block_of_another_node_counts_as_a_step),
 		cmocka_unit_test(test_what_blocks_already_is_left_alone),
 		cmocka_unit_test(test_nothing_is_lost_beside_packets),
+		cmocka_unit_test(test_a_key_gets_nothing_for_the_one_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
