@@ -507,6 +507,7 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 
 		if (!account->limit)
 			continue;
+		account->item = count;
 		told = flow_report(&account->flow, &own, now);
 		*item = (struct store_item){
 			.delta = {[STORE_TAKEN] = told.taken >> FLOW_UNIT_SHIFT,
@@ -568,11 +569,10 @@ static void account_learn(struct account *account, const struct store_item *item
 void accounts_learn(struct accounts *accounts, const struct store_item *items, unsigned int nodes,
 		    uint64_t now)
 {
-	const struct store_item *item = items;
-
 	accounts->lost = 0;
 	for (unsigned int i = 0; i < accounts->most; i++) {
 		struct account *account = &accounts->list[i];
+		const struct store_item *item = &items[account->item];
 
 		if (!account->limit)
 			continue;
@@ -582,7 +582,6 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 		account->block_is_known |= item->answered;
 		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);
-		item++;
 	}
 }
 

@@ -47,6 +47,7 @@ struct account {
 	struct flow flow;
 	uint64_t begun_at;
 	struct flow_count own; /* ticks */
+	unsigned int item;     /* of the round that is under way */
 	unsigned int lost;     /* rounds in a row without an answer */
 	bool lasts;	       /* its counters in the store live for a while */
 	uint64_t expiry_at;    /* when they were made to last, ticks */

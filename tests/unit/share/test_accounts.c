@@ -244,6 +244,41 @@ static void test_a_key_has_one_account(void **state)
 	accounts_close(&accounts);
 }
 
+/* A reading within a round may end the second account of a key: each other one has its own answer. */
+static void test_an_account_that_ends_within_a_round_shifts_no_answer(void **state)
+{
+	unsigned int count;
+
+	(void)state;
+	node_open(1000);
+	for (unsigned int i = 0; i < 2; i++) {
+		line_make(3 + i, 7 + i);
+		line_take(3 + i, 1000);
+	}
+	assert_int_equal(round_run(0), 2);
+	/* the first key has an account without a line, too, in front of those of both keys */
+	accounts.list[2] = accounts.list[1];
+	accounts.list[1] = accounts.list[0];
+	accounts.watch[4].account = 3;
+	accounts.watch[3].account = 2;
+	accounts.list[0].line = NO_LINE;
+	accounts.count++;
+	now += ROUND;
+	count = accounts_report(&accounts, items, now);
+	assert_int_equal(count, 3);
+	now += SEC;
+	accounts_count(&accounts, NODES, now);
+	assert_int_equal(accounts.count, 2);
+	for (unsigned int i = 0; i < count; i++) {
+		items[i].answered = items[i].sent = true;
+		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = i + 1;
+	}
+	accounts_learn(&accounts, items, NODES, now);
+	assert_int_equal(accounts.list[1].flow.totals.taken >> FLOW_UNIT_SHIFT, 2);
+	assert_int_equal(accounts.list[2].flow.totals.taken >> FLOW_UNIT_SHIFT, 3);
+	accounts_close(&accounts);
+}
+
 /*
  * For 20 s within a round, in which the packet path divided the limit: they are charged to nobody a
  * second time, what was charged in vain is no credit any more, and what is owed stays owed.
@@ -564,6 +599,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
+		cmocka_unit_test(test_an_account_that_ends_within_a_round_shifts_no_answer),
 		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),
 		cmocka_unit_test(test_a_stop_is_not_charged_behind_the_answer),
 		cmocka_unit_test(test_accounts_tell_how_many_rounds_one_has_lost),

@@ -449,7 +449,7 @@ static void line_write(const struct ledger_key *to, uint64_t zero)
 	__atomic_exchange_n(&race_line.limit, to->limit, __ATOMIC_SEQ_CST);
 }
 
-/* The line goes from key to key. No packet comes, so the other key never has more than it came with. */
+/* The line goes from key to key. No packet comes: the other key has no more than it came with. */
 static void *keys_run(void *data)
 {
 	(void)data;
