@@ -62,10 +62,18 @@ void accounts_close(struct accounts *accounts)
 	accounts->list = NULL;
 }
 
+/* What it counted since its last report is told with what the key takes from now on. */
 static void account_free(struct accounts *accounts, struct account *account)
 {
-	if (account->line != NO_LINE)
-		accounts->watch[account->line].account = 0;
+	int64_t untold = credit_span(account->flow.reported.taken, account->own.taken);
+
+	if (account->line != NO_LINE) {
+		struct watch *watch = &accounts->watch[account->line];
+
+		watch->account = 0;
+		watch->excess = credit_max(
+			0, credit_min(untold >> account->limit->limit.unit_shift, UINT32_MAX));
+	}
 	account->limit = NULL;
 	accounts->count--;
 }
@@ -278,24 +286,25 @@ static bool account_is_quiet(const struct account *account)
 /*
  * The weight beyond which a candidate gets the place of an account. A free one is the first to go;
  * then keys that are quiet, the one that has been so for longest first; then those of less weight.
- * A key that was told of only lately stays, and one of which the store tells nothing now.
+ * A key that is asked for stays where it was told of only lately, or the store tells nothing of it
+ * now.
  */
 static double account_weight(const struct accounts *accounts, const struct account *account,
 			     uint64_t now)
 {
 	const struct shared_limit *limit = account->limit;
 	int64_t stays;
+	float demand;
 
 	if (!limit)
 		return -INFINITY;
 	if (account_is_quiet(account))
 		return -1 - (double)credit_max(0, credit_span(account->flow.busy_at, now));
+	demand = account->line == NO_LINE ? 0 : accounts->watch[account->line].demand;
 	stays = credit_max(limit->limit.burst, CHOICE_TICKS);
-	if (account->lost || credit_span(account->begun_at, now) < stays)
+	if (demand > 0 && (account->lost || credit_span(account->begun_at, now) < stays))
 		return INFINITY;
-	if (account->line == NO_LINE)
-		return 0;
-	return choice_weight(accounts->watch[account->line].demand, limit->meaning, &account->key);
+	return choice_weight(demand, limit->meaning, &account->key);
 }
 
 /* since: when its excess began to be told, at the scan before */

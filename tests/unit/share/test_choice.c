@@ -103,6 +103,7 @@ static void nodes_open(unsigned int count, unsigned int most, unsigned int burst
 	nodes = count;
 	now = 1000 * SEC;
 	random_state = RANDOM_BEGIN;
+	store_is_away = false;
 	for (opened = 0; opened < nodes; opened++) {
 		assert_int_equal(accounts_open(&node[opened].accounts, NULL, "here", most), OK);
 		accounts_scan(&node[opened].accounts, nodes, now);
@@ -409,6 +410,53 @@ static void test_no_place_is_given_away_while_the_store_is_away(void **state)
 	nodes_close();
 }
 
+/* Of a part of the store that is away: its keys would have all places in the end. */
+static void test_a_key_that_nobody_asks_for_makes_room_without_an_answer(void **state)
+{
+	unsigned int first;
+
+	(void)state;
+	keys = 2;
+	nodes_open(1, 1, 10);
+	first = foremost(0, keys);
+	quiet_from = first;
+	quiet_to = first + 1;
+	nodes_run(5, offered_but_quiet);
+	assert_true(is_told(1 - first));
+	store_is_away = true;
+	quiet_from = 1 - first;
+	quiet_to = quiet_from + 1;
+	nodes_run(3, offered_but_quiet); /* its demand has not faded yet */
+	assert_true(is_told(1 - first));
+	nodes_run(42, offered_but_quiet);
+	assert_true(is_told(first));
+	nodes_close();
+}
+
+/* What one took of a round that is told of no more is told with what it takes behind that. */
+static void test_what_was_not_told_yet_is_not_lost(void **state)
+{
+	const struct accounts *accounts = &node[0].accounts;
+	unsigned int first, told;
+
+	(void)state;
+	keys = 2;
+	nodes_open(1, 1, 10);
+	first = foremost(0, keys);
+	told = 1 - first;
+	quiet_from = first;
+	quiet_to = first + 1;
+	nodes_run(5, offered_but_quiet);
+	quiet_to = first;			       /* it asks, too */
+	for (int i = 0; i < 100 && is_told(told); i++) /* a round ends it, at the begin of a run */
+		nodes_run(.1, offered_but_quiet);
+	assert_false(is_told(told));
+	/* ten packets a round are taken; the excess has those of the round before, too */
+	assert_true(accounts->watch[told * SL_WAYS].excess >=
+		    5 * (limit.limit.cost >> limit.limit.unit_shift));
+	nodes_close();
+}
+
 static void test_keys_without_a_place_are_counted(void **state)
 {
 	const struct accounts *accounts = &node[0].accounts;
@@ -579,6 +627,8 @@ int main(void)
 		cmocka_unit_test(test_a_key_that_was_told_of_lately_keeps_its_place),
 		cmocka_unit_test(test_a_quiet_key_makes_room_before_others),
 		cmocka_unit_test(test_no_place_is_given_away_while_the_store_is_away),
+		cmocka_unit_test(test_a_key_that_nobody_asks_for_makes_room_without_an_answer),
+		cmocka_unit_test(test_what_was_not_told_yet_is_not_lost),
 		cmocka_unit_test(test_keys_without_a_place_are_counted),
 		cmocka_unit_test(test_what_demand_is),
 		cmocka_unit_test(test_demand_of_any_numbers),
