@@ -5,7 +5,7 @@
  *
  *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
  *   state       sets, ledgers; hot, buckets; counters
- *   newcomers   admission, shortcuts, host_shortcuts, blocks, budgets, allowances
+ *   newcomers   admission, newcomers, shortcuts, host_shortcuts, blocks, budgets, allowances
  *
  * Used by: most headers of the packet path. Uses: compiler.h.
  */
@@ -102,7 +102,7 @@ struct {
 } ledgers SEC(".maps");
 
 /*
- * `hot`, `buckets` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which
+ * `hot`, `buckets`, `newcomers` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which
  * each entry costs a pointer and one more cache miss, and which no command can map.
  */
 struct {
@@ -129,6 +129,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sl_admission);
 } admission SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct sl_sketch);
+} newcomers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -8,8 +8,9 @@
  * While newcomers are few, each gets its ledger with its first packet. In a flood of forged sources
  * nearly every packet is a newcomer's. To give each one memory would cost ten times as much as all
  * the rest, and would evict the real sources. So when a CPU meets more of them in a window than a
- * crowd has, a key must have shown itself more often than the bar says (include/sketch.h). What it
- * sent until then is charged to its ledger, unless a budget paid for it. What an insertion forgets:
+ * crowd has, a key must have shown itself there more often than the bar says (include/sketch.h).
+ * What it sent until then through this CPU is charged to its ledger, unless a budget paid for it;
+ * what it sent through others, as often as the bar says at most through each, is not. What an insertion forgets:
  * include/ways.h.
  *
  * Used by: charge.h. Uses: table.h, include/pace.h, include/sketch.h, packet.h.
@@ -94,6 +95,15 @@ static __always_inline struct ledger_key packet_key(const struct packet *packet,
 	return ledger_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
+/* The line of this CPU's sketch where a key has its slot. */
+static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *meeting,
+						     struct digest digest)
+{
+	__u32 line = sketch_line(meeting, digest, bpf_get_smp_processor_id());
+
+	return bpf_map_lookup_elem(&newcomers, &line);
+}
+
 /*
  * Counts a packet of a key without a ledger, whose digest this is. Returns how often the key has
  * shown itself: this packet included, or 0 if that is not enough to get a ledger.
@@ -102,23 +112,23 @@ static __always_inline __u32 newcomer_show(struct packet *packet, const struct s
 					   struct digest digest)
 {
 	struct sl_admission *here = admission_get();
-	struct sl_set *home = set_get(digest.place & meeting->set_mask);
+	struct sl_sketch *sketch = sketch_here(meeting, digest);
 	__u32 seen;
 
-	if (!here || !home)
+	if (!here || !sketch)
 		return 0;
 	newcomer_meet(packet, here, meeting);
-	seen = sketch_see(&home->waiting[sketch_slot(digest)], digest, here->met);
+	seen = sketch_see(&sketch->slot[sketch_slot(digest)], digest, here->met);
 	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
 }
 
-/* A key that has a line waits no more. */
+/* A key that has a line waits no more, on this CPU: others forget it as they forget any. */
 static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, struct digest digest)
 {
-	struct sl_set *home = set_get(digest.place & meeting->set_mask);
+	struct sl_sketch *sketch = sketch_here(meeting, digest);
 
-	if (home)
-		sketch_forget(&home->waiting[sketch_slot(digest)], digest);
+	if (sketch)
+		sketch_forget(&sketch->slot[sketch_slot(digest)], digest);
 }
 
 /* Counts what became of an insertion. loss: what was forgotten for it, by line_loss(). */

@@ -9,6 +9,16 @@
 
 #define SL_SECRETS 10
 
+/*
+ * Map `newcomers`: how often keys without a ledger have shown themselves. Each CPU has a part of as
+ * many lines as its buckets have sets: include/sketch.h.
+ */
+#define SL_SKETCH_SLOTS 16
+
+struct sl_sketch {
+	__u32 slot[SL_SKETCH_SLOTS]; /* a fingerprint above a count; 0: free */
+} __attribute__((aligned(64)));
+
 /* The settings of admission. Made with the gate, and never changed. */
 struct sl_meeting {
 	__u64 secret[SL_SECRETS]; /* of the hash: random, so that no sender can choose collisions */
@@ -83,6 +93,7 @@ struct sl_admission {
 	struct sl_pace event[SL_EVENTS];
 };
 
+_Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
 _Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_admission) == 120, "map schema");

@@ -22,7 +22,7 @@
 
 #include "newcomers.h"
 
-#define SL_SCHEMA 7
+#define SL_SCHEMA 8
 
 /*
  * Moments and spans are in ticks of 1/16 ns. Moments wrap, so they are compared by their signed
@@ -442,7 +442,7 @@ struct sl_ledger_words {
 struct sl_set {
 	/* of the key in each way; 0: the way is free. Also read as two words */
 	__u16 tag[SL_WAYS] __attribute__((aligned(8)));
-	__u32 waiting[2]; /* newcomers whose home this set is: include/sketch.h */
+	__u64 unused; /* of a gate that schema 7 made: not 0 */
 	__u32 away; /* 2 for each key whose home this is and that is in its other set; 1: locked */
 	__u32 pad;
 };

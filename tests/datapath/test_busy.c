@@ -45,7 +45,7 @@ static void test_a_source_of_a_locked_set_passes_as_a_newcomer(void **state)
 		assert_int_equal(rig_reason(rig, SL_PASS_NEWCOMER), PACKETS);
 		check_refused(rig, PACKETS);
 		rig_admit(rig, true);
-		rig_zero(rig, MAP_SETS); /* it is not charged for what it showed */
+		rig_zero(rig, MAP_NEWCOMERS); /* it is not charged for what it showed */
 		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2 * BURST), BURST);
 		rig_check_counted(rig);
 	}

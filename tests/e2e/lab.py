@@ -22,8 +22,8 @@ SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
 STARVE = os.path.join(BUILD, "starve.so")
 PINS = "/sys/fs/bpf/sluice"
 MAPS = ["gate", "hosts4", "hosts6", "prefixes", "splits", "lists", "policies", "counters",
-        "sets", "ledgers", "hot", "buckets", "admission", "shortcuts", "host_shortcuts", "blocks",
-        "budgets", "allowances"]
+        "sets", "ledgers", "hot", "buckets", "admission", "newcomers", "shortcuts",
+        "host_shortcuts", "blocks", "budgets", "allowances"]
 LISTED = MAPS[:MAPS.index("admission")]  # of sources and rules; the rest are arrays
 
 SENDER_MAC, FILTER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"

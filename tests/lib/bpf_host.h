@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Compiles headers of bpf/ for the host: include it before them. One CPU runs, number 0, by the
+ * Compiles headers of bpf/ for the host: include it before them. One CPU runs at a time, by the
  * injected clock of bpf/clocks.h. The maps are the test's:
  *
  *   map_find         bpf_map_lookup_elem: the value of a key, or NULL
+ *   host_cpu         the number of the CPU
  *   host_meanwhile   NULL, or what another CPU does between two rounds of a bpf_loop()
  */
 #ifndef SLUICE_TEST_BPF_HOST_H
@@ -19,7 +20,9 @@ static void *map_find(const void *map, const void *key);
 
 #define bpf_map_lookup_elem(map, key) map_find(map, key)
 
-#define bpf_get_smp_processor_id() 0U
+static uint32_t host_cpu __attribute__((unused));
+
+#define bpf_get_smp_processor_id() host_cpu
 
 static void (*host_meanwhile)(uint32_t round);
 

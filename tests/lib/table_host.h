@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers` as arrays, and what holds
- * of them whenever no packet inserts. The includer includes bpf/table.h, or what uses it, before.
+ * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers`, and `newcomers` of two
+ * CPUs, as arrays, and what holds of the table whenever no packet inserts. The includer includes bpf/table.h, or what uses it, before.
  *
- *   host_table_begin   a table that is empty, with a new secret
+ *   host_table_begin   a table that is empty, with a new secret, and one set of buckets
  *   host_table_find    map_find() of its maps
  *   host_table_check   fails if a key has two lines, or one that is not found, or a count is wrong
  */
@@ -15,12 +15,14 @@
 #include "ways.h"
 
 #define HOST_SETS_MAX 1024
+#define HOST_HOT_MAX  1024
 
 static struct {
 	struct sl_gate gate;
 	uint32_t sets;
 	struct sl_set set[HOST_SETS_MAX];
 	struct sl_line line[HOST_SETS_MAX * SL_WAYS];
+	struct sl_sketch newcomers[2 * HOST_HOT_MAX];
 } host_table;
 
 /* sets: a power of two. state: of random numbers. */
@@ -42,6 +44,9 @@ static inline void *host_table_find(const void *map, const void *key)
 	if (map == &ledgers)
 		return array_entry(host_table.line, sizeof(*host_table.line),
 				   host_table.sets * SL_WAYS, key);
+	if (map == &newcomers)
+		return array_entry(host_table.newcomers, sizeof(*host_table.newcomers),
+				   2 * (host_table.gate.meeting.hot_mask + 1), key);
 	return NULL;
 }
 

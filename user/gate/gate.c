@@ -27,6 +27,7 @@ const char *const gate_map_names[ALL_MAPS] = {
 	[MAP_HOT] = "hot",
 	[MAP_BUCKETS] = "buckets",
 	[MAP_ADMISSION] = "admission",
+	[MAP_NEWCOMERS] = "newcomers",
 	[MAP_SHORTCUTS] = "shortcuts",
 	[MAP_HOST_SHORTCUTS] = "host_shortcuts",
 	[MAP_BLOCKS] = "blocks",

@@ -75,8 +75,9 @@ static void plan_maps(const struct gate *gate, struct resize_plan *plan,
 
 	plan->fresh[MAP_GATE] = true;
 	plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = next.set_mask != now->set_mask;
+	plan->fresh[MAP_NEWCOMERS] = next.hot_mask != now->hot_mask;
 	plan->fresh[MAP_HOT] = plan->fresh[MAP_BUCKETS] =
-		next.hot_mask != now->hot_mask || plan->is_renumbered;
+		plan->fresh[MAP_NEWCOMERS] || plan->is_renumbered;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
 	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =

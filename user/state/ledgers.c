@@ -52,6 +52,28 @@ static int set_has_room(const struct gate *gate, uint32_t set, const struct sl_s
 	return false;
 }
 
+/*
+ * How often a key will have shown itself with its next packet, on the CPU where it did most. The
+ * coin decides only about other keys. Returns 0 or a negative errno.
+ */
+static int newcomer_shown(const struct gate *gate, struct digest digest, uint32_t *ret)
+{
+	const struct sl_meeting meeting = gate->state->meeting;
+	struct sl_sketch sketch;
+	int err = 0;
+
+	for (uint32_t cpu = 0; !err && cpu < gate->machine.cpu_ids; cpu++) {
+		uint32_t seen;
+
+		err = array_value_read(gate, MAP_NEWCOMERS, NULL,
+				       sketch_line(&meeting, digest, cpu), &sketch);
+		seen = err ? 0 : sketch_see(&sketch.slot[sketch_slot(digest)], digest, 0);
+		if (seen > *ret)
+			*ret = seen;
+	}
+	return err;
+}
+
 static int newcomer_look(const struct gate *gate, const struct ledger_key *key, uint64_t now,
 			 bool flood, struct newcomer *ret)
 {
@@ -64,10 +86,10 @@ static int newcomer_look(const struct gate *gate, const struct ledger_key *key, 
 
 	if (!room)
 		room = array_value_read(gate, MAP_SETS, NULL, other, &away);
+	if (!room)
+		room = newcomer_shown(gate, digest, &ret->shown);
 	if (room)
 		return room;
-	/* what the packet would find, on a copy; the coin decides only about other keys */
-	ret->shown = sketch_see(&home.waiting[sketch_slot(digest)], digest, 0);
 	room = set_has_room(gate, spot.home, &home, now, flood);
 	if (!room)
 		room = set_has_room(gate, other, &away, now, flood);

@@ -13,10 +13,11 @@
 #include "rules/limit.h"
 #include "charge.h"
 
-#define SETS   512 /* of 8 ways: room for 3072 sources */
-#define LINES  (SETS * SL_WAYS)
-#define EACH   50    /* abusers, and as many honest sources */
-#define FORGED 20000 /* forged packets a second: six times the table */
+#define SETS	 512 /* of 8 ways: room for 3072 sources */
+#define LINES	 (SETS * SL_WAYS)
+#define SKETCHES (SETS / 8) /* two slots for a set */
+#define EACH	 50	    /* abusers, and as many honest sources */
+#define FORGED	 20000	    /* forged packets a second: six times the table */
 
 /* --- The gate -------------------------------------------------------------------------------- */
 
@@ -26,6 +27,7 @@ static struct {
 	struct sl_admission admission;
 	struct sl_set sets[SETS];
 	struct sl_line lines[LINES];
+	struct sl_sketch newcomers[SKETCHES];
 	struct sl_ledger budget;
 	struct sl_allowance allowance;
 } world;
@@ -40,6 +42,8 @@ static void *map_find(const void *map, const void *key)
 		return array_entry(world.sets, sizeof(*world.sets), SETS, key);
 	if (map == &ledgers)
 		return array_entry(world.lines, sizeof(*world.lines), LINES, key);
+	if (map == &newcomers)
+		return array_entry(world.newcomers, sizeof(*world.newcomers), SKETCHES, key);
 	if (map == &budgets)
 		return &world.budget;
 	if (map == &allowances)
@@ -79,6 +83,7 @@ static void world_begin(const struct scene *scene)
 	}
 	world.gate.meeting.window_shift = 4;
 	world.gate.meeting.set_mask = SETS - 1;
+	world.gate.meeting.hot_mask = SKETCHES - 1;
 	world.gate.meeting.crowd = 3072 / 16;
 	for (int i = 0; i < SL_SECRETS; i++)
 		world.gate.meeting.secret[i] = random_next(&state);

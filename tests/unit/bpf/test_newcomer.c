@@ -202,6 +202,24 @@ static void test_in_a_crowd_a_newcomer_has_to_come_three_times(void **state)
 	assert_int_equal(packet_send(3), SL_PASS_WITHIN);
 }
 
+/* Each CPU counts by itself what came through it, and charges that. */
+static void test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu(void **state)
+{
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	world.admission.crowd_until = ~0ULL;
+	for (int i = 0; i < CROWD_BAR; i++)
+		for (host_cpu = 0; host_cpu < 2; host_cpu++)
+			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
+	host_cpu = 1;
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	assert_int_equal(line_of(1)->ledger.zero, test_clock_ticks -
+							  world.policy.limit[SL_IPV4][0].burst +
+							  (CROWD_BAR + 1) * COST);
+	host_cpu = 0;
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+}
+
 /* A packet is one newcomer under all of its limits, and has a ledger of each. */
 static void test_a_packet_is_met_once(void **state)
 {
@@ -500,6 +518,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_a_crowd_a_newcomer_has_to_come_three_times),
+		cmocka_unit_test(
+			test_in_a_crowd_a_newcomer_has_to_come_three_times_through_one_cpu),
 		cmocka_unit_test(test_a_packet_is_met_once),
 		cmocka_unit_test(test_a_ledger_that_is_there_meanwhile_is_no_failure),
 		cmocka_unit_test(test_who_gets_a_ledger_is_no_newcomer_any_more),

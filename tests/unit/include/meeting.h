@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Digests of many sources under a secret, and a sketch as large as that of a gate by default: what
+ * Digests of many sources under a secret, and a sketch as large as that of one CPU by default: what
  * the tests of include/sketch.h measure.
  */
 #ifndef SLUICE_TEST_MEETING_H
@@ -12,9 +12,10 @@
 #include "ways.h"
 
 #define SETS  65536U
-#define SLOTS (SETS * SKETCH_SLOTS)
+#define LINES 4096U
+#define SLOTS (LINES * SL_SKETCH_SLOTS)
 
-static uint32_t slots[SETS][SKETCH_SLOTS];
+static struct sl_sketch lines[LINES];
 
 static uint64_t draw(void)
 {
@@ -26,17 +27,17 @@ static uint64_t draw(void)
 /* A new secret, and a sketch that is empty. */
 static struct sl_meeting meeting_random(void)
 {
-	struct sl_meeting meeting = {.window_shift = 4, .set_mask = SETS - 1};
+	struct sl_meeting meeting = {.window_shift = 4, .set_mask = SETS - 1, .hot_mask = LINES - 1};
 
 	for (int i = 0; i < SL_SECRETS; i++)
 		meeting.secret[i] = draw();
-	memset(slots, 0, sizeof(slots));
+	memset(lines, 0, sizeof(lines));
 	return meeting;
 }
 
 static uint32_t *slot_of(const struct sl_meeting *meeting, struct digest digest)
 {
-	return &slots[spot_of(meeting, digest).home][sketch_slot(digest)];
+	return &lines[sketch_line(meeting, digest, 0)].slot[sketch_slot(digest)];
 }
 
 /*

@@ -50,9 +50,9 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 		struct sl_meeting meeting = meeting_random();
 
 		slots_take(&meeting, i);
-		for (unsigned int set = 0; set < SETS; set++)
-			for (int slot = 0; slot < SKETCH_SLOTS; slot++)
-				free_slots += !slots[set][slot];
+		for (unsigned int line = 0; line < LINES; line++)
+			for (int slot = 0; slot < SL_SKETCH_SLOTS; slot++)
+				free_slots += !lines[line].slot[slot];
 		for (unsigned int j = 0; j < STRANGERS; j++) {
 			struct digest digest = digest_number(&meeting, i, (1ULL << 28) + j);
 
