@@ -257,7 +257,7 @@ $(BUILD)/schema%.bpf.o: tests/data/schema%/filter.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(subst -Iinclude,-Itests/data/schema$*,$(BPF_FLAGS)) $(DEPS) -c $< -o $@
 
-tests: $(BUILD)/schema4.bpf.o $(BUILD)/schema5.bpf.o $(BUILD)/schema6.bpf.o
+tests: $(foreach schema,4 5 6 7,$(BUILD)/schema$(schema).bpf.o)
 
 # --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
 

@@ -20,9 +20,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lab import MAPS, Lab, frame, run  # pylint: disable=wrong-import-position
 
 # State of a CPU or of a moment, which no version hands to the next: these maps are recorded empty.
-VOLATILE = ["buckets4", "buckets6", "admission", "pools", "sketch", "shortcuts", "allowances"]
+VOLATILE = ["buckets4", "buckets6", "admission", "pools", "sketch", "newcomers", "shortcuts",
+            "host_shortcuts", "allowances"]
 
-SIZES = "{sources: 4096, hot: 4096, policies: 16, hosts: 1024, prefixes: 1024}"
+SIZES = "{sources: 4096, hot: 4096, policies: 32, hosts: 1024, prefixes: 1024}"
 
 # Each kind of limit and of list entry, each kind of prefix, and each way to inherit.
 COMMANDS = [
@@ -46,6 +47,8 @@ COMMANDS = [
     "set 100.64.0.0/16 name bytes window 1MB per 1h groups 10",
     "set 100.65.0.0/16 name longer rate 10/h burst 3 action block 1d escalate 2 max 32d inherit no",
     "set 100.66.0.0/16 name both rate 30/h 8mbit burst 6 64kB inherit no",
+    "set 100.67.0.0/16 name several rate 10/h burst 4 shared yes start share inherit no",
+    "set 100.68.0.0/16 name ban rate 10/h burst 2 action block 1d shared block inherit no",
     "deny 203.0.113.66 for 1h",
     "deny 203.0.113.128/25",
     "deny 198.51.100.0/24 for 2h",
@@ -68,7 +71,8 @@ PACKETS = {"192.0.2.7": 15, "192.0.2.8": 30, "203.0.113.66": 3, "203.0.113.200":
            "192.0.2.200": 2, "192.0.2.99": 1, "203.0.113.5": 2, "2001:db8:9::1": 4,
            "2001:db8:a::1": 12, "2001:db8:1::1": 3, "2001:db8:2::5": 5, "192.0.2.65": 6,
            "192.0.2.97": 7, "192.0.2.33": 2, "192.0.2.210": 2, "192.0.2.211": 3, "198.18.7.1": 1,
-           "100.64.0.7": 12, "100.65.0.7": 5, "100.66.0.7": 4}
+           "100.64.0.7": 12, "100.65.0.7": 5, "100.66.0.7": 4, "100.67.0.7": 3,
+           "100.68.0.7": 5}
 
 
 def traffic(lab):

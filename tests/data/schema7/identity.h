@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The identity of a source: an IPv4 address, or an IPv6 /64, in which one host can take any
+ * address. Some /64s hold hosts that have nothing in common, and there each address is a source of
+ * its own:
+ *
+ *  fe80::/10       link-local (RFC 4291): the neighbours on a link, routers among them.
+ *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
+ *  64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
+ *                  address lie in either half of the address, by the length of the prefix.
+ *
+ * Pure functions, shared by the packet path and the command line. An address is two words in
+ * network byte order.
+ */
+#ifndef SLUICE_IDENTITY_H
+#define SLUICE_IDENTITY_H
+
+#include "sluice.h"
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define identity_word(word) __builtin_bswap64(word)
+#define identity_half(word) __builtin_bswap32(word)
+#else
+#define identity_word(word) (word)
+#define identity_half(word) (word)
+#endif
+
+/* Whether an IPv6 source is its whole address, and not its /64. */
+static inline bool identity_is_whole(const __u64 addr[2])
+{
+	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
+
+	if ((addr[0] & identity_word(0xffc0ULL << 48)) == identity_word(0xfe80ULL << 48))
+		return true;
+	if ((addr[0] & upper) != identity_word(0x0064ff9bULL << 32))
+		return false;
+	if ((addr[0] & group3) == identity_word(0x10000))
+		return true;
+	return !(addr[0] & ~upper) && !(addr[1] & upper);
+}
+
+/* The second word of the key of a bucket: 0 if the source is a /64. */
+static inline __u64 identity_host(const __u64 addr[2])
+{
+	return identity_is_whole(addr) ? addr[1] : 0;
+}
+
+/*
+ * The name of a source among buckets. An IPv4 address is mapped (RFC 4291, section 2.5.5.2), which
+ * no IPv6 source is: that would be its /64, with 0 behind.
+ */
+static inline void source_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
+{
+	const __u64 mapped = identity_word(0xffffULL << 32);
+
+	ret[0] = ipv4 ? 0 : addr[0];
+	ret[1] = ipv4 ? mapped | identity_word((__u64)identity_half((__u32)addr[0]))
+		      : identity_host(addr);
+}
+
+/*
+ * The key that a limit counts an IPv6 address by. A source that is its whole address is counted by
+ * all of it where the limit would count it by its /64 or less. Two exceptions: `per 0` is one key
+ * for all, and a key of more than 64 bits is as long as the limit says.
+ */
+static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
+{
+	bool whole = mask[0] && !mask[1] && identity_is_whole(addr);
+
+	ret[0] = whole ? addr[0] : addr[0] & mask[0];
+	ret[1] = whole ? addr[1] : addr[1] & mask[1];
+}
+
+#endif

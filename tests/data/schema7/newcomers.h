@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The types of the maps that serve newcomers, keys that have no ledger yet. All have a fixed size:
+ * nothing is allocated for a newcomer. A part of the schema in include/sluice.h, which includes
+ * this header. bpf/newcomer.h explains admission.
+ */
+#ifndef SLUICE_NEWCOMERS_H
+#define SLUICE_NEWCOMERS_H
+
+#define SL_SECRETS 10
+
+/* The settings of admission. Made with the gate, and never changed. */
+struct sl_meeting {
+	__u64 secret[SL_SECRETS]; /* of the hash: random, so that no sender can choose collisions */
+	__u32 crowd;	    /* more newcomers than this, on one CPU in one window, are a crowd */
+	__u32 window_shift; /* a window is 2^this jiffies: some 64 ms */
+	__u32 set_mask;	    /* sets of the table, less one */
+	__u32 hot_mask;	    /* sets of each CPU's buckets, less one */
+	__u32 host_mask;    /* sets of shortcuts to hosts, less one */
+	__u32 sources;	    /* the sizes that these were made for, as they were asked for */
+	__u32 hot;
+	__u32 pad;
+};
+
+/*
+ * Map `shortcuts`: entries for each CPU. What `prefixes` answers for all of an aggregate:
+ * bpf/shortcut.h.
+ */
+#define SL_SHORTCUTS (3 * 16384U)
+
+#define SL_SHORTCUT_DIVIDED 0xffffffffU /* as a record: rules divide the aggregate */
+
+struct sl_shortcut {
+	__u64 aggregate; /* aggregate_name() */
+	__u32 generation;
+	__u32 record;
+};
+
+/*
+ * Map `host_shortcuts`, of all CPUs: what `hosts4` and `hosts6` answer for an address. A digest of
+ * 64 bits stands for the address. Two packets may write to one entry at once, so the digest is
+ * sealed with the answer: a mixture of both fits no address.
+ */
+#define SL_HOST_WAYS 4
+
+struct sl_host_shortcut {
+	__u64 sealed; /* the digest of the address, xor `answer` */
+	__u64 answer; /* the generation above the record; 0: free */
+};
+
+struct sl_host_set {
+	struct sl_host_shortcut way[SL_HOST_WAYS];
+} __attribute__((aligned(64)));
+
+/* What is counted at admission. */
+enum sl_event {
+	SL_EVENT_MET,	    /* a packet of an unknown key; counted when its window ends */
+	SL_EVENT_INSERTED,  /* a ledger was made */
+	SL_EVENT_FORGOTTEN, /* one that was not whole was given up for it */
+	SL_EVENT_BUSY,	    /* none was made: another CPU was at work on its set */
+	SL_EVENT_NO_ROOM,   /* none was made: every ledger of its sets tells too much */
+	SL_EVENTS,
+};
+
+/* A count and its pace. A second here is 2^SL_SECOND_SHIFT ns. */
+#define SL_SECOND_SHIFT 30
+
+struct sl_pace {
+	__u64 total;
+	__u32 now;  /* in the second of struct sl_admission */
+	__u32 last; /* in the one before */
+};
+
+/* Map `admission`, per CPU: the newcomers that this CPU meets, and what it made of them. */
+struct sl_admission {
+	__u64 window;	   /* the current one: window_of() */
+	__u64 crowd_until; /* the jiffy before which newcomers are a crowd */
+	__u32 met;	   /* newcomers in this window */
+	__u32 second;	   /* to which `now` of the events belongs */
+	__u32 given;	   /* buckets that its first sources got, hot or not */
+	__u32 asked;	   /* packets that tell nothing of that, and have no bucket */
+	__u64 lost;	   /* by ledgers that were forgotten: in 1/16 of a burst */
+	struct sl_pace event[SL_EVENTS];
+};
+
+_Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
+_Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
+_Static_assert(sizeof(struct sl_admission) == 120, "map schema");
+
+#endif
