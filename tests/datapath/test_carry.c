@@ -35,17 +35,25 @@ static void pair_make_sized(struct pair *pair, struct rig *rig, enum hook hook, 
 			    uint32_t sources)
 {
 	struct gate_sizes sizes;
-	bool fresh[GATE_MAPS] = {
-		[MAP_SETS] = true,     [MAP_LEDGERS] = true,	  [MAP_COUNTERS] = true,
-		[MAP_POLICIES] = true, [MAP_HOT] = fresh_buckets, [MAP_BUCKETS] = fresh_buckets,
+	const bool fresh[GATE_MAPS] = {
+		[MAP_GATE] = true,
+		[MAP_SETS] = true,
+		[MAP_LEDGERS] = true,
+		[MAP_COUNTERS] = true,
+		[MAP_POLICIES] = true,
+		[MAP_HOT] = fresh_buckets,
+		[MAP_BUCKETS] = fresh_buckets,
 	};
 	uint32_t policies = rig->gate.policies_max;
+	int shared[GATE_MAPS];
 
 	*pair = (struct pair){.old = rig, .frame = frame_from(source, 64)};
 	assert_int_equal(gate_sizes_read(&rig->gate, &sizes), OK);
 	sizes.sources = sources ?: sizes.sources;
 	pair->new.programs = PROGRAMS_CLOSED;
-	assert_int_equal(gate_make_next(&rig->gate, &sizes, fresh, &pair->new.gate), OK);
+	for (int map = 0; map < GATE_MAPS; map++)
+		shared[map] = fresh[map] ? -1 : rig->gate.map[map];
+	assert_int_equal(gate_make_next(&rig->gate, &sizes, shared, &pair->new.gate), OK);
 	memcpy(pair->new.gate.policies, rig->gate.policies,
 	       SL_RECORD(policies) * sizeof(struct sl_policy));
 	rig_load(&pair->new, HOOK_BIT(hook));
@@ -65,7 +73,7 @@ static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool f
 
 static void pair_copy(struct pair *pair)
 {
-	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number,
+	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number, false,
 				     rig_now(pair->old), &pair->carry),
 			 OK);
 }

@@ -21,7 +21,7 @@ from old_gate import LAYOUTS, OldGate, recorded
 from test_faults import moments
 from test_upgrade import EVERYWHERE, Sources, exists, programs, stream
 
-NOW, OLD = 7, sorted(LAYOUTS)  # schemas
+NOW, OLD = 8, sorted(LAYOUTS)  # schemas
 UNREAD = {"buckets6", "pools", "sketch", "known"}  # maps of older schemas that are not looked at
 DENIED, ALLOWED = "203.0.113.66", "192.0.2.200"
 FULL = 4096  # ledgers of each family in a recorded gate

@@ -302,7 +302,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 }
 
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   const bool fresh[GATE_MAPS], struct gate *ret)
+			   const int shared[GATE_MAPS], struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
@@ -317,8 +317,8 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
 	gate_sizes_set(object, sizes, &gate->machine);
 	for (int map = 0; !err && map < GATE_MAPS; map++)
-		if (map != MAP_GATE && !fresh[map])
-			err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
+		if (shared[map] >= 0)
+			err = bpf_map__reuse_fd(object_map(object, map), shared[map]);
 	if (err)
 		status = failure("cannot share the maps of gate '%s': %s", gate->name, why(err));
 	if (!status)

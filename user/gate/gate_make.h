@@ -35,12 +35,12 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 enum status gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes a gate of the same rules on partly new maps. fresh: the maps that are new, empty, and of
- * these sizes; `gate`, which has the ids of the maps, is always new. The other maps are shared.
- * Nothing is pinned.
+ * Makes a gate of the same rules on partly new maps. shared: fds of the maps that it shares with
+ * another one; -1: the map is new, empty, and of these sizes. Always new is `gate`, which has the
+ * ids of the maps. Nothing is pinned.
  */
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   const bool fresh[GATE_MAPS], struct gate *ret);
+			   const int shared[GATE_MAPS], struct gate *ret);
 
 /* Makes a gate of unpinned maps, for tests. */
 enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

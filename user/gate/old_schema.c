@@ -106,13 +106,19 @@ static enum status policies_read(struct gate *gate)
 	return OK;
 }
 
-enum status old_rules_read(struct gate *gate)
+/* LRU maps have the sizes of sources themselves. */
+static enum status lru_sizes_read(struct gate *gate)
 {
 	struct sl_meeting *meeting = &gate->state->meeting;
 	enum status status = gate_map_size(gate, MAP_OLD_LEDGERS4, &meeting->sources);
 
-	if (!status)
-		status = gate_map_size(gate, MAP_OLD_BUCKETS4, &meeting->hot);
+	return status ?: gate_map_size(gate, MAP_OLD_BUCKETS4, &meeting->hot);
+}
+
+enum status old_rules_read(struct gate *gate)
+{
+	enum status status = gate->map[MAP_LEDGERS] < 0 ? lru_sizes_read(gate) : OK;
+
 	if (!status)
 		status = lists_read(gate);
 	return status ?: policies_read(gate);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: gates that older versions made. Their maps are read in the layouts of their schema and
- * converted: so their rules can be read, and `upgrade` migrates them. Nothing is written to them.
- * All of these schemas keep ledgers in two LRU maps, `ledgers4` and `ledgers6`: struct
+ * converted: so their rules can be read, and `upgrade` migrates them. Nothing is written to them
+ * but to those that the next gate shares.
+ *
+ * Ledgers are in the table, with the layout of now, or, before schema 7, in two LRU maps: struct
  * old_ledger_key4, old_ledger_key6, and struct sl_ledger as it is now.
  */
 #ifndef SLUICE_OLD_SCHEMA_H
@@ -29,14 +31,14 @@ struct old_schema {
 	uint32_t number;
 	struct map_shape map[ALL_MAPS];
 	/*
-	 * The map has this version's layout and meaning, and the next gate shares it if it is open:
-	 * the table of ledgers is that of an upgrade that was killed.
+	 * The map has this version's layout and meaning: the next gate shares it, unless it makes
+	 * the map with another number of sets.
 	 */
 	bool shared[GATE_MAPS];
 	/*
 	 * Convert a value of that schema to this version's. The state has the map ids in this
-	 * version's order, and no sizes, which old_rules_read() adds. bytes: of the value, behind
-	 * which is 0.
+	 * version's order. Where ledgers are in LRU maps it has no sizes of sources, which
+	 * old_rules_read() adds. bytes: of the value, behind which is 0.
 	 */
 	struct sl_gate (*state)(const void *value, uint32_t bytes);
 	struct sl_rule (*rule)(const void *value);

@@ -208,7 +208,7 @@ const struct old_schema schema4 = {
 			[MAP_BUDGETS] = {BPF_MAP_TYPE_ARRAY, 4, 32},
 			[MAP_ALLOWANCES] = {BPF_MAP_TYPE_PERCPU_ARRAY, 4, 32},
 		},
-	.shared = {[MAP_SETS] = true, [MAP_LEDGERS] = true, [MAP_BUDGETS] = true},
+	.shared = {[MAP_BUDGETS] = true},
 	.state = state_convert,
 	.rule = rule_convert,
 	.counters = counters_convert,

@@ -274,10 +274,9 @@ static int copies_merge(struct carry *carry)
 	return lost;
 }
 
-static int ledgers_begin(struct carry *carry)
+static int ledgers_begin(struct carry *carry, bool table_in_use)
 {
 	const struct level_maps maps = level_maps_of(carry->from);
-	bool in_use = carry->from->old && carry->from->map[MAP_LEDGERS] >= 0;
 	struct copies *copies = &carry->copies;
 	int err;
 
@@ -287,7 +286,7 @@ static int ledgers_begin(struct carry *carry)
 	if (!err)
 		err = levels_walk(&maps, &carry->limits, copies_add, copies);
 	if (!err)
-		err = in_use ? copies_merge(carry) : copies_write(copies, carry->to);
+		err = table_in_use ? copies_merge(carry) : copies_write(copies, carry->to);
 	if (copies->count)
 		qsort(copies->items, copies->count, sizeof(*copies->items), key_compare);
 	carry->lost = err > 0 ? err : 0;
@@ -295,7 +294,7 @@ static int ledgers_begin(struct carry *carry)
 }
 
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			uint64_t now, struct carry **ret)
+			bool table_in_use, uint64_t now, struct carry **ret)
 {
 	struct carry *carry = calloc(1, sizeof(*carry));
 	enum status status;
@@ -311,7 +310,7 @@ enum status carry_begin(const struct gate *from, const struct gate *to, const ui
 		.copies = {.now = now},
 	};
 	status = carriers_load(to, &carry->carriers);
-	err = status ? 0 : ledgers_begin(carry);
+	err = status ? 0 : ledgers_begin(carry, table_in_use);
 	if (err)
 		status = carry_failed(from, err);
 	if (status)

@@ -14,13 +14,13 @@
 struct carry;
 
 /*
- * Copies the ledgers, unless the gates share them. No packet uses `to` yet. number: for each policy
- * of `from` its number in `to`; 0: the policy is not in force, and its counts go to
- * SL_POLICY_FIRST. now: the uptime in ticks. Where there is no room for all ledgers those are left
- * out that lose least.
+ * Copies the ledgers, unless the gates share them. No packet uses `to` yet, or, with table_in_use,
+ * its table alone. number: for each policy of `from` its number in `to`; 0: the policy is not in
+ * force, and its counts go to SL_POLICY_FIRST. now: the uptime in ticks. Where there is no room for
+ * all ledgers those are left out that lose least.
  */
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			uint64_t now, struct carry **ret);
+			bool table_in_use, uint64_t now, struct carry **ret);
 
 /*
  * Carries over what changed since carry_begin(). No packet uses `from` any more. since: the uptime,

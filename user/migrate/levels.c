@@ -71,8 +71,7 @@ static const struct sl_limit *limit_find(const struct limit_index *index, enum s
 struct level_maps level_maps_of(const struct gate *gate)
 {
 	return (struct level_maps){
-		/* that of an older gate is where they go: takeover.c */
-		.table = gate->old ? -1 : gate->map[MAP_LEDGERS],
+		.table = gate->map[MAP_LEDGERS],
 		.old = {gate->map[MAP_OLD_LEDGERS4], gate->map[MAP_OLD_LEDGERS6]},
 	};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Migrate: the ledgers of a gate, as lines of the table (struct sl_line) whatever its schema: this
- * version's are read in memory, older ones entry by entry.
+ * Migrate: the ledgers of a gate, as lines of the table (struct sl_line) whatever its schema: those
+ * of a table are read in memory, those of LRU maps entry by entry.
  */
 #ifndef SLUICE_LEVELS_H
 #define SLUICE_LEVELS_H

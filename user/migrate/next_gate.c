@@ -169,13 +169,21 @@ enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *pla
 
 	if (!status)
 		status = plan_numbers(gate, plan);
+	if (status)
+		return status;
+	plan_maps(gate, plan, &plan->sizes);
 	for (int map = 0; map < GATE_MAPS; map++)
-		plan->fresh[map] = gate->map[map] < 0 || !gate->old->shared[map];
-	return status ?: plan_rules(gate, plan);
+		if (!gate->old->shared[map])
+			plan->fresh[map] = true;
+	return plan_rules(gate, plan);
 }
 
 void resize_plan_free(struct resize_plan *plan)
 {
+	if (plan->adopts) {
+		close(plan->adopted_sets);
+		close(plan->adopted_ledgers);
+	}
 	free(plan->number);
 	free(plan->rules);
 }
@@ -258,9 +266,16 @@ static void policies_copy(const struct gate *gate, struct gate *next,
 
 enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, struct gate *next)
 {
-	enum status status = gate_make_next(gate, &plan->sizes, plan->fresh, next);
-	int err;
+	int shared[GATE_MAPS], err;
+	enum status status;
 
+	for (int map = 0; map < GATE_MAPS; map++)
+		shared[map] = plan->fresh[map] ? -1 : gate->map[map];
+	if (plan->adopts) {
+		shared[MAP_SETS] = plan->adopted_sets;
+		shared[MAP_LEDGERS] = plan->adopted_ledgers;
+	}
+	status = gate_make_next(gate, &plan->sizes, shared, next);
 	if (status)
 		return status;
 	policies_copy(gate, next, plan);
@@ -366,23 +381,24 @@ static int next_map(const struct pins *next, const struct sl_gate *state, enum g
 	return -1;
 }
 
-bool next_adopt_table(struct gate *gate, const struct pins *next)
+bool next_adopt_table(const struct gate *gate, const struct pins *next, struct resize_plan *plan)
 {
-	struct sl_meeting meeting;
-	struct gate_sizes sizes;
+	struct sl_meeting meeting =
+		gate_meeting(&plan->sizes, &gate->machine, gate->state->meeting.secret);
 	struct sl_gate state;
 	int sets, lines;
 
-	if (gate_sizes_read(gate, &sizes) || !next_state(next, &state))
+	if (!plan->fresh[MAP_LEDGERS] || !next_state(next, &state))
 		return false;
-	meeting = gate_meeting(&sizes, &gate->machine, gate->state->meeting.secret);
 	if (memcmp(&meeting, &state.meeting, sizeof(meeting)))
 		return false;
 	sets = next_map(next, &state, MAP_SETS, sizeof(struct sl_set));
 	lines = next_map(next, &state, MAP_LEDGERS, sizeof(struct sl_line));
 	if (sets >= 0 && lines >= 0) {
-		gate->map[MAP_SETS] = sets;
-		gate->map[MAP_LEDGERS] = lines;
+		plan->adopts = true;
+		plan->adopted_sets = sets;
+		plan->adopted_ledgers = lines;
+		plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = false; /* pinned there already */
 		return true;
 	}
 	if (sets >= 0)

@@ -12,7 +12,10 @@
 
 struct resize_plan {
 	struct gate_sizes sizes;
-	bool fresh[GATE_MAPS];
+	bool fresh[GATE_MAPS]; /* made for the next gate, which shares the others */
+	bool adopts;	       /* it shares a table that is not this gate's: next_adopt_table() */
+	int adopted_sets;      /* fds, if it does */
+	int adopted_ledgers;
 	uint32_t *number;	     /* the next number of each policy; 0: not in force */
 	uint32_t seen;		     /* all numbers in use will be below this */
 	uint32_t in_force;	     /* number of policies in force */
@@ -30,9 +33,16 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 
 /*
  * Plans a gate of this schema with the sizes of the old one, so that all rules fit. The rules are
- * not settled: the next change in the new gate undoes an interrupted one.
+ * not settled: the next change in the new gate undoes an interrupted one. plan: as above.
  */
 enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
+
+/*
+ * Plans that the next gate shares the table of ledgers in next/, which an upgrade of `gate` made:
+ * packets on devices that a killed upgrade has switched are charged there. False: there is none
+ * that the upgrade could use.
+ */
+bool next_adopt_table(const struct gate *gate, const struct pins *next, struct resize_plan *plan);
 
 void resize_plan_free(struct resize_plan *plan);
 
@@ -59,13 +69,6 @@ enum status next_open(const struct gate *gate, struct pins *ret);
 
 /* Whether the old gate is still in force. */
 bool next_is_prepared(const struct pins *pins);
-
-/*
- * Opens the table of ledgers in next/ as one that an upgrade of `gate`, of an older schema, shares:
- * packets on devices that a killed upgrade has switched are charged there. False: there is none
- * that the upgrade could use.
- */
-bool next_adopt_table(struct gate *gate, const struct pins *next);
 
 /*
  * Moves the pins to the gate's directory. With that of `gate` the new gate begins, and maps that

@@ -54,22 +54,18 @@ static enum status resize_undo(const struct gate *gate, const struct pins *next)
 
 /* --- Undoing a takeover --------------------------------------------------------------------- */
 
-/* Whether devices are charged in a table that stays in next/, whatever becomes of this upgrade. */
-static bool next_is_in_use(const struct gate *gate)
-{
-	return gate->old && gate->map[MAP_LEDGERS] >= 0;
-}
-
 /*
  * Puts the programs of before back, which are still open. What packets charged and counted in the
- * new gate meanwhile is lost.
+ * maps of the new gate alone meanwhile is lost. A table that is adopted stays in next/: packets on
+ * other devices are charged there, whatever becomes of this upgrade.
  */
-static void upgrade_undo(const struct gate *gate, struct replacements *replacements)
+static void upgrade_undo(const struct gate *gate, const struct resize_plan *plan,
+			 struct replacements *replacements)
 {
 	bool restored = programs_restore(gate, replacements);
 
 	packets_outwait();
-	if (restored && !next_is_in_use(gate) && !next_remove(gate))
+	if (restored && !plan->adopts && !next_remove(gate))
 		note("gate '%s': its devices have the programs of before, and it is as it was",
 		     gate->name);
 	else
@@ -78,7 +74,8 @@ static void upgrade_undo(const struct gate *gate, struct replacements *replaceme
 		     gate->name, gate_option(gate->name));
 }
 
-static void next_undo(const struct gate *gate, struct replacements *replacements)
+static void next_undo(const struct gate *gate, const struct resize_plan *plan,
+		      struct replacements *replacements)
 {
 	struct pins next;
 
@@ -89,7 +86,7 @@ static void next_undo(const struct gate *gate, struct replacements *replacements
 		     "names yet: the next command that changes the gate ends that",
 		     gate->name);
 	else if (gate->old)
-		upgrade_undo(gate, replacements);
+		upgrade_undo(gate, plan, replacements);
 	else
 		resize_undo(gate, &next);
 	pins_close(&next);
@@ -110,7 +107,7 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 	if (!status)
 		status = programs_replace(gate, next, replacements);
 	if (status) {
-		if (!next_is_in_use(gate))
+		if (!plan->adopts)
 			next_remove(gate);
 		return status;
 	}
@@ -119,7 +116,7 @@ static enum status next_begin(const struct gate *gate, const struct gate *next,
 	if (!status)
 		status = next_rename(gate, NULL);
 	if (status)
-		next_undo(gate, replacements);
+		next_undo(gate, plan, replacements);
 	return status;
 }
 
@@ -155,7 +152,8 @@ enum status takeover(struct gate *gate, struct resize_plan *plan, struct replace
 	enum status status = next_gate_make(gate, plan, &next);
 
 	if (!status)
-		status = carry_begin(gate, &next, plan->number, uptime_ticks(), &carry);
+		status = carry_begin(gate, &next, plan->number, plan->adopts, uptime_ticks(),
+				     &carry);
 	if (!status)
 		status = next_begin(gate, &next, plan, carry, ret);
 	if (!status) {
@@ -203,25 +201,30 @@ enum status resize_settle(const struct gate *gate)
 
 /*
  * A gate of an older schema is replaced by one of this version's schema and of the same sizes. The
- * old maps are converted as they are read; those of the same layout and meaning are shared. Ledgers
- * are carried into the table as a resize carries them.
+ * old maps are converted as they are read; those of the same layout and meaning are shared. Where
+ * the table of ledgers is none of these, ledgers are carried into a new one as a resize carries
+ * them.
  *
  * After a failure the programs of the old version are put back: they are still open.
  *
  * A killed upgrade leaves the old gate and next/, like a resize. It cannot be switched back,
  * because the programs of the old version are not at hand. Until the next upgrade the devices that
- * were switched have the same rules, and charge the table in next/; the others charge the old
- * ledgers. The next upgrade uses that table: it charges there what was charged to the old ledgers,
- * and switches the other devices. A source that came through both has been charged at least what it
- * sent through one. Counts of the gate in next/ are lost.
+ * were switched have the same rules. The next upgrade switches the others. What the old gate and
+ * the one in next/ share has lost nothing. Of what they do not share:
+ *
+ * - ledgers: the devices that were switched charge the table in next/, the others the old ledgers.
+ *   The next upgrade adopts that table, and charges there what was charged to the old ledgers. A
+ *   source that came through both has been charged at least what it sent through one.
+ * - counts of the gate in next/ are lost.
  */
 
 /*
- * Removes what an interrupted takeover has left, but for a table that is in use. A resize by the
+ * Removes what an interrupted takeover has left, but for a table that is adopted. A resize by the
  * old version, or an upgrade by another one, may have charged ledgers that this upgrade cannot use
  * as they are: they are opened first.
  */
-static enum status next_settle(struct gate *gate, struct level_maps *ret)
+static enum status next_settle(const struct gate *gate, struct resize_plan *plan,
+			       struct level_maps *ret)
 {
 	struct pins next;
 	enum status status = next_open(gate, &next);
@@ -231,22 +234,11 @@ static enum status next_settle(struct gate *gate, struct level_maps *ret)
 	note("gate '%s': a resize or an upgrade was interrupted, and is put in order", gate->name);
 	if (!next_is_prepared(&next))
 		status = next_rename(gate, gate->old);
-	else if (!next_adopt_table(gate, &next)) {
+	else if (!next_adopt_table(gate, &next, plan)) {
 		*ret = level_maps_open(&next);
 		status = next_remove(gate);
 	}
 	pins_close(&next);
-	return status;
-}
-
-static enum status upgrade(struct gate *gate, struct replacements *ret)
-{
-	struct resize_plan plan = {0};
-	enum status status = resize_plan_upgrade(gate, &plan);
-
-	if (!status)
-		status = takeover(gate, &plan, ret);
-	resize_plan_free(&plan);
 	return status;
 }
 
@@ -277,14 +269,18 @@ static void hands_say(const struct gate *gate)
 enum status upgrade_schema(struct gate *gate, struct replacements *ret)
 {
 	struct level_maps levels = LEVEL_MAPS_NONE;
+	struct resize_plan plan = {0};
 	bool had_lists = gate->old->list;
-	enum status status = next_settle(gate, &levels);
+	enum status status = resize_plan_upgrade(gate, &plan);
 
 	if (!status)
-		status = upgrade(gate, ret);
+		status = next_settle(gate, &plan, &levels);
+	if (!status)
+		status = takeover(gate, &plan, ret);
 	if (!status && level_maps_any(&levels))
 		status = carry_back(gate, &levels, uptime_ticks());
 	level_maps_close(&levels);
+	resize_plan_free(&plan);
 	if (!status && !had_lists)
 		hands_say(gate);
 	return status;
