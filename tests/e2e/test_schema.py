@@ -17,11 +17,12 @@ import pytest
 import bpf
 from killed import run_interrupted, run_stops
 from lab import MAPS, SLUICE, frame, one_line, quickest, run, wait_until
-from old_gate import LAYOUTS, OldGate, recorded
+from old_gate import LAYOUTS, LRU, OldGate, recorded
 from test_faults import moments
 from test_upgrade import EVERYWHERE, Sources, exists, programs, stream
 
 NOW, OLD = 8, sorted(LAYOUTS)  # schemas
+WITH_LRU = [schema for schema in OLD if LAYOUTS[schema].ledgers == LRU]
 UNREAD = {"buckets6", "pools", "sketch", "known"}  # maps of older schemas that are not looked at
 DENIED, ALLOWED = "203.0.113.66", "192.0.2.200"
 FULL = 4096  # ledgers of each family in a recorded gate
@@ -268,7 +269,7 @@ def test_levels_stay_to_the_packet(filtering):
     assert sorted(os.listdir(lab.pins())) == sorted([*MAPS, "links"])
 
 
-@only_with(6)
+@only_with(6, 7)
 def test_levels_of_each_kind_stay(filtering):
     """12 of 16 in ten minutes, 4 of a burst of 6 beside a bit rate, and a block."""
     lab = filtering.lab
@@ -276,6 +277,52 @@ def test_levels_of_each_kind_stay(filtering):
     assert level(lab, "100.64.0.7") == 4
     assert level(lab, "100.66.0.7") == 2
     assert reasons(lab, "100.65.0.7") == {"blocked": 1}
+
+
+@only_with(7)
+def test_shared_limits_stay_shared(filtering):
+    """3 of a burst of 4, and a block; both are told to other nodes by what the lines count."""
+    lab = filtering.lab
+    lab.sluice("upgrade")
+    shared = {limit["name"]: (limit.get("start"), limit["shared"])
+              for policy in lab.json("dump")["policies"] for limit in policy["limits"]
+              if "shared" in limit}
+    assert shared == {"several": ("share", True), "ban": (None, "block")}
+    assert level(lab, "100.67.0.7") == 1
+    assert reasons(lab, "100.68.0.7") == {"blocked": 1}
+
+
+@only_with(7)
+def test_counters_of_single_sources_stay(filtering):
+    lab = filtering.lab
+    said = lab.sluice("upgrade").err
+    counted = {one["address"]: one["passed"]["packets"] + one["dropped"]["packets"]
+               for one in lab.sources()}
+    assert said == ""
+    assert {STARTED: 15, "100.65.0.7": 5, ALLOWED: 2}.items() <= counted.items()
+
+
+@only_with(7)
+def test_what_newcomers_had_shown_is_not_read(filtering):
+    """Two words of each set are of no use any more, and may be anything."""
+    lab, sets = filtering.lab, filtering.maps["sets"]
+    for i in range(filtering.recorded["maps"]["sets"]["entries"]):
+        value = bpf.map_lookup(sets, struct.pack("<I", i), 32)
+        bpf.map_update(sets, struct.pack("<I", i), value[:16] + b"\xff" * 8 + value[24:])
+    lab.sluice("upgrade")
+    assert level(lab, STARTED) == LEVEL
+    assert reasons(lab, "192.0.2.3", "192.0.2.3") == {"within-limit": 2}
+
+
+@only_with(7)
+def test_a_table_of_another_size_than_this_version_makes(filtering):
+    """Its ledgers are carried into one of that size."""
+    lab = filtering.lab
+    filtering.set_words(sources=4 * FULL)
+    assert "no room" not in lab.sluice("upgrade").err
+    assert lab.json("dump")["gate"]["sources"] == 4 * FULL
+    assert level(lab, STARTED) == LEVEL and level(lab, "100.64.0.7") == 4
+    assert reasons(lab, BLOCKED, HEIR) == {"blocked": 1, "within-limit": 1}
 
 
 def ledgers_fill(old, spent):
@@ -295,6 +342,7 @@ def ledgers_fill(old, spent):
             if bytes((10, 0, i >> 8, i & 255)) in found}
 
 
+@only_with(*WITH_LRU)
 def test_a_gate_with_more_ledgers_than_fit(filtering):
     """A source that has spent its burst has spent it; those that are left out had spent least."""
     lab = filtering.lab
@@ -335,16 +383,18 @@ def test_a_gate_that_is_upgraded_grows(filtering):
     assert level(lab, STARTED) == LEVEL
 
 
-def test_the_first_gates_of_schema_6(lab):
-    """Their entry of `gate` ends before trials and stated sizes."""
-    with contextlib.closing(OldGate(lab, 6, entry=536)) as old:
+@pytest.mark.parametrize("schema,entry,stated", [
+    (6, 536, {"sources", "hot"}), (7, 544, {"sources", "hot", "policies", "hosts", "prefixes"})])
+def test_the_first_gates_of_a_schema(lab, schema, entry, stated):
+    """Their entry of `gate` ends before trials and stated sizes, or before what divides limits."""
+    with contextlib.closing(OldGate(lab, schema, entry=entry)) as old:
         old.attach("in0")
         same_rules(lab.rules(), old.said("show.txt"))
-        assert old.entry()[:4] == struct.pack("<I", 6)
+        assert old.entry()[:4] == struct.pack("<I", schema)
         lab.sluice("upgrade")
         assert old.schema_now() == NOW
         assert level(lab, STARTED) == LEVEL
-        assert lab.json("dump")["gate"].keys() == {"sources", "hot"}
+        assert lab.json("dump")["gate"].keys() == stated
 
 
 def test_an_allow_by_hand_beats_a_list_that_comes_later(filtering, tmp_path):
@@ -370,7 +420,7 @@ def reasons(lab, *sources):
     return said
 
 
-@only_with(5, 6)
+@only_with(5, 6, 7)
 def test_lists_stay_lists(filtering):
     lab = filtering.lab
     assert "by hand" not in lab.sluice("upgrade").err
@@ -386,7 +436,7 @@ def test_lists_stay_lists(filtering):
     assert reasons(lab, "198.18.7.1") == {"allowed": 1}  # by hand, at a shorter prefix
 
 
-@only_with(5, 6)
+@only_with(5, 6, 7)
 def test_lists_of_before_can_be_changed(filtering):
     lab = filtering.lab
     lab.sluice("upgrade")
@@ -401,7 +451,7 @@ def test_lists_of_before_can_be_changed(filtering):
     assert reasons(lab, "192.0.2.213") == {"within-limit": 1}
 
 
-@only_with(5, 6)
+@only_with(5, 6, 7)
 def test_an_heir_keeps_its_level_of_what_it_inherits(filtering):
     """Its limit is the one of default, which counts what it refuses."""
     lab = filtering.lab
@@ -417,14 +467,14 @@ def test_an_heir_keeps_its_level_of_what_it_inherits(filtering):
     assert level(lab, HEIR) == 10
 
 
-@only_with(5, 6)
+@only_with(5, 6, 7)
 def test_who_is_blocked_stays_blocked(filtering):
     lab = filtering.lab
     lab.sluice("upgrade")
     assert reasons(lab, BLOCKED, BLOCKED) == {"blocked": 2}
 
 
-@only_with(5, 6)
+@only_with(5, 6, 7)
 def test_a_list_that_was_cut_off_is_undone(filtering):
     """A list that no generation has begun, and a rule that names it."""
     lab, place, source = filtering.lab, 5, "192.0.2.3"
@@ -442,15 +492,15 @@ def test_a_list_that_was_cut_off_is_undone(filtering):
     assert reasons(lab, source) == {"within-limit": 1}
 
 
-@only_with(6)
+@only_with(6, 7)
 def test_rules_on_trial_are_not_upgraded(filtering):
     """The version that tries them puts back those of before."""
-    lab, until = filtering.lab, 536
+    lab, until = filtering.lab, filtering.layout.trial
     value = filtering.entry()
     struct.pack_into("<Q", value, until, time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 60 * 10 ** 9)
     bpf.map_update(filtering.maps["gate"], bytes(4), bytes(value))
     assert "on trial" in one_line(lab.sluice("upgrade", status=1))
-    assert filtering.schema_now() == 6
+    assert filtering.schema_now() == filtering.schema
     struct.pack_into("<Q", value, until, 0)
     bpf.map_update(filtering.maps["gate"], bytes(4), bytes(value))
     lab.sluice("upgrade")
@@ -468,16 +518,8 @@ def test_a_change_that_was_cut_off_is_undone(filtering):
 
 def test_a_resize_by_the_old_version_that_was_cut_off(filtering):
     """What packets charged to its ledgers is charged."""
-    lab, names = filtering.lab, ("gate", "ledgers4")
-    os.mkdir(lab.pins("next"), 0o700)
-    for name in names:
-        filtering.map_make(name)
-        filtering.map_fill(name)
-        bpf.pin(filtering.maps[name], lab.pins("next", name))
-    limit = 1  # the id of the first limit of `default`
-    key = bytes(int(part) for part in STARTED.split(".")) + struct.pack("<I", limit)
-    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) * 16
-    bpf.map_update(filtering.maps["ledgers4"], key, struct.pack("<4Q", now, now, now, 0))
+    lab, now = filtering.lab, time.clock_gettime_ns(time.CLOCK_MONOTONIC) * 16
+    filtering.begin_resize().set(STARTED, struct.pack("<4Q", now, now, now, 0))
     lab.sluice("upgrade")
     assert not os.path.exists(lab.pins("next"))
     assert level(lab, STARTED) == 0
@@ -587,7 +629,7 @@ def test_an_upgrade_that_fails_after_the_switch_is_undone(filtering, tmp_path):
 
 def test_an_upgrade_that_fails_once_the_new_gate_has_begun(filtering, tmp_path):
     lab = filtering.lab
-    _, state = upgrade_failing_at(lab, lab.pins("counters"), tmp_path)
+    _, state = upgrade_failing_at(lab, lab.pins("policies"), tmp_path)
     assert "all devices filter by its new maps" in state
     assert "the next command that changes" in state
     assert filtering.schema_now() == NOW
@@ -624,14 +666,6 @@ def test_what_upgrade_says_takes_the_entries_of_a_file_back(filtering, tmp_path)
 
 # --- Cut off --------------------------------------------------------------------------------------
 
-def ledger_copied(old, source):
-    """Gives a source the ledger of STARTED."""
-    keys = [bytes(int(part) for part in one.split(".")) + struct.pack("<I", 1)
-            for one in (STARTED, source)]
-    ledgers = old.maps["ledgers4"]
-    bpf.map_update(ledgers, keys[1], bpf.map_lookup(ledgers, keys[0], 32))
-
-
 def other_settings(lab):
     """Makes the table in next/ one that the next upgrade cannot use as it is."""
     name, crowd = lab.pins("next", "gate"), 232
@@ -643,7 +677,8 @@ def other_settings(lab):
     os.close(fd)
 
 
-@pytest.mark.parametrize("schema,fits", [*((schema, True) for schema in OLD), (OLD[-1], False)])
+@pytest.mark.parametrize("schema,fits", [*((schema, True) for schema in OLD),
+                                         (WITH_LRU[-1], False)])
 def test_kill_an_upgrade(lab, schema, fits):
     """At every moment, and once more, commands find one gate whole, whose rules every packet meets;
     the next upgrade finishes it. Each device charges ledgers of its own meanwhile, and no charge is
@@ -664,7 +699,7 @@ def test_kill_an_upgrade(lab, schema, fits):
 
     for at, steps in [(None, 0), *moments(400, 0.3, 24)]:
         old = OldGate(lab, schema)
-        ledger_copied(old, other)
+        old.ledgers().set(other, old.ledgers().get(STARTED))
         for device in "in0", "in1":
             old.attach(device)
         send(1)
@@ -684,7 +719,8 @@ def test_kill_an_upgrade(lab, schema, fits):
             run_stops(words, (14 - at % 7) * stops // 14)
             ends.add((*state(), "again"))
             send(1)
-        expected = ["interrupted", "start anew"] + ["by hand now"] * (schema == 4)
+        expected = (["interrupted"] + ["start anew"] * (schema in WITH_LRU) +
+                    ["by hand now"] * (schema == 4))
         for line in lab.sluice("upgrade").err.splitlines():
             assert any(words in line for words in expected), f"{line}: {when}"
         assert not os.path.exists(lab.pins("next")), when

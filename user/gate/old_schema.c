@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 
-static const struct old_schema *const all[] = {&schema4, &schema5, &schema6};
+static const struct old_schema *const all[] = {&schema4, &schema5, &schema6, &schema7};
 
 const char *const old_pins[] = {
 	"ledgers4", "ledgers6", "buckets4", "buckets6", "pools", "sketch", "known", NULL,

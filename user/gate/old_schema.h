@@ -52,7 +52,7 @@ struct old_schema {
 /* Finds an older schema. NULL: it is unknown, or this version's own. */
 const struct old_schema *old_schema_find(uint32_t number);
 
-extern const struct old_schema schema4, schema5, schema6;
+extern const struct old_schema schema4, schema5, schema6, schema7;
 
 struct old_ledger_key4 {
 	__u32 addr;  /* big endian, cut to the key length of the limit */

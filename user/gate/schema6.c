@@ -13,6 +13,9 @@ _Static_assert(SL_LIMITS_MAX == SCHEMA6_LIMITS_MAX && SL_FAMILIES == SCHEMA6_FAM
 _Static_assert(SL_BUCKET == (int)SCHEMA6_BUCKET && SL_WINDOW == (int)SCHEMA6_WINDOW &&
 		       SL_SHAPE == (int)SCHEMA6_SHAPE,
 	       "schema 6: kinds are copied unchanged");
+_Static_assert(SL_START_FULL == 0 && SL_START_EMPTY == 1 && SL_START_SHARE == 2 &&
+		       SL_SHARED_NO == 0 && SL_SHARED_YES == 1 && SL_SHARED_BLOCK == 2,
+	       "schemas 6 and 7: starts are copied unchanged, and what is shared");
 _Static_assert(SL_LIST_PLACES == SCHEMA6_LIST_PLACES, "schema 6: a list keeps its place");
 _Static_assert(SIZE_SOURCES == 0 && SIZE_HOT == 1 && SIZE_POLICIES == 2 && SIZE_HOSTS == 3 &&
 		       SIZE_PREFIXES == 4,
@@ -89,7 +92,7 @@ static const enum sl_reason reasons[SCHEMA6_REASONS] = {
 	[SCHEMA6_DROP_CONTENDED] = SL_DROP_CONTENDED,
 };
 
-static struct sl_counters counters_convert(const void *value)
+struct sl_counters schema6_counters_convert(const void *value)
 {
 	const struct schema6_counters *old = value;
 	struct sl_counters counters = {0};
@@ -120,15 +123,16 @@ static struct sl_limit_spec spec_convert(const struct schema6_limit_spec *old)
 		.escalate = old->escalate,
 		.per = {old->per[SL_IPV4], old->per[SL_IPV6]},
 		.key_dst = old->key_dst,
-		.start = old->start_empty ? SL_START_EMPTY : SL_START_FULL,
+		.start = old->start,
 		.second = old->second,
+		.shared = old->shared,
 	};
 
 	memcpy(spec.name, old->name, sizeof(spec.name));
 	return spec;
 }
 
-static void policy_convert(const void *value, struct sl_policy *ret)
+void schema6_policy_convert(const void *value, struct sl_policy *ret)
 {
 	const struct schema6_policy *old = value;
 
@@ -140,7 +144,7 @@ static void policy_convert(const void *value, struct sl_policy *ret)
 		.parent = old->parent,
 		.newcomers_spec = spec_convert(&old->newcomers_spec),
 		.prefix = schema4_prefix_convert(&old->prefix),
-		.base = counters_convert(&old->base),
+		.base = schema6_counters_convert(&old->base),
 	};
 	for (int slot = 0; slot < SCHEMA6_LIMITS_MAX; slot++) {
 		ret->spec[slot] = spec_convert(&old->spec[slot]);
@@ -186,8 +190,8 @@ const struct old_schema schema6 = {
 	.state = state_convert,
 	.rule = schema5_rule_convert,
 	.list = schema5_list_convert,
-	.counters = counters_convert,
-	.policy = policy_convert,
+	.counters = schema6_counters_convert,
+	.policy = schema6_policy_convert,
 };
 
 /* schema5.c says why its rules, lists and ledgers can be shared. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Gate: schema 6, the layouts of version 0.1.0 at commit 0ac1efc, as far as they are read. Cells,
- * prefixes and matches are those of schema 4, rules and lists those of schema 5. tests/data/schema6
- * holds all of the layouts, and a recorded gate. The layouts here never change.
+ * prefixes and matches are those of schema 4, rules and lists those of schema 5. Policies and
+ * counters are those of schema 7, too. tests/data/schema6 holds all of the layouts, and a recorded
+ * gate. The layouts here never change.
  */
 #ifndef SLUICE_SCHEMA6_H
 #define SLUICE_SCHEMA6_H
@@ -62,9 +63,9 @@ struct schema6_limit_spec {
 	__u8 escalate;
 	__u8 per[SCHEMA6_FAMILIES];
 	__u8 key_dst;
-	__u8 start_empty;
+	__u8 start; /* 1: empty; else of schema 7 alone */
 	__u8 second;
-	__u8 pad;
+	__u8 shared; /* of schema 7 alone */
 };
 
 /* The compiled limit. It is not read: each version compiles its own. */
@@ -120,5 +121,10 @@ _Static_assert(sizeof(struct schema6_counters) == 336, "schema 6");
 _Static_assert(sizeof(struct schema6_limit_spec) == 72, "schema 6");
 _Static_assert(sizeof(struct schema6_policy) == 1728, "schema 6");
 _Static_assert(sizeof(struct schema6_gate) == 552, "schema 6");
+
+/* --- Conversion of what schema 7 has, too --------------------------------------------------- */
+
+struct sl_counters schema6_counters_convert(const void *value);
+void schema6_policy_convert(const void *value, struct sl_policy *ret);
 
 #endif
