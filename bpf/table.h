@@ -37,11 +37,13 @@ static __always_inline struct sl_line *line_get(__u32 line)
 
 /*
  * Finds a key in one set. tag: as it is there. By branches, which a CPU predicts for a key that
- * comes often: nothing waits for the tags then.
+ * comes often, and for one that has no ledger: nothing waits for the tags then.
  */
 static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 index, __u16 tag,
 						const struct ledger_key *key)
 {
+	if (!set_has_tag(set, tag))
+		return NULL;
 #pragma unroll
 	for (int way = 0; way < SL_WAYS; way++) {
 		struct sl_line *line;

@@ -134,6 +134,18 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 	return SL_WAYS;
 }
 
+/*
+ * Whether a way of a set has this tag: four at a time, by Mycroft's test for a lane of a word that
+ * is 0 (Warren, "Hacker's Delight", 2nd edition, 6-1).
+ */
+static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
+{
+	const __u64 *words = (const __u64 *)set->tag, ones = 0x0001000100010001ULL;
+	__u64 lower = table_once(words[0]) ^ tag * ones, upper = table_once(words[1]) ^ tag * ones;
+
+	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
+}
+
 /* A set is short if less of its ways than these are free or whole. */
 #define WAYS_SPARE 3
 

@@ -70,6 +70,23 @@ static void test_a_key_has_two_sets_and_finds_either_from_the_other(void **state
 	}
 }
 
+static void test_a_set_tells_whether_it_has_a_tag(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 100000; i++) {
+		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
+		struct sl_set set = {.unused = tag};
+
+		/* others differ from it by any bits, or by one */
+		for (uint32_t way = 0; way < SL_WAYS; way++)
+			set.tag[way] =
+				tag ^ (i % 3 ? 1 + run_choose(0xffff) : 1U << run_choose(16));
+		assert_false(set_has_tag(&set, tag));
+		set.tag[run_choose(SL_WAYS)] = tag;
+		assert_true(set_has_tag(&set, tag));
+	}
+}
+
 /* An address that somebody chose so that it has the digest of another one, under another limit. */
 static void test_keys_of_two_limits_share_no_digest(void **state)
 {
@@ -347,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_a_short_number_is_never_too_small_and_hardly_too_large),
 		cmocka_unit_test(test_short_numbers_keep_their_order),
 		cmocka_unit_test(test_a_key_has_two_sets_and_finds_either_from_the_other),
+		cmocka_unit_test(test_a_set_tells_whether_it_has_a_tag),
 		cmocka_unit_test(test_keys_of_two_limits_share_no_digest),
 		cmocka_unit_test(test_a_line_of_a_bucket_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_a_line_of_a_window_is_whole_when_it_is_as_a_new_one),
