@@ -30,9 +30,9 @@ def kernel():
     return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
-# More than 32 newcomers in a window are a crowd: a sixteenth of `hot`. `sources` is large, as those
+# More than 32 newcomers in a window are a crowd: a sixteenth of `sources`. `hot` is large, as those
 # that a crowd is made of share the sketch with the sources of a test, and can cost them a count.
-SMALL = "sources", "1m", "hot", "512", "hosts", "1k", "prefixes", "1k", "policies", "65"
+SMALL = "sources", "512", "hot", "32k", "hosts", "1k", "prefixes", "1k", "policies", "65"
 FEW = 32
 
 
@@ -481,7 +481,7 @@ def test_check_of_a_newcomer_that_starts_empty(small):
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("sources", ["32k", "128k"])
+@pytest.mark.parametrize("sources", ["256", "1k"])  # of which crowds come, too
 def test_a_resize_forgets_no_source_in_a_crowd(small, sources):
     """A source with a ledger need not prove itself again: in a crowd it would be dropped."""
     here = [frame(f"192.0.2.{i}") for i in range(20)]
@@ -579,7 +579,7 @@ def test_status_tells_the_pressure(small):
 @pytest.mark.alone
 def test_sources_that_are_not_at_hand_keep_nobody_waiting(lab):
     """A CPU keeps few of them at hand, and a newcomer need not be: there is no flood."""
-    lab.attach("in0", "mode", "native", "hot", "1", *SMALL[:2])
+    lab.attach("in0", "mode", "native", "hot", "1", "sources", "1m")
     lab.sluice("set", "default", "rate", "1/h", "burst", "3")
     lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
     flood(lab)
@@ -931,8 +931,8 @@ def test_the_help_tells_what_a_source_takes(lab):
     hot = int(re.search(r" hot .*?: (\d+) bytes each", said)[1])
     table = memlock(lab, "sets") + memlock(lab, "ledgers")
     assert least <= table / (200 << 10) <= most
-    assert (memlock(lab, "hot") + memlock(lab, "buckets")) / CPUS / (32 << 10) == \
-        pytest.approx(hot, rel=0.1)
+    each = sum(memlock(lab, name) for name in ("hot", "buckets", "newcomers")) / CPUS / (32 << 10)
+    assert each == pytest.approx(hot, rel=0.02)
     levels = lab.json("status")["gates"][0]["levels"]
     assert levels["bytes_each"] == pytest.approx(table / levels["room"], rel=0.02)
     assert levels["bytes_each"] <= 90

@@ -440,7 +440,8 @@ static enum status status_run(const struct context *context, const void *args)
 static const char status_details[] =
 	"pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
 	"one with its first packet. flood: so many come that a source has to send more than two\n"
-	"packets first, so that forged ones take no memory; see 'sluice help newcomers'.\n"
+	"packets through one CPU first, so that forged ones take no memory; see 'sluice help\n"
+	"newcomers'.\n"
 	"newcomers met: a packet counts once if a limit has no bucket for it.\n"
 	"insertions: buckets made, one for each limit and key. forgotten: those that were not\n"
 	"full and were given up for another one. refused: newcomers that got none. busy: another\n"
