@@ -102,8 +102,9 @@ struct {
 } ledgers SEC(".maps");
 
 /*
- * `hot`, `buckets`, `newcomers` and `shortcuts` have a part for each CPU. They are no per-CPU arrays, in which
- * each entry costs a pointer and one more cache miss, and which no command can map.
+ * `hot`, `buckets`, `newcomers` and `shortcuts` have a part for each CPU. They are no per-CPU
+ * arrays, in which each entry costs a pointer and one more cache miss, and which no command can
+ * map.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -27,7 +27,8 @@ static uint64_t draw(void)
 /* A new secret, and a sketch that is empty. */
 static struct sl_meeting meeting_random(void)
 {
-	struct sl_meeting meeting = {.window_shift = 4, .set_mask = SETS - 1, .hot_mask = LINES - 1};
+	struct sl_meeting meeting = {
+		.window_shift = 4, .set_mask = SETS - 1, .hot_mask = LINES - 1};
 
 	for (int i = 0; i < SL_SECRETS; i++)
 		meeting.secret[i] = draw();
