@@ -143,8 +143,12 @@ static enum status report(const struct context *context, const struct gate *gate
 	return OK;
 }
 
-/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
-static enum status say_unattached(const struct gate *gate, const struct places *places)
+/*
+ * Counts the attachments that will filter once the change is made. Read before it: a command that
+ * cannot read them leaves the rules as they were.
+ */
+static enum status alive_count(const struct gate *gate, const struct placings *placings,
+			       unsigned int *ret)
 {
 	struct attachment all[ATTACHMENTS_MAX];
 	unsigned int count, alive = 0;
@@ -152,8 +156,21 @@ static enum status say_unattached(const struct gate *gate, const struct places *
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		alive += all[i].program_id != 0;
-	if (status || alive)
-		return status;
+	for (unsigned int i = 0; i < placings->count; i++) {
+		const struct placing *placing = &placings->list[i];
+
+		if (placing->detaches)
+			alive -= placing->attachment.program_id != 0;
+		else
+			alive += !placing->replaces;
+	}
+	*ret = alive;
+	return status;
+}
+
+/* Warns of a gate without a device: it has rules, and no packet to judge by them. */
+static void say_unattached(const struct gate *gate, const struct places *places)
+{
 	if (!places->said)
 		note("gate '%s' filters nothing yet: no device is attached. That does 'sluice "
 		     "%s-g %s attach DEV'",
@@ -164,7 +181,6 @@ static enum status say_unattached(const struct gate *gate, const struct places *
 		note("gate '%s' filters nothing yet: no device of the file is there. 'sluice keep' "
 		     "waits for one; else apply the file again when there is one",
 		     gate->name);
-	return OK;
 }
 
 /* --- The command ---------------------------------------------------------------------------- */
@@ -218,6 +234,7 @@ static enum status config_apply(const struct context *context, struct config *co
 	const struct apply_may may = {.resize = args->resize, .lack_fq = args->no_fq};
 	struct gate gate = GATE_CLOSED;
 	struct change change = {0};
+	unsigned int alive = 0;
 	uint64_t trial_ns; /* 0: no trial */
 	enum status status = option_time("--confirm", args->confirm, &confirm_range, &trial_ns);
 
@@ -225,6 +242,8 @@ static enum status config_apply(const struct context *context, struct config *co
 		status = gate_open_or_make(&gate, context->gate, &config->sizes);
 	if (!status)
 		status = change_prepare(&gate, config, &may, &change);
+	if (!status)
+		status = alive_count(&gate, &change.placings, &alive);
 	if (!status)
 		status = trial_ns ? change_try(&gate, &change, trial_ns)
 				  : change_make(&gate, &change);
@@ -234,8 +253,8 @@ static enum status config_apply(const struct context *context, struct config *co
 		status = change_say(&gate, &change);
 	if (!status)
 		status = report(context, &gate, &change, trial_ns);
-	if (!status)
-		status = say_unattached(&gate, &config->places);
+	if (!status && !alive)
+		say_unattached(&gate, &config->places);
 	if (!status)
 		kept_note_file(context->gate, args->file);
 	if (!status && trial_ns)
