@@ -156,7 +156,7 @@ static enum status alive_count(const struct gate *gate, const struct placings *p
 
 	for (unsigned int i = 0; !status && i < count; i++)
 		alive += all[i].program_id != 0;
-	for (unsigned int i = 0; i < placings->count; i++) {
+	for (unsigned int i = 0; !status && i < placings->count; i++) {
 		const struct placing *placing = &placings->list[i];
 
 		if (placing->detaches)

@@ -290,7 +290,7 @@ static void test_those_that_ask_for_most_come_first(void **state)
 
 /* --- Who makes room ------------------------------------------------------------------------- */
 
-static unsigned int quiet_from, quiet_to; /* keys that nobody asks for */
+static unsigned int quiet_from, quiet_to; /* keys without demand: from, and up to */
 
 static double offered_but_quiet(unsigned int at, unsigned int key)
 {
