@@ -10,8 +10,9 @@
  * the rest, and would evict the real sources. So when a CPU meets more of them in a window than a
  * crowd has, a key must have shown itself there more often than the bar says (include/sketch.h).
  * What it sent until then through this CPU is charged to its ledger, unless a budget paid for it.
- * What it sent through others, as often as the bar says at most through each, is not. What an
- * insertion forgets: include/ways.h.
+ * What it sent through others, as often as the bar says at most through each, is not. A slot of the
+ * sketch has no time: what it remembers of a crowd long past, two packets at most, is charged, too.
+ * What an insertion forgets: include/ways.h.
  *
  * Used by: charge.h. Uses: table.h, include/pace.h, include/sketch.h, packet.h.
  */

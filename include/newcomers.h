@@ -10,9 +10,10 @@
 #define SL_SECRETS 10
 
 /*
- * Map `newcomers`: how often keys without a ledger have shown themselves. Each CPU has a part of as
- * many lines as its buckets have sets: include/sketch.h.
+ * Map `newcomers`: how often keys without a ledger have shown themselves. Each CPU has a part of so
+ * many lines, whatever the other sizes are: include/sketch.h.
  */
+#define SL_SKETCH_LINES 4096U
 #define SL_SKETCH_SLOTS 16
 
 struct sl_sketch {
@@ -29,7 +30,7 @@ struct sl_meeting {
 	__u32 host_mask;    /* sets of shortcuts to hosts, less one */
 	__u32 sources;	    /* the sizes that these were made for, as they were asked for */
 	__u32 hot;
-	__u32 pad;
+	__u32 sketch_mask; /* lines of each CPU's sketch, less one */
 };
 
 /*

@@ -15,7 +15,7 @@
  * before: at 1, 10 and 50 million packets a second, once in 17 s, 0.6 times and 3 times a second at
  * most. The gain is one ledger. How long a slot remembers depends on the rate: with n slots of a
  * CPU and r newcomers a second there, a key that was seen once is remembered for 2n/r on average,
- * which is 131 ms and 13 ms at 1 and 10 million for the default of 65,536 slots.
+ * which is 131 ms and 13 ms at 1 and 10 million for its 65,536 slots.
  *
  * Each CPU has its own slots. In a flood nearly every packet writes to one, and cache lines that
  * all CPUs write to move between them: on some machines a packet costs 1.6 times as much then.
@@ -39,10 +39,16 @@
 /* A count above this is lowered with probability 2^-this. */
 #define SKETCH_COIN 8
 
+/* The first gates of schema 8 have no mask, and as many lines as their buckets have sets. */
+static inline __u32 sketch_mask(const struct sl_meeting *meeting)
+{
+	return meeting->sketch_mask ?: meeting->hot_mask;
+}
+
 /* The line of a key in map `newcomers`, in the part of a CPU. */
 static inline __u32 sketch_line(const struct sl_meeting *meeting, struct digest digest, __u32 cpu)
 {
-	return cpu * (meeting->hot_mask + 1) + (digest.place & meeting->hot_mask);
+	return cpu * (sketch_mask(meeting) + 1) + (digest.place & sketch_mask(meeting));
 }
 
 /* Its slot there: by bits that tell neither the line nor the fingerprint. */

@@ -66,6 +66,33 @@ static void test_default_memory(void **state)
 	}
 }
 
+/* A flood is met alike on few CPUs and on many, and whatever number of sources is at hand. */
+static void test_floods_are_met_alike_on_any_machine(void **state)
+{
+	static const unsigned int cpus[] = {1, 2, 128};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
+		const struct machine machine = {
+			.cpus = cpus[i], .cpu_ids = cpus[i], .jiffy_ns = 4000000};
+		struct gate_sizes sizes = gate_sizes_default(&machine);
+		const __u64 secret[SL_SECRETS] = {0};
+		struct bpf_object *object = object_open();
+		struct sl_meeting meeting;
+
+		assert_non_null(object);
+		for (sizes.hot = 1; sizes.hot <= 1 << 16; sizes.hot <<= 8) {
+			meeting = gate_meeting(&sizes, &machine, secret);
+			gate_sizes_set(object, &sizes, &machine);
+			assert_int_equal(meeting.crowd, 1024);
+			assert_int_equal(meeting.sketch_mask + 1, 65536 / SL_SKETCH_SLOTS);
+			assert_int_equal(bpf_map__max_entries(object_map(object, MAP_NEWCOMERS)),
+					 cpus[i] * (meeting.sketch_mask + 1));
+		}
+		bpf_object__close(object);
+	}
+}
+
 /* --- No bucket ------------------------------------------------------------------------------ */
 
 /* Packets of a source that finds its bucket handed to another one each time. */
@@ -362,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_default_memory),
+		cmocka_unit_test(test_floods_are_met_alike_on_any_machine),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_an_abuser_is_not_forgotten),
 		cmocka_unit_test(test_what_is_forgotten_is_counted),

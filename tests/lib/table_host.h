@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers`, and `newcomers` of two
- * CPUs, as arrays, and what holds of the table whenever no packet inserts. The includer includes bpf/table.h, or what uses it, before.
+ * The table of ledgers on the host: the maps `gate`, `sets` and `ledgers`, and a small `newcomers`
+ * of two CPUs, as arrays, and what holds of the table whenever no packet inserts. The includer
+ * includes bpf/table.h, or what uses it, before.
  *
  *   host_table_begin   a table that is empty, with a new secret, and one set of buckets
  *   host_table_find    map_find() of its maps
@@ -15,14 +16,14 @@
 #include "ways.h"
 
 #define HOST_SETS_MAX 1024
-#define HOST_HOT_MAX  1024
+#define HOST_SKETCH   1024 /* lines of a CPU */
 
 static struct {
 	struct sl_gate gate;
 	uint32_t sets;
 	struct sl_set set[HOST_SETS_MAX];
 	struct sl_line line[HOST_SETS_MAX * SL_WAYS];
-	struct sl_sketch newcomers[2 * HOST_HOT_MAX];
+	struct sl_sketch newcomers[2 * HOST_SKETCH];
 } host_table;
 
 /* sets: a power of two. state: of random numbers. */
@@ -31,6 +32,7 @@ static inline void host_table_begin(uint32_t sets, uint64_t *state)
 	memset(&host_table, 0, sizeof(host_table));
 	host_table.sets = sets;
 	host_table.gate.meeting.set_mask = sets - 1;
+	host_table.gate.meeting.sketch_mask = HOST_SKETCH - 1;
 	for (int i = 0; i < SL_SECRETS; i++)
 		host_table.gate.meeting.secret[i] = random_next(state);
 }
@@ -46,7 +48,7 @@ static inline void *host_table_find(const void *map, const void *key)
 				   host_table.sets * SL_WAYS, key);
 	if (map == &newcomers)
 		return array_entry(host_table.newcomers, sizeof(*host_table.newcomers),
-				   2 * (host_table.gate.meeting.hot_mask + 1), key);
+				   2 * HOST_SKETCH, key);
 	return NULL;
 }
 

@@ -43,7 +43,7 @@ def test_memory_of_a_gate(lab):
           f"{percpu:.0f} MB: {percpu / cpus:.1f} MB each")
     for line in lab.sluice("status").out.splitlines():
         print("figure:  ", line)
-    assert percpu / cpus < 16
+    assert percpu / cpus < 16 and total <= 300
 
 
 def test_small_sizes(lab):

@@ -264,7 +264,7 @@ static const struct word attach_words[] = {
 	 "sources whose level is remembered, times the limits that count them: 91 to\n"
 	 "181 bytes each, set aside at once"},
 	{"hot", VALUE, "N", SIZE_FIELD(SIZE_HOT),
-	 "sources that each CPU keeps at hand and counts for 'sluice sources': 212\n"
+	 "sources that each CPU keeps at hand and counts for 'sluice sources': 196\n"
 	 "bytes each, set aside at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},

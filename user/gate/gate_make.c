@@ -144,22 +144,24 @@ static uint32_t window_shift(const struct machine *machine)
 }
 
 /*
- * A crowd is this part of the smaller map, in newcomers that one CPU meets in a window. It is not
- * divided by the CPUs: it detects a flood on this one.
+ * A crowd is this part of `sources`, and no more than so many: newcomers that one CPU meets in a
+ * window. It is not divided by the CPUs: it detects a flood on this one.
  */
 #define CROWD_PART 16
+#define CROWD_MOST 1024
 
 struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
 			       const __u64 secret[SL_SECRETS])
 {
 	struct sl_meeting meeting = {
-		.crowd = larger(smaller(sizes->hot, sizes->sources) / CROWD_PART, 1),
+		.crowd = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
 		.window_shift = window_shift(machine),
 		.set_mask = table_sets(sizes) - 1,
 		.hot_mask = hot_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,
 		.sources = sizes->sources,
 		.hot = sizes->hot,
+		.sketch_mask = SL_SKETCH_LINES - 1,
 	};
 
 	memcpy(meeting.secret, secret, sizeof(meeting.secret));
@@ -185,7 +187,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_HOT] = machine->cpu_ids * hot_sets(sizes),
 		[MAP_BUCKETS] = machine->cpu_ids * hot_sets(sizes) * SL_SEATS,
 		[MAP_ADMISSION] = 1,
-		[MAP_NEWCOMERS] = machine->cpu_ids * hot_sets(sizes),
+		[MAP_NEWCOMERS] = machine->cpu_ids * SL_SKETCH_LINES,
 		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
 		[MAP_HOST_SHORTCUTS] = host_sets(sizes),
 		[MAP_BLOCKS] = SL_AGGREGATES,

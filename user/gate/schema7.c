@@ -37,8 +37,8 @@ static struct sl_gate state_convert(const void *value, uint32_t bytes)
 	memset(state.map_ids, 0, sizeof(state.map_ids));
 	old_ids_convert(&state, old->map_ids, maps, ARRAY_SIZE(maps));
 	if (bytes == FIRST_GATE)
-		state.nodes = old->meeting.pad;
-	state.meeting.pad = 0;
+		state.nodes = old->meeting.sketch_mask;
+	state.meeting.sketch_mask = 0;
 	return state;
 }
 
@@ -101,8 +101,9 @@ _Static_assert(FIRST_GATE == 544 && sizeof(struct sl_gate) == 560 &&
 		       AT(struct sl_gate, lists_allow, 32) && AT(struct sl_gate, map_ids, 60) &&
 		       AT(struct sl_gate, meeting.crowd, 232) &&
 		       AT(struct sl_gate, meeting.sources, 252) &&
-		       AT(struct sl_gate, meeting.pad, 260) && AT(struct sl_gate, list_ends, 272) &&
-		       AT(struct sl_gate, trial_until, 528) && AT(struct sl_gate, nodes, 552),
+		       AT(struct sl_gate, meeting.sketch_mask, 260) &&
+		       AT(struct sl_gate, list_ends, 272) && AT(struct sl_gate, trial_until, 528) &&
+		       AT(struct sl_gate, nodes, 552),
 	       "schema 7: the state is taken as it is");
 _Static_assert(sizeof(struct sl_counters) == sizeof(struct schema6_counters),
 	       "schema 7: `counters` is shared");

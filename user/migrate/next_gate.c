@@ -15,6 +15,7 @@
 #include "gate/rulemap.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
+#include "sketch.h"
 
 /* --- Numbers of policies -------------------------------------------------------------------- */
 
@@ -75,9 +76,9 @@ static void plan_maps(const struct gate *gate, struct resize_plan *plan,
 
 	plan->fresh[MAP_GATE] = true;
 	plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = next.set_mask != now->set_mask;
-	plan->fresh[MAP_NEWCOMERS] = next.hot_mask != now->hot_mask;
+	plan->fresh[MAP_NEWCOMERS] = sketch_mask(&next) != sketch_mask(now);
 	plan->fresh[MAP_HOT] = plan->fresh[MAP_BUCKETS] =
-		plan->fresh[MAP_NEWCOMERS] || plan->is_renumbered;
+		next.hot_mask != now->hot_mask || plan->is_renumbered;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
 	plan->fresh[MAP_BUDGETS] = plan->fresh[MAP_ALLOWANCES] = policies;
 	plan->fresh[MAP_HOSTS4] = plan->fresh[MAP_HOSTS6] = plan->fresh[MAP_PREFIXES] =

@@ -132,7 +132,8 @@ static void test_the_first_gates_of_schema_6_end_before_trials(void **state)
 /* They had the number of nodes elsewhere. */
 static void test_the_first_gates_of_schema_7_end_before_what_divides_limits(void **state)
 {
-	struct sl_gate old = {.schema = 7, .sizes_stated = 3, .meeting = {.hot = 64, .pad = 5}};
+	struct sl_gate old = {
+		.schema = 7, .sizes_stated = 3, .meeting = {.hot = 64, .sketch_mask = 5}};
 	const struct map_shape *shape = &schema7.map[MAP_GATE];
 	struct sl_gate gate = schema7.state(&old, shape->first_value_size);
 
@@ -140,7 +141,7 @@ static void test_the_first_gates_of_schema_7_end_before_what_divides_limits(void
 	assert_int_equal(shape->first_value_size, 544);
 	assert_int_equal(gate.sizes_stated, 3);
 	assert_int_equal(gate.meeting.hot, 64);
-	assert_int_equal(gate.meeting.pad, 0);
+	assert_int_equal(gate.meeting.sketch_mask, 0);
 	assert_int_equal(gate.nodes, 5);
 	assert_int_equal(gate.divide_at, 0);
 	old.nodes = 3;

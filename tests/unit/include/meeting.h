@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Digests of many sources under a secret, and a sketch as large as that of one CPU by default: what
+ * Digests of many sources under a secret, and a sketch as large as that of one CPU: what
  * the tests of include/sketch.h measure.
  */
 #ifndef SLUICE_TEST_MEETING_H
@@ -12,10 +12,9 @@
 #include "ways.h"
 
 #define SETS  65536U
-#define LINES 4096U
-#define SLOTS (LINES * SL_SKETCH_SLOTS)
+#define SLOTS (SL_SKETCH_LINES * SL_SKETCH_SLOTS)
 
-static struct sl_sketch lines[LINES];
+static struct sl_sketch lines[SL_SKETCH_LINES];
 
 static uint64_t draw(void)
 {
@@ -28,7 +27,7 @@ static uint64_t draw(void)
 static struct sl_meeting meeting_random(void)
 {
 	struct sl_meeting meeting = {
-		.window_shift = 4, .set_mask = SETS - 1, .hot_mask = LINES - 1};
+		.window_shift = 4, .set_mask = SETS - 1, .sketch_mask = SL_SKETCH_LINES - 1};
 
 	for (int i = 0; i < SL_SECRETS; i++)
 		meeting.secret[i] = draw();

@@ -50,7 +50,7 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 		struct sl_meeting meeting = meeting_random();
 
 		slots_take(&meeting, i);
-		for (unsigned int line = 0; line < LINES; line++)
+		for (unsigned int line = 0; line < SL_SKETCH_LINES; line++)
 			for (int slot = 0; slot < SL_SKETCH_SLOTS; slot++)
 				free_slots += !lines[line].slot[slot];
 		for (unsigned int j = 0; j < STRANGERS; j++) {
@@ -67,6 +67,26 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 	assert_true(free_slots < SECRETS * SLOTS / 1000);
 	/* a Poisson variable is above this once in a million runs */
 	assert_true(mistakes <= bound + 5 * sqrt(bound) + 3);
+}
+
+/* Gates that the first version of this schema made have as many lines as sets of buckets. */
+static void test_each_cpu_has_lines_of_its_own(void **state)
+{
+	static const struct {
+		struct sl_meeting meeting;
+		uint32_t lines; /* of a CPU */
+	} rows[] = {
+		{{.hot_mask = 511, .sketch_mask = 4095}, 4096},
+		{{.hot_mask = 8191, .sketch_mask = 4095}, 4096},
+		{{.hot_mask = 511}, 512},
+	};
+	const struct digest digest = {.place = 0xfffff};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (uint32_t cpu = 0; cpu < 3; cpu++)
+			assert_int_equal(sketch_line(&rows[i].meeting, digest, cpu),
+					 (cpu + 1) * rows[i].lines - 1);
 }
 
 /* --- How long a slot remembers -------------------------------------------------------------- */
@@ -144,6 +164,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_sources_are_mistaken_once_in_2_24_packets),
+		cmocka_unit_test(test_each_cpu_has_lines_of_its_own),
 		cmocka_unit_test(test_a_slot_is_forgotten_as_the_model_says),
 		cmocka_unit_test(test_the_bar_takes_three_packets_more_at_most),
 	};
