@@ -142,7 +142,8 @@ $(BUILD)/test/datapath/crowd.o: | $(BUILD)/test/crowd.skel.h
 $(BUILD)/test/datapath/test_match.o: | $(BUILD)/test/split.skel.h
 $(BUILD)/test/datapath/test_shape.o: | $(BUILD)/test/stamp.skel.h
 
-$(BUILD)/test/unit/include/test_sketch $(BUILD)/test/unit/bpf/test_table: TEST_LDLIBS += -lm
+$(addprefix $(BUILD)/test/unit/,include/test_sketch bpf/test_table bpf/test_forget): \
+	TEST_LDLIBS += -lm
 
 comma := ,
 
