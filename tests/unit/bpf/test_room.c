@@ -1,35 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * More sources than the table has room for: random schedules through bpf/charge.h, compiled for the
- * host, against a plain token bucket for each source, without a limit of room. No source gets more
- * than burst + rate x t, but for what is told as forgotten, and for what passes as a newcomer's.
+ * More sources than the table has room for: random schedules on two CPUs through bpf/charge.h,
+ * compiled for the host, against a plain token bucket for each key, without a limit of room. No key
+ * holds more than its plain bucket, but for what is told as forgotten of it, and for what passes as
+ * a newcomer's. That is asserted of each key with each packet, so nothing that is told of one makes
+ * up for another, and nothing that was told before it was full again for what comes later. Where no
+ * budget pays for newcomers, a ledger is charged for what the sketch of its CPU has seen.
  */
 #include <errno.h>
 #include "test.h"
 #include "bpf_host.h"
 #include "rules/limit.h"
+
+static void line_goes(const __u32 *limit);
+
+/* within a macro its own name is the builtin */
+#define __sync_lock_test_and_set(word, value)                                                      \
+	((value) ? (void)0 : line_goes(word), __sync_lock_test_and_set(word, value))
+
 #include "charge.h"
 #include "table_host.h"
 
 #define SETS	64
 #define WAYS	(SETS * SL_WAYS)
 #define SOURCES 4096
+#define CPUS	2
+#define LIMITS	2 /* of a source, and of four sources in a row */
+#define WIDE	2 /* bits */
 
 static struct {
 	struct sl_policy policy;
-	struct sl_admission admission;
+	struct sl_admission admission[CPUS];
 	struct sl_ledger budget;
-	struct sl_allowance allowance;
+	struct sl_allowance allowance[CPUS];
+	struct sl_bucket bucket[CPUS][SOURCES];
+	struct ledger_key gone; /* the key whose line was taken last, and is not told of yet */
+	uint64_t lost;		/* what this CPU had told before */
 } world;
 
 static void *map_find(const void *map, const void *key)
 {
 	if (map == &admission)
-		return &world.admission;
+		return &world.admission[host_cpu];
 	if (map == &budgets)
 		return &world.budget;
 	if (map == &allowances)
-		return &world.allowance;
+		return &world.allowance[host_cpu];
 	return host_table_find(map, key);
 }
 
@@ -40,51 +56,171 @@ static uint64_t choose(uint64_t bound)
 	return random_next(&random_state) % bound;
 }
 
-static const struct machine machine = {.jiffy_ns = JIFFY_NS, .cpus = 1, .cpu_ids = 1};
+static const struct machine machine = {.jiffy_ns = JIFFY_NS, .cpus = CPUS, .cpu_ids = CPUS};
 
-static struct sl_limit limit_of(uint64_t rate, enum sl_rate_unit unit, uint64_t burst)
+static struct sl_limit limit_of(uint64_t rate, enum sl_rate_unit unit, uint64_t burst, uint8_t bits)
 {
 	struct limit limit = {.spec = {.rate = rate,
 				       .rate_unit = unit,
 				       .burst = burst,
 				       .burst_unit = SL_BURST_PACKETS,
-				       .id = 1,
-				       .per = {32, 64}}};
+				       .per = {bits, 64}}};
 
 	return limit_compile(&limit, SL_IPV4, &machine);
 }
 
+static struct packet packet_from(uint32_t source)
+{
+	struct packet packet = {.packets = 1, .bytes = 60, .source.bits = SL_FAMILY_BITS + 32};
+
+	source = __builtin_bswap32(source);
+	memcpy(packet.source.addr, &source, sizeof(source));
+	packet.jiffy = test_clock_ticks / JIFFY;
+	return packet;
+}
+
+static struct sl_line *line_of(uint32_t source, const struct sl_limit *limit)
+{
+	struct packet packet = packet_from(source);
+	struct ledger_key key = packet_key(&packet, limit);
+
+	return table_find_mapped(&host_table.gate.meeting, host_table.set, host_table.line, &key);
+}
+
 /* --- The reference -------------------------------------------------------------------------- */
 
-/*
- * What a source holds in a bucket of its own, and how far below 0 it ever was: what it got too much.
- */
-struct plain {
+/* What a key holds in a bucket of its own: below 0 what it got too much. */
+struct account {
 	int64_t level, lowest;
 	uint64_t at;
+	int64_t told; /* what it may hold beside that: forgotten of it, or passed as a newcomer's */
 };
 
-static struct plain plain[SOURCES];
+static struct account accounts[LIMITS][SOURCES];
 
-static void plain_charge(struct plain *bucket, const struct sl_limit *limit, uint64_t now)
+static struct account *account_of(int which, uint32_t source)
 {
-	int64_t level = bucket->level + (int64_t)(now - bucket->at);
+	return &accounts[which][which ? source >> WIDE : source];
+}
 
-	bucket->level = (level < (int64_t)limit->burst ? level : (int64_t)limit->burst) -
-			(int64_t)limit->cost;
-	bucket->at = now;
-	if (bucket->level < bucket->lowest)
-		bucket->lowest = bucket->level;
+static void accounts_begin(void)
+{
+	for (int which = 0; which < LIMITS; which++)
+		for (int i = 0; i < SOURCES; i++)
+			accounts[which][i] = (struct account){
+				.level = world.policy.limit[SL_IPV4][which].burst,
+				.at = test_clock_ticks,
+			};
+}
+
+static void account_charge(struct account *account, const struct sl_limit *limit, uint64_t cost)
+{
+	int64_t level = account->level + (int64_t)(test_clock_ticks - account->at);
+
+	account->level = credit_min(level, limit->burst) - cost;
+	account->at = test_clock_ticks;
+	account->lowest = credit_min(account->level, account->lowest);
+}
+
+/* Tells the key whose line was taken of what was counted for it since. */
+static void gone_tell(void)
+{
+	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
+	uint64_t parts = world.admission[host_cpu].lost - world.lost;
+	int which = world.gone.limit >> 3 == limit[1].id;
+
+	if (world.gone.limit)
+		account_of(which, __builtin_bswap32(world.gone.addr[0]))->told +=
+			parts * limit[which].burst / LOSS_PARTS;
+	else
+		assert_int_equal(parts, 0);
+	world.gone.limit = 0;
+	world.lost = world.admission[host_cpu].lost;
+}
+
+static void line_goes(const __u32 *limit)
+{
+	const void *line = (const char *)limit - offsetof(struct sl_line, limit);
+
+	gone_tell();
+	world.gone = host_line_key(line);
+}
+
+/*
+ * What a source can spend under a limit: the level of its ledger, a full one where it has none;
+ * with the purses that go back to that, and those that are older, but can be spent still.
+ */
+static int64_t held(int which, uint32_t source)
+{
+	const struct sl_limit *limit = &world.policy.limit[SL_IPV4][which];
+	const struct sl_line *line = line_of(source, limit);
+	struct sl_ledger ledger = credit_full(limit, test_clock_ticks + 1);
+	int64_t level, beside = 0;
+
+	if (line)
+		memcpy(&ledger, (const void *)&line->ledger, sizeof(ledger));
+	level = credit_level(limit, &ledger, test_clock_ticks);
+	for (int cpu = 0; limit->purse && cpu < CPUS; cpu++) {
+		const struct sl_purse *purse = &world.bucket[cpu][source].purse[limit->slot];
+
+		if (purse->credit <= 0)
+			continue;
+		if (credit_span(ledger.born, purse->at) >= 0)
+			level += purse->credit;
+		else if (test_clock_ticks / JIFFY <= purse->until)
+			beside += purse->credit;
+	}
+	return credit_min(level, limit->burst) + beside;
+}
+
+/* How many packets of a source this CPU knows of, for which the first limit owes. */
+static uint32_t owed_by(uint32_t source)
+{
+	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
+	struct packet packet = packet_from(source);
+	struct ledger_key key = packet_key(&packet, limit);
+	struct digest digest = ledger_digest(&host_table.gate.meeting, &key);
+	uint32_t slot = sketch_here(&host_table.gate.meeting, digest)->slot[sketch_slot(digest)];
+
+	if (!limit->owes || (slot & ~SKETCH_COUNT) != sketch_print(digest))
+		return 0;
+	return credit_min(slot & SKETCH_COUNT, SKETCH_MOST - 1);
+}
+
+/* Under the first limit, whose ledger was made with this packet, if there is one. */
+static void birth_check(uint32_t source, uint32_t owed)
+{
+	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
+	const struct sl_line *line = line_of(source, limit);
+	struct sl_ledger ledger;
+
+	if (!line)
+		return;
+	memcpy(&ledger, (const void *)&line->ledger, sizeof(ledger));
+	assert_true(credit_level(limit, &ledger, test_clock_ticks) <=
+		    (int64_t)(limit->burst - owed * limit->cost));
+}
+
+/* With each packet. From here on no more is told of a key than it holds. */
+static void account_check(int which, uint32_t source)
+{
+	struct account *account = account_of(which, source);
+	int64_t more = held(which, source) - account->level;
+
+	assert_true(more <= account->told);
+	account->told = credit_max(more, 0);
 }
 
 /* --- A schedule ----------------------------------------------------------------------------- */
 
 struct schedule {
-	struct sl_limit limit;
+	struct sl_limit limit[LIMITS];
+	int limits;
 	bool budget;
-	uint32_t sources; /* of which a part sends most */
+	uint32_t sources; /* of which a part sends most, and has buckets */
 	uint32_t crowd;
-	uint64_t step;	  /* ticks between packets, at most */
+	uint32_t sketch;  /* lines of a CPU */
+	uint64_t step;	  /* ticks between trains of packets, at most */
 	uint32_t blocked; /* sources that are blocked for all of it */
 };
 
@@ -94,95 +230,129 @@ static void world_begin(const struct schedule *schedule)
 	host_table_begin(SETS, &random_state);
 	host_table.gate.meeting.window_shift = 4;
 	host_table.gate.meeting.crowd = schedule->crowd;
-	world.policy.limit[SL_IPV4][0] = schedule->limit;
-	world.policy.limit[SL_IPV4][0].owes = !schedule->budget;
-	world.policy.limits[SL_IPV4] = 1;
+	host_table.gate.meeting.hot_mask = schedule->sketch - 1;
+	host_cpu = 0;
+	world.policy.limits[SL_IPV4] = schedule->limits;
+	for (int i = 0; i < LIMITS; i++) {
+		struct sl_limit *limit = &world.policy.limit[SL_IPV4][i];
+
+		*limit = schedule->limit[i];
+		limit->id = 1 + i;
+		limit->slot = i;
+		limit->owes = !schedule->budget;
+	}
 	test_clock_ticks = 1000 * SL_TICKS_PER_SEC;
 	if (schedule->budget) {
-		world.policy.newcomers = limit_of(1, SL_RATE_PER_HOUR, 1);
+		world.policy.newcomers = limit_of(1, SL_RATE_PER_HOUR, 1, 32);
 		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
 	}
-	for (uint32_t i = 0; i < SOURCES; i++)
-		plain[i] = (struct plain){schedule->limit.burst, 0, test_clock_ticks};
 }
 
-static struct packet packet_from(uint32_t source)
-{
-	struct packet packet = {.packets = 1, .bytes = 60, .source.bits = SL_FAMILY_BITS + 32};
-
-	source = __builtin_bswap32(source + 1);
-	memcpy(packet.source.addr, &source, sizeof(source));
-	packet.jiffy = test_clock_ticks / JIFFY;
-	return packet;
-}
-
-static enum sl_reason packet_send(uint32_t source)
+static enum sl_reason packet_send(uint32_t source, bool is_hot)
 {
 	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
 
-	policy_charge(&packet, &world.policy, NULL, &verdict);
+	policy_charge(&packet, &world.policy, is_hot ? &world.bucket[host_cpu][source] : NULL,
+		      &verdict);
 	return verdict.reason;
-}
-
-static struct sl_line *line_of(uint32_t source)
-{
-	struct packet packet = packet_from(source);
-	struct ledger_key key = packet_key(&packet, &world.policy.limit[SL_IPV4][0]);
-
-	return table_find_mapped(&host_table.gate.meeting, host_table.set, host_table.line, &key);
 }
 
 /* Gives sources a ledger that is blocked for a day. */
 static void block(uint32_t sources)
 {
+	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
+
 	for (uint32_t i = 0; i < sources; i++) {
-		packet_send(i);
-		packet_send(i);
-		packet_send(i);
-		assert_non_null(line_of(i));
-		line_of(i)->ledger.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
+		for (int packet = 0; packet < 100 && !line_of(i, limit); packet++)
+			packet_send(i, false);
+		assert_non_null(line_of(i, limit));
+		line_of(i, limit)->ledger.blocked = test_clock_ticks + 86400 * SL_TICKS_PER_SEC;
 	}
 }
 
-static void schedule_run(const struct schedule *schedule)
+/* A packet, and what it is charged in the reference. */
+static enum sl_reason packet_charge(const struct schedule *schedule, uint32_t source, bool is_hot)
 {
-	const struct sl_limit *limit = &schedule->limit;
-	uint64_t newcomers = 0, within = 0, forgotten;
-	__int128 excess = 0, told;
+	bool is_known = line_of(source, world.policy.limit[SL_IPV4]);
+	uint32_t owed = owed_by(source);
+	enum sl_reason reason;
+
+	world.lost = world.admission[host_cpu].lost;
+	reason = packet_send(source, is_hot);
+	gone_tell();
+	if (!is_known)
+		birth_check(source, owed + (reason < SL_FIRST_DROP));
+	for (int i = 0; i < schedule->limits; i++) {
+		const struct sl_limit *limit = &world.policy.limit[SL_IPV4][i];
+		struct account *account = account_of(i, source);
+
+		account_charge(account, limit, reason < SL_FIRST_DROP ? limit->cost : 0);
+		if (reason == SL_PASS_NEWCOMER && !line_of(source, limit))
+			account->told += limit->cost;
+		account_check(i, source);
+	}
+	return reason;
+}
+
+static uint64_t forgotten(void)
+{
+	return world.admission[0].event[SL_EVENT_FORGOTTEN].total +
+	       world.admission[1].event[SL_EVENT_FORGOTTEN].total;
+}
+
+/* Returns with how many packets a purse of the source held something afterwards. */
+static uint64_t schedule_run(const struct schedule *schedule)
+{
+	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
+	uint64_t newcomers = 0, within = 0, purses = 0, begun;
+	uint32_t source = 0, hot = schedule->blocked + schedule->sources / 8;
+	int64_t excess = 0, worst = 0;
 
 	world_begin(schedule);
 	block(schedule->blocked);
-	for (uint32_t i = 0; i < SOURCES; i++)
-		plain[i] = (struct plain){limit->burst, 0, test_clock_ticks};
+	accounts_begin();
+	world.gone.limit = 0;
+	begun = test_clock_ticks;
 	for (int packet = 0; packet < 100000; packet++) {
-		uint32_t source = schedule->blocked + choose(schedule->sources);
 		enum sl_reason reason;
 
-		if (choose(2))
-			source = schedule->blocked + choose(schedule->sources / 8);
-		test_clock_ticks += choose(schedule->step);
-		reason = packet_send(source);
+		test_clock_ticks += choose(SL_TICKS_PER_SEC / 8000);
+		if (!packet || choose(2)) {
+			source = schedule->blocked +
+				 choose(choose(2) ? schedule->sources : schedule->sources / 8);
+			test_clock_ticks += choose(schedule->step);
+		}
+		host_cpu = choose(CPUS);
+		if (!choose(1000)) /* its bucket goes to another source */
+			world.bucket[host_cpu][source] = (struct sl_bucket){0};
+		reason = packet_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
 		within += reason == SL_PASS_WITHIN;
-		if (reason < SL_FIRST_DROP)
-			plain_charge(&plain[source], limit, test_clock_ticks);
+		purses += world.bucket[host_cpu][source].purse[0].credit > 0;
 	}
-	for (uint32_t i = 0; i < SOURCES; i++)
-		excess -= plain[i].lowest;
-	forgotten = world.admission.event[SL_EVENT_FORGOTTEN].total;
-	told = (__int128)world.admission.lost * limit->burst / LOSS_PARTS +
-	       (__int128)newcomers * limit->cost;
-	print_message("figure: %u sources, room for %u, burst %llu%s: %lu pass; %.1f bursts too "
-		      "much, %.1f told of %lu that were forgotten, %lu newcomers\n",
-		      schedule->sources, WAYS * 3 / 4, limit->burst / limit->cost,
-		      schedule->budget ? ", a budget" : "", within, (double)excess / limit->burst,
-		      (double)world.admission.lost / LOSS_PARTS, forgotten, newcomers);
-	assert_true(excess <= told);
+	for (uint32_t i = 0; i < SOURCES; i++) {
+		int64_t packets = -accounts[0][i].lowest / (int64_t)limit->cost;
+
+		excess += packets;
+		worst = credit_max(worst, packets);
+	}
+	print_message("%u sources, room for %u, %d limits, burst %llu%s: %lu pass; %ld "
+		      "packets too much, %ld of one source; of %lu ledgers that were forgotten "
+		      "%.1f bursts, %lu newcomers, %lu with a purse\n",
+		      schedule->sources, WAYS * 3 / 4, schedule->limits, limit->burst / limit->cost,
+		      schedule->budget ? ", a budget" : "", within, excess, worst, forgotten(),
+		      (double)(world.admission[0].lost + world.admission[1].lost) / LOSS_PARTS,
+		      newcomers, purses);
+	if (schedule->budget)
+		assert_true(newcomers * world.policy.newcomers.cost <=
+			    world.policy.newcomers.burst + test_clock_ticks - begun);
 	assert_true(within > 1000);
 	for (uint32_t i = 0; i < schedule->blocked; i++)
-		assert_true(line_of(i) && line_of(i)->ledger.blocked == 87400 * SL_TICKS_PER_SEC);
+		assert_true(line_of(i, limit) &&
+			    line_of(i, limit)->ledger.blocked == 87400 * SL_TICKS_PER_SEC);
 	host_table_check();
+	return purses;
 }
 
 /* As many as there is room for lose nothing; of more, no more is lost than is told. */
@@ -190,38 +360,50 @@ static void test_no_source_gets_more_than_is_told(void **state)
 {
 	static const uint32_t sources[] = {WAYS / 4, WAYS / 2, WAYS, 2 * WAYS, 6 * WAYS};
 	const struct sl_limit limits[] = {
-		limit_of(100, SL_RATE_PPS, 100),
-		limit_of(6, SL_RATE_PER_MIN, 16),
-		limit_of(1, SL_RATE_PER_HOUR, 20),
+		limit_of(100, SL_RATE_PPS, 100, 32),
+		limit_of(6, SL_RATE_PER_MIN, 16, 32),
+		limit_of(1, SL_RATE_PER_HOUR, 20, 32),
 	};
+	const struct sl_limit wide[] = {
+		limit_of(300, SL_RATE_PPS, 200, 32 - WIDE),
+		limit_of(20, SL_RATE_PER_MIN, 32, 32 - WIDE),
+	};
+	uint64_t purses = 0;
 
 	(void)state;
-	for (size_t i = 0; i < 2 * ARRAY_SIZE(sources) * ARRAY_SIZE(limits); i++) {
+	for (size_t i = 0; i < 4 * ARRAY_SIZE(sources) * ARRAY_SIZE(limits); i++) {
 		struct schedule schedule = {
-			.limit = limits[i / 2 % ARRAY_SIZE(limits)],
-			.budget = i % 2,
-			.sources = sources[i / 2 / ARRAY_SIZE(limits)],
+			.limit = {limits[i / 4 % ARRAY_SIZE(limits)],
+				  wide[choose(ARRAY_SIZE(wide))]},
+			.limits = 1 + i % 2,
+			.budget = i / 2 % 2,
+			.sources = sources[i / 4 / ARRAY_SIZE(limits)],
 			.crowd = choose(2) ? ~0U : WAYS / 16,
+			.sketch = 1 << choose(8),
 			.step = SL_TICKS_PER_SEC / (1 << choose(12)),
 		};
 
-		schedule_run(&schedule);
+		purses += schedule_run(&schedule);
 		/* twice as many find two full sets under one secret in twenty */
 		if (schedule.sources <= WAYS / 4)
-			assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, 0);
+			assert_int_equal(forgotten(), 0);
 	}
+	assert_true(purses > 10000);
 }
 
 /* Who is blocked stays, while no set is full of such, whoever else comes. */
 static void test_who_is_blocked_stays(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++) {
 		struct schedule schedule = {
-			.limit = limit_of(6, SL_RATE_PER_MIN, 16),
+			.limit = {limit_of(6, SL_RATE_PER_MIN, 16, 32),
+				  limit_of(20, SL_RATE_PER_MIN, 32, 32 - WIDE)},
+			.limits = 1 + i / 8,
 			.budget = i % 2,
 			.sources = 6 * WAYS,
 			.crowd = i & 2 ? ~0U : WAYS / 16,
+			.sketch = 1 << choose(8),
 			.step = SL_TICKS_PER_SEC / (i & 4 ? 4096 : 64),
 			.blocked = WAYS / 8,
 		};
