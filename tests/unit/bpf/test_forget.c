@@ -24,8 +24,8 @@
 
 #define SETS	 512 /* of 8 ways: room for 3072 sources */
 #define LINES	 (SETS * SL_WAYS)
-#define SKETCHES (SETS / SL_SKETCH_SLOTS) /* a slot for each set */
-#define EACH	 50			  /* abusers, and as many honest sources */
+#define SKETCHES (SL_SKETCH_LINES / PART)
+#define EACH	 50 /* abusers, and as many honest sources */
 
 /* --- The gate -------------------------------------------------------------------------------- */
 
@@ -83,6 +83,7 @@ static void world_begin(const struct scene *scene)
 	struct gate_sizes sizes = gate_sizes_default(&machine);
 	uint64_t state = RANDOM_BEGIN;
 	__u64 secret[SL_SECRETS];
+	struct sl_meeting whole;
 	struct limit limit = {.spec = scene->limit};
 	struct limit budget = {.spec = {.rate = scene->budget,
 					.rate_unit = SL_RATE_PPS,
@@ -99,13 +100,14 @@ static void world_begin(const struct scene *scene)
 		world.policy.newcomers = limit_compile(&budget, SL_IPV4, &machine);
 		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
 	}
-	sizes.sources /= PART;
-	sizes.hot /= PART;
 	for (int i = 0; i < SL_SECRETS; i++)
 		secret[i] = random_next(&state);
+	whole = gate_meeting(&sizes, &machine, secret);
+	sizes.sources /= PART;
 	world.gate.meeting = gate_meeting(&sizes, &machine, secret);
 	assert_int_equal(world.gate.meeting.set_mask, SETS - 1);
-	assert_int_equal(world.gate.meeting.hot_mask, SKETCHES - 1);
+	world.gate.meeting.sketch_mask = SKETCHES - 1;
+	world.gate.meeting.crowd = whole.crowd / PART;
 }
 
 /* Whether a packet of a source passes, as policy_charge() decides for one limit. */

@@ -230,7 +230,7 @@ static void world_begin(const struct schedule *schedule)
 	host_table_begin(SETS, &random_state);
 	host_table.gate.meeting.window_shift = 4;
 	host_table.gate.meeting.crowd = schedule->crowd;
-	host_table.gate.meeting.hot_mask = schedule->sketch - 1;
+	host_table.gate.meeting.sketch_mask = schedule->sketch - 1;
 	host_cpu = 0;
 	world.policy.limits[SL_IPV4] = schedule->limits;
 	for (int i = 0; i < LIMITS; i++) {
