@@ -62,6 +62,7 @@ enum status table_open(const struct gate *gate, struct table *ret)
 		status = array_view_open(gate, MAP_LEDGERS, sizeof(struct sl_line), &table.ledgers);
 	table.lines = table.ledgers.values;
 	table.count = table.ledgers.count;
+	table.id = gate_map_id(gate->map[MAP_LEDGERS]);
 	if (status)
 		table_close(&table);
 	else

@@ -21,6 +21,7 @@ struct found_line {
 struct table {
 	struct sl_line *lines;
 	uint32_t count;
+	uint32_t id; /* of the map of lines, by the kernel: a resize makes another one */
 	struct array_view sets;
 	struct array_view ledgers; /* the lines */
 };

@@ -26,25 +26,31 @@ static enum status accounts_failed(const struct gate *gate, int err)
 	return failure("cannot share the limits of gate '%s': %s", gate->name, why(err));
 }
 
-static enum status maps_open(struct accounts *accounts, const struct gate *gate)
-{
-	enum status status = table_open(gate, &accounts->table);
-
-	if (status)
-		return status;
-	accounts->gate = gate;
-	accounts->is_fresh = true;
-	accounts->watch = calloc(accounts->table.count, sizeof(*accounts->watch));
-	return accounts->watch ? shared_limits_read(gate, &accounts->limits)
-			       : accounts_failed(gate, ENOMEM);
-}
-
 static void maps_close(struct accounts *accounts)
 {
 	table_close(&accounts->table);
 	shared_limits_free(&accounts->limits);
 	free(accounts->watch);
 	accounts->watch = NULL;
+}
+
+/* What was open is forgotten, and not closed. */
+static enum status maps_open(struct accounts *accounts, const struct gate *gate)
+{
+	enum status status;
+
+	accounts->gate = gate;
+	accounts->table = TABLE_CLOSED;
+	accounts->limits = SHARED_LIMITS_NONE;
+	accounts->is_fresh = true;
+	status = table_open(gate, &accounts->table);
+	accounts->watch = calloc(accounts->table.count, sizeof(*accounts->watch));
+	if (!status)
+		status = accounts->watch ? shared_limits_read(gate, &accounts->limits)
+					 : accounts_failed(gate, ENOMEM);
+	if (status)
+		maps_close(accounts);
+	return status;
 }
 
 enum status accounts_open(struct accounts *accounts, const struct gate *gate, const char *name,
@@ -100,31 +106,7 @@ static void account_begin_anew(struct account *account)
 	account->block_is_known = false;
 	account->lasts = false;
 	account->lost = 0;
-}
-
-static void account_follow(struct accounts *accounts, struct account *account)
-{
-	account->line = NO_LINE;
-	account->limit = shared_limit_of(&accounts->limits, account->key.limit);
-	if (!account->limit)
-		accounts->count--;
-	else if (account->limit->meaning != account->meaning)
-		account_begin_anew(account);
-}
-
-enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
-{
-	enum status status;
-
-	maps_close(accounts);
-	status = maps_open(accounts, gate);
-	for (unsigned int i = 0; !status && i < accounts->most; i++) {
-		struct account *account = &accounts->list[i];
-
-		if (account->limit)
-			account_follow(accounts, account);
-	}
-	return status;
+	account->debt = (struct debt){0};
 }
 
 /* --- Lines ---------------------------------------------------------------------------------- */
@@ -479,6 +461,81 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 		accounts->left_out -= accounts_choose(accounts, &candidates, now - passed, now);
 	free(candidates.choices.list);
 	free(candidates.list);
+}
+
+/* --- Rules that change ---------------------------------------------------------------------- */
+
+/* Where a limit was not shared before, or was another one, what it counted until now is not told. */
+static void line_follow(struct accounts *accounts, uint32_t index,
+			const struct shared_limits *before)
+{
+	const struct sl_line *line = &accounts->table.lines[index];
+	const struct shared_limit *limit, *was;
+	struct watch *watch;
+	struct ledger_key key;
+
+	if (!line_key(line, &key))
+		return;
+	limit = shared_limit_of(&accounts->limits, key.limit);
+	was = shared_limit_of(before, key.limit);
+	if (!limit || (was && was->meaning == limit->meaning))
+		return;
+	watch = line_watch(accounts, index, &key);
+	watch->word = line_word(line);
+	watch->excess = 0;
+	watch->demand = 0;
+}
+
+static void lines_follow(struct accounts *accounts, const struct shared_limits *before)
+{
+	const struct sl_set *sets = accounts->table.sets.values;
+
+	for (uint32_t index = 0; index < accounts->table.count; index++)
+		if (table_once(sets[index / SL_WAYS].tag[index % SL_WAYS]))
+			line_follow(accounts, index, before);
+}
+
+static void account_follow(struct accounts *accounts, struct account *account)
+{
+	const struct shared_limit *limit = shared_limit_of(&accounts->limits, account->key.limit);
+
+	if (!limit) {
+		account_free(accounts, account);
+		return;
+	}
+	account->limit = limit;
+	if (limit->meaning != account->meaning)
+		account_begin_anew(account);
+}
+
+enum status accounts_follow(struct accounts *accounts, const struct gate *gate)
+{
+	struct accounts before = *accounts;
+	struct watch *watch = before.watch;
+	enum status status = maps_open(accounts, gate);
+	bool is_same = !status && accounts->table.id && accounts->table.id == before.table.id;
+
+	if (status) {
+		*accounts = before;
+		return status;
+	}
+	if (is_same) { /* all but a resize: what each key took untold is still so */
+		before.watch = accounts->watch;
+		accounts->watch = watch;
+		accounts->is_fresh = before.is_fresh;
+	}
+	for (unsigned int i = 0; i < accounts->most; i++) {
+		struct account *account = &accounts->list[i];
+
+		if (!is_same)
+			account->line = NO_LINE;
+		if (account->limit)
+			account_follow(accounts, account);
+	}
+	if (is_same && accounts->limits.meaning != before.limits.meaning)
+		lines_follow(accounts, &before.limits);
+	maps_close(&before);
+	return OK;
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */

@@ -82,7 +82,10 @@ enum status accounts_open(struct accounts *accounts, const struct gate *gate, co
 			  unsigned int most);
 void accounts_close(struct accounts *accounts);
 
-/* Goes on with the rules and the maps of an open gate, which may have changed. */
+/*
+ * Goes on with the rules and the maps of an open gate, which may have changed. In the same table
+ * each limit that stays goes on as if nothing had changed.
+ */
 enum status accounts_follow(struct accounts *accounts, const struct gate *gate);
 
 void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now);

@@ -16,6 +16,8 @@
 static struct sl_line lines[LINES];
 static struct sl_set sets[LINES / SL_WAYS];
 static struct shared_limit limit;
+static bool limit_is_shared;
+static uint32_t table_id;
 static struct accounts accounts;
 static struct store_item items[MOST];
 static uint64_t now;
@@ -25,7 +27,8 @@ static uint64_t now;
 enum status table_open(const struct gate *gate, struct table *ret)
 {
 	(void)gate;
-	*ret = (struct table){.lines = lines, .count = LINES, .sets = {.values = sets}};
+	*ret = (struct table){
+		.lines = lines, .count = LINES, .id = table_id, .sets = {.values = sets}};
 	return OK;
 }
 
@@ -48,18 +51,23 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
-	*ret = (struct shared_limits){&limit, 1, limit.limit.burst, limit.meaning};
+	*ret = SHARED_LIMITS_NONE;
+	if (!limit_is_shared)
+		return OK;
+	*ret = (struct shared_limits){malloc(sizeof(limit)), 1, limit.limit.burst, limit.meaning};
+	memcpy(ret->list, &limit, sizeof(limit));
 	return OK;
 }
 
 void shared_limits_free(struct shared_limits *limits)
 {
-	(void)limits;
+	free(limits->list);
+	*limits = SHARED_LIMITS_NONE;
 }
 
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t number)
 {
-	return limits->count && number == 9 ? &limit : NULL;
+	return limits->count && number == 9 ? limits->list : NULL;
 }
 
 void shared_key_format(const char *name, const struct shared_limit *of,
@@ -80,6 +88,8 @@ static void node_open(uint64_t rate)
 	memset(lines, 0, sizeof(lines));
 	memset(sets, 0, sizeof(sets));
 	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
+	limit_is_shared = true;
+	table_id = 1;
 	now = 1000 * SEC;
 	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), OK);
 	accounts_scan(&accounts, NODES, now);
@@ -186,6 +196,116 @@ static void test_a_limit_that_stays_goes_on(void **state)
 	round_run(1500);
 	assert_true(items[0].lasts);
 	assert_true(accounts.list[0].flow.unsettled > 0);
+	accounts_close(&accounts);
+}
+
+static unsigned int follow_and_take(unsigned int packets)
+{
+	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	line_take(3, packets);
+	return round_run(0);
+}
+
+/* Else a source that is told of late never is, where rules change often. */
+static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	assert_int_equal(follow_and_take(100), 0);
+	assert_int_equal(follow_and_take(100), 0);
+	assert_int_equal(follow_and_take(60), 1);
+	assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) / limit.limit.cost,
+			256, 260);
+	assert_true(accounts.watch[3].demand > 0);
+	accounts_close(&accounts);
+}
+
+static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(void **state)
+{
+	struct account *account;
+	uint64_t lent, zero;
+
+	(void)state;
+	node_open(1000);
+	account = &accounts.list[0];
+	line_make(3, 7);
+	line_take(3, 1000);
+	round_run(0);
+	round_run(0);
+	account->flow.expected = FLOW_RATE;
+	for (int i = 0; i < 20; i++)
+		accounts_step(&accounts, now += STEP);
+	lent = account->debt.lent;
+	assert_true(lent > SEC / 8);
+	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	account->flow.expected = 0;
+	account->flow.back = lent;
+	zero = line_ledger(&lines[3])->zero;
+	accounts_step(&accounts, now += STEP);
+	assert_in_range(zero - line_ledger(&lines[3])->zero, lent * 7 / 8, lent);
+	accounts_close(&accounts);
+}
+
+/* As between any two scans. */
+static void test_a_line_that_another_key_has_behind_a_change_counts_for_that_key(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	assert_int_equal(follow_and_take(240), 0);
+	assert_int_equal(accounts_follow(&accounts, NULL), OK);
+	line_make(3, 8);
+	line_take(3, 20);
+	assert_int_equal(round_run(0), 0);
+	line_take(3, 240);
+	assert_int_equal(round_run(0), 1);
+	assert_string_equal(items[0].key, "here:1:8");
+	accounts_close(&accounts);
+}
+
+/* Its ticks are others, or its ledgers lie elsewhere: none of it is of use. */
+static void test_what_is_forgotten_by_a_change(void **state)
+{
+	enum { ITS_RATE, NOT_SHARED, TABLE, CHANGES };
+
+	(void)state;
+	for (int change = 0; change < CHANGES; change++) {
+		node_open(1000);
+		line_make(3, 7);
+		assert_int_equal(follow_and_take(240), 0);
+		limit.meaning += change == ITS_RATE;
+		table_id += change == TABLE;
+		if (change == NOT_SHARED) {
+			limit_is_shared = false;
+			assert_int_equal(follow_and_take(1000), 0);
+			line_ledger(&lines[3])->zero = now - limit.limit.burst;
+			limit_is_shared = true;
+		}
+		assert_int_equal(follow_and_take(0), 0);
+		line_take(3, 20);
+		assert_int_equal(round_run(0), 0);
+		line_take(3, 240);
+		assert_int_equal(round_run(0), 1);
+		accounts_close(&accounts);
+	}
+}
+
+static void test_an_account_ends_with_its_limit(void **state)
+{
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	assert_int_equal(follow_and_take(1000), 1);
+	limit_is_shared = false;
+	assert_int_equal(follow_and_take(0), 0);
+	assert_int_equal(accounts.count, 0);
+	limit_is_shared = true;
+	line_ledger(&lines[3])->zero = now - limit.limit.burst;
+	assert_int_equal(follow_and_take(0), 0);
+	line_take(3, 1000);
+	assert_int_equal(round_run(0), 1);
+	assert_int_equal(accounts.count, 1);
 	accounts_close(&accounts);
 }
 
@@ -397,6 +517,7 @@ static double node_passes(unsigned int burst)
 	node_open(10000);
 	spec.shared = SL_SHARED_YES;
 	limit.limit = spec_compile(&spec);
+	accounts_follow(&accounts, NULL);
 	line_make(3, 7);
 	for (int step = 0; step < 1000; step++) {
 		for (int i = 0; i < 200; i++, now += STEP / 200)
@@ -473,6 +594,7 @@ static void node_open_blocks(bool escalate)
 	spec.block_max_ns = escalate ? 480 * SEC_NS : 0;
 	limit.limit = spec_compile(&spec);
 	limit.shares_blocks = true;
+	accounts_follow(&accounts, NULL);
 	line_make(3, 7);
 	line_take(3, 1000);
 	line_ledger(&lines[3])->blocked = now + 30 * SEC;
@@ -596,6 +718,13 @@ int main(void)
 		cmocka_unit_test(test_a_trickle_of_a_slow_limit_is_not_told_of),
 		cmocka_unit_test(test_a_limit_that_changes_begins_anew),
 		cmocka_unit_test(test_a_limit_that_stays_goes_on),
+		cmocka_unit_test(test_what_a_key_took_untold_outlives_a_change_of_other_rules),
+		cmocka_unit_test(
+			test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules),
+		cmocka_unit_test(
+			test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
+		cmocka_unit_test(test_what_is_forgotten_by_a_change),
+		cmocka_unit_test(test_an_account_ends_with_its_limit),
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_reading_begins_no_account),
 		cmocka_unit_test(test_a_key_has_one_account),
