@@ -11,6 +11,9 @@
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
+/* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
+#define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
+
 /* How far ahead of a scan lines are fetched, in sets. */
 #define SETS_AHEAD 16
 
@@ -354,6 +357,17 @@ static bool excess_add(struct watch *watch, const struct shared_limit *limit,
 	return watch->excess;
 }
 
+/*
+ * Whether the difference of two counts of 32 bits tells what was taken, as these count. While this
+ * process runs it comes before they wrap, whatever the limit: COUNT_TICKS of share.c. Behind a stop
+ * of the process only a limit that is slow enough cannot have wrapped.
+ */
+static bool count_is_known(const struct shared_limit *limit, uint64_t passed)
+{
+	return passed <= COUNT_WRAPS ||
+	       (passed + limit->limit.burst) >> limit->limit.unit_shift <= INT32_MAX;
+}
+
 /* passed: since the scan before */
 static void line_scan(struct accounts *accounts, uint32_t index, const struct untold *untold,
 		      uint64_t passed, uint64_t now, struct candidates *candidates)
@@ -372,6 +386,8 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	watch = line_watch(accounts, index, &candidate.key);
 	if (!line_read(line, watch, &candidate.key, &counted))
 		return;
+	if (!count_is_known(candidate.limit, passed))
+		counted = (struct counted){0};
 	if (watch->demand > 0 || counted.asked)
 		watch->demand =
 			choice_demand(watch->demand, ticks_of(candidate.limit, counted.asked),
@@ -465,7 +481,7 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* Where a limit was not shared before, or was another one, what it counted until now is not told. */
+/* What a limit counted before it was shared, or while it was another one, is not told. */
 static void line_follow(struct accounts *accounts, uint32_t index,
 			const struct shared_limits *before)
 {
