@@ -126,6 +126,18 @@ def test_a_quiet_source_makes_room(cluster):
     assert done.mean(1, 2) < 1.5
 
 
+def test_a_source_is_told_of_while_rules_change(cluster):
+    """It takes less than its limit here, and is due after two seconds, in which rules change four times."""
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    for node in nodes:
+        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(8 * RATE), "shared", "yes")
+    cluster.share()
+    changes = {at / 2: lambda at=at: [node.sluice("deny", f"198.51.100.{at}") for node in nodes] for at in range(12)}
+    Run(cluster, 6, lambda node, at: 0.9, changes)
+    assert [node.status()["reported"] for node in nodes] == [1, 1]
+
+
 def test_copies_of_one_machine_are_two_nodes(cluster):
     """They have the same name, which may be as long as Linux allows; what differs is the boot."""
     port = cluster.store.start()
