@@ -209,6 +209,27 @@ def test_counters_that_are_flushed(cluster):
     assert 0.8 < done.mean(2.5, 6.5) < 1.3
 
 
+@pytest.mark.parametrize("words", [("SET", "{}", "text"), ("HSET", "{}", "t", str(2**63 - 1))])
+def test_a_key_that_cannot_be_counted_divides_no_limit(cluster, words):
+    """Whoever may write a key can make it so, at any time. It lives on with an end."""
+    port = cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share("--on-loss", "divide")
+    talk, keys, divided = cluster.store.talk(port), [], []
+
+    def spoil():
+        keys[:] = [key for key in talk("KEYS", "sluice:*") if SOURCE in key]
+        for key in keys:
+            talk(*(word.format(key) for word in words))
+            talk("PERSIST", key)
+    done = Run(cluster, 8, flood(2), {**{at / 4: spoil for at in range(12, 16)},
+                                      5: lambda: divided.extend(node.divided_by() for node in nodes)})
+    assert len(keys) == 1 and talk("TYPE", keys[0]) == "hash" and talk("TTL", keys[0]) > 0
+    assert divided == [1, 1] and all(node.status()["rounds_lost"] == 0 for node in nodes)
+    assert all("the store does not answer" not in node.said() for node in nodes)
+    assert 0.8 < done.mean(5, 7.5) < 1.2
+
+
 def test_a_process_that_is_stopped_or_killed(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)

@@ -353,15 +353,33 @@ def test_a_replica_does_not_count(stores):
     client.close()
 
 
-def test_a_key_of_another_kind_is_refused_alone(stores):
+def test_a_key_that_cannot_be_counted_begins_anew(stores):
+    """Of another type, a text, or full; what is only read, too. The others go on."""
     stores.start()
-    talk = stores.talk()
-    talk("SET", "{a}s", "text")
-    talk("HSET", "{a}h", "t", "text", "a", 5)
+    client, talk = stores.client(), stores.talk()
+    full = 2**63 - 1
+    for i in range(2):
+        talk("SET", "{a}s", "text")
+        talk("HSET", "{a}h", "t", "text", "a", 5)
+        talk("HSET", "{a}g", "t", 5, "a", full)
+        talk("SET", "{a}r", "text")
+        talk("HSET", "{a}q", "t", 5, "a", "text")
+        done = client.totals(("!{a}s", 1, 2), ("{a}x", 1, 1), ("{a}h", 3, 4), ("{a}g", 5, 6), ("{a}r", 0, 0),
+                             ("{a}q", 0, 0), ("{a}y", 0, 0))
+        assert done == [(1, 2), (i + 1, i + 1), (3, 4), (5, 6), (0, 0), (0, 0), (0, 0)]
+        assert all(50 < talk("TTL", f"{{a}}{key}") <= 60 for key in "shg")
+        assert talk("EXISTS", "{a}r", "{a}q") == 0
+    counts = client.counts()
+    assert counts["refused"] == 12 and counts["connects"] == 1 and counts["lost"] == counts["bad"] == 0, counts
+    client.close()
+
+
+def test_a_set_of_nodes_that_cannot_be_counted_begins_anew(stores):
+    stores.start()
     client = stores.client()
-    done = client.round(("{a}s", 1, 1), ("{a}x", 1, 1), ("{a}h", 1, 1), ("{a}h", 0, 0))
-    assert done["items"] == [[False, False, 0, 0], [True, True, 1, 1], [False, True, 0, 0],
-                             [False, False, 0, 0]], done
+    stores.talk()("SET", "{nodes}", "text")
+    assert client.nodes()["status"] == -errno.EREMOTEIO
+    assert client.nodes()["nodes"] == 1
     client.close()
 
 

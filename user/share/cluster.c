@@ -149,11 +149,14 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 		[REFUSAL_MOVED] = &counts->moved,     [REFUSAL_ASK] = &counts->asked,
 		[REFUSAL_TRY] = &counts->try_again,   [REFUSAL_DOWN] = &counts->down,
 		[REFUSAL_LOADING] = &counts->loading, [REFUSAL_ROLE] = &counts->refused,
-		[REFUSAL_RIGHT] = &counts->refused,   [REFUSAL_OTHER] = &counts->refused,
+		[REFUSAL_RIGHT] = &counts->refused,   [REFUSAL_KEY] = &counts->refused,
+		[REFUSAL_OTHER] = &counts->refused,
 	};
 	static const int status[] = {
-		[REFUSAL_TRY] = -EAGAIN, [REFUSAL_DOWN] = -EAGAIN,  [REFUSAL_LOADING] = -EAGAIN,
-		[REFUSAL_ROLE] = -EROFS, [REFUSAL_RIGHT] = -EACCES, [REFUSAL_OTHER] = -EREMOTEIO,
+		[REFUSAL_TRY] = -EAGAIN,      [REFUSAL_DOWN] = -EAGAIN,
+		[REFUSAL_LOADING] = -EAGAIN,  [REFUSAL_ROLE] = -EROFS,
+		[REFUSAL_RIGHT] = -EACCES,    [REFUSAL_KEY] = -EREMOTEIO,
+		[REFUSAL_OTHER] = -EREMOTEIO,
 	};
 
 	++*count[refusal];
@@ -168,36 +171,56 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 	if (refusal == REFUSAL_TRY || refusal == REFUSAL_DOWN || refusal == REFUSAL_LOADING)
 		command_again(cluster, command, true);
 	else
-		command_end(cluster, command, UNSENT);
+		command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-/* Reads one number of a pair; nil is 0. */
-static bool number_read(const redisReply *answer, int64_t *ret)
+/* Whether an answer is a text or nil, which is 0. ret_is_number: the text of a number. */
+static bool number_read(const redisReply *answer, int64_t *ret, bool *ret_is_number)
 {
 	char *end;
 
 	*ret = 0;
+	*ret_is_number = true;
 	if (answer->type == REDIS_REPLY_NIL)
 		return true;
-	if (answer->type != REDIS_REPLY_STRING || !answer->len ||
-	    strlen(answer->str) != answer->len)
+	if (answer->type != REDIS_REPLY_STRING)
 		return false;
 	errno = 0;
 	*ret = strtoll(answer->str, &end, 10);
-	return !errno && !*end;
+	*ret_is_number = !errno && end == answer->str + answer->len && answer->len;
+	return true;
 }
 
-static bool values_read(const redisReply *answer, struct command *command)
+/* ret_is_counted: false where a text is no number. Anyone can have written that into a key. */
+static bool values_read(const redisReply *answer, struct command *command, bool *ret_is_counted)
 {
+	bool is_number[2];
+
+	*ret_is_counted = true;
 	if (command->kind == ANSWER_INTEGER) {
 		command->value[0] = answer->integer;
 		return answer->type == REDIS_REPLY_INTEGER;
 	}
 	if (command->kind == ANSWER_DONE)
 		return answer->type == REDIS_REPLY_STATUS;
-	return answer->type == REDIS_REPLY_ARRAY && answer->elements == 2 &&
-	       number_read(answer->element[0], &command->value[0]) &&
-	       number_read(answer->element[1], &command->value[1]);
+	if (answer->type != REDIS_REPLY_ARRAY || answer->elements != 2)
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (!number_read(answer->element[i], &command->value[i], &is_number[i]))
+			return false;
+	*ret_is_counted = is_number[0] && is_number[1];
+	return true;
+}
+
+static void command_answered(struct cluster *cluster, struct node *from, struct command *command,
+			     bool is_counted)
+{
+	if (!is_counted) {
+		cluster->setup.counts->refused++;
+		connection_fail(&cluster->setup, &from->connection, -EREMOTEIO,
+				"%s: a text that is no number", command->argv[0]);
+	}
+	command_end(cluster, command, is_counted ? ANSWERED : REFUSED);
 }
 
 /*
@@ -207,7 +230,7 @@ static bool values_read(const redisReply *answer, struct command *command)
 static bool answer_take(struct cluster *cluster, struct node *node, redisReply *answer)
 {
 	struct command *command = node->awaiting.first;
-	bool is_sound = command;
+	bool is_sound = command, is_counted;
 
 	if (command && command->due == 2) {
 		command->due = 1; /* this was ASKING's; the next one tells whether it helped */
@@ -220,9 +243,9 @@ static bool answer_take(struct cluster *cluster, struct node *node, redisReply *
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
 		command_refused(cluster, node, command, answer);
-	} else if (command && values_read(answer, command)) {
+	} else if (command && values_read(answer, command, &is_counted)) {
 		queue_take(&node->awaiting);
-		command_end(cluster, command, ANSWERED);
+		command_answered(cluster, node, command, is_counted);
 	} else {
 		is_sound = false;
 	}

@@ -21,8 +21,9 @@
 enum outcome {
 	WAITS, /* it is in a queue */
 	ANSWERED,
-	UNSENT, /* it has not been run, for sure */
-	LOST,	/* it may have been run */
+	UNSENT,	 /* it has not been run, for sure */
+	REFUSED, /* nor has it been run: what the key holds cannot be counted */
+	LOST,	 /* it may have been run */
 };
 
 enum answer_kind {

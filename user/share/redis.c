@@ -59,11 +59,15 @@ static struct command command_of(const char *key, const char *word, const char *
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
-/* Of an item: to add to two fields, to set an expiry, to tell of a block, and to read it. */
-#define ITEM_COMMANDS 5
-#define ITEM_EXPIRY   STORE_FIELDS
-#define ITEM_BLOCK    (STORE_FIELDS + 1)
-#define ITEM_BLOCKED  (STORE_FIELDS + 2)
+/* Of an item, in the order in which they are sent. */
+enum item_command {
+	ITEM_CLEAR, /* deletes a key that cannot be counted: items_clear() */
+	ITEM_FIELD, /* adds to the first field, or reads both */
+	ITEM_EXPIRY = ITEM_FIELD + STORE_FIELDS,
+	ITEM_BLOCK,   /* tells of a block */
+	ITEM_BLOCKED, /* reads it */
+	ITEM_COMMANDS
+};
 
 static bool item_is_read(const struct store_item *item)
 {
@@ -96,14 +100,16 @@ static void counters_write(const struct store *store, const struct store_item *i
 	static const char *const field[STORE_FIELDS] = {"t", "a"};
 
 	if (item_is_read(item)) {
-		commands[0] = command_of(item->key, "HMGET", field[0], field[1], ANSWER_PAIR);
+		commands[ITEM_FIELD] =
+			command_of(item->key, "HMGET", field[0], field[1], ANSWER_PAIR);
 		return;
 	}
 	for (int i = 0; i < STORE_FIELDS; i++) {
-		commands[i] = command_of(item->key, "HINCRBY", field[i], "", ANSWER_INTEGER);
-		snprintf(commands[i].number, sizeof(commands[i].number), "%" PRId64,
-			 item->delta[i]);
-		commands[i].argv[3] = commands[i].number;
+		struct command *add = &commands[ITEM_FIELD + i];
+
+		*add = command_of(item->key, "HINCRBY", field[i], "", ANSWER_INTEGER);
+		snprintf(add->number, sizeof(add->number), "%" PRId64, item->delta[i]);
+		add->argv[3] = add->number;
 	}
 	if (item->lasts)
 		return;
@@ -119,10 +125,16 @@ static void item_write(const struct store *store, const struct store_item *item,
 	block_write(item, commands);
 }
 
+static bool command_may_have_run(const struct command *command)
+{
+	return command->outcome == ANSWERED || command->outcome == LOST;
+}
+
 /* A reading leaves nothing behind; of two additions, one is enough to be sent. */
 static void item_read(struct store_item *item, const struct command commands[ITEM_COMMANDS])
 {
-	const struct command *taken = &commands[STORE_TAKEN], *asked = &commands[STORE_ASKED];
+	const struct command *taken = &commands[ITEM_FIELD + STORE_TAKEN];
+	const struct command *asked = &commands[ITEM_FIELD + STORE_ASKED];
 	const struct command *blocked = &commands[ITEM_BLOCKED];
 
 	/* a key that is not there, or that has no end, has a negative time to live */
@@ -135,9 +147,49 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 		item->sent = item->answered;
 		return;
 	}
-	item->sent = taken->outcome != UNSENT || asked->outcome != UNSENT;
+	item->sent = command_may_have_run(taken) || command_may_have_run(asked);
 	item->answered &= asked->outcome == ANSWERED;
 	item->total[STORE_ASKED] = asked->value[0];
+}
+
+/* Deletes a key: a time to live that has passed needs no right that is not needed anyway. */
+static struct command key_clear(const char *key)
+{
+	return command_of(key, "EXPIRE", "0", NULL, ANSWER_INTEGER);
+}
+
+/*
+ * Anyone with the right to write one key can have made it one that cannot be counted. It would be
+ * without an answer in each round, as if a part of the store were away: so it begins anew.
+ */
+static void items_clear(struct store *store, struct store_item *items, size_t count)
+{
+	struct command *commands = store->commands;
+	bool is_any = false;
+
+	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
+		bool is_refused = commands[ITEM_FIELD + STORE_TAKEN].outcome == REFUSED ||
+				  commands[ITEM_FIELD + STORE_ASKED].outcome == REFUSED;
+
+		memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
+		if (!is_refused)
+			continue;
+		items[i].lasts = false;
+		item_write(store, &items[i], commands);
+		commands[ITEM_CLEAR] = key_clear(items[i].key);
+		is_any = true;
+	}
+	if (!is_any)
+		return;
+	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
+	commands = store->commands;
+	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
+		bool was_sent = items[i].sent;
+
+		if (commands[ITEM_CLEAR].argc)
+			item_read(&items[i], commands);
+		items[i].sent |= was_sent; /* a field may have been counted that is not cleared */
+	}
 }
 
 static bool commands_reserve(struct store *store, size_t items)
@@ -171,8 +223,10 @@ int store_round(struct store *store, struct store_item *items, size_t count)
 	for (size_t i = 0; i < count; i++)
 		item_write(store, &items[i], store->commands + i * ITEM_COMMANDS);
 	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		item_read(&items[i], store->commands + i * ITEM_COMMANDS);
+	items_clear(store, items, count);
+	for (size_t i = 0; i < count; i++) {
 		answered += items[i].answered;
 		store->counts.lost += items[i].sent && !items[i].answered;
 		store->counts.unsent += !items[i].sent;
@@ -228,6 +282,11 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	commands[2] = command_of(key, "ZCOUNT", since, until, ANSWER_INTEGER);
 	commands[3] = command_of(key, "PEXPIRE", life, NULL, ANSWER_INTEGER);
 	cluster_exchange(&store->cluster, commands, ARRAY_SIZE(commands));
+	if (commands[0].outcome == REFUSED) {
+		commands[0] = key_clear(key);
+		cluster_exchange(&store->cluster, commands, 1);
+		return call_status(store);
+	}
 	if (commands[0].outcome != ANSWERED || commands[2].outcome != ANSWERED)
 		return call_status(store);
 	nodes = commands[2].value[0];

@@ -86,6 +86,7 @@ void store_close(struct store *store);
 /*
  * Adds to each item's fields, sets its expiry, and reads its totals and its block: pipelined to the
  * nodes that hold the slots, all at the same time. Follows the refusals of a cluster that changes.
+ * A key that cannot be counted, of another type or with a field that is full, is deleted first.
  * Items keep their order, and need not differ. Returns 0, or a negative errno: no item was
  * answered.
  */
