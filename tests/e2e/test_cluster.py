@@ -207,6 +207,8 @@ def test_counters_that_are_flushed(cluster):
     talk = cluster.store.talk(port)
     done = Run(cluster, 7, flood(2), {at: lambda: talk("FLUSHALL") for at in (3, 4, 5)})
     assert 0.8 < done.mean(2.5, 6.5) < 1.3
+    wait_until(lambda: (keys := [key for key in talk("KEYS", "sluice:*") if SOURCE in key]) and
+               all(talk("TTL", key) > 0 for key in keys), "an end of a key of which the source is gone")
 
 
 @pytest.mark.parametrize("words", [("SET", "{}", "text"), ("HSET", "{}", "t", str(2**63 - 1))])

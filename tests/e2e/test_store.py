@@ -78,8 +78,10 @@ def test_a_round_adds_and_answers_totals(stores):
     assert talk("EXISTS", "{b}y") == 0, "reading makes no key"
     client.totals(("!{c}z", 1, 1))
     assert talk("TTL", "{c}z") == -1, "an item that lasts sets no expiry"
+    client.totals(("{c}z", 0, 0))
+    assert 50 < talk("TTL", "{c}z") <= 60, "and one that does not, at a reading, too"
     counts = client.counts()
-    assert counts["answered"] == 6 and counts["connects"] == 1 and not counts["is_cluster"], counts
+    assert counts["answered"] == 7 and counts["connects"] == 1 and not counts["is_cluster"], counts
     assert not any(counts[name] for name in ("lost", "unsent", "bad", "refused", "broken")), counts
     client.close()
 

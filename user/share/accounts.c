@@ -586,19 +586,22 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 					 whole_units(account->own.asked)};
 		struct store_item *item = &items[count];
 		struct flow_count told;
+		bool is_told;
 
 		if (!account->limit)
 			continue;
 		account->item = count;
 		told = flow_report(&account->flow, &own, now);
+		is_told = told.taken || told.asked;
 		*item = (struct store_item){
 			.delta = {[STORE_TAKEN] = told.taken >> FLOW_UNIT_SHIFT,
 				  [STORE_ASKED] = told.asked >> FLOW_UNIT_SHIFT},
+			/* what is only read is left to end */
 			.lasts = account->lasts &&
-				 credit_span(account->expiry_at, now) < EXPIRY_TICKS,
+				 (!is_told || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_untold_ms(accounts, account, now),
 		};
-		if (!item->lasts && (told.taken || told.asked)) {
+		if (!item->lasts) {
 			account->lasts = true;
 			account->expiry_at = now;
 		}
@@ -630,6 +633,20 @@ static void block_learn(struct accounts *accounts, struct account *account,
 				   &account->key, until, now);
 }
 
+/*
+ * Whether a key may have been made by this addition, without an expiry, as behind a flush: of all
+ * that add to it then one finds its own alone in the first field.
+ */
+static bool item_is_alone(const struct store_item *item)
+{
+	const int64_t *delta = item->delta, *total = item->total;
+
+	if (!delta[STORE_TAKEN] &&
+	    (!delta[STORE_ASKED] || delta[STORE_ASKED] != total[STORE_ASKED]))
+		return false;
+	return delta[STORE_TAKEN] == total[STORE_TAKEN];
+}
+
 static void account_learn(struct account *account, const struct store_item *item,
 			  unsigned int nodes, uint64_t now)
 {
@@ -643,6 +660,7 @@ static void account_learn(struct account *account, const struct store_item *item
 		return;
 	}
 	account->lost = 0;
+	account->lasts = !item->lasts || !item_is_alone(item);
 	totals.taken = (uint64_t)item->total[STORE_TAKEN] << FLOW_UNIT_SHIFT;
 	totals.asked = (uint64_t)item->total[STORE_ASKED] << FLOW_UNIT_SHIFT;
 	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);
@@ -662,7 +680,8 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 		accounts->lost = credit_max(accounts->lost, account->lost);
 		block_learn(accounts, account, item, now);
 		account->block_is_known |= item->answered;
-		if (item->answered && flow_rests(&account->flow, account->limit->limit.burst, now))
+		if (item->answered && account->lasts &&
+		    flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);
 	}
 }

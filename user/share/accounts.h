@@ -49,7 +49,7 @@ struct account {
 	struct flow_count own; /* ticks */
 	unsigned int item;     /* of the round that is under way */
 	unsigned int lost;     /* rounds in a row without an answer */
-	bool lasts;	       /* its counters in the store live for a while */
+	bool lasts;	       /* its counters in the store have an expiry */
 	uint64_t expiry_at;    /* when they were made to last, ticks */
 	struct debt debt;
 	uint64_t block_end;  /* of the latest block that the store knows of, or a little later */

@@ -99,12 +99,10 @@ static void counters_write(const struct store *store, const struct store_item *i
 {
 	static const char *const field[STORE_FIELDS] = {"t", "a"};
 
-	if (item_is_read(item)) {
+	if (item_is_read(item))
 		commands[ITEM_FIELD] =
 			command_of(item->key, "HMGET", field[0], field[1], ANSWER_PAIR);
-		return;
-	}
-	for (int i = 0; i < STORE_FIELDS; i++) {
+	for (int i = 0; !item_is_read(item) && i < STORE_FIELDS; i++) {
 		struct command *add = &commands[ITEM_FIELD + i];
 
 		*add = command_of(item->key, "HINCRBY", field[i], "", ANSWER_INTEGER);

@@ -36,7 +36,7 @@ enum store_field {
 struct store_item {
 	char key[STORE_KEY];	     /* has a {hash tag}; keys of one tag are of one node */
 	int64_t delta[STORE_FIELDS]; /* both 0: the key is only read, and not made */
-	bool lasts;		     /* its expiry was set lately, and is left as it is */
+	bool lasts;		     /* it has an expiry, which is left as it is */
 	char block_key[STORE_KEY];   /* lives as long as a block does; "": none is shared */
 	uint64_t block_ms;	     /* of a block that this node tells of; 0: of none */
 

@@ -184,6 +184,40 @@ static void test_a_limit_that_changes_begins_anew(void **state)
 	accounts_close(&accounts);
 }
 
+/* Behind a flush the first addition makes it anew, and may be the last. */
+static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
+{
+	static const struct {
+		unsigned int packets;
+		int64_t total; /* -1: what is told */
+		bool lasts;
+	} rounds[] = {
+		{300, -1, false}, /* a new key */
+		{100, 900, true}, {10, -1, true}, {0, 400, false}, {0, 400, true}, {0, 0, true},
+		{100, 100, true}, {1, -1, true},  {1, 101, false}, {1, 102, true},
+	};
+
+	(void)state;
+	node_open(1000);
+	line_make(3, 7);
+	for (size_t i = 0; i < ARRAY_SIZE(rounds); i++) {
+		int64_t total = rounds[i].total;
+
+		line_take(3, rounds[i].packets);
+		now += ROUND;
+		accounts_scan(&accounts, NODES, now);
+		assert_int_equal(accounts_report(&accounts, items, now), 1);
+		if (items[0].lasts != rounds[i].lasts)
+			fail_msg("round %zu", i);
+		total *= (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
+		items[0].answered = items[0].sent = true;
+		for (int field = 0; field < STORE_FIELDS; field++)
+			items[0].total[field] = total < 0 ? items[0].delta[field] : total;
+		accounts_learn(&accounts, items, NODES, now);
+	}
+	accounts_close(&accounts);
+}
+
 static void test_a_limit_that_stays_goes_on(void **state)
 {
 	(void)state;
@@ -753,6 +787,7 @@ int main(void)
 		cmocka_unit_test(test_a_key_is_told_of_from_a_quarter_of_its_burst),
 		cmocka_unit_test(test_a_trickle_of_a_slow_limit_is_not_told_of),
 		cmocka_unit_test(test_a_limit_that_changes_begins_anew),
+		cmocka_unit_test(test_a_key_that_is_made_anew_gets_an_expiry),
 		cmocka_unit_test(test_a_limit_that_stays_goes_on),
 		cmocka_unit_test(test_what_a_key_took_untold_outlives_a_change_of_other_rules),
 		cmocka_unit_test(
