@@ -12,11 +12,15 @@
 #include <string.h>
 
 #include "many.h"
+#include "share/share.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Each second a node notes that it is there and counts the others: five commands. */
-#define NODES_COMMANDS 5
+/*
+ * Each second a node notes that it is there and counts the others, each ten seconds those of the
+ * same limits, too: by five commands.
+ */
+#define NODES_COMMANDS 5.5
 
 static bool is_short;
 static int failures;
@@ -227,17 +231,18 @@ static void errors_print(const struct many *many)
 
 static void many_print(struct many *many, const char *when, double seconds)
 {
-	double told = 0;
+	double told = 0, commands;
 
 	many_judge(many);
 	many_run(many, seconds);
 	for (unsigned int i = 0; i < many->nodes; i++)
 		told += (double)many->node[i].accounts / many->nodes;
+	commands = many->commands / seconds / many->nodes + NODES_COMMANDS;
 	printf("%6.0f %7s %5.0f %7.1f %8.0f", many->demand, when, told,
-	       (double)many->left_out / many->scans,
-	       many->commands / seconds / many->nodes + NODES_COMMANDS);
+	       (double)many->left_out / many->scans, commands);
 	heavy_print(many, seconds);
 	errors_print(many);
+	must_be_within("commands", commands, 0, 2000);
 }
 
 /* demand: of all sources together, in times the rate of one */
@@ -246,7 +251,7 @@ static void many_sources(unsigned int sources, double demand, double seconds)
 	struct many many = {
 		.nodes = 10,
 		.sources = sources,
-		.most = 100,
+		.most = SHARE_MOST,
 		.demand = demand,
 		.burst = WORLD_SEC,
 		.cost = WORLD_SEC / 100,

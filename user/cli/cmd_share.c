@@ -16,9 +16,7 @@
 
 #define ROUND_USUAL_MS 100
 
-/* Two commands a key and round: 2000 a second with the usual round. */
-#define MOST_USUAL 100
-#define MOST_MAX   20000 /* to charge so many ledgers takes a quarter of the 10 ms of a step */
+#define MOST_MAX 20000 /* to charge so many ledgers takes a quarter of the 10 ms of a step */
 
 /* A part of the boot id, of which 32 bits are enough to tell machines apart. */
 #define BOOT_ID	     8
@@ -89,7 +87,7 @@ static enum status most_read(const char *text, unsigned int *ret)
 {
 	const char *end;
 
-	*ret = MOST_USUAL;
+	*ret = SHARE_MOST;
 	end = text ? number_read(text, MOST_MAX, ret) : "";
 	return end && !*end && *ret && *ret <= MOST_MAX
 		       ? OK
@@ -218,7 +216,7 @@ static const struct word share_words[] = {
 	 "without the store, or this process, limits are this node's alone (default), or\n"
 	 "divided by the nodes seen last"},
 	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
-	 "sources that the store is told of at a time; default: 100"},
+	 "sources that the store is told of at a time; default: 95"},
 	{"--user", OPTION, "USER", offsetof(struct share_words, user),
 	 "of the store's access list"},
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),

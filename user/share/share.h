@@ -18,6 +18,13 @@ enum flow_on_loss {
 	FLOW_DIVIDE, /* each node has 1/nodes of them: division.h */
 };
 
+/*
+ * Keys that are told at a time, unless that is said. Each costs 2 commands a round, and one each 10
+ * seconds: with the usual round and what counts nodes no more than 2,000 a second, and room for the
+ * reading of slots. A key of `shared block` costs 1 more a round, and 1 for each block.
+ */
+#define SHARE_MOST 95
+
 struct share_args {
 	const char *gate;
 	const char *name; /* of the cluster: nodes that share have the same */
