@@ -264,6 +264,11 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
             f"seen last: 'sluice -g {nodes[0].gate} share STORE' shares them\n") in nodes[0].sluice("status").out
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
     assert limit["remaining"] == RATE // 10 // 2
+    nodes[0].sluice("set", "198.51.100.0/24", "rate", "1kbit", "burst", "500B", "shared", "yes")
+    nodes[0].socket.send(frame("198.51.100.9", size=500))
+    assert re.search(r"  owes    \d+ bytes, for what other nodes took, large packets, or a division\n",
+                     nodes[0].sluice("check", "198.51.100.9").out)
+    nodes[0].sluice("del", "198.51.100.0/24")
     nodes[0].share(cluster.address, "--on-loss", "divide")
     done = Run(cluster, 6, flood(2))
     assert 0.85 < done.mean(2.5, 5.5) < 1.15

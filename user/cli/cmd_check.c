@@ -288,7 +288,7 @@ static void level_print(const struct sl_limit *limit, const struct limit_state *
 	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"), state->full_in_ms);
 	if (state->owed)
 		printf("  owes    %" PRIu64 " %s%s\n", state->owed, unit_name(limit),
-		       limit->shared ? ", for other nodes that share the limit, or large packets"
+		       limit->shared ? ", for what other nodes took, large packets, or a division"
 				     : ", for large packets");
 }
 

@@ -121,7 +121,10 @@ static uint64_t trial_held(const struct trial *q)
 	return held;
 }
 
-/* A large packet leaves a debt, and so do other nodes with which the limit is shared. */
+/*
+ * A large packet leaves a debt, and so do other nodes with which the limit is shared, and a packet
+ * of a limit that is divided by more nodes than its burst has packets. The ledger has their sum.
+ */
 static uint64_t trial_owed(const struct trial *q)
 {
 	int64_t debt = q->limit->kind == SL_BUCKET ? credit_span(q->now, q->ledger.zero) : 0;
