@@ -69,6 +69,10 @@ static void one_source(unsigned int nodes, double round)
 	must_be_within(name, least, .98, 1.02);
 	must_be_within(name, most, .98, 1.02);
 	must_be_within(name, world_excess(&world), 0, bound);
+	/* beyond a burst and the rate: what is never repaid */
+	snprintf(name, sizeof(name), "%u nodes, D %.2f s, left of the excess", nodes, round);
+	must_be_within(name, world_mean(&world, 0, end) * end - end - 1, -.25,
+		       world_excess(&world) / 4);
 	printf("%5u %5.2f %8.3f %8.3f %8.2f   %.2f to %.2f %9.2f %9.2f %9.2f %8.1f\n", nodes, round,
 	       world_mean(&world, 30, 60), world_mean(&world, 0, 60), world_second(&world, 0, 5, 1),
 	       least, most, world_excess(&world), (nodes - 1) * (1 + round), bound,
