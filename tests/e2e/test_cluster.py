@@ -180,6 +180,21 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
 
 
+@pytest.mark.parametrize("number, least, most", [(signal.SIGKILL, 0.15, 1), (signal.SIGSTOP, 1.5, 4)])
+def test_how_long_a_store_has_to_be_away(cluster, number, least, most):
+    """Three rounds, of which each waits for a second where the store says nothing."""
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    cluster.share()
+    Run(cluster, 1, flood(1))
+    cluster.store.nodes[FIRST_PORT].send_signal(number)
+    since = time.monotonic()
+    wait_until(lambda: "the store does not answer" in node.said(), "a store that is away")
+    seconds = time.monotonic() - since
+    print(f"figure: a store that is away, {number.name}: {seconds:.1f} s until that is so")
+    assert least < seconds < most
+
+
 def test_sources_without_an_account_are_divided_too(cluster):
     """Of five one is told of; the packet path divides what no process charges."""
     cluster.store.start()
