@@ -26,6 +26,8 @@ SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS
 CLUSTER_SECONDS = 60   # only waited for in full by a test that fails
 NODE_TIMEOUT_MS = 1500  # until a master that does not answer is replaced
 FIRST_PORT = 7000
+FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # at both ends of a link
+FAR_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def crc16(data):
@@ -175,10 +177,31 @@ class StoreLab:
         self.closing.callback(made.close)
         return made
 
-    def client(self, address=None, **options):
-        made = Client(self.netns, address or f"127.0.0.1:{FIRST_PORT}", **options)
+    def client(self, address=None, netns=None, **options):
+        made = Client(netns or self.netns, address or f"127.0.0.1:{FIRST_PORT}", **options)
         self.closing.callback(made.process.kill)
         return made
+
+    # - a link to the nodes, which can be cut
+
+    def far(self):
+        """A namespace from which nodes that listen at FAR_STORE are reached over a link."""
+        netns = self.netns.replace("-store", "-far")
+        run("ip", "netns", "add", netns)
+        self.closing.callback(run, "ip", "netns", "del", netns, check=False)
+        run("ip", "link", "add", "name", "near", "netns", self.netns, "type", "veth", "peer", "name", "far",
+            "netns", netns)
+        ends = (self.netns, "near", FAR_STORE, FAR_MAC[0]), (netns, "far", FAR_CLIENT, FAR_MAC[1])
+        for (place, device, address, own), (_, _, peer, other) in zip(ends, ends[::-1]):
+            run("ip", "-n", place, "link", "set", "dev", device, "address", own, "up")
+            run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
+            # what waits for ARP would pass a cut that a network further away does not let pass
+            run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
+        return netns
+
+    def link(self, state):
+        """Cuts the link ("down") or mends it ("up")."""
+        run("ip", "-n", self.netns, "link", "set", "dev", "near", state)
 
     # - clusters
 

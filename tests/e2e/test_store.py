@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lab import wait_until
-from store_lab import FIRST_PORT, SERVER, FakeStore, StoreLab, proxy, slot_of
+from store_lab import FAR_STORE, FIRST_PORT, SERVER, FakeStore, StoreLab, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
@@ -507,6 +507,23 @@ def test_what_got_no_answer_is_never_sent_again(stores):
         heard = [words for words in fake.heard if words[0] == b"HINCRBY"]
         assert len(heard) == len(set(heard)), heard
         client.close()
+
+
+def test_what_got_no_answer_is_not_carried_out_later(stores):
+    """The network is cut while a round is under way, and back while TCP would still send that again."""
+    far = stores.far()
+    stores.start(FIRST_PORT, "--bind", "0.0.0.0", "--protected-mode", "no")
+    client = stores.client(f"{FAR_STORE}:{FIRST_PORT}", far, timeout_ms=300)
+    assert client.totals(("{a}x", 1, 1)) == [(1, 1)]
+    stores.link("down")
+    done = client.round(("{a}x", 10, 10))
+    assert done["items"] == [[False, True, 0, 0]], done
+    stores.link("up")
+    time.sleep(5)  # TCP tries again 0.2, 0.6, 1.4 and 3 s behind the first time
+    assert stores.talk()("HGET", "{a}x", "t") == "1"
+    wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
+    assert stores.talk()("HGET", "{a}x", "t") == "2"
+    client.close()
 
 
 def test_a_name_that_is_no_name_takes_no_time(stores):

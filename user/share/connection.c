@@ -206,10 +206,23 @@ static void answer_limit(struct connection *connection)
 
 /* --- Ends ----------------------------------------------------------------------------------- */
 
+/*
+ * Ends by a reset: a socket that is only closed goes on for minutes to send what the node has not
+ * acknowledged, so commands that are given up could be carried out when the network is back.
+ */
+static void context_free(redisContext *context)
+{
+	const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+
+	if (!context)
+		return;
+	setsockopt(context->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	redisFree(context);
+}
+
 static void connection_drop(struct connection *connection)
 {
-	if (connection->context)
-		redisFree(connection->context);
+	context_free(connection->context);
 	connection->context = NULL;
 	lookup_end(connection->lookup);
 	connection->lookup = NULL;
