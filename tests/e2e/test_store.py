@@ -15,6 +15,7 @@ from store_lab import FAR_STORE, FIRST_PORT, SERVER, FakeStore, StoreLab, proxy,
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
 KEYS = [f"g:{{{i}}}" for i in range(40)]  # of slots all over a cluster
+SLACK_MS = 60  # the machine is busy, and the client runs with sanitizers
 
 
 @pytest.fixture
@@ -299,18 +300,27 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
 
 
 def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
+    """But once: until then it is not known to stand still."""
     ports = stores.start_cluster(3, 0)
-    client = stores.client(timeout_ms=300)
+    for port in ports:
+        stores.talk(port)("CONFIG", "SET", "cluster-require-full-coverage", "no")
+    client = stores.client(timeout_ms=500)
     ledger = Ledger(client)
     ledger.round()
     stores.nodes[ports[0]].send_signal(signal.SIGSTOP)
-    for _ in range(3):
+    slow, of_it = [], next(key for key in KEYS if slot_of(key) <= 16384 // 3)
+    begun = time.monotonic()
+    while time.monotonic() < begun + 4:  # an attempt to connect takes 1.5 s
         done = ledger.round()
         for key, item in zip(KEYS, done["items"]):
             assert item[0] == (slot_of(key) > 16384 // 3), (key, done)
-        assert done["ms"] <= 330
+        slow += [ms for ms in (done["ms"], client.nodes(of_it)["ms"]) if ms > SLACK_MS]
+        time.sleep(0.05)
+    print(f"figure: {ledger.rounds} rounds of a cluster of which a node stands still, {len(slow)} slow")
+    assert len(slow) <= 2 and max(slow) <= 500 + SLACK_MS, slow
+    assert client.counts()["connects"] > 4
     stores.nodes[ports[0]].send_signal(signal.SIGCONT)
-    wait_until(lambda: all(item[0] for item in ledger.round()["items"]), "all of the cluster")
+    wait_until(lambda: all(item[0] for item in ledger.round()["items"]), "all of the cluster", 5)
     ledger.check(stores)
     client.close()
 
@@ -439,9 +449,6 @@ HOSTILE = {
         b"*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n192.0.2.%d\r\n:6379\r\n" % (i * 200, i * 200 + 199, i % 10)
         for i in range(70)),
 }
-SLACK_MS = 60  # the machine is busy, and the client runs with sanitizers
-
-
 @pytest.mark.parametrize("to", ["map", "command", "greeting"])
 def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
     """Each lie in answer to the greeting, or to CLUSTER SLOTS, or to all that follows."""

@@ -357,6 +357,29 @@ static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 	       (connection->state != CONNECTION_READY || is_in_time(cluster, connection));
 }
 
+/*
+ * Whether the call goes on for what nodes have to say. Not for one that failed and connects again,
+ * where another node is there: its connection goes on in the next call, and the others' answers
+ * come to no use before this one ends.
+ */
+static bool nodes_are_busy(const struct cluster *cluster)
+{
+	bool one_is_ready = false, one_connects = false;
+
+	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
+		const struct node *node = cluster->node[i];
+		bool is_ready = node->connection.state == CONNECTION_READY;
+
+		one_is_ready |= is_ready;
+		if (!node_is_busy(cluster, node))
+			continue;
+		if (is_ready || !node->connection.has_failed)
+			return true;
+		one_connects = true;
+	}
+	return one_connects && !one_is_ready;
+}
+
 /* Puts the delayed whose time has come into the queues of their nodes. Returns the next time. */
 static uint64_t delayed_advance(struct cluster *cluster, uint64_t now)
 {
@@ -413,16 +436,14 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 	}
 	while (cluster->open) {
 		uint64_t now = store_now_ms(), next = delayed_advance(cluster, now);
-		bool is_busy = cluster->delayed.first;
 
 		for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 			struct node *node = cluster->node[i];
 
 			if (node->unsent.first || node->awaiting.first)
 				node_advance(cluster, node);
-			is_busy |= node_is_busy(cluster, node);
 		}
-		if (!is_busy || now >= cluster->end_ms)
+		if ((!cluster->delayed.first && !nodes_are_busy(cluster)) || now >= cluster->end_ms)
 			break;
 		nodes_wait(cluster, now, next);
 	}
@@ -431,6 +452,8 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 		struct node *node = cluster->node[i];
 
+		if (node->unsent.first && node->connection.state != CONNECTION_READY)
+			node->connection.has_failed = true;
 		queue_end(cluster, &node->unsent, UNSENT);
 		if (!node->awaiting.first)
 			continue;

@@ -235,6 +235,7 @@ void connection_close(struct connection *connection)
 	connection_drop(connection);
 	connection->attempts = 0;
 	connection->retry_ms = 0;
+	connection->has_failed = false;
 }
 
 void connection_break(struct connection *connection, struct connection_setup *setup)
@@ -242,6 +243,7 @@ void connection_break(struct connection *connection, struct connection_setup *se
 	uint64_t wait = BACKOFF_FIRST_MS;
 
 	connection_drop(connection);
+	connection->has_failed = true;
 	setup->counts->broken++;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
 		wait *= 2;
@@ -505,8 +507,10 @@ redisReply *connection_answer(struct connection *connection, struct connection_s
 	if (!answer)
 		return NULL;
 	answer_limit(connection);
-	if (connection->state == CONNECTION_READY)
+	if (connection->state == CONNECTION_READY) {
 		connection->attempts = 0;
+		connection->has_failed = false;
+	}
 	return answer;
 }
 

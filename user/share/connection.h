@@ -58,6 +58,7 @@ struct connection {
 	uint64_t retry_ms;     /* when to connect again */
 	uint64_t asked_ms;     /* when it was last asked, having been idle */
 	uint64_t rtt_ms;       /* from then to its answer */
+	bool has_failed;       /* it ended, or was waited for in vain, since it last answered */
 	bool has_output;       /* not all has been sent */
 	/* The limits of an answer: what of them the present one has left. */
 	redisReplyObjectFunctions functions, *defaults;
