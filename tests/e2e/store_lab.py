@@ -278,8 +278,12 @@ class StoreLab:
 
 # --- Stores that are none ---------------------------------------------------------------------------
 
+NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
+
+
 class FakeStore:
-    """Answers each command with bytes, by its first word; None: it closes. Each connection has a thread."""
+    """Answers each command with bytes, by its first word, or with what a function makes of its words;
+    None: it closes. Each connection has a thread."""
 
     def __init__(self, netns):
         self.answers, self.other, self.pause = {}, b"", 0
@@ -300,6 +304,8 @@ class FakeStore:
                 words = tuple(file.read(int(file.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:])))
                 self.heard.append(words)
                 answer = self.answers.get(words[0], self.other)
+                if callable(answer):
+                    answer = answer(words)
                 if answer is None:
                     return
                 if not self.pause:
@@ -315,6 +321,30 @@ class FakeStore:
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
+
+
+class Liar(FakeStore):
+    """A store of one node that counts, for two nodes that share, until it is told to lie."""
+
+    def __init__(self, netns):
+        super().__init__(netns)
+        self.counters = collections.Counter()
+        self.lie = None  # of HINCRBY and HMGET: what becomes of the answer to a total
+        self.answers = {
+            b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"TIME": b"*2\r\n$4\r\n1000\r\n$1\r\n0\r\n",
+            b"ZADD": b":0\r\n", b"ZREMRANGEBYSCORE": b":0\r\n", b"ZCOUNT": b":2\r\n", b"PEXPIRE": b":1\r\n",
+            b"EXPIRE": b":1\r\n", b"PSETEX": b"+OK\r\n", b"PTTL": b":-2\r\n",
+            b"HINCRBY": self.add, b"HMGET": self.read}
+
+    def add(self, words):
+        self.counters[words[1:3]] += int(words[3])
+        total = self.counters[words[1:3]]
+        return self.lie(total) if self.lie else b":%d\r\n" % total
+
+    def read(self, words):
+        totals = [self.counters[words[1], field] for field in words[2:]]
+        return self.lie(totals[0]) if self.lie else b"*2\r\n" + b"".join(
+            b"$%d\r\n%d\r\n" % (len(str(total)), total) for total in totals)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from cluster_lab import SOURCE, Cluster, Run
 from lab import frame, one_line, run, run_sluice, wait_until
-from store_lab import FIRST_PORT, SERVER, FakeStore
+from store_lab import FIRST_PORT, SERVER, Liar
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
               pytest.mark.alone]
@@ -325,19 +325,64 @@ def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     assert "is gone: nothing is left to share" in nodes[0].said()
 
 
+def answer(number):
+    return b":%d\r\n" % number
+
+
+# What a store may answer instead of a total, what `status` counts then, and what the source gets at most,
+# in times of its limit: it has 1.0 without sharing, and a node keeps 0.45 where there are two.
+LIES = {
+    "the most for ever": (lambda total: answer(2**63 - 1), "rounds", 1.1),
+    "the least for ever": (lambda total: answer(-2**63), "rounds", 1.1),
+    "now much, now nothing": (lambda total: answer(int(time.monotonic() * 10) % 2 << 60), "rounds", 1.1),
+    "each time much more": (lambda total: answer(total << 16), "charged", 0.6),
+    "an error": (lambda total: b"-ERR no\r\n", "refused", 1.1),
+    "nil": (lambda total: b"$-1\r\n", "lost", 1.1),
+    "arrays": (lambda total: b"*1\r\n" * 100, "lost", 1.1),
+}
+
+
 def test_a_store_that_lies(cluster):
-    """A node is at worst too strict within its limit, or as without sharing; it ends in order."""
-    huge = b":9223372036854775807\r\n"
-    for answer in huge, b":-9223372036854775808\r\n", b"-ERR no\r\n", b"$-1\r\n", b"*1\r\n" * 100:
-        with FakeStore(cluster.netns) as liar:
-            liar.other = answer
-            cluster.address = f"127.0.0.1:{liar.port}"
-            if not cluster.nodes:
-                cluster.make(1, RATE)
-            node, = cluster.nodes
-            node.share(cluster.address)
-            assert Run(cluster, 2, lambda node, at: 10).mean(1, 1.5) < 1.3
-            assert node.end() == 0
+    """A node is too strict within its limit at worst, or as without sharing, and while the store lies."""
+    with Liar(cluster.netns) as liar:
+        cluster.address = f"127.0.0.1:{liar.port}"
+        node, = cluster.make(1, RATE)
+        node.share(cluster.address)
+        wait_until(lambda: (node.status() or {}).get("nodes") == 2, "two nodes")
+        for name, (lie, counted, most) in LIES.items():
+            told = []
+            done = Run(cluster, 7, lambda node, at: 5, {0.2: lambda lie=lie: setattr(liar, "lie", lie),
+                                                        0.8: lambda: told.append(node.status()),
+                                                        2.4: lambda: told.append(node.status()),
+                                                        2.5: lambda: setattr(liar, "lie", None)})
+            # what it noted is repaid until 4.5: 2 x (burst + 4 D), a second, with 0.55 of the rate
+            lied, behind = done.seconds(0.5, 2.5), done.seconds(4.7, 6.7)
+            print(f"figure: answers {name}: {min(lied):.2f} to {max(lied):.2f} x the limit, {max(behind):.2f} behind")
+            assert max(lied) < 1.2 and min(lied) < most and 0.9 < max(behind) < 1.2, name
+            assert told[1][counted] > told[0][counted], (name, told)
+            if counted in ("rounds", "charged"):
+                assert told[1]["rounds_lost"] == told[0]["rounds_lost"], (name, told)
+        assert node.end() == 0
+
+
+def test_a_store_that_lies_of_blocks(cluster):
+    """A block lasts no longer than the limit says, and nobody is blocked once the store says the truth."""
+    with Liar(cluster.netns) as liar:
+        cluster.address = f"127.0.0.1:{liar.port}"
+        node, = cluster.make(1, RATE)
+        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE), "action", "block", "1s",
+                    "shared", "block")
+        node.share(cluster.address)
+        wait_until(lambda: (node.status() or {}).get("nodes") == 2, "two nodes")
+        truth = liar.answers[b"PTTL"]
+        done = Run(cluster, 9, lambda node, at: 0.5, {
+            3: lambda: liar.answers.update({b"PTTL": answer(2**63 - 1)}),
+            5: lambda: liar.answers.update({b"PTTL": truth})})
+        before, lied, behind = done.mean(1, 3), done.mean(4, 5), done.mean(7, 9)
+        print(f"figure: a block that lasts for ever: {before:.2f}, {lied:.2f}, {behind:.2f} behind")
+        assert before > 0.4 and lied < 0.2 and behind > 0.4
+        assert node.status()["blocked"] >= 1
+        assert node.end() == 0
 
 
 # --- What commands tell ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lab import wait_until
-from store_lab import FAR_STORE, FIRST_PORT, SERVER, FakeStore, StoreLab, proxy, slot_of
+from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
@@ -398,7 +398,6 @@ def test_a_set_of_nodes_that_cannot_be_counted_begins_anew(stores):
 # --- Lies -----------------------------------------------------------------------------------------
 
 HERE = b"127.0.0.1"
-NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
 MANY = b"9" * 18
 HOSTILE = {
     "nothing": b"",
