@@ -253,6 +253,17 @@ def test_a_user_who_may_only_count_needs_no_ping(stores):
     client.close()
 
 
+@pytest.mark.parametrize("user", [None, "node"])
+def test_the_password_is_not_in_an_error(stores, user):
+    """A store without the command repeats its words: messages go to journals."""
+    stores.start(FIRST_PORT, "--rename-command", "AUTH", "")
+    client = stores.client(user=user, password="s3cr3t")
+    done = client.round(("{a}x", 1, 1))
+    assert done["status"] == -errno.EACCES and "login: ERR" in done["error"], done
+    assert "s3cr3t" not in done["error"], done
+    client.close()
+
+
 # --- Away -----------------------------------------------------------------------------------------
 
 def test_a_store_that_is_down_is_asked_less_and_less_and_found_again(stores):

@@ -290,6 +290,22 @@ static int login_status(const redisReply *answer, struct connection_setup *setup
 	return -EAGAIN;
 }
 
+/*
+ * Of an error to AUTH only the code is said, its first word: a store that does not know the command
+ * repeats its words, the password among them.
+ */
+static void login_fail(struct connection *connection, struct connection_setup *setup, int status,
+		       const char *answer)
+{
+	if (!setup->password)
+		connection_fail(setup, connection, status, "login without --password-file: %s",
+				answer);
+	else
+		connection_fail(setup, connection, status,
+				"login: %.*s (the rest may have the password)",
+				(int)strcspn(answer, " "), answer);
+}
+
 static bool login_advance(struct connection *connection, struct connection_setup *setup)
 {
 	redisReply *answer;
@@ -302,9 +318,7 @@ static bool login_advance(struct connection *connection, struct connection_setup
 		return connection->state != CONNECTION_CLOSED;
 	status = login_status(answer, setup);
 	if (status)
-		connection_fail(setup, connection, status, "login%s: %s",
-				setup->password ? "" : " without --password-file",
-				answer->str ? answer->str : "not a status");
+		login_fail(connection, setup, status, answer->str ?: "not a status");
 	freeReplyObject(answer);
 	if (status) {
 		connection_break(connection, setup);
