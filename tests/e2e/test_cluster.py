@@ -153,6 +153,24 @@ def test_copies_of_one_machine_are_two_nodes(cluster):
     assert cluster.nodes[0].end() == 0
 
 
+def test_a_longer_burst_begins_nothing_anew(cluster):
+    """Keys live longer then; the connection, and what `status` counts, go on."""
+    talk = cluster.store.talk(cluster.store.start())
+    node, = cluster.make(1, RATE)
+    cluster.share()
+    received = talk("INFO", "stats").partition("total_connections_received:")[2].split()[0]
+    told = []
+    Run(cluster, 6.5, lambda node, at: 20, {
+        2.5: lambda: told.append(node.status()),
+        3: lambda: node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(40 * RATE), "shared", "yes"),
+        5: lambda: told.append(node.status())})
+    assert all(told[1][count] > told[0][count] for count in ("rounds", "commands")), told
+    assert talk("INFO", "stats").partition("total_connections_received:")[2].split()[0] == received
+    lives = [talk("TTL", key) for key in talk("KEYS", f"sluice:{{{cluster.name}:*}}")]
+    assert len(lives) == 2 and min(lives) <= 60 and 70 < max(lives) <= 80, lives
+    assert node.end() == 0
+
+
 # --- What fails -----------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("on_loss", ["local", "divide"])

@@ -181,7 +181,7 @@ static void round_run(struct store *store)
 	};
 	uint64_t begun = milliseconds();
 	unsigned int answered = 0;
-	int status = store_round(store, items, ARRAY_SIZE(items));
+	int status = store_round(store, items, ARRAY_SIZE(items), 60);
 
 	for (size_t i = 0; i < ARRAY_SIZE(items); i++) {
 		expect(!items[i].answered || items[i].sent);
@@ -204,8 +204,7 @@ static void nodes_run(struct store *store)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct store_options options = {
-		.address = "127.0.0.1:1", .timeout_ms = TIMEOUT_MS, .expire_s = 60};
+	const struct store_options options = {.address = "127.0.0.1:1", .timeout_ms = TIMEOUT_MS};
 	struct store *store = store_open(&options);
 
 	expect(store);

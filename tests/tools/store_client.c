@@ -17,6 +17,8 @@
 
 #include "share/store.h"
 
+#define EXPIRE_S 60
+
 static int64_t milliseconds(void)
 {
 	struct timespec now;
@@ -68,7 +70,7 @@ static void round_run(struct store *store, char **rest)
 		items[count++].delta[STORE_ASKED] = strtoll(asked, NULL, 10);
 	}
 	begun = milliseconds();
-	status = store_round(store, items, count);
+	status = store_round(store, items, count, EXPIRE_S);
 	printf("{\"items\": [");
 	for (size_t i = 0; i < count; i++) {
 		printf("%s[%s, %s, %" PRId64 ", %" PRId64, i ? ", " : "",
@@ -125,7 +127,7 @@ static void counts_print(const struct store *store)
 
 int main(int argc, char **argv)
 {
-	struct store_options options = {.expire_s = 60};
+	struct store_options options = {0};
 	struct store *store;
 	char *line = NULL;
 	size_t size = 0;

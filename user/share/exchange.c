@@ -35,7 +35,8 @@ struct exchange {
 	pthread_cond_t begun;
 	bool is_begun, is_closing;
 	struct round round;	 /* the thread's while is_begun */
-	uint64_t meaning;	 /* of the limits; the thread's while is_begun, too */
+	unsigned int expire_s;	 /* of the keys of the round; the thread's while is_begun, too */
+	uint64_t meaning;	 /* of the limits; likewise */
 	uint64_t asked_at_ms;	 /* for the nodes; 0: never */
 	bool is_told;		 /* of them, then */
 	uint64_t fewer_since_ms; /* since when fewer nodes are there; 0: they are not */
@@ -109,6 +110,13 @@ static bool nodes_count(struct exchange *exchange)
 	return exchange->is_told;
 }
 
+static int keys_tell(struct exchange *exchange)
+{
+	struct round *round = &exchange->round;
+
+	return store_round(exchange->store, round->items, round->count, exchange->expire_s);
+}
+
 /*
  * Where nodes are known already the keys come first: the part of the store that has the nodes may
  * be away alone, and is then asked for them no more often than else.
@@ -118,9 +126,8 @@ static bool round_ask(struct exchange *exchange)
 	struct round *round = &exchange->round;
 
 	if (!round->nodes || !round->count)
-		return nodes_count(exchange) &&
-		       (!round->count || !store_round(exchange->store, round->items, round->count));
-	if (store_round(exchange->store, round->items, round->count))
+		return nodes_count(exchange) && (!round->count || !keys_tell(exchange));
+	if (keys_tell(exchange))
 		return false;
 	if (now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
 		nodes_count(exchange);
@@ -237,11 +244,12 @@ void exchange_close(struct exchange *exchange)
 }
 
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
-		    uint64_t meaning)
+		    unsigned int expire_s, uint64_t meaning)
 {
 	pthread_mutex_lock(&exchange->mutex);
 	exchange->round.items = items;
 	exchange->round.count = count;
+	exchange->expire_s = expire_s;
 	exchange->meaning = meaning;
 	exchange->is_begun = true;
 	pthread_cond_signal(&exchange->begun);

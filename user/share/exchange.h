@@ -39,10 +39,11 @@ void exchange_close(struct exchange *exchange);
 
 /*
  * Begins a round. The items stay the caller's, and are the thread's until the round has ended.
- * meaning: of all limits that this node shares.
+ * expire_s: when the store forgets a key that nobody adds to. meaning: of all limits that this node
+ * shares.
  */
 void exchange_begin(struct exchange *exchange, struct store_item *items, unsigned int count,
-		    uint64_t meaning);
+		    unsigned int expire_s, uint64_t meaning);
 
 /* Readable when a round has ended. */
 int exchange_fd(const struct exchange *exchange);

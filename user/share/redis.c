@@ -17,7 +17,6 @@
 
 struct store {
 	struct cluster cluster;
-	unsigned int expire_s;
 	struct command *commands;
 	size_t room;
 	struct store_counts counts;
@@ -94,7 +93,7 @@ static void block_write(const struct store_item *item, struct command commands[I
 	commands[ITEM_BLOCKED] = command_of(item->block_key, "PTTL", NULL, NULL, ANSWER_INTEGER);
 }
 
-static void counters_write(const struct store *store, const struct store_item *item,
+static void counters_write(const struct store_item *item, unsigned int expire_s,
 			   struct command commands[ITEM_COMMANDS])
 {
 	static const char *const field[STORE_FIELDS] = {"t", "a"};
@@ -112,14 +111,14 @@ static void counters_write(const struct store *store, const struct store_item *i
 	if (item->lasts)
 		return;
 	commands[ITEM_EXPIRY] = command_of(item->key, "EXPIRE", "", NULL, ANSWER_INTEGER);
-	number_write(&commands[ITEM_EXPIRY], 2, store->expire_s);
+	number_write(&commands[ITEM_EXPIRY], 2, expire_s);
 }
 
-static void item_write(const struct store *store, const struct store_item *item,
+static void item_write(const struct store_item *item, unsigned int expire_s,
 		       struct command commands[ITEM_COMMANDS])
 {
 	memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
-	counters_write(store, item, commands);
+	counters_write(item, expire_s, commands);
 	block_write(item, commands);
 }
 
@@ -160,7 +159,8 @@ static struct command key_clear(const char *key)
  * Anyone with the right to write one key can have made it one that cannot be counted. It would be
  * without an answer in each round, as if a part of the store were away: so it begins anew.
  */
-static void items_clear(struct store *store, struct store_item *items, size_t count)
+static void items_clear(struct store *store, struct store_item *items, size_t count,
+			unsigned int expire_s)
 {
 	struct command *commands = store->commands;
 	bool is_any = false;
@@ -173,7 +173,7 @@ static void items_clear(struct store *store, struct store_item *items, size_t co
 		if (!is_refused)
 			continue;
 		items[i].lasts = false;
-		item_write(store, &items[i], commands);
+		item_write(&items[i], expire_s, commands);
 		commands[ITEM_CLEAR] = key_clear(items[i].key);
 		is_any = true;
 	}
@@ -204,7 +204,7 @@ static bool commands_reserve(struct store *store, size_t items)
 	return true;
 }
 
-int store_round(struct store *store, struct store_item *items, size_t count)
+int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
 {
 	size_t answered = 0;
 	int status;
@@ -219,11 +219,11 @@ int store_round(struct store *store, struct store_item *items, size_t count)
 		return status;
 	}
 	for (size_t i = 0; i < count; i++)
-		item_write(store, &items[i], store->commands + i * ITEM_COMMANDS);
+		item_write(&items[i], expire_s, store->commands + i * ITEM_COMMANDS);
 	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
 	for (size_t i = 0; i < count; i++)
 		item_read(&items[i], store->commands + i * ITEM_COMMANDS);
-	items_clear(store, items, count);
+	items_clear(store, items, count, expire_s);
 	for (size_t i = 0; i < count; i++) {
 		answered += items[i].answered;
 		store->counts.lost += items[i].sent && !items[i].answered;
@@ -320,12 +320,11 @@ static bool options_read(struct store *store, const struct store_options *option
 	struct connection_setup *setup = &store->cluster.setup;
 
 	errno = EINVAL;
-	if (options->timeout_ms <= 0 || !options->expire_s || !options->address ||
+	if (options->timeout_ms <= 0 || !options->address ||
 	    (options->user && !options->password) || (options->tls && !options->ca_file) ||
 	    !seeds_read(store, options->address))
 		return false;
 	setup->timeout_ms = options->timeout_ms;
-	store->expire_s = options->expire_s;
 	errno = ENOMEM;
 	if (options->user && !(setup->user = strdup(options->user)))
 		return false;

@@ -57,7 +57,6 @@ struct share {
 	struct hold hold;
 	int signals, timer; /* fds; -1: not open */
 	struct store_item *items;
-	unsigned int expire_s;
 
 	uint64_t round_at, look_at, tell_at; /* ns of uptime */
 	bool in_round;
@@ -82,7 +81,6 @@ static enum status exchange_start(struct share *share)
 	struct store_options options = share->args->store;
 
 	options.timeout_ms = credit_max(TIMEOUT_MIN_MS, 3 * share->args->round_ms);
-	options.expire_s = share->expire_s = expiry_of(&share->accounts);
 	return exchange_open(&options, share->args->name, share->args->node, ALIVE_MS,
 			     &share->exchange);
 }
@@ -148,11 +146,7 @@ static enum status gate_follow(struct share *share)
 	share->gate = gate;
 	share->accounts.gate = &share->gate;
 	nodes_tell(share);
-	if (expiry_of(&share->accounts) <= share->expire_s)
-		return OK;
-	exchange_close(share->exchange);
-	share->exchange = NULL;
-	return exchange_start(share);
+	return OK;
 }
 
 /* --- Rounds --------------------------------------------------------------------------------- */
@@ -260,7 +254,8 @@ static void round_begin(struct share *share)
 	accounts_scan(&share->accounts, share->state.nodes, now);
 	count = accounts_report(&share->accounts, share->items, now);
 	share->in_round = true;
-	exchange_begin(share->exchange, share->items, count, share->accounts.limits.meaning);
+	exchange_begin(share->exchange, share->items, count, expiry_of(&share->accounts),
+		       share->accounts.limits.meaning);
 }
 
 /* --- The loop ------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ struct share_args {
 	unsigned int round_ms;
 	unsigned int most; /* keys that are told at a time */
 	enum flow_on_loss on_loss;
-	struct store_options store; /* but for timeout_ms and expire_s */
+	struct store_options store; /* but for timeout_ms */
 };
 
 /* Shares until SIGTERM, SIGINT or SIGHUP. Fails at once where there is no gate. */

@@ -54,7 +54,6 @@ struct store_options {
 	const char
 		*ca_file; /* of the authority that the store's certificate must be of; with tls */
 	int timeout_ms;	  /* of each call, in all */
-	unsigned int expire_s; /* a key that nobody adds to is forgotten after this */
 };
 
 struct store_counts {
@@ -77,8 +76,8 @@ struct store;
 
 /*
  * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: an
- * address does not parse, there are more than 16, there is no timeout or expiry, a user has no
- * password, or tls no readable ca_file. EOPNOTSUPP: tls, and this was built without.
+ * address does not parse, there are more than 16, there is no timeout, a user has no password, or
+ * tls no readable ca_file. EOPNOTSUPP: tls, and this was built without.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
@@ -87,10 +86,10 @@ void store_close(struct store *store);
  * Adds to each item's fields, sets its expiry, and reads its totals and its block: pipelined to the
  * nodes that hold the slots, all at the same time. Follows the refusals of a cluster that changes.
  * A key that cannot be counted, of another type or with a field that is full, is deleted first.
- * Items keep their order, and need not differ. Returns 0, or a negative errno: no item was
- * answered.
+ * Items keep their order, and need not differ. expire_s: a key that nobody adds to is forgotten
+ * after this; not 0. Returns 0, or a negative errno: no item was answered.
  */
-int store_round(struct store *store, struct store_item *items, size_t count);
+int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s);
 
 /*
  * Reads the store's time, notes that this node is alive, and counts the nodes that did so within

@@ -8,6 +8,7 @@
 static struct store_counts counts;
 static int nodes_status, round_status; /* what the store answers */
 static unsigned int nodes_told, nodes_asked, rounds_asked, alike_told, alike_asked;
+static unsigned int expiry;
 static uint64_t meaning; /* of the limits of this node */
 static char alike_key[STORE_KEY];
 
@@ -22,9 +23,10 @@ void store_close(struct store *store)
 	(void)store;
 }
 
-int store_round(struct store *store, struct store_item *items, size_t count)
+int store_round(struct store *store, struct store_item *items, size_t count, unsigned int expire_s)
 {
 	(void)store, (void)items, (void)count;
+	assert_int_equal(expire_s, expiry);
 	rounds_asked++;
 	return round_status;
 }
@@ -78,7 +80,7 @@ static struct round round_of(struct exchange *exchange, unsigned int items)
 	struct pollfd ready = {.fd = exchange_fd(exchange), .events = POLLIN};
 	struct round round;
 
-	exchange_begin(exchange, &item, items, meaning);
+	exchange_begin(exchange, &item, items, ++expiry, meaning);
 	assert_int_equal(poll(&ready, 1, 5000), 1);
 	assert_true(exchange_end(exchange, &round));
 	return round;
