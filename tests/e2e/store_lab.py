@@ -88,13 +88,13 @@ class Talk:
 class Client:
     """build/test/store_client in the namespace of a lab."""
 
-    def __init__(self, netns, address, timeout_ms=1000, user=None, password=None, ca=None):
+    def __init__(self, netns, address, timeout_ms=1000, user=None, password=None, ca=None, within=()):
         words = [CLIENT, address, str(timeout_ms)]
         if password:
             words += [user or "-", password] + ([ca] if ca else [])
         with inside(netns):
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                [*within, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, *words):
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
@@ -321,6 +321,34 @@ class FakeStore:
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
+
+
+@contextlib.contextmanager
+def name_server(netns, delay):
+    """Answers that each name is 127.0.0.1, `delay` seconds later. Yields the list of when it was asked."""
+    asked = []
+
+    def answer(peer, query):
+        end = query.index(0, 12) + 5  # of the question: a name, its type and its class
+        is_ipv4 = query[end - 4:end - 2] == b"\0\1"
+        head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_ipv4 else b"\0\0") + bytes(4)
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""
+        with contextlib.suppress(OSError):
+            server.sendto(head + query[12:end] + record, peer)
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                query, peer = server.recvfrom(512)
+                asked.append(time.monotonic())
+                threading.Timer(delay, answer, (peer, query)).start()
+
+    with inside(netns):
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("127.0.0.1", 53))
+    threading.Thread(target=serve, daemon=True).start()
+    with server:
+        yield asked
 
 
 class Liar(FakeStore):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lab import wait_until
-from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, proxy, slot_of
+from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, name_server, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
@@ -549,3 +549,20 @@ def test_a_name_that_is_no_name_takes_no_time(stores):
         done = client.round(("{a}x", 1, 1))
         assert done["status"] < 0 and done["ms"] <= 200 + SLACK_MS, done
     client.close()
+
+
+def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
+    """By more than one attempt to connect, which takes 0.3 s: no lookup is begun while one is under way."""
+    files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    script = "".join(f"mount --bind {tmp_path / name} /etc/{name} && " for name in files) + 'exec "$@"'
+    stores.start()
+    with name_server(stores.netns, 1.5) as asked:
+        client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
+                               within=["unshare", "--mount", "sh", "-c", script, "sh"])
+        client.counts()  # mounting may have taken long
+        wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
+        assert client.counts()["connects"] > 2
+        assert len(asked) == 2, "for its IPv4 and its IPv6 address, at once"
+        client.close()

@@ -142,14 +142,17 @@ static struct lookup *lookup_begin(const char *host)
 	return NULL;
 }
 
-/* One that the thread works on cannot be ended: its memory is left to it. */
-static void lookup_end(struct lookup *lookup)
+/* False: the thread works on it, so it cannot be ended. */
+static bool lookup_end(struct lookup *lookup)
 {
-	if (!lookup || gai_cancel(&lookup->request) == EAI_NOTCANCELED)
-		return;
+	if (!lookup)
+		return true;
+	if (gai_cancel(&lookup->request) == EAI_NOTCANCELED)
+		return false;
 	if (lookup->request.ar_result)
 		freeaddrinfo(lookup->request.ar_result);
 	free(lookup);
+	return true;
 }
 
 static bool address_is_numeric(const char *host)
@@ -224,8 +227,8 @@ static void connection_drop(struct connection *connection)
 {
 	context_free(connection->context);
 	connection->context = NULL;
-	lookup_end(connection->lookup);
-	connection->lookup = NULL;
+	if (lookup_end(connection->lookup))
+		connection->lookup = NULL;
 	connection->has_output = false;
 	connection->state = CONNECTION_CLOSED;
 }
@@ -233,6 +236,7 @@ static void connection_drop(struct connection *connection)
 void connection_close(struct connection *connection)
 {
 	connection_drop(connection);
+	connection->lookup = NULL; /* one that cannot be ended is left to its thread */
 	connection->attempts = 0;
 	connection->retry_ms = 0;
 	connection->has_failed = false;
@@ -381,7 +385,8 @@ static bool connection_begin(struct connection *connection, struct connection_se
 	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
 	if (address_is_numeric(connection->at.host))
 		return socket_open(connection, setup, connection->at.host);
-	connection->lookup = lookup_begin(connection->at.host);
+	if (!connection->lookup)
+		connection->lookup = lookup_begin(connection->at.host);
 	if (!connection->lookup) {
 		connection_fail(setup, connection, -ENOMEM, "the name cannot be looked up");
 		connection_break(connection, setup);

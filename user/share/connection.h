@@ -52,7 +52,7 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
-	struct lookup *lookup; /* of at.host, while it is under way */
+	struct lookup *lookup; /* of at.host, while it is under way: also of an attempt before */
 	unsigned int attempts; /* since it last answered */
 	uint64_t give_up_ms;   /* when to stop connecting */
 	uint64_t retry_ms;     /* when to connect again */
