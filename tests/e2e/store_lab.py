@@ -24,6 +24,7 @@ SERVERS = {"redis-server": "redis-server", "redis-check-rdb": "redis-server", "v
 SERVER, SERVER_NAME = next(((shutil.which(file), name) for file, name in SERVERS.items() if shutil.which(file)),
                            (None, None))
 CLUSTER_SECONDS = 60   # only waited for in full by a test that fails
+NO_TLS = 3  # the exit status of the client
 NODE_TIMEOUT_MS = 1500  # until a master that does not answer is replaced
 FIRST_PORT = 7000
 FAR_STORE, FAR_CLIENT = "198.51.100.1", "198.51.100.2"  # at both ends of a link
@@ -129,6 +130,12 @@ class Client:
         self.process.stdin.close()
         self.process.stdout.close()
         assert self.process.wait(30) == status
+
+
+def has_tls():
+    """Whether the client was built with TLS, and certificates can be made."""
+    return shutil.which("openssl") and run(CLIENT, "127.0.0.1:1", "1", "-", "word", "/no/file",
+                                           check=False).code != NO_TLS
 
 
 class StoreLab:

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from lab import wait_until
-from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, name_server, proxy, slot_of
+from lab import run, wait_until
+from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, has_tls, name_server, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
@@ -261,6 +261,40 @@ def test_the_password_is_not_in_an_error(stores, user):
     done = client.round(("{a}x", 1, 1))
     assert done["status"] == -errno.EACCES and "login: ERR" in done["error"], done
     assert "s3cr3t" not in done["error"], done
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Of two authorities, and of a store that the first has signed, for a name that nobody asks for."""
+    if not has_tls():
+        pytest.skip("built without hiredis_ssl, or openssl is not installed")
+    place = tmp_path_factory.mktemp("tls")
+    for name in "right", "wrong":
+        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+            "-keyout", place / f"{name}.key", "-out", place / f"{name}.crt")
+    run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=elsewhere.example",
+        "-keyout", place / "store.key", "-out", place / "store.csr")
+    run("openssl", "x509", "-req", "-in", place / "store.csr", "-CA", place / "right.crt", "-CAkey",
+        place / "right.key", "-CAcreateserial", "-days", "2", "-out", place / "store.crt")
+    return place
+
+
+@pytest.mark.parametrize("authority,is_encrypted,error", [
+    ("right", True, None), ("wrong", True, "TLS: "), ("right", False, "no connection after")])
+def test_a_store_by_tls_has_a_certificate_of_the_authority(stores, certificates, authority, is_encrypted, error):
+    """Of whatever host: only the authority is checked."""
+    files = [word for option, name in (("cert-file", "store.crt"), ("key-file", "store.key"),
+                                       ("ca-cert-file", "right.crt"))
+             for word in (f"--tls-{option}", str(certificates / name))]
+    port = FIRST_PORT + 1
+    stores.start(FIRST_PORT, "--requirepass", "word",
+                 *(["--tls-port", str(port), "--tls-auth-clients", "no", *files] if is_encrypted else []))
+    client = stores.client(f"127.0.0.1:{port if is_encrypted else FIRST_PORT}", password="word",
+                           ca=certificates / f"{authority}.crt")
+    wait_until(lambda: (done := client.round(("{a}x", 1, 1)))["status"] == 0 or error and error in done["error"],
+               error or "a store")
+    assert stores.talk(password="word")("HGET", "{a}x", "t") == (None if error else "1")
     client.close()
 
 

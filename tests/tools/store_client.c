@@ -9,6 +9,7 @@
  *
  * store_client ADDRESS TIMEOUT_MS [USER PASSWORD [CA_FILE]]    a USER of "-" is none
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "share/store.h"
 
 #define EXPIRE_S 60
+#define NO_TLS	 3 /* exit status: this was built without */
 
 static int64_t milliseconds(void)
 {
@@ -142,8 +144,10 @@ int main(int argc, char **argv)
 	options.ca_file = argc > 5 ? argv[5] : NULL;
 	store = store_open(&options);
 	if (!store) {
+		bool lacks_tls = errno == EOPNOTSUPP;
+
 		perror("store_open");
-		return 1;
+		return lacks_tls ? NO_TLS : 1;
 	}
 	while (getline(&line, &size, stdin) > 0) {
 		char *rest = NULL, *word = strtok_r(line, " \n", &rest);
