@@ -3,20 +3,23 @@
 the sanitizers, end within seconds: they tell the gate's rules, or in lines of their own what is
 damaged, and print nothing that the owner smuggled in."""
 
+import contextlib
 import json
 import os
 import random
 import struct
 import subprocess
+import time
 
 import pytest
 
 import bpf
-from lab import BUILD, MAPS, Lab, Result, run
+from lab import BUILD, MAPS, Lab, Result, run, wait_until
 
 COMMAND = os.path.join(BUILD, "test", "sluice")
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:exitcode=99",
               "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
+NO_STORE = "127.0.0.1:1"
 SECONDS = 20  # on a busy machine; with the sanitizers a command takes a tenth of a second
 SOURCE, SOURCE6, LISTED = "192.0.2.7", "2001:db8::1", "198.51.100.9"
 READING = [["show"], ["-j", "show"], ["dump"], ["stats"], ["status"], ["export"], ["lists"],
@@ -33,7 +36,7 @@ RULES = {
     "gate": {"policies": 64},
     "policies": [
         {"prefix": "default", "newcomers": {"rate": "10kpps"}, "limits": [
-            {"name": "all", "rate": "1kpps 10mbit"},
+            {"name": "all", "rate": "1kpps 10mbit", "shared": True},
             {"name": "syn", "rate": "10/h", "match": "tcp-syn port 80,443",
              "action": "block 10s escalate 2 max 1h"}]},
         {"prefix": "192.0.2.0/24", "inherit": True, "limits": [
@@ -103,6 +106,27 @@ def run_checked(lab, *words):
     assert all(line.startswith("sluice: ") for line in err.splitlines()), f"{words}: {err}"
     assert not [c for c in done.stdout if c < 32 and c not in b"\n\t" or c == 127], words
     return Result(done.returncode, done.stdout.decode(), err)
+
+
+def share_checked(lab):
+    """`share` reads the ledgers once a round, until it is told to end; or refuses the gate. Whatever is
+    in the maps, it does not crash."""
+    told = f"/run/sluice/{lab.gate}.share.json"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(told)
+    with subprocess.Popen([COMMAND, "-g", lab.gate, "-n", lab.filter, "share", NO_STORE, "--round", "20ms"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          env={**os.environ, **SANITIZERS}) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or os.path.exists(told), "share")
+            time.sleep(0.05)  # for a round
+            process.terminate()
+            err = process.communicate(timeout=SECONDS)[1].decode("ascii", "surrogateescape")
+        finally:
+            process.kill()
+    assert process.returncode in (0, 1), f"{process.returncode}\n{err}"
+    assert all(line.startswith("sluice: ") for line in err.splitlines()), err
+    return Result(process.returncode, "", err)
 
 
 # --- A gate and what is in its maps ---------------------------------------------------------------
@@ -176,9 +200,13 @@ class Gate:
     def run(self, *words):
         return run_checked(self.lab, *words)
 
+    def share(self):
+        return share_checked(self.lab)
+
     def try_all(self):
         for words in READING + WRITING:
             self.run(*words)
+        self.share()
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +242,7 @@ ONES, TOP = (1 << 64) - 1, None
 def test_a_gate_that_nobody_has_damaged(hostile):
     for words in READING:
         assert hostile.run(*words).code == (words[0] == "doctor"), words
+    assert hostile.share().code == 0
     hostile.try_all()
 
 
@@ -231,6 +260,8 @@ def test_each_number_of_a_value(hostile, layout, name, number):
             done = hostile.run(*words)
             if path.startswith(PACKETS_READ):
                 assert done.code == 0, (path, done)
+        if name == "gate":
+            hostile.share()
         hostile.restore()
 
 
@@ -274,6 +305,7 @@ def test_the_state_of_sources(hostile, name):
             for words in (["sources"], ["-j", "sources", "sort", "level"], ["check", SOURCE],
                           ["check", SOURCE6], ["stats"], ["status"], ["forgive", SOURCE]):
                 assert hostile.run(*words).code == 0, (words, word)
+            assert hostile.share().code == 0, word
     finally:
         for key, value in before.items():
             there.write(key, value)
@@ -430,6 +462,7 @@ def test_values_that_change_while_they_are_read(hostile):
         for _ in range(2):
             for words in READING + WRITING[:-1]:
                 hostile.run(*words)
+            hostile.share()
     finally:
         owner.kill()
         owner.communicate()
@@ -455,13 +488,15 @@ def replaced(hostile, layout, name, entries):
     os.close(other)
 
 
-@pytest.mark.parametrize("name, entries", [("counters", 1), ("counters", 65), ("policies", 6),
-                                           ("policies", 200), ("budgets", 1)])
+@pytest.mark.parametrize("name, entries", [
+    ("counters", 1), ("counters", 65), ("policies", 6), ("policies", 200), ("budgets", 1), ("sets", 1),
+    ("sets", 128), ("ledgers", 8), ("hot", 1), ("buckets", 4)])
 def test_maps_that_do_not_fit_each_other(hostile, layout, name, entries):
     replaced(hostile, layout, name, entries)
     try:
         for words in ["show"], ["stats"], ["check", SOURCE], ["set", "default", "rate", "9/h"]:
-            assert "differ in size" in hostile.run(*words).err, words
+            assert "do not fit each other" in hostile.run(*words).err, words
+        assert "do not fit each other" in hostile.share().err
     finally:
         os.rename(hostile.lab.pins("away"), hostile.lab.pins(name))
 

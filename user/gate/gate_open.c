@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "gate/gate_dir.h"
 #include "gate/object.h"
 #include "gate/old_schema.h"
@@ -211,25 +212,46 @@ static enum status maps_check(const struct gate *gate, const struct bpf_object *
 	return status;
 }
 
-/*
- * Checks that the maps which the number of a policy indexes are of one size: they are read into
- * memory for as many entries as `counters` has.
- */
+/* Maps that one number indexes: for each entry of the first the second has so many. */
+static const struct {
+	enum gate_map map, other;
+	uint32_t each;
+} sized_alike[] = {
+	{MAP_COUNTERS, MAP_POLICIES, SL_RECORD(1)},
+	{MAP_COUNTERS, MAP_BUDGETS, 1},
+	{MAP_SETS, MAP_LEDGERS, SL_WAYS},
+	{MAP_HOT, MAP_BUCKETS, SL_SEATS},
+};
+
+static enum status maps_refuse(const struct gate *gate, enum gate_map map, enum gate_map other)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "its maps '%s' and '%s' do not fit each other",
+		 gate_map_names[map], gate_map_names[other]);
+	return refuse_foreign(gate, what);
+}
+
+/* Checks the sizes of maps: in memory one is read as far as another one goes. */
 static enum status sizes_check(const struct gate *gate)
 {
-	uint32_t policies, records, budgets;
-	enum status status = gate_map_size(gate, MAP_COUNTERS, &policies);
+	uint32_t entries, others;
+	enum status status = gate_map_size(gate, MAP_COUNTERS, &entries);
 
-	if (!status)
-		status = gate_map_size(gate, MAP_POLICIES, &records);
-	if (!status)
-		status = gate_map_size(gate, MAP_BUDGETS, &budgets);
-	if (status)
-		return status;
-	if (policies > SL_POLICY_FIRST && records == SL_RECORD((uint64_t)policies) &&
-	    budgets == policies)
-		return OK;
-	return refuse_foreign(gate, "its maps 'policies', 'counters' and 'budgets' differ in size");
+	if (!status && entries <= SL_POLICY_FIRST)
+		status = maps_refuse(gate, MAP_COUNTERS, MAP_POLICIES);
+	for (size_t i = 0; !status && i < ARRAY_SIZE(sized_alike); i++) {
+		enum gate_map map = sized_alike[i].map, other = sized_alike[i].other;
+
+		if (!map_exists(gate, map))
+			continue;
+		status = gate_map_size(gate, map, &entries);
+		if (!status)
+			status = gate_map_size(gate, other, &others);
+		if (!status && others != (uint64_t)entries * sized_alike[i].each)
+			status = maps_refuse(gate, map, other);
+	}
+	return status;
 }
 
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
