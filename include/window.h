@@ -237,14 +237,6 @@ static inline struct sl_ledger window_birth(const struct sl_limit *limit, __u64 
 	return ledger;
 }
 
-/* Counts earlier packets that no ledger was charged for, in the current sub-window. */
-static inline void window_owe(struct sl_ledger *ledger, __u64 owed)
-{
-	__u64 window = ledger->window;
-
-	ledger->window = window_make(window >> WINDOW_TOTAL_BITS, window_total(window) + owed);
-}
-
 /*
  * Charges `cost` to a copy of a ledger that was rolled to now, or refuses (false). The caller
  * publishes it by compare-and-swap of `window`.
