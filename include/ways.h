@@ -5,7 +5,6 @@
  *   spot_of       where a key may lie, and the tag that marks it there
  *   line_is       whether a line holds the ledger of a key
  *   line_loss     what would be lost if a line were forgotten
- *   table_find    the line of a key, in mapped memory
  *
  * A key has two sets: its home, and another one that follows from its home and its tag. It lies in
  * its home, at the way that its tag names if that is free; `away` of the home counts the keys that
@@ -351,34 +350,6 @@ static inline __u64 loss_parts(__s64 loss)
 static inline bool loss_is_protected(__s64 loss)
 {
 	return loss >= LOSS_PROTECTED;
-}
-
-/* --- Reading ---------------------------------------------------------------------------------- */
-
-/* Finds a key in one set. lines: all of `ledgers`. NULL: not there. */
-static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line *lines, __u32 set,
-				       __u16 tag, const struct ledger_key *key)
-{
-	for (__u32 way = 0; way < SL_WAYS; way++) {
-		struct sl_line *line = &lines[set * SL_WAYS + way];
-
-		if (sets[set].tag[way] == tag && line_is(line, key))
-			return line;
-	}
-	return 0;
-}
-
-/* The line of a key in tables that are mapped into memory; NULL: it has none. */
-static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
-						const struct sl_set *sets, struct sl_line *lines,
-						const struct ledger_key *key)
-{
-	struct spot spot = spot_of(meeting, ledger_digest(meeting, key));
-	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
-
-	return line ? line
-		    : set_find(sets, lines, set_other(meeting, spot.home, spot.tag),
-			       spot.tag | TAG_AWAY, key);
 }
 
 #endif

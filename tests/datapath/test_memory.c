@@ -8,6 +8,7 @@
 #include "gate/object.h"
 #include "gate/table.h"
 #include "rules/sizes.h"
+#include "table_find.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 
 #include "test.h"
 #include "random.h"
-#include "ways.h"
+#include "table_find.h"
 
 #define HOST_SETS_MAX 1024
 #define HOST_SKETCH   1024 /* lines of a CPU */

@@ -11,7 +11,7 @@
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 #include "seat.h"
-#include "ways.h"
+#include "table_find.h"
 
 /* What differs between the gates. */
 static const struct row {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "migrate/fill.h"
-#include "ways.h"
+#include "table_find.h"
 
 #define SETS  64
 #define LINES (SETS * SL_WAYS)

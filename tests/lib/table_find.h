@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Where a key is in a table of ledgers that lies in memory: tests ask it of tables that packets or
+ * commands have filled.
+ */
+#ifndef SLUICE_TEST_TABLE_FIND_H
+#define SLUICE_TEST_TABLE_FIND_H
+
+#include "ways.h"
+
+/* Finds a key in one set. lines: all of `ledgers`. NULL: not there. */
+static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line *lines, __u32 set,
+				       __u16 tag, const struct ledger_key *key)
+{
+	for (__u32 way = 0; way < SL_WAYS; way++) {
+		struct sl_line *line = &lines[set * SL_WAYS + way];
+
+		if (sets[set].tag[way] == tag && line_is(line, key))
+			return line;
+	}
+	return 0;
+}
+
+/* The line of a key; NULL: it has none. */
+static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
+						const struct sl_set *sets, struct sl_line *lines,
+						const struct ledger_key *key)
+{
+	struct spot spot = spot_of(meeting, ledger_digest(meeting, key));
+	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
+
+	return line ? line
+		    : set_find(sets, lines, set_other(meeting, spot.home, spot.tag),
+			       spot.tag | TAG_AWAY, key);
+}
+
+#endif
