@@ -12,7 +12,7 @@
  *   bucket_earn     makes it
  *   bucket_recall   the record that decides about a source that has one
  *
- * Used by: sluice.bpf.c, charge.h. Uses: newcomer.h, lookup.h, include/purses.h, include/ways.h.
+ * Used by: sluice.bpf.c. Uses: newcomer.h, lookup.h, include/purses.h, include/ways.h.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H

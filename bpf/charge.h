@@ -6,12 +6,11 @@
  *   policy_charge   all limits of a policy, in their order
  *   limit_charge    one limit
  *
- * Used by: sluice.bpf.c. Uses: bucket.h, newcomer.h, ledger.h, budget.h.
+ * Used by: sluice.bpf.c. Uses: newcomer.h, ledger.h, budget.h.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
 
-#include "bucket.h"
 #include "budget.h"
 
 /* What becomes of a packet. */

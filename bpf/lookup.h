@@ -31,11 +31,6 @@ struct lookup {
 	__u32 listed;  /* a list denies: only a shorter rule by hand can change `record` */
 };
 
-static __always_inline bool source_is_ipv4(const struct sl_prefix *source)
-{
-	return source->bits == SL_FAMILY_BITS + 32;
-}
-
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
 {
 	if (source_is_ipv4(source))

@@ -346,9 +346,14 @@ static __always_inline enum sl_reason parse_ipv6(const struct reader *reader, __
 	return PARSED;
 }
 
+static __always_inline bool source_is_ipv4(const struct sl_prefix *source)
+{
+	return source->bits == SL_FAMILY_BITS + 32;
+}
+
 static __always_inline bool packet_is_ipv4(const struct packet *packet)
 {
-	return packet->source.bits == SL_FAMILY_BITS + 32;
+	return source_is_ipv4(&packet->source);
 }
 
 static __always_inline enum sl_family packet_family(const struct packet *packet)

@@ -14,6 +14,7 @@ static void swap_comes(const void *word);
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(swap_comes(word), __sync_val_compare_and_swap(word, old, next))
 
+#include "bucket.h"
 #include "charge.h"
 #include "shortcut.h"
 #include "table_host.h"

@@ -14,6 +14,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(sizeof(*(word)) == sizeof(uint64_t) ? word_swap((uint64_t *)(word), old, next)            \
 					     : (*(word) = (next), (uint64_t)(old)))
+#include "bucket.h"
 #include "charge.h"
 #include "table_host.h"
 
