@@ -15,7 +15,10 @@
 #include "carry_args.h"
 #include "ledger.h"
 
-/* moment_advance() where a moment that another CPU moves on meanwhile must not go back. */
+/*
+ * Moves a moment forward, never back, whatever another CPU stores meanwhile. moment_advance()
+ * spares packets the compare-and-swap, at the cost that ledger_publish() tells.
+ */
 static __always_inline void moment_swap(__u64 *moment, __u64 to)
 {
 	for (int i = 0; i < LEDGER_TRIES; i++) {
@@ -41,10 +44,10 @@ static __always_inline void carried_merge(struct sl_ledger *ledger,
 
 	moment_swap(&ledger->drawn, last->drawn);
 	if (last->blocked)
-		moment_advance(&ledger->blocked, last->blocked);
+		moment_swap(&ledger->blocked, last->blocked);
 	if (read_once(ledger->zero) == carry->copied.zero) {
 		if (kind == SL_BUCKET)
-			moment_advance(&ledger->born, last->born);
+			moment_swap(&ledger->born, last->born);
 		if (__sync_val_compare_and_swap(&ledger->zero, carry->copied.zero, last->zero) ==
 		    carry->copied.zero) {
 			if (kind == SL_WINDOW)
