@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Gate: the table of ledgers in memory (include/ways.h), to read. Packets go on to change it. A
- * command never inserts into it: only the packet path takes the locks of sets.
+ * Gate: the table of ledgers in memory (include/ways.h). Packets go on to change it. A command
+ * reads it, and may charge or fill a ledger that is there. It never inserts one: only programs take
+ * the locks of sets.
  */
 #ifndef SLUICE_GATE_TABLE_H
 #define SLUICE_GATE_TABLE_H
@@ -38,5 +39,22 @@ enum status table_read(const struct gate *gate, const struct ledger_key *key,
 /* The same without a call. table NULL: table_read(). */
 enum status table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret);
+
+/*
+ * Changes of the words of a ledger that packets charge at the same time, as they make them:
+ * ledger_publish() in bpf/ledger.h.
+ */
+
+static inline bool word_swap(__u64 *word, __u64 from, __u64 to)
+{
+	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+static inline void moment_advance(__u64 *moment, __u64 to)
+{
+	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)
+		__atomic_store_n(moment, to, __ATOMIC_RELAXED);
+}
 
 #endif

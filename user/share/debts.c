@@ -2,6 +2,7 @@
 #include "share/debts.h"
 
 #include "block.h"
+#include "gate/table.h"
 
 /* As LEDGER_TRIES of packets: in each that is lost a packet was charged. */
 #define TRIES 16
@@ -12,18 +13,6 @@
 uint64_t debt_most(const struct sl_limit *limit)
 {
 	return credit_max(limit->burst, DEBT_LEAST);
-}
-
-static bool word_swap(__u64 *word, __u64 from, __u64 to)
-{
-	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
-}
-
-static void moment_advance(__u64 *moment, __u64 to)
-{
-	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)
-		__atomic_store_n(moment, to, __ATOMIC_RELAXED);
 }
 
 static struct sl_ledger ledger_copy(const struct sl_ledger *ledger)

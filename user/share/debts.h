@@ -7,7 +7,7 @@
  *   debt_charge   an amount
  *   debt_block    until a moment
  *
- * Used by: accounts.c. Uses: flow.h, include/credit.h, include/ways.h.
+ * Used by: accounts.c. Uses: flow.h, gate/table.h, include/credit.h.
  */
 #ifndef SLUICE_SHARE_DEBTS_H
 #define SLUICE_SHARE_DEBTS_H

@@ -116,18 +116,6 @@ enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 /* The number of tries. In each that fails a packet was charged meanwhile. */
 #define FILL_TRIES 4096
 
-static bool word_swap(__u64 *word, __u64 from, __u64 to)
-{
-	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
-}
-
-static void moment_advance(__u64 *moment, __u64 to)
-{
-	if (credit_span(__atomic_load_n(moment, __ATOMIC_RELAXED), to) > 0)
-		__atomic_store_n(moment, to, __ATOMIC_RELAXED);
-}
-
 /*
  * Empties a window in its current sub-window. First `past` gets a tag that is wrong, so that no
  * count there counts, and a count that no turn has seen. So a turn that another CPU has under way
