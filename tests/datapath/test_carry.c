@@ -3,11 +3,15 @@
  * A resize as the packet path sees it, with the injected clock: what a source gets from old and new
  * maps together.
  */
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "rig.h"
 
+#include "base/clock.h"
 #include "credit.h"
+#include "gate/array_view.h"
 #include "gate/gate_make.h"
 #include "migrate/carry.h"
 #include "rules/sizes.h"
@@ -384,6 +388,77 @@ static void test_charges_of_copies_are_charged_back(void **state)
 	pair_free(&pair);
 }
 
+/* --- Locks ---------------------------------------------------------------------------------- */
+
+/* Changes `away` of all sets: by 1 takes the locks, by -1 frees them. */
+static void locks_add(const struct gate *gate, int add)
+{
+	struct array_view sets;
+
+	assert_int_equal(array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &sets), OK);
+	for (uint32_t i = 0; i < sets.count; i++)
+		__atomic_fetch_add(&((struct sl_set *)sets.values)[i].away, add, __ATOMIC_SEQ_CST);
+	array_view_close(&sets);
+}
+
+/* Longer than any time slice. */
+static void *locks_free(void *gate)
+{
+	usleep(50000);
+	locks_add(gate, -1);
+	return NULL;
+}
+
+/* What has the lock of a set is scheduled out: the ledger is inserted all the same. */
+static void test_a_lock_that_is_held_for_long(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct level_maps levels;
+	struct pair pair;
+	pthread_t thread;
+
+	rig_set(rig, "default", "1/h", "10");
+	pair_make(&pair, rig, HOOK_XDP, true);
+	pair_copy(&pair);
+	assert_int_equal(send_xdp(rig, source, 3), 3);
+	locks_add(&pair.new.gate, 1);
+	assert_int_equal(pthread_create(&thread, NULL, locks_free, &pair.new.gate), 0);
+	assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(carry_lost(pair.carry), 0);
+	assert_int_equal(send_xdp(&pair.new, source, 20), 7);
+
+	assert_int_equal(send_xdp(&pair.new, "192.0.2.2", 6), 6);
+	levels = level_maps_of(&pair.new.gate);
+	locks_add(&rig->gate, 1);
+	assert_int_equal(pthread_create(&thread, NULL, locks_free, &rig->gate), 0);
+	assert_int_equal(carry_back(&rig->gate, &levels, rig_now(rig)), OK);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(send_xdp(rig, "192.0.2.2", 20), 4);
+	pair_free(&pair);
+}
+
+/* The owner of a gate closes all sets: a command ends all the same, and tells what is lost. */
+static void test_locks_that_nobody_frees(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	unsigned int spent[MANY] = {0};
+	struct pair pair;
+	uint64_t began;
+
+	rig_set(rig, "default", "1/h", "8");
+	pair_make(&pair, rig, HOOK_XDP, true);
+	pair_copy(&pair);
+	for (unsigned int i = 0; i < MANY; i++)
+		many_send(rig, spent, i, 1);
+	locks_add(&pair.new.gate, 1);
+	began = uptime_ns();
+	assert_int_equal(carry_end(pair.carry, rig_now(rig)), OK);
+	assert_in_range(uptime_ns() - began, NS_PER_SEC, 5 * NS_PER_SEC);
+	assert_int_equal(carry_lost(pair.carry), MANY);
+	pair_free(&pair);
+}
+
 /* --- Windows and shapes --------------------------------------------------------------------- */
 
 /* The model of one limit, which knows of no resize. */
@@ -540,6 +615,8 @@ int main(void)
 		cmocka_unit_test(test_all_levels_find_room),
 		cmocka_unit_test(test_ledgers_of_deleted_limits_stay_out),
 		cmocka_unit_test(test_charges_of_copies_are_charged_back),
+		cmocka_unit_test(test_a_lock_that_is_held_for_long),
+		cmocka_unit_test(test_locks_that_nobody_frees),
 		cmocka_unit_test(test_windows_and_shapes_go_on),
 		cmocka_unit_test(test_a_block_is_carried),
 		cmocka_unit_test(test_counters_are_carried),

@@ -108,7 +108,7 @@ enum status carriers_load(const struct gate *gate, struct carriers *ret)
 	int fds[CARRIERS] = {-1, -1};
 	enum status status = object_load(gate, carrier_names, CARRIERS, fds);
 
-	*ret = (struct carriers){fds[0], fds[1]};
+	*ret = (struct carriers){fds[0], fds[1], 0};
 	return status;
 }
 

@@ -38,9 +38,10 @@ void programs_close(struct programs *programs);
 struct carriers {
 	int ledger;
 	int counters;
+	unsigned int waits; /* how often the command has waited for a lock */
 };
 
-#define CARRIERS_CLOSED ((struct carriers){-1, -1})
+#define CARRIERS_CLOSED ((struct carriers){-1, -1, 0})
 
 enum status carriers_load(const struct gate *gate, struct carriers *ret);
 void carriers_close(struct carriers *carriers);

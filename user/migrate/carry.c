@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <bpf/bpf.h>
 
 #include "base/array.h"
@@ -132,8 +133,14 @@ static enum status carry_failed(const struct gate *gate, int err)
 
 /* --- Running the carry programs ------------------------------------------------------------- */
 
-/* Tries of an insertion, which fails while a packet makes a ledger in the same set. */
-#define TRIES 64
+/*
+ * An insertion fails while a packet has the lock of the set, whose CPU may stand still meanwhile
+ * (bpf/table.h). So it is tried some times at once, and then each millisecond. All insertions of a
+ * command together wait so often at most, as the owner of a gate can close sets for good.
+ */
+#define TRIES_AT_ONCE 8
+#define WAITS_MOST    1000
+#define WAIT_NS	      1000000
 
 static int carrier_run(int program_fd, void *argument, size_t size)
 {
@@ -144,12 +151,18 @@ static int carrier_run(int program_fd, void *argument, size_t size)
 }
 
 /* Returns how many ledgers that were not whole it cost, 1 at most, or a negative errno. */
-static int carrier_ledger(const struct carriers *carriers, struct sl_carry_ledger *ledger)
+static int carrier_ledger(struct carriers *carriers, struct sl_carry_ledger *ledger)
 {
+	const struct timespec wait = {.tv_nsec = WAIT_NS};
 	int err = -EBUSY;
 
-	for (int i = 0; err == -EBUSY && i < TRIES; i++)
+	for (int i = 0; err == -EBUSY; i++) {
+		if (i >= TRIES_AT_ONCE && carriers->waits++ >= WAITS_MOST)
+			break;
+		if (i >= TRIES_AT_ONCE)
+			nanosleep(&wait, NULL);
 		err = carrier_run(carriers->ledger, ledger, sizeof(*ledger));
+	}
 	return err;
 }
 
@@ -227,7 +240,7 @@ static uint64_t debit_of(const struct sl_limit *limit, const struct sl_ledger *c
  * packets may use: of a window, the later one, and of one sub-window the fuller one. The first word
  * tells all of that. Returns as carrier_ledger() does.
  */
-static int ledger_merge(const struct gate *to, const struct carriers *carriers,
+static int ledger_merge(const struct gate *to, struct carriers *carriers,
 			const struct sl_limit *limit, const struct sl_line *line, uint64_t now)
 {
 	const struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
@@ -365,7 +378,7 @@ static int ledger_end(struct carry *carry, const struct sl_limit *limit, const s
 	argument.now = carry->since;
 	argument.most = loss_rank(loss_of(line, carry->since));
 	lost = carrier_ledger(&carry->carriers, &argument);
-	if (lost < 0) /* it is lost itself */
+	if (lost < 0) /* no room, or a lock that was waited for in vain: it is lost itself */
 		lost = argument.most > 0;
 	carry->lost += lost - before;
 	return 0;
@@ -441,7 +454,7 @@ struct back {
 /* Called by levels_walk(). */
 static int ledger_back(void *data, const struct sl_limit *limit, const struct sl_line *line)
 {
-	const struct back *back = data;
+	struct back *back = data;
 	int err = ledger_merge(back->to, &back->carriers, limit, line, back->now);
 
 	return err < 0 && err != -ENOSPC ? err : 0;
