@@ -19,6 +19,7 @@
 #include "gate/object.h"
 #include "gate/trial.h"
 #include "rules/prefix.h"
+#include "rules/sizes.h"
 #include "state/stats.h"
 #include "state/pressure.h"
 #include "state/table_fill.h"
@@ -245,7 +246,7 @@ static void fill_print(const struct gate *gate, const struct table_fill *fill)
 	if (!fill->sources_short)
 		return;
 	fputs("  room is short: levels were forgotten, or newcomers got none: ", stdout);
-	if (fill->sources_short < fill->lines)
+	if (fill->sources_short == SIZE_MAX_ENTRIES)
 		printf("sources %" PRIu32 " is the most that there is\n", fill->sources_short);
 	else
 		printf("it takes sources %" PRIu32 " or more, where it is %" PRIu32

@@ -12,12 +12,14 @@
 #define ROOM_OF_5 4
 
 /*
- * As many sources as the table has lines take twice as many lines. A lesser size than that may give
- * the same table again, as it has a power of two of lines.
+ * The least size whose table has more lines: as many sources as a size says fill three quarters of
+ * its table at most (gate_meeting()).
  */
 static uint32_t size_above(uint32_t lines)
 {
-	return lines < SIZE_MAX_ENTRIES ? lines : SIZE_MAX_ENTRIES;
+	uint64_t size = (uint64_t)lines * 3 / 4 + 1;
+
+	return size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES;
 }
 
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)

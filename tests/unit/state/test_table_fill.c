@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/state/table_fill.h: how much room a table has, when it is short, and which size is larger. */
 #include "test.h"
+#include "gate/gate_make.h"
 #include "state/table_fill.h"
 
 static const struct {
@@ -9,15 +10,25 @@ static const struct {
 	uint32_t wanted;
 } cases[] = {
 	{"nothing happened", 262144, 1 << 19, 500000, 0, 0, 0},
-	{"nobody found room", 262144, 1 << 19, 1000, 1, 0, 1 << 19},
-	{"one was forgotten", 262144, 1 << 19, 1000, 0, 1, 1 << 19},
-	{"all lines are not full", 1000, 2048, 2048, 3, 0, 2048},
-	{"the next power of two would be the same table", 2000, 4096, 10, 1, 0, 4096},
-	{"a size that fills three quarters", 3072, 4096, 10, 1, 0, 4096},
-	{"the least size", 1, 16, 1, 1, 0, 16},
+	{"nobody found room", 262144, 1 << 19, 1000, 1, 0, 393217},
+	{"one was forgotten", 262144, 1 << 19, 1000, 0, 1, 393217},
+	{"all lines are not full", 1000, 2048, 2048, 3, 0, 1537},
+	{"the next power of two would be the same table", 2000, 4096, 10, 1, 0, 3073},
+	{"a size that fills three quarters", 3072, 4096, 10, 1, 0, 3073},
+	{"the least size", 1, 16, 1, 1, 0, 13},
+	{"the last size with a larger table", 50331648, 1U << 26, 1, 1, 0, 50331649},
 	{"the largest size", 1U << 26, 1U << 27, 1, 1, 0, 1U << 26},
-	{"no number of lines that a gate has", 1, ~0U, ~0U, 1, 0, 1U << 26},
 };
+
+/* The lines of the table that a gate of this size has. */
+static uint32_t lines_of(uint32_t sources)
+{
+	static const __u64 secret[SL_SECRETS];
+	const struct machine machine = {.jiffy_ns = 4000000};
+	const struct gate_sizes sizes = {.sources = sources};
+
+	return (gate_meeting(&sizes, &machine, secret).set_mask + 1) * SL_WAYS;
+}
 
 static void test_room_is_short_when_somebody_felt_it(void **state)
 {
@@ -37,6 +48,11 @@ static void test_room_is_short_when_somebody_felt_it(void **state)
 		table_fill_judge(&fill, &pressure);
 		if (fill.sources_short != cases[i].wanted)
 			fail_msg("%s: %u", cases[i].what, fill.sources_short);
+		assert_int_equal(lines_of(cases[i].sources), cases[i].lines);
+		if (!fill.sources_short || fill.sources_short == SIZE_MAX_ENTRIES)
+			continue;
+		assert_int_equal(lines_of(fill.sources_short), 2 * cases[i].lines);
+		assert_int_equal(lines_of(fill.sources_short - 1), cases[i].lines);
 	}
 }
 
@@ -67,12 +83,23 @@ static void test_a_table_without_lines(void **state)
 	assert_int_equal(fill.bytes, 0);
 }
 
+static void test_more_lines_than_a_gate_has(void **state)
+{
+	const struct pressure pressure = {.event[SL_EVENT_NO_ROOM].per_second = 1};
+	struct table_fill fill = {.lines = ~0U};
+
+	(void)state;
+	table_fill_judge(&fill, &pressure);
+	assert_int_equal(fill.sources_short, SIZE_MAX_ENTRIES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_room_is_short_when_somebody_felt_it),
 		cmocka_unit_test(test_room_and_what_it_takes),
 		cmocka_unit_test(test_a_table_without_lines),
+		cmocka_unit_test(test_more_lines_than_a_gate_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
