@@ -121,14 +121,18 @@ static __always_inline int seat_choose(const struct sl_hot *set, const struct se
  */
 #define ASKING 32
 
-/* So many buckets of a CPU are given to its first sources, hot or not. */
+/*
+ * So many buckets of a CPU are given to its first sources, hot or not: in the life of the gate,
+ * also where a resize makes other buckets.
+ */
 #define GIVEN_MOST 1024
 
 /*
  * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; a source
  * that is refused, or that no limit holds, may always be. A lukewarm one would only take cache
- * lines. The first sources of a CPU get one at once, and keep it, so that what a small network
- * counts is complete.
+ * lines. The first sources of a CPU get one at once, whatever decides about them, and need not be
+ * hot to keep it. They lose it as all do, to a source that takes it by seat_choose(). So what a
+ * small network counts is complete while its sources find free buckets.
  */
 static __always_inline bool source_is_hot(const struct packet *packet, bool is_charged)
 {

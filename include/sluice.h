@@ -490,7 +490,7 @@ struct sl_bucket {
 	__u32 owner;		 /* the policy of the purses, which stay while a list decides */
 	__u32 owner_since;	 /* `since` of its record */
 	__u32 served;		 /* its packets (low bits) when a ledger was asked last */
-	__u32 given; /* to one of the first sources, which keep it when they are not hot */
+	__u32 given;		 /* to one of the first sources, which need not be hot to keep it */
 };
 
 /*

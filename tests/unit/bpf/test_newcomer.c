@@ -379,7 +379,7 @@ static struct sl_bucket *bucket_of(uint32_t source)
 	return bucket_find(&packet, &host_table.gate);
 }
 
-/* The first sources get one with their first packet, as far as it goes, and keep it. */
+/* The first sources get one with their first packet, as far as it goes, and keep it, hot or not. */
 static void test_the_first_sources_get_a_bucket_at_once(void **state)
 {
 	(void)state;
@@ -479,24 +479,27 @@ static void test_buckets_in_use_go_rarely(void **state)
 	assert_in_range(got, 60, 68);
 }
 
-/* One that was not used for a second goes to the first who asks. */
+/* One that was not used for a second goes to the first who asks, also that of a first source. */
 static void test_a_bucket_that_rests_goes_at_once(void **state)
 {
-	struct packet packet;
-
 	(void)state;
-	world_begin(SL_IPV4, MANY_CPUS);
-	seats_fill();
-	clock_advance((USED_WINDOWS - SL_SEATS) * (JIFFY << WINDOW));
-	/* all but the first are used again */
-	for (uint32_t source = 2; source <= SL_SEATS; source++)
-		assert_non_null(bucket_of(source));
-	packet = packet_from(1000);
-	assert_true(bucket_earn(&packet, &host_table.gate) >= 0);
-	assert_non_null(bucket_of(1000));
-	assert_null(bucket_of(1));
-	packet = packet_from(1001);
-	assert_int_equal(bucket_earn(&packet, &host_table.gate), -1);
+	for (unsigned int given = 0; given < 2; given++) {
+		struct packet packet;
+
+		world_begin(SL_IPV4, MANY_CPUS);
+		world.admission.given = given ? 0 : GIVEN_MOST;
+		seats_fill();
+		clock_advance((USED_WINDOWS - SL_SEATS) * (JIFFY << WINDOW));
+		/* all but the first are used again */
+		for (uint32_t source = 2; source <= SL_SEATS; source++)
+			assert_int_equal(bucket_of(source)->given, given);
+		packet = packet_from(1000);
+		assert_true(bucket_earn(&packet, &host_table.gate) >= 0);
+		assert_non_null(bucket_of(1000));
+		assert_null(bucket_of(1));
+		packet = packet_from(1001);
+		assert_int_equal(bucket_earn(&packet, &host_table.gate), -1);
+	}
 }
 
 /* So it is for sources that are refused, and ask rarely. */
