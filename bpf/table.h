@@ -259,9 +259,11 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
  * Writes a key to a way, whose set is locked. A packet that finds the tag finds the whole line.
  *
  * A packet that found the old key just before may still charge the line. What it swapped before
- * this is lost: its key, which was among those that lose least, begins anew. What it swaps after
- * this is charged to the new key. Either is one draw, of one packet on each other CPU at most, and
- * happens only within the time of that packet.
+ * this is lost: its key, which was among those that lose least, begins anew. So is a block that it
+ * began after the line was weighed. What it swaps after this is charged to the new key. A `born`
+ * that it stores after this is the new key's, too: a moment that has just passed; but to a window
+ * it is what its sub-windows counted, so that one T may count wrong. Each of these is of one packet
+ * on each other CPU at most, and happens only within the time of that packet.
  */
 static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
 				       __u16 tag, const struct entrant *entrant)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Digests: a keyed hash of the key of a ledger. It tells where the ledger lies in a table of
- * sets (table.h), and what marks them there. The secret is the gate's, so no sender can choose
+ * sets (ways.h), and what marks them there. The secret is the gate's, so no sender can choose
  * sources that share a set.
  *
  * Pure functions, shared by the packet path and the command line.

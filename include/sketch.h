@@ -11,7 +11,7 @@
  *
  * Errors. A forged source passes for one that has shown itself if its fingerprint of 24 bits equals
  * that of a slot whose count has reached the bar. The hash is strongly universal and its secret
- * random (digest_half), so for any one packet the chance is 2^-24 at most, whatever was sent
+ * random (digest_key()), so for any one packet the chance is 2^-24 at most, whatever was sent
  * before: at 1, 10 and 50 million packets a second, once in 17 s, 0.6 times and 3 times a second at
  * most. The gain is one ledger. How long a slot remembers depends on the rate: with n slots of a
  * CPU and r newcomers a second there, a key that was seen once is remembered for 2n/r on average,

@@ -21,8 +21,9 @@
  * protected as well, because most keys that knock then are forged. newcomer.h says who may knock.
  * What is forgotten of a limit that starts empty comes back stricter, never milder.
  *
- * Only the packet path writes to the table, while packets use it: a command that was killed with
- * the lock of a set in its hands would close that set for good.
+ * Only BPF programs insert into the table while packets use it: a command that was killed with the
+ * lock of a set in its hands would close that set for good. What takes no lock a command may do: it
+ * fills, charges and blocks ledgers that are there (user/state/ledgers.c, user/share/debts.c).
  */
 #ifndef SLUICE_WAYS_H
 #define SLUICE_WAYS_H
