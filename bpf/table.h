@@ -264,6 +264,10 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
  * that it stores after this is the new key's, too: a moment that has just passed; but to a window
  * it is what its sub-windows counted, so that one T may count wrong. Each of these is of one packet
  * on each other CPU at most, and happens only within the time of that packet.
+ *
+ * The stores are in order on any CPU, by the exchanges. The loads of line_is() and of the ledger
+ * are plain, which x86-64 does in order. A CPU that loads out of order, such as arm64, may take a
+ * line that is half written for that of its key: this costs one draw, too.
  */
 static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
 				       __u16 tag, const struct entrant *entrant)

@@ -77,7 +77,10 @@ static inline enum sl_kind line_kind(const struct sl_line *line)
 	return line->limit >> 1 & 3;
 }
 
-/* The limit is read last, as it is 0 while the line is handed to another key. */
+/*
+ * The limit is read last, as it is 0 while the line is handed to another key. On CPUs that load out
+ * of order it may be read first: line_write() in bpf/table.h.
+ */
 static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
 {
 	return table_once(line->addr[0]) == key->addr[0] &&
