@@ -15,7 +15,8 @@ from machine import Machine, install_guest, unpack
 ALLOWED, DENIED, BANNED = "192.0.2.7", "203.0.113.66", "203.0.113.9"
 MOST_EXPOSED = 2.5
 CLOCK_SECONDS = 2  # a machine's clock begins at a full second
-UNIT = "sluice@main"
+UNIT, SHARE_UNIT = "sluice@main", "sluice-share@main"
+CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF = 12, 38, 39
 FILE = r"attach: [{device: %s}]\npolicies: [{prefix: default, limits: [{rate: 100kpps}]}]\ndeny: [%s]\n"
 
 
@@ -29,8 +30,8 @@ class Host(Machine):
         """Frames that came through since the machine began, by source."""
         return json.loads(self.run("cat /run/sniffed"))
 
-    def property(self, name):
-        return self.run(f"systemctl show -P {name} {UNIT}").strip()
+    def property(self, name, unit=UNIT):
+        return self.run(f"systemctl show -P {name} {unit}").strip()
 
     def wait_for_frames(self, source):
         """Of a source, more than have come by now."""
@@ -95,20 +96,24 @@ def test_one_command_puts_the_file_in_force(host):
     assert host.seen()[DENIED] == before[DENIED] and host.judged() > counted > 0
 
 
-def test_systemd_calls_it_little_exposed(host):
-    said = host.run(f"systemd-analyze security --no-pager {UNIT}")
+@pytest.mark.parametrize("unit", [UNIT, SHARE_UNIT])
+def test_systemd_calls_it_little_exposed(host, unit):
+    said = host.run(f"systemd-analyze security --no-pager {unit}")
     print("figure: exposure", re.search(r"Overall exposure level for .*", said)[0])
     assert float(re.search(r"Overall exposure level for \S+ ([\d.]+)", said)[1]) <= MOST_EXPOSED
 
 
-def test_it_runs_with_three_capabilities_and_no_root(host):
-    pid = host.property("MainPID")
-    said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb)|NoNewPrivs)' /proc/{pid}/status; id -u sluice")
+def runs_with(host, unit, *capabilities):
+    """Whether a unit runs as its user, and with these capabilities alone."""
+    said = host.run(f"grep -E '^(Uid|Cap(Eff|Prm|Bnd|Amb))' /proc/{host.property('MainPID', unit)}/status; id -u sluice")
     user = said.splitlines()[-1]
-    # CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF
-    wanted = f"{1 << 12 | 1 << 38 | 1 << 39:016x}"
-    assert re.findall(r"^Cap\w+:\s+(\w+)", said, re.M) == [wanted] * 4
     assert re.search(r"^Uid:\s+(.*)$", said, re.M)[1].split() == [user] * 4 and user != "0"
+    wanted = f"{sum(1 << capability for capability in capabilities):016x}"
+    return re.findall(r"^Cap\w+:\s+(\w+)", said, re.M) == [wanted] * 4
+
+
+def test_it_runs_with_three_capabilities_and_no_root(host):
+    assert runs_with(host, UNIT, CAP_NET_ADMIN, CAP_PERFMON, CAP_BPF)
 
 
 def test_a_reload_makes_a_changed_file_so(host):
@@ -213,16 +218,39 @@ def test_the_drop_in_gives_what_another_namespace_takes(host):
              f"sluice -n lan detach v0 && ip netns del lan && systemctl restart {UNIT}")
 
 
+def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
+    """Found by name, with a password. It tells of a source, and charges what another node tells of it."""
+    client = "redis-cli -a secret --no-auth-warning"
+    host.run("ln -s /usr/bin/redis-check-rdb /run/redis-server && echo 127.0.0.1 store >>/etc/hosts && "
+             "systemd-run --unit store /run/redis-server --bind 127.0.0.1 --save '' --requirepass secret")
+    host.run("install -m 600 -o sluice /dev/null /etc/sluice/main.password && echo secret >/etc/sluice/main.password && "
+             "printf 'STORE=store:6379\\nOPTIONS=--password-file /etc/sluice/main.password\\n' >/etc/sluice/main.share")
+    host.run("sluice set default rate 10pps burst 5 shared yes")
+    host.run(f"systemctl enable --now {SHARE_UNIT}")
+    host.wait_until(f"sluice export | grep -qx 'sluice_share_up{{gate=\"main\"}} 1'")
+    host.wait_until(f"{client} --scan | grep -q '{ALLOWED}}}$'")
+    host.run(f"key=$({client} --scan | grep '{ALLOWED}}}$') && touch /run/other && (while [ -e /run/other ]; do "
+             f"{client} ZADD 'sluice:{{main}}:nodes' $(date +%s%3N) other; {client} HINCRBY $key t 100000000; "
+             f"{client} HINCRBY $key a 100000000; done >/dev/null &)")
+    host.wait_until("sluice -j status | tr -d '\\n' | grep -Eq '\"nodes\": 2\\b.*\"charged\": [1-9]'")
+    host.run("rm /run/other")
+    assert runs_with(host, SHARE_UNIT, CAP_BPF)
+    assert host.run(f"journalctl -b -u {SHARE_UNIT} -p warning --no-pager -q") == ""
+    assert host.property("NRestarts", SHARE_UNIT) == "0"
+
+
 def test_an_upgrade_lets_no_packet_through(host):
     """To the same commands, under another number."""
     program = json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"]
     pid, before = host.property("MainPID"), host.seen()
+    sharing = host.property("MainPID", SHARE_UNIT)
     host.run("cd /root && dpkg-deb -R sluice.deb newer && sed -i 's/^Version: /&99/' newer/DEBIAN/control && "
              "dpkg-deb -b newer && apt-get install -y ./newer.deb")
     host.wait_until(f"systemctl is-active {UNIT}")
     host.wait_for_frames(ALLOWED)
     assert json.loads(host.run("sluice -j status"))["gates"][0]["attachments"][0]["program_id"] != program
     assert host.property("MainPID") != pid and host.seen().get(DENIED, 0) == before.get(DENIED, 0)
+    assert host.property("MainPID", SHARE_UNIT) not in (sharing, "0")
 
 
 def test_a_purge_ends_the_filter_and_leaves_nothing(host):
@@ -230,4 +258,5 @@ def test_a_purge_ends_the_filter_and_leaves_nothing(host):
     host.wait_for_frames(DENIED)
     assert host.run("ls -d /sys/fs/bpf/sluice /etc/sluice /var/lib/sluice /run/sluice "
                     "/etc/systemd/system/*/sluice@* 2>/dev/null", status=None) == ""
-    assert host.run("systemctl is-active 'sluice@*'", status=None).strip() in ("", "inactive")
+    for unit in "sluice@*", "sluice-share@*":
+        assert host.run(f"systemctl is-active '{unit}'", status=None).strip() in ("", "inactive")
