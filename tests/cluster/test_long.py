@@ -38,9 +38,9 @@ def tell(what, done, first, last):
 
 
 def key_of(cluster):
-    """The only key that the store has, but for that of the nodes."""
-    keys = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", "sluice:*")}
-    key, = (key for key in keys if not key.endswith(":nodes"))
+    """The key of the only source. Those of the nodes have the name alone within their braces."""
+    pattern = f"sluice:{{{cluster.name}:*}}"
+    key, = {key for port in cluster.store.alive() for key in cluster.store.talk(port)("KEYS", pattern)}
     return key
 
 

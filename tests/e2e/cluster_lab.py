@@ -2,6 +2,7 @@
 """The lab of the tests of sharing: nodes, each with a gate, a device and a process that shares, and a
 store. A sender offers packets of one source to each node at a rate of its own, as far as time goes."""
 
+import concurrent.futures
 import contextlib
 import glob
 import json
@@ -136,13 +137,13 @@ class Run:
         self.rate = cluster.rate
         self.samples = []  # (seconds, what passed at each node)
         self.ends = threading.Event()
-        sampler = threading.Thread(target=self.sample, args=(cluster,))
-        sampler.start()
-        try:
-            self.send(cluster, seconds, offered, sorted((events or {}).items()), source)
-        finally:
-            self.ends.set()
-            sampler.join()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            sampling = pool.submit(self.sample, cluster)
+            try:
+                self.send(cluster, seconds, offered, sorted((events or {}).items()), source)
+            finally:
+                self.ends.set()
+        sampling.result()
 
     def sample(self, cluster):
         """In a thread of its own: a source that pauses for longer than a burst gets less."""
@@ -169,6 +170,7 @@ class Run:
             if events and now - begin >= events[0][0]:
                 events.pop(0)[1]()
             time.sleep(0.001)
+        assert not events, "an event that never came"
 
     def at(self, seconds):
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
