@@ -14,16 +14,17 @@ import subprocess
 import threading
 import time
 
-from lab import PINS, SLUICE, frame, inside, run, run_sluice, wait_until
+from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
 
 
 class Node:
-    """One of the nodes. All are in the namespace of the store; what matters is that each has a gate."""
+    """One of the nodes. All are in one namespace; what matters is that each has a gate. sources: None for as many
+    as a gate has unless it is told."""
 
-    def __init__(self, cluster, number):
+    def __init__(self, cluster, number, sources):
         self.cluster, self.number = cluster, number
         self.gate = f"{cluster.name}-n{number}"
         self.sender, self.device = f"a{number}", f"b{number}"
@@ -32,13 +33,25 @@ class Node:
             "peer", "name", self.sender, "netns", cluster.senders)
         run("ip", "-n", cluster.netns, "link", "set", "dev", self.device, "up")
         run("ip", "-n", cluster.senders, "link", "set", "dev", self.sender, "addrgenmode", "none", "up")
-        self.sluice("-n", cluster.netns, "attach", self.device, "mode", "native", "sources", "4096")
+        self.sluice("-n", cluster.netns, "attach", self.device, "mode", "native",
+                    *(["sources", str(sources)] if sources else []))
         with inside(cluster.senders):
             self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
             self.socket.bind((self.sender, 0))
 
     def sluice(self, *words, **options):
         return run_sluice("-g", self.gate, *words, **options)
+
+    @contextlib.contextmanager
+    def flood(self, pps, source=SOURCE):
+        """So many packets a second of a source come within the block, from a process of their own."""
+        process = subprocess.Popen([TRAFFIC, "-n", self.cluster.senders, self.sender, FILTER_MAC, "60",
+                                    f"{source}={pps}"], stdout=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
 
     def passed(self):
         return json.loads(self.sluice("-j", "stats").out)["totals"]["passed"]["packets"]
@@ -96,19 +109,21 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, directory):
+    """is_far: the store is in a namespace of its own, behind a link."""
+
+    def __init__(self, directory, is_far=False):
         self.directory = directory
         self.store = StoreLab(directory)
-        self.netns = self.store.netns
-        self.name = self.netns.removeprefix("sluice-").removesuffix("-store")
-        self.senders = self.netns.replace("-store", "-out")
+        self.netns = self.store.far() if is_far else self.store.netns
+        self.name = self.store.netns.removeprefix("sluice-").removesuffix("-store")
+        self.senders = self.store.netns.replace("-store", "-out")
         self.nodes, self.rate, self.address = [], 0, f"127.0.0.1:{FIRST_PORT}"
         run("ip", "netns", "add", self.senders)
 
-    def make(self, nodes, rate, *words):
+    def make(self, nodes, rate, *words, sources=4096):
         """Nodes with one limit, not yet shared by a process."""
         self.rate = rate
-        self.nodes = [Node(self, i) for i in range(nodes)]
+        self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:
             node.sluice("set", "default", "rate", f"{rate}pps", "burst", str(max(1, rate // 10)),
                         *(words or ("shared", "yes")))
