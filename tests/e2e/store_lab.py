@@ -139,10 +139,11 @@ def has_tls():
 
 
 class StoreLab:
-    """A namespace in which nodes listen at 127.0.0.1."""
+    """A namespace in which nodes listen at 127.0.0.1, and at FAR_STORE if they are started behind far()."""
 
     def __init__(self, directory):
         self.netns = f"sluice-e2e-{secrets.token_hex(3)}-store"
+        self.hosts = ["127.0.0.1"]  # the first is the one that nodes of a cluster tell
         self.directory = directory
         self.server = directory / SERVER_NAME
         self.server.symlink_to(SERVER)
@@ -159,7 +160,7 @@ class StoreLab:
         with inside(self.netns), open(place / "log", "ab") as log:
             process = subprocess.Popen(  # pylint: disable=consider-using-with
                 ["setpriv", "--pdeathsig", "KILL", str(self.server), "--port", str(port),
-                 "--bind", "127.0.0.1", "--save", "", "--dir", str(place), *options],
+                 "--bind", *self.hosts, "--protected-mode", "no", "--save", "", "--dir", str(place), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.nodes[port] = process
         self.closing.callback(self.kill, port)
@@ -204,6 +205,9 @@ class StoreLab:
             run("ip", "-n", place, "address", "add", f"{address}/24", "dev", device)
             # what waits for ARP would pass a cut that a network further away does not let pass
             run("ip", "-n", place, "neighbour", "add", peer, "lladdr", other, "dev", device)
+        # also at lo, so that nodes of a cluster reach each other while the link is down
+        run("ip", "-n", self.netns, "address", "add", f"{FAR_STORE}/32", "dev", "lo")
+        self.hosts.insert(0, FAR_STORE)
         return netns
 
     def link(self, state):
@@ -225,7 +229,7 @@ class StoreLab:
         for i, talk in enumerate(talks):
             talk("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
         for port in ports[1:]:
-            talks[0]("CLUSTER", "MEET", "127.0.0.1", port)
+            talks[0]("CLUSTER", "MEET", self.hosts[0], port)
         wait_until(lambda: all(f"cluster_known_nodes:{len(ports)}" in talk("CLUSTER", "INFO")
                                for talk in talks), "nodes that know each other", CLUSTER_SECONDS)
         for i, talk in enumerate(talks[masters:]):
@@ -384,28 +388,30 @@ class Liar(FakeStore):
 
 @contextlib.contextmanager
 def proxy(netns, port, at, delay):
-    """Passes on what a node at `port` answers, `delay` seconds later, as a node far away would."""
-    def back(peer, node):
+    """Passes on what a client and a node at `port` say to each other, as if they were far apart: half of `delay`
+    seconds later in each direction."""
+    def carry(source, target):
         with contextlib.suppress(OSError):
             due = collections.deque()
             while True:
-                ready = select.select([node], [], [], 0.002)[0]
-                if ready:
-                    data = node.recv(65536)
+                if select.select([source], [], [], 0.002)[0]:
+                    data = source.recv(65536)
                     if not data:
                         break
-                    due.append((time.monotonic() + delay, data))
+                    due.append((time.monotonic() + delay / 2, data))
                 while due and due[0][0] <= time.monotonic():
-                    peer.sendall(due.popleft()[1])
-        peer.close()
+                    target.sendall(due.popleft()[1])
+        for end in source, target:  # wakes the other direction
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
     def forth(peer):
-        with contextlib.suppress(OSError), inside(netns):
-            node = socket.create_connection(("127.0.0.1", port))
-            threading.Thread(target=back, args=(peer, node), daemon=True).start()
-            while data := peer.recv(65536):
-                node.sendall(data)
-            node.close()
+        with contextlib.suppress(OSError), peer, inside(netns):
+            with socket.create_connection(("127.0.0.1", port)) as node:
+                back = threading.Thread(target=carry, args=(node, peer), daemon=True)
+                back.start()
+                carry(peer, node)
+                back.join()
 
     def accept(server):
         with contextlib.suppress(OSError):
