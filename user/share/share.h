@@ -23,7 +23,7 @@ enum flow_on_loss {
  * seconds: with the usual round and what counts nodes no more than 2,000 a second, and room for the
  * reading of slots. A key of `shared block` costs 1 more a round, and 1 for each block.
  */
-#define SHARE_MOST 95
+#define SHARE_MOST 90
 
 struct share_args {
 	const char *gate;
