@@ -112,6 +112,8 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			return LEDGER_NONE; /* it was forgotten just now */
 		if (reason == LEDGER_LOST)
 			continue;
+		if (limit->kind == SL_WINDOW)
+			window_tell(limit, line);
 		if (limit->shared) {
 			bool passes = reason < SL_FIRST_DROP;
 			__u64 refused = passes ? 0 : cost;

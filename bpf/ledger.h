@@ -4,6 +4,7 @@
  *
  *   ledger_charge   draws a packet's cost from a ledger: one try, by compare-and-swap
  *   line_tell       counts it for the machines that share the limit
+ *   window_tell     notes how much of a window counts
  *   line_block      begins a block
  *   ledger_refund   gives back a cost
  *
@@ -227,6 +228,18 @@ static __always_inline void line_tell(const struct sl_limit *limit, struct sl_li
 
 	__sync_fetch_and_add((__u64 *)&line->taken,
 			     ((refused + part) >> shift << 32) + ((__s64)(taken + part) >> shift));
+}
+
+/*
+ * Notes on the line of a window whether at most half of N counts. If another key has just got the
+ * line, and under a shared limit, its count is wrong by one draw.
+ */
+static __always_inline void window_tell(const struct sl_limit *limit, struct sl_line *line)
+{
+	__u32 half = window_half(limit, line);
+
+	if (read_once(line->taken) != half)
+		write_once(line->taken, half);
 }
 
 /*

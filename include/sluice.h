@@ -454,7 +454,7 @@ struct sl_line {
 	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
 	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
 	__u32 taken;   /* of a shared limit: what was taken, purses included, and */
-	__u32 refused; /* what was refused: see line_tell() */
+	__u32 refused; /* what was refused: see line_tell(). Of a window: LINE_HAS_HALF, and 0 */
 	struct sl_ledger_words ledger;
 };
 

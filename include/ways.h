@@ -288,8 +288,19 @@ enum loss_class {
 };
 
 /*
+ * In `taken` of the line of a window, which is never shared: at most half of N counted when a
+ * packet was judged last. 0: more did, or it is not known.
+ */
+#define LINE_HAS_HALF 1
+
+static inline __u32 window_half(const struct sl_limit *limit, const struct sl_line *line)
+{
+	return 2 * window_total(table_once(line->ledger.zero)) <= limit->most ? LINE_HAS_HALF : 0;
+}
+
+/*
  * The parts of a burst that a ledger lacks which is not whole, from 1 on. One in debt lacks more
- * than LOSS_PARTS. Of a window, whose N a line does not tell, all may still count.
+ * than LOSS_PARTS. Of a window a line tells but whether it is more than half.
  */
 static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
 {
@@ -297,7 +308,7 @@ static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger
 	__u64 filled = line_kind(line) == SL_SHAPE ? ledger->ready : ledger->zero + span;
 
 	if (line_kind(line) == SL_WINDOW)
-		return LOSS_PARTS;
+		return line->taken == LINE_HAS_HALF ? LOSS_PARTS / 2 : LOSS_PARTS;
 	return credit_min(credit_max(credit_span(now, filled), 0) / (span / LOSS_PARTS + 1) + 1,
 			  (1 << LOSS_TENURE_SHIFT) - 1);
 }

@@ -109,6 +109,21 @@ def test_each_size(drained, size, factor):
     drained.sluice("del", "192.0.2.0/24")
 
 
+@pytest.mark.parametrize("limit", [("rate", "10/h", "burst", "10"), ("window", "10", "per", "1h")])
+def test_a_smaller_table_keeps_who_has_spent_most(attached, limit):
+    """Of far more sources than it has room for, though these came later."""
+    abusers = [f"203.0.113.{i}" for i in range(1, 6)]
+    resize(attached, sources=256)
+    attached.sluice("set", "default", *limit)
+    attached.send_and_wait([frame(abuser) for abuser in abusers for _ in range(15)])
+    attached.send_and_wait([frame(f"198.51.100.{i}") for i in range(1, 181) for _ in range(4)])
+    assert attached.counts() == (5 * 10 + 180 * 4, 5 * 5)
+    assert "had spent least" in resize(attached, sources=16).err
+    assert {attached.json("check", abuser)["reason"] for abuser in abusers} == {"over-limit"}
+    attached.send_and_wait([frame(abuser) for abuser in abusers])
+    assert attached.counts() == (5 * 10 + 180 * 4, 5 * 6)
+
+
 def test_all_sizes_at_once_and_to_the_same_again(drained):
     sizes = {size: 2 * SIZE for size in SIZES}
     assert "resized" in resize(drained, **sizes).out

@@ -155,6 +155,8 @@ bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 	if (limit->kind == SL_WINDOW ? !window_empty(ledger)
 				     : !word_swap(&ledger->zero, first, full.zero))
 		return false;
+	if (limit->kind == SL_WINDOW)
+		__atomic_store_n(&line->taken, LINE_HAS_HALF, __ATOMIC_RELAXED);
 	if (limit->kind == SL_BUCKET)
 		moment_advance(&ledger->born, full.born);
 	if (limit->kind != SL_WINDOW)

@@ -312,6 +312,83 @@ static void test_who_comes_again_gets_room(void **state)
 	}
 }
 
+/* --- Windows -------------------------------------------------------------------------------- */
+
+#define WINDOW_MOST 10 /* packets an hour */
+
+static void world_window(enum sl_family family)
+{
+	const struct machine machine = {.cpus = MANY_CPUS, .jiffy_ns = JIFFY_NS};
+	struct limit limit = {
+		.spec = {.name = "all",
+			 .kind = SL_WINDOW,
+			 .rate = WINDOW_MOST,
+			 .span_ns = 3600ULL * SL_TICKS_PER_SEC / SL_TICKS_PER_NS,
+			 .groups = 5,
+			 .id = 7,
+			 .per = {32, 64}},
+		.match = {.fact = SL_FACT_ANY},
+	};
+
+	world_begin(family, MANY_CPUS);
+	world.policy.limit[family][0] = limit_compile(&limit, family, &machine);
+	clock_advance(2 * 3600 * SL_TICKS_PER_SEC);
+}
+
+static struct sl_line *line_of(uint32_t source)
+{
+	const struct sl_meeting *meeting = &host_table.gate.meeting;
+	struct packet packet = packet_from(source);
+	struct ledger_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
+
+	return table_find(meeting, ledger_digest(meeting, &key), &key);
+}
+
+static void window_send(uint32_t source, unsigned int packets)
+{
+	while (packets--)
+		packet_send(source);
+}
+
+static void test_a_window_tells_whether_half_is_left(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_window(family);
+		for (unsigned int i = 1; i <= 2 * WINDOW_MOST; i++) {
+			assert_int_equal(packet_send(1),
+					 i <= WINDOW_MOST ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
+			assert_int_equal(line_of(1)->taken,
+					 i <= WINDOW_MOST / 2 ? LINE_HAS_HALF : 0);
+		}
+		clock_advance(3 * 3600 * SL_TICKS_PER_SEC);
+		window_send(1, 1);
+		assert_int_equal(line_of(1)->taken, LINE_HAS_HALF);
+	}
+}
+
+/* Who has spent a window stays, and sources that have spent half of one at most go for others. */
+static void test_who_has_spent_a_window_is_forgotten_last(void **state)
+{
+	enum { ABUSERS = SETS * SL_WAYS / 4 };
+
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_window(family);
+		for (uint32_t source = 1; source <= ABUSERS; source++)
+			window_send(source, WINDOW_MOST + 5);
+		clock_advance(10 * SL_TICKS_PER_SEC);
+		for (uint32_t source = 1000; source < 1200; source++)
+			window_send(source, WINDOW_MOST / 2);
+		for (uint32_t source = 1; source <= ABUSERS; source++)
+			assert_int_equal(packet_send(source), SL_DROP_OVER_LIMIT);
+		assert_true(world.admission.event[SL_EVENT_FORGOTTEN].total > 100);
+		assert_int_equal(world.admission.lost,
+				 world.admission.event[SL_EVENT_FORGOTTEN].total * LOSS_PARTS / 2);
+		host_table_check();
+	}
+}
+
 /* --- No bucket ------------------------------------------------------------------------------ */
 
 /* A source without a bucket is charged at its ledger, and gets its burst exactly. */
@@ -461,6 +538,8 @@ int main(void)
 		cmocka_unit_test(test_a_refused_ledger_fills_no_purse),
 		cmocka_unit_test(test_a_refused_ledger_that_starts_empty_drops),
 		cmocka_unit_test(test_who_comes_again_gets_room),
+		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
+		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),

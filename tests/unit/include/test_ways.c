@@ -310,7 +310,7 @@ static void test_a_loss_tells_the_parts_of_a_burst(void **state)
 }
 
 /* What is owed besides a burst counts as well; and of a window all that it lets pass. */
-static void test_debts_and_windows_are_lost_whole(void **state)
+static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 {
 	struct sl_line line = line_lacking(2.5, 100);
 
@@ -320,11 +320,16 @@ static void test_debts_and_windows_are_lost_whole(void **state)
 	assert_in_range(loss_parts(loss_of(line, false)), 144, 145);
 	line = line_lacking(100, 1000);
 	assert_int_equal(loss_parts(loss_of(line, false)), 255);
+	line.limit = 8 | SL_WINDOW << 1;
 	for (int part = 1; part < 16; part++) {
-		line.limit = 8 | SL_WINDOW << 1;
 		line.ledger.drawn = NOW - part * SL_TICKS_PER_SEC / 16;
+		line.taken = 0;
 		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS);
 		assert_true(loss_is_protected(loss_of(line, false)));
+		line.taken = LINE_HAS_HALF;
+		assert_int_equal(loss_parts(loss_of(line, false)), LOSS_PARTS / 2);
+		assert_true(loss_of(line, false) > 0);
+		assert_false(loss_is_protected(loss_of(line, false)));
 	}
 	line.ledger.drawn = NOW - 1.01 * SL_TICKS_PER_SEC;
 	assert_true(loss_of(line, false) < 0);
@@ -371,7 +376,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_of_a_shape_is_whole_when_it_is_as_a_new_one),
 		cmocka_unit_test(test_what_says_more_is_lost_later),
 		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
-		cmocka_unit_test(test_debts_and_windows_are_lost_whole),
+		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),
 		cmocka_unit_test(test_a_block_protects_a_line_for_a_time),
 	};
 
