@@ -4,6 +4,7 @@ check-cluster` has the same for longer, with more nodes and narrower bounds: the
 that stand still now and then."""
 
 import json
+import os
 import re
 import signal
 import time
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from cluster_lab import SOURCE, Cluster, Run
-from lab import frame, one_line, run, run_sluice, wait_until
+from lab import TOP, frame, one_line, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, Liar
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
@@ -420,6 +421,8 @@ def test_what_commands_tell(cluster):
     assert told["store"] == "ok" and told["nodes"] == 2 and told["reported"] == 1
     assert told["rounds"] > 10 and told["commands"] >= told["rounds"] and told["rounds_lost"] == 0
     text = nodes[1].sluice("status").out
+    with open(os.path.join(TOP, "scripts", "demo-cluster"), encoding="utf-8") as demo:
+        assert re.search(r"status \| grep '(.+)'", demo.read())[1] in text
     assert re.search(rf"  shared as '{cluster.name}' by process {nodes[1].process.pid} with 1 other node: "
                      rf"{cluster.address} answers, in \d+ ms; told of 1 source\n", text)
     assert (told["address"], told["name"], told["node"]) == (cluster.address, cluster.name, nodes[1].gate)
