@@ -17,7 +17,7 @@ import time
 import pytest
 
 import foreign
-from lab import SLUICE, TOP, frame, inside, one_line, own_bpffs, own_mounts, run, run_sluice
+from lab import SLUICE, TOP, frame, inside, one_line, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
 SOURCE = "203.0.113.66"
@@ -579,6 +579,29 @@ def test_a_map_that_is_nearly_full(lab):
     type_in(advice(lab, "room-short"))
     assert examine(lab) == {}
     assert {m["name"]: m["max_entries"] for m in lab.json("status")["gates"][0]["maps"]}["prefixes"] == 40
+
+
+@pytest.mark.parametrize("stated", ["sources", "all sizes", "none"])
+def test_a_table_that_is_too_small(lab, stated):
+    """And its command, whatever the file of the gate says of sizes."""
+    lab.attach("in0", "sources", "10", *("hosts 4 policies 4".split() if stated == "all sizes" else []))
+    rules = {"policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": "10"}],
+                           "newcomers": {"rate": "1/h", "burst": "1"}}]}
+    lab.apply(rules)
+    if stated == "none":
+        lab.sluice("apply", "-", "--resize", input=json.dumps(rules))
+    assert ("sources" in lab.sluice("dump").out) == (stated != "none")
+    assert examine(lab) == {}
+    frames = [frame(f"192.0.2.{i}") for i in range(40)]
+    assert watched(lab, lambda: lab.send_frames(frames)) == {"room-short": lab.gate}
+    lab.send_frames(frames)
+    wait_until(lambda: "room-short" in examine(lab), "a second that is complete")
+    found, = json.loads(lab.sluice("-j", "doctor", *QUICKLY).out)
+    assert found["severity"] == "advice" and found["text"] in lab.sluice("status").out
+    type_in(found["advice"])
+    levels = lab.json("status")["gates"][0]["levels"]
+    assert levels["lines"] == 32 and "where it is 10" in found["text"]
+    assert f"it takes sources {levels['sources']} or more" in found["text"]
 
 
 def test_a_policy_without_a_budget(healthy):

@@ -240,18 +240,18 @@ static json_t *fill_json(const struct table_fill *fill)
 
 static void fill_print(const struct gate *gate, const struct table_fill *fill)
 {
+	char text[TABLE_SHORT_TEXT];
+	const char *lack = table_fill_short(fill, text);
+
 	printf("  levels: %" PRIu32 " remembered, %" PRIu32 " of them not full, %" PRIu32
 	       " to be forgotten last; room for %" PRIu32 ", %" PRIu32 " bytes each\n",
 	       fill->in_use, fill->partial, fill->protected, fill->room, fill->bytes);
-	if (!fill->sources_short)
+	if (!lack)
 		return;
-	fputs("  room is short: levels were forgotten, or newcomers got none: ", stdout);
-	if (fill->sources_short == SIZE_MAX_ENTRIES)
-		printf("sources %" PRIu32 " is the most that there is\n", fill->sources_short);
-	else
-		printf("it takes sources %" PRIu32 " or more, where it is %" PRIu32
-		       ": 'sluice %sapply FILE --resize' changes that\n",
-		       fill->sources_short, fill->sources, gate_option(gate->name));
+	printf("  %s", lack);
+	if (fill->sources_short < SIZE_MAX_ENTRIES)
+		printf(": 'sluice %sapply FILE --resize' changes that", gate_option(gate->name));
+	putchar('\n');
 }
 
 /* --- Pressure ------------------------------------------------------------------------------- */

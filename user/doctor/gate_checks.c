@@ -93,6 +93,16 @@ static const struct {
 	{MAP_POLICIES, SIZE_POLICIES},
 };
 
+/* Advises a size by a file: `gate` comes first in what dump writes, and may be missing there. */
+static void advise_size(const char *gate, enum size size, uint64_t wanted,
+			struct findings *findings)
+{
+	finding_advise(findings,
+		       "sluice -g %s dump | sed -e '1i gate:\\n  %s: %" PRIu64 "' "
+		       "-e '/^gate:$/d; /^  %s: /d' | sluice -g %s apply - --resize",
+		       gate, size_names[size], wanted, size_names[size], gate);
+}
+
 void room_check(const char *gate, enum gate_map map, const struct occupancy *o,
 		struct findings *findings)
 {
@@ -105,12 +115,22 @@ void room_check(const char *gate, enum gate_map map, const struct occupancy *o,
 			    "map '%s' has %" PRIu32 " entries, and room for %" PRIu32
 			    ": rules that find no room are refused",
 			    gate_map_names[map], o->entries, o->max_entries);
-		finding_advise(findings,
-			       "sluice -g %s dump | sed 's/^  %s: .*/  %s: %" PRIu64 "/' | "
-			       "sluice -g %s apply - --resize",
-			       gate, size_names[rooms[i].size], size_names[rooms[i].size],
-			       2 * (uint64_t)o->max_entries, gate);
+		advise_size(gate, rooms[i].size, 2 * (uint64_t)o->max_entries, findings);
 	}
+}
+
+void table_check(const char *gate, const struct table_fill *fill, struct findings *findings)
+{
+	char text[TABLE_SHORT_TEXT];
+	const char *lack = table_fill_short(fill, text);
+
+	if (!lack)
+		return;
+	finding_add(findings, FIND_ROOM_SHORT, gate, "%s", lack);
+	if (fill->sources_short < SIZE_MAX_ENTRIES)
+		advise_size(gate, SIZE_SOURCES, fill->sources_short, findings);
+	else
+		finding_advise(findings, "sluice %sstatus", gate_option(gate));
 }
 
 static enum status rooms_examine(const struct gate *gate, struct findings *findings)
@@ -193,11 +213,16 @@ static enum status newcomers_examine(const struct gate *gate, const struct rules
 	const struct sl_policy **policies, *first = NULL;
 	struct pressure pressure;
 	struct passing passing = {0};
+	struct table_fill fill;
 	unsigned int count, lacking = 0;
 	enum status status = pressure_read(gate, &pressure);
 
 	if (!status)
+		status = table_fill_read(gate, &pressure, &fill);
+	if (!status) {
+		table_check(gate->name, &fill, findings);
 		status = passing_read(gate, &pressure, &passing);
+	}
 	if (!status && passing.policies)
 		budget_tell(gate->name, FIND_FLOOD_PASSES, &passing.first, passing.policies, set,
 			    findings);

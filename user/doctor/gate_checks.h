@@ -8,6 +8,7 @@
 #include "rules/ruleset.h"
 #include "share/share_state.h"
 #include "state/stats.h"
+#include "state/table_fill.h"
 
 /* Tells limits that observe, and have found what they would drop. set: the rules in force. */
 void observes_check(const char *gate, const struct stats *stats, const struct ruleset *set,
@@ -16,6 +17,9 @@ void observes_check(const char *gate, const struct stats *stats, const struct ru
 /* Tells a map that is nearly full. */
 void room_check(const char *gate, enum gate_map map, const struct occupancy *occupancy,
 		struct findings *findings);
+
+/* Tells that the table of ledgers has no room for all levels. */
+void table_check(const char *gate, const struct table_fill *fill, struct findings *findings);
 
 /*
  * Tells that policies have no budget for newcomers. count: how many; prefix: of the first. id:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "state/table_fill.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "rules/sizes.h"
 #include "ways.h"
@@ -33,6 +36,23 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
 	    pressure->event[SL_EVENT_FORGOTTEN].per_second)
 		fill->sources_short = size_above(fill->lines);
+}
+
+const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT])
+{
+	static const char what[] = "room is short: levels were forgotten, or newcomers got none";
+
+	if (!fill->sources_short)
+		return NULL;
+	if (fill->sources_short == SIZE_MAX_ENTRIES)
+		snprintf(text, TABLE_SHORT_TEXT,
+			 "%s: sources %" PRIu32 " is the most that there is", what,
+			 fill->sources_short);
+	else
+		snprintf(text, TABLE_SHORT_TEXT,
+			 "%s: it takes sources %" PRIu32 " or more, where it is %" PRIu32, what,
+			 fill->sources_short, fill->sources);
+	return text;
 }
 
 enum status table_fill_read(const struct gate *gate, const struct pressure *pressure,

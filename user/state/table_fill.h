@@ -30,4 +30,9 @@ enum status table_fill_read(const struct gate *gate, const struct pressure *pres
  */
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure);
 
+#define TABLE_SHORT_TEXT 160
+
+/* Says that room is short, and which size has more; NULL: it is not. */
+const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT]);
+
 #endif

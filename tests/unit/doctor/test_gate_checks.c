@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/gate_checks.h: limits that observe, maps that are nearly full, and sharing. */
+/* user/doctor/gate_checks.h: limits that observe, room that is short, and sharing. */
 #include "told.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "doctor/gate_checks.h"
+#include "rules/sizes.h"
 
 /* --- Room ----------------------------------------------------------------------------------- */
 
@@ -50,9 +51,46 @@ static void test_more_room_is_advised(void **state)
 	(void)state;
 	room_check("edge", MAP_PREFIXES, &full, &findings);
 	assert_string_equal(findings.list[0].advice,
-			    "sluice -g edge dump | sed 's/^  prefixes: .*/  prefixes: 200/' | "
-			    "sluice -g edge apply - --resize");
+			    "sluice -g edge dump | sed -e '1i gate:\\n  prefixes: 200' "
+			    "-e '/^gate:$/d; /^  prefixes: /d' | sluice -g edge apply - --resize");
 	findings_free(&findings);
+}
+
+static const struct {
+	const char *name;
+	struct table_fill fill;
+	const char *text, *advice;
+} tables[] = {
+	{"a larger size has more room",
+	 {.lines = 16, .sources = 10, .sources_short = 13},
+	 "room is short: levels were forgotten, or newcomers got none: it takes sources 13 or "
+	 "more, where it is 10",
+	 "sluice -g edge dump | sed -e '1i gate:\\n  sources: 13' -e '/^gate:$/d; /^  sources: /d' "
+	 "| "
+	 "sluice -g edge apply - --resize"},
+	{"no size is larger",
+	 {.sources = SIZE_MAX_ENTRIES, .sources_short = SIZE_MAX_ENTRIES},
+	 "room is short: levels were forgotten, or newcomers got none: sources 67108864 is the "
+	 "most that there is",
+	 "sluice -g edge status"},
+};
+
+static void test_a_table_without_room(void **state)
+{
+	const struct table_fill enough = {.lines = 16, .sources = 10, .partial = 16};
+	struct findings findings = {0};
+
+	(void)state;
+	table_check("edge", &enough, &findings);
+	assert_string_equal(told(&findings), "");
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		print_message("# %s\n", tables[i].name);
+		table_check("edge", &tables[i].fill, &findings);
+		assert_string_equal(told(&findings), "room-short: edge");
+		assert_string_equal(findings.list[0].text, tables[i].text);
+		assert_string_equal(findings.list[0].advice, tables[i].advice);
+		findings_free(&findings);
+	}
 }
 
 /* --- Sharing -------------------------------------------------------------------------------- */
@@ -259,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_rooms),
 		cmocka_unit_test(test_sharing),
 		cmocka_unit_test(test_more_room_is_advised),
+		cmocka_unit_test(test_a_table_without_room),
 		cmocka_unit_test(test_observing_limits),
 		cmocka_unit_test(test_a_budget_is_computed),
 	};
