@@ -614,6 +614,33 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
     assert lab.json("check", address)["limits"][0]["remaining"] == 9
 
 
+@pytest.mark.parametrize("burst", [10, 5000])  # the second has purses
+def test_what_is_forgiven_makes_room(lab, burst):
+    """At once, as a full bucket is nothing to remember."""
+    def gate():
+        return lab.json("status")["gates"][0]
+
+    def lost():
+        pressure = gate()["pressure"]
+        return pressure["forgotten"]["total"], pressure["refused"]["no-room"]["total"]
+
+    lab.attach("in0", "mode", "native", "sources", "12", "hot", "4", "policies", "4")
+    lab.sluice("set", "default", "rate", f"{burst // 10}/min", "burst", str(burst))
+    crowd = [f"192.0.2.{i}" for i in range(1, 60)]
+    lab.send_and_wait([frame(source) for source in crowd for _ in range(9)])
+    full = gate()["levels"]
+    assert full["partial"] == full["lines"] == 16
+    for source in crowd:
+        lab.sluice("forgive", source)
+    assert (gate()["levels"]["remembered"], gate()["levels"]["partial"]) == (16, 0)
+    assert all(source["counted"] for source in lab.sources())
+    wait_until(lambda: state(lab) == "quiet", "the end of the crowd")
+    before, insertions = lost(), gate()["pressure"]["insertions"]["total"]
+    lab.send_and_wait([frame(f"203.0.113.{i}") for i in range(1, 6) for _ in range(9)])
+    assert gate()["pressure"]["insertions"]["total"] == insertions + 5
+    assert lost() == before
+
+
 def test_status_tells_when_room_is_short(lab):
     """And which size is larger. Those that have spent most of their burst keep their levels."""
     def levels():

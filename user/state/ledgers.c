@@ -134,24 +134,49 @@ static bool window_empty(struct sl_ledger *ledger)
 }
 
 /*
- * Writes the words of a full ledger, in one try. The first word decides. `born` and `drawn` follow:
- * until then a packet finds the ledger filled to `refill`. A block ends last: before, a packet that
- * finds the ledger empty would begin the next one.
+ * The ledger of a bucket that nothing was drawn from since it was full, for so long that its line
+ * counts as whole (line_whole_at()). A line says its span rounded up.
+ */
+static struct sl_ledger bucket_rested(const struct sl_limit *limit, const struct sl_line *line,
+				      uint64_t now)
+{
+	uint64_t span = credit_max(short_value(table_once(line->span)), limit->burst);
+	struct sl_ledger full = credit_full(limit, now - (span - limit->burst) - 1);
+
+	full.drawn -= span_rest(span);
+	return full;
+}
+
+/*
+ * Writes the words of a full ledger, in one try. The first word decides. `born` follows: until then
+ * a packet finds the ledger filled to `refill`. A block ends last: before, a packet that finds the
+ * ledger empty would begin the next one.
+ *
+ * The ledger of a bucket is whole at once, as a new one is: what was drawn before is spent or void,
+ * and the caller empties the purses. So its `drawn` goes back, before the first word: a draw that
+ * comes between makes the swap of that fail. Where it was at rest, purses may be out still, and a
+ * draw between both finds the full ledger that the caller is to make.
  *
  * Packets may hand the line to another key at any moment. Until that the words are those of this
- * key, as the caller has seen; after it the swaps fail, since the first words of two ledgers are
- * equal only if both count the same: then the other key loses no more than it. What is stored to
- * `born` and `drawn` is then a moment before that key came, and changes nothing.
+ * key, as the caller has seen; after it the swaps fail, since the words of two ledgers are equal
+ * only if both count the same: then the other key loses no more than it. What is stored to `born`,
+ * or to `drawn` of a shape, is then a moment before that key came, and changes nothing.
  */
 bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 		     const struct ledger_key *key, uint64_t now)
 {
-	struct sl_ledger full = kind_full(limit, now), *ledger = line_ledger(line);
+	struct sl_ledger *ledger = line_ledger(line);
+	struct sl_ledger full =
+		limit->kind == SL_BUCKET ? bucket_rested(limit, line, now) : kind_full(limit, now);
 	__u64 first = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
+	__u64 drawn = __atomic_load_n(&ledger->drawn, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&ledger->blocked, __ATOMIC_SEQ_CST);
 
 	if (!line_is(line, key))
 		return true; /* what has no ledger is full */
+	if (limit->kind == SL_BUCKET && credit_span(full.drawn, drawn) > 0 &&
+	    !word_swap(&ledger->drawn, drawn, full.drawn))
+		return false;
 	if (limit->kind == SL_WINDOW ? !window_empty(ledger)
 				     : !word_swap(&ledger->zero, first, full.zero))
 		return false;
@@ -159,7 +184,7 @@ bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 		__atomic_store_n(&line->taken, LINE_HAS_HALF, __ATOMIC_RELAXED);
 	if (limit->kind == SL_BUCKET)
 		moment_advance(&ledger->born, full.born);
-	if (limit->kind != SL_WINDOW)
+	if (limit->kind == SL_SHAPE)
 		moment_advance(&ledger->drawn, full.drawn);
 	return !blocked || word_swap(&ledger->blocked, blocked, 0);
 }
