@@ -406,6 +406,9 @@ def test_one_is_said_as_one(lab):
     assert "is full: it holds 1 policy; delete one" in refusal
     assert lab.sluice("forgive", "192.0.2.1").out == "192.0.2.1: full bucket: all\n"
     assert "\n  level   1 of 1 packet left, full in 0 ms\n" in lab.sluice("check", "192.0.2.1").out
+    lab.send("192.0.2.2", 2)
+    lab.expect(passed=1, dropped=1)
+    assert " ms, with 1 packet left then\n" in lab.sluice("check", "192.0.2.2").out
     assert lab.sluice("status").out.startswith(f"gate {lab.gate}: generation 2, 1 rule\n")
 
 

@@ -274,7 +274,8 @@ static void retry_print(const struct sl_limit *limit, const struct limit_state *
 		puts("  retry   never: it is more than the window alone");
 	else
 		printf("  retry   after %" PRIu64 " ms, with %" PRIu64 " %s left then\n",
-		       state->retry_after_ms, state->remaining_after_waiting, unit_name(limit));
+		       state->retry_after_ms, state->remaining_after_waiting,
+		       unit_of(limit, state->remaining_after_waiting));
 	if (limit->observe)
 		puts("  observe it would drop the packet, and lets it pass");
 }
@@ -284,10 +285,9 @@ static void level_print(const struct sl_limit *limit, const struct limit_state *
 	uint64_t burst = burst_units(limit);
 
 	printf("  level   %" PRIu64 " of %" PRIu64 " %s left, full in %" PRIu64 " ms\n",
-	       state->remaining, burst,
-	       limit->by_bytes ? "bytes" : plural(burst, "packet", "packets"), state->full_in_ms);
+	       state->remaining, burst, unit_of(limit, burst), state->full_in_ms);
 	if (state->owed)
-		printf("  owes    %" PRIu64 " %s%s\n", state->owed, unit_name(limit),
+		printf("  owes    %" PRIu64 " %s%s\n", state->owed, unit_of(limit, state->owed),
 		       limit->shared ? ", for what other nodes took, large packets, or a division"
 				     : ", for large packets");
 }

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "config/config.h"
 #include "gate/counters.h"
@@ -17,6 +18,12 @@
 const char *unit_name(const struct sl_limit *limit)
 {
 	return limit->by_bytes ? "bytes" : "packets";
+}
+
+const char *unit_of(const struct sl_limit *limit, uint64_t count)
+{
+	return limit->by_bytes ? plural(count, "byte", "bytes")
+			       : plural(count, "packet", "packets");
 }
 
 /* A whole number as one: 1000 and not 1000.0. */

@@ -31,6 +31,9 @@ json_t *attachment_json(const struct attachment *attachment);
 /* "packets", or "bytes" of a bit rate. */
 const char *unit_name(const struct sl_limit *limit);
 
+/* The same behind a count: "packet" behind 1. */
+const char *unit_of(const struct sl_limit *limit, uint64_t count);
+
 /* --- Rules ---------------------------------------------------------------------------------- */
 
 /* {"name", "rate", "burst", "match", "per", "key", "action", "start"}; "shared" if it is */
