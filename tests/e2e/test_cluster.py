@@ -532,7 +532,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     (["a:1,::1:6379"], "'::1:6379' is no store: write an IPv6 address as [ADDR]:PORT"),
     (["2001:db8::6379,a:1"], "'2001:db8::6379' is no store: write an IPv6 address as [ADDR]:PORT"),
     (["[::1]"], "'[::1]' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs"),
+    (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs of ASCII, no blanks"),
     (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
     (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 1s"),

@@ -133,7 +133,9 @@ static enum status node_read(const char *text, const char *gate, char node[SHARE
 		return node_default(gate, node);
 	for (const char *c = text; *c; c++)
 		if (!isgraph((unsigned char)*c))
-			return misuse("--node '%s': write letters, digits and signs", text);
+			return misuse("--node '%s': write letters, digits and signs of ASCII, no "
+				      "blanks",
+				      text);
 	if (!*text || strlen(text) >= SHARE_NODE)
 		return misuse("--node '%s': write 1 to %d characters", text, SHARE_NODE - 1);
 	strcpy(node, text);

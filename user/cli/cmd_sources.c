@@ -346,6 +346,9 @@ struct sources_args {
 	const char *sort;
 };
 
+/* More than there can be. */
+#define TOP_MOST 1000000000
+
 static enum status request_parse(const struct sources_args *args, struct request *request)
 {
 	enum status status = OK;
@@ -354,9 +357,10 @@ static enum status request_parse(const struct sources_args *args, struct request
 	if (args->within)
 		status = prefix_parse(args->within, &request->within);
 	if (!status && args->top) {
-		end = number_read(args->top, 1 << 30, &request->top);
+		end = number_read(args->top, TOP_MOST, &request->top);
 		if (!end || *end || !request->top)
-			status = misuse("sources: top '%s': write 10, or 100", args->top);
+			status = misuse("sources: top '%s': write a number, 1 to %d", args->top,
+					TOP_MOST);
 	}
 	if (!status && args->sort)
 		status = order_parse(args->sort, &request->order);
