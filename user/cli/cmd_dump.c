@@ -191,13 +191,16 @@ static enum status rule_diff(void *data, const struct rule *from, const struct r
 
 static void size_diff(struct diff *diff, json_t *sizes, enum size size, uint32_t from, uint32_t to)
 {
+	char from_text[SIZE_TEXT], to_text[SIZE_TEXT];
+
 	diff->differs = true;
 	if (sizes)
 		json_object_set_new(
 			sizes, size_names[size],
 			json_pack("{s:I, s:I}", "from", (json_int_t)from, "to", (json_int_t)to));
 	else
-		printf("# gate %s %u -> %u\n", size_names[size], from, to);
+		printf("# gate %s %s -> %s\n", size_names[size], size_format(from, from_text),
+		       size_format(to, to_text));
 }
 
 /* Compares sizes. A size that the file does not give does not differ. */

@@ -100,18 +100,20 @@ static enum status sizes_check(const struct gate *gate, struct change *change)
 	for (unsigned int i = 0; i < SIZES; i++) {
 		uint32_t has = size_told(&change->has, i), after = size_told(&change->after, i);
 		uint32_t during = size_told(&change->during, i);
+		char held[SIZE_TEXT], taken[SIZE_TEXT];
 
+		size_format(has, held);
 		if (after != has)
-			status =
-				misuse("gate '%s' has %s %u, and the file says %u: only 'apply "
-				       "FILE --resize' changes that",
-				       gate->name, size_names[i], has, size_told(&change->said, i));
+			status = misuse("gate '%s' has %s %s, and the file says %s: only 'apply "
+					"FILE --resize' changes that",
+					gate->name, size_names[i], held,
+					size_format(size_told(&change->said, i), taken));
 		else if (during != has)
 			status = failure(
-				"gate '%s' has %s %u, and this change takes %u, as old rules "
+				"gate '%s' has %s %s, and this change takes %s, as old rules "
 				"and new ones stand beside each other: 'apply FILE --resize' "
 				"makes room",
-				gate->name, size_names[i], has, during);
+				gate->name, size_names[i], held, size_format(during, taken));
 	}
 	return status;
 }
