@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installe
 
 RATE = 500
 BACK = 3.0  # seconds until all nodes have found a store that is back
+UNITS_PER_SECOND = 16 * 10**9 >> 10  # of counters in the store: time at the rate of a limit
 
 
 @pytest.fixture
@@ -137,6 +138,24 @@ def test_a_source_is_told_of_while_rules_change(cluster):
     changes = {at / 2: lambda at=at: [node.sluice("deny", f"198.51.100.{at}") for node in nodes] for at in range(12)}
     Run(cluster, 6, lambda node, at: 0.9, changes)
     assert [node.status()["reported"] for node in nodes] == [1, 1]
+
+
+def test_what_a_new_limit_lets_pass_at_once_is_told(cluster):
+    """Before the processes have read the rule: they look for changes once a second."""
+    port = cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share()
+    source, burst = "198.51.100.9", 20
+    for node in nodes:
+        node.sluice("set", "198.51.100.0/24", "rate", "1pps", "burst", str(burst), "shared", "yes")
+        for _ in range(2 * burst):
+            node.socket.send(frame(source))
+    talk = cluster.store.talk(port)
+
+    def told():
+        return sum(int(talk("HGET", key, "t")) for key in talk("KEYS", f"sluice:{{{cluster.name}:*:{source}}}"))
+    wait_until(lambda: abs(told() / UNITS_PER_SECOND - 2 * burst) < 2, "both bursts in the store")
+    wait_until(lambda: any(node.status()["charged"] for node in nodes), "a ledger that is charged for the other node")
 
 
 def test_copies_of_one_machine_are_two_nodes(cluster):

@@ -481,7 +481,10 @@ void accounts_scan(struct accounts *accounts, unsigned int nodes, uint64_t now)
 
 /* --- Rules that change ---------------------------------------------------------------------- */
 
-/* What a limit counted before it was shared, or while it was another one, is not told. */
+/*
+ * What a limit counted before it was shared, or while it was another one, is not told. Lines of a
+ * limit that was made since have counted from 0, as those of keys that came since the last scan.
+ */
 static void line_follow(struct accounts *accounts, uint32_t index,
 			const struct shared_limits *before)
 {
@@ -495,6 +498,8 @@ static void line_follow(struct accounts *accounts, uint32_t index,
 	limit = shared_limit_of(&accounts->limits, key.limit);
 	was = shared_limit_of(before, key.limit);
 	if (!limit || (was && was->meaning == limit->meaning))
+		return;
+	if (!was && (int32_t)(limit->since - before->generation) > 0)
 		return;
 	watch = line_watch(accounts, index, &key);
 	watch->word = line_word(line);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/rulemap.h"
 #include "gate/rules.h"
 #include "rules/prefix.h"
 
@@ -75,6 +76,7 @@ static bool policy_add(struct shared_limits *limits, const struct sl_policy *pol
 
 			if (!limit->shared || policy->home[slot])
 				continue;
+			shared.since = policy->changed[slot];
 			shared.meaning = meaning_of(policy, slot, limit);
 			shared.shares_blocks = policy->spec[slot].shared == SL_SHARED_BLOCK;
 			memcpy(shared.label, policy->spec[slot].name, SL_NAME);
@@ -99,7 +101,7 @@ static int by_number(const void *a, const void *b)
 
 enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
-	struct shared_limits limits = SHARED_LIMITS_NONE;
+	struct shared_limits limits = {.generation = rulemap_generation(gate)};
 	const struct sl_policy **policies;
 	unsigned int count;
 	bool has_room = true;

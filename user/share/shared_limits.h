@@ -18,6 +18,7 @@ struct shared_limit {
 	struct sl_limit limit;
 	enum sl_family family;
 	bool shares_blocks;
+	uint32_t since;	  /* the generation of the rules since which it has its id */
 	uint64_t meaning; /* of prefix, name, rate, burst, key and match: a hash, on any node */
 	char label[SL_NAME + 1];
 };
@@ -27,6 +28,7 @@ struct shared_limits {
 	unsigned int count;
 	uint64_t burst_most; /* ticks; 0: there is none */
 	uint64_t meaning;    /* of all, the same on nodes that share all */
+	uint32_t generation; /* of the rules, or of later ones */
 };
 
 #define SHARED_LIMITS_NONE ((struct shared_limits){0})

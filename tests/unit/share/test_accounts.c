@@ -17,6 +17,7 @@ static struct sl_line lines[LINES];
 static struct sl_set sets[LINES / SL_WAYS];
 static struct shared_limit limit;
 static bool limit_is_shared;
+static uint32_t generation; /* of the rules */
 static uint32_t table_id;
 static struct accounts accounts;
 static struct store_item items[MOST];
@@ -51,10 +52,11 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
-	*ret = SHARED_LIMITS_NONE;
+	*ret = (struct shared_limits){.generation = generation};
 	if (!limit_is_shared)
 		return OK;
-	*ret = (struct shared_limits){malloc(sizeof(limit)), 1, limit.limit.burst, limit.meaning};
+	*ret = (struct shared_limits){malloc(sizeof(limit)), 1, limit.limit.burst, limit.meaning,
+				      generation};
 	memcpy(ret->list, &limit, sizeof(limit));
 	return OK;
 }
@@ -321,6 +323,34 @@ static void test_what_is_forgotten_by_a_change(void **state)
 		assert_int_equal(round_run(0), 0);
 		line_take(3, 240);
 		assert_int_equal(round_run(0), 1);
+		accounts_close(&accounts);
+	}
+}
+
+/* The process reads the rules some time behind the change, in which packets come. */
+static void test_what_a_new_limit_counts_is_told_from_its_first_packet_on(void **state)
+{
+	static const struct {
+		uint32_t since; /* the limit was made with these rules; those before are 5 */
+		unsigned int told;
+	} cases[] = {{6, 260}, {5, 0}, {4, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		generation = 5;
+		node_open(1000);
+		limit_is_shared = false;
+		assert_int_equal(follow_and_take(0), 0);
+		limit.since = cases[i].since;
+		line_make(3, 7);
+		line_take(3, 260);
+		limit_is_shared = true;
+		generation++;
+		assert_int_equal(follow_and_take(0), cases[i].told > 0);
+		if (cases[i].told)
+			assert_in_range(items[0].delta[STORE_TAKEN] * (1 << FLOW_UNIT_SHIFT) /
+						limit.limit.cost,
+					cases[i].told - 3, cases[i].told);
 		accounts_close(&accounts);
 	}
 }
@@ -795,6 +825,7 @@ int main(void)
 		cmocka_unit_test(
 			test_a_line_that_another_key_has_behind_a_change_counts_for_that_key),
 		cmocka_unit_test(test_what_is_forgotten_by_a_change),
+		cmocka_unit_test(test_what_a_new_limit_counts_is_told_from_its_first_packet_on),
 		cmocka_unit_test(test_an_account_ends_with_its_limit),
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_stop_makes_no_count_fall),

@@ -67,7 +67,7 @@ enum status table_read_in(const struct gate *gate, const struct table *table,
 enum status shared_limits_read(const struct gate *gate, struct shared_limits *ret)
 {
 	(void)gate;
-	*ret = (struct shared_limits){&limit, 1, limit.limit.burst, limit.meaning};
+	*ret = (struct shared_limits){&limit, 1, limit.limit.burst, limit.meaning, 0};
 	return OK;
 }
 

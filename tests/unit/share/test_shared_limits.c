@@ -44,6 +44,8 @@ static struct written written_new(void)
 static uint64_t meaning(const struct written *written)
 {
 	static const struct machine machine = {.cpus = 1, .jiffy_ns = SPEC_JIFFY_NS};
+	struct sl_gate state = {.generation = 8};
+	const struct gate gate = {.state = &state};
 	struct shared_limits limits;
 	uint64_t meaning;
 
@@ -54,8 +56,11 @@ static uint64_t meaning(const struct written *written)
 	policy.limits[SL_IPV4] = 1;
 	policy.limit[SL_IPV4][0] = limit_compile(&written->limit, SL_IPV4, &machine);
 	policy.limit[SL_IPV4][0].burst = written->burst_s * SEC;
-	assert_int_equal(shared_limits_read(NULL, &limits), OK);
+	policy.changed[0] = 7;
+	assert_int_equal(shared_limits_read(&gate, &limits), OK);
 	assert_int_equal(limits.count, 1);
+	assert_int_equal(limits.generation, 8);
+	assert_int_equal(limits.list[0].since, 7);
 	meaning = limits.list[0].meaning;
 	assert_int_equal(limits.meaning, meaning);
 	shared_limits_free(&limits);
