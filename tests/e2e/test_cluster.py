@@ -499,6 +499,19 @@ def test_nodes_that_share_other_limits_are_told(cluster):
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 25)
 
 
+def test_a_store_that_lost_its_data_makes_no_limits_differ(cluster):
+    """Each node says again which limits it shares within ten seconds, and that it is there within one."""
+    talk = cluster.store.talk(cluster.store.start())
+    nodes = cluster.make(2, RATE)
+    cluster.share()
+    talk("FLUSHALL")
+    end = time.monotonic() + 12
+    while time.monotonic() < end:
+        assert [node.status()["unlike"] for node in nodes] == [0, 0]
+        time.sleep(0.5)
+    assert len(talk("KEYS", f"sluice:{{{cluster.name}}}:limits:*")) == 1
+
+
 def test_a_process_that_stands_still_is_told(cluster):
     cluster.store.start()
     node, = cluster.make(1, RATE)

@@ -65,9 +65,6 @@ struct connection {
 	size_t bytes, elements;
 };
 
-/* Milliseconds of CLOCK_MONOTONIC. */
-uint64_t store_now_ms(void);
-
 /* A random time from half to one and a half of `ms`, as many nodes lose a store at once. */
 uint64_t jitter(struct connection_setup *setup, uint64_t ms);
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
 
@@ -22,6 +21,12 @@
 #define ALIKE_EVERY_MS (10 * NODES_EVERY_MS)
 #define ALIKE_MS       (5 * ALIKE_EVERY_MS / 2)
 
+/*
+ * How long a node must be missing among those of the same limits until it is told: in a store that
+ * lost its data each of them is missing until it says so again.
+ */
+#define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
+
 struct exchange {
 	struct store *store;
 	pthread_t thread;
@@ -34,23 +39,16 @@ struct exchange {
 	pthread_mutex_t mutex;
 	pthread_cond_t begun;
 	bool is_begun, is_closing;
-	struct round round;	 /* the thread's while is_begun */
-	unsigned int expire_s;	 /* of the keys of the round; the thread's while is_begun, too */
-	uint64_t meaning;	 /* of the limits; likewise */
-	uint64_t asked_at_ms;	 /* for the nodes; 0: never */
-	bool is_told;		 /* of them, then */
-	uint64_t fewer_since_ms; /* since when fewer nodes are there; 0: they are not */
-	uint64_t alike_at_ms;	 /* when it was told which limits are shared; 0: never */
-	uint64_t alike;		 /* the meaning that was told */
+	struct round round;	  /* the thread's while is_begun */
+	unsigned int expire_s;	  /* of the keys of the round; the thread's while is_begun, too */
+	uint64_t meaning;	  /* of the limits; likewise */
+	uint64_t asked_at_ms;	  /* for the nodes; 0: never */
+	bool is_told;		  /* of them, then */
+	uint64_t fewer_since_ms;  /* since when fewer nodes are there; 0: they are not */
+	uint64_t alike_at_ms;	  /* when it was told which limits are shared; 0: never */
+	uint64_t alike;		  /* the meaning that was told */
+	uint64_t unlike_since_ms; /* since when nodes are missing there; 0: they are not */
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
 
 /*
  * More nodes count at once, up to those that are told apart: a store may tell of any number. Fewer
@@ -70,32 +68,48 @@ static void nodes_take(struct exchange *exchange, unsigned int nodes, uint64_t n
 	round->nodes = nodes;
 }
 
+/* What is missing in the set of nodes of the same limits counts once it has been so for a while. */
+static void unlike_take(struct exchange *exchange, unsigned int alike, uint64_t now)
+{
+	struct round *round = &exchange->round;
+	unsigned int unlike = alike < round->nodes ? round->nodes - alike : 0;
+
+	if (!unlike)
+		exchange->unlike_since_ms = 0;
+	else if (!exchange->unlike_since_ms)
+		exchange->unlike_since_ms = now;
+	if (!unlike || now >= exchange->unlike_since_ms + UNLIKE_LASTS_MS)
+		round->unlike = unlike;
+}
+
 /*
  * Counts the nodes whose limits have another meaning, and so other keys: what they take is not
- * added up. Nodes of one meaning are members of one set, and of a former one for a while.
+ * added up. Nodes of one meaning are members of one set, and of a former one for a while. While
+ * some are missing, and this is not told yet, they are counted each time.
  */
 static void unlike_count(struct exchange *exchange, uint64_t now)
 {
-	struct round *round = &exchange->round;
+	bool is_pending = exchange->unlike_since_ms && !exchange->round.unlike;
 	char key[STORE_KEY];
 	unsigned int alike;
 	uint64_t time_ms;
 
-	if (exchange->alike_at_ms && exchange->alike == exchange->meaning &&
+	if (exchange->alike_at_ms && exchange->alike == exchange->meaning && !is_pending &&
 	    now < exchange->alike_at_ms + ALIKE_EVERY_MS)
+		return;
+	snprintf(key, sizeof(key), "sluice:{%.*s}:limits:%016" PRIx64, GATE_NAME, exchange->name,
+		 exchange->meaning);
+	if (store_nodes(exchange->store, key, exchange->node, ALIKE_MS, &time_ms, &alike))
 		return;
 	exchange->alike_at_ms = now;
 	exchange->alike = exchange->meaning;
-	snprintf(key, sizeof(key), "sluice:{%.*s}:limits:%016" PRIx64, GATE_NAME, exchange->name,
-		 exchange->meaning);
-	if (!store_nodes(exchange->store, key, exchange->node, ALIKE_MS, &time_ms, &alike))
-		round->unlike = alike < round->nodes ? round->nodes - alike : 0;
+	unlike_take(exchange, alike, now);
 }
 
 /* Counts the nodes that share, now and then. False: the store did not answer. */
 static bool nodes_count(struct exchange *exchange)
 {
-	uint64_t now = now_ms(), time_ms;
+	uint64_t now = store_now_ms(), time_ms;
 	unsigned int nodes;
 
 	if (exchange->is_told && now < exchange->asked_at_ms + NODES_EVERY_MS)
@@ -106,6 +120,8 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_told) {
 		nodes_take(exchange, nodes, now);
 		unlike_count(exchange, now);
+	} else {
+		exchange->unlike_since_ms = 0; /* it may lose its data meanwhile */
 	}
 	return exchange->is_told;
 }
@@ -129,7 +145,7 @@ static bool round_ask(struct exchange *exchange)
 		return nodes_count(exchange) && (!round->count || !keys_tell(exchange));
 	if (keys_tell(exchange))
 		return false;
-	if (now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
+	if (store_now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
 		nodes_count(exchange);
 	return true;
 }
@@ -137,10 +153,10 @@ static bool round_ask(struct exchange *exchange)
 static void round_run(struct exchange *exchange)
 {
 	struct round *round = &exchange->round;
-	uint64_t begun = now_ms();
+	uint64_t begun = store_now_ms();
 
 	round->is_answered = round_ask(exchange);
-	round->took_ms = now_ms() - begun;
+	round->took_ms = store_now_ms() - begun;
 	round->counts = *store_counts(exchange->store);
 	snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
 }

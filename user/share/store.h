@@ -101,6 +101,9 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 
 const struct store_counts *store_counts(const struct store *store);
 
+/* Milliseconds of CLOCK_MONOTONIC. */
+uint64_t store_now_ms(void);
+
 /* One line about the last failure, in printable ASCII; "": there was none. */
 const char *store_error(const struct store *store);
 

@@ -9,8 +9,15 @@ static struct store_counts counts;
 static int nodes_status, round_status; /* what the store answers */
 static unsigned int nodes_told, nodes_asked, rounds_asked, alike_told, alike_asked;
 static unsigned int expiry;
+static int alike_status;
+static uint64_t now;	 /* ms */
 static uint64_t meaning; /* of the limits of this node */
 static char alike_key[STORE_KEY];
+
+uint64_t store_now_ms(void)
+{
+	return now;
+}
 
 struct store *store_open(const struct store_options *options)
 {
@@ -47,7 +54,7 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	assert_true(alive_ms >= 20000);
 	alike_asked++;
 	snprintf(alike_key, sizeof(alike_key), "%s", key);
-	return nodes_status;
+	return alike_status;
 }
 
 const struct store_counts *store_counts(const struct store *store)
@@ -67,7 +74,9 @@ static struct exchange *exchange_new(void)
 	const struct store_options options = {.address = "here:1"};
 	struct exchange *exchange;
 
-	nodes_status = round_status = nodes_asked = rounds_asked = alike_asked = 0;
+	nodes_status = round_status = alike_status = 0;
+	nodes_asked = rounds_asked = alike_asked = 0;
+	now = 1000;
 	nodes_told = alike_told = 3;
 	meaning = 0xabc;
 	assert_int_equal(exchange_open(&options, "name", "node", 5000, &exchange), OK);
@@ -125,7 +134,7 @@ static void test_keys_are_told_without_the_nodes(void **state)
 	(void)state;
 	round_of(exchange, 1);
 	nodes_status = -1;
-	usleep(1100000);
+	now += 1100;
 	for (int i = 0; i < 5; i++)
 		assert_true(round_of(exchange, 1).is_answered);
 	assert_int_equal(rounds_asked, 6);
@@ -140,7 +149,7 @@ static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
 	(void)state;
 	round_of(exchange, 1);
 	nodes_status = round_status = -1;
-	usleep(1100000);
+	now += 1100;
 	for (int i = 0; i < 5; i++)
 		assert_false(round_of(exchange, 1).is_answered);
 	assert_int_equal(nodes_asked, 1);
@@ -148,30 +157,85 @@ static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
 	exchange_close(exchange);
 }
 
-/* Each 10 s, and at once where this node's limits change. */
+/* The greatest that is told in so many seconds. */
+static unsigned int unlike_within(struct exchange *exchange, unsigned int seconds)
+{
+	unsigned int most = 0;
+
+	while (seconds--) {
+		struct round round;
+
+		now += 1000;
+		round = round_of(exchange, 0);
+		most = round.unlike > most ? round.unlike : most;
+	}
+	return most;
+}
+
+/* Each 10 s, and at once where this node's limits change; told once it has lasted for 15 s. */
 static void test_nodes_that_share_other_limits_are_counted(void **state)
 {
 	struct exchange *exchange = exchange_new();
 
 	(void)state;
 	alike_told = 1;
-	assert_int_equal(round_of(exchange, 0).unlike, 2);
+	assert_int_equal(round_of(exchange, 0).unlike, 0);
 	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000abc");
+	assert_int_equal(unlike_within(exchange, 14), 0);
+	assert_int_equal(unlike_within(exchange, 1), 2);
+	alike_asked = 0;
 	alike_told = 3;
-	usleep(1100000);
-	assert_int_equal(round_of(exchange, 0).unlike, 2);
-	assert_int_equal(nodes_asked, 2);
+	assert_int_equal(unlike_within(exchange, 9), 2);
+	assert_int_equal(alike_asked, 0);
+	unlike_within(exchange, 1);
+	assert_int_equal(alike_asked, 1);
+	assert_int_equal(unlike_within(exchange, 9), 0);
 	assert_int_equal(alike_asked, 1);
 	meaning = 0xdef;
-	usleep(1100000);
-	assert_int_equal(round_of(exchange, 0).unlike, 0);
+	unlike_within(exchange, 1);
+	assert_int_equal(alike_asked, 2);
 	assert_string_equal(alike_key, "sluice:{name}:limits:0000000000000def");
 	/* a node that has gone counts as alike for longer than as one at all */
 	alike_told = 7;
-	meaning = 0xabc;
-	usleep(1100000);
-	assert_int_equal(round_of(exchange, 0).unlike, 0);
+	assert_int_equal(unlike_within(exchange, 30), 0);
+	exchange_close(exchange);
+}
+
+/* Each node says once in ten seconds which limits it shares, and so it is behind a flush, too. */
+static void test_a_store_that_lost_its_data_makes_no_limits_differ(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	round_of(exchange, 0);
+	unlike_within(exchange, 9);
+	for (int flushes = 0; flushes < 5; flushes++) {
+		alike_told = 1;
+		assert_int_equal(unlike_within(exchange, 11), 0);
+		alike_told = 3;
+		assert_int_equal(unlike_within(exchange, 1), 0);
+	}
+	alike_told = 1;
+	unlike_within(exchange, 11);
+	nodes_status = -1;
+	unlike_within(exchange, 20);
+	nodes_status = 0;
+	assert_int_equal(unlike_within(exchange, 11), 0);
+	exchange_close(exchange);
+}
+
+/* Else the others miss this node, as its word of 20 s before is forgotten. */
+static void test_a_word_that_was_not_taken_is_said_again(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	alike_status = -1;
+	unlike_within(exchange, 3);
 	assert_int_equal(alike_asked, 3);
+	alike_status = 0;
+	unlike_within(exchange, 3);
+	assert_int_equal(alike_asked, 4);
 	exchange_close(exchange);
 }
 
@@ -183,6 +247,8 @@ int main(void)
 		cmocka_unit_test(test_keys_are_told_without_the_nodes),
 		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
 		cmocka_unit_test(test_nodes_that_share_other_limits_are_counted),
+		cmocka_unit_test(test_a_store_that_lost_its_data_makes_no_limits_differ),
+		cmocka_unit_test(test_a_word_that_was_not_taken_is_said_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
