@@ -332,6 +332,10 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     wait_until(lambda: nodes[0].divided_by() == 2, "a lease that ends")
     assert re.search(rf"process {nodes[0].process.pid}, which shares them, has told nothing for [3-9] s: each limit "
                      "is divided by the 2 nodes seen last\n", nodes[0].sluice("status").out)
+    nodes[0].sluice("set", "default", "rate", f"{RATE}pps", "shared", "no")
+    assert nodes[0].divided_by() == 1, "nothing is shared any more"
+    nodes[0].sluice("set", "default", "rate", f"{RATE}pps", "shared", "yes")
+    assert nodes[0].divided_by() == 2
     nodes[0].process.send_signal(signal.SIGCONT)
     wait_until(lambda: nodes[0].divided_by() == 1, "a process that goes on")
     assert [node.end(number) for node, number in zip(nodes, (signal.SIGHUP, signal.SIGTERM))] == [0, 0]

@@ -175,12 +175,14 @@ struct sharing sharing_read(const struct gate *gate)
 	struct sharing sharing = {
 		.is_wanted = gate_has_shared(gate),
 		.sharer = SHARER_SILENT,
-		.divided_by = gate_divided_by(gate, uptime_ticks()),
+		.divided_by = 1,
 	};
 	struct holder holder = {0};
 	enum held held = holder_find(HOLD_SHARE, gate->name, &holder);
 
 	state_read(gate->name, &sharing);
+	if (sharing.is_wanted)
+		sharing.divided_by = gate_divided_by(gate, uptime_ticks());
 	sharing.pid = holder.pid;
 	if (held == HELD_NOT) {
 		sharing.sharer = SHARER_NONE;

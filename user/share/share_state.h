@@ -67,7 +67,7 @@ struct sharing {
 	enum sharer sharer;
 	pid_t pid;		 /* 0: it has no number here, or the caller may not read the lock */
 	uint64_t silent_ns;	 /* since the process has told something; 0: it never has */
-	unsigned int divided_by; /* of each limit this node has such a part now */
+	unsigned int divided_by; /* of each shared limit this node has such a part now */
 	char store[SHARE_TEXT];	 /* these of the process that told something last; "": not known */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
