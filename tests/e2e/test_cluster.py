@@ -213,7 +213,7 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         said = node.said()
         assert said.count("the store does not answer") == said.count("the store answers again") >= 1
         assert ("divided by 2 nodes" in said) == (on_loss == "divide")
-        assert re.search(r" does not answer; .*; each limit is (.*)\n", told[node]).group(1) == (
+        assert re.search(r" does not answer: .*; each limit is (.*)\n", told[node]).group(1) == (
             "divided by the 2 nodes seen last" if on_loss == "divide" else "this node's alone")
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
 
@@ -546,8 +546,40 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
     cluster.store.kill(FIRST_PORT)
     wait_until(lambda: (node.status() or {}).get("store") == "away", "a store that is away", 20)
     assert node.up() == "0"
-    assert re.search(rf": {cluster.address} does not answer; .*; each limit is this node's alone\n",
+    assert re.search(rf": {cluster.address} does not answer: connect: .*; .*; each limit is this node's alone\n",
                      node.sluice("status").out)
+
+
+def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
+    """It is killed, comes back and refuses the password, and is full then: of one node, so one reason at a time."""
+    password = cluster.directory / "password"
+    password.write_text("word\n")
+    password.chmod(0o600)
+    cluster.store.start(FIRST_PORT, "--requirepass", "word")
+    node, = cluster.make(1, RATE)
+    cluster.share("--password-file", str(password))
+    assert node.status()["why"] is None
+
+    def is_why(text):
+        return text in ((node.status() or {}).get("why") or "")
+    cluster.store.kill(FIRST_PORT)
+    wait_until(lambda: is_why("refused"), "a store that is away", 20)
+    cluster.store.start(FIRST_PORT, "--requirepass", "another")
+    wait_until(lambda: is_why("login: WRONGPASS"), "a store that refuses", 20)
+    wait_until(lambda: f"the store still does not answer: {cluster.address}: login: WRONGPASS" in node.said(), "a word", 20)
+    assert f": {cluster.address} does not answer: login: WRONGPASS" in node.sluice("status").out
+    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
+    text, = [finding["text"] for finding in found if finding["id"] == "unshared"]
+    assert f"the store does not answer: {cluster.address}: login: WRONGPASS" in text
+    talk = cluster.store.talk(FIRST_PORT, "another")
+    talk("CONFIG", "SET", "maxmemory", "1")
+    talk("CONFIG", "SET", "requirepass", "word")
+    wait_until(lambda: is_why("OOM"), "a store that is full", 20)
+    wait_until(lambda: ": OOM" in node.said(), "a word", 20)
+    assert node.said().count("does not answer") == 3, node.said()
+    talk("CONFIG", "SET", "maxmemory", "0")
+    wait_until(lambda: node.status()["why"] is None, "a store that counts", 20)
+    assert node.said().count("the store answers again") == 1
 
 
 def test_a_gate_that_shares_nothing_is_not_told_of(cluster):

@@ -26,7 +26,7 @@ static void store_print(const struct sharing *sharing)
 
 	printf("%s ", sharing->store);
 	if (state->store_is_away)
-		printf("does not answer");
+		printf("does not answer%s%s", *state->why ? ": " : "", sharing_why(sharing));
 	else if (!state->rounds)
 		printf("has not answered yet");
 	else

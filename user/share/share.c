@@ -38,6 +38,9 @@
 /* How long the state is not told once that has failed. */
 #define TELL_AGAIN_NS (60 * NS_PER_SEC)
 
+/* How long the store must have been away for another reason until that is said. */
+#define WHY_LASTS_NS (5 * NS_PER_SEC)
+
 /* The least time that a round is waited for: a connection takes several ways to the store. */
 #define TIMEOUT_MIN_MS 1000
 
@@ -62,7 +65,9 @@ struct share {
 	bool in_round;
 	bool gate_is_new; /* it is opened again when no round is under way */
 	unsigned int lost;
-	bool said_away, is_ready, ends;
+	char said_why[SHARE_WHY]; /* why the store is away, as was said last; "": it is there */
+	uint64_t why_at;	  /* when that became what it is now, ns of uptime */
+	bool is_ready, ends;
 	struct share_state state;
 };
 
@@ -191,26 +196,42 @@ static void state_tell(struct share *share)
 	state_say(share);
 }
 
-/* Says once that the store is away, and once that it is there again. */
+/*
+ * Says once that the store is away, again where that has another reason for a while, and once that
+ * it is there again. Nodes of a store may give reasons in turn.
+ */
 static void loss_say(struct share *share, const struct round *round)
 {
-	const char *gate = share->args->gate;
-	const char *whom = round->is_answered ? " for some sources" : "";
+	struct share_state *state = &share->state;
+	const char *gate = share->args->gate, *whom = round->is_answered ? " for some sources" : "";
+	const char *why = *round->error ? round->error : "no answer";
+	bool was_away = *share->said_why;
 
-	share->state.store_is_away = share->lost >= FLOW_LOST;
-	if (share->state.store_is_away == share->said_away)
+	state->store_is_away = share->lost >= FLOW_LOST;
+	if (!state->store_is_away) {
+		state->why[0] = share->said_why[0] = '\0';
+		if (was_away)
+			inform("gate '%s': the store answers again", gate);
 		return;
-	share->said_away = share->state.store_is_away;
-	if (!share->said_away)
-		inform("gate '%s': the store answers again", gate);
-	else if (share->args->on_loss == FLOW_DIVIDE && share->state.nodes > 1)
+	}
+	if (strcmp(state->why, why)) {
+		snprintf(state->why, sizeof(state->why), "%s", why);
+		share->why_at = uptime_ns();
+	}
+	if (was_away &&
+	    (!strcmp(share->said_why, state->why) || uptime_ns() < share->why_at + WHY_LASTS_NS))
+		return;
+	strcpy(share->said_why, state->why);
+	if (was_away)
+		warning("gate '%s': the store still does not answer%s: %s", gate, whom, state->why);
+	else if (share->args->on_loss == FLOW_DIVIDE && state->nodes > 1)
 		warning("gate '%s': the store does not answer%s: %s: shared limits are divided by "
 			"%" PRIu64 " nodes",
-			gate, whom, round->error, share->state.nodes);
+			gate, whom, state->why, state->nodes);
 	else
 		warning("gate '%s': the store does not answer%s: %s: limits go on for this node "
 			"alone",
-			gate, whom, round->error);
+			gate, whom, state->why);
 }
 
 static void counts_take(struct share_state *state, const struct round *round)

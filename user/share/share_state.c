@@ -52,7 +52,8 @@ static const char *state_path(const char *gate, char path[STATE_PATH])
 
 static json_t *state_json(const struct share_state *state)
 {
-	json_t *object = json_pack("{s:s}", "store", state->store_is_away ? "away" : "ok");
+	json_t *object = json_pack("{s:s, s:s?}", "store", state->store_is_away ? "away" : "ok",
+				   "why", *state->why ? state->why : NULL);
 
 	for (unsigned int i = 0; i < SHARE_NUMBERS; i++)
 		json_object_set_new(object, share_numbers[i].name,
@@ -102,12 +103,12 @@ void share_state_remove(const char *gate)
 /* --- What commands tell --------------------------------------------------------------------- */
 
 /* The words of a process are printed by other commands. */
-static void word_get(json_t *object, const char *key, char word[SHARE_TEXT])
+static void word_get(json_t *object, const char *key, char *word, size_t size)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
 	if (text && text_is_printable(text))
-		snprintf(word, SHARE_TEXT, "%s", text);
+		snprintf(word, size, "%s", text);
 }
 
 static void state_unpack(json_t *object, struct sharing *sharing)
@@ -118,14 +119,15 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 
 	if (json_integer_value(json_object_get(object, "version")) != STATE_VERSION || !store)
 		return;
-	word_get(object, "address", sharing->store);
-	word_get(object, "name", sharing->name);
-	word_get(object, "node", sharing->node);
+	word_get(object, "address", sharing->store, sizeof(sharing->store));
+	word_get(object, "name", sharing->name, sizeof(sharing->name));
+	word_get(object, "node", sharing->node, sizeof(sharing->node));
 	sharing->silent_ns = uptime_ns() - (uint64_t)since ?: 1;
 	if (sharing->silent_ns > STATE_OLD_NS)
 		return;
 	sharing->sharer = SHARER_LIVES;
 	state->store_is_away = strcmp(store, "ok") != 0;
+	word_get(object, "why", state->why, sizeof(state->why));
 	for (unsigned int i = 0; i < SHARE_NUMBERS; i++) {
 		json_int_t number =
 			json_integer_value(json_object_get(object, share_numbers[i].name));
@@ -199,6 +201,17 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 	return text;
 }
 
+const char *sharing_why(const struct sharing *sharing)
+{
+	const char *why = sharing->state.why;
+	size_t length = strlen(sharing->store);
+
+	/* of a store of one node the reason begins with its address */
+	return !strncmp(why, sharing->store, length) && !strncmp(why + length, ": ", 2)
+		       ? why + length + 2
+		       : why;
+}
+
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT])
 {
 	char process[SHARER_TEXT], since[48] = "yet";
@@ -214,7 +227,8 @@ const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEX
 			 sharer_format(sharing, process), since);
 		return text;
 	default:
-		snprintf(text, SHARING_TEXT, "the store does not answer: %s", sharing->store);
+		snprintf(text, SHARING_TEXT, "the store does not answer: %s%s%s", sharing->store,
+			 *sharing->state.why ? ": " : "", sharing_why(sharing));
 		return sharing->state.store_is_away ? text : NULL;
 	}
 }

@@ -15,8 +15,11 @@
 
 #include "gate/gate.h"
 
+#define SHARE_WHY 160
+
 struct share_state {
 	bool store_is_away;   /* the last rounds got no answer */
+	char why[SHARE_WHY];  /* then: printable; "": it is not away */
 	uint64_t nodes;	      /* that share, this one included; 0: not known yet */
 	uint64_t unlike;      /* of them, whose shared limits are not all the same as here */
 	uint64_t reported;    /* keys that this node tells the store of now */
@@ -81,8 +84,11 @@ struct sharing sharing_read(const struct gate *gate);
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
 
+/* Why the store is away, without its address where that is told beside it. "": it is not. */
+const char *sharing_why(const struct sharing *sharing);
+
 /* Why limits are not shared now, as "no process shares them". NULL: they are. */
-#define SHARING_TEXT (SHARE_TEXT + 96)
+#define SHARING_TEXT (SHARE_TEXT + SHARE_WHY + 96)
 const char *sharing_trouble(const struct sharing *sharing, char text[SHARING_TEXT]);
 
 /* What shared limits are then: "each limit is this node's alone", or divided. */

@@ -171,6 +171,17 @@ static const struct {
 	 "limits are to be shared, and are not: a process, which shares them, has told nothing "
 	 "yet: each limit is this node's alone",
 	 "sluice -g edge status"},
+	{"a store that refuses",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 1,
+	  .store = "redis-a:6379",
+	  .state = {.store_is_away = true, .why = "redis-a:6379: HINCRBY: OOM"}},
+	 true,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: the store does not answer: redis-a:6379: "
+	 "HINCRBY: OOM: each limit is this node's alone",
+	 "journalctl -n 20 -u sluice-share@edge"},
 	{"a store that is away",
 	 {.is_wanted = true,
 	  .sharer = SHARER_LIVES,
