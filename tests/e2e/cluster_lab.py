@@ -4,7 +4,6 @@ store. A sender offers packets of one source to each node at a rate of its own, 
 
 import concurrent.futures
 import contextlib
-import glob
 import json
 import os
 import secrets
@@ -104,8 +103,11 @@ class Node:
             self.end(signal.SIGKILL)
         self.socket.close()
         self.sluice("detach", "all", status=None)
-        for left in glob.glob(f"/run/sluice/{self.gate}.share*"):  # of a process that was killed
-            os.unlink(left)
+
+    def left(self):
+        """The files of its processes."""
+        return sorted(name.removeprefix(self.gate) for name in os.listdir("/run/sluice")
+                      if name.startswith(f"{self.gate}."))
 
 
 class Cluster:
@@ -142,6 +144,7 @@ class Cluster:
         self.store.close()
         assert not [g for g in os.listdir(PINS) if g.startswith(self.name)] \
             if os.path.isdir(PINS) else True
+        assert not [node.left() for node in self.nodes if node.left()]
 
 
 class Run:

@@ -370,6 +370,26 @@ def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     assert "is gone: nothing is left to share" in nodes[0].said()
 
 
+@pytest.mark.parametrize("number, there, left", [
+    (signal.SIGKILL, [".share", ".share.json"], []),
+    (signal.SIGSTOP, [".share", ".share.json"], [".share", ".share.json"]),  # it has its lock still
+    (signal.SIGTERM, [], [])])
+def test_what_a_process_leaves_goes_with_the_gate(cluster, number, there, left):
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    cluster.share()
+    node.process.send_signal(number)
+    if number != signal.SIGSTOP:
+        node.process.wait(10)
+    assert [name for name in node.left() if "share" in name] == there
+    node.sluice("detach", "all")
+    assert node.left() == left
+    node.process.send_signal(signal.SIGCONT)
+    node.process.wait(10)
+    node.process = None
+    assert node.left() == []
+
+
 def answer(number):
     return b":%d\r\n" % number
 

@@ -649,6 +649,7 @@ def test_commands_tell_that_the_gate_is_kept(lab, keeping, tmp_path):
     keep.wait_for_told("1 attachment")
     keep.end(signal.SIGKILL)  # and leaves the lock's file
     assert lab.json("status")["gates"][0]["kept"] is None and "is kept" not in lab.sluice("detach", "in0").err
+    assert not os.path.exists(f"/run/sluice/{lab.gate}.keep"), "it goes with the gate"
 
 
 @pytest.mark.parametrize("text,mode,kept", [

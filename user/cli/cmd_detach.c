@@ -218,6 +218,8 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 		return status;
 	attachments_unpublish(gate);
 	status = gate_dir_remove(gate);
+	if (!status)
+		kept_forget(gate->name);
 	if (!status && !list)
 		printf("gate '%s': no device is left; its rules and counters are removed\n",
 		       gate->name);

@@ -13,6 +13,7 @@
 #include "attach/places.h"
 #include "attach/published.h"
 #include "base/array.h"
+#include "cli/kept.h"
 #include "gate/gate_dir.h"
 #include "gate/trial.h"
 #include "migrate/session.h"
@@ -31,7 +32,11 @@ static enum status gate_go(struct gate *gate)
 		status = detach(gate, &all[i]);
 	if (!status)
 		attachments_unpublish(gate);
-	return status ? status : gate_dir_remove(gate);
+	if (!status)
+		status = gate_dir_remove(gate);
+	if (!status)
+		kept_forget(gate->name);
+	return status;
 }
 
 static enum status go_back(struct gate *gate, struct change *change, bool was_there)

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "keep/hold.h"
+#include "share/share_state.h"
 
 /* Who keeps a gate, in words. */
 #define KEPT_TEXT (PATH_MAX + 64)
@@ -84,4 +85,10 @@ void kept_note_file(const char *gate, const char *path)
 		kept_note(gate, &keeper,
 			  "this lasts until that file is applied again, at a reload or a restart; "
 			  "its devices are attached at once");
+}
+
+void kept_forget(const char *gate)
+{
+	hold_forget(HOLD_KEEP, gate);
+	share_state_forget(gate);
 }

@@ -18,4 +18,7 @@ void kept_note_limits(const char *gate);
 /* The same of the rules of a file that was applied, unless the gate is kept as this very file. */
 void kept_note_file(const char *gate, const char *path);
 
+/* Removes what processes that were killed left of a gate that is gone. */
+void kept_forget(const char *gate);
+
 #endif

@@ -234,3 +234,16 @@ enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret)
 	close(fd);
 	return is_held ? HELD : HELD_NOT;
 }
+
+/* One who begins now finds no gate. */
+bool hold_forget(enum hold_kind kind, const char *gate)
+{
+	char path[sizeof(HOLD_DIR) + HOLD_NAME];
+	struct holder holder;
+
+	if (holder_find(kind, gate, &holder) != HELD_NOT)
+		return false;
+	snprintf(path, sizeof(path), HOLD_DIR "/%s.%s", gate, kinds[kind].suffix);
+	unlink(path);
+	return true;
+}

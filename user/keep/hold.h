@@ -40,6 +40,12 @@ enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, s
 /* Removes the file, and gives the lock back. */
 void hold_release(struct hold *hold);
 
+/*
+ * Removes the file that a process left that was killed. False: a process has the lock, or the
+ * caller cannot tell.
+ */
+bool hold_forget(enum hold_kind kind, const char *gate);
+
 /* The process that holds a gate. */
 struct holder {
 	pid_t pid;	     /* 0: it has no number here, as in a container */

@@ -100,6 +100,12 @@ void share_state_remove(const char *gate)
 	unlink(state_path(gate, path));
 }
 
+void share_state_forget(const char *gate)
+{
+	if (hold_forget(HOLD_SHARE, gate))
+		share_state_remove(gate);
+}
+
 /* --- What commands tell --------------------------------------------------------------------- */
 
 /* The words of a process are printed by other commands. */

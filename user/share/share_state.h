@@ -55,6 +55,9 @@ enum status share_state_publish(const char *gate, const char *store, const char 
 				const char *node, const struct share_state *state);
 void share_state_remove(const char *gate);
 
+/* Removes what a process left that was killed, of a gate that is gone. */
+void share_state_forget(const char *gate);
+
 /* --- What commands tell --------------------------------------------------------------------- */
 
 enum sharer {
