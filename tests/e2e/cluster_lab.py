@@ -75,12 +75,12 @@ class Node:
         assert lines & set(text.splitlines())
         return after
 
-    def share(self, store, *options, within=(), is_named=True):
-        """within: a command that runs the process."""
+    def share(self, store, *options, within=(), before=(), is_named=True):
+        """within: a command that runs the process; before: options before the command `share`."""
         name = ["--node", self.gate] if is_named else []
         with inside(self.cluster.netns), open(self.log, "ab") as log:
             self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["setpriv", "--pdeathsig", "KILL", *within, SLUICE, "-g", self.gate, "share", store,
+                ["setpriv", "--pdeathsig", "KILL", *within, SLUICE, "-g", self.gate, *before, "share", store,
                  "--name", self.cluster.name, *name, *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -6,6 +6,7 @@ that stand still now and then."""
 import json
 import os
 import re
+import shlex
 import signal
 import time
 
@@ -368,6 +369,21 @@ def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     assert nodes[0].process.wait(5) == 1
     nodes[0].process = None
     assert "is gone: nothing is left to share" in nodes[0].said()
+
+
+def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
+    """The command that doctor tells has all that was typed, and can be pasted."""
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    options = ["--node", "it's$me", "--round", "200ms", "--on-loss", "divide", "--most", "7"]
+    node.share(cluster.address, *options, is_named=False, before=["-n", cluster.netns],
+               within=["nsenter", f"--net=/run/netns/{cluster.senders}"])  # where no store is
+    wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
+    node.end(signal.SIGKILL)
+    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
+    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    assert shlex.split(advice) == ["sluice", "-n", cluster.netns, "-g", node.gate, "share", cluster.address,
+                                   "--name", cluster.name, *options]
 
 
 @pytest.mark.parametrize("number, there, left", [

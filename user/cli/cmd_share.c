@@ -7,12 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/netns.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "gate/gate_dir.h"
 #include "rules/units.h"
 #include "share/share.h"
+#include "share/share_state.h"
 
 #define ROUND_USUAL_MS 100
 
@@ -179,33 +183,6 @@ static enum status words_read(const struct context *context, const struct share_
 	return status;
 }
 
-static enum status share_command_run(const struct context *context, const void *data)
-{
-	const struct share_words *words = data;
-	char node[SHARE_NODE];
-	struct file password = {0};
-	struct share_args args = {
-		.gate = context->gate,
-		.name = words->name ?: context->gate,
-		.node = node,
-		.store = {.address = words->store,
-			  .user = words->user,
-			  .tls = words->ca_file,
-			  .ca_file = words->ca_file},
-	};
-	enum status status = words_read(context, words, node, &args);
-
-	if (!status)
-		status = password_read(words->password_file, &password);
-	args.store.password = password.text;
-	if (!status)
-		status = share_run(&args);
-	if (password.text)
-		explicit_bzero(password.text, password.size);
-	file_free(&password);
-	return status;
-}
-
 static const struct word share_words[] = {
 	{"STORE", OPERAND, NULL, offsetof(struct share_words, store), NULL},
 	{"--name", OPTION, "NAME", offsetof(struct share_words, name),
@@ -226,6 +203,63 @@ static const struct word share_words[] = {
 	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
 	 "by TLS, to a store with a certificate of this authority; needs hiredis_ssl"},
 };
+
+/*
+ * The command that was typed, to be typed again: with its namespace, its gate and its options. "":
+ * it is too long.
+ */
+static void command_write(const struct context *context, const struct share_words *words,
+			  char text[SHARE_COMMAND])
+{
+	int length = snprintf(text, SHARE_COMMAND, "sluice %s%sshare", netns_typed(),
+			      gate_option(context->gate));
+
+	for (size_t i = 0; i < ARRAY_SIZE(share_words); i++) {
+		const struct word *word = &share_words[i];
+		const char *value = *(const char *const *)((const char *)words + word->field);
+		const char *name = word->kind == OPTION ? word->name : "";
+
+		if (!value)
+			continue;
+		if (strlen(value) <= WORD_TYPED) /* else it is cut */
+			length += snprintf(text + length, SHARE_COMMAND - length, "%s%s %s",
+					   *name ? " " : "", name, word_typed(value));
+		if (strlen(value) > WORD_TYPED || length >= SHARE_COMMAND) {
+			*text = '\0';
+			return;
+		}
+	}
+}
+
+static enum status share_command_run(const struct context *context, const void *data)
+{
+	const struct share_words *words = data;
+	char node[SHARE_NODE];
+	char command[SHARE_COMMAND];
+	struct file password = {0};
+	struct share_args args = {
+		.gate = context->gate,
+		.name = words->name ?: context->gate,
+		.node = node,
+		.command = command,
+		.store = {.address = words->store,
+			  .user = words->user,
+			  .tls = words->ca_file,
+			  .ca_file = words->ca_file},
+	};
+	enum status status = words_read(context, words, node, &args);
+
+	if (!status)
+		status = password_read(words->password_file, &password);
+	args.store.password = password.text;
+	command_write(context, words, command);
+	if (!status)
+		status = share_run(&args);
+	if (password.text)
+		explicit_bzero(password.text, password.size);
+	file_free(&password);
+	return status;
+}
 
 static const char share_details[] =
 	"Shares the limits that say `shared yes` with other machines, through Redis or Valkey: "

@@ -259,6 +259,8 @@ static void advise_sharing(const char *gate, const struct sharing *sharing, bool
 			       "systemctl enable sluice-share@%s && "
 			       "systemctl restart sluice-share@%s",
 			       gate, gate);
+	else if (sharing->sharer == SHARER_NONE && *sharing->command)
+		finding_advise(findings, "%s", sharing->command);
 	else if (sharing->sharer == SHARER_NONE)
 		finding_advise(
 			findings, "sluice %s%sshare %s%s%s", netns_typed(), gate_option(gate),

@@ -183,15 +183,14 @@ static void state_say(struct share *share)
 static void state_tell(struct share *share)
 {
 	const struct share_args *args = share->args;
+	const struct share_told told = {args->store.address, args->name, args->node, args->command};
 
 	share->state.reported = share->accounts.count;
 	share->state.left_out = share->accounts.left_out;
 	share->state.charged = share->accounts.charged;
 	share->state.blocked = share->accounts.blocked;
 	share->state.cpu_ms = cpu_ms();
-	if (uptime_ns() >= share->tell_at &&
-	    share_state_publish(args->gate, args->store.address, args->name, args->node,
-				&share->state))
+	if (uptime_ns() >= share->tell_at && share_state_publish(args->gate, &told, &share->state))
 		share->tell_at = uptime_ns() + TELL_AGAIN_NS;
 	state_say(share);
 }

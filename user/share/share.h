@@ -27,8 +27,9 @@ enum flow_on_loss {
 
 struct share_args {
 	const char *gate;
-	const char *name; /* of the cluster: nodes that share have the same */
-	const char *node; /* of this machine: each has its own */
+	const char *name;    /* of the cluster: nodes that share have the same */
+	const char *node;    /* of this machine: each has its own */
+	const char *command; /* share_told.command */
 	unsigned int round_ms;
 	unsigned int most; /* keys that are told at a time */
 	enum flow_on_loss on_loss;

@@ -74,14 +74,15 @@ static void words_set(json_t *object, const char *store, const char *name, const
 	word_set(object, "node", node);
 }
 
-enum status share_state_publish(const char *gate, const char *store, const char *name,
-				const char *node, const struct share_state *state)
+enum status share_state_publish(const char *gate, const struct share_told *told,
+				const struct share_state *state)
 {
 	json_t *object = state_json(state);
 	char path[STATE_PATH], *text;
 	enum status status;
 
-	words_set(object, store, name, node);
+	words_set(object, told->store, told->name, told->node);
+	json_object_set_new(object, "command", json_string(told->command) ?: json_string(""));
 	json_object_set_new(object, "version", json_integer(STATE_VERSION));
 	json_object_set_new(object, "uptime_ns", json_integer((json_int_t)uptime_ns()));
 	text = json_dumps(object, JSON_COMPACT);
@@ -128,6 +129,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	word_get(object, "address", sharing->store, sizeof(sharing->store));
 	word_get(object, "name", sharing->name, sizeof(sharing->name));
 	word_get(object, "node", sharing->node, sizeof(sharing->node));
+	word_get(object, "command", sharing->command, sizeof(sharing->command));
 	sharing->silent_ns = uptime_ns() - (uint64_t)since ?: 1;
 	if (sharing->silent_ns > STATE_OLD_NS)
 		return;

@@ -50,9 +50,16 @@ extern const struct share_number share_numbers[SHARE_NUMBERS];
 
 uint64_t share_number(const struct share_state *state, unsigned int number);
 
-/* store: its address; name: of the cluster; node: of this machine. */
-enum status share_state_publish(const char *gate, const char *store, const char *name,
-				const char *node, const struct share_state *state);
+/* What a process was told. */
+struct share_told {
+	const char *store;   /* its address */
+	const char *name;    /* of the cluster */
+	const char *node;    /* of this machine */
+	const char *command; /* by which it can be started again; "": it is too long */
+};
+
+enum status share_state_publish(const char *gate, const struct share_told *told,
+				const struct share_state *state);
 void share_state_remove(const char *gate);
 
 /* Removes what a process left that was killed, of a gate that is gone. */
@@ -66,7 +73,8 @@ enum sharer {
 	SHARER_LIVES,
 };
 
-#define SHARE_TEXT 1024 /* what is longer is cut */
+#define SHARE_TEXT    1024 /* what is longer is cut */
+#define SHARE_COMMAND 2048
 
 struct sharing {
 	bool is_wanted; /* a limit of the gate says that it is shared */
@@ -77,7 +85,8 @@ struct sharing {
 	char store[SHARE_TEXT];	 /* these of the process that told something last; "": not known */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	struct share_state state; /* zero unless it lives */
+	char command[SHARE_COMMAND]; /* that started it; whole, or "" */
+	struct share_state state;    /* zero unless it lives */
 };
 
 /* Trusts no file that another user than that of the gates can have written. */

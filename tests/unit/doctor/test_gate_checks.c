@@ -146,6 +146,17 @@ static const struct {
 	 "limits are to be shared, and are not: no process shares them: each limit is divided by "
 	 "the 3 nodes seen last",
 	 "sluice -g edge share 'redis-a:6379,[::1]:6379' --name web"},
+	{"one that is gone, and told how it was started",
+	 {.is_wanted = true,
+	  .sharer = SHARER_NONE,
+	  .divided_by = 1,
+	  .store = "redis-a:6379",
+	  .command = "sluice -g edge share redis-a:6379 --round 200ms"},
+	 false,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: no process shares them: each limit is this "
+	 "node's alone",
+	 "sluice -g edge share redis-a:6379 --round 200ms"},
 	{"one of the unit that is gone",
 	 {.is_wanted = true, .sharer = SHARER_NONE, .divided_by = 1},
 	 true,
