@@ -45,10 +45,13 @@
  *
  * The index comes round after 65,536 sub-windows, so `drawn` tells how long ago its sub-window was.
  * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
- * tell too little if they came round. When the clock itself wraps, after 36 years, its last
- * sub-window, which is cut short, and the first one after count as one. Clocks of CPUs that differ:
- * the index never goes back, and T is longer by WINDOW_CLOCKS than what was asked for. A packet
- * counts at the moment that its CPU reads, or at `drawn` if that is later.
+ * tell too little if they came round. Whoever comes back in just the sub-window in which the index
+ * has come round, one of 65,536, finds what counted then: it is forgotten later, never sooner.
+ *
+ * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
+ * first one after count as one. Clocks of CPUs that differ: the index never goes back, and T is
+ * longer by WINDOW_CLOCKS than what was asked for. A packet counts at the moment that its CPU
+ * reads, or at `drawn` if that is later.
  *
  * Units. Amounts are packets or bytes, below 2^47. Moments and periods are in ticks.
  */
@@ -161,7 +164,11 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_l
 	return steps;
 }
 
-/* Moves a ledger on by `steps` sub-windows, into the one with this index. */
+/*
+ * Moves a ledger on by `steps` sub-windows, into the one with this index. Where that has come round
+ * to the old one the total stays, and counts once more: it makes up the first word, by which a CPU
+ * that stalled in a turn from the old one sees that charges were made since.
+ */
 static inline void window_advance(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 steps, __u64 index)
 {
@@ -172,7 +179,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 	if (ledger->past >> WINDOW_PAST_BITS != (old & WINDOW_TAG_MASK))
 		counts = 0;
 	if (steps > limit->groups) {
-		total = 0;
+		total = index == old ? total : 0;
 		counts = 0;
 	} else if (steps) {
 		before = window_sum(limit, counts);

@@ -33,7 +33,9 @@ struct run {
 	int cpus;
 	uint64_t stall_most; /* how long a packet may take */
 	bool sequential;     /* no packet comes while another is judged */
-	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
+	__int128
+		strict_until; /* the sub-window up to which what counted when its index came round counts */
+	bool refunds;	      /* some packets are refused by another limit, and cost nothing */
 	true_time began[RUN_CPUS];
 	int busy; /* CPUs that judge a packet */
 	bool is_busy[RUN_CPUS];
@@ -192,6 +194,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
 					   : run_choose(run_unit());
 	run.now = WINDOW_CLOCKS;
+	run.strict_until = -1;
 	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
@@ -246,6 +249,7 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 		if (passes && (__int128)cost > left)
 			run_fail("more passes than aligned sub-windows let pass");
 		if (!passes && (__int128)cost <= left - ((1LL << run.limit.shift) - 1) &&
+		    window_plain_number(&run.limit, clock) > run.strict_until &&
 		    clock < (true_time)1 << 64)
 			run_fail("less passes than aligned sub-windows let pass");
 		if (passes)
@@ -293,6 +297,15 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			});
 }
 
+/* Whether the index of the ledger's sub-window has come round, by the clock of a CPU. */
+static inline bool run_comes_round(int cpu)
+{
+	uint64_t now = credit_latest(run_clock(cpu), host_ledger->drawn);
+
+	return window_is_over(&run.limit, host_ledger, now) &&
+	       window_index(&run.limit, now) == host_ledger->window >> WINDOW_TOTAL_BITS;
+}
+
 /* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
 static inline void run_packet(int cpu)
 {
@@ -303,6 +316,8 @@ static inline void run_packet(int cpu)
 	struct host_notes notes = host_notes;
 	enum sl_reason reason;
 
+	if (run.limit.kind == SL_WINDOW && run_comes_round(cpu))
+		run.strict_until = window_plain_number(&run.limit, arrival) + run.limit.groups + 1;
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;
 	reason = host_ask(&run.limit, &packet);

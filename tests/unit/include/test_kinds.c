@@ -1007,8 +1007,8 @@ static void stall_others(void)
  */
 static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *row, uint64_t epoch)
 {
-	static const uint64_t rests[] = {0,  1,	    5,	   14,	  15,	 16,
-					 17, 40000, 65534, 65535, 65536, 65550};
+	static const uint64_t rests[] = {0,	1,     5,     14,    15,    16,	   17,
+					 40000, 65532, 65533, 65534, 65535, 65536, 65550};
 	struct source source = source_with(&row->spec, epoch);
 	uint64_t period = source.limit.period, most = source.limit.most;
 	struct window_log log = {0};
@@ -1028,6 +1028,8 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 			stall_send(most / 4);
 			stall.now += period;
 		}
+		if (rest > 40000) /* as much as others take at once when the index has come round */
+			stall_send(window_left(&source.limit, host_ledger));
 		/* one tick before a sub-window, or after its begin */
 		stall.now = window_begin(&source.limit, epoch + (uint64_t)stall.now, 1 + rest) -
 			    epoch - 1 + (parts >> 1 & 1) * 5;
@@ -1042,6 +1044,49 @@ static void a_cpu_that_stalls_anywhere_lets_no_more_pass(const struct kind_row *
 			stall.now += period / 3;
 		}
 		host_between = NULL;
+		assert_true(window_log_most(&log, (true_time)row->spec.span_ns * SL_TICKS_PER_NS) <=
+			    (__int128)most);
+		window_log_end(&log);
+	}
+}
+
+/* Moves time on to where the index of the last charge comes round, and takes all that passes. */
+static void others_come_round(void)
+{
+	if (stall.pause++ != stall.stall)
+		return;
+	stall.now = stall.later;
+	stall_send(stall.source->limit.most);
+}
+
+/*
+ * A CPU begins the turn of a ledger whose index is about to come round, and stalls before any
+ * access. Others turn the ledger, and charge it until its first word is what that CPU saw.
+ */
+static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
+							   uint64_t epoch)
+{
+	struct source source = source_with(&row->spec, epoch);
+	uint64_t most = source.limit.most;
+	struct window_log log = {0};
+
+	for (int i = 0; i < 24 * WINDOW_GROUPS_MAX; i++) {
+		source = source_with(&row->spec, epoch);
+		host_begin(&source.limit, source.ledger);
+		host_ledger->drawn = epoch;
+		host_begun = epoch;
+		stall = (typeof(stall)){
+			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
+		stall_send(most);
+		stall.stall = i % 24;
+		stall.now = window_begin(&source.limit, epoch, 65536 - 1 - i / 24) - epoch;
+		stall.later = window_begin(&source.limit, epoch, 65536) - epoch;
+		host_between = others_come_round;
+		stall_send(1);
+		host_between = NULL;
+		for (int part = 0; part < 3; part++)
+			stall_send(window_left(&source.limit, host_ledger));
+		stall_send(most);
 		assert_true(window_log_most(&log, (true_time)row->spec.span_ns * SL_TICKS_PER_NS) <=
 			    (__int128)most);
 		window_log_end(&log);
@@ -1086,6 +1131,8 @@ static const struct kind_case {
 	{"concurrent_clock_never_grants_more", concurrent_clock_never_grants_more, ALL, ANY},
 	{"a_cpu_that_stalls_anywhere_lets_no_more_pass",
 	 a_cpu_that_stalls_anywhere_lets_no_more_pass, WINDOWS, ANY},
+	{"a_turn_that_stalls_until_the_index_comes_round",
+	 a_turn_that_stalls_until_the_index_comes_round, WINDOWS, ANY},
 };
 
 static bool case_is_for(const struct kind_case *it, const struct kind_row *row)
