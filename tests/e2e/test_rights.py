@@ -211,6 +211,24 @@ def test_the_owner_shares_without_capabilities(users):
     assert process.returncode == 0 and "shared" not in users.reader("status").out
 
 
+def test_root_is_not_told_a_command_that_the_owner_wrote(users):
+    """Doctor's advice is to be pasted, and the owner could have written anything."""
+    def advice(command):
+        found = json.loads(command("-j", "doctor", "--watch", "10ms", status=1).out)
+        return next(finding["advice"] for finding in found if finding["id"] == "unshared")
+    state = os.path.join(PUBLISHED, users.gate + ".share.json")
+    users.owner("set", "default", "rate", "2/h", "burst", "20", "shared", "yes")
+    with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1", "--round", "200ms"]),
+                          stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: os.path.exists(state), "what the process tells")
+        process.kill()
+    assert advice(users.owner).endswith("share 127.0.0.1:1 --round 200ms")
+    assert advice(users.sluice).endswith("share 127.0.0.1:1")
+    users.owner("set", "default", "rate", "2/h", "burst", "20")
+    for path in state, state.removesuffix(".json"):  # they go with the gate, which other tests need
+        os.remove(path)
+
+
 def test_another_namespace_takes_sys_admin(users):
     assert "CAP_SYS_ADMIN" in one_line(users.owner("-n", users.sender, "attach", "out0", status=1))
     rules = {"gate": {"policies": 64}, "policies": [],

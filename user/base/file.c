@@ -217,7 +217,7 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b)
 
 /* --- Files of Sluice's own ------------------------------------------------------------------ */
 
-static enum status own_check(int fd, const char *path)
+static enum status own_check(int fd, const char *path, uid_t *ret_owner)
 {
 	struct stat st;
 
@@ -230,6 +230,7 @@ static enum status own_check(int fd, const char *path)
 			       "root's, the caller's or of user '" OWNER_USER "', and only its "
 			       "owner's to write",
 			       path, owner_name(st.st_uid), st.st_mode & 07777);
+	*ret_owner = st.st_uid;
 	return st.st_size > FILE_MAX ? refuse_size(path) : OK;
 }
 
@@ -246,7 +247,7 @@ enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there
 		return failure("cannot open %s: %s", path,
 			       errno == ELOOP ? "it is a symbolic link, which is not followed"
 					      : strerror(errno));
-	status = own_check(fd, path);
+	status = own_check(fd, path, &file.owner);
 	if (!status)
 		status = file_fill(fd, path, &file);
 	close(fd);
@@ -355,7 +356,7 @@ static int file_put_as_owner(int directory, const char *name, const struct file 
 
 enum status file_replace(const char *path, const char *text, size_t size, mode_t mode)
 {
-	const struct file file = {(char *)text, size};
+	const struct file file = {.text = (char *)text, .size = size};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int directory = directory_open(path, name), err;
 

@@ -18,6 +18,7 @@
 struct file {
 	char *text; /* a NUL follows it, none is in it */
 	size_t size;
+	uid_t owner; /* of one that file_read_own() has read */
 };
 
 /*

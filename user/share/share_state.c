@@ -156,9 +156,12 @@ static void state_read(const char *gate, struct sharing *sharing)
 	    !is_there)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);
-	file_free(&file);
 	state_unpack(object, sharing);
+	/* it is told to be pasted: root is to paste none that another user can have written */
+	if (file.owner != geteuid())
+		sharing->command[0] = '\0';
 	json_decref(object);
+	file_free(&file);
 }
 
 static bool gate_has_shared(const struct gate *gate)

@@ -85,7 +85,7 @@ struct sharing {
 	char store[SHARE_TEXT];	 /* these of the process that told something last; "": not known */
 	char name[SHARE_TEXT];
 	char node[SHARE_TEXT];
-	char command[SHARE_COMMAND]; /* that started it; whole, or "" */
+	char command[SHARE_COMMAND]; /* that started it; whole, or "". Of the caller's own file */
 	struct share_state state;    /* zero unless it lives */
 };
 
