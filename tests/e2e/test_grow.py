@@ -210,7 +210,7 @@ def test_stated_by_a_file(attached):
     assert attached.json("dump")["gate"] == {"policies": POLICIES}
     before = attached.snapshot()
     refusal = one_line(attached.apply({"policies": policies(POLICIES + 1)}, status=1))
-    assert f"has policies {POLICIES}, and this change takes {POLICIES + 1}" in refusal
+    assert f"has policies {POLICIES // 1024}k, and this change takes {POLICIES + 1}" in refusal
     assert attached.snapshot() == before
     attached.sluice("apply", "-", "--resize", input="policies: []\n")
     assert "gate" not in attached.json("dump")

@@ -128,6 +128,11 @@ def is_told(words, done):
             and all(line.startswith("sluice: ") for line in said))
 
 
+def took_another_hook(done):
+    """Some drivers say so, too, that they have no queues for XDP."""
+    return done.code == 0 and "no native XDP (Cannot allocate memory): attached on hook ingress" in done.err
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
 def test_a_reader_fails_or_tells_all(starved, words, kind):
@@ -155,7 +160,9 @@ def test_a_change_is_whole_or_none(starved, words, kind):
         for fails in n, f"{n}+":
             done = starved.run(words, kind, fails)
             state = starved.state()
-            if not is_told(words, done) and (done.code, state) != (0, after) or state not in (before, after):
+            if took_another_hook(done):
+                assert words == ["attach", "in1"] and ("in1", "ingress", "tcx", "attached") in state[2]
+            elif not is_told(words, done) and (done.code, state) != (0, after) or state not in (before, after):
                 wrong.append((fails, done, state))
             failed += done.code
             if state != before:

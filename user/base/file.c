@@ -373,6 +373,15 @@ enum status file_replace(const char *path, const char *text, size_t size, mode_t
 	return err ? failure("cannot write %s: %s", path, strerror(-err)) : OK;
 }
 
+void file_remove(const char *path)
+{
+	char fresh[PATH_MAX];
+
+	unlink(path);
+	if ((size_t)snprintf(fresh, sizeof(fresh), "%s.new", path) < sizeof(fresh))
+		unlink(fresh);
+}
+
 void file_free(struct file *file)
 {
 	free(file->text);

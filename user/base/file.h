@@ -65,4 +65,7 @@ enum status file_begin(const char *path, char *text, size_t room, size_t *ret_si
  */
 enum status file_replace(const char *path, const char *text, size_t size, mode_t mode);
 
+/* Removes such a file, if there is one, and what a process left that was killed as it wrote it. */
+void file_remove(const char *path);
+
 #endif

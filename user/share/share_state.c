@@ -98,7 +98,7 @@ void share_state_remove(const char *gate)
 {
 	char path[STATE_PATH];
 
-	unlink(state_path(gate, path));
+	file_remove(state_path(gate, path));
 }
 
 void share_state_forget(const char *gate)
