@@ -47,6 +47,9 @@
  * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
  * tell too little if they came round. Whoever comes back in just the sub-window in which the index
  * has come round, one of 65,536, finds what counted then: it is forgotten later, never sooner.
+ * One case is left in which charges are lost. A source comes back through two CPUs, in two
+ * sub-windows in a row, and the index of the later one has come round. The CPU of the earlier one
+ * stands still between steps 2 and 3, while the other one charges.
  *
  * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
  * first one after count as one. Clocks of CPUs that differ: the index never goes back, and T is
