@@ -33,9 +33,7 @@ struct run {
 	int cpus;
 	uint64_t stall_most; /* how long a packet may take */
 	bool sequential;     /* no packet comes while another is judged */
-	__int128
-		strict_until; /* the sub-window up to which what counted when its index came round counts */
-	bool refunds;	      /* some packets are refused by another limit, and cost nothing */
+	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
 	true_time began[RUN_CPUS];
 	int busy; /* CPUs that judge a packet */
 	bool is_busy[RUN_CPUS];
@@ -194,7 +192,6 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
 					   : run_choose(run_unit());
 	run.now = WINDOW_CLOCKS;
-	run.strict_until = -1;
 	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
@@ -249,7 +246,6 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 		if (passes && (__int128)cost > left)
 			run_fail("more passes than aligned sub-windows let pass");
 		if (!passes && (__int128)cost <= left - ((1LL << run.limit.shift) - 1) &&
-		    window_plain_number(&run.limit, clock) > run.strict_until &&
 		    clock < (true_time)1 << 64)
 			run_fail("less passes than aligned sub-windows let pass");
 		if (passes)
@@ -316,8 +312,9 @@ static inline void run_packet(int cpu)
 	struct host_notes notes = host_notes;
 	enum sl_reason reason;
 
-	if (run.limit.kind == SL_WINDOW && run_comes_round(cpu))
-		run.strict_until = window_plain_number(&run.limit, arrival) + run.limit.groups + 1;
+	/* what counted then counts once more */
+	if (run.sequential && run.limit.kind == SL_WINDOW && run_comes_round(cpu))
+		window_plain_charge(&run.window_plain, arrival, window_total(host_ledger->window));
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;
 	reason = host_ask(&run.limit, &packet);

@@ -176,10 +176,15 @@ static void check_whole(void)
 	/* where the clock wraps, a window is longer; and of a line that is older, `made` comes round */
 	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
 		return;
-	/* what counts in a window whose index comes round just then counts once more */
+	/* a window whose index comes round just then is as a new one after one more T */
 	if (run.limit.kind == SL_WINDOW && window_is_over(&run.limit, &ledger, then) &&
-	    window_index(&run.limit, then) == ledger.window >> WINDOW_TOTAL_BITS)
-		return;
+	    window_index(&run.limit, then) == ledger.window >> WINDOW_TOTAL_BITS) {
+		uint64_t total = window_total(ledger.window);
+
+		window_roll(&run.limit, &ledger, then);
+		assert_int_equal(window_total(ledger.window), total);
+		then += (run.limit.groups + 1) * run.limit.period;
+	}
 	assert_int_equal(kind_decide(&run.limit, &ledger, 0, 1, then).full_in, 0);
 	if (full && !ledger.blocked && run.limit.kind != SL_WINDOW)
 		assert_true(credit_span(now + full, at) <= (__s64)(span / 8 + span / 500 + 2));
