@@ -238,8 +238,8 @@ static __always_inline void window_tell(const struct sl_limit *limit, struct sl_
 {
 	__u32 half = window_half(limit, line);
 
-	if (line->taken != half)
-		line->taken = half;
+	if (read_once(line->taken) != half)
+		write_once(line->taken, half);
 }
 
 /*

@@ -26,7 +26,7 @@
  *
  *   1. past     If its tag is not that of the index, or is that of the next one: no counts.
  *   2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over,
- *               whatever its own clock says.
+ *               whatever its own clock says, as the moment is not of the index.
  *   3. window   The new index and the new total.
  *   4. past     The new counts, with the new index as their tag.
  *
@@ -47,9 +47,6 @@
  * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
  * tell too little if they came round. Whoever comes back in just the sub-window in which the index
  * has come round, one of 65,536, finds what counted then: it is forgotten later, never sooner.
- * One case is left in which charges are lost. A source comes back through two CPUs, in two
- * sub-windows in a row, and the index of the later one has come round. The CPU of the earlier one
- * stands still between steps 2 and 3, while the other one charges.
  *
  * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
  * first one after count as one. Clocks of CPUs that differ: the index never goes back, and T is
@@ -197,15 +194,17 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 }
 
 /*
- * Whether a sub-window has begun since that of the index. A clock that is behind that of another
- * CPU does not bring back a sub-window that is over.
+ * Whether a sub-window has begun since that of the index, or a turn has not come further than step
+ * 2. A clock that is behind that of another CPU does not bring back a sub-window that is over.
  */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				  __u64 now)
 {
+	__u64 index = ledger->window >> WINDOW_TOTAL_BITS;
+
 	now = credit_latest(now, ledger->drawn);
-	return now - ledger->drawn >= limit->period ||
-	       window_index(limit, now) != ledger->window >> WINDOW_TOTAL_BITS;
+	return now - ledger->drawn >= limit->period || window_index(limit, now) != index ||
+	       window_index(limit, ledger->drawn) != index;
 }
 
 /* Moves a ledger on to the sub-window of `now`, with nothing charged: the result of a turn. */

@@ -1057,11 +1057,13 @@ static void others_come_round(void)
 		return;
 	stall.now = stall.later;
 	stall_send(stall.source->limit.most);
+	stall_send(window_left(&stall.source->limit, host_ledger));
 }
 
 /*
  * A CPU begins the turn of a ledger whose index is about to come round, and stalls before any
- * access. Others turn the ledger, and charge it until its first word is what that CPU saw.
+ * access. Others come when it has: they turn the ledger, or charge what they take for the current
+ * sub-window. There may be as much to take as makes the first word what that CPU saw.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1070,16 +1072,20 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 	uint64_t most = source.limit.most;
 	struct window_log log = {0};
 
-	for (int i = 0; i < 24 * WINDOW_GROUPS_MAX; i++) {
+	for (int i = 0; i < 24 * 2 * 2 * WINDOW_GROUPS_MAX; i++) {
+		uint64_t before = i / 24 / 2 / 2, takes = i / 24 & 1 ? most : most / 2;
+		bool last = i / 24 & 2; /* tick of its sub-window, or the first */
+
 		source = source_with(&row->spec, epoch);
 		host_begin(&source.limit, source.ledger);
 		host_ledger->drawn = epoch;
 		host_begun = epoch;
 		stall = (typeof(stall)){
 			.source = &source, .stall = -1, .log = &log, .epoch = epoch};
-		stall_send(most);
+		stall_send(takes);
 		stall.stall = i % 24;
-		stall.now = window_begin(&source.limit, epoch, 65536 - 1 - i / 24) - epoch;
+		stall.now = window_begin(&source.limit, epoch, 65536 - 1 - before + last) - epoch -
+			    last;
 		stall.later = window_begin(&source.limit, epoch, 65536) - epoch;
 		host_between = others_come_round;
 		stall_send(1);
