@@ -257,22 +257,26 @@ static void test_what_a_key_took_untold_outlives_a_change_of_other_rules(void **
 	accounts_close(&accounts);
 }
 
-static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(void **state)
+/* The account of a key that others are expected to take all of, and so many steps were lent to. */
+static struct account *account_lend(unsigned int steps)
 {
-	struct account *account;
-	uint64_t lent, zero;
-
-	(void)state;
 	node_open(1000);
-	account = &accounts.list[0];
 	line_make(3, 7);
 	line_take(3, 1000);
 	round_run(0);
 	round_run(0);
-	account->flow.expected = FLOW_RATE;
-	for (int i = 0; i < 20; i++)
+	accounts.list[0].flow.expected = FLOW_RATE;
+	while (steps--)
 		accounts_step(&accounts, now += STEP);
-	lent = account->debt.lent;
+	return &accounts.list[0];
+}
+
+static void test_what_was_lent_can_be_given_back_behind_a_change_of_other_rules(void **state)
+{
+	struct account *account = account_lend(20);
+	uint64_t lent = account->debt.lent, zero;
+
+	(void)state;
 	assert_true(lent > SEC / 8);
 	assert_int_equal(accounts_follow(&accounts, NULL), OK);
 	account->flow.expected = 0;
@@ -654,19 +658,10 @@ static void test_a_short_burst_is_shared(void **state)
 /* Without the process it would have been full, and a burst was all that there was. */
 static void test_nothing_is_given_back_that_was_full_between_steps(void **state)
 {
-	struct account *account = &accounts.list[0];
+	struct account *account = account_lend(50);
 	uint64_t later;
 
 	(void)state;
-	node_open(1000);
-	account = &accounts.list[0];
-	line_make(3, 7);
-	line_take(3, 1000);
-	round_run(0);
-	round_run(0);
-	account->flow.expected = FLOW_RATE;
-	for (int i = 0; i < 50; i++)
-		accounts_step(&accounts, now += STEP);
 	assert_true(account->debt.lent > SEC / 4);
 	/* the process is stopped for as long as the ledger takes to be full; then a burst comes */
 	later = now + 5 * SEC;
