@@ -98,6 +98,19 @@ def test_a_forged_flood_starves_no_node(cluster, agrees, flooded):
     assert 0.98 < sum(shares) < 1.02
 
 
+@pytest.mark.parametrize("rate, burst, honest", [
+    pytest.param(10, 10, lambda at: 0.2, id="slow"),
+    pytest.param(500, 500, lambda at: 10 if at % 1 < 0.02 else 0, id="clumps")])
+def test_a_forged_flood_starves_no_source_that_comes_now_and_then(cluster, rate, burst, honest):
+    cluster.make(4, rate, burst=burst)
+    cluster.share()
+    done = Run(cluster, 60, lambda node, at: honest(at + 0.23 * node) if node else 20)
+    tell(f"4 nodes, 1 flooded, honest now and then at {rate} pps", done, 30, 59.5)
+    shares = done.shares(30, 59.5)
+    assert min(shares[1:]) > 0.17
+    assert 0.95 < sum(shares) < 1.05
+
+
 @pytest.mark.parametrize("turns, word", [(1, "a move"), (5, "five moves")])
 def test_a_source_that_moves(cluster, agrees, turns, word):
     cluster.make(8, RATE)

@@ -122,12 +122,12 @@ class Cluster:
         self.nodes, self.rate, self.address = [], 0, f"127.0.0.1:{FIRST_PORT}"
         run("ip", "netns", "add", self.senders)
 
-    def make(self, nodes, rate, *words, sources=4096):
-        """Nodes with one limit, not yet shared by a process."""
+    def make(self, nodes, rate, *words, burst=0, sources=4096):
+        """Nodes with one limit, not yet shared by a process. burst: 0: a tenth of a second."""
         self.rate = rate
         self.nodes = [Node(self, i, sources) for i in range(nodes)]
         for node in self.nodes:
-            node.sluice("set", "default", "rate", f"{rate}pps", "burst", str(max(1, rate // 10)),
+            node.sluice("set", "default", "rate", f"{rate}pps", "burst", str(burst or max(1, rate // 10)),
                         *(words or ("shared", "yes")))
         return self.nodes
 

@@ -74,6 +74,17 @@ def test_a_flood_through_some_nodes_leaves_the_honest_theirs(cluster, flooded):
     assert 0.88 < sum(shares) < 1.12
 
 
+def test_a_flood_leaves_a_source_its_part_that_comes_now_and_then(cluster):
+    """Each fifth round at most has packets of the honest one: as with a slow limit, or a page at a time."""
+    cluster.store.start()
+    cluster.make(2, 500, burst=500)
+    cluster.share()
+    done = Run(cluster, 16, lambda node, at: 20 if node < 1 else 10 if at % 1 < .02 else 0)
+    shares = done.shares(6, 15.5)
+    print(f"figure: 2 nodes, one flooded: {' '.join(f'{s:.2f}' for s in shares)}")
+    assert shares[1] > 0.15
+
+
 def test_a_source_below_its_limit_is_not_touched(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)

@@ -147,12 +147,29 @@ static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int 
 	return flow->unsettled / nodes;
 }
 
+/* No more counts than a node keeps at most: where a source has left it begins to fade at once. */
+static void flow_remember(struct flow *flow, uint64_t burst, unsigned int nodes)
+{
+	uint64_t span = credit_max(burst, FLOW_USUAL);
+
+	flow->usual -= amount_of(share_of(flow->length, span), flow->usual);
+	flow->usual = credit_min(flow->usual + share_of(flow->offered, span), KEPT / nodes);
+}
+
+/* Where nothing is offered anywhere, all of the rate is there to repay. */
+static uint64_t flow_kept(const struct flow *flow, uint64_t demand, unsigned int nodes)
+{
+	uint64_t mine = credit_max(share_of(flow->offered, flow->length), flow->usual);
+
+	return demand ? credit_min(mine, KEPT / nodes) : 0;
+}
+
 /* What is charged in the next round, which is taken to be as long as this one. */
 static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 {
 	uint64_t mine = flow->offered, length = flow->length;
 	uint64_t all = mine + theirs;
-	uint64_t kept = credit_min(share_of(mine, length), KEPT / nodes);
+	uint64_t kept = flow_kept(flow, all, nodes);
 	int64_t part = flow_part(flow, all, nodes);
 
 	flow->expected = credit_min(share_of(theirs, credit_max(all, length)), FLOW_RATE - kept);
@@ -190,6 +207,7 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
+	flow_remember(flow, burst, nodes);
 	if (!flow->knows)
 		flow_guess(flow, nodes);
 	if (flow->has_totals && taken >= 0 && asked >= 0) {

@@ -28,8 +28,12 @@
  *             leaves half of a burst
  *   given     where they took less: of what was charged in vain this node's part of all demand, at
  *   back      once
- *   kept      what this node always keeps for its own demand: 0.9 x rate/nodes at most.
+ *   kept      what this node always keeps for its own demand, that of the last round or that of
+ *             the last seconds, whichever is more: 0.9 x rate/nodes at most.
  *             expected + repaid <= rate - kept
+ *
+ * That of seconds, because of a slow limit, and of traffic that comes in bursts, few rounds see a
+ * packet: without it a flood through one node silences such a source at the others.
  *
  * A part of 1/nodes, because all nodes repay the same excess: more does not settle. What was
  * charged in vain can be taken once, by those who ask for it. Half of a burst, because a source
@@ -79,6 +83,9 @@
  */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
+/* The seconds over which this node's own demand counts, or a burst's time if that is longer. */
+#define FLOW_USUAL (4 * SL_TICKS_PER_SEC)
+
 /* More nodes than these are not told apart from these. */
 #define FLOW_NODES_MAX 4096
 
@@ -100,6 +107,7 @@ struct flow {
 	uint64_t round;		    /* from report to report */
 	uint64_t length;	    /* from the report that was learned of to this one */
 	uint64_t offered;	    /* and what was reported as asked since */
+	uint64_t usual;		    /* what is offered here over FLOW_USUAL, a share of the rate */
 	unsigned int nodes;	    /* at the last answer */
 	uint64_t busy_at;	    /* when much was offered last, on all nodes together */
 	uint64_t stepped_at;

@@ -3,6 +3,7 @@
  * user/share/flow.h: what is charged for other nodes, on cases, on random schedules, under a store
  * that lies, and with whole worlds of nodes (flow_model.h).
  */
+#include <math.h>
 #include "test.h"
 #include "flow_model.h"
 
@@ -63,6 +64,12 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 	bench->totals.asked += theirs.asked;
 	bench_report(bench, mine.taken, mine.asked);
 	bench_learn(bench, nodes);
+}
+
+/* What a node keeps for what it is offered over some seconds, a part of the rate. */
+static double bench_usual(const struct bench *bench)
+{
+	return (double)bench->flow.usual / FLOW_RATE;
 }
 
 static const struct flow_count nothing;
@@ -315,6 +322,26 @@ static void test_what_was_charged_in_vain_is_given_back_by_demand(void **state)
 }
 
 /* Where nothing is offered what is owed is charged at once, but for half of a burst. */
+/* Packets that come each half second, at a fifth of the rate; the others are flooded, or silent. */
+static void test_what_is_usual_is_kept_while_others_ask(void **state)
+{
+	const struct flow_count mine = {ROUND, ROUND}, flood = {ROUND, 16 * ROUND};
+	struct bench bench = bench_new();
+
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		bench_round(&bench, i % 5 ? nothing : mine, flood, 4);
+	assert_in_range(1000 * bench_usual(&bench), 180, 225);
+	bench_round(&bench, nothing, flood, 4);
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench_usual(&bench)));
+	bench_round(&bench, nothing, nothing, 4);
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
+	/* it is forgotten within some times FLOW_USUAL */
+	for (int i = 0; i < 200; i++)
+		bench_round(&bench, nothing, flood, 4);
+	assert_true(bench_usual(&bench) < .01);
+}
+
 static void test_an_idle_node_repays_at_once(void **state)
 {
 	static const struct {
@@ -431,7 +458,8 @@ static void test_what_was_never_sent_is_not_in_doubt(void **state)
 		flow_lost(&bench.flow, 1);
 		bench_round(&bench, nothing, nothing, 2);
 		bench_round(&bench, nothing, (struct flow_count){ROUND, ROUND}, 2);
-		assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, is_sent ? 0 : 1));
+		assert_true(near((double)bench_pass(&bench, ROUND) / ROUND,
+				 is_sent ? 0 : 1 - bench_usual(&bench)));
 	}
 }
 
@@ -623,7 +651,7 @@ static void test_doubt_ends(void **state)
 	assert_int_equal(bench_pass(&bench, ROUND), 0);
 	for (unsigned int i = 0; i <= FLOW_DOUBT / ROUND; i++)
 		bench_round(&bench, nothing, theirs, 2);
-	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
+	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench_usual(&bench)));
 }
 
 /* What happened in a round without an answer is told by the next answer, as of a longer round. */
@@ -742,6 +770,19 @@ static double offered_forged(const struct world *world, unsigned int node, doubl
 	(void)world;
 	(void)at;
 	return node < floods ? 100 : 0.2;
+}
+
+static double clump_every; /* seconds */
+
+/* 0.2 x the rate as well, but each time within a step or two. */
+static double offered_clumps(const struct world *world, unsigned int node, double at)
+{
+	double turn = at / clump_every + .23 * node;
+
+	(void)world;
+	if (node < floods)
+		return 20;
+	return (turn - floor(turn)) * clump_every < .02 ? .2 * clump_every / .02 : 0;
 }
 
 static double offered_turns(const struct world *world, unsigned int node, double at)
@@ -867,6 +908,35 @@ static void test_a_forged_flood_starves_no_node(void **state)
 	}
 }
 
+/* A packet of a slow limit, or a burst of a fast one, comes in one of many rounds. */
+static void test_a_forged_flood_starves_no_source_that_comes_now_and_then(void **state)
+{
+	(void)state;
+	floods = 1;
+	for (clump_every = .1; clump_every < 2; clump_every *= 1.7) {
+		struct world world = world_of(4);
+		struct flow_count before[4];
+
+		world.burst = SEC;
+		world.offered = offered_clumps;
+		world_begin(&world);
+		world_run(&world, 60);
+		for (unsigned int i = 0; i < 4; i++)
+			before[i] = world.node[i].own;
+		world_run(&world, 120);
+		must_be_within("total", world_mean(&world, 60, 180), .98, 1.02);
+		for (unsigned int i = floods; i < 4; i++) {
+			const struct flow_count *own = &world.node[i].own;
+
+			must_be_within("an honest node",
+				       (double)(own->taken - before[i].taken) /
+					       (own->asked - before[i].asked),
+				       .95, 1);
+		}
+		world_end(&world);
+	}
+}
+
 static void test_a_source_that_moves(void **state)
 {
 	static const double turns[] = {1, 5, 20};
@@ -919,8 +989,8 @@ static void test_a_source_that_comes_in_pulses(void **state)
 			world.offered = offered_pulses;
 			world.level = period;
 			world_begin(&world);
-			world_run(&world, 200);
-			must_be_within("pulses", world_mean(&world, 100, 200), 0, 1.02);
+			world_run(&world, 500);
+			must_be_within("pulses", world_mean(&world, 200, 500), 0, 1.02);
 			must_be_within("pulses", world_excess(&world), 0, (nodes[i] - 1) * 1.2);
 			world_end(&world);
 		}
@@ -1095,6 +1165,7 @@ int main(void)
 		cmocka_unit_test(test_what_goes_on_without_answers),
 		cmocka_unit_test(test_what_is_charged_until_something_is_known),
 		cmocka_unit_test(test_what_was_charged_in_vain_is_given_back_by_demand),
+		cmocka_unit_test(test_what_is_usual_is_kept_while_others_ask),
 		cmocka_unit_test(test_an_idle_node_repays_at_once),
 		cmocka_unit_test(test_no_credit_behind_a_loss),
 		cmocka_unit_test(test_a_loss_forgets_the_plan),
@@ -1115,6 +1186,7 @@ int main(void)
 		cmocka_unit_test(test_one_limit_over_many_nodes),
 		cmocka_unit_test(test_nodes_that_ask_alike_get_alike),
 		cmocka_unit_test(test_a_forged_flood_starves_no_node),
+		cmocka_unit_test(test_a_forged_flood_starves_no_source_that_comes_now_and_then),
 		cmocka_unit_test(test_a_source_that_moves),
 		cmocka_unit_test(test_no_node_lets_pass_more_than_alone),
 		cmocka_unit_test(test_a_source_that_comes_in_pulses),
