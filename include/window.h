@@ -46,7 +46,12 @@
  * The index comes round after 65,536 sub-windows, so `drawn` tells how long ago its sub-window was.
  * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
  * tell too little if they came round. Whoever comes back in just the sub-window in which the index
- * has come round, one of 65,536, finds what counted then: it is forgotten later, never sooner.
+ * comes round, or in one of the G before, finds what counted then: it is forgotten later, never
+ * sooner.
+ *
+ * Charges can be lost where a CPU stands still for longer than T within a turn: between steps 2 and
+ * 3, if the index comes round and as much is charged meanwhile as counted then; or before step 4,
+ * for 16 sub-windows, until another CPU has come between its steps 1 and 4, and `past` is the same.
  *
  * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
  * first one after count as one. Clocks of CPUs that differ: the index never goes back, and T is
@@ -164,10 +169,16 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_l
 	return steps;
 }
 
+/* Whether indexes come round to an old one in this sub-window, or in one of the next G. */
+static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
+{
+	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
+}
+
 /*
- * Moves a ledger on by `steps` sub-windows, into the one with this index. Where that has come round
- * to the old one the total stays, and counts once more: it makes up the first word, by which a CPU
- * that stalled in a turn from the old one sees that charges were made since.
+ * Moves a ledger on by `steps` sub-windows, into the one with this index. Where that comes round to
+ * the old one within G the total stays, and counts once more: by the first word, which it makes up,
+ * a CPU that stalls in a turn from the old one sees that charges were made since.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 steps, __u64 index)
@@ -179,7 +190,7 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 	if (ledger->past >> WINDOW_PAST_BITS != (old & WINDOW_TAG_MASK))
 		counts = 0;
 	if (steps > limit->groups) {
-		total = index == old ? total : 0;
+		total = window_comes_round(limit, old, index) ? total : 0;
 		counts = 0;
 	} else if (steps) {
 		before = window_sum(limit, counts);

@@ -293,13 +293,13 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 			});
 }
 
-/* Whether the index of the ledger's sub-window has come round, by the clock of a CPU. */
-static inline bool run_comes_round(int cpu)
+/* Whether a window is turned at a moment into a sub-window at which its index comes round. */
+static inline bool run_comes_round(const struct sl_ledger *ledger, uint64_t now)
 {
-	uint64_t now = credit_latest(run_clock(cpu), host_ledger->drawn);
-
-	return window_is_over(&run.limit, host_ledger, now) &&
-	       window_index(&run.limit, now) == host_ledger->window >> WINDOW_TOTAL_BITS;
+	return window_is_over(&run.limit, ledger, now) &&
+	       window_steps(&run.limit, ledger, now) > run.limit.groups &&
+	       window_comes_round(&run.limit, ledger->window >> WINDOW_TOTAL_BITS,
+				  window_index(&run.limit, now));
 }
 
 /* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
@@ -313,7 +313,8 @@ static inline void run_packet(int cpu)
 	enum sl_reason reason;
 
 	/* what counted then counts once more */
-	if (run.sequential && run.limit.kind == SL_WINDOW && run_comes_round(cpu))
+	if (run.sequential && run.limit.kind == SL_WINDOW &&
+	    run_comes_round(host_ledger, credit_latest(packet.now, host_ledger->drawn)))
 		window_plain_charge(&run.window_plain, arrival, window_total(host_ledger->window));
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;

@@ -959,6 +959,7 @@ static struct {
 	int pause, stall; /* accesses so far, and that before which it stalls */
 	uint64_t later;	  /* so long */
 	bool gives_up;	  /* one of the others gives up a turn, after its second step */
+	true_time early;  /* when others come before `later`; 0: they do not */
 	struct window_log *log;
 	true_time now;
 	uint64_t epoch;
@@ -1055,6 +1056,10 @@ static void others_come_round(void)
 {
 	if (stall.pause++ != stall.stall)
 		return;
+	if (stall.early) {
+		stall.now = stall.early;
+		stall_send(stall.source->limit.most);
+	}
 	stall.now = stall.later;
 	stall_send(stall.source->limit.most);
 	stall_send(window_left(&stall.source->limit, host_ledger));
@@ -1063,7 +1068,8 @@ static void others_come_round(void)
 /*
  * A CPU begins the turn of a ledger whose index is about to come round, and stalls before any
  * access. Others come when it has: they turn the ledger, or charge what they take for the current
- * sub-window. There may be as much to take as makes the first word what that CPU saw.
+ * sub-window. Others yet may come in the sub-window before. There may be as much to take as makes
+ * the first word what that CPU saw.
  */
 static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row *row,
 							   uint64_t epoch)
@@ -1072,9 +1078,10 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 	uint64_t most = source.limit.most;
 	struct window_log log = {0};
 
-	for (int i = 0; i < 24 * 2 * 2 * WINDOW_GROUPS_MAX; i++) {
-		uint64_t before = i / 24 / 2 / 2, takes = i / 24 & 1 ? most : most / 2;
+	for (int i = 0; i < 24 * 8 * source.limit.groups; i++) {
+		uint64_t before = i / 24 / 8, takes = i / 24 & 1 ? most : most / 2;
 		bool last = i / 24 & 2; /* tick of its sub-window, or the first */
+		true_time early;
 
 		source = source_with(&row->spec, epoch);
 		host_begin(&source.limit, source.ledger);
@@ -1087,6 +1094,9 @@ static void a_turn_that_stalls_until_the_index_comes_round(const struct kind_row
 		stall.now = window_begin(&source.limit, epoch, 65536 - 1 - before + last) - epoch -
 			    last;
 		stall.later = window_begin(&source.limit, epoch, 65536) - epoch;
+		early = window_begin(&source.limit, epoch, 65535) - epoch;
+		if (i / 24 & 4)
+			stall.early = stall.now > early ? stall.now : early;
 		host_between = others_come_round;
 		stall_send(1);
 		host_between = NULL;

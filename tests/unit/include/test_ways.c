@@ -177,8 +177,7 @@ static void check_whole(void)
 	if (then < ledger.drawn || run.now >> (LINE_MOMENT_SHIFT + 15))
 		return;
 	/* a window whose index comes round just then is as a new one after one more T */
-	if (run.limit.kind == SL_WINDOW && window_is_over(&run.limit, &ledger, then) &&
-	    window_index(&run.limit, then) == ledger.window >> WINDOW_TOTAL_BITS) {
+	if (run.limit.kind == SL_WINDOW && run_comes_round(&ledger, then)) {
 		uint64_t total = window_total(ledger.window);
 
 		window_roll(&run.limit, &ledger, then);
