@@ -32,6 +32,7 @@ struct run {
 	uint64_t lag[RUN_CPUS];
 	int cpus;
 	uint64_t stall_most; /* how long a packet may take */
+	bool comes_round;    /* rests bring the index of a window round, and a stall is T at most */
 	bool sequential;     /* no packet comes while another is judged */
 	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
 	true_time began[RUN_CPUS];
@@ -158,7 +159,7 @@ static inline uint64_t run_span(void)
 	case 6: /* 16: as often the tag of `past` comes round */
 		return unit * (1 + run_choose(18)) + run_choose(33) - 16;
 	default:
-		if (run_one_in(2)) /* the index of `window` comes round */
+		if (run.comes_round && run_one_in(2))
 			return unit < 1ULL << 42 ? unit * (65536ULL * (1 + run_choose(3)) +
 							   run_choose(24) - 12) +
 							   run_choose(33) - 16
@@ -189,8 +190,11 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 	for (int i = 1; lags && i < run.cpus; i++)
 		run.lag[i] = run_one_in(3) ? WINDOW_CLOCKS : run_choose(WINDOW_CLOCKS + 1);
 	run.refunds = !sequential && run_one_in(2);
-	run.stall_most = kind == SL_WINDOW ? 15 * run.limit.period - run.limit.period / 2
-					   : run_choose(run_unit());
+	run.comes_round = kind == SL_WINDOW && run_one_in(2);
+	run.stall_most = kind == SL_WINDOW
+				 ? run.limit.period * (run.comes_round ? run.limit.groups : 15) -
+					   run.limit.period / 2
+				 : run_choose(run_unit());
 	run.now = WINDOW_CLOCKS;
 	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
