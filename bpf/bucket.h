@@ -3,8 +3,8 @@
  * Buckets: what this CPU remembers of a source: the record that decides about it, its purses and
  * its counters. A cache, of sets of four: a bucket that is handed to another source loses its
  * counters and the credit of its purses. One that was used within the last second is handed on
- * rarely. Only hot sources get one: the others are charged at their ledgers, which takes fewer
- * cache lines.
+ * rarely. Only sources that are hot, or refused, get one: the others are charged at their ledgers,
+ * which takes fewer cache lines.
  *
  *   packet_begin    the moment of the packet, and the rules that it is judged under
  *   bucket_find     the bucket of the source
@@ -127,6 +127,30 @@ static __always_inline int seat_choose(const struct sl_hot *set, const struct se
  */
 #define GIVEN_MOST 1024
 
+#define BUCKET_GIVEN 1 /* in `kept` of such a bucket */
+
+/*
+ * A source keeps its bucket for so long after a refusal, hot or not, 4 s at 1000 Hz: what is
+ * counted of abusers is complete while they find free buckets.
+ */
+#define REFUSED_JIFFIES 4096
+
+/* Notes that a packet of the source is refused. */
+static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
+{
+	__u32 at = 2 * packet->jiffy;
+
+	if (bucket->kept != BUCKET_GIVEN && bucket->kept != at)
+		bucket->kept = at;
+}
+
+static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
+					   const struct packet *packet)
+{
+	return bucket->kept == BUCKET_GIVEN ||
+	       (__u32)(2 * packet->jiffy - bucket->kept) < 2 * REFUSED_JIFFIES;
+}
+
 /*
  * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; a source
  * that is refused, or that no limit holds, may always be. A lukewarm one would only take cache
@@ -176,9 +200,9 @@ BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *ga
 	write_once(set->tag[way], 0);
 	*bucket = (struct sl_bucket){
 		.source = {seat.source[0], seat.source[1]},
-		.given = here->given < GIVEN_MOST,
+		.kept = here->given < GIVEN_MOST ? BUCKET_GIVEN : 0,
 	};
-	here->given += bucket->given;
+	here->given += bucket->kept;
 	set->used[way] = seat.used;
 	write_once(set->tag[way], seat.tag);
 	return seat.set * SL_SEATS + way;
@@ -225,7 +249,7 @@ static __always_inline void bucket_review(const struct packet *packet, const str
 	bool is_worth = served - bucket->served >= WORTH_SERVED;
 
 	bucket->served = served;
-	if (!is_worth && !packet->hot && !bucket->given)
+	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet))
 		bucket_leave(packet, gate);
 }
 

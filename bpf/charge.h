@@ -113,7 +113,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		if (reason == LEDGER_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
-			window_tell(limit, line);
+			window_tell(packet, limit, line);
 		if (limit->shared) {
 			bool passes = reason < SL_FIRST_DROP;
 			__u64 refused = passes ? 0 : cost;

@@ -6,11 +6,12 @@
  *   count_policy   by policy, reason and limit: what `stats` and `export` read
  *   count_source   by source: what `sources` reads
  *
- * Used by: sluice.bpf.c. Uses: charge.h.
+ * Used by: sluice.bpf.c. Uses: bucket.h, charge.h.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
 
+#include "bucket.h"
 #include "charge.h"
 
 static __always_inline void cell_add(struct sl_cell *cell, const struct packet *packet)
@@ -67,10 +68,12 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 {
 	if (!bucket)
 		return;
-	if (verdict->reason >= SL_FIRST_DROP)
+	if (verdict->reason >= SL_FIRST_DROP) {
+		bucket_refuse(bucket, packet);
 		cell_add(&bucket->dropped, packet);
-	else
+	} else {
 		cell_add(&bucket->passed, packet);
+	}
 	if (verdict->reason < SL_FIRST_DROP && verdict->refused)
 		cell_add(&bucket->observed, packet);
 }

@@ -4,7 +4,7 @@
  *
  *   ledger_charge   draws a packet's cost from a ledger: one try, by compare-and-swap
  *   line_tell       counts it for the machines that share the limit
- *   window_tell     notes how much of a window counts
+ *   window_tell     notes of a window how much of it counts, and when a packet came
  *   line_block      begins a block
  *   ledger_refund   gives back a cost
  *
@@ -126,7 +126,8 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, draw.now)))
 		return LEDGER_OVER;
-	packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
+	if (kind != SL_WINDOW) /* there it tells the sub-window: window_tell() */
+		packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
 	/*
 	 * Not of a source that may lose its bucket soon, and with it what its purse holds. What a
 	 * purse holds is charged once.
@@ -231,15 +232,20 @@ static __always_inline void line_tell(const struct sl_limit *limit, struct sl_li
 }
 
 /*
- * Notes on the line of a window whether at most half of N counts. If another key has just got the
- * line, and under a shared limit, its count is wrong by one draw.
+ * Notes on the line of a window whether at most half of N counts, and that a packet was judged; and
+ * on the packet whether one was just before. If another key has just got the line, and under a
+ * shared limit, its counts are wrong: once.
  */
-static __always_inline void window_tell(const struct sl_limit *limit, struct sl_line *line)
+static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
+					struct sl_line *line)
 {
-	__u32 half = window_half(limit, line);
+	__u32 half = window_half(limit, line), seen = line_seen(packet->now);
 
+	packet->hot |= line_rest(line, line_ledger(line), packet->now) < HOT_TICKS;
 	if (read_once(line->taken) != half)
 		write_once(line->taken, half);
+	if (read_once(line->refused) != seen)
+		write_once(line->refused, seen);
 }
 
 /*

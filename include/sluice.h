@@ -454,7 +454,7 @@ struct sl_line {
 	__u16 span;    /* the time in which it is whole again, once it was empty: short_make() */
 	__u16 made;    /* when it was made: line_moment(); and LINE_CAME_BACK */
 	__u32 taken;   /* of a shared limit: what was taken, purses included, and */
-	__u32 refused; /* what was refused: see line_tell(). Of a window: LINE_HAS_HALF, and 0 */
+	__u32 refused; /* what was refused: line_tell(). Of a window: LINE_HAS_HALF, line_seen() */
 	struct sl_ledger_words ledger;
 };
 
@@ -490,7 +490,7 @@ struct sl_bucket {
 	__u32 owner;		 /* the policy of the purses, which stay while a list decides */
 	__u32 owner_since;	 /* `since` of its record */
 	__u32 served;		 /* its packets (low bits) when a ledger was asked last */
-	__u32 given;		 /* to one of the first sources, which need not be hot to keep it */
+	__u32 kept;		 /* BUCKET_GIVEN, or twice the jiffy of its last refusal */
 };
 
 /*

@@ -293,6 +293,27 @@ enum loss_class {
  */
 #define LINE_HAS_HALF 1
 
+/* In `refused` of such a line: the moment of that packet, in 0.26 ms. It comes round in 13 days. */
+#define LINE_SEEN_SHIFT 22
+
+static inline __u32 line_seen(__u64 now)
+{
+	return now >> LINE_SEEN_SHIFT;
+}
+
+/*
+ * For how long a key has rested, at least: since its ledger was drawn from; or, as `drawn` of a
+ * window tells only when a sub-window began, since a packet was judged by it.
+ */
+static inline __s64 line_rest(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
+{
+	__s32 seen = line_seen(now) - table_once(line->refused);
+
+	if (line_kind(line) == SL_WINDOW)
+		return (seen - 1) * (1LL << LINE_SEEN_SHIFT);
+	return credit_span(ledger->drawn, now);
+}
+
 static inline __u32 window_half(const struct sl_limit *limit, const struct sl_line *line)
 {
 	return 2 * window_total(table_once(line->ledger.zero)) <= limit->most ? LINE_HAS_HALF : 0;
@@ -321,7 +342,7 @@ static inline enum loss_class line_class(const struct sl_line *line, const struc
 	if (parts > LOSS_PARTS / 2 ||
 	    (ledger->blocked && credit_span(now, line_block_counts(line, ledger)) > 0))
 		return LOSS_DEEP;
-	return flood && credit_span(ledger->drawn, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
+	return flood && line_rest(line, ledger, now) < LOSS_RECENT ? LOSS_KNOWN : LOSS_LITTLE;
 }
 
 static inline __u64 line_tenure(const struct sl_line *line, enum loss_class class, __u64 now)

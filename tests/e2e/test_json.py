@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lab import LISTED, MAPS, one_line, run_sluice
+from lab import LISTED, MAPS, on_one_cpu, one_line, run_sluice
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 CELL = {"packets": int, "bytes": int}
@@ -218,6 +218,24 @@ def test_sources_in_the_order_that_is_asked_for(lab):
         ["192.0.2.3", "40", "0", "0", "allowed"], ["192.0.2.2", "9", "16", "0", "0", "of", "9"],
         ["192.0.2.0/24", "15", "0", "0", "5", "of", "20"],
         ["192.0.2.4", "5", "1", "0", "blocked", *rows[3][6:]]]
+
+
+@pytest.mark.parametrize("limit", [
+    "rate 100pps burst 200", "rate 1kpps burst 1000", "window 100 per 10s",
+    "rate 100pps burst 10 action block 5s"])
+def test_abusers_are_counted_however_many_sources_came_before(lab, limit):
+    """The first 1,024 of a CPU have a place whatever they do; later ones if they are hot, or refused."""
+    lab.attach("in0")
+    lab.sluice("set", "default", *limit.split())
+    with on_one_cpu():
+        lab.traffic(1, *(f"198.18.{i >> 8}.{i & 255}=3" for i in range(1500)))
+        before = lab.counts()[1]
+        lab.traffic(3, "203.0.113.66=2000", "203.0.113.67=1500", "192.0.2.1=2")
+    dropped = lab.counts()[1] - before
+    assert dropped > 2000
+    found = lab.sources("top", "2", "sort", "dropped")
+    assert [source["address"] for source in found] == ["203.0.113.66", "203.0.113.67"]
+    assert 0.9 * dropped < sum(source["dropped"]["packets"] for source in found) <= dropped
 
 
 def test_the_policy_of_a_source_in_words(lab):

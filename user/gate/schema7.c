@@ -126,7 +126,7 @@ _Static_assert(sizeof(struct sl_bucket) == 192 && AT(struct sl_bucket, source, 0
 		       AT(struct sl_bucket, purse, 48) && AT(struct sl_bucket, dropped, 144) &&
 		       AT(struct sl_bucket, observed, 160) && AT(struct sl_bucket, owner, 176) &&
 		       AT(struct sl_bucket, owner_since, 180) &&
-		       AT(struct sl_bucket, served, 184) && AT(struct sl_bucket, given, 188),
+		       AT(struct sl_bucket, served, 184) && AT(struct sl_bucket, kept, 188),
 	       "schema 7: `buckets` is shared");
 _Static_assert(sizeof(struct sl_purse) == 24 && AT(struct sl_purse, credit, 0) &&
 		       AT(struct sl_purse, at, 8) && AT(struct sl_purse, until, 16) &&

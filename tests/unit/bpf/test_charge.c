@@ -389,6 +389,29 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 	}
 }
 
+/*
+ * A source that came within the last minute is known: in a flood the forged ones go for each other,
+ * though its sub-window, and with it its ledger's `drawn`, may have begun long before.
+ */
+static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_window(family);
+		for (int i = 0; i < WINDOW_MOST / 2 - 1; i++) {
+			for (uint32_t source = 1; source <= 4; source++)
+				assert_int_equal(packet_send(source), SL_PASS_WITHIN);
+			clock_advance(50 * SL_TICKS_PER_SEC);
+		}
+		world.admission.crowd_until = ~0ULL;
+		for (uint32_t source = 1000; source < 1200; source++)
+			window_send(source, CROWD_BAR + 1);
+		assert_true(world.admission.event[SL_EVENT_FORGOTTEN].total > 100);
+		for (uint32_t source = 1; source <= 4; source++)
+			assert_non_null(line_of(source));
+	}
+}
+
 /* --- No bucket ------------------------------------------------------------------------------ */
 
 /* A source without a bucket is charged at its ledger, and gets its burst exactly. */
@@ -540,6 +563,7 @@ int main(void)
 		cmocka_unit_test(test_who_comes_again_gets_room),
 		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
+		cmocka_unit_test(test_in_a_flood_known_sources_of_a_long_window_stay),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),

@@ -15,7 +15,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 	(sizeof(*(word)) == sizeof(uint64_t) ? word_swap((uint64_t *)(word), old, next)            \
 					     : (*(word) = (next), (uint64_t)(old)))
 #include "bucket.h"
-#include "charge.h"
+#include "count.h"
 #include "table_host.h"
 
 #define RATE	  1000 /* packets per second */
@@ -160,8 +160,7 @@ static enum sl_reason packet_send(uint32_t source)
 		bucket = bucket_at(bucket_earn(&packet, &host_table.gate));
 	else if (bucket && packet.asked)
 		bucket_review(&packet, &host_table.gate, bucket);
-	if (bucket)
-		bucket->passed.packets++;
+	count_source(&packet, bucket, &verdict);
 	return verdict.reason;
 }
 
@@ -448,6 +447,62 @@ static void test_one_refusal_in_so_many_asks_for_a_bucket(void **state)
 	}
 }
 
+/* It keeps it, however slow it is, so what is dropped is counted; and for a time behind that. */
+static void test_a_refused_source_keeps_its_bucket(void **state)
+{
+	struct sl_bucket *bucket = NULL;
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	world.policy.limit[SL_IPV4][0] = limit_of(1, MANY_CPUS);
+	for (int i = 0; i < 4 * ASKING; i++) { /* each other one is refused */
+		packet_send(1);
+		clock_advance(COST / 2 + 1);
+	}
+	bucket = bucket_of(1);
+	assert_non_null(bucket);
+	assert_in_range(bucket->dropped.packets, ASKING / 2, 2 * ASKING);
+	assert_in_range(bucket->dropped.packets + bucket->passed.packets, ASKING, 4 * ASKING);
+	for (int i = 0; i < 2; i++) { /* and none is */
+		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(bucket_of(1) != NULL, !i);
+	}
+}
+
+/* The moment of a window's ledger is that of a sub-window: when a packet came its line tells. */
+static void test_a_hot_source_under_a_window_has_a_bucket(void **state)
+{
+	const struct machine machine = {.cpus = MANY_CPUS, .jiffy_ns = JIFFY_NS};
+	struct limit limit = {
+		.spec = {.name = "all",
+			 .kind = SL_WINDOW,
+			 .rate = 1000 * BURST,
+			 .span_ns = 1000000000,
+			 .groups = 5,
+			 .id = 7,
+			 .per = {32, 64}},
+		.match = {.fact = SL_FACT_ANY},
+	};
+	unsigned int counted = 0;
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	world.policy.limit[SL_IPV4][0] = limit_compile(&limit, SL_IPV4, &machine);
+	for (int i = 0; i < 10000; i++) {
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		counted += !!bucket_of(1);
+		clock_advance(SL_TICKS_PER_SEC / 5000);
+	}
+	assert_true(counted > 10000 - 2 * ASKING);
+	assert_int_equal(bucket_of(1)->passed.packets, counted);
+	for (int i = 0; i < 2 * ASKING; i++) {
+		clock_advance(2ULL << LINE_SEEN_SHIFT);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_null(bucket_of(1));
+	}
+}
+
 /* A gate whose buckets are one set for each CPU, in which each is in use. */
 static void seats_fill(void)
 {
@@ -492,7 +547,7 @@ static void test_a_bucket_that_rests_goes_at_once(void **state)
 		clock_advance((USED_WINDOWS - SL_SEATS) * (JIFFY << WINDOW));
 		/* all but the first are used again */
 		for (uint32_t source = 2; source <= SL_SEATS; source++)
-			assert_int_equal(bucket_of(source)->given, given);
+			assert_int_equal(bucket_of(source)->kept == BUCKET_GIVEN, given);
 		packet = packet_from(1000);
 		assert_true(bucket_earn(&packet, &host_table.gate) >= 0);
 		assert_non_null(bucket_of(1000));
@@ -534,6 +589,8 @@ int main(void)
 		cmocka_unit_test(test_the_first_sources_get_a_bucket_at_once),
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
 		cmocka_unit_test(test_one_refusal_in_so_many_asks_for_a_bucket),
+		cmocka_unit_test(test_a_refused_source_keeps_its_bucket),
+		cmocka_unit_test(test_a_hot_source_under_a_window_has_a_bucket),
 		cmocka_unit_test(test_buckets_in_use_go_rarely),
 		cmocka_unit_test(test_refused_sources_get_buckets_in_use_rarely),
 		cmocka_unit_test(test_a_bucket_that_rests_goes_at_once),
