@@ -34,14 +34,17 @@ static __always_inline void moment_swap(__u64 *moment, __u64 to)
  * Merges the last state of the old ledger into its copy. A copy that no packet has charged takes
  * that state. A copy that packets have charged is charged as much as the old ledger was since it
  * was copied. Its second word stays as it is then: a bucket that was reborn was so within the time
- * of the switch, and a window counts what is added in its current sub-window.
+ * of the switch, and a window counts what is added in the later of both sub-windows.
  */
-static __always_inline void carried_merge(struct sl_ledger *ledger,
-					  const struct sl_carry_ledger *carry)
+static __always_inline void carried_merge(struct sl_line *line, const struct sl_carry_ledger *carry)
 {
 	const struct sl_ledger_words *last = &carry->last.ledger;
+	struct sl_ledger *ledger = line_ledger(line);
 	enum sl_kind kind = line_kind(&carry->last);
+	struct sl_limit limit;
 
+	if (kind == SL_WINDOW) /* more may count now */
+		__sync_val_compare_and_swap(&line->taken, LINE_HAS_HALF, 0);
 	moment_swap(&ledger->drawn, last->drawn);
 	if (last->blocked)
 		moment_swap(&ledger->blocked, last->blocked);
@@ -55,6 +58,10 @@ static __always_inline void carried_merge(struct sl_ledger *ledger,
 							    last->born);
 			return;
 		}
+	}
+	if (kind == SL_WINDOW) {
+		limit = carry->limit;
+		ledger_turn(&limit, ledger, last->drawn);
 	}
 	__sync_fetch_and_add(&ledger->zero, carry->debit);
 }
@@ -91,7 +98,7 @@ int sluice_carry_ledger(struct sl_carry_ledger *carry)
 		line = table_find(&gate->meeting, entrant.digest, &entrant.key);
 	}
 	if (line)
-		carried_merge(line_ledger(line), carry);
+		carried_merge(line, carry);
 	return 0;
 }
 

@@ -10,6 +10,7 @@ struct sl_carry_ledger {
 	struct sl_line last;	 /* as it is now, in the old table */
 	struct sl_ledger copied; /* as it was copied */
 	__u64 debit;		 /* what `last` was charged since, in the unit of its kind */
+	struct sl_limit limit;	 /* of both */
 	__u64 now;		 /* uptime in ticks */
 	__u32 most;		 /* the most that may be lost for it: loss_rank() of itself */
 	__u32 pad;

@@ -236,9 +236,21 @@ static uint64_t debit_of(const struct sl_limit *limit, const struct sl_ledger *c
 }
 
 /*
+ * Whether a ledger was charged more than another one: of a window, whether it is the later one, and
+ * of one sub-window the fuller one.
+ */
+static bool ledger_is_ahead(const struct sl_limit *limit, const struct sl_ledger *ledger,
+			    const struct sl_ledger *other)
+{
+	if (limit->kind == SL_WINDOW &&
+	    (ledger->window ^ other->window) >> WINDOW_TOTAL_BITS) /* indexes come round */
+		return credit_span(other->drawn, ledger->drawn) > 0;
+	return credit_span(other->zero, ledger->zero) > 0;
+}
+
+/*
  * Keeps the ledger of a key that was charged more, of this one and that in the table of `to`, which
- * packets may use: of a window, the later one, and of one sub-window the fuller one. The first word
- * tells all of that. Returns as carrier_ledger() does.
+ * packets may use. Returns as carrier_ledger() does.
  */
 static int ledger_merge(const struct gate *to, struct carriers *carriers,
 			const struct sl_limit *limit, const struct sl_line *line, uint64_t now)
@@ -246,6 +258,7 @@ static int ledger_merge(const struct gate *to, struct carriers *carriers,
 	const struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
 	struct sl_carry_ledger argument = {
 		.last = *line,
+		.limit = *limit,
 		.now = now,
 		.most = loss_rank(loss_of(line, now)),
 	};
@@ -256,7 +269,7 @@ static int ledger_merge(const struct gate *to, struct carriers *carriers,
 		return -EIO;
 	if (found.is_found) {
 		argument.copied = *line_ledger(&found.line);
-		if (credit_span(argument.copied.zero, last->zero) <= 0)
+		if (!ledger_is_ahead(limit, last, &argument.copied))
 			return 0;
 		argument.debit = debit_of(limit, &argument.copied, last, now);
 	}
@@ -364,7 +377,7 @@ static uint64_t birth_of(const struct sl_limit *limit, const struct sl_ledger *l
 static int ledger_end(struct carry *carry, const struct sl_limit *limit, const struct sl_line *line,
 		      struct copy *copy)
 {
-	struct sl_carry_ledger argument = {.last = *line};
+	struct sl_carry_ledger argument = {.last = *line, .limit = *limit};
 	const struct sl_ledger *last = line_ledger(&argument.last);
 	int lost, before = copy && copy_is_lost(copy);
 

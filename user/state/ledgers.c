@@ -171,6 +171,8 @@ bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 	__u64 first = __atomic_load_n(&ledger->zero, __ATOMIC_SEQ_CST);
 	__u64 drawn = __atomic_load_n(&ledger->drawn, __ATOMIC_SEQ_CST);
 	__u64 blocked = __atomic_load_n(&ledger->blocked, __ATOMIC_SEQ_CST);
+	__u64 *told = (__u64 *)&line->taken;
+	__u64 was_told = __atomic_load_n(told, __ATOMIC_SEQ_CST);
 
 	if (!line_is(line, key))
 		return true; /* what has no ledger is full */
@@ -180,8 +182,8 @@ bool ledger_try_fill(const struct sl_limit *limit, struct sl_line *line,
 	if (limit->kind == SL_WINDOW ? !window_empty(ledger)
 				     : !word_swap(&ledger->zero, first, full.zero))
 		return false;
-	if (limit->kind == SL_WINDOW)
-		__atomic_store_n(&line->taken, LINE_HAS_HALF, __ATOMIC_RELAXED);
+	if (limit->kind == SL_WINDOW) /* else the next packet tells it */
+		word_swap(told, was_told, was_told >> 32 << 32 | LINE_HAS_HALF);
 	if (limit->kind == SL_BUCKET)
 		moment_advance(&ledger->born, full.born);
 	if (limit->kind == SL_SHAPE)
