@@ -614,6 +614,25 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
     assert lab.json("check", address)["limits"][0]["remaining"] == 9
 
 
+@pytest.mark.parametrize("sort", ["dropped", "passed"])
+def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab, sort):
+    """Not known is not 0: behind those with packets, the blocked ones first, then by what is left."""
+    lab.attach("in0", "mode", "native", "hot", "1")
+    lab.sluice("set", "default", "rate", "1/h", "burst", "9")
+    lab.sluice("set", "192.0.2.0/28", "rate", "1/h", "burst", "2", "action", "block", "1h")
+    lab.send_and_wait([frame(f"198.51.100.{i}") for i in range(1, 9) for _ in range(i)])
+    lab.send_and_wait([frame(f"192.0.2.{i}") for i in range(1, 4) for _ in range(3)])
+    lab.send_and_wait([frame(f"198.51.100.{i}") for i in range(101, 106) for _ in range(2)])
+    told = lab.sources("sort", sort)
+    kinds = [source["counted"] + bool(source["counted"] and source[sort]["packets"]) for source in told]
+    assert kinds == sorted(kinds, key=(2, 0, 1).index) and kinds.count(0) > 10
+    unseen = [source for source in told if not source["counted"]]
+    blocked = [source["address"] for source in unseen if source["limits"][0]["blocked_ms"]]
+    assert [source["address"] for source in unseen][:3] == blocked == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    left = [source["limits"][0]["remaining"] for source in unseen[3:]]
+    assert left == sorted(left) and len(set(left)) > 3
+
+
 @pytest.mark.parametrize("burst", [10, 5000])  # the second has purses
 def test_what_is_forgiven_makes_room(lab, burst):
     """At once, as a full bucket is nothing to remember."""

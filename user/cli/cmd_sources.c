@@ -205,30 +205,47 @@ struct request {
 
 struct ranked {
 	const struct listed_source *source;
-	double rank; /* the highest comes first */
+	double rank;	/* the highest comes first */
+	double urgency; /* among equals */
 };
 
-/* Ranks by slack. A source without a limit comes last. */
-static enum status level_rank(const struct gate *gate, const struct memory *memory,
-			      const struct sl_prefix *address, double *ret)
+/* Of a source that no limit holds. */
+#define URGENCY_FREE (-2)
+
+/* Of a source whose packets are counted: with 0 it comes behind those that may have lost many. */
+#define URGENCY_KNOWN (-3)
+
+/* The less slack, the higher; highest while blocked. */
+static enum status urgency(const struct gate *gate, const struct memory *memory,
+			   const struct sl_prefix *address, double *ret)
 {
 	struct view view;
 	enum status status = view_read(gate, memory, address, &view);
 	int tightest = status ? -1 : limit_tightest(&view);
 
-	*ret = tightest < 0 ? -2 : -limit_slack(&view.limits[tightest], &view.states[tightest]);
+	*ret = tightest < 0 ? URGENCY_FREE
+			    : -limit_slack(&view.limits[tightest], &view.states[tightest]);
 	if (!status)
 		source_free(&view.source);
 	return status;
 }
 
 static enum status rank(const struct gate *gate, const struct memory *memory, enum order order,
-			const struct listed_source *source, double *ret)
+			struct ranked *ranked)
 {
+	const struct listed_source *source = ranked->source;
 	uint64_t passed = source->passed.packets, dropped = source->dropped.packets;
+	const double ranks[ORDERS] = {
+		[ORDER_BUSIEST] = passed + dropped,
+		[ORDER_PASSED] = passed,
+		[ORDER_DROPPED] = dropped,
+	};
 
-	*ret = order == ORDER_PASSED ? passed : order == ORDER_DROPPED ? dropped : passed + dropped;
-	return order == ORDER_LEVEL ? level_rank(gate, memory, &source->prefix, ret) : OK;
+	ranked->rank = ranks[order];
+	ranked->urgency = URGENCY_KNOWN;
+	if (source->is_counted && order != ORDER_LEVEL)
+		return OK;
+	return urgency(gate, memory, &source->prefix, &ranked->urgency);
 }
 
 static int ranked_order(const void *a, const void *b)
@@ -237,6 +254,8 @@ static int ranked_order(const void *a, const void *b)
 
 	if (left->rank != right->rank)
 		return left->rank < right->rank ? 1 : -1;
+	if (left->urgency != right->urgency)
+		return left->urgency < right->urgency ? 1 : -1;
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
@@ -251,7 +270,7 @@ static enum status sources_rank(const struct gate *gate, const struct memory *me
 		return failure("cannot sort the sources: %s", why(ENOMEM));
 	for (unsigned int i = 0; !status && i < list->count; i++) {
 		ranked[i].source = &list->items[i];
-		status = rank(gate, memory, order, &list->items[i], &ranked[i].rank);
+		status = rank(gate, memory, order, &ranked[i]);
 	}
 	if (!status)
 		qsort(ranked, list->count, sizeof(*ranked), ranked_order);
@@ -388,7 +407,8 @@ static const struct word sources_words[] = {
 	{"top", VALUE, "N", offsetof(struct sources_args, top), "only the first N"},
 	{"sort", VALUE, "busiest|passed|dropped|level", offsetof(struct sources_args, sort),
 	 "busiest (default): by what it sent; passed; dropped; level: by the part of a burst\n"
-	 "that it has left, those that are blocked first, those that no limit holds last"},
+	 "that it has left, those that are blocked first, those that no limit holds last.\n"
+	 "Sources with - come before those with 0, by level"},
 };
 
 static const char sources_details[] =

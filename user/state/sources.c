@@ -127,6 +127,7 @@ static enum status buckets_walk(struct lister *lister)
 		item = list_item(lister, &source);
 		if (!item)
 			return list_failed(lister->gate);
+		item->is_counted = true;
 		cell_add_to(&item->passed, &bucket.passed);
 		cell_add_to(&item->dropped, &bucket.dropped);
 		cell_add_to(&item->observed, &bucket.observed);

@@ -11,7 +11,8 @@
 
 struct listed_source {
 	struct sl_prefix prefix; /* prefix_source() of its address */
-	struct sl_cell passed;	 /* as its buckets have counted, which it may have none of */
+	bool is_counted;	 /* it has a bucket; else the cells are 0 */
+	struct sl_cell passed;
 	struct sl_cell dropped;
 	struct sl_cell observed;
 };
