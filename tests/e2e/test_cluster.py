@@ -3,6 +3,7 @@
 check-cluster` has the same for longer, with more nodes and narrower bounds: these are for machines
 that stand still now and then."""
 
+import contextlib
 import json
 import os
 import re
@@ -592,12 +593,39 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
         for _ in range(RATE // 10 + 20):
             node.socket.send(frame(source))
     wait_until(lambda: (node.status() or {}).get("left_out"), "a source that is left out")
-    assert re.search(r"; told of [01] sources?; left out, at each scan: \d+ in all\n", node.sluice("status").out)
+    assert re.search(r"; told of [01] sources?; left out: [012] now, \d+ over all scans", node.sluice("status").out)
+    with node.flood(2 * RATE), node.flood(2 * RATE, "192.0.2.8"):
+        wait_until(lambda: "; told of 1 source; left out: 1 now, " in node.sluice("status").out, "one now")
+        assert re.search(r" over all scans: --most 4 has room\n", node.sluice("status").out)
+        assert node.status()["left_out_now"] == 1
+    wait_until(lambda: re.search(r"; left out: 0 now, \d+ over all scans\n", node.sluice("status").out), "none", 20)
     cluster.store.kill(FIRST_PORT)
     wait_until(lambda: (node.status() or {}).get("store") == "away", "a store that is away", 20)
     assert node.up() == "0"
     assert re.search(rf": {cluster.address} does not answer: connect: .*; .*; each limit is this node's alone\n",
                      node.sluice("status").out)
+
+
+def test_doctor_names_what_has_room_for_abusers_that_nobody_holds(cluster):
+    cluster.store.start()
+    nodes = cluster.make(2, RATE)
+    cluster.share("--most", "1")
+
+    def found():
+        said = run_sluice("-j", "-g", nodes[0].gate, "doctor", "--watch", "10ms", status=None)
+        return {finding["id"]: finding for finding in json.loads(said.out)}
+    with contextlib.ExitStack() as floods:
+        for node in nodes:
+            for source in range(1, 4):
+                floods.enter_context(node.flood(2 * RATE, f"192.0.2.{source}"))
+        wait_until(lambda: "left-out" in found(), "sources that are left out")
+        told = found()["left-out"]
+    assert told["severity"] == "wrong" and re.match(
+        r"the store is told of 1 source, and 2 more find no place and take all of the limit at each node: --most 6 ",
+        told["text"])
+    assert re.fullmatch(rf"kill {nodes[0].process.pid} && sleep 1 && sluice -g {nodes[0].gate} share .* --most 6",
+                        told["advice"]) and told["advice"].count("--most") == 1
+    wait_until(lambda: "left-out" not in found(), "an end of that", 20)
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):

@@ -20,8 +20,6 @@
 
 #define ROUND_USUAL_MS 100
 
-#define MOST_MAX 20000 /* to charge so many ledgers takes a quarter of the 10 ms of a step */
-
 /* A part of the boot id, of which 32 bits are enough to tell machines apart. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -92,10 +90,10 @@ static enum status most_read(const char *text, unsigned int *ret)
 	const char *end;
 
 	*ret = SHARE_MOST;
-	end = text ? number_read(text, MOST_MAX, ret) : "";
-	return end && !*end && *ret && *ret <= MOST_MAX
+	end = text ? number_read(text, SHARE_MOST_MAX, ret) : "";
+	return end && !*end && *ret && *ret <= SHARE_MOST_MAX
 		       ? OK
-		       : misuse("--most '%s': write a number, 1 to %d", text, MOST_MAX);
+		       : misuse("--most '%s': write a number, 1 to %d", text, SHARE_MOST_MAX);
 }
 
 /* Nodes share where they agree on a name, which is a gate's unless it is given. */

@@ -45,7 +45,10 @@ static void told_print(const struct sharing *sharing)
 	printf("; told of %" PRIu64 " %s", state->reported,
 	       plural(state->reported, "source", "sources"));
 	if (state->left_out)
-		printf("; left out, at each scan: %" PRIu64 " in all", state->left_out);
+		printf("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
+		       state->left_out_now, state->left_out);
+	if (state->left_out_now)
+		printf(": --most %" PRIu64 " has room", sharing_most(sharing));
 	if (state->unlike)
 		printf("; %" PRIu64 " %s other limits", state->unlike,
 		       plural(state->unlike, "node shares", "nodes share"));

@@ -41,6 +41,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_UNSHARED] = {"unshared", WRONG},
 	[FIND_DIVIDED] = {"divided", WRONG},
 	[FIND_OTHER_LIMITS] = {"other-limits", WRONG},
+	[FIND_LEFT_OUT] = {"left-out", WRONG},
 	[FIND_RING_OVERRUN] = {"ring-overrun", WRONG},
 	[FIND_TRIAL] = {"trial", ADVICE},
 	[FIND_ELSEWHERE] = {"elsewhere", ADVICE},

@@ -50,6 +50,7 @@ enum finding_id {
 	FIND_UNSHARED,
 	FIND_DIVIDED,
 	FIND_OTHER_LIMITS,
+	FIND_LEFT_OUT,
 	FIND_RING_OVERRUN,
 	/* Whether it is set up well */
 	FIND_TRIAL,

@@ -272,6 +272,46 @@ static void advise_sharing(const char *gate, const struct sharing *sharing, bool
 		finding_advise(findings, "sluice %sstatus", gate_option(gate));
 }
 
+#define MOST_OPTION " --most "
+
+/* The process wrote the command itself: an option's value ends at a blank. */
+static void advise_most(const char *gate, const struct sharing *sharing, bool has_unit,
+			struct findings *findings)
+{
+	const char *command = sharing->command, *option = strstr(command, MOST_OPTION), *rest = "";
+	int length = option ? option - command : (int)strlen(command);
+
+	if (option) {
+		rest = option + strlen(MOST_OPTION);
+		rest += strcspn(rest, " ");
+	}
+	if (has_unit)
+		finding_advise(findings, "vi " SHARE_FILE " && systemctl restart sluice-share@%s",
+			       gate, gate);
+	else if (sharing->pid && *command)
+		finding_advise(findings, "kill %d && sleep 1 && %.*s%s" MOST_OPTION "%" PRIu64,
+			       sharing->pid, length, command, rest, sharing_most(sharing));
+	else
+		finding_advise(findings, "sluice help share");
+}
+
+static void left_out_check(const char *gate, const struct sharing *sharing, bool has_unit,
+			   struct findings *findings)
+{
+	const struct share_state *state = &sharing->state;
+
+	if (!state->left_out_now || state->nodes < 2)
+		return;
+	finding_add(
+		findings, FIND_LEFT_OUT, gate,
+		"the store is told of %" PRIu64 " %s, and %" PRIu64 " more %s all of the limit "
+		"at each node: --most %" PRIu64 " has room; the same on all nodes, %d at most",
+		state->reported, plural(state->reported, "source", "sources"), state->left_out_now,
+		plural(state->left_out_now, "finds no place and takes", "find no place and take"),
+		sharing_most(sharing), SHARE_MOST_MAX);
+	advise_most(gate, sharing, has_unit, findings);
+}
+
 void sharing_check(const char *gate, const struct sharing *sharing, bool has_unit,
 		   struct findings *findings)
 {
@@ -290,8 +330,10 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 			    plural(sharing->state.unlike, "shares", "share"));
 		finding_advise(findings, "sluice %sdump", gate_option(gate));
 	}
-	if (!trouble)
+	if (!trouble) {
+		left_out_check(gate, sharing, has_unit, findings);
 		return;
+	}
 	finding_add(findings, sharing->divided_by > 1 ? FIND_DIVIDED : FIND_UNSHARED, gate,
 		    "limits are to be shared, and are not: %s: %s%s", trouble,
 		    sharing_effect(sharing, effect),

@@ -268,10 +268,11 @@ static void round_end(struct share *share)
 
 static void round_begin(struct share *share)
 {
-	uint64_t now = uptime_ticks();
+	uint64_t now = uptime_ticks(), before = share->accounts.left_out;
 	unsigned int count;
 
 	accounts_scan(&share->accounts, share->state.nodes, now);
+	share->state.left_out_now = share->accounts.left_out - before;
 	count = accounts_report(&share->accounts, share->items, now);
 	share->in_round = true;
 	exchange_begin(share->exchange, share->items, count, expiry_of(&share->accounts),

@@ -30,6 +30,7 @@ const struct share_number share_numbers[SHARE_NUMBERS] = {
 	{"rounds", NUMBER(rounds), true, "Rounds that the store answered."},
 	{"rounds_lost", NUMBER(rounds_lost), true, "Rounds that the store did not answer."},
 	{"left_out", NUMBER(left_out), true, "Keys that were not told, at each scan."},
+	{"left_out_now", NUMBER(left_out_now), false, "Keys that were not told at the last scan."},
 	{"charged", NUMBER(charged), true, "Charges of ledgers for what other nodes took."},
 	{"blocked", NUMBER(blocked), true, "Blocks that began because other nodes block."},
 	{"commands", NUMBER(commands), true, "Commands sent to the store."},
@@ -210,6 +211,13 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 		return "a process";
 	snprintf(text, SHARER_TEXT, "process %d", sharing->pid);
 	return text;
+}
+
+uint64_t sharing_most(const struct sharing *sharing)
+{
+	uint64_t wanted = 2 * (sharing->state.reported + sharing->state.left_out_now);
+
+	return wanted < SHARE_MOST_MAX ? wanted : SHARE_MOST_MAX;
 }
 
 const char *sharing_why(const struct sharing *sharing)

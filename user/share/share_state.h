@@ -18,22 +18,23 @@
 #define SHARE_WHY 160
 
 struct share_state {
-	bool store_is_away;   /* the last rounds got no answer */
-	char why[SHARE_WHY];  /* then: printable; "": it is not away */
-	uint64_t nodes;	      /* that share, this one included; 0: not known yet */
-	uint64_t unlike;      /* of them, whose shared limits are not all the same as here */
-	uint64_t reported;    /* keys that this node tells the store of now */
-	uint64_t round_ms;    /* how long the last round took */
-	uint64_t rounds;      /* that were answered */
-	uint64_t rounds_lost; /* that were not */
-	uint64_t left_out;    /* keys that found no account, at each scan */
-	uint64_t charged;     /* steps in which a ledger was charged for others */
-	uint64_t blocked;     /* blocks that began for others */
-	uint64_t commands;    /* sent to the store */
-	uint64_t lost;	      /* keys of a round: sent, and no answer came */
-	uint64_t refused;     /* commands: by an error of the store */
-	uint64_t connects;    /* attempts */
-	uint64_t cpu_ms;      /* that the process has used */
+	bool store_is_away;    /* the last rounds got no answer */
+	char why[SHARE_WHY];   /* then: printable; "": it is not away */
+	uint64_t nodes;	       /* that share, this one included; 0: not known yet */
+	uint64_t unlike;       /* of them, whose shared limits are not all the same as here */
+	uint64_t reported;     /* keys that this node tells the store of now */
+	uint64_t round_ms;     /* how long the last round took */
+	uint64_t rounds;       /* that were answered */
+	uint64_t rounds_lost;  /* that were not */
+	uint64_t left_out;     /* keys that found no account, at each scan */
+	uint64_t left_out_now; /* at the last scan */
+	uint64_t charged;      /* steps in which a ledger was charged for others */
+	uint64_t blocked;      /* blocks that began for others */
+	uint64_t commands;     /* sent to the store */
+	uint64_t lost;	       /* keys of a round: sent, and no answer came */
+	uint64_t refused;      /* commands: by an error of the store */
+	uint64_t connects;     /* attempts */
+	uint64_t cpu_ms;       /* that the process has used */
 };
 
 /* The members that are numbers, by the name that they have in JSON. */
@@ -44,7 +45,7 @@ struct share_number {
 	const char *help;
 };
 
-#define SHARE_NUMBERS 14
+#define SHARE_NUMBERS 15
 
 extern const struct share_number share_numbers[SHARE_NUMBERS];
 
@@ -95,6 +96,12 @@ struct sharing sharing_read(const struct gate *gate);
 /* "process 4711"; "a process", where its number is not known. */
 #define SHARER_TEXT 32
 const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT]);
+
+/* The largest --most: to charge so many ledgers takes a quarter of the 10 ms of a step. */
+#define SHARE_MOST_MAX 20000
+
+/* A value of --most that has room for what was left out at the last scan, and for as many again. */
+uint64_t sharing_most(const struct sharing *sharing);
 
 /* Why the store is away, without its address where that is told beside it. "": it is not. */
 const char *sharing_why(const struct sharing *sharing);
