@@ -186,6 +186,15 @@ def test_copies_of_one_machine_are_two_nodes(cluster):
     assert cluster.nodes[0].end() == 0
 
 
+def test_nodes_of_one_name_count_as_one(cluster):
+    cluster.store.start()
+    for node in cluster.make(2, RATE):
+        node.share(cluster.address, "--node", "same", is_named=False)
+    for node in cluster.nodes:
+        wait_until(lambda: (node.status() or {}).get("rounds", 0) > 20, "rounds")  # pylint: disable=cell-var-from-loop
+        assert " with 0 other nodes: " in node.sluice("status").out
+
+
 def test_a_longer_burst_begins_nothing_anew(cluster):
     """Keys live longer then; the connection, and what `status` counts, go on."""
     talk = cluster.store.talk(cluster.store.start())
