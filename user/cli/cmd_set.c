@@ -155,7 +155,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 		warn_inherit(gate, &rule);
 	if (!rule.prefix.bits && !lacked)
 		warn_budget(gate, &rule.prefix);
-	shared_note(gate, &before, &rule);
+	shared_note(gate, &rule);
 out:
 	rule_free(&before);
 	*ret = rule;

@@ -73,14 +73,13 @@ static bool rule_is_shared(const struct rule *rule)
 	return false;
 }
 
-void shared_note(const struct gate *gate, const struct rule *before, const struct rule *after)
+void shared_note(const struct gate *gate, const struct rule *rule)
 {
 	char prefix[PREFIX_TEXT];
 
-	if (rule_is_shared(before) || !rule_is_shared(after) ||
-	    sharing_read(gate).sharer != SHARER_NONE)
+	if (!rule_is_shared(rule) || sharing_read(gate).sharer != SHARER_NONE)
 		return;
 	note("%s: no process shares it yet, so it is this machine's limit alone: 'sluice %sshare "
 	     "STORE' shares it",
-	     prefix_format(&after->prefix, prefix), gate_option(gate->name));
+	     prefix_format(&rule->prefix, prefix), gate_option(gate->name));
 }

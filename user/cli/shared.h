@@ -9,7 +9,7 @@
 /* Who shares the limits, or why nobody does, in a line; nothing where none is to be shared. */
 void shared_print(const struct gate *gate, const struct sharing *sharing);
 
-/* Notes that limits which were just made shared are not, for want of a process. */
-void shared_note(const struct gate *gate, const struct rule *before, const struct rule *after);
+/* Notes that limits of the rule which say that they are shared are not, for want of a process. */
+void shared_note(const struct gate *gate, const struct rule *rule);
 
 #endif
