@@ -83,8 +83,12 @@ def test_a_limit_of_syns_with_a_block(gate, source):
     assert outcome(gate, others)[:2] == (100, 0)
     assert outcome(gate, [syn(GOOD)] * 50)[:2] == (50, 0)
     assert outcome(gate, [syn(source)] * 10)[2] == {"blocked": 10}
+    before, = gate.sources(source)
     said = gate.sluice("forgive", source).out
     assert source in said and "syn" in said and "blocked" in said
+    after, = gate.sources(source)  # with its counters, as a CPU keeps it at hand
+    assert (after["passed"], after["dropped"]) == (before["passed"], before["dropped"])
+    assert [limit["blocked_ms"] for limit in after["limits"]] == [0, 0]
     assert outcome(gate, [syn(source)] * 150)[:2] == (150, 0)
 
 

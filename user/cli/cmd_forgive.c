@@ -209,8 +209,9 @@ static const struct word forgive_words[] = {
 	{"ADDRESS", OPERAND, NULL, offsetof(struct forgive_args, address), NULL},
 };
 
-static const char forgive_details[] = "Under each limit that applies to it. A deny of its prefix "
-				      "stays: see 'sluice help undeny'.";
+static const char forgive_details[] =
+	"Under each limit that applies to it. Refused where an entry denies or allows it: see\n"
+	"'sluice help undeny'.";
 
 const struct command command_forgive = {
 	.name = "forgive",
