@@ -93,18 +93,33 @@ static void getopt_prepare(char letters[2 * OPTIONS + 3], struct option words[OP
 	words[OPTIONS] = (struct option){0};
 }
 
-/* Says what is wrong with a word. optopt holds the option's code, or 0 for an unknown name. */
-static enum status refuse(int code, const char *word)
+static enum status no_such_option(const char *word)
 {
-	int option = optopt ? option_find(optopt) : OPTIONS;
+	return misuse("there is no option '%s': see 'sluice help'", word);
+}
 
+/*
+ * getopt_long() takes the beginning of a name for the option. It may be one of another command, and
+ * of another option once there is a new one.
+ */
+static bool is_abbreviated(const char *word, const char *name)
+{
+	size_t length = strlen(name);
+
+	return !strncmp(word, "--", 2) &&
+	       (strncmp(word + 2, name, length) || (word[2 + length] && word[2 + length] != '='));
+}
+
+/* Says what is wrong with a word. optopt holds the option's code, or 0 for an unknown name. */
+static enum status refuse(int code, int option, const char *word)
+{
 	if (code == ':')
 		return misuse("%s needs a value, %s: see 'sluice help'", word,
 			      option_table[option].value);
 	if (option < OPTIONS)
 		return misuse("--%s takes no value: '%s'", option_table[option].name, word);
 	if (!optopt)
-		return misuse("there is no option '%s': see 'sluice help'", word);
+		return no_such_option(word);
 	return misuse("there is no option '-%c'%s%s%s: see 'sluice help'; a word that begins with "
 		      "- goes behind --",
 		      optopt, word[2] ? " in '" : "", word[2] ? word : "", word[2] ? "'" : "");
@@ -131,12 +146,17 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 	opterr = 0;
 	for (; !status && (code = getopt_long(argc, argv, letters, words, NULL)) != -1;
 	     at = optind) {
+		bool is_wrong = code == ':' || code == '?';
+		int option = option_find(is_wrong ? optopt : code);
+
 		if (code == 1)
 			line.words[line.count++] = optarg;
-		else if (code == ':' || code == '?')
-			status = refuse(code, argv[at]);
+		else if (option < OPTIONS && is_abbreviated(argv[at], option_table[option].name))
+			status = no_such_option(argv[at]);
+		else if (is_wrong)
+			status = refuse(code, option, argv[at]);
 		else
-			status = option_take(option_find(code), optarg, &line);
+			status = option_take(option, optarg, &line);
 	}
 	while (!status && optind < argc)
 		line.words[line.count++] = argv[optind++];
