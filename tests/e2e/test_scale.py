@@ -49,9 +49,10 @@ def big(tmp_path_factory):
                 for i in range(POLICIES))
         lab.rules_file = str(directory / "rules.yaml")
         start = time.monotonic()
-        said = lab.sluice("apply", lab.rules_file).out
+        said = lab.sluice("apply", lab.rules_file)
         lab.apply_seconds = time.monotonic() - start
-        assert f"{POLICIES} policies added" in said and f"{HOSTS4 + HOSTS6} denied" in said
+        assert f"{POLICIES} policies added" in said.out and f"{HOSTS4 + HOSTS6} denied" in said.out
+        assert " grew: policies " in said.err
         lab.attach("in0", "mode", "native")
         yield lab
     finally:
@@ -81,11 +82,24 @@ def test_it_is_applied_by_one_command(big):
     assert "nothing to change" in big.sluice("apply", big.rules_file).out
     again = time.monotonic() - start
     print(f"figure: {HOSTS4 + HOSTS6} denied hosts and {POLICIES} policies applied in "
-          f"{big.apply_seconds:.1f} s, and once more, without a change, in {again:.1f} s")
+          f"{big.apply_seconds:.1f} s by a gate that grows, and once more, without a change, in {again:.1f} s")
     sizes = {name: map_memory(big, name) / 1e6 for name in MAPS}
     print(f"figure: the maps take {sum(sizes.values()):.0f} MB: " +
           ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 1))
     assert f"{HOSTS4 + HOSTS6 + POLICIES} rules" in big.sluice("status").out
+
+
+def test_sizes_that_are_stated_spare_the_gate_its_growing(big):
+    with open(big.rules_file, encoding="utf-8") as file:
+        rules = file.read()
+    stated = big.rules_file.replace("rules.yaml", "stated.yaml")
+    with open(stated, "w", encoding="utf-8") as file:
+        file.write("gate:\n  hosts: 1m\n  policies: 16k\n" + rules)
+    start = time.monotonic()
+    said = big.sluice("apply", stated, gate=big.gate2)
+    print(f"figure: the same with sizes that the file states: {time.monotonic() - start:.1f} s")
+    assert f"{HOSTS4 + HOSTS6} denied" in said.out and " grew: " not in said.err
+    big.sluice("detach", "all", gate=big.gate2)
 
 
 def test_show_and_dump_tell_all_of_it(big):
