@@ -613,6 +613,9 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
     assert node.up() == "0"
     assert re.search(rf": {cluster.address} does not answer: connect: .*; .*; each limit is this node's alone\n",
                      node.sluice("status").out)
+    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
+    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    assert advice == f"ip netns exec {cluster.netns} redis-cli -h 127.0.0.1 -p {FIRST_PORT} ping"
 
 
 def test_doctor_names_what_has_room_for_abusers_that_nobody_holds(cluster):

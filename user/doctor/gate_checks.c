@@ -247,6 +247,26 @@ static enum status newcomers_examine(const struct gate *gate, const struct rules
 /* Where a store listens on this machine. */
 #define STORE_USUAL "localhost:6379"
 
+/* Asks the first node of the store for a word, from where the process asks it. */
+static void advise_store(const struct sharing *sharing, struct findings *findings)
+{
+	char node[SHARE_TEXT], host[WORD_QUOTED], port[WORD_QUOTED];
+	char option[NETNS_OPTION], exec[NETNS_EXEC];
+	char *name = node, *colon;
+
+	snprintf(node, sizeof(node), "%.*s", (int)strcspn(sharing->store, ","), sharing->store);
+	colon = strrchr(node, ':');
+	if (colon)
+		*colon = '\0';
+	if (*name == '[') {
+		name++;
+		name[strcspn(name, "]")] = '\0';
+	}
+	netns_option(netns_of_process(sharing->pid), netns_home(), option);
+	finding_advise(findings, "%sredis-cli -h %s -p %s ping", netns_exec(option, exec),
+		       word_quote(name, host), word_quote(colon ? colon + 1 : "6379", port));
+}
+
 static void advise_sharing(const char *gate, const struct sharing *sharing, bool has_unit,
 			   struct findings *findings)
 {
@@ -268,6 +288,8 @@ static void advise_sharing(const char *gate, const struct sharing *sharing, bool
 			is_named ? " --name " : "", is_named ? word_typed(sharing->name) : "");
 	else if (sharing->sharer == SHARER_SILENT && sharing->pid)
 		finding_advise(findings, "kill -s cont %d", sharing->pid);
+	else if (sharing->sharer == SHARER_LIVES)
+		advise_store(sharing, findings);
 	else
 		finding_advise(findings, "sluice %sstatus", gate_option(gate));
 }
@@ -315,18 +337,20 @@ static void left_out_check(const char *gate, const struct sharing *sharing, bool
 void sharing_check(const char *gate, const struct sharing *sharing, bool has_unit,
 		   struct findings *findings)
 {
-	char trouble_text[SHARING_TEXT], effect[SHARING_TEXT];
+	char trouble_text[SHARING_TEXT], effect[SHARING_TEXT], nodes[64];
 	const char *trouble = sharing_trouble(sharing, trouble_text);
+	uint64_t others = sharing->state.nodes - 1;
 	bool is_guessed = sharing->sharer == SHARER_NONE && !*sharing->store && !has_unit;
 
 	if (!sharing->is_wanted)
 		return;
 	if (!trouble && sharing->state.unlike) {
+		snprintf(nodes, sizeof(nodes), "%" PRIu64 " of %" PRIu64 " other nodes",
+			 sharing->state.unlike, others);
 		finding_add(findings, FIND_OTHER_LIMITS, gate,
-			    "%" PRIu64 " of %" PRIu64 " other nodes %s other limits than this one: "
-			    "what a source takes is added up only where prefix, name, rate, burst, "
-			    "key and match are the same",
-			    sharing->state.unlike, sharing->state.nodes - 1,
+			    "%s %s other limits than this one: what a source takes is added up "
+			    "only where prefix, name, rate, burst, key and match are the same",
+			    others == 1 ? "the other node" : nodes,
 			    plural(sharing->state.unlike, "shares", "share"));
 		finding_advise(findings, "sluice %sdump", gate_option(gate));
 	}

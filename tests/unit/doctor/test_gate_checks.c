@@ -112,6 +112,16 @@ static const struct {
 	 "1 of 2 other nodes shares other limits than this one: what a source takes is added up "
 	 "only where prefix, name, rate, burst, key and match are the same",
 	 "sluice -g edge dump"},
+	{"the only other node shares other limits",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 1,
+	  .state = {.nodes = 2, .unlike = 1}},
+	 false,
+	 "other-limits: edge",
+	 "the other node shares other limits than this one: what a source takes is added up only "
+	 "where prefix, name, rate, burst, key and match are the same",
+	 "sluice -g edge dump"},
 	{"the same, and the store is away",
 	 {.is_wanted = true,
 	  .sharer = SHARER_LIVES,
@@ -253,6 +263,28 @@ static const struct {
 	 "limits are to be shared, and are not: the store does not answer: redis-a:6379: each "
 	 "limit is divided by the 2 nodes seen last",
 	 "journalctl -n 20 -u sluice-share@edge"},
+	{"one of a process that is not the unit's",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 1,
+	  .store = "redis-a:6379,redis-b:6380",
+	  .state.store_is_away = true},
+	 false,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: the store does not answer: "
+	 "redis-a:6379,redis-b:6380: each limit is this node's alone",
+	 "redis-cli -h redis-a -p 6379 ping"},
+	{"one by its address",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 1,
+	  .store = "[2001:db8::1]:6380",
+	  .state.store_is_away = true},
+	 false,
+	 "unshared: edge",
+	 "limits are to be shared, and are not: the store does not answer: [2001:db8::1]:6380: "
+	 "each limit is this node's alone",
+	 "redis-cli -h 2001:db8::1 -p 6380 ping"},
 };
 
 static void test_sharing(void **state)
