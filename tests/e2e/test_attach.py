@@ -251,11 +251,13 @@ def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_pa
     run("umount", named)
     try:
         refusal = one_line(lab.sluice("detach", "in0", netns=lab.sender, status=1))
+        lab.sluice("detach", "all", netns=lab.sender)
     finally:
         run("mount", "--bind", held, named)
         run("umount", held)
-    assert refusal.endswith("in0 is attached in network namespace '(unnamed)': write 'sluice -g "
-                            f"{lab.gate} detach in0' there")
+    assert refusal.endswith("in0 is attached in network namespace '(unnamed)', which -n cannot name: "
+                            f"'sluice -g {lab.gate} detach all' detaches it, and all others of the gate")
+    assert not os.path.exists(lab.pins()) and xdp_program(lab) is None
 
 
 def test_detach_refuses_what_is_not_attached(attached):

@@ -105,11 +105,9 @@ static enum status refuse_elsewhere(const struct gate *gate, const struct attach
 			       "%s%s%s'",
 			       a->device, named ? netns : "(unnamed)", option, of,
 			       operand_typed(a->device), on, hook ?: "");
-	/* a namespace without a name cannot be given to -n */
-	return failure("%s is attached in network namespace '%s': write 'sluice %sdetach %s%s%s' "
-		       "there",
-		       a->device, named ? netns : "(unnamed)", of, operand_typed(a->device), on,
-		       hook ?: "");
+	return failure("%s is attached in network namespace '%s', which -n cannot name: 'sluice "
+		       "%sdetach all%s%s' detaches it, and all others of the gate",
+		       a->device, named ? netns : "(unnamed)", of, on, hook ?: "");
 }
 
 /*
