@@ -433,6 +433,8 @@ def test_set_of_a_default_without_a_budget_says_so_once(gate):
     for words in ("action", "observe"), ("start", "empty"):
         assert said(gate.sluice("set", "default", "rate", "10pps", *words)) == []
         gate.sluice("del", "default")
+    warned, = said(gate.sluice("set", "default", "rate", "10pps", "key", "dst"))
+    assert warned.startswith("sluice: default: a flood to new destinations would pass by for want of a budget: ")
 
 
 PASSES = "passes by for want of a budget"

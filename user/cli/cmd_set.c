@@ -154,7 +154,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	if (!before.limits && !request->inherit)
 		warn_inherit(gate, &rule);
 	if (!rule.prefix.bits && !lacked)
-		warn_budget(gate, &rule.prefix);
+		warn_budget(gate, &rule);
 	shared_note(gate, &rule);
 out:
 	rule_free(&before);

@@ -72,15 +72,17 @@ bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix
 	       policy_lacks_budget(record_read(gate, rule.now.record));
 }
 
-void warn_budget(const struct gate *gate, const struct sl_prefix *prefix)
+void warn_budget(const struct gate *gate, const struct rule *rule)
 {
 	char buffer[PREFIX_TEXT];
-	const char *text = prefix_format(prefix, buffer);
+	const char *text = prefix_format(&rule->prefix, buffer);
 
-	if (prefix_lacks_budget(gate, prefix))
-		note("%s: a flood of forged sources would pass by for want of a budget: 'sluice "
-		     "%snewcomers %s rate RATE' gives one",
-		     text, gate_option(gate->name), text);
+	if (prefix_lacks_budget(gate, &rule->prefix))
+		note("%s: a flood %s would pass by for want of a budget: 'sluice %snewcomers %s "
+		     "rate RATE' gives one",
+		     text,
+		     rule_meets_destinations(rule) ? "to new destinations" : "of forged sources",
+		     gate_option(gate->name), text);
 }
 
 /* --- Kinds of limit ------------------------------------------------------------------------- */

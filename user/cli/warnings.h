@@ -34,10 +34,10 @@ void warn_oversize(const struct gate *gate, const struct oversize *oversize);
 
 /*
  * Whether a flood of new sources passes the policy of this prefix, see policy_lacks_budget(); and
- * the warning.
+ * the warning. rule: that of default, which inherits nothing.
  */
 bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix);
-void warn_budget(const struct gate *gate, const struct sl_prefix *prefix);
+void warn_budget(const struct gate *gate, const struct rule *rule);
 
 /* Tells what a new rule in force inherits. */
 void warn_inherit(const struct gate *gate, const struct rule *rule);

@@ -187,22 +187,27 @@ static struct sl_limit_spec budget_of(const struct rule *rule)
 void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *prefix,
 		 unsigned int count, const struct ruleset *set, struct findings *findings)
 {
-	const struct sl_limit_spec budget = budget_of(rule_find(set, prefix));
+	const struct rule *rule = rule_find(set, prefix);
+	const struct sl_limit_spec budget = budget_of(rule);
 	const char *least =
 		budget.rate_unit == SL_RATE_BITS ? BUDGET_LEAST_BITS_TEXT : BUDGET_LEAST_PPS_TEXT;
 	char text[PREFIX_TEXT], rate[UNITS_TEXT], more[48] = "";
 	const char *name = prefix_format(prefix, text);
+	bool sends = rule && rule_meets_destinations(rule);
+	const char *what = sends ? "destination" : "source";
 
 	if (count > 1)
 		snprintf(more, sizeof(more), "; %u other %s the same", count - 1,
 			 plural(count - 1, "policy is", "policies are"));
 	finding_add(findings, id, name,
-		    "it has limits and no budget for newcomers, so %s. The budget is what all new "
-		    "sources together may send then: begin with twice the limit of one source, or "
-		    "%s if that is more, and stay below what the machines behind bear%s",
-		    id == FIND_FLOOD_PASSES ? "the flood of new sources passes"
-					    : "a flood of forged sources would pass",
-		    least, more);
+		    "it has limits and no budget for newcomers, so %s %s. The budget is what all "
+		    "new %ss together may %s then: begin with twice the limit of one %s, or %s if "
+		    "that is more, and stay below what the machines behind bear%s",
+		    sends		      ? "a flood to new destinations"
+		    : id == FIND_FLOOD_PASSES ? "the flood of new sources"
+					      : "a flood of forged sources",
+		    id == FIND_FLOOD_PASSES ? "passes" : "would pass", what, sends ? "get" : "send",
+		    what, least, more);
 	finding_advise(findings, "sluice %snewcomers %s rate %s", gate_option(gate), name,
 		       rate_format(&budget, rate));
 }

@@ -108,6 +108,16 @@ bool rule_budget_is_idle(const struct rule *rule)
 	return idle;
 }
 
+bool rule_meets_destinations(const struct rule *rule)
+{
+	bool meets = rule->limits;
+
+	for (unsigned int i = 0; i < rule->limits; i++)
+		meets &= rule->limit[i].spec.key_dst ||
+			 rule->limit[i].spec.action == SL_ACTION_OBSERVE;
+	return meets;
+}
+
 static bool block_equal(const struct sl_limit_spec *a, const struct sl_limit_spec *b)
 {
 	return a->block_ns == b->block_ns && a->escalate == b->escalate &&

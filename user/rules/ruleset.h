@@ -80,6 +80,9 @@ bool rule_inherits(const struct rule *rule);
  */
 bool rule_budget_is_idle(const struct rule *rule);
 
+/* Whether newcomers are destinations to it: so are the keys of all its limits that drop. */
+bool rule_meets_destinations(const struct rule *rule);
+
 /* Sets the budget of a rule to a copy of this one; NULL: none. */
 enum status rule_set_newcomers(struct rule *rule, const struct limit *newcomers);
 

@@ -394,6 +394,41 @@ static void test_a_budget_is_computed(void **state)
 	}
 }
 
+static const struct {
+	const char *name;
+	const char *text;
+	const char *told;
+} newcomers[] = {
+	{"sources", POLICY("{rate: 1kpps}"),
+	 "so a flood of forged sources would pass. The budget is what all new sources together may "
+	 "send then: begin with twice the limit of one source, "},
+	{"destinations", POLICY("{rate: 1kpps, key: dst}"),
+	 "so a flood to new destinations would pass. The budget is what all new destinations "
+	 "together may get then: begin with twice the limit of one destination, "},
+	{"both", POLICY("{rate: 1kpps, key: dst}, {rate: 1kpps, name: a}"),
+	 "so a flood of forged sources would pass. "},
+};
+
+static void test_what_newcomers_are_is_told(void **state)
+{
+	const struct sl_prefix everything = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(newcomers); i++) {
+		struct findings findings = {0};
+		struct config config;
+
+		print_message("# %s\n", newcomers[i].name);
+		assert_int_equal(config_parse("rules.yaml", newcomers[i].text,
+					      strlen(newcomers[i].text), &config),
+				 OK);
+		budget_tell("edge", FIND_NO_BUDGET, &everything, 1, &config.rules, &findings);
+		assert_non_null(strstr(findings.list[0].text, newcomers[i].told));
+		findings_free(&findings);
+		config_free(&config);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_a_table_without_room),
 		cmocka_unit_test(test_observing_limits),
 		cmocka_unit_test(test_a_budget_is_computed),
+		cmocka_unit_test(test_what_newcomers_are_is_told),
 	};
 
 	return cmocka_run_group_tests_name("gate_checks", tests, NULL, NULL);
