@@ -49,6 +49,22 @@ def test_show_can_be_typed_back(gate):
     assert gate.rules(gate=gate.gate2).replace(gate.gate2, gate.gate) == shown
 
 
+@pytest.mark.parametrize("words, key", [
+    ("192.0.2.0/24 rate 5pps per 24", "each /24 of sources"),
+    ("192.0.2.0/24 rate 5pps per 16", "all sources together"),
+    ("192.0.2.0/24 rate 5pps per 0", "all sources together"),
+    ("192.0.2.0/24 rate 5pps per 16 key dst", "each /16 of destinations"),
+    ("2001:db8::/32 rate 5pps per 24", "all sources together"),
+    ("2001:db8::/32 rate 5pps per 48", "each /48 of sources"),
+    ("2001:db8::/80 rate 5pps", "each source"),
+    ("fe80::/12 rate 5pps per 8", "each /8 of sources"),  # each address is one
+    ("fe80::/12 rate 5pps per 0", "all sources together"),
+])
+def test_a_key_that_is_wider_than_its_prefix_is_told_as_one(gate, words, key):
+    prefix = words.split()[0]
+    assert gate.sluice("set", *words.split()).out == f"{prefix}: {key} 5pps, burst 8\n"
+
+
 def test_set_replaces_and_del_deletes(gate):
     gate.sluice("set", "192.0.2.0/24", "rate", "5pps", "burst", "10")
     gate.sluice("set", "192.0.2.0/24", "burst", "20", "rate", "7pps")

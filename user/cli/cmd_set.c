@@ -11,6 +11,7 @@
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
+#include "identity.h"
 #include "migrate/session.h"
 #include "rules/prefix.h"
 #include "cli/report.h"
@@ -164,6 +165,22 @@ out:
 
 /* --- Report --------------------------------------------------------------------------------- */
 
+/*
+ * Whether all sources of the prefix have one bucket, as the key is wider. An address that is a
+ * source by itself keeps its own, but under `per 0`: identity_key().
+ */
+static bool key_is_one(const struct sl_prefix *prefix, const struct sl_limit_spec *spec)
+{
+	bool is_ipv4 = prefix_is_ipv4(prefix);
+	unsigned int bits = spec->per[is_ipv4 ? SL_IPV4 : SL_IPV6];
+	__u64 addr[2];
+
+	memcpy(addr, prefix->addr, sizeof(addr));
+	if (spec->key_dst || SL_FAMILY_BITS + bits >= prefix->bits)
+		return false;
+	return is_ipv4 || !bits || !identity_is_whole(addr);
+}
+
 /* Prints what has a bucket: "each source", "each /24 of destinations". */
 static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
 {
@@ -173,6 +190,8 @@ static void key_print(const struct sl_prefix *prefix, const struct limit *limit)
 
 	if (!spec_format(limit, prefix, SPEC_PER, text))
 		printf("each %s", what);
+	else if (key_is_one(prefix, &limit->spec))
+		printf("all sources together");
 	else if (!prefix->bits)
 		printf("each IPv4 /%u and IPv6 /%u of %ss", per[SL_IPV4], per[SL_IPV6], what);
 	else
