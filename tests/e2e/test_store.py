@@ -102,6 +102,38 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
     wait_until(lambda: talk("EXISTS", "{a}x:block") == 0, "a key that is gone")  # its last ms is none of a block
 
 
+@pytest.mark.parametrize("answer,of_added,of_read", [
+    (b":1\r\n", True, True), (b":0\r\n", False, True), (b"-NOPERM no permissions\r\n", False, False)])
+def test_a_key_expires_once_the_store_has_said_so(stores, answer, of_added, of_read):
+    """0: there was no such key, yet. One that is only read is not made, either."""
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"HMGET": b"*2\r\n$-1\r\n$-1\r\n",
+                        b"EXPIRE": answer}
+        fake.other = b":1\r\n"
+        client = stores.client(f"127.0.0.1:{fake.port}")
+        done = client.round(("{a}x", 1, 1), ("{a}y", 0, 0), ("!{a}z", 1, 1))
+        assert all(item[0] for item in done["items"]) and done["expires"] == [of_added, of_read, False], done
+        client.close()
+
+
+def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
+    with FakeStore(stores.netns) as fake:
+        busy = [b"-BUSY a script\r\n", b"-CLUSTERDOWN\r\n"]
+        keys = []
+
+        def add(_):
+            keys.append(1)
+            return busy.pop() if busy else b":1\r\n"
+
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"HINCRBY": add,
+                        b"EXPIRE": lambda _: b":%d\r\n" % (len(keys) > 2)}
+        client = stores.client(f"127.0.0.1:{fake.port}")
+        done = client.round(("{a}x", 1, 1))
+        assert done["items"] == [[True, True, 1, 1]] and done["expires"] == [False], done
+        assert client.round(("{a}x", 1, 1))["expires"] == [True]
+        client.close()
+
+
 def test_many_items_take_one_round_trip(stores):
     stores.start()
     client = stores.client()

@@ -83,6 +83,9 @@ static void round_run(struct store *store, char **rest)
 			printf(", %" PRIu64, items[i].blocked_ms);
 		printf("]");
 	}
+	printf("], \"expires\": [");
+	for (size_t i = 0; i < count; i++)
+		printf("%s%s", i ? ", " : "", items[i].expires ? "true" : "false");
 	printf("], ");
 	answer_end(store, status, begun);
 	free(items);

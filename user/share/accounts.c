@@ -11,6 +11,12 @@
 /* How long the expiry of a counter that was set is taken to last. */
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
+/*
+ * How often the store is asked to give the counters of a key that rests an expiry. One that never
+ * does, as its user may not, does not keep the accounts of all keys that ever were.
+ */
+#define EXPIRY_TRIES 100
+
 /* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
@@ -108,6 +114,7 @@ static void account_begin_anew(struct account *account)
 	account->block_end = now;
 	account->block_is_known = false;
 	account->lasts = false;
+	account->endless = 0;
 	account->lost = 0;
 	account->debt = (struct debt){0};
 }
@@ -606,10 +613,6 @@ unsigned int accounts_report(struct accounts *accounts, struct store_item *items
 				 (!is_told || credit_span(account->expiry_at, now) < EXPIRY_TICKS),
 			.block_ms = block_untold_ms(accounts, account, now),
 		};
-		if (!item->lasts) {
-			account->lasts = true;
-			account->expiry_at = now;
-		}
 		shared_key_format(accounts->name, account->limit, &account->key, item->key,
 				  item->block_key);
 		count++;
@@ -652,6 +655,14 @@ static bool item_is_alone(const struct store_item *item)
 	return delta[STORE_TAKEN] == total[STORE_TAKEN];
 }
 
+static void expiry_learn(struct account *account, const struct store_item *item)
+{
+	account->lasts = item->lasts ? !item_is_alone(item) : item->expires;
+	account->endless = account->lasts ? 0 : account->endless + 1;
+	if (item->expires)
+		account->expiry_at = account->flow.reported_at;
+}
+
 static void account_learn(struct account *account, const struct store_item *item,
 			  unsigned int nodes, uint64_t now)
 {
@@ -665,7 +676,7 @@ static void account_learn(struct account *account, const struct store_item *item
 		return;
 	}
 	account->lost = 0;
-	account->lasts = !item->lasts || !item_is_alone(item);
+	expiry_learn(account, item);
 	totals.taken = (uint64_t)item->total[STORE_TAKEN] << FLOW_UNIT_SHIFT;
 	totals.asked = (uint64_t)item->total[STORE_ASKED] << FLOW_UNIT_SHIFT;
 	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);
@@ -685,7 +696,7 @@ void accounts_learn(struct accounts *accounts, const struct store_item *items, u
 		accounts->lost = credit_max(accounts->lost, account->lost);
 		block_learn(accounts, account, item, now);
 		account->block_is_known |= item->answered;
-		if (item->answered && account->lasts &&
+		if (item->answered && (account->lasts || account->endless >= EXPIRY_TRIES) &&
 		    flow_rests(&account->flow, account->limit->limit.burst, now))
 			account_free(accounts, account);
 	}

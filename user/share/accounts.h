@@ -49,8 +49,9 @@ struct account {
 	struct flow_count own; /* ticks */
 	unsigned int item;     /* of the round that is under way */
 	unsigned int lost;     /* rounds in a row without an answer */
-	bool lasts;	       /* its counters in the store have an expiry */
+	bool lasts;	       /* the store has said that its counters have an expiry */
 	uint64_t expiry_at;    /* when they were made to last, ticks */
+	unsigned int endless;  /* answers in a row that said nothing of an expiry */
 	struct debt debt;
 	uint64_t block_end;  /* of the latest block that the store knows of, or a little later */
 	bool block_is_known; /* the store has told whether there is one */

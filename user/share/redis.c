@@ -132,11 +132,15 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 {
 	const struct command *taken = &commands[ITEM_FIELD + STORE_TAKEN];
 	const struct command *asked = &commands[ITEM_FIELD + STORE_ASKED];
+	const struct command *expiry = &commands[ITEM_EXPIRY];
 	const struct command *blocked = &commands[ITEM_BLOCKED];
 
 	/* a key that is not there, or that has no end, has a negative time to live */
 	item->blocked_ms =
 		blocked->outcome == ANSWERED && blocked->value[0] > 0 ? blocked->value[0] : 0;
+	/* 0: there was no key, which an addition may have made behind it */
+	item->expires =
+		expiry->outcome == ANSWERED && (expiry->value[0] == 1 || item_is_read(item));
 	item->answered = taken->outcome == ANSWERED;
 	item->total[STORE_TAKEN] = taken->value[0];
 	item->total[STORE_ASKED] = taken->value[1];
@@ -210,7 +214,7 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 	int status;
 
 	for (size_t i = 0; i < count; i++)
-		items[i].answered = items[i].sent = false;
+		items[i].answered = items[i].expires = items[i].sent = false;
 	store->counts.rounds++;
 	call_begin(store);
 	status = commands_reserve(store, count) ? cluster_refresh(&store->cluster) : -ENOMEM;

@@ -41,6 +41,7 @@ struct store_item {
 	uint64_t block_ms;	     /* of a block that this node tells of; 0: of none */
 
 	bool answered; /* by both fields */
+	bool expires;  /* the store has said now that the key does; or it is only read, and none */
 	bool sent;     /* bytes of it may have reached the store: must not be added again */
 	int64_t total[STORE_FIELDS]; /* what the fields hold then, with the deltas; if `answered` */
 	uint64_t blocked_ms;	     /* how long a block still lasts; 0: there is none */

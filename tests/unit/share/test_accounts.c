@@ -21,6 +21,7 @@ static uint32_t generation; /* of the rules */
 static uint32_t table_id;
 static struct accounts accounts;
 static struct store_item items[MOST];
+static bool keeps_expiry; /* the store, of each key that is told of */
 static uint64_t now;
 
 /* --- The gate ------------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ static void node_open(uint64_t rate)
 	memset(lines, 0, sizeof(lines));
 	memset(sets, 0, sizeof(sets));
 	limit = (struct shared_limit){.limit = spec_compile(&spec), .meaning = 1};
-	limit_is_shared = true;
+	limit_is_shared = keeps_expiry = true;
 	table_id = 1;
 	now = 1000 * SEC;
 	assert_int_equal(accounts_open(&accounts, NULL, "here", MOST), OK);
@@ -126,6 +127,7 @@ static unsigned int round_run(int64_t packets)
 		int64_t total = packets * (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
 
 		items[i].answered = items[i].sent = true;
+		items[i].expires = keeps_expiry && !items[i].lasts;
 		items[i].total[STORE_TAKEN] = items[i].total[STORE_ASKED] = total;
 	}
 	accounts_learn(&accounts, items, NODES, now);
@@ -213,11 +215,46 @@ static void test_a_key_that_is_made_anew_gets_an_expiry(void **state)
 			fail_msg("round %zu", i);
 		total *= (int64_t)(limit.limit.cost >> FLOW_UNIT_SHIFT);
 		items[0].answered = items[0].sent = true;
+		items[0].expires = !items[0].lasts;
 		for (int field = 0; field < STORE_FIELDS; field++)
 			items[0].total[field] = total < 0 ? items[0].delta[field] : total;
 		accounts_learn(&accounts, items, NODES, now);
 	}
 	accounts_close(&accounts);
+}
+
+/* Rounds behind one without an answer until the account of a key that rests ends: 300 at most. */
+static unsigned int rounds_to_the_end(unsigned int without_expiry)
+{
+	unsigned int rounds = 0;
+
+	node_open(1000);
+	line_make(3, 7);
+	line_take(3, 1000);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(round_run(1000), 1);
+	now += ROUND;
+	accounts_report(&accounts, items, now);
+	items[0].answered = items[0].sent = false;
+	accounts_learn(&accounts, items, NODES, now);
+	for (; accounts.count && rounds < 300; rounds++) {
+		keeps_expiry = rounds >= without_expiry;
+		round_run(1000);
+		assert_true(rounds > without_expiry || !items[0].lasts);
+	}
+	accounts_close(&accounts);
+	return rounds;
+}
+
+/* It is the last that asks for it. Where the store refuses it, accounts are not kept for ever. */
+static void test_an_account_ends_once_its_key_in_the_store_has_an_expiry(void **state)
+{
+	unsigned int rests = rounds_to_the_end(0);
+
+	(void)state;
+	assert_in_range(rests, 30, 50);
+	assert_int_equal(rounds_to_the_end(rests + 10), rests + 11);
+	assert_int_equal(rounds_to_the_end(300), 100);
 }
 
 static void test_a_limit_that_stays_goes_on(void **state)
@@ -813,6 +850,7 @@ int main(void)
 		cmocka_unit_test(test_a_trickle_of_a_slow_limit_is_not_told_of),
 		cmocka_unit_test(test_a_limit_that_changes_begins_anew),
 		cmocka_unit_test(test_a_key_that_is_made_anew_gets_an_expiry),
+		cmocka_unit_test(test_an_account_ends_once_its_key_in_the_store_has_an_expiry),
 		cmocka_unit_test(test_a_limit_that_stays_goes_on),
 		cmocka_unit_test(test_what_a_key_took_untold_outlives_a_change_of_other_rules),
 		cmocka_unit_test(
