@@ -402,6 +402,60 @@ def test_a_node_that_stands_still_does_not_delay_the_others_keys(stores):
     client.close()
 
 
+class Silent(FakeStore):
+    """The second of two masters: it greets, tells the map of slots, and may answer no other command."""
+
+    def __init__(self, netns, is_silent=True):
+        super().__init__(netns)
+        self.is_silent = is_silent
+        self.other = lambda _: b"" if self.is_silent else b":1\r\n"
+
+    def join(self, other, ports):
+        parts = b"".join(b"*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % part
+                         for part in ((0, 8191, ports[0]), (8192, 16383, ports[1])))
+        for node in self, other:
+            node.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": b"*2\r\n" + parts}
+
+
+def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
+    """But once by a call; and each time that it has greeted again by an eighth of that."""
+    of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
+    with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
+        other.other = b":1\r\n"
+        silent.join(other, (other.port, silent.port))
+        client = stores.client(f"127.0.0.1:{other.port}", timeout_ms=800)
+        took, begun = [], time.monotonic()
+        while time.monotonic() < begun + 5:
+            done = client.round((of_other, 1, 1), (of_silent, 1, 1))
+            assert [item[0] for item in done["items"]] == [True, False], done
+            took.append(done["ms"])
+            time.sleep(0.05)
+        late = [ms for ms in took if ms > SLACK_MS]
+        print(f"figure: {len(took)} rounds, ms of those that a master delayed that only greets: {late}")
+        assert len(late) <= 9 and sum(ms > 800 / 8 + SLACK_MS for ms in late) == 1, late
+        assert client.counts()["connects"] > 4
+        silent.is_silent = False
+        wait_until(lambda: all(item[0] for item in client.round((of_other, 1, 1), (of_silent, 1, 1))["items"]),
+                   "all of the cluster", 5)
+        client.close()
+
+
+def test_a_far_node_that_failed_once_is_used_again(stores):
+    """Its answers take longer than an eighth of a call."""
+    of_silent = next(key for key in KEYS if slot_of(key) > 8191)
+    with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
+        other.other = b":1\r\n"
+        silent.join(other, (other.port, 9000))
+        with proxy(stores.netns, silent.port, 9000, 0.2):
+            client = stores.client(f"127.0.0.1:{other.port}", timeout_ms=800)
+            wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node")
+            silent.is_silent = True
+            assert client.round((of_silent, 1, 1))["items"][0][:2] == [False, True]
+            silent.is_silent = False
+            wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node again", 5)
+        client.close()
+
+
 def test_a_slow_store_is_used_where_an_answer_fits(stores):
     """Answers after 200 ms, in calls of 250: greeting, reading the map and counting each take a call."""
     stores.start()

@@ -235,7 +235,7 @@ static bool answer_take(struct cluster *cluster, struct node *node, redisReply *
 	if (command && command->due == 2) {
 		command->due = 1; /* this was ASKING's; the next one tells whether it helped */
 	} else if (command && command->kind == ANSWER_ANY) {
-		queue_take(&node->awaiting);
+		queue_take(&node->awaiting); /* a master that hangs may tell the map: no proof */
 		command->whole = answer;
 		command_end(cluster, command, ANSWERED);
 		return true;
@@ -249,6 +249,8 @@ static bool answer_take(struct cluster *cluster, struct node *node, redisReply *
 	} else {
 		is_sound = false;
 	}
+	if (is_sound)
+		connection_proves_sound(&node->connection);
 	freeReplyObject(answer);
 	return is_sound;
 }
@@ -358,26 +360,35 @@ static bool node_is_busy(const struct cluster *cluster, const struct node *node)
 }
 
 /*
- * Whether the call goes on for what nodes have to say. Not for one that failed and connects again,
- * where another node is there: its connection goes on in the next call, and the others' answers
- * come to no use before this one ends.
+ * Until when the call goes on for what nodes have to say; 0: no longer. Where another node is there
+ * the answers of that one come to no use before the call ends. So it goes on for a node that has
+ * failed only for an eighth of its time, and for as long as the way to the node takes: a master
+ * that hangs may greet. For one that connects it does not go on at all, as the connection does in
+ * the next call.
  */
-static bool nodes_are_busy(const struct cluster *cluster)
+static uint64_t nodes_busy_until(const struct cluster *cluster)
 {
-	bool one_is_ready = false, one_connects = false;
+	bool one_is_there = false, one_has_failed = false;
+	uint64_t until = 0;
 
 	for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 		const struct node *node = cluster->node[i];
-		bool is_ready = node->connection.state == CONNECTION_READY;
+		const struct connection *connection = &node->connection;
+		bool is_ready = connection->state == CONNECTION_READY;
+		uint64_t patience = cluster->setup.timeout_ms / 8 + connection->rtt_ms * 5 / 4;
 
-		one_is_ready |= is_ready;
+		one_is_there |= is_ready && !connection->has_failed;
 		if (!node_is_busy(cluster, node))
 			continue;
-		if (is_ready || !node->connection.has_failed)
-			return true;
-		one_connects = true;
+		if (!connection->has_failed)
+			return cluster->end_ms;
+		one_has_failed = true;
+		if (is_ready && connection->asked_ms + patience > until)
+			until = connection->asked_ms + patience;
 	}
-	return one_connects && !one_is_ready;
+	if (one_has_failed && !one_is_there)
+		return cluster->end_ms;
+	return until < cluster->end_ms ? until : cluster->end_ms;
 }
 
 /* Puts the delayed whose time has come into the queues of their nodes. Returns the next time. */
@@ -435,7 +446,7 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 		command_route(cluster, &commands[i]);
 	}
 	while (cluster->open) {
-		uint64_t now = store_now_ms(), next = delayed_advance(cluster, now);
+		uint64_t now = store_now_ms(), next = delayed_advance(cluster, now), until;
 
 		for (unsigned int i = 0; i < cluster->map.nodes; i++) {
 			struct node *node = cluster->node[i];
@@ -443,9 +454,10 @@ void cluster_exchange(struct cluster *cluster, struct command *commands, size_t 
 			if (node->unsent.first || node->awaiting.first)
 				node_advance(cluster, node);
 		}
-		if ((!cluster->delayed.first && !nodes_are_busy(cluster)) || now >= cluster->end_ms)
+		until = nodes_busy_until(cluster);
+		if ((!cluster->delayed.first && until <= now) || now >= cluster->end_ms)
 			break;
-		nodes_wait(cluster, now, next);
+		nodes_wait(cluster, now, until > now && until < next ? until : next);
 	}
 	cluster->setup.counts->nodes = cluster->map.nodes;
 	queue_end(cluster, &cluster->delayed, UNSENT);

@@ -313,6 +313,7 @@ static void login_fail(struct connection *connection, struct connection_setup *s
 static bool login_advance(struct connection *connection, struct connection_setup *setup)
 {
 	redisReply *answer;
+	uint64_t rtt;
 	int status;
 
 	if (!connection_flush(connection, setup) || !connection_read(connection, setup))
@@ -329,7 +330,10 @@ static bool login_advance(struct connection *connection, struct connection_setup
 		return false;
 	}
 	connection->state = CONNECTION_READY;
-	connection->rtt_ms = store_now_ms() - connection->asked_ms;
+	/* where no call waited for it, it was waited for until the next call, too */
+	rtt = store_now_ms() - connection->asked_ms + 1;
+	if (!connection->rtt_ms || rtt < connection->rtt_ms)
+		connection->rtt_ms = rtt;
 	connection->asked_ms = 0;
 	return true;
 }
@@ -526,11 +530,13 @@ redisReply *connection_answer(struct connection *connection, struct connection_s
 	if (!answer)
 		return NULL;
 	answer_limit(connection);
-	if (connection->state == CONNECTION_READY) {
-		connection->attempts = 0;
-		connection->has_failed = false;
-	}
 	return answer;
+}
+
+void connection_proves_sound(struct connection *connection)
+{
+	connection->attempts = 0;
+	connection->has_failed = false;
 }
 
 bool connection_check(struct connection *connection, struct connection_setup *setup)

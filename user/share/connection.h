@@ -53,12 +53,12 @@ struct connection {
 	enum connection_state state;
 	redisContext *context;
 	struct lookup *lookup; /* of at.host, while it is under way: also of an attempt before */
-	unsigned int attempts; /* since it last answered */
+	unsigned int attempts; /* since it last proved sound */
 	uint64_t give_up_ms;   /* when to stop connecting */
 	uint64_t retry_ms;     /* when to connect again */
 	uint64_t asked_ms;     /* when it was last asked, having been idle */
-	uint64_t rtt_ms;       /* from then to its answer */
-	bool has_failed;       /* it ended, or was waited for in vain, since it last answered */
+	uint64_t rtt_ms;       /* from then to its answer, rounded up; 0: not known */
+	bool has_failed;       /* it ended, or was waited for in vain, since it proved sound */
 	bool has_output;       /* not all has been sent */
 	/* The limits of an answer: what of them the present one has left. */
 	redisReplyObjectFunctions functions, *defaults;
@@ -93,6 +93,9 @@ bool connection_read(struct connection *connection, struct connection_setup *set
 
 /* The next answer, which is freed by freeReplyObject(); NULL: it has not come, or is not taken. */
 redisReply *connection_answer(struct connection *connection, struct connection_setup *setup);
+
+/* It has answered what it is there for: more than a greeting, or what any node knows. */
+void connection_proves_sound(struct connection *connection);
 
 /* Whether an idle connection has not ended. One that has is closed, without back-off. */
 bool connection_check(struct connection *connection, struct connection_setup *setup);
