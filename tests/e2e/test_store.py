@@ -671,18 +671,42 @@ def test_a_name_that_is_no_name_takes_no_time(stores):
     client.close()
 
 
-def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
-    """By more than one attempt to connect, which takes 0.3 s: no lookup is begun while one is under way."""
+def by_name_server(tmp_path):
+    """What runs a program that asks the name server of its own namespace."""
     files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     script = "".join(f"mount --bind {tmp_path / name} /etc/{name} && " for name in files) + 'exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
+def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):
+    """By more than one attempt to connect, which takes 0.3 s: no lookup is begun while one is under way."""
     stores.start()
     with name_server(stores.netns, 1.5) as asked:
         client = stores.client(f"store.example:{FIRST_PORT}", timeout_ms=100,
-                               within=["unshare", "--mount", "sh", "-c", script, "sh"])
+                               within=by_name_server(tmp_path))
         client.counts()  # mounting may have taken long
         wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store by its name")
         assert client.counts()["connects"] > 2
         assert len(asked) == 2, "for its IPv4 and its IPv6 address, at once"
+        client.close()
+
+
+def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, tmp_path):
+    """A store may tell of other names at each reading of its map. The sanitizer tells at the end what was lost."""
+    names = iter(range(1000))
+
+    def slots(_):
+        host = b"n%d.example" % next(names)
+        return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:1\r\n" % (len(host), host)
+
+    with name_server(stores.netns, 0.5) as asked, FakeStore(stores.netns) as fake:
+        fake.answers, fake.other = {b"PING": b"+PONG\r\n", b"CLUSTER": slots}, b":1\r\n"
+        client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=100, within=by_name_server(tmp_path))
+        client.counts()  # mounting may have taken long
+        wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")
+        fake.answers[b"CLUSTER"] = NO_CLUSTER
+        wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store without names")
+        time.sleep(1)  # each has an answer
         client.close()

@@ -58,10 +58,10 @@ struct node *node_new(const struct endpoint *at)
 	return node;
 }
 
-void node_free(struct node *node)
+void node_free(struct node *node, struct connection_setup *setup)
 {
 	if (node)
-		connection_close(&node->connection);
+		connection_close(&node->connection, setup);
 	free(node);
 }
 

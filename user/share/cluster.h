@@ -77,7 +77,7 @@ struct cluster {
 };
 
 struct node *node_new(const struct endpoint *at);
-void node_free(struct node *node);
+void node_free(struct node *node, struct connection_setup *setup);
 
 /* The number of the node at a place, which may be new. NODE_NONE: there are too many. */
 unsigned int cluster_node(struct cluster *cluster, const struct endpoint *at);

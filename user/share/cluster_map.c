@@ -86,7 +86,7 @@ static bool map_adopt(struct cluster *cluster, const struct slot_map *map)
 		int before = node_find(&cluster->map, &map->node[i]);
 
 		if (!is_whole) {
-			node_free(nodes[i]);
+			node_free(nodes[i], &cluster->setup);
 		} else if (before >= 0) {
 			nodes[i] = cluster->node[before];
 			cluster->node[before] = NULL;
@@ -95,7 +95,7 @@ static bool map_adopt(struct cluster *cluster, const struct slot_map *map)
 	if (!is_whole)
 		return false;
 	for (unsigned int i = 0; i < cluster->map.nodes; i++)
-		node_free(cluster->node[i]);
+		node_free(cluster->node[i], &cluster->setup);
 	memcpy(cluster->node, nodes, sizeof(nodes));
 	cluster->map = *map;
 	return true;

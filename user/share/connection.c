@@ -122,6 +122,7 @@ struct lookup {
 	struct gaicb request;
 	struct addrinfo hints;
 	char host[HOST_TEXT];
+	struct lookup *next; /* of those that are left to their threads */
 };
 
 static struct lookup *lookup_begin(const char *host)
@@ -153,6 +154,36 @@ static bool lookup_end(struct lookup *lookup)
 		freeaddrinfo(lookup->request.ar_result);
 	free(lookup);
 	return true;
+}
+
+/* Frees those that were left, as far as they have ended. */
+static void lookups_free(struct connection_setup *setup)
+{
+	struct lookup *left = setup->left;
+
+	setup->left = NULL;
+	while (left) {
+		struct lookup *lookup = left;
+
+		left = lookup->next;
+		if (lookup_end(lookup))
+			continue;
+		lookup->next = setup->left;
+		setup->left = lookup;
+	}
+}
+
+/*
+ * Leaves it to its thread where it cannot be ended. The C library has 20 such threads, so no more
+ * than that are left, however many names a store tells of.
+ */
+static void lookup_leave(struct lookup *lookup, struct connection_setup *setup)
+{
+	if (lookup) {
+		lookup->next = setup->left;
+		setup->left = lookup;
+	}
+	lookups_free(setup);
 }
 
 static bool address_is_numeric(const char *host)
@@ -233,10 +264,11 @@ static void connection_drop(struct connection *connection)
 	connection->state = CONNECTION_CLOSED;
 }
 
-void connection_close(struct connection *connection)
+void connection_close(struct connection *connection, struct connection_setup *setup)
 {
 	connection_drop(connection);
-	connection->lookup = NULL; /* one that cannot be ended is left to its thread */
+	lookup_leave(connection->lookup, setup);
+	connection->lookup = NULL;
 	connection->attempts = 0;
 	connection->retry_ms = 0;
 	connection->has_failed = false;
@@ -547,6 +579,6 @@ bool connection_check(struct connection *connection, struct connection_setup *se
 		return true;
 	connection_fail(setup, connection, -ECONNRESET, "the connection has ended");
 	setup->counts->broken++;
-	connection_close(connection);
+	connection_close(connection, setup);
 	return false;
 }

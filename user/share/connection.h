@@ -32,7 +32,8 @@
 /* What all connections of a store have in common. */
 struct connection_setup {
 	char *user, *password;
-	struct tls *tls; /* NULL: none */
+	struct tls *tls;     /* NULL: none */
+	struct lookup *left; /* of connections that were closed, which cannot be ended yet */
 	int timeout_ms;
 	uint64_t random; /* the state of jitter() */
 	struct store_counts *counts;
@@ -104,6 +105,6 @@ bool connection_check(struct connection *connection, struct connection_setup *se
 void connection_break(struct connection *connection, struct connection_setup *setup);
 
 /* Ends it, and forgets its past. */
-void connection_close(struct connection *connection);
+void connection_close(struct connection *connection, struct connection_setup *setup);
 
 #endif

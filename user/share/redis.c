@@ -361,7 +361,7 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	for (unsigned int i = 0; i < store->cluster.map.nodes; i++)
-		node_free(store->cluster.node[i]);
+		node_free(store->cluster.node[i], &store->cluster.setup);
 	tls_close(store->cluster.setup.tls);
 	free(store->cluster.setup.user);
 	if (store->cluster.setup.password)
