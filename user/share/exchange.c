@@ -44,6 +44,7 @@ struct exchange {
 	uint64_t meaning;	  /* of the limits; likewise */
 	uint64_t asked_at_ms;	  /* for the nodes; 0: never */
 	bool is_told;		  /* of them, then */
+	unsigned int lost;	  /* rounds in a row in which no key was answered */
 	uint64_t fewer_since_ms;  /* since when fewer nodes are there; 0: they are not */
 	uint64_t alike_at_ms;	  /* when it was told which limits are shared; 0: never */
 	uint64_t alike;		  /* the meaning that was told */
@@ -135,7 +136,9 @@ static int keys_tell(struct exchange *exchange)
 
 /*
  * Where nodes are known already the keys come first: the part of the store that has the nodes may
- * be away alone, and is then asked for them no more often than else.
+ * be away alone, and is then asked for them no more often than else. So may the part that has the
+ * keys: the others miss this node else. Not before that counts as a loss, which would take longer,
+ * and not if the nodes are away, too.
  */
 static bool round_ask(struct exchange *exchange)
 {
@@ -143,11 +146,12 @@ static bool round_ask(struct exchange *exchange)
 
 	if (!round->nodes || !round->count)
 		return nodes_count(exchange) && (!round->count || !keys_tell(exchange));
-	if (keys_tell(exchange))
+	exchange->lost = keys_tell(exchange) ? exchange->lost + 1 : 0;
+	if (exchange->lost && (exchange->lost <= FLOW_LOST || !exchange->is_told))
 		return false;
 	if (store_now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
 		nodes_count(exchange);
-	return true;
+	return !exchange->lost;
 }
 
 static void round_run(struct exchange *exchange)

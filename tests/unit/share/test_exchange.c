@@ -150,10 +150,30 @@ static void test_a_store_that_is_away_is_asked_once_a_round(void **state)
 	round_of(exchange, 1);
 	nodes_status = round_status = -1;
 	now += 1100;
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < FLOW_LOST; i++)
 		assert_false(round_of(exchange, 1).is_answered);
-	assert_int_equal(nodes_asked, 1);
+	assert_int_equal(nodes_asked, 1); /* so that its loss takes no longer */
+	for (int i = 0; i < 5; i++, now += 1100)
+		assert_false(round_of(exchange, 1).is_answered);
+	assert_int_equal(nodes_asked, 2);
 	assert_false(round_of(exchange, 0).is_answered);
+	exchange_close(exchange);
+}
+
+/* The others count it within alive_ms. */
+static void test_a_node_is_there_while_its_keys_are_away(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	round_of(exchange, 1);
+	round_status = -1;
+	for (int i = 0; i < 20; i++, now += 500)
+		assert_false(round_of(exchange, 1).is_answered);
+	assert_in_range(nodes_asked, 8, 10);
+	nodes_told = 5;
+	now += 1000;
+	assert_int_equal(round_of(exchange, 1).nodes, 5);
 	exchange_close(exchange);
 }
 
@@ -246,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_are_no_more_than_are_told_apart),
 		cmocka_unit_test(test_keys_are_told_without_the_nodes),
 		cmocka_unit_test(test_a_store_that_is_away_is_asked_once_a_round),
+		cmocka_unit_test(test_a_node_is_there_while_its_keys_are_away),
 		cmocka_unit_test(test_nodes_that_share_other_limits_are_counted),
 		cmocka_unit_test(test_a_store_that_lost_its_data_makes_no_limits_differ),
 		cmocka_unit_test(test_a_word_that_was_not_taken_is_said_again),
