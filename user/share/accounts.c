@@ -20,6 +20,9 @@
 /* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
+/* The part of a burst by which `taken` of a line may fall: twice that of purses, for roundings. */
+#define FALL_PART 8
+
 /* How far ahead of a scan lines are fetched, in sets. */
 #define SETS_AHEAD 16
 
@@ -143,6 +146,7 @@ static uint32_t key_hash(const struct ledger_key *key, uint16_t made)
 struct counted {
 	int32_t taken;
 	int64_t asked;
+	bool is_anew; /* the key lost its line meanwhile, and got it again: since then */
 };
 
 static struct counted counted_since(uint64_t then, uint64_t now)
@@ -150,7 +154,8 @@ static struct counted counted_since(uint64_t then, uint64_t now)
 	int32_t taken = now - then;
 
 	/* what is taken and what is refused is what is asked for */
-	return (struct counted){taken, (int64_t)((now - then - taken) >> 32) + taken};
+	return (struct counted){.taken = taken,
+				.asked = (int64_t)((now - then - taken) >> 32) + taken};
 }
 
 static uint64_t line_word(const struct sl_line *line)
@@ -186,16 +191,22 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 
 /*
  * What was counted in the line since it was read last. False: it was handed to another key
- * meanwhile, whose count would seem to have fallen.
+ * meanwhile, whose count would seem to have fallen. Where it fell by more than purses give back
+ * this key has lost the line, and got it again: `made` does not tell that within some seconds.
  */
 static bool line_read(const struct sl_line *line, struct watch *watch, const struct ledger_key *key,
-		      struct counted *ret)
+		      const struct sl_limit *limit, struct counted *ret)
 {
+	int64_t fall_most = limit->burst / FALL_PART >> limit->unit_shift;
 	uint64_t word = line_word(line);
 
 	if (!line_is(line, key))
 		return false;
 	*ret = counted_since(watch->word, word);
+	if (ret->taken < -fall_most) {
+		*ret = counted_since(0, word);
+		ret->is_anew = true;
+	}
 	watch->word = word;
 	return true;
 }
@@ -218,6 +229,13 @@ static void account_count(struct account *account, struct counted counted)
 	account->own.asked += ticks_of(account->limit, counted.asked);
 }
 
+static void account_take_line(struct accounts *accounts, struct account *account, uint32_t line)
+{
+	account->line = line;
+	account->debt.lent = 0;
+	accounts->watch[line].account = account - accounts->list + 1;
+}
+
 static void account_find_line(struct accounts *accounts, struct account *account)
 {
 	struct found_line found;
@@ -231,9 +249,7 @@ static void account_find_line(struct accounts *accounts, struct account *account
 		account_free(accounts, account);
 		return;
 	}
-	account->line = found.index;
-	account->debt.lent = 0;
-	watch->account = account - accounts->list + 1;
+	account_take_line(accounts, account, found.index);
 }
 
 /* Lines are handed to other keys, and keys get others: tells accounts where theirs are. */
@@ -391,7 +407,7 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	if (!candidate.limit)
 		return;
 	watch = line_watch(accounts, index, &candidate.key);
-	if (!line_read(line, watch, &candidate.key, &counted))
+	if (!line_read(line, watch, &candidate.key, &candidate.limit->limit, &counted))
 		return;
 	if (!count_is_known(candidate.limit, passed))
 		counted = (struct counted){0};
@@ -400,7 +416,13 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 			choice_demand(watch->demand, ticks_of(candidate.limit, counted.asked),
 				      passed, candidate.limit->limit.burst);
 	if (watch->account) {
-		account_count(&accounts->list[watch->account - 1], counted);
+		struct account *account = &accounts->list[watch->account - 1];
+
+		account_count(account, counted);
+		if (counted.is_anew) {
+			account_lose_line(account);
+			account_take_line(accounts, account, index);
+		}
 		return;
 	}
 	if (!excess_add(watch, candidate.limit, counted, untold))

@@ -488,6 +488,38 @@ static void test_a_reading_begins_no_account(void **state)
 	accounts_close(&accounts);
 }
 
+/* By the same key, between two scans. What purses give back is no such case, and is not told. */
+static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state)
+{
+	static const struct {
+		bool is_anew;
+		int packets; /* that are taken, or given back */
+	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t before;
+		int64_t ticks;
+
+		node_open(1000);
+		line_make(3, 7);
+		line_take(3, 100000);
+		assert_int_equal(round_run(0), 1);
+		before = accounts.list[0].own.taken;
+		accounts.list[0].debt = (struct debt){.lent = SEC / 2, .full_at = now + SEC};
+		if (cases[i].is_anew)
+			line_make(3, 7);
+		ticks = cases[i].packets * (int64_t)limit.limit.cost;
+		*(uint64_t *)&lines[3].taken += ticks >> limit.limit.unit_shift;
+		assert_int_equal(round_run(0), 1);
+		assert_in_range(accounts.list[0].own.taken - before + SEC, SEC + ticks - SEC / 500,
+				SEC + ticks);
+		/* nothing of it was lent by the ledger that the line has now */
+		assert_int_equal(!accounts.list[0].debt.lent, cases[i].is_anew);
+		accounts_close(&accounts);
+	}
+}
+
 /* A line may be made between the search for lost ones and the reading of all. */
 static void test_a_key_has_one_account(void **state)
 {
@@ -863,6 +895,7 @@ int main(void)
 		cmocka_unit_test(test_a_long_round_loses_no_count),
 		cmocka_unit_test(test_a_stop_makes_no_count_fall),
 		cmocka_unit_test(test_a_reading_begins_no_account),
+		cmocka_unit_test(test_a_line_that_a_key_lost_and_got_again_counts_from_0),
 		cmocka_unit_test(test_a_key_has_one_account),
 		cmocka_unit_test(test_an_account_that_ends_within_a_round_shifts_no_answer),
 		cmocka_unit_test(test_a_process_that_was_stopped_begins_anew),
