@@ -610,6 +610,17 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
     assert memory < 200
 
 
+@pytest.mark.parametrize("depth,error", [(6, "no slots in its map"), (7, "a bad answer"), (60000, "a bad answer")])
+def test_arrays_are_nested_no_deeper_than_a_map_is(stores, depth, error):
+    """A map has four. hiredis 1 has no bound, and frees what it has read by recursion."""
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": b"*1\r\n" * depth + b":1\r\n"}
+        client = stores.client(f"127.0.0.1:{fake.port}")
+        done = client.round(("{a}x", 1, 1))
+        assert done["status"] == -errno.EPROTO and error in done["error"], done
+        client.close()
+
+
 def test_slow_bytes_do_not_add_up(stores):
     with FakeStore(stores.netns) as fake:
         fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER}

@@ -219,14 +219,18 @@ typedef int array_size;
 #endif
 
 /*
- * Makes an array as hiredis does, if the answer may have that many elements. The header of an array
- * announces them before they come, so a few bytes could cost gigabytes.
+ * Makes an array as hiredis does, if the answer may have that many elements, and be so deep. The
+ * header of an array announces them before they come, so a few bytes could cost gigabytes. An
+ * answer is freed by recursion, and hiredis 1 reads one of any depth.
  */
 static void *array_create(const redisReadTask *task, array_size elements)
 {
 	struct connection *connection = task->privdata;
+	unsigned int depth = 1;
 
-	if ((size_t)elements > connection->elements)
+	for (const redisReadTask *outer = task->parent; outer; outer = outer->parent)
+		depth++;
+	if ((size_t)elements > connection->elements || depth > ANSWER_DEPTH_MAX)
 		return NULL;
 	connection->elements -= elements;
 	return connection->defaults->createArray(task, elements);

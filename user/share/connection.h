@@ -26,6 +26,7 @@
 /* What a single answer may cost: the map of a cluster in some 3,000 ranges, with two replicas. */
 #define ANSWER_BYTES_MAX    (2 << 20)
 #define ANSWER_ELEMENTS_MAX (64 << 10)
+#define ANSWER_DEPTH_MAX    6 /* of arrays in arrays; that map has 4 */
 
 #define ERROR_TEXT 256
 
