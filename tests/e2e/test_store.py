@@ -296,6 +296,20 @@ def test_the_password_is_not_in_an_error(stores, user):
     client.close()
 
 
+@pytest.mark.parametrize("word,told", [
+    ("WRONGPASS", "WRONGPASS"), ("s3cr3t", None), ("s3cr3t:", None), ("SECRET", None),
+    ("SECRETS", "SECRETS"), ("ABCDEFGHIJKLMNOPQ", None), ("", None)])
+def test_the_code_of_a_login_is_told_if_it_is_one(stores, word, told):
+    """No word that may be the password, which a store can say as the first one, too."""
+    with FakeStore(stores.netns) as fake:
+        fake.answers = {b"AUTH": f"-{word} s3cr3t\r\n".encode()}
+        client = stores.client(f"127.0.0.1:{fake.port}", password="SECRET" if word == "SECRET" else "s3cr3t")
+        done = client.round(("{a}x", 1, 1))
+        assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
+        assert f"login: {told or 'an error'} (" in done["error"], done
+        client.close()
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """Of two authorities, and of a store that the first has signed, for a name that nobody asks for."""

@@ -20,6 +20,7 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
+#define CODE_MAX	 16 /* the longest code of an error */
 
 uint64_t store_now_ms(void)
 {
@@ -330,20 +331,34 @@ static int login_status(const redisReply *answer, struct connection_setup *setup
 	return -EAGAIN;
 }
 
+/* The size of the code that an error begins with, as ERR; 0: it has none. */
+static int code_size(const char *error)
+{
+	size_t size = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+	return size > CODE_MAX || (error[size] && error[size] != ' ') ? 0 : (int)size;
+}
+
 /*
- * Of an error to AUTH only the code is said, its first word: a store that does not know the command
- * repeats its words, the password among them.
+ * Of an error to AUTH only the code is said: a store that does not know the command repeats its
+ * words, the password among them. The first word is none if it may be the password.
  */
 static void login_fail(struct connection *connection, struct connection_setup *setup, int status,
 		       const char *answer)
 {
-	if (!setup->password)
+	int size = code_size(answer);
+
+	if (!setup->password) {
 		connection_fail(setup, connection, status, "login without --password-file: %s",
 				answer);
-	else
-		connection_fail(setup, connection, status,
-				"login: %.*s (the rest may have the password)",
-				(int)strcspn(answer, " "), answer);
+		return;
+	}
+	if (!size || !strncmp(answer, setup->password, size)) {
+		answer = "an error";
+		size = strlen(answer);
+	}
+	connection_fail(setup, connection, status, "login: %.*s (the rest may have the password)",
+			size, answer);
 }
 
 static bool login_advance(struct connection *connection, struct connection_setup *setup)
