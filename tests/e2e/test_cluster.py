@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installe
 
 RATE = 500
 BACK = 3.0  # seconds until all nodes have found a store that is back
+MANY_STORES = ",".join(f"{host}:1" for host in "abcdefghijklmnopq")
 UNITS_PER_SECOND = 16 * 10**9 >> 10  # of counters in the store: time at the rate of a limit
 
 
@@ -695,6 +696,9 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     (["a:1,::1:6379"], "'::1:6379' is no store: write an IPv6 address as [ADDR]:PORT"),
     (["2001:db8::6379,a:1"], "'2001:db8::6379' is no store: write an IPv6 address as [ADDR]:PORT"),
     (["[::1]"], "'[::1]' is no store: write HOST:PORT, or up to 16 of them with commas between"),
+    ([":1"], "':1' is no store: write HOST:PORT, or up to 16 of them with commas between"),
+    (["a:1,"], "'a:1,' is no store: write HOST:PORT, or up to 16 of them with commas between"),
+    ([MANY_STORES], f"'{MANY_STORES}' is no store: write HOST:PORT, or up to 16 of them with commas between"),
     (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs of ASCII, no blanks"),
     (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
     (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
@@ -703,7 +707,8 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     (["a:1", "--user", "me"], "--user 'me': it takes --password-file, too"),
 ])
 def test_words_that_are_refused(cluster, words, said):
-    node, = cluster.make(1, RATE)
+    """In one line, also of a gate that has nothing to share."""
+    node, = cluster.make(1, RATE, "shared", "no")
     assert one_line(node.sluice("share", *words, status=2)) == said
 
 
@@ -722,4 +727,6 @@ def test_files_and_gates_that_are_refused(cluster, tmp_path):
     password.write_text("secret\n")
     password.chmod(0o666)
     one_line(node.sluice("share", "a:1", "--password-file", str(password), status=1))
+    said = one_line(node.sluice("share", "a:1", "--tls", str(password), status=1))
+    assert said == f"{password}: no certificate of an authority can be read from it" or "built without" in said
     assert "there is no gate 'none'" in one_line(run_sluice("-g", "none", "share", "a:1", status=1))

@@ -54,17 +54,22 @@ static enum status store_check(const char *text)
 {
 	size_t size;
 
-	for (;; text += size + 1) {
+	for (const char *one = text;; one += size + 1) {
 		const char *colon;
 
-		size = strcspn(text, ",");
-		colon = memchr(text, ':', size);
-		if (*text != '[' && colon && memchr(colon + 1, ':', size - (colon + 1 - text)))
+		size = strcspn(one, ",");
+		colon = memchr(one, ':', size);
+		if (*one != '[' && colon && memchr(colon + 1, ':', size - (colon + 1 - one)))
 			return misuse("'%.*s' is no store: write an IPv6 address as [ADDR]:PORT",
-				      (int)size, text);
-		if (!text[size])
-			return OK;
+				      (int)size, one);
+		if (!one[size])
+			break;
 	}
+	return store_address_is_valid(text)
+		       ? OK
+		       : misuse("'%s' is no store: write HOST:PORT, or up to 16 of them with "
+				"commas between",
+				text);
 }
 
 static enum status round_read(const char *text, unsigned int *ret_ms)

@@ -212,10 +212,9 @@ static void exchange_free(struct exchange *exchange)
 static enum status refuse(const struct store_options *options, int err)
 {
 	switch (err) {
-	case EINVAL:
-		return misuse("'%s' is no store: write HOST:PORT, or up to 16 of them with commas "
-			      "between",
-			      options->address);
+	case EINVAL: /* all else is checked where options are read */
+		return failure("%s: no certificate of an authority can be read from it",
+			       options->ca_file);
 	case EOPNOTSUPP:
 		return failure("TLS: this sluice was built without hiredis_ssl");
 	default:

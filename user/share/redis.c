@@ -300,22 +300,37 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 /* --- Beginning and end ---------------------------------------------------------------------- */
 
 /* Takes the addresses to begin with, which are separated by commas. */
-static bool seeds_read(struct store *store, const char *address)
+static bool seeds_parse(const char *address, struct endpoint seed[SEEDS_MAX], unsigned int *ret)
 {
-	for (;;) {
+	for (*ret = 0; *ret < SEEDS_MAX; address++) {
 		size_t size = strcspn(address, ",");
-		struct endpoint at;
 
-		if (store->cluster.seeds == SEEDS_MAX || !endpoint_parse(address, size, &at) ||
-		    !*at.host)
+		if (!endpoint_parse(address, size, &seed[*ret]) || !*seed[*ret].host)
 			return false;
-		store->cluster.seed[store->cluster.seeds++] = at;
-		if (cluster_node(&store->cluster, &at) == NODE_NONE)
-			return false;
-		if (!address[size])
+		++*ret;
+		address += size;
+		if (!*address)
 			return true;
-		address += size + 1;
 	}
+	return false;
+}
+
+bool store_address_is_valid(const char *address)
+{
+	struct endpoint seed[SEEDS_MAX];
+	unsigned int seeds;
+
+	return seeds_parse(address, seed, &seeds);
+}
+
+static bool seeds_read(struct cluster *cluster, const char *address)
+{
+	if (!seeds_parse(address, cluster->seed, &cluster->seeds))
+		return false;
+	for (unsigned int i = 0; i < cluster->seeds; i++)
+		if (cluster_node(cluster, &cluster->seed[i]) == NODE_NONE)
+			return false;
+	return true;
 }
 
 /* Copies what the store keeps of its options. False: errno is set. */
@@ -326,7 +341,7 @@ static bool options_read(struct store *store, const struct store_options *option
 	errno = EINVAL;
 	if (options->timeout_ms <= 0 || !options->address ||
 	    (options->user && !options->password) || (options->tls && !options->ca_file) ||
-	    !seeds_read(store, options->address))
+	    !seeds_read(&store->cluster, options->address))
 		return false;
 	setup->timeout_ms = options->timeout_ms;
 	errno = ENOMEM;

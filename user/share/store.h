@@ -75,10 +75,13 @@ struct store_counts {
 
 struct store;
 
+/* Whether an address of store_options parses: 16 of HOST:PORT at most. */
+bool store_address_is_valid(const char *address);
+
 /*
- * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: an
- * address does not parse, there are more than 16, there is no timeout, a user has no password, or
- * tls no readable ca_file. EOPNOTSUPP: tls, and this was built without.
+ * Makes no connection yet; the texts of the options are copied. NULL, and errno is set. EINVAL: the
+ * address is not valid, there is no timeout, a user has no password, or tls no readable ca_file.
+ * EOPNOTSUPP: tls, and this was built without.
  */
 struct store *store_open(const struct store_options *options);
 void store_close(struct store *store);
