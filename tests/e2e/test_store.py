@@ -310,6 +310,19 @@ def test_the_code_of_a_login_is_told_if_it_is_one(stores, word, told):
         client.close()
 
 
+@pytest.mark.parametrize("password", [None, "s3cr3t"])
+@pytest.mark.parametrize("answer", [b":1\r\n", b"$6\r\ns3cr3t\r\n", b"*0\r\n", b"$-1\r\n"])
+def test_what_answers_a_login_otherwise_is_told_as_no_store(stores, password, answer):
+    with FakeStore(stores.netns) as fake:
+        fake.other = answer
+        client = stores.client(f"127.0.0.1:{fake.port}", password=password)
+        done = client.round(("{a}x", 1, 1))
+        word = "AUTH" if password else "PING"
+        assert done["status"] == -errno.EPROTO and client.counts()["bad"] == 1, done
+        assert done["error"].endswith(f": it is no Redis or Valkey, by its answer to {word}"), done
+        client.close()
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """Of two authorities, and of a store that the first has signed, for a name that nobody asks for."""

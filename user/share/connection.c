@@ -344,21 +344,28 @@ static int code_size(const char *error)
  * words, the password among them. The first word is none if it may be the password.
  */
 static void login_fail(struct connection *connection, struct connection_setup *setup, int status,
-		       const char *answer)
+		       const redisReply *answer)
 {
-	int size = code_size(answer);
+	const char *error = answer->type == REDIS_REPLY_ERROR ? answer->str : NULL;
+	int size = error ? code_size(error) : 0;
 
-	if (!setup->password) {
-		connection_fail(setup, connection, status, "login without --password-file: %s",
-				answer);
+	if (!error) {
+		connection_fail(setup, connection, status,
+				"it is no Redis or Valkey, by its answer to %s",
+				setup->password ? "AUTH" : "PING");
 		return;
 	}
-	if (!size || !strncmp(answer, setup->password, size)) {
-		answer = "an error";
-		size = strlen(answer);
+	if (!setup->password) {
+		connection_fail(setup, connection, status, "login without --password-file: %s",
+				error);
+		return;
+	}
+	if (!size || !strncmp(error, setup->password, size)) {
+		error = "an error";
+		size = strlen(error);
 	}
 	connection_fail(setup, connection, status, "login: %.*s (the rest may have the password)",
-			size, answer);
+			size, error);
 }
 
 static bool login_advance(struct connection *connection, struct connection_setup *setup)
@@ -374,7 +381,7 @@ static bool login_advance(struct connection *connection, struct connection_setup
 		return connection->state != CONNECTION_CLOSED;
 	status = login_status(answer, setup);
 	if (status)
-		login_fail(connection, setup, status, answer->str ?: "not a status");
+		login_fail(connection, setup, status, answer);
 	freeReplyObject(answer);
 	if (status) {
 		connection_break(connection, setup);
