@@ -30,6 +30,21 @@ static __always_inline void moment_swap(__u64 *moment, __u64 to)
 	}
 }
 
+/* Moves the copy of a window on to the sub-window of the old one's last packet, if that is later. */
+static __always_inline void carried_turn(struct sl_ledger *ledger,
+					 const struct sl_carry_ledger *carry)
+{
+	const struct sl_limit limit = carry->limit;
+
+	for (int i = 0; i < LEDGER_TRIES; i++) {
+		const struct sl_ledger seen = ledger_read(ledger);
+
+		if (!window_is_over(&limit, &seen, carry->last.ledger.drawn))
+			return;
+		ledger_turn(&limit, ledger, carry->last.ledger.drawn);
+	}
+}
+
 /*
  * Merges the last state of the old ledger into its copy. A copy that no packet has charged takes
  * that state. A copy that packets have charged is charged as much as the old ledger was since it
@@ -41,7 +56,6 @@ static __always_inline void carried_merge(struct sl_line *line, const struct sl_
 	const struct sl_ledger_words *last = &carry->last.ledger;
 	struct sl_ledger *ledger = line_ledger(line);
 	enum sl_kind kind = line_kind(&carry->last);
-	struct sl_limit limit;
 
 	if (kind == SL_WINDOW) /* more may count now */
 		__sync_val_compare_and_swap(&line->taken, LINE_HAS_HALF, 0);
@@ -59,10 +73,8 @@ static __always_inline void carried_merge(struct sl_line *line, const struct sl_
 			return;
 		}
 	}
-	if (kind == SL_WINDOW) {
-		limit = carry->limit;
-		ledger_turn(&limit, ledger, last->drawn);
-	}
+	if (kind == SL_WINDOW)
+		carried_turn(ledger, carry);
 	__sync_fetch_and_add(&ledger->zero, carry->debit);
 }
 

@@ -218,17 +218,17 @@ static __always_inline int ledger_charge(struct packet *packet, const struct sl_
  * and this one has not refused it. What was offered is the sum of both.
  *
  * Units are 2^unit_shift ticks. A part of a unit counts as a whole one as often as it is its part:
- * the nanoseconds of the moment decide. Both are one word, `taken` below, whose carries a reader
- * undoes.
+ * the nanoseconds of the moment decide. So what a packet took and gives back adds up to 0. Both are
+ * one word, `taken` below, whose carries a reader undoes.
  */
 static __always_inline void line_tell(const struct sl_limit *limit, struct sl_line *line, __u64 now,
 				      __s64 taken, __u64 refused)
 {
 	__u32 shift = limit->unit_shift % 64;
 	__u64 part = now / SL_TICKS_PER_NS & ((1ULL << shift) - 1);
+	__u64 units = taken < 0 ? -((part - taken) >> shift) : (taken + part) >> shift;
 
-	__sync_fetch_and_add((__u64 *)&line->taken,
-			     ((refused + part) >> shift << 32) + ((__s64)(taken + part) >> shift));
+	__sync_fetch_and_add((__u64 *)&line->taken, ((refused + part) >> shift << 32) + units);
 }
 
 /*

@@ -281,7 +281,7 @@ static __always_inline void line_write(struct sl_set *set, struct sl_line *line,
 	line->span = entrant->span;
 	line->made = entrant->made;
 	line->taken = 0;
-	line->refused = 0;
+	line->refused = line_kind_of(entrant->key.limit) == SL_WINDOW ? line_seen(entrant->now) : 0;
 	write_once(ledger->zero, entrant->ledger.zero);
 	write_once(ledger->born, entrant->ledger.born);
 	write_once(ledger->drawn, entrant->ledger.drawn);

@@ -72,9 +72,15 @@ static inline struct digest ledger_digest(const struct sl_meeting *meeting,
 #define LINE_ZERO_BYTE 0
 #endif
 
+/* limit: as in struct sl_line */
+static inline enum sl_kind line_kind_of(__u32 limit)
+{
+	return limit >> 1 & 3;
+}
+
 static inline enum sl_kind line_kind(const struct sl_line *line)
 {
-	return line->limit >> 1 & 3;
+	return line_kind_of(line->limit);
 }
 
 /*
@@ -307,10 +313,11 @@ static inline __u32 line_seen(__u64 now)
  */
 static inline __s64 line_rest(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
 {
-	__s32 seen = line_seen(now) - table_once(line->refused);
+	/* from -1 on, as the clock of another CPU may be a little ahead */
+	__u32 seen = line_seen(now) - table_once(line->refused) + 1;
 
 	if (line_kind(line) == SL_WINDOW)
-		return (seen - 1) * (1LL << LINE_SEEN_SHIFT);
+		return ((__s64)seen - 2) * (1LL << LINE_SEEN_SHIFT);
 	return credit_span(ledger->drawn, now);
 }
 

@@ -37,7 +37,7 @@ static void told_print(const struct sharing *sharing)
 {
 	const struct share_state *state = &sharing->state;
 	uint64_t others = state->nodes ? state->nodes - 1 : 0;
-	char process[SHARER_TEXT], effect[SHARING_TEXT];
+	char process[SHARER_TEXT], effect[SHARING_TEXT], room[SHARING_ROOM];
 
 	printf("  shared as '%s' by %s with %" PRIu64 " other %s: ", sharing->name,
 	       sharer_format(sharing, process), others, plural(others, "node", "nodes"));
@@ -48,7 +48,7 @@ static void told_print(const struct sharing *sharing)
 		printf("; left out: %" PRIu64 " now, %" PRIu64 " over all scans",
 		       state->left_out_now, state->left_out);
 	if (state->left_out_now)
-		printf(": --most %" PRIu64 " has room", sharing_most(sharing));
+		printf(": %s", sharing_room(sharing, room));
 	if (state->unlike)
 		printf("; %" PRIu64 " %s other limits", state->unlike,
 		       plural(state->unlike, "node shares", "nodes share"));

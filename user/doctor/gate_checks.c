@@ -312,11 +312,13 @@ static void advise_most(const char *gate, const struct sharing *sharing, bool ha
 		rest = option + strlen(MOST_OPTION);
 		rest += strcspn(rest, " ");
 	}
-	if (has_unit)
+	if (!sharing_most(sharing))
+		finding_advise(findings, "sluice help set");
+	else if (has_unit)
 		finding_advise(findings, "vi " SHARE_FILE " && systemctl restart sluice-share@%s",
 			       gate, gate);
 	else if (sharing->pid && *command)
-		finding_advise(findings, "kill %d && sleep 1 && %.*s%s" MOST_OPTION "%" PRIu64,
+		finding_advise(findings, "kill %d && sleep 1 && %.*s%s" MOST_OPTION "%u",
 			       sharing->pid, length, command, rest, sharing_most(sharing));
 	else
 		finding_advise(findings, "sluice help share");
@@ -326,16 +328,19 @@ static void left_out_check(const char *gate, const struct sharing *sharing, bool
 			   struct findings *findings)
 {
 	const struct share_state *state = &sharing->state;
+	char room[SHARING_ROOM];
 
 	if (!state->left_out_now || state->nodes < 2)
 		return;
 	finding_add(
 		findings, FIND_LEFT_OUT, gate,
 		"the store is told of %" PRIu64 " %s, and %" PRIu64 " more %s all of the limit "
-		"at each node: --most %" PRIu64 " has room; the same on all nodes, %d at most",
+		"at each node: %s; %s",
 		state->reported, plural(state->reported, "source", "sources"), state->left_out_now,
 		plural(state->left_out_now, "finds no place and takes", "find no place and take"),
-		sharing_most(sharing), SHARE_MOST_MAX);
+		sharing_room(sharing, room),
+		sharing_most(sharing) ? "the same on all nodes"
+				      : "a wider key (per) or a higher rate makes them fewer");
 	advise_most(gate, sharing, has_unit, findings);
 }
 

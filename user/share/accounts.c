@@ -12,15 +12,15 @@
 #define EXPIRY_TICKS ((int64_t)(10 * SL_TICKS_PER_SEC))
 
 /*
- * How often the store is asked to give the counters of a key that rests an expiry. One that never
- * does, as its user may not, does not keep the accounts of all keys that ever were.
+ * Behind so many answers in a row without an expiry of its counters a key that rests is forgotten
+ * nevertheless. A store that never sets one, as its user may not, does not keep all accounts.
  */
 #define EXPIRY_TRIES 100
 
 /* Packets of full links make the counts of a line wrap within this: rules/limit.c. */
 #define COUNT_WRAPS ((uint64_t)(5 * SL_TICKS_PER_SEC / 4))
 
-/* The part of a burst by which `taken` of a line may fall: twice that of purses, for roundings. */
+/* The part of a burst by which `taken` of a line may fall: twice that of purses. */
 #define FALL_PART 8
 
 /* How far ahead of a scan lines are fetched, in sets. */
@@ -191,20 +191,23 @@ static struct watch *line_watch(struct accounts *accounts, uint32_t index,
 
 /*
  * What was counted in the line since it was read last. False: it was handed to another key
- * meanwhile, whose count would seem to have fallen. Where it fell by more than purses give back
- * this key has lost the line, and got it again: `made` does not tell that within some seconds.
+ * meanwhile, whose count would seem to have fallen. Where it fell by more than purses give back, to
+ * what a new line can have counted since, this key has lost the line, and got it again: `made` does
+ * not tell that within some seconds. passed: since then
  */
 static bool line_read(const struct sl_line *line, struct watch *watch, const struct ledger_key *key,
-		      const struct sl_limit *limit, struct counted *ret)
+		      const struct sl_limit *limit, uint64_t passed, struct counted *ret)
 {
 	int64_t fall_most = limit->burst / FALL_PART >> limit->unit_shift;
+	int64_t made_most = (passed + 2 * limit->burst) >> limit->unit_shift;
 	uint64_t word = line_word(line);
+	struct counted ever = counted_since(0, word);
 
 	if (!line_is(line, key))
 		return false;
 	*ret = counted_since(watch->word, word);
-	if (ret->taken < -fall_most) {
-		*ret = counted_since(0, word);
+	if (ret->taken < -fall_most && ever.taken >= -fall_most && ever.taken <= made_most) {
+		*ret = ever;
 		ret->is_anew = true;
 	}
 	watch->word = word;
@@ -407,7 +410,7 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	if (!candidate.limit)
 		return;
 	watch = line_watch(accounts, index, &candidate.key);
-	if (!line_read(line, watch, &candidate.key, &candidate.limit->limit, &counted))
+	if (!line_read(line, watch, &candidate.key, &candidate.limit->limit, passed, &counted))
 		return;
 	if (!count_is_known(candidate.limit, passed))
 		counted = (struct counted){0};

@@ -285,6 +285,7 @@ void connection_break(struct connection *connection, struct connection_setup *se
 
 	connection_drop(connection);
 	connection->has_failed = true;
+	connection->rtt_ms = 0; /* the way to it may have become longer */
 	setup->counts->broken++;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
 		wait *= 2;

@@ -137,19 +137,22 @@ static int keys_tell(struct exchange *exchange)
 /*
  * Where nodes are known already the keys come first: the part of the store that has the nodes may
  * be away alone, and is then asked for them no more often than else. So may the part that has the
- * keys: the others miss this node else. Not before that counts as a loss, which would take longer,
- * and not if the nodes are away, too.
+ * keys: the others miss this node else. Not before that counts as a loss, which would take longer;
+ * and where the nodes seem to be away, too, as rarely as keeps this node among them.
  */
 static bool round_ask(struct exchange *exchange)
 {
 	struct round *round = &exchange->round;
+	unsigned int every = NODES_EVERY_MS;
 
 	if (!round->nodes || !round->count)
 		return nodes_count(exchange) && (!round->count || !keys_tell(exchange));
 	exchange->lost = keys_tell(exchange) ? exchange->lost + 1 : 0;
-	if (exchange->lost && (exchange->lost <= FLOW_LOST || !exchange->is_told))
+	if (exchange->lost && exchange->lost <= FLOW_LOST)
 		return false;
-	if (store_now_ms() >= exchange->asked_at_ms + NODES_EVERY_MS)
+	if (exchange->lost && !exchange->is_told)
+		every = exchange->alive_ms / 2;
+	if (store_now_ms() >= exchange->asked_at_ms + every)
 		nodes_count(exchange);
 	return !exchange->lost;
 }

@@ -150,7 +150,7 @@ static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int 
 /* No more counts than a node keeps at most: where a source has left it begins to fade at once. */
 static void flow_remember(struct flow *flow, uint64_t burst, unsigned int nodes)
 {
-	uint64_t span = credit_max(burst, FLOW_USUAL);
+	uint64_t span = credit_max(credit_max(burst, FLOW_USUAL), flow->length);
 
 	flow->usual -= amount_of(share_of(flow->length, span), flow->usual);
 	flow->usual = credit_min(flow->usual + share_of(flow->offered, span), KEPT / nodes);

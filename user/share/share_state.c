@@ -213,11 +213,25 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 	return text;
 }
 
-uint64_t sharing_most(const struct sharing *sharing)
+unsigned int sharing_most(const struct sharing *sharing)
 {
-	uint64_t wanted = 2 * (sharing->state.reported + sharing->state.left_out_now);
+	uint64_t asked = sharing->state.reported + sharing->state.left_out_now;
 
-	return wanted < SHARE_MOST_MAX ? wanted : SHARE_MOST_MAX;
+	if (asked > SHARE_MOST_MAX)
+		return 0;
+	return 2 * asked < SHARE_MOST_MAX ? 2 * asked : SHARE_MOST_MAX;
+}
+
+const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM])
+{
+	unsigned int most = sharing_most(sharing);
+
+	if (most)
+		snprintf(text, SHARING_ROOM, "--most %u has room", most);
+	else
+		snprintf(text, SHARING_ROOM, "no --most has room, which is %d at most",
+			 SHARE_MOST_MAX);
+	return text;
 }
 
 const char *sharing_why(const struct sharing *sharing)

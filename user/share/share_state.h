@@ -100,8 +100,15 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 /* The largest --most: to charge so many ledgers takes a quarter of the 10 ms of a step. */
 #define SHARE_MOST_MAX 20000
 
-/* A value of --most that has room for what was left out at the last scan, and for as many again. */
-uint64_t sharing_most(const struct sharing *sharing);
+/*
+ * A value of --most that has room for what is told and was left out at the last scan, and, as far as
+ * it goes, for as many again. 0: none has room.
+ */
+unsigned int sharing_most(const struct sharing *sharing);
+
+/* The same in words. */
+#define SHARING_ROOM 64
+const char *sharing_room(const struct sharing *sharing, char text[SHARING_ROOM]);
 
 /* Why the store is away, without its address where that is told beside it. "": it is not. */
 const char *sharing_why(const struct sharing *sharing);

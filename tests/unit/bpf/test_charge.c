@@ -413,6 +413,25 @@ static void test_in_a_flood_known_sources_of_a_long_window_stay(void **state)
 	}
 }
 
+/* Whatever the moment, which decides how a part of a unit counts. */
+static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
+{
+	static const __s64 costs[] = {1, 999, 1 << 20, SL_TICKS_PER_SEC};
+	struct sl_limit limit = {0};
+
+	(void)state;
+	for (limit.unit_shift = 0; limit.unit_shift <= 28; limit.unit_shift += 7)
+		for (size_t i = 0; i < ARRAY_SIZE(costs); i++)
+			for (__u64 now = 0; now < 8 * SL_TICKS_PER_SEC; now += 12345678901) {
+				struct sl_line line = {.taken = 7, .refused = 7};
+
+				line_tell(&limit, &line, now, costs[i], 0);
+				line_tell(&limit, &line, now, -costs[i], 0);
+				assert_int_equal(line.taken, 7);
+				assert_int_equal(line.refused, 7);
+			}
+}
+
 /*
  * While devices are switched, a source is charged through one in the copy, and through another in
  * the old table, in which a sub-window begins meanwhile: there that counts.
@@ -600,6 +619,7 @@ int main(void)
 		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
 		cmocka_unit_test(test_in_a_flood_known_sources_of_a_long_window_stay),
+		cmocka_unit_test(test_what_a_packet_gives_back_is_told_as_it_was),
 		cmocka_unit_test(test_a_window_that_is_carried_counts_where_it_was_charged),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),

@@ -143,8 +143,7 @@ static const struct {
 	 false,
 	 "left-out: edge",
 	 "the store is told of 90 sources, and 10 more find no place and "
-	 "take all of the limit at each node: --most 200 has room; the same on all nodes, 20000 at "
-	 "most",
+	 "take all of the limit at each node: --most 200 has room; the same on all nodes",
 	 "kill 4711 && sleep 1 && sluice -g edge share redis-a:6379 --round 200ms --most 200"},
 	{"one, by a process that was told how many",
 	 {.is_wanted = true,
@@ -156,10 +155,9 @@ static const struct {
 	 false,
 	 "left-out: edge",
 	 "the store is told of 1 source, and 1 more finds no place and "
-	 "takes all of the limit at each node: --most 4 has room; the same on all nodes, 20000 at "
-	 "most",
+	 "takes all of the limit at each node: --most 4 has room; the same on all nodes",
 	 "kill 4711 && sleep 1 && sluice -g edge share redis-a:6379 --user me --most 4"},
-	{"more than there can be, by the unit",
+	{"nearly as many as there can be, by the unit",
 	 {.is_wanted = true,
 	  .sharer = SHARER_LIVES,
 	  .divided_by = 1,
@@ -167,9 +165,19 @@ static const struct {
 	 true,
 	 "left-out: edge",
 	 "the store is told of 15000 sources, and 1 more finds no place and "
-	 "takes all of the limit at each node: --most 20000 has room; the same on all nodes, 20000 "
-	 "at most",
+	 "takes all of the limit at each node: --most 20000 has room; the same on all nodes",
 	 "vi /etc/sluice/edge.share && systemctl restart sluice-share@edge"},
+	{"more than there is room for",
+	 {.is_wanted = true,
+	  .sharer = SHARER_LIVES,
+	  .divided_by = 1,
+	  .state = {.nodes = 2, .reported = 20000, .left_out_now = 1}},
+	 true,
+	 "left-out: edge",
+	 "the store is told of 20000 sources, and 1 more finds no place and takes all of the limit "
+	 "at each node: no --most has room, which is 20000 at most; a wider key (per) or a higher "
+	 "rate makes them fewer",
+	 "sluice help set"},
 	{"sources that were left out, and are not any more",
 	 {.is_wanted = true,
 	  .sharer = SHARER_LIVES,

@@ -343,6 +343,29 @@ static void test_debts_are_lost_whole_and_windows_by_halves(void **state)
 	assert_true(loss_of(line, false) < 0);
 }
 
+/* Within 13 days, and where the clock of the CPU that wrote it is a little ahead. */
+static void test_a_line_tells_for_how_long_its_key_rested(void **state)
+{
+	const __u64 unit = 1ULL << LINE_SEEN_SHIFT, most = 0xfffffffdULL;
+	const __u64 rests[] = {0, 1, 2, 1 << 20, most / 2, most / 2 + 1, most / 2 + 2, most};
+	struct sl_line line = {.limit = 8 | SL_WINDOW << 1};
+
+	(void)state;
+	for (__u64 now = 0; now < 5 * unit; now += unit / 2)
+		for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
+			__s64 rest;
+
+			line.refused = line_seen(now);
+			rest = line_rest(&line, line_ledger(&line), now + rests[i] * unit);
+			assert_true(rest == ((__s64)rests[i] - 1) * (__s64)unit);
+		}
+	line.refused = line_seen(NOW) + 1;
+	assert_true(line_rest(&line, line_ledger(&line), NOW) < 0);
+	line.limit = 8 | SL_BUCKET << 1;
+	line.ledger.drawn = NOW - 5;
+	assert_true(line_rest(&line, line_ledger(&line), NOW) == 5);
+}
+
 /*
  * A block protects a line while it holds, and while `escalate` may remember it; also once the source
  * has come back, but not for ever.
@@ -385,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_what_says_more_is_lost_later),
 		cmocka_unit_test(test_a_loss_tells_the_parts_of_a_burst),
 		cmocka_unit_test(test_debts_are_lost_whole_and_windows_by_halves),
+		cmocka_unit_test(test_a_line_tells_for_how_long_its_key_rested),
 		cmocka_unit_test(test_a_block_protects_a_line_for_a_time),
 	};
 

@@ -494,7 +494,7 @@ static void test_a_line_that_a_key_lost_and_got_again_counts_from_0(void **state
 	static const struct {
 		bool is_anew;
 		int packets; /* that are taken, or given back */
-	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}};
+	} cases[] = {{true, 300}, {true, 0}, {false, 300}, {false, -62}, {false, -300}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -342,6 +342,19 @@ static void test_what_is_usual_is_kept_while_others_ask(void **state)
 	assert_true(bench_usual(&bench) < .01);
 }
 
+/* A twentieth of the rate is that also where it is told once in 100 s. */
+static void test_what_is_usual_is_not_more_behind_lost_rounds(void **state)
+{
+	struct bench bench = bench_new();
+
+	(void)state;
+	bench_round(&bench, nothing, nothing, 2);
+	bench_pass(&bench, 100 * SEC);
+	bench_report(&bench, 5 * SEC, 5 * SEC);
+	bench_learn(&bench, 2);
+	assert_in_range(1000 * bench_usual(&bench), 49, 50);
+}
+
 static void test_an_idle_node_repays_at_once(void **state)
 {
 	static const struct {
@@ -1166,6 +1179,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_charged_until_something_is_known),
 		cmocka_unit_test(test_what_was_charged_in_vain_is_given_back_by_demand),
 		cmocka_unit_test(test_what_is_usual_is_kept_while_others_ask),
+		cmocka_unit_test(test_what_is_usual_is_not_more_behind_lost_rounds),
 		cmocka_unit_test(test_an_idle_node_repays_at_once),
 		cmocka_unit_test(test_no_credit_behind_a_loss),
 		cmocka_unit_test(test_a_loss_forgets_the_plan),
