@@ -30,7 +30,7 @@ static __always_inline void moment_swap(__u64 *moment, __u64 to)
 	}
 }
 
-/* Moves the copy of a window on to the sub-window of the old one's last packet, if that is later. */
+/* Moves the copy of a window on to the sub-window of the old one's last packet, if it is later. */
 static __always_inline void carried_turn(struct sl_ledger *ledger,
 					 const struct sl_carry_ledger *carry)
 {

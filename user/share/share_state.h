@@ -101,8 +101,8 @@ const char *sharer_format(const struct sharing *sharing, char text[SHARER_TEXT])
 #define SHARE_MOST_MAX 20000
 
 /*
- * A value of --most that has room for what is told and was left out at the last scan, and, as far as
- * it goes, for as many again. 0: none has room.
+ * A value of --most that has room for what is told and was left out at the last scan, and, as far
+ * as it goes, for as many again. 0: none has room.
  */
 unsigned int sharing_most(const struct sharing *sharing);
 
