@@ -481,7 +481,7 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
             assert client.round((of_silent, 1, 1))["items"][0][:2] == [False, True]
             silent.is_silent = False
         with proxy(stores.netns, silent.port, 9000, 0.2):
-            wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node again", 5)
+            wait_until(lambda: client.round((of_silent, 1, 1))["status"] == 0, "the far node again", 20)
         client.close()
 
 

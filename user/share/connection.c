@@ -20,6 +20,7 @@
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_MAX_MS	 1000
 #define CONNECT_MAX_MS	 5000
+#define MEASURE_EVERY	 10 /* attempts in vain: the way to a node is learned anew */
 #define CODE_MAX	 16 /* the longest code of an error */
 
 uint64_t store_now_ms(void)
@@ -285,7 +286,9 @@ void connection_break(struct connection *connection, struct connection_setup *se
 
 	connection_drop(connection);
 	connection->has_failed = true;
-	connection->rtt_ms = 0; /* the way to it may have become longer */
+	/* the way may have become longer since it was sound; a login may take it for too long */
+	if (connection->attempts % MEASURE_EVERY == 0)
+		connection->rtt_ms = 0;
 	setup->counts->broken++;
 	for (unsigned int i = 1; i < connection->attempts && wait < BACKOFF_MAX_MS; i++)
 		wait *= 2;
