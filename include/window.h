@@ -54,9 +54,9 @@
  * for 16 sub-windows, until another CPU has come between its steps 1 and 4, and `past` is the same.
  *
  * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
- * first one after count as one. Clocks of CPUs that differ: the index never goes back, and T is
- * longer by WINDOW_CLOCKS than what was asked for. A packet counts at the moment that its CPU
- * reads, or at `drawn` if that is later.
+ * first one after count as one. Clocks of CPUs that differ take no index back, and T is longer by
+ * WINDOW_CLOCKS than what was asked for. A packet counts at the moment that its CPU reads, or at
+ * `drawn` if that is later.
  *
  * Units. Amounts are packets or bytes, below 2^47. Moments and periods are in ticks.
  */
