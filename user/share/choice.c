@@ -9,7 +9,7 @@
 /* By how much the factor of a key exceeds 1 at most. */
 #define FACTOR_SPAN .25
 
-/* Demand below this is none. */
+/* Where nothing is asked for any more, demand below this is none. */
 #define DEMAND_LEAST 0x1p-12f
 
 /* Above 1, so that what asks for more than its limit does not fall below 1 by chance. */
@@ -17,11 +17,13 @@
 
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst)
 {
-	float span = credit_max(burst, CHOICE_TICKS);
-	float fades = passed < span ? passed / span : 1, demand;
+	float span = credit_max(credit_max(burst, CHOICE_TICKS), passed);
+	float fades = passed / span, demand;
 
 	demand = before - before * fades + asked / span;
-	return demand < DEMAND_LEAST ? 0 : demand < DEMAND_MOST ? demand : DEMAND_MOST;
+	if (demand < 0 || (!asked && demand < DEMAND_LEAST))
+		return 0;
+	return demand < DEMAND_MOST ? demand : DEMAND_MOST;
 }
 
 /* The last step of MurmurHash3: each bit of the result depends on each bit. */

@@ -14,7 +14,7 @@
  * differently changes few places, as there is no bound at which it changes for all keys that ask
  * alike. A wider factor has nodes agree more often, and leaves out more that ask for much.
  *
- * Used by: accounts.c. Uses: include/credit.h.
+ * Used by: accounts.c, flow.c. Uses: include/credit.h.
  */
 #ifndef SLUICE_CHOICE_H
 #define SLUICE_CHOICE_H
@@ -25,14 +25,15 @@
 #include "ways.h"
 
 /*
- * The time over which demand counts, or a burst's time if that is longer. So long a key keeps its
+ * The time over which demand counts, or, if that is longer, a burst's time. So long a key keeps its
  * account, too: to tell of a key anew costs a burst at this node, and two rounds.
  */
 #define CHOICE_TICKS (4 * SL_TICKS_PER_SEC)
 
 /*
- * Demand in times of the limit, at most 2, once `asked` ticks were asked for in `passed`. before:
- * that of the time before. What is hardly anything is 0.
+ * Demand in times of the limit, at most 2, once `asked` ticks were asked for in `passed`, of which
+ * all counts, however long that is. before: that of the time before. What is left of it at last
+ * is 0.
  */
 float choice_demand(float before, int64_t asked, uint64_t passed, uint64_t burst);
 

@@ -2,6 +2,7 @@
 #include "share/flow.h"
 
 #include "credit.h"
+#include "share/choice.h"
 
 /* No amount is larger, so sums of two do not overflow. */
 #define AMOUNT_MAX (1LL << 61)
@@ -150,16 +151,17 @@ static int64_t flow_part(const struct flow *flow, uint64_t demand, unsigned int 
 /* No more counts than a node keeps at most: where a source has left it begins to fade at once. */
 static void flow_remember(struct flow *flow, uint64_t burst, unsigned int nodes)
 {
-	uint64_t span = credit_max(credit_max(burst, FLOW_USUAL), flow->length);
+	float demand = choice_demand(flow->usual, flow->offered, flow->length, burst);
+	float most = (float)KEPT / FLOW_RATE / nodes;
 
-	flow->usual -= amount_of(share_of(flow->length, span), flow->usual);
-	flow->usual = credit_min(flow->usual + share_of(flow->offered, span), KEPT / nodes);
+	flow->usual = demand < most ? demand : most;
 }
 
 /* Where nothing is offered anywhere, all of the rate is there to repay. */
 static uint64_t flow_kept(const struct flow *flow, uint64_t demand, unsigned int nodes)
 {
-	uint64_t mine = credit_max(share_of(flow->offered, flow->length), flow->usual);
+	uint64_t usual = flow->usual * FLOW_RATE;
+	uint64_t mine = credit_max(share_of(flow->offered, flow->length), usual);
 
 	return demand ? credit_min(mine, KEPT / nodes) : 0;
 }

@@ -83,9 +83,6 @@
  */
 #define FLOW_DOUBT (SL_TICKS_PER_SEC / 2)
 
-/* The seconds over which this node's own demand counts, or a burst's time if that is longer. */
-#define FLOW_USUAL (4 * SL_TICKS_PER_SEC)
-
 /* More nodes than these are not told apart from these. */
 #define FLOW_NODES_MAX 4096
 
@@ -107,7 +104,7 @@ struct flow {
 	uint64_t round;		    /* from report to report */
 	uint64_t length;	    /* from the report that was learned of to this one */
 	uint64_t offered;	    /* and what was reported as asked since */
-	uint64_t usual;		    /* what is offered here over FLOW_USUAL, a share of the rate */
+	float usual;		    /* choice_demand() of what is offered, as far as it is kept */
 	unsigned int nodes;	    /* at the last answer */
 	uint64_t busy_at;	    /* when much was offered last, on all nodes together */
 	uint64_t stepped_at;

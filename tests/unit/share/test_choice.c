@@ -495,6 +495,7 @@ static void test_what_demand_is(void **state)
 		{"more than twice the limit", 5, 1, 60, 2},
 		{"the limit, for as long as it counts", 1, 1, 4, .63},
 		{"twice the limit, for a part of a burst", 2, 100, 10, .19},
+		{"the limit, for a part of a very long burst", 1, 1800, 180, .095},
 		{"what is hardly anything", .0001, 1, 60, 0},
 	};
 

@@ -69,7 +69,7 @@ static void bench_round(struct bench *bench, struct flow_count mine, struct flow
 /* What a node keeps for what it is offered over some seconds, a part of the rate. */
 static double bench_usual(const struct bench *bench)
 {
-	return (double)bench->flow.usual / FLOW_RATE;
+	return bench->flow.usual;
 }
 
 static const struct flow_count nothing;
@@ -336,7 +336,7 @@ static void test_what_is_usual_is_kept_while_others_ask(void **state)
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1 - bench_usual(&bench)));
 	bench_round(&bench, nothing, nothing, 4);
 	assert_true(near((double)bench_pass(&bench, ROUND) / ROUND, 1));
-	/* it is forgotten within some times FLOW_USUAL */
+	/* it is forgotten within some times CHOICE_TICKS */
 	for (int i = 0; i < 200; i++)
 		bench_round(&bench, nothing, flood, 4);
 	assert_true(bench_usual(&bench) < .01);
