@@ -160,10 +160,11 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
-	const void *header = reader->start + offset;
+	if (reader->kind == READ_LINEAR) {
+		const void *header = reader->start + offset;
 
-	if (reader->kind == READ_LINEAR)
 		return header + size <= reader->end ? header : NULL;
+	}
 	if (!reader_has(reader, offset + size) || reader_copy(reader, offset, buffer, size))
 		return NULL;
 	return buffer;
