@@ -6,27 +6,29 @@
 
 #define BENCH_OBJECT "build/bench/bench.bpf.o"
 
-/* An LRU map evicts none if it has room for so many more than are in use: a part of these. */
-#define SPARE_PART 8
+/*
+ * Entries for each source, so that an LRU map evicts none: it gives its free entries to CPUs in
+ * batches of 128, and a CPU evicts when it gets no batch.
+ */
+#define ENTRIES_PER_SOURCE 2
 
-static int entries_set(struct bpf_object *object, const struct lookup_map *map)
+static int map_size(struct bpf_object *object, const struct sized_map *wanted)
 {
-	struct bpf_map *entries = bpf_object__find_map_by_name(object, "entries");
-	uint32_t spare = map->type == BPF_MAP_TYPE_ARRAY ? 0 : map->sources / SPARE_PART;
-	int err = bpf_map__set_type(entries, map->type);
+	struct bpf_map *map = bpf_object__find_map_by_name(object, wanted->name);
+	int err = bpf_map__set_type(map, wanted->type);
 
-	if (!err)
-		err = bpf_map__set_value_size(entries, map->value_size);
-	return err ? err : bpf_map__set_max_entries(entries, map->sources + spare);
+	if (!err && wanted->value_size)
+		err = bpf_map__set_value_size(map, wanted->value_size);
+	return err ? err : bpf_map__set_max_entries(map, ENTRIES_PER_SOURCE * wanted->sources);
 }
 
-static struct bpf_object *object_load(const struct lookup_map *map)
+static struct bpf_object *object_load(const struct sized_map *map)
 {
 	struct bpf_object *object = bpf_object__open_file(BENCH_OBJECT, NULL);
 	int err = object ? 0 : -errno;
 
 	if (!err && map)
-		err = entries_set(object, map);
+		err = map_size(object, map);
 	if (!err)
 		err = bpf_object__load(object);
 	if (!err)
@@ -61,18 +63,17 @@ struct bpf_object *bench_load_before(int prog)
 	return object ? behind_put(object, prog) : NULL;
 }
 
-struct bpf_object *bench_load_lookup(const struct lookup_map *map, int *ret_prog)
+struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog)
 {
-	bool is_array = map->type == BPF_MAP_TYPE_ARRAY;
 	struct bpf_object *object = object_load(map);
 
 	if (!object)
 		return NULL;
-	*ret_prog = bench_program(object, is_array ? "bench_lookup_index" : "bench_lookup");
+	*ret_prog = bench_program(object, map->program);
 	return behind_put(object, *ret_prog);
 }
 
-enum status bench_lookup_counts(const struct bpf_object *object, struct lookup_counts *ret)
+enum status bench_missed(const struct bpf_object *object, uint64_t *ret)
 {
 	int fd = bpf_object__find_map_fd_by_name(object, ".bss");
 	__u32 first = 0;

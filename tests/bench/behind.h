@@ -6,23 +6,24 @@
 #include <bpf/libbpf.h>
 
 #include "bench.h"
-#include "lookups.h"
 
 /* Loads them, on maps of their own; NULL: it said why not. */
 struct bpf_object *bench_load(void);
 
-/* The map of a bare lookup. */
-struct lookup_map {
+/* A program with a map for many sources. */
+struct sized_map {
+	const char *program;
+	const char *name;
 	enum bpf_map_type type;
-	uint32_t value_size;
+	uint32_t value_size; /* 0: as in bench.bpf.c */
 	uint32_t sources;
 };
 
-/* Loads them with such a map, behind those that change a frame's source. */
-struct bpf_object *bench_load_lookup(const struct lookup_map *map, int *ret_prog);
+/* Loads them with such a map, and puts its program behind those that change a frame's source. */
+struct bpf_object *bench_load_sized(const struct sized_map *map, int *ret_prog);
 
-/* How often its lookups found their source, and how often not, since it was loaded. */
-enum status bench_lookup_counts(const struct bpf_object *object, struct lookup_counts *ret);
+/* Counts the packets since the object was loaded whose source had no entry in the map. */
+enum status bench_missed(const struct bpf_object *object, uint64_t *ret);
 
 /* Loads them with a program behind those that change a frame's source. */
 struct bpf_object *bench_load_before(int prog);

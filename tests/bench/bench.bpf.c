@@ -3,7 +3,6 @@
  * What Sluice is measured against, and what gives a frame another source before the program under
  * test runs. All of them parse with Sluice's own parser.
  */
-#include "lookups.h"
 #include "vary.h"
 #include <bpf/bpf_helpers.h>
 #include "xdp.h"
@@ -108,29 +107,29 @@ int bench_floor_tc(struct __sk_buff *skb)
 
 /* --- A bare lookup in a map of many sources --------------------------------------------------- */
 
-/* Its type and its sizes are set before it is loaded: see behind.h. */
+/* struct sized_map of behind.h sets the type and the sizes before the object is loaded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, LOOKUP_VALUE_MAX);
+	__uint(value_size, sizeof(struct sl_bucket));
 } entries SEC(".maps");
 
-struct lookup_counts lookups;
+/* Lookups that found no entry, here and in the textbook limiter. */
+__u64 missed;
 
-/* One that finds nothing makes the entry, so that the next one finds it. */
+/* Adds the entry if the map has none. */
 static __always_inline int lookup_run(const __u32 *key)
 {
 	__u64 *value = bpf_map_lookup_elem(&entries, key);
 
 	if (value) {
 		(*value)++;
-		lookups.found++;
 	} else {
-		__u64 fresh[LOOKUP_VALUE_MAX / sizeof(__u64)] = {0};
+		struct sl_bucket fresh = {0};
 
-		bpf_map_update_elem(&entries, key, fresh, BPF_NOEXIST);
-		lookups.missed++;
+		bpf_map_update_elem(&entries, key, &fresh, BPF_NOEXIST);
+		missed++;
 	}
 	return XDP_PASS;
 }
@@ -145,7 +144,9 @@ int bench_lookup(struct xdp_md *ctx)
 	return lookup_run((const __u32 *)packet.source.addr);
 }
 
-/* Of an array: its index is the end of the address. */
+/* An array's index is the end of the address: no case has more than 1 M sources. */
+#define INDEX_MASK ((1 << 20) - 1)
+
 SEC("xdp.frags")
 int bench_lookup_index(struct xdp_md *ctx)
 {
@@ -154,7 +155,7 @@ int bench_lookup_index(struct xdp_md *ctx)
 
 	if (!source_parse(ctx, &packet))
 		return XDP_DROP;
-	index = bpf_ntohl(*(const __u32 *)packet.source.addr) & (LOOKUP_SOURCES_MAX - 1);
+	index = bpf_ntohl(*(const __u32 *)packet.source.addr) & INDEX_MASK;
 	return lookup_run(&index);
 }
 
@@ -170,6 +171,7 @@ struct naive_bucket {
 	struct sl_cell dropped;
 };
 
+/* struct sized_map of behind.h sets the number of entries if a case has many sources. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, HOT_SOURCES);
@@ -199,6 +201,7 @@ int bench_naive(struct xdp_md *ctx)
 
 		naive_count(&fresh.passed, &packet);
 		bpf_map_update_elem(&naive_buckets, packet.source.addr, &fresh, BPF_ANY);
+		missed++;
 		return XDP_PASS;
 	}
 	tokens = bucket->tokens + (now - bucket->at) / NAIVE_TOKEN_NS;
@@ -220,35 +223,21 @@ struct {
 	__type(value, __u32);
 } under_test SEC(".maps");
 
-SEC("xdp.frags")
-int bench_vary4(struct xdp_md *ctx)
+/* Writes a source of IPv4, random or the next of a walk, and runs the program under test. */
+static __always_inline int source_vary4(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct vary *vary = data + IPV4_PAYLOAD;
 
 	if ((void *)(vary + 1) > end)
 		return XDP_ABORTED;
-	*(__u32 *)(data + IPV4_SOURCE) = vary_next4(vary);
+	*(__u32 *)(data + IPV4_SOURCE) = is_walk ? vary_step4(vary) : vary_next4(vary);
 	bpf_tail_call(ctx, &under_test, 0);
 	return XDP_ABORTED;
 }
 
-/* A walk. */
-SEC("xdp.frags")
-int bench_walk4(struct xdp_md *ctx)
-{
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct vary *vary = data + IPV4_PAYLOAD;
-
-	if ((void *)(vary + 1) > end)
-		return XDP_ABORTED;
-	*(__u32 *)(data + IPV4_SOURCE) = vary_step4(vary);
-	bpf_tail_call(ctx, &under_test, 0);
-	return XDP_ABORTED;
-}
-
-SEC("xdp.frags")
-int bench_walk6(struct xdp_md *ctx)
+/* Does the same for IPv6. A walk changes the first word of the address, a /64. */
+static __always_inline int source_vary6(struct xdp_md *ctx, bool is_walk)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct vary *vary = data + IPV6_PAYLOAD;
@@ -256,23 +245,32 @@ int bench_walk6(struct xdp_md *ctx)
 
 	if ((void *)(vary + 1) > end)
 		return XDP_ABORTED;
-	source[0] = vary_step6(vary);
-	source[1] = vary->base[1];
+	source[0] = is_walk ? vary_step6(vary) : vary_next6(vary, 0);
+	source[1] = is_walk ? vary->base[1] : vary_next6(vary, 1);
 	bpf_tail_call(ctx, &under_test, 0);
 	return XDP_ABORTED;
+}
+
+SEC("xdp.frags")
+int bench_vary4(struct xdp_md *ctx)
+{
+	return source_vary4(ctx, false);
 }
 
 SEC("xdp.frags")
 int bench_vary6(struct xdp_md *ctx)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct vary *vary = data + IPV6_PAYLOAD;
-	__u64 *source = data + IPV6_SOURCE;
+	return source_vary6(ctx, false);
+}
 
-	if ((void *)(vary + 1) > end)
-		return XDP_ABORTED;
-	source[0] = vary->base[0] | (vary_random(vary) & vary->mask[0]);
-	source[1] = vary->base[1] | (vary_random(vary) & vary->mask[1]);
-	bpf_tail_call(ctx, &under_test, 0);
-	return XDP_ABORTED;
+SEC("xdp.frags")
+int bench_walk4(struct xdp_md *ctx)
+{
+	return source_vary4(ctx, true);
+}
+
+SEC("xdp.frags")
+int bench_walk6(struct xdp_md *ctx)
+{
+	return source_vary6(ctx, true);
 }

@@ -20,6 +20,8 @@ enum subject {
 	ON_FLOOR,
 	ON_NAIVE,
 	ON_FLOOR_TC,
+	ON_NAIVE_64K, /* the textbook limiter with a map for as many sources */
+	ON_NAIVE_1M,
 	ON_LRU_PERCPU_64K, /* a bare lookup in a map of that type, with as many entries */
 	ON_LRU_64K,
 	ON_HASH_64K,
@@ -82,7 +84,7 @@ bool case_is_established(const struct bench_case *bench);
 
 /*
  * Chooses what runs by names, each a pattern as in a shell, up to a NULL. Without names all cases
- * run, or the essential ones. Cases that others are compared with always run.
+ * run, or the essential ones. The cases that these are compared with run as well.
  */
 void cases_choose(bool only_essential, char *const *names);
 bool case_is_chosen(const struct bench_case *bench);

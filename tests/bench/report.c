@@ -58,7 +58,7 @@ static double varying_of(const struct bench_case *bench, const struct result *re
 
 static void target_print(const struct bench_case *bench, double ns, double varying, double to)
 {
-	printf("  <= %.2f x %-8s ", bench->target, bench->against ? bench->against : "floor");
+	printf("  <= %.2f x %-9s ", bench->target, bench->against ? bench->against : "floor");
 	if (ns <= bench->target * to)
 		printf("holds: %.2f", ns / to);
 	else if (ns - varying <= bench->target * to)
@@ -69,18 +69,26 @@ static void target_print(const struct bench_case *bench, double ns, double varyi
 		printf(", %.2f without varying", (ns - varying) / to);
 }
 
+static void ratio_print(double ratio)
+{
+	if (ratio)
+		printf(" %7.2f", ratio);
+	else
+		printf(" %7s", "");
+}
+
 static void case_print(const struct bench_case *bench, const struct result *result,
 		       const struct result *results)
 {
 	double ns = result_median(result), floor = median_of("floor", results);
 	double varying = varying_of(bench, results);
 	double to = bench->against ? median_of(bench->against, results) : floor;
+	double naive = bench->against && !strncmp(bench->against, "naive", 5) ? to : 0;
 
-	printf("%-16s %6.0f %6.0f %7.2f", bench->name, ns, result_least(result), ns / floor);
-	if (varying)
-		printf(" %7.2f", (ns - varying) / floor);
-	else
-		printf(" %7s", "");
+	printf("%-16s %6.0f %6.0f", bench->name, ns, result_least(result));
+	ratio_print(ns / floor);
+	ratio_print(varying ? (ns - varying) / floor : 0);
+	ratio_print(naive ? ns / naive : 0);
 	if (bench->target && bench->against && to)
 		target_print(bench, ns, 0, to);
 	else if (bench->target && to)
@@ -93,11 +101,14 @@ static void case_print(const struct bench_case *bench, const struct result *resu
 static const char notes[] =
 	"NS: a packet on one CPU, the median of the rounds, in whole ns as the kernel tells it.\n"
 	"NET: less what it costs to give each packet another source, where a case does that\n"
-	"(vary - parse). NS and x FLOOR are as measured.\n";
+	"(vary - parse). NS and x FLOOR are as measured.\n"
+	"x NAIVE: times naive_64k or naive_1m, the textbook per-CPU bucket with as many known "
+	"sources.\n";
 
 void report_cases(const struct result *results)
 {
-	printf("%-16s %6s %6s %7s %7s  %s\n", "CASE", "NS", "LEAST", "x FLOOR", "NET *", "TARGET");
+	printf("%-16s %6s %6s %7s %7s %7s  %s\n", "CASE", "NS", "LEAST", "x FLOOR", "NET *",
+	       "x NAIVE", "TARGET");
 	for (size_t i = 0; i < bench_cases_count; i++)
 		if (results[i].rounds)
 			case_print(&bench_cases[i], &results[i], results);

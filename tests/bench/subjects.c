@@ -28,17 +28,26 @@ static const char *const other_names[SUBJECTS] = {
 };
 
 #define MANY (1 << 16)
-#define MOST LOOKUP_SOURCES_MAX
+#define MOST (1 << 20)
 
-static const struct lookup_map lookup_maps[SUBJECTS] = {
-	[ON_LRU_PERCPU_64K] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, LOOKUP_VALUE_MAX, MANY},
-	[ON_LRU_PERCPU_1M] = {BPF_MAP_TYPE_LRU_PERCPU_HASH, LOOKUP_VALUE_MAX, MOST},
-	[ON_LRU_64K] = {BPF_MAP_TYPE_LRU_HASH, LOOKUP_VALUE, MANY},
-	[ON_LRU_1M] = {BPF_MAP_TYPE_LRU_HASH, LOOKUP_VALUE, MOST},
-	[ON_HASH_64K] = {BPF_MAP_TYPE_HASH, LOOKUP_VALUE, MANY},
-	[ON_HASH_1M] = {BPF_MAP_TYPE_HASH, LOOKUP_VALUE, MOST},
-	[ON_ARRAY_64K] = {BPF_MAP_TYPE_ARRAY, LOOKUP_VALUE, MANY},
-	[ON_ARRAY_1M] = {BPF_MAP_TYPE_ARRAY, LOOKUP_VALUE, MOST},
+/* An entry of a shared map is a cache line, one of a per-CPU map what Sluice keeps there. */
+#define LINE   64
+#define BUCKET sizeof(struct sl_bucket)
+
+#define NAIVE  "bench_naive", "naive_buckets", BPF_MAP_TYPE_LRU_PERCPU_HASH, 0
+#define LOOKUP "bench_lookup", "entries"
+
+static const struct sized_map sized_maps[SUBJECTS] = {
+	[ON_NAIVE_64K] = {NAIVE, MANY},
+	[ON_NAIVE_1M] = {NAIVE, MOST},
+	[ON_LRU_PERCPU_64K] = {LOOKUP, BPF_MAP_TYPE_LRU_PERCPU_HASH, BUCKET, MANY},
+	[ON_LRU_PERCPU_1M] = {LOOKUP, BPF_MAP_TYPE_LRU_PERCPU_HASH, BUCKET, MOST},
+	[ON_LRU_64K] = {LOOKUP, BPF_MAP_TYPE_LRU_HASH, LINE, MANY},
+	[ON_LRU_1M] = {LOOKUP, BPF_MAP_TYPE_LRU_HASH, LINE, MOST},
+	[ON_HASH_64K] = {LOOKUP, BPF_MAP_TYPE_HASH, LINE, MANY},
+	[ON_HASH_1M] = {LOOKUP, BPF_MAP_TYPE_HASH, LINE, MOST},
+	[ON_ARRAY_64K] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MANY},
+	[ON_ARRAY_1M] = {"bench_lookup_index", "entries", BPF_MAP_TYPE_ARRAY, LINE, MOST},
 };
 
 static enum status subject_gate(enum subject which)
@@ -71,12 +80,12 @@ static bool subject_is_needed(enum subject which)
 	return false;
 }
 
-static enum status subjects_lookups(void)
+static enum status subjects_sized(void)
 {
 	for (int i = 0; i < SUBJECTS; i++) {
-		if (!lookup_maps[i].type || !subject_is_needed(i))
+		if (!sized_maps[i].program || !subject_is_needed(i))
 			continue;
-		subjects[i].object = bench_load_lookup(&lookup_maps[i], &subjects[i].plain);
+		subjects[i].object = bench_load_sized(&sized_maps[i], &subjects[i].plain);
 		if (!subjects[i].object)
 			return FAILED;
 	}
@@ -136,7 +145,7 @@ enum status subjects_make(void)
 	if (!status)
 		status = subjects_others();
 	if (!status)
-		status = subjects_lookups();
+		status = subjects_sized();
 	if (!status)
 		status = subjects_vary();
 	return status ? status : subjects_establish();
@@ -155,16 +164,16 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 enum status subject_refresh(const struct bench_case *bench)
 {
 	if (bench->subject < SUBJECTS_SLUICE || !case_is_established(bench))
-		return OK; /* no map of a bare lookup forgets */
+		return OK; /* the maps of bench.bpf.c evict none */
 	return sources_walk(subjects[bench->subject].object, bench->source);
 }
 
-/* What a subject has counted. A source that a bare lookup finds is within its limit. */
+/* What a subject has counted. A map of bench.bpf.c counts only new sources. */
 static enum status counts_read(enum subject which, struct sl_counters *ret)
 {
-	struct lookup_counts lookups;
 	enum status status = OK;
 	struct stats stats;
+	uint64_t missed;
 
 	*ret = (struct sl_counters){0};
 	if (which >= SUBJECTS_SLUICE) {
@@ -173,12 +182,10 @@ static enum status counts_read(enum subject which, struct sl_counters *ret)
 			*ret = stats.total;
 			stats_free(&stats);
 		}
-	} else if (lookup_maps[which].type) {
-		status = bench_lookup_counts(subjects[which].object, &lookups);
-		if (!status) {
-			ret->reason[SL_PASS_WITHIN].packets = lookups.found;
-			ret->reason[SL_PASS_NEWCOMER].packets = lookups.missed;
-		}
+	} else if (sized_maps[which].program) {
+		status = bench_missed(subjects[which].object, &missed);
+		if (!status)
+			ret->reason[SL_PASS_NEWCOMER].packets = missed;
 	}
 	return status;
 }

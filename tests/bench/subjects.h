@@ -15,8 +15,8 @@ int subject_program(const struct bench_case *bench, const struct sl_prefix *sour
 enum status subject_refresh(const struct bench_case *bench);
 
 /*
- * What the gate of a case has counted since it was last asked, or its bare lookups; of other
- * subjects, nothing.
+ * Counts the packets of a case since the last call: of a gate by reason, of a map of bench.bpf.c only
+ * those of new sources, of other subjects none.
  */
 enum status subject_take_counts(const struct bench_case *bench, struct sl_counters *ret);
 

@@ -50,6 +50,12 @@ static inline __u32 vary_next4(struct vary *vary)
 	return vary->base[0] | (vary_random(vary) >> 32 & vary->mask[0]);
 }
 
+/* One of the two words of the next source of IPv6. */
+static inline __u64 vary_next6(struct vary *vary, int word)
+{
+	return vary->base[word] | (vary_random(vary) & vary->mask[word]);
+}
+
 /* The sources of a walk: each in order, and none twice. Of IPv6, the first word of one: a /64. */
 static inline __u32 vary_step4(struct vary *vary)
 {
