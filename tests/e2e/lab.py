@@ -59,7 +59,7 @@ def run_sluice(*words, status=0, **options):
 
 
 def lines(result):
-    """A refusal: all on standard error, each line begins with the command's name."""
+    """Returns the messages on standard error of a command that printed nothing else."""
     assert result.out == "" and result.err.endswith("\n"), result
     said = result.err[:-1].split("\n")
     assert all(line.startswith("sluice: ") for line in said), result
@@ -67,9 +67,26 @@ def lines(result):
 
 
 def one_line(result):
-    """A refusal in one line."""
+    """Returns the only message."""
     line, = lines(result)
     return line
+
+
+def refused(result, *names, code=None):
+    """Checks a refusal: exit status (None: any but 0), one message, and what the message names. Returns the message."""
+    line = one_line(result)
+    assert result.code == code if code else result.code in (1, 2), result
+    assert all(name in line for name in names), (names, line)
+    return line
+
+
+def noted(result, *notes):
+    """Checks the messages on standard error of a command that succeeds: their number, and what each names."""
+    said = result.err.splitlines()
+    assert len(said) == len(notes) and all(line.startswith("sluice: ") for line in said), (notes, said)
+    for line, names in zip(said, notes):
+        names = [names] if isinstance(names, str) else names
+        assert all(name in line for name in names), (names, line)
 
 
 def wait_until(true, what, seconds=SETTLE_SECONDS):

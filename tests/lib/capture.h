@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Captures what a call writes to a stream, such as standard error. */
+/* Captures what a call writes to a stream, and compares messages by their places and objects. */
 #ifndef CAPTURE_H
 #define CAPTURE_H
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "test.h"
 
 struct capture {
 	FILE *stream;
@@ -39,6 +42,46 @@ static const char *capture_end(struct capture *capture)
 		abort();
 	text[length] = '\0';
 	return text;
+}
+
+/* Whether `said` begins with a message of this place, which has these words before `end`. */
+static inline bool message_is(const char *said, const char *end, const char *place,
+			      const char *words)
+{
+	size_t length = strlen(place);
+
+	return !strncmp(said, "sluice: ", 8) && !strncmp(said + 8, place, length) &&
+	       (!length || strchr(": ", said[8 + length])) &&
+	       memmem(said + 8 + length, end - said - 8 - length, words, strlen(words));
+}
+
+/*
+ * Fails unless `said` has the expected messages and no other. Expected are places and what is
+ * named there, such as "1:17 'prefix'; 3:8 '0'"; each place is one in the file, if there is a file.
+ */
+static inline void assert_messages(const char *said, const char *file, const char *expected)
+{
+	const char *rest = said;
+	char *copy = strdup(expected), *next = copy, place[256];
+
+	while (copy && *copy && next) {
+		char *words = next, *end = strchr(rest, '\n');
+
+		next = strstr(next, "; ");
+		if (next) {
+			*next = '\0';
+			next += 2;
+		}
+		snprintf(place, sizeof(place), "%s%s%.*s", file, *file && *words != ' ' ? ":" : "",
+			 (int)strcspn(words, " "), words);
+		words += strcspn(words, " ");
+		if (!end || !message_is(rest, end, place, words + !!*words))
+			fail_msg("'%s' at '%s' is not in: %s", words, place, said);
+		rest = end + 1;
+	}
+	free(copy);
+	if (*rest)
+		fail_msg("more than '%s': %s", expected, said);
 }
 
 #endif

@@ -43,6 +43,12 @@ static inline const char *refusal(const char *text)
 	return said;
 }
 
+/* Checks by assert_messages() why a text is refused. */
+static inline void assert_refusal(const char *text, const char *messages)
+{
+	assert_messages(refusal(text), "rules.yaml", messages);
+}
+
 static inline char *written(const struct config *config)
 {
 	char *text = NULL;

@@ -279,30 +279,26 @@ static void test_purses_of_a_source(void **state)
 static void test_refusals_name_the_cause(void **state)
 {
 	static const struct {
-		const char *rate, *burst, *says;
+		const char *rate, *burst;
 	} cases[] = {
-		{"1kpps", "999us", "burst '999us' cannot hold one packet at 1kpps"},
-		{"1kbit", "1ms", "burst '1ms' cannot hold one byte at 1kbit"},
-		{"1/h", "20017", "burst '20017' takes more than 2 years to refill at 1/h"},
-		{"1kbit", "10GB", "burst '10GB' takes more than 2 years to refill at 1kbit"},
+		{"1kpps", "999us"},
+		{"1kbit", "1ms"},
+		{"1/h", "20017"},
+		{"1kbit", "10GB"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = {.spec = {.per = {32, 64}}};
 		struct capture capture;
-		enum status status;
-		const char *said;
+		char messages[32];
 
 		assert_int_equal(rate_parse(cases[i].rate, &limit.spec), OK);
 		assert_int_equal(burst_parse(cases[i].burst, &limit.spec), OK);
 		capture = capture_begin(stderr);
-		status = limit_check(&limit);
-		said = capture_end(&capture);
-		assert_int_equal(status, MISUSED);
-		if (!strstr(said, cases[i].says))
-			fail_msg("'%s' does not say: %s", said, cases[i].says);
-		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+		assert_int_equal(limit_check(&limit), MISUSED);
+		snprintf(messages, sizeof(messages), " '%s'", cases[i].burst);
+		assert_messages(capture_end(&capture), "", messages);
 	}
 }
 

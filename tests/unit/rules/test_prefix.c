@@ -2,6 +2,7 @@
 /* user/rules/prefix.h: prefixes from words and back, what they cover, and their order. */
 #include <arpa/inet.h>
 #include "test.h"
+#include "capture.h"
 #include "prefix_of.h"
 
 static void test_prefixes_are_read_and_written_back(void **state)
@@ -81,7 +82,7 @@ static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
 	}
 }
 
-static void test_wrong_prefixes_are_refused_in_words(void **state)
+static void test_wrong_prefixes_are_refused_and_named(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -146,10 +147,14 @@ static void test_wrong_prefixes_are_refused_in_words(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct capture capture = capture_begin(stderr);
 		struct sl_prefix prefix = untouched;
+		char named[64];
 
 		if (prefix_parse(texts[i], &prefix) != MISUSED)
 			fail_msg("prefix '%s' is taken", texts[i]);
+		snprintf(named, sizeof(named), " %.*s", (int)strcspn(texts[i], "/\xff"), texts[i]);
+		assert_messages(capture_end(&capture), "", named);
 		assert_true(prefix_equal(&prefix, &untouched));
 	}
 }
@@ -405,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prefixes_are_read_and_written_back),
 		cmocka_unit_test(test_prefixes_that_no_word_makes_are_not_sound),
-		cmocka_unit_test(test_wrong_prefixes_are_refused_in_words),
+		cmocka_unit_test(test_wrong_prefixes_are_refused_and_named),
 		cmocka_unit_test(test_addresses_have_no_length),
 		cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_a_prefix_covers_what_begins_with_its_bits),

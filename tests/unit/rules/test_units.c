@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/units.h: rates, bursts, times and numbers from words, and back. */
 #include "test.h"
+#include "capture.h"
 #include "rates.h"
 #include "rules/limit.h"
 #include "rules/units.h"
+
+/* One message names the text, as far as that can be printed. */
+static void assert_named(struct capture *capture, const char *text)
+{
+	char named[64];
+	int length = 0;
+
+	while (text[length] >= ' ' && text[length] <= '~')
+		length++;
+	snprintf(named, sizeof(named), " %.*s", length, text);
+	assert_messages(capture_end(capture), "", named);
+}
 
 /* --- Rates ---------------------------------------------------------------------------------- */
 
@@ -95,10 +108,12 @@ static void test_wrong_rates_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct capture capture = capture_begin(stderr);
 		struct sl_limit_spec spec = untouched;
 
 		if (rate_parse(texts[i], &spec) != MISUSED)
 			fail_msg("rate '%s' is taken", texts[i]);
+		assert_named(&capture, texts[i]);
 		assert_memory_equal(&spec, &untouched, sizeof(spec));
 	}
 }
@@ -195,12 +210,14 @@ static void test_wrong_bursts_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
 		struct sl_limit_spec spec = {0}, untouched;
 
 		assert_int_equal(rate_parse(cases[i].rate, &spec), OK);
 		untouched = spec;
 		if (burst_parse(cases[i].text, &spec) != MISUSED)
 			fail_msg("burst '%s' of %s is taken", cases[i].text, cases[i].rate);
+		assert_named(&capture, cases[i].text);
 		assert_memory_equal(&spec, &untouched, sizeof(spec));
 	}
 }
@@ -291,11 +308,13 @@ static void test_wrong_amounts_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
 		uint64_t amount = 7;
 		uint8_t unit = 7;
 
 		if (amount_parse("window", cases[i], &amount, &unit) != MISUSED)
 			fail_msg("'%s' is taken", cases[i]);
+		assert_named(&capture, cases[i]);
 		assert_true(amount == 7 && unit == 7);
 	}
 }
@@ -386,10 +405,12 @@ static void test_wrong_times_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct capture capture = capture_begin(stderr);
 		uint64_t ns = 7;
 
 		if (time_parse("for", texts[i], &ns) != MISUSED)
 			fail_msg("time '%s' is taken", texts[i]);
+		assert_named(&capture, texts[i]);
 		assert_int_equal(ns, 7);
 	}
 }
