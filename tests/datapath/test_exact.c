@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#include "credit_model.h"
+#include "bucket_model.h"
+#include "credit.h"
 #include "rules/sizes.h"
 
 /* Long bursts have purses, and refuse for the rest of a jiffy; short ones do not. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * One source under one limit of any kind, on several CPUs, each with a clock of its own: what the
- * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/ledger.h
- * (ledger_host.h); what passes is judged by the references.
+ * property test and the fuzzer of include/kinds.h share. Packets run the code of bpf/charge.h
+ * (ledger_host.h); the references judge the packets that pass. In some runs CPUs have buckets, with
+ * purses and the refusals that purses remember, limits block, and sources start empty.
  *
  *   run_draw     a limit, clocks and an epoch, chosen at random or by a fuzzer
  *   run_packet   a packet on a CPU
@@ -35,16 +36,21 @@ struct run {
 	bool comes_round;    /* rests bring the index of a window round, and a stall is T at most */
 	bool sequential;     /* no packet comes while another is judged */
 	bool refunds;	     /* some packets are refused by another limit, and cost nothing */
+	bool buckets;	     /* each CPU has a bucket, and loses it at times */
+	struct sl_bucket bucket[RUN_CPUS];
+	uint64_t jiffy;		 /* its length in ticks */
+	uint64_t jiffy_late;	 /* how late the kernel counts */
+	uint64_t jiffies;	 /* counted so far */
+	struct sl_policy policy; /* has the limit, for refunds */
 	true_time began[RUN_CPUS];
-	int busy; /* CPUs that judge a packet */
-	bool is_busy[RUN_CPUS];
+	bool is_busy[RUN_CPUS]; /* a CPU judges a packet */
 	uint64_t passed, refused, contended;
 	/* the references */
 	struct window_log window_log;
 	struct shape_log shape_log;
 	struct window_plain window_plain;
 	struct shape_plain shape_plain;
-	struct reference bucket;
+	struct reference reference;
 	const char *fault; /* the first that was found */
 };
 
@@ -98,6 +104,16 @@ static inline uint64_t run_epoch(void)
 static inline uint64_t run_clock(int cpu)
 {
 	return run.epoch + (uint64_t)run.now - run.lag[cpu];
+}
+
+/* jiffies64, which never goes back. */
+static inline uint64_t run_jiffies(void)
+{
+	true_time counted = (run.now - run.jiffy_late) / (true_time)run.jiffy;
+
+	if (counted > (true_time)run.jiffies)
+		run.jiffies = counted;
+	return run.jiffies + (1 << 20);
 }
 
 /* The same, without its wrap. */
@@ -180,12 +196,37 @@ static inline void run_rest(void)
 
 /* --- A source that has just come ------------------------------------------------------------ */
 
+/* What buckets, blocks and the start add to a limit. */
+static inline void run_draw_manner(enum sl_kind kind)
+{
+	uint64_t jiffy_ns = 1 + WINDOW_CLOCKS / SL_TICKS_PER_NS + run_scale(26);
+	const struct machine machine = {.cpus = run.cpus, .jiffy_ns = jiffy_ns};
+
+	run.buckets = true;
+	if (kind != SL_SHAPE && run_one_in(4)) {
+		run.spec.action = SL_ACTION_BLOCK;
+		run.spec.block_ns = run_scale(36);
+		run.spec.escalate = run_choose(2) * 3;
+		run.spec.block_max_ns = run.spec.escalate ? run.spec.block_ns * 20 : 0;
+	}
+	if (kind != SL_SHAPE && run_one_in(4))
+		run.spec.start = SL_START_EMPTY;
+	/* else few bursts are long enough for purses */
+	if (kind == SL_BUCKET && run_one_in(2) && run.spec.rate_unit == SL_RATE_PPS)
+		run.spec.burst += 64ULL * run.cpus + 40 * run.spec.rate * jiffy_ns / 1000000000;
+	run.limit = spec_compile_for(&run.spec, &machine);
+	run.jiffy = jiffy_ns * SL_TICKS_PER_NS;
+	run.jiffy_late = run_choose(run.jiffy - WINDOW_CLOCKS);
+}
+
 static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 {
-	run = (struct run){.sequential = sequential};
+	run = (struct run){.sequential = sequential, .jiffy = SPEC_JIFFY_NS * SL_TICKS_PER_NS};
 	run.spec = run_spec(kind);
 	run.limit = spec_compile(&run.spec);
 	run.cpus = sequential && !lags ? 1 : 1 + run_choose(RUN_CPUS);
+	if (lags && run_one_in(2))
+		run_draw_manner(kind);
 	run.epoch = run_epoch();
 	for (int i = 1; lags && i < run.cpus; i++)
 		run.lag[i] = run_one_in(3) ? WINDOW_CLOCKS : run_choose(WINDOW_CLOCKS + 1);
@@ -195,18 +236,32 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 				 ? run.limit.period * (run.comes_round ? run.limit.groups : 15) -
 					   run.limit.period / 2
 				 : run_choose(run_unit());
+	if (run.limit.purse && run.stall_most > run.jiffy - WINDOW_CLOCKS - run.jiffy_late)
+		run.stall_most = run.jiffy - WINDOW_CLOCKS - run.jiffy_late;
 	run.now = WINDOW_CLOCKS;
+	run.policy.limits[SL_IPV4] = 1;
+	run.policy.limit[SL_IPV4][0] = run.limit;
 	host_begin(&run.limit, kind_birth(kind, &run.limit, 0, run_clock(0)));
 	if (kind == SL_WINDOW)
 		run.window_plain = window_plain_begin(&run.limit, run_long_clock(0));
 	run.shape_plain =
 		(struct shape_plain){.ready = run_long_clock(0), .horizon = run.limit.horizon};
 	if (kind == SL_BUCKET)
-		run.bucket = reference_full(&run.limit, run.now);
+		run.reference = reference_full(&run.limit, run.now);
+	if (run.limit.start_empty)
+		run.reference.level = 0;
 	host_begun = host_ledger->drawn;
 }
 
 /* --- Packets -------------------------------------------------------------------------------- */
+
+/* What the ledger of a bucket holds, in packets or bytes. */
+static inline uint64_t run_level(void)
+{
+	int64_t level = credit_level(&run.limit, host_ledger, run_clock(0));
+
+	return credit_units(&run.limit, credit_max(0, level));
+}
 
 /* How many packets, or bytes: often all, or a share, of what may pass. */
 static inline uint32_t run_amount(void)
@@ -229,8 +284,16 @@ static inline uint32_t run_amount(void)
 	case 3: /* what is left, as this CPU sees it */
 		if (run.limit.kind == SL_WINDOW)
 			amount = window_left(&run.limit, host_ledger) + run_choose(2);
+		else if (run.limit.kind == SL_BUCKET)
+			amount = run_level();
 	}
 	return amount < 1 ? 1 : amount > 1U << 31 ? 1U << 31 : amount;
+}
+
+/* By how much clocks differ, and how long a packet may take. */
+static inline uint64_t run_slack(void)
+{
+	return (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
 }
 
 static inline void run_fail(const char *fault)
@@ -261,7 +324,7 @@ static inline void run_compare(int cpu, uint64_t cost, bool passes, uint64_t dep
 		else if (passes && (uint64_t)depart != departure)
 			run_fail("a queue of this rate lets it depart at another moment");
 	} else if (run.cpus == 1) {
-		struct reference bucket = run.bucket;
+		struct reference bucket = run.reference;
 
 		reference_charge(&bucket, (__int128)cost << 16, run.now);
 		if (passes != (bucket.level >= 0) && cost <= run.limit.refill)
@@ -286,7 +349,7 @@ static inline void run_log(true_time at, true_time arrival, uint64_t cost,
 	if (run.limit.kind == SL_WINDOW)
 		window_log_add(&run.window_log, run_moment(at), cost);
 	else if (run.limit.kind == SL_BUCKET)
-		reference_charge(&run.bucket, (__int128)cost << 16, run.now);
+		reference_charge(&run.reference, (__int128)cost << 16, run.now);
 	else
 		shape_log_add(
 			&run.shape_log,
@@ -306,10 +369,56 @@ static inline bool run_comes_round(const struct sl_ledger *ledger, uint64_t now)
 				  window_index(&run.limit, now));
 }
 
+/*
+ * Gives back what a packet was charged: by policy_refund(), as if a later limit had refused it.
+ */
+static inline void run_refund(const struct packet *packet, struct sl_bucket *bucket)
+{
+	policy_refund(packet, &run.policy, bucket, CHARGE(&run.limit));
+	run.shape_log.given_back += host_cost(&run.limit, packet);
+}
+
+/* What the ledger and all purses that can still be spent hold together: one burst at most. */
+static inline int64_t run_holds(void)
+{
+	uint64_t now = run_clock(0), jiffy = run_jiffies();
+	bool rested = credit_rested(&run.limit, host_ledger, now);
+	int64_t sum = credit_level(&run.limit, host_ledger, now);
+
+	for (int cpu = 0; cpu < run.cpus; cpu++) {
+		const struct sl_purse *purse = run.bucket[cpu].purse;
+		bool is_void = rested || credit_span(host_ledger->born, purse->at) < 0;
+
+		if (purse->credit > 0 && (!is_void || jiffy <= purse->until))
+			sum += purse->credit;
+	}
+	return sum;
+}
+
+/* No other CPU judges a packet, so no copy of a purse is about to be published. */
+static inline bool run_is_quiet(int self)
+{
+	for (int cpu = 0; cpu < run.cpus; cpu++)
+		if (cpu != self && run.is_busy[cpu])
+			return false;
+	return true;
+}
+
+/* How long a block lasts, by a clock that does not lag; 0: there is none. */
+static inline uint64_t run_block_left(void)
+{
+	uint64_t now = run_clock(0);
+
+	return block_holds(&run.limit, host_ledger, now) ? block_end(&run.limit, host_ledger) - now
+							 : 0;
+}
+
 /* A packet on a CPU that judges none: it came at the moment at which its clock is read. */
 static inline void run_packet(int cpu)
 {
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
+	struct sl_bucket *bucket = run.buckets ? &run.bucket[cpu] : NULL;
+	true_time blocked_until = run.now + run_block_left();
 	uint64_t cost = host_cost(&run.limit, &packet);
 	true_time at = run.now, arrival = run_long_clock(cpu);
 	bool refund = run.refunds && run_one_in(8);
@@ -322,16 +431,25 @@ static inline void run_packet(int cpu)
 		window_plain_charge(&run.window_plain, arrival, window_total(host_ledger->window));
 	run.is_busy[cpu] = true;
 	run.began[cpu] = at;
-	reason = host_ask(&run.limit, &packet);
-	if (run.sequential)
+	packet.jiffy = run_jiffies();
+	packet.hot = run.buckets && run_one_in(2);
+	if (bucket && run_one_in(64))
+		*bucket = (struct sl_bucket){0};
+	reason = host_ask(&run.limit, &packet, bucket);
+	if (run.now < blocked_until &&
+	    (reason == SL_PASS_WITHIN || run.now + run_block_left() != blocked_until))
+		run_fail("a block did not hold, or was prolonged");
+	if (run.limit.purse && run_is_quiet(cpu) &&
+	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
+		run_fail("the ledger and the purses hold more than one burst");
+	if (run.sequential && !run.buckets)
 		run_compare(cpu, cost, reason == SL_PASS_WITHIN, packet.departure);
 	if (reason == SL_DROP_CONTENDED)
 		run.contended++;
 	if (reason != SL_PASS_WITHIN) {
 		run.refused++;
 	} else if (refund) {
-		ledger_refund(&packet, &run.limit, cost, 1);
-		run.shape_log.given_back += cost;
+		run_refund(&packet, bucket);
 	} else {
 		run.passed++;
 		run_log(at, arrival, cost, &packet);
@@ -345,11 +463,11 @@ static inline void run_packet(int cpu)
 /* Ends the run. What is wrong with all that has passed is in run.fault, if anything is. */
 static inline void run_end(void)
 {
-	__int128 slack = (run.cpus > 1 ? WINDOW_CLOCKS : 0) + (run.sequential ? 0 : run.stall_most);
+	__int128 slack = run_slack();
 	true_time span = (true_time)run.spec.span_ns * SL_TICKS_PER_NS;
 	const char *fault;
 
-	if (run.limit.kind == SL_BUCKET && -run.bucket.lowest >> 16 > slack)
+	if (run.limit.kind == SL_BUCKET && -run.reference.lowest >> 16 > slack)
 		run_fail("more than burst + rate x t");
 	if (run.limit.kind == SL_WINDOW &&
 	    window_log_most(&run.window_log, span) > (__int128)run.limit.most)

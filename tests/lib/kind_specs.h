@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Limits of each kind for the tests, compiled from what a user writes as the command compiles them.
- * They have no purses: each packet asks its ledger.
- */
+/* Limits of each kind for the tests, compiled by the command's code from what a user writes. */
 #ifndef SLUICE_TEST_KIND_SPECS_H
 #define SLUICE_TEST_KIND_SPECS_H
 
@@ -11,15 +8,22 @@
 
 #define SPEC_JIFFY_NS 4000000U
 
-static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
+static inline struct sl_limit spec_compile_for(const struct sl_limit_spec *spec,
+					       const struct machine *machine)
 {
-	/* so many CPUs that no purse holds two packets */
-	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};
 	struct limit limit = {.spec = *spec, .match = {.fact = SL_FACT_ANY}};
 
 	limit.spec.per[SL_IPV4] = 32;
 	limit.spec.per[SL_IPV6] = 64;
-	return limit_compile(&limit, SL_IPV4, &machine);
+	return limit_compile(&limit, SL_IPV4, machine);
+}
+
+/* Without purses, because no purse of so many CPUs holds two packets: each packet asks its ledger. */
+static inline struct sl_limit spec_compile(const struct sl_limit_spec *spec)
+{
+	static const struct machine machine = {.cpus = 1U << 31, .jiffy_ns = SPEC_JIFFY_NS};
+
+	return spec_compile_for(spec, &machine);
 }
 
 static inline struct sl_limit_spec spec_bucket(__u64 rate, enum sl_rate_unit unit, __u64 burst)

@@ -105,16 +105,18 @@ static inline __u64 host_cost(const struct sl_limit *limit, const struct packet 
 }
 
 /*
- * Without a purse: each packet asks the ledger. A packet of shape has its departure afterwards. One
- * that comes at moment 0 reads the clock, which packets of other CPUs in between leave as it was.
+ * Charges a packet to its purse in `bucket`, or to the ledger. bucket: NULL: each packet asks the
+ * ledger. A packet of shape has its departure afterwards. A packet of moment 0 reads the clock, and
+ * packets of other CPUs in between restore the clock.
  */
-static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet)
+static inline enum sl_reason host_ask(const struct sl_limit *limit, struct packet *packet,
+				      struct sl_bucket *bucket)
 {
 	__u64 before = test_clock_ticks;
 	enum sl_reason reason;
 
 	test_clock_ticks = packet->now;
-	reason = limit_ask(packet, limit, NULL);
+	reason = limit_charge(packet, limit, bucket);
 	test_clock_ticks = before;
 	return reason;
 }

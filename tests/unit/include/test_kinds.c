@@ -972,7 +972,7 @@ static void stall_send(uint64_t amount)
 	struct host_notes notes = host_notes;
 	true_time at = stall.now;
 
-	if (host_ask(&stall.source->limit, &packet) == SL_PASS_WITHIN) {
+	if (host_ask(&stall.source->limit, &packet, NULL) == SL_PASS_WITHIN) {
 		int64_t ahead = credit_span(packet.now, host_notes.charged);
 
 		window_log_add(stall.log, ahead > 0 ? at + ahead : at, amount);

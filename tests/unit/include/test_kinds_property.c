@@ -2,7 +2,7 @@
 /*
  * The promises of each kind of limit on random schedules: any limit, any number of CPUs, clocks
  * that lag, rests after which the index and the tag of a window come round, and charges that are
- * undone. With races, CPUs run the code of bpf/ledger.h in turn, and the turn may change before
+ * undone, with purses, blocks and empty starts. With races, CPUs run the code of bpf/charge.h in turn, and the turn may change before
  * each access to a word that they share, for as long as it takes. The judges are the references of
  * tests/lib.
  *
@@ -69,40 +69,58 @@ static void run_alone(enum sl_kind kind, bool lags)
 	assert_true(only_one || (passed > RUNS * STEPS / 20 && refused > RUNS * STEPS / 20));
 }
 
-static void test_bucket_is_a_plain_bucket(void **state)
+/* --- Not too little ------------------------------------------------------------------------- */
+
+#define SHARES	    40
+#define SHARE_STEPS 6000
+
+/*
+ * A source that sends at twice its rate through all CPUs gets its rate, except what lies in purses
+ * at the end, one packet, and one jiffy if a refusal lasts as long.
+ */
+static void share_check(uint64_t seed)
 {
-	(void)state;
-	run_alone(SL_BUCKET, false);
+	const struct sl_limit *limit = &run.limit;
+	uint64_t largest = credit_cost(limit, 1, 1514);
+	__int128 passed = 0, least, span;
+	true_time begin = run.now;
+	int cpu = 0;
+
+	*host_ledger = (struct sl_ledger){
+		.zero = run_clock(0), .born = run_clock(0), .drawn = run_clock(0)};
+	for (int i = 0; i < SHARE_STEPS; i++) {
+		struct packet packet = host_packet(limit, 1, run_clock(cpu));
+		uint64_t cost;
+
+		packet.bytes = 60 + run_choose(1455);
+		packet.jiffy = run_jiffies();
+		packet.hot = true;
+		cost = host_cost(limit, &packet);
+		run.now += run_choose(cost + 1); /* half its cost on average */
+		if (host_ask(limit, &packet, &run.bucket[cpu]) == SL_PASS_WITHIN)
+			passed += cost;
+		if (run_one_in(4))
+			cpu = run_choose(run.cpus);
+	}
+	span = run.now - begin;
+	least = span - span / 100 - credit_purses(limit) - largest -
+		(limit->refuse_by_jiffy ? run.jiffy : 0);
+	if (passed < least)
+		fail_msg("seed %llu: only %lld of %lld ticks passed", (unsigned long long)seed,
+			 (long long)passed, (long long)span);
 }
 
-static void test_window_is_aligned_sub_windows(void **state)
+static void test_bucket_with_purses_gets_its_share_at_twice_the_rate(void **state)
 {
 	(void)state;
-	run_alone(SL_WINDOW, false);
-}
-
-static void test_shape_is_a_queue(void **state)
-{
-	(void)state;
-	run_alone(SL_SHAPE, false);
-}
-
-static void test_bucket_keeps_its_promise_where_clocks_differ(void **state)
-{
-	(void)state;
-	run_alone(SL_BUCKET, true);
-}
-
-static void test_window_is_aligned_sub_windows_where_clocks_differ(void **state)
-{
-	(void)state;
-	run_alone(SL_WINDOW, true);
-}
-
-static void test_shape_is_a_queue_where_clocks_differ(void **state)
-{
-	(void)state;
-	run_alone(SL_SHAPE, true);
+	for (uint64_t seed = first_seed, tried = 0; tried < (only_one ? 1 : SHARES); seed++) {
+		random_state = seed;
+		run_draw(SL_BUCKET, true, true);
+		if (!run.limit.purse)
+			continue;
+		share_check(seed);
+		tried++;
+	}
 }
 
 /* --- Races ---------------------------------------------------------------------------------- */
@@ -223,38 +241,43 @@ static void run_races(enum sl_kind kind)
 		    (passed > RACES * RACE_STEPS / 20 && refused > RACES * RACE_STEPS / 20));
 }
 
-static void test_bucket_keeps_its_promise_in_races(void **state)
-{
-	(void)state;
-	run_races(SL_BUCKET);
-}
+/* --- The table of cases --------------------------------------------------------------------- */
 
-static void test_window_keeps_its_promise_in_races(void **state)
-{
-	(void)state;
-	run_races(SL_WINDOW);
-}
+static const struct plan {
+	const char *name;
+	enum sl_kind kind;
+	enum { ALONE, LAG, RACE } how;
+} plans[] = {
+	{"bucket is a plain bucket", SL_BUCKET, ALONE},
+	{"window is aligned sub-windows", SL_WINDOW, ALONE},
+	{"shape is a queue", SL_SHAPE, ALONE},
+	{"bucket keeps its promise where clocks differ", SL_BUCKET, LAG},
+	{"window is aligned sub-windows where clocks differ", SL_WINDOW, LAG},
+	{"shape is a queue where clocks differ", SL_SHAPE, LAG},
+	{"bucket keeps its promise in races", SL_BUCKET, RACE},
+	{"window keeps its promise in races", SL_WINDOW, RACE},
+	{"shape keeps its promise in races", SL_SHAPE, RACE},
+};
 
-static void test_shape_keeps_its_promise_in_races(void **state)
+static void plan_run(void **state)
 {
-	(void)state;
-	run_races(SL_SHAPE);
+	const struct plan *plan = *state;
+
+	if (plan->how == RACE)
+		run_races(plan->kind);
+	else
+		run_alone(plan->kind, plan->how == LAG);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bucket_is_a_plain_bucket),
-		cmocka_unit_test(test_window_is_aligned_sub_windows),
-		cmocka_unit_test(test_shape_is_a_queue),
-		cmocka_unit_test(test_bucket_keeps_its_promise_where_clocks_differ),
-		cmocka_unit_test(test_window_is_aligned_sub_windows_where_clocks_differ),
-		cmocka_unit_test(test_shape_is_a_queue_where_clocks_differ),
-		cmocka_unit_test(test_bucket_keeps_its_promise_in_races),
-		cmocka_unit_test(test_window_keeps_its_promise_in_races),
-		cmocka_unit_test(test_shape_keeps_its_promise_in_races),
-	};
+	struct CMUnitTest tests[ARRAY_SIZE(plans) + 1] = {
+		cmocka_unit_test(test_bucket_with_purses_gets_its_share_at_twice_the_rate)};
 
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
+		tests[i + 1] = (struct CMUnitTest){.name = plans[i].name,
+						   .test_func = plan_run,
+						   .initial_state = (void *)&plans[i]};
 	if (argc > 1) {
 		first_seed = strtoull(argv[1], NULL, 10);
 		only_one = true;

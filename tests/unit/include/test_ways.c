@@ -146,7 +146,7 @@ static void check_alike(struct sl_ledger one, struct sl_ledger other, uint64_t n
 			struct packet copy = packet;
 
 			host_begin(&run.limit, which ? other : one);
-			reasons[which] = host_ask(&run.limit, &copy);
+			reasons[which] = host_ask(&run.limit, &copy, NULL);
 			departures[which] = copy.departure;
 			blocked[which] = block_holds(&run.limit, host_ledger, now)
 						 ? host_ledger->blocked

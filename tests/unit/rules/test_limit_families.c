@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * user/rules/limit.h: what a limit becomes for each family, which limits have purses, and what they
- * do to packets. The numbers of rates, bursts and purses are in test_limit.c.
+ * user/rules/limit.h: what a limit becomes for each family, and which limits have purses. The
+ * numbers of rates, bursts and purses are in test_limit.c.
  */
 #include "test.h"
 #include "capture.h"
-#include "credit_model.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
-
-#define MACHINE_TICK (machine.jiffy_ns * SL_TICKS_PER_NS)
 
 static const struct machine machine = {.cpus = 4, .jiffy_ns = JIFFY_NS};
 
@@ -175,105 +172,6 @@ static void test_block_is_told_in_ticks(void **state)
 	}
 }
 
-/* --- What it does ---------------------------------------------------------------------------- */
-
-static struct model source_of(const struct limit *limit, enum sl_family family)
-{
-	struct sl_limit compiled = limit_compile(limit, family, &machine);
-	struct model model;
-
-	model_begin(&model, &compiled, MACHINE_TICK, 12345);
-	return model;
-}
-
-/* A new source passes its burst, and after k packets' time k more, at any rate. */
-static void test_burst_and_rate_to_the_packet(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-		uint64_t packets;
-	} cases[] = {
-		{"1kpps", "1", 1},   {"1kpps", "1000", 1000},
-		{"3pps", "10", 10},  {"7/min", "100", 100},
-		{"1/h", "3", 3},     {"1mpps", "20000", 20000},
-		{"200mpps", "1", 1}, {"200mpps", "1ms", 200000},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases) * SL_FAMILIES; i++) {
-		uint64_t packets = cases[i / SL_FAMILIES].packets, k = packets / 2 + 1;
-		struct limit limit =
-			limit_of(cases[i / SL_FAMILIES].rate, cases[i / SL_FAMILIES].burst);
-		struct model model = source_of(&limit, i % SL_FAMILIES);
-
-		model.limit.refuse_by_jiffy = false;
-		assert_int_equal(model_burst(&model, 0, packets + 10), packets);
-		model.now += k * model.limit.cost;
-		assert_int_equal(model_burst(&model, 0, packets + 10), k);
-		model.now += model.limit.burst;
-		assert_int_equal(model_burst(&model, 0, packets + 10), packets);
-		assert_int_equal(model_excess(&model), 0);
-	}
-}
-
-static void test_a_bucket_that_starts_empty_passes_what_refilled(void **state)
-{
-	struct limit limit = limit_of("1kpps", "1000");
-
-	(void)state;
-	limit.spec.start = SL_START_EMPTY;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct model model = source_of(&limit, family);
-
-		model.limit.refuse_by_jiffy = false;
-		assert_int_equal(model_burst(&model, 0, 10), 0);
-		model.now += 3 * model.limit.cost;
-		assert_int_equal(model_burst(&model, 0, 10), 3);
-	}
-}
-
-static void test_a_block_lasts_its_time_and_ends_full(void **state)
-{
-	struct limit limit = limit_of("1kpps", "1000");
-
-	(void)state;
-	limit.spec.action = SL_ACTION_BLOCK;
-	limit.spec.block_ns = 30000000000;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct model model = source_of(&limit, family);
-
-		assert_int_equal(model_burst(&model, 0, 1010), 1000);
-		model.now += 30 * SL_TICKS_PER_SEC - 1;
-		assert_int_equal(model_burst(&model, 1, 10), 0);
-		model.now += MACHINE_TICK;
-		assert_int_equal(model_burst(&model, 1, 1010), 1000);
-		assert_false(model.bent);
-	}
-}
-
-/* Eight CPUs of a larger machine: their purses leave each other what they should. */
-static void test_purses_of_a_source(void **state)
-{
-	static const struct machine large = {.cpus = MODEL_CPUS, .jiffy_ns = JIFFY_NS};
-	struct limit limit = limit_of("1kpps", "1000");
-
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct sl_limit compiled = limit_compile(&limit, family, &large);
-		struct model model;
-		uint64_t passed = 0;
-
-		assert_true(compiled.purse);
-		model_begin(&model, &compiled, MACHINE_TICK, 12345);
-		for (int i = 0; i < 5000; i++) {
-			passed += model_send(&model, i % MODEL_CPUS, 1, 60);
-			assert_true(model_holds(&model) <= (int64_t)compiled.burst);
-		}
-		assert_in_range(passed, 1000 - 1000 / 16, 1000);
-		assert_int_equal(model_excess(&model), 0);
-	}
-}
-
 /* --- What is refused ------------------------------------------------------------------------- */
 
 static void test_refusals_name_the_cause(void **state)
@@ -302,39 +200,6 @@ static void test_refusals_name_the_cause(void **state)
 	}
 }
 
-/*
- * A full bucket passes a frame of any length, however short the burst; the next frame passes when
- * that is paid.
- */
-static void test_frames_of_any_length_pass(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-	} cases[] = {{"1kbit", "1B"},	 {"1mbit", "60B"},	{"8mbit", "1514us"},
-		     {"50mbit", "64kB"}, {"1gbit", "9018B"},	{"7gbit", "1us"},
-		     {"399gbit", "1B"},	 {"400gbit", "65537B"}, {"3pps", "1"}};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
-
-		for (unsigned int bytes = 60; bytes < 70000; bytes += bytes / 64 + 1) {
-			struct model model = source_of(&limit, SL_IPV6);
-			uint64_t cost = credit_cost(&model.limit, 1, bytes);
-
-			model.limit.refuse_by_jiffy = false;
-			assert_true(model_send(&model, 0, 1, bytes));
-			if (cost <= model.limit.burst)
-				continue;
-			model.now += cost - 1;
-			assert_false(model_send(&model, 0, 1, bytes));
-			model.now += 1;
-			assert_true(model_send(&model, 0, 1, bytes));
-			assert_int_equal(model_excess(&model), 0);
-		}
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,12 +210,7 @@ int main(void)
 		cmocka_unit_test(test_families_are_apart),
 		cmocka_unit_test(test_name_and_match_do_not_count),
 		cmocka_unit_test(test_block_is_told_in_ticks),
-		cmocka_unit_test(test_burst_and_rate_to_the_packet),
-		cmocka_unit_test(test_a_bucket_that_starts_empty_passes_what_refilled),
-		cmocka_unit_test(test_a_block_lasts_its_time_and_ends_full),
-		cmocka_unit_test(test_purses_of_a_source),
 		cmocka_unit_test(test_refusals_name_the_cause),
-		cmocka_unit_test(test_frames_of_any_length_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
