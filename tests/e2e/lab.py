@@ -16,6 +16,8 @@ import struct
 import subprocess
 import time
 
+import pytest
+
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD", os.path.join(TOP, "build")))
 SLUICE, TRAFFIC = os.path.join(BUILD, "sluice"), os.path.join(BUILD, "traffic")
@@ -134,15 +136,19 @@ def inside(netns):
 
 @contextlib.contextmanager
 def own_mounts():
-    """In a mount namespace of its own."""
-    home, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
+    """In a mount namespace of its own. setns() leaves a chroot, so the way back enters it again."""
+    home, root, place = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.open("/", os.O_PATH), os.getcwd()
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     try:
-        assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+        if libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+            pytest.skip("a mount namespace needs a root directory that is a mount point")
         yield
     finally:
         assert libc.setns(home, CLONE_NEWNS) == 0, "cannot return to the mount namespace"
+        os.fchdir(root)
+        os.chroot(".")
         os.chdir(place)
+        os.close(root)
         os.close(home)
 
 

@@ -144,10 +144,15 @@ def test_no_gate_is_told_with_what_makes_one(lab):
 
 @contextlib.contextmanager
 def own_files(gate, suffix, text):
-    """In a mount namespace in which the service's file of a gate is there, and systemd as here or not at all."""
+    """In a mount namespace that has the service's file of a gate, and an empty /run/systemd."""
     with own_mounts():
         run("mount", "-t", "tmpfs", "none", "/etc")
-        run("mount", "-t", "tmpfs", "none", "/run/systemd")
+        os.makedirs("/etc/kept/netns")
+        run("mount", "--rbind", "/run/netns", "/etc/kept/netns")
+        run("mount", "-t", "tmpfs", "none", "/run")
+        os.makedirs("/run/systemd")
+        os.mkdir("/run/netns")
+        run("mount", "--rbind", "/etc/kept/netns", "/run/netns")
         os.mkdir("/etc/sluice")
         with open(f"/etc/sluice/{gate}.{suffix}", "w", encoding="utf-8") as file:
             file.write(text)

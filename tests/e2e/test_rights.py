@@ -15,8 +15,7 @@ import subprocess
 import pytest
 
 import bpf
-from lab import (CLONE_NEWNS, MAPS, MS_PRIVATE, MS_REC, PINS, SLUICE, Lab, Result, libc, one_line,
-                 run, wait_until)
+from lab import MAPS, PINS, SLUICE, Lab, Result, libc, one_line, own_mounts, run, wait_until
 
 OWNER, GROUP, READER, STRANGER = 4242, 4242, 4343, 4444
 CAPABILITIES = ["bpf", "perfmon", "net_admin"]
@@ -43,10 +42,7 @@ def lines_added(path, line, tmp):
 @contextlib.contextmanager
 def machine(tmp):
     """As tmpfiles.d leaves it: the way to the pins is open to a group."""
-    home, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
-    assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
-    try:
-        assert libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0
+    with own_mounts():
         lines_added("/etc/passwd", f"sluice:x:{OWNER}:{GROUP}::/:/bin/false", tmp)
         lines_added("/etc/group", f"sluice:x:{GROUP}:", tmp)
         mount(b"bpf", "/sys/fs/bpf", b"mode=0711")
@@ -59,10 +55,6 @@ def machine(tmp):
             os.chmod(path, mode)
             os.chown(path, OWNER, GROUP)
         yield
-    finally:
-        assert libc.setns(home, CLONE_NEWNS) == 0, "cannot return to the mount namespace"
-        os.chdir(here)
-        os.close(home)
 
 
 class Users(Lab):

@@ -14,15 +14,12 @@ import time
 import pytest
 
 import bpf
-from lab import MAPS, SLUICE, one_line, run, run_sluice
+from lab import MAPS, SLUICE, libc, one_line, own_mounts, run, run_sluice
 
 BPFFS = "/sys/fs/bpf"
 ROOT = BPFFS + "/sluice"
 NOBODY = 65534
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 MNT_DETACH = 2
-
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(kind, where, flags=0, data=None):
@@ -33,15 +30,10 @@ def mount(kind, where, flags=0, data=None):
 @pytest.fixture(autouse=True)
 def bpffs():
     """A bpffs of mode 1777 for this process, and back."""
-    home, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()
-    assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
-    mount(None, "/", MS_REC | MS_PRIVATE)
-    mount(b"bpf", BPFFS)
-    os.chmod(BPFFS, 0o1777)  # what the kernel gives it; some distributions ask for 0700
-    yield
-    assert libc.setns(home, CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
-    os.close(home)
-    os.chdir(here)
+    with own_mounts():
+        mount(b"bpf", BPFFS)
+        os.chmod(BPFFS, 0o1777)  # what the kernel gives it; some distributions ask for 0700
+        yield
 
 
 @pytest.fixture
