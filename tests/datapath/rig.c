@@ -193,10 +193,8 @@ struct rig *rig_begin(void **state)
 {
 	struct rig *rig = *state;
 
-	if (!rig) {
-		print_message("SKIP: this needs %s\n", missing());
-		skip();
-	}
+	if (!rig)
+		skip_because("this needs %s", missing());
 	rig_empty(rig);
 	return rig;
 }
@@ -298,10 +296,8 @@ void rig_empty(struct rig *rig)
 
 void rig_need_cpus(const struct rig *rig, unsigned int cpus)
 {
-	if (rig->cpus >= cpus)
-		return;
-	print_message("SKIP: this needs %u online CPUs, here is %u\n", cpus, rig->cpus);
-	skip();
+	if (rig->cpus < cpus)
+		skip_because("this needs %u online CPUs, and %u are online", cpus, rig->cpus);
 }
 
 void rig_run_on(const struct rig *rig, unsigned int index)

@@ -26,4 +26,13 @@
 #define SEC_NS	 1000000000ULL
 #define JIFFY_NS 4000000U
 
+/* Skips the test. scripts/run-tests repeats the reason in its summary, and requires one. */
+#define skip_because(...)                                                                          \
+	do {                                                                                       \
+		printf("SKIPPED: ");                                                               \
+		printf(__VA_ARGS__);                                                               \
+		putchar('\n');                                                                     \
+		skip();                                                                            \
+	} while (0)
+
 #endif

@@ -27,8 +27,7 @@ static void begin_or_skip(void **state)
 	if (!begin(state))
 		return;
 	assert_int_equal(errno, EPERM);
-	print_message("making a network namespace takes root\n");
-	skip();
+	skip_because("making a network namespace takes root");
 }
 
 static bool run(const char *command)
@@ -153,10 +152,8 @@ static void fq_or_skip(void **state)
 {
 	begin_or_skip(state);
 	assert_true(run(VETH));
-	if (run("tc qdisc replace dev dev0 root fq 2>/dev/null"))
-		return;
-	print_message("this kernel has no qdisc fq: scripts/vm-tests runs others that do\n");
-	skip();
+	if (!run("tc qdisc replace dev dev0 root fq 2>/dev/null"))
+		skip_because("this kernel has no qdisc fq; scripts/vm-tests runs kernels that do");
 }
 
 /* Types the command that is missing, which then is everywhere. */

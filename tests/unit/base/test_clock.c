@@ -75,10 +75,8 @@ static void test_a_time_namespace_changes_nothing(void **state)
 	if (!child)
 		_exit(clocks_try(now.tv_sec * SEC_NS + now.tv_nsec));
 	status = exit_status_of(child);
-	if (status == NOT_HERE) {
-		print_message("making a time namespace takes root, and a kernel that has them\n");
-		skip();
-	}
+	if (status == NOT_HERE)
+		skip_because("making a time namespace takes root, and a kernel that has them");
 	assert_int_equal(status, RIGHT);
 }
 
@@ -295,7 +293,7 @@ static void test_jiffies_without_a_right(void **state)
 
 	(void)state;
 	if (geteuid())
-		skip();
+		skip_because("giving up a right takes root");
 	clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(jiffies_read(&before), OK);
