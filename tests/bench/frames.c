@@ -36,7 +36,9 @@ enum status sources_parse(const char *text, struct sources *ret)
 
 uint32_t sources_count(const struct sources *sources)
 {
-	return 1U << (sources->end - sources->prefix.bits);
+	unsigned int bits = sources->end - sources->prefix.bits;
+
+	return 1U << (bits < 31 ? bits : 31);
 }
 
 void vary_write(struct vary *vary, const struct sources *sources, uint64_t seed)
