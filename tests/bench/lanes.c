@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <net/if.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -171,11 +170,7 @@ static int lane_start_random(struct lane *lane, const struct sources *sources)
 /* A signal ends its system call; were that lost, it ends after PACKETS_MAX. */
 static int lane_end_random(struct lane *lane)
 {
-	while (!__atomic_load_n(&lane->ended, __ATOMIC_ACQUIRE)) {
-		pthread_kill(lane->thread, SIGUSR1);
-		sleep_ns(1000000);
-	}
-	pthread_join(lane->thread, NULL);
+	run_end(lane->thread, &lane->ended);
 	lane->random = lane->state->vary.state;
 	return lane->err == -EINTR ? 0 : lane->err ? lane->err : -ETIME;
 }

@@ -2,7 +2,6 @@
 #include "run.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <time.h>
@@ -89,6 +88,15 @@ int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	return err;
 }
 
+void run_end(pthread_t thread, const bool *ended)
+{
+	while (!__atomic_load_n(ended, __ATOMIC_ACQUIRE)) {
+		pthread_kill(thread, SIGUSR1);
+		sleep_ns(1000000);
+	}
+	pthread_join(thread, NULL);
+}
+
 /* --- The other CPU --------------------------------------------------------------------------- */
 
 struct beside {
@@ -128,11 +136,7 @@ static enum status beside_end(struct beside *beside)
 {
 	bool early = __atomic_load_n(&beside->ended, __ATOMIC_ACQUIRE);
 
-	while (!__atomic_load_n(&beside->ended, __ATOMIC_ACQUIRE)) {
-		pthread_kill(beside->thread, SIGUSR1);
-		sleep_ns(1000000);
-	}
-	pthread_join(beside->thread, NULL);
+	run_end(beside->thread, &beside->ended);
 	if (early || beside->err != -EINTR)
 		return failure("%s: the other CPU ended early: %s", beside->run->name,
 			       beside->err ? why(beside->err) : "too few packets");

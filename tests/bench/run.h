@@ -3,6 +3,8 @@
 #ifndef SLUICE_BENCH_RUN_H
 #define SLUICE_BENCH_RUN_H
 
+#include <pthread.h>
+
 #include "frames.h"
 
 #define RUN_CPUS 2
@@ -38,6 +40,9 @@ void sleep_ns(uint64_t ns);
 /* Runs a frame `count` times here; it comes back as the last time left it. Negative errno. */
 int frame_run(int prog, struct frame *frame, uint32_t count, uint32_t *ret_ns,
 	      uint32_t *ret_verdict);
+
+/* Ends the test run of a thread with signals until it sets `ended`, and joins the thread. */
+void run_end(pthread_t thread, const bool *ended);
 
 /* Runs `count` packets on one CPU, while the other CPUs of the run are as busy. */
 enum status run_packets(struct run *run, uint32_t count, double *ret_ns);

@@ -11,7 +11,6 @@
 #include "gate/object.h"
 #include "lanes.h"
 #include "limiters.h"
-#include "shell.h"
 
 /*
  * Before what is measured, so that every source has used up its burst, and tables are full; and
@@ -61,6 +60,42 @@ static bool result_is_skipped(const struct veth_result *result)
 	return !strncmp(result->remark, "SKIP", 4);
 }
 
+/* --- Commands of other tools ---------------------------------------------------------------- */
+
+#define SAID_SIZE 80
+
+/* Runs a command and keeps the first line of its output. Returns whether the command succeeded. */
+static bool command_read(const char *command, const char *outputs, char said[SAID_SIZE])
+{
+	char whole[2048], rest[256];
+	FILE *pipe;
+
+	said[0] = '\0';
+	snprintf(whole, sizeof(whole), "{ %s\n} %s", command, outputs);
+	pipe = popen(whole, "r");
+	if (!pipe)
+		return false;
+	if (fgets(said, SAID_SIZE, pipe))
+		said[strcspn(said, "\n")] = '\0';
+	while (fgets(rest, sizeof(rest), pipe))
+		; /* a closed pipe would kill a command that writes on */
+	return !pclose(pipe);
+}
+
+/* Runs a command and keeps the first line of its standard error. */
+static bool shell_run(const char *command, char said[SAID_SIZE])
+{
+	return command_read(command, "2>&1 >/dev/null", said);
+}
+
+/* Returns the number that a command prints, or 0. */
+static unsigned long long shell_number(const char *command)
+{
+	char said[SAID_SIZE];
+
+	return command_read(command, "", said) ? strtoull(said, NULL, 10) : 0;
+}
+
 /* --- One run --------------------------------------------------------------------------------- */
 
 /* Without nftables what passes goes on up the stack, uncounted. */
@@ -68,7 +103,7 @@ static bool has_end;
 
 static enum status limiter_up(const struct limiter *limiter, struct veth_result *result)
 {
-	char said[SHELL_SAID];
+	char said[SAID_SIZE];
 
 	if (lanes_attach(limiter->xdp))
 		return FAILED;
@@ -82,7 +117,7 @@ static enum status limiter_up(const struct limiter *limiter, struct veth_result 
 
 static enum status limiter_down(const struct limiter *limiter)
 {
-	char said[SHELL_SAID];
+	char said[SAID_SIZE];
 
 	if (limiter->teardown)
 		shell_run(limiter->teardown, said);
@@ -208,7 +243,7 @@ static enum status round_run(struct veth_result *results, size_t *count)
 
 static void end_try(void)
 {
-	char said[SHELL_SAID];
+	char said[SAID_SIZE];
 
 	has_end = shell_run(end_setup, said) && shell_run(end_teardown, said);
 	if (!has_end)
