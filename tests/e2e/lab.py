@@ -325,6 +325,10 @@ class Lab:
         netns = ["-n", netns or self.filter] if netns != "" else []
         return run_sluice("-g", gate or self.gate, *netns, *words, status=status, **options)
 
+    def refuses(self, words, *names, code=1, **options):
+        """Checks that a command is refused, as refused() does. Returns the message."""
+        return refused(self.sluice(*words, status=None, **options), *names, code=code)
+
     def start(self, *words, gate=None):
         """The same in the background: the process."""
         return subprocess.Popen([SLUICE, "-g", gate or self.gate, "-n", self.filter, *words], stdin=subprocess.DEVNULL,
