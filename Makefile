@@ -252,14 +252,6 @@ demo: all $(BUILD)/traffic
 demo-cluster: all $(BUILD)/traffic
 	$(Q)scripts/demo-cluster --no-install
 
-# The programs that stand for those of an older version, whose gates are upgraded.
-$(BUILD)/schema%.bpf.o: tests/data/schema%/filter.bpf.c
-	$(say) BPF $@
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(subst -Iinclude,-Itests/data/schema$*,$(BPF_FLAGS)) $(DEPS) -c $< -o $@
-
-tests: $(foreach schema,4 5 6 7,$(BUILD)/schema$(schema).bpf.o)
-
 # --- Benchmarks: not part of `make check`, as speed depends on the machine ------------------------
 
 BENCH_OBJ := $(patsubst tests/bench/%.c,$(BUILD)/bench/%.o,$(filter-out %.bpf.c %/kinds.c,$(wildcard tests/bench/*.c)))

@@ -39,16 +39,10 @@
 /* A count above this is lowered with probability 2^-this. */
 #define SKETCH_COIN 8
 
-/* The first gates of schema 8 have no mask, and as many lines as their buckets have sets. */
-static inline __u32 sketch_mask(const struct sl_meeting *meeting)
-{
-	return meeting->sketch_mask ?: meeting->hot_mask;
-}
-
 /* The line of a key in map `newcomers`, in the part of a CPU. */
 static inline __u32 sketch_line(const struct sl_meeting *meeting, struct digest digest, __u32 cpu)
 {
-	return cpu * (sketch_mask(meeting) + 1) + (digest.place & sketch_mask(meeting));
+	return cpu * (meeting->sketch_mask + 1) + (digest.place & meeting->sketch_mask);
 }
 
 /* Its slot there: by bits that tell neither the line nor the fingerprint. */

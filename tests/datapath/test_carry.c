@@ -77,7 +77,7 @@ static void pair_make(struct pair *pair, struct rig *rig, enum hook hook, bool f
 
 static void pair_copy(struct pair *pair)
 {
-	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number, false,
+	assert_int_equal(carry_begin(&pair->old->gate, &pair->new.gate, pair->number,
 				     rig_now(pair->old), &pair->carry),
 			 OK);
 }
@@ -369,7 +369,6 @@ static void test_ledgers_of_deleted_limits_stay_out(void **state)
 static void test_charges_of_copies_are_charged_back(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct level_maps levels;
 	struct pair pair;
 
 	rig_set(rig, "default", "1/h", "10");
@@ -380,8 +379,7 @@ static void test_charges_of_copies_are_charged_back(void **state)
 	assert_int_equal(send_xdp(&pair.new, source, 4), 4);
 	assert_int_equal(send_xdp(&pair.new, "192.0.2.2", 6), 6);
 	assert_int_equal(send_xdp(rig, "192.0.2.1", 2), 2);
-	levels = level_maps_of(&pair.new.gate);
-	assert_int_equal(carry_back(&rig->gate, &levels, rig_now(rig)), OK);
+	assert_int_equal(carry_back(&rig->gate, pair.new.gate.map[MAP_LEDGERS], rig_now(rig)), OK);
 	assert_int_equal(send_xdp(rig, source, 20), 3);
 	assert_int_equal(send_xdp(rig, "192.0.2.2", 20), 4);
 	assert_int_equal(send_xdp(rig, "192.0.2.1", 20), 5);
@@ -413,7 +411,6 @@ static void *locks_free(void *gate)
 static void test_a_lock_that_is_held_for_long(void **state)
 {
 	struct rig *rig = rig_begin(state);
-	struct level_maps levels;
 	struct pair pair;
 	pthread_t thread;
 
@@ -429,10 +426,9 @@ static void test_a_lock_that_is_held_for_long(void **state)
 	assert_int_equal(send_xdp(&pair.new, source, 20), 7);
 
 	assert_int_equal(send_xdp(&pair.new, "192.0.2.2", 6), 6);
-	levels = level_maps_of(&pair.new.gate);
 	locks_add(&rig->gate, 1);
 	assert_int_equal(pthread_create(&thread, NULL, locks_free, &rig->gate), 0);
-	assert_int_equal(carry_back(&rig->gate, &levels, rig_now(rig)), OK);
+	assert_int_equal(carry_back(&rig->gate, pair.new.gate.map[MAP_LEDGERS], rig_now(rig)), OK);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(send_xdp(rig, "192.0.2.2", 20), 4);
 	pair_free(&pair);

@@ -23,7 +23,7 @@ def pytest_configure(config):
 # time.
 SLOW = ["test_doctor", "test_confirm", "test_faults", "test_keep", "test_lists", "test_starved",
         "test_apply", "test_devices", "test_resize", "test_soak", "test_disturbed", "test_explain",
-        "test_kinds", "test_schema", "test_attach", "test_rules_cli", "test_limits", "test_trust",
+        "test_kinds", "test_attach", "test_rules_cli", "test_limits", "test_trust",
         "test_hostile"]
 
 

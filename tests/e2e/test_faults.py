@@ -104,13 +104,25 @@ def test_a_pin_replaced_by_a_program(drained):
     assert not os.path.exists(drained.pins())
 
 
-def test_a_gate_of_another_schema(drained):
+def test_a_gate_of_another_schema(drained, tmp_path):
+    """Refused in one line, which names the command that saves its rules before the one that removes
+    it. The devices go on filtering."""
     dump = json.loads(run("bpftool", "-j", "map", "dump", "pinned", drained.pins("gate")).out)[0]
     value = list(dump["value"])
     value[:4] = ["0x63", "0x00", "0x00", "0x00"]  # the schema comes first
     run("bpftool", "map", "update", "pinned", drained.pins("gate"), "key", "0", "0", "0", "0",
         "value", *value)
-    refused_with_advice(drained, "schema 99", READERS + WRITERS)
+    file = tmp_path / "rules.json"
+    file.write_text('{"policies": []}')
+    others = [["upgrade"], ["newcomers", "default", "none"], ["diff", str(file)],
+              ["apply", str(file), "--resize"]]
+    for words in READERS + WRITERS + others:
+        refusal = one_line(drained.sluice(*words, status=2 if words[0] == "diff" else 1))
+        assert "schema 99" in refusal, refusal
+        save = refusal.index(f"that version's 'sluice -g {drained.gate} dump'")
+        assert save < refusal.index(f"'sluice -g {drained.gate} detach all'"), refusal
+    found, = json.loads(drained.sluice("-j", "doctor", status=1).out)
+    assert found["id"] == "gate-unread"
     still_filters(drained)
     drained.sluice("detach", "all")
     assert not os.path.exists(drained.pins())

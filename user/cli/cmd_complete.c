@@ -91,10 +91,6 @@ static void offer_namespaces(const struct typed *typed)
 		closedir(dir);
 }
 
-/*
- * Refuses a gate of an older schema: it could be read only under its lock, which would keep the
- * shell waiting, and the commands that take names of limits and lists refuse it, too.
- */
 static enum status gate_open_typed(const struct typed *typed, struct gate *gate)
 {
 	const char *name = typed->option[OPTION_GATE];

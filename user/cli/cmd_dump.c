@@ -27,7 +27,7 @@ static enum status dump_run(const struct context *context, const void *args)
 	enum status status;
 
 	(void)args;
-	status = gate_open_for_rules(&gate, context);
+	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = gate_sizes_read_stated(&gate, &config.sizes);
 	if (!status)
@@ -117,7 +117,7 @@ static enum status show_run(const struct context *context, const void *args)
 	enum status status;
 
 	(void)args;
-	status = gate_open_for_rules(&gate, context);
+	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = rules_read(&gate, &set);
 	if (!status)
@@ -273,7 +273,7 @@ static enum status gate_read(struct diff *diff, json_t *sizes, const struct conf
 	if (!status && !exists)
 		return places_diff(diff, &gate, config);
 	if (!status)
-		status = gate_open_any(&gate, diff->gate);
+		status = gate_open(&gate, diff->gate);
 	if (!status)
 		status = sizes_diff(diff, sizes, &gate, config);
 	if (!status)

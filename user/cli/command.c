@@ -411,33 +411,10 @@ enum status words_parse(const struct command *command, const struct command_line
 
 /* --- Gates to look at ----------------------------------------------------------------------- */
 
-/* Finds the gate to look at. only: holds its name where it was not given. */
-static enum status gate_choose(const struct context *context, char only[GATE_NAME + 1],
-			       const char **ret)
-{
-	enum status status = OK;
-
-	*only = '\0';
-	if (!context->gate_given)
-		status = gates_only(context->gate, only);
-	*ret = *only ? only : context->gate;
-	return status;
-}
-
 enum status gate_open_to_look(struct gate *gate, const struct context *context)
 {
-	char only[GATE_NAME + 1];
-	const char *name;
-	enum status status = gate_choose(context, only, &name);
+	char only[GATE_NAME + 1] = "";
+	enum status status = context->gate_given ? OK : gates_only(context->gate, only);
 
-	return status ? status : gate_open(gate, name);
-}
-
-enum status gate_open_for_rules(struct gate *gate, const struct context *context)
-{
-	char only[GATE_NAME + 1];
-	const char *name;
-	enum status status = gate_choose(context, only, &name);
-
-	return status ? status : gate_open_any(gate, name);
+	return status ?: gate_open(gate, *only ? only : context->gate);
 }

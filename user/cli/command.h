@@ -103,12 +103,6 @@ enum status list_take_back(const struct context *context, const char *file);
  */
 enum status gate_open_to_look(struct gate *gate, const struct context *context);
 
-/*
- * The same for a command that reads only rules and sizes: the gate may be of an older schema, as
- * with gate_open_any().
- */
-enum status gate_open_for_rules(struct gate *gate, const struct context *context);
-
 /* --- Options -------------------------------------------------------------------------------- */
 
 enum option_name {

@@ -138,8 +138,6 @@ static enum status gate_take(const char *name, void *data)
 	taking->findings->gate = name;
 	if (status) {
 		messages_tell(messages, FIND_GATE_UNREAD, name, taking->findings);
-		if (patient.gate.old)
-			finding_advise(taking->findings, "sluice -g %s upgrade", name);
 		taking->findings->gate = NULL;
 		patients->unread = true;
 		patient_free(&patient);

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
-#include "gate/old_schema.h"
-
 const char *const reason_names[SL_REASONS] = {
 	[SL_PASS_WITHIN] = "within-limit",
 	[SL_PASS_NO_LIMIT] = "no-limit",
@@ -84,39 +82,27 @@ struct sl_cell counters_dropped(const struct sl_counters *counters)
 /* The entries of one call: on 64 CPUs the kernel returns 17 kB for each. */
 #define BATCH 64
 
-/* The bytes of one CPU's copy of an entry of `counters`. */
-static size_t cpu_size(const struct gate *gate)
-{
-	return gate->old ? gate->old->map[MAP_COUNTERS].value_size : sizeof(struct sl_counters);
-}
-
 /* Memory for entries of `counters` with a copy for each CPU; the caller frees it. */
-static uint8_t *cpus_alloc(const struct gate *gate, unsigned int entries)
+static struct sl_counters *cpus_alloc(const struct gate *gate, unsigned int entries)
 {
-	return calloc((size_t)entries * gate->machine.cpus, cpu_size(gate));
+	return calloc((size_t)entries * gate->machine.cpus, sizeof(struct sl_counters));
 }
 
 /* The sum of all CPUs' copies of the entry at this index. */
-static struct sl_counters cpus_sum(const struct gate *gate, const uint8_t *cpus, unsigned int index)
+static struct sl_counters cpus_sum(const struct gate *gate, const struct sl_counters *cpus,
+				   unsigned int index)
 {
 	struct sl_counters sum = {0};
 
-	cpus += (size_t)index * gate->machine.cpus * cpu_size(gate);
-	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++, cpus += cpu_size(gate)) {
-		struct sl_counters counters;
-
-		if (gate->old)
-			counters = gate->old->counters(cpus);
-		else
-			memcpy(&counters, cpus, sizeof(counters));
-		counters_add_to(&sum, &counters);
-	}
+	cpus += (size_t)index * gate->machine.cpus;
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		counters_add_to(&sum, &cpus[cpu]);
 	return sum;
 }
 
 int counters_get(const struct gate *gate, unsigned int number, struct sl_counters *ret)
 {
-	uint8_t *cpus = cpus_alloc(gate, 1);
+	struct sl_counters *cpus = cpus_alloc(gate, 1);
 	int err = -ENOMEM;
 
 	if (cpus)
@@ -142,8 +128,8 @@ enum status counters_read(const struct gate *gate, unsigned int number, struct s
 /*
  * Reads a batch. An array returns its entries in order: a batch begins behind the entry before it.
  */
-static int batch_read(const struct gate *gate, unsigned int from, unsigned int count, uint8_t *cpus,
-		      struct sl_counters *sums)
+static int batch_read(const struct gate *gate, unsigned int from, unsigned int count,
+		      struct sl_counters *cpus, struct sl_counters *sums)
 {
 	uint32_t before = from - 1, last, keys[BATCH], got = count;
 	int err = bpf_map_lookup_batch(gate->map[MAP_COUNTERS], from ? &before : NULL, &last, keys,
@@ -160,7 +146,7 @@ enum status counters_read_first(const struct gate *gate, unsigned int count,
 				struct sl_counters **ret)
 {
 	struct sl_counters *sums = calloc(count, sizeof(*sums));
-	uint8_t *cpus = cpus_alloc(gate, BATCH);
+	struct sl_counters *cpus = cpus_alloc(gate, BATCH);
 	int err = sums && cpus ? 0 : -ENOMEM;
 
 	for (unsigned int from = 0; !err && from < count; from += BATCH)

@@ -13,7 +13,7 @@
 #include "aggregate.h"
 #include "credit.h"
 
-const char *const gate_map_names[ALL_MAPS] = {
+const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_GATE] = "gate",
 	[MAP_HOSTS4] = "hosts4",
 	[MAP_HOSTS6] = "hosts6",
@@ -33,12 +33,9 @@ const char *const gate_map_names[ALL_MAPS] = {
 	[MAP_BLOCKS] = "blocks",
 	[MAP_BUDGETS] = "budgets",
 	[MAP_ALLOWANCES] = "allowances",
-	[MAP_OLD_LEDGERS4] = "ledgers4",
-	[MAP_OLD_LEDGERS6] = "ledgers6",
-	[MAP_OLD_BUCKETS4] = "buckets4",
 };
 
-_Static_assert(ALL_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
+_Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
 	       "each map has an id in the gate");
 
 bool gate_name_is_valid(const char *name)
@@ -233,8 +230,6 @@ enum status gate_map_rules(struct gate *gate)
 	if (gate->copied)
 		return rules_begin_copy(gate);
 	gate->budgets = memory_map(gate->map[MAP_BUDGETS], budgets_bytes(gate));
-	if (gate->old)
-		return gate->budgets ? OK : memory_failed(gate);
 	gate->lists = memory_map(gate->map[MAP_LISTS], LISTS_BYTES);
 	gate->policies = memory_map(gate->map[MAP_POLICIES], policies_bytes(gate));
 	gate->blocks = memory_map(gate->map[MAP_BLOCKS], BLOCKS_BYTES);
@@ -244,19 +239,17 @@ enum status gate_map_rules(struct gate *gate)
 
 void gate_maps_close(struct gate *gate)
 {
-	if (gate->old || gate->copied) {
+	if (gate->copied) {
 		free(gate->state);
 		free(gate->lists);
 		free(gate->policies);
+		free(gate->budgets);
 	} else {
 		memory_unmap(gate->state, sizeof(*gate->state));
 		memory_unmap(gate->lists, LISTS_BYTES);
 		memory_unmap(gate->policies, policies_bytes(gate));
-	}
-	if (gate->copied)
-		free(gate->budgets);
-	else
 		memory_unmap(gate->budgets, budgets_bytes(gate));
+	}
 	memory_unmap(gate->blocks, BLOCKS_BYTES);
 	free(gate->checked);
 	gate->state = NULL;
@@ -265,9 +258,8 @@ void gate_maps_close(struct gate *gate)
 	gate->checked = NULL;
 	gate->budgets = NULL;
 	gate->blocks = NULL;
-	gate->old = NULL;
 	gate->copied = false;
-	for (int map = 0; map < ALL_MAPS; map++) {
+	for (int map = 0; map < GATE_MAPS; map++) {
 		if (gate->map[map] >= 0)
 			close(gate->map[map]);
 		gate->map[map] = -1;

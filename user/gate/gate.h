@@ -37,18 +37,12 @@ enum gate_map {
 	MAP_BUDGETS,
 	MAP_ALLOWANCES,
 	GATE_MAPS,
-	/* of older schemas, as far as this version reads them: old_schema.h */
-	MAP_OLD_LEDGERS4 = GATE_MAPS,
-	MAP_OLD_LEDGERS6,
-	MAP_OLD_BUCKETS4,
-	ALL_MAPS,
 };
 
-extern const char *const gate_map_names[ALL_MAPS];
+extern const char *const gate_map_names[GATE_MAPS];
 
 struct gate;
 struct gate_sizes;
-struct old_schema;
 
 /* Gives the gate larger maps of rules, or leaves it as it is and says why. */
 typedef enum status gate_grow_fn(struct gate *gate, const struct gate_sizes *sizes);
@@ -56,27 +50,26 @@ typedef enum status gate_grow_fn(struct gate *gate, const struct gate_sizes *siz
 struct gate {
 	char name[GATE_NAME + 1];
 	struct machine machine;
-	const struct old_schema *old; /* NULL: it has this version's schema */
-	struct pins dir;	      /* the gate's directory, locked for a change: gate_dir.h */
-	struct pins links;	      /* its subdirectory of attachments */
-	int map[ALL_MAPS];	      /* fds; -1: not open */
-	bool copied;		      /* memory is a copy, as a reader's maps cannot be mapped */
-	struct sl_gate *state;	      /* mapped: the entry of `gate`; of an old schema: converted */
-	struct sl_list_info *lists;   /* mapped: the named lists; of an old schema: converted */
-	struct sl_policy *policies;   /* mapped: the records; of an old schema: converted */
-	struct sl_policy *checked;    /* what record_read() returns: records.h */
-	struct sl_ledger *budgets;    /* mapped: one for each policy */
-	uint64_t *blocks;	      /* mapped: see include/aggregate.h; else: NULL */
-	unsigned int policies_max;    /* the size of the maps of policies */
-	bool made;		      /* this command made it: a failure removes it */
-	gate_grow_fn *grow;	      /* for a change of rules; NULL: the gate keeps its sizes */
+	struct pins dir;	    /* the gate's directory, locked for a change: gate_dir.h */
+	struct pins links;	    /* its subdirectory of attachments */
+	int map[GATE_MAPS];	    /* fds; -1: not open */
+	bool copied;		    /* memory is a copy, as a reader's maps cannot be mapped */
+	struct sl_gate *state;	    /* mapped: the entry of `gate` */
+	struct sl_list_info *lists; /* mapped: the named lists */
+	struct sl_policy *policies; /* mapped: the records */
+	struct sl_policy *checked;  /* what record_read() returns: records.h */
+	struct sl_ledger *budgets;  /* mapped: one for each policy */
+	uint64_t *blocks;	    /* mapped: see include/aggregate.h; else: NULL */
+	unsigned int policies_max;  /* the size of the maps of policies */
+	bool made;		    /* this command made it: a failure removes it */
+	gate_grow_fn *grow;	    /* for a change of rules; NULL: the gate keeps its sizes */
 };
 
 /* A closed gate, which gate_close() accepts. */
 #define GATE_CLOSED                                                                                \
 	(struct gate)                                                                              \
 	{                                                                                          \
-		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... ALL_MAPS - 1] = -1 }     \
+		.dir = PINS_CLOSED, .links = PINS_CLOSED, .map = { [0 ... GATE_MAPS - 1] = -1 }    \
 	}
 
 /* Whether a name is letters, digits, '-' and '_', 1 to GATE_NAME of them. */

@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "gate/gate_dir.h"
 #include "gate/object.h"
-#include "gate/old_schema.h"
 #include "gate/records.h"
 
 static enum status refuse_foreign(const struct gate *gate, const char *what)
@@ -25,39 +24,22 @@ static enum status map_unread(const struct gate *gate, enum gate_map map, int er
 		       why(err));
 }
 
-/* The shape that the gate's schema has. */
-static struct map_shape shape_wanted(const struct gate *gate, const struct bpf_object *object,
-				     enum gate_map map)
-{
-	const struct bpf_map *of_object;
-
-	if (gate->old)
-		return gate->old->map[map];
-	of_object = object_map(object, map);
-	return (struct map_shape){
-		.type = bpf_map__type(of_object),
-		.key_size = bpf_map__key_size(of_object),
-		.value_size = bpf_map__value_size(of_object),
-	};
-}
-
-/*
- * Checks that a pin is a map of the shape that the gate's schema has: the pin may have been
- * replaced.
- */
+/* Checks that a pin is a map of the shape that the object's has: the pin may have been replaced. */
 static enum status map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
 {
-	const struct map_shape want = shape_wanted(gate, object, map);
-	int has = map_has_shape(gate->map[map], &want);
+	const struct bpf_map *want = object_map(object, map);
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info);
 	char what[128];
 
-	if (has < 0)
-		return map_unread(gate, map, has);
-	if (has)
+	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+		return map_unread(gate, map, errno);
+	if (info.type == bpf_map__type(want) && info.key_size == bpf_map__key_size(want) &&
+	    info.value_size == bpf_map__value_size(want))
 		return OK;
 	snprintf(what, sizeof(what), "what is pinned as '%s' is not that map of schema %u",
-		 gate_map_names[map], gate->old ? gate->old->number : SL_SCHEMA);
+		 gate_map_names[map], SL_SCHEMA);
 	return refuse_foreign(gate, what);
 }
 
@@ -91,50 +73,56 @@ static enum status map_refuse(struct gate *gate, const struct bpf_object *object
 	return refuse_foreign(gate, what);
 }
 
+/* The bytes of the largest entry of `gate` that is read for its schema alone. */
+#define ENTRY_MAX 4096
+
 /*
- * Reads the entry of `gate`, which begins with the schema's number in each schema, and its length.
- * Refuses a map of another kind.
+ * Reads the number of the schema, with which the entry of `gate` begins in each schema. Refuses a
+ * map of another kind.
  */
-static enum status entry_read(const struct gate *gate, uint8_t value[OLD_VALUE_MAX],
-			      uint32_t *bytes)
+static enum status schema_read(const struct gate *gate, uint32_t *ret)
 {
 	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info), zero = 0;
+	uint8_t value[ENTRY_MAX];
 	int fd = gate->map[MAP_GATE];
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return map_unread(gate, MAP_GATE, errno);
 	if (info.type != BPF_MAP_TYPE_ARRAY || info.key_size != sizeof(zero) ||
-	    info.value_size < sizeof(uint32_t) || info.value_size > OLD_VALUE_MAX)
+	    info.value_size < sizeof(*ret) || info.value_size > ENTRY_MAX)
 		return refuse_foreign(gate, "what is pinned as 'gate' is not that map");
 	if (bpf_map_lookup_elem(fd, &zero, value))
 		return map_unread(gate, MAP_GATE, errno);
-	*bytes = info.value_size;
+	memcpy(ret, value, sizeof(*ret));
 	return OK;
+}
+
+static enum status refuse_schema(const struct gate *gate, uint32_t schema)
+{
+	const char *name = gate->name;
+
+	return failure("gate '%s': another version of sluice made it (schema %u, this version has "
+		       "%d); save its rules with that version's 'sluice -g %s dump', then run "
+		       "'sluice -g %s detach all', and attach and apply again",
+		       name, schema, SL_SCHEMA, name, name);
 }
 
 /* Opens the map `gate`, which has the ids of the other maps. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
-	_Alignas(struct sl_gate) uint8_t value[OLD_VALUE_MAX] = {0};
-	uint32_t schema, bytes = 0;
 	enum status status;
+	uint32_t schema;
 
 	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
 	if (gate->map[MAP_GATE] < 0)
 		return map_refuse(gate, object, MAP_GATE);
-	status = entry_read(gate, value, &bytes);
-	if (status)
-		return status;
-	memcpy(&schema, value, sizeof(schema));
-	gate->old = old_schema_find(schema);
-	/* what is converted takes a lock, which a reader cannot have */
-	if (schema != SL_SCHEMA && (!gate->old || gate->dir.reads_only))
-		return old_refuse(gate, schema);
-	status = map_check(gate, object, MAP_GATE);
-	if (status)
-		return status;
-	return gate->old ? old_state_read(gate, value, bytes) : gate_map_state(gate);
+	status = schema_read(gate, &schema);
+	if (!status && schema != SL_SCHEMA)
+		status = refuse_schema(gate, schema);
+	if (!status)
+		status = map_check(gate, object, MAP_GATE);
+	return status ?: gate_map_state(gate);
 }
 
 /* Opens the map with the gate's id for it, if that is pinned in this directory; -1: it is not. */
@@ -176,21 +164,14 @@ static bool state_is_replaced(const struct gate *gate)
 	return replaced;
 }
 
-static bool map_exists(const struct gate *gate, enum gate_map map)
-{
-	return gate->old ? gate->old->map[map].type != 0 : map < GATE_MAPS;
-}
-
 /*
- * Opens all maps but `gate`. Returns the first one that cannot be opened; ALL_MAPS: all are open.
+ * Opens all maps but `gate`. Returns the first one that cannot be opened; GATE_MAPS: all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {
 	int map;
 
-	for (map = MAP_GATE + 1; map < ALL_MAPS; map++) {
-		if (!map_exists(gate, map))
-			continue;
+	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
 		gate->map[map] = map_open(gate, map);
 		if (gate->map[map] < 0)
 			break;
@@ -206,9 +187,8 @@ static enum status maps_check(const struct gate *gate, const struct bpf_object *
 {
 	enum status status = OK;
 
-	for (int map = 0; !status && map < ALL_MAPS; map++)
-		if (map_exists(gate, map))
-			status = map_check(gate, object, map);
+	for (int map = 0; !status && map < GATE_MAPS; map++)
+		status = map_check(gate, object, map);
 	return status;
 }
 
@@ -243,8 +223,6 @@ static enum status sizes_check(const struct gate *gate)
 	for (size_t i = 0; !status && i < ARRAY_SIZE(sized_alike); i++) {
 		enum gate_map map = sized_alike[i].map, other = sized_alike[i].other;
 
-		if (!map_exists(gate, map))
-			continue;
 		status = gate_map_size(gate, map, &entries);
 		if (!status)
 			status = gate_map_size(gate, other, &others);
@@ -264,7 +242,7 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
 		return map_refuse(gate, object, MAP_GATE);
 	missing = maps_open(gate);
-	if (missing < ALL_MAPS) {
+	if (missing < GATE_MAPS) {
 		if (!state_is_replaced(gate))
 			return map_refuse(gate, object, missing);
 		gate_maps_close(gate);
@@ -275,8 +253,6 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 		status = sizes_check(gate);
 	if (!status)
 		status = gate_map_rules(gate);
-	if (!status && gate->old)
-		status = old_rules_read(gate);
 	return status ? status : records_check(gate);
 }
 
@@ -296,37 +272,13 @@ enum status gate_open_pins(struct gate *gate)
 	return status;
 }
 
-enum status gate_refuse_old(const struct gate *gate)
-{
-	return gate->old ? old_refuse(gate, gate->old->number) : OK;
-}
-
-/* Opens a gate of any known schema for reading. */
-static enum status gate_open_unlocked(struct gate *gate, const char *name)
+enum status gate_open(struct gate *gate, const char *name)
 {
 	enum status status = gate_begin(gate, name);
 
 	if (!status)
 		status = gate_dir_open(gate);
 	return status ?: gate_open_pins(gate);
-}
-
-enum status gate_open(struct gate *gate, const char *name)
-{
-	enum status status = gate_open_unlocked(gate, name);
-
-	return status ? status : gate_refuse_old(gate);
-}
-
-enum status gate_open_any(struct gate *gate, const char *name)
-{
-	enum status status = gate_open_unlocked(gate, name);
-
-	if (status || !gate->old)
-		return status;
-	gate_close(gate);
-	status = gate_lock_only(gate, name);
-	return status ? status : gate_open_pins(gate);
 }
 
 enum status gate_lock_only(struct gate *gate, const char *name)

@@ -8,20 +8,10 @@
 /* Opens a gate for reading. Refuses an incomplete gate and one of another schema. */
 enum status gate_open(struct gate *gate, const char *name);
 
-/*
- * Opens a gate for reading its rules, sizes and counters; also one of an older schema that this
- * version knows. An older gate is locked: what is converted would not follow another command's
- * change.
- */
-enum status gate_open_any(struct gate *gate, const char *name);
-
 /* Locks the gate's directory without opening its maps: for detach. */
 enum status gate_lock_only(struct gate *gate, const char *name);
 
-/* Opens the maps in the gate's open directory, whatever their schema. */
+/* Opens the maps in the gate's open directory. */
 enum status gate_open_pins(struct gate *gate);
-
-/* Refuses a gate of an older schema: for commands that need this version's layouts. */
-enum status gate_refuse_old(const struct gate *gate);
 
 #endif

@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "aggregate.h"
-#include "gate/old_schema.h"
 #include "rules/prefix.h"
 
 static const enum gate_map rule_maps[] = {MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES};
@@ -89,10 +88,7 @@ static bool face_is_sound(const struct gate *gate, const struct sl_face *face)
 static bool rule_read(const struct gate *gate, const void *value, uint32_t most,
 		      struct sl_rule *ret)
 {
-	if (gate->old)
-		*ret = gate->old->rule(value);
-	else
-		memcpy(ret, value, sizeof(*ret));
+	memcpy(ret, value, sizeof(*ret));
 	return ret->bits <= most && (!ret->bits || ret->bits >= SL_FAMILY_BITS) &&
 	       face_is_sound(gate, &ret->now) && face_is_sound(gate, &ret->before);
 }
@@ -114,12 +110,12 @@ static uint64_t steps_most(int fd)
 static int rule_look_up(const struct gate *gate, enum gate_map map, const struct sl_prefix *prefix,
 			struct sl_rule *ret)
 {
-	_Alignas(struct sl_rule) uint8_t value[OLD_VALUE_MAX];
-	int err = bpf_map_lookup_elem(gate->map[map], key_of(map, prefix), value);
+	struct sl_rule value;
+	int err = bpf_map_lookup_elem(gate->map[map], key_of(map, prefix), &value);
 
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	return rule_read(gate, value, prefix->bits, ret) ? 1 : -EUCLEAN;
+	return rule_read(gate, &value, prefix->bits, ret) ? 1 : -EUCLEAN;
 }
 
 int rulemap_get(const struct gate *gate, const struct sl_prefix *prefix, struct sl_rule *ret)
@@ -173,9 +169,8 @@ static int host_call(void *data, const void *key, const void *value)
 static int hosts_walk(const struct gate *gate, enum gate_map map, rulemap_call *call, void *data)
 {
 	struct hosts hosts = {gate, map, call, data};
-	size_t value_size = gate->old ? gate->old->map[map].value_size : sizeof(struct sl_rule);
 
-	return map_walk(gate->map[map], key_size(map), value_size, host_call, &hosts);
+	return map_walk(gate->map[map], key_size(map), sizeof(struct sl_rule), host_call, &hosts);
 }
 
 static int prefixes_walk(const struct gate *gate, rulemap_call *call, void *data)

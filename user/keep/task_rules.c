@@ -126,7 +126,7 @@ enum status rules_apply(struct keep *keep, const struct config *config, enum ren
 		unattached_say(&gate, keep->args->file);
 	if (status && made)
 		gate_undo(&gate);
-	if (gate.state && !gate.old && !gate.copied)
+	if (gate.state && !gate.copied)
 		gate_mark_take(&gate, &keep->mark);
 	gate_close(&gate);
 	if (!status) {

@@ -278,31 +278,9 @@ static int ledger_merge(const struct gate *to, struct carriers *carriers,
 
 /* --- Begin: copying ledgers ----------------------------------------------------------------- */
 
-/*
- * Charges the copies to a table that packets use already, as an upgrade was killed that made it.
- * Returns as copies_write() does.
- */
-static int copies_merge(struct carry *carry)
+static int ledgers_begin(struct carry *carry)
 {
-	struct copies *copies = &carry->copies;
-	int lost = 0;
-
-	for (unsigned int i = 0; i < copies->count; i++) {
-		struct copy *copy = &copies->items[i];
-		int err = ledger_merge(carry->to, &carry->carriers, copy->limit, &copy->line,
-				       copies->now);
-
-		if (err < 0 && err != -ENOSPC)
-			return err;
-		copy->is_out = err < 0;
-		lost += copy_is_lost(copy) + (err > 0);
-	}
-	return lost;
-}
-
-static int ledgers_begin(struct carry *carry, bool table_in_use)
-{
-	const struct level_maps maps = level_maps_of(carry->from);
+	int table = carry->from->map[MAP_LEDGERS];
 	struct copies *copies = &carry->copies;
 	int err;
 
@@ -310,9 +288,9 @@ static int ledgers_begin(struct carry *carry, bool table_in_use)
 		return 0;
 	err = limit_index_make(carry->from, &carry->limits);
 	if (!err)
-		err = levels_walk(&maps, &carry->limits, copies_add, copies);
+		err = levels_walk(table, &carry->limits, copies_add, copies);
 	if (!err)
-		err = table_in_use ? copies_merge(carry) : copies_write(copies, carry->to);
+		err = copies_write(copies, carry->to);
 	if (copies->count)
 		qsort(copies->items, copies->count, sizeof(*copies->items), key_compare);
 	carry->lost = err > 0 ? err : 0;
@@ -320,7 +298,7 @@ static int ledgers_begin(struct carry *carry, bool table_in_use)
 }
 
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			bool table_in_use, uint64_t now, struct carry **ret)
+			uint64_t now, struct carry **ret)
 {
 	struct carry *carry = calloc(1, sizeof(*carry));
 	enum status status;
@@ -336,7 +314,7 @@ enum status carry_begin(const struct gate *from, const struct gate *to, const ui
 		.copies = {.now = now},
 	};
 	status = carriers_load(to, &carry->carriers);
-	err = status ? 0 : ledgers_begin(carry, table_in_use);
+	err = status ? 0 : ledgers_begin(carry);
 	if (err)
 		status = carry_failed(from, err);
 	if (status)
@@ -417,14 +395,14 @@ static int uncopied_end(void *data, const struct sl_limit *limit, const struct s
 
 static enum status ledgers_end(struct carry *carry)
 {
-	const struct level_maps maps = level_maps_of(carry->from);
+	int table = carry->from->map[MAP_LEDGERS];
 	int err;
 
 	if (map_is_shared(carry, MAP_LEDGERS))
 		return OK;
-	err = levels_walk(&maps, &carry->limits, copied_end, carry);
+	err = levels_walk(table, &carry->limits, copied_end, carry);
 	if (!err)
-		err = levels_walk(&maps, &carry->limits, uncopied_end, carry);
+		err = levels_walk(table, &carry->limits, uncopied_end, carry);
 	return err ? carry_failed(carry->from, err) : OK;
 }
 
@@ -473,7 +451,7 @@ static int ledger_back(void *data, const struct sl_limit *limit, const struct sl
 	return err < 0 && err != -ENOSPC ? err : 0;
 }
 
-enum status carry_back(const struct gate *to, const struct level_maps *maps, uint64_t now)
+enum status carry_back(const struct gate *to, int table, uint64_t now)
 {
 	struct back back = {.to = to, .carriers = CARRIERS_CLOSED, .now = now};
 	struct limit_index limits = {0};
@@ -482,7 +460,7 @@ enum status carry_back(const struct gate *to, const struct level_maps *maps, uin
 
 	if (!status)
 		err = limit_index_make(to, &limits)
-			      ?: levels_walk(maps, &limits, ledger_back, &back);
+			      ?: levels_walk(table, &limits, ledger_back, &back);
 	limit_index_free(&limits);
 	carriers_close(&back.carriers);
 	return err ? carry_failed(to, err) : status;

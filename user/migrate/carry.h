@@ -14,13 +14,12 @@
 struct carry;
 
 /*
- * Copies the ledgers, unless the gates share them. No packet uses `to` yet, or, with table_in_use,
- * its table alone. number: for each policy of `from` its number in `to`; 0: the policy is not in
+ * Copies the ledgers, unless the gates share them. No packet uses `to` yet. number: for each policy of `from` its number in `to`; 0: the policy is not in
  * force, and its counts go to SL_POLICY_FIRST. now: the uptime in ticks. Where there is no room for
  * all ledgers those are left out that lose least.
  */
 enum status carry_begin(const struct gate *from, const struct gate *to, const uint32_t *number,
-			bool table_in_use, uint64_t now, struct carry **ret);
+			uint64_t now, struct carry **ret);
 
 /*
  * Carries over what changed since carry_begin(). No packet uses `from` any more. since: the uptime,
@@ -36,6 +35,6 @@ void carry_free(struct carry *carry);
  * Charges to the ledgers of `to` what packets charged to copies that are given up. now: the uptime
  * in ticks.
  */
-enum status carry_back(const struct gate *to, const struct level_maps *maps, uint64_t now);
+enum status carry_back(const struct gate *to, int table, uint64_t now);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Migrate: the ledgers of a gate, as lines of the table (struct sl_line) whatever its schema: those
- * of a table are read in memory, those of LRU maps entry by entry.
- */
+/* Migrate: the ledgers of a gate, as lines of the table (struct sl_line). */
 #ifndef SLUICE_LEVELS_H
 #define SLUICE_LEVELS_H
 
@@ -18,24 +15,12 @@ struct limit_index {
 int limit_index_make(const struct gate *gate, struct limit_index *ret);
 void limit_index_free(struct limit_index *index);
 
-/* The maps in which ledgers are: fds; -1: there is none. */
-struct level_maps {
-	int table;	      /* `ledgers` */
-	int old[SL_FAMILIES]; /* `ledgers4` and `ledgers6` of an older schema */
-};
-
-#define LEVEL_MAPS_NONE ((struct level_maps){-1, {-1, -1}})
-
-/* Those of an open gate. */
-struct level_maps level_maps_of(const struct gate *gate);
-
 /*
- * Opens those that are pinned in a directory. A pin of another shape is left out: the owner of the
- * gate may have made it, and its values have no room where ledgers are read.
+ * Opens the map of ledgers that is pinned in a directory; -1: none is. A pin of another shape is
+ * left out: the owner of the gate may have made it, and its values have no room where ledgers are
+ * read.
  */
-struct level_maps level_maps_open(const struct pins *pins);
-bool level_maps_any(const struct level_maps *maps);
-void level_maps_close(struct level_maps *maps);
+int levels_open(const struct pins *pins);
 
 typedef int level_call(void *data, const struct sl_limit *limit, const struct sl_line *line);
 
@@ -44,7 +29,6 @@ typedef int level_call(void *data, const struct sl_limit *limit, const struct sl
  * returned. Packets may go on to charge the ledgers. One that is made or forgotten meanwhile may be
  * left out.
  */
-int levels_walk(const struct level_maps *maps, const struct limit_index *limits, level_call *call,
-		void *data);
+int levels_walk(int table, const struct limit_index *limits, level_call *call, void *data);
 
 #endif

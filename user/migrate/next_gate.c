@@ -10,12 +10,10 @@
 #include "gate/change.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_make.h"
-#include "gate/old_schema.h"
 #include "gate/records.h"
 #include "gate/rulemap.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
-#include "sketch.h"
 
 /* --- Numbers of policies -------------------------------------------------------------------- */
 
@@ -76,7 +74,6 @@ static void plan_maps(const struct gate *gate, struct resize_plan *plan,
 
 	plan->fresh[MAP_GATE] = true;
 	plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = next.set_mask != now->set_mask;
-	plan->fresh[MAP_NEWCOMERS] = sketch_mask(&next) != sketch_mask(now);
 	plan->fresh[MAP_HOT] = plan->fresh[MAP_BUCKETS] =
 		next.hot_mask != now->hot_mask || plan->is_renumbered;
 	plan->fresh[MAP_POLICIES] = plan->fresh[MAP_COUNTERS] = policies;
@@ -164,27 +161,8 @@ enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 	return status ?: plan_check(gate, plan);
 }
 
-enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan)
-{
-	enum status status = gate_sizes_read(gate, &plan->sizes);
-
-	if (!status)
-		status = plan_numbers(gate, plan);
-	if (status)
-		return status;
-	plan_maps(gate, plan, &plan->sizes);
-	for (int map = 0; map < GATE_MAPS; map++)
-		if (!gate->old->shared[map])
-			plan->fresh[map] = true;
-	return plan_rules(gate, plan);
-}
-
 void resize_plan_free(struct resize_plan *plan)
 {
-	if (plan->adopts) {
-		close(plan->adopted_sets);
-		close(plan->adopted_ledgers);
-	}
 	free(plan->number);
 	free(plan->rules);
 }
@@ -272,10 +250,6 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 
 	for (int map = 0; map < GATE_MAPS; map++)
 		shared[map] = plan->fresh[map] ? -1 : gate->map[map];
-	if (plan->adopts) {
-		shared[MAP_SETS] = plan->adopted_sets;
-		shared[MAP_LEDGERS] = plan->adopted_ledgers;
-	}
 	status = gate_make_next(gate, &plan->sizes, shared, next);
 	if (status)
 		return status;
@@ -287,18 +261,6 @@ enum status next_gate_make(const struct gate *gate, struct resize_plan *plan, st
 }
 
 /* --- Pins in next/ -------------------------------------------------------------------------- */
-
-/* The name under which `gate` is pinned before it takes the place of that of a killed upgrade. */
-#define GATE_PREPARED "gate-prepared"
-
-static int next_pin_map(const struct pins *pins, enum gate_map map, int fd)
-{
-	const char *name = map == MAP_GATE ? GATE_PREPARED : gate_map_names[map];
-	int err = pin_make_anew(pins, name, fd);
-
-	return err || map != MAP_GATE ? err
-				      : pin_rename(pins, name, pins, gate_map_names[MAP_GATE]);
-}
 
 /*
  * Pins `gate` first; next_remove() removes it last. While next/gate exists, the old gate is in
@@ -315,7 +277,7 @@ enum status next_pin(const struct gate *gate, const struct gate *next, const boo
 		int err = 0;
 
 		if (map == MAP_GATE || fresh[map])
-			err = next_pin_map(&pins, map, next->map[map]);
+			err = pin_make(&pins, gate_map_names[map], next->map[map]);
 		if (err)
 			status = pin_failed("pin", &pins, gate_map_names[map], err);
 	}
@@ -328,21 +290,11 @@ enum status next_open(const struct gate *gate, struct pins *ret)
 	return pins_open(&gate->dir, GATE_NEXT, ret);
 }
 
-static void old_pins_remove(const struct pins *pins)
-{
-	for (const char *const *name = old_pins; *name; name++)
-		pin_remove(pins, *name);
-}
-
 enum status next_remove(const struct gate *gate)
 {
 	struct pins pins;
 	enum status status = next_open(gate, &pins);
 
-	if (!status) {
-		old_pins_remove(&pins);
-		pin_remove(&pins, GATE_PREPARED);
-	}
 	for (int map = GATE_MAPS - 1; !status && map >= MAP_GATE; map--)
 		pin_remove(&pins, gate_map_names[map]);
 	pins_close(&pins);
@@ -354,61 +306,6 @@ bool next_is_prepared(const struct pins *pins)
 	return pin_exists(pins, gate_map_names[MAP_GATE]);
 }
 
-/* Reads the state of the gate in next/, if it is one of this schema. */
-static bool next_state(const struct pins *next, struct sl_gate *ret)
-{
-	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(*ret), 0};
-	int fd = pin_open(next, gate_map_names[MAP_GATE]);
-	__u32 zero = 0;
-	bool read = fd >= 0 && map_has_shape(fd, &shape) > 0 &&
-		    !bpf_map_lookup_elem(fd, &zero, ret) && ret->schema == SL_SCHEMA;
-
-	if (fd >= 0)
-		close(fd);
-	return read;
-}
-
-/* The map that the state has the id of, if it is pinned and has the layout of this version. */
-static int next_map(const struct pins *next, const struct sl_gate *state, enum gate_map map,
-		    uint32_t value_size)
-{
-	const struct map_shape shape = {BPF_MAP_TYPE_ARRAY, sizeof(__u32), value_size, 0};
-	int fd = pin_open(next, gate_map_names[map]);
-
-	if (fd >= 0 && gate_map_id(fd) == state->map_ids[map] && map_has_shape(fd, &shape) > 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-bool next_adopt_table(const struct gate *gate, const struct pins *next, struct resize_plan *plan)
-{
-	struct sl_meeting meeting =
-		gate_meeting(&plan->sizes, &gate->machine, gate->state->meeting.secret);
-	struct sl_gate state;
-	int sets, lines;
-
-	if (!plan->fresh[MAP_LEDGERS] || !next_state(next, &state))
-		return false;
-	if (memcmp(&meeting, &state.meeting, sizeof(meeting)))
-		return false;
-	sets = next_map(next, &state, MAP_SETS, sizeof(struct sl_set));
-	lines = next_map(next, &state, MAP_LEDGERS, sizeof(struct sl_line));
-	if (sets >= 0 && lines >= 0) {
-		plan->adopts = true;
-		plan->adopted_sets = sets;
-		plan->adopted_ledgers = lines;
-		plan->fresh[MAP_SETS] = plan->fresh[MAP_LEDGERS] = false; /* pinned there already */
-		return true;
-	}
-	if (sets >= 0)
-		close(sets);
-	if (lines >= 0)
-		close(lines);
-	return false;
-}
-
 static enum status name_move(const struct pins *pins, const struct gate *gate, const char *name)
 {
 	int err = pin_rename(pins, name, &gate->dir, name);
@@ -416,19 +313,13 @@ static enum status name_move(const struct pins *pins, const struct gate *gate, c
 	return err && err != -ENOENT ? pin_failed("rename", pins, name, err) : OK;
 }
 
-enum status next_rename(const struct gate *gate, const struct old_schema *old)
+enum status next_rename(const struct gate *gate)
 {
 	struct pins pins;
 	enum status status = next_open(gate, &pins);
 
-	if (!status)
-		pin_remove(&pins, GATE_PREPARED);
 	for (int map = MAP_GATE; !status && map < GATE_MAPS; map++)
 		status = name_move(&pins, gate, gate_map_names[map]);
-	for (const char *const *name = old_pins; old && !status && *name; name++)
-		status = name_move(&pins, gate, *name);
-	if (!status && !old)
-		old_pins_remove(&gate->dir);
 	pins_close(&pins);
 	return status ?: pins_remove(&gate->dir, GATE_NEXT);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Migrate: the gate that a resize or an upgrade makes beside the running one: its plan, its maps,
+ * Migrate: the gate that a resize makes beside the running one: its plan, its maps,
  * its rules and its pins.
  */
 #ifndef SLUICE_NEXT_GATE_H
@@ -12,10 +12,7 @@
 
 struct resize_plan {
 	struct gate_sizes sizes;
-	bool fresh[GATE_MAPS]; /* made for the next gate, which shares the others */
-	bool adopts;	       /* it shares a table that is not this gate's: next_adopt_table() */
-	int adopted_sets;      /* fds, if it does */
-	int adopted_ledgers;
+	bool fresh[GATE_MAPS];	     /* made for the next gate, which shares the others */
 	uint32_t *number;	     /* the next number of each policy; 0: not in force */
 	uint32_t seen;		     /* all numbers in use will be below this */
 	uint32_t in_force;	     /* number of policies in force */
@@ -30,19 +27,6 @@ struct resize_plan {
  */
 enum status resize_plan_make(struct gate *gate, const struct gate_sizes *old,
 			     const struct gate_sizes *new, struct resize_plan *plan);
-
-/*
- * Plans a gate of this schema with the sizes of the old one, so that all rules fit. The rules are
- * not settled: the next change in the new gate undoes an interrupted one. plan: as above.
- */
-enum status resize_plan_upgrade(const struct gate *gate, struct resize_plan *plan);
-
-/*
- * Plans that the next gate shares the table of ledgers in next/, which an upgrade of `gate` made:
- * packets on devices that a killed upgrade has switched are charged there. False: there is none
- * that the upgrade could use.
- */
-bool next_adopt_table(const struct gate *gate, const struct pins *next, struct resize_plan *plan);
 
 void resize_plan_free(struct resize_plan *plan);
 
@@ -71,10 +55,9 @@ enum status next_open(const struct gate *gate, struct pins *ret);
 bool next_is_prepared(const struct pins *pins);
 
 /*
- * Moves the pins to the gate's directory. With that of `gate` the new gate begins, and maps that
- * only older schemas have lose their pins. Continues an interrupted move. old: the schema of the
- * new gate; NULL: this version's.
+ * Moves the pins to the gate's directory. With that of `gate` the new gate begins. Continues an
+ * interrupted move.
  */
-enum status next_rename(const struct gate *gate, const struct old_schema *old);
+enum status next_rename(const struct gate *gate);
 
 #endif

@@ -38,12 +38,10 @@ enum status gate_open_to_end_trial(struct gate *gate, const char *name)
 
 	if (!status)
 		status = gate_open_pins(gate);
-	if (!status)
-		status = gate_refuse_old(gate);
-	return status ? status : gate_settle(gate);
+	return status ?: gate_settle(gate);
 }
 
-enum status gate_open_to_upgrade(struct gate *gate, const char *name)
+enum status gate_open_to_change(struct gate *gate, const char *name)
 {
 	enum status status = gate_lock_only(gate, name);
 
@@ -51,16 +49,7 @@ enum status gate_open_to_upgrade(struct gate *gate, const char *name)
 		status = gate_open_pins(gate);
 	if (!status)
 		status = trial_refuse(gate);
-	if (status || gate->old)
-		return status;
-	return gate_settle(gate);
-}
-
-enum status gate_open_to_change(struct gate *gate, const char *name)
-{
-	enum status status = gate_open_to_upgrade(gate, name);
-
-	return status ? status : gate_refuse_old(gate);
+	return status ?: gate_settle(gate);
 }
 
 /* Checks the kernel and the capabilities, and mounts bpffs. */
@@ -87,8 +76,6 @@ enum status gate_open_or_make(struct gate *gate, const char *name, const struct 
 	if (status)
 		return status;
 	status = exists ? gate_open_pins(gate) : gate_make(gate, wanted);
-	if (!status)
-		status = gate_refuse_old(gate);
 	if (!status)
 		status = trial_refuse(gate);
 	if (!status)

@@ -19,12 +19,6 @@ enum status gate_open_to_change(struct gate *gate, const char *name);
 enum status gate_open_to_end_trial(struct gate *gate, const char *name);
 
 /*
- * gate_open_to_change() that also opens a gate of an older schema, as gate_open_any() does, so that
- * it can be upgraded.
- */
-enum status gate_open_to_upgrade(struct gate *gate, const char *name);
-
-/*
  * gate_open_to_change() that makes a missing gate with the sizes that somebody states (0: the
  * default), and mounts bpffs if it is not mounted.
  */

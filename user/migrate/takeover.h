@@ -9,16 +9,6 @@
 #include "rules/sizes.h"
 
 /*
- * Makes the planned gate, puts its programs on all devices, and replaces `gate` by it. Reports what
- * is lost. The gate is open for a change. After a failure it is unchanged, with one exception: a
- * failed upgrade from an old schema may leave next/ if the switch was done, and the next
- * upgrade_schema() begins again.
- */
-enum status takeover(struct gate *gate, struct resize_plan *plan, struct replacements *ret);
-
-/* --- Resizing ------------------------------------------------------------------------------- */
-
-/*
  * Gives the gate maps of these sizes where they differ, and its devices programs on them. Rules,
  * levels and counters are carried over, and every packet is judged. Reports the sources that did
  * not fit. With another size of `hot` the bucket entries start empty, with the counters of sources
@@ -29,13 +19,5 @@ enum status resize(struct gate *gate, const struct gate_sizes *sizes);
 
 /* Completes or undoes an interrupted resize. The gate is open for a change. */
 enum status resize_settle(const struct gate *gate);
-
-/* --- Upgrading ------------------------------------------------------------------------------ */
-
-/*
- * Replaces a gate of an older schema, opened by gate_open_to_upgrade(), by one of this version's
- * schema. Rules, levels, lists and counters are carried over, and every packet is judged.
- */
-enum status upgrade_schema(struct gate *gate, struct replacements *ret);
 
 #endif

@@ -75,7 +75,7 @@ static void test_a_set_tells_whether_it_has_a_tag(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 100000; i++) {
 		uint16_t tag = i % 4 ? run_choose(1 << 16) : 0xffffU << run_choose(17);
-		struct sl_set set = {.unused = tag};
+		struct sl_set set = {.pad[0] = tag};
 
 		/* others differ from it by any bits, or by one */
 		for (uint32_t way = 0; way < SL_WAYS; way++)

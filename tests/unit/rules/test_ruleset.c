@@ -130,7 +130,7 @@ static void test_every_word_of_a_kind_counts(void **state)
 		for (size_t j = 0; j < ARRAY_SIZE(specs); j++)
 			if (limit_equal(&limits[i], &limits[j]) != (i == j))
 				fail_msg("cases %zu and %zu", i, j);
-	other = limits[0]; /* as a gate of an older schema has it */
+	other = limits[0]; /* with fields of other kinds set */
 	other.spec.groups = 5;
 	other.spec.span_ns = 7;
 	other.spec.block_max_ns = 7;
