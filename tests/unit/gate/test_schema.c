@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * SL_SCHEMA names the layouts of a gate's maps: their order, kinds, keys and values. The digest of
+ * each layout is recorded here, with the schema that has it.
+ *
+ * If the layout of a map changes, raise SL_SCHEMA in include/sluice.h, and replace `recorded` and
+ * RECORDED_SCHEMA by what this test prints.
+ */
+#include "test.h"
+
+#include <inttypes.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/array.h"
+#include "gate/gate.h"
+#include "gate/object.h"
+#include "sluice.h"
+
+#define RECORDED_SCHEMA 1
+
+/* In the order of enum gate_map. */
+static const struct {
+	const char *map;
+	uint64_t digest;
+} recorded[] = {
+	{"gate", 0xd7d11041c0395c4a},	    {"hosts4", 0x8856c6518e4f53f4},
+	{"hosts6", 0xa47b0e4bb4ea8376},	    {"prefixes", 0xc5ddb339c3670fc7},
+	{"splits", 0x7374f8e2e19aef84},	    {"lists", 0xd7c11fbf3ead1812},
+	{"policies", 0x48cf9a3127b1aa2e},   {"counters", 0xff10b84509260ae0},
+	{"sets", 0x2b2a6fab24e42d03},	    {"ledgers", 0x056fa39109248ee0},
+	{"hot", 0xe8993e01537dd915},	    {"buckets", 0x358cc7754929e66f},
+	{"admission", 0x5cd0a3979441b833},  {"newcomers", 0xf8544570f915a724},
+	{"shortcuts", 0xb3e03a80af90acfd},  {"host_shortcuts", 0x7b779ea8b4fd4940},
+	{"blocks", 0xe158643891adc8d7},	    {"budgets", 0x609e38b9826c96eb},
+	{"allowances", 0xe05c857e8aef76ff},
+};
+
+/* FNV-1a */
+static void digest_add(uint64_t *digest, const void *bytes, size_t size)
+{
+	for (const uint8_t *byte = bytes; size--; byte++)
+		*digest = (*digest ^ *byte) * 0x100000001b3;
+}
+
+static void digest_number(uint64_t *digest, uint32_t number)
+{
+	digest_add(digest, &number, sizeof(number));
+}
+
+/* Adds a type: sizes, and of structs the names and the places of the members. */
+static void digest_type(uint64_t *digest, const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *type;
+	int base = btf__resolve_type(btf, id); /* without typedefs and qualifiers */
+
+	assert_true(base >= 0);
+	type = btf__type_by_id(btf, base);
+	digest_number(digest, btf_kind(type));
+	digest_number(digest, btf__resolve_size(btf, base));
+	if (btf_is_array(type)) {
+		digest_number(digest, btf_array(type)->nelems);
+		digest_type(digest, btf, btf_array(type)->type);
+	}
+	for (uint16_t i = 0; btf_is_composite(type) && i < btf_vlen(type); i++) {
+		const struct btf_member *member = &btf_members(type)[i];
+		const char *name = btf__name_by_offset(btf, member->name_off);
+
+		digest_add(digest, name, strlen(name) + 1);
+		digest_number(digest, btf_member_bit_offset(type, i));
+		digest_number(digest, btf_member_bitfield_size(type, i));
+		digest_type(digest, btf, member->type);
+	}
+}
+
+static uint64_t digest_map(const struct btf *btf, const struct bpf_map *map)
+{
+	uint64_t digest = 0xcbf29ce484222325;
+
+	digest_number(&digest, bpf_map__type(map));
+	digest_number(&digest, bpf_map__key_size(map));
+	digest_number(&digest, bpf_map__value_size(map));
+	digest_type(&digest, btf, bpf_map__btf_key_type_id(map));
+	digest_type(&digest, btf, bpf_map__btf_value_type_id(map));
+	return digest;
+}
+
+static bool is_recorded(int map, uint64_t digest)
+{
+	return map < (int)ARRAY_SIZE(recorded) && !strcmp(recorded[map].map, gate_map_names[map]) &&
+	       recorded[map].digest == digest;
+}
+
+static void test_layouts_have_the_schema_that_is_recorded(void **state)
+{
+	struct bpf_object *object = object_open();
+	bool same = SL_SCHEMA == RECORDED_SCHEMA && ARRAY_SIZE(recorded) == GATE_MAPS;
+	uint64_t digests[GATE_MAPS];
+
+	(void)state;
+	assert_non_null(object);
+	for (int map = 0; map < GATE_MAPS; map++) {
+		digests[map] = digest_map(bpf_object__btf(object), object_map(object, map));
+		if (!is_recorded(map, digests[map])) {
+			print_message("map '%s' has another layout\n", gate_map_names[map]);
+			same = false;
+		}
+	}
+	bpf_object__close(object);
+	if (same)
+		return;
+	print_message("#define RECORDED_SCHEMA %d\n", SL_SCHEMA);
+	for (int map = 0; map < GATE_MAPS; map++)
+		print_message("\t{\"%s\", 0x%016" PRIx64 "},\n", gate_map_names[map], digests[map]);
+	fail_msg("schema %d was recorded with other layouts: raise SL_SCHEMA in include/sluice.h, "
+		 "and record the lines above in " __FILE__,
+		 RECORDED_SCHEMA);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts_have_the_schema_that_is_recorded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
