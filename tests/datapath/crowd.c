@@ -76,23 +76,6 @@ struct march march_from(unsigned int place, const char *net, int prog)
 	return march;
 }
 
-struct sl_prefix march_address(const struct march *march, uint64_t number)
-{
-	uint64_t halves[2] = {htobe64(crowd_half(march->crowd, number, 0)),
-			      htobe64(crowd_half(march->crowd, number, 1))};
-	struct sl_prefix address = {
-		.family = htonl(march->ipv4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6),
-		.bits = SL_FAMILY_BITS + (march->ipv4 ? 32 : 128),
-	};
-	uint32_t ipv4 = htonl(crowd_half(march->crowd, number, 1));
-
-	if (march->ipv4)
-		memcpy(address.addr, &ipv4, sizeof(ipv4));
-	else
-		memcpy(address.addr, halves, sizeof(halves));
-	return address;
-}
-
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count)
 {
 	return rig_send_batch_through(rig, march->prog, &march->frame, count);

@@ -455,11 +455,6 @@ uint64_t rig_burst_of(struct rig *rig, const char *source)
 	return rig_send_from(rig, source, ENOUGH);
 }
 
-uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count)
-{
-	return rig_send_batch_through(rig, rig->programs.fd[HOOK_INGRESS], frame, count);
-}
-
 struct sl_counters rig_counters(const struct rig *rig)
 {
 	struct sl_counters total;

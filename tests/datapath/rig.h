@@ -175,9 +175,10 @@ uint64_t rig_send_from(struct rig *rig, const char *source, uint64_t count);
 
 /* How many of ENOUGH packets pass: all, none, or at 1/h the burst of the policy that judges. */
 uint64_t rig_burst_of(struct rig *rig, const char *source);
-/* As rig_send for large counts, in one system call; the counters say how many passed. */
-uint64_t rig_send_batch(struct rig *rig, const struct frame *frame, uint64_t count);
-/* Through another program of TC, which hands over to one of the rig's. */
+/*
+ * As rig_send for large counts, in one system call, through another program of TC, which hands over to
+ * one of the rig's; the counters say how many passed.
+ */
 uint64_t rig_send_batch_through(struct rig *rig, int prog, const struct frame *frame,
 				uint64_t count);
 
@@ -211,14 +212,11 @@ struct march {
 
 /* From a crowd of sources, to one of the rig's programs of TC. `place`: which of CROWDS it is. */
 struct march march_from(unsigned int place, const char *net, int prog);
-struct sl_prefix march_address(const struct march *march, uint64_t number);
 /* The next `count` packets of it; returns how many passed. */
 uint64_t rig_march(struct rig *rig, const struct march *march, uint64_t count);
 
 /* --- Newcomers --- */
 
-/* The admission state of a CPU. */
-struct sl_admission rig_admission(const struct rig *rig, unsigned int index);
 /* Whether newcomers are a crowd, for the current window and the next. */
 void rig_crowd(struct rig *rig, bool crowd);
 /*
@@ -236,8 +234,6 @@ uint64_t rig_refusals(const struct rig *rig);
 /* The ledger of an address under a limit; false: there is none. */
 bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
 		const struct sl_limit *limit, struct sl_ledger *ret);
-void rig_set_ledger(const struct rig *rig, const struct sl_prefix *address,
-		    const struct sl_limit *limit, const struct sl_ledger *ledger);
 /* Forgets one, as an insertion does that takes its way. */
 void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,
 		       const struct sl_limit *limit);

@@ -24,20 +24,6 @@ static void admissions_read(const struct rig *rig, struct sl_admission *cpus)
 	assert_int_equal(bpf_map_lookup_elem(rig->gate.map[MAP_ADMISSION], &zero, cpus), 0);
 }
 
-static unsigned int cpu_of(const struct rig *rig, unsigned int index)
-{
-	assert_in_range(rig->cpu[index], 0, CPUS_MAX - 1);
-	return rig->cpu[index];
-}
-
-struct sl_admission rig_admission(const struct rig *rig, unsigned int index)
-{
-	struct sl_admission cpus[CPUS_MAX];
-
-	admissions_read(rig, cpus);
-	return cpus[cpu_of(rig, index)];
-}
-
 void rig_crowd(struct rig *rig, bool crowd)
 {
 	const struct sl_meeting *meeting = &rig->gate.state->meeting;
@@ -109,20 +95,6 @@ bool rig_ledger(const struct rig *rig, const struct sl_prefix *address,
 	if (found.is_found)
 		memcpy(ret, &found.line.ledger, sizeof(*ret));
 	return found.is_found;
-}
-
-void rig_set_ledger(const struct rig *rig, const struct sl_prefix *address,
-		    const struct sl_limit *limit, const struct sl_ledger *ledger)
-{
-	struct ledger_key key = key_of(limit, address);
-	struct found_line found;
-
-	assert_int_equal(table_read(&rig->gate, &key, &found), OK);
-	assert_true(found.is_found);
-	memcpy(&found.line.ledger, ledger, sizeof(*ledger));
-	assert_int_equal(
-		bpf_map_update_elem(rig->gate.map[MAP_LEDGERS], &found.index, &found.line, BPF_ANY),
-		0);
 }
 
 void rig_forget_ledger(const struct rig *rig, const struct sl_prefix *address,

@@ -100,80 +100,7 @@ static void test_length(void **state)
 		      "insists; then what a rest of that length refills\n");
 }
 
-/*
- * At the very end a CPU that did not see the block lets the packet pass; one that did, a jiffy
- * later.
- */
-static void test_ends_at_its_moment(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-	uint64_t block = 30 * SEC;
-
-	for (int phase = 0; phase < 40; phase++) {
-		bool other_cpu = rig->cpus > 1 && phase % 2;
-
-		rig_empty(rig);
-		rig_clock_forward(rig, phase * JIFFY / 40);
-		rig_limits(rig, "default", "rate 1kpps burst 5 action block 30s", NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
-		rig_clock_forward(rig, block - 1);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 0);
-		rig_clock_forward(rig, 1);
-		if (other_cpu)
-			rig_run_on(rig, 1);
-		else if (phase) /* at phase 0 the end begins a tick */
-			rig_clock_forward(rig, JIFFY - phase * JIFFY / 40);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
-	}
-}
-
-/*
- * It is no debt: the next begins only with the next overrun, and not with the first packet after.
- */
-static void test_again_and_again(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
-	for (int i = 0; i < 50; i++) {
-		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
-		rig_clock_forward(rig, 10 * SEC + JIFFY);
-	}
-	/* within its rate it is never blocked */
-	for (int i = 0; i < 1000; i++) {
-		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 1);
-		rig_clock_forward(rig, MS);
-	}
-	rig_check_counted(rig);
-}
-
 /* --- Whom it hits --------------------------------------------------------------------------- */
-
-/* What the limit does not match passes, and what it would match on another hook, too. */
-static void test_only_what_it_matches(void **state)
-{
-	static const char *const words = "name u rate 1/h burst 3 match udp action block 1h";
-	struct rig *rig = rig_begin(state);
-
-	for (size_t s = 0; s < ARRAY_SIZE(sources); s++) {
-		struct frame udp = frame_of_proto(sources[s], IPPROTO_UDP),
-			     tcp = frame_of_proto(sources[s], IPPROTO_TCP);
-		struct frame other = frame_of_proto(neighbours[s], IPPROTO_UDP);
-
-		rig_empty(rig);
-		rig_limits(rig, "default", words, "name t rate 1/h burst 90 match tcp", NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 10), 3);
-		assert_int_equal(send_everywhere(rig, &udp, 10), 0);
-		assert_int_equal(send_everywhere(rig, &tcp, 5), 5 * HOOKS * rig->cpus);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &other, 10), 3);
-		rig_clock_forward(rig, 3599 * SEC);
-		assert_int_equal(send_everywhere(rig, &udp, 10), 0);
-		assert_int_equal(send_everywhere(rig, &tcp, 5), 5 * HOOKS * rig->cpus);
-		rig_check_counted(rig);
-	}
-}
 
 /*
  * When one source overruns a shared key, all sources of the key are blocked on every CPU, and no
@@ -225,25 +152,6 @@ static void test_on_every_cpu_at_once(void **state)
 	}
 }
 
-/* What remotes receive: one that is overrun is shut out, whoever sends to it. */
-static void test_destination(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame one = frame_of_proto("192.0.2.1", IPPROTO_UDP),
-		     two = frame_of_proto("192.0.2.2", IPPROTO_UDP);
-	struct frame other = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	frame_set_destination(&other, "198.51.100.8");
-	rig_limits(rig, "default", "rate 1kpps burst 5 key dst action block 10s", NULL);
-	assert_int_equal(rig_send(rig, HOOK_EGRESS, &one, 10), 5);
-	assert_int_equal(rig_send(rig, HOOK_EGRESS, &two, 10), 0);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &one, 10), 10);
-	assert_int_equal(rig_send(rig, HOOK_EGRESS, &other, 10), 5);
-	rig_clock_forward(rig, 10 * SEC);
-	assert_int_equal(rig_send(rig, HOOK_EGRESS, &two, 10), 5); /* it was not remembered */
-	rig_check_counted(rig);
-}
-
 /* --- What begins one ------------------------------------------------------------------------ */
 
 /* A packet that another limit drops anyway is no overrun. */
@@ -265,52 +173,6 @@ static void test_dropped_anyway(void **state)
 	assert_true(rig_reason(rig, SL_DROP_BLOCKED) > 0);
 	rig_clock_forward(rig, 3598 * SEC);
 	assert_int_equal(send_everywhere(rig, &frame, 1), 0);
-	rig_check_counted(rig);
-}
-
-/*
- * One that costs more than the burst passes with a full bucket; what comes while it is owed begins
- * a block.
- */
-static void test_large_packet_and_a_block(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame large = frame_from("192.0.2.1", 1500), small = frame_from("192.0.2.1", 100);
-
-	rig_limits(rig, "default", "rate 8mbit burst 1kB action block 1h", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &large, 1), 1);
-	rig_clock_forward(rig, MS / 2);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &small, 2), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVER_LIMIT), 1);
-	assert_int_equal(rig_reason(rig, SL_DROP_BLOCKED), 1);
-	rig_check_counted(rig);
-}
-
-/* While one limit blocks, the others are not asked: a drop charges nothing anywhere. */
-static void test_blocked_packets_charge_nothing(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame udp = frame_of_proto("192.0.2.1", IPPROTO_UDP),
-		     tcp = frame_of_proto("192.0.2.1", IPPROTO_TCP);
-
-	rig_limits(rig, "default", "name all rate 1/min burst 1000",
-		   "name u rate 1/h burst 3 match udp action block 1h", NULL);
-	assert_int_equal(send_everywhere(rig, &udp, 500), 3);
-	assert_int_equal(send_everywhere(rig, &tcp, 1000), 997);
-	rig_check_counted(rig);
-}
-
-static void test_start_empty(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s start empty", NULL);
-	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
-	rig_clock_forward(rig, 10 * SEC - 1);
-	assert_int_equal(send_everywhere(rig, &frame, 5), 0);
-	rig_clock_forward(rig, JIFFY);
-	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
 	rig_check_counted(rig);
 }
 
@@ -356,66 +218,14 @@ static void test_rule_changes(void **state)
 	}
 }
 
-/* --- The clock ------------------------------------------------------------------------------ */
-
-static void test_clock_backwards(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_of_proto("192.0.2.1", IPPROTO_UDP);
-
-	rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
-	for (uint64_t back = 1; back < 3600 * SEC; back *= 60) {
-		rig_clock_back(rig, back);
-		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, back);
-	}
-	rig_clock_forward(rig, 10 * SEC - 1);
-	assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-	rig_clock_forward(rig, JIFFY);
-	assert_int_equal(send_everywhere(rig, &frame, 5), 5);
-	rig_check_counted(rig);
-}
-
-/* Near moments at which arithmetic on time might break. */
-static void test_epochs(void **state)
-{
-	static const uint64_t epochs[] = {
-		0, 1, -(10 * SEC) + 1, -(10 * SEC) - 1, -SEC, (1ULL << 63) - 5 * SEC, 1ULL << 63,
-	};
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(epochs); i++) {
-		struct frame frame = frame_of(i);
-
-		rig_empty(rig);
-		rig_limits(rig, "default", "rate 1kpps burst 5 action block 10s", NULL);
-		rig_clock_start(rig, epochs[i]);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 6), 5);
-		rig_clock_forward(rig, 10 * SEC - 1);
-		assert_int_equal(send_everywhere(rig, &frame, 2), 0);
-		rig_clock_forward(rig, JIFFY);
-		assert_int_equal(send_everywhere(rig, &frame, 5), 5);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_length),
-		cmocka_unit_test(test_ends_at_its_moment),
-		cmocka_unit_test(test_again_and_again),
-		cmocka_unit_test(test_only_what_it_matches),
 		cmocka_unit_test(test_shared_key),
 		cmocka_unit_test(test_on_every_cpu_at_once),
-		cmocka_unit_test(test_destination),
 		cmocka_unit_test(test_dropped_anyway),
-		cmocka_unit_test(test_large_packet_and_a_block),
-		cmocka_unit_test(test_blocked_packets_charge_nothing),
-		cmocka_unit_test(test_start_empty),
 		cmocka_unit_test(test_rule_changes),
-		cmocka_unit_test(test_clock_backwards),
-		cmocka_unit_test(test_epochs),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

@@ -26,19 +26,6 @@ static const struct limit_case limit_cases[] = {
 	{.rate = "3mpps", .burst = "1000", .packets = 1000}, /* not a whole number of ticks */
 };
 
-/* Moments at which arithmetic on time might break. */
-static const uint64_t epochs[] = {
-	0,
-	1,
-	MS,
-	(1ULL << 32) - 1,
-	1ULL << 32,
-	1ULL << 60,
-	-(SEC / 100),
-	1ULL << 63,
-	(1ULL << 63) - SEC / 100,
-};
-
 /* A source that the test has not used: IPv4 and IPv6 in turn. */
 static struct frame next_source(void)
 {
@@ -55,22 +42,6 @@ static const struct sl_limit *set_default(struct rig *rig, const struct limit_ca
 {
 	rig_set(rig, "default", it->rate, it->burst);
 	return rig_limit(rig, "default");
-}
-
-/* Else the tests below would not test what they name. */
-static void test_cases_are_of_every_kind(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	int purses = 0, by_jiffy = 0, neither = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
-		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
-
-		purses += !!limit->purse;
-		by_jiffy += !limit->purse && limit->refuse_by_jiffy;
-		neither += !limit->purse && !limit->refuse_by_jiffy;
-	}
-	assert_true(purses && by_jiffy && neither);
 }
 
 /* --- The burst ------------------------------------------------------------------------------ */
@@ -161,41 +132,6 @@ static void test_refill(void **state)
 	rig_check_counted(rig);
 	print_message(
 		"figure: drained, then k/rate: k pass, for k = 1, 2, 1000; 5000/rate: 1000\n");
-}
-
-/* One tick before the packet is due it is refused; a millionth of a rate is not enough. */
-static void test_refill_not_early(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
-		const struct sl_limit *limit = set_default(rig, &limit_cases[i]);
-		struct frame frame = drain_new(rig, &limit_cases[i]);
-
-		rig_clock_forward(rig, limit->cost - 1);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 3), 0);
-		rig_clock_to_edge(rig);
-		rig_clock_forward(rig, 1);
-		assert_true(rig_send(rig, HOOK_XDP, &frame, 1) || limit->refuse_by_jiffy);
-	}
-	rig_check_counted(rig);
-}
-
-/* A refusal that lasts for a jiffy withholds credit, and loses none. */
-static void test_refusal_by_tick_loses_nothing(void **state)
-{
-	const struct limit_case *it = &limit_cases[2];
-	struct rig *rig = rig_begin(state);
-	uint64_t cost = set_default(rig, it)->cost;
-	struct frame frame = drain_new(rig, it);
-
-	rig_clock_forward(rig, 1); /* the tick begins: refused again, for all of it */
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 1), 0);
-	rig_clock_forward(rig, JIFFY - 1);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 10), 0);
-	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 2 * JIFFY / cost), JIFFY / cost);
-	rig_check_counted(rig);
 }
 
 /* --- Long runs ------------------------------------------------------------------------------ */
@@ -389,29 +325,6 @@ static void test_sources_do_not_share(void **state)
 	}
 }
 
-/* Each source keeps its rate while 500 other sources send. */
-static void test_many_sources_at_once(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	uint64_t passed[500] = {0};
-
-	rig_set(rig, "default", "100pps", "5");
-	for (int second = 0; second <= 2; second++) {
-		for (uint32_t source = 0; source < ARRAY_SIZE(passed); source++) {
-			struct frame frame = frame_of(source);
-
-			passed[source] += rig_send(rig, HOOK_INGRESS, &frame, 3 + source % 7);
-		}
-		rig_clock_forward(rig, SEC);
-	}
-	for (uint32_t source = 0; source < ARRAY_SIZE(passed); source++) {
-		uint32_t sent = 3 + source % 7;
-
-		assert_int_equal(passed[source], 3 * (sent < 5 ? sent : 5));
-	}
-	rig_check_counted(rig);
-}
-
 static void test_gates_do_not_share(void **state)
 {
 	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
@@ -501,131 +414,6 @@ static void test_bit_rates(void **state)
 		      "within a frame\n");
 }
 
-/* The burst of a bit rate, to the frame. */
-static void test_bit_burst(void **state)
-{
-	static const uint32_t sizes[] = {60, 61, 64, 128, 590, 1000, 1514};
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-		struct frame frame = frame_from("192.0.2.1", sizes[i]);
-		uint64_t passed;
-
-		rig_empty(rig);
-		rig_set(rig, "default", "8mbit", "64kB"); /* a byte is a whole number of ticks */
-		passed = rig_send(rig, HOOK_INGRESS, &frame, 64000 / sizes[i] + 10);
-		print_message("burst 64kB, frames of %u: %lu\n", sizes[i], passed);
-		assert_int_equal(passed, 64000 / sizes[i]);
-	}
-}
-
-/* --- The clock ------------------------------------------------------------------------------ */
-
-static void test_clock_backwards(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
-		const struct limit_case *it = &limit_cases[i];
-		uint64_t cost = set_default(rig, it)->cost;
-		struct frame frame = drain_new(rig, it);
-
-		for (uint64_t back = 1; back < 3600 * SEC; back *= 60) {
-			rig_clock_back(rig, back);
-			assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
-			rig_clock_forward(rig, back);
-			assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 0);
-		}
-		rig_clock_forward(rig, 2 * cost);
-		assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, 5), 2);
-	}
-	rig_check_counted(rig);
-}
-
-/*
- * Each CPU reads its own clock, and some are late: a plain token bucket affords each packet that
- * passes, at the latest moment of any that passed.
- */
-static void jitter_check(struct rig *rig, const struct limit_case *it, uint64_t jitter)
-{
-	const struct sl_limit *limit = set_default(rig, it);
-	struct reference reference = reference_full(limit, 0);
-	struct frame frame = next_source();
-	uint64_t passed = 0;
-
-	reference.at = rig_now(rig);
-	rig_clock_forward(rig, jitter);
-	for (int i = 0; i < 2000; i++) {
-		uint64_t back = rand() % 3 ? (uint64_t)rand() % (jitter + 1) : 0;
-		uint64_t pass, at;
-
-		rig_run_on(rig, rand() % rig->cpus);
-		rig_clock_back(rig, back);
-		at = rig_now(rig) > reference.at ? rig_now(rig) : reference.at;
-		pass = rig_send(rig, rand() % HOOKS, &frame, rand() % (it->packets / 20 + 2));
-		rig_clock_forward(rig, back);
-		if (pass)
-			assert_afforded(&reference, limit, at, pass);
-		passed += pass;
-		rig_clock_forward(rig, (uint64_t)rand() % (it->packets * limit->cost / 50));
-	}
-	print_message("jitter of %llu us, %s %s: %lu passed\n", jitter / (MS / 1000), it->rate,
-		      it->burst, passed);
-}
-
-static void test_clock_jitter(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	srand(1);
-	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
-		if (limit_cases[i].packets > 1000)
-			continue;
-		jitter_check(rig, &limit_cases[i], MS / 1000);
-		jitter_check(rig, &limit_cases[i], 10 * MS);
-	}
-	rig_check_counted(rig);
-	print_message("figure: clocks that differ by 1 us and 10 ms: never above\n");
-}
-
-static void epoch_check(struct rig *rig, const struct limit_case *it, const struct sl_limit *limit,
-			uint64_t epoch)
-{
-	struct frame frame = next_source();
-	uint64_t span = it->packets * limit->cost, withheld, pass = 0;
-
-	rig_clock_start(rig, epoch);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, it->packets + 10), it->packets);
-	/* twice the rate, over two bursts' time, beginning with nothing */
-	for (int i = 0; i < 40; i++) {
-		rig_clock_forward(rig, span / 20);
-		pass += rig_send(rig, HOOK_XDP, &frame, it->packets / 10);
-	}
-	withheld = limit->refuse_by_jiffy ? JIFFY / limit->cost : 0;
-	assert_in_range(pass, 2 * it->packets - it->packets / 10 - withheld, 2 * it->packets);
-	/* and then rests: the whole burst, and no more */
-	rig_clock_forward(rig, 3 * span);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, it->packets + 10), it->packets);
-}
-
-static void test_epochs(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(limit_cases); i++) {
-		const struct sl_limit *limit;
-
-		if (limit_cases[i].packets > 1000)
-			continue;
-		limit = set_default(rig, &limit_cases[i]);
-		for (size_t e = 0; e < ARRAY_SIZE(epochs); e++)
-			epoch_check(rig, &limit_cases[i], limit, epochs[e]);
-	}
-	print_message("figure: %zu epochs, near 0, 2^32, 2^60, 2^63 and the wrap: exact\n",
-		      ARRAY_SIZE(epochs));
-	rig_check_counted(rig);
-}
-
 /* --- Merged packets ------------------------------------------------------------------------- */
 
 /* TCP, merged by GRO into packets of 45 under an ordinary limit: it gets its rate, and no more. */
@@ -666,106 +454,19 @@ static void test_merged_packets_get_their_rate(void **state)
 		      "rate\n");
 }
 
-/*
- * Small packets at a tenth of the rate on the other CPUs: a packet that only a whole ledger would
- * cover passes.
- */
-static void test_trickle_starves_no_merged_packet(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame small = frame_from("192.0.2.1", FRAME_LEAST);
-	uint64_t passed = 0;
-
-	rig_set(rig, "default", "1kpps", "400");
-	assert_int_not_equal(rig_limit(rig, "default")->purse, 0);
-	for (int i = 0; i < 1000; i++) {
-		rig_run_on(rig, i % rig->cpus);
-		assert_true(rig_send(rig, HOOK_XDP, &small, 1) || passed);
-		rig_clock_forward(rig, 5 * MS);
-		rig_run_on(rig, 0);
-		passed += rig_run_merged(rig, "192.0.2.1", 400);
-		rig_clock_forward(rig, 5 * MS);
-	}
-	assert_in_range(passed, 20, 25); /* of 10 s: 9 s are left to it */
-	rig_check_counted(rig);
-}
-
-/* --- Retry-after ---------------------------------------------------------------------------- */
-
-/* After a refusal, waits as long as it is told to, and sends. */
-static void retry_check(struct rig *rig, const char *address, uint32_t size, bool by_jiffy)
-{
-	struct frame frame = frame_from(address, size);
-	struct limit_state found = rig_limit_state(rig, rig_limit(rig, address), address, size);
-
-	assert_int_equal(found.reason, SL_DROP_OVER_LIMIT);
-	assert_in_range(found.retry_after_ms, 1, UINT64_MAX - 1);
-	rig_clock_forward(rig, found.retry_after_ms * MS);
-	assert_int_equal(rig_limit_state(rig, rig_limit(rig, address), address, size).reason,
-			 SL_PASS_WITHIN);
-	if (rig_send(rig, HOOK_XDP, &frame, 1))
-		return;
-	assert_true(by_jiffy); /* refused for the rest of this jiffy, and not longer */
-	rig_clock_to_edge(rig);
-	rig_clock_forward(rig, 1);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
-}
-
-/* Over and over, from moments all over a jiffy; some refusals are not the first. */
-static void test_retry_after(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-		uint32_t size;
-	} cases[] = {
-		{"1kpps", "1000", 60},	  {"1mpps", "1000", 60},    {"10pps", "20", 60},
-		{"1/min", "8", 60},	  {"1/h", "1", 60},	    {"200mpps", "1", 60},
-		{"8mbit", "64kB", 60},	  {"8mbit", "64kB", 1514},  {"1kbit", "1514B", 1514},
-		{"1mbit", "200kB", 1514}, {"1mbit", "1513B", 1514}, {"1mbit", "1B", 1514},
-	};
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct frame frame = frame_from("192.0.2.1", cases[i].size);
-		const struct sl_limit *limit;
-
-		rig_empty(rig);
-		rig_set(rig, "default", cases[i].rate, cases[i].burst);
-		limit = rig_limit(rig, "default");
-		for (int turn = 0; turn < 200; turn++) {
-			while (rig_send(rig, HOOK_XDP, &frame, 1))
-				;
-			retry_check(rig, "192.0.2.1", cases[i].size, limit->refuse_by_jiffy);
-			rig_clock_forward(rig, turn * MS / 50);
-		}
-	}
-	rig_check_counted(rig);
-	print_message("figure: retry_after_ms: never 0; 2000 packets sent just then all pass\n");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cases_are_of_every_kind),
 		cmocka_unit_test(test_fresh_burst),
 		cmocka_unit_test(test_fresh_burst_of_two_cpus),
 		cmocka_unit_test(test_refill),
-		cmocka_unit_test(test_refill_not_early),
-		cmocka_unit_test(test_refusal_by_tick_loses_nothing),
 		cmocka_unit_test(test_twice_the_rate),
 		cmocka_unit_test(test_one_a_minute),
 		cmocka_unit_test(test_any_span),
 		cmocka_unit_test(test_sources_do_not_share),
-		cmocka_unit_test(test_many_sources_at_once),
 		cmocka_unit_test(test_gates_do_not_share),
 		cmocka_unit_test(test_bit_rates),
-		cmocka_unit_test(test_bit_burst),
-		cmocka_unit_test(test_clock_backwards),
-		cmocka_unit_test(test_clock_jitter),
-		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_merged_packets_get_their_rate),
-		cmocka_unit_test(test_trickle_starves_no_merged_packet),
-		cmocka_unit_test(test_retry_after),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

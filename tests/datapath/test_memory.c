@@ -161,67 +161,6 @@ static void send_crowd(struct rig *rig, enum sl_family family)
 	}
 }
 
-/*
- * Who has spent all came first and stays, also beside many that have spent as much. Each of these
- * gets its burst, and no more: the packet that finds no room is charged when its source gets some.
- */
-static void test_an_abuser_is_not_forgotten(void **state)
-{
-	static const char *const sources[] = {"192.0.2.1", "2001:db8:ffff::1"};
-	struct gate_sizes sizes = {.sources = 512, .hot = 512};
-	struct rig *rig;
-
-	rig_begin(state);
-	for (int i = 0; i < 4; i++) {
-		struct frame frame = frame_from(sources[i % 2], 60);
-
-		rig = rig_make(&sizes);
-		rig_limits(rig, "default", "rate 1/h burst 2", NULL);
-		rig_limits(rig, i % 2 ? "2001:db8:ffff::/48" : "192.0.2.0/24",
-			   i / 2 ? "rate 1/h burst 10 action block 1d" : "rate 1/h burst 10", NULL);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
-		rig_clock_forward(rig, 1ULL << LINE_MOMENT_SHIFT); /* ages are told in these */
-		for (int jiffy = 0; jiffy < 64; jiffy++) {	   /* it comes back */
-			assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 0);
-			rig_clock_forward(rig, JIFFY);
-		}
-		send_crowd(rig, i % 2);
-		assert_in_range(rig_ledgers(rig), sizes.sources,
-				(rig->gate.state->meeting.set_mask + 1) * SL_WAYS);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
-		assert_true(rig_events(rig, SL_EVENT_FORGOTTEN) > CROWD / 2);
-		assert_int_equal(rig_events(rig, SL_EVENT_BUSY), 0);
-		rig_check_counted(rig);
-		rig_free(rig);
-	}
-}
-
-/* Who has spent little gives way, and is told as a loss of so much. */
-static void test_what_is_forgotten_is_counted(void **state)
-{
-	struct gate_sizes sizes = {.sources = 512, .hot = 512};
-	struct rig *rig;
-	uint64_t lost = 0;
-
-	rig_begin(state);
-	rig = rig_make(&sizes);
-	rig_set(rig, "default", "1/h", "16");
-	for (uint32_t source = 0; source < CROWD; source++) {
-		struct frame frame = frame_of(source);
-
-		assert_int_equal(rig_send(rig, source % HOOKS, &frame, 2), 2);
-		rig_clock_forward(rig, rig_window(rig) / 10);
-	}
-	for (unsigned int i = 0; i < rig->cpus; i++)
-		lost += rig_admission(rig, i).lost;
-	/* one or two of 16 packets each */
-	assert_in_range(lost, rig_events(rig, SL_EVENT_FORGOTTEN),
-			3 * rig_events(rig, SL_EVENT_FORGOTTEN));
-	assert_in_range(rig_events(rig, SL_EVENT_FORGOTTEN), CROWD / 2, CROWD);
-	rig_check_counted(rig);
-	rig_free(rig);
-}
-
 /* A bucket that is forgotten takes no truth with it: the ledger still says no. */
 static void test_forgotten_buckets(void **state)
 {
@@ -392,8 +331,6 @@ int main(void)
 		cmocka_unit_test(test_default_memory),
 		cmocka_unit_test(test_floods_are_met_alike_on_any_machine),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
-		cmocka_unit_test(test_an_abuser_is_not_forgotten),
-		cmocka_unit_test(test_what_is_forgotten_is_counted),
 		cmocka_unit_test(test_forgotten_buckets),
 		cmocka_unit_test(test_a_table_at_full_speed),
 	};

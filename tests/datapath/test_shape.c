@@ -136,20 +136,6 @@ static void test_departures_are_their_costs_apart(void **state)
 		      ARRAY_SIZE(cases));
 }
 
-/* A key that rests saves up nothing: the next burst has its slots one by one as well. */
-static void test_rest_saves_up_nothing(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
-
-	rig_limits(rig, "default", "shape 1kpps", NULL);
-	for (int i = 0; i < 5; i++) {
-		for (int n = 0; n < 50; n++)
-			assert_departs(rig, &frame, rig_now(rig) + n * MS);
-		rig_clock_forward(rig, 1000 * SEC);
-	}
-}
-
 /* A packet that the device will cut takes one slot for each part. */
 static void test_merged_packets_take_a_slot_for_each(void **state)
 {
@@ -163,19 +149,6 @@ static void test_merged_packets_take_a_slot_for_each(void **state)
 	assert_true(rig_run_skb(rig, HOOK_EGRESS, frame.bytes, frame.size, &skb, &wire));
 	assert_int_equal(skb.tstamp, NS(rig_now(rig) + MS));
 	assert_departs(rig, &small, rig_now(rig) + 11 * MS);
-}
-
-static void test_each_destination_has_its_slots(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame one = frame_to(SOURCE, TARGET, FRAME_LEAST),
-		     other = frame_to(SOURCE, TARGET_2, FRAME_LEAST);
-
-	rig_limits(rig, "default", "shape 1kpps key dst", NULL);
-	for (int n = 0; n < 10; n++) {
-		assert_departs(rig, &one, rig_now(rig) + n * MS);
-		assert_departs(rig, &other, rig_now(rig) + n * MS);
-	}
 }
 
 /* --- What is not shaped --------------------------------------------------------------------- */
@@ -361,26 +334,6 @@ static void test_a_drop_takes_no_slot_and_a_refusal_no_credit(void **state)
 	rig_check_counted(rig);
 }
 
-/* A limit that observes counts what is sent, and not what is refused. */
-static void test_observers_see_what_is_sent(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
-	const struct sl_policy *policy;
-	uint64_t now = rig_now(rig);
-
-	rig_limits(rig, "default", "name out shape 1kpps horizon 9ms",
-		   "name seen window 5 per 1h action observe", NULL);
-	for (int n = 0; n < 10; n++)
-		assert_departs(rig, &frame, now + n * MS);
-	for (int n = 0; n < 10; n++)
-		assert_refused(rig, &frame);
-	policy = rig_policy(rig, SOURCE);
-	for (int slot = 0; slot < 2; slot++)
-		assert_int_equal(rig_counters_of(rig, SOURCE).refused[slot].packets,
-				 strcmp(policy->spec[slot].name, "out") ? 5 : 10);
-}
-
 /* A source without memory of its own is not shaped: it is charged to the budget, or passes. */
 static void test_newcomers_are_not_shaped(void **state)
 {
@@ -404,30 +357,11 @@ static void test_newcomers_are_not_shaped(void **state)
 	rig_check_counted(rig);
 }
 
-/* What a newcomer sent before it has a ledger is not made up for: it has left already. */
-static void test_a_newcomer_begins_with_a_slot_at_once(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
-	uint64_t ns;
-
-	rig_limits(rig, "default", "shape 10pps horizon 1s", NULL);
-	rig_admit(rig, false);
-	for (int n = 0; n < 5; n++)
-		assert_true(depart(rig, &frame, &ns));
-	rig_admit(rig, true);
-	rig_clock_forward(rig, SEC);
-	for (int n = 0; n < 5; n++)
-		assert_departs(rig, &frame, rig_now(rig) + n * SEC / 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_departures_are_their_costs_apart),
-		cmocka_unit_test(test_rest_saves_up_nothing),
 		cmocka_unit_test(test_merged_packets_take_a_slot_for_each),
-		cmocka_unit_test(test_each_destination_has_its_slots),
 		cmocka_unit_test(test_only_what_is_sent_is_shaped),
 		cmocka_unit_test(test_other_packets_keep_their_time),
 		cmocka_unit_test(test_a_later_departure_stays),
@@ -435,9 +369,7 @@ int main(void)
 		cmocka_unit_test(test_a_time_of_no_clock_is_replaced),
 		cmocka_unit_test(test_two_shapes_have_a_slot_each),
 		cmocka_unit_test(test_a_drop_takes_no_slot_and_a_refusal_no_credit),
-		cmocka_unit_test(test_observers_see_what_is_sent),
 		cmocka_unit_test(test_newcomers_are_not_shaped),
-		cmocka_unit_test(test_a_newcomer_begins_with_a_slot_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
