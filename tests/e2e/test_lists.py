@@ -3,7 +3,6 @@
 hold."""
 
 import calendar
-import json
 import os
 import re
 import shlex

@@ -402,6 +402,7 @@ static void test_one_error_is_one_message(void **state)
 		{LIMIT "}], newcomers: {rate: [5pps]}}]", "1:74 'rate'"},
 		{LIMIT "}], newcomers: {rate: 5}}]", "1:74 '5'"},
 		{LIMIT "}], newcomers: {rate: 5pps, burst: 64kB}}]", "1:87 '64kB'"},
+		{LIMIT "}], newcomers: {rate: 1mbit, burst: 7us}}]", "1:88 '7us'"},
 		{LIMIT "}], newcomers: {rate: 5pps,\n per: 24}}]", "2:2 'per'"},
 		{LIMIT "}], newcomers: {rate: 5pps,\n rate: 6pps}}]", "2:2 line 1"},
 		{LIMIT "}], newcomers: none,\n newcomers: none}]", "2:2 line 1"},

@@ -934,6 +934,12 @@ static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 		   [SPEC_KEY] = "x", [SPEC_ACTION] = "x", [SPEC_START] = "x"}},
 		 "name 'a b'; match port; per 'x'; key 'x'; action 'x'; start 'x'; burst '1us'"},
 		{"default", {{RATE("5"), [SPEC_BURST] = "64kB"}}, "rate '5'"},
+		{"default",
+		 {{RATE("5pps"), [SPEC_START] = "share", [SPEC_SHARED] = "half"}},
+		 "shared 'half'"},
+		{"default",
+		 {{RATE("5pps"), [SPEC_ACTION] = "reject", [SPEC_SHARED] = "block"}},
+		 "action 'reject'"},
 		{"default", {{[SPEC_NAME] = "syn"}}, "rate rate"},
 		{"default", {{[SPEC_BURST] = "nonsense"}}, "rate rate"},
 	};
