@@ -371,6 +371,12 @@ static void test_one_error_is_one_message(void **state)
 		{LIMIT "match: icmp port 53}]}]", "1:59 'icmp port 53'"},
 		{IPV4 "per: 56}]}]", "1:60 '56'"},
 		{LIMIT "burst: 64kB}]}]", "1:59 '64kB'"},
+		{"policies: [{prefix: 10.0.0.0/8, inherit: maybe, limits: [{rate: 5pps}]}]",
+		 "1:42 'maybe'"},
+		{"policies: [{prefix: default, inherit: true, limits: [{rate: 5pps}]}]",
+		 "1:39 default"},
+		{"policies: [{prefix: 10.0.0.0/8, inherit: [true], limits: [{rate: 5pps}]}]",
+		 "1:42 'inherit'"},
 		/* kinds */
 		{LIMIT "window: 9 per 1s}]}]", "1:60 window"},
 		{LIMIT "groups: 5}]}]", "1:60 '5'"},
