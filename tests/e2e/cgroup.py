@@ -19,13 +19,6 @@ class Memory:
         with open(self.limit_file, "w", encoding="ascii") as file:
             file.write(str(size))
 
-    def peak(self):
-        """The most that was charged to it."""
-        first = os.path.join(self.directory, "memory.max_usage_in_bytes")
-        with open(first if os.path.exists(first) else os.path.join(self.directory, "memory.peak"),
-                  encoding="ascii") as file:
-            return int(file.read())
-
     def command(self, *words):
         """The words that run a command in the group."""
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', self.procs, *words]

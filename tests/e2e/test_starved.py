@@ -197,18 +197,20 @@ def test_no_file_descriptors(starved, words):
 
 # --- Memory of a control group --------------------------------------------------------------------
 
-STEPS = 100 if EVERY else 6
+STEP = 1.05 if EVERY else 2  # the next limit, as a multiple of the last
+
+
+def limits():
+    """From less memory than a process takes to more than any command does. How much is charged to a
+    group depends on the machine."""
+    limit = 1 << 19
+    while limit < 1 << 30:
+        yield limit
+        limit = int(limit * STEP) & -4096
+
 
 # What the kernel does to a process that it grants no more memory: it refuses, or kills.
 KILLED = -9
-
-
-def memory_needed(starved, words, gate=None):
-    """By the command, with what the kernel makes for it."""
-    with cgroup.memory(f"sluice-{starved.lab.gate}-all") as group:
-        done = starved.run_in(group, words, gate)
-        assert done.code == 0, done
-        return group.peak()
 
 
 def is_refused(words, done):
@@ -221,13 +223,13 @@ def test_less_memory_than_a_change_takes(starved, words):
     """Of a control group, which gets more step by step until there is enough."""
     starved.reset()
     before = starved.state()
-    most = memory_needed(starved, words)
+    assert starved.lab.sluice(*starved.words(words)).code == 0
     after = starved.state()
     assert before != after
     starved.reset()
     refused = []
     with cgroup.memory(f"sluice-{starved.lab.gate}") as group:
-        for limit in range(most // STEPS, 2 * most, most // STEPS):
+        for limit in limits():
             group.limit(limit)
             done = starved.run_in(group, words)
             state = starved.state()
@@ -239,7 +241,7 @@ def test_less_memory_than_a_change_takes(starved, words):
                 starved.reset()
             starved.still_filters()
             refused.append(done)
-    print(f"figure: {words}: {most >> 10} kB; {[done.err.strip() or done.code for done in refused]}")
+    print(f"figure: {words}: {limit >> 10} kB; {[done.err.strip() or done.code for done in refused]}")
     assert refused and (done.code, state) == (0, after)
     starved.reset()
     starved.objects.audit()
@@ -252,10 +254,8 @@ def test_less_memory_than_a_gate_takes(starved):
     path.write_text(json.dumps({"gate": objects.gate(), "attach": ["in1"], "policies": RULES}))
     words = ["apply", str(path)]
     starved.reset()
-    most = memory_needed(starved, words, lab.gate2)
-    lab.sluice("detach", "all", gate=lab.gate2)
     with cgroup.memory(f"sluice-{lab.gate2}") as group:
-        for limit in range(most // STEPS, 2 * most, most // STEPS):
+        for limit in limits():
             group.limit(limit)
             done = starved.run_in(group, words, lab.gate2)
             if done.code == 0:
