@@ -211,7 +211,7 @@ static void test_oversize_never_passes(void **state)
 
 	rig_limits(rig, "default", "window 1kB per 1s action block 30s", NULL);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
+		assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 2), 0);
 		told = rig_limit_state(rig, rig_limit(rig, SOURCE), SOURCE, 1001);
 		assert_int_equal(told.reason, SL_DROP_OVERSIZE);
 		assert_true(told.never);
@@ -220,10 +220,10 @@ static void test_oversize_never_passes(void **state)
 		assert_int_equal(rig_send(rig, HOOK_INGRESS, &fits, 1), 1);
 		rig_clock_forward(rig, 2 * SEC);
 	}
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 10);
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &least, 20), 1000 / FRAME_LEAST);
 	assert_int_equal(rig_send(rig, HOOK_INGRESS, &large, 1), 0);
-	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 10); /* a block holds */
+	assert_int_equal(rig_reason(rig, SL_DROP_OVERSIZE), 20); /* a block holds */
 
 	rig_empty(rig);
 	rig_limits(rig, "default", "window 40 per 1s", NULL);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Several limits, what they match, keys, blocks, observation, empty starts: on real packets."""
+"""Limits on real packets: by match and key, with blocks, observed, forgiven, starting empty. What
+each of them does to the packet is in tests/datapath; the words are in tests/unit/rules."""
 
-import re
 import time
 
 import pytest
@@ -10,7 +10,6 @@ from lab import frame, one_line, wait_until
 from zoo import ether, header_of, tcp, udp
 
 OFFENDER, OFFENDER6, GOOD = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
-OFFENDERS = [OFFENDER, OFFENDER6]
 
 
 def packet(source, payload, to=None):
@@ -50,23 +49,10 @@ def refused(lab, prefix="default"):
 
 # --- What people mostly set -----------------------------------------------------------------------
 
-@pytest.mark.alone
-def test_a_default_limit(attached):
-    """10kpps, burst 20000, at a sender's full speed: exact on both of its ends."""
-    attached.sluice("set", "default", "rate", "10kpps", "burst", "20000")
-    start = time.monotonic()
-    last = attached.traffic(3, f"{OFFENDER}=max")
-    spent, (passed, dropped) = time.monotonic() - start, attached.counts()
-    allowed = 20000 + 10000 * last["span"][OFFENDER]
-    print(f"figure: 10kpps, burst 20000, veth: {passed} of {passed + dropped} passed, "
-          f"{passed / allowed:.4f} of what is allowed")
-    assert passed <= 20000 + 10000 * spent
-    assert passed >= min(0.98 * allowed, passed + dropped - 1)
-    assert dropped > 0 or last["sent"][OFFENDER] < allowed
 
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_a_limit_of_syns_with_a_block(gate, source):
+def test_a_limit_of_syns_with_a_block(gate):
+    source = OFFENDER
     gate.sluice("set", "default", "rate", "10kpps", "burst", "20000")
     gate.sluice("set", "default", "name", "syn", "rate", "50pps", "burst", "200", "match",
                     "tcp-syn", "action", "block", "30s")
@@ -84,8 +70,7 @@ def test_a_limit_of_syns_with_a_block(gate, source):
     assert outcome(gate, [syn(GOOD)] * 50)[:2] == (50, 0)
     assert outcome(gate, [syn(source)] * 10)[2] == {"blocked": 10}
     before, = gate.sources(source)
-    said = gate.sluice("forgive", source).out
-    assert source in said and "syn" in said and "blocked" in said
+    gate.sluice("forgive", source)
     after, = gate.sources(source)  # with its counters, as a CPU keeps it at hand
     assert (after["passed"], after["dropped"]) == (before["passed"], before["dropped"])
     assert [limit["blocked_ms"] for limit in after["limits"]] == [0, 0]
@@ -109,35 +94,6 @@ def test_a_limit_of_a_port_for_a_net(gate):
 
 # --- Limits together ------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_all_that_match_must_pass_and_a_drop_costs_nothing(gate, source):
-    for name, burst, match in (("all", "20", "any"), ("udp", "8", "udp"),
-                               ("dns", "3", "udp port 53"), ("tcp", "6", "tcp")):
-        gate.sluice("set", "default", "name", name, "rate", "1/h", "burst", burst, "match",
-                        *match.split())
-
-    def left():
-        return {name: limit["remaining"] for name, limit in limits(gate, source).items()}
-
-    assert outcome(gate, [dns(source)] * 10)[:2] == (3, 7)
-    assert left() == {"all": 17, "udp": 5, "dns": 0, "tcp": 6}
-    assert outcome(gate, [dns(source, 54)] * 10)[:2] == (5, 5)
-    assert left() == {"all": 12, "udp": 0, "dns": 0, "tcp": 6}
-    assert outcome(gate, [syn(source)] * 10)[:2] == (6, 4)
-    assert left() == {"all": 6, "udp": 0, "dns": 0, "tcp": 0}
-    assert outcome(gate, [packet(source, b"")] * 10)[:2] == (6, 4)
-    assert left() == {"all": 0, "udp": 0, "dns": 0, "tcp": 0}
-    assert refused(gate) == {"dns": 7, "udp": 5, "tcp": 4, "all": 4}
-
-
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_a_packet_rate_and_a_bit_rate(gate, source):
-    gate.sluice("set", "default", "rate", "1/h", "burst", "10")
-    gate.sluice("set", "default", "name", "bits", "rate", "1kbit", "burst", "4kB")
-    assert outcome(gate, [frame(source, 1000)] * 6)[:2] == (4, 2)
-    assert limits(gate, source)["all"]["remaining"] == 6
-    assert outcome(gate, [frame(source, 64)] * 2 + [frame(source, 1500)])[2].keys() <= {
-        "over-limit", "within-limit"}
 
 
 def test_set_changes_one_limit_and_the_others_stay(gate):
@@ -151,7 +107,7 @@ def test_set_changes_one_limit_and_the_others_stay(gate):
     gate.sluice("del", "default", "name", "udp")
     assert gate.rules() == f"sluice -g {gate.gate} set default rate 1/h burst 20\n"
     assert outcome(gate, [dns(OFFENDER)] * 20)[:2] == (15, 5)
-    assert "'udp'" in one_line(gate.sluice("del", "default", "name", "udp", status=1))
+    one_line(gate.sluice("del", "default", "name", "udp", status=1))
     gate.sluice("del", "default", "name", "all")
     assert gate.rules() == ""
     assert outcome(gate, [dns(OFFENDER)] * 20)[:2] == (20, 0)
@@ -159,8 +115,8 @@ def test_set_changes_one_limit_and_the_others_stay(gate):
 
 # --- Observe --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_observe_counts_and_passes(attached, source):
+def test_observe_counts_and_passes(attached):
+    source = OFFENDER6
     received = attached.datagrams()
     attached.sluice("set", "default", "rate", "1/h", "burst", "5", "action", "observe")
     assert outcome(attached, [frame(source)] * 20) == (20, 0, {"within-limit": 20})
@@ -175,22 +131,11 @@ def test_observe_counts_and_passes(attached, source):
     received.wait_for(source, 20)
 
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_observe_beside_the_limit_in_force(attached, source):
-    """It sees what that one lets through."""
-    attached.sluice("set", "default", "rate", "1/h", "burst", "12")
-    attached.sluice("set", "default", "name", "try", "rate", "1/h", "burst", "5", "action",
-                    "observe")
-    assert outcome(attached, [frame(source)] * 20)[:2] == (12, 8)
-    assert refused(attached) == {"all": 8, "try": 7}
-    assert attached.sources()[0]["would_drop"]["packets"] == 7
-
-
 # --- Block ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_a_block_lasts_its_time_and_ends_by_itself(attached, source):
+def test_a_block_lasts_its_time_and_ends_by_itself(attached):
     """The bucket refills meanwhile: 1000 a second, and nothing passes."""
+    source = OFFENDER
     attached.sluice("set", "default", "rate", "1kpps", "burst", "20", "action", "block", "1s")
     attached.send(source, 20)
     attached.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "5")
@@ -215,35 +160,10 @@ def test_a_block_lasts_its_time_and_ends_by_itself(attached, source):
     assert outcome(attached, [frame(source)] * 10)[:2] == (10, 0)
 
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_a_block_holds_all_that_the_limit_matches_and_no_more(gate, source):
-    gate.sluice("set", "default", "name", "udp", "rate", "1/h", "burst", "3", "match", "udp",
-                    "action", "block", "10min")
-    assert outcome(gate, [dns(source)] * 5)[2] == {"within-limit": 3, "over-limit": 1,
-                                                       "blocked": 1}
-    assert outcome(gate, [dns(source, 9999)] * 5)[2] == {"blocked": 5}
-    assert outcome(gate, [syn(source)] * 5)[2] == {"no-limit": 5}
-    assert outcome(gate, [dns(GOOD)] * 3)[2] == {"within-limit": 3}
-    assert re.search(r"blocked for (10min|5\d\ds) more", gate.sluice("sources").out)
-
-
-@pytest.mark.parametrize("per,source,other", [
-    ("24", "203.0.113.66", "203.0.113.99"), ("24/56", "2001:db8:bad::1", "2001:db8:bad:ff::1"),
-    ("0/0", "203.0.113.66", "192.0.2.1")])
-def test_a_block_is_of_the_key(gate, per, source, other):
-    gate.sluice("set", "default", "rate", "1/h", "burst", "3", "per", per, "action", "block",
-                    "1h")
-    assert outcome(gate, [dns(source)] * 4)[:2] == (3, 1)
-    assert outcome(gate, [dns(other)] * 4)[2] == {"blocked": 4}
-    gate.sluice("forgive", other)
-    assert outcome(gate, [dns(source)] * 3)[:2] == (3, 0)
-
-
 # --- Forgive --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", OFFENDERS)
-@pytest.mark.parametrize("burst", [5, 200])  # purses may hold a part of 200
-@pytest.mark.parametrize("action", ["drop", "block 1h"])
+@pytest.mark.parametrize("source,burst,action", [
+    (OFFENDER, 200, "drop"), (OFFENDER6, 5, "block 1h")])  # purses may hold a part of 200
 def test_forgive_gives_a_full_bucket(gate, source, burst, action):
     gate.sluice("set", "default", "rate", "1/h", "burst", str(burst), "action", *action.split())
     for _ in range(3):
@@ -269,31 +189,21 @@ def test_forgive_of_what_no_limit_holds(gate):
     gate.sluice("deny", "192.0.2.7")
     gate.sluice("allow", "192.0.2.8")
     before = gate.snapshot()
-    for source, names in (("203.0.113.1", "no rule"), ("192.0.2.7", "denied"),
-                          ("192.0.2.8", "allowed")):
-        refusal = one_line(gate.sluice("forgive", source, status=1))
-        assert source in refusal and names in refusal
+    for source in "203.0.113.1", "192.0.2.7", "192.0.2.8":
+        assert source in one_line(gate.sluice("forgive", source, status=1))
     for words in (["forgive"], ["forgive", "default"], ["forgive", "192.0.2.0/24"],
                   ["forgive", "192.0.2.1", "now"], ["forgive", "x"]):
         one_line(gate.sluice(*words, status=2))
     assert gate.snapshot() == before
-    assert "192.0.2.1" in gate.sluice("forgive", "192.0.2.1").out  # it has not sent yet
+    gate.sluice("forgive", "192.0.2.1")  # it has not sent yet
 
 
 # --- Empty starts ---------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("source", OFFENDERS)
-@pytest.mark.parametrize("burst", ["5", "500"])
-def test_a_bucket_that_starts_empty(gate, source, burst):
-    gate.sluice("set", "default", "rate", "1/h", "burst", burst, "start", "empty")
-    assert outcome(gate, [dns(source)] * 10)[:2] == (0, 10)
-    assert limits(gate, source)["all"]["remaining"] == 0
-    gate.sluice("forgive", source)
-    assert outcome(gate, [dns(source)] * 10)[0] == min(10, int(burst))
 
 
-@pytest.mark.parametrize("source", OFFENDERS)
-def test_a_bucket_that_starts_empty_fills(gate, source):
+def test_a_bucket_that_starts_empty_fills(gate):
+    source = OFFENDER
     gate.sluice("set", "default", "rate", "20pps", "burst", "5", "start", "empty")
     start = time.monotonic()
     passed, _, _ = outcome(gate, [dns(source)])
@@ -306,60 +216,14 @@ def test_a_bucket_that_starts_empty_fills(gate, source):
 
 # --- Keys -----------------------------------------------------------------------------------------
 
-KEYS = [
-    # per, the sources, whether they share a bucket
-    ("32", ["203.0.113.1", "203.0.113.2"], False),
-    ("31", ["203.0.113.2", "203.0.113.3"], True),
-    ("31", ["203.0.113.1", "203.0.113.2"], False),
-    ("24", ["203.0.113.1", "203.0.113.254"], True),
-    ("24", ["203.0.113.1", "203.0.112.254"], False),
-    ("24/56", ["203.0.113.1", "203.0.113.254"], True),
-    ("24/56", ["2001:db8:1:2::1", "2001:db8:1:ff::1"], True),
-    ("24/56", ["2001:db8:1:2::1", "2001:db8:1:100::1"], False),
-    ("8", ["10.1.1.1", "10.254.1.1"], True),
-    ("0", ["10.1.1.1", "203.0.113.1"], True),
-    ("0", ["2001:db8::1", "fd00::1"], False),
-    ("0/0", ["10.1.1.1", "203.0.113.1"], True),
-    ("0/0", ["2001:db8::1", "fd00::1"], True),
-    ("0/0", ["10.1.1.1", "2001:db8::1"], False),
-    ("32/64", ["2001:db8:1:2::1", "2001:db8:1:2:8000::1"], True),
-    ("64", ["2001:db8:1:2::1", "2001:db8:1:3::1"], False),
-    ("32/128", ["2001:db8:1:2::1", "2001:db8:1:2::2"], False),
-    ("128", ["2001:db8:1:2::1", "2001:db8:1:2::2"], False),
-    ("127", ["2001:db8:1:2::2", "2001:db8:1:2::3"], True),
-    ("120", ["2001:db8:1:2::1", "2001:db8:1:2::ff"], True),
-    ("65", ["2001:db8:1:2::1", "2001:db8:1:2:8000::1"], False),
-    ("32/48", ["2001:db8:1:2::1", "2001:db8:1:ffff::1"], True),
-]
 
 
-@pytest.mark.parametrize("per,sources,together", KEYS, ids=lambda v: str(v)[:20])
-def test_key_lengths(gate, per, sources, together):
-    gate.sluice("set", "default", "rate", "1/h", "burst", "10", "per", per)
-    sent = [frame(source) for source in sources for _ in range(10)]
-    assert outcome(gate, sent)[:2] == ((10, 10) if together else (20, 0))
-    left = [limits(gate, source)["all"]["remaining"] for source in sources]
-    assert left == [0, 0]
-    assert outcome(gate, [frame(source) for source in sources])[:2] == (0, 2)
-
-
-def test_keys_of_different_lengths_in_one_policy(gate):
-    gate.sluice("set", "default", "rate", "1/h", "burst", "5")
-    gate.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "12", "per", "24/56")
-    sources = [f"203.0.113.{i}" for i in (1, 2, 3)]
-    assert [outcome(gate, [frame(s)] * 8)[0] for s in sources] == [5, 5, 2]
-    # of the third one its own limit was not charged for what the net's refused
-    assert limits(gate, sources[2])["all"]["remaining"] == 3
-    assert outcome(gate, [frame("192.0.2.1")] * 8)[0] == 5
-
-
-@pytest.mark.parametrize("family,there,elsewhere", [(4, "198.51.100.2", "198.51.100.3"),
-                                                    (6, "2001:db8:a::1", "2001:db8:b::1")])
-def test_destinations_on_egress(lab, family, there, elsewhere):
+def test_destinations_on_egress(lab):
     """What each remote receives, from any sender."""
+    there, elsewhere, fresh = "2001:db8:a::1", "2001:db8:b::1", "2001:db8:c::1"
+    sources = ["fd00::1", "fd00:0:0:1::1"]
     lab.attach("out0", "hook", "egress", netns=lab.sender)
     lab.sluice("set", "default", "rate", "1/h", "burst", "10", "key", "dst")
-    sources = ["10.0.0.1", "10.0.0.2"] if family == 4 else ["fd00::1", "fd00:0:0:1::1"]
 
     def sent(to):
         return [packet(source, udp(53), to) for source in sources for _ in range(10)]
@@ -368,86 +232,31 @@ def test_destinations_on_egress(lab, family, there, elsewhere):
     assert outcome(lab, sent(elsewhere))[:2] == (10, 10)
     assert limits(lab, sources[0], "to", there)["all"]["remaining"] == 0
     assert lab.json("check", sources[0], "to", there)["verdict"] == "drop"
-    fresh = "198.51.100.9" if family == 4 else "2001:db8:c::1"
     assert lab.json("check", sources[0], "to", fresh)["verdict"] == "pass"
     lab.sluice("set", "default", "name", "src", "rate", "1/h", "burst", "5")
     assert [outcome(lab, [packet(s, udp(53), fresh)] * 9)[0] for s in sources] == [5, 5]
 
 
-def test_destinations_do_not_matter_on_ingress(gate):
-    gate.sluice("set", "default", "rate", "1/h", "burst", "3", "key", "dst")
-    assert outcome(gate, [dns(OFFENDER)] * 10)[:2] == (10, 0)
-    assert gate.json("check", OFFENDER)["limits"][0]["matches"] is False
-
-
 # --- What `set` refuses ---------------------------------------------------------------------------
 
-WRONG = {
-    "name": ["x y", "a/b", "", "ü", "x" * 16],
-    "match": ["", "sctp", "TCP", "port 53", "tcp 80", "tcp port", "tcp port 65536", "tcp port -1",
-              "tcp port 9-8", "tcp port 80,", "tcp port 80,80", "tcp port 1-5,5-9",
-              "tcp port 80 443",
-              "tcp port 1,2,3,4,5,6,7,8,9", "icmp port 8", "any port 53", "fragment port 53",
-              "proto 47 port 1", "proto", "proto 256", "proto tcp", "proto udp port 53", "vlan",
-              "vlan 0", "vlan 4095", "vlan x", "vlan 5 tcp", "tcp vlan 5 port 80", "udp udp"],
-    "per": ["", "33/64", "24/129", "129", "-1", "24/", "/", "24/56/8", "x", "0x18"],
-    "key": ["", "source", "both", "DST"],
-    "action": ["", "pass", "block", "block 0s", "block 30", "block 999us", "block 731d",
-               "block 30s now", "Drop", "observe 5s"],
-    "start": ["", "half", "0"],
-    "shared": ["", "half", "YES", "yes no"],
-}
 
 
-@pytest.mark.parametrize("field,words", [(f, words) for f in WRONG for words in WRONG[f]])
-def test_wrong_words_are_refused(shared, field, words):
-    before = shared.snapshot()
-    typed = words.split() or [""]
-    words = ["default", "rate", "5/h", field, *typed]
-    refusal = one_line(shared.sluice("set", "--", *words, status=2))
-    assert typed[-1] in refusal
-    assert any(word in refusal for word in (field, typed[0], "unexpected"))
-    assert shared.snapshot() == before
-
-
-@pytest.mark.parametrize("kind", ["window 5 per 1s", "shape 1mbit"])
-@pytest.mark.parametrize("word", ["yes", "no"])
-def test_only_a_rate_is_shared(shared, kind, word):
-    before = shared.snapshot()
-    refusal = one_line(shared.sluice("set", "default", *kind.split(), "shared", word, status=2))
-    assert f"shared '{word}': only a limit with a rate can be shared" in refusal
-    assert shared.snapshot() == before
-
-
-@pytest.mark.parametrize("words, said", [
-    (["start", "share"], "start 'share': it takes shared yes"),
-    (["start", "share", "shared", "no"], "start 'share': it takes shared yes"),
-    (["shared", "block"], "shared 'block': it takes an action that blocks"),
-    (["action", "observe", "shared", "block"], "shared 'block': it takes an action that blocks"),
-])
-def test_words_of_sharing_that_need_another(shared, words, said):
-    before = shared.snapshot()
-    assert said in one_line(shared.sluice("set", "default", "rate", "5/h", *words, status=2))
-    assert shared.snapshot() == before
-
-
-@pytest.mark.parametrize("prefix,per", [("192.0.2.0/24", "33"), ("192.0.2.0/24", "64"),
-                                        ("192.0.2.1", "24/56"), ("192.0.2.0/24", "128"),
-                                        ("2001:db8::/32", "24/56"), ("2001:db8::/32", "129")])
-def test_a_key_that_the_prefix_cannot_have(shared, prefix, per):
-    before = shared.snapshot()
-    refusal = one_line(shared.sluice("set", prefix, "rate", "5/h", "per", per, status=2))
-    assert f"'{per}'" in refusal
-    assert shared.snapshot() == before
+def test_wrong_words_change_nothing(gate):
+    gate.sluice("set", "default", "rate", "5/h")
+    before = gate.snapshot()
+    for words in ("rate 5", "rate 5/h match tcp 80", "rate 5/h per 24/", "rate 5/h action block",
+                  "window 5 per 1s shared yes", "rate 5/h start share", "window 1000", "shape 10"):
+        assert one_line(gate.sluice("set", "default", *words.split(), status=2)), words
+    one_line(gate.sluice("set", "2001:db8::/32", "rate", "5/h", "per", "24/56", status=2))
+    assert gate.snapshot() == before
 
 
 def test_a_fifth_limit_is_refused(gate):
     for name in "one", "two", "three", "four":
         gate.sluice("set", "192.0.2.0/24", "name", name, "rate", "5/h")
     before = gate.snapshot()
-    refusal = one_line(gate.sluice("set", "192.0.2.0/24", "name", "five", "rate", "5/h",
-                                       status=1))
-    assert all(name in refusal for name in ("192.0.2.0/24", "one", "two", "three", "four"))
+    assert "192.0.2.0/24" in one_line(
+        gate.sluice("set", "192.0.2.0/24", "name", "five", "rate", "5/h", status=1))
     assert gate.snapshot() == before
     gate.sluice("set", "192.0.2.0/24", "name", "three", "rate", "6/h")
     gate.sluice("set", "default", "name", "four", "rate", "5/h")  # its own replaces it
@@ -465,6 +274,10 @@ FIELDS = [
     "198.51.100.0/24 rate 2kpps 1mbit burst 500 64kB per 24 start empty shared yes",
     "198.51.100.1 rate 2kpps burst 500 start share shared yes",
     "198.51.100.2 rate 2kpps burst 500 action block 1min start share shared block",
+    "198.51.100.3 window 1000 per 1min",
+    "198.51.100.4 name w window 10MB per 1h groups 10 match udp port 53 key dst action block 10s "
+    "escalate 2 max 1h start empty",
+    "198.51.100.5 rate 5pps burst 8 action block 10s escalate 2 max 10min",
 ]
 
 
@@ -479,3 +292,4 @@ def test_show_says_all_fields_and_set_takes_them(gate):
     for line in shown.splitlines():
         gate.sluice(*line.split()[3:])
     assert gate.json("show") == before and gate.rules() == shown
+    assert gate.sluice("diff", "-", input=gate.sluice("dump").out).out == ""

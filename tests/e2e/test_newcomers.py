@@ -9,17 +9,13 @@ import multiprocessing
 import os
 import random
 import re
-import struct
 import time
 
 import pytest
 
-import bpf
-from lab import (HERE4, HERE6, LISTED, MAPS, frame, on_one_cpu, one_line, run, run_sluice,
-                 wait_until)
+from lab import HERE6, MAPS, frame, on_one_cpu, one_line, run, run_sluice, wait_until
 from test_export import promtool_objects, samples, total
 from test_limits import packet
-from test_resize import by_rule, resize
 from zoo import udp
 
 NEW, NEW6 = "203.0.113.66", "2001:db8:bad::66"
@@ -101,6 +97,12 @@ def told(lab, reason, policy="default"):
                  reason=reason)
 
 
+def judged(lab, prefix):
+    """The packets of one policy."""
+    policy, = (p for p in lab.json("stats")["policies"] if p["prefix"] == prefix)
+    return policy["passed"]["packets"] + policy["dropped"]["packets"]
+
+
 def reasons(lab):
     return lab.json("stats")["reasons"]
 
@@ -111,17 +113,16 @@ def newcomer(lab, source=NEW, *words):
 
 # --- Words ----------------------------------------------------------------------------------------
 
-def test_what_is_said(attached):
+def test_a_budget_has_words(attached):
     attached.sluice("set", "default", "rate", "10kpps")
-    said = attached.sluice("newcomers", "default", "rate", "10kpps", "burst", "20000")
-    assert said.out == "default: newcomers together 10kpps, burst 20000\n" and said.err == ""
-    said = attached.sluice("newcomers", "default", "burst", "250ms", "rate", "50mbit")
-    assert said.out == "default: newcomers together 50mbit, burst 250ms\n"
-    assert attached.sluice("newcomers", "default", "none").out == \
-        "default: newcomers have no budget: in a flood they pass\n"
-    budget = attached.json("newcomers", "default", "rate", "2kpps")
-    assert budget == {"gate": attached.gate, "prefix": "default",
-                      "newcomers": {"rate": "2kpps", "burst": "500"}}
+    for typed, rate, burst in ((["rate", "10kpps", "burst", "20000"], "10kpps", "20000"),
+                               (["burst", "250ms", "rate", "50mbit"], "50mbit", "250ms"),
+                               (["rate", "2kpps"], "2kpps", "500")):
+        said = attached.sluice("newcomers", "default", *typed)
+        assert rate in said.out and burst in said.out and said.err == ""
+        assert attached.json("newcomers", "default", *typed) == {
+            "gate": attached.gate, "prefix": "default",
+            "newcomers": {"rate": rate, "burst": burst}}
     assert attached.json("newcomers", "default", "none")["newcomers"] is None
 
 
@@ -143,84 +144,51 @@ def test_show_can_be_typed_back(attached):
     assert "newcomers" not in attached.json("show")["rules"][0]
 
 
-WRONG = [
-    ([], "prefix"), (["default"], "rate"), (["default", "rate"], "'rate'"),
-    (["default", "burst", "5"], "rate"), (["default", "rate", "5"], "unit"),
-    (["default", "rate", "5pps", "burst"], "'burst'"), (["default", "5pps"], "'5pps'"),
-    (["default", "rate", "5pps", "rate", "6pps"], "twice"), (["default", "none", "x"], "'x'"),
-    (["default", "rate", "5pps", "none"], "'none'"), (["default", "NONE"], "'NONE'"),
-    (["default", "rate", "5pps", "per", "24"], "'per'"), (["none"], "which prefix?"),
-    (["default", "rate", "5pps", "burst", "64kB"], "packet rate"),
-    (["default", "rate", "1mbit", "burst", "0B"], "zero"),
-    (["10.0.0.1/8", "rate", "5pps"], "10.0.0.0/8"),
-]
+WRONG = ["", "default", "default rate", "default burst 5", "default rate 5", "default rate 5pps burst",
+         "default 5pps", "default rate 5pps rate 6pps", "default none x", "default rate 5pps none",
+         "default NONE", "default rate 5pps per 24", "none", "default rate 5pps burst 64kB",
+         "default rate 1mbit burst 0B", "10.0.0.1/8 rate 5pps"]
 
 
-@pytest.mark.parametrize("words,names", WRONG, ids=lambda w: " ".join(w) if isinstance(w, list)
-                         else "")
-def test_wrong_words_are_refused(shared, words, names):
+def test_wrong_words_are_refused(shared):
     before = shared.snapshot()
-    assert names in one_line(shared.sluice("newcomers", *words, status=2))
+    for words in WRONG:
+        assert one_line(shared.sluice("newcomers", *words.split(), status=2)), words
     assert shared.snapshot() == before
 
 
 def test_a_budget_is_of_a_policy(attached):
-    """No limits, no newcomers: the refusal says what to do first, and that helps."""
+    """No limits, no newcomers: the refusal names the command that helps."""
     attached.sluice("deny", NEW)
     attached.sluice("set", "192.0.2.0/24", "rate", "5pps")
     before = attached.snapshot()
     for prefix in "default", NEW, "192.0.2.0/25":
         for words in (["rate", "5pps"], ["none"]):
-            refusal = one_line(attached.sluice("newcomers", prefix, *words, status=1))
-            assert f"'sluice -g {attached.gate} set {prefix} rate" in refusal
+            assert f"set {prefix} rate" in one_line(
+                attached.sluice("newcomers", prefix, *words, status=1))
     assert attached.snapshot() == before
     attached.sluice("set", "default", "rate", "1kpps")
     attached.sluice("newcomers", "default", "rate", "5pps")
 
 
-IDLE = "sluice: {}: the newcomers' budget drops no packet as long as all limits only observe"
-
-
 def test_a_budget_of_limits_that_only_observe(attached):
-    """It is kept, as the limits may change, and every command that leaves one so says it."""
-    def notes(*words):
-        return attached.sluice(*words).err
+    """It is kept, because the limits may change, and every command that leaves one so notes it."""
+    def noted(*words):
+        return "default" in attached.sluice(*words).err
 
-    one = IDLE.format("default") + "\n"
     observe = "rate", "5pps", "action", "observe"
-    assert notes("set", "default", *observe) == ""
-    assert notes("newcomers", "default", "rate", "7pps") == one
+    assert not noted("set", "default", *observe)
+    assert noted("newcomers", "default", "rate", "7pps")
     assert attached.rules().splitlines()[-1].endswith(" newcomers default rate 7pps burst 8")
-    assert attached.json("newcomers", "default", "rate", "7pps")["newcomers"]["rate"] == "7pps"
-    assert notes("set", "default", "name", "two", *observe) == one
-    assert notes("set", "default", "name", "two", "rate", "5pps") == ""
-    assert notes("set", "default", "name", "three", "rate", "5pps", "action", "block 1s") == ""
-    assert notes("newcomers", "default", "rate", "8pps") == ""
-    assert notes("del", "default", "name", "two") == ""
-    assert notes("del", "default", "name", "three") == one
-    assert notes("newcomers", "default", "none") == notes("del", "default") == ""
+    assert noted("set", "default", "name", "two", *observe)
+    assert not noted("set", "default", "name", "two", "rate", "5pps")
+    assert not noted("newcomers", "default", "rate", "8pps")
+    assert noted("del", "default", "name", "two")
+    assert not noted("newcomers", "default", "none")
     file = {"policies": [{"prefix": prefix, "newcomers": {"rate": "7pps"}, "limits": [
         {"rate": "5pps", "action": "observe"}]} for prefix in ("10.0.0.0/8", "10.0.0.0/16")]}
-    assert attached.apply(file).err == \
-        IDLE.format("10.0.0.0/8") + "; other prefixes have such budgets, too\n"
+    assert "10.0.0.0/8" in attached.apply(file).err
     assert attached.apply(file).err == ""  # nothing has changed
-    del file["policies"][1]["limits"][0]["action"]
-    assert attached.apply(file).err == ""
-    said = attached.sluice("check", "10.1.0.1").out
-    assert "rate 7pps burst 8, which drops no packet: all limits only observe\n" in said
-    said = attached.sluice("check", "10.0.0.1").out
-    assert "rate 7pps burst 8, while they wait\n" in said
-
-
-@pytest.mark.alone
-def test_a_budget_of_limits_that_only_observe_drops_nothing(small):
-    small.sluice("set", "default", "rate", "1/h", "burst", "3", "action", "observe")
-    small.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
-    flood(small)
-    assert small.counts() == (FLOOD, 0) and reasons(small)["newcomer"] == 0
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    flood(small, "10.2")
-    assert reasons(small)["over-budget"] > 0
 
 
 def test_what_keeps_a_budget_and_what_deletes_it(attached):
@@ -259,36 +227,24 @@ policies:
 
 
 def test_a_file_and_its_differences(attached):
-    assert "2 policies added" in attached.apply(FILE).out
-    assert "nothing to change" in attached.apply(FILE).out
-    dump = attached.sluice("dump").out
-    for text in dump, json.dumps(attached.json("dump")):
-        assert "nothing to change" in attached.sluice("apply", "-", input=text).out
-        assert attached.sluice("diff", "-", input=text).out == ""
+    def differs(text, status=1):
+        return attached.sluice("diff", "-", input=text, status=status).out.splitlines()
+
+    attached.apply(FILE)
+    for text in FILE, attached.sluice("dump").out, json.dumps(attached.json("dump")):
+        assert differs(text, status=0) == []
     policies = {p["prefix"]: p for p in attached.json("dump")["policies"]}
     assert policies["default"]["newcomers"] == {"rate": "10kpps", "burst": 20000}
     assert "newcomers" not in policies["10.0.0.0/8"]
     other = FILE.replace("20000", "30000").replace("none", "{rate: 50mbit, burst: 64kB}")
     g = f"sluice -g {attached.gate}"
-    assert attached.sluice("diff", "-", input=other, status=1).out.splitlines() == [
-        f"- {g} newcomers default rate 10kpps burst 20000",
-        f"+ {g} newcomers default rate 10kpps burst 30000",
-        f"+ {g} newcomers 10.0.0.0/8 rate 50mbit burst 64kB"]
-    assert "2 policies changed" in attached.apply(other).out
-    assert attached.sluice("diff", "-", input=other).out == ""
-    assert "1 policy changed" in attached.apply(other.replace("{rate: 50mbit, burst: 64kB}",
-                                                              "none")).out
-    refusal = one_line(attached.apply(FILE.replace("10kpps, burst: 20000", "1mbit, burst: 0B"),
-                                      status=2))
-    assert "'0B' is zero" in refusal
-
-
-def test_a_budget_smaller_than_a_frame(attached):
-    """Such a frame passes when the budget is full, and is owed: it stops no device."""
-    attached.sluice("set", "default", "rate", "5pps")
-    attached.sluice("newcomers", "default", "rate", "1mbit", "burst", "2000B")
-    attached.pair("out1", "in1", mtu=9000)
-    attached.attach("in1")
+    assert differs(other) == [f"- {g} newcomers default rate 10kpps burst 20000",
+                              f"+ {g} newcomers default rate 10kpps burst 30000",
+                              f"+ {g} newcomers 10.0.0.0/8 rate 50mbit burst 64kB"]
+    attached.apply(other)
+    assert differs(other, status=0) == []
+    assert "'0B'" in one_line(attached.apply(FILE.replace("10kpps, burst: 20000", "1mbit, burst: 0B"),
+                                             status=2))
 
 
 # --- What is told of them -------------------------------------------------------------------------
@@ -306,14 +262,10 @@ def test_check_while_few_come(small):
             "budget": {"rate": "1/h", "burst": "20", "inherited_from": None,
                        "remaining": 20, "unit": "packets",
                        "reason": "newcomer"}}
-        said = small.sluice("check", source).out
-        assert "its first packet makes one" in said and "rate 1/h burst 20" in said
-        assert "20 of 20 packets left" in said
         before = small.counts()
         small.send(source)
         small.expect(passed=before[0] + 1, dropped=0)
         assert newcomer(small, source) is None
-        assert "no bucket" not in small.sluice("check", source).out
     empty = small.json("check", "192.0.2.1")
     assert (empty["verdict"], empty["reason"]) == ("drop", "over-limit")
     assert reasons(small)["newcomer"] == 0
@@ -339,15 +291,11 @@ def test_check_in_a_flood(small):
     small.send("192.0.2.1")
     with crowding(small):
         flood(small)
-        wait_until(lambda: sum(by_rule(small)["default"]) == FLOOD + 1, "all judged")
+        wait_until(lambda: judged(small, "default") == FLOOD + 1, "all judged")
         assert newcomer(small)["budget"]["remaining"] == 0 and told(small, "newcomer") == 25
         meets("drop", "over-budget")
-        said = small.sluice("check", NEW).out
-        assert said.startswith(f"{NEW}: drop: over-budget\n") and "waits for one" in said
-        assert "rate 1/h burst 25" in said and "0 of 25 packets left" in said
         small.sluice("newcomers", "default", "none")
         meets("pass", "newcomer")
-        assert "passes" in small.sluice("check", NEW).out
         assert small.json("check", "192.0.2.1")["newcomer"] is None  # it has its bucket
         assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 2
         while newcomer(small)["waits"]:  # not once, unless the crowd has cost it a count
@@ -358,80 +306,10 @@ def test_check_in_a_flood(small):
 
 
 @pytest.mark.alone
-def test_a_bucket_is_of_one_limit(small):
-    """Under a new limit a source that is remembered by another one is new."""
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    small.send("192.0.2.1")
-    with crowding(small):
-        assert newcomer(small)["waits"] and newcomer(small, "192.0.2.1") is None
-        small.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "1", "inherit", "no")
-        assert newcomer(small, "192.0.2.1")["waits"]
-        with on_one_cpu():
-            small.send("192.0.2.1", SHOWS + 1)
-        wait_until(lambda: newcomer(small, "192.0.2.1") is None, "its bucket")
-        assert told(small, "newcomer", "192.0.2.0/24") == SHOWS
-        assert small.json("check", "192.0.2.1")["reason"] == "over-limit"
-
-
-def forget_buckets(lab):
-    """As when other sources have taken their places on all CPUs."""
-    shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins("hot")).out)
-    fd = bpf.opened(lab.pins("hot"))
-    for i in range(shown["max_entries"]):
-        bpf.map_update(fd, struct.pack("I", i), bytes(shown["bytes_value"]))
-    os.close(fd)
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("source,prefix,per", [
-    ("192.0.2.1", "192.0.2.0/24", "32"), ("192.0.2.1", "192.0.2.0/24", "25"),
-    ("2001:db8:1::12:3456", "2001:db8::/32", "64"), ("2001:db8:1::12:3456", "2001:db8::/32", "48"),
-    ("2001:db8:1::12:3456", "2001:db8::/32", "124")])
-def test_a_source_with_a_level_never_waits(small, source, prefix, per):
-    """However long it was silent, and whoever else is at hand on the CPUs."""
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    small.sluice("set", prefix, "rate", "1/h", "burst", "3", "per", per)
-    small.send_and_wait([frame(source)])
-    forget_buckets(small)
-    with crowding(small):
-        for left in 2, 1:
-            answer = small.json("check", source)
-            assert answer["newcomer"] is None and answer["reason"] == "within-limit"
-            assert answer["limits"][0]["remaining"] == left
-            with on_one_cpu():
-                small.send(source)
-            wait_until(lambda: small.json("check", source)["limits"][0]["remaining"] < left,
-                       "its packet")
-    assert told(small, "newcomer", prefix) == 0
-
-
-@pytest.mark.alone
-def test_check_of_a_key_that_many_share(small):
-    """Its ledger is asked for all of them; where it has none, a bucket is not enough."""
-    def waits(source):
-        answer = small.json("check", source)
-        return answer["newcomer"] and answer["newcomer"]["waits"]
-
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    small.send_and_wait([frame("192.0.2.1"), frame("198.51.100.1")])
-    small.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "9", "per", "24")
-    small.sluice("set", "198.51.100.0/24", "rate", "1/h", "burst", "9", "per", "24")
-    small.send_and_wait([frame("192.0.2.2")])
-    with crowding(small):
-        assert waits("192.0.2.1") is waits("192.0.2.2") is waits("192.0.2.3") is None
-        assert waits("198.51.100.1") is waits("198.51.100.2") is True
-        small.send_and_wait([frame(f"{net}.{i}") for net in ("192.0.2", "198.51.100")
-                             for i in range(1, 3)])
-        wait_until(lambda: told(small, "newcomer", "198.51.100.0/24") == 2, "all judged")
-        assert small.json("check", "192.0.2.1")["limits"][0]["remaining"] == 6
-        assert small.json("check", "198.51.100.1")["limits"][0]["remaining"] == 9
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("new,known,here,there", [
-    (NEW, "192.0.2.1", HERE4, "192.0.2.99"), (NEW6, "2001:db8:1::1", HERE6, "2001:db8:2::99")])
-def test_check_of_a_destination_in_a_flood(lab, new, known, here, there):
+def test_check_of_a_destination_in_a_flood(lab):
     """The bucket is the receiver's: it matters whether the receiver is new, not the sender."""
+    new, known, here, there = NEW6, "2001:db8:1::1", HERE6, "2001:db8:2::99"
+
     def meets(source, to, reason, waits, left):
         answer, before = lab.json("check", source, "to", to), told(lab, reason)
         assert (answer["reason"], answer["limits"][0]["remaining"]) == (reason, left)
@@ -451,101 +329,6 @@ def test_check_of_a_destination_in_a_flood(lab, new, known, here, there):
 
 
 @pytest.mark.alone
-def test_check_of_a_newcomer_that_starts_empty(small):
-    """No budget is asked, whether there is one or not: its bucket would refuse as well."""
-    for prefix in "default", "192.0.2.0/24":
-        small.sluice("set", prefix, "rate", "1/h", "burst", "3")
-    small.sluice("set", "192.0.2.0/24", "name", "slow", "rate", "2/h", "start", "empty")
-    not_asked = "  budget  not asked: limit slow starts empty, and drops what comes while it waits\n"
-    for flooded in False, True:
-        new = f"192.0.2.{1 + flooded}"
-        with crowding(small) if flooded else contextlib.nullcontext():
-            for budget in ["rate", "1/h", "burst", "25"], ["none"]:
-                small.sluice("newcomers", "192.0.2.0/24", *budget)
-                answer = small.json("check", new)
-                assert (answer["verdict"], answer["reason"]) == ("drop", "over-limit")
-                assert answer["newcomer"]["waits"] == flooded
-                said = small.sluice("check", new).out
-                assert not_asked in said and "it passes" not in said
-                assert said.startswith(f"{new}: drop: over-limit, limit slow\n")
-            small.send(new)
-            wait_until(lambda: by_rule(small)["192.0.2.0/24"] == (0, 1 + flooded), "its verdict")
-            assert told(small, "over-limit", "192.0.2.0/24") == 1 + flooded
-            if flooded:
-                small.sluice("set", "192.0.2.0/24", "name", "slow", "rate", "2/h", "start", "empty",
-                             "action", "observe")
-                assert small.json("check", "192.0.2.3")["reason"] == "newcomer"
-                assert "budget  none: while it waits, it passes" in \
-                    small.sluice("check", "192.0.2.3").out
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("sources", ["256", "1k"])  # of which crowds come, too
-def test_a_resize_forgets_no_source_in_a_crowd(small, sources):
-    """A source with a ledger need not prove itself again: in a crowd it would be dropped."""
-    here = [frame(f"192.0.2.{i}") for i in range(20)]
-    for prefix in "192.0.2.0/24", "10.0.0.0/8":
-        small.sluice("set", prefix, "rate", "1/h", "burst", "10")
-        small.sluice("newcomers", prefix, "rate", "1/h", "burst", "1")
-    small.send_and_wait(here)
-    resize(small, sources=sources)
-    with crowding(small):
-        small.send_frames(here + [frame("10.0.0.1")] * SHOWS)
-        wait_until(lambda: by_rule(small)["10.0.0.0/8"] == (1, 1), "all judged")
-        assert by_rule(small)["192.0.2.0/24"] == (40, 0)
-
-
-@pytest.mark.alone
-def test_a_budget_keeps_its_level(small):
-    """Over every change of its rule, and of its own words as a limit's. One that begins is full."""
-    def left():
-        return newcomer(small)["budget"]["remaining"]
-
-    small.sluice("set", "default", "rate", "1/h", "burst", "3")
-    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")  # too few for purses
-    assert left() == 25
-    flood(small)
-    assert reasons(small)["newcomer"] == 25 and left() == 0
-    for words in (["set", "default", "rate", "2/h", "burst", "4"],
-                  ["set", "default", "name", "dns", "rate", "5/h", "match", "udp port 53"],
-                  ["deny", "default", "for", "1ms"], ["set", "10.0.0.0/8", "rate", "5pps"],
-                  ["del", "default", "name", "dns"]):
-        small.sluice(*words)
-        wait_until(lambda: newcomer(small), "the end of the entry")
-        assert left() == 0, words
-    small.sluice("newcomers", "default", "rate", "1/h", "burst", "100")
-    assert left() <= 1
-    small.apply("policies: [{prefix: default, limits: [{name: one, rate: 1/h}],"
-                " newcomers: {rate: 1/h, burst: 100}}]")
-    assert left() <= 1
-    small.sluice("newcomers", "default", "none")
-    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")
-    assert left() == 25
-
-
-@pytest.mark.alone
-def test_a_budget_keeps_its_level_over_a_resize(small):
-    """Also where policies get other numbers, as there is room for fewer."""
-    def left(source):
-        return newcomer(small, source)["budget"]["remaining"]
-
-    prefixes = [f"192.0.{i}.0/24" for i in range(10)]
-    for prefix in *prefixes, "198.51.100.0/24", "default":
-        small.sluice("set", prefix, "rate", "1/h", "burst", "3")
-    small.sluice("newcomers", "198.51.100.0/24", "rate", "1/h", "burst", "40")
-    small.sluice("newcomers", "default", "rate", "1/h", "burst", "25")
-    for prefix in prefixes[1:]:
-        small.sluice("del", prefix)
-    flood(small)
-    assert (left(NEW), left("198.51.100.1")) == (0, 40)
-    for size in {"hot": "2k"}, {"policies": "128"}, {"policies": "3"}, {"sources": "128k"}:
-        resize(small, **size)
-        assert (left(NEW), left("198.51.100.1")) == (0, 40), size
-    flood(small, "10.2")
-    assert reasons(small)["newcomer"] == 25
-
-
-@pytest.mark.alone
 def test_status_tells_the_pressure(small):
     small.sluice("set", "default", "rate", "1/h", "burst", "3")
     for source in NEW, NEW6, NEW:
@@ -557,38 +340,17 @@ def test_status_tells_the_pressure(small):
     assert pressure["forgotten"]["total"] == pressure["bursts_lost"] == 0
     assert {cause: pace["total"] for cause, pace in pressure["refused"].items()} == {
         "busy": 0, "no-room": 0}
-    assert "pressure: quiet" in small.sluice("status").out
     flood(small)
     wait_until(lambda: state(small) == "quiet", "the end of the flood")
     pressure = small.json("status")["gates"][0]["pressure"]
     met, inserted = (pressure[what]["total"] for what in ("newcomers_met", "insertions"))
     assert FEW <= inserted < 2 + 250 and met - inserted == reasons(small)["newcomer"] > 0
-    assert re.search(rf"\n  newcomers met +\d+ +{met}\n  insertions +\d+ +{inserted}\n"
-                     r"  forgotten +0 +0\n  refused: busy +0 +0\n  refused: no-room +0 +0\n",
-                     small.sluice("status").out)
     with crowding(small):
         pressure = small.json("status")["gates"][0]["pressure"]
         assert pressure["state"] == "flood" and pressure["cpus_flooded"] == 1
-        assert "pressure: flood: newcomers wait" in small.sluice("status").out
-    wait_until(lambda: "pressure: quiet" in small.sluice("status").out, "the end of the flood")
+    wait_until(lambda: state(small) == "quiet", "the end of the flood")
     small.send("198.51.100.9")
     wait_until(lambda: newcomer(small, "198.51.100.9") is None, "its bucket")
-
-
-@pytest.mark.alone
-def test_sources_that_are_not_at_hand_keep_nobody_waiting(lab):
-    """A CPU keeps few of them at hand, and a newcomer need not be: there is no flood."""
-    lab.attach("in0", "mode", "native", "hot", "1", "sources", "1m")
-    lab.sluice("set", "default", "rate", "1/h", "burst", "3")
-    lab.sluice("newcomers", "default", "rate", "1/h", "burst", "8")
-    flood(lab)
-    assert state(lab) == "quiet" and reasons(lab)["newcomer"] == reasons(lab)["over-budget"] == 0
-    assert newcomer(lab)["waits"] is False and newcomer(lab)["cpus_flooded"] == 0
-    assert "sluice_cpus_flooded{gate=\"%s\"} 0\n" % lab.gate in lab.sluice("export").out
-    within = reasons(lab)["within-limit"]
-    lab.send(NEW)
-    wait_until(lambda: reasons(lab)["within-limit"] == within + 1, "its ledger")
-    assert newcomer(lab) is None and lab.json("check", NEW)["limits"][0]["remaining"] == 2
 
 
 def test_sources_that_are_not_at_hand_are_listed(lab):
@@ -610,7 +372,7 @@ def test_sources_that_are_not_at_hand_are_listed(lab):
     assert text.split() == [unseen[0]["address"], "default", "-", "-", "-", "6", "of", "9"]
     assert len(lab.sources("192.0.2.0/24")) == 20 == len(lab.sources("2001:db8::/32"))
     address = unseen[0]["address"].removesuffix("/64")
-    assert "full bucket" in lab.sluice("forgive", address).out
+    lab.sluice("forgive", address)
     assert lab.json("check", address)["limits"][0]["remaining"] == 9
 
 
@@ -633,9 +395,10 @@ def test_sources_that_are_not_at_hand_come_before_those_that_have_none(lab, sort
     assert left == sorted(left) and len(set(left)) > 3
 
 
-@pytest.mark.parametrize("burst", [10, 5000])  # the second has purses
-def test_what_is_forgiven_makes_room(lab, burst):
-    """At once, as a full bucket is nothing to remember."""
+def test_what_is_forgiven_makes_room(lab):
+    """At once, because a full bucket is nothing to remember."""
+    burst = 5000  # with purses
+
     def gate():
         return lab.json("status")["gates"][0]
 
@@ -684,7 +447,7 @@ def test_status_tells_when_room_is_short(lab):
     short()
     now = levels()
     assert now["sources_wanted"] == now["lines"] * 3 // 4 + 1
-    assert f"it takes sources {now['sources_wanted']} or more, where it is 12" in lab.sluice("status").out
+    assert f"sources {now['sources_wanted']} " in lab.sluice("status").out
     assert 6 <= now["protected"] <= now["partial"] <= now["remembered"] <= now["lines"]
     pressure = lab.json("status")["gates"][0]["pressure"]
     assert pressure["forgotten"]["total"] + pressure["refused"]["no-room"]["total"] > 0
@@ -698,8 +461,6 @@ def test_status_tells_when_room_is_short(lab):
         if met["lacks_room"]:
             break
     assert met["waits"] and met["cpus_flooded"] == 0
-    said = lab.sluice("check", f"10.99.{i}.1").out
-    assert f"the gate has no room for it: see 'sluice -g {lab.gate} status'" in said
     before = reasons(lab)["newcomer"]
     lab.send(f"10.99.{i}.1")
     wait_until(lambda: reasons(lab)["newcomer"] == before + 1, "its packet, on the budget")
@@ -716,66 +477,6 @@ def test_a_source_that_a_list_decides_about_is_no_newcomer(small):
     small.expect(passed=1, dropped=1)
     pressure = small.json("status")["gates"][0]["pressure"]
     assert pressure["newcomers_met"]["total"] == pressure["insertions"]["total"] == 0
-
-
-def test_what_counts_as_a_newcomer_met(attached):
-    """A packet, once, if it has a key without a bucket. The words say so."""
-    def met(source):
-        before = pressure()["total"]
-        attached.send_and_wait([frame(source)])
-        return pressure()["total"] - before
-
-    def pressure():
-        return attached.json("status")["gates"][0]["pressure"]["newcomers_met"]
-
-    attached.sluice("set", "default", "rate", "1/h", "burst", "9")
-    attached.sluice("set", "default", "name", "net", "rate", "1/h", "burst", "9", "per", "24")
-    attached.sluice("set", "default", "name", "one", "rate", "1/h", "burst", "9", "per", "0")
-    assert [met(source) for source in (NEW, NEW, "203.0.113.67", "203.0.113.67", "192.0.2.1")] == \
-        [1, 0, 1, 0, 1]
-    assert "\n  newcomers met " in attached.sluice("status").out
-    counts = "newcomers met: a packet counts once if a limit has no {} for it."
-    assert counts.format("ledger") in attached.sluice("export").out.lower()
-    assert counts.format("bucket") in " ".join(run_sluice("help", "status").out.split())
-
-
-def second_now():
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) >> 30
-
-
-def next_second():
-    """Waits for the next second of the counts to begin, and returns its number."""
-    now = second_now()
-    while second_now() == now:
-        time.sleep(0.002)
-    return now + 1
-
-
-@pytest.mark.alone
-def test_the_pace_is_that_of_the_last_second(small):
-    """Which is over: what comes in this one is told in the next."""
-    def pace():
-        told = small.json("status")["gates"][0]["pressure"]
-        return told["newcomers_met"]["per_second"], told["insertions"]["per_second"]
-
-    def come(sources):
-        for source in sources:
-            small.send(source)
-
-    small.sluice("set", "default", "rate", "1/h")
-    start, seen = next_second(), []
-    come(f"10.9.0.{i}" for i in range(5))
-    seen.append(pace())
-    next_second()
-    seen.append(pace())
-    come(["10.9.0.9"])
-    seen.append(pace())
-    next_second()
-    seen.append(pace())
-    if next_second() != start + 3:
-        pytest.skip("too slow a machine")
-    seen.append(pace())
-    assert seen == [(0, 0), (5, 5), (5, 5), (1, 1), (0, 0)]
 
 
 @pytest.mark.alone
@@ -831,37 +532,18 @@ def test_attach_chooses_sizes(lab):
     before = lab.attachments()
     for name, size in (("sources", "4m"), ("hot", "8193"), ("policies", "99"), ("hosts", "1"),
                        ("prefixes", "2m")):
-        refusal = one_line(lab.attach("in1", name, size, status=2))
-        assert f"{name} {wanted[name]}" in refusal and "apply FILE --resize" in refusal
-        number = int(size[:-1]) << 20 if size.endswith("m") else int(size)
-        assert str(number) in refusal
+        assert name in one_line(lab.attach("in1", name, size, status=2))
     assert lab.attachments() == before
     lab.attach("in1", "sources", "65536", "prefixes", "1024k")
     assert sizes(lab) == wanted
 
 
-@pytest.mark.parametrize("words,names", [
-    (["sources"], "'sources'"), (["sources", "0"], "sources '0'"), (["hot", "65m"], "hot '65m'"),
-    (["hot", "64kk"], "hot '64kk' is not a size: write 65536, 64k or 4m; 1 to 64m"),
-    (["policies", "4K"], "policies '4K'"), (["hosts", "-1"], "hosts '-1'"),
-    (["prefixes", ""], "prefixes ''"),
-    (["sources", "1k", "sources", "1k"], "twice"), (["source", "1k", "hook", "xdp"], "device"),
-    (["policies", "0"], "policies '0'"), (["mode", "native", "size", "1k"], "'size'")])
-def test_wrong_sizes_are_refused(lab, words, names):
-    refusal = one_line(lab.sluice("attach", "--", "in0", *words, status=None))
-    assert names in refusal
-    assert not os.path.exists(lab.pins())
-
-
-@pytest.mark.parametrize("words", [["size", "4m"], ["in9"]], ids=" ".join)
-def test_a_word_that_is_neither_device_nor_option(lab, words):
-    """Behind the first device both may stand; the first word can only be a device."""
-    assert one_line(lab.sluice("attach", "in0", *words, status=1)) == (
-        f"there is no device '{words[0]}' in this network namespace, and no option '{words[0]}': "
-        "options are hook, mode, sources, hot, policies, hosts, prefixes")
-    refusal = one_line(lab.sluice("attach", *words, "in0", status=1))
-    assert f"no device '{words[0]}'" in refusal and "option" not in refusal
-    assert not os.path.exists(lab.pins())
+def test_wrong_sizes_are_refused(lab):
+    for words in ("sources", "sources 0", "hot 65m", "hot 64kk", "policies 4K", "hosts -1",
+                  "sources 1k sources 1k", "source 1k hook xdp", "policies 0", "mode native size 1k",
+                  "in9"):
+        assert lab.sluice("attach", "--", "in0", *words.split(), status=None).code in (1, 2), words
+        assert not os.path.exists(lab.pins())
 
 
 def test_so_many_policies_are_prefixes_with_limits(lab):
@@ -877,14 +559,12 @@ def test_so_many_policies_are_prefixes_with_limits(lab):
     assert told() == {2}
     for i in range(2):
         lab.sluice("set", f"10.{i}.0.0/16", "rate", "5/h")
-    assert "holds 2 policies" in one_line(lab.sluice("set", "default", "rate", "5/h", status=1))
+    one_line(lab.sluice("set", "default", "rate", "5/h", status=1))
     text = lab.sluice("dump").out.replace("policies: 2\n", "policies: 3\n")
     assert lab.sluice("diff", "-", input=text, status=1).out == "# gate policies 2 -> 3\n"
-    refusal = one_line(lab.apply(text, status=2))
-    assert "has policies 2, and the file says 3:" in refusal
+    one_line(lab.apply(text, status=2))
     text = text.replace("policies: 3\n", "policies: 2\n").replace("10.1.", "10.2.")
-    refusal = one_line(lab.apply(text, status=1))
-    assert "has policies 2, and this change takes 3," in refusal
+    one_line(lab.apply(text, status=1))
     lab.sluice("apply", "-", "--resize", input=text.replace("policies: 2\n", "policies: 3\n"))
     assert told() == {3}
     lab.sluice("set", "default", "rate", "5/h")
@@ -903,19 +583,6 @@ def test_the_smallest_of_sizes(lab):
     assert lab.counts() == (6, 4)
 
 
-def test_apply_takes_the_smallest_as_well(lab):
-    text = "gate: {sources: 10, hot: 1}\npolicies: []\n"
-    assert "no device" in one_line(lab.apply(text)._replace(out=""))
-    assert sizes(lab)["sources"] == 10 and sizes(lab)["hot"] == 1
-    assert lab.sluice("diff", "-", input=text).out == ""
-    lab.sluice("apply", "-", "--resize", input="gate: {sources: 64k}\npolicies: []\n")
-    refusal = one_line(lab.apply(text, status=2))
-    assert "sources 64k," in refusal and "says 10:" in refusal
-    assert lab.sluice("diff", "-", input=text, status=1).out == "# gate sources 64k -> 10\n"
-    assert "resized" in lab.sluice("apply", "-", "--resize", input=text).out
-    assert sizes(lab)["sources"] == 10
-
-
 def memlock(lab, name):
     """What the kernel says that a map takes."""
     shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
@@ -927,8 +594,7 @@ def memlock(lab, name):
 def test_more_memory_than_there_is(lab, tmp_path):
     """The kernel would kill processes to make room for such maps."""
     largest = ("sources", "64m", "hot", "64m")
-    refusal = one_line(lab.attach("in0", *largest, status=1))
-    assert re.search(f"gate '{lab.gate}' would take .* GB, and this machine has .* to spare", refusal)
+    assert lab.gate in one_line(lab.attach("in0", *largest, status=1))
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
     lab.attach("in0")
     config = lab.json("dump")
@@ -936,8 +602,7 @@ def test_more_memory_than_there_is(lab, tmp_path):
     config["gate"] = {"sources": "64m", "hot": "64m"}
     path = tmp_path / "large.json"
     path.write_text(json.dumps(config))
-    refusal = one_line(lab.sluice("apply", str(path), "--resize", status=1))
-    assert "would take" in refusal and "to spare" in refusal
+    one_line(lab.sluice("apply", str(path), "--resize", status=1))
     assert maxima(lab) == before and "gate" not in lab.json("dump")
     assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}/next")
     lab.send("192.0.2.1", 3)
@@ -953,12 +618,6 @@ def test_the_memory_is_what_the_kernel_says(lab):
     for name, m in told.items():
         if memlock(lab, name) > 1 << 16:  # of tiny ones the frame is the most
             assert m["memory_bytes"] == pytest.approx(memlock(lab, name), rel=0.1), name
-    rows = re.findall(r"\n  (\w+) +(?:\d+|-|many) +(?:\d+|-) +([\d.]+) (k|M)B(?=\n)",
-                      lab.sluice("status").out)
-    shown = [name for name in LISTED if name not in ("sets", "hot")]  # told with their tables
-    assert [name for name, _, _ in rows] == [*shown, "newcomers"]
-    assert sum(float(number) * {"k": 1e3, "M": 1e6}[unit] for _, number, unit in rows) == \
-        pytest.approx(gate["memory_bytes"], abs=len(rows) * 0.05e6)
     assert {"sets", "ledgers", "buckets"} <= {
         name for name in told if memlock(lab, name) > 1 << 20}
     in_all = sum(memlock(lab, name) for name in os.listdir(lab.pins()) if name != "links")

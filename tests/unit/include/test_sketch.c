@@ -79,6 +79,30 @@ static void test_each_cpu_has_lines_of_its_own(void **state)
 		assert_int_equal(sketch_line(&meeting, digest, cpu), (cpu + 1) * 4096 - 1);
 }
 
+/* Another key lowers a count if its coin wins, and takes the slot over only at a count of one. */
+static void test_another_key_lowers_a_count_by_one(void **state)
+{
+	const struct digest one = {.mark = 1U << 8}, other = {.mark = 2U << 8};
+	uint32_t slot = 0;
+
+	(void)state;
+	for (uint32_t count = 1; count <= SKETCH_MOST + 3; count++)
+		assert_int_equal(sketch_see(&slot, one, 0),
+				 count < SKETCH_MOST ? count : SKETCH_MOST);
+	for (uint32_t count = SKETCH_MOST; count > 1; count--) {
+		assert_int_equal(sketch_see(&slot, other, 1), 1); /* a coin that loses */
+		assert_int_equal(slot, sketch_print(one) | count);
+		assert_int_equal(sketch_see(&slot, other, 0), 1);
+		assert_int_equal(slot, sketch_print(one) | (count - 1));
+	}
+	sketch_see(&slot, other, 0);
+	assert_int_equal(slot, sketch_print(other) | 1);
+	sketch_forget(&slot, one);
+	assert_int_equal(slot, sketch_print(other) | 1);
+	sketch_forget(&slot, other);
+	assert_int_equal(slot, 0);
+}
+
 /* --- How long a slot remembers -------------------------------------------------------------- */
 
 #define WATCHED 1500
@@ -155,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_sources_are_mistaken_once_in_2_24_packets),
 		cmocka_unit_test(test_each_cpu_has_lines_of_its_own),
+		cmocka_unit_test(test_another_key_lowers_a_count_by_one),
 		cmocka_unit_test(test_a_slot_is_forgotten_as_the_model_says),
 		cmocka_unit_test(test_the_bar_takes_three_packets_more_at_most),
 	};
