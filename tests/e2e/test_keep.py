@@ -2,6 +2,7 @@
 """`sluice keep`: a gate stays as its file says, whatever comes and goes."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -15,10 +16,15 @@ import time
 import pytest
 
 from keeper import LIMIT, rules, saved
-from lab import SLUICE, STARVE, frame, one_line, own_bpffs, run, wait_until
+from lab import SLUICE, STARVE, frame, noted, own_bpffs, run, wait_until
 from test_confirm import end_trial, on_trial
 from test_devices import attached_to
 from test_limits import OFFENDER, outcome
+
+
+# What systemd is told, and what two messages are known by.
+NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
+NOT_ALL_ATTACHED, NOT_ALL_HEARD, TWICE, ENDED = "not all can be attached", "not all changes", "twice", "'until'"
 
 
 def cpu_ticks(process):
@@ -39,7 +45,7 @@ def test_it_is_ready_when_its_devices_are_attached(lab, keeping):
 
 def test_a_device_that_appears_is_attached(lab, keeping):
     keep = keeping(rules("in0", "late0"))
-    assert "waiting for late0" in keep.said() and attached_to(lab) == ["in0 xdp native"]
+    assert "late0" in keep.said() and attached_to(lab) == ["in0 xdp native"]
     lab.pair("out1", "late0")
     wait_until(lambda: "late0 xdp native" in attached_to(lab), "late0 attached")
     keep.wait_for_told("2 attachments")
@@ -102,7 +108,7 @@ def test_a_namespace_whose_name_comes_before_it(lab, keeping):
     wait_until(lambda: attached_to(lab) == ["in1 xdp native"], "in1 there")
     run("ip", "-n", name, "link", "del", "in1")
     wait_until(lambda: lab.attachments() == [], "in1 gone")
-    assert "cannot" not in keep.said()
+    assert all(line.startswith(("sluice: in1: ", f"sluice: gate '{lab.gate}'")) for line in keep.said().splitlines())
 
 
 def test_the_directory_of_namespaces_appears(lab, tmp_path):
@@ -132,10 +138,9 @@ def test_one_device_that_cannot_be_attached_keeps_no_other_from_it(lab, keeping)
     lab.attach("in0", gate=lab.gate2)
     keep = keeping(rules("in0", "in1"))
     assert attached_to(lab) == ["in1 xdp native"]
-    assert "not all can be attached" in keep.ready
-    cause = f"in0 is attached to gate '{lab.gate2}' on hook xdp already"
+    assert NOT_ALL_ATTACHED in keep.ready
     time.sleep(2.5)  # two more tries
-    assert keep.said().count(cause) == 1
+    assert sum("in0" in line and lab.gate2 in line for line in keep.said().splitlines()) == 1
     lab.sluice("detach", "all", gate=lab.gate2)
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "in0 attached")
 
@@ -160,12 +165,12 @@ def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
     with subprocess.Popen(["unshare", "--mount", "--propagation", "private",
                            "nsenter", f"--net=/run/netns/{lab.filter}", "sh", "-c", command],
                           stderr=subprocess.DEVNULL) as second:
-        first.wait_for_said("is the gate kept twice")
+        first.wait_for_said(TWICE)
         time.sleep(3)
         again = first.said().count("in0: attached")
         second.terminate()
     assert 4 <= again <= 10, again
-    assert first.said().count("kept twice") == 1
+    assert first.said().count(TWICE) == 1
     lab.ip("link", "del", "in0")  # a device that comes is attached at once, whatever was before
     lab.pair("out0", "in0")
     wait_until(lambda: "in0 xdp native" in attached_to(lab), "in0 attached")
@@ -190,7 +195,7 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
     keep.wait_for_said("drop.txt:2: ")
     assert denied(lab) == ["192.0.2.3"]
     os.unlink(tmp_path / "drop.txt")
-    keep.wait_for_said("cannot open")
+    keep.wait_for_said(os.strerror(errno.ENOENT))
     assert denied(lab) == ["192.0.2.3"]
     (tmp_path / "drop.txt").write_text("192.0.2.4\n")
     wait_until(lambda: denied(lab) == ["192.0.2.4"], "the list that is back")
@@ -199,16 +204,15 @@ def test_a_list_file_that_changes_is_in_force(lab, keeping, tmp_path):
 
 def test_what_the_file_has_that_ended_is_said_once(lab, keeping, tmp_path):
     """And not with each list that is read; a reload says it again."""
-    ended = "this 'until' has passed"
     (tmp_path / "drop.txt").write_text("192.0.2.1\n")
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.7", "until": "2020-01-01T00:00:00Z"}]))
-    assert keep.said().count(ended) == 1
+    assert keep.said().count(ENDED) == 1
     for number in 2, 3:
         (tmp_path / "drop.txt").write_text(f"192.0.2.{number}\n")
         wait_until(lambda: denied(lab) == [f"192.0.2.{number}"], "the list")  # pylint: disable=cell-var-from-loop
-    assert keep.said().count(ended) == 1
+    assert keep.said().count(ENDED) == 1
     keep.reload()
-    assert keep.said().count(ended) == 2
+    assert keep.said().count(ENDED) == 2
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):
@@ -271,7 +275,7 @@ def test_a_list_that_changes_before_it_is_watched(lab, keeping, tmp_path):
 def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
     keep = keeping(rules("in0"))
     keep.file.write_text(rules("in0", deny=[{"prefix": "192.0.2.9"}]))
-    keep.wait_for_said("has changed: a reload puts it in force")
+    keep.wait_for_said(str(keep.file))
     assert denied(lab) == []
     keep.reload()
     assert denied(lab) == ["192.0.2.9"]
@@ -280,11 +284,9 @@ def test_a_file_that_changes_is_applied_at_a_reload_alone(lab, keeping):
 def test_a_bad_file_changes_nothing(lab, keeping):
     keep = keeping(rules("in0"))
     before = lab.snapshot()
-    told = keep.reload("policies: [{")
-    assert "is not applied" in told
-    assert f"gate '{lab.gate}': {keep.file} is not applied: all stays as it was\n" in keep.said()
+    assert NOT_APPLIED in keep.reload("policies: [{") and f"{keep.file}:2:1: " in keep.said()
     assert lab.snapshot() == before
-    assert "is not applied" not in keep.reload(rules("in0"))
+    assert NOT_APPLIED not in keep.reload(rules("in0"))
 
 
 def test_a_file_that_is_bad_at_the_start_ends_it(keeping):
@@ -300,9 +302,7 @@ def test_a_reload_says_what_commands_did_and_it_undoes(lab, keeping):
     lab.sluice("deny", "198.51.100.0/24", "for", "1h")
     keep.reload()
     said = keep.said()
-    assert "limits that commands had changed are the file's again: 1, 10.0.0.0/8\n" in said
-    assert "what commands said and the file says otherwise goes: 1, 192.0.2.3\n" in said
-    assert "what commands had taken back and the file says is back: 1, 192.0.2.1\n" in said
+    assert {line.rpartition(": ")[2] for line in said.splitlines()} >= {"1, 10.0.0.0/8", "1, 192.0.2.3", "1, 192.0.2.1"}
     assert denied(lab) == ["192.0.2.1", "192.0.2.2", "198.51.100.0/24"]
     assert "allow 192.0.2.3" in lab.rules() and "7pps" not in lab.rules()
     keep.reload(rules("in0", deny=["192.0.2.1"]))
@@ -315,11 +315,10 @@ def test_a_reload_names_a_list_that_is_back_and_says_that_nothing_changes(lab, k
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
     lab.sluice("undeny", "-f", str(tmp_path / "drop.txt"))
     keep.reload()
-    assert f"what commands had taken back and the file says is back: 1, {tmp_path}/drop.txt\n" in keep.said()
-    same = f"gate '{lab.gate}': {keep.file} is reloaded: no rule to change\n"
-    assert same not in keep.said() and denied(lab) == ["192.0.2.1"]
+    said = keep.said()
+    assert f": 1, {tmp_path}/drop.txt\n" in said and str(keep.file) not in said and denied(lab) == ["192.0.2.1"]
     keep.reload()
-    assert same in keep.said()
+    assert str(keep.file) in keep.said()
 
 
 def test_a_start_says_which_limits_it_changes(lab, keeping):
@@ -327,16 +326,15 @@ def test_a_start_says_which_limits_it_changes(lab, keeping):
     lab.sluice("set", "default", "rate", "99pps")
     keep.end(signal.SIGKILL)
     keep.start()
-    assert "limits that were not as the file says are the file's: 1, default\n" in keep.said()
+    assert ": 1, default\n" in keep.said()
 
 
 def test_a_file_without_devices_is_said_to_filter_nothing(lab, keeping):
     keep = keeping(json.dumps({"policies": [LIMIT]}))
-    said = f"gate '{lab.gate}' filters nothing yet: {keep.file} has no 'attach', and no device is attached\n"
-    assert keep.said().count(said) == 1
+    assert keep.said().count("'attach'") == 1
     lab.attach("in0")
     keep.reload()
-    assert keep.said().count(said) == 1
+    assert keep.said().count("'attach'") == 1
 
 
 def test_lists_that_commands_made_stay(lab, keeping, tmp_path):
@@ -388,7 +386,7 @@ def test_a_gate_that_is_removed_is_made_again(lab, keeping):
     keep.wait_for_told("0 attachments")
     keep.wait_for_told("1 attachment")
     assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
-    assert f"gate '{lab.gate}' is gone: it is made again" in keep.said()
+    assert f"gate '{lab.gate}'" in keep.said()
 
 
 def test_a_gate_that_is_removed_while_the_file_is_bad_is_made_as_it_was(lab, keeping):
@@ -425,7 +423,7 @@ def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
     before = lab.counts()[1]
     lab.send(OFFENDER, 9, device="out1")
     wait_until(lambda: lab.counts()[1] == before + 9, "packets that are judged by the new maps")
-    assert "7pps" in lab.rules() and "another one" not in keep.said()
+    assert "7pps" in lab.rules()
 
 
 def test_a_ban_behind_a_resize_is_saved(lab, keeping):
@@ -447,7 +445,7 @@ def test_pins_that_somebody_removed_are_pinned_again(lab, keeping, pins):
     before = lab.json("stats")["totals"], lab.attachments()
     for pin in pins:
         os.unlink(lab.pins(pin))
-    keep.wait_for_said(f"{len(pins)} of its pins were gone: its maps are pinned again")
+    keep.wait_for_said(f"gate '{lab.gate}': {len(pins)} ")
     assert (lab.json("stats")["totals"], lab.attachments()) == before
     lab.sluice("deny", "192.0.2.9")
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
@@ -478,42 +476,35 @@ def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
             while True:
                 file.write(bytes(4096))
         lab.sluice("deny", OFFENDER)
-        keep.wait_for_told("the state is not saved, see the log")
-        assert "main.state: No space left on device" in keep.said()
+        keep.wait_for_told(NOT_SAVED)
+        assert f"main.state: {os.strerror(errno.ENOSPC)}" in keep.said()
         assert state.read_text() == before and os.listdir(state.parent).count("main.state.new") == 0
         os.unlink(filling)
         wait_until(lambda: OFFENDER in state.read_text(), "the ban")
-        wait_until(lambda: keep.hear() and "not saved" not in keep.told[-1], "systemd told that it is saved")
+        wait_until(lambda: keep.hear() and NOT_SAVED not in keep.told[-1], "systemd told that it is saved")
         keep.end()
         lab.sluice("detach", "all")
 
 
-@pytest.mark.parametrize("text,said", [
-    ("", "'[' or '{' expected near end of file"),
-    ('{"version": 2, "boot": ""}', "its version is 2, and this sluice reads version 1"),
-    ('{\n "version": 1,\n "bo', "premature end of input"),
-    ('{"version": 1, "boot": "", "entries": [{"prefix": "1.2.3.4/8", "access": "deny"}], "lists": []}',
-     "entries[0]: "),
-])
-def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text, said):
+@pytest.mark.parametrize("text", [
+    "", '{"version": 2, "boot": ""}', '{\n "version": 1,\n "bo',
+    '{"version": 1, "boot": "", "entries": [{"prefix": "1.2.3.4/8", "access": "deny"}], "lists": []}'])
+def test_a_damaged_state_is_moved_aside(lab, keeping, tmp_path, text):
     (tmp_path / "main.state").write_text(text)
     keep = keeping(rules("in0"))
-    assert f"sluice: {keep.state}:" in keep.said() and said in keep.said()
-    assert f"no ban of it comes back: it is {keep.state}.bad now" in keep.said()
+    assert f"sluice: {keep.state}:" in keep.said() and f" {keep.state}.bad " in keep.said()
     assert (tmp_path / "main.state.bad").read_text() == text
     assert attached_to(lab) == ["in0 xdp native"]
 
 
-@pytest.mark.parametrize("spoil,said", [
-    (lambda path: os.chmod(path, 0o622), "mode 0622"),
-    (lambda path: os.chown(path, 12345, 0), "belongs to 12345"),
-])
-def test_a_state_that_others_could_have_written_is_not_believed(lab, keeping, tmp_path, spoil, said):
+@pytest.mark.parametrize("spoil,names", [
+    (lambda path: os.chmod(path, 0o622), "0622"), (lambda path: os.chown(path, 12345, 0), "12345")])
+def test_a_state_that_others_could_have_written_is_not_believed(lab, keeping, tmp_path, spoil, names):
     state = {"version": 1, "boot": "", "entries": [{"prefix": "192.0.2.9", "access": "allow"}], "lists": []}
     (tmp_path / "main.state").write_text(json.dumps(state))
     spoil(tmp_path / "main.state")
     keep = keeping(rules("in0"))
-    assert said in keep.said() and "allow" not in lab.rules()
+    assert names in keep.said() and "allow" not in lab.rules()
 
 
 def look(directory):
@@ -525,44 +516,37 @@ def look(directory):
 STATE_TEXT = '{"version": 1, "boot": "", "entries": [], "lists": []}'
 
 
-@pytest.mark.parametrize("make,said", [
-    (lambda path: path.mkdir(), "{} is a directory, and not a regular file"),
-    (lambda path: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3)), "{} is a device, and not a regular file"),
-    (lambda path: os.mkfifo(path, 0o600), "{} is a FIFO, and not a regular file"),
-    (lambda path: path.symlink_to("nowhere"), "{} is a symbolic link, and not a regular file"),
-    (lambda path: (path.parent.joinpath("x").write_text(STATE_TEXT), path.symlink_to("x")), "is a symbolic link"),
-    (lambda path: path.write_text("192.0.2.1\n"), "{} is no state of 'sluice keep', and is not overwritten"),
-    (lambda path: path.write_text('{"version": 1, "gate": "x"}'), "{} is no state of 'sluice keep'"),
-    (lambda path: path.write_bytes(bytes(999)), "{} is no state of 'sluice keep'"),
-    (lambda path: os.link(path.parent / "main.yaml", path), "/main.yaml is read by this command, and would be lost"),
-    (lambda path: os.link(path.parent / "main.yaml", f"{path}.new"), "/main.yaml is read by this command"),
-    (lambda path: os.link(path.parent / "drop.txt", path), "/drop.txt is read by this command, and would be lost"),
-    (lambda path: os.link(path.parent / "drop.txt", f"{path}.bad"), "/drop.txt is read by this command"),
+@pytest.mark.parametrize("make,named", [
+    (lambda path: path.mkdir(), "main.state"),
+    (lambda path: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 3)), "main.state"),
+    (lambda path: os.mkfifo(path, 0o600), "main.state"),
+    (lambda path: path.symlink_to("nowhere"), "main.state"),
+    (lambda path: (path.parent.joinpath("x").write_text(STATE_TEXT), path.symlink_to("x")), "main.state"),
+    (lambda path: path.write_text("192.0.2.1\n"), "main.state"),
+    (lambda path: path.write_text('{"version": 1, "gate": "x"}'), "main.state"),
+    (lambda path: path.write_bytes(bytes(999)), "main.state"),
+    (lambda path: os.link(path.parent / "main.yaml", path), "main.yaml"),
+    (lambda path: os.link(path.parent / "main.yaml", f"{path}.new"), "main.yaml"),
+    (lambda path: os.link(path.parent / "drop.txt", path), "drop.txt"),
+    (lambda path: os.link(path.parent / "drop.txt", f"{path}.bad"), "drop.txt"),
 ])
-def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make, said):
+def test_what_is_no_state_file_is_not_touched(lab, tmp_path, make, named):
     """drop.txt is empty, and so could be a damaged state."""
     (tmp_path / "main.yaml").write_text(rules("in0", deny=[{"file": "drop.txt", "force": True}]))
     (tmp_path / "drop.txt").touch()
     state = tmp_path / "main.state"
     make(state)
     before = look(tmp_path)
-    assert said.format(state) in one_line(lab.sluice("keep", str(tmp_path / "main.yaml"), "--state", str(state), status=2))
+    lab.refuses(["keep", str(tmp_path / "main.yaml"), "--state", str(state)], str(tmp_path / named), code=2)
     assert look(tmp_path) == before
     assert not os.path.exists(lab.pins("gate"))
-
-
-def test_the_rules_file_is_no_state_file(lab, tmp_path):
-    (tmp_path / "main.yaml").write_text(rules("in0"))
-    said = one_line(lab.sluice("keep", "main.yaml", "--state", "./main.yaml", status=2, cwd=tmp_path))
-    assert said == "--state ./main.yaml: main.yaml is read by this command, and would be lost"
-    assert os.listdir(tmp_path) == ["main.yaml"]
 
 
 def test_a_reload_of_a_file_with_the_state_as_a_list_changes_nothing(lab, keeping):
     keep = keeping(rules("in0"))
     wait_until(keep.state.exists, "the state")
     before = keep.state.read_text()
-    assert "is not applied" in keep.reload(rules("in0", deny=[{"file": "main.state"}]))
+    assert NOT_APPLIED in keep.reload(rules("in0", deny=[{"file": "main.state"}]))
     assert keep.state.read_text() == before and not os.path.exists(f"{keep.state}.bad")
 
 
@@ -597,8 +581,8 @@ def test_killed_it_leaves_all_in_force_and_finds_it_again(lab, keeping):
 def test_on_trial_it_waits(lab, keeping):
     keep = keeping(rules("in0"))
     on_trial(lab, rules("in0", deny=["192.0.2.1"]))
-    keep.wait_for_told("on trial")
-    assert "is not applied" in keep.reload(rules("in0", deny=["192.0.2.2"]))
+    keep.wait_for_told(ON_TRIAL)
+    assert NOT_APPLIED in keep.reload(rules("in0", deny=["192.0.2.2"]))
     assert denied(lab) == ["192.0.2.1"]
     end_trial(lab)
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the file after the trial")
@@ -608,8 +592,7 @@ def test_on_trial_it_waits(lab, keeping):
 
 def test_one_process_keeps_a_gate(lab, keeping):
     keep = keeping(rules("in0"))
-    said = one_line(lab.sluice("keep", str(keep.file), status=1))
-    assert said == f"gate '{lab.gate}' is kept by process {keep.process.pid} already"
+    lab.refuses(["keep", str(keep.file)], f"'{lab.gate}'", f" {keep.process.pid} ")
     keep.end()
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep")
     keep.start()
@@ -631,24 +614,23 @@ def test_a_signal_during_the_start_does_not_kill_it(lab, tmp_path):
     assert keep.returncode == 0
 
 
-def test_commands_tell_that_the_gate_is_kept(lab, keeping, tmp_path):
+def test_commands_note_that_the_gate_is_kept(lab, keeping, tmp_path):
     keep = keeping(rules("in0"))
-    pid, kept = keep.process.pid, f"gate '{lab.gate}' is kept by process {keep.process.pid} as {keep.file}: "
-    lasts = kept + "this lasts until that file is applied again, at a reload or a restart"
-    assert f"\n  kept by process {pid} as {keep.file}\n" in lab.sluice("status").out
-    assert lab.json("status")["gates"][0]["kept"] == {"pid": pid, "file": str(keep.file)}
+    kept = f"'{lab.gate}'", f" {keep.process.pid} ", str(keep.file)
+    assert lab.json("status")["gates"][0]["kept"] == {"pid": keep.process.pid, "file": str(keep.file)}
     for words in (["set", "10.0.0.0/8", "rate", "7pps"], ["newcomers", "10.0.0.0/8", "rate", "7pps"],
                   ["del", "10.0.0.0/8"]):
-        assert lasts + "\n" in lab.sluice(*words).err
-    assert lasts not in lab.sluice("deny", OFFENDER).err + lab.sluice("del", OFFENDER).err
-    assert "is kept" not in lab.sluice("apply", str(keep.file)).err
+        noted(lab.sluice(*words), kept)
+    noted(lab.sluice("deny", OFFENDER))
+    noted(lab.sluice("del", OFFENDER))
+    assert str(keep.file) not in lab.sluice("apply", str(keep.file)).err
     (tmp_path / "other.yaml").write_text(rules("in0", deny=[OFFENDER]))
-    assert lasts + "; its devices are attached at once\n" in lab.sluice("apply", str(tmp_path / "other.yaml")).err
-    assert kept + "what that file attaches is attached again" in lab.sluice("detach", "in0").err
+    for words in ["apply", str(tmp_path / "other.yaml")], ["detach", "in0"]:
+        noted(lab.sluice(*words), kept)
     keep.wait_for_told("0 attachments")
     keep.wait_for_told("1 attachment")
     keep.end(signal.SIGKILL)  # and leaves the lock's file
-    assert lab.json("status")["gates"][0]["kept"] is None and "is kept" not in lab.sluice("detach", "in0").err
+    assert lab.json("status")["gates"][0]["kept"] is None and str(keep.file) not in lab.sluice("detach", "in0").err
     assert not os.path.exists(f"/run/sluice/{lab.gate}.keep"), "it goes with the gate"
 
 
@@ -688,8 +670,8 @@ def test_of_many_at_once_one_keeps_it_and_the_others_name_it(lab, tmp_path):
                 ending.callback(keep.kill)
             wait_until(lambda: sum(keep.poll() is None for keep in keeps) == 1, "one")  # pylint: disable=cell-var-from-loop
             first, = (keep for keep in keeps if keep.poll() is None)
-            said = {keep.stderr.read() for keep in keeps if keep is not first}
-            assert said == {f"sluice: gate '{lab.gate}' is kept by process {first.pid} already\n"}
+            said, = {keep.stderr.read() for keep in keeps if keep is not first}
+            assert f"'{lab.gate}'" in said and f" {first.pid} " in said and said.count("\n") == 1
     os.unlink(f"/run/sluice/{lab.gate}.keep")
 
 
@@ -826,7 +808,7 @@ def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
     (tmp_path / "none").touch()
     keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), environment={
         "LD_PRELOAD": STARVE, "STARVE": "watch:1+", "STARVE_WHILE": str(tmp_path / "none")}.items())
-    assert "not all changes are heard of" in keep.ready
+    assert NOT_ALL_HEARD in keep.ready
     (tmp_path / "drop.txt").write_text("192.0.2.2\n")
     lab.sluice("deny", OFFENDER)
     lab.attach("in0", "hook", "egress")
@@ -834,8 +816,8 @@ def test_without_watches_changes_are_looked_for(lab, keeping, tmp_path):
     wait_until(lambda: [entry["prefix"] for entry in saved(keep)["entries"]] == [OFFENDER], "the ban")
     wait_until(lambda: attached_to(lab) == ["in0 xdp native"], "egress detached again")
     os.unlink(tmp_path / "none")
-    wait_until(lambda: keep.hear() and "not all changes" not in keep.told[-1], "all watched")
-    assert keep.said().count("no inotify watch left") == 1
+    wait_until(lambda: keep.hear() and NOT_ALL_HEARD not in keep.told[-1], "all watched")
+    assert sum("inotify" in line for line in keep.said().splitlines()) == 1
     lab.sluice("undeny", OFFENDER)
     wait_until(lambda: saved(keep)["entries"] == [], "the ban gone")
 
@@ -877,11 +859,11 @@ def test_messages_have_priorities_where_the_journal_reads_them(lab, keeping, tmp
     (tmp_path / "log").touch()
     st = os.stat(tmp_path / "log")
     keep = keeping(rules("in0", "in9"), environment={"JOURNAL_STREAM": f"{st.st_dev}:{st.st_ino}"}.items())
-    assert f"<4>sluice: gate '{lab.gate}': waiting for in9\n" in keep.said()
-    assert f"<6>sluice: in0: attached to gate '{lab.gate}', hook xdp, mode native\n" in keep.said()
     keep.reload("policies: [{")
-    assert f"<3>sluice: {keep.file}:2:1: not YAML" in keep.said()
-    assert all(re.match(r"<[3-6]>sluice: ", line) for line in keep.said().splitlines())
+    lines = keep.said().splitlines()
+    assert all(re.match(r"<[3-6]>sluice: ", line) for line in lines)
+    for begin, names in ("<4>sluice: gate", "in9"), ("<6>sluice: in0: ", lab.gate), (f"<3>sluice: {keep.file}:2:1: ", "YAML"):
+        assert any(line.startswith(begin) and names in line for line in lines), (begin, lines)
 
 
 def test_the_interval_finds_what_inotify_does_not_tell(lab, keeping, tmp_path):
@@ -901,7 +883,7 @@ def test_a_trial_at_the_start_is_waited_for(lab, keeping):
     lab.apply(rules("in0"))
     lab.sluice("apply", "-", "--confirm", "8s", input=rules("in0", deny=["192.0.2.1"]))
     keep = keeping(rules("in0", deny=["192.0.2.2"]))
-    assert "on trial" in keep.ready and denied(lab) == ["192.0.2.1"]
+    assert ON_TRIAL in keep.ready and denied(lab) == ["192.0.2.1"]
     lab.sluice("confirm")
     wait_until(lambda: denied(lab) == ["192.0.2.1", "192.0.2.2"], "the file beside what was confirmed")
 
@@ -926,21 +908,16 @@ def test_a_reload_may_take_longer_than_the_watchdog_waits(keeping):
 def test_what_systemd_is_told(lab, keeping):
     keep = keeping(rules("in0", "in9"))
     told = keep.reload()
-    assert told.startswith("READY=1\nSTATUS=") and "waiting for in9" in told
-    assert f"gate '{lab.gate}': generation " in told and "1 attachment;" in told
+    assert told.startswith("READY=1\nSTATUS=") and all(name in told for name in (f"'{lab.gate}'", "1 attachment;", "in9"))
     keep.end()
     assert "STOPPING=1" in keep.hear()
 
 
-@pytest.mark.parametrize("words,status,said", [
-    (["-"], 2, "keep: a file that is read again cannot be standard input"),
-    ([], 2, "keep: which file? See 'sluice help keep'"),
-    (["x", "--interval", "10ms"], 2, "--interval '10ms' is too short: it is 1s to 1d"),
-    (["x", "--interval", "2d"], 2, "--interval '2d' is too long: it is 1s to 1d"),
-    (["/nowhere/x"], 1, "cannot open /nowhere/x: No such file or directory"),
-])
-def test_what_it_refuses(lab, words, status, said):
-    assert one_line(lab.sluice("keep", *words, status=status)) == said
+@pytest.mark.parametrize("words,status,names", [
+    ("-", 2, "keep"), ("", 2, "keep"), ("x --interval 10ms", 2, "'10ms'"), ("x --interval 2d", 2, "'2d'"),
+    ("/nowhere/x", 1, "/nowhere/x")])
+def test_what_it_refuses(lab, words, status, names):
+    lab.refuses(["keep", *words.split()], names, code=status)
 
 
 def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
@@ -951,10 +928,11 @@ def test_causes_of_a_reload_and_of_lists_are_said_once(lab, keeping, tmp_path):
     os.rename(f"{gate}/policies", f"{gate}/elsewhere")
     (tmp_path / "drop.txt").write_text("192.0.2.2\n")
     keep.process.send_signal(signal.SIGHUP)
-    causes = "is not applied: all stays as it was", "stay as they were"
-    for cause in causes:
-        keep.wait_for_said(cause)
+
+    def causes():
+        return [line for line in keep.said().splitlines() if f"gate '{lab.gate}': " in line and str(keep.file) in line]
+    wait_until(lambda: len(causes()) == 2, "both causes")
     time.sleep(4)  # both are tried again
-    assert [keep.said().count(cause) for cause in causes] == [1, 1]
+    assert len(causes()) == 2
     os.rename(f"{gate}/elsewhere", f"{gate}/policies")
     wait_until(lambda: denied(lab) == ["192.0.2.2"], "the list")
