@@ -279,52 +279,6 @@ static void test_any_span(void **state)
 
 /* --- Who shares ----------------------------------------------------------------------------- */
 
-/* Drains the source `text`; whoever does not share its bucket still has a burst of 10. */
-static void check_shares(struct rig *rig, const char *one, const char *other, bool shares)
-{
-	struct frame first = frame_from(one, FRAME_LEAST), second = frame_from(other, FRAME_LEAST);
-
-	rig_empty(rig);
-	rig_set(rig, "default", "1/h", "10");
-	assert_int_equal(rig_send(rig, HOOK_XDP, &first, 20), 10);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &second, 20), shares ? 0 : 10);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &first, 20), 0);
-	rig_check_counted(rig);
-}
-
-static void test_sources_do_not_share(void **state)
-{
-	static const struct {
-		const char *one, *other;
-		bool shares;
-	} cases[] = {
-		{"192.0.2.1", "192.0.2.1", true},
-		{"192.0.2.1", "192.0.2.2", false},
-		{"192.0.2.1", "64.0.2.1", false},
-		{"0.0.0.0", "0.0.0.1", false},
-		{"2001:db8::1", "2001:db8:0:1::1", false},
-		{"2001:db8::1", "a001:db8::1", false},
-		{"2001:db8::1", "2001:db8::2", true}, /* one /64 is one source */
-		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true},
-		/* the families, with the same bytes at the same place */
-		{"10.1.2.3", "a01:203::", false},
-		{"10.1.2.3", "a01:203::1", false},
-		{"10.1.2.3", "::ffff:10.1.2.3", false},
-		{"10.1.2.3", "::10.1.2.3", false},
-		{"0.0.0.0", "::", false},
-		/* a /64 whose bytes are an IPv4 ledger's key: the address, and limit 1 or 2 */
-		{"10.1.2.3", "a01:203:100::", false},
-		{"10.1.2.3", "a01:203:200::", false},
-		{"10.1.2.3", "a01:203:0:1::", false},
-	};
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		check_shares(rig, cases[i].one, cases[i].other, cases[i].shares);
-		check_shares(rig, cases[i].other, cases[i].one, cases[i].shares);
-	}
-}
-
 static void test_gates_do_not_share(void **state)
 {
 	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
@@ -463,7 +417,6 @@ int main(void)
 		cmocka_unit_test(test_twice_the_rate),
 		cmocka_unit_test(test_one_a_minute),
 		cmocka_unit_test(test_any_span),
-		cmocka_unit_test(test_sources_do_not_share),
 		cmocka_unit_test(test_gates_do_not_share),
 		cmocka_unit_test(test_bit_rates),
 		cmocka_unit_test(test_merged_packets_get_their_rate),

@@ -355,89 +355,6 @@ static void test_each_match_and_packet(void **state)
 		ARRAY_SIZE(asked), ARRAY_SIZE(fixtures), HOOKS, matched, sent);
 }
 
-/* Four limits beside each other, each in a slot of its own: each has counted what it is for. */
-static void test_slots(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	for (size_t m = 0; m + SL_LIMITS_MAX <= ARRAY_SIZE(asked); m += SL_LIMITS_MAX) {
-		struct sl_counters counters, expected = {0};
-		char words[SL_LIMITS_MAX][128];
-
-		rig_empty(rig);
-		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-			snprintf(words[slot], sizeof(words[slot]),
-				 "name l%d rate 1/h burst 1 start empty action observe match %s",
-				 slot, asked[m + slot].text);
-		rig_limits(rig, "default", words[0], words[1], words[2], words[3], NULL);
-		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
-			struct sl_cell wire = {1, fixtures[i].size};
-
-			assert_true(rig_run(rig, i % HOOKS, fixtures[i].bytes, fixtures[i].size));
-			for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
-				if (is_for(&asked[m + slot], &fixtures[i], fixtures[i].vlan))
-					cell_add_to(&expected.refused[slot], &wire);
-		}
-		counters = rig_counters_of(rig, "default");
-		assert_memory_equal(counters.refused, expected.refused, sizeof(expected.refused));
-		rig_check_counted(rig);
-	}
-}
-
-/* --- Flags of TCP --------------------------------------------------------------------------- */
-
-static const struct fixture tcp_frames[] = {
-	{"IPv4", FRAME(ETH(0x0800), IPV4(6), TCP_TO(443, 5, 0))},
-	{"IPv6", FRAME(ETH(0x86dd), IPV6(6), TCP_TO(443, 5, 0))},
-	{"a tag, IPv4", FRAME(ETH(0x8100), TAG(0x0800), IPV4(6), TCP_TO(443, 5, 0))},
-};
-
-static void test_every_flag_of_tcp(void **state)
-{
-	struct rig *rig = rig_begin(state);
-
-	set_match(rig, "tcp-syn");
-	for (size_t i = 0; i < ARRAY_SIZE(tcp_frames); i++)
-		for (unsigned int flags = 0; flags < 256; flags++)
-			for (int hook = 0; hook < HOOKS; hook++) {
-				bool syn = flags & SYN && !(flags & ACK);
-				uint8_t bytes[128];
-
-				memcpy(bytes, tcp_frames[i].bytes, tcp_frames[i].size);
-				bytes[tcp_frames[i].size - 20 + 13] = flags;
-				assert_int_equal(rig_run(rig, hook, bytes, tcp_frames[i].size),
-						 !syn);
-			}
-	rig_check_counted(rig);
-}
-
-/* --- Long frames ---------------------------------------------------------------------------- */
-
-/* In several buffers on XDP: the headers are in the first. */
-static void test_jumbo(void **state)
-{
-	static uint8_t bytes[9000];
-	struct rig *rig = rig_begin(state);
-
-	for (size_t m = 0; m < ARRAY_SIZE(asked); m++) {
-		set_match(rig, asked[m].text);
-		for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
-			const struct fixture *it = &fixtures[i];
-			bool whole =
-				it->port != NONE && !it->unread && (it->proto == 17 || it->syn);
-
-			if (!whole) /* more bytes would make another packet of it */
-				continue;
-			memset(bytes, 0, sizeof(bytes));
-			memcpy(bytes, it->bytes, it->size);
-			verdict_check(&asked[m], it, "xdp, jumbo",
-				      rig_run(rig, HOOK_XDP, bytes, sizeof(bytes)),
-				      !is_for(&asked[m], it, it->vlan));
-		}
-	}
-	rig_check_counted(rig);
-}
-
 /* --- Headers outside the linear part -------------------------------------------------------- */
 
 #define LINEAR_LEAST 14 /* the kernel leaves no program less */
@@ -611,26 +528,6 @@ static void test_stripped_tags(void **state)
 
 /* --- Merged packets ------------------------------------------------------------------------- */
 
-/* They are matched by the headers that they share, and cost what each of them costs. */
-static void test_merged_packets(void **state)
-{
-	static const uint8_t tcp[] = {ETH(0x0800), IPV4(6), TCP_TO(443, 5, ACK)};
-	struct rig *rig = rig_begin(state);
-	struct __sk_buff skb = {.gso_size = 100, .gso_segs = 5};
-	struct sl_cell wire = {5, 500 + 5 * sizeof(tcp)};
-	uint8_t bytes[sizeof(tcp) + 500] = {0};
-
-	memcpy(bytes, tcp, sizeof(tcp));
-	rig_limits(rig, "default", "name web rate 1/h burst 12 match tcp port 443",
-		   "name udp rate 1/h burst 1 match udp", NULL);
-	for (int i = 0; i < 4; i++)
-		assert_int_equal(rig_run_skb(rig, i % 2 ? HOOK_EGRESS : HOOK_INGRESS, bytes,
-					     sizeof(bytes), &skb, &wire),
-				 i < 2);
-	assert_int_equal(rig_counters_of(rig, "default").refused[0].packets, 10);
-	rig_check_counted(rig);
-}
-
 /* Each of the packets that a merged one stands for had the tag that is metadata now. */
 static void test_merged_and_stripped(void **state)
 {
@@ -699,16 +596,9 @@ static void test_no_source(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_match_and_packet),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_every_flag_of_tcp),
-		cmocka_unit_test(test_jumbo),
-		cmocka_unit_test(test_every_split),
-		cmocka_unit_test(test_headers_of_16_kB),
-		cmocka_unit_test(test_stripped_tags),
-		cmocka_unit_test(test_merged_packets),
-		cmocka_unit_test(test_merged_and_stripped),
-		cmocka_unit_test(test_no_source),
+		cmocka_unit_test(test_each_match_and_packet), cmocka_unit_test(test_every_split),
+		cmocka_unit_test(test_headers_of_16_kB),      cmocka_unit_test(test_stripped_tags),
+		cmocka_unit_test(test_merged_and_stripped),   cmocka_unit_test(test_no_source),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

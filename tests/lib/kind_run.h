@@ -419,6 +419,7 @@ static inline void run_packet(int cpu)
 	struct packet packet = host_packet(&run.limit, run_amount(), run_clock(cpu));
 	struct sl_bucket *bucket = run.buckets ? &run.bucket[cpu] : NULL;
 	true_time blocked_until = run.now + run_block_left();
+	struct sl_ledger before = *host_ledger;
 	uint64_t cost = host_cost(&run.limit, &packet);
 	true_time at = run.now, arrival = run_long_clock(cpu);
 	bool refund = run.refunds && run_one_in(8);
@@ -439,6 +440,9 @@ static inline void run_packet(int cpu)
 	if (run.now < blocked_until &&
 	    (reason == SL_PASS_WITHIN || run.now + run_block_left() != blocked_until))
 		run_fail("a block did not hold, or was prolonged");
+	if (run.sequential && run.now < blocked_until &&
+	    memcmp(&before, host_ledger, sizeof(before)))
+		run_fail("a packet changed a ledger that is blocked");
 	if (run.limit.purse && run_is_quiet(cpu) &&
 	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
 		run_fail("the ledger and the purses hold more than one burst");

@@ -23,7 +23,6 @@ static void swap_comes(const void *word);
 #define RATE	  1000 /* packets per second */
 #define COST	  (SL_TICKS_PER_SEC / RATE)
 #define BURST	  1000
-#define BUDGET	  500
 #define ONE_CPU	  1
 #define MANY_CPUS 64 /* too many for purses */
 #define SETS	  2
@@ -35,8 +34,6 @@ static struct {
 	struct sl_policy policy;
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
-	struct sl_ledger budget;
-	struct sl_allowance allowance;
 	struct sl_hot hot;
 	struct sl_bucket bucket[SL_SEATS];
 	enum sl_family family;
@@ -67,18 +64,12 @@ static void swap_comes(const void *word)
 
 static void *map_find(const void *map, const void *key)
 {
-	uint32_t number = SL_POLICY_FIRST;
-
 	if (map == &admission)
 		return &world.admission;
 	if (map == &prefixes)
 		return &world.rule;
 	if (map == &policies)
 		return &world.policy;
-	if (map == &budgets)
-		return memcmp(key, &number, sizeof(number)) ? NULL : &world.budget;
-	if (map == &allowances)
-		return memcmp(key, &number, sizeof(number)) ? NULL : &world.allowance;
 	if (map == &hot)
 		return &world.hot;
 	if (map == &buckets)
@@ -122,13 +113,6 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	clock_advance(SL_TICKS_PER_SEC);
 }
 
-static void world_budget(unsigned int packets)
-{
-	world.policy.newcomers = limit_of(packets, ONE_CPU);
-	assert_true(world.policy.newcomers.purse);
-	world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
-}
-
 static struct packet packet_from(uint32_t source)
 {
 	struct packet packet = {.packets = 1, .bytes = 60};
@@ -162,12 +146,6 @@ static void check_events(uint64_t inserted, uint64_t forgotten, uint64_t busy, u
 
 /* --- Why a key gets no ledger ----------------------------------------------------------------- */
 
-static void sets_lock(bool lock)
-{
-	for (uint32_t i = 0; i < SETS; i++)
-		host_table.set[i].away = (host_table.set[i].away & ~1U) | lock;
-}
-
 /* Sources that have spent all of a burst of an hour, in each way. */
 static void table_fill(void)
 {
@@ -191,103 +169,6 @@ static void table_fill(void)
 	}
 	for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
 		assert_true(host_table.set[i / SL_WAYS].tag[i % SL_WAYS]);
-}
-
-/* A source each that never comes back, or one that does. */
-static void check_no_ledger(enum sl_family family, bool full, unsigned int budget)
-{
-	uint32_t source = 5000;
-	unsigned int passes = budget ? budget : 700;
-
-	world_begin(family, MANY_CPUS);
-	if (budget)
-		world_budget(budget);
-	if (full)
-		table_fill();
-	else
-		sets_lock(true);
-	for (unsigned int i = 0; i < 700; i++)
-		assert_int_equal(packet_send(++source),
-				 i < passes ? SL_PASS_NEWCOMER : SL_DROP_OVER_BUDGET);
-	if (budget) {
-		clock_advance(8 * COST);
-		for (int i = 0; i < 8; i++)
-			assert_int_equal(packet_send(++source), SL_PASS_NEWCOMER);
-		assert_int_equal(packet_send(++source), SL_DROP_OVER_BUDGET);
-	}
-	/* by chance a slot of the sketch may take one for another, once in 2^24 packets */
-	check_events(0, 0, full ? 0 : source - 5000, full ? source - 5000 : 0);
-	assert_int_equal(world.hot.tag[0], 0);
-	sets_lock(false);
-	host_table_check();
-}
-
-static void test_sources_without_a_ledger_are_newcomers_and_share_the_budget(void **state)
-{
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++)
-		for (int full = 0; full <= 1; full++) {
-			check_no_ledger(family, full, 0);
-			check_no_ledger(family, full, BUDGET);
-		}
-}
-
-/* A source of a locked set passes as a newcomer, and owes that when it has a ledger. */
-static void test_a_source_of_a_locked_set_gets_its_burst(void **state)
-{
-	(void)state;
-	for (int owes = 0; owes <= 1; owes++)
-		for (int family = 0; family < SL_FAMILIES; family++) {
-			world_begin(family, MANY_CPUS);
-			world.policy.limit[family][0].owes = owes;
-			sets_lock(true);
-			for (int i = 0; i < 5; i++)
-				assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			check_events(0, 0, 5, 0);
-			sets_lock(false);
-			for (int i = 0; i < BURST - 5 * owes; i++)
-				assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-			check_events(1, 0, 5, 0);
-			host_table_check();
-		}
-}
-
-/* What was drawn from a ledger that is none must not be in a purse. */
-static void test_a_refused_ledger_fills_no_purse(void **state)
-{
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct packet packet;
-		struct sl_bucket *bucket;
-
-		world_begin(family, ONE_CPU);
-		assert_true(world.policy.limit[family][0].purse);
-		packet = packet_from(1);
-		bucket = &world.bucket[bucket_earn(&packet, &host_table.gate)];
-		sets_lock(true);
-		for (unsigned int i = 1; i <= 5; i++) {
-			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
-			assert_int_equal(bucket->purse[0].credit, 0);
-		}
-		sets_lock(false);
-		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-		assert_true(bucket->purse[0].credit > 0);
-	}
-}
-
-/* An empty bucket needs no ledger to refuse. */
-static void test_a_refused_ledger_that_starts_empty_drops(void **state)
-{
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		world_begin(family, MANY_CPUS);
-		world.policy.limit[family][0].start_empty = true;
-		sets_lock(true);
-		for (unsigned int i = 1; i <= 5; i++)
-			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-		check_events(0, 0, 5, 0);
-	}
 }
 
 /*
@@ -611,10 +492,6 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sources_without_a_ledger_are_newcomers_and_share_the_budget),
-		cmocka_unit_test(test_a_source_of_a_locked_set_gets_its_burst),
-		cmocka_unit_test(test_a_refused_ledger_fills_no_purse),
-		cmocka_unit_test(test_a_refused_ledger_that_starts_empty_drops),
 		cmocka_unit_test(test_who_comes_again_gets_room),
 		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
