@@ -204,27 +204,6 @@ static void test_full_speed(void **state)
 
 /* --- Many threads --------------------------------------------------------------------------- */
 
-static struct result flood_threads(struct rig *rig, int prog)
-{
-	struct frame frame = frame_from(ADDRESS, 60);
-	uint64_t begin = first_packet(rig, prog, &frame);
-	struct flood floods[THREADS];
-
-	for (int i = 0; i < THREADS; i++) {
-		floods[i] = (struct flood){
-			.prog = prog,
-			.cpu = rig->cpu[i % rig->cpus],
-			.frame = &frame,
-			.chunk = 1000,
-			.count = 10000,
-		};
-		flood_start(&floods[i]);
-	}
-	for (int i = 0; i < THREADS; i++)
-		flood_join(&floods[i]);
-	return result_read(rig, floods, THREADS, begin);
-}
-
 /* As many sources as threads, of one key. */
 static struct result flood_neighbours(struct rig *rig, int prog)
 {
@@ -274,76 +253,11 @@ static void test_hundred_sources_of_one_key(void **state)
 	shipped_free(&shipped);
 }
 
-/* --- Several limits ------------------------------------------------------------------------- */
-
-/*
- * One source on all CPUs, of whose packets one limit drops nearly all: it gives the charges back to
- * the other, which then holds no less than it should, and no more.
- */
-static void test_refunds_at_full_speed(void **state)
-{
-	static const char *const words[] = {"rate 1/min burst 100000", "rate 1/h burst 60"};
-	static const uint64_t bursts[] = {100000, 60};
-	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
-	struct frame udp = frame_from(ADDRESS, 60), tcp = frame_from(ADDRESS, 60);
-	struct flood floods[RIG_CPUS_MAX];
-	struct flood like = {.prog = shipped.prog[HOOK_INGRESS], .chunk = CHUNK};
-
-	frame_set_proto(&tcp, 6);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		uint64_t passed;
-
-		rig_empty(rig);
-		rig_limits(rig, "default", words[i], "name udp rate 1/h burst 10 match udp", NULL);
-		like.frame = &udp;
-		like.count = 1000000;
-		flood_all_cpus(floods, rig, &like);
-		passed = rig_counters(rig).reason[SL_PASS_WITHIN].packets;
-		assert_int_equal(passed, 10);
-		like.frame = &tcp;
-		like.count = 200000;
-		flood_all_cpus(floods, rig, &like);
-		passed = rig_counters(rig).reason[SL_PASS_WITHIN].packets;
-		print_message(
-			"figure: %u CPUs, %s, after %d packets each that another limit drops: "
-			"passed %lu\n",
-			rig->cpus, words[i], 1000000, passed);
-		assert_in_range(passed, bursts[i] - bursts[i] / 16, bursts[i]);
-	}
-	shipped_free(&shipped);
-}
-
-static void test_hundred_threads(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-	} cases[] = {{"1kpps", "100000"}, {"1/min", "200000"}, {"1/h", "50"}, {"1/h", "1"}};
-	struct rig *rig = rig_begin(state);
-	struct shipped shipped = rig_ship(rig);
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct result result;
-
-		rig_empty(rig);
-		rig_set(rig, "default", cases[i].rate, cases[i].burst);
-		result = flood_threads(rig, shipped.prog[HOOK_INGRESS]);
-		print_message("figure: %d threads of 10000, %s %s: passed %lu, at most %.1f\n",
-			      THREADS, cases[i].rate, cases[i].burst, result.passed, result.most);
-		result_check(&result);
-		assert_int_equal(result.sent, THREADS * 10000 + 1);
-		assert_true(result.passed >= 0.99 * (uint64_t)result.most);
-	}
-	shipped_free(&shipped);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_speed),
-		cmocka_unit_test(test_hundred_threads),
 		cmocka_unit_test(test_hundred_sources_of_one_key),
-		cmocka_unit_test(test_refunds_at_full_speed),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);

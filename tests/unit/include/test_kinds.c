@@ -532,42 +532,6 @@ static void first_limit_wins_until_changed(const struct kind_row *row, uint64_t 
 	assert_true(passes_exactly(&source, capacity_of(&source.limit)));
 }
 
-/* What gives a limit ledgers of its own. */
-static void a_change_that_ledgers_cannot_follow(const struct kind_row *row, uint64_t epoch)
-{
-	struct sl_limit_spec spec;
-
-	(void)epoch;
-	for (int kind = SL_BUCKET; kind <= (int)SL_SHAPE; kind++) {
-		spec = row->spec;
-		spec.kind = kind;
-		spec.groups = 5;
-		assert_int_equal(limit_keeps_ledgers(&row->spec, &spec),
-				 kind == (int)row->kind &&
-					 (row->kind != SL_WINDOW || row->spec.groups == 5));
-	}
-	spec = row->spec;
-	spec.per[SL_IPV4] = 24;
-	assert_false(limit_keeps_ledgers(&row->spec, &spec));
-	spec = row->spec;
-	spec.key_dst = true;
-	assert_false(limit_keeps_ledgers(&row->spec, &spec));
-	if (row->kind != SL_WINDOW)
-		return;
-	spec = row->spec;
-	spec.span_ns += SEC_NS;
-	assert_false(limit_keeps_ledgers(&row->spec, &spec));
-	spec = row->spec;
-	spec.groups++;
-	assert_false(limit_keeps_ledgers(&row->spec, &spec));
-	spec = row->spec;
-	spec.rate_unit = spec.rate_unit == SL_RATE_BITS ? SL_RATE_PPS : SL_RATE_BITS;
-	assert_false(limit_keeps_ledgers(&row->spec, &spec));
-	spec = row->spec;
-	spec.rate = 1ULL << 46; /* its counts are in other units, but for one sub-window */
-	assert_int_equal(limit_keeps_ledgers(&row->spec, &spec), spec.groups == 1);
-}
-
 /* --- Decisions ------------------------------------------------------------------------------ */
 
 /* A source in any state, by a clock that may lag behind that of the last packet. */
@@ -1131,7 +1095,6 @@ static const struct kind_case {
 	{"per_key_isolated", per_key_isolated, ALL, ANY},
 	{"cost_by_size", cost_by_size, ALL, BYTES},
 	{"first_limit_wins_until_changed", first_limit_wins_until_changed, ALL, ANY},
-	{"a_change_that_ledgers_cannot_follow", a_change_that_ledgers_cannot_follow, ALL, ANY},
 	{"decision_agrees_with_draw", decision_agrees_with_draw, ALL, ANY},
 	{"give_back_undoes_a_charge", give_back_undoes_a_charge, ALL, ANY},
 	{"give_back_undoes_any_charge", give_back_undoes_any_charge, SHAPES, ANY},
