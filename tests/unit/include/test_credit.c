@@ -392,6 +392,7 @@ static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
 			uint64_t zero = epochs[j], now = zero + cases[i].now;
 			uint64_t born = zero + cases[i].born;
 			struct sl_ledger ledger = {.zero = zero, .born = born, .drawn = born};
+			struct sl_ledger before = ledger;
 			struct sl_purse purse = {.credit = cases[i].credit, .at = born};
 			struct sl_limit limit = small;
 
@@ -402,6 +403,8 @@ static void test_a_draw_fills_the_purse_with_what_there_is(void **state)
 			now = credit_latest(now, born);
 			assert_int_equal(purse.credit, cases[i].purse);
 			assert_int_equal(credit_level(&limit, &ledger, now), cases[i].level);
+			if (!cases[i].passes && !cases[i].credit)
+				assert_memory_equal(&ledger, &before, sizeof(before));
 			if (!cases[i].passes)
 				continue;
 			assert_int_equal(purse.at, now);
