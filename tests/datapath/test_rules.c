@@ -134,52 +134,6 @@ static void test_split(void **state)
 
 /* --- Set and delete ------------------------------------------------------------------------- */
 
-static void test_set_keeps_level_and_counters(void **state)
-{
-	struct rig *rig = rig_begin(state);
-	struct frame frame = frame_from("192.0.2.1", 60);
-	struct sl_counters counters;
-
-	set_burst(rig, "192.0.2.0/24", 10);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 4), 4);
-	set_burst(rig, "192.0.2.0/24", 10);
-	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, ENOUGH), 6);
-	set_burst(rig, "192.0.2.0/24", 30); /* a higher burst refills, it is no gift */
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), 0);
-	rig_set(rig, "192.0.2.0/24", "1mpps", "30");
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), 0);
-	rig_clock_forward(rig, 30 * SEC / 1000000);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), 30);
-	set_burst(rig, "192.0.2.0/24", 5);
-	assert_int_equal(rig_send(rig, HOOK_INGRESS, &frame, ENOUGH), 0);
-	counters = rig_counters_of(rig, "192.0.2.1");
-	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets, 40);
-	assert_int_equal(counters.reason[SL_DROP_OVER_LIMIT].packets, rig->dropped.packets);
-	rig_check_tidy(rig, 1);
-	rig_check_counted(rig);
-}
-
-/*
- * What was drawn under one rule is not spent under another: half an hour's credit of 1/min would
- * pay for more than a billion packets at 1 mpps.
- */
-static void test_changes_void_purses(void **state)
-{
-	static const char *const prefixes[] = {"default", "192.0.2.0/24"};
-	struct frame frame = frame_from("192.0.2.1", 60);
-	struct rig *rig = rig_begin(state);
-
-	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
-		rig_empty(rig);
-		rig_set(rig, "default", "1/min", "1000");
-		assert_true(rig_limit(rig, "default")->purse > 0);
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
-		rig_set(rig, prefixes[i], "1mpps", "10");
-		assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 100), 10);
-		rig_check_counted(rig);
-	}
-}
-
 static void test_delete_falls_back(void **state)
 {
 	struct rig *rig = rig_begin(state);
@@ -274,8 +228,6 @@ int main(void)
 		cmocka_unit_test(test_longest_prefix_wins),
 		cmocka_unit_test(test_default_and_the_whole_families),
 		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_set_keeps_level_and_counters),
-		cmocka_unit_test(test_changes_void_purses),
 		cmocka_unit_test(test_delete_falls_back),
 		cmocka_unit_test(test_delete_what_is_not_there),
 		cmocka_unit_test(test_a_reader_sees_each_change),
