@@ -14,9 +14,8 @@
 #include "kinds.h"
 #include "stamp.skel.h"
 
-#define SOURCE	 "192.0.2.1"
-#define TARGET	 "198.51.100.7"
-#define TARGET_2 "198.51.100.8"
+#define SOURCE "192.0.2.1"
+#define TARGET "198.51.100.7"
 
 #define NS(ticks) (((ticks) + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Calls bpf(2) for the tests: makes, fills, reads and pins maps, and makes links."""
+"""Calls bpf(2) for the tests: makes, fills, reads and pins maps, and detaches links."""
 
 import contextlib
 import ctypes
@@ -10,10 +10,8 @@ from lab import libc
 
 NUMBER = {"x86_64": 321}.get(os.uname().machine, 280)  # 280: on newer architectures
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY = range(5)
-OBJ_PIN, OBJ_GET, OBJ_INFO, LINK_CREATE = 6, 7, 15, 28
+OBJ_PIN, OBJ_GET, OBJ_INFO = 6, 7, 15
 LINK_DETACH = 34
-ATTACH = {"xdp": 37, "ingress": 46, "egress": 47}  # enum bpf_attach_type: BPF_XDP, BPF_TCX_*
-XDP_FLAGS = {"generic": 1 << 1, "native": 1 << 2}
 TYPES = {"hash": 1, "array": 2, "percpu_hash": 5, "percpu_array": 6, "lru_hash": 9,
          "lru_percpu_hash": 10, "lpm_trie": 11}
 
@@ -63,11 +61,6 @@ def object_id(fd):
     info = ctypes.create_string_buffer(8)
     call(OBJ_INFO, struct.pack("IIQ", fd, 8, address(info)))
     return struct.unpack("II", info)[1]
-
-
-def link_create(program, ifindex, hook, flags=0):
-    """In the network namespace of the device."""
-    return call(LINK_CREATE, struct.pack("IIII", program, ifindex, ATTACH[hook], flags))
 
 
 def possible_cpus():
