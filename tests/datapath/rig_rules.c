@@ -12,51 +12,9 @@
 #include "gate/rulemap.h"
 #include "rules/limit_words.h"
 #include "spec_first.h"
+#include "spec_words.h"
 
 /* --- Words ---------------------------------------------------------------------------------- */
-
-struct words {
-	struct spec spec;
-	char text[SPEC_FIELDS][SPEC_TEXT];
-};
-
-static int field_of(const char *word)
-{
-	int field = 0;
-
-	while (field < SPEC_FIELDS && strcmp(word, spec_names[field]))
-		field++;
-	return field;
-}
-
-/* The first `per` of "window 1000 per 1min per 24" is a part of the window. */
-static bool is_part(int field, const char *word, const struct words *words)
-{
-	return field == SPEC_WINDOW && !strcmp(word, "per") &&
-	       !strstr(words->text[SPEC_WINDOW], "per");
-}
-
-static void words_split(const char *words, struct words *ret)
-{
-	char copy[4 * SPEC_TEXT], *rest, *word;
-	int field = SPEC_FIELDS;
-
-	*ret = (struct words){0};
-	assert_in_range(strlen(words), 1, sizeof(copy) - 1);
-	strcpy(copy, words);
-	for (word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-		char *text;
-
-		if (field_of(word) < SPEC_FIELDS && !is_part(field, word, ret)) {
-			field = field_of(word);
-			ret->spec.text[field] = ret->text[field];
-			continue;
-		}
-		assert_in_range(field, 0, SPEC_FIELDS - 1);
-		text = ret->text[field];
-		snprintf(text + strlen(text), SPEC_TEXT - strlen(text), *text ? " %s" : "%s", word);
-	}
-}
 
 struct limit rig_limit_of(const char *prefix, const char *words)
 {

@@ -6,21 +6,24 @@
 #include "rules/limit_words.h"
 #include "rules/matches.h"
 #include "spec_first.h"
+#include "spec_words.h"
 
 static const struct machine machine = {.cpus = 2, .jiffy_ns = JIFFY_NS};
 
-static struct limit limit_of(const struct spec *spec)
+static struct limit limit_of(const char *text)
 {
 	struct sl_prefix prefix = prefix_of("default");
 	struct limit limit;
+	struct words words;
 
-	assert_int_equal(spec_parse_first(spec, &prefix, NULL, NULL, &limit), OK);
+	words_split(text, &words);
+	assert_int_equal(spec_parse_first(&words.spec, &prefix, NULL, NULL, &limit), OK);
 	return limit;
 }
 
-static struct sl_limit compiled(const struct spec *spec, enum sl_family family)
+static struct sl_limit compiled(const char *words, enum sl_family family)
 {
-	struct limit limit = limit_of(spec);
+	struct limit limit = limit_of(words);
 
 	return limit_compile(&limit, family, &machine);
 }
@@ -28,34 +31,32 @@ static struct sl_limit compiled(const struct spec *spec, enum sl_family family)
 static void test_windows_compile_to_these_numbers(void **state)
 {
 	static const struct {
-		const char *window, *groups;
+		const char *words;
 		uint64_t most, span;
 		uint8_t parts, bits, shift;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		{"1000 per 1min", NULL, 1000, 60 * SEC, 5, 12, 0, false, true},
-		{"4095 per 1s", NULL, 4095, SEC, 5, 12, 0, false, true},
-		{"4096 per 1s", NULL, 4096, SEC, 5, 12, 1, false, true},
-		{"1000000 per 1s", NULL, 1000000, SEC, 5, 12, 8, false, true},
-		{"10MB per 1h", NULL, 10000000, 3600 * SEC, 5, 12, 12, true, true},
-		{"63 per 1s", "10", 63, SEC, 10, 6, 0, false, true},
-		{"64 per 1s", "10", 64, SEC, 10, 6, 1, false, true},
-		{"1B per 1ms", "1", 1, MS, 1, 48, 0, true, false},
-		{"140737488355328 per 730d", "1", 1ULL << 47, 63072000 * SEC, 1, 48, 0, false,
-		 true},
-		{"140737488355328 per 730d", "2", 1ULL << 47, 63072000 * SEC, 2, 30, 18, false,
-		 true},
+		{"window 1000 per 1min", 1000, 60 * SEC, 5, 12, 0, false, true},
+		{"window 4095 per 1s", 4095, SEC, 5, 12, 0, false, true},
+		{"window 4096 per 1s", 4096, SEC, 5, 12, 1, false, true},
+		{"window 1000000 per 1s", 1000000, SEC, 5, 12, 8, false, true},
+		{"window 10MB per 1h", 10000000, 3600 * SEC, 5, 12, 12, true, true},
+		{"window 63 per 1s groups 10", 63, SEC, 10, 6, 0, false, true},
+		{"window 64 per 1s groups 10", 64, SEC, 10, 6, 1, false, true},
+		{"window 1B per 1ms groups 1", 1, MS, 1, 48, 0, true, false},
+		{"window 140737488355328 per 730d groups 1", 1ULL << 47, 63072000 * SEC, 1, 48, 0,
+		 false, true},
+		{"window 140737488355328 per 730d groups 2", 1ULL << 47, 63072000 * SEC, 2, 30, 18,
+		 false, true},
 		/* a sub-window of two jiffies, and one that is shorter */
-		{"9 per 8ms", "1", 9, 8 * MS, 1, 48, 0, false, true},
-		{"9 per 7ms", "1", 9, 7 * MS, 1, 48, 0, false, false},
-		{"9 per 39ms", "5", 9, 39 * MS, 5, 12, 0, false, false},
+		{"window 9 per 8ms groups 1", 9, 8 * MS, 1, 48, 0, false, true},
+		{"window 9 per 7ms groups 1", 9, 7 * MS, 1, 48, 0, false, false},
+		{"window 9 per 39ms groups 5", 9, 39 * MS, 5, 12, 0, false, false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct spec spec = {
-			.text = {[SPEC_WINDOW] = cases[i].window, [SPEC_GROUPS] = cases[i].groups}};
-		struct sl_limit limit = compiled(&spec, i % SL_FAMILIES);
+		struct sl_limit limit = compiled(cases[i].words, i % SL_FAMILIES);
 		uint64_t least = (cases[i].span + WINDOW_CLOCKS) / cases[i].parts;
 
 		assert_int_equal(limit.kind, SL_WINDOW);
@@ -75,23 +76,21 @@ static void test_windows_compile_to_these_numbers(void **state)
 static void test_shapers_compile_to_these_numbers(void **state)
 {
 	static const struct {
-		const char *rate, *horizon;
+		const char *words;
 		uint64_t cost, ticks;
 		bool by_bytes, by_jiffy;
 	} cases[] = {
-		{"1kpps", NULL, MS, 200 * MS, false, true},
-		{"10mbit", NULL, 12800ULL << 16, 200 * MS, true, true},
-		{"3pps", "1s", 5333333334, SEC, false, true},
-		{"1mpps", "8ms", MS / 1000, 8 * MS, false, true},
-		{"1mpps", "7ms", MS / 1000, 7 * MS, false, false},
-		{"1gbit", "10s", 128ULL << 16, 10 * SEC, true, true},
+		{"shape 1kpps", MS, 200 * MS, false, true},
+		{"shape 10mbit", 12800ULL << 16, 200 * MS, true, true},
+		{"shape 3pps horizon 1s", 5333333334, SEC, false, true},
+		{"shape 1mpps horizon 8ms", MS / 1000, 8 * MS, false, true},
+		{"shape 1mpps horizon 7ms", MS / 1000, 7 * MS, false, false},
+		{"shape 1gbit horizon 10s", 128ULL << 16, 10 * SEC, true, true},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct spec spec = {
-			.text = {[SPEC_SHAPE] = cases[i].rate, [SPEC_HORIZON] = cases[i].horizon}};
-		struct sl_limit limit = compiled(&spec, i % SL_FAMILIES);
+		struct sl_limit limit = compiled(cases[i].words, i % SL_FAMILIES);
 
 		assert_int_equal(limit.kind, SL_SHAPE);
 		assert_int_equal(limit.cost, cases[i].cost);
@@ -106,37 +105,24 @@ static void test_shapers_compile_to_these_numbers(void **state)
 static void test_escalating_blocks_compile_to_these_numbers(void **state)
 {
 	static const struct {
-		struct spec spec;
+		const char *words;
 		uint64_t block, most;
 		uint8_t escalate, steps;
 	} cases[] = {
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s"}}, 10 * SEC, 0, 0, 0},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2"}},
-		 10 * SEC,
-		 600 * SEC,
-		 2,
-		 6},
-		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_ACTION] = "block 1ms escalate 16 max 1h"}},
-		 MS,
-		 3600 * SEC,
-		 16,
-		 6},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2 max 32768s"}},
-		 SEC,
-		 32768 * SEC,
-		 2,
-		 15},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "drop"}}, 0, 0, 0, 0},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "observe"}}, 0, 0, 0, 0},
-		{{{[SPEC_SHAPE] = "1kpps"}}, 0, 0, 0, 0},
+		{"rate 1kpps action block 10s", 10 * SEC, 0, 0, 0},
+		{"rate 1kpps action block 10s escalate 2", 10 * SEC, 600 * SEC, 2, 6},
+		{"window 9 per 1s action block 1ms escalate 16 max 1h", MS, 3600 * SEC, 16, 6},
+		{"rate 1kpps action block 1s escalate 2 max 32768s", SEC, 32768 * SEC, 2, 15},
+		{"rate 1kpps action drop", 0, 0, 0, 0},
+		{"rate 1kpps action observe", 0, 0, 0, 0},
+		{"shape 1kpps", 0, 0, 0, 0},
 	};
-	struct limit stale = limit_of(&(struct spec){
-		{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 10s escalate 2 max 1h"}});
+	struct limit stale = limit_of("rate 1kpps action block 10s escalate 2 max 1h");
 	struct sl_limit limit;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		limit = compiled(&cases[i].spec, i % SL_FAMILIES);
+		limit = compiled(cases[i].words, i % SL_FAMILIES);
 		assert_int_equal(limit.block, cases[i].block);
 		assert_int_equal(limit.block_max, cases[i].most);
 		assert_int_equal(limit.escalate, cases[i].escalate);
@@ -150,18 +136,18 @@ static void test_escalating_blocks_compile_to_these_numbers(void **state)
 /* The parts that all kinds have. */
 static void test_keys_and_actions_are_those_of_any_kind(void **state)
 {
-	static const struct spec specs[] = {
-		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
-		{{[SPEC_WINDOW] = "9 per 1s", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
-		{{[SPEC_SHAPE] = "1kpps", [SPEC_PER] = "24/56", [SPEC_KEY] = "dst"}},
+	static const char *const specs[] = {
+		"rate 1kpps per 24/56 key dst",
+		"window 9 per 1s per 24/56 key dst",
+		"shape 1kpps per 24/56 key dst",
 	};
 
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct sl_limit bucket = compiled(&specs[0], family);
+		struct sl_limit bucket = compiled(specs[0], family);
 
 		for (size_t i = 1; i < ARRAY_SIZE(specs); i++) {
-			struct sl_limit limit = compiled(&specs[i], family);
+			struct sl_limit limit = compiled(specs[i], family);
 
 			assert_memory_equal(limit.mask, bucket.mask, sizeof(limit.mask));
 			assert_int_equal(limit.key_dst, 1);
@@ -173,12 +159,12 @@ static void test_keys_and_actions_are_those_of_any_kind(void **state)
 /* Two rates compile as the two limits that they are. */
 static void test_two_rates_compile_as_two_limits(void **state)
 {
-	struct limit both = limit_of(&(struct spec){{[SPEC_RATE] = "10kpps 100mbit"}});
+	struct limit both = limit_of("rate 10kpps 100mbit");
 	struct limit second = limit_second(&both);
 	struct sl_limit packets = limit_compile(&both, SL_IPV4, &machine),
 			bits = limit_compile(&second, SL_IPV4, &machine),
-			alone = compiled(&(struct spec){{[SPEC_RATE] = "10kpps"}}, SL_IPV4),
-			other = compiled(&(struct spec){{[SPEC_RATE] = "100mbit"}}, SL_IPV4);
+			alone = compiled("rate 10kpps", SL_IPV4),
+			other = compiled("rate 100mbit", SL_IPV4);
 
 	(void)state;
 	assert_int_equal(limit_check(&second), OK);
@@ -188,23 +174,23 @@ static void test_two_rates_compile_as_two_limits(void **state)
 
 static void test_what_words_make_is_sound(void **state)
 {
-	static const struct spec cases[] = {
-		{{[SPEC_RATE] = "1/h", [SPEC_BURST] = "1"}},
-		{{[SPEC_RATE] = "1/h", [SPEC_BURST] = "17520"}},
-		{{[SPEC_RATE] = "400gbit", [SPEC_BURST] = "1B"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1ms escalate 2 max 32s"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 730d"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32/128", [SPEC_KEY] = "dst"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_NAME] = "a-name_15-chars", [SPEC_START] = "empty"}},
-		{{[SPEC_RATE] = "1kpps", [SPEC_MATCH] = "tcp port 1,2,3,4,5,6,7,9 vlan 4094"}},
-		{{[SPEC_WINDOW] = "140737488355328 per 730d", [SPEC_GROUPS] = "10"}},
-		{{[SPEC_WINDOW] = "1B per 1ms", [SPEC_GROUPS] = "1"}},
-		{{[SPEC_SHAPE] = "1/s", [SPEC_HORIZON] = "10s"}},
+	static const char *const cases[] = {
+		"rate 1/h burst 1",
+		"rate 1/h burst 17520",
+		"rate 400gbit burst 1B",
+		"rate 1kpps action block 1ms escalate 2 max 32s",
+		"rate 1kpps action block 730d",
+		"rate 1kpps per 32/128 key dst",
+		"rate 1kpps name a-name_15-chars start empty",
+		"rate 1kpps match tcp port 1,2,3,4,5,6,7,9 vlan 4094",
+		"window 140737488355328 per 730d groups 10",
+		"window 1B per 1ms groups 1",
+		"shape 1/s horizon 10s",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of(&cases[i]);
+		struct limit limit = limit_of(cases[i]);
 
 		if (!limit_is_sound(&limit.spec) || !limit_name_is_valid(limit.spec.name) ||
 		    !match_is_sound(&limit.match))
@@ -304,44 +290,37 @@ static void test_matches_that_no_words_make_are_not_sound(void **state)
 static void test_a_changed_limit_keeps_its_ledgers_where_it_can_read_them(void **state)
 {
 	static const struct {
-		struct spec from, to;
+		const char *from, *to;
 		bool keeps;
 	} cases[] = {
-#define FROM_WINDOW [SPEC_WINDOW] = "1000 per 1min"
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "5/h", [SPEC_BURST] = "9"}}, true},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1mbit"}}, true},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps 1mbit"}}, true},
-		{{{[SPEC_RATE] = "1kpps"}},
-		 {{[SPEC_RATE] = "1kpps", [SPEC_ACTION] = "block 1s escalate 2"}},
-		 true},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, true},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}}, {{[SPEC_RATE] = "1kpps"}}, true},
-		{{{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes"}},
-		 {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "yes", [SPEC_START] = "share"}},
-		 true},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "24"}}, false},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps", [SPEC_KEY] = "dst"}}, false},
-		{{{[SPEC_RATE] = "1kpps"}}, {{FROM_WINDOW}}, false},
-		{{{[SPEC_RATE] = "1kpps"}}, {{[SPEC_SHAPE] = "1kpps"}}, false},
-		{{{[SPEC_SHAPE] = "1kpps"}}, {{[SPEC_RATE] = "1kpps"}}, false},
-		{{{[SPEC_SHAPE] = "1kpps"}},
-		 {{[SPEC_SHAPE] = "5mbit", [SPEC_HORIZON] = "1s"}},
-		 true},
-		{{{FROM_WINDOW}}, {{[SPEC_SHAPE] = "1kpps"}}, false},
-		{{{FROM_WINDOW}}, {{[SPEC_RATE] = "1kpps"}}, false},
-		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_ACTION] = "observe"}}, true},
-		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_MATCH] = "udp"}}, true},
-		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "2000 per 1min"}}, true},
-		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "4096 per 1min"}}, false}, /* counts in twos */
-		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "1000 per 2min"}}, false},
-		{{{FROM_WINDOW}}, {{[SPEC_WINDOW] = "1kB per 1min"}}, false},
-		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_GROUPS] = "6"}}, false},
-		{{{FROM_WINDOW}}, {{FROM_WINDOW, [SPEC_PER] = "24"}}, false},
+		{"rate 1kpps", "rate 5/h burst 9", true},
+		{"rate 1kpps", "rate 1mbit", true},
+		{"rate 1kpps", "rate 1kpps 1mbit", true},
+		{"rate 1kpps", "rate 1kpps action block 1s escalate 2", true},
+		{"rate 1kpps", "rate 1kpps shared yes", true},
+		{"rate 1kpps shared yes", "rate 1kpps", true},
+		{"rate 1kpps shared yes", "rate 1kpps shared yes start share", true},
+		{"rate 1kpps", "rate 1kpps per 24", false},
+		{"rate 1kpps", "rate 1kpps key dst", false},
+		{"rate 1kpps", "window 1000 per 1min", false},
+		{"rate 1kpps", "shape 1kpps", false},
+		{"shape 1kpps", "rate 1kpps", false},
+		{"shape 1kpps", "shape 5mbit horizon 1s", true},
+		{"window 1000 per 1min", "shape 1kpps", false},
+		{"window 1000 per 1min", "rate 1kpps", false},
+		{"window 1000 per 1min", "window 1000 per 1min action observe", true},
+		{"window 1000 per 1min", "window 1000 per 1min match udp", true},
+		{"window 1000 per 1min", "window 2000 per 1min", true},
+		{"window 1000 per 1min", "window 4096 per 1min", false}, /* counts in twos */
+		{"window 1000 per 1min", "window 1000 per 2min", false},
+		{"window 1000 per 1min", "window 1kB per 1min", false},
+		{"window 1000 per 1min", "window 1000 per 1min groups 6", false},
+		{"window 1000 per 1min", "window 1000 per 1min per 24", false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit from = limit_of(&cases[i].from), to = limit_of(&cases[i].to);
+		struct limit from = limit_of(cases[i].from), to = limit_of(cases[i].to);
 
 		if (limit_keeps_ledgers(&from.spec, &to.spec) != cases[i].keeps)
 			fail_msg("case %zu: ledgers are %s", i, cases[i].keeps ? "lost" : "kept");

@@ -6,6 +6,7 @@
 #include "prefix_of.h"
 #include "rules/limit_words.h"
 #include "spec_first.h"
+#include "spec_words.h"
 
 #define IPV4 "203.0.113.0/24"
 #define IPV6 "2001:db8::/32"
@@ -257,12 +258,14 @@ static void test_all_fields_together_are_read(void **state)
 
 /* --- Kinds ---------------------------------------------------------------------------------- */
 
-static struct limit limit_of_spec(const struct spec *spec, const char *prefix_text)
+static struct limit limit_of_words(const char *text)
 {
-	struct sl_prefix prefix = prefix_of(prefix_text);
+	struct sl_prefix prefix = prefix_of("default");
 	struct limit limit;
+	struct words words;
 
-	assert_int_equal(spec_parse_first(spec, &prefix, NULL, NULL, &limit), OK);
+	words_split(text, &words);
+	assert_int_equal(spec_parse_first(&words.spec, &prefix, NULL, NULL, &limit), OK);
 	assert_round_trip(&limit, &prefix);
 	return limit;
 }
@@ -288,107 +291,39 @@ static const char *shown(const struct limit *limit)
 static void test_words_of_each_kind_mean_these_numbers(void **state)
 {
 	static const struct {
-		struct spec spec;
+		const char *words;
 		const char *shown;
 		uint64_t rate, span_ns;
 		uint8_t kind, rate_unit, groups;
 	} cases[] = {
-		{{{[SPEC_WINDOW] = "1000 per 1min"}},
-		 "window 1000 per 1min",
-		 1000,
-		 60000000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 5},
-		{{{[SPEC_WINDOW] = "1000 \t per  60s"}},
-		 "window 1000 per 1min",
-		 1000,
-		 60000000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 5},
-		{{{[SPEC_WINDOW] = "10MB per 1h"}},
-		 "window 10MB per 1h",
-		 10000000,
-		 3600000000000,
-		 SL_WINDOW,
-		 SL_RATE_BITS,
-		 5},
-		{{{[SPEC_WINDOW] = "1.5GB per 7d"}},
-		 "window 1500MB per 7d",
-		 1500000000,
-		 604800000000000,
-		 SL_WINDOW,
-		 SL_RATE_BITS,
-		 5},
-		{{{[SPEC_WINDOW] = "1 per 1ms"}},
-		 "window 1 per 1ms",
-		 1,
-		 1000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 5},
-		{{{[SPEC_WINDOW] = "140737488355328 per 730d"}},
-		 "window 140737488355328 per 730d",
-		 1ULL << 47,
-		 63072000000000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 5},
-		{{{[SPEC_WINDOW] = "1B per 1s", [SPEC_GROUPS] = "1"}},
-		 "window 1B per 1s groups 1",
-		 1,
-		 1000000000,
-		 SL_WINDOW,
-		 SL_RATE_BITS,
-		 1},
-		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_GROUPS] = "10"}},
-		 "window 9 per 1s groups 10",
-		 9,
-		 1000000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 10},
-		{{{[SPEC_WINDOW] = "9 per 1s", [SPEC_GROUPS] = "05"}},
-		 "window 9 per 1s",
-		 9,
-		 1000000000,
-		 SL_WINDOW,
-		 SL_RATE_PPS,
-		 5},
-		{{{[SPEC_SHAPE] = "10mbit"}},
-		 "shape 10mbit",
-		 10000000,
-		 200000000,
-		 SL_SHAPE,
-		 SL_RATE_BITS,
-		 0},
-		{{{[SPEC_SHAPE] = "10kpps", [SPEC_HORIZON] = "1ms"}},
-		 "shape 10kpps horizon 1ms",
-		 10000,
-		 1000000,
-		 SL_SHAPE,
-		 SL_RATE_PPS,
-		 0},
-		{{{[SPEC_SHAPE] = "1pps", [SPEC_HORIZON] = "10s"}},
-		 "shape 1pps horizon 10s",
-		 1,
-		 10000000000,
-		 SL_SHAPE,
-		 SL_RATE_PPS,
-		 0},
-		{{{[SPEC_SHAPE] = "5pps", [SPEC_HORIZON] = "0.2s"}},
-		 "shape 5pps",
-		 5,
-		 200000000,
-		 SL_SHAPE,
-		 SL_RATE_PPS,
-		 0},
+		{"window 1000 per 1min", "window 1000 per 1min", 1000, 60000000000, SL_WINDOW,
+		 SL_RATE_PPS, 5},
+		{"window 1000 \t per  60s", "window 1000 per 1min", 1000, 60000000000, SL_WINDOW,
+		 SL_RATE_PPS, 5},
+		{"window 10MB per 1h", "window 10MB per 1h", 10000000, 3600000000000, SL_WINDOW,
+		 SL_RATE_BITS, 5},
+		{"window 1.5GB per 7d", "window 1500MB per 7d", 1500000000, 604800000000000,
+		 SL_WINDOW, SL_RATE_BITS, 5},
+		{"window 1 per 1ms", "window 1 per 1ms", 1, 1000000, SL_WINDOW, SL_RATE_PPS, 5},
+		{"window 140737488355328 per 730d", "window 140737488355328 per 730d", 1ULL << 47,
+		 63072000000000000, SL_WINDOW, SL_RATE_PPS, 5},
+		{"window 1B per 1s groups 1", "window 1B per 1s groups 1", 1, 1000000000, SL_WINDOW,
+		 SL_RATE_BITS, 1},
+		{"window 9 per 1s groups 10", "window 9 per 1s groups 10", 9, 1000000000, SL_WINDOW,
+		 SL_RATE_PPS, 10},
+		{"window 9 per 1s groups 05", "window 9 per 1s", 9, 1000000000, SL_WINDOW,
+		 SL_RATE_PPS, 5},
+		{"shape 10mbit", "shape 10mbit", 10000000, 200000000, SL_SHAPE, SL_RATE_BITS, 0},
+		{"shape 10kpps horizon 1ms", "shape 10kpps horizon 1ms", 10000, 1000000, SL_SHAPE,
+		 SL_RATE_PPS, 0},
+		{"shape 1pps horizon 10s", "shape 1pps horizon 10s", 1, 10000000000, SL_SHAPE,
+		 SL_RATE_PPS, 0},
+		{"shape 5pps horizon 0.2s", "shape 5pps", 5, 200000000, SL_SHAPE, SL_RATE_PPS, 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = limit_of_spec(&cases[i].spec, "default");
+		struct limit limit = limit_of_words(cases[i].words);
 		const struct sl_limit_spec expected = {.name = "all",
 						       .rate = cases[i].rate,
 						       .span_ns = cases[i].span_ns,
@@ -406,54 +341,39 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 /* A window and a shaper compose with the rest, and each kind has its own words alone. */
 static void test_kinds_compose_with_the_other_words(void **state)
 {
-	const struct spec window = {.text = {[SPEC_NAME] = "dns",
-					     [SPEC_WINDOW] = "1000 per 1min",
-					     [SPEC_GROUPS] = "3",
-					     [SPEC_MATCH] = "udp port 53",
-					     [SPEC_PER] = "24/56",
-					     [SPEC_KEY] = "dst",
-					     [SPEC_ACTION] = "block 10s escalate 3 max 2min",
-					     [SPEC_START] = "empty"}},
-			  shape = {.text = {[SPEC_NAME] = "out",
-					    [SPEC_SHAPE] = "50mbit",
-					    [SPEC_HORIZON] = "1s",
-					    [SPEC_MATCH] = "tcp",
-					    [SPEC_PER] = "24/56",
-					    [SPEC_KEY] = "dst"}};
-	struct limit limit = limit_of_spec(&window, "default");
+	static const char window[] =
+		"name dns window 1000 per 1min groups 3 match udp port 53 per 24/56 "
+		"key dst action block 10s escalate 3 max 2min start empty",
+			  shape[] = "name out shape 50mbit horizon 1s match tcp per 24/56 key dst";
+	struct limit limit = limit_of_words(window);
 
 	(void)state;
-	assert_string_equal(shown(&limit),
-			    "name dns window 1000 per 1min groups 3 match udp port 53 per 24/56 "
-			    "key dst action block 10s escalate 3 max 2min start empty");
+	assert_string_equal(shown(&limit), window);
 	assert_int_equal(limit.spec.block_ns, 10000000000);
 	assert_int_equal(limit.spec.block_max_ns, 120000000000);
 	assert_int_equal(limit.spec.escalate, 3);
-	limit = limit_of_spec(&shape, "default");
-	assert_string_equal(shown(&limit), "name out shape 50mbit horizon 1s match tcp per 24/56 "
-					   "key dst");
+	limit = limit_of_words(shape);
+	assert_string_equal(shown(&limit), shape);
 }
 
 static void test_two_rates_are_one_limit(void **state)
 {
 	static const struct {
-		const char *rate, *burst, *shown;
+		const char *words, *shown;
 		uint64_t first, second, burst_first, burst_second;
 	} cases[] = {
-		{"10kpps 100mbit", NULL, "rate 10kpps 100mbit burst 2500 3125kB", 10000, 100000000,
+		{"rate 10kpps 100mbit", "rate 10kpps 100mbit burst 2500 3125kB", 10000, 100000000,
 		 2500, 3125000},
-		{"1pps  1mbit", NULL, "rate 1pps 1mbit burst 8 125KiB", 1, 1000000, 8, 128000},
-		{"60/min 1mbit", "1s 64kB", "rate 60/min 1mbit burst 1s 64kB", 60, 1000000,
+		{"rate 1pps 1mbit", "rate 1pps 1mbit burst 8 125KiB", 1, 1000000, 8, 128000},
+		{"rate 60/min 1mbit burst 1s 64kB", "rate 60/min 1mbit burst 1s 64kB", 60, 1000000,
 		 1000000000, 64000},
-		{"10kpps 100mbit", "2000 100ms", "rate 10kpps 100mbit burst 2000 100ms", 10000,
-		 100000000, 2000, 100000000},
+		{"rate 10kpps 100mbit burst 2000 100ms", "rate 10kpps 100mbit burst 2000 100ms",
+		 10000, 100000000, 2000, 100000000},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct spec spec = {
-			.text = {[SPEC_RATE] = cases[i].rate, [SPEC_BURST] = cases[i].burst}};
-		struct limit limit = limit_of_spec(&spec, "default");
+		struct limit limit = limit_of_words(cases[i].words);
 
 		assert_string_equal(shown(&limit), cases[i].shown);
 		assert_int_equal(limit.spec.rate, cases[i].first);
@@ -467,20 +387,12 @@ static void test_two_rates_are_one_limit(void **state)
 /* What limit_second() makes differs from the first in its rate, and is marked as the second. */
 static void test_the_second_rate_is_a_limit_of_bits(void **state)
 {
-	const struct spec spec = {.text = {[SPEC_NAME] = "web",
-					   [SPEC_RATE] = "10kpps 100mbit",
-					   [SPEC_BURST] = "2000 64kB",
-					   [SPEC_MATCH] = "tcp port 80",
-					   [SPEC_PER] = "24/56",
-					   [SPEC_ACTION] = "block 10s escalate 2"}},
-			  bits = {.text = {[SPEC_NAME] = "web",
-					   [SPEC_RATE] = "100mbit",
-					   [SPEC_BURST] = "64kB",
-					   [SPEC_MATCH] = "tcp port 80",
-					   [SPEC_PER] = "24/56",
-					   [SPEC_ACTION] = "block 10s escalate 2"}};
-	struct limit limit = limit_of_spec(&spec, "default"), second = limit_second(&limit);
-	struct limit expected = limit_of_spec(&bits, "default");
+#define WEB(rate, burst)                                                                           \
+	"name web rate " rate " burst " burst                                                      \
+	" match tcp port 80 per 24/56 action block 10s escalate 2"
+	struct limit limit = limit_of_words(WEB("10kpps 100mbit", "2000 64kB"));
+	struct limit second = limit_second(&limit),
+		     expected = limit_of_words(WEB("100mbit", "64kB"));
 
 	(void)state;
 	expected.spec.second = true;
@@ -530,66 +442,58 @@ static void test_each_length_has_a_limit(void **state)
 {
 	static const struct {
 		const char *prefix;
-		struct spec spec;
+		const char *words;
 		const char *names, *shown[SL_LIMITS_MAX];
 		uint8_t per[SL_LIMITS_MAX][SL_FAMILIES];
 		unsigned int count;
 	} cases[] = {
 		{"default",
-		 {{[SPEC_RATE] = "100pps,1kpps,20kpps", [SPEC_PER] = "32,24,16"}},
+		 "rate 100pps,1kpps,20kpps per 32,24,16",
 		 "all all-24 all-16",
 		 {"rate 100pps burst 25", "name all-24 rate 1kpps burst 250 per 24/56",
 		  "name all-16 rate 20kpps burst 5000 per 16/48"},
 		 {{32, 64}, {24, 56}, {16, 48}},
 		 3},
 		{"default",
-		 {{[SPEC_RATE] = "1kpps",
-		   [SPEC_BURST] = "10,20",
-		   [SPEC_NAME] = "dns",
-		   [SPEC_MATCH] = "udp port 53,5353",
-		   [SPEC_PER] = "32/128, 0/0"}},
+		 "rate 1kpps burst 10,20 name dns match udp port 53,5353 per 32/128, 0/0",
 		 "dns dns-0",
 		 {"name dns rate 1kpps burst 10 match udp port 53,5353 per 32/128",
 		  "name dns-0 rate 1kpps burst 20 match udp port 53,5353 per 0/0"},
 		 {{32, 128}, {0, 0}},
 		 2},
 		{"default",
-		 {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32,0"}},
+		 "rate 1kpps per 32,0",
 		 "all all-0",
 		 {"rate 1kpps burst 250", "name all-0 rate 1kpps burst 250 per 0/0"},
 		 {{32, 64}, {0, 0}},
 		 2},
 		{"default",
-		 {{[SPEC_WINDOW] = "10 per 1s, 1MB per 1h",
-		   [SPEC_GROUPS] = "2",
-		   [SPEC_PER] = "32,8"}},
+		 "window 10 per 1s, 1MB per 1h groups 2 per 32,8",
 		 "all all-8",
 		 {"window 10 per 1s groups 2", "name all-8 window 1MB per 1h groups 2 per 8/40"},
 		 {{32, 64}, {8, 40}},
 		 2},
 		{"default",
-		 {{[SPEC_SHAPE] = "1mbit,10mbit",
-		   [SPEC_HORIZON] = "200ms,1s",
-		   [SPEC_PER] = "32,24"}},
+		 "shape 1mbit,10mbit horizon 200ms,1s per 32,24",
 		 "all all-24",
 		 {"shape 1mbit", "name all-24 shape 10mbit horizon 1s per 24/56"},
 		 {{32, 64}, {24, 56}},
 		 2},
 		{"default",
-		 {{[SPEC_RATE] = "1kpps 1mbit,10kpps 10mbit", [SPEC_PER] = "32,24"}},
+		 "rate 1kpps 1mbit,10kpps 10mbit per 32,24",
 		 "all all-24",
 		 {"rate 1kpps 1mbit burst 250 125KiB",
 		  "name all-24 rate 10kpps 10mbit burst 2500 312500B per 24/56"},
 		 {{32, 64}, {24, 56}},
 		 2},
 		{IPV4,
-		 {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "32,30,28,26"}},
+		 "rate 1kpps per 32,30,28,26",
 		 "all all-30 all-28 all-26",
 		 {NULL},
 		 {{32, 64}, {30, 64}, {28, 64}, {26, 64}},
 		 4},
 		{IPV6,
-		 {{[SPEC_RATE] = "1kpps", [SPEC_PER] = "128,64,48", [SPEC_ACTION] = "observe"}},
+		 "rate 1kpps per 128,64,48 action observe",
 		 "all all-64 all-48",
 		 {NULL},
 		 {{32, 128}, {32, 64}, {32, 48}},
@@ -600,9 +504,11 @@ static void test_each_length_has_a_limit(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_prefix prefix = prefix_of(cases[i].prefix);
 		struct limits limits;
+		struct words words;
 		char names[128] = "";
 
-		assert_int_equal(spec_parse(&cases[i].spec, &prefix, NULL, NULL, &limits), OK);
+		words_split(cases[i].words, &words);
+		assert_int_equal(spec_parse(&words.spec, &prefix, NULL, NULL, &limits), OK);
 		assert_int_equal(limits.count, cases[i].count);
 		for (unsigned int n = 0; n < limits.count; n++) {
 			const struct limit *limit = &limits.list[n];
@@ -818,141 +724,107 @@ static void test_what_was_meant_is_named(void **state)
 /* Each message begins with the field that it is about. */
 static void test_wrong_words_of_kinds_and_lists_are_named(void **state)
 {
-#define RATE(text)   [SPEC_RATE] = text
-#define WINDOW(text) [SPEC_WINDOW] = text
-#define SHAPE(text)  [SPEC_SHAPE] = text
-#define PER(text)    [SPEC_PER] = text
 	static const struct {
 		const char *prefix;
-		struct spec spec;
+		const char *words;
 		const char *messages; /* as assert_messages() takes them */
 	} cases[] = {
 		/* of which kind it is */
-		{"default", {{NULL}}, "rate 'rate 10kpps'"},
-		{"default", {{RATE("1kpps"), WINDOW("9 per 1s")}}, "window rate, window and shape"},
-		{"default", {{RATE("1kpps"), SHAPE("1kpps")}}, "shape rate, window and shape"},
-		{"default", {{RATE("1kpps"), [SPEC_GROUPS] = "5"}}, "groups '5'"},
-		{"default", {{RATE("1kpps"), [SPEC_HORIZON] = "1s"}}, "horizon '1s'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_HORIZON] = "1s"}}, "horizon '1s'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_GROUPS] = "5"}}, "groups '5'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_ACTION] = "drop"}}, "action 'drop'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_START] = "full"}}, "start 'full'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_SHARED] = "yes"}}, "shared 'yes'"},
-		{"default", {{[SPEC_RATE] = "1kpps", [SPEC_START] = "share"}}, "start 'share'"},
-		{"default",
-		 {{[SPEC_RATE] = "1kpps", [SPEC_SHARED] = "block", [SPEC_ACTION] = "drop"}},
-		 "shared 'block'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_START] = "share"}}, "start 'share'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_SHARED] = "no"}}, "shared 'no'"},
+		{"default", "", "rate 'rate 10kpps'"},
+		{"default", "rate 1kpps window 9 per 1s", "window rate, window and shape"},
+		{"default", "rate 1kpps shape 1kpps", "shape rate, window and shape"},
+		{"default", "rate 1kpps groups 5", "groups '5'"},
+		{"default", "rate 1kpps horizon 1s", "horizon '1s'"},
+		{"default", "window 9 per 1s horizon 1s", "horizon '1s'"},
+		{"default", "shape 1kpps groups 5", "groups '5'"},
+		{"default", "shape 1kpps action drop", "action 'drop'"},
+		{"default", "shape 1kpps start full", "start 'full'"},
+		{"default", "shape 1kpps shared yes", "shared 'yes'"},
+		{"default", "rate 1kpps start share", "start 'share'"},
+		{"default", "rate 1kpps shared block action drop", "shared 'block'"},
+		{"default", "window 9 per 1s start share", "start 'share'"},
+		{"default", "window 9 per 1s shared no", "shared 'no'"},
 		/* windows */
-		{"default", {{WINDOW("")}}, "window ''"},
-		{"default", {{WINDOW("1000")}}, "window '1000'"},
-		{"default", {{WINDOW("1000 per")}}, "window '1000 per'"},
-		{"default", {{WINDOW("1000 in 1min")}}, "window '1000 in 1min'"},
-		{"default", {{WINDOW("1000 per 1min 1s")}}, "window '1000 per 1min 1s'"},
-		{"default", {{WINDOW("x per 1min")}}, "window 'x'"},
-		{"default", {{WINDOW("140737488355329B per 1h")}}, "window '140737488355329B'"},
-		{"default", {{WINDOW("1000 per 999us")}}, "window '999us'"},
-		{"default", {{WINDOW("1000 per 1")}}, "window '1'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "0"}}, "groups '0'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "11"}}, "groups '11'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_GROUPS] = "5x"}}, "groups '5x'"},
-		{"default", {{WINDOW("9 per 1s"), [SPEC_BURST] = "5"}}, "burst '5'"},
+		{"default", "window", "window ''"},
+		{"default", "window 1000", "window '1000'"},
+		{"default", "window 1000 per", "window '1000 per'"},
+		{"default", "window 1000 in 1min", "window '1000 in 1min'"},
+		{"default", "window 1000 per 1min 1s", "window '1000 per 1min 1s'"},
+		{"default", "window x per 1min", "window 'x'"},
+		{"default", "window 140737488355329B per 1h", "window '140737488355329B'"},
+		{"default", "window 1000 per 999us", "window '999us'"},
+		{"default", "window 1000 per 1", "window '1'"},
+		{"default", "window 9 per 1s groups 0", "groups '0'"},
+		{"default", "window 9 per 1s groups 11", "groups '11'"},
+		{"default", "window 9 per 1s groups 5x", "groups '5x'"},
+		{"default", "window 9 per 1s burst 5", "burst '5'"},
 		/* shape */
-		{"default", {{SHAPE("10")}}, "shape '10'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_HORIZON] = "5"}}, "horizon '5'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_HORIZON] = "999us"}}, "horizon '999us'"},
-		{"default", {{SHAPE("1kpps"), [SPEC_HORIZON] = "11s"}}, "horizon '11s'"},
-		{"default", {{SHAPE("1pps")}}, "shape raise it to 1s"},
-		{"default",
-		 {{SHAPE("100pps"), [SPEC_HORIZON] = "9ms"}},
-		 "horizon raise it to 10ms"},
+		{"default", "shape 10", "shape '10'"},
+		{"default", "shape 1kpps horizon 5", "horizon '5'"},
+		{"default", "shape 1kpps horizon 999us", "horizon '999us'"},
+		{"default", "shape 1kpps horizon 11s", "horizon '11s'"},
+		{"default", "shape 1pps", "shape raise it to 1s"},
+		{"default", "shape 100pps horizon 9ms", "horizon raise it to 10ms"},
 		/* two rates */
-		{"default", {{RATE("10kpps 20kpps")}}, "rate '10kpps 20kpps'"},
-		{"default", {{RATE("100mbit 10kpps")}}, "rate '100mbit 10kpps'"},
-		{"default", {{RATE("1mbit 2mbit")}}, "rate '1mbit 2mbit'"},
-		{"default", {{RATE("10kpps 5"), [SPEC_BURST] = "9 9"}}, "rate '5'"},
-		{"default", {{RATE("10kpps 100mbit"), [SPEC_BURST] = "2500"}}, "burst '2500'"},
-		{"default", {{RATE("10kpps 100mbit"), [SPEC_BURST] = "2500 64"}}, "burst '64'"},
-		{"default", {{RATE("10kpps 100mbit"), [SPEC_BURST] = "64kB 64kB"}}, "burst '64kB'"},
-		{"default", {{RATE("1pps 1kbit"), [SPEC_BURST] = "8 10GB"}}, "burst '10GB'"},
-		{"default", {{RATE("10kpps"), [SPEC_BURST] = "9 9"}}, "burst '9 9'"},
+		{"default", "rate 10kpps 20kpps", "rate '10kpps 20kpps'"},
+		{"default", "rate 100mbit 10kpps", "rate '100mbit 10kpps'"},
+		{"default", "rate 1mbit 2mbit", "rate '1mbit 2mbit'"},
+		{"default", "rate 10kpps 5 burst 9 9", "rate '5'"},
+		{"default", "rate 10kpps 100mbit burst 2500", "burst '2500'"},
+		{"default", "rate 10kpps 100mbit burst 2500 64", "burst '64'"},
+		{"default", "rate 10kpps 100mbit burst 64kB 64kB", "burst '64kB'"},
+		{"default", "rate 1pps 1kbit burst 8 10GB", "burst '10GB'"},
+		{"default", "rate 10kpps burst 9 9", "burst '9 9'"},
 		/* blocks that escalate */
-		{"default", {{RATE("1kpps"), [SPEC_ACTION] = "block 10s 2"}}, "action '2'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate"}},
-		 "action 'escalate'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max"}},
-		 "action 'max'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 up 1h"}},
-		 "action 'escalate'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 1h x"}},
+		{"default", "rate 1kpps action block 10s 2", "action '2'"},
+		{"default", "rate 1kpps action block 10s escalate", "action 'escalate'"},
+		{"default", "rate 1kpps action block 10s escalate 2 max", "action 'max'"},
+		{"default", "rate 1kpps action block 10s escalate 2 up 1h", "action 'escalate'"},
+		{"default", "rate 1kpps action block 10s escalate 2 max 1h x",
 		 "action 'block 10s escalate 2 max 1h x'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 1"}},
-		 "action '1'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 17"}},
-		 "action '17'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 1"}},
-		 "action '1'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 10s escalate 2 max 10s"}},
-		 "action 10s"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 1s escalate 2 max 32769s"}},
+		{"default", "rate 1kpps action block 10s escalate 1", "action '1'"},
+		{"default", "rate 1kpps action block 10s escalate 17", "action '17'"},
+		{"default", "rate 1kpps action block 10s escalate 2 max 1", "action '1'"},
+		{"default", "rate 1kpps action block 10s escalate 2 max 10s", "action 10s"},
+		{"default", "rate 1kpps action block 1s escalate 2 max 32769s",
 		 "action max 32768s"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_ACTION] = "block 1h escalate 2"}},
-		 "action 10min"},
+		{"default", "rate 1kpps action block 1h escalate 2", "action 10min"},
 		/* several lengths */
-		{"default", {{RATE("1kpps,2kpps")}}, "rate '1kpps,2kpps'"},
-		{"default", {{RATE("1kpps,2kpps"), PER("24")}}, "rate '1kpps,2kpps'"},
-		{"default", {{RATE("1kpps,2kpps"), PER("32,24,16")}}, "rate '1kpps,2kpps'"},
-		{"default",
-		 {{RATE("1kpps"), [SPEC_BURST] = "5,6,7", PER("32,24")}},
-		 "burst '5,6,7'"},
-		{"default", {{RATE("1kpps"), PER("32,24,16,8,0")}}, "per '32,24,16,8,0'"},
-		{"default", {{RATE("1kpps"), PER("64,56")}}, "per '64'"},
-		{"default", {{RATE("1kpps"), PER("24,32")}}, "per '24,32'"},
-		{"default", {{RATE("1kpps"), PER("24,24")}}, "per '24,24'"},
-		{"default", {{RATE("1kpps"), PER("32/48,24/56")}}, "per '32/48,24/56'"},
-		{IPV4, {{RATE("1kpps"), PER("64,56")}}, "per '64'"},
-		{"default", {{RATE("1kpps"), PER("32,")}}, "per ''"},
-		{"default",
-		 {{RATE("1kpps"), PER("32,24"), [SPEC_NAME] = "thirteen-long"}},
-		 "name 'thirteen-long'"},
-		{"default", {{RATE("1kpps,5"), PER("32,24")}}, "rate '5'"},
+		{"default", "rate 1kpps,2kpps", "rate '1kpps,2kpps'"},
+		{"default", "rate 1kpps,2kpps per 24", "rate '1kpps,2kpps'"},
+		{"default", "rate 1kpps,2kpps per 32,24,16", "rate '1kpps,2kpps'"},
+		{"default", "rate 1kpps burst 5,6,7 per 32,24", "burst '5,6,7'"},
+		{"default", "rate 1kpps per 32,24,16,8,0", "per '32,24,16,8,0'"},
+		{"default", "rate 1kpps per 64,56", "per '64'"},
+		{"default", "rate 1kpps per 24,32", "per '24,32'"},
+		{"default", "rate 1kpps per 24,24", "per '24,24'"},
+		{"default", "rate 1kpps per 32/48,24/56", "per '32/48,24/56'"},
+		{IPV4, "rate 1kpps per 64,56", "per '64'"},
+		{"default", "rate 1kpps per 32,", "per ''"},
+		{"default", "rate 1kpps per 32,24 name thirteen-long", "name 'thirteen-long'"},
+		{"default", "rate 1kpps,5 per 32,24", "rate '5'"},
 		/* every error, and none of a burst whose rate is wrong itself */
 		{"default",
-		 {{RATE("1kpps"),
-		   PER("x"), [SPEC_NAME] = "a b", [SPEC_BURST] = "1us", [SPEC_MATCH] = "port 5",
-		   [SPEC_KEY] = "x", [SPEC_ACTION] = "x", [SPEC_START] = "x"}},
+		 "rate 1kpps per x name a b burst 1us match port 5 key x action x start x",
 		 "name 'a b'; match port; per 'x'; key 'x'; action 'x'; start 'x'; burst '1us'"},
-		{"default", {{RATE("5"), [SPEC_BURST] = "64kB"}}, "rate '5'"},
-		{"default",
-		 {{RATE("5pps"), [SPEC_START] = "share", [SPEC_SHARED] = "half"}},
-		 "shared 'half'"},
-		{"default",
-		 {{RATE("5pps"), [SPEC_ACTION] = "reject", [SPEC_SHARED] = "block"}},
-		 "action 'reject'"},
-		{"default", {{[SPEC_NAME] = "syn"}}, "rate rate"},
-		{"default", {{[SPEC_BURST] = "nonsense"}}, "rate rate"},
+		{"default", "rate 5 burst 64kB", "rate '5'"},
+		{"default", "rate 5pps start share shared half", "shared 'half'"},
+		{"default", "rate 5pps action reject shared block", "action 'reject'"},
+		{"default", "name syn", "rate rate"},
+		{"default", "burst nonsense", "rate rate"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit, untouched;
 		enum status status;
+		struct words words;
 		const char *said;
 
 		memset(&untouched, 7, sizeof(untouched));
 		memcpy(&limit, &untouched, sizeof(limit));
-		status = parse_said(&cases[i].spec, cases[i].prefix, &limit, &said);
+		words_split(cases[i].words, &words);
+		status = parse_said(&words.spec, cases[i].prefix, &limit, &said);
 		assert_messages(said, "", cases[i].messages);
 		assert_int_equal(status, MISUSED);
 		assert_memory_equal(&limit, &untouched, sizeof(limit));
