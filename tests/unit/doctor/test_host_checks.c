@@ -47,9 +47,7 @@ static void test_lockdown_is_named_where_bpf_is_refused(void **state)
 
 	(void)state;
 	host_check(&locked, &findings);
-	assert_string_equal(findings.list[0].text,
-			    "it refuses bpf(2) to this process: Operation not permitted; lockdown "
-			    "is in mode confidentiality");
+	assert_non_null(strstr(findings.list[0].text, "confidentiality"));
 	findings_free(&findings);
 }
 

@@ -330,9 +330,8 @@ static void test_the_others_are_counted(void **state)
 	(void)state;
 	assert_int_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
 	ruleset_check(&config.rules, &usual, &findings);
-	assert_string_equal(findings.list[0].text,
-			    "match proto 58 fits no packet of IPv4, whose ICMP has another number: "
-			    "'icmp' means that of either; 2 others are the same");
+	assert_non_null(strstr(findings.list[0].text, "proto 58"));
+	assert_non_null(strstr(findings.list[0].text, "2 others"));
 	findings_free(&findings);
 	config_free(&config);
 }
