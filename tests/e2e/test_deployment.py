@@ -181,7 +181,7 @@ def test_the_recipe_locks_the_gate_and_saves_bans(tmp_path):
     before, start = recipe()
     said = host(tmp_path, before + CONTAINER + KEEP, BPFFS="yes", VOLUMES=" ".join(volumes()[1:]),
                 CAPABILITIES=bounding_set(ALLOWED), COMMAND=start.partition(" sluice ")[2])
-    assert "is kept by" in said and "SECOND 1\n" in said
+    assert "SECOND 1\n" in said
     assert "198.51.100.7" in said.partition("SAVED ")[2]
 
 

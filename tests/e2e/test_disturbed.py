@@ -126,7 +126,7 @@ def test_eight_writers(stream):
         started = [stream.start(*w) for w in words]
         for process in started:
             err = process.communicate(timeout=60)[1]
-            assert process.returncode == 0 or "another sluice" in err, err
+            assert process.returncode == 0 or process.returncode == 1 and stream.gate in err, err
         rounds += 1
     nothing_passed(stream)
 
@@ -149,7 +149,7 @@ def test_no_memory_for_a_resize(attached, megabytes):
                        check=False)
     finally:
         os.unlink(path)
-    assert done.code == -9 or (done.code == 1 and "out of memory" in done.err), done
+    assert done.code == -9 or (done.code == 1 and "memory" in done.err), done
     attached.send(DENIED, 5)
     attached.expect(passed=0, dropped=5)
     attached.sluice("undeny", DENIED)

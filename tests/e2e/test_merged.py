@@ -11,8 +11,8 @@ import struct
 
 import pytest
 
-from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, frame, inside, mac, on_one_cpu,
-                 one_line, wait_until)
+from lab import (FILTER_MAC, HERE4, PORT, SENDER_MAC, checksum, frame, inside, mac, noted,
+                 on_one_cpu, wait_until)
 
 SENDER4 = "203.0.113.66"
 SEGMENTS, PAYLOAD = 20, 1000  # of a merged packet, and bytes of each
@@ -70,9 +70,8 @@ def stack(lab, kind):
 def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
     to = stack(lab, kind)
     received = lab.datagrams()
-    said = lab.attach("up0")
-    assert "hook ingress" in said.out
-    assert said.err.count("\n") == 1 and "no native XDP" in said.err and "hook ingress" in said.err
+    noted(lab.attach("up0"), ("up0", "ingress"))
+    assert [a["hook"] for a in lab.attachments()] == ["ingress"]
     limit(lab)
     send_merged(lab, to, 100)
     assert judged(lab, 100 * SEGMENTS) == (LIMIT, 100 * SEGMENTS - LIMIT)
@@ -82,8 +81,8 @@ def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
 def test_native_veth_gets_each_packet(lab):
     """The kernel cuts what is sent to a veth device whose peer has native XDP."""
     received = lab.datagrams()
-    said = lab.attach("in0")
-    assert "mode native" in said.out and said.err == ""
+    noted(lab.attach("in0"))
+    assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
     send_merged(lab, FILTER_MAC, 10)  # its queue holds 256
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
@@ -98,18 +97,16 @@ def test_native_bond_is_native_below(lab):
     lab.ip("link", "set", "in0", "master", "up0")
     lab.ip("link", "set", "up0", "address", FILTER_MAC, "addrgenmode", "none", "up")
     lab.ip("addr", "replace", HERE4 + "/32", "dev", "up0")
-    said = lab.attach("up0")
-    assert "mode native" in said.out and said.err == ""
+    noted(lab.attach("up0"))
+    assert [a["mode"] for a in lab.attachments()] == ["native"]
     limit(lab)
     send_merged(lab, FILTER_MAC, 10)
     assert judged(lab, 10 * SEGMENTS) == (LIMIT, 10 * SEGMENTS - LIMIT)
 
 
 def test_generic_is_warned_of_and_counts_a_merged_packet_as_one(lab):
-    said = lab.attach("in0", "mode", "generic")
-    assert said.err.count("\n") == 1
-    assert "in0" in said.err and "counts as one" in said.err and "hook ingress" in said.err
-    assert lab.attach("in0", "mode", "generic").err == ""  # it is known
+    noted(lab.attach("in0", "mode", "generic"), ("in0", "GRO", "ingress"))
+    noted(lab.attach("in0", "mode", "generic"))  # it is known
     send_merged(lab, FILTER_MAC, 50)
     assert judged(lab, 50) == (50, 0)
 
@@ -173,9 +170,8 @@ def tap(lab):
 @pytest.mark.parametrize("gso", [GSO_TCPV4, GSO_UDP_L4], ids=["tcp", "udp"])
 def test_mode_auto_counts_each_packet_of_a_tap(lab, tap, gso):
     received = lab.datagrams()
-    said = lab.attach("tap0")
-    assert "tap0" in said.out and "hook ingress" in said.out
-    assert said.err.count("\n") == 1 and "a tap" in said.err and "hook ingress" in said.err
+    noted(lab.attach("tap0"), ("tap0", "a tap", "ingress"))
+    assert [a["hook"] for a in lab.attachments()] == ["ingress"]
     limit(lab)
     try:
         tap.send(gso, 100)
@@ -190,9 +186,7 @@ def test_mode_auto_counts_each_packet_of_a_tap(lab, tap, gso):
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
 def test_xdp_on_a_tap_is_warned_of_and_counts_a_merged_packet_as_one(lab, tap, mode):
-    said = lab.attach("tap0", "mode", mode)
-    assert said.err.count("\n") == 1
-    assert "tap0" in said.err and "counts as one" in said.err and "hook ingress" in said.err
+    noted(lab.attach("tap0", "mode", mode), ("tap0", "GRO", "ingress"))
     tap.send(GSO_TCPV4, 50)
     assert judged(lab, 50) == (50, 0)
 
@@ -204,22 +198,19 @@ def test_attaching_again_finds_it(lab, tap):
     assert [(a["device"], a["hook"], a["was_attached"]) for a in first] == \
         [("tap0", "ingress", False), ("in0", "xdp", False)]
     before = lab.attachments()
-    again = lab.attach("tap0", "in0")
-    assert again.out.count("was attached already") == 2 and again.err == ""
-    assert [a["was_attached"] for a in lab.json("attach", "tap0")] == [True]
-    assert "was attached already" in lab.attach("tap0", "hook", "ingress").out
+    noted(lab.attach("tap0", "in0"))
+    for words in ["tap0", "in0"], ["tap0"], ["tap0", "hook", "ingress"]:
+        assert all(a["was_attached"] for a in lab.json("attach", *words))
     assert lab.attachments() == before
-    refusal = one_line(lab.sluice("detach", "tap0", "hook", "xdp", status=1))
-    assert "tap0" in refusal and "hook xdp" in refusal and "ingress" in refusal
+    lab.refuses(["detach", "tap0", "hook", "xdp"], "tap0", "hook xdp", "ingress")
     lab.sluice("detach", "tap0")
     assert [a["device"] for a in lab.attachments()] == ["in0"]
 
 
 def test_who_insists_on_both_hooks_is_told_of_both(lab, tap):
     lab.attach("tap0")
-    said = lab.attach("tap0", "mode", "generic").err.splitlines()
-    assert len(said) == 2 and "twice" in said[0] and "counts as one" in said[1]
-    assert "was attached already" in lab.attach("tap0").out
+    noted(lab.attach("tap0", "mode", "generic"), ("xdp", "ingress"), "GRO")
+    assert [a["was_attached"] for a in lab.json("attach", "tap0")] == [True]
     assert sorted(a["hook"] for a in lab.attachments()) == ["ingress", "xdp"]
 
 

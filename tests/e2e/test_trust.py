@@ -14,7 +14,7 @@ import time
 import pytest
 
 import bpf
-from lab import MAPS, SLUICE, libc, one_line, own_mounts, run, run_sluice
+from lab import MAPS, SLUICE, libc, own_mounts, refused, run, run_sluice
 
 BPFFS = "/sys/fs/bpf"
 ROOT = BPFFS + "/sluice"
@@ -55,43 +55,41 @@ def attacker(*words):
 
 
 def try_all(lab, *names, gate=None):
-    """Each command of root's is refused in one line that says what is wrong and with what."""
+    """Each command of root's is refused in one line that names these."""
     for words in (["attach", "in0"], ["detach", "all"], ["show"], ["stats"], ["status"],
                   ["export"], ["set", "default", "rate", "5/h"], ["upgrade"]):
-        refusal = one_line(lab.sluice(*words, gate=gate or "main", status=1))
-        assert all(name in refusal for name in names), refusal
-        assert "there is no gate" not in refusal
+        lab.refuses(words, *names, gate=gate or "main")
 
 
 def test_a_directory_with_a_link_to_a_victim(lab, victim):
     attacker("mkdir", ROOT)
     attacker("ln", "-s", victim, ROOT + "/main")
-    try_all(lab, f"{ROOT} belongs to nobody, mode 0755", "root")
+    try_all(lab, f"{ROOT} ", "nobody", "0755")
     assert os.path.islink(ROOT + "/main")
 
 
 def test_a_link_in_place_of_the_root(lab, victim):
     attacker("ln", "-s", os.path.dirname(victim), ROOT)
-    try_all(lab, f"{ROOT} is a symbolic link of nobody")
+    try_all(lab, f"{ROOT} ", "link", "nobody")
 
 
 def test_an_empty_directory(lab):
     attacker("mkdir", "-m", "0777", ROOT)
-    try_all(lab, f"{ROOT} belongs to nobody, mode 0777")
+    try_all(lab, f"{ROOT} ", "nobody", "0777")
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
 def test_a_directory_of_roots_to_which_others_may_write(lab, mode):
     os.mkdir(ROOT)
     os.chmod(ROOT, mode)
-    try_all(lab, f"{ROOT} belongs to root, mode {mode:04o}")
+    try_all(lab, f"{ROOT} ", "root", f"{mode:04o}")
 
 
 def test_a_gate_that_is_a_link(lab, victim):
     """Which only root can have made here: not followed all the same."""
     os.mkdir(ROOT, 0o700)
     os.symlink(victim, ROOT + "/main")
-    try_all(lab, f"{ROOT}/main is a symbolic link of root")
+    try_all(lab, f"{ROOT}/main ", "link", "root")
 
 
 def test_a_gate_whose_links_are_elsewhere(lab, victim):
@@ -99,7 +97,7 @@ def test_a_gate_whose_links_are_elsewhere(lab, victim):
     lab.sluice("detach", "all", gate="main")
     os.makedirs(ROOT + "/main", 0o700)
     os.symlink(victim + "/links", ROOT + "/main/links")
-    try_all(lab, f"{ROOT}/main/links is a symbolic link of root")
+    try_all(lab, f"{ROOT}/main/links ", "link", "root")
 
 
 def test_a_gate_of_somebody(lab, victim):
@@ -107,7 +105,7 @@ def test_a_gate_of_somebody(lab, victim):
     os.mkdir(ROOT + "/main", 0o755)
     os.symlink(victim, ROOT + "/main/next")
     os.chown(ROOT + "/main", NOBODY, NOBODY)
-    try_all(lab, f"{ROOT}/main belongs to nobody, mode 0755")
+    try_all(lab, f"{ROOT}/main ", "nobody", "0755")
 
 
 @pytest.mark.parametrize("below", ["", "/main"], ids=["root", "gate"])
@@ -119,7 +117,7 @@ def test_another_file_system(lab, victim, below, how):
     else:
         mount(b"tmpfs", ROOT + below)
         os.makedirs(ROOT + below + "/main", 0o700)
-    try_all(lab, f"{ROOT}{below} is on another file system than bpffs")
+    try_all(lab, f"{ROOT}{below} ", "bpffs")
     assert os.listdir(ROOT + below)
 
 
@@ -129,8 +127,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
     os.makedirs(ROOT + "/main/strange", 0o700)
     os.symlink(victim, ROOT + "/main/strange/link")
     os.chown(ROOT + "/main/strange", NOBODY, NOBODY)
-    assert f"{ROOT}/main/strange belongs to nobody" in one_line(
-        lab.sluice("attach", "in0", gate="main", status=1))
+    lab.refuses(["attach", "in0"], f"{ROOT}/main/strange ", "nobody", gate="main")
     os.chown(ROOT + "/main/strange", 0, 0)
     lab.attach("in0", gate="main")
     assert not os.path.exists(ROOT + "/main/strange")
@@ -150,7 +147,7 @@ def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     if below:
         assert [a["state"] for a in lab.attachments("main")] == ["gone"]
     else:
-        assert "hosts4" in one_line(lab.sluice("show", gate="main", status=1))
+        lab.refuses(["show"], "hosts4", gate="main")
     lab.sluice("detach", "all", gate="main", status=None)
     assert [a["state"] for a in lab.attachments("other")] == ["attached"]
     lab.sluice("detach", "all", gate="other")
@@ -183,7 +180,7 @@ def test_a_map_with_larger_values_is_not_read(lab, name):
     gate_poked(MAP_IDS + 4 * MAPS.index(name), bpf.object_id(larger))
     os.close(larger)
     for words in ["show"], ["stats"], ["sources"], ["set", "default", "rate", "5/h"], ["upgrade"]:
-        assert f"'{name}' is not that map" in one_line(lab.sluice(*words, gate="main", status=1))
+        lab.refuses(words, f"'{name}'", gate="main")
     lab.sluice("detach", "all", gate="main")
     assert not os.path.exists(ROOT)
 
@@ -215,18 +212,17 @@ def test_numbers_beyond_the_memory_of_a_gate_lead_nowhere(lab):
 @pytest.mark.parametrize("mode", [0o777, 0o722])
 def test_a_root_where_others_may_rename(lab, mode):
     os.chmod(BPFFS, mode)
-    try_all(lab, f"{BPFFS} belongs to root, mode {mode:04o}")
+    try_all(lab, f"{BPFFS} ", "root", f"{mode:04o}")
 
 
 def test_a_root_of_somebody(lab):
     os.chown(BPFFS, NOBODY, NOBODY)
-    try_all(lab, f"{BPFFS} belongs to nobody, mode 1777")
+    try_all(lab, f"{BPFFS} ", "nobody", "1777")
 
 
 def test_mode_1777_alone_is_no_obstacle(lab):
     lab.attach("in0", gate="main")
     assert stat.S_IMODE(os.stat(ROOT).st_mode) == 0o700
-    assert "no rule" in lab.sluice("attach", "in0", gate="main").out
     lab.sluice("detach", "all", gate="main")
     assert not os.path.exists(ROOT)
 
@@ -257,7 +253,7 @@ def test_other_owners_that_are_trusted(lab, tmp_path, owner):
                  "--inh-caps=+bpf,+net_admin,+sys_admin", "--ambient-caps=+bpf,+net_admin,+sys_admin",
                  str(binary), "-g", "main"]
     assert "attach in0" in run(*as_caller, "show").out
-    assert "belongs to 4242" in one_line(lab.sluice("show", gate="main", status=1))
+    lab.refuses(["show"], ROOT, "4242", gate="main")
     run(*as_caller, "-n", lab.filter, "detach", "all")
     assert not os.path.exists(ROOT)
 
@@ -270,7 +266,7 @@ def test_a_bad_gate_hides_no_other(lab, victim):
     status = run_sluice("-j", "status", status=1)
     assert [gate["gate"] for gate in json.loads(status.out)["gates"]] == ["main"]
     assert len(status.err.splitlines()) == 2
-    assert "bad is a symbolic link" in status.err and "worse belongs to nobody" in status.err
+    assert f"{ROOT}/bad " in status.err and f"{ROOT}/worse " in status.err
     export = run_sluice("export", status=1)
     assert 'gate="main"' in export.out and len(export.err.splitlines()) == 2
     text = run_sluice("status", status=1)
@@ -300,8 +296,7 @@ def test_a_directory_that_is_swapped_under_the_command(lab, victim):
         end = time.monotonic() + 2
         while time.monotonic() < end:
             for words in ["attach", "in0"], ["detach", "all"]:
-                refusal = one_line(lab.sluice(*words, gate=os.path.basename(victim), status=None))
-                assert "nobody" in refusal or "there is no gate" in refusal, refusal
+                lab.refuses(words, gate=os.path.basename(victim), code=None)
     finally:
         swap.kill()
         swap.wait()
@@ -310,7 +305,6 @@ def test_a_directory_that_is_swapped_under_the_command(lab, victim):
 def test_without_proc_that_is_said(lab):
     libc.umount2(b"/proc", MNT_DETACH)
     try:
-        refusal = one_line(run_sluice("status", status=1))
-        assert "/proc" in refusal and "mounted" in refusal
+        refused(run_sluice("status", status=None), "/proc", code=1)
     finally:
         mount(b"proc", "/proc")
