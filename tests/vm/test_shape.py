@@ -278,7 +278,7 @@ def test_the_command_of_a_refusal_makes_it_true(shaping):
     shaping.attach_out()
     said = one_line(shaping.sluice("set", "default", "shape", "10kpps", netns=shaping.sender,
                                    status=1))
-    assert f"'{command(shaping, ' flow_limit 2001')}' first" in said
+    assert f"'{command(shaping, ' flow_limit 2001')}'" in said
     run(*said.split("'")[1].split())
     shaping.limit("shape", "10kpps")
     assert shaping.attach_out().err == ""
@@ -290,9 +290,7 @@ def test_status_tells_that_fq_was_lost(limited):
     limited.limit("shape", "10kpps")
     limited.qdisc("pfifo")
     assert fq_told(limited) is False
-    assert status_line(limited).endswith(
-        f"  no qdisc fq, so limits that shape hold no packet back: "
-        f"'{command(limited, ' flow_limit 2001')}'")
+    assert status_line(limited).endswith(f"'{command(limited, ' flow_limit 2001')}'")
     limited.fq()
     assert fq_told(limited) is True
     assert "fq" not in status_line(limited)
@@ -302,9 +300,8 @@ def test_an_fq_that_holds_less_than_may_wait_is_noted(limited):
     limited.qdisc("pfifo")  # else the new fq keeps the options of the old one
     limited.qdisc("fq")
     said = limited.sluice("set", "default", "shape", "10kpps", netns=limited.sender).err
-    wanted = command(limited, " flow_limit 2001")
-    assert ("sluice: out0: its fq holds 100 packets of a flow, and 2001 may wait within the "
-            f"horizon: it drops the rest, unless '{wanted}'\n") in said
+    assert any(all(name in line for name in ("out0", " 100 ", f"'{command(limited, ' flow_limit 2001')}'"))
+               for line in said.splitlines())
     assert fq_told(limited) is True
     measured = limited.measure(COUNT)
     assert 0 < measured.counts["flows_plimit"] == measured.drops == measured.burst.lost

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/rules/limit.h: the numbers of a limit that packets are charged by. */
 #include "test.h"
+#include "capture.h"
 #include "credit.h"
 #include "rates.h"
 #include "rules/limit.h"
@@ -101,9 +102,11 @@ static void test_bursts_that_hold_nothing_or_too_much_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct limit limit = limit_of(cases[i].rate, cases[i].burst);
+		struct capture capture = capture_begin(stderr);
 
 		if (limit_check(&limit) != MISUSED)
 			fail_msg("burst %s at %s is taken", cases[i].burst, cases[i].rate);
+		assert_messages(capture_end(&capture), "", " burst '");
 	}
 }
 
@@ -210,6 +213,8 @@ static void test_action_key_and_start_are_compiled(void **state)
 	limit = limit_compile(&author, SL_IPV4, &machine);
 	assert_int_equal(limit.block, 30 * SEC);
 	assert_true(!limit.observe && limit.key_dst && limit.apart);
+	author.spec.action = SL_ACTION_DROP; /* left from an action before: it is not one now */
+	assert_int_equal(limit_compile(&author, SL_IPV4, &machine).block, 0);
 	author.spec.start = SL_START_SHARE;
 	for (int shared = SL_SHARED_NO; shared <= SL_SHARED_BLOCK; shared++) {
 		author.spec.shared = shared;

@@ -4,7 +4,6 @@
  * numbers of rates, bursts and purses are in test_limit.c.
  */
 #include "test.h"
-#include "capture.h"
 #include "rules/limit.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
@@ -155,51 +154,6 @@ static void test_name_and_match_do_not_count(void **state)
 	assert_int_equal(before.slot, 0);
 }
 
-static void test_block_is_told_in_ticks(void **state)
-{
-	static const uint64_t times[] = {1, 5, 1000000000, 30000000000, 63072000000000000};
-	struct limit limit = limit_of("1kpps", "1s");
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		limit.spec.block_ns = times[i];
-		limit.spec.action = SL_ACTION_BLOCK;
-		assert_int_equal(limit_compile(&limit, SL_IPV4, &machine).block, 16 * times[i]);
-		assert_in_range(16 * times[i], 1, SL_BURST_TICKS_MAX);
-		/* left from an action before: it is not one now */
-		limit.spec.action = SL_ACTION_DROP;
-		assert_int_equal(limit_compile(&limit, SL_IPV4, &machine).block, 0);
-	}
-}
-
-/* --- What is refused ------------------------------------------------------------------------- */
-
-static void test_refusals_name_the_cause(void **state)
-{
-	static const struct {
-		const char *rate, *burst;
-	} cases[] = {
-		{"1kpps", "999us"},
-		{"1kbit", "1ms"},
-		{"1/h", "20017"},
-		{"1kbit", "10GB"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct limit limit = {.spec = {.per = {32, 64}}};
-		struct capture capture;
-		char messages[32];
-
-		assert_int_equal(rate_parse(cases[i].rate, &limit.spec), OK);
-		assert_int_equal(burst_parse(cases[i].burst, &limit.spec), OK);
-		capture = capture_begin(stderr);
-		assert_int_equal(limit_check(&limit), MISUSED);
-		snprintf(messages, sizeof(messages), " '%s'", cases[i].burst);
-		assert_messages(capture_end(&capture), "", messages);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,8 +163,6 @@ int main(void)
 		cmocka_unit_test(test_families_are_equal),
 		cmocka_unit_test(test_families_are_apart),
 		cmocka_unit_test(test_name_and_match_do_not_count),
-		cmocka_unit_test(test_block_is_told_in_ticks),
-		cmocka_unit_test(test_refusals_name_the_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
