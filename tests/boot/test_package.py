@@ -151,7 +151,7 @@ def test_an_upgrade_puts_the_new_program_under_a_gate(root, lab, package, older)
     traffic = lab.traffic(60, f"{DENIED}=200", f"{ALLOWED}=200", background=True)
     gate.seen.read().clear()
     said = chroot.install(package)
-    assert "keeps the filter" not in said.err
+    assert "sluice: gate" not in said.err
     traffic.kill()
     traffic.wait()
     seen = gate.seen.read()

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from killed import count_bpf_calls
-from lab import MAPS, Lab, frame, run, wait_until
+from lab import MAPS, Lab, frame, noted, run, wait_until
 
 pytestmark = pytest.mark.alone
 
@@ -49,10 +49,11 @@ def big(tmp_path_factory):
                 for i in range(POLICIES))
         lab.rules_file = str(directory / "rules.yaml")
         start = time.monotonic()
-        said = lab.sluice("apply", lab.rules_file)
+        said = lab.sluice("-j", "apply", lab.rules_file)
         lab.apply_seconds = time.monotonic() - start
-        assert f"{POLICIES} policies added" in said.out and f"{HOSTS4 + HOSTS6} denied" in said.out
-        assert " grew: policies " in said.err
+        made = json.loads(said.out)
+        assert (made["policies_added"], made["denied"]) == (POLICIES, HOSTS4 + HOSTS6)
+        noted(said, (lab.gate, "policies "), lab.gate)
         lab.attach("in0", "mode", "native")
         yield lab
     finally:
@@ -79,14 +80,14 @@ def map_memory(lab, name):
 
 def test_it_is_applied_by_one_command(big):
     start = time.monotonic()
-    assert "nothing to change" in big.sluice("apply", big.rules_file).out
+    assert big.json("apply", big.rules_file)["changed"] is False
     again = time.monotonic() - start
     print(f"figure: {HOSTS4 + HOSTS6} denied hosts and {POLICIES} policies applied in "
           f"{big.apply_seconds:.1f} s by a gate that grows, and once more, without a change, in {again:.1f} s")
     sizes = {name: map_memory(big, name) / 1e6 for name in MAPS}
     print(f"figure: the maps take {sum(sizes.values()):.0f} MB: " +
           ", ".join(f"{name} {size:.0f}" for name, size in sizes.items() if size >= 1))
-    assert f"{HOSTS4 + HOSTS6 + POLICIES} rules" in big.sluice("status").out
+    assert big.json("status")["gates"][0]["rules"] == HOSTS4 + HOSTS6 + POLICIES
 
 
 def test_sizes_that_are_stated_spare_the_gate_its_growing(big):
@@ -96,9 +97,9 @@ def test_sizes_that_are_stated_spare_the_gate_its_growing(big):
     with open(stated, "w", encoding="utf-8") as file:
         file.write("gate:\n  hosts: 1m\n  policies: 16k\n" + rules)
     start = time.monotonic()
-    said = big.sluice("apply", stated, gate=big.gate2)
+    said = big.sluice("-j", "apply", stated, gate=big.gate2)
     print(f"figure: the same with sizes that the file states: {time.monotonic() - start:.1f} s")
-    assert f"{HOSTS4 + HOSTS6} denied" in said.out and " grew: " not in said.err
+    assert json.loads(said.out)["denied"] == HOSTS4 + HOSTS6 and "policies " not in said.err
     big.sluice("detach", "all", gate=big.gate2)
 
 
@@ -111,7 +112,7 @@ def test_show_and_dump_tell_all_of_it(big):
     dump = big.sluice("dump").out
     print(f"dump in {time.monotonic() - start:.1f} s")
     assert dump.count("- prefix: ") == POLICIES and dump.count("    - ") >= HOSTS4 + HOSTS6
-    assert "nothing to change" in big.sluice("apply", "-", input=dump).out
+    assert big.json("apply", "-", input=dump)["changed"] is False
 
 
 def judged(lab):
