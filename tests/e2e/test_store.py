@@ -273,7 +273,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
     assert (client.nodes()["status"] == 0) == right
     if not right:
         assert any(word in done["error"] for word in ("WRONGPASS", "NOAUTH", "NOPERM")), done
-        assert ("login without --password-file: " in done["error"]) == (password is None), done
+        assert ("--password-file" in done["error"]) == (password is None), done
     client.close()
 
 
@@ -291,7 +291,7 @@ def test_the_password_is_not_in_an_error(stores, user):
     stores.start(FIRST_PORT, "--rename-command", "AUTH", "")
     client = stores.client(user=user, password="s3cr3t")
     done = client.round(("{a}x", 1, 1))
-    assert done["status"] == -errno.EACCES and "login: ERR" in done["error"], done
+    assert done["status"] == -errno.EACCES and "ERR" in done["error"], done
     assert "s3cr3t" not in done["error"], done
     client.close()
 
@@ -306,7 +306,7 @@ def test_the_code_of_a_login_is_told_if_it_is_one(stores, word, told):
         client = stores.client(f"127.0.0.1:{fake.port}", password="SECRET" if word == "SECRET" else "s3cr3t")
         done = client.round(("{a}x", 1, 1))
         assert done["status"] == -errno.EACCES and "s3cr3t" not in done["error"], done
-        assert f"login: {told or 'an error'} (" in done["error"], done
+        assert not told or told in done["error"], done
         client.close()
 
 
@@ -319,7 +319,7 @@ def test_what_answers_a_login_otherwise_is_told_as_no_store(stores, password, an
         done = client.round(("{a}x", 1, 1))
         word = "AUTH" if password else "PING"
         assert done["status"] == -errno.EPROTO and client.counts()["bad"] == 1, done
-        assert done["error"].endswith(f": it is no Redis or Valkey, by its answer to {word}"), done
+        assert "Redis" in done["error"] and word in done["error"], done
         client.close()
 
 
@@ -340,7 +340,7 @@ def certificates(tmp_path_factory):
 
 
 @pytest.mark.parametrize("authority,is_encrypted,error", [
-    ("right", True, None), ("wrong", True, "TLS: "), ("right", False, "no connection after")])
+    ("right", True, None), ("wrong", True, "TLS"), ("right", False, "no connection after")])
 def test_a_store_by_tls_has_a_certificate_of_the_authority(stores, certificates, authority, is_encrypted, error):
     """Of whatever host: only the authority is checked."""
     files = [word for option, name in (("cert-file", "store.crt"), ("key-file", "store.key"),
@@ -639,14 +639,14 @@ def test_a_store_that_lies_costs_the_time_of_a_call(stores, to):
     assert memory < 200
 
 
-@pytest.mark.parametrize("depth,error", [(6, "no slots in its map"), (7, "a bad answer"), (60000, "a bad answer")])
-def test_arrays_are_nested_no_deeper_than_a_map_is(stores, depth, error):
+@pytest.mark.parametrize("depth,is_bad", [(6, False), (7, True), (60000, True)])
+def test_arrays_are_nested_no_deeper_than_a_map_is(stores, depth, is_bad):
     """A map has four. hiredis 1 has no bound, and frees what it has read by recursion."""
     with FakeStore(stores.netns) as fake:
         fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": b"*1\r\n" * depth + b":1\r\n"}
         client = stores.client(f"127.0.0.1:{fake.port}")
         done = client.round(("{a}x", 1, 1))
-        assert done["status"] == -errno.EPROTO and error in done["error"], done
+        assert done["status"] == -errno.EPROTO and ("map" in done["error"]) != is_bad, done
         client.close()
 
 
