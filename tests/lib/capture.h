@@ -3,6 +3,7 @@
 #ifndef CAPTURE_H
 #define CAPTURE_H
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,19 @@ static const char *capture_end(struct capture *capture)
 	return text;
 }
 
+/* Whether these words are between two places of a text, and no part of longer ones. */
+static inline bool has_words(const char *begin, const char *end, const char *words)
+{
+	size_t length = strlen(words);
+	const char *last = words + length - !!length;
+
+	for (; (begin = memmem(begin, end - begin, words, length)); begin++)
+		if (!(isalnum((unsigned char)*words) && isalnum((unsigned char)begin[-1])) &&
+		    !(isalnum((unsigned char)*last) && isalnum((unsigned char)begin[length])))
+			return true;
+	return false;
+}
+
 /* Whether `said` begins with a message of this place, which has these words before `end`. */
 static inline bool message_is(const char *said, const char *end, const char *place,
 			      const char *words)
@@ -52,7 +66,7 @@ static inline bool message_is(const char *said, const char *end, const char *pla
 
 	return !strncmp(said, "sluice: ", 8) && !strncmp(said + 8, place, length) &&
 	       (!length || strchr(": ", said[8 + length])) &&
-	       memmem(said + 8 + length, end - said - 8 - length, words, strlen(words));
+	       has_words(said + 8 + length, end, words);
 }
 
 /*
