@@ -243,6 +243,10 @@ tests: $(BUILD)/sluice $(UNIT) $(DATAPATH) $(FUZZ) $(BUILD)/traffic
 check: tests
 	$(Q)scripts/run-tests
 
+# At most 3 minutes on 2 CPUs, after a build.
+check-quick: tests
+	$(Q)scripts/run-tests --quick
+
 fuzz: $(FUZZ)
 	$(Q)for f in $(FUZZ); do scripts/run-fuzzer $$f $(FUZZ_SECONDS) || exit 1; done
 
@@ -303,6 +307,10 @@ check-kernels: tests
 check-boot: tests
 	$(Q)scripts/vm-tests $(DEBIANS)
 
+# Before a release: what a new user does, in fresh root file systems of these Debians.
+check-debian:
+	$(Q)scripts/check-debian $(DEBIANS)
+
 # Random commands for longer than `make check` has the time for: as they ship, and with the sanitizers.
 SOAK := /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/e2e/test_soak.py
 
@@ -316,7 +324,7 @@ check-soak: tests
 check-cluster: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/cluster
 
-.PHONY: check-kernels check-boot check-soak check-cluster
+.PHONY: check-kernels check-boot check-debian check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 
@@ -351,7 +359,7 @@ clean:
 	$(say) CLEAN $(BUILD)
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all tests check fuzz demo demo-cluster bench bench-quick bench-kinds install deb format clean
+.PHONY: all tests check check-quick fuzz demo demo-cluster bench bench-quick bench-kinds install deb format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

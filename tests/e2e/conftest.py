@@ -17,6 +17,7 @@ def kernel():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb it")
+    config.addinivalue_line("markers", "quick: `make check-quick` runs it, or only its case of the id that is given")
 
 
 # The slowest files come first, so that processes which take file after file end at about the same
@@ -31,6 +32,9 @@ def pytest_collection_modifyitems(items):
     if SHARE:
         items.sort(key=lambda i: SLOW.index(i.path.stem) if i.path.stem in SLOW else len(SLOW))
     for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick and quick.args and item.callspec.id not in quick.args:
+            item.own_markers.remove(quick)
         if os.geteuid():
             item.add_marker(pytest.mark.skip(reason="not root: namespaces and BPF need it"))
         parameters = item.callspec.params if hasattr(item, "callspec") else {}

@@ -186,6 +186,7 @@ def test_shared_alone_is_a_change_that_keeps_levels(attached):
     assert attached.rules().strip() == plain
 
 
+@pytest.mark.quick
 def test_apply_replaces_all_rules(attached):
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
     attached.sluice("deny", "203.0.113.1")
@@ -198,6 +199,7 @@ def test_apply_replaces_all_rules(attached):
     assert made["changed"] and made["denied"] == 1 and made["policies_deleted"] == 1
 
 
+@pytest.mark.quick
 def test_diff_shows_what_apply_would_change(attached, tmp_path):
     attached.sluice("set", "192.0.2.0/24", "rate", "5/h", "inherit", "no")
     attached.sluice("set", "192.0.2.0/24", "name", "udp", "rate", "6/h", "match", "udp")

@@ -51,6 +51,7 @@ def test_attaching_again_in_another_mode_is_refused(attached):
     assert devices(attached) == [("in0", "xdp", "native")]
 
 
+@pytest.mark.quick
 def test_all_hooks_of_one_device(lab):
     for hook in "xdp", "ingress", "egress":
         lab.attach("in0", "hook", hook)
@@ -74,6 +75,7 @@ def test_another_xdp_program_is_named_and_stays(lab, tmp_path, how, mode, name):
     assert not os.path.exists(lab.pins())
 
 
+@pytest.mark.quick
 def test_another_gate_on_the_device_is_named_and_stays(attached):
     ours = xdp_program(attached)
     attached.refuses(["attach", "in0"], f"'{attached.gate}'",
@@ -230,6 +232,7 @@ def test_detach_refuses_what_is_not_attached(attached):
 
 # --- Devices that go away -------------------------------------------------------------------------
 
+@pytest.mark.quick("xdp-native")
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("ingress", "tcx"), ("ingress", "clsact"),
                                        ("egress", "tcx")])
 def test_a_deleted_device_is_told_and_cleared_away(lab, hook, mode):

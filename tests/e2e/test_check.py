@@ -60,6 +60,7 @@ def test_remaining_of_a_bit_rate_is_in_bytes(attached):
     assert 54000 <= remaining <= 54000 + 125 * (time.monotonic() - start) + 1
 
 
+@pytest.mark.quick
 def test_the_size_of_the_frame_decides_under_a_bit_rate(attached):
     attached.sluice("set", "default", "rate", "1kbit", "burst", "2000B")
     sent = milliseconds()

@@ -76,6 +76,7 @@ def watched(lab, send, *words, full=False, of_all_gates=False):
 
 # --- Nothing to say -------------------------------------------------------------------------------
 
+@pytest.mark.quick
 def test_a_healthy_gate_has_no_finding(healthy):
     assert examine(healthy) == examine(healthy, "in0") == {}
     assert healthy.sluice("doctor").out.count("\n") == 1
@@ -198,6 +199,7 @@ def test_where_no_device_is_up_it_says_what_to_look_for(lab):
     type_in(advice(lab, "no-gate"))
 
 
+@pytest.mark.quick
 def test_a_gate_without_rules(attached):
     assert examine(attached) == {"no-rules": attached.gate}
     type_in(advice(attached, "no-rules"))

@@ -16,6 +16,7 @@ def attach(lab, hook, mode):
     lab.attach(device, "hook", hook, "mode", mode, netns=netns)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("hook,mode", HOOKS)
 def test_no_rule_drops_nothing_then_a_burst_is_exact(lab, hook, mode):
     received = lab.datagrams()
@@ -76,6 +77,7 @@ def test_bit_rate_counts_whole_frames(attached):
 TAGS = {"802.1Q": [(0x8100, 5)], "802.1ad": [(0x88A8, 7), (0x8100, 5)]}
 
 
+@pytest.mark.quick("xdp-native-802.1Q")
 @pytest.mark.parametrize("tags", TAGS.values(), ids=TAGS)
 @pytest.mark.parametrize("hook,mode", [("xdp", "native"), ("xdp", "generic"), ("ingress", "auto")])
 def test_vlan_tagged_frames_are_limited_and_count_their_tags(lab, hook, mode, tags):

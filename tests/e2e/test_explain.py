@@ -195,6 +195,7 @@ def drain(gate, animals):
     gate.send_and_wait([animal.frame for animal in animals for _ in range(97)], "out9")
 
 
+@pytest.mark.quick("ingress-blocks")
 @pytest.mark.parametrize("name", RULES)
 def test_check_says_what_happens(gate, name):
     gate.apply({"policies": []})  # so that limits of the same names begin anew

@@ -40,6 +40,7 @@ def total(found, name, **labels):
                if n == name and all(have[k] == v for k, v in labels.items()))
 
 
+@pytest.mark.quick
 @pytest.mark.alone
 def test_promtool_has_no_objection(busy):
     if not shutil.which("promtool"):

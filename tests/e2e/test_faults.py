@@ -58,6 +58,7 @@ def refused_with_advice(lab, names, commands):
 
 # --- Pins -----------------------------------------------------------------------------------------
 
+@pytest.mark.quick("gate")
 @pytest.mark.parametrize("name", MAPS)
 def test_a_deleted_pin(drained, name):
     os.unlink(drained.pins(name))
@@ -272,6 +273,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.quick("deny")
 @pytest.mark.parametrize("name", CHANGES)
 def test_kill_a_change_of_rules(drained, tmp_path, name):
     before, change, text, after = CHANGES[name]

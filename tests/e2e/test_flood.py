@@ -383,6 +383,7 @@ def check_told(lab, flood):
     return f"{flood.inserted} insertions in {most}; quiet after {flood.quiet_after:.1f} s"
 
 
+@pytest.mark.quick("IPv4")
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_harms_nobody(gate, name):
     prefix, seconds, crowded, per = FLOODS[name]

@@ -128,6 +128,7 @@ def test_an_entry_by_hand_in_each_family(drained, tmp_path):
     drained.expect(passed=22, dropped=9)
 
 
+@pytest.mark.quick
 def test_rules_that_divide_many_networks(drained, tmp_path):
     """Of IPv6: they fit into the maps of rules, and not into that of divided /64s."""
     half = [f"2001:db8:{i:x}::1" for i in range(ROOM // 2 + 1)]
@@ -156,6 +157,7 @@ def test_rules_that_have_ended_make_room_first(drained, tmp_path):
     assert sizes(drained)["hosts"] == ROOM
 
 
+@pytest.mark.quick
 def test_what_is_kept_grows_with_its_file(lab, keeping):
     keep = keeping(rules("in0"))
     lab.sluice("deny", OTHER)

@@ -62,6 +62,7 @@ def busy(shared):
     return shared
 
 
+@pytest.mark.quick
 def test_stats(busy):
     stats = busy.json("stats")
     has(stats, STATS)
@@ -79,6 +80,7 @@ def test_stats(busy):
     assert stats["lists"] == {"allow": nothing, "deny": nothing}
 
 
+@pytest.mark.quick
 def test_check(busy):
     check = busy.json("check", SOURCE)
     has(check, CHECK)

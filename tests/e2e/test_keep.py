@@ -43,6 +43,7 @@ def test_it_is_ready_when_its_devices_are_attached(lab, keeping):
     assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
 
 
+@pytest.mark.quick
 def test_a_device_that_appears_is_attached(lab, keeping):
     keep = keeping(rules("in0", "late0"))
     assert "late0" in keep.said() and attached_to(lab) == ["in0 xdp native"]

@@ -133,6 +133,7 @@ def test_observe_counts_and_passes(attached):
 
 # --- Block ----------------------------------------------------------------------------------------
 
+@pytest.mark.quick
 def test_a_block_lasts_its_time_and_ends_by_itself(attached):
     """The bucket refills meanwhile: 1000 a second, and nothing passes."""
     source = OFFENDER

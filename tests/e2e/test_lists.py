@@ -44,6 +44,7 @@ def members(lab):
 
 # --- Who is listed --------------------------------------------------------------------------------
 
+@pytest.mark.quick
 @pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
 def test_denied_and_allowed(lab, hook):
     device, netns = ("out0", lab.sender) if hook == "egress" else ("in0", lab.filter)
@@ -535,6 +536,7 @@ def test_several_prefixes_are_all_or_nothing(attached):
     assert verdicts(attached, DENIED, OTHER, DENIED6) == ["pass"] * 3
 
 
+@pytest.mark.quick
 def test_what_is_on_a_list_is_taken_off_by_its_name(attached):
     assert attached.json("deny", DENIED, OTHER, DENIED, "as", "x")["new"] == 2
     for verb in "undeny", "del":

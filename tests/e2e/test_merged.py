@@ -78,6 +78,7 @@ def test_mode_auto_counts_each_packet_on_a_stacked_device(lab, kind):
     received.wait_for(SENDER4, LIMIT)
 
 
+@pytest.mark.quick
 def test_native_veth_gets_each_packet(lab):
     """The kernel cuts what is sent to a veth device whose peer has native XDP."""
     received = lab.datagrams()

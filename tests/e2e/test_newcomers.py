@@ -249,6 +249,7 @@ def test_a_file_and_its_differences(attached):
 
 # --- What is told of them -------------------------------------------------------------------------
 
+@pytest.mark.quick
 def test_check_while_few_come(small):
     """The verdict is that of the bucket that the first packet makes."""
     small.sluice("set", "default", "rate", "1/h", "burst", "3")

@@ -121,6 +121,7 @@ def differences(shown, got):
             if a is None or b is None or not is_same(a, b)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page,commands,answers", [(README, 10, 10), (TOUR, 20, 40)])
 def test_the_session_can_be_typed(tmp_path, page, commands, answers):
     os.symlink(BUILD, tmp_path / "build")

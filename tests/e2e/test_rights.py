@@ -118,6 +118,7 @@ def test_the_modes_of_what_is_made(users):
     assert owners() == {(OWNER, GROUP)}
 
 
+@pytest.mark.quick
 def test_three_capabilities_change_a_gate(users):
     gate = {"gate": users.gate2}
     users.pair("out7", "in7")
@@ -331,6 +332,7 @@ def test_a_reader_changes_nothing_and_is_told_who_may(users, words):
     assert users.snapshot()[0::2] == before[0::2]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("words", [["attach", "in0"], ["apply", "-"]])
 def test_a_reader_makes_no_gate(users, words):
     for caps, names in ((), "CAP_BPF"), (CAPABILITIES, "root and sluice"):

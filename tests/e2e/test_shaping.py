@@ -76,6 +76,7 @@ def test_the_command_is_for_the_namespace_of_the_device(egress):
         refused_without_fq(egress, ["set", "default", "shape", "10kpps"], netns=netns)
 
 
+@pytest.mark.quick
 def test_apply_is_refused_and_the_rules_stay(egress):
     egress.sluice("set", "default", "rate", "1/h", "burst", "20", netns=egress.sender)
     before = egress.snapshot()
@@ -125,6 +126,7 @@ def test_status_tells_the_devices_that_hold_nothing_back(egress):
     assert "fq" not in status_line(egress, "out0")
 
 
+@pytest.mark.quick
 def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
     """Three seconds between two of them: the fifth would wait for twelve."""
     received = egress.datagrams()

@@ -135,6 +135,7 @@ def test_what_is_below_is_not_trusted_more(lab, victim):
     assert not os.path.exists(ROOT)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("below", ["", "/links"], ids=["map", "link"])
 def test_a_pin_that_is_a_link_is_not_followed(lab, below):
     """A map of the same shape, which is another's: what is written there would be written by us."""
@@ -167,6 +168,7 @@ MAP_IDS, POLICIES_SEEN = 60, 56  # where they are in it
 RULE_FACES = 8, 24  # where a rule has its records
 
 
+@pytest.mark.quick("policies")
 @pytest.mark.parametrize("name", MAPS[1:])
 def test_a_map_with_larger_values_is_not_read(lab, name):
     """Its owner says that it is the gate's: the kernel would write beyond the room of a command of root's."""

@@ -78,6 +78,7 @@ def test_each_device_is_told_with_both_programs(lab):
         {h: p for (_, h), p in programs(lab).items()}
 
 
+@pytest.mark.quick
 def test_rules_levels_and_counters_stay(attached):
     attached.sluice("set", "default", "rate", "1/h", "burst", "10")
     attached.sluice("deny", "198.51.100.0/24")
