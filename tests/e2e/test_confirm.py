@@ -159,11 +159,12 @@ def test_a_gate_that_is_locked_for_long_goes_back_later(lab):
     """As by a command that is stopped, or one that changes very much."""
     lab.apply(BEFORE)
     before, lock = state(lab), os.open(lab.pins(), os.O_RDONLY)
-    on_trial(lab, seconds=5)
+    on_trial(lab)
     fcntl.flock(lock, fcntl.LOCK_EX)
     new = state(lab)
     assert new != before
-    time.sleep(5 + 17)
+    end_trial(lab)
+    time.sleep(5)
     assert state(lab) == new
     os.close(lock)
     wait_until(lambda: state(lab) == before, "the rules of before")

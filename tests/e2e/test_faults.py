@@ -14,7 +14,7 @@ import pytest
 
 import cgroup
 from killed import run_interrupted, run_stops
-from lab import MAPS, SLUICE, lines, own_bpffs, refused, run, run_sluice
+from lab import LONG, MAPS, SLUICE, lines, own_bpffs, refused, run, run_sluice
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"], ["dump"]]
@@ -218,10 +218,12 @@ SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 
 
 def moments(stops, first, count):
-    """`count` moments spread over the stops from `first` (a part of them) to the last, each at a
+    """`count` moments, or half as many unless LONG, spread over the stops from `first` (a part of them) to the last, each at a
     random instruction."""
     print(f"SLUICE_SEED={SEED}")
     chosen = random.Random(SEED)
+    if not LONG:
+        count //= 2
     for i in range(count):
         at = first + (1 - first) * (i + chosen.random()) / count
         yield int(stops * at), int(chosen.choice((0, 30, 300, 1500)) * chosen.random())

