@@ -363,4 +363,4 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -path $(BUILD)/deb -o -path $(BUILD)/vm \) -prune -o -name '*.d' -print 2>/dev/null)
