@@ -196,6 +196,12 @@ static inline void run_rest(void)
 
 /* --- A source that has just come ------------------------------------------------------------ */
 
+/* `purse` is another word in a window. */
+static inline bool run_has_purses(void)
+{
+	return run.limit.kind == SL_BUCKET && run.limit.purse;
+}
+
 /* What buckets, blocks and the start add to a limit. */
 static inline void run_draw_manner(enum sl_kind kind)
 {
@@ -236,7 +242,7 @@ static inline void run_draw(enum sl_kind kind, bool lags, bool sequential)
 				 ? run.limit.period * (run.comes_round ? run.limit.groups : 15) -
 					   run.limit.period / 2
 				 : run_choose(run_unit());
-	if (run.limit.purse && run.stall_most > run.jiffy - WINDOW_CLOCKS - run.jiffy_late)
+	if (run_has_purses() && run.stall_most > run.jiffy - WINDOW_CLOCKS - run.jiffy_late)
 		run.stall_most = run.jiffy - WINDOW_CLOCKS - run.jiffy_late;
 	run.now = WINDOW_CLOCKS;
 	run.policy.limits[SL_IPV4] = 1;
@@ -443,7 +449,7 @@ static inline void run_packet(int cpu)
 	if (run.sequential && run.now < blocked_until &&
 	    memcmp(&before, host_ledger, sizeof(before)))
 		run_fail("a packet changed a ledger that is blocked");
-	if (run.limit.purse && run_is_quiet(cpu) &&
+	if (run_has_purses() && run_is_quiet(cpu) &&
 	    run_holds() > (int64_t)(run.limit.burst + run_slack()))
 		run_fail("the ledger and the purses hold more than one burst");
 	if (run.sequential && !run.buckets)

@@ -116,7 +116,7 @@ static void test_bucket_with_purses_gets_its_share_at_twice_the_rate(void **stat
 	for (uint64_t seed = first_seed, tried = 0; tried < (only_one ? 1 : SHARES); seed++) {
 		random_state = seed;
 		run_draw(SL_BUCKET, true, true);
-		if (!run.limit.purse)
+		if (!run_has_purses())
 			continue;
 		share_check(seed);
 		tried++;
