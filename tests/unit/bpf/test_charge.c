@@ -171,6 +171,28 @@ static void table_fill(void)
 		assert_true(host_table.set[i / SL_WAYS].tag[i % SL_WAYS]);
 }
 
+static void sets_unlock(uint32_t round)
+{
+	(void)round;
+	for (uint32_t i = 0; i < SETS; i++)
+		host_table.set[i].away &= ~1U;
+}
+
+/* Another CPU that unlocks a set soon costs a new source nothing: it gets its ledger at once. */
+static void test_a_set_that_is_unlocked_soon_gives_a_ledger(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		world_begin(family, MANY_CPUS);
+		for (uint32_t i = 0; i < SETS; i++)
+			host_table.set[i].away |= 1;
+		host_meanwhile = sets_unlock;
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		host_meanwhile = NULL;
+		check_events(1, 0, 0, 0);
+	}
+}
+
 /*
  * Where nobody has room to spare, a source that comes again gets the line of the youngest, and what
  * that was owed is counted.
@@ -492,6 +514,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_set_that_is_unlocked_soon_gives_a_ledger),
 		cmocka_unit_test(test_who_comes_again_gets_room),
 		cmocka_unit_test(test_a_window_tells_whether_half_is_left),
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
