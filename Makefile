@@ -307,6 +307,11 @@ check-kernels: tests
 check-boot: tests
 	$(Q)scripts/vm-tests $(DEBIANS)
 
+# All cases of the end-to-end tests of which `make check` takes some at random, or makes smaller ones.
+check-long: export SLUICE_LONG := 1
+check-long: tests
+	$(Q)scripts/run-tests
+
 # Before a release: what a new user does, in fresh root file systems of these Debians.
 check-debian:
 	$(Q)scripts/check-debian $(DEBIANS)
@@ -324,7 +329,7 @@ check-soak: tests
 check-cluster: tests
 	$(Q)PYTHONPATH=tests/e2e /usr/bin/python3 -m pytest -p no:cacheprovider -q -s tests/cluster
 
-.PHONY: check-kernels check-boot check-debian check-soak check-cluster
+.PHONY: check-kernels check-boot check-debian check-long check-soak check-cluster
 
 # --- The rest ------------------------------------------------------------------------------------
 

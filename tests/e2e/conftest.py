@@ -2,10 +2,12 @@
 """The fixtures of the end-to-end tests, and how several processes share their files."""
 
 import functools
+import hashlib
 import os
 import signal
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from keeper import keepers
 from lab import SLUICE, TRAFFIC, Lab
@@ -17,20 +19,19 @@ def kernel():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "alone: a busy machine, or another test, would disturb it")
+    config.addinivalue_line("markers", "nodes: it waits for rounds of several nodes: three at a time")
     config.addinivalue_line("markers", "quick: `make check-quick` runs it, or only its case of the id that is given")
 
 
-# The slowest files come first, so that processes which take file after file end at about the same
-# time.
-SLOW = ["test_doctor", "test_confirm", "test_faults", "test_keep", "test_lists", "test_starved",
-        "test_apply", "test_devices", "test_resize", "test_soak", "test_disturbed", "test_explain",
-        "test_kinds", "test_attach", "test_rules_cli", "test_limits", "test_trust",
-        "test_hostile"]
+def shares_a_lab(item):
+    """With other tests of its file: one process runs all of these."""
+    return any(definition.scope == "module" for definitions in item._fixtureinfo.name2fixturedefs.values()
+               for definition in definitions)
 
 
 def pytest_collection_modifyitems(items):
     if SHARE:
-        items.sort(key=lambda i: SLOW.index(i.path.stem) if i.path.stem in SLOW else len(SLOW))
+        items.sort(key=lambda i: not shares_a_lab(i))  # the longest first
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and quick.args and item.callspec.id not in quick.args:
@@ -46,19 +47,25 @@ SHARE = os.environ.get("SLUICE_SHARE")  # a directory, in which processes mark w
 
 
 @functools.lru_cache(maxsize=None)
-def is_taken(file):
+def is_taken(name):
     try:
-        os.mkdir(os.path.join(SHARE, file))
+        os.mkdir(os.path.join(SHARE, hashlib.md5(name.encode()).hexdigest()))
     except FileExistsError:
         return True
     return False
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item):
-    """Files are taken whole, as their tests share a lab. True: another process has taken this
-    one."""
-    return True if SHARE and is_taken(item.path.name) else None
+def pytest_runtest_protocol(item, nextitem):
+    """True: the test was run here, or another process has taken it."""
+    if not SHARE:
+        return None
+    if is_taken(item.path.name if shares_a_lab(item) else item.nodeid):
+        return True
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=nextitem if nextitem and shares_a_lab(nextitem) else None)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 # A test that hangs fails after so long, and tells where it was; the others go on. 0: it may take as

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from lab import FILTER_MAC, SLUICE, TRAFFIC, wait_until
+from lab import FILTER_MAC, LONG, SLUICE, TRAFFIC, wait_until
 
 pytestmark = pytest.mark.alone
 
-APPLIES = 500
+APPLIES = 500 if LONG else 150
 SAMPLE = 20  # each so many applies it is looked at more closely
 BURST, RATE, RATE_BURST = 1000, 1000, 500  # of what is drained, and of what refills
 

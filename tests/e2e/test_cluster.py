@@ -18,7 +18,7 @@ from lab import TOP, frame, one_line, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, Liar
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
-              pytest.mark.alone]
+              pytest.mark.nodes]
 
 RATE = 500
 BACK = 3.0  # seconds until all nodes have found a store that is back
