@@ -8,7 +8,7 @@
  *   line_block      begins a block
  *   ledger_refund   gives back a cost
  *
- * Used by: charge.h, budget.h, carry_programs.h. Uses: include/kinds.h, which has the arithmetic;
+ * Used by: charge.h, budget.h. Uses: include/kinds.h, which has the arithmetic;
  * newcomer.h; table.h; clocks.h.
  */
 #ifndef SLUICE_LEDGER_H

@@ -19,7 +19,6 @@
 #include "shortcut.h"
 #include "charge.h"
 #include "count.h"
-#include "carry_programs.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -12,13 +12,11 @@
  * is judged as a newcomer's. Under the lock it looks again, so no key has two ledgers. Nothing is
  * tried without a bound.
  *
- * A lock is held for longer where its CPU does something else meanwhile. The program by which a
- * command inserts (carry_programs.h) can be interrupted by packets, and scheduled out; on
- * PREEMPT_RT packets can, too; a virtual CPU may stand still. A packet that meets such a lock waits
- * in vain, for 8 us, and is judged as a newcomer's. A command tries for longer:
- * user/migrate/carry.c.
+ * A lock is held for longer if its CPU does something else meanwhile: on PREEMPT_RT a program can
+ * be scheduled out, and a virtual CPU may stand still. A packet that meets such a lock waits for
+ * 8 us, and is then judged as a newcomer's.
  *
- * Used by: newcomer.h, ledger.h, charge.h, carry_programs.h. Uses: ways.h, maps.h, clocks.h.
+ * Used by: newcomer.h, ledger.h, charge.h. Uses: ways.h, maps.h, clocks.h.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H

@@ -97,6 +97,9 @@ enum sl_policy_number {
 	SL_POLICY_FIRST, /* of the policies that have limits */
 };
 #define SL_RECORD(policy) ((policy) << 1)
+
+/* A record of no policy. Its `base` has what maps `counters` that were replaced have counted. */
+#define SL_RECORD_MOVED	  (SL_RECORD(SL_POLICY_NONE) + 1)
 #define SL_POLICY(record) ((record) >> 1)
 
 /*
@@ -317,7 +320,8 @@ struct sl_policy {
 	struct sl_prefix prefix;      /* that has this policy */
 	/*
 	 * What the counters showed when this policy took over the number of a deleted one. Counters
-	 * are never reset, so the totals lose no packet.
+	 * are never reset, so the totals lose no packet. If the map `counters` was replaced, less
+	 * what the map of before has counted, modulo 2^64.
 	 */
 	struct sl_counters base;
 };
@@ -402,7 +406,7 @@ struct sl_gate {
 	__u32 sizes_stated; /* a bit for each stated size (enum size); others grow */
 	__u64 divide_at; /* from then on this node has 1/nodes of shared limits, in ticks; 0: no */
 	__u32 nodes;	 /* that share limits, as `sluice share` counts them; 0: none does */
-	__u32 pad;
+	__u32 policies;	 /* the size that was asked for; the maps may have more entries */
 };
 
 /*

@@ -283,20 +283,6 @@ static inline bool window_give_back(const struct sl_limit *limit, struct sl_ledg
 	return true;
 }
 
-/*
- * What was charged to `last` since it was copied as `copied`: what counts in it now and does not in
- * the copy.
- */
-static inline __u64 window_debit(const struct sl_limit *limit, const struct sl_ledger *copied,
-				 const struct sl_ledger *last, __u64 now)
-{
-	struct sl_ledger before = *copied, after = *last;
-
-	window_roll(limit, &before, now);
-	window_roll(limit, &after, now);
-	return credit_max(0, window_total(after.window) - window_total(before.window));
-}
-
 /* What may still pass in a ledger that was rolled to now. */
 static inline __u64 window_left(const struct sl_limit *limit, const struct sl_ledger *ledger)
 {

@@ -307,7 +307,6 @@ def test_a_file_and_back(gate):
 # --- Maps of other sizes --------------------------------------------------------------------------
 
 def test_a_resize_keeps_heirs_what_they_are(attached):
-    """Also where policies get other numbers."""
     for i in range(40):
         attached.sluice("set", f"10.{100 + i}.0.0/16", "rate", "5pps")
     attached.sluice("set", "default", "name", "syn", "rate", "1/h", "burst", "9", "match",
@@ -320,7 +319,7 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (6, 0)
     shown, before = attached.rules(), attached.json("stats")["policies"]
     dump = attached.json("dump")
-    dump["gate"] = {"policies": 20}
+    dump["gate"] = {"policies": 50}
     attached.sluice("apply", "-", "--resize", input=json.dumps(dump))
     assert attached.rules() == shown and attached.json("stats")["policies"] == before
     assert outcome(attached, [syn(INSIDE)] * 6)[:2] == (3, 3)

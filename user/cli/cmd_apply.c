@@ -281,7 +281,7 @@ static const struct word apply_words[] = {
 	{"no-fq", FLAG, NULL, offsetof(struct apply_args, no_fq),
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
-	 "also make maps of the sizes that the file says, and carry over what they hold"},
+	 "also make maps of the sizes that the file says"},
 	{"--confirm", OPTION, "TIME", offsetof(struct apply_args, confirm),
 	 "go back to what was before after TIME, 5s to 1h, unless 'sluice confirm' comes"},
 };

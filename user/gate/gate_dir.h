@@ -9,7 +9,7 @@
 #include "gate/gate.h"
 
 #define GATE_LINKS "links" /* below a gate's directory: the attachments */
-#define GATE_NEXT  "next"  /* pins of the next gate during a resize: migrate/takeover.c */
+#define GATE_NEXT  "next"  /* pins of the next gate during a remake: migrate/remake.c */
 
 /*
  * Opens the directory of a gate that gate_begin() has set up. OK and a closed gate->dir: it does

@@ -16,7 +16,7 @@
 /* --- Sizes ---------------------------------------------------------------------------------- */
 
 /*
- * Maps of rules are small at first, and grow with the rules: migrate/grow.h. Each policy takes
+ * Maps of rules are small at first, and grow with the rules: migrate/remake.h. Each policy takes
  * memory for its records, and each host for a bucket of a hash table, whether it is there or not.
  */
 #define RULES_USUAL    (1 << 14)
@@ -73,12 +73,21 @@ struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 	return sizes;
 }
 
+/* The owner of the gate may have written any other number. */
+static uint32_t policies_asked(const struct gate *gate)
+{
+	uint32_t policies = gate->state->policies;
+
+	return policies > SL_POLICY_FIRST && policies < gate->policies_max ? policies
+									   : gate->policies_max;
+}
+
 enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
 	struct gate_sizes sizes = {
 		.sources = gate->state->meeting.sources,
 		.hot = gate->state->meeting.hot,
-		.policies = gate->policies_max,
+		.policies = policies_asked(gate),
 	};
 	enum status status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
 
@@ -291,6 +300,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 		.jiffy_ns = gate->machine.jiffy_ns,
 		.next_limit = 1,
 		.next_policy = SL_POLICY_FIRST,
+		.policies = sizes->policies,
 	};
 	__u64 secret[SL_SECRETS];
 	enum status status;
@@ -303,14 +313,44 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 	return status ? status : gate_begin_state(gate, &state);
 }
 
+/*
+ * Whether the next gate may share a map. `gate` is always new. So are buckets if the table is,
+ * because they hold what they have drawn from it.
+ */
+static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
+{
+	if (map == MAP_HOT || map == MAP_BUCKETS)
+		return bpf_map__fd(object_map(object, MAP_LEDGERS)) >= 0;
+	return map != MAP_GATE;
+}
+
+/* Shares the maps whose number of entries stays. */
+static enum status maps_share(const struct gate *gate, struct bpf_object *object)
+{
+	enum status status = OK;
+
+	for (int map = 0; !status && map < GATE_MAPS; map++) {
+		struct bpf_map *next = object_map(object, map);
+		uint32_t entries;
+		int err = 0;
+
+		status = gate_map_size(gate, map, &entries);
+		if (!status && entries == bpf_map__max_entries(next) && map_may_stay(object, map))
+			err = bpf_map__reuse_fd(next, gate->map[map]);
+		if (err)
+			status = failure("cannot share the maps of gate '%s': %s", gate->name,
+					 why(err));
+	}
+	return status;
+}
+
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   const int shared[GATE_MAPS], struct gate *ret)
+			   struct gate *ret)
 {
 	struct bpf_object *object = object_open();
 	struct gate next = GATE_CLOSED;
 	struct sl_gate state = *gate->state;
-	enum status status = OK;
-	int err = 0;
+	enum status status;
 
 	if (!object)
 		return FAILED;
@@ -318,11 +358,7 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 	next.machine = gate->machine;
 	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
 	gate_sizes_set(object, sizes, &gate->machine);
-	for (int map = 0; !err && map < GATE_MAPS; map++)
-		if (shared[map] >= 0)
-			err = bpf_map__reuse_fd(object_map(object, map), shared[map]);
-	if (err)
-		status = failure("cannot share the maps of gate '%s': %s", gate->name, why(err));
+	status = maps_share(gate, object);
 	if (!status)
 		status = gate_load_maps(&next, object);
 	if (!status)

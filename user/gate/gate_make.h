@@ -35,12 +35,12 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 enum status gate_make(struct gate *gate, const struct gate_sizes *wanted);
 
 /*
- * Makes a gate of the same rules on partly new maps. shared: fds of the maps that it shares with
- * another one; -1: the map is new, empty, and of these sizes. Always new is `gate`, which has the
- * ids of the maps. Nothing is pinned.
+ * Makes a gate of these sizes that shares the maps of another one whose number of entries stays.
+ * The others are new and empty, but `gate`, which has the state of the other one and the ids of the
+ * maps. Nothing is pinned.
  */
 enum status gate_make_next(const struct gate *gate, const struct gate_sizes *sizes,
-			   const int shared[GATE_MAPS], struct gate *ret);
+			   struct gate *ret);
 
 /* Makes a gate of unpinned maps, for tests. */
 enum status gate_make_unpinned(struct gate *gate, const struct gate_sizes *sizes,

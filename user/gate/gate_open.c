@@ -108,16 +108,12 @@ static enum status refuse_schema(const struct gate *gate, uint32_t schema)
 		       name, schema, SL_SCHEMA, name, name);
 }
 
-/* Opens the map `gate`, which has the ids of the other maps. */
+/* Maps the open map `gate`, which has the ids of the other maps. */
 static enum status state_open(struct gate *gate, const struct bpf_object *object)
 {
-	enum status status;
 	uint32_t schema;
+	enum status status = schema_read(gate, &schema);
 
-	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
-	if (gate->map[MAP_GATE] < 0)
-		return map_refuse(gate, object, MAP_GATE);
-	status = schema_read(gate, &schema);
 	if (!status && schema != SL_SCHEMA)
 		status = refuse_schema(gate, schema);
 	if (!status)
@@ -138,7 +134,7 @@ static int map_open_in(const struct gate *gate, enum gate_map map, const struct 
 }
 
 /*
- * Opens the map with the gate's id for it. A resize that is in progress may still have it in next/,
+ * Opens the map with the gate's id for it. A remake that is in progress may still have it in next/,
  * and may rename it during this call. -1: it is not pinned.
  */
 static int map_open(const struct gate *gate, enum gate_map map)
@@ -153,7 +149,7 @@ static int map_open(const struct gate *gate, enum gate_map map)
 	return fd >= 0 ? fd : map_open_in(gate, map, &gate->dir);
 }
 
-/* Whether another `gate` is pinned now, because a resize has just finished. */
+/* Whether another `gate` is pinned now, because a remake has just finished. */
 static bool state_is_replaced(const struct gate *gate)
 {
 	int fd = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
@@ -232,11 +228,27 @@ static enum status sizes_check(const struct gate *gate)
 	return status;
 }
 
+/* Checks the open maps, and maps the rules. */
+static enum status maps_take(struct gate *gate, const struct bpf_object *object)
+{
+	enum status status = maps_check(gate, object);
+
+	if (!status)
+		status = sizes_check(gate);
+	if (!status)
+		status = gate_map_rules(gate);
+	return status ?: records_check(gate);
+}
+
 static enum status gate_open_maps(struct gate *gate, const struct bpf_object *object)
 {
-	enum status status = state_open(gate, object);
 	enum gate_map missing;
+	enum status status;
 
+	gate->map[MAP_GATE] = pin_open(&gate->dir, gate_map_names[MAP_GATE]);
+	if (gate->map[MAP_GATE] < 0)
+		return map_refuse(gate, object, MAP_GATE);
+	status = state_open(gate, object);
 	if (status)
 		return status;
 	if (gate_map_id(gate->map[MAP_GATE]) != gate->state->map_ids[MAP_GATE])
@@ -248,12 +260,42 @@ static enum status gate_open_maps(struct gate *gate, const struct bpf_object *ob
 		gate_maps_close(gate);
 		return gate_open_maps(gate, object);
 	}
-	status = maps_check(gate, object);
+	return maps_take(gate, object);
+}
+
+static enum status next_open_maps(struct gate *next, const struct pins *pins,
+				  const struct bpf_object *object)
+{
+	int fd = pin_open(pins, gate_map_names[MAP_GATE]);
+	enum status status;
+
+	if (fd < 0)
+		return pin_failed("open", pins, gate_map_names[MAP_GATE], fd);
+	next->map[MAP_GATE] = fd;
+	status = state_open(next, object);
+	if (status)
+		return status;
+	if (gate_map_id(fd) != next->state->map_ids[MAP_GATE] || maps_open(next) < GATE_MAPS)
+		return refuse_foreign(next, "its next maps are not all pinned");
+	return maps_take(next, object);
+}
+
+enum status gate_open_next(const struct gate *gate, struct gate *ret)
+{
+	struct bpf_object *object = object_open();
+	struct pins pins = PINS_CLOSED;
+	enum status status = object ? pins_open(&gate->dir, GATE_NEXT, &pins) : FAILED;
+
+	*ret = GATE_CLOSED;
+	memcpy(ret->name, gate->name, sizeof(ret->name));
+	ret->machine = gate->machine;
+	ret->dir = gate->dir; /* borrowed */
 	if (!status)
-		status = sizes_check(gate);
-	if (!status)
-		status = gate_map_rules(gate);
-	return status ? status : records_check(gate);
+		status = next_open_maps(ret, &pins, object);
+	ret->dir = (struct pins)PINS_CLOSED;
+	pins_close(&pins);
+	bpf_object__close(object);
+	return status;
 }
 
 enum status gate_open_pins(struct gate *gate)

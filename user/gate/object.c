@@ -35,10 +35,6 @@ static const char *const program_names[HOOKS] = {
 	[HOOK_EGRESS] = "sluice_egress",
 };
 
-static const char *const carrier_names[] = {"sluice_carry_ledger", "sluice_carry_counters"};
-
-#define CARRIERS 2
-
 static void fds_close(int *fds, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -101,21 +97,6 @@ enum status programs_load(const struct gate *gate, unsigned int hooks, struct pr
 void programs_close(struct programs *programs)
 {
 	fds_close(programs->fd, HOOKS);
-}
-
-enum status carriers_load(const struct gate *gate, struct carriers *ret)
-{
-	int fds[CARRIERS] = {-1, -1};
-	enum status status = object_load(gate, carrier_names, CARRIERS, fds);
-
-	*ret = (struct carriers){fds[0], fds[1], 0};
-	return status;
-}
-
-void carriers_close(struct carriers *carriers)
-{
-	fds_close(&carriers->ledger, 1);
-	fds_close(&carriers->counters, 1);
 }
 
 /* --- Memory --------------------------------------------------------------------------------- */

@@ -34,18 +34,6 @@ struct programs {
 enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs);
 void programs_close(struct programs *programs);
 
-/* The programs of bpf/carry_programs.h on the maps of the gate that takes over. */
-struct carriers {
-	int ledger;
-	int counters;
-	unsigned int waits; /* how often the command has waited for a lock */
-};
-
-#define CARRIERS_CLOSED ((struct carriers){-1, -1, 0})
-
-enum status carriers_load(const struct gate *gate, struct carriers *ret);
-void carriers_close(struct carriers *carriers);
-
 /* --- Memory --------------------------------------------------------------------------------- */
 
 /*

@@ -10,7 +10,7 @@
 #include "gate/change.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
-#include "migrate/takeover.h"
+#include "migrate/remake.h"
 #include "rules/lists.h"
 
 /* --- Counting what changes ------------------------------------------------------------------ */
@@ -225,27 +225,27 @@ static enum status rules_make(struct gate *gate, struct change *change)
 enum status change_undo_rules(struct gate *gate, struct change *change)
 {
 	struct losses losses = {0};
-	enum status status = resize(gate, &change->during);
+	enum status status = remake(gate, &change->during);
 
 	if (!status && change_has_rules(change))
 		status = policies_change(gate, &change->before, &losses);
 	gate->state->sizes_stated = change->was_stated;
-	return resize(gate, &change->has) ?: status;
+	return remake(gate, &change->has) ?: status;
 }
 
 enum status change_make(struct gate *gate, struct change *change)
 {
-	enum status status = resize(gate, &change->during);
+	enum status status = remake(gate, &change->during);
 
 	gate->state->sizes_stated = change->stated;
 	if (!status && change_has_rules(change))
 		status = rules_make(gate, change);
 	if (status) {
 		gate->state->sizes_stated = change->was_stated;
-		resize(gate, &change->has);
+		remake(gate, &change->has);
 		return status;
 	}
-	status = resize(gate, &change->after);
+	status = remake(gate, &change->after);
 	if (!status)
 		status = placings_make(gate, &change->placings);
 	if (status && !gate->made && change_undo_rules(gate, change))

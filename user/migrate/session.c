@@ -9,20 +9,19 @@
 #include "gate/gate_make.h"
 #include "gate/gate_open.h"
 #include "gate/trial.h"
-#include "migrate/grow.h"
-#include "migrate/takeover.h"
+#include "migrate/remake.h"
 #include "rules/sizes.h"
 
 /*
- * Repairs what a killed command has left: a resize first, then pins of programs and a change of
+ * Repairs what a killed command has left: a remake first, then pins of programs and a change of
  * rules. Then removes rules that have ended, because packets still look them up. From here on the
  * gate grows with its rules.
  */
 static enum status gate_settle(struct gate *gate)
 {
-	enum status status = resize_settle(gate);
+	enum status status = remake_settle(gate);
 
-	gate->grow = gate_grow;
+	gate->grow = remake_grow;
 	if (!status)
 		status = attachments_settle(gate);
 	if (!status && gate->state->changing)

@@ -35,12 +35,6 @@ enum size {
 /* A bit for each size. */
 #define SIZE_BIT(size) (1U << (size))
 
-/*
- * The sizes that do not grow with the rules. Those of gates of versions that did not tell count as
- * stated: a file for another gate is to have them.
- */
-#define SIZES_OF_SOURCES (SIZE_BIT(SIZE_SOURCES) | SIZE_BIT(SIZE_HOT))
-
 extern const char *const size_names[SIZES];
 
 uint32_t *size_of(struct gate_sizes *sizes, enum size size);

@@ -100,6 +100,7 @@ static enum status lines_end(const struct gate *gate, struct stats *stats)
 	if (status)
 		return status;
 	deleted = line_add(stats, STATS_DELETED, "deleted");
+	deleted->counters = record_read(gate, SL_RECORD_MOVED)->base;
 	for (unsigned int i = 0; i < lines; i++) {
 		struct stats_line *line = &stats->lines[i];
 		struct sl_counters base = line->counters;

@@ -15,7 +15,6 @@ static void swap_comes(const void *word);
 	(swap_comes(word), __sync_val_compare_and_swap(word, old, next))
 
 #include "bucket.h"
-#include "carry_programs.h"
 #include "charge.h"
 #include "shortcut.h"
 #include "table_host.h"
@@ -335,41 +334,6 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 			}
 }
 
-/*
- * While devices are switched, a source is charged through one in the copy, and through another in
- * the old table, in which a sub-window begins meanwhile: there that counts.
- */
-static void test_a_window_that_is_carried_counts_where_it_was_charged(void **state)
-{
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		const struct sl_limit *limit = &world.policy.limit[family][0];
-		struct sl_carry_ledger carry = {0};
-		struct sl_ledger *old = line_ledger(&carry.last);
-
-		world_window(family);
-		clock_advance(window_begin(limit, test_clock_ticks, 1) - test_clock_ticks);
-		window_send(1, 1);
-		carry = (struct sl_carry_ledger){.last = *line_of(1), .limit = *limit};
-		carry.copied = *old;
-		window_send(1, 1);
-		clock_advance(window_begin(limit, test_clock_ticks, 1) - test_clock_ticks);
-		window_roll(limit, old, test_clock_ticks);
-		assert_true(window_draw(limit, old, WINDOW_MOST - 2));
-		carry.debit = window_debit(limit, &carry.copied, old, test_clock_ticks);
-		assert_int_equal(carry.debit, WINDOW_MOST - 2);
-		carried_merge(line_of(1), &carry);
-		assert_int_equal(line_of(1)->taken, 0);
-		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-		for (int groups = 1; groups <= limit->groups; groups++) {
-			clock_advance(window_begin(limit, test_clock_ticks, 1) - test_clock_ticks);
-			for (int i = 0; groups == limit->groups && i < 2; i++)
-				assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
-		}
-	}
-}
-
 /* --- No bucket ------------------------------------------------------------------------------ */
 
 /* A source without a bucket is charged at its ledger, and gets its burst exactly. */
@@ -520,7 +484,6 @@ int main(void)
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
 		cmocka_unit_test(test_in_a_flood_known_sources_of_a_long_window_stay),
 		cmocka_unit_test(test_what_a_packet_gives_back_is_told_as_it_was),
-		cmocka_unit_test(test_a_window_that_is_carried_counts_where_it_was_charged),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),
