@@ -60,6 +60,8 @@ def test_denied_and_allowed(lab, hook):
     for source, count in zip(sources, (0, 10, 0, 10, 2)):
         received.wait_for(source, count)
     assert reasons(lab) == {"within-limit": 2, "over-limit": 8, "allowed": 20, "denied": 20}
+    assert {source["address"]: source.get("list") for source in lab.sources()} == {
+        DENIED: "deny", "203.0.113.65": "allow", "2001:db8:bad::/64": None, OTHER: None}
     stats = lab.json("stats")["lists"]
     assert stats["allow"]["packets"] == 20 and stats["deny"]["packets"] == 20
 
