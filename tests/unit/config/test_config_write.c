@@ -220,25 +220,6 @@ static char *long_text(unsigned int count, unsigned int block)
 	return text;
 }
 
-/* What is written of a file is read as the same. */
-static void test_a_long_file_reads_the_same(void **state)
-{
-	const unsigned int count = 10000;
-	char *text = long_text(count, count);
-	struct config config, again;
-
-	(void)state;
-	assert_int_equal(text_read(text, &config), OK);
-	assert_int_equal(config.rules.count, count);
-	free(text);
-	text = written(&config);
-	assert_int_equal(text_read(text, &again), OK);
-	assert_int_equal(ruleset_diff(&config.rules, &again.rules, differs, NULL), OK);
-	free(text);
-	config_free(&again);
-	config_free(&config);
-}
-
 /* The CPU time to read so many files, to write each, and to compare each with itself. */
 static clock_t files_time(unsigned int files, unsigned int blocks)
 {
@@ -289,7 +270,6 @@ int main(void)
 		cmocka_unit_test(test_entries_that_end_together_stand_together),
 		cmocka_unit_test(test_json_reads_the_same),
 		cmocka_unit_test(test_named_lists_read_the_same),
-		cmocka_unit_test(test_a_long_file_reads_the_same),
 		cmocka_unit_test(test_prefixes_of_one_file_take_linear_time),
 	};
 

@@ -405,34 +405,6 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule_free(&rule);
 }
 
-static void test_each_kind_prints_as_its_command(void **state)
-{
-	static const struct spec specs[] = {
-		{{[SPEC_NAME] = "a", [SPEC_RATE] = "1kpps 1mbit", [SPEC_BURST] = "9 64kB"}},
-		{{[SPEC_NAME] = "b", [SPEC_WINDOW] = "10MB per 1h", [SPEC_GROUPS] = "4"}},
-		{{[SPEC_NAME] = "c", [SPEC_SHAPE] = "1mbit", [SPEC_HORIZON] = "1s"}},
-		{{[SPEC_NAME] = "d",
-		  [SPEC_RATE] = "1kpps",
-		  [SPEC_ACTION] = "block 1s escalate 2 max 1h",
-		  [SPEC_SHARED] = "yes"}},
-	};
-	struct rule rule = {.prefix = prefix_of("default")};
-	struct limit limit;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
-		assert_int_equal(spec_parse_first(&specs[i], &rule.prefix, NULL, NULL, &limit), OK);
-		assert_int_equal(rule_add_limit(&rule, &limit), OK);
-	}
-	assert_string_equal(printed(&rule, "main", ""),
-			    "sluice set default name a rate 1kpps 1mbit burst 9 64kB\n"
-			    "sluice set default name b window 10MB per 1h groups 4\n"
-			    "sluice set default name c shape 1mbit horizon 1s\n"
-			    "sluice set default name d rate 1kpps burst 250 action block 1s "
-			    "escalate 2 max 1h shared yes\n");
-	rule_free(&rule);
-}
-
 static void test_the_difference_is_what_the_other_lacks(void **state)
 {
 	struct rule a = policy_of("192.0.2.1"), b, difference;
@@ -499,7 +471,6 @@ int main(void)
 		cmocka_unit_test(test_a_diff_has_what_goes_comes_and_changes),
 		cmocka_unit_test(test_lists_are_matched),
 		cmocka_unit_test(test_a_rule_prints_as_its_commands),
-		cmocka_unit_test(test_each_kind_prints_as_its_command),
 		cmocka_unit_test(test_the_difference_is_what_the_other_lacks),
 		cmocka_unit_test(test_a_budget_makes_rules_differ),
 		cmocka_unit_test(test_newcomers_are_copied_and_taken),
