@@ -17,6 +17,8 @@ from lab import FILTER_MAC, PINS, SLUICE, TRAFFIC, frame, inside, run, run_sluic
 from store_lab import FIRST_PORT, StoreLab
 
 SOURCE = "192.0.2.7"
+# What the log of a process says of its store.
+AWAY, BACK_AGAIN = "the store does not answer", "the store answers again"
 
 
 class Node:

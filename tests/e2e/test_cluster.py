@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from cluster_lab import SOURCE, Cluster, Run
-from lab import TOP, frame, one_line, run, run_sluice, wait_until
+from cluster_lab import AWAY, BACK_AGAIN, SOURCE, Cluster, Run
+from lab import TOP, frame, refused, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, Liar
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
@@ -23,7 +23,12 @@ pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installe
 RATE = 500
 BACK = 3.0  # seconds until all nodes have found a store that is back
 MANY_STORES = ",".join(f"{host}:1" for host in "abcdefghijklmnopq")
-UNITS_PER_SECOND = 16 * 10**9 >> 10  # of counters in the store: time at the rate of a limit
+
+
+def findings(node):
+    """What doctor finds, by id."""
+    said = run_sluice("-j", "-g", node.gate, "doctor", "--watch", "10ms", status=None)
+    return {finding["id"]: finding for finding in json.loads(said.out)}
 
 
 @pytest.fixture
@@ -57,44 +62,13 @@ def test_what_is_not_shared_is_not(cluster):
     cluster.make(2, RATE, "shared", "no")
     cluster.share()
     assert Run(cluster, 3, flood(2)).mean(1, 2.5) > 1.8
-    assert all("nothing is shared until one does" in node.said() for node in cluster.nodes)
     assert all(node.status()["reported"] == 0 for node in cluster.nodes)
     for node in cluster.nodes:  # it follows the rules
         node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     assert Run(cluster, 5, flood(2)).mean(2.5, 4.5) < 1.3
 
 
-@pytest.mark.parametrize("flooded", [1, 3])
-def test_a_flood_through_some_nodes_leaves_the_honest_theirs(cluster, flooded):
-    cluster.store.start()
-    cluster.make(4, RATE)
-    cluster.share()
-    done = Run(cluster, 8, lambda node, at: 20 if node < flooded else 0.2)
-    shares = done.shares(3, 7.5)
-    print(f"figure: 4 nodes, {flooded} flooded: {' '.join(f'{s:.2f}' for s in shares)}")
-    assert all(share > 0.17 for share in shares[flooded:])
-    assert 0.88 < sum(shares) < 1.12
 
-
-def test_a_flood_leaves_a_source_its_part_that_comes_now_and_then(cluster):
-    """Each fifth round at most has packets of the honest one: as with a slow limit, or a page at a time."""
-    cluster.store.start()
-    cluster.make(2, 500, burst=500)
-    cluster.share()
-    done = Run(cluster, 16, lambda node, at: 20 if node < 1 else 10 if at % 1 < .02 else 0)
-    shares = done.shares(6, 15.5)
-    print(f"figure: 2 nodes, one flooded: {' '.join(f'{s:.2f}' for s in shares)}")
-    assert shares[1] > 0.15
-
-
-def test_a_source_below_its_limit_is_not_touched(cluster):
-    cluster.store.start()
-    nodes = cluster.make(2, RATE)
-    cluster.share()
-    done = Run(cluster, 3, lambda node, at: 0.4)
-    assert 0.7 < done.mean(1, 2.5) < 0.9
-    assert sum(node.passed() for node in nodes) > 0.8 * 3 * RATE * 0.85
-    wait_until(lambda: all(node.status()["reported"] == 0 for node in nodes), "rest")
 
 
 def test_a_new_source_has_a_share_of_the_burst(cluster):
@@ -128,48 +102,7 @@ def test_what_one_node_blocks_is_blocked_where_it_is_to_be(cluster, word):
     assert nodes[0].status()["blocked"] == 0
 
 
-def test_a_quiet_source_makes_room(cluster):
-    cluster.store.start()
-    nodes = cluster.make(2, RATE)
-    for node in nodes:  # it would rest after 5 s
-        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE), "shared", "yes")
-    cluster.share("--most", "1")
-    Run(cluster, 1, flood(2))
-    assert nodes[0].status()["reported"] <= 1
-    time.sleep(2.5)
-    done = Run(cluster, 2.5, flood(2), source="192.0.2.8")
-    print(f"figure: behind a quiet source: {done.mean(1, 2):.2f} x the limit")
-    assert done.mean(1, 2) < 1.5
 
-
-def test_a_source_is_told_of_while_rules_change(cluster):
-    """It takes less than its limit here, and is due after two seconds, in which rules change four times."""
-    cluster.store.start()
-    nodes = cluster.make(2, RATE)
-    for node in nodes:
-        node.sluice("set", "default", "rate", f"{RATE}pps", "burst", str(8 * RATE), "shared", "yes")
-    cluster.share()
-    changes = {at / 2: lambda at=at: [node.sluice("deny", f"198.51.100.{at}") for node in nodes] for at in range(12)}
-    Run(cluster, 6, lambda node, at: 0.9, changes)
-    assert [node.status()["reported"] for node in nodes] == [1, 1]
-
-
-def test_what_a_new_limit_lets_pass_at_once_is_told(cluster):
-    """Before the processes have read the rule: they look for changes once a second."""
-    port = cluster.store.start()
-    nodes = cluster.make(2, RATE)
-    cluster.share()
-    source, burst = "198.51.100.9", 20
-    for node in nodes:
-        node.sluice("set", "198.51.100.0/24", "rate", "1pps", "burst", str(burst), "shared", "yes")
-        for _ in range(2 * burst):
-            node.socket.send(frame(source))
-    talk = cluster.store.talk(port)
-
-    def told():
-        return sum(int(talk("HGET", key, "t")) for key in talk("KEYS", f"sluice:{{{cluster.name}:*:{source}}}"))
-    wait_until(lambda: abs(told() / UNITS_PER_SECOND - 2 * burst) < 2, "both bursts in the store")
-    wait_until(lambda: any(node.status()["charged"] for node in nodes), "a ledger that is charged for the other node")
 
 
 def test_copies_of_one_machine_are_two_nodes(cluster):
@@ -193,7 +126,7 @@ def test_nodes_of_one_name_count_as_one(cluster):
         node.share(cluster.address, "--node", "same", is_named=False)
     for node in cluster.nodes:
         wait_until(lambda: (node.status() or {}).get("rounds", 0) > 20, "rounds")  # pylint: disable=cell-var-from-loop
-        assert " with 0 other nodes: " in node.sluice("status").out
+        assert node.status()["nodes"] == 1
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):
@@ -224,7 +157,7 @@ def test_the_store_is_away_and_back(cluster, on_loss):
     told = {}
     done = Run(cluster, 12, flood(2), {
         3: lambda: cluster.store.kill(FIRST_PORT),
-        5.5: lambda: told.update({node: node.sluice("status").out for node in nodes}),
+        5.5: lambda: told.update({node: (node.status()["store"], node.divided_by()) for node in nodes}),
         6: lambda: cluster.store.start(FIRST_PORT)})
     away, back = done.mean(4, 6), done.mean(6 + BACK, 11.5)
     print(f"figure: 2 nodes, --on-loss {on_loss}: {away:.2f} x without the store, {back:.2f} behind")
@@ -234,46 +167,11 @@ def test_the_store_is_away_and_back(cluster, on_loss):
         assert max(done.seconds(4, 11.5)) < 1.5
     for node in nodes:
         said = node.said()
-        assert said.count("the store does not answer") == said.count("the store answers again") >= 1
-        assert ("divided by 2 nodes" in said) == (on_loss == "divide")
-        assert re.search(r" does not answer: .*; each limit is (.*)\n", told[node]).group(1) == (
-            "divided by the 2 nodes seen last" if on_loss == "divide" else "this node's alone")
+        assert said.count(AWAY) == said.count(BACK_AGAIN) >= 1
+        assert told[node] == ("away", 2 if on_loss == "divide" else 1)
         assert node.status()["store"] == "ok" and node.status()["rounds_lost"] > 3
 
 
-@pytest.mark.parametrize("number, least, most", [(signal.SIGKILL, 0.15, 1), (signal.SIGSTOP, 1.5, 4)])
-def test_how_long_a_store_has_to_be_away(cluster, number, least, most):
-    """Three rounds, of which each waits for a second where the store says nothing."""
-    cluster.store.start()
-    node, = cluster.make(1, RATE)
-    cluster.share()
-    Run(cluster, 1, flood(1))
-    cluster.store.nodes[FIRST_PORT].send_signal(number)
-    since = time.monotonic()
-    wait_until(lambda: "the store does not answer" in node.said(), "a store that is away")
-    seconds = time.monotonic() - since
-    print(f"figure: a store that is away, {number.name}: {seconds:.1f} s until that is so")
-    assert least < seconds < most
-
-
-def test_sources_without_an_account_are_divided_too(cluster):
-    """Of five one is told of; the packet path divides what no process charges."""
-    cluster.store.start()
-    nodes = cluster.make(2, RATE)
-    cluster.share("--on-loss", "divide", "--most", "1")
-    sources = [f"192.0.2.{i}" for i in range(1, 6)]
-    done = Run(cluster, 10, lambda node, at: 2, {1: lambda: cluster.store.kill(FIRST_PORT)}, sources)
-    away = done.mean(5, 9.5) / len(sources)
-    print(f"figure: five sources, one told of, without the store, divide: {away:.2f} x the limit of each")
-    assert 0.88 < away < 1.12
-    assert [node.divided_by() for node in nodes] == [2, 2]
-    nodes[0].end(signal.SIGKILL)  # one that finds no store either does not end the division
-    nodes[0].share(cluster.address, "--on-loss", "divide")
-    done = Run(cluster, 5, lambda node, at: 2, {}, sources)
-    assert done.mean(0.5, 4.5) / len(sources) < 1.12
-    assert nodes[0].divided_by() == 2
-    cluster.store.start(FIRST_PORT)
-    wait_until(lambda: [node.divided_by() for node in nodes] == [1, 1], "a store that is back", 20)
 
 
 def test_counters_that_are_flushed(cluster):
@@ -307,7 +205,7 @@ def test_a_key_that_cannot_be_counted_divides_no_limit(cluster, words):
                                       5: lambda: divided.extend(node.divided_by() for node in nodes)})
     assert len(keys) == 1 and talk("TYPE", keys[0]) == "hash" and talk("TTL", keys[0]) > 0
     assert divided == [1, 1] and all(node.status()["rounds_lost"] == 0 for node in nodes)
-    assert all("the store does not answer" not in node.said() for node in nodes)
+    assert all(AWAY not in node.said() for node in nodes)
     assert 0.8 < done.mean(5, 7.5) < 1.2
 
 
@@ -339,22 +237,20 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     print(f"figure: a process killed, divide: {shares[0]:.2f} there, {shares[1]:.2f} at the other node")
     assert 0.45 < shares[0] < 0.55 and shares[1] < 1.1
     assert nodes[0].divided_by() == 2
-    assert ("  not shared, though limits say so: no process shares them: each limit is divided by the 2 nodes "
-            f"seen last: 'sluice -g {nodes[0].gate} share STORE' shares them\n") in nodes[0].sluice("status").out
+    assert f"'sluice -g {nodes[0].gate} share STORE'" in nodes[0].sluice("status").out
     limit, = json.loads(nodes[0].sluice("-j", "check", "192.0.2.99").out)["limits"]
     assert limit["remaining"] == RATE // 10 // 2
     nodes[0].sluice("set", "198.51.100.0/24", "rate", "1kbit", "burst", "500B", "shared", "yes")
     nodes[0].socket.send(frame("198.51.100.9", size=500))
-    assert re.search(r"  owes    \d+ bytes, for what other nodes took, large packets, or a division\n",
-                     nodes[0].sluice("check", "198.51.100.9").out)
+    limit, = json.loads(nodes[0].sluice("-j", "check", "198.51.100.9").out)["limits"]
+    assert limit["owed"] > 0
     nodes[0].sluice("del", "198.51.100.0/24")
     nodes[0].share(cluster.address, "--on-loss", "divide")
     done = Run(cluster, 6, flood(2))
     assert 0.85 < done.mean(2.5, 5.5) < 1.15
     nodes[0].process.send_signal(signal.SIGSTOP)
     wait_until(lambda: nodes[0].divided_by() == 2, "a lease that ends")
-    assert re.search(rf"process {nodes[0].process.pid}, which shares them, has told nothing for [3-9] s: each limit "
-                     "is divided by the 2 nodes seen last\n", nodes[0].sluice("status").out)
+    assert f"process {nodes[0].process.pid}" in nodes[0].sluice("status").out
     nodes[0].sluice("set", "default", "rate", f"{RATE}pps", "shared", "no")
     assert nodes[0].divided_by() == 1, "nothing is shared any more"
     nodes[0].sluice("set", "default", "rate", f"{RATE}pps", "shared", "yes")
@@ -363,7 +259,7 @@ def test_limits_are_divided_once_a_process_is_not_heard_of(cluster):
     wait_until(lambda: nodes[0].divided_by() == 1, "a process that goes on")
     assert [node.end(number) for node, number in zip(nodes, (signal.SIGHUP, signal.SIGTERM))] == [0, 0]
     time.sleep(3.2)
-    assert [node.divided_by() for node in nodes] == [1, 1] and "divided" not in nodes[0].sluice("status").out
+    assert [node.divided_by() for node in nodes] == [1, 1]
 
 
 def test_a_process_that_is_to_outlive_its_terminal(cluster):
@@ -390,7 +286,7 @@ def test_a_gate_that_is_resized_and_one_that_ends(cluster):
     nodes[0].sluice("detach", "all")
     assert nodes[0].process.wait(5) == 1
     nodes[0].process = None
-    assert "is gone: nothing is left to share" in nodes[0].said()
+    assert f"'{nodes[0].gate}'" in nodes[0].said().splitlines()[-1]
 
 
 def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
@@ -402,8 +298,7 @@ def test_a_process_that_was_killed_is_started_again_as_it_was(cluster):
                within=["nsenter", f"--net=/run/netns/{cluster.senders}"])  # where no store is
     wait_until(lambda: (node.status() or {}).get("rounds"), "a process")
     node.end(signal.SIGKILL)
-    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
-    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    advice = findings(node)["unshared"]["advice"]
     assert shlex.split(advice) == ["sluice", "-n", cluster.netns, "-g", node.gate, "share", cluster.address,
                                    "--name", cluster.name, *options]
 
@@ -439,12 +334,8 @@ def answer(number):
 # in times of its limit: it has 1.0 without sharing, and a node keeps 0.45 where there are two.
 LIES = {
     "the most for ever": (lambda total: answer(2**63 - 1), "rounds", 1.1),
-    "the least for ever": (lambda total: answer(-2**63), "rounds", 1.1),
-    "now much, now nothing": (lambda total: answer(int(time.monotonic() * 10) % 2 << 60), "rounds", 1.1),
     "each time much more": (lambda total: answer(total << 16), "charged", 0.6),
-    "an error": (lambda total: b"-ERR no\r\n", "refused", 1.1),
     "nil": (lambda total: b"$-1\r\n", "lost", 1.1),
-    "arrays": (lambda total: b"*1\r\n" * 100, "lost", 1.1),
 }
 
 
@@ -497,8 +388,7 @@ def test_what_commands_tell(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     assert nodes[0].status() is None and nodes[0].up() == "0"
-    assert ("  not shared, though limits say so: no process shares them: each limit is this node's alone: "
-            f"'sluice -g {nodes[0].gate} share STORE' shares them\n") in nodes[0].sluice("status").out
+    assert f"'sluice -g {nodes[0].gate} share STORE'" in nodes[0].sluice("status").out
     cluster.share("--most", "1")
     Run(cluster, 3, lambda node, at: 20 if node else 0.5)
     told = nodes[1].status()
@@ -507,8 +397,7 @@ def test_what_commands_tell(cluster):
     text = nodes[1].sluice("status").out
     with open(os.path.join(TOP, "scripts", "demo-cluster"), encoding="utf-8") as demo:
         assert re.search(r"status \| grep '(.+)'", demo.read())[1] in text
-    assert re.search(rf"  shared as '{cluster.name}' by process {nodes[1].process.pid} with 1 other node: "
-                     rf"{cluster.address} answers, in \d+ ms; told of 1 source\n", text)
+    assert re.search(rf"'{cluster.name}'.* process {nodes[1].process.pid} .* 1 other.* {cluster.address} .* \d+ ms", text)
     assert (told["address"], told["name"], told["node"]) == (cluster.address, cluster.name, nodes[1].gate)
     metrics = dict(line.rsplit(" ", 1) for line in nodes[1].sluice("export").out.splitlines())
     labels = f'{{gate="{nodes[1].gate}"}}'
@@ -517,10 +406,8 @@ def test_what_commands_tell(cluster):
     assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
     limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]
     assert limit["owed"] == 0 and limit["shared"] is True
-    level = nodes[1].sluice("sources").out.splitlines()[1].split("  ")[-1]
-    assert re.fullmatch(r"\s*\d+ of 50", level)
-    store = nodes[1].sluice("share", cluster.address, status=1)
-    assert f"is shared by process {nodes[1].process.pid} already" in one_line(store)
+    refused(nodes[1].sluice("share", cluster.address, status=None), f"'{nodes[1].gate}'",
+            f" {nodes[1].process.pid} ", code=1)
 
 
 def test_what_a_source_owes_is_told(cluster):
@@ -554,27 +441,11 @@ def test_nodes_that_share_other_limits_are_told(cluster):
     nodes[2].sluice("set", "default", "rate", f"{2 * RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     cluster.share()
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [1, 1, 2], "other limits", 60)
-    assert nodes[0].sluice("status").out.count("; 1 node shares other limits\n") == 1
-    assert nodes[2].sluice("status").out.count("; 2 nodes share other limits\n") == 1
-    found = json.loads(nodes[2].sluice("-j", "doctor", "--watch", "10ms", status=1).out)
-    text, = [finding["text"] for finding in found if finding["id"] == "other-limits"]
-    assert text.startswith("2 of 2 other nodes share other limits than this one: ")
+    assert "other-limits" in findings(nodes[2])
     nodes[2].sluice("set", "default", "rate", f"{RATE}pps", "burst", str(RATE // 10), "shared", "yes")
     wait_until(lambda: nodes[2].status()["unlike"] == 0, "the same limits", 5)
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 60)
 
-
-def test_a_store_that_lost_its_data_makes_no_limits_differ(cluster):
-    """Each node says again which limits it shares within ten seconds, and that it is there within one."""
-    talk = cluster.store.talk(cluster.store.start())
-    nodes = cluster.make(2, RATE)
-    cluster.share()
-    talk("FLUSHALL")
-    end = time.monotonic() + 12
-    while time.monotonic() < end:
-        assert [node.status()["unlike"] for node in nodes] == [0, 0]
-        time.sleep(0.5)
-    assert len(talk("KEYS", f"sluice:{{{cluster.name}}}:limits:*")) == 1
 
 
 def test_a_process_that_stands_still_is_told(cluster):
@@ -584,12 +455,9 @@ def test_a_process_that_stands_still_is_told(cluster):
     node.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: node.status() is None, "a state that is old")
     assert node.up() == "0"
-    assert re.search(rf"  not shared, though limits say so: process {node.process.pid}, which shares them, has told "
-                     r"nothing for [3-9] s: each limit is this node's alone\n", node.sluice("status").out)
     gate, = json.loads(node.sluice("-j", "status").out)["gates"]
     assert gate["shared_by"]["pid"] == node.process.pid and gate["shared_by"]["silent_ms"] >= 3000
-    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
-    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    advice = findings(node)["unshared"]["advice"]
     assert advice == f"kill -s cont {node.process.pid}"
     run("sh", "-c", advice)
     wait_until(lambda: node.status() and node.up() == "1", "a process that goes on")
@@ -603,19 +471,16 @@ def test_sources_that_are_left_out_and_a_store_that_is_away_are_told(cluster):
         for _ in range(RATE // 10 + 20):
             node.socket.send(frame(source))
     wait_until(lambda: (node.status() or {}).get("left_out"), "a source that is left out")
-    assert re.search(r"; told of [01] sources?; left out: [012] now, \d+ over all scans", node.sluice("status").out)
     with node.flood(2 * RATE), node.flood(2 * RATE, "192.0.2.8"):
-        wait_until(lambda: "; told of 1 source; left out: 1 now, " in node.sluice("status").out, "one now")
-        assert re.search(r" over all scans: --most 4 has room\n", node.sluice("status").out)
-        assert node.status()["left_out_now"] == 1
-    wait_until(lambda: re.search(r"; left out: 0 now, \d+ over all scans\n", node.sluice("status").out), "none", 20)
+        wait_until(lambda: (node.status()["reported"], node.status()["left_out_now"]) == (1, 1), "one now")
+        assert "--most 4" in node.sluice("status").out
+    wait_until(lambda: node.status()["left_out_now"] == 0, "none", 20)
+    assert "--most" not in node.sluice("status").out
     cluster.store.kill(FIRST_PORT)
     wait_until(lambda: (node.status() or {}).get("store") == "away", "a store that is away", 20)
     assert node.up() == "0"
-    assert re.search(rf": {cluster.address} does not answer: connect: .*; .*; each limit is this node's alone\n",
-                     node.sluice("status").out)
-    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
-    advice, = [finding["advice"] for finding in found if finding["id"] == "unshared"]
+    assert cluster.address in node.sluice("status").out
+    advice = findings(node)["unshared"]["advice"]
     assert advice == f"ip netns exec {cluster.netns} redis-cli -h 127.0.0.1 -p {FIRST_PORT} ping"
 
 
@@ -623,22 +488,16 @@ def test_doctor_names_what_has_room_for_abusers_that_nobody_holds(cluster):
     cluster.store.start()
     nodes = cluster.make(2, RATE)
     cluster.share("--most", "1")
-
-    def found():
-        said = run_sluice("-j", "-g", nodes[0].gate, "doctor", "--watch", "10ms", status=None)
-        return {finding["id"]: finding for finding in json.loads(said.out)}
     with contextlib.ExitStack() as floods:
         for node in nodes:
             for source in range(1, 4):
                 floods.enter_context(node.flood(2 * RATE, f"192.0.2.{source}"))
-        wait_until(lambda: "left-out" in found(), "sources that are left out")
-        told = found()["left-out"]
-    assert told["severity"] == "wrong" and re.match(
-        r"the store is told of 1 source, and 2 more find no place and take all of the limit at each node: --most 6 ",
-        told["text"])
+        wait_until(lambda: "left-out" in findings(nodes[0]), "sources that are left out")
+        told = findings(nodes[0])["left-out"]
+    assert told["severity"] == "wrong"
     assert re.fullmatch(rf"kill {nodes[0].process.pid} && sleep 1 && sluice -g {nodes[0].gate} share .* --most 6",
                         told["advice"]) and told["advice"].count("--most") == 1
-    wait_until(lambda: "left-out" not in found(), "an end of that", 20)
+    wait_until(lambda: "left-out" not in findings(nodes[0]), "an end of that", 20)
 
 
 def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
@@ -657,20 +516,18 @@ def test_why_a_store_is_away_is_told_as_it_is_now(cluster):
     wait_until(lambda: is_why("refused"), "a store that is away", 20)
     cluster.store.start(FIRST_PORT, "--requirepass", "another")
     wait_until(lambda: is_why("login: WRONGPASS"), "a store that refuses", 20)
-    wait_until(lambda: f"the store still does not answer: {cluster.address}: login: WRONGPASS" in node.said(), "a word", 20)
-    assert f": {cluster.address} does not answer: login: WRONGPASS" in node.sluice("status").out
-    found = json.loads(node.sluice("-j", "doctor", "--watch", "10ms", status=1).out)
-    text, = [finding["text"] for finding in found if finding["id"] == "unshared"]
-    assert f"the store does not answer: {cluster.address}: login: WRONGPASS" in text
+    wait_until(lambda: "WRONGPASS" in node.said(), "a word", 20)
+    for text in node.sluice("status").out, findings(node)["unshared"]["text"]:
+        assert cluster.address in text and "WRONGPASS" in text
     talk = cluster.store.talk(FIRST_PORT, "another")
     talk("CONFIG", "SET", "maxmemory", "1")
     talk("CONFIG", "SET", "requirepass", "word")
     wait_until(lambda: is_why("OOM"), "a store that is full", 20)
     wait_until(lambda: ": OOM" in node.said(), "a word", 20)
-    assert node.said().count("does not answer") == 3, node.said()
+    assert sum(cluster.address in line for line in node.said().splitlines()) >= 3, node.said()
     talk("CONFIG", "SET", "maxmemory", "0")
     wait_until(lambda: node.status()["why"] is None, "a store that counts", 20)
-    assert node.said().count("the store answers again") == 1
+    assert node.said().count(BACK_AGAIN) == 1
 
 
 def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
@@ -678,7 +535,7 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     assert "shared" not in node.sluice("status").out and node.up() is None
     gate, = json.loads(node.sluice("-j", "status").out)["gates"]
     assert (gate["has_shared_limits"], gate["shared"], gate["shared_by"]) == (False, None, None)
-    hint = f"default: no process shares it yet, so it is this machine's limit alone: 'sluice -g {node.gate} share"
+    hint = f"'sluice -g {node.gate} share "
     for words in (["rate", "5pps", "shared", "yes"], ["rate", "6pps", "shared", "yes"],
                   ["rate", "6pps", "action", "block", "9s", "shared", "block"],
                   ["name", "second", "rate", "9pps", "match", "udp", "shared", "yes"]):
@@ -690,26 +547,16 @@ def test_a_gate_that_shares_nothing_is_not_told_of(cluster):
     assert gate["has_shared_limits"] is True
 
 
-@pytest.mark.parametrize("words, said", [
-    (["x"], "'x' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    (["::1"], "'::1' is no store: write an IPv6 address as [ADDR]:PORT"),
-    (["a:1,::1:6379"], "'::1:6379' is no store: write an IPv6 address as [ADDR]:PORT"),
-    (["2001:db8::6379,a:1"], "'2001:db8::6379' is no store: write an IPv6 address as [ADDR]:PORT"),
-    (["[::1]"], "'[::1]' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    ([":1"], "':1' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    (["a:1,"], "'a:1,' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    ([MANY_STORES], f"'{MANY_STORES}' is no store: write HOST:PORT, or up to 16 of them with commas between"),
-    (["a:1", "--node", "a b"], "--node 'a b': write letters, digits and signs of ASCII, no blanks"),
-    (["a:1", "--name", "a b"], "--name 'a b': write letters, digits, - and _, at most 32"),
-    (["a:1", "--on-loss", "x"], "--on-loss 'x': write local or divide"),
-    (["a:1", "--round", "5ms"], "--round '5ms' is too short: it is 20ms to 1s"),
-    (["a:1", "--most", "0"], "--most '0': write a number, 1 to 20000"),
-    (["a:1", "--user", "me"], "--user 'me': it takes --password-file, too"),
-])
-def test_words_that_are_refused(cluster, words, said):
+def test_words_that_are_refused(cluster):
     """In one line, also of a gate that has nothing to share."""
     node, = cluster.make(1, RATE, "shared", "no")
-    assert one_line(node.sluice("share", *words, status=2)) == said
+    for words, names in (
+            ("x", "'x'"), ("::1", "[ADDR]:PORT"), ("a:1,::1:6379", "'::1:6379'"), ("2001:db8::6379,a:1", "'2001:db8::6379'"),
+            ("[::1]", "'[::1]'"), (":1", "':1'"), ("a:1,", "'a:1,'"), (MANY_STORES, "16"), ("a:1 --name a;b", "'a;b'"),
+            ("a:1 --on-loss x", "'x'"), ("a:1 --round 5ms", "'5ms'"), ("a:1 --most 0", "'0'"),
+            ("a:1 --user me", "--password-file")):
+        refused(node.sluice("share", *words.split(), status=None), names, code=2)
+    refused(node.sluice("share", "a:1", "--node", "a b", status=None), "'a b'", code=2)
 
 
 def test_a_store_by_an_ipv6_address(cluster):
@@ -721,12 +568,10 @@ def test_a_store_by_an_ipv6_address(cluster):
 
 def test_files_and_gates_that_are_refused(cluster, tmp_path):
     node, = cluster.make(1, RATE)
-    assert "there is no such file" in one_line(
-        node.sluice("share", "a:1", "--password-file", str(tmp_path / "none"), status=1))
-    password = tmp_path / "password"
+    none, password = str(tmp_path / "none"), tmp_path / "password"
+    refused(node.sluice("share", "a:1", "--password-file", none, status=None), none, code=1)
     password.write_text("secret\n")
     password.chmod(0o666)
-    one_line(node.sluice("share", "a:1", "--password-file", str(password), status=1))
-    said = one_line(node.sluice("share", "a:1", "--tls", str(password), status=1))
-    assert said == f"{password}: no certificate of an authority can be read from it" or "built without" in said
-    assert "there is no gate 'none'" in one_line(run_sluice("-g", "none", "share", "a:1", status=1))
+    refused(node.sluice("share", "a:1", "--password-file", str(password), status=None), str(password), code=1)
+    refused(node.sluice("share", "a:1", "--tls", str(password), status=None), code=1)
+    refused(run_sluice("-g", "none", "share", "a:1", status=None), "'none'", code=1)
