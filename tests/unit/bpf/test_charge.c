@@ -334,6 +334,31 @@ static void test_what_a_packet_gives_back_is_told_as_it_was(void **state)
 			}
 }
 
+/* --- A source that is refused for long ------------------------------------------------------ */
+
+/*
+ * A purse that knows of the refusal answers most packets. The ledger is asked in one of so many
+ * jiffies all the same, so the line tells that the source came back, and is not forgotten soon.
+ */
+static void test_a_source_that_is_refused_for_long_comes_back(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_limit *limit = &world.policy.limit[family][0];
+
+		world_begin(family, MANY_CPUS);
+		limit->cost = limit->burst = limit->refill = 3600 * SL_TICKS_PER_SEC;
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+		clock_advance(1ULL << LINE_MOMENT_SHIFT);
+		for (int i = 0; i < ASK_JIFFIES; i++) {
+			clock_advance(JIFFY);
+			assert_int_equal(packet_send(1), SL_DROP_OVER_LIMIT);
+		}
+		assert_true(line_used()->made & LINE_CAME_BACK);
+	}
+}
+
 /* --- No bucket ------------------------------------------------------------------------------ */
 
 /* A source without a bucket is charged at its ledger, and gets its burst exactly. */
@@ -484,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_who_has_spent_a_window_is_forgotten_last),
 		cmocka_unit_test(test_in_a_flood_known_sources_of_a_long_window_stay),
 		cmocka_unit_test(test_what_a_packet_gives_back_is_told_as_it_was),
+		cmocka_unit_test(test_a_source_that_is_refused_for_long_comes_back),
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),
