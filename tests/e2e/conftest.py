@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import signal
+import subprocess
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -121,6 +122,22 @@ def lab():
     made = Lab()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    """Builds an object file of programs that are not Sluice's: of this name in section xdp, and foreign_tc in tc. They
+    pass all packets."""
+    @functools.lru_cache(maxsize=None)
+    def build(name="foreign_xdp"):
+        path = str(tmp_path_factory.mktemp("foreign") / f"{name}.o")
+        source = (f"__attribute__((section(\"xdp\"), used)) int {name}(void *ctx) {{ return 2; /* XDP_PASS */ }}\n"
+                  "__attribute__((section(\"tc\"), used)) int foreign_tc(void *ctx) { return -1; /* TC_ACT_UNSPEC */ }\n"
+                  "char _license[] __attribute__((section(\"license\"), used)) = \"GPL\";\n")
+        subprocess.run(["clang", "-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", path], input=source, text=True,
+                       check=True)
+        return path
+    return build
 
 
 @pytest.fixture

@@ -6,15 +6,9 @@ import os
 
 import pytest
 
-import foreign
 from lab import SLUICE, noted, own_bpffs, refused, run, run_sluice
 
 SOURCE = "203.0.113.66"
-
-
-@pytest.fixture(scope="module")
-def foreign_object(tmp_path_factory):
-    return foreign.build(tmp_path_factory.mktemp("foreign"))
 
 
 def devices(lab, gate=None):
@@ -66,8 +60,8 @@ def test_all_hooks_of_one_device(lab):
 
 @pytest.mark.parametrize("how,mode,name", [("xdpdrv", "auto", "foreign_xdp"), ("xdpdrv", "generic", "foreign_xdp"),
                                            ("xdpgeneric", "native", "foreign_xdp"), ("xdpdrv", "auto", "xdp_dispatcher")])
-def test_another_xdp_program_is_named_and_stays(lab, tmp_path, how, mode, name):
-    lab.ip("link", "set", "in0", how, "obj", foreign.build(tmp_path, name), "sec", "xdp")
+def test_another_xdp_program_is_named_and_stays(lab, foreign, how, mode, name):
+    lab.ip("link", "set", "in0", how, "obj", foreign(name), "sec", "xdp")
     theirs = xdp_program(lab)
     refusal = lab.refuses(["attach", "in0", "mode", mode], "in0", f"'{name}'", str(theirs))
     assert ("libxdp" in refusal) == (name == "xdp_dispatcher")
@@ -95,9 +89,9 @@ def test_two_hooks_that_charge_twice_are_noted(lab):
 
 @pytest.mark.parametrize("direction", ["ingress", "egress"])
 @pytest.mark.parametrize("mode", ["tcx", "clsact"])
-def test_filters_of_others_survive(lab, foreign_object, direction, mode):
+def test_filters_of_others_survive(lab, foreign, direction, mode):
     lab.tc("qdisc", "add", "dev", "in0", "clsact")
-    lab.tc("filter", "add", "dev", "in0", direction, "bpf", "da", "obj", foreign_object, "sec",
+    lab.tc("filter", "add", "dev", "in0", direction, "bpf", "da", "obj", foreign(), "sec",
            "tc")
     theirs = lab.tc("filter", "show", "dev", "in0", direction).out
     assert "foreign" in theirs
@@ -184,9 +178,9 @@ def test_several_devices_at_once(lab):
     assert not os.path.exists(lab.pins())
 
 
-def test_all_devices_or_none(lab, foreign_object):
+def test_all_devices_or_none(lab, foreign):
     lab.pair("out1", "in1")
-    lab.ip("link", "set", "in1", "xdp", "obj", foreign_object, "sec", "xdp")
+    lab.ip("link", "set", "in1", "xdp", "obj", foreign(), "sec", "xdp")
     lab.refuses(["attach", "in0", "in1"], "in1")
     assert xdp_program(lab) is None and not os.path.exists(lab.pins())
 

@@ -9,7 +9,6 @@ import time
 import pytest
 
 import cgroup
-import foreign
 from lab import FILTER_MAC, HERE4, HERE6, SENDER_MAC, SLUICE, run, run_sluice, wait_until
 from test_doctor import channels
 
@@ -109,9 +108,9 @@ def test_a_namespace_of_the_gate_is_deleted(stream):
     assert len(stream.links()) == 1
 
 
-def test_another_xdp_program_that_comes_later(stream, tmp_path):
+def test_another_xdp_program_that_comes_later(stream, foreign):
     """It is refused on a hook that a link of ours holds. In TC it may come before, and takes nothing away."""
-    words = ["link", "set", "in0", "xdp", "obj", foreign.build(tmp_path), "sec", "xdp"]
+    words = ["link", "set", "in0", "xdp", "obj", foreign(), "sec", "xdp"]
     refused = bool(stream.ip(*words, check=False).code)
     assert refused == (stream.attachments()[0]["hook"] == "xdp")
     nothing_passed(stream)

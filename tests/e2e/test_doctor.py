@@ -16,7 +16,6 @@ import time
 
 import pytest
 
-import foreign
 from lab import SLUICE, TOP, frame, inside, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
@@ -27,11 +26,6 @@ PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # a word such as DEV, which a user w
 # What arrives within the two seconds that are usual matters only to watched().
 QUICKLY = ["--watch", "10ms"]
 NOT_IP = bytes(12) + b"\x88\x64" + bytes(46)  # PPPoE
-
-
-@pytest.fixture(scope="module")
-def foreign_object(tmp_path_factory):
-    return foreign.build(tmp_path_factory.mktemp("foreign"))
 
 
 @pytest.fixture
@@ -213,9 +207,9 @@ def test_a_device_that_was_named_and_is_not_attached(healthy):
     assert examine(healthy, "nosuch") == {"not-attached": "nosuch"}
 
 
-def test_what_holds_a_device_without_a_gate_is_named(healthy, foreign_object):
+def test_what_holds_a_device_without_a_gate_is_named(healthy, foreign):
     healthy.pair("out1", "in1")
-    healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign_object, "sec", "xdp")
+    healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign(), "sec", "xdp")
     assert examine(healthy, "in1") == {"not-attached": "in1"}
     assert "'foreign_xdp'" in healthy.sluice("doctor", *QUICKLY, "in1", status=1).out
     type_in(advice(healthy, "not-attached", "in1"))
@@ -428,8 +422,8 @@ def channels(lab, device, place, count, netns=None):
         fcntl.ioctl(s, SIOCETHTOOL, request)
 
 
-def test_another_xdp_program_before_hook_ingress(lab, foreign_object):
-    lab.ip("link", "set", "in0", "xdpdrv", "obj", foreign_object, "sec", "xdp")
+def test_another_xdp_program_before_hook_ingress(lab, foreign):
+    lab.ip("link", "set", "in0", "xdpdrv", "obj", foreign(), "sec", "xdp")
     lab.attach("in0", "hook", "ingress")
     rules_of(lab)
     assert examine(lab) == {"other-xdp": "in0"}
@@ -483,9 +477,9 @@ def test_traffic_on_a_device_that_another_gate_holds(healthy):
     assert watched(healthy, send) == watched(healthy, send, "in0", of_all_gates=True) == {}
 
 
-def test_traffic_on_a_device_with_another_xdp_program(healthy, foreign_object):
+def test_traffic_on_a_device_with_another_xdp_program(healthy, foreign):
     healthy.pair("out1", "in1")
-    healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign_object, "sec", "xdp")
+    healthy.ip("link", "set", "in1", "xdpdrv", "obj", foreign(), "sec", "xdp")
     found = watched(healthy, lambda: healthy.send(SOURCE, 10, device="out1"), full=True)
     assert [finding["object"] for finding in found] == ["in1"]
     type_in(found[0]["advice"])
