@@ -186,7 +186,7 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	entrant.span = limit->span;
 	entrant.now = packet->now;
 	entrant.made = line_moment(packet->now);
-	entrant.most = seen > 1 ? LOSS_RANK_ANY : 0; /* for one that has shown itself before */
+	entrant.evicts = seen > 1;
 	entrant.flood = pace_is_crowded(here, packet->jiffy);
 	err = table_insert(&entrant);
 	if (err == -EBUSY && table_wait(&gate->meeting, entrant.digest))

@@ -113,9 +113,9 @@ struct entrant {
 	__s64 loss; /* set by table_insert(): what was forgotten for it, as line_loss() tells */
 	__u16 span; /* as in struct sl_line */
 	__u16 made;
-	__u16 most; /* the most that may be lost for it: loss_rank() */
-	__u8 flood; /* newcomers are a crowd */
-	__u8 pad;
+	__u8 flood;  /* newcomers are a crowd */
+	__u8 evicts; /* it has been seen before, so it may evict a ledger that is not full */
+	__u16 pad;
 };
 
 static __always_inline bool set_lock(struct sl_set *set)
@@ -248,7 +248,7 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 			entrant->loss = next.loss;
 		}
 	}
-	if (entrant->loss > 0 && loss_rank(entrant->loss) > entrant->most)
+	if (entrant->loss >= LOSS_PART && !entrant->evicts)
 		return -ENOSPC;
 	return best.line;
 }

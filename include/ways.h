@@ -376,14 +376,6 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
 }
 
-/* A loss in short, without the tenure: 0 for none. */
-#define LOSS_RANK_ANY 0xffff
-
-static inline __u16 loss_rank(__s64 loss)
-{
-	return loss > 0 ? (__u64)loss / LOSS_PART : 0;
-}
-
 /* The parts of a burst in a loss. */
 static inline __u64 loss_parts(__s64 loss)
 {

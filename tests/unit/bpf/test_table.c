@@ -148,7 +148,7 @@ static int choice_expect(const struct choice *choice, const struct entrant *entr
 {
 	*which = goes_away(choice);
 	*loss = loss_in(choice, *which);
-	return *loss > 0 && loss_rank(*loss) > entrant->most ? -ENOSPC : 0;
+	return *loss >= LOSS_PART && !entrant->evicts ? -ENOSPC : 0;
 }
 
 #define ROOM (64 * SL_WAYS)
@@ -183,7 +183,7 @@ static void check_insertion(uint32_t number, uint64_t now)
 	entrant.ledger = ledger_draw(now);
 	entrant.now = now;
 	entrant.made = line_moment(now);
-	entrant.most = choose(2) ? LOSS_RANK_ANY : 0;
+	entrant.evicts = choose(2);
 	entrant.flood = !choose(4);
 	choice = choice_of(&entrant, now);
 	error = find(&entrant) ? -EEXIST : choice_expect(&choice, &entrant, &which, &want_loss);
@@ -378,7 +378,7 @@ static struct entrant entrant_at(uint32_t home)
 	do
 		entrant = entrant_of(number++);
 	while (spot_in(&entrant).home != home);
-	entrant.most = LOSS_RANK_ANY;
+	entrant.evicts = 1;
 	return entrant;
 }
 
@@ -461,7 +461,7 @@ static struct entrant entrant_staying(uint32_t number)
 	struct entrant entrant = entrant_of((1U << 20) + number);
 
 	entrant.ledger.blocked = 1ULL << 60;
-	entrant.most = LOSS_RANK_ANY;
+	entrant.evicts = 1;
 	return entrant;
 }
 
@@ -475,7 +475,7 @@ static void *race_insert(void *data)
 		struct entrant entrant = entrant_of(random % 150);
 		int error;
 
-		entrant.most = LOSS_RANK_ANY;
+		entrant.evicts = 1;
 		error = table_insert(&entrant);
 		counts[0] += !error;
 		counts[1] += error == -EBUSY;
