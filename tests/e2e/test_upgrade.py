@@ -248,7 +248,7 @@ def test_one_that_fails_puts_the_others_back(lab, hook, mode):
 
 
 def test_the_program_of_a_link_without_its_pin_needs_the_capability(attached):
-    """As an older version left it; after one upgrade with the capability it is not needed."""
+    """After one upgrade with the capability it is not needed."""
     link, = attached.links("in0")
     os.unlink(attached.pins("links", "program-" + link))
     before, drop = programs(attached), "-sys_admin"

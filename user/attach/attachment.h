@@ -60,8 +60,7 @@ const char *attachment_pin(const struct attachment *attachment, char name[PIN_NA
 
 /*
  * Formats the name of the pin of the attachment's program, from which it is had back without
- * CAP_SYS_ADMIN, which opening it by id takes. For clsact that is attachment_pin(). A link that an
- * older version made may lack it.
+ * CAP_SYS_ADMIN, which opening it by id takes. For clsact that is attachment_pin().
  */
 const char *attachment_program_pin(const struct attachment *attachment, char name[PIN_NAME]);
 

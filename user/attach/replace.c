@@ -79,7 +79,7 @@ static int attachment_switch(const struct gate *gate, struct attachment *a, int 
 	if (program_id_pinned(links, name) != a->program_id)
 		err = pin_rename(links, next, links, name);
 	if (err == -ENOENT && a->mode != MODE_CLSACT)
-		err = 0; /* a link of an older version, whose program has no pin yet */
+		err = 0; /* the pin of its program was removed */
 	err = err ?: pin_make_anew(links, next, program_fd);
 	if (err)
 		return err;
@@ -106,8 +106,7 @@ void replacements_close(struct replacements *replacements)
 }
 
 /*
- * Opens the program of an attachment by one of its pins; by id for a link of an older version,
- * which has none.
+ * Opens the program of an attachment by one of its pins, or by id if these were removed.
  */
 static int program_open(const struct gate *gate, const struct attachment *a)
 {
@@ -158,10 +157,9 @@ static enum status replacements_open(const struct gate *gate, struct replacement
 		if (fd < 0)
 			return failure("cannot open program %u of %s, to have it back: %s",
 				       a->program_id, a->device,
-				       errno == EPERM
-					       ? "an older version attached it, and this once "
-						 "needs CAP_SYS_ADMIN: run it as root"
-					       : why(errno));
+				       errno == EPERM ? "its pin was removed, and this once needs "
+							"CAP_SYS_ADMIN: run it as root"
+						      : why(errno));
 		replacements->one[replacements->count] = (struct replaced){*a, a->program_id};
 		replacements->program_fd[replacements->count++] = fd;
 	}
