@@ -1,137 +1,142 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buckets: what this CPU remembers of a source: the record that decides about it, its purses and
- * its counters. A cache, of sets of four: a bucket that is handed to another source loses its
- * counters and the credit of its purses. One that was used within the last second is handed on
- * rarely. Only sources that are hot, or refused, get one: the others are charged at their ledgers,
- * which takes fewer cache lines.
+ * Buckets: what this CPU holds for a source, in two LRU_PERCPU_HASH maps.
  *
- *   packet_begin    the moment of the packet, and the rules that it is judged under
- *   bucket_find     the bucket of the source
- *   source_is_hot   whether a source without one gets one
- *   bucket_earn     makes it
- *   bucket_recall   the record that decides about a source that has one
+ *   packet_begin     sets the time of the packet and the generation of the rules
+ *   bucket_find      returns the bucket of the source
+ *   bucket_insert    adds a bucket for a source that bucket_is_earned()
+ *   bucket_recall    returns the policy version that decides about the source
+ *   bucket_review    stops using the bucket of a source that is not hot any more
  *
- * Used by: sluice.bpf.c. Uses: newcomer.h, lookup.h, include/purses.h, include/ways.h.
+ * The kernel evicts. An insertion costs as much as five packets, so insertions are rationed. A
+ * bucket spares a hot source the charge of its state; a source that comes rarely only pays for the
+ * cache lines of its bucket. So this CPU uses the buckets of its first sources, of hot sources, and
+ * of sources that were refused or observed, and marks them in map `in_use`. An unmarked source is
+ * charged at its state. Marks are bits of a hash: two sources can share a mark, which costs one of
+ * them a failed lookup.
+ *
+ * Race: the kernel reuses an evicted entry at once, also while a program on another CPU uses it.
+ * That program may then write to the bucket of another source. bucket_find() compares `source`, and
+ * clears a bucket that was written for another source. `generation` and `policy_version` are read
+ * and written as one word, so a packet never takes the version of another source. Credit that is
+ * written to an entry at that moment is lost.
  */
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
 #include "purses.h"
-#include "seat.h"
 #include "newcomer.h"
 #include "lookup.h"
 
-/* Sets the moment of the packet, and the generation of the rules that it is judged under. */
+/* Sets the jiffy of the packet, and the generation of the rules that it is judged under. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
 	packet->generation = read_once(gate->generation);
 }
 
-static __always_inline struct sl_bucket *bucket_at(__u32 index)
+/* --- Marks ---------------------------------------------------------------------------------- */
+
+/* The hash of a source is secret, so that no sender can choose sources that share a mark. */
+static __always_inline __u32 mark_of(__u64 source, const struct sl_gate *gate)
 {
-	return bpf_map_lookup_elem(&buckets, &index);
+	return source * (gate->meeting.secret[0] | 1) >> 48;
 }
 
-static __always_inline struct sl_hot *hot_at(__u32 index)
+_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
+
+static __always_inline __u64 *mark_word(__u32 mark)
 {
-	return bpf_map_lookup_elem(&hot, &index);
+	__u32 first = 0;
+	struct sl_in_use *here = bpf_map_lookup_elem(&in_use, &first);
+
+	return here ? &here->word[mark / 64 % (SL_IN_USE_BITS / 64)] : NULL;
 }
 
-/* Where the source may have its bucket on this CPU. */
-static __always_inline struct seat seat_here(const struct packet *packet,
-					     const struct sl_meeting *meeting)
+static __always_inline void mark_set(__u64 source, const struct sl_gate *gate)
 {
-	struct seat seat =
-		seat_of(meeting, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
+	__u32 mark = mark_of(source, gate);
+	__u64 *word = mark_word(mark);
 
-	seat.set += bpf_get_smp_processor_id() * (meeting->hot_mask + 1);
-	seat.used = window_of(meeting, packet->jiffy);
-	return seat;
+	if (word)
+		*word |= 1ULL << mark % 64;
 }
 
-/* The bucket of the source. NULL: it has none. */
-static __always_inline struct sl_bucket *bucket_find(const struct packet *packet,
+static __always_inline void mark_clear(__u64 source, const struct sl_gate *gate)
+{
+	__u32 mark = mark_of(source, gate);
+	__u64 *word = mark_word(mark);
+
+	if (word)
+		*word &= ~(1ULL << mark % 64);
+}
+
+static __always_inline bool mark_is_set(__u64 source, const struct sl_gate *gate)
+{
+	__u32 mark = mark_of(source, gate);
+	const __u64 *word = mark_word(mark);
+
+	return word && *word >> mark % 64 & 1;
+}
+
+/* --- Finding a bucket ------------------------------------------------------------------------ */
+
+/* Clears a bucket that this CPU has not used yet, or that was written for another source. */
+BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 source)
+{
+	if (bucket)
+		*bucket = (struct sl_bucket){.source = source};
+	return 0;
+}
+
+/*
+ * In one of this many jiffies a failed lookup clears the mark, because the entry was evicted. Not in
+ * each: the mark may be that of another source.
+ */
+#define UNMARK_JIFFIES 16
+
+/* Returns the bucket of the source, or NULL if this CPU uses none. */
+static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 						     const struct sl_gate *gate)
 {
-	struct seat seat = seat_here(packet, &gate->meeting);
-	struct sl_hot *set = hot_at(seat.set);
+	const __u64 *addr = (const __u64 *)packet->source.addr;
+	bool ipv4 = packet_is_ipv4(packet);
+	struct sl_bucket *bucket;
+	__u64 source;
 
-	if (!set)
+	if (!ipv4)
+		bucket_key6(addr, packet->bucket_key);
+	source = bucket_source(ipv4 ? addr : packet->bucket_key, ipv4);
+	if (!mark_is_set(source, gate))
 		return NULL;
-/* branches, which a CPU predicts for a source that sends much: nothing waits for the tags then */
-#pragma unroll
-	for (int way = 0; way < SL_SEATS; way++) {
-		struct sl_bucket *bucket;
-
-		if (set->tag[way] != seat.tag)
-			continue;
-		bucket = bucket_at(seat.set * SL_SEATS + way);
-		if (!bucket || bucket->source[0] != seat.source[0] ||
-		    bucket->source[1] != seat.source[1])
-			continue;
-		if (set->used[way] != seat.used)
-			set->used[way] = seat.used;
-		return bucket;
+	bucket = ipv4 ? map_lookup(buckets4, packet->source.addr)
+		      : map_lookup(buckets6, packet->bucket_key);
+	if (!bucket) {
+		if (!(packet->jiffy % UNMARK_JIFFIES))
+			mark_clear(source, gate);
+		return NULL;
 	}
-	return NULL;
+	if (bucket->source != source)
+		bucket_clear(bucket, source);
+	return bucket;
 }
 
-/* A bucket that was used in so many windows, one second, is not given up, or rarely. */
-#define USED_WINDOWS 16
+/* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/* Of so many hot sources that find all buckets of their set in use, one gets one. */
-#define SPARED 16
+/* So many sources of a CPU get a bucket with their first packet, so that a small network is listed. */
+#define BUCKETS_FIRST 1024
+
+#define BUCKET_FIRST 1 /* in `kept`: this CPU uses the bucket until it is evicted */
 
 /*
- * Whether a count is one in SPARED, of numbers in a row and of any that ASKING lets through: by the
- * golden ratio, which spreads the multiples of every step evenly.
+ * One in so many packets of hot sources inserts a bucket. A source that sends at random times seems
+ * hot now and then.
  */
-static __always_inline bool count_is_spared(__u32 count)
-{
-	return count * 0x9e3779b1U < (1ULL << 32) / SPARED;
-}
+#define HOT_SAMPLE 32
 
 /*
- * The way of a set that a source gets: the first free one, else the one that was used least
- * recently. -1: all are in use. A source that sends much comes often, and so gets one soon. Where
- * one packet interrupts another, and both make a bucket, packets find the one that was first.
- */
-static __always_inline int seat_choose(const struct sl_hot *set, const struct seat *seat,
-				       struct sl_admission *here)
-{
-	__u16 oldest = 0;
-	int chosen = 0;
-
-	for (int way = 0; way < SL_SEATS; way++) {
-		__u16 age = set->tag[way] ? seat->used - set->used[way] : 0xffff;
-
-		if (age > oldest) {
-			oldest = age;
-			chosen = way;
-		}
-	}
-	return oldest >= USED_WINDOWS || count_is_spared(++here->asked) ? chosen : -1;
-}
-
-/*
- * Of so many packets that find their source hot, one asks for a bucket. A source that sends at
- * random times seems hot now and then, and a bucket made in vain costs as much as five packets.
- */
-#define ASKING 32
-
-/*
- * So many buckets of a CPU are given to its first sources, hot or not: in the life of the gate,
- * also where a resize makes other buckets.
- */
-#define GIVEN_MOST 1024
-
-#define BUCKET_GIVEN 1 /* in `kept` of such a bucket */
-
-/*
- * A source keeps its bucket for so long after a refusal, hot or not, 4 s at 1000 Hz: what is
- * counted of abusers is complete while they find free buckets.
+ * This CPU uses a bucket for so many jiffies after a refusal, hot or not, 4 s at 1000 Hz, so that the
+ * counters of abusers are complete while they are not evicted.
  */
 #define REFUSED_JIFFIES 4096
 
@@ -140,108 +145,106 @@ static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct
 {
 	__u32 at = 2 * packet->jiffy;
 
-	if (bucket->kept != BUCKET_GIVEN && bucket->kept != at)
+	if (bucket->kept != BUCKET_FIRST && bucket->kept != at)
 		bucket->kept = at;
 }
 
 static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 					   const struct packet *packet)
 {
-	return bucket->kept == BUCKET_GIVEN ||
+	return bucket->kept == BUCKET_FIRST ||
 	       (__u32)(2 * packet->jiffy - bucket->kept) < 2 * REFUSED_JIFFIES;
 }
 
 /*
- * Whether the source, which has no bucket, is to get one: if it is hot. Its ledger tells; a source
- * that is refused, or that no limit holds, may always be. A lukewarm one would only take cache
- * lines. The first sources of a CPU get one at once, whatever decides about them, and need not be
- * hot to keep it. They lose it as all do, to a source that takes it by seat_choose(). So what a
- * small network counts is complete while its sources find free buckets.
+ * Whether a source without a bucket gets one for this packet. is_charged: every limit let the packet
+ * pass. Of sources that are refused, observed or not limited, one in a jiffy gets a bucket: so an
+ * abuser is soon listed, and a flood of refused sources costs a CPU at most HZ insertions a second.
  */
-static __always_inline bool source_is_hot(const struct packet *packet, bool is_charged)
+static __always_inline bool bucket_is_earned(const struct packet *packet, bool is_charged)
 {
 	struct sl_admission *here = admission_get();
 
 	if (!here)
 		return false;
-	if (here->given < GIVEN_MOST)
+	if (here->first < BUCKETS_FIRST)
 		return true;
-	return (packet->hot || !is_charged) && !(++here->asked % ASKING);
+	if (packet->hot && !(++here->sampled % HOT_SAMPLE))
+		return true;
+	if (is_charged || here->inserted_at == packet->jiffy)
+		return false;
+	here->inserted_at = packet->jiffy;
+	return true;
+}
+
+/* Counts what became of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
+static __always_inline void bucket_count(struct sl_admission *here, long err)
+{
+	if (!err)
+		event_count(here, SL_EVENT_BUCKET_INSERTED);
+	else if (err == -ENOMEM)
+		event_count(here, SL_EVENT_BUCKET_NO_ROOM);
+	else if (err != -EEXIST)
+		event_count(here, SL_EVENT_BUCKET_BUSY); /* EBUSY, EDEADLK, ETIMEDOUT */
 }
 
 /*
- * Makes a bucket for the source, which has none. Returns its index, or -1. It begins with the rules
- * of no generation, so that the next packet looks up its own record. A CPU uses only its own part
- * of the maps; on PREEMPT_RT a packet that interrupts may find half of a bucket, which is void
- * then.
+ * Lets this CPU use a bucket of the source. Returns NULL if the kernel has no entry for it. Looks for
+ * the entry first: an update of one that exists would evict another one. BPF_NOEXIST: another CPU can
+ * have added it meanwhile.
  */
-BPF_GLOBAL int bucket_earn(const struct packet *packet, const struct sl_gate *gate)
+static __always_inline struct sl_bucket *bucket_insert(const struct packet *packet,
+						       const struct sl_gate *gate)
 {
-	struct sl_admission *here;
+	struct sl_admission *here = admission_get();
+	bool ipv4 = packet_is_ipv4(packet);
+	__u64 key[2] = {*(const __u64 *)packet->source.addr};
+	const struct sl_bucket fresh = {0};
 	struct sl_bucket *bucket;
-	struct sl_hot *set;
-	struct seat seat;
-	int way;
+	__u64 source;
 
-	if (!packet || !gate)
-		return -1;
-	seat = seat_here(packet, &gate->meeting);
-	set = hot_at(seat.set);
-	if (!set)
-		return -1;
-	here = admission_get();
-	way = here ? seat_choose(set, &seat, here) : -1;
-	if (way < 0)
-		return -1;
-	way %= SL_SEATS;
-	bucket = bucket_at(seat.set * SL_SEATS + way);
+	if (!here)
+		return NULL;
+	if (!ipv4)
+		bucket_key6((const __u64 *)packet->source.addr, key);
+	source = bucket_source(key, ipv4);
+	bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
+	if (!bucket) {
+		long err = ipv4 ? bpf_map_update_elem(&buckets4, key, &fresh, BPF_NOEXIST)
+				: bpf_map_update_elem(&buckets6, key, &fresh, BPF_NOEXIST);
+
+		bucket_count(here, err);
+		bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
+	}
 	if (!bucket)
-		return -1;
-	write_once(set->tag[way], 0);
-	*bucket = (struct sl_bucket){
-		.source = {seat.source[0], seat.source[1]},
-		.kept = here->given < GIVEN_MOST ? BUCKET_GIVEN : 0,
-	};
-	here->given += bucket->kept;
-	set->used[way] = seat.used;
-	write_once(set->tag[way], seat.tag);
-	return seat.set * SL_SEATS + way;
+		return NULL;
+	if (bucket->source != source)
+		bucket_clear(bucket, source);
+	if (here->first < BUCKETS_FIRST) {
+		here->first++;
+		bucket->kept = BUCKET_FIRST;
+	}
+	mark_set(source, gate);
+	return bucket;
 }
 
-static __always_inline bool purses_are_empty(const struct sl_bucket *bucket)
+/* --- Which sources lose it --------------------------------------------------------------------- */
+
+static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 {
 	for (int i = 0; i < SL_LIMITS_MAX; i++)
-		if (bucket->purse[i].credit > 0)
+		if (bucket->slice[i].credit > 0)
 			return false;
 	return true;
 }
 
-/* Gives up the bucket of the source, unless its purses hold credit that would be lost. */
-BPF_GLOBAL int bucket_leave(const struct packet *packet, const struct sl_gate *gate)
-{
-	struct sl_hot *set;
-	struct seat seat;
-
-	if (!packet || !gate)
-		return 0;
-	seat = seat_here(packet, &gate->meeting);
-	set = hot_at(seat.set);
-	for (int way = 0; set && way < SL_SEATS; way++) {
-		const struct sl_bucket *bucket;
-
-		if (set->tag[way] != seat.tag)
-			continue;
-		bucket = bucket_at(seat.set * SL_SEATS + way);
-		if (bucket && purses_are_empty(bucket))
-			set->tag[way] = 0;
-	}
-	return 0;
-}
-
-/* A bucket is worth its cache lines if it serves so many packets for one that asks a ledger. */
+/* A bucket is worth its cache lines if it decides so many packets for one that charges a state. */
 #define WORTH_SERVED 4
 
-/* Gives up the bucket of a source that is not hot any more. The packet has asked a ledger. */
+/*
+ * Stops using the bucket of a source that is not hot any more, unless its slices hold credit. The
+ * entry stays until it is evicted. The packet has charged a state.
+ */
 static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
 					  struct sl_bucket *bucket)
 {
@@ -249,9 +252,12 @@ static __always_inline void bucket_review(const struct packet *packet, const str
 	bool is_worth = served - bucket->served >= WORTH_SERVED;
 
 	bucket->served = served;
-	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet))
-		bucket_leave(packet, gate);
+	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet) &&
+	    slices_are_empty(bucket))
+		mark_clear(bucket->source, gate);
 }
+
+/* --- The policy version ------------------------------------------------------------------------ */
 
 /*
  * The last jiffy in which a result of the lookup that ends at `until` is sure to hold; without an
@@ -268,19 +274,30 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Fits the purses to the policy in `record`. While a list decides, purses stay as they are. */
+/* Fits the slices to a policy version. While a list decides, slices stay as they are. */
 static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
-	__u32 owner = SL_POLICY(record);
+	__u32 number = SL_POLICY(record);
 
-	if (policy && owner >= SL_POLICY_FIRST)
-		purses_fit(bucket, policy, owner);
+	if (policy && number >= SL_POLICY_FIRST)
+		purses_fit(bucket, policy, number);
 }
 
-/*
- * Looks up the record that decides about the source, and brings its bucket up to this generation.
- */
+/* `generation` and `policy_version` of a bucket: one word. */
+static __always_inline __u64 *bucket_word(struct sl_bucket *bucket)
+{
+	return (__u64 *)&bucket->generation;
+}
+
+_Static_assert(__builtin_offsetof(struct sl_bucket, policy_version) == 4, "bucket_word()");
+
+static __always_inline __u64 bucket_word_of(__u32 generation, __u32 version)
+{
+	return (__u64)version << 32 | generation;
+}
+
+/* Looks up the policy version that decides about the source, and stores it in its bucket. */
 BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *bucket,
 				const struct sl_gate *gate)
 {
@@ -295,19 +312,21 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	found = rules_lookup(packet, gate);
 	if (!is_split)
 		bucket_own(bucket, found.record);
-	bucket->record = is_split ? SL_BUCKET_SPLIT : found.record;
 	bucket->until = until_jiffy(found.until, gate, packet->jiffy);
-	bucket->generation = packet->generation;
+	write_once(*bucket_word(bucket),
+		   bucket_word_of(packet->generation, is_split ? SL_BUCKET_SPLIT : found.record));
 	return found.record;
 }
 
-/* The record that decides about the source: from its bucket, if it was found under these rules. */
+/* Returns the version: from the bucket if it was found under these rules, and still holds. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {
-	if (bucket->generation == packet->generation && bucket->until >= packet->jiffy &&
-	    bucket->record != SL_BUCKET_SPLIT)
-		return bucket->record;
+	__u64 word = read_once(*bucket_word(bucket));
+
+	if ((__u32)word == packet->generation && bucket->until >= packet->jiffy &&
+	    word >> 32 != SL_BUCKET_SPLIT)
+		return word >> 32;
 	return bucket_refresh(packet, bucket, gate);
 }
 

@@ -42,7 +42,7 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 		return NULL;
 	/* clang 19 would add the offset before the test for NULL, which the verifier refuses */
 	__asm__ volatile("" : "+r"(bucket));
-	return &bucket->purse[limit->slot % SL_LIMITS_MAX];
+	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
 
 /* The credit in a purse; a refusal is none. */
@@ -58,6 +58,24 @@ static __always_inline bool purse_must_wait(struct packet *packet, const struct 
 	__u64 now = packet_now(packet);
 
 	return credit_must_wait(purse, cost_times(cost, limit_times(limit, now)), now);
+}
+
+/*
+ * Stores in a bucket where the state of a limit is, for a reader who has the address alone. A state
+ * that moves to its other set later is stored again with the next policy version.
+ */
+BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
+				struct sl_bucket *bucket)
+{
+	const struct sl_gate *gate = gate_get();
+	struct ledger_key key;
+
+	if (!packet || !limit || !bucket || !gate)
+		return 0;
+	key = packet_key(packet, limit);
+	bucket->state[limit->slot % SL_LIMITS_MAX] =
+		table_index(&gate->meeting, ledger_digest(&gate->meeting, &key), &key);
+	return 0;
 }
 
 /*
@@ -100,6 +118,8 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	if (!line)
 		return LEDGER_NONE + newcomer_show(packet, &gate->meeting, digest);
 	packet->asked = true;
+	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
+		bucket_set_state(packet, limit, bucket);
 	if (line->span != limit->span) /* the limit has changed: it is whole at another moment */
 		write_once(line->span, limit->span);
 	if (line_comes_back(line, packet_now(packet)))

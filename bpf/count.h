@@ -5,6 +5,7 @@
  *
  *   count_policy   by policy, reason and limit: what `stats` and `export` read
  *   count_source   by source: what `sources` reads
+ *   count_first    the same for a source that has no bucket yet
  *
  * Used by: sluice.bpf.c. Uses: bucket.h, charge.h.
  */
@@ -64,18 +65,30 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 }
 
 static __always_inline void count_source(const struct packet *packet, struct sl_bucket *bucket,
-					 const struct verdict *verdict)
+					 enum sl_reason reason, __u32 refused)
 {
-	if (!bucket)
-		return;
-	if (verdict->reason >= SL_FIRST_DROP) {
+	if (reason >= SL_FIRST_DROP) {
 		bucket_refuse(bucket, packet);
 		cell_add(&bucket->dropped, packet);
-	} else {
-		cell_add(&bucket->passed, packet);
+		return;
 	}
-	if (verdict->reason < SL_FIRST_DROP && verdict->refused)
+	cell_add(&bucket->passed, packet);
+	if (refused)
 		cell_add(&bucket->observed, packet);
+}
+
+/* Adds a bucket for the source of a packet that earns one, and counts the packet. */
+BPF_GLOBAL int count_first(const struct packet *packet, const struct sl_gate *gate, __u32 reason,
+			   __u32 refused)
+{
+	struct sl_bucket *bucket;
+
+	if (!packet || !gate)
+		return 0;
+	bucket = bucket_insert(packet, gate);
+	if (bucket)
+		count_source(packet, bucket, reason, refused);
+	return 0;
 }
 
 #endif

@@ -4,7 +4,7 @@
  * include/sluice.h and include/newcomers.h. The command sets their sizes when it loads them.
  *
  *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
- *   state       sets, ledgers; hot, buckets; counters
+ *   state       sets, ledgers; buckets4, buckets6, in_use; counters
  *   newcomers   admission, newcomers, shortcuts, host_shortcuts, blocks, budgets, allowances
  *
  * Used by: most headers of the packet path. Uses: compiler.h.
@@ -101,28 +101,34 @@ struct {
 	__type(value, struct sl_line);
 } ledgers SEC(".maps");
 
-/*
- * `hot`, `buckets`, `newcomers` and `shortcuts` have a part for each CPU. They are no per-CPU
- * arrays, in which each entry costs a pointer and one more cache miss, and which no command can
- * map.
- */
+/* The key is the address, big endian; of an IPv6 source bucket_key6(). */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct sl_hot);
-} hot SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct sl_bucket);
-} buckets SEC(".maps");
+} buckets4 SEC(".maps");
 
-/* --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h -------------------------------- */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u8[16]);
+	__type(value, struct sl_bucket);
+} buckets6 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_in_use);
+} in_use SEC(".maps");
+
+/*
+ * --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h --------------------------------
+ *
+ * `newcomers` and `shortcuts` are arrays with a part for each CPU. In a per-CPU array each entry
+ * costs a pointer and one more cache miss.
+ */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -195,7 +195,10 @@ struct packet {
 	__u8 hot;   /* a ledger was drawn from for its key just before */
 	__u8 asked; /* a ledger was asked */
 	__u8 pad;
-	__u8 destination[16];
+	union {
+		__u64 bucket_key[2];  /* of an IPv6 source, while its bucket is looked up */
+		__u8 destination[16]; /* once the packet is inspected */
+	};
 };
 
 /* It lies on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */

@@ -51,7 +51,8 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 		if (policy->deep)
 			inspect(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
-			      bucket && bucket->record == verdict->record ? bucket : NULL, verdict);
+			      bucket && bucket->policy_version == verdict->record ? bucket : NULL,
+			      verdict);
 	}
 }
 
@@ -67,7 +68,7 @@ static __always_inline bool verdict_earns(const struct packet *packet,
 {
 	if (verdict->reason == SL_PASS_NEWCOMER || verdict->reason == SL_DROP_OVER_BUDGET)
 		return false;
-	return source_is_hot(packet, verdict->reason == SL_PASS_WITHIN);
+	return bucket_is_earned(packet, verdict->reason == SL_PASS_WITHIN && !verdict->refused);
 }
 
 /* Returns whether the packet passes. parsed: PARSED, or the reason for a frame without a source. */
@@ -85,11 +86,13 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
 					: shortcut_recall(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, &verdict);
-		if (!bucket && verdict_earns(packet, &verdict))
-			bucket = bucket_at(bucket_earn(packet, gate));
-		else if (bucket && packet->asked)
-			bucket_review(packet, gate, bucket);
-		count_source(packet, bucket, &verdict);
+		if (bucket) {
+			if (packet->asked)
+				bucket_review(packet, gate, bucket);
+			count_source(packet, bucket, verdict.reason, verdict.refused);
+		} else if (verdict_earns(packet, &verdict)) {
+			count_first(packet, gate, verdict.reason, verdict.refused);
+		}
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;
 	}

@@ -25,6 +25,7 @@
 #include "maps.h"
 #include "ways.h"
 
+#define ENOMEM 12
 #define EBUSY  16
 #define EEXIST 17
 #define ENOSPC 28
@@ -100,6 +101,33 @@ table_find(const struct sl_meeting *meeting, struct digest digest, const struct 
 	other = set_other(meeting, spot.home, spot.tag);
 	set = set_get(other);
 	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : NULL;
+}
+
+/* The index in `ledgers` of the line of a key in one set, or 0. */
+static __always_inline __u32 way_index(const struct sl_set *set, __u32 index, __u16 tag,
+				       const struct ledger_key *key)
+{
+	for (int way = 0; way < SL_WAYS; way++) {
+		struct sl_line *line = line_get(index * SL_WAYS + way);
+
+		if (read_once(set->tag[way]) == tag && line && line_is(line, key))
+			return index * SL_WAYS + way;
+	}
+	return 0;
+}
+
+/* The index in `ledgers` of the line of a key. Returns 0 if it has no line, or the first one. */
+static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
+					 const struct ledger_key *key)
+{
+	struct spot spot = spot_of(meeting, digest);
+	__u32 other = set_other(meeting, spot.home, spot.tag);
+	const struct sl_set *home = set_get(spot.home), *set = set_get(other);
+	__u32 index = home ? way_index(home, spot.home, spot.tag, key) : 0;
+
+	if (!index && set)
+		index = way_index(set, other, spot.tag | TAG_AWAY, key);
+	return index;
 }
 
 /* --- Inserting ------------------------------------------------------------------------------ */

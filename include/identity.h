@@ -39,23 +39,17 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* The second word of the key of a bucket: 0 if the source is a /64. */
-static inline __u64 identity_host(const __u64 addr[2])
+/* The key of an IPv6 source in map `buckets6`: the /64, or the whole address. */
+static inline void bucket_key6(const __u64 addr[2], __u64 ret[2])
 {
-	return identity_is_whole(addr) ? addr[1] : 0;
+	ret[0] = addr[0];
+	ret[1] = identity_is_whole(addr) ? addr[1] : 0;
 }
 
-/*
- * The name of a source among buckets. An IPv4 address is mapped (RFC 4291, section 2.5.5.2), which
- * no IPv6 source is: that would be its /64, with 0 behind.
- */
-static inline void source_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
+/* The value of `source` in the bucket of a key. An IPv4 key is the first 4 bytes of `key`. */
+static inline __u64 bucket_source(const __u64 key[2], bool ipv4)
 {
-	const __u64 mapped = identity_word(0xffffULL << 32);
-
-	ret[0] = ipv4 ? 0 : addr[0];
-	ret[1] = ipv4 ? mapped | identity_word((__u64)identity_half((__u32)addr[0]))
-		      : identity_host(addr);
+	return ipv4 ? (__u32)key[0] : key[0] ^ key[1];
 }
 
 /*

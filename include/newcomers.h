@@ -26,10 +26,9 @@ struct sl_meeting {
 	__u32 crowd;	    /* more newcomers than this, on one CPU in one window, are a crowd */
 	__u32 window_shift; /* a window is 2^this jiffies: some 64 ms */
 	__u32 set_mask;	    /* sets of the table, less one */
-	__u32 hot_mask;	    /* sets of each CPU's buckets, less one */
 	__u32 host_mask;    /* sets of shortcuts to hosts, less one */
 	__u32 sources;	    /* the sizes that these were made for, as they were asked for */
-	__u32 hot;
+	__u32 buckets;
 	__u32 sketch_mask; /* lines of each CPU's sketch, less one */
 };
 
@@ -65,11 +64,14 @@ struct sl_host_set {
 
 /* What is counted at admission. */
 enum sl_event {
-	SL_EVENT_MET,	    /* a packet of an unknown key; counted when its window ends */
-	SL_EVENT_INSERTED,  /* a ledger was made */
-	SL_EVENT_FORGOTTEN, /* one that was not whole was given up for it */
-	SL_EVENT_BUSY,	    /* none was made: another CPU was at work on its set */
-	SL_EVENT_NO_ROOM,   /* none was made: every ledger of its sets tells too much */
+	SL_EVENT_MET,		  /* a packet of an unknown key; counted when its window ends */
+	SL_EVENT_INSERTED,	  /* a ledger was made */
+	SL_EVENT_FORGOTTEN,	  /* one that was not whole was given up for it */
+	SL_EVENT_BUSY,		  /* none was made: another CPU was at work on its set */
+	SL_EVENT_NO_ROOM,	  /* none was made: every ledger of its sets tells too much */
+	SL_EVENT_BUCKET_INSERTED, /* a source got a bucket */
+	SL_EVENT_BUCKET_BUSY,	  /* it got none: the kernel's map was locked */
+	SL_EVENT_BUCKET_NO_ROOM,  /* it got none: the kernel's map had no entry to evict */
 	SL_EVENTS,
 };
 
@@ -88,15 +90,26 @@ struct sl_admission {
 	__u64 crowd_until; /* the jiffy before which newcomers are a crowd */
 	__u32 met;	   /* newcomers in this window */
 	__u32 second;	   /* to which `now` of the events belongs */
-	__u32 given;	   /* buckets that its first sources got, hot or not */
-	__u32 asked;	   /* packets that tell nothing of that, and have no bucket */
+	__u32 first;	   /* buckets that the first sources of this CPU got */
+	__u32 sampled;	   /* packets of hot sources that have no bucket */
+	__u64 inserted_at; /* the jiffy of the last insertion for a source that is not hot */
 	__u64 lost;	   /* by ledgers that were forgotten: in 1/16 of a burst */
 	struct sl_pace event[SL_EVENTS];
+};
+
+/*
+ * Map `in_use`, per CPU: a bit for each source whose bucket this CPU uses, by a hash. So a packet of
+ * another source need not look for a bucket.
+ */
+#define SL_IN_USE_BITS (1U << 16)
+
+struct sl_in_use {
+	__u64 word[SL_IN_USE_BITS / 64];
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
 _Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
 _Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
-_Static_assert(sizeof(struct sl_admission) == 120, "map schema");
+_Static_assert(sizeof(struct sl_admission) == 176, "map schema");
 
 #endif

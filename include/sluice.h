@@ -462,18 +462,10 @@ struct sl_line {
 };
 
 /*
- * Buckets, in maps `hot` and `buckets`: what one CPU remembers of one source (include/identity.h).
- * A cache of sets of four, with a part for each CPU: way w of set s is bucket 4 s + w. A bucket
- * that is handed to another source loses its counters and the credit of its purses. Not a token
- * bucket, which is a ledger.
+ * A bucket: what one CPU holds for one source (include/identity.h), in maps `buckets4` and
+ * `buckets6`. An evicted bucket loses its counters and the credit of its slices; the state of the
+ * source is in the table.
  */
-#define SL_SEATS 4 /* the ways of a set */
-
-struct sl_hot {
-	__u16 tag[SL_SEATS];  /* of the source in each way; 0: the way is free */
-	__u16 used[SL_SEATS]; /* the window (window_of()) in which it was used last */
-};
-
 struct sl_purse {
 	__s64 credit; /* ticks; negative: the ledger refused a packet that needed so much */
 	__u64 at;     /* when it was drawn; of a refusal, when the ledger may hold enough */
@@ -482,23 +474,24 @@ struct sl_purse {
 };
 
 struct sl_bucket {
-	__u64 source[2];  /* source_key() */
-	__u32 generation; /* of the rules under which `record` was found */
-	__u32 record;	  /* or SL_BUCKET_SPLIT */
-	__u64 until;	  /* the last jiffy in which that surely holds: entries may end */
+	__u32 generation;     /* the rules under which `policy_version` was found; 0: none yet */
+	__u32 policy_version; /* the record in `policies`, or SL_BUCKET_SPLIT */
+	__u64 until;	      /* the last jiffy in which it surely holds, because entries can end */
 	struct sl_cell passed;
-	struct sl_purse purse[SL_LIMITS_MAX]; /* by slot */
+	struct sl_purse slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
-	struct sl_cell observed; /* passed, but a limit that only observes had no credit */
-	__u32 owner;		 /* the policy of the purses, which stay while a list decides */
-	__u32 owner_since;	 /* `since` of its record */
-	__u32 served;		 /* its packets (low bits) when a ledger was asked last */
-	__u32 kept;		 /* BUCKET_GIVEN, or twice the jiffy of its last refusal */
+	struct sl_cell observed;    /* passed, but a limit that only observes had no credit */
+	__u64 source;		    /* bucket_source() of the key; differs: the bucket is void */
+	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in `ledgers`; 0: not charged */
+	__u32 policy;		    /* to which the slices belong, also while a list decides */
+	__u32 policy_since;	    /* `since` of its version */
+	__u32 served;		    /* its packets (low bits) when a state was last charged */
+	__u32 kept;		    /* BUCKET_FIRST, or twice the jiffy of its last refusal */
 };
 
 /*
- * As the record of a bucket: rules longer than /64 divide this /64, so each packet looks up its own
- * record.
+ * As the policy version of a bucket: rules longer than /64 divide this /64, so each packet looks up
+ * its own version.
  */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
@@ -525,9 +518,8 @@ _Static_assert(sizeof(struct sl_gate) == 560, "map schema");
 _Static_assert(sizeof(struct sl_set) == 32, "map schema");
 _Static_assert(sizeof(struct sl_line) == 64, "map schema");
 _Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
-_Static_assert(sizeof(struct sl_hot) == 16, "map schema");
 _Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
-_Static_assert(sizeof(struct sl_bucket) == 192, "map schema");
+_Static_assert(sizeof(struct sl_bucket) == 200, "map schema");
 _Static_assert(sizeof(struct sl_allowance) == 32, "map schema");
 
 #endif

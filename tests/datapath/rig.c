@@ -29,7 +29,7 @@
 /* Small, as each test empties them. */
 static const struct gate_sizes usual_sizes = {
 	.sources = 8192,
-	.hot = 8192,
+	.buckets = 8192,
 	.policies = 64,
 	.hosts = 1024,
 	.prefixes = 1024,
@@ -130,7 +130,7 @@ struct rig *rig_make(const struct gate_sizes *wanted)
 {
 	struct gate_sizes sizes = {
 		.sources = size_or(wanted->sources, usual_sizes.sources),
-		.hot = size_or(wanted->hot, usual_sizes.hot),
+		.buckets = size_or(wanted->buckets, usual_sizes.buckets),
 		.policies = size_or(wanted->policies, usual_sizes.policies),
 		.hosts = size_or(wanted->hosts, usual_sizes.hosts),
 		.prefixes = size_or(wanted->prefixes, usual_sizes.prefixes),
@@ -260,15 +260,12 @@ void rig_zero(const struct rig *rig, enum gate_map map)
 void rig_empty(struct rig *rig)
 {
 	static const enum gate_map maps[] = {
-		MAP_HOSTS4,
-		MAP_HOSTS6,
-		MAP_PREFIXES,
-		MAP_SPLITS,
+		MAP_HOSTS4, MAP_HOSTS6, MAP_PREFIXES, MAP_SPLITS, MAP_BUCKETS4, MAP_BUCKETS6,
 	};
 	static const enum gate_map arrays[] = {
-		MAP_COUNTERS,	MAP_ADMISSION, MAP_SETS,    MAP_LEDGERS,
-		MAP_NEWCOMERS,	MAP_HOT,       MAP_BUCKETS, MAP_BUDGETS,
-		MAP_ALLOWANCES, MAP_SHORTCUTS, MAP_BLOCKS,  MAP_HOST_SHORTCUTS,
+		MAP_COUNTERS,  MAP_ADMISSION, MAP_SETS,		  MAP_LEDGERS,
+		MAP_NEWCOMERS, MAP_IN_USE,    MAP_BUDGETS,	  MAP_ALLOWANCES,
+		MAP_SHORTCUTS, MAP_BLOCKS,    MAP_HOST_SHORTCUTS,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps); i++)

@@ -139,39 +139,15 @@ uint32_t rig_ledgers(const struct rig *rig)
 	return rig_ledgers_of(rig, SL_IPV4) + rig_ledgers_of(rig, SL_IPV6);
 }
 
-/* Mapped: the upper half of the lower word is that of ::ffff:0:0/96. */
-static bool bucket_is_ipv4(const struct sl_bucket *bucket)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(bucket->source, mapped, sizeof(mapped));
-}
-
-static int source_compare(const void *one, const void *other)
-{
-	return memcmp(one, other, sizeof(((struct sl_bucket *)one)->source));
-}
-
 /* Sources that have one, on whatever CPU. */
 uint32_t rig_buckets_of(const struct rig *rig, enum sl_family family)
 {
-	struct sl_bucket bucket, *found;
-	struct buckets buckets;
-	uint32_t count = 0, sources = 0;
+	uint32_t count;
 
-	assert_int_equal(buckets_open(&rig->gate, &buckets), OK);
-	found = calloc(buckets.all.count, sizeof(*found));
-	assert_non_null(found);
-	for (uint32_t i = 0; i < buckets.all.count; i++)
-		if (bucket_copy(&buckets, i, &bucket) &&
-		    bucket_is_ipv4(&bucket) == (family == SL_IPV4))
-			found[count++] = bucket;
-	qsort(found, count, sizeof(*found), source_compare);
-	for (uint32_t i = 0; i < count; i++)
-		sources += !i || source_compare(&found[i - 1], &found[i]);
-	free(found);
-	buckets_close(&buckets);
-	return sources;
+	assert_int_equal(
+		buckets_count(&rig->gate, family == SL_IPV4 ? MAP_BUCKETS4 : MAP_BUCKETS6, &count),
+		OK);
+	return count;
 }
 
 uint32_t rig_buckets(const struct rig *rig)
@@ -184,30 +160,15 @@ bool rig_has_bucket(const struct rig *rig, const struct sl_prefix *address)
 	struct sl_bucket *buckets;
 	unsigned int count;
 
-	assert_int_equal(buckets_read(&rig->gate, NULL, address, &buckets, &count), OK);
+	assert_int_equal(buckets_read(&rig->gate, address, &buckets, &count), OK);
 	free(buckets);
 	return count > 0;
 }
 
 void rig_forget_bucket(struct rig *rig, const struct sl_prefix *address)
 {
-	struct buckets buckets;
-	struct sl_bucket bucket;
-	struct sl_hot *hot;
-	__u64 addr[2], key[2];
-	uint32_t forgotten = 0;
-
-	memcpy(addr, address->addr, sizeof(addr));
-	source_key(addr, prefix_is_ipv4(address), key);
-	assert_int_equal(buckets_open(&rig->gate, &buckets), OK);
-	hot = buckets.hot.values;
-	for (uint32_t i = 0; i < buckets.all.count; i++)
-		if (bucket_copy(&buckets, i, &bucket) && !memcmp(bucket.source, key, sizeof(key))) {
-			hot[i / SL_SEATS].tag[i % SL_SEATS] = 0;
-			forgotten++;
-		}
-	buckets_close(&buckets);
-	assert_true(forgotten);
+	assert_true(rig_has_bucket(rig, address));
+	assert_int_equal(buckets_delete(&rig->gate, address), OK);
 }
 
 /* --- Counts --------------------------------------------------------------------------------- */

@@ -255,7 +255,7 @@ struct limit_state rig_limit_state(const struct rig *rig, const struct sl_limit 
 	struct limit_state state;
 	struct source source;
 
-	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
 	packet = packet_args_of_source(&source, size);
 	packet.egress = true;
 	assert_int_equal(

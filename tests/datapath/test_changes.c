@@ -189,7 +189,7 @@ static struct sl_bucket bucket_of(const struct rig *rig, const char *address)
 	struct source source;
 	struct sl_bucket bucket;
 
-	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
 	assert_int_equal(source.count, 1);
 	bucket = source.buckets[0];
 	source_free(&source);
@@ -220,8 +220,8 @@ static void check_unnoticed(struct rig *rig, struct ruleset *set)
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 1), 1);
 	after = ledger_of(rig, "192.0.2.1");
 	assert_memory_equal(&after, &ledger, sizeof(ledger));
-	assert_int_equal(bucket_of(rig, "192.0.2.1").purse[0].credit,
-			 bucket.purse[0].credit - cost);
+	assert_int_equal(bucket_of(rig, "192.0.2.1").slice[0].credit,
+			 bucket.slice[0].credit - cost);
 	assert_int_equal(bucket_of(rig, "192.0.2.1").generation, generation + 1);
 }
 
@@ -233,7 +233,7 @@ static void test_others_keep_their_purses(void **state)
 
 	rig_limits(rig, "192.0.0.0/16", "rate 1/min burst 1000", NULL);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 2), 2);
-	assert_true(bucket_of(rig, "192.0.2.1").purse[0].credit > 0);
+	assert_true(bucket_of(rig, "192.0.2.1").slice[0].credit > 0);
 
 	rules_add_limits(&set, "default", "rate 1/h burst 5", NULL);
 	check_unnoticed(rig, &set);
@@ -263,7 +263,7 @@ static void test_others_keep_their_purses(void **state)
 
 static int64_t credit_of(const struct rig *rig, const char *name)
 {
-	return bucket_of(rig, "192.0.2.1").purse[slot_of(rig, "192.0.2.1", name)].credit;
+	return bucket_of(rig, "192.0.2.1").slice[slot_of(rig, "192.0.2.1", name)].credit;
 }
 
 /*

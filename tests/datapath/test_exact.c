@@ -281,7 +281,7 @@ static void test_any_span(void **state)
 
 static void test_gates_do_not_share(void **state)
 {
-	struct gate_sizes sizes = {.sources = 1024, .hot = 1024};
+	struct gate_sizes sizes = {.sources = 1024, .buckets = 1024};
 	struct rig *rig = rig_begin(state), *other = rig_make(&sizes);
 	struct frame frame = frame_from("192.0.2.1", FRAME_LEAST);
 

@@ -114,7 +114,7 @@ static struct source target_read(const struct rig *rig, enum target target)
 	struct sl_prefix prefix = prefix_of(targets[target]);
 	struct source source;
 
-	assert_int_equal(source_read(&rig->gate, &prefix, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &prefix, &source), OK);
 	source_free(&source);
 	return source;
 }

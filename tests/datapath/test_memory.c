@@ -82,7 +82,7 @@ static void test_floods_are_met_alike_on_any_machine(void **state)
 		struct sl_meeting meeting;
 
 		assert_non_null(object);
-		for (sizes.hot = 1; sizes.hot <= 1 << 16; sizes.hot <<= 8) {
+		for (sizes.buckets = 1; sizes.buckets <= 1 << 16; sizes.buckets <<= 8) {
 			meeting = gate_meeting(&sizes, &machine, secret);
 			gate_sizes_set(object, &sizes, &machine);
 			assert_int_equal(meeting.crowd, 1024);
@@ -96,14 +96,14 @@ static void test_floods_are_met_alike_on_any_machine(void **state)
 
 /* --- No bucket ------------------------------------------------------------------------------ */
 
-/* Packets of a source that finds its bucket handed to another one each time. */
+/* Packets of a source whose bucket this CPU does not use. */
 static uint64_t send_without_bucket(struct rig *rig, enum hook hook, const struct frame *frame,
 				    unsigned int count)
 {
 	uint64_t passed = 0;
 
 	while (count--) {
-		rig_zero(rig, MAP_HOT);
+		rig_zero(rig, MAP_IN_USE);
 		passed += rig_send(rig, hook, frame, 1);
 	}
 	return passed;
@@ -164,7 +164,7 @@ static void send_crowd(struct rig *rig, enum sl_family family)
 /* A bucket that is forgotten takes no truth with it: the ledger still says no. */
 static void test_forgotten_buckets(void **state)
 {
-	struct gate_sizes sizes = {.sources = 4 * CROWD, .hot = 512};
+	struct gate_sizes sizes = {.sources = 4 * CROWD, .buckets = 512};
 	struct frame frame = frame_from("192.0.2.1", 60);
 	struct sl_prefix address = prefix_of("192.0.2.1");
 	struct source source;
@@ -176,7 +176,7 @@ static void test_forgotten_buckets(void **state)
 	rig_set(rig, "192.0.2.0/24", "1/h", "10");
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 10);
 	send_crowd(rig, SL_IPV4);
-	assert_int_equal(source_read(&rig->gate, &address, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), OK);
 	assert_int_equal(source.dropped.packets, 0); /* forgotten, indeed */
 	source_free(&source);
 	assert_int_equal(rig_send(rig, HOOK_XDP, &frame, 20), 0);
@@ -189,7 +189,7 @@ static void test_forgotten_buckets(void **state)
 #define HAMMER_NS 500000000ULL
 
 struct hammer_case {
-	uint32_t sources, hot;
+	uint32_t sources, buckets;
 	bool share;	 /* all CPUs send from the same sources */
 	uint64_t budget; /* 0: none */
 };
@@ -226,7 +226,7 @@ static uint64_t hammers_run(struct rig *rig, const struct hammer_case *it)
 /* Everybody may come in: what refuses is the table. */
 static struct rig *hammer_rig(const struct hammer_case *it)
 {
-	struct gate_sizes sizes = {.sources = it->sources, .hot = it->hot};
+	struct gate_sizes sizes = {.sources = it->sources, .buckets = it->buckets};
 	struct rig *rig = rig_make(&sizes);
 	char burst[24];
 
@@ -242,7 +242,7 @@ static void hammer_print(const struct rig *rig, const struct hammer_case *it, ui
 	print_message("figure: room for %u sources and %u buckets, %u CPUs, %s sources%s: of %lu "
 		      "packets %lu newcomers' pass and %lu do not, contended %lu; insertions %lu, "
 		      "refused: busy %lu, no room %lu\n",
-		      it->sources, it->hot, rig->cpus, it->share ? "the same" : "other",
+		      it->sources, it->buckets, rig->cpus, it->share ? "the same" : "other",
 		      it->budget ? ", a budget" : "", sent, rig_reason(rig, SL_PASS_NEWCOMER),
 		      rig_reason(rig, SL_DROP_OVER_BUDGET), rig_reason(rig, SL_DROP_CONTENDED),
 		      rig_events(rig, SL_EVENT_INSERTED), rig_events(rig, SL_EVENT_BUSY),

@@ -264,7 +264,7 @@ static void test_counters_by_policy_and_source(void **state)
 	assert_int_equal(counters.reason[SL_PASS_WITHIN].packets, 4);
 	assert_int_equal(counters.reason[SL_DROP_OVER_LIMIT].bytes, 200);
 
-	assert_int_equal(source_read(&rig->gate, &address, &source), OK);
+	assert_int_equal(source_read(&rig->gate, NULL, &address, &source), OK);
 	assert_int_equal(source.passed.packets, 3);
 	assert_int_equal(source.passed.bytes, 300);
 	assert_int_equal(source.dropped.packets, 7);

@@ -197,14 +197,14 @@ static void model_change(struct rig *rig, struct model *model)
 	assert_int_equal(rig_change(rig, &set), OK);
 }
 
-/* Packets of a source that has no bucket, as it was handed to another one each time. */
+/* Packets of a source whose bucket this CPU does not use. */
 static uint64_t send_cold(struct rig *rig, enum hook hook, const struct frame *frame,
 			  unsigned int count)
 {
 	uint64_t passed = 0;
 
 	while (count--) {
-		rig_zero(rig, MAP_HOT);
+		rig_zero(rig, MAP_IN_USE);
 		passed += rig_send(rig, hook, frame, 1);
 	}
 	return passed;

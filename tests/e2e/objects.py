@@ -18,7 +18,7 @@ class Objects:
 
     def gate(self, size=0):
         """`gate` of a rules file: sizes of this test's own, and little beside; `size` is one of 50."""
-        return {"sources": 20011, "hot": 2113,
+        return {"sources": 20011, "buckets": 2113,
                 **{name: self.sizes[size] for name in ("policies", "hosts", "prefixes")}}
 
     def pinned(self):

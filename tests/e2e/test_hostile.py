@@ -164,7 +164,7 @@ class Gate:
 
     def __init__(self, lab):
         self.lab = lab
-        lab.attach("in0", "policies", "64", "sources", "256", "hot", "256")
+        lab.attach("in0", "policies", "64", "sources", "256", "buckets", "256")
         lab.attach("in0", "hook", "egress")
         lab.apply(RULES)
         lab.sluice("set", "2001:db8::/64", "name", "out", "shape", "10mbit", "no-fq")
@@ -310,7 +310,7 @@ def test_values_at_random(hostile, layout):
         hostile.restore()
 
 
-@pytest.mark.parametrize("name", ["sets", "ledgers", "hot", "buckets", "budgets", "allowances",
+@pytest.mark.parametrize("name", ["sets", "ledgers", "buckets4", "buckets6", "budgets", "allowances",
                                   "admission", "counters"])
 def test_the_state_of_sources(hostile, name):
     """Every word of it is a possible moment or count: no command takes it for damaged."""
@@ -330,16 +330,16 @@ def test_the_state_of_sources(hostile, name):
 
 
 @pytest.mark.parametrize("credit", [1 << 63, (1 << 63) - 1, 1 << 62])
-@pytest.mark.parametrize("name, kind", [("buckets", "sl_bucket"), ("allowances", "sl_allowance")])
+@pytest.mark.parametrize("name, kind", [("buckets4", "sl_bucket"), ("allowances", "sl_allowance")])
 def test_purses_that_no_packet_leaves(hostile, layout, name, kind, credit):
     """Of the sources' buckets, which are of the policy in force, and of the newcomers' budget."""
-    there, cpus = hostile.maps[name], bpf.possible_cpus() if name == "allowances" else 1
+    there, cpus = hostile.maps[name], bpf.possible_cpus()
     before = there.read()
     places = [at for path, at, _ in layout.of(kind) if path.endswith(".credit")]
     drawn = {key: hostile.number("policies", key, *offset_of(layout, "sl_policy", ".newcomers_since"))
              for key in hostile.used["policies"]}
     since = max(drawn.values())
-    assert since and any(map(any, before.values())) == (name == "buckets")
+    assert since and any(map(any, before.values())) == (name == "buckets4")
     try:
         for key, value in before.items():
             for at in (8 * there.size // cpus * cpu for cpu in range(cpus)):
@@ -504,7 +504,7 @@ def replaced(hostile, layout, name, entries):
 
 @pytest.mark.parametrize("name, entries", [
     ("counters", 1), ("counters", 65), ("policies", 6), ("policies", 200), ("budgets", 1), ("sets", 1),
-    ("sets", 128), ("ledgers", 8), ("hot", 1), ("buckets", 4)])
+    ("sets", 128), ("ledgers", 8)])
 def test_maps_that_do_not_fit_each_other(hostile, layout, name, entries):
     replaced(hostile, layout, name, entries)
     try:

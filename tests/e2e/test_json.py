@@ -133,9 +133,9 @@ def test_status(busy):
     maps = {m["name"]: m for m in gate["maps"]}
     assert gate["memory_bytes"] == sum(m["memory_bytes"] for m in maps.values())
     assert sorted(maps) == sorted(MAPS)
-    counted = set(LISTED) - {"sets", "hot"}
+    counted = set(LISTED) - {"sets", "in_use"}
     assert all((maps[name]["entries"] is None) == (name not in counted) for name in maps)
-    assert maps["ledgers"]["entries"] == 2 and maps["buckets"]["entries"] >= 2
+    assert maps["ledgers"]["entries"] == 2 and maps["buckets4"]["entries"] + maps["buckets6"]["entries"] == 2
     assert gate["levels"]["remembered"] == 2 and gate["levels"]["sources_wanted"] is None
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())
@@ -274,7 +274,7 @@ def test_files(lab):
     assert "gate" not in dump
     assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 8}]}]
     assert dump["deny"] == [{"prefixes": ["10.0.0.0/8"]}]
-    stated = dict.fromkeys(("sources", "hot", "policies", "hosts", "prefixes"), 4096)
+    stated = dict.fromkeys(("sources", "buckets", "policies", "hosts", "prefixes"), 4096)
     made = json.loads(lab.sluice("-j", "apply", "-", "--resize", input=json.dumps(dump | {"gate": stated})).out)
     assert made["resized"] and lab.json("dump") == dump | {"gate": stated}
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import bpf
 from lab import MAPS, PINS, SLUICE, run
 
 SOURCE = "203.0.113.66"
@@ -69,7 +70,7 @@ def test_the_filter_outlives_its_tools(attached):
 
 def test_bpftool_shows_named_fields(lab):
     lab.attach("in0", "mode", "native", "policies", "64", "sources", "64",
-               "hot", "16")  # so that bpftool has little to print
+               "buckets", "16")  # so that bpftool has little to print
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 30)
     lab.expect(passed=20, dropped=10)
@@ -91,11 +92,24 @@ def test_bpftool_shows_named_fields(lab):
     assert set(line["ledger"]) == {"zero", "born", "drawn", "blocked"}
     (at, ways), = used("sets", lambda ways: any(ways["tag"])).items()
     assert at * 8 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
-    (index, bucket), = used("buckets", lambda bucket: any(bucket["source"])).items()
-    assert bucket["source"] == [0, int.from_bytes(b"\0\0\xff\xff" + packed, sys.byteorder)]
-    assert bucket["passed"]["packets"] == 20 and bucket["dropped"]["packets"] == 10
-    (at, ways), = used("hot", lambda ways: any(ways["tag"])).items()
-    assert at * 4 + next(i for i, tag in enumerate(ways["tag"]) if tag) == index
+    state = index
+    found = json.loads(run("bpftool", "-j", "map", "lookup", "pinned", lab.pins("buckets4"), "key",
+                           *map(str, packed)).out)["formatted"]
+    assert len(found["values"]) == bpf.possible_cpus()
+    assert [sum(cpu["value"][name]["packets"] for cpu in found["values"])
+            for name in ("passed", "dropped", "observed")] == [20, 10, 0]
+    used_on, = (cpu["value"] for cpu in found["values"] if cpu["value"]["generation"])
+    assert used_on["state"] == [state, 0, 0, 0]  # so two lookups lead from an address to its level
+    assert dump("buckets4") == [found]
+    lab.send("2001:db8::1", 3)
+    lab.expect(passed=23, dropped=10)
+    key = ipaddress.ip_network("2001:db8::/64").network_address.packed
+    found = json.loads(run("bpftool", "-j", "map", "lookup", "pinned", lab.pins("buckets6"), "key",
+                           *map(str, key)).out)["formatted"]
+    assert sum(cpu["value"]["passed"]["packets"] for cpu in found["values"]) == 3
+    for name in "buckets4", "buckets6":
+        shown = json.loads(run("bpftool", "-j", "map", "show", "pinned", lab.pins(name)).out)
+        assert shown["type"] == "lru_percpu_hash"
     rule, = dump("prefixes")
     record = int(str(rule["value"]["now"]["record"]), 0)  # bpftool has its own way with bit fields
     assert rule["key"]["bits"] == 0 and record > 0

@@ -19,13 +19,13 @@ from lab import LISTED, MAPS, SLUICE, frame, one_line, run, wait_until
 from test_faults import moments
 
 SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
-SIZES = {"sources": ["sets", "ledgers"], "hot": ["hot", "buckets"],
+SIZES = {"sources": ["sets", "ledgers"], "buckets": ["buckets4", "buckets6"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
 FOLLOWING = {"policies": ["policies", "budgets", "allowances"], "hosts": ["host_shortcuts"],
-             "sources": ["hot", "buckets"]}
+             "sources": ["buckets4", "buckets6"]}
 
 SIZE = 4096
-TABLES = ["sets", "ledgers", "hot", "buckets"]
+TABLES = ["sets", "ledgers", "buckets4", "buckets6"]
 
 
 def maxima(lab):
@@ -98,7 +98,7 @@ def test_each_size(drained, size, factor):
     wanted = int(SIZE * factor)
     said = resize(drained, **{size: wanted})
     assert "resized" in said.out
-    anew = {"sources": ["state of all sources"], "hot": ["counters of single sources"]}.get(size, [])
+    anew = {"sources": ["state of all sources"], "buckets": ["counters of single sources"]}.get(size, [])
     assert said.err.count("\n") == len(anew) and all(words in said.err for words in anew)
     after = maxima(drained)
     assert drained.json("dump")["gate"][size] == wanted
@@ -155,7 +155,7 @@ def test_a_block_lasts(attached):
     attached.send(SOURCE, 50)
     wait_until(lambda: sum(attached.counts()) >= 50, "judged")
     passed, dropped = attached.counts()
-    resize(attached, policies=100, hosts=100, hot=1000)
+    resize(attached, policies=100, hosts=100, buckets=1000)
     attached.send(SOURCE, 10)
     attached.expect(passed=passed, dropped=dropped + 10)
     assert attached.json("check", SOURCE)["verdict"] == "drop"
@@ -195,7 +195,7 @@ def test_levels_stay(attached):
 
 
 def test_a_size_that_gives_as_many_sets_leaves_the_table_as_it_is(drained):
-    resize(drained, sources=4000, hot=4096)
+    resize(drained, sources=4000, buckets=4096)
     before = {name: pinned_id(drained, name) for name in TABLES}
     said = resize(drained, sources=4100)
     assert "resized" in said.out and not said.err
@@ -270,7 +270,7 @@ def test_levels_and_totals_under_traffic(lab, rate, burst, per_second):
                    for device in ("out0", "out1")]
         while time.monotonic() < began + 7:
             resizes += 1
-            resize(lab, policies=100 + resizes, hosts=100 + resizes, hot=4096 << resizes % 2)
+            resize(lab, policies=100 + resizes, hosts=100 + resizes, buckets=4096 << resizes % 2)
             seen.append(lab.json("stats")["totals"])
             received.read()
         concurrent.futures.wait(streams)

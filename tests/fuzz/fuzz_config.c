@@ -60,7 +60,7 @@ static const struct key {
 		  {"start", starts}, {"shared", sharings}, {0}},
   defaults_keys[] = {{"per", lengths},	{"key", keys},	      {"action", actions},
 		     {"start", starts}, {"shared", sharings}, {0}},
-  gate_keys[] = {{"sources", sizes}, {"hot", sizes},	  {"policies", sizes},
+  gate_keys[] = {{"sources", sizes}, {"buckets", sizes},  {"policies", sizes},
 		 {"hosts", sizes},   {"prefixes", sizes}, {0}},
   policy_keys[] = {{"newcomers", budgets}, {0}},
   end_keys[] = {{"for", times}, {"until", moments}, {"force", truths}, {0}};

@@ -50,9 +50,9 @@ def test_small_sizes(lab):
     """For machines with many CPUs and little memory."""
     before = megabytes("Percpu")
     least = str(256 * possible_cpus())
-    lab.attach("in0", "mode", "native", "sources", least, "hot", least, "policies", "64")
+    lab.attach("in0", "mode", "native", "sources", least, "buckets", least, "policies", "64")
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(ABUSER, 50)
     lab.expect(passed=20, dropped=30)
     percpu = megabytes("Percpu") - before
-    print(f"figure: with sources and hot of {least}, and 64 policies: {percpu:.0f} MB per CPU in all")
+    print(f"figure: with sources and buckets of {least}, and 64 policies: {percpu:.0f} MB per CPU in all")

@@ -263,9 +263,10 @@ static const struct word attach_words[] = {
 	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
 	 "sources whose level is remembered, times the limits that count them: 91 to\n"
 	 "181 bytes each, set aside at once"},
-	{"hot", VALUE, "N", SIZE_FIELD(SIZE_HOT),
-	 "sources that each CPU keeps at hand and counts for 'sluice sources': 196\n"
-	 "bytes each, set aside at once"},
+	{"buckets", VALUE, "N", SIZE_FIELD(SIZE_BUCKETS),
+	 "entries for sources that CPUs serve from buckets of their own, and count for\n"
+	 "'sluice sources', of each family: 400 bytes for each CPU and 168 more each,\n"
+	 "allocated at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
 	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},

@@ -78,13 +78,13 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	return prefix_shorten(&pardon->address, bits);
 }
 
-/* Whether another source may hold purses of the same ledgers: its rule is the same. */
-static enum status source_shares(const struct gate *gate, const struct memory *memory,
+/* Whether another source may hold slices of the same states: its rule is the same. */
+static enum status source_shares(const struct gate *gate, const struct table *table,
 				 const struct pardon *pardon, const struct sl_prefix *address,
 				 bool *ret)
 {
 	struct source source;
-	enum status status = memory_source(gate, memory, address, &source);
+	enum status status = source_read(gate, table, address, &source);
 
 	if (status)
 		return status;
@@ -93,9 +93,9 @@ static enum status source_shares(const struct gate *gate, const struct memory *m
 	return OK;
 }
 
-/* Empties the purses of all sources that share a bucket: each keeps the end of its last refusal. */
-static enum status purses_empty(const struct gate *gate, const struct memory *memory,
-				const struct pardon *pardon)
+/* Deletes the buckets of all sources that share a state: each holds a slice, or a refusal. */
+static enum status buckets_forget(const struct gate *gate, const struct table *table,
+				  const struct pardon *pardon)
 {
 	struct sl_prefix reach = pardon_reach(pardon);
 	struct source_list list;
@@ -103,40 +103,39 @@ static enum status purses_empty(const struct gate *gate, const struct memory *me
 	enum status status;
 
 	if (reach.bits == pardon->source.prefix.bits)
-		return buckets_empty_purses(gate, &memory->buckets, &pardon->source.prefix);
-	status = sources_list(gate, memory, &reach, &list);
+		return buckets_delete(gate, &pardon->source.prefix);
+	status = sources_list(gate, table, &reach, &list);
 	if (status)
 		return status;
 	for (unsigned int i = 0; !status && i < list.count; i++) {
-		status = source_shares(gate, memory, pardon, &list.items[i].prefix, &shares);
+		status = source_shares(gate, table, pardon, &list.items[i].prefix, &shares);
 		if (!status && shares)
-			status =
-				buckets_empty_purses(gate, &memory->buckets, &list.items[i].prefix);
+			status = buckets_delete(gate, &list.items[i].prefix);
 	}
 	free(list.items);
 	return status;
 }
 
 /*
- * Fills the ledgers, then empties the purses: a ledger that is filled does not touch what CPUs
- * hold, which they would go on spending, or refusing by.
+ * Fills the states, then deletes the buckets, whose slices CPUs would go on spending, or refusing
+ * by.
  */
 static enum status forgive(const struct gate *gate, const struct pardon *pardon)
 {
-	struct memory memory = MEMORY_CLOSED;
-	enum status status = memory_open(gate, &memory);
+	struct table table = TABLE_CLOSED;
+	enum status status = table_open(gate, &table);
 
 	for (unsigned int i = 0; !status && i < pardon->count; i++)
 		status = ledger_fill(gate, &pardon->limits[i], &pardon->address);
 	if (!status)
-		status = purses_empty(gate, &memory, pardon);
-	memory_close(&memory);
+		status = buckets_forget(gate, &table, pardon);
+	table_close(&table);
 	return status;
 }
 
 static enum status pardon_run(const struct gate *gate, struct pardon *pardon)
 {
-	enum status status = source_read(gate, &pardon->address, &pardon->source);
+	enum status status = source_read(gate, NULL, &pardon->address, &pardon->source);
 
 	if (status)
 		return status;

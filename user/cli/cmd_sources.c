@@ -31,13 +31,13 @@ struct view {
  * Reads a source, and its state under each limit. A split /64 has none: its addresses may have
  * policies of their own. source_free() frees view->source.
  */
-static enum status view_read(const struct gate *gate, const struct memory *memory,
+static enum status view_read(const struct gate *gate, const struct table *table,
 			     const struct sl_prefix *address, struct view *view)
 {
 	enum status status;
 
 	*view = (struct view){.gate = gate};
-	status = memory_source(gate, memory, address, &view->source);
+	status = source_read(gate, table, address, &view->source);
 	if (!status && !view->source.split)
 		view->limits = source_limits(&view->source, &view->count);
 	for (unsigned int i = 0; !status && i < view->count; i++) {
@@ -216,11 +216,11 @@ struct ranked {
 #define URGENCY_KNOWN (-3)
 
 /* The less slack, the higher; highest while blocked. */
-static enum status urgency(const struct gate *gate, const struct memory *memory,
+static enum status urgency(const struct gate *gate, const struct table *table,
 			   const struct sl_prefix *address, double *ret)
 {
 	struct view view;
-	enum status status = view_read(gate, memory, address, &view);
+	enum status status = view_read(gate, table, address, &view);
 	int tightest = status ? -1 : limit_tightest(&view);
 
 	*ret = tightest < 0 ? URGENCY_FREE
@@ -230,7 +230,7 @@ static enum status urgency(const struct gate *gate, const struct memory *memory,
 	return status;
 }
 
-static enum status rank(const struct gate *gate, const struct memory *memory, enum order order,
+static enum status rank(const struct gate *gate, const struct table *table, enum order order,
 			struct ranked *ranked)
 {
 	const struct listed_source *source = ranked->source;
@@ -245,7 +245,7 @@ static enum status rank(const struct gate *gate, const struct memory *memory, en
 	ranked->urgency = URGENCY_KNOWN;
 	if (source->is_counted && order != ORDER_LEVEL)
 		return OK;
-	return urgency(gate, memory, &source->prefix, &ranked->urgency);
+	return urgency(gate, table, &source->prefix, &ranked->urgency);
 }
 
 static int ranked_order(const void *a, const void *b)
@@ -259,7 +259,7 @@ static int ranked_order(const void *a, const void *b)
 	return prefix_compare(&left->source->prefix, &right->source->prefix);
 }
 
-static enum status sources_rank(const struct gate *gate, const struct memory *memory,
+static enum status sources_rank(const struct gate *gate, const struct table *table,
 				enum order order, const struct source_list *list,
 				struct ranked **ret)
 {
@@ -270,7 +270,7 @@ static enum status sources_rank(const struct gate *gate, const struct memory *me
 		return failure("cannot sort the sources: %s", why(ENOMEM));
 	for (unsigned int i = 0; !status && i < list->count; i++) {
 		ranked[i].source = &list->items[i];
-		status = rank(gate, memory, order, &ranked[i]);
+		status = rank(gate, table, order, &ranked[i]);
 	}
 	if (!status)
 		qsort(ranked, list->count, sizeof(*ranked), ranked_order);
@@ -281,11 +281,11 @@ static enum status sources_rank(const struct gate *gate, const struct memory *me
 /* --- Report --------------------------------------------------------------------------------- */
 
 static enum status source_report(const struct context *context, const struct gate *gate,
-				 const struct memory *memory, const struct sl_prefix *address,
+				 const struct table *table, const struct sl_prefix *address,
 				 bool is_first)
 {
 	struct view view;
-	enum status status = view_read(gate, memory, address, &view);
+	enum status status = view_read(gate, table, address, &view);
 
 	if (status)
 		return status;
@@ -299,7 +299,7 @@ static enum status source_report(const struct context *context, const struct gat
 
 /* JSON, too, is written as it is made: that of a million sources takes gigabytes of memory. */
 static enum status ranked_report(const struct context *context, const struct gate *gate,
-				 const struct memory *memory, const struct request *request,
+				 const struct table *table, const struct request *request,
 				 const struct ranked *ranked, unsigned int count)
 {
 	unsigned int told = request->top && request->top < count ? request->top : count;
@@ -312,7 +312,7 @@ static enum status ranked_report(const struct context *context, const struct gat
 		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
 		       "WOULD-DROP", "LEVEL");
 	for (unsigned int i = 0; !status && i < told; i++)
-		status = source_report(context, gate, memory, &ranked[i].source->prefix, !i);
+		status = source_report(context, gate, table, &ranked[i].source->prefix, !i);
 	if (!status && context->json)
 		puts(told ? "\n  ]\n}" : "]\n}");
 	else if (!status && told < count)
@@ -323,20 +323,20 @@ static enum status ranked_report(const struct context *context, const struct gat
 static enum status sources_report(const struct context *context, const struct gate *gate,
 				  const struct request *request)
 {
-	struct memory memory = MEMORY_CLOSED;
+	struct table table = TABLE_CLOSED;
 	struct source_list list = {0};
 	struct ranked *ranked = NULL;
-	enum status status = memory_open(gate, &memory);
+	enum status status = table_open(gate, &table);
 
 	if (!status)
-		status = sources_list(gate, &memory, &request->within, &list);
+		status = sources_list(gate, &table, &request->within, &list);
 	if (!status)
-		status = sources_rank(gate, &memory, request->order, &list, &ranked);
+		status = sources_rank(gate, &table, request->order, &list, &ranked);
 	if (!status)
-		status = ranked_report(context, gate, &memory, request, ranked, list.count);
+		status = ranked_report(context, gate, &table, request, ranked, list.count);
 	free(ranked);
 	free(list.items);
-	memory_close(&memory);
+	table_close(&table);
 	return status;
 }
 
@@ -417,7 +417,7 @@ static const char sources_details[] =
 
 const struct command command_sources = {
 	.name = "sources",
-	.brief = "the sources in memory, busiest first",
+	.brief = "the sources in table, busiest first",
 	.details = sources_details,
 	COMMAND_WORDS(sources_words, struct sources_args),
 	.run = sources_run,

@@ -171,7 +171,7 @@ static void map_print(enum gate_map map, const struct occupancy *o, uint64_t byt
 /* Maps that tell where another one has its entries, and whose memory is told with it. */
 static bool map_is_index(enum gate_map map)
 {
-	return map == MAP_SETS || map == MAP_HOT;
+	return map == MAP_SETS || map == MAP_IN_USE;
 }
 
 /* The memory of entries that are not counted is that of a full map. */

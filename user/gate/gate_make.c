@@ -26,10 +26,13 @@
 /* The counters of policies, of which each CPU has a copy, take no more where CPUs are many. */
 #define COUNTERS_BYTES_MAX (16U << 20)
 
-/* Buckets of one CPU: the usual number, or less where many CPUs would take much memory. */
-#define BUCKETS_ALL (1U << 18)
-#define HOT_LEAST   1024
-#define HOT_USUAL   16384
+/*
+ * Entries of `buckets4`, and of `buckets6`. An entry has a value for each CPU, so with many CPUs
+ * there are fewer: 15 MB of both maps with 2 CPUs, 107 MB with 128.
+ */
+#define BUCKETS_BY_CPUS (1U << 18)
+#define BUCKETS_LEAST	1024
+#define BUCKETS_USUAL	16384
 
 static uint32_t larger(uint32_t a, uint32_t b)
 {
@@ -47,7 +50,8 @@ struct gate_sizes gate_sizes_default(const struct machine *machine)
 
 	return (struct gate_sizes){
 		.sources = 1 << 18,
-		.hot = smaller(larger(BUCKETS_ALL / machine->cpu_ids, HOT_LEAST), HOT_USUAL),
+		.buckets = smaller(larger(BUCKETS_BY_CPUS / machine->cpus, BUCKETS_LEAST),
+				   BUCKETS_USUAL),
 		.policies = smaller(larger(counted, POLICIES_LEAST), POLICIES_USUAL),
 		.hosts = RULES_USUAL,
 		.prefixes = RULES_USUAL,
@@ -66,7 +70,7 @@ struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 	struct gate_sizes usual = gate_sizes_default(machine), sizes = *wanted;
 
 	size_default(&sizes.sources, usual.sources);
-	size_default(&sizes.hot, usual.hot);
+	size_default(&sizes.buckets, usual.buckets);
 	size_default(&sizes.policies, usual.policies);
 	size_default(&sizes.hosts, usual.hosts);
 	size_default(&sizes.prefixes, usual.prefixes);
@@ -86,7 +90,7 @@ enum status gate_sizes_read(const struct gate *gate, struct gate_sizes *ret)
 {
 	struct gate_sizes sizes = {
 		.sources = gate->state->meeting.sources,
-		.hot = gate->state->meeting.hot,
+		.buckets = gate->state->meeting.buckets,
 		.policies = policies_asked(gate),
 	};
 	enum status status = gate_map_size(gate, MAP_HOSTS4, &sizes.hosts);
@@ -131,12 +135,6 @@ static uint32_t table_sets(const struct gate_sizes *sizes)
 	return power_of_two(larger((sizes->sources + 5) / (SL_WAYS * 3 / 4), 2));
 }
 
-/* The sets of one CPU's buckets. */
-static uint32_t hot_sets(const struct gate_sizes *sizes)
-{
-	return power_of_two(larger(sizes->hot / SL_SEATS, 1));
-}
-
 /* The sets of shortcuts to hosts: half full, if all hosts of one family send. */
 static uint32_t host_sets(const struct gate_sizes *sizes)
 {
@@ -166,10 +164,9 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 		.crowd = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
 		.window_shift = window_shift(machine),
 		.set_mask = table_sets(sizes) - 1,
-		.hot_mask = hot_sets(sizes) - 1,
 		.host_mask = host_sets(sizes) - 1,
 		.sources = sizes->sources,
-		.hot = sizes->hot,
+		.buckets = sizes->buckets,
 		.sketch_mask = SL_SKETCH_LINES - 1,
 	};
 
@@ -193,8 +190,9 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_COUNTERS] = sizes->policies,
 		[MAP_SETS] = table_sets(sizes),
 		[MAP_LEDGERS] = table_sets(sizes) * SL_WAYS,
-		[MAP_HOT] = machine->cpu_ids * hot_sets(sizes),
-		[MAP_BUCKETS] = machine->cpu_ids * hot_sets(sizes) * SL_SEATS,
+		[MAP_BUCKETS4] = sizes->buckets,
+		[MAP_BUCKETS6] = sizes->buckets,
+		[MAP_IN_USE] = 1,
 		[MAP_ADMISSION] = 1,
 		[MAP_NEWCOMERS] = machine->cpu_ids * SL_SKETCH_LINES,
 		[MAP_SHORTCUTS] = machine->cpu_ids * SL_SHORTCUTS,
@@ -244,7 +242,7 @@ static enum status memory_check(const struct gate *gate, const struct bpf_object
 
 	if (!status && needed > available - available / 8)
 		status = failure("the maps of gate '%s' would take %s, and this machine has %s to "
-				 "spare: choose smaller sizes, `hot` first",
+				 "spare: choose smaller sizes, `buckets` first",
 				 gate->name, memory_format(needed, need),
 				 memory_format(available - available / 8, have));
 	return status;
@@ -319,7 +317,7 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {
-	if (map == MAP_HOT || map == MAP_BUCKETS)
+	if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
 		return bpf_map__fd(object_map(object, MAP_LEDGERS)) >= 0;
 	return map != MAP_GATE;
 }

@@ -196,7 +196,6 @@ static const struct {
 	{MAP_COUNTERS, MAP_POLICIES, SL_RECORD(1)},
 	{MAP_COUNTERS, MAP_BUDGETS, 1},
 	{MAP_SETS, MAP_LEDGERS, SL_WAYS},
-	{MAP_HOT, MAP_BUCKETS, SL_SEATS},
 };
 
 static enum status maps_refuse(const struct gate *gate, enum gate_map map, enum gate_map other)

@@ -299,7 +299,7 @@ static void lost_report(const struct gate *gate, const struct gate *next)
 		note("gate '%s': the state of all sources starts afresh: counters at 0, full "
 		     "buckets, no blocks",
 		     gate->name);
-	else if (map_is_new(gate, next, MAP_BUCKETS))
+	else if (map_is_new(gate, next, MAP_BUCKETS4))
 		note("gate '%s': the counters of single sources start afresh", gate->name);
 }
 

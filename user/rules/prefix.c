@@ -197,6 +197,17 @@ struct sl_prefix prefix_source(const struct sl_prefix *address)
 	return source;
 }
 
+struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4)
+{
+	struct sl_prefix address = {
+		.bits = SL_FAMILY_BITS + (ipv4 ? 32 : 128),
+		.family = htonl(ipv4 ? SL_FAMILY_IPV4 : SL_FAMILY_IPV6),
+	};
+
+	memcpy(address.addr, key, ipv4 ? 4 : 16);
+	return prefix_source(&address);
+}
+
 /* The last address of a prefix. */
 static struct sl_prefix prefix_last(const struct sl_prefix *prefix)
 {

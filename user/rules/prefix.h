@@ -47,4 +47,7 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
  */
 struct sl_prefix prefix_source(const struct sl_prefix *address);
 
+/* The source with this key: an IPv4 address in the first 4 bytes, or bucket_key6(). */
+struct sl_prefix prefix_of_source(const __u64 key[2], bool ipv4);
+
 #endif

@@ -8,14 +8,14 @@
 #include "rules/units.h"
 
 const char *const size_names[SIZES] = {
-	[SIZE_SOURCES] = "sources", [SIZE_HOT] = "hot",		  [SIZE_POLICIES] = "policies",
+	[SIZE_SOURCES] = "sources", [SIZE_BUCKETS] = "buckets",	  [SIZE_POLICIES] = "policies",
 	[SIZE_HOSTS] = "hosts",	    [SIZE_PREFIXES] = "prefixes",
 };
 
 uint32_t *size_of(struct gate_sizes *sizes, enum size size)
 {
 	uint32_t *const fields[SIZES] = {
-		[SIZE_SOURCES] = &sizes->sources,   [SIZE_HOT] = &sizes->hot,
+		[SIZE_SOURCES] = &sizes->sources,   [SIZE_BUCKETS] = &sizes->buckets,
 		[SIZE_POLICIES] = &sizes->policies, [SIZE_HOSTS] = &sizes->hosts,
 		[SIZE_PREFIXES] = &sizes->prefixes,
 	};

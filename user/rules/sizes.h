@@ -12,11 +12,12 @@
 #include "rules/ruleset.h"
 
 /*
- * The entries of a gate's maps. In a rules file: gate: {sources, hot, policies, hosts, prefixes}.
+ * The entries of a gate's maps. In a rules file: gate: {sources, buckets, policies, hosts,
+ * prefixes}.
  */
 struct gate_sizes {
 	uint32_t sources;  /* ledgers */
-	uint32_t hot;	   /* buckets, of each CPU */
+	uint32_t buckets;  /* entries of `buckets4`, and of `buckets6` */
 	uint32_t policies; /* rules with limits */
 	uint32_t hosts;	   /* rules of whole addresses, of each family */
 	uint32_t prefixes; /* other rules */
@@ -25,7 +26,7 @@ struct gate_sizes {
 /* In the order of struct gate_sizes. */
 enum size {
 	SIZE_SOURCES,
-	SIZE_HOT,
+	SIZE_BUCKETS,
 	SIZE_POLICIES,
 	SIZE_HOSTS,
 	SIZE_PREFIXES,

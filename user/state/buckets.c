@@ -6,128 +6,176 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
-#include "base/array.h"
+#include "identity.h"
 #include "rules/prefix.h"
-#include "seat.h"
-#include "ways.h"
 
 static enum status buckets_failed(const struct gate *gate, int err)
 {
 	return failure("cannot read the buckets of gate '%s': %s", gate->name, why(err));
 }
 
-/* --- In memory ------------------------------------------------------------------------------ */
+struct bucket_key {
+	enum gate_map map;
+	__u64 word[2];
+};
 
-enum status buckets_open(const struct gate *gate, struct buckets *ret)
+static struct bucket_key key_of(const struct sl_prefix *address)
 {
-	struct buckets buckets = BUCKETS_CLOSED;
-	enum status status = array_view_open(gate, MAP_HOT, sizeof(struct sl_hot), &buckets.hot);
-
-	if (!status)
-		status = array_view_open(gate, MAP_BUCKETS, sizeof(struct sl_bucket), &buckets.all);
-	if (status)
-		buckets_close(&buckets);
-	else
-		*ret = buckets;
-	return status;
-}
-
-void buckets_close(struct buckets *buckets)
-{
-	array_view_close(&buckets->hot);
-	array_view_close(&buckets->all);
-}
-
-static struct sl_bucket *bucket_at(const struct buckets *buckets, uint32_t index)
-{
-	return (struct sl_bucket *)buckets->all.values + index;
-}
-
-bool bucket_copy(const struct buckets *buckets, uint32_t index, struct sl_bucket *ret)
-{
-	const struct sl_hot *hot = buckets->hot.values;
-
-	if (index / SL_SEATS >= buckets->hot.count || index >= buckets->all.count ||
-	    !table_once(hot[index / SL_SEATS].tag[index % SL_SEATS]))
-		return false;
-	*ret = *bucket_at(buckets, index);
-	return true;
-}
-
-/* --- One source ----------------------------------------------------------------------------- */
-
-static struct seat source_seat(const struct gate *gate, const struct sl_prefix *address)
-{
-	const struct sl_meeting meeting = gate->state->meeting;
+	struct bucket_key key = {.map = MAP_BUCKETS4};
 	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	return seat_of(&meeting, addr, prefix_is_ipv4(address));
-}
-
-/* Finds the bucket of a source in one set. 1; 0: it has none there; a negative errno. */
-static int hot_find(const struct gate *gate, const struct buckets *buckets, const struct seat *seat,
-		    uint32_t set, struct sl_bucket *ret, uint32_t *ret_index)
-{
-	struct sl_hot hot;
-	int err = array_value_read(gate, MAP_HOT, buckets ? &buckets->hot : NULL, set, &hot);
-
-	for (uint32_t way = 0; !err && way < SL_SEATS; way++) {
-		if (hot.tag[way] != seat->tag)
-			continue;
-		*ret_index = set * SL_SEATS + way;
-		err = array_value_read(gate, MAP_BUCKETS, buckets ? &buckets->all : NULL,
-				       *ret_index, ret);
-		if (!err && ret->source[0] == seat->source[0] && ret->source[1] == seat->source[1])
-			return 1;
+	if (prefix_is_ipv4(address)) {
+		key.word[0] = addr[0];
+	} else {
+		key.map = MAP_BUCKETS6;
+		bucket_key6(addr, key.word);
 	}
-	return err;
+	return key;
 }
 
-enum status buckets_read(const struct gate *gate, const struct buckets *buckets,
-			 const struct sl_prefix *address, struct sl_bucket **ret,
-			 unsigned int *ret_count)
+/* Moves the buckets that a CPU has used to the front. Returns their number. */
+static unsigned int buckets_used(struct sl_bucket *buckets, unsigned int cpus,
+				 const struct bucket_key *key)
 {
-	uint32_t sets = gate->state->meeting.hot_mask + 1, index;
-	struct seat seat = source_seat(gate, address);
-	struct sl_bucket *list = NULL, bucket;
-	unsigned int count = 0, room = 0;
+	__u64 source = bucket_source(key->word, key->map == MAP_BUCKETS4);
+	unsigned int count = 0;
 
-	for (uint32_t cpu = 0; cpu < gate->machine.cpu_ids; cpu++) {
-		int found = hot_find(gate, buckets, &seat, cpu * sets + seat.set, &bucket, &index);
+	for (unsigned int cpu = 0; cpu < cpus; cpu++)
+		if (buckets[cpu].source == source &&
+		    (buckets[cpu].passed.packets || buckets[cpu].dropped.packets))
+			buckets[count++] = buckets[cpu];
+	return count;
+}
 
-		if (found > 0 && !array_grow(list, count, room))
-			found = -ENOMEM;
-		if (found < 0) {
-			free(list);
-			return buckets_failed(gate, found);
+enum status buckets_read(const struct gate *gate, const struct sl_prefix *address,
+			 struct sl_bucket **ret, unsigned int *ret_count)
+{
+	struct bucket_key key = key_of(address);
+	struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
+	int err;
+
+	*ret = NULL;
+	*ret_count = 0;
+	if (!buckets)
+		return buckets_failed(gate, ENOMEM);
+	err = bpf_map_lookup_elem(gate->map[key.map], key.word, buckets);
+	if (!err)
+		*ret_count = buckets_used(buckets, gate->machine.cpus, &key);
+	if (*ret_count)
+		*ret = buckets;
+	else
+		free(buckets);
+	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
+}
+
+enum status buckets_delete(const struct gate *gate, const struct sl_prefix *address)
+{
+	struct bucket_key key = key_of(address);
+	int err = bpf_map_delete_elem(gate->map[key.map], key.word);
+
+	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
+}
+
+/* --- A walk ------------------------------------------------------------------------------------ */
+
+/* Entries of a page. The kernel returns whole hash buckets, so a page grows if one has more. */
+#define PAGE_FIRST 128U
+#define PAGE_MOST  65536U
+
+struct page {
+	__u64 *keys; /* of 4 bytes, or of 16 */
+	struct sl_bucket *values;
+	unsigned int room;
+};
+
+static void page_free(struct page *page)
+{
+	free(page->keys);
+	free(page->values);
+	*page = (struct page){0};
+}
+
+static int page_make(const struct gate *gate, struct page *page, unsigned int room)
+{
+	page_free(page);
+	page->room = room;
+	page->keys = calloc(room, 2 * sizeof(*page->keys));
+	page->values = calloc((size_t)room * gate->machine.cpus, sizeof(*page->values));
+	return page->keys && page->values ? 0 : -ENOMEM;
+}
+
+static enum status page_report(const struct gate *gate, enum gate_map map, const struct page *page,
+			       unsigned int count, buckets_call *call, void *data)
+{
+	size_t size = map == MAP_BUCKETS4 ? sizeof(__u32) : 2 * sizeof(__u64);
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < count; i++) {
+		struct sl_bucket *buckets = page->values + (size_t)i * gate->machine.cpus;
+		struct bucket_key key = {.map = map};
+		struct sl_prefix source;
+		unsigned int used;
+
+		memcpy(key.word, (const char *)page->keys + i * size, size);
+		source = prefix_of_source(key.word, map == MAP_BUCKETS4);
+		used = buckets_used(buckets, gate->machine.cpus, &key);
+		if (used)
+			status = call(data, &source, buckets, used);
+	}
+	return status;
+}
+
+/* call: NULL to count entries only */
+static enum status pages_walk(const struct gate *gate, enum gate_map map, struct page *page,
+			      buckets_call *call, void *data, uint32_t *ret_count)
+{
+	__u32 token, *last = NULL, count;
+	enum status status = OK;
+	int err = 0;
+
+	while (!status && err != -ENOENT) {
+		count = page->room;
+		err = bpf_map_lookup_batch(gate->map[map], last, &token, page->keys, page->values,
+					   &count, NULL);
+		if (err == -ENOSPC && page->room < PAGE_MOST) {
+			err = page_make(gate, page, 2 * page->room);
+			if (!err)
+				continue;
 		}
-		if (found)
-			list[count++] = bucket;
+		if (err && err != -ENOENT)
+			return buckets_failed(gate, err);
+		last = &token;
+		*ret_count += count;
+		if (call)
+			status = page_report(gate, map, page, count, call, data);
 	}
-	*ret = list;
-	*ret_count = count;
-	return OK;
+	return status;
 }
 
-enum status buckets_empty_purses(const struct gate *gate, const struct buckets *buckets,
-				 const struct sl_prefix *address)
+static enum status sources_walk(const struct gate *gate, enum gate_map map, buckets_call *call,
+				void *data, uint32_t *ret_count)
 {
-	uint32_t sets = gate->state->meeting.hot_mask + 1, index;
-	struct seat seat = source_seat(gate, address);
-	struct sl_bucket bucket;
+	struct page page = {0};
+	int err = page_make(gate, &page, PAGE_FIRST);
+	enum status status;
 
-	for (uint32_t cpu = 0; cpu < gate->machine.cpu_ids; cpu++) {
-		int found = hot_find(gate, buckets, &seat, cpu * sets + seat.set, &bucket, &index);
-		struct sl_purse *purses;
+	*ret_count = 0;
+	status = err ? buckets_failed(gate, err)
+		     : pages_walk(gate, map, &page, call, data, ret_count);
+	page_free(&page);
+	return status;
+}
 
-		if (found < 0)
-			return buckets_failed(gate, found);
-		purses = found ? bucket_at(buckets, index)->purse : NULL;
-		for (int i = 0; purses && i < SL_LIMITS_MAX; i++) {
-			__atomic_store_n(&purses[i].until, 0, __ATOMIC_RELAXED);
-			__atomic_store_n(&purses[i].credit, 0, __ATOMIC_RELAXED);
-		}
-	}
-	return OK;
+enum status buckets_walk(const struct gate *gate, buckets_call *call, void *data)
+{
+	uint32_t count;
+	enum status status = sources_walk(gate, MAP_BUCKETS4, call, data, &count);
+
+	return status ?: sources_walk(gate, MAP_BUCKETS6, call, data, &count);
+}
+
+enum status buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret)
+{
+	return sources_walk(gate, map, NULL, NULL, ret);
 }

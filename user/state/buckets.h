@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * State: the buckets of a source, one on each CPU that remembers it (struct sl_hot).
+ * State: the buckets of sources, one on each CPU, in maps `buckets4` and `buckets6` (bpf/bucket.h).
+ * A lookup or a walk by a command does not count as a use, so it does not change what the kernel
+ * evicts next.
  */
 #ifndef SLUICE_BUCKETS_H
 #define SLUICE_BUCKETS_H
 
-#include "gate/array_view.h"
 #include "gate/gate.h"
 
-/* The buckets of all sources, in memory. */
-struct buckets {
-	struct array_view hot;
-	struct array_view all;
-};
-
-#define BUCKETS_CLOSED ((struct buckets){0})
-
-enum status buckets_open(const struct gate *gate, struct buckets *ret);
-void buckets_close(struct buckets *buckets);
-
-/* Copies the bucket at an index. False: it is no source's. */
-bool bucket_copy(const struct buckets *buckets, uint32_t index, struct sl_bucket *ret);
+/*
+ * Reads the buckets of the source of an address, of each CPU that has used its bucket. The caller
+ * frees `ret`; it is NULL if there are none.
+ */
+enum status buckets_read(const struct gate *gate, const struct sl_prefix *address,
+			 struct sl_bucket **ret, unsigned int *ret_count);
 
 /*
- * Reads the buckets of the source of an address. buckets: NULL: by some calls of the kernel a CPU.
- * The caller frees `ret`; NULL: it has none.
+ * Called with a source and its buckets, valid during the call. A status other than OK ends the walk
+ * and is returned.
  */
-enum status buckets_read(const struct gate *gate, const struct buckets *buckets,
-			 const struct sl_prefix *address, struct sl_bucket **ret,
-			 unsigned int *ret_count);
+typedef enum status buckets_call(void *data, const struct sl_prefix *source,
+				 const struct sl_bucket *buckets, unsigned int count);
 
 /*
- * Empties the purses of a source, and clears what they record of refusals. A packet that is charged
- * at that moment may write its purse back: it then holds, or refuses, what it did before, for as
- * long as a purse is good. A bucket that goes to another source at that moment loses the credit of
- * its purses.
+ * Walks all sources that have an entry, in pages: the kernel locks one hash bucket at a time. An
+ * entry that is inserted or evicted during the walk may be missed.
  */
-enum status buckets_empty_purses(const struct gate *gate, const struct buckets *buckets,
-				 const struct sl_prefix *address);
+enum status buckets_walk(const struct gate *gate, buckets_call *call, void *data);
+
+/* Counts the entries of one of the maps, in pages. */
+enum status buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret);
+
+/*
+ * Deletes the buckets of the source of an address, with their slices, the refusals that they
+ * remember, and their counters. A packet that is being charged may still use what it has read.
+ */
+enum status buckets_delete(const struct gate *gate, const struct sl_prefix *address);
 
 #endif

@@ -15,13 +15,13 @@ static struct ledger_key key_of(const struct sl_limit *limit, const struct sl_pr
 	return ledger_key_of(limit, addr, prefix_is_ipv4(address));
 }
 
-enum status ledger_read(const struct gate *gate, const struct memory *memory,
+enum status ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
 			struct sl_ledger *ret, bool *ret_found)
 {
 	struct ledger_key key = key_of(limit, address);
 	struct found_line found;
-	enum status status = table_read_in(gate, memory ? &memory->table : NULL, &key, &found);
+	enum status status = table_read_in(gate, table, &key, &found);
 
 	if (status)
 		return status;

@@ -9,11 +9,11 @@
 #include "ways.h"
 
 /*
- * Reads the ledger of a limit for an address, which is cut to the key's length. memory: NULL: by
+ * Reads the ledger of a limit for an address, which is cut to the key's length. table: NULL: by
  * calls of the kernel. ret_found false: there is none, and `ret` is the ledger that a packet at
  * `now` would create.
  */
-enum status ledger_read(const struct gate *gate, const struct memory *memory,
+enum status ledger_read(const struct gate *gate, const struct table *table,
 			const struct sl_limit *limit, const struct sl_prefix *address, uint64_t now,
 			struct sl_ledger *ret, bool *ret_found);
 

@@ -18,7 +18,7 @@ const char *const cause_names[CAUSES] = {
 	[SL_EVENT_NO_ROOM - SL_EVENT_BUSY] = "no-room",
 };
 
-_Static_assert(SL_EVENTS == SL_EVENT_NO_ROOM + 1, "each cause has a name");
+_Static_assert(SL_EVENT_BUSY + CAUSES == SL_EVENT_NO_ROOM + 1, "each cause has a name");
 
 /* The present moment: the packet path counts seconds by the clock, and windows in jiffies. */
 struct moment {

@@ -10,8 +10,6 @@
 #include "purses.h"
 #include "rules/prefix.h"
 
-/* --- Reading one source --------------------------------------------------------------------- */
-
 /* Whether rules divide the /64 of a source, as source_is_split() in bpf/lookup.h decides. */
 static bool source_is_split(const struct gate *gate, const struct sl_prefix *source)
 {
@@ -24,7 +22,7 @@ static bool source_is_split(const struct gate *gate, const struct sl_prefix *sou
 
 static void purses_clear(struct sl_bucket *bucket)
 {
-	memset(bucket->purse, 0, sizeof(bucket->purse));
+	memset(bucket->slice, 0, sizeof(bucket->slice));
 }
 
 /* Empties the purses that the next packet would find void. A split /64 has no purses. */
@@ -52,15 +50,14 @@ static void source_sum(const struct gate *gate, struct source *source)
 	}
 }
 
-static enum status source_find(const struct gate *gate, const struct memory *memory,
-			       const struct sl_prefix *address, struct source *ret)
+enum status source_read(const struct gate *gate, const struct table *table,
+			const struct sl_prefix *address, struct source *ret)
 {
-	struct source source = {.prefix = prefix_source(address), .memory = memory};
+	struct source source = {.prefix = prefix_source(address), .table = table};
 	enum status status = rules_judge(gate, address, &source.rule);
 
 	if (!status)
-		status = buckets_read(gate, memory ? &memory->buckets : NULL, &source.prefix,
-				      &source.buckets, &source.count);
+		status = buckets_read(gate, &source.prefix, &source.buckets, &source.count);
 	if (status)
 		return status;
 	source.split = source_is_split(gate, &source.prefix);
@@ -71,43 +68,9 @@ static enum status source_find(const struct gate *gate, const struct memory *mem
 	return OK;
 }
 
-enum status source_read(const struct gate *gate, const struct sl_prefix *address,
-			struct source *ret)
-{
-	return source_find(gate, NULL, address, ret);
-}
-
 void source_free(struct source *source)
 {
 	free(source->buckets);
 	source->buckets = NULL;
 	source->count = 0;
-}
-
-/* --- Many sources --------------------------------------------------------------------------- */
-
-enum status memory_open(const struct gate *gate, struct memory *ret)
-{
-	struct memory memory = MEMORY_CLOSED;
-	enum status status = table_open(gate, &memory.table);
-
-	if (!status)
-		status = buckets_open(gate, &memory.buckets);
-	if (status)
-		memory_close(&memory);
-	else
-		*ret = memory;
-	return status;
-}
-
-void memory_close(struct memory *memory)
-{
-	table_close(&memory->table);
-	buckets_close(&memory->buckets);
-}
-
-enum status memory_source(const struct gate *gate, const struct memory *memory,
-			  const struct sl_prefix *address, struct source *ret)
-{
-	return source_find(gate, memory, address, ret);
 }

@@ -13,17 +13,6 @@
 #include "gate/table.h"
 #include "state/buckets.h"
 
-/* What a gate remembers of all sources, in memory. */
-struct memory {
-	struct table table;
-	struct buckets buckets;
-};
-
-#define MEMORY_CLOSED ((struct memory){0})
-
-enum status memory_open(const struct gate *gate, struct memory *ret);
-void memory_close(struct memory *memory);
-
 /* A source, summed over all CPUs. */
 struct source {
 	struct sl_prefix prefix;	/* prefix_source() of its address */
@@ -39,18 +28,15 @@ struct source {
 	 */
 	struct sl_bucket *buckets;
 	unsigned int count;
-	const struct memory *memory; /* that it was read from; NULL: from the maps */
+	const struct table *table; /* that its levels are read from; NULL: from the map */
 };
 
 /*
- * Reads the source of an address. A source that no CPU remembers is OK, and has counters of zero.
+ * Reads the source of an address. A source that has no bucket is OK, and has counters of zero.
+ * table: NULL, or the table in memory, for a caller that reads many sources.
  */
-enum status source_read(const struct gate *gate, const struct sl_prefix *address,
-			struct source *ret);
-
-/* The same without a call of the kernel for what is in memory: for many sources. */
-enum status memory_source(const struct gate *gate, const struct memory *memory,
-			  const struct sl_prefix *address, struct source *ret);
+enum status source_read(const struct gate *gate, const struct table *table,
+			const struct sl_prefix *address, struct source *ret);
 
 void source_free(struct source *source);
 

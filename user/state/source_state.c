@@ -88,7 +88,7 @@ static struct sl_purse purse_of(const struct trial *q, unsigned int index)
 	struct sl_purse purse = {0};
 
 	if (index < q->count)
-		purse = q->buckets[index].purse[q->limit->slot];
+		purse = q->buckets[index].slice[q->limit->slot];
 	if (purse.credit > most || purse.credit < -most)
 		purse.credit = 0;
 	return purse;
@@ -181,7 +181,7 @@ enum status limit_state_read(const struct gate *gate, const struct source *sourc
 
 	state.known = key_is_known(limit, address);
 	if (state.known)
-		status = ledger_read(gate, source->memory, limit, address, now, &q.ledger, &found);
+		status = ledger_read(gate, source->table, limit, address, now, &q.ledger, &found);
 	if (status)
 		return status;
 	if (state.known) {
@@ -215,7 +215,7 @@ static struct sl_bucket *allowances_read(const struct gate *gate, const struct s
 		err = bpf_map_lookup_elem(gate->map[MAP_ALLOWANCES], &number, allowances);
 	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++)
 		if (allowances[cpu].since == policy->newcomers_since)
-			cpus[cpu].purse[policy->newcomers.slot] = allowances[cpu].purse;
+			cpus[cpu].slice[policy->newcomers.slot] = allowances[cpu].purse;
 	free(allowances);
 	if (!err)
 		return cpus;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "state/sources.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ struct index {
 
 struct lister {
 	const struct gate *gate;
-	const struct memory *memory;
+	const struct table *table;
 	const struct sl_prefix *within;
 	struct source_list list;
 	struct index index;
@@ -86,53 +85,49 @@ static struct listed_source *list_item(struct lister *lister, const struct sl_pr
 
 /* --- Sources with buckets ------------------------------------------------------------------- */
 
-static struct sl_prefix source_of_ipv4(const void *bytes)
+static enum status bucket_list(void *data, const struct sl_prefix *source,
+			       const struct sl_bucket *buckets, unsigned int count)
 {
-	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};
+	struct lister *lister = data;
+	struct listed_source *item;
 
-	memcpy(address.addr, bytes, 4);
-	return address;
-}
-
-static struct sl_prefix source_of_ipv6(const void *bytes)
-{
-	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 128, .family = htonl(SL_FAMILY_IPV6)};
-
-	memcpy(address.addr, bytes, 16);
-	return prefix_source(&address);
-}
-
-/* source_key() backwards. */
-static struct sl_prefix source_of_bucket(const struct sl_bucket *bucket)
-{
-	const uint8_t *bytes = (const uint8_t *)bucket->source;
-
-	if (!bucket->source[0] && bytes[10] == 0xff && bytes[11] == 0xff)
-		return source_of_ipv4(bytes + 12);
-	return source_of_ipv6(bytes);
-}
-
-static enum status buckets_walk(struct lister *lister)
-{
-	for (uint32_t i = 0; i < lister->memory->buckets.all.count; i++) {
-		struct listed_source *item;
-		struct sl_prefix source;
-		struct sl_bucket bucket;
-
-		if (!bucket_copy(&lister->memory->buckets, i, &bucket))
-			continue;
-		source = source_of_bucket(&bucket);
-		if (!prefix_covers(lister->within, &source))
-			continue;
-		item = list_item(lister, &source);
-		if (!item)
-			return list_failed(lister->gate);
-		item->is_counted = true;
-		cell_add_to(&item->passed, &bucket.passed);
-		cell_add_to(&item->dropped, &bucket.dropped);
-		cell_add_to(&item->observed, &bucket.observed);
+	if (!prefix_covers(lister->within, source))
+		return OK;
+	item = list_item(lister, source);
+	if (!item)
+		return list_failed(lister->gate);
+	item->is_counted = true;
+	for (unsigned int i = 0; i < count; i++) {
+		cell_add_to(&item->passed, &buckets[i].passed);
+		cell_add_to(&item->dropped, &buckets[i].dropped);
+		cell_add_to(&item->observed, &buckets[i].observed);
 	}
 	return OK;
+}
+
+/* Whether a prefix is one source, and no more. */
+static bool prefix_is_source(const struct sl_prefix *prefix)
+{
+	__u64 addr[2];
+
+	memcpy(addr, prefix->addr, sizeof(addr));
+	return prefix_is_host(prefix) || (prefix_is_ipv6(prefix) && !identity_is_whole(addr) &&
+					  prefix->bits == SL_FAMILY_BITS + 64);
+}
+
+static enum status buckets_list(struct lister *lister)
+{
+	struct sl_bucket *buckets;
+	unsigned int count;
+	enum status status;
+
+	if (!prefix_is_source(lister->within))
+		return buckets_walk(lister->gate, bucket_list, lister);
+	status = buckets_read(lister->gate, lister->within, &buckets, &count);
+	if (!status && count)
+		status = bucket_list(lister, lister->within, buckets, count);
+	free(buckets);
+	return status;
 }
 
 /* --- Sources with ledgers ------------------------------------------------------------------- */
@@ -220,13 +215,13 @@ static bool line_source(const struct sl_line *line, const struct source_limits *
 	if (!limit || (limit->only_whole && !identity_is_whole(line->addr)) ||
 	    line_loss(line, line_ledger(&copy), now, false) <= 0)
 		return false;
-	*ret = line->limit & 1 ? source_of_ipv4(line->addr) : source_of_ipv6(line->addr);
+	*ret = prefix_of_source(line->addr, line->limit & 1);
 	return true;
 }
 
 static enum status lines_walk(struct lister *lister)
 {
-	const struct table *table = &lister->memory->table;
+	const struct table *table = lister->table;
 	struct source_limits limits = {0};
 	uint64_t now = uptime_ticks();
 	enum status status = limits_collect(lister->gate, &limits);
@@ -249,11 +244,11 @@ static enum status lines_walk(struct lister *lister)
 
 /* --- Both ----------------------------------------------------------------------------------- */
 
-enum status sources_list(const struct gate *gate, const struct memory *memory,
+enum status sources_list(const struct gate *gate, const struct table *table,
 			 const struct sl_prefix *within, struct source_list *ret)
 {
-	struct lister lister = {.gate = gate, .memory = memory, .within = within};
-	enum status status = buckets_walk(&lister);
+	struct lister lister = {.gate = gate, .table = table, .within = within};
+	enum status status = buckets_list(&lister);
 
 	if (!status)
 		status = lines_walk(&lister);

@@ -12,6 +12,7 @@
 #include "gate/records.h"
 #include "gate/rules.h"
 #include "rules/lists.h"
+#include "state/buckets.h"
 
 const char *const action_names[] = {
 	[SL_ACTION_DROP] = "drop",
@@ -305,10 +306,9 @@ enum status occupancy_read(const struct gate *gate, enum gate_map map, struct oc
 	else if (map == MAP_LEDGERS)
 		status = tags_count(gate, MAP_SETS, sizeof(struct sl_set), SL_WAYS,
 				    &occupancy.entries);
-	else if (map == MAP_BUCKETS)
-		status = tags_count(gate, MAP_HOT, sizeof(struct sl_hot), SL_SEATS,
-				    &occupancy.entries);
-	else if (map == MAP_SETS || map == MAP_HOT) /* arrays, whose entries tell nothing */
+	else if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
+		status = buckets_count(gate, map, &occupancy.entries);
+	else if (map == MAP_SETS || map == MAP_IN_USE) /* arrays, whose entries tell nothing */
 		counted = 0;
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;

@@ -70,7 +70,7 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 
 static enum status verdict_read(const struct gate *gate, struct verdict *verdict)
 {
-	enum status status = source_read(gate, &verdict->packet.source, &verdict->source);
+	enum status status = source_read(gate, NULL, &verdict->packet.source, &verdict->source);
 
 	if (status)
 		return status;

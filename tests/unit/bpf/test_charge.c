@@ -14,7 +14,7 @@ static void swap_comes(const void *word);
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(swap_comes(word), __sync_val_compare_and_swap(word, old, next))
 
-#include "bucket.h"
+#include "bucket_host.h"
 #include "charge.h"
 #include "shortcut.h"
 #include "table_host.h"
@@ -33,8 +33,6 @@ static struct {
 	struct sl_policy policy;
 	struct sl_rule rule; /* of the trie */
 	struct sl_admission admission;
-	struct sl_hot hot;
-	struct sl_bucket bucket[SL_SEATS];
 	enum sl_family family;
 	/* another CPU gives the line to another key, right before a block begins there */
 	bool loses_line;
@@ -69,10 +67,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.rule;
 	if (map == &policies)
 		return &world.policy;
-	if (map == &hot)
-		return &world.hot;
-	if (map == &buckets)
-		return array_entry(world.bucket, sizeof(*world.bucket), SL_SEATS, key);
+	if (bucket_host_has(map))
+		return bucket_host_find(map, key);
 	return host_table_find(map, key);
 }
 
@@ -101,6 +97,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	static uint64_t state = RANDOM_BEGIN;
 
 	memset(&world, 0, sizeof(world));
+	bucket_host_begin();
 	host_table_begin(SETS, &state);
 	world.family = family;
 	host_table.gate.meeting.crowd = ~0U;
@@ -131,7 +128,7 @@ static enum sl_reason packet_send(uint32_t source)
 
 	policy_charge(&packet, &world.policy, bucket, &verdict);
 	if (!bucket && verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET)
-		bucket_earn(&packet, &host_table.gate);
+		bucket_insert(&packet, &host_table.gate);
 	return verdict.reason;
 }
 
@@ -370,7 +367,7 @@ static void test_a_source_without_a_bucket_gets_its_burst(void **state)
 		for (unsigned int i = 1; i <= 2 * BURST; i++) {
 			assert_int_equal(packet_send(1),
 					 i <= BURST ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
-			memset(&world.hot, 0, sizeof(world.hot));
+			bucket_host_evict();
 		}
 		check_events(1, 0, 0, 0);
 	}
@@ -420,54 +417,27 @@ static void test_a_block_of_the_key_itself_stays(void **state)
 	}
 }
 
-/* --- A bucket that goes to another source --------------------------------------------------- */
+/* --- A bucket that is not used any more -------------------------------------------------------- */
 
-/* It keeps nothing of the source before: neither its record, nor its purse, nor its counters. */
-static void test_a_reused_bucket_keeps_nothing(void **state)
-{
-	(void)state;
-	for (int family = 0; family < SL_FAMILIES; family++) {
-		struct packet packet;
-		struct sl_bucket *bucket;
-
-		world_begin(family, ONE_CPU);
-		host_table.gate.meeting.window_shift = 4;
-		for (uint32_t source = 1; source <= SL_SEATS; source++) {
-			packet = packet_from(source);
-			bucket = &world.bucket[bucket_earn(&packet, &host_table.gate)];
-			bucket->generation = 9;
-			bucket->record = SL_RECORD(SL_POLICY_FIRST);
-			bucket->owner = SL_POLICY_FIRST;
-			bucket->purse[0].credit = 12345;
-			bucket->passed.packets = 77;
-		}
-		clock_advance(10 * SL_TICKS_PER_SEC);
-		packet = packet_from(5000);
-		assert_null(bucket_find(&packet, &host_table.gate));
-		bucket = &world.bucket[bucket_earn(&packet, &host_table.gate)];
-		assert_ptr_equal(bucket_find(&packet, &host_table.gate), bucket);
-		assert_int_equal(bucket->generation, 0);
-		assert_int_equal(bucket->record, 0);
-		assert_int_equal(bucket->owner, 0);
-		assert_int_equal(bucket->purse[0].credit, 0);
-		assert_int_equal(bucket->passed.packets, 0);
-	}
-}
-
-/* A bucket whose purse holds credit is not given up: the credit would be lost. */
+/* A bucket whose slice holds credit stays in use: the credit would be lost. */
 static void test_a_bucket_with_credit_is_kept(void **state)
 {
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_bucket *bucket;
 		struct packet packet;
 
 		world_begin(family, ONE_CPU);
+		world.admission.first = BUCKETS_FIRST;
+		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is that recent */
 		packet = packet_from(1);
-		world.bucket[bucket_earn(&packet, &host_table.gate)].purse[2].credit = 1;
-		bucket_leave(&packet, &host_table.gate);
-		assert_non_null(bucket_find(&packet, &host_table.gate));
-		bucket_find(&packet, &host_table.gate)->purse[2].credit = -1;
-		bucket_leave(&packet, &host_table.gate);
+		assert_non_null(bucket_insert(&packet, &host_table.gate));
+		bucket = bucket_find(&packet, &host_table.gate);
+		bucket->slice[2].credit = 1;
+		bucket_review(&packet, &host_table.gate, bucket);
+		assert_ptr_equal(bucket_find(&packet, &host_table.gate), bucket);
+		bucket->slice[2].credit = -1;
+		bucket_review(&packet, &host_table.gate, bucket);
 		assert_null(bucket_find(&packet, &host_table.gate));
 	}
 }
@@ -481,7 +451,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 	(void)state;
 	for (unsigned int volley = 1; volley <= 8; volley++) {
 		world_begin(SL_IPV4, ONE_CPU);
-		world.admission.given = GIVEN_MOST;
+		world.admission.first = BUCKETS_FIRST;
 		for (int turn = 0; turn < 2000; turn++) {
 			for (unsigned int i = 0; i < volley; i++) {
 				struct packet packet = packet_from(1);
@@ -491,7 +461,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 				policy_charge(&packet, &world.policy, bucket, &verdict);
 				assert_int_equal(verdict.reason, SL_PASS_WITHIN);
 				if (!bucket && packet.hot)
-					bucket_earn(&packet, &host_table.gate);
+					bucket_insert(&packet, &host_table.gate);
 				else if (bucket && packet.asked)
 					bucket_review(&packet, &host_table.gate, bucket);
 			}
@@ -513,7 +483,6 @@ int main(void)
 		cmocka_unit_test(test_a_source_without_a_bucket_gets_its_burst),
 		cmocka_unit_test(test_a_block_in_a_reused_ledger_is_taken_back),
 		cmocka_unit_test(test_a_block_of_the_key_itself_stays),
-		cmocka_unit_test(test_a_reused_bucket_keeps_nothing),
 		cmocka_unit_test(test_a_bucket_with_credit_is_kept),
 		cmocka_unit_test(test_a_lukewarm_source_loses_no_credit),
 	};

@@ -14,7 +14,7 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define __sync_val_compare_and_swap(word, old, next)                                               \
 	(sizeof(*(word)) == sizeof(uint64_t) ? word_swap((uint64_t *)(word), old, next)            \
 					     : (*(word) = (next), (uint64_t)(old)))
-#include "bucket.h"
+#include "bucket_host.h"
 #include "count.h"
 #include "table_host.h"
 
@@ -25,7 +25,6 @@ static uint64_t word_swap(uint64_t *word, uint64_t old, uint64_t next);
 #define ONE_CPU	  1
 #define MANY_CPUS 64 /* too many for purses */
 #define SETS	  64
-#define HOT	  4096
 #define CROWD	  100
 #define WINDOW	  4 /* jiffies are shifted by it */
 
@@ -37,8 +36,6 @@ static struct {
 	struct sl_admission admission;
 	struct sl_ledger budget;
 	struct sl_allowance allowance;
-	struct sl_hot hot[HOT / SL_SEATS];
-	struct sl_bucket buckets[HOT];
 	enum sl_family family;
 	struct sl_line *handed; /* to another key, right before its first word changes */
 } world;
@@ -61,10 +58,8 @@ static void *map_find(const void *map, const void *key)
 		return &world.budget;
 	if (map == &allowances)
 		return &world.allowance;
-	if (map == &hot)
-		return array_entry(world.hot, sizeof(*world.hot), ARRAY_SIZE(world.hot), key);
-	if (map == &buckets)
-		return array_entry(world.buckets, sizeof(*world.buckets), HOT, key);
+	if (bucket_host_has(map))
+		return bucket_host_find(map, key);
 	fail_msg("a map that charging has nothing to do with");
 	return NULL;
 }
@@ -110,13 +105,13 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	struct sl_limit *limit;
 
 	memset(&world, 0, sizeof(world));
+	bucket_host_begin();
 	host_table_begin(SETS, &random_state);
 	host_table.gate.meeting.crowd = CROWD;
 	host_table.gate.meeting.window_shift = WINDOW;
-	host_table.gate.meeting.hot_mask = HOT / SL_SEATS - 1;
 	host_table.gate.generation = 1;
 	world.family = family;
-	world.admission.given = GIVEN_MOST;
+	world.admission.first = BUCKETS_FIRST;
 	world.policy.since = 1;
 	world.policy.limits[family] = 1;
 	limit = &world.policy.limit[family][0];
@@ -154,13 +149,15 @@ static enum sl_reason packet_send(uint32_t source)
 	if (bucket)
 		bucket_recall(&packet, bucket, &host_table.gate);
 	policy_charge(&packet, &world.policy, bucket, &verdict);
-	if (!bucket && verdict.reason != SL_PASS_NEWCOMER &&
-	    verdict.reason != SL_DROP_OVER_BUDGET &&
-	    source_is_hot(&packet, verdict.reason == SL_PASS_WITHIN))
-		bucket = bucket_at(bucket_earn(&packet, &host_table.gate));
-	else if (bucket && packet.asked)
-		bucket_review(&packet, &host_table.gate, bucket);
-	count_source(&packet, bucket, &verdict);
+	if (bucket) {
+		if (packet.asked)
+			bucket_review(&packet, &host_table.gate, bucket);
+		count_source(&packet, bucket, verdict.reason, verdict.refused);
+	} else if (verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET &&
+		   bucket_is_earned(&packet,
+				    verdict.reason == SL_PASS_WITHIN && !verdict.refused)) {
+		count_first(&packet, &host_table.gate, verdict.reason, verdict.refused);
+	}
 	return verdict.reason;
 }
 
@@ -358,14 +355,15 @@ static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
 			world_begin(family, ONE_CPU);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			packet = packet_from(1);
-			bucket = bucket_at(bucket_earn(&packet, &host_table.gate));
+			assert_non_null(bucket_insert(&packet, &host_table.gate));
+			bucket = bucket_find(&packet, &host_table.gate);
 			world.handed = line_of(1);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 			assert_null(world.handed);
-			assert_int_equal(bucket->purse[0].credit, 0);
+			assert_int_equal(bucket->slice[0].credit, 0);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-			assert_true(bucket->purse[0].credit > 0);
+			assert_true(bucket->slice[0].credit > 0);
 		}
 }
 
@@ -387,7 +385,7 @@ static void test_the_first_sources_get_a_bucket_at_once(void **state)
 		{
 			world_begin(family, MANY_CPUS);
 			host_table.gate.meeting.crowd = ~0U;
-			world.admission.given = GIVEN_MOST - 1;
+			world.admission.first = BUCKETS_FIRST - 1;
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_int_equal(packet_send(2), SL_PASS_WITHIN);
 			assert_non_null(bucket_of(1));
@@ -405,15 +403,15 @@ static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, ONE_CPU);
-	for (int i = 0; i < 2 * ASKING; i++) { /* lukewarm */
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) { /* lukewarm */
 		clock_advance(HOT_TICKS);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
 	}
-	for (int i = 1; i <= ASKING; i++) {
+	for (int i = 1; i <= HOT_SAMPLE; i++) {
 		clock_advance(HOT_TICKS - 16);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
-		assert_int_equal(bucket_of(1) != NULL, i == ASKING);
+		assert_int_equal(bucket_of(1) != NULL, i == HOT_SAMPLE);
 	}
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
@@ -426,25 +424,129 @@ static void test_a_hot_source_has_a_bucket_for_as_long(void **state)
 	assert_null(bucket_of(1));
 }
 
-/* A source that is refused and has no bucket gets one by chance. */
-static void test_one_refusal_in_so_many_asks_for_a_bucket(void **state)
+/* Of refused sources one in a jiffy gets a bucket, and of sources under a limit that observes. */
+static void test_one_refused_source_in_a_jiffy_gets_a_bucket(void **state)
 {
 	struct sl_limit *limit;
 
 	(void)state;
-	world_begin(SL_IPV4, MANY_CPUS);
-	limit = &world.policy.limit[SL_IPV4][0];
-	*limit = limit_of(1, MANY_CPUS);
-	limit->cost = limit->burst = limit->refill = 3600 * SL_TICKS_PER_SEC;
-	for (uint32_t source = 1; source <= 64; source++) {
-		assert_int_equal(packet_send(source), SL_PASS_WITHIN);
-		clock_advance(HOT_TICKS);
+	for (int observe = 0; observe < 2; observe++) {
+		world_begin(SL_IPV4, MANY_CPUS);
+		host_table.gate.meeting.crowd = ~0U;
+		limit = &world.policy.limit[SL_IPV4][0];
+		*limit = limit_of(1, MANY_CPUS);
+		limit->cost = limit->burst = limit->refill = 3600 * SL_TICKS_PER_SEC;
+		limit->observe = observe;
+		limit->mark = SL_MARK_OWN(0);
+		for (uint32_t source = 1; source <= 64; source++)
+			assert_int_equal(packet_send(source), SL_PASS_WITHIN);
+		clock_advance(SL_TICKS_PER_SEC);
+		for (uint32_t source = 1; source <= 64; source++) {
+			assert_int_equal(packet_send(source),
+					 observe ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
+			assert_int_equal(bucket_of(source) != NULL, source % 8 == 1);
+			if (!(source % 8))
+				clock_advance(JIFFY);
+		}
+		assert_int_equal(world.admission.event[SL_EVENT_BUCKET_INSERTED].total, 8);
 	}
-	for (uint32_t source = 1, have = 0; source <= 64; source++) {
-		assert_int_equal(packet_send(source), SL_DROP_OVER_LIMIT);
-		have += !!bucket_of(source);
-		assert_int_equal(have, source / ASKING);
+}
+
+/* An insertion that the kernel refuses is counted by cause, and the packet is judged as before. */
+static void test_a_failed_insertion_is_counted_by_cause(void **state)
+{
+	static const struct {
+		long err;
+		enum sl_event event;
+	} cases[] = {
+		{-ENOMEM, SL_EVENT_BUCKET_NO_ROOM}, /* no entry can be evicted */
+		{-EBUSY, SL_EVENT_BUCKET_BUSY},	    /* Linux 6.1 to 6.14: the lock is taken */
+		{-EDEADLK, SL_EVENT_BUCKET_BUSY},   /* Linux 6.15 and newer */
+		{-ETIMEDOUT, SL_EVENT_BUCKET_BUSY},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		world_begin(SL_IPV6, MANY_CPUS);
+		world.admission.first = 0;
+		bucket_host.err = cases[i].err;
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_null(bucket_of(1));
+		for (int event = SL_EVENT_BUCKET_INSERTED; event < SL_EVENTS; event++)
+			assert_int_equal(world.admission.event[event].total,
+					 event == (int)cases[i].event);
+		bucket_host.err = 0;
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(bucket_of(1)->passed.packets, 1);
 	}
+}
+
+/* An evicted source loses what its slices hold, and no more: it passes its burst, or a little less. */
+static void test_an_evicted_source_is_charged_at_its_state(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		unsigned int passed = 0;
+
+		world_begin(family, ONE_CPU);
+		world.admission.first = 0;
+		for (int i = 0; i < 2 * BURST; i++) {
+			passed += packet_send(1) == SL_PASS_WITHIN;
+			if (i % 100 == 99)
+				bucket_host_evict();
+		}
+		assert_in_range(passed, BURST / 3, BURST);
+		assert_int_equal(world.admission.event[SL_EVENT_BUCKET_INSERTED].total, 20);
+	}
+}
+
+/* The kernel reuses an evicted entry: what was written for one source is void for another. */
+static void test_a_reused_bucket_keeps_nothing(void **state)
+{
+	(void)state;
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		struct sl_bucket *bucket;
+		__u64 source;
+
+		world_begin(family, ONE_CPU);
+		world.admission.first = 0;
+		packet_send(1);
+		bucket = bucket_of(1);
+		source = bucket->source;
+		/* a program on this CPU still wrote to it when another CPU had it inserted anew */
+		*bucket = (struct sl_bucket){
+			.source = source + 1,
+			.generation = 1,
+			.policy_version = SL_RECORD(SL_POLICY_ALLOW),
+			.until = ~0ULL,
+			.slice[0] = {.credit = BURST * COST, .until = ~0ULL},
+			.passed.packets = 77,
+		};
+		bucket = bucket_of(1);
+		assert_int_equal(bucket->source, source);
+		assert_int_equal(bucket->generation, 0);
+		assert_int_equal(bucket->policy_version, 0);
+		assert_int_equal(bucket->slice[0].credit, 0);
+		assert_int_equal(bucket->passed.packets, 0);
+	}
+}
+
+/* Two sources that share a mark: one has a bucket, and the other looks for none it could use. */
+static void test_a_shared_mark_costs_a_lookup_and_no_verdict(void **state)
+{
+	(void)state;
+	world_begin(SL_IPV4, ONE_CPU);
+	memset(&bucket_host.in_use, 0xff, sizeof(bucket_host.in_use));
+	clock_advance(JIFFY - test_clock_ticks % JIFFY);
+	while (test_jiffies % UNMARK_JIFFIES)
+		clock_advance(JIFFY);
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	assert_null(bucket_of(1));
+	/* the failed lookup cleared the mark: no lookup follows, even if there is an entry now */
+	bucket_host.entry[0].map = &buckets4;
+	memcpy(bucket_host.entry[0].key, &(uint32_t){1}, sizeof(uint32_t));
+	assert_null(bucket_of(1));
+	assert_non_null(bucket_host_find(&buckets4, &(uint32_t){1}));
 }
 
 /* It keeps it, however slow it is, so what is dropped is counted; and for a time behind that. */
@@ -455,14 +557,15 @@ static void test_a_refused_source_keeps_its_bucket(void **state)
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
 	world.policy.limit[SL_IPV4][0] = limit_of(1, MANY_CPUS);
-	for (int i = 0; i < 4 * ASKING; i++) { /* each other one is refused */
+	for (int i = 0; i < 4 * HOT_SAMPLE; i++) { /* each other one is refused */
 		packet_send(1);
 		clock_advance(COST / 2 + 1);
 	}
 	bucket = bucket_of(1);
 	assert_non_null(bucket);
-	assert_in_range(bucket->dropped.packets, ASKING / 2, 2 * ASKING);
-	assert_in_range(bucket->dropped.packets + bucket->passed.packets, ASKING, 4 * ASKING);
+	assert_in_range(bucket->dropped.packets, HOT_SAMPLE / 2, 2 * HOT_SAMPLE);
+	assert_in_range(bucket->dropped.packets + bucket->passed.packets, HOT_SAMPLE,
+			4 * HOT_SAMPLE);
 	for (int i = 0; i < 2; i++) { /* and none is */
 		clock_advance((REFUSED_JIFFIES - 2 + 4 * i) * JIFFY);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
@@ -494,83 +597,13 @@ static void test_a_hot_source_under_a_window_has_a_bucket(void **state)
 		counted += !!bucket_of(1);
 		clock_advance(SL_TICKS_PER_SEC / 5000);
 	}
-	assert_true(counted > 10000 - 2 * ASKING);
+	assert_true(counted > 10000 - 2 * HOT_SAMPLE);
 	assert_int_equal(bucket_of(1)->passed.packets, counted);
-	for (int i = 0; i < 2 * ASKING; i++) {
+	for (int i = 0; i < 2 * HOT_SAMPLE; i++) {
 		clock_advance(2ULL << LINE_SEEN_SHIFT);
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
 	}
-}
-
-/* A gate whose buckets are one set for each CPU, in which each is in use. */
-static void seats_fill(void)
-{
-	host_table.gate.meeting.hot_mask = 0;
-	for (uint32_t source = 1; source <= SL_SEATS; source++) {
-		struct packet packet = packet_from(source);
-
-		assert_true(bucket_earn(&packet, &host_table.gate) >= 0);
-		clock_advance(JIFFY << WINDOW);
-	}
-}
-
-/* A set that is in use is spared, but for one source in 16: the least recent bucket goes then. */
-static void test_buckets_in_use_go_rarely(void **state)
-{
-	unsigned int got = 0;
-
-	(void)state;
-	world_begin(SL_IPV4, MANY_CPUS);
-	seats_fill();
-	for (uint32_t source = 1000; source < 1000 + 64 * SPARED; source++) {
-		struct packet packet = packet_from(source);
-
-		if (bucket_earn(&packet, &host_table.gate) < 0)
-			continue;
-		assert_null(bucket_of(++got));
-		clock_advance(JIFFY << WINDOW);
-	}
-	assert_in_range(got, 60, 68);
-}
-
-/* One that was not used for a second goes to the first who asks, also that of a first source. */
-static void test_a_bucket_that_rests_goes_at_once(void **state)
-{
-	(void)state;
-	for (unsigned int given = 0; given < 2; given++) {
-		struct packet packet;
-
-		world_begin(SL_IPV4, MANY_CPUS);
-		world.admission.given = given ? 0 : GIVEN_MOST;
-		seats_fill();
-		clock_advance((USED_WINDOWS - SL_SEATS) * (JIFFY << WINDOW));
-		/* all but the first are used again */
-		for (uint32_t source = 2; source <= SL_SEATS; source++)
-			assert_int_equal(bucket_of(source)->kept == BUCKET_GIVEN, given);
-		packet = packet_from(1000);
-		assert_true(bucket_earn(&packet, &host_table.gate) >= 0);
-		assert_non_null(bucket_of(1000));
-		assert_null(bucket_of(1));
-		packet = packet_from(1001);
-		assert_int_equal(bucket_earn(&packet, &host_table.gate), -1);
-	}
-}
-
-/* So it is for sources that are refused, and ask rarely. */
-static void test_refused_sources_get_buckets_in_use_rarely(void **state)
-{
-	unsigned int got = 0;
-
-	(void)state;
-	world_begin(SL_IPV4, MANY_CPUS);
-	seats_fill();
-	for (uint32_t i = 0; i < 64 * ASKING * SPARED; i++) {
-		struct packet packet = packet_from(1000 + i);
-
-		got += source_is_hot(&packet, false) && bucket_earn(&packet, &host_table.gate) >= 0;
-	}
-	assert_in_range(got, 48, 80);
 }
 
 int main(void)
@@ -588,12 +621,13 @@ int main(void)
 		cmocka_unit_test(test_a_line_that_is_handed_over_fills_no_purse),
 		cmocka_unit_test(test_the_first_sources_get_a_bucket_at_once),
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
-		cmocka_unit_test(test_one_refusal_in_so_many_asks_for_a_bucket),
+		cmocka_unit_test(test_one_refused_source_in_a_jiffy_gets_a_bucket),
+		cmocka_unit_test(test_a_failed_insertion_is_counted_by_cause),
+		cmocka_unit_test(test_an_evicted_source_is_charged_at_its_state),
+		cmocka_unit_test(test_a_reused_bucket_keeps_nothing),
+		cmocka_unit_test(test_a_shared_mark_costs_a_lookup_and_no_verdict),
 		cmocka_unit_test(test_a_refused_source_keeps_its_bucket),
 		cmocka_unit_test(test_a_hot_source_under_a_window_has_a_bucket),
-		cmocka_unit_test(test_buckets_in_use_go_rarely),
-		cmocka_unit_test(test_refused_sources_get_buckets_in_use_rarely),
-		cmocka_unit_test(test_a_bucket_that_rests_goes_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ static int64_t held(int which, uint32_t source)
 		memcpy(&ledger, (const void *)&line->ledger, sizeof(ledger));
 	level = credit_level(limit, &ledger, test_clock_ticks);
 	for (int cpu = 0; limit->purse && cpu < CPUS; cpu++) {
-		const struct sl_purse *purse = &world.bucket[cpu][source].purse[limit->slot];
+		const struct sl_purse *purse = &world.bucket[cpu][source].slice[limit->slot];
 
 		if (purse->credit <= 0)
 			continue;
@@ -329,7 +329,7 @@ static uint64_t schedule_run(const struct schedule *schedule)
 		reason = packet_charge(schedule, source, source < hot);
 		newcomers += reason == SL_PASS_NEWCOMER;
 		within += reason == SL_PASS_WITHIN;
-		purses += world.bucket[host_cpu][source].purse[0].credit > 0;
+		purses += world.bucket[host_cpu][source].slice[0].credit > 0;
 	}
 	for (uint32_t i = 0; i < SOURCES; i++) {
 		int64_t packets = -accounts[0][i].lowest / (int64_t)limit->cost;

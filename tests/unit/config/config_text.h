@@ -32,7 +32,7 @@ static inline const char *shown(const char *text)
 /* What is said of a text that is refused. */
 static inline const char *refusal(const char *text)
 {
-	struct config untouched = {.sizes.hot = 42}, config = untouched;
+	struct config untouched = {.sizes.buckets = 42}, config = untouched;
 	struct capture capture = capture_begin(stderr);
 	enum status status = text_read(text, &config);
 	const char *said = capture_end(&capture);

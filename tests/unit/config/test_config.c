@@ -12,7 +12,7 @@
 
 static void test_every_key_is_read(void **state)
 {
-	static const char text[] = "gate: {sources: 256k, hot: 65536, policies: 4k, hosts: 1m, "
+	static const char text[] = "gate: {sources: 256k, buckets: 65536, policies: 4k, hosts: 1m, "
 				   "prefixes: 64m}\n"
 				   "policies:\n"
 				   "  - prefix: default\n"
@@ -46,7 +46,7 @@ static void test_every_key_is_read(void **state)
 		"sluice deny 192.0.2.2 in 1h\n");
 	assert_int_equal(text_read(text, &config), OK);
 	assert_int_equal(config.sizes.sources, 256 << 10);
-	assert_int_equal(config.sizes.hot, 65536);
+	assert_int_equal(config.sizes.buckets, 65536);
 	assert_int_equal(config.sizes.policies, SL_POLICY_FIRST + 4096);
 	assert_int_equal(size_told(&config.sizes, SIZE_POLICIES), 4096);
 	assert_int_equal(config.sizes.hosts, 1 << 20);
@@ -305,7 +305,7 @@ static void test_one_error_is_one_message(void **state)
 		{"---\n", " empty"},
 		{"~", " empty"},
 		{"{}", " policies"},
-		{"gate: {hot: 64k}", " policies"},
+		{"gate: {buckets: 64k}", " policies"},
 		/* no YAML */
 		{"policies: [", "2:1 YAML"},
 		{"policies:\n\t- prefix: default\n", "2:1 YAML"},
@@ -355,7 +355,7 @@ static void test_one_error_is_one_message(void **state)
 		{"deny: []\nallow: []\ndeny: []", "3:1 line 1"},
 		{LIMIT "\n rate: 6pps}]}]", "2:2 line 1"},
 		/* sizes */
-		{"deny: []\ngate: {hot: 0}", "2:13 '0'"},
+		{"deny: []\ngate: {buckets: 0}", "2:17 '0'"},
 		{"deny: [prefixes: [10.0.0.1, 10.0.0.2]]\ngate: {hosts: 1}", "2:15 hosts 1"},
 		{"deny: [prefixes: [10.0.0.0/8, default]]\ngate: {prefixes: 1}", "2:18 prefixes 1"},
 		/* policies */
@@ -452,7 +452,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 	} cases[] = {
 		{"gates: {}\n"
 		 "gate:\n"
-		 "  hot: 0\n"
+		 "  buckets: 0\n"
 		 "defaults:\n"
 		 "  key: both\n"
 		 "  start: half\n"
@@ -469,7 +469,7 @@ static void test_all_errors_are_reported_at_once(void **state)
 		 "    prefix: 10.0.0.1.1\n"
 		 "  - prefix: 10.0.0.1\n"
 		 "  - prefix: 10.0.0.1\n",
-		 "1:1 'gate'; 13:9 'prio'; 3:8 '0'; 5:8 'both'; 6:10 'half'; 8:13 'default'; "
+		 "1:1 'gate'; 13:9 'prio'; 3:12 '0'; 5:8 'both'; 6:10 'half'; 8:13 'default'; "
 		 "10:15 '10'; 11:16 'x'; 12:9 rate; 14:5 'prefix: default'; 14:5 'limits:'; 16:10 "
 		 "'5'; 17:13 '10.0.0.1.1'; 19:13 rules.yaml:18:13"},
 		/* errors of shape alone: values are not looked at then */

@@ -8,7 +8,7 @@
 static void test_written_rules_read_the_same(void **state)
 {
 	static const char text[] = "gate:\n"
-				   "  hot: 65536\n"
+				   "  buckets: 65536\n"
 				   "policies:\n"
 				   "  - prefix: default\n"
 				   "    limits:\n"

@@ -19,8 +19,8 @@ static void test_any_size_from_1_on_is_taken_as_it_is_said(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(size_parse(SIZE_SOURCES, cases[i].text, &sizes), OK);
 		assert_int_equal(sizes.sources, cases[i].entries);
-		assert_int_equal(size_parse(SIZE_HOT, cases[i].text, &sizes), OK);
-		assert_int_equal(size_told(&sizes, SIZE_HOT), cases[i].entries);
+		assert_int_equal(size_parse(SIZE_BUCKETS, cases[i].text, &sizes), OK);
+		assert_int_equal(size_told(&sizes, SIZE_BUCKETS), cases[i].entries);
 	}
 }
 
@@ -102,10 +102,10 @@ static const struct {
 	 0,
 	 {.prefixes = 1 << 26}},
 	{"what no rule needs does not grow",
-	 {.sources = 5, .hot = 5},
+	 {.sources = 5, .buckets = 5},
 	 {0},
 	 0,
-	 {.sources = 5, .hot = 5}},
+	 {.sources = 5, .buckets = 5}},
 };
 
 static void test_sizes_grow(void **state)

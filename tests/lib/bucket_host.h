@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The maps of bpf/bucket.h for one CPU of the host: entries that the test evicts, or does not let in.
+ * Include it between bpf_host.h and bucket.h.
+ */
+#ifndef SLUICE_TEST_BUCKET_HOST_H
+#define SLUICE_TEST_BUCKET_HOST_H
+
+#include "bpf_host.h"
+
+#define HOST_BUCKETS 4096
+
+static long bucket_host_add(const void *map, const void *key, const void *value);
+
+#define bpf_map_update_elem(map, key, value, flags) bucket_host_add(map, key, value)
+
+#include "bucket.h"
+
+static struct {
+	struct {
+		const void *map; /* NULL: free */
+		__u8 key[16];
+		struct sl_bucket bucket;
+	} entry[HOST_BUCKETS];
+	struct sl_in_use in_use;
+	long err; /* of each insertion; 0: it succeeds */
+} bucket_host;
+
+static void bucket_host_begin(void)
+{
+	memset(&bucket_host, 0, sizeof(bucket_host));
+}
+
+/* bpf_map_lookup_elem() of the maps of buckets; NULL also for another map. */
+static inline void *bucket_host_find(const void *map, const void *key)
+{
+	size_t size = map == &buckets4 ? 4 : 16;
+
+	if (map == &in_use)
+		return &bucket_host.in_use;
+	if (map != &buckets4 && map != &buckets6)
+		return NULL;
+	for (int i = 0; i < HOST_BUCKETS; i++)
+		if (bucket_host.entry[i].map == map && !memcmp(bucket_host.entry[i].key, key, size))
+			return &bucket_host.entry[i].bucket;
+	return NULL;
+}
+
+static inline bool bucket_host_has(const void *map)
+{
+	return map == &buckets4 || map == &buckets6 || map == &in_use;
+}
+
+/* What the kernel does with a key that has no entry yet. */
+static long bucket_host_add(const void *map, const void *key, const void *value)
+{
+	assert_null(bucket_host_find(map, key));
+	for (int i = 0; !bucket_host.err && i < HOST_BUCKETS; i++) {
+		if (bucket_host.entry[i].map)
+			continue;
+		bucket_host.entry[i].map = map;
+		memcpy(bucket_host.entry[i].key, key, map == &buckets4 ? 4 : 16);
+		memcpy(&bucket_host.entry[i].bucket, value, sizeof(bucket_host.entry[i].bucket));
+		return 0;
+	}
+	return bucket_host.err ?: -ENOMEM;
+}
+
+/* Evicts all entries. The values stay for a program that still uses them, as in the kernel. */
+static inline void bucket_host_evict(void)
+{
+	for (int i = 0; i < HOST_BUCKETS; i++)
+		bucket_host.entry[i].map = NULL;
+}
+
+#endif
