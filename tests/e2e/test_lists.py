@@ -11,7 +11,6 @@ import time
 import pytest
 
 from lab import frame, lines, wait_until
-from zoo import strays
 
 DENIED, DENIED6, OTHER = "203.0.113.66", "2001:db8:bad::66", "192.0.2.1"
 BOTH = [DENIED, DENIED6]
@@ -507,7 +506,7 @@ def test_a_list_that_has_ended_makes_room(attached):
 @pytest.mark.parametrize("count", [1, 600])  # more than a command looks at, if a rule is in force
 def test_entries_that_have_ended_are_no_rules_after_a_command(attached, count):
     """What cannot be judged is dropped only where there are rules."""
-    unread, = (bytes(stray) for name, (stray, _) in strays().items() if name == "nine tags")
+    unread = frame(OTHER, tags=[(0x8100, 0)] * 9)
 
     def judged():
         attached.send_and_wait([unread])

@@ -6,12 +6,10 @@ Four limits at a time that only observe, each with one packet's credit an hour, 
 sent twice: of a limit that matches it, the first packet takes the credit, and the second is counted
 as one that would be dropped."""
 
-import collections
-
 import pytest
 
 from lab import Lab
-from zoo import JUMBO, STRAYS_DROPPED, match_holds, strays, zoo
+from zoo import JUMBO, match_holds, zoo
 
 MATCHES = [
     "any", "tcp", "udp", "icmp", "tcp-syn", "fragment",
@@ -100,27 +98,3 @@ def test_every_match_against_every_packet(gate):
         wrong += wrong_of(gate, MATCHES[i:i + 4], ANIMALS)
     assert not wrong, "\n".join(wrong)
     assert gate.counts()[1] == 0
-
-
-def test_what_has_no_source(gate):
-    """With any rule, what might be delivered is dropped and the rest passes, even where all sources
-    are denied; without a rule all of it passes."""
-    sent = strays()
-    if gate.hook == "ingress":
-        del sent["a tag cut off"]  # the kernel, which takes tags off before TC, drops it
-    frames = [frame for frame, _ in sent.values()]
-    reasons = collections.Counter(reason for _, reason in sent.values())
-    dropped = sum(reasons[reason] for reason in STRAYS_DROPPED)
-    nothing = {"policies": []}
-    everything = {**nothing, "deny": [{"prefix": "default"}]}
-    for text in rules(["any"], start="empty"), rules(["proto 0"], start="empty"), everything, nothing:
-        gate.apply(text)
-        before = gate.json("stats")
-        gate.send_and_wait(frames, "out9")
-        after = gate.json("stats")
-        count = dict(reasons) if text != nothing else {reason: count for reason, count in reasons.items()
-                                            if reason not in STRAYS_DROPPED} | {"no-rule": dropped}
-        assert {reason: after["reasons"][reason] - before["reasons"][reason]
-                for reason in count} == count
-        assert (after["totals"]["dropped"]["packets"] - before["totals"]["dropped"]["packets"] ==
-                (dropped if text != nothing else 0))

@@ -6,14 +6,13 @@ misreads one finds no accomplice. What a cut leaves is told from the sizes of th
 
 import functools
 import re
-import struct
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption, IPOption_NOP, IPOption_RR
 from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6ND_NS, IPv6, IPv6ExtHdrDestOpt,
                                 IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, PadN,
                                 _ICMPv6)
 from scapy.layers.ipsec import AH, ESP
-from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
+from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
 from scapy.layers.sctp import SCTP
 from scapy.packet import NoPayload, Raw
 
@@ -452,32 +451,3 @@ def zoo(family):
                for number, (name, packet, size, padded) in enumerate(found, 1)]
     assert len({animal.name for animal in animals}) == len(animals)
     return animals
-
-
-# --- Strays: frames whose source cannot be read ---------------------------------------------------
-
-STRAYS_DROPPED = {"unreadable", "vlan-depth"}
-
-def strays():
-    """name: frame, and the reason for which it passes, or is dropped where there are rules."""
-    ip4, ip6 = (header_of(family)() / udp(53, 20) for family in (4, 6))
-    arp = ARP(hwsrc=SENDER_MAC, psrc="192.0.2.1", pdst=HERE4)
-    found = {
-        "arp": (bytes(ether() / arp), "not-ip"),
-        "mpls": (bytes(ether())[:12] + struct.pack("!H", 0x8847) + bytes(60), "not-ip"),
-        "pppoe": (bytes(ether())[:12] + struct.pack("!H", 0x8864) + bytes(60), "not-ip"),
-        "tagged arp": (bytes(ether() / Dot1Q(vlan=5) / arp), "not-ip"),
-        "nine tags": (bytes(tagged([Dot1Q(vlan=0)] * 9, ip4)), "vlan-depth"),
-        "twelve tags": (bytes(tagged([Dot1AD(vlan=0), Dot1Q(vlan=0)] * 6, ip6)), "vlan-depth"),
-        "a tag cut off": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:14 + 3], "short"),
-        "IPv4 cut in its header": (bytes(ether() / ip4)[:14 + 19], "unreadable"),
-        "IPv6 cut in its header": (bytes(ether() / ip6)[:14 + 39], "unreadable"),
-        "tagged IPv4 cut in its header": (bytes(ether() / Dot1Q(vlan=5) / ip4)[:18 + 19],
-                                          "unreadable"),
-        "IPv6 as IPv4": (bytes(ether(0x0800) / ip6), "bad-header"),
-        "IPv4 as IPv6": (bytes(ether(0x86DD) / ip4 / Raw(bytes(20))), "bad-header"),
-    }
-    short = bytearray(bytes(ether() / ip4))
-    short[14] = 0x44
-    found["IPv4 of a header of 16 bytes"] = bytes(short), "bad-header"
-    return found
