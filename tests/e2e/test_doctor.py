@@ -576,8 +576,8 @@ def test_a_table_that_is_too_small(lab, stated):
     found, = json.loads(lab.sluice("-j", "doctor", *QUICKLY).out)
     assert found["severity"] == "advice" and found["text"] in lab.sluice("status").out
     type_in(found["advice"])
-    levels = lab.json("status")["gates"][0]["levels"]
-    assert levels["lines"] == 32 and f" {levels['sources']} " in found["text"]
+    levels = lab.json("status")["gates"][0]["sources"]
+    assert f" {levels['max']} " in found["text"]
 
 
 def test_a_policy_without_a_budget(healthy):

@@ -25,9 +25,11 @@ STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int
                      "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int,
                                   "newcomers_met": PACE, "insertions": PACE, "forgotten": PACE,
                                   "bursts_lost": float,
-                                  "refused": {"busy": PACE, "no-room": PACE}},
-                     "levels": {"remembered": int, "partial": int, "protected": int, "room": int,
-                                "lines": int, "bytes_each": int, "sources": int},
+                                  "refused": {"busy": PACE, "no-room": PACE},
+                                  "bucket_insertions": PACE,
+                                  "buckets_refused": {"busy": PACE, "no-room": PACE}},
+                     "sources": {"tracked": int, "not_full": int, "evicted_last": int,
+                                 "with_bucket": int, "max": int, "bytes_each": int},
                      "shared_divided_by": int, "memory_bytes": int,
                      "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}
 CHECK = {"address": str, "policy": str, "verdict": str, "reason": str,
@@ -136,7 +138,7 @@ def test_status(busy):
     counted = set(LISTED) - {"sets", "in_use"}
     assert all((maps[name]["entries"] is None) == (name not in counted) for name in maps)
     assert maps["ledgers"]["entries"] == 2 and maps["buckets4"]["entries"] + maps["buckets6"]["entries"] == 2
-    assert gate["levels"]["remembered"] == 2 and gate["levels"]["sources_wanted"] is None
+    assert (gate["sources"]["tracked"], gate["sources"]["with_bucket"], gate["sources"]["max_wanted"]) == (2, 2, None)
     assert maps["prefixes"]["entries"] == 1 and maps["policies"]["entries"] == 1
     assert all(m["entries"] is None or type(m["entries"]) is int for m in maps.values())
     assert all(m["entries"] is None or m["entries"] <= m["max_entries"] for m in maps.values())

@@ -411,11 +411,11 @@ def test_what_is_forgiven_makes_room(lab):
     lab.sluice("set", "default", "rate", f"{burst // 10}/min", "burst", str(burst))
     crowd = [f"192.0.2.{i}" for i in range(1, 60)]
     lab.send_and_wait([frame(source) for source in crowd for _ in range(9)])
-    full = gate()["levels"]
-    assert full["partial"] == full["lines"] == 16
+    full = gate()["sources"]
+    assert full["not_full"] == full["tracked"] == 16
     for source in crowd:
         lab.sluice("forgive", source)
-    assert (gate()["levels"]["remembered"], gate()["levels"]["partial"]) == (16, 0)
+    assert (gate()["sources"]["tracked"], gate()["sources"]["not_full"]) == (16, 0)
     assert all(source["counted"] for source in lab.sources())
     wait_until(lambda: state(lab) == "quiet", "the end of the crowd")
     before, insertions = lost(), gate()["pressure"]["insertions"]["total"]
@@ -427,29 +427,28 @@ def test_what_is_forgiven_makes_room(lab):
 def test_status_tells_when_room_is_short(lab):
     """And which size is larger. Those that have spent most of their burst keep their levels."""
     def levels():
-        return lab.json("status")["gates"][0]["levels"]
+        return lab.json("status")["gates"][0]["sources"]
 
     lab.attach("in0", "mode", "native", "sources", "12", "policies", "4")
     lab.sluice("set", "default", "rate", "1/h", "burst", "10")
     begin = levels()
-    assert (begin["remembered"], begin["sources"], begin["sources_wanted"]) == (0, 12, None)
-    assert begin["room"] == begin["lines"] * 4 // 5 >= 12
+    assert (begin["tracked"], begin["max"], begin["max_wanted"]) == (0, 12, None)
     spent = [f"192.0.2.{i}" for i in range(1, 7)]
     lab.send_and_wait([frame(source) for source in spent for _ in range(8)])
-    assert levels()["remembered"] == levels()["partial"] == levels()["protected"] == 6
+    assert levels()["tracked"] == levels()["not_full"] == levels()["evicted_last"] == 6
     lab.send_and_wait([frame(f"10.{i}.0.{j}") for i in range(4) for j in range(1, 100)
                        for _ in range(3)])
 
     def short():
         lab.send_frames([frame(f"10.9.{j}.1") for j in range(1, 100) for _ in range(3)])
-        return levels()["sources_wanted"]
+        return levels()["max_wanted"]
 
     wait_until(short, "room is short")
     short()
     now = levels()
-    assert now["sources_wanted"] == now["lines"] * 3 // 4 + 1
-    assert f"sources {now['sources_wanted']} " in lab.sluice("status").out
-    assert 6 <= now["protected"] <= now["partial"] <= now["remembered"] <= now["lines"]
+    assert now["max_wanted"] == 13
+    assert f"sources {now['max_wanted']} " in lab.sluice("status").out
+    assert 6 <= now["evicted_last"] <= now["not_full"] <= now["tracked"] <= 16
     pressure = lab.json("status")["gates"][0]["pressure"]
     assert pressure["forgotten"]["total"] + pressure["refused"]["no-room"]["total"] > 0
     assert (pressure["bursts_lost"] > 0) == (pressure["forgotten"]["total"] > 0)
@@ -497,11 +496,15 @@ def test_export_agrees_with_status(small):
     assert total(found, "sluice_insertions_total", **gate) == pressure["insertions"]["total"] > 0
     for cause, pace in pressure["refused"].items():
         assert total(found, "sluice_insertions_refused_total", cause=cause) == pace["total"]
+    assert total(found, "sluice_bucket_insertions_total", **gate) == \
+        pressure["bucket_insertions"]["total"] > 0
+    assert [total(found, "sluice_bucket_insertions_refused_total", cause=cause)
+            for cause in pressure["buckets_refused"]] == [0, 0]
+    assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="ledgers", **gate)
     assert total(found, "sluice_ledgers_forgotten_total", **gate) == \
         pressure["forgotten"]["total"]
-    for name, key in (("", "remembered"), ("_partial", "partial"), ("_protected", "protected"),
-                      ("_room", "room")):
-        assert total(found, f"sluice_ledgers{name}", **gate) == status["levels"][key]
+    for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "evicted_last")):
+        assert total(found, f"sluice_ledgers{name}", **gate) == status["sources"][key]
     assert total(found, "sluice_cpus_flooded", **gate) == 0
     assert total(found, "sluice_packets_total", policy="default", reason="newcomer") == \
         reasons(small)["newcomer"] == 20
@@ -637,8 +640,8 @@ def test_the_help_tells_what_a_source_takes(lab):
     assert least <= table / (200 << 10) <= most
     each = (memlock(lab, "buckets4") + memlock(lab, "buckets6")) / (32 << 10)
     assert each == pytest.approx(CPUS * values + fixed, rel=0.02)
-    levels = lab.json("status")["gates"][0]["levels"]
-    assert levels["bytes_each"] == pytest.approx(table / levels["room"], rel=0.02)
-    assert levels["bytes_each"] <= 90
-    print(f"figure: a level takes {levels['bytes_each']} bytes of {levels['room']} that there is "
+    levels = lab.json("status")["gates"][0]["sources"]
+    assert levels["bytes_each"] == pytest.approx(table / levels["max"], rel=0.02)
+    assert least <= levels["bytes_each"] <= most
+    print(f"figure: a level takes {levels['bytes_each']} bytes of {levels['max']} that there is "
           f"room for, and a bucket {values} on each CPU")

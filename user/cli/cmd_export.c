@@ -171,18 +171,16 @@ static void print_event(const struct export *export, const char *name, enum sl_e
 		       export->gates[i].pressure.event[event].total);
 }
 
-static void print_refused(const struct export *export)
+/* Counts of events by cause, of which `first` is the first. */
+static void print_causes(const struct export *export, const char *name, enum sl_event first,
+			 const char *help)
 {
-	const char *name = "sluice_insertions_refused_total";
-
-	metric(name, "counter",
-	       "Newcomers that got no ledger, by cause: busy: another CPU was at work there; "
-	       "no-room: all ledgers whose place it could have taken tell more.");
+	metric(name, "counter", help);
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int cause = 0; cause < CAUSES; cause++)
 			printf("%s{gate=\"%s\",cause=\"%s\"} %" PRIu64 "\n", name,
 			       export->gates[i].gate, cause_names[cause],
-			       pressure_refused(&export->gates[i].pressure, cause)->total);
+			       export->gates[i].pressure.event[first + cause].total);
 }
 
 /* A gauge of each gate: a member of its struct table_fill. */
@@ -212,8 +210,6 @@ static void print_levels(const struct export *export)
 	print_fill(export, "sluice_ledgers_protected", offsetof(struct table_fill, protected),
 		   "Ledgers in memory that are forgotten last: they lack more than half of a "
 		   "burst, or are blocked.");
-	print_fill(export, "sluice_ledgers_room", offsetof(struct table_fill, room),
-		   "Ledgers that can be not full before newcomers begin to find no room.");
 }
 
 static void print_pressure(const struct export *export)
@@ -224,7 +220,14 @@ static void print_pressure(const struct export *export)
 		    "Ledgers made: one for each limit and key.");
 	print_event(export, "sluice_ledgers_forgotten_total", SL_EVENT_FORGOTTEN,
 		    "Ledgers that were not full and were given up for another one.");
-	print_refused(export);
+	print_causes(export, "sluice_insertions_refused_total", SL_EVENT_BUSY,
+		     "Newcomers that got no ledger, by cause: busy: another CPU was at work there; "
+		     "no-room: all ledgers whose place it could have taken tell more.");
+	print_event(export, "sluice_bucket_insertions_total", SL_EVENT_BUCKET_INSERTED,
+		    "Sources that got an entry in buckets4 or buckets6.");
+	print_causes(export, "sluice_bucket_insertions_refused_total", SL_EVENT_BUCKET_BUSY,
+		     "Sources that got no entry, by cause: busy: the kernel's lock was taken; "
+		     "no-room: the kernel found no entry to evict.");
 	print_levels(export);
 	metric("sluice_cpus_flooded", "gauge",
 	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");

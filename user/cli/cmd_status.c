@@ -174,53 +174,72 @@ static bool map_is_index(enum gate_map map)
 	return map == MAP_SETS || map == MAP_IN_USE;
 }
 
-/* The memory of entries that are not counted is that of a full map. */
-static enum status map_read(const struct gate *gate, enum gate_map map, struct occupancy *o,
-			    uint64_t *ret_bytes)
-{
-	enum status status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
-					       : map_max_entries(gate, map, &o->max_entries);
+/* A map, and the memory of its entries; of a full map if they are not counted. */
+struct map_view {
+	struct occupancy o;
+	uint64_t bytes;
+};
 
-	if (status)
-		return status;
-	return gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries, ret_bytes);
+static enum status maps_read(const struct gate *gate, struct map_view maps[GATE_MAPS])
+{
+	enum status status = OK;
+
+	for (int map = 0; !status && map < GATE_MAPS; map++) {
+		struct occupancy *o = &maps[map].o;
+
+		status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
+					   : map_max_entries(gate, map, &o->max_entries);
+		if (!status)
+			status =
+				gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries,
+						&maps[map].bytes);
+	}
+	return status;
 }
 
-/*
- * Prints the maps, or adds them to the list. The rows add up to the memory of all maps.
- */
-static enum status maps_report(const struct gate *gate, json_t *list, uint64_t *ret_bytes)
+static uint64_t maps_memory(const struct map_view maps[GATE_MAPS])
+{
+	uint64_t bytes = 0;
+
+	for (int map = 0; map < GATE_MAPS; map++)
+		bytes += maps[map].bytes;
+	return bytes;
+}
+
+static json_t *maps_json(const struct map_view maps[GATE_MAPS])
+{
+	json_t *list = json_array();
+
+	for (int map = 0; map < GATE_MAPS; map++)
+		json_array_append_new(list, map_json(map, &maps[map].o, maps[map].bytes));
+	return list;
+}
+
+/* The rows add up to the memory of all maps. */
+static void maps_print(const struct map_view maps[GATE_MAPS])
 {
 	char memory[MEMORY_TEXT];
 	uint64_t rest = 0;
 
-	*ret_bytes = 0;
-	if (!list)
-		printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
+	printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
 	for (int map = 0; map < GATE_MAPS; map++) {
-		struct occupancy o = {0};
-		uint64_t bytes = 0;
-		enum status status = map_read(gate, map, &o, &bytes);
-
-		if (status)
-			return status;
-		*ret_bytes += bytes;
-		if (list)
-			json_array_append_new(list, map_json(map, &o, bytes));
-		else if (map >= MAPS_LISTED || map_is_index(map))
-			rest += bytes;
-		else
-			map_print(map, &o, bytes + rest);
-		if (map < MAPS_LISTED && !map_is_index(map))
-			rest = 0;
+		rest += maps[map].bytes;
+		if (map >= MAPS_LISTED || map_is_index(map))
+			continue;
+		map_print(map, &maps[map].o, rest);
+		rest = 0;
 	}
-	if (!list)
-		printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-",
-		       memory_format(rest, memory));
-	return OK;
+	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(rest, memory));
+	printf("  memory of all its maps: %s\n", memory_format(maps_memory(maps), memory));
 }
 
-/* --- Levels --------------------------------------------------------------------------------- */
+/* --- Sources -------------------------------------------------------------------------------- */
+
+/* Sources that have a bucket on some CPU. */
+static uint32_t bucket_sources(const struct map_view maps[GATE_MAPS])
+{
+	return maps[MAP_BUCKETS4].o.entries + maps[MAP_BUCKETS6].o.entries;
+}
 
 /* null: room is not short. */
 static json_t *sources_short_json(const struct table_fill *fill)
@@ -228,24 +247,26 @@ static json_t *sources_short_json(const struct table_fill *fill)
 	return fill->sources_short ? json_integer(fill->sources_short) : json_null();
 }
 
-static json_t *fill_json(const struct table_fill *fill)
+static json_t *sources_json(const struct table_fill *fill, const struct map_view maps[GATE_MAPS])
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "remembered",
-			 (json_int_t)fill->in_use, "partial", (json_int_t)fill->partial,
-			 "protected", (json_int_t)fill->protected, "room", (json_int_t)fill->room,
-			 "lines", (json_int_t)fill->lines, "bytes_each", (json_int_t)fill->bytes,
-			 "sources", (json_int_t)fill->sources, "sources_wanted",
-			 sources_short_json(fill));
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "tracked", (json_int_t)fill->in_use,
+		"not_full", (json_int_t)fill->partial, "evicted_last", (json_int_t)fill->protected,
+		"with_bucket", (json_int_t)bucket_sources(maps), "max", (json_int_t)fill->sources,
+		"bytes_each", (json_int_t)fill->bytes, "max_wanted", sources_short_json(fill));
 }
 
-static void fill_print(const struct gate *gate, const struct table_fill *fill)
+static void sources_print(const struct gate *gate, const struct table_fill *fill,
+			  const struct map_view maps[GATE_MAPS])
 {
 	char text[TABLE_SHORT_TEXT];
 	const char *lack = table_fill_short(fill, text);
 
-	printf("  levels: %" PRIu32 " remembered, %" PRIu32 " of them not full, %" PRIu32
-	       " to be forgotten last; room for %" PRIu32 ", %" PRIu32 " bytes each\n",
-	       fill->in_use, fill->partial, fill->protected, fill->room, fill->bytes);
+	printf("  sources: %" PRIu32 " tracked, %" PRIu32 " of them not full, %" PRIu32
+	       " evicted last, %" PRIu32 " with a bucket; %" PRIu32 " fit, %" PRIu32
+	       " bytes each\n",
+	       fill->in_use, fill->partial, fill->protected, bucket_sources(maps), fill->sources,
+	       fill->bytes);
 	if (!lack)
 		return;
 	printf("  %s", lack);
@@ -264,18 +285,23 @@ static json_t *pace_json(const struct pace *pace)
 
 static json_t *pressure_json(const struct pressure *pressure, const struct passing *passing)
 {
-	json_t *refused = json_object();
+	json_t *refused = json_object(), *buckets_refused = json_object();
 
 	for (int cause = 0; cause < CAUSES; cause++)
 		json_object_set_new(refused, cause_names[cause],
 				    pace_json(pressure_refused(pressure, cause)));
-	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o}", "state",
+	for (int cause = 0; cause < CAUSES; cause++)
+		json_object_set_new(buckets_refused, cause_names[cause],
+				    pace_json(bucket_refused(pressure, cause)));
+	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
 			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
 			 "newcomers_met", pace_json(&pressure->event[SL_EVENT_MET]), "insertions",
 			 pace_json(&pressure->event[SL_EVENT_INSERTED]), "forgotten",
 			 pace_json(&pressure->event[SL_EVENT_FORGOTTEN]), "bursts_lost",
-			 pressure_bursts_lost(pressure), "refused", refused);
+			 pressure_bursts_lost(pressure), "refused", refused, "bucket_insertions",
+			 pace_json(&pressure->event[SL_EVENT_BUCKET_INSERTED]), "buckets_refused",
+			 buckets_refused);
 }
 
 static void pace_print(const char *what, const struct pace *pace)
@@ -320,6 +346,11 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
 		pace_print(what, pressure_refused(pressure, cause));
 	}
+	pace_print("bucket insertions", &pressure->event[SL_EVENT_BUCKET_INSERTED]);
+	for (int cause = 0; cause < CAUSES; cause++) {
+		snprintf(what, sizeof(what), "no bucket: %s", cause_names[cause]);
+		pace_print(what, bucket_refused(pressure, cause));
+	}
 }
 
 /* --- Gates ---------------------------------------------------------------------------------- */
@@ -346,14 +377,12 @@ static json_t *trial_json(const struct gate *gate)
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
 	struct attached_all *all = calloc(1, sizeof(*all));
-	json_t *maps = view->gates ? json_array() : NULL;
-	char memory[MEMORY_TEXT];
+	struct map_view maps[GATE_MAPS] = {0};
 	unsigned int rules;
 	struct pressure pressure;
 	struct passing passing;
 	struct table_fill fill;
 	struct sharing sharing = sharing_read(gate);
-	uint64_t bytes;
 	enum status status = all ? attached_read(gate, all)
 				 : failure("cannot read the attachments: out of memory");
 
@@ -365,6 +394,8 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		status = passing_read(gate, &pressure, &passing);
 	if (!status)
 		status = table_fill_read(gate, &pressure, &fill);
+	if (!status)
+		status = maps_read(gate, maps);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
@@ -373,16 +404,11 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		trial_print(gate);
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
-		fill_print(gate, &fill);
+		sources_print(gate, &fill, maps);
+		maps_print(maps);
 	}
-	if (!status)
-		status = maps_report(gate, maps, &bytes);
-	if (!status && !view->gates)
-		printf("  memory of all its maps: %s\n", memory_format(bytes, memory));
 	view->count++;
-	if (status || !view->gates)
-		json_decref(maps);
-	else
+	if (!status && view->gates)
 		json_array_append_new(
 			view->gates,
 			json_pack(
@@ -396,8 +422,9 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 				(json_int_t)sharing.divided_by, "trial_left_ms", trial_json(gate),
 				"attachments", attachments_json(all), "attachments_published_ms",
 				published_json(&all->seen), "pressure",
-				pressure_json(&pressure, &passing), "levels", fill_json(&fill),
-				"memory_bytes", (json_int_t)bytes, "maps", maps));
+				pressure_json(&pressure, &passing), "sources",
+				sources_json(&fill, maps), "memory_bytes",
+				(json_int_t)maps_memory(maps), "maps", maps_json(maps)));
 	attached_free(all);
 	return status;
 }
@@ -447,12 +474,12 @@ static const char status_details[] =
 	"insertions: buckets made, one for each limit and key. forgotten: those that were not\n"
 	"full and were given up for another one. refused: newcomers that got none. busy: another\n"
 	"CPU was at work there; no-room: all that it could have taken the place of tell more.\n"
-	"levels: how many of these buckets the gate remembers. Full ones are forgotten first, "
-	"then\n"
-	"those that lack little; those that lack more than half, or are blocked, are forgotten\n"
-	"last. MEMORY is what the kernel sets aside for a map, or, where it does not, what its\n"
-	"entries take. ledgers: those levels; buckets: what each CPU keeps at hand of sources;\n"
-	"newcomers: all maps by which these are met.";
+	"bucket insertions: sources that got a bucket on a CPU; no bucket: the kernel had none.\n"
+	"sources: the levels that the gate tracks, one for each source and limit. Full ones are\n"
+	"evicted first, then those that lack little; those that lack more than half, or are\n"
+	"blocked, last. MEMORY is what the kernel allocates for a map, or, if it allocates by\n"
+	"entry, what its entries take. ledgers: those levels; buckets4, buckets6: sources that\n"
+	"CPUs serve from buckets of their own; newcomers: all maps for new sources.";
 
 const struct command command_status = {
 	.name = "status",

@@ -53,4 +53,10 @@ static inline const struct pace *pressure_refused(const struct pressure *pressur
 	return &pressure->event[SL_EVENT_BUSY + cause];
 }
 
+/* Why sources got no bucket: the same causes. */
+static inline const struct pace *bucket_refused(const struct pressure *pressure, int cause)
+{
+	return &pressure->event[SL_EVENT_BUCKET_BUSY + cause];
+}
+
 #endif

@@ -9,12 +9,6 @@
 #include "ways.h"
 
 /*
- * Until this part of its lines is partial, a table finds no free or whole line for one newcomer in
- * 600, as some sets are full before others; and for one in 25 that comes then.
- */
-#define ROOM_OF_5 4
-
-/*
  * The least size whose table has more lines: as many sources as a size says fill three quarters of
  * its table at most (gate_meeting()).
  */
@@ -30,8 +24,7 @@ void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
 			 fill->lines / SL_WAYS * sizeof(struct sl_set);
 
-	fill->room = (uint64_t)fill->lines * ROOM_OF_5 / 5;
-	fill->bytes = fill->room ? (table + fill->room - 1) / fill->room : 0;
+	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
 	fill->sources_short = 0;
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
 	    pressure->event[SL_EVENT_FORGOTTEN].per_second)

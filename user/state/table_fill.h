@@ -11,11 +11,10 @@
 struct table_fill {
 	uint32_t lines;
 	uint32_t in_use;
-	uint32_t partial;   /* of those in use: not whole, so that to forget one loses something */
-	uint32_t protected; /* of those: to be forgotten last */
-	uint32_t room;	    /* lines that can be partial before newcomers begin to find none */
-	uint32_t bytes;	    /* that the table takes for each line of its room */
-	uint32_t sources;   /* the size as it was asked for */
+	uint32_t partial;   /* states that are not full, so that an eviction loses something */
+	uint32_t protected; /* partial states that are evicted last */
+	uint32_t bytes;	    /* bytes of the table for each of `sources` */
+	uint32_t sources;   /* size of the gate: so many sources with one limit fit */
 	/* while room is short, the least size with a larger table, or the largest size; else 0 */
 	uint32_t sources_short;
 };
