@@ -9,7 +9,7 @@
  * 4. add what the old `counters` and `budgets` were charged meanwhile
  * 5. move the pins from next/ to the gate's directory, `gate` first: the next gate is the gate
  *
- * So after a kill next/ tells what to do:
+ * After a kill the next command looks at next/:
  *
  * - next/gate exists: the next gate is complete. The next command does steps 3 to 5 again. Until
  *   then each device filters with either gate: by the same rules and the same state of sources, as
@@ -120,8 +120,8 @@ static uint32_t policies_count(const struct gate *gate, struct room *room)
 }
 
 /*
- * Reads the ledger of a budget. If it is full, it is read as one that was found full now: so what
- * `zero` advances by after this is what is charged.
+ * Reads the ledger of a budget. A full one is returned as full since now, so that `zero` advances
+ * from there by what is charged.
  */
 static struct sl_ledger budget_read(const struct gate *gate, uint32_t number, uint64_t now)
 {
@@ -169,9 +169,9 @@ static uint64_t *budgets_note(const struct gate *next)
 }
 
 /*
- * Charges to the next budgets what the old ones were charged since they were copied. zeros: of the
- * copies. NULL: they are not known, because the command that made them was killed; then each budget
- * counts as charged as the one of both that was charged more.
+ * Charges to the next budgets what the old budgets were charged since they were copied. zeros: from
+ * budgets_note(). NULL: unknown, because the command that copied the budgets was killed; then each
+ * budget gets the later `zero` of the two.
  */
 static void budgets_add(const struct gate *gate, struct gate *next, const uint64_t *zeros)
 {
@@ -188,8 +188,8 @@ static void budgets_add(const struct gate *gate, struct gate *next, const uint64
 }
 
 /*
- * Subtracts the final counts of the old `counters` from the bases of the next records, so that a
- * reader of the next gate, whose counters began at 0, sees the sum of both. May be repeated.
+ * Subtracts the final counts of the old `counters` from the bases of the next records. The next
+ * counters began at 0, so a reader of the next gate sees the sum of both maps. Can be repeated.
  */
 static enum status counters_add(const struct gate *gate, struct gate *next)
 {
@@ -260,7 +260,7 @@ static int pin_settle(const struct gate *gate, const struct pins *pins, enum gat
 	return pin_remove(pins, name);
 }
 
-/* Empties and removes next/. gate: the one whose maps have or get the pins. */
+/* Empties and removes next/. Pins of maps of `gate` move to its directory. */
 static enum status next_end(const struct gate *gate)
 {
 	struct pins pins;
