@@ -162,7 +162,8 @@ const char *attachment_qdisc_pin(const struct attachment *a, char name[PIN_NAME]
 	return name;
 }
 
-bool attachment_of_pin(const char *name, struct attachment *ret)
+/* Parses the name of a pin. False: it is no attachment's. */
+static bool attachment_of_pin(const char *name, struct attachment *ret)
 {
 	struct attachment a = {0};
 	char hook[16], mode[16];

@@ -52,9 +52,6 @@ struct attachment {
 /* A new attachment of a device of the current network namespace. */
 struct attachment attachment_of(const struct device *device, enum hook hook);
 
-/* Parses the name of a pin. False: it is no attachment's. */
-bool attachment_of_pin(const char *name, struct attachment *ret);
-
 /* Formats the name of the attachment's pin in the gate's `links`. */
 const char *attachment_pin(const struct attachment *attachment, char name[PIN_NAME]);
 

@@ -172,7 +172,8 @@ static bool attachment_is_gone(const struct gate *gate, struct attachment *a)
 	return !attachment_look(gate, a) && !a->program_id;
 }
 
-bool programs_restore(const struct gate *gate, struct replacements *replacements)
+/* Puts the old programs back, and reports failures. False: some failed. */
+static bool programs_restore(const struct gate *gate, struct replacements *replacements)
 {
 	bool restored = true;
 

@@ -31,9 +31,6 @@ struct replacements {
 enum status programs_replace(const struct gate *gate, const struct gate *next,
 			     struct replacements *ret);
 
-/* Puts the old programs back, and reports failures. False: some failed. */
-bool programs_restore(const struct gate *gate, struct replacements *replacements);
-
 void replacements_close(struct replacements *replacements);
 
 #endif

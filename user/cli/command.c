@@ -201,7 +201,8 @@ const struct word *keyword_find(const struct command *command, const char *name)
 	return NULL;
 }
 
-const struct word *operand_find(const struct command *command)
+/* NULL: the command takes none. */
+static const struct word *operand_find(const struct command *command)
 {
 	for (unsigned int i = 0; i < command->word_count; i++)
 		if (command->words[i].kind < FLAG)

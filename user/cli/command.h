@@ -194,9 +194,6 @@ bool words_go_on(const struct command *command, const struct word *keyword, unsi
  */
 bool choice_word(const char *value, const char *first, unsigned int place, char ret[WORD_TEXT]);
 
-/* The operand of the command; NULL: it takes none. */
-const struct word *operand_find(const struct command *command);
-
 /*
  * Fills the arguments of a command, all 0 before, by its table. Refuses a word that the table does
  * not have, a keyword that is given twice or lacks its value, and a missing operand. The values of

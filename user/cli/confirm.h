@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules on trial: what puts back those of before where nobody confirms. Used by: cmd_apply.c. */
+/* Rules on trial: what puts back those of before where nobody confirms. */
 #ifndef SLUICE_CONFIRM_H
 #define SLUICE_CONFIRM_H
 

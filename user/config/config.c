@@ -58,7 +58,7 @@ bool reader_claim(struct reader *reader, const struct rule *rule, struct positio
 	return true;
 }
 
-void claims_free(struct claims *claims)
+static void claims_free(struct claims *claims)
 {
 	for (unsigned int i = 0; i < claims->count; i++)
 		rule_free(&claims->claims[i].rule);
@@ -121,7 +121,11 @@ static enum status prefix_merge(struct reader *reader, struct claim *claims, uns
 	return ruleset_add(&reader->rules, &rule);
 }
 
-void claims_merge(struct reader *reader)
+/*
+ * Makes one rule of all claims to a prefix, in the order of prefixes. Two policies of a prefix, or
+ * two entries by hand, are refused with both places.
+ */
+static void claims_merge(struct reader *reader)
 {
 	struct claim *claims = reader->claims.claims;
 	unsigned int count = reader->claims.count, first = 0;

@@ -2,15 +2,6 @@
 /*
  * Config: from the document of a rules file to rules. The words of the document go to the parsers
  * of the command line. An error is printed with its place, and reading goes on.
- *
- *   shape_check     refuses unknown keys, and values of the wrong kind
- *   places_read     `attach` becomes places
- *   policies_read   `defaults` and `policies` become claims
- *   lists_read      `allow` and `deny` become claims
- *   claims_merge    claims become rules, one a prefix
- *
- * Used by: config.c, which also has reader_*() and claims_merge(). The others are in
- * config_check.c, config_places.c, config_policies.c and config_lists.c.
  */
 #ifndef SLUICE_CONFIG_READER_H
 #define SLUICE_CONFIG_READER_H
@@ -73,15 +64,9 @@ bool reader_claim(struct reader *reader, const struct rule *rule, struct positio
  */
 bool shape_check(struct reader *reader);
 
+/* `attach` becomes places; `defaults` and `policies`, and `allow` and `deny`, become claims. */
 void places_read(struct reader *reader);
 void policies_read(struct reader *reader);
 void lists_read(struct reader *reader);
-
-/*
- * Makes one rule of all claims to a prefix, in the order of prefixes. Two policies of a prefix, or
- * two entries by hand, are refused with both places.
- */
-void claims_merge(struct reader *reader);
-void claims_free(struct claims *claims);
 
 #endif

@@ -2,12 +2,7 @@
 /*
  * Config: a rules file as a tree, built from libyaml's events: YAML, and so JSON. Each node has its
  * line and column. Anchors, aliases and tags are refused, as each can hide what a file says.
- *
- *   document_parse   text -> tree, or a message for the first error
- *   node_find        map, key -> value; also node_word, node_items
- *   document_place   puts a place before each message
- *
- * Used by: config_reader.h. Nodes and words are freed together, by document_free().
+ * Nodes and words are freed together, by document_free().
  */
 #ifndef SLUICE_DOCUMENT_H
 #define SLUICE_DOCUMENT_H

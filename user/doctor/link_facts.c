@@ -120,7 +120,7 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	return MNL_CB_OK;
 }
 
-int link_facts_parse(const void *messages, size_t size, void *links)
+static int link_facts_parse(const void *messages, size_t size, void *links)
 {
 	return messages_run(messages, size, link_parse, links);
 }

@@ -42,9 +42,6 @@ struct link_facts {
 
 enum status link_facts_read(struct link_facts *ret);
 
-/* Adds what messages of a dump of RTM_GETLINK say: as dump_parse() of attach/netlink.h. */
-int link_facts_parse(const void *messages, size_t size, void *links);
-
 /* NULL: it is not among them. */
 const struct link *link_facts_find(const struct link_facts *links, unsigned int ifindex);
 void link_facts_free(struct link_facts *links);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The change from what a gate has to what a rules file says: rules, sizes and devices. Used by
- * cmd_apply.c for a file, and by task_rules.c, which leaves the devices to task_devices.c.
- *
- *   change_prepare   computes it, and refuses what cannot be
- *   change_make      makes it so: all of it or nothing
+ * The change from what a gate has to what a rules file says: rules, sizes and devices. A keeper
+ * leaves the devices to task_devices.c.
  */
 #ifndef SLUICE_APPLY_H
 #define SLUICE_APPLY_H

@@ -2,13 +2,6 @@
 /*
  * Share: the keys of shared limits that a node tells the store of, and what it charges for others.
  *
- *   accounts_scan      reads what packets took since the scan before, and finds new keys to tell of
- *   accounts_count     only reads, so that no counter wraps while a round takes long
- *   accounts_report    writes what to add to the store's counters in a round, and what blocks
- *   accounts_learn     takes the store's answers, and blocks what others block
- *   accounts_step      charges ledgers for other nodes: every 10 ms or so
- *   accounts_forget    charges nothing, and begins anew with what others do
- *
  * Local first. A source far from its limit needs nobody. What a key took untold is its excess, less
  * a hundredth of rate/nodes: so much is never told, and makes a hundredth of the rate on all nodes.
  * A key gets an account once its excess is a quarter of the burst, or once it has an excess and its
@@ -19,8 +12,6 @@
  * A block is told of once, with the time that it still lasts; the store forgets it when that is
  * over. A node takes it to last from before it asked, so never for longer than it does, and tells
  * only of what lasts longer than all that it was told: so no block goes back and forth.
- *
- * Used by: share.c. Uses: choice.h, debts.h, flow.h, shared_limits.h, store.h, gate/table.h.
  */
 #ifndef SLUICE_ACCOUNTS_H
 #define SLUICE_ACCOUNTS_H

@@ -3,18 +3,12 @@
  * Share: which keys a node tells of where more are due than it has accounts. Pure; time is an
  * argument.
  *
- *   choice_demand   how much a key asks for, over some seconds
- *   choice_weight   its place in the order of all keys
- *   choices_add     keeps the keys of the largest weights: O(log most) each
- *
  * A key is held only where the nodes that it comes through all tell of it. Nodes do not agree on
  * that, so they go by an order that is the same on all of them: by the demand for a key, at most
  * its limit, times a factor between 1 and 5/4 that follows from the key. Of keys that ask for more
  * than their limit at each node the factor alone decides. Demand that two nodes measure a little
  * differently changes few places, as there is no bound at which it changes for all keys that ask
  * alike. A wider factor has nodes agree more often, and leaves out more that ask for much.
- *
- * Used by: accounts.c, flow.c. Uses: include/credit.h.
  */
 #ifndef SLUICE_CHOICE_H
 #define SLUICE_CHOICE_H

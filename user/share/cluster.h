@@ -4,11 +4,7 @@
  * queue, of a node or of the delayed, until it has an outcome. Only an explicit refusal puts a
  * command that was sent into a queue again.
  *
- *   cluster_exchange   runs commands, all at the same time, at the nodes that hold their slots
- *   cluster_refresh    reads the map of slots where there is none, or a newer one
- *
  * A store that is no cluster is one of a single node.
- * Used by: redis.c. Uses: connection.h, slots.h. The map is in cluster_map.c.
  */
 #ifndef SLUICE_SHARE_CLUSTER_H
 #define SLUICE_SHARE_CLUSTER_H

@@ -3,13 +3,6 @@
  * Share: a connection to one node of a store, which never blocks. Does what hiredis leaves open:
  * names that are looked up without waiting, a limit to what an answer may cost, times to give up,
  * and to wait before the next attempt.
- *
- *   connection_advance   connects, encrypts, authenticates: as far as it goes now
- *   connection_add       one command to the output
- *   connection_flush     sends of it what fits
- *   connection_answer    the next answer, if it is whole
- *
- * Used by: cluster.c. Uses: hiredis, slots.h.
  */
 #ifndef SLUICE_SHARE_CONNECTION_H
 #define SLUICE_SHARE_CONNECTION_H

@@ -10,7 +10,11 @@
 /* Of debt, in ticks: a limit may have less as its burst. */
 #define DEBT_LEAST ((int64_t)SL_TICKS_PER_SEC / 50)
 
-uint64_t debt_most(const struct sl_limit *limit)
+/*
+ * A burst, or twice the time between two charges: a ledger that fills up in less would let pass
+ * meanwhile what others have taken.
+ */
+static uint64_t debt_most(const struct sl_limit *limit)
 {
 	return credit_max(limit->burst, DEBT_LEAST);
 }

@@ -2,12 +2,6 @@
 /*
  * Share: charges ledgers for what other nodes took, and blocks what they block, while packets do
  * the same.
- *
- *   debt_step     what is due of a flow, to the ledger of its key: each 10 ms or so
- *   debt_charge   an amount
- *   debt_block    until a moment
- *
- * Used by: accounts.c. Uses: flow.h, gate/table.h, include/credit.h.
  */
 #ifndef SLUICE_SHARE_DEBTS_H
 #define SLUICE_SHARE_DEBTS_H
@@ -24,16 +18,10 @@ struct debt {
 };
 
 /*
- * A burst, or twice the time between two charges: a ledger that fills up in less would let pass
- * meanwhile what others have taken.
- */
-uint64_t debt_most(const struct sl_limit *limit);
-
-/*
  * Charges the ledger in a line, as a packet of that cost would be, though it is never refused; or,
  * where `cost` is negative, gives back what was charged in vain. limit: a token bucket; cost: in
- * ticks, at most debt_most(). So far the level falls below 0: that is what a source can owe for
- * others.
+ * ticks, at most the burst or, if that is more, 20 ms. So far the level falls below 0: that is what
+ * a source can owe for others.
  *
  * lent: ticks by which the level is lower than it would be without this process, at most; 0 to
  * begin with. No more is given back, so no source gets more than without it.

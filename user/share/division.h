@@ -3,17 +3,11 @@
  * Share: from when on the packet path divides shared limits by the nodes, of `--on-loss divide`.
  * Pure: no clock and no map; time is an argument.
  *
- *   division_begin   goes on with what the process before has said
- *   division_step    says that this process is there, every 10 ms or so
- *   division_round   a round has ended
- *
  * `at` is the word `divide_at` of the gate: from that moment on a packet of a shared limit is
  * charged as often as there are nodes. It is a lease: a process that charges ledgers, and is
  * answered, moves it ahead at each step. It ends by itself where the process is killed or stopped;
  * where the store is away the process ends it. Either way it is renewed only once rounds have been
  * answered for DIVISION_GRACE.
- *
- * Used by: share.c. Uses: flow.h.
  */
 #ifndef SLUICE_DIVISION_H
 #define SLUICE_DIVISION_H

@@ -2,8 +2,6 @@
 /*
  * Share: rounds with the store in a thread of their own, as the store's client waits for answers.
  * One round is under way at a time.
- *
- * Used by: share.c. Uses: store.h, flow.h.
  */
 #ifndef SLUICE_EXCHANGE_H
 #define SLUICE_EXCHANGE_H

@@ -3,16 +3,6 @@
  * Share: the flow of one key of a shared limit: what this node reports of it to the store, and what
  * its ledger is charged for other nodes. Pure: no clock, no socket, no map; time is an argument.
  *
- *   flow_is_due      whether a key is to be shared
- *   flow_begin       it is, from now on
- *   flow_report      begins a round: what to add to the key's totals in the store
- *   flow_learn       ends the round with the totals that the store answered
- *   flow_lost        ends the round without an answer; flow_unsent: to what was never sent
- *   flow_forget      begins anew with what others do
- *   flow_step        what to charge to the ledger now, in small steps, or to give back to it
- *   flow_uncharged   what of that was not charged
- *   flow_rests       whether the key can be forgotten; flow_is_quiet: if need be
- *
  * Units. All is in ticks of time at the rate of the limit: a ledger refills one tick a tick, so the
  * rate is 1, and a packet of cost c adds c ticks to `taken` if it was admitted and to `asked` in
  * any case. No clock is compared between nodes.

@@ -3,8 +3,6 @@
  * Share: the process that shares a gate's limits with other nodes. Every 10 ms it charges ledgers
  * for what others took; every round it tells the store what this node took, and learns the totals.
  * No packet waits for it, and the filter goes on without it.
- *
- * Used by: the command line. Uses: accounts.h, exchange.h, share_state.h, keep/hold.h.
  */
 #ifndef SLUICE_SHARE_H
 #define SLUICE_SHARE_H

@@ -2,8 +2,6 @@
 /*
  * Share: what the process that shares a gate's limits tells other commands, in
  * /run/sluice/GATE.share.json, once a second; and whether there is one, by its lock.
- *
- * Used by: share.c, doctor, the command line. Uses: base/file.h, keep/hold.h.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: the limits of a gate that say `shared yes`, by the number that lines of the table have.
- *
- * Used by: accounts.c, share.c. Uses: gate/rules.h.
  */
 #ifndef SLUICE_SHARED_LIMITS_H
 #define SLUICE_SHARED_LIMITS_H

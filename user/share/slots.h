@@ -2,8 +2,6 @@
 /*
  * Share: the slots of a Redis Cluster, the nodes that hold them, and the words of a redirect.
  * Pure: no socket, no clock. What is parsed here came from the network, and may be anything.
- *
- * Used by: cluster.c, redis.c.
  */
 #ifndef SLUICE_SHARE_SLOTS_H
 #define SLUICE_SHARE_SLOTS_H

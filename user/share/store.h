@@ -2,16 +2,11 @@
 /*
  * Share: counters that machines have in common, kept in Redis or Valkey, alone or as a cluster.
  *
- *   store_round   adds to counters and reads them, in one round trip
- *   store_nodes   the store's time, and how many nodes share
- *
  * What got no answer is never sent again: consumption may be missed, and is never counted twice.
  * The answers are hostile input: they can be wrong, and can neither crash a caller nor cost it
  * memory without bound, nor time beyond timeout_ms.
  *
  * A store blocks, and is one thread's. Its calls block SIGPIPE in that thread, for good.
- *
- * Used by: the daemon. Uses: redis.c, cluster.h, connection.h, slots.h.
  */
 #ifndef SLUICE_SHARE_STORE_H
 #define SLUICE_SHARE_STORE_H
