@@ -22,7 +22,7 @@ SOURCE, OTHER, DENIED = "203.0.113.66", "192.0.2.1", "198.18.0.1"
 SIZES = {"sources": ["sets", "ledgers"], "buckets": ["buckets4", "buckets6"],
          "policies": ["counters"], "hosts": ["hosts4", "hosts6"], "prefixes": ["prefixes"]}
 FOLLOWING = {"policies": ["policies", "budgets", "allowances"], "hosts": ["host_shortcuts"],
-             "sources": ["buckets4", "buckets6"]}
+             "sources": ["buckets4", "buckets6", "in_use"], "buckets": ["in_use"]}
 
 SIZE = 4096
 TABLES = ["sets", "ledgers", "buckets4", "buckets6"]

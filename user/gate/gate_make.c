@@ -312,13 +312,16 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 }
 
 /*
- * Whether the next gate may share a map. `gate` is always new. So are buckets if the table is,
- * because they hold what they have drawn from it.
+ * Whether the next gate may share a map; the maps before it are decided. `gate` is always new.
+ * Buckets are new if the table is, because they hold credit from it, and their marks are new if
+ * they are.
  */
 static bool map_may_stay(const struct bpf_object *object, enum gate_map map)
 {
 	if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
 		return bpf_map__fd(object_map(object, MAP_LEDGERS)) >= 0;
+	if (map == MAP_IN_USE)
+		return bpf_map__fd(object_map(object, MAP_BUCKETS4)) >= 0;
 	return map != MAP_GATE;
 }
 
