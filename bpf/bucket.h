@@ -24,7 +24,6 @@
 #ifndef SLUICE_BUCKET_H
 #define SLUICE_BUCKET_H
 
-#include "purses.h"
 #include "newcomer.h"
 #include "lookup.h"
 
@@ -37,46 +36,31 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 
 /* --- Marks ---------------------------------------------------------------------------------- */
 
-/* The hash of a source is secret, so that no sender can choose sources that share a mark. */
-static __always_inline __u32 mark_of(__u64 source, const struct sl_gate *gate)
-{
-	return source * (gate->meeting.secret[0] | 1) >> 48;
-}
+/* The mark of a source: a bit of a word. */
+struct mark {
+	__u64 *word; /* NULL only for the verifier */
+	__u64 bit;
+};
 
-_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
-
-static __always_inline __u64 *mark_word(__u32 mark)
+/* By a secret hash, so that no sender can choose sources that share a mark. */
+static __always_inline struct mark mark_of(__u64 source, const struct sl_gate *gate)
 {
-	__u32 first = 0;
+	__u32 hash = source * (gate->meeting.secret[0] | 1) >> 48, first = 0;
 	struct sl_in_use *here = bpf_map_lookup_elem(&in_use, &first);
 
-	return here ? &here->word[mark / 64 % (SL_IN_USE_BITS / 64)] : NULL;
-}
-
-static __always_inline void mark_set(__u64 source, const struct sl_gate *gate)
-{
-	__u32 mark = mark_of(source, gate);
-	__u64 *word = mark_word(mark);
-
-	if (word)
-		*word |= 1ULL << mark % 64;
+	_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
+	return (struct mark){
+		.word = here ? &here->word[hash / 64 % (SL_IN_USE_BITS / 64)] : NULL,
+		.bit = 1ULL << hash % 64,
+	};
 }
 
 static __always_inline void mark_clear(__u64 source, const struct sl_gate *gate)
 {
-	__u32 mark = mark_of(source, gate);
-	__u64 *word = mark_word(mark);
+	struct mark mark = mark_of(source, gate);
 
-	if (word)
-		*word &= ~(1ULL << mark % 64);
-}
-
-static __always_inline bool mark_is_set(__u64 source, const struct sl_gate *gate)
-{
-	__u32 mark = mark_of(source, gate);
-	const __u64 *word = mark_word(mark);
-
-	return word && *word >> mark % 64 & 1;
+	if (mark.word)
+		*mark.word &= ~mark.bit;
 }
 
 /* --- Finding a bucket ------------------------------------------------------------------------ */
@@ -102,18 +86,20 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 	const __u64 *addr = (const __u64 *)packet->source.addr;
 	bool ipv4 = packet_is_ipv4(packet);
 	struct sl_bucket *bucket;
+	struct mark mark;
 	__u64 source;
 
 	if (!ipv4)
 		bucket_key6(addr, packet->bucket_key);
 	source = bucket_source(ipv4 ? addr : packet->bucket_key, ipv4);
-	if (!mark_is_set(source, gate))
+	mark = mark_of(source, gate);
+	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
 	bucket = ipv4 ? map_lookup(buckets4, packet->source.addr)
 		      : map_lookup(buckets6, packet->bucket_key);
 	if (!bucket) {
 		if (!(packet->jiffy % UNMARK_JIFFIES))
-			mark_clear(source, gate);
+			*mark.word &= ~mark.bit;
 		return NULL;
 	}
 	if (bucket->source != source)
@@ -201,6 +187,7 @@ static __always_inline struct sl_bucket *bucket_insert(const struct packet *pack
 	__u64 key[2] = {*(const __u64 *)packet->source.addr};
 	const struct sl_bucket fresh = {0};
 	struct sl_bucket *bucket;
+	struct mark mark;
 	__u64 source;
 
 	if (!here)
@@ -224,7 +211,9 @@ static __always_inline struct sl_bucket *bucket_insert(const struct packet *pack
 		here->first++;
 		bucket->kept = BUCKET_FIRST;
 	}
-	mark_set(source, gate);
+	mark = mark_of(source, gate);
+	if (mark.word)
+		*mark.word |= mark.bit;
 	return bucket;
 }
 

@@ -4,8 +4,6 @@
  * of a limit, but its ledger is never forgotten.
  *
  *   budget_charge   charges a newcomer's packet to the budget of its policy
- *
- * Used by: charge.h. Uses: ledger.h.
  */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H

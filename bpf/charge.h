@@ -5,8 +5,6 @@
  *
  *   policy_charge   all limits of a policy, in their order
  *   limit_charge    one limit
- *
- * Used by: sluice.bpf.c. Uses: newcomer.h, ledger.h, budget.h.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
@@ -69,12 +67,14 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 {
 	const struct sl_gate *gate = gate_get();
 	struct ledger_key key;
+	__u32 index;
 
 	if (!packet || !limit || !bucket || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	bucket->state[limit->slot % SL_LIMITS_MAX] =
-		table_index(&gate->meeting, ledger_digest(&gate->meeting, &key), &key);
+	index = table_index(&gate->meeting, ledger_digest(&gate->meeting, &key), &key);
+	if (index != LINE_NONE)
+		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
 }
 

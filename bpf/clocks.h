@@ -6,8 +6,6 @@
  *   clock_ticks     the monotonic clock, in ticks of 1/16 ns
  *   clock_jiffies   the kernel's jiffies64: all but free to read, and as coarse as CONFIG_HZ
  *   clock_until     the monotonic clock, in the unit of struct sl_face
- *
- * Used by: the headers that decide by time. Uses: no other header of the packet path.
  */
 #ifndef SLUICE_CLOCKS_H
 #define SLUICE_CLOCKS_H

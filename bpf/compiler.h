@@ -5,8 +5,6 @@
  *   BPF_GLOBAL              a function that the verifier checks once
  *   read_once, write_once   a load or store that other CPUs see whole, and that clang neither
  *                           repeats nor drops
- *
- * Used by: most headers of the packet path.
  */
 #ifndef SLUICE_COMPILER_H
 #define SLUICE_COMPILER_H

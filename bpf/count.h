@@ -6,8 +6,6 @@
  *   count_policy   by policy, reason and limit: what `stats` and `export` read
  *   count_source   by source: what `sources` reads
  *   count_first    the same for a source that has no bucket yet
- *
- * Used by: sluice.bpf.c. Uses: bucket.h, charge.h.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H

@@ -7,9 +7,6 @@
  *   window_tell     notes of a window how much of it counts, and when a packet came
  *   line_block      begins a block
  *   ledger_refund   gives back a cost
- *
- * Used by: charge.h, budget.h. Uses: include/kinds.h, which has the arithmetic;
- * newcomer.h; table.h; clocks.h.
  */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H

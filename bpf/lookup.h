@@ -5,9 +5,7 @@
  *   rules_lookup      the longest rule in force: the hash of hosts, then the trie of prefixes
  *   source_is_split   whether the addresses of one /64 fall under different rules
  *
- * Used by: bucket.h, shortcut.h. Uses: maps.h, packet.h, clocks.h, identity.h, list_ends.h. How a
- * rule is written, and how a change switches from one generation to the next: struct sl_rule in
- * include/sluice.h.
+ * struct sl_rule in include/sluice.h has how a rule is written, and how a change switches generations.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H

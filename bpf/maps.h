@@ -6,8 +6,6 @@
  *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
  *   state       sets, ledgers; buckets4, buckets6, in_use; counters
  *   newcomers   admission, newcomers, shortcuts, host_shortcuts, blocks, budgets, allowances
- *
- * Used by: most headers of the packet path. Uses: compiler.h.
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H

@@ -13,8 +13,6 @@
  * What it sent through others, as often as the bar says at most through each, is not. A slot of the
  * sketch has no time: what it remembers of a crowd long past, two packets at most, is charged, too.
  * What an insertion forgets: include/ways.h.
- *
- * Used by: charge.h. Uses: table.h, include/pace.h, include/sketch.h, packet.h.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H

@@ -6,8 +6,7 @@
  *   packet_inspect   reads what matches and keys ask for beyond it: only where a limit asks
  *   packet_unmerge   counts the packets that one merged buffer stands for
  *
- * Used by: xdp.h and skb.h, which give it the bytes; lookup.h; newcomer.h. Uses: match.h. Compiles
- * natively too: the parser that ships is the parser that is fuzzed.
+ * Compiles natively too: the parser that ships is the parser that is fuzzed.
  *
  * The rule. What the kernel would deliver is judged. What cannot be judged and might be delivered
  * is dropped, if the gate has rules. Only what no IP stack takes passes unjudged. So a frame is

@@ -5,8 +5,6 @@
  * the rest of its way.
  *
  *   shortcut_recall   the record that decides about a source without a bucket
- *
- * Used by: sluice.bpf.c. Uses: lookup.h, aggregate.h.
  */
 #ifndef SLUICE_SHORTCUT_H
 #define SLUICE_SHORTCUT_H

@@ -7,8 +7,6 @@
  *   skb_parse     the source, the numbers of packets and bytes
  *   skb_inspect   the headers behind it
  *   skb_earliest, skb_depart   the departure time that an skb has, and that it gets
- *
- * Used by: sluice.bpf.c. Uses: packet.h.
  */
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H

@@ -15,8 +15,6 @@
  * A lock is held for longer if its CPU does something else meanwhile: on PREEMPT_RT a program can
  * be scheduled out, and a virtual CPU may stand still. A packet that meets such a lock waits for
  * 8 us, and is then judged as a newcomer's.
- *
- * Used by: newcomer.h, ledger.h, charge.h. Uses: ways.h, maps.h, clocks.h.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -40,15 +38,19 @@ static __always_inline struct sl_line *line_get(__u32 line)
 	return bpf_map_lookup_elem(&ledgers, &line);
 }
 
+/* No line: beyond every table. */
+#define LINE_NONE (~0U)
+
 /*
- * Finds a key in one set. tag: as it is there. By branches, which a CPU predicts for a key that
- * comes often, and for one that has no ledger: nothing waits for the tags then.
+ * Finds a key in one set, and returns the index of its line or LINE_NONE. tag: as it is there. By
+ * branches, which a CPU predicts for a key that comes often, and for one that has no ledger: nothing
+ * waits for the tags then.
  */
-static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 index, __u16 tag,
-						const struct ledger_key *key)
+static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
+				      const struct ledger_key *key)
 {
 	if (!set_has_tag(set, tag))
-		return NULL;
+		return LINE_NONE;
 #pragma unroll
 	for (int way = 0; way < SL_WAYS; way++) {
 		struct sl_line *line;
@@ -57,9 +59,9 @@ static __always_inline struct sl_line *way_find(const struct sl_set *set, __u32 
 			continue;
 		line = line_get(index * SL_WAYS + way);
 		if (line && line_is(line, key))
-			return line;
+			return index * SL_WAYS + way;
 	}
-	return NULL;
+	return LINE_NONE;
 }
 
 /*
@@ -84,50 +86,29 @@ static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_lin
 		write_once(((__u8 *)&line->limit)[LINE_ZERO_BYTE], 0);
 }
 
-/* The line of a key whose digest this is. NULL: it has none. */
-static __always_inline struct sl_line *
-table_find(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
-{
-	struct spot spot = spot_of(meeting, digest);
-	const struct sl_set *home = set_get(spot.home), *set;
-	struct sl_line *line;
-	__u32 other;
-
-	if (!home)
-		return NULL;
-	line = way_find(home, spot.home, spot.tag, key);
-	if (line || read_once(home->away) < 2)
-		return line;
-	other = set_other(meeting, spot.home, spot.tag);
-	set = set_get(other);
-	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : NULL;
-}
-
-/* The index in `ledgers` of the line of a key in one set, or 0. */
-static __always_inline __u32 way_index(const struct sl_set *set, __u32 index, __u16 tag,
-				       const struct ledger_key *key)
-{
-	for (int way = 0; way < SL_WAYS; way++) {
-		struct sl_line *line = line_get(index * SL_WAYS + way);
-
-		if (read_once(set->tag[way]) == tag && line && line_is(line, key))
-			return index * SL_WAYS + way;
-	}
-	return 0;
-}
-
-/* The index in `ledgers` of the line of a key. Returns 0 if it has no line, or the first one. */
+/* The index of the line of a key whose digest this is, or LINE_NONE. */
 static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
 					 const struct ledger_key *key)
 {
 	struct spot spot = spot_of(meeting, digest);
-	__u32 other = set_other(meeting, spot.home, spot.tag);
-	const struct sl_set *home = set_get(spot.home), *set = set_get(other);
-	__u32 index = home ? way_index(home, spot.home, spot.tag, key) : 0;
+	const struct sl_set *home = set_get(spot.home), *set;
+	__u32 index, other;
 
-	if (!index && set)
-		index = way_index(set, other, spot.tag | TAG_AWAY, key);
-	return index;
+	if (!home)
+		return LINE_NONE;
+	index = way_find(home, spot.home, spot.tag, key);
+	if (index != LINE_NONE || read_once(home->away) < 2)
+		return index;
+	other = set_other(meeting, spot.home, spot.tag);
+	set = set_get(other);
+	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : LINE_NONE;
+}
+
+/* The line of a key whose digest this is. NULL: it has none. */
+static __always_inline struct sl_line *
+table_find(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
+{
+	return line_get(table_index(meeting, digest, key));
 }
 
 /* --- Inserting ------------------------------------------------------------------------------ */

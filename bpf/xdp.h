@@ -4,8 +4,6 @@
  *
  *   xdp_parse     the source, the number of bytes
  *   xdp_inspect   the headers behind it
- *
- * Used by: sluice.bpf.c. Uses: packet.h.
  */
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H

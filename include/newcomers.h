@@ -108,8 +108,6 @@ struct sl_in_use {
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");
-_Static_assert(sizeof(struct sl_shortcut) == 16, "map schema");
 _Static_assert(sizeof(struct sl_host_set) == 64, "one cache line");
-_Static_assert(sizeof(struct sl_admission) == 176, "map schema");
 
 #endif

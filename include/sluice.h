@@ -505,21 +505,6 @@ struct sl_allowance {
 	__u32 pad;
 };
 
-_Static_assert(sizeof(struct sl_cell) == 16, "map schema");
-_Static_assert(sizeof(struct sl_counters) == 16 * (SL_REASONS + SL_LIMITS_MAX), "map schema");
-_Static_assert(sizeof(struct sl_match) == 40, "map schema");
-_Static_assert(sizeof(struct sl_limit_spec) == 72, "map schema");
-_Static_assert(sizeof(struct sl_limit) == 88, "map schema");
-_Static_assert(sizeof(struct sl_policy) == 1728, "map schema");
-_Static_assert(sizeof(struct sl_prefix) == 24, "map schema");
-_Static_assert(sizeof(struct sl_rule) == 40, "map schema");
-_Static_assert(sizeof(struct sl_list_info) == 280, "map schema");
-_Static_assert(sizeof(struct sl_gate) == 560, "map schema");
-_Static_assert(sizeof(struct sl_set) == 32, "map schema");
-_Static_assert(sizeof(struct sl_line) == 64, "map schema");
 _Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
-_Static_assert(sizeof(struct sl_ledger) == 32, "map schema");
-_Static_assert(sizeof(struct sl_bucket) == 200, "map schema");
-_Static_assert(sizeof(struct sl_allowance) == 32, "map schema");
 
 #endif

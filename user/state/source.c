@@ -7,7 +7,6 @@
 
 #include "gate/counters.h"
 #include "gate/records.h"
-#include "purses.h"
 #include "rules/prefix.h"
 
 /* Whether rules divide the /64 of a source, as source_is_split() in bpf/lookup.h decides. */

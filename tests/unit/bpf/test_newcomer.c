@@ -46,7 +46,7 @@ static void *map_find(const void *map, const void *key)
 {
 	void *found = host_table_find(map, key);
 
-	if (found)
+	if (found || map == &ledgers)
 		return found;
 	if (map == &admission)
 		return &world.admission;
