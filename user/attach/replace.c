@@ -9,7 +9,6 @@
 #include "attach/attachment.h"
 #include "attach/filter.h"
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/netns.h"
 
 /* --- Replacing the program of one attachment ------------------------------------------------ */
@@ -249,7 +248,6 @@ enum status programs_replace(const struct gate *gate, const struct gate *next,
 	status = replacements_open(gate, ret);
 	if (!status)
 		status = replacements_load(next, ret, &programs);
-	ret->began = uptime_ticks();
 	if (!status)
 		status = replacements_switch(gate, &programs, ret);
 	programs_close(&programs);

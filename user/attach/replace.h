@@ -19,7 +19,6 @@ struct replacements {
 	struct replaced one[ATTACHMENTS_MAX];
 	int program_fd[ATTACHMENTS_MAX]; /* the old programs, kept open for programs_restore() */
 	unsigned int count;
-	uint64_t began; /* uptime in ticks just before the first replacement */
 };
 
 /*

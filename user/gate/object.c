@@ -35,68 +35,67 @@ static const char *const program_names[HOOKS] = {
 	[HOOK_EGRESS] = "sluice_egress",
 };
 
-static void fds_close(int *fds, int count)
+static struct bpf_program *program_of(const struct bpf_object *object, int hook)
 {
-	for (int i = 0; i < count; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
+	return bpf_object__find_program_by_name(object, program_names[hook]);
 }
 
-/* Loads programs on the gate's maps, and keeps their fds. After a failure all fds are -1. */
-static enum status object_load(const struct gate *gate, const char *const names[], int count,
-			       int *ret_fds)
+/* Loads an object on the gate's maps with the programs of those hooks, and keeps their fds. */
+static int object_load(struct bpf_object *object, const struct gate *gate, unsigned int hooks,
+		       int fds[HOOKS])
 {
-	struct bpf_object *object = object_open();
-	struct bpf_program *program;
 	int err = 0;
 
-	if (!object)
-		return FAILED;
-	bpf_object__for_each_program (program, object)
-		bpf_program__set_autoload(program, false);
-	for (int i = 0; i < count; i++)
-		bpf_program__set_autoload(bpf_object__find_program_by_name(object, names[i]), true);
+	for (int hook = 0; hook < HOOKS; hook++)
+		bpf_program__set_autoload(program_of(object, hook), hooks & HOOK_BIT(hook));
 	for (int map = 0; !err && map < GATE_MAPS; map++)
 		err = bpf_map__reuse_fd(object_map(object, map), gate->map[map]);
 	if (!err)
 		err = bpf_object__load(object);
-	for (int i = 0; !err && i < count; i++) {
-		program = bpf_object__find_program_by_name(object, names[i]);
-		ret_fds[i] = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
-		if (ret_fds[i] < 0)
+	for (int hook = 0; !err && hook < HOOKS; hook++) {
+		if (!(hooks & HOOK_BIT(hook)))
+			continue;
+		fds[hook] = fcntl(bpf_program__fd(program_of(object, hook)), F_DUPFD_CLOEXEC, 0);
+		if (fds[hook] < 0)
 			err = -errno;
 	}
-	bpf_object__close(object);
-	if (!err)
-		return OK;
-	fds_close(ret_fds, count);
-	return failure("cannot load the BPF programs: %s (-v shows the kernel's log)", why(err));
+	return err;
 }
 
 enum status programs_load(const struct gate *gate, unsigned int hooks, struct programs *programs)
 {
-	const char *names[HOOKS];
-	int fds[HOOKS], hook_of[HOOKS], count = 0;
-	enum status status;
+	struct programs loaded = PROGRAMS_CLOSED;
+	struct bpf_object *object;
+	int err;
 
-	for (int hook = 0; hook < HOOKS; hook++) {
-		if (!(hooks & HOOK_BIT(hook)) || programs->fd[hook] >= 0)
-			continue;
-		hook_of[count] = hook;
-		fds[count] = -1;
-		names[count++] = program_names[hook];
+	for (int hook = 0; hook < HOOKS; hook++)
+		if (programs->fd[hook] >= 0)
+			hooks &= ~HOOK_BIT(hook);
+	if (!hooks)
+		return OK;
+	object = object_open();
+	if (!object)
+		return FAILED;
+	err = object_load(object, gate, hooks, loaded.fd);
+	bpf_object__close(object);
+	if (err) {
+		programs_close(&loaded);
+		return failure("cannot load the BPF programs: %s (-v shows the kernel's log)",
+			       why(err));
 	}
-	status = count ? object_load(gate, names, count, fds) : OK;
-	for (int i = 0; !status && i < count; i++)
-		programs->fd[hook_of[i]] = fds[i];
-	return status;
+	for (int hook = 0; hook < HOOKS; hook++)
+		if (hooks & HOOK_BIT(hook))
+			programs->fd[hook] = loaded.fd[hook];
+	return OK;
 }
 
 void programs_close(struct programs *programs)
 {
-	fds_close(programs->fd, HOOKS);
+	for (int hook = 0; hook < HOOKS; hook++) {
+		if (programs->fd[hook] >= 0)
+			close(programs->fd[hook]);
+		programs->fd[hook] = -1;
+	}
 }
 
 /* --- Memory --------------------------------------------------------------------------------- */
