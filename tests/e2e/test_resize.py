@@ -251,6 +251,20 @@ def test_policies_keep_their_numbers(attached):
     assert by_rule(attached)["10.3.0.0/16"] == (10, 5)
 
 
+def test_a_full_gate_gets_other_policies(lab):
+    """While both stand beside each other there is room for both."""
+    def config(net):
+        return {"gate": {"policies": 5}, "policies": [{"prefix": f"{net}.{i}.0.0/16", "limits": [{"rate": "1/h"}]}
+                                                      for i in range(5)]}
+    lab.apply(config(10) | {"attach": ["in0"]})
+    for net in 11, 12:
+        lab.sluice("apply", "-", "--resize", input=json.dumps(config(net)))
+        assert lab.json("dump")["gate"] == {"policies": 5}
+        assert [p["prefix"] for p in lab.json("dump")["policies"]] == [f"{net}.{i}.0.0/16" for i in range(5)]
+        assert lab.sluice("apply", "-", input=json.dumps(config(net))).out.endswith("nothing to change\n")
+    is_whole(lab)
+
+
 # --- Under traffic --------------------------------------------------------------------------------
 
 @pytest.mark.alone
