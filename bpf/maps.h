@@ -27,7 +27,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, __u32); /* the address, big endian */
+	__type(key, __u8[4]);
 	__type(value, struct sl_rule);
 } hosts4 SEC(".maps");
 
@@ -103,7 +103,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1);
-	__type(key, __u32);
+	__type(key, __u8[4]);
 	__type(value, struct sl_bucket);
 } buckets4 SEC(".maps");
 

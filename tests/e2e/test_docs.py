@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from lab import BUILD, SLUICE, TOP, run
+from lab import BUILD, MAPS, SLUICE, TOP, run
 
 MAN = os.path.join(TOP, "docs", "man")
 PAGES = {"sluice": "sluice.8", "sluice-rules": "sluice-rules.5"}
@@ -305,3 +305,9 @@ def test_each_fault_names_tests_that_exist():
         for file, _, test in (name.partition("::") for name in names):
             source = read("tests", file)
             assert re.search(rf"^(def|static void) {test}\(", source, re.MULTILINE), (file, test)
+
+
+def test_the_manual_has_each_map():
+    section = read(MAN, PAGES["sluice"]).split(".Sh MAPS")[1].split(".Sh ")[0]
+    assert set(MAPS) - {"buckets4", "buckets6"} <= set(re.findall(r"\w+", " ".join(
+        line for line in section.splitlines() if line.startswith(".It Cm"))))
