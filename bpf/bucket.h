@@ -2,23 +2,17 @@
 /*
  * Buckets: what this CPU holds for a source, in two LRU_PERCPU_HASH maps.
  *
- *   packet_begin     sets the time of the packet and the generation of the rules
- *   bucket_find      returns the bucket of the source
- *   bucket_insert    adds a bucket for a source that bucket_is_earned()
- *   bucket_recall    returns the policy version that decides about the source
- *   bucket_review    stops using the bucket of a source that is not hot any more
- *
  * The kernel evicts. An insertion costs as much as five packets, so insertions are rationed. A
- * bucket spares a hot source the charge of its state; a source that comes rarely only pays for the
- * cache lines of its bucket. So this CPU uses the buckets of its first sources, of hot sources, and
- * of sources that were refused or observed, and marks them in map `in_use`. An unmarked source is
- * charged at its state. Marks are bits of a hash: two sources can share a mark, which costs one of
- * them a failed lookup.
+ * bucket saves a hot source the charge of its shared state; a slow source only pays for the cache
+ * lines. So each CPU uses buckets only for its first sources, for hot sources, and for refused or
+ * observed sources, and marks these in map `in_use`. A source without a mark is charged at its
+ * shared state. Marks are bits of a hash. If two sources share a mark, one of them may pay a failed
+ * lookup.
  *
- * Race: the kernel reuses an evicted entry at once, also while a program on another CPU uses it.
+ * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
  * That program may then write to the bucket of another source. bucket_find() compares `source`, and
  * clears a bucket that was written for another source. `generation` and `policy_version` are read
- * and written as one word, so a packet never takes the version of another source. Credit that is
+ * and written as one word, so a packet never uses the version of another source. Credit that is
  * written to an entry at that moment is lost.
  */
 #ifndef SLUICE_BUCKET_H
@@ -27,7 +21,7 @@
 #include "newcomer.h"
 #include "lookup.h"
 
-/* Sets the jiffy of the packet, and the generation of the rules that it is judged under. */
+/* Sets the jiffy of the packet, and the generation of the rules that decide about it. */
 static __always_inline void packet_begin(struct packet *packet, const struct sl_gate *gate)
 {
 	packet->jiffy = clock_jiffies();
@@ -36,13 +30,14 @@ static __always_inline void packet_begin(struct packet *packet, const struct sl_
 
 /* --- Marks ---------------------------------------------------------------------------------- */
 
-/* The mark of a source: a bit of a word. */
 struct mark {
 	__u64 *word; /* NULL only for the verifier */
 	__u64 bit;
 };
 
-/* By a secret hash, so that no sender can choose sources that share a mark. */
+/*
+ * Returns the mark of a source. The hash is secret: no sender can choose sources that share a mark.
+ */
 static __always_inline struct mark mark_of(__u64 source, const struct sl_gate *gate)
 {
 	__u32 hash = source * (gate->meeting.secret[0] | 1) >> 48, first = 0;
@@ -74,8 +69,8 @@ BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 source)
 }
 
 /*
- * In one of this many jiffies a failed lookup clears the mark, because the entry was evicted. Not in
- * each: the mark may be that of another source.
+ * A failed lookup clears the mark in one of 16 jiffies: the entry was evicted. Not always, because
+ * another source may share the mark.
  */
 #define UNMARK_JIFFIES 16
 
@@ -109,24 +104,26 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/* So many sources of a CPU get a bucket with their first packet, so that a small network is listed. */
+/*
+ * So many sources of a CPU get a bucket with their first packet, to list a small network in full.
+ */
 #define BUCKETS_FIRST 1024
 
 #define BUCKET_FIRST 1 /* in `kept`: this CPU uses the bucket until it is evicted */
 
 /*
- * One in so many packets of hot sources inserts a bucket. A source that sends at random times seems
+ * Insert a bucket for one in 32 packets of hot sources: a source that sends at random times looks
  * hot now and then.
  */
 #define HOT_SAMPLE 32
 
 /*
- * This CPU uses a bucket for so many jiffies after a refusal, hot or not, 4 s at 1000 Hz, so that the
- * counters of abusers are complete while they are not evicted.
+ * Keep the bucket of a refused source in use for 4096 jiffies (4 s at HZ=1000), hot or not, so that
+ * the counters of abusers are complete unless the kernel evicts them.
  */
 #define REFUSED_JIFFIES 4096
 
-/* Notes that a packet of the source is refused. */
+/* Stores that a packet of the source was refused. */
 static __always_inline void bucket_refuse(struct sl_bucket *bucket, const struct packet *packet)
 {
 	__u32 at = 2 * packet->jiffy;
@@ -143,9 +140,9 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 }
 
 /*
- * Whether a source without a bucket gets one for this packet. is_charged: every limit let the packet
- * pass. Of sources that are refused, observed or not limited, one in a jiffy gets a bucket: so an
- * abuser is soon listed, and a flood of refused sources costs a CPU at most HZ insertions a second.
+ * Returns whether a source without a bucket gets one for this packet. is_charged: every limit
+ * passed the packet. Refused, observed and unlimited sources get at most one bucket per jiffy: an
+ * abuser is listed soon, and a flood of refused sources costs a CPU at most HZ insertions a second.
  */
 static __always_inline bool bucket_is_earned(const struct packet *packet, bool is_charged)
 {
@@ -163,7 +160,7 @@ static __always_inline bool bucket_is_earned(const struct packet *packet, bool i
 	return true;
 }
 
-/* Counts what became of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
+/* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
 	if (!err)
@@ -175,9 +172,9 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 }
 
 /*
- * Lets this CPU use a bucket of the source. Returns NULL if the kernel has no entry for it. Looks for
- * the entry first: an update of one that exists would evict another one. BPF_NOEXIST: another CPU can
- * have added it meanwhile.
+ * Starts using a bucket for the source. Returns it, or NULL if the kernel has no entry for it.
+ * Looks the entry up first, because updating an existing entry would evict another entry.
+ * BPF_NOEXIST: another CPU may have added it in the meantime.
  */
 static __always_inline struct sl_bucket *bucket_insert(const struct packet *packet,
 						       const struct sl_gate *gate)
@@ -217,7 +214,9 @@ static __always_inline struct sl_bucket *bucket_insert(const struct packet *pack
 	return bucket;
 }
 
-/* --- Which sources lose it --------------------------------------------------------------------- */
+/*
+ * --- Which sources lose their bucket -----------------------------------------------------------
+ */
 
 static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 {
@@ -227,12 +226,12 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* A bucket is worth its cache lines if it decides so many packets for one that charges a state. */
+/* Keep a bucket if it decides at least 4 packets for each packet that charges a state. */
 #define WORTH_SERVED 4
 
 /*
- * Stops using the bucket of a source that is not hot any more, unless its slices hold credit. The
- * entry stays until it is evicted. The packet has charged a state.
+ * Stops using a bucket whose source is not hot any more, unless a slice holds credit. The entry
+ * stays until it is evicted. Called after a packet charged a state.
  */
 static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
 					  struct sl_bucket *bucket)
@@ -246,12 +245,12 @@ static __always_inline void bucket_review(const struct packet *packet, const str
 		mark_clear(bucket->source, gate);
 }
 
-/* --- The policy version ------------------------------------------------------------------------ */
+/* --- The policy version ----------------------------------------------------------------------- */
 
 /*
- * The last jiffy in which a result of the lookup that ends at `until` is sure to hold; without an
- * end, forever. Two less than would fit: the current jiffy has already begun, and the kernel may
- * count it late. 0: look up at each packet.
+ * Returns the last jiffy in which the result of a lookup is valid; `until` 0: it never expires. Two
+ * jiffies less than fit, because the current jiffy has begun and the kernel may count it late. 0:
+ * look up at each packet.
  */
 static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate, __u64 jiffy)
 {
@@ -263,7 +262,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Fits the slices to a policy version. While a list decides, slices stay as they are. */
+/* Fits the slices to a policy version. Slices stay unchanged while an access list decides. */
 static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
@@ -307,7 +306,7 @@ BPF_GLOBAL __u32 bucket_refresh(const struct packet *packet, struct sl_bucket *b
 	return found.record;
 }
 
-/* Returns the version: from the bucket if it was found under these rules, and still holds. */
+/* Returns the version: from the bucket if it was stored under these rules and has not expired. */
 static __always_inline __u32 bucket_recall(const struct packet *packet, struct sl_bucket *bucket,
 					   const struct sl_gate *gate)
 {

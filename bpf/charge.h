@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Charging: a packet against the limits of its source's policy. A limit is decided by the purse if
- * it can tell, else by the ledger; where it has none, by the newcomers' budget.
- *
- *   policy_charge   all limits of a policy, in their order
- *   limit_charge    one limit
+ * Charges a packet to the limits of its source's policy. A limit is decided by the slice that this
+ * CPU holds if the slice suffices, otherwise by the shared state. If the key has no state, the
+ * newcomers' budget decides.
  */
 #ifndef SLUICE_CHARGE_H
 #define SLUICE_CHARGE_H
 
 #include "budget.h"
 
-/* What becomes of a packet. */
 struct verdict {
 	enum sl_reason reason;
-	__u32 record;  /* that decides about its source */
-	__u32 refused; /* marks of the limits that had no credit, those that observe included */
+	__u32 record;  /* the policy version that decides about the source */
+	__u32 refused; /* marks of the limits without credit, including those that observe */
 };
 
 /*
- * Beside the reasons: the key has no ledger, and has shown itself so often (newcomer_show()), which
- * is added.
+ * Result of limit_ask() beside the reasons: the key has no state. The number of its packets that
+ * were seen is added, if that suffices for an entry.
  */
 #define LEDGER_NONE 0x100
 
 /*
- * In one of so many jiffies a ledger is asked also where the purse knows of a refusal: so the line
- * of a source that is refused for long tells that it comes back. Of a shared limit in more of them,
- * as machines tell each other every tenth of a second what was refused.
+ * A slice that remembers a refusal decides alone, except in one of this many jiffies. Then the
+ * state is charged, so that the entry of a source that is refused for long stores that it came
+ * back. More often for a shared limit, because nodes exchange refusals every 100 ms.
  */
 #define ASK_JIFFIES  64
 #define TELL_JIFFIES 4
 
-/* The purse of a limit in a bucket. NULL: no bucket, or the purse would tell nothing. */
+/*
+ * Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have separate states.
+ */
 static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {
@@ -43,13 +42,13 @@ static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit
 	return &bucket->slice[limit->slot % SL_LIMITS_MAX];
 }
 
-/* The credit in a purse; a refusal is none. */
+/* Returns the credit in a slice; 0 for a refusal. */
 static __always_inline __s64 purse_holds(const struct sl_purse *purse)
 {
 	return purse ? credit_max(purse->credit, 0) : 0;
 }
 
-/* Whether the refusal in a purse still holds for a packet of this cost. */
+/* Returns whether the refusal in a slice still holds for a packet of this cost. */
 static __always_inline bool purse_must_wait(struct packet *packet, const struct sl_limit *limit,
 					    const struct sl_purse *purse, __u64 cost)
 {
@@ -59,8 +58,8 @@ static __always_inline bool purse_must_wait(struct packet *packet, const struct 
 }
 
 /*
- * Stores in a bucket where the state of a limit is, for a reader who has the address alone. A state
- * that moves to its other set later is stored again with the next policy version.
+ * Stores the index of a limit's state in a bucket, for readers that know only the address. If a
+ * state moves to its other set, its index is stored again with the next policy version.
  */
 BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_limit *limit,
 				struct sl_bucket *bucket)
@@ -79,8 +78,8 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 }
 
 /*
- * Charges the ledger, when there is no purse or it cannot tell. bucket: as policy_charge() has it.
- * Returns an enum sl_reason, or LEDGER_NONE and what is added to it.
+ * Charges the shared state, if there is no slice or the slice cannot decide. bucket: as in
+ * policy_charge(). Returns an enum sl_reason, or LEDGER_NONE plus a number of packets.
  */
 BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			 struct sl_bucket *bucket)
@@ -120,7 +119,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 	packet->asked = true;
 	if (bucket && !bucket->state[limit->slot % SL_LIMITS_MAX])
 		bucket_set_state(packet, limit, bucket);
-	if (line->span != limit->span) /* the limit has changed: it is whole at another moment */
+	if (line->span != limit->span) /* the limit has changed, and so has the time to refill */
 		write_once(line->span, limit->span);
 	if (line_comes_back(line, packet_now(packet)))
 		write_once(line->made, line->made | LINE_CAME_BACK);
@@ -129,7 +128,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		int reason = ledger_charge(packet, limit, purse, line_ledger(line));
 
 		if (reason == LEDGER_LOST && !line_is(line, &key))
-			return LEDGER_NONE; /* it was forgotten just now */
+			return LEDGER_NONE; /* the entry was evicted just now */
 		if (reason == LEDGER_LOST)
 			continue;
 		if (limit->kind == SL_WINDOW)
@@ -138,7 +137,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 			bool passes = reason < SL_FIRST_DROP;
 			__u64 refused = passes ? 0 : cost;
 
-			if (unasked) /* a division costs more than all the rest */
+			if (unasked) /* a division costs more than the rest */
 				refused += credit_owed(cost / packet->packets, unasked);
 			line_tell(limit, line, packet->now,
 				  purse_holds(purse) - held + (passes ? cost : 0), refused);
@@ -152,9 +151,9 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 }
 
 /*
- * Charges one limit: its purse if that can tell, else its ledger. A purse belongs to one CPU and is
- * updated plainly. On PREEMPT_RT another packet may interrupt this one, and both may spend the same
- * credit: one packet too many.
+ * Charges one limit: its slice if the slice can decide, otherwise the shared state. A slice belongs
+ * to one CPU and is updated without atomics. On PREEMPT_RT another packet may interrupt this one,
+ * and both may spend the same credit: one packet too many.
  */
 static __always_inline enum sl_reason
 limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_bucket *bucket)
@@ -170,21 +169,21 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_buck
 			return SL_PASS_WITHIN;
 		if (answer == CREDIT_REFUSE) {
 			reason = limit->block ? SL_DROP_BLOCKED : kind_refusal(limit, 0);
-			if (limit->shared) /* read again, or stack would hold it */
+			if (limit->shared) /* read again, to save stack */
 				credit_count_unasked(purse, read_once(packet->packets));
 			return reason;
 		}
 	}
 	reason = limit_ask(packet, limit, bucket);
-	/* a newcomer that gets a ledger now is charged like any other key */
+	/* a newcomer that gets an entry now is charged like any other key */
 	if (reason > LEDGER_NONE && newcomer_insert(packet, limit, reason - LEDGER_NONE)) {
 		reason = limit_ask(packet, limit, bucket);
-		packet->hot = false; /* that its ledger was made just now tells nothing */
+		packet->hot = false; /* a new state does not show that the source is hot */
 	}
 	return reason >= LEDGER_NONE ? SL_PASS_NEWCOMER : (enum sl_reason)reason;
 }
 
-/* Whether a limit of the policy is for the packet, which is inspected. */
+/* Returns whether a limit of the policy matches the packet, which is inspected. */
 BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limit *limit,
 			    const struct packet *packet)
 {
@@ -195,8 +194,8 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 }
 
 /*
- * A set of limits that a packet was charged to, and of those in whose place the budget is asked.
- * Bits by slot, which the verifier does not know: else it walks what follows for each set.
+ * The limits that a packet was charged to, and the limits that the budget replaces: bits by slot.
+ * The verifier does not know their value, otherwise it would walk the rest for each set.
  */
 #define CHARGE(limit)	       (1U << (limit)->slot % SL_LIMITS_MAX)
 #define CHARGE_NEWCOMER(limit) (CHARGE(limit) << SL_LIMITS_MAX)
@@ -204,10 +203,7 @@ BPF_GLOBAL int limit_is_for(const struct sl_policy *policy, const struct sl_limi
 #define CHARGES_ANY	       (CHARGE_ASKED - 1)
 #define CHARGES_NEWCOMER       (CHARGES_ANY & CHARGES_ANY << SL_LIMITS_MAX)
 
-/*
- * Takes back the charges of a packet that a later limit refuses: a dropped packet costs nothing
- * under any limit.
- */
+/* Takes back the charges of a packet that a later limit refused: a dropped packet costs nothing. */
 BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy *policy,
 			     struct sl_bucket *bucket, __u32 charged)
 {
@@ -224,7 +220,7 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 
 		if (!(charged & CHARGE(limit)))
 			continue;
-		/* what was spent from a purse was charged when that was drawn */
+		/* a slice was charged when it was borrowed */
 		times = limit_times(limit, purse ? purse->at : packet->now);
 		if (!purse || limit->kind != SL_BUCKET || times > 1 ||
 		    !credit_give_back(limit, purse, cost))
@@ -234,16 +230,17 @@ BPF_GLOBAL int policy_refund(const struct packet *packet, const struct sl_policy
 }
 
 /*
- * Charges each limit that matches the packet, until one refuses it. Limits that observe come last
- * and see what the others let pass. Where a limit has no ledger for the packet yet, the newcomers'
- * budget is charged in its place, last of all. bucket: NULL if it holds no purses of this policy.
+ * Charges each limit that matches the packet, until a limit refuses it. Limits that observe are
+ * last, and see only what the other limits pass. If a limit has no state for the packet, the
+ * newcomers' budget is charged instead, after all limits. bucket: NULL if it has no slices of this
+ * policy.
  */
 static __always_inline void policy_charge(struct packet *packet, const struct sl_policy *policy,
 					  struct sl_bucket *bucket, struct verdict *verdict)
 {
 	enum sl_family family = packet_family(packet);
 	const struct sl_gate *gate = gate_get();
-	/* A 0 that the verifier cannot know: else it walks the loop for each set of limits. */
+	/* A 0 that the verifier cannot know, otherwise it walks the loop for each set of limits. */
 	__u32 charged = gate ? gate->opaque_zero : 0;
 
 	verdict->reason = SL_PASS_WITHIN;
@@ -258,7 +255,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		charged |= CHARGE_ASKED;
 		reason = limit_charge(packet, limit, bucket);
 		if (reason == SL_PASS_NEWCOMER && limit->start_empty)
-			reason = SL_DROP_OVER_LIMIT; /* a ledger that starts empty refuses */
+			reason = SL_DROP_OVER_LIMIT; /* a state that starts empty refuses */
 		if (reason == SL_PASS_NEWCOMER) {
 			charged |= limit->observe ? 0 : CHARGE_NEWCOMER(limit);
 			continue;
@@ -277,7 +274,7 @@ static __always_inline void policy_charge(struct packet *packet, const struct sl
 		verdict->reason = SL_PASS_NO_LIMIT;
 	if (charged & CHARGES_NEWCOMER && verdict->reason < SL_FIRST_DROP) {
 		verdict->reason = budget_charge(packet, policy, SL_POLICY(verdict->record));
-		/* only limits that observe are marked, and they count no drops of the budget */
+		/* only limits that observe are marked, and they do not count drops of the budget */
 		if (verdict->reason >= SL_FIRST_DROP)
 			verdict->refused = 0;
 	}

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters, of one CPU each and updated plainly: programs on one CPU do not interrupt each other,
- * as they run with bottom halves off. On PREEMPT_RT they may, and then a packet may go uncounted.
- *
- *   count_policy   by policy, reason and limit: what `stats` and `export` read
- *   count_source   by source: what `sources` reads
- *   count_first    the same for a source that has no bucket yet
+ * Per-CPU counters, updated without atomics: programs on one CPU run with bottom halves off, so
+ * they do not interrupt each other. On PREEMPT_RT they may, and then a packet may not be counted.
  */
 #ifndef SLUICE_COUNT_H
 #define SLUICE_COUNT_H
@@ -19,7 +15,9 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/* Counts refusals by inherited limits, each in the counters of the policy that it is written in. */
+/*
+ * Counts refusals by inherited limits, each in the counters of the policy that specifies the limit.
+ */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);
@@ -39,7 +37,7 @@ BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 
 	return 0;
 }
 
-/* Counts refusals by limit. entry: the counters of the verdict's policy, for its own limits. */
+/* Counts refusals by limit. entry: the counters of the verdict's policy, for limits of its own. */
 static __always_inline void count_refused(const struct packet *packet,
 					  const struct verdict *verdict, struct sl_counters *entry)
 {
@@ -75,7 +73,7 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 		cell_add(&bucket->observed, packet);
 }
 
-/* Adds a bucket for the source of a packet that earns one, and counts the packet. */
+/* Adds a bucket for the source of a packet, and counts the packet in it. */
 BPF_GLOBAL int count_first(const struct packet *packet, const struct sl_gate *gate, __u32 reason,
 			   __u32 refused)
 {

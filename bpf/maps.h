@@ -2,10 +2,6 @@
 /*
  * The maps of a gate, pinned by name in /sys/fs/bpf/sluice/GATE/. Their keys and values are in
  * include/sluice.h and include/newcomers.h. The command sets their sizes when it loads them.
- *
- *   rules       hosts4, hosts6, prefixes, splits, policies, lists; gate: their generation
- *   state       sets, ledgers; buckets4, buckets6, in_use; counters
- *   newcomers   admission, newcomers, shortcuts, host_shortcuts, blocks, budgets, allowances
  */
 #ifndef SLUICE_MAPS_H
 #define SLUICE_MAPS_H
@@ -13,7 +9,7 @@
 #include "sluice.h"
 #include "compiler.h"
 
-/* The generation of the rules, the settings of newcomers, and what writers keep. */
+/* The generation of the rules, the settings of admission, and what commands store. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -22,7 +18,7 @@ struct {
 	__type(value, struct sl_gate);
 } gate SEC(".maps");
 
-/* Rules by whole address. A command refuses a change that exceeds a map of rules. */
+/* Rules by whole address. A command refuses a change that would exceed a map of rules. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -47,7 +43,6 @@ struct {
 	__type(value, struct sl_rule);
 } prefixes SEC(".maps");
 
-/* The named lists. The packet path does not read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SL_LIST_PLACES);
@@ -56,7 +51,7 @@ struct {
 	__type(value, struct sl_list_info);
 } lists SEC(".maps");
 
-/* For each /64 that rules longer than /64 divide: how many do. */
+/* The number of rules longer than /64 in each /64 that has any. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -82,7 +77,7 @@ struct {
 
 _Static_assert(sizeof(struct sl_ledger_words) == sizeof(struct sl_ledger), "the same words");
 
-/* The table of ledgers: include/ways.h. The command maps both, and only reads. */
+/* The table of states: include/ways.h. The command maps both arrays, and only reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -99,7 +94,7 @@ struct {
 	__type(value, struct sl_line);
 } ledgers SEC(".maps");
 
-/* The key is the address, big endian; of an IPv6 source bucket_key6(). */
+/* Keys: the address, big endian; for an IPv6 source bucket_key6(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1);
@@ -124,8 +119,8 @@ struct {
 /*
  * --- Newcomers: bpf/newcomer.h, bpf/shortcut.h, bpf/budget.h --------------------------------
  *
- * `newcomers` and `shortcuts` are arrays with a part for each CPU. In a per-CPU array each entry
- * costs a pointer and one more cache miss.
+ * `newcomers` and `shortcuts` are arrays with a part for each CPU, because an entry of a per-CPU
+ * array costs a pointer and one more cache miss.
  */
 
 struct {
@@ -153,12 +148,12 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE); /* which aligns it to pages, and so its lines */
+	__uint(map_flags, BPF_F_MMAPABLE); /* page-aligned, so that sets are cache lines */
 	__type(key, __u32);
 	__type(value, struct sl_host_set);
 } host_shortcuts SEC(".maps");
 
-/* How many rules divide each aggregate: include/aggregate.h. */
+/* The number of rules within each aggregate: include/aggregate.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -184,8 +179,8 @@ struct {
 
 /*
  * A lookup in one of two maps that are used alike. clang would merge both lookups into one call
- * with a variable map, which the verifier cannot replace by the function of the map: 42 ns a packet
- * were measured instead of 29. The empty asm differs from map to map and keeps the calls apart.
+ * with a variable map, which the verifier cannot replace by the map's own function: 42 ns a packet
+ * instead of 29. The empty asm differs by map and keeps the calls apart.
  */
 #define map_lookup(map, key)                                                                       \
 	({                                                                                         \
@@ -194,7 +189,7 @@ struct {
 		value_;                                                                            \
 	})
 
-/* The one entry of map `gate`. It always exists, but the verifier asks for a test. */
+/* Returns the one entry of map `gate`. It always exists, but the verifier requires a test. */
 static __always_inline const struct sl_gate *gate_get(void)
 {
 	__u32 first = 0;

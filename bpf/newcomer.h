@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Newcomers: keys without a ledger. This is the only place where one is met.
+ * Admission of newcomers: keys without a state.
  *
- *   newcomer_show     how often the key of a packet has shown itself, if that is often enough
- *   newcomer_insert   makes its ledger
- *
- * While newcomers are few, each gets its ledger with its first packet. In a flood of forged sources
- * nearly every packet is a newcomer's. To give each one memory would cost ten times as much as all
- * the rest, and would evict the real sources. So when a CPU meets more of them in a window than a
- * crowd has, a key must have shown itself there more often than the bar says (include/sketch.h).
- * What it sent until then through this CPU is charged to its ledger, unless a budget paid for it.
- * What it sent through others, as often as the bar says at most through each, is not. A slot of the
- * sketch has no time: what it remembers of a crowd long past, two packets at most, is charged, too.
- * What an insertion forgets: include/ways.h.
+ * While new keys are few, each gets an entry with its first packet. In a flood of spoofed sources
+ * nearly every packet has a new key: an entry for each would cost ten times as much as all the
+ * rest, and would evict the real sources. So if a CPU sees more than `crowd` packets of new keys in
+ * an interval, a key must have been seen more than CROWD_BAR times on that CPU before it gets an
+ * entry (include/sketch.h). Its earlier packets on this CPU are then charged to its state, unless a
+ * budget paid for them. Its packets on other CPUs, at most CROWD_BAR on each, are not charged. The
+ * sketch stores no time, so at most CROWD_BAR packets of an earlier flood are charged as well.
  */
 #ifndef SLUICE_NEWCOMER_H
 #define SLUICE_NEWCOMER_H
@@ -29,16 +25,14 @@ static __always_inline struct sl_admission *admission_get(void)
 	return bpf_map_lookup_elem(&admission, &first);
 }
 
-/*
- * Counts belong to one CPU and are updated plainly. On PREEMPT_RT a race loses one.
- */
+/* Counts are per CPU and updated without atomics. On PREEMPT_RT a race loses a count. */
 static __always_inline void event_count(struct sl_admission *here, enum sl_event event)
 {
 	here->event[event].total++;
 	here->event[event].now++;
 }
 
-/* Whether newcomers are a crowd on this CPU, at the moment of a packet. */
+/* Returns whether this CPU sees a flood of new keys at the time of a packet. */
 static __always_inline bool newcomers_crowd(const struct packet *packet)
 {
 	const struct sl_admission *here = admission_get();
@@ -46,7 +40,7 @@ static __always_inline bool newcomers_crowd(const struct packet *packet)
 	return here && pace_is_crowded(here, packet->jiffy);
 }
 
-/* Begins a window of this CPU, and counts the newcomers of the one before. */
+/* Begins an interval on this CPU, and counts the new keys of the last interval. */
 BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
 {
 	__u32 second = clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT;
@@ -60,8 +54,8 @@ BPF_GLOBAL int window_begin_here(struct sl_admission *here, __u64 window)
 }
 
 /*
- * Counts a packet of an unknown key, once. More than `crowd` in one window are a crowd until the
- * next window has ended.
+ * Counts a packet of a new key, once for all limits. More than `crowd` in an interval are a flood
+ * until the end of the next interval.
  */
 static __always_inline void newcomer_meet(struct packet *packet, struct sl_admission *here,
 					  const struct sl_meeting *meeting)
@@ -77,7 +71,7 @@ static __always_inline void newcomer_meet(struct packet *packet, struct sl_admis
 		here->crowd_until = (window + 1) << meeting->window_shift;
 }
 
-/* The moment of a packet under all of its limits: that at which a ledger is first asked. */
+/* Returns the time of a packet: the clock is read once, when a state is first needed. */
 static __always_inline __u64 packet_now(struct packet *packet)
 {
 	if (!packet->now)
@@ -85,7 +79,7 @@ static __always_inline __u64 packet_now(struct packet *packet)
 	return packet->now;
 }
 
-/* The key that a limit counts a packet by. */
+/* Returns the key that a limit counts a packet by. */
 static __always_inline struct ledger_key packet_key(const struct packet *packet,
 						    const struct sl_limit *limit)
 {
@@ -94,7 +88,7 @@ static __always_inline struct ledger_key packet_key(const struct packet *packet,
 	return ledger_key_of(limit, (const __u64 *)addr, packet_is_ipv4(packet));
 }
 
-/* The line of this CPU's sketch where a key has its slot. */
+/* Returns the line of this CPU's sketch that has the slot of a key. */
 static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *meeting,
 						     struct digest digest)
 {
@@ -104,8 +98,8 @@ static __always_inline struct sl_sketch *sketch_here(const struct sl_meeting *me
 }
 
 /*
- * Counts a packet of a key without a ledger, whose digest this is. Returns how often the key has
- * shown itself: this packet included, or 0 if that is not enough to get a ledger.
+ * Counts a packet of a key without a state. Returns how often the key was seen, including this
+ * packet, or 0 if that does not suffice for an entry.
  */
 static __always_inline __u32 newcomer_show(struct packet *packet, const struct sl_meeting *meeting,
 					   struct digest digest)
@@ -121,7 +115,9 @@ static __always_inline __u32 newcomer_show(struct packet *packet, const struct s
 	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
 }
 
-/* A key that has a line waits no more, on this CPU: others forget it as they forget any. */
+/*
+ * The key now has an entry: clear its sketch slot on this CPU. Slots on other CPUs decay as usual.
+ */
 static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, struct digest digest)
 {
 	struct sl_sketch *sketch = sketch_here(meeting, digest);
@@ -130,7 +126,7 @@ static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, str
 		sketch_forget(&sketch->slot[sketch_slot(digest)], digest);
 }
 
-/* Counts what became of an insertion. loss: what was forgotten for it, by line_loss(). */
+/* Counts the result of an insertion. loss: line_loss() of the entry that was evicted for it. */
 static __always_inline void newcomer_note(struct sl_admission *here, int err, __s64 loss)
 {
 	if (err) {
@@ -146,8 +142,8 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 }
 
 /*
- * The ledger of a newcomer. seen: its packets, this one included; the others are charged to the
- * ledger, if no budget paid for them.
+ * Sets the state of a newcomer. seen: its packets, including this one; the earlier packets are
+ * charged if no budget paid for them.
  */
 BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit, __u32 seen,
 			      struct sl_ledger *ret)
@@ -160,14 +156,14 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	*ret = kind_birth(limit->kind, limit, gate->nodes, packet->now);
 	if (seen < 2 || !limit->owes)
 		return 0;
-	/* at the price of one packet, as this one may be merged */
+	/* the cost of one packet: this packet may be merged */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_owed(cost / packet->packets, seen - 1);
 	ret->zero += kind_owed(limit, ret, owed, packet->now);
 	return 0;
 }
 
-/* Makes the line of a newcomer. Returns whether its key has one. */
+/* Inserts an entry for a newcomer. Returns whether its key has an entry. */
 BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit, __u32 seen)
 {
 	const struct sl_gate *gate = gate_get();

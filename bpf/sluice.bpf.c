@@ -2,14 +2,13 @@
 /*
  * The packet path, in the order of the packet:
  *
- *   1. parse    frame -> source address            xdp.h or skb.h, packet.h
- *   2. recall   source -> its bucket and record    bucket.h or shortcut.h, both by lookup.h
- *   3. charge   record -> its limits -> a reason   charge.h: purse, ledger.h, newcomer.h, budget.h
- *   4. count    by policy and by source            count.h
- *   5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
+ *    1. parse    frame -> source address                 xdp.h or skb.h, packet.h
+ *    2. look up  source -> its bucket, policy version    bucket.h or shortcut.h, both by lookup.h
+ *    3. charge   policy version -> limits -> a reason    charge.h, ledger.h, newcomer.h, budget.h
+ *    4. count    by policy and by source                 count.h
+ *    5. verdict  pass or drop, by the reason; on egress, perhaps a departure time
  *
- * All hooks share filter(); the entries at the end only translate for XDP and TC. Types, arithmetic
- * and matching that the command shares are in include/.
+ * All hooks share filter(); the entry points at the end only translate for XDP and TC.
  */
 #include "sluice.h"
 #include <bpf/bpf_helpers.h>
@@ -32,7 +31,7 @@ static __always_inline void inspect(void *ctx, bool is_xdp, struct packet *packe
 		skb_inspect(ctx, packet);
 }
 
-/* Gives the reason for a packet, by the record that decides about its source. */
+/* Sets the reason for a packet, by the policy version that decides about its source. */
 static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 				  struct sl_bucket *bucket, struct verdict *verdict)
 {
@@ -47,7 +46,7 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	} else {
 		policy = bpf_map_lookup_elem(&policies, &verdict->record);
 		if (!policy)
-			return; /* for the verifier: every record is below the size of the map */
+			return; /* for the verifier: every version is below the size of the map */
 		if (policy->deep)
 			inspect(ctx, is_xdp, packet);
 		policy_charge(packet, policy,
@@ -56,13 +55,16 @@ static __always_inline void judge(void *ctx, bool is_xdp, struct packet *packet,
 	}
 }
 
-/* Rules that are not in force count as well: they may come into force at any packet. */
+/* Counts rules that are not in force as well: they may come into force at any packet. */
 static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 {
 	return gate->hosts || gate->prefixes;
 }
 
-/* Whether a source without a bucket gets one: never as a newcomer, which has no ledger either. */
+/*
+ * Returns whether a source without a bucket gets one. A newcomer never does: it has no state
+ * either.
+ */
 static __always_inline bool verdict_earns(const struct packet *packet,
 					  const struct verdict *verdict)
 {
@@ -120,7 +122,7 @@ static __always_inline int tc_filter(struct __sk_buff *skb, bool egress)
 		return TC_ACT_SHOT;
 	if (egress && packet.departure != skb_earliest(skb))
 		skb_depart(skb, packet.departure);
-	/* not TC_ACT_OK, which would skip the programs and filters that follow on this hook */
+	/* not TC_ACT_OK, which would skip the programs and filters after this one on the hook */
 	return TC_ACT_UNSPEC;
 }
 
