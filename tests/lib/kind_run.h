@@ -392,7 +392,7 @@ static inline int64_t run_holds(void)
 	int64_t sum = credit_level(&run.limit, host_ledger, now);
 
 	for (int cpu = 0; cpu < run.cpus; cpu++) {
-		const struct sl_purse *purse = run.bucket[cpu].purse;
+		const struct sl_purse *purse = run.bucket[cpu].slice;
 		bool is_void = rested || credit_span(host_ledger->born, purse->at) < 0;
 
 		if (purse->credit > 0 && (!is_void || jiffy <= purse->until))
