@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Ledgers: the shared, true state of each limit for each key, and of each budget.
- *
- *   ledger_charge   draws a packet's cost from a ledger: one try, by compare-and-swap
- *   line_tell       counts it for the machines that share the limit
- *   window_tell     notes of a window how much of it counts, and when a packet came
- *   line_block      begins a block
- *   ledger_refund   gives back a cost
- */
+/* Charges the shared state of each limit and key, and of each budget. */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H
 
@@ -16,12 +8,11 @@
 #include "newcomer.h"
 
 /*
- * A lost round means that the draw of another CPU went through. To lose this many in a row takes
- * many CPUs on one small limit; the packet is dropped then, and counted as SL_DROP_CONTENDED.
+ * Give up after 16 failed CAS, and count the packet as SL_DROP_CONTENDED: each failure is a charge
+ * by another CPU, so only many CPUs on one small limit get there.
  */
 #define LEDGER_TRIES 16
 
-/* credit_times() at a moment. */
 static __always_inline __u32 limit_times(const struct sl_limit *limit, __u64 at)
 {
 	const struct sl_gate *gate = limit->shared ? gate_get() : NULL;
@@ -34,7 +25,7 @@ static __always_inline __u64 cost_times(__u64 cost, __u32 times)
 	return times > 1 ? credit_owed(cost, times) : cost;
 }
 
-/* times: how often the packet is charged */
+/* times: how often the packet's cost is charged */
 static __always_inline struct draw packet_draw(struct packet *packet, const struct sl_limit *limit,
 					       __u32 times)
 {
@@ -46,7 +37,7 @@ static __always_inline struct draw packet_draw(struct packet *packet, const stru
 	};
 }
 
-/* Moves a moment of the ledger forward, never back. */
+/* Moves a time in the state forward, never back. */
 static __always_inline void moment_advance(__u64 *moment, __u64 to)
 {
 	if (credit_span(read_once(*moment), to) > 0)
@@ -64,13 +55,13 @@ static __always_inline struct sl_ledger ledger_read(const struct sl_ledger *ledg
 }
 
 /*
- * Publishes what a draw made of a ledger. seen: the ledger that the draw began with; next: what
- * became of it. False: the ledger has changed since it was seen.
+ * Publishes a charge. seen: the state before it; next: after it. Returns false if the state has
+ * changed since it was read.
  *
- * Races and their cost. `born` and `drawn` are stored before `zero` is swapped, so a CPU that sees
- * the new `zero` sees them too. A store that comes late, after the draw of another CPU, can raise
- * the level above `refill` by the time between the two clock readings at most. The line of a ledger
- * may be handed to another key before the swap: line_write() in table.h.
+ * Races and their cost: `born` and `drawn` are stored before the swap of `zero`, so a CPU that sees
+ * the new `zero` sees them as well. A late store, after a charge by another CPU, can raise the
+ * level above `refill` by at most the time between both clock readings. The entry may be given to
+ * another key before the swap: see line_write() in table.h.
  */
 static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *ledger,
 					   const struct sl_ledger *seen,
@@ -78,29 +69,29 @@ static __always_inline bool ledger_publish(enum sl_kind kind, struct sl_ledger *
 {
 	if (kind == SL_BUCKET)
 		moment_advance(&ledger->born, next->born);
-	if (kind != SL_WINDOW) /* there it tells the sub-window: ledger_turn() */
+	if (kind != SL_WINDOW) /* ledger_turn() moves it in a window */
 		moment_advance(&ledger->drawn, next->drawn);
 	return next->zero == seen->zero ||
 	       __sync_val_compare_and_swap(&ledger->zero, seen->zero, next->zero) == seen->zero;
 }
 
 /*
- * Results beside the reasons. LOST: another CPU was faster, try again. OVER: the sub-window is
- * over, try again after ledger_turn().
+ * Results beside the reasons. LOST: the state changed, try again. OVER: the sub-window is over, try
+ * again after ledger_turn().
  */
 #define LEDGER_LOST SL_REASONS
 #define LEDGER_OVER (SL_REASONS + 1)
 
 /*
- * A source whose ledger was drawn from so short a time ago, a quarter of a millisecond, is hot: a
- * bucket spares it more than the cache lines of a bucket cost.
+ * A source is hot if its state was charged within the last 250 us: then a bucket saves more than
+ * its cache lines cost.
  */
 #define HOT_TICKS ((__s64)SL_TICKS_PER_SEC / 4000)
 
 /*
- * Charges a packet to a ledger in one try: draws on copies, then publishes them. `purse`, or NULL,
- * receives what was drawn, or the refusal; it is untouched if the try is lost. The packet receives
- * its departure. Returns an enum sl_reason, LEDGER_LOST or LEDGER_OVER.
+ * Tries once to charge a packet to a state: charges copies, then publishes them. `purse`, or NULL,
+ * receives the borrowed credit or the refusal; it is unchanged if the try is lost. Sets the
+ * departure of the packet. Returns an enum sl_reason, LEDGER_LOST or LEDGER_OVER.
  */
 static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 				      const struct sl_limit *limit, struct sl_purse *purse,
@@ -119,15 +110,15 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 	if (purse)
 		copy = *purse;
 	seen = ledger_read(ledger);
-	/* a turn in a block would move `drawn`, which tells when the block began */
+	/* during a block a turn would move `drawn`, which stores when the block began */
 	if (kind == SL_WINDOW && window_is_over(limit, &seen, draw.now) &&
 	    !block_holds(limit, &seen, kind_now(kind, &seen, draw.now)))
 		return LEDGER_OVER;
-	if (kind != SL_WINDOW) /* there it tells the sub-window: window_tell() */
+	if (kind != SL_WINDOW) /* in a window `drawn` is the sub-window: window_tell() */
 		packet->hot |= credit_span(seen.drawn, draw.now) < HOT_TICKS;
 	/*
-	 * Not of a source that may lose its bucket soon, and with it what its purse holds. What a
-	 * purse holds is charged once.
+	 * Only a hot source borrows: another may lose its bucket soon, and the credit in it. A
+	 * slice is charged once, so a packet that is charged several times cannot use it.
 	 */
 	if (purse && packet->hot && times == 1)
 		draw.fill = limit->purse;
@@ -145,7 +136,9 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 						   : kind_refusal(limit, draw.cost);
 }
 
-/* One function a kind: the verifier walks each once, and none has the stack of all. */
+/*
+ * One function for each kind: the verifier walks each once, and no function needs the stack of all.
+ */
 BPF_GLOBAL int bucket_charge(struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, struct sl_ledger *ledger)
 {
@@ -165,9 +158,9 @@ BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
 }
 
 /*
- * Begins a sub-window on the ledger of a window, in the steps that include/window.h explains. Where
- * another CPU was faster the caller looks again. `past` is read first, and swapped even for itself:
- * so it was the same when `window` was read.
+ * Begins a sub-window, in the steps of include/window.h. If another CPU was faster, the caller
+ * reads the state again. `past` is read first and swapped even if it keeps its value, which proves
+ * that it was the same when `window` was read.
  */
 BPF_GLOBAL int ledger_turn(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
 {
@@ -189,7 +182,7 @@ BPF_GLOBAL int ledger_turn(const struct sl_limit *limit, struct sl_ledger *ledge
 	return 0;
 }
 
-/* ledger_try() by the kind of the limit. now: the moment of the packet */
+/* Calls ledger_try() for the limit's kind, at packet->now. */
 static __always_inline int ledger_charge(struct packet *packet, const struct sl_limit *limit,
 					 struct sl_purse *purse, struct sl_ledger *ledger)
 {
@@ -206,17 +199,17 @@ static __always_inline int ledger_charge(struct packet *packet, const struct sl_
 	return LEDGER_LOST;
 }
 
-/* --- Ledgers of the table ------------------------------------------------------------------- */
+/* --- States in the table ---------------------------------------------------------------------- */
 
 /*
- * Counts on the line of a shared limit, for the machines that share it, what was taken from the
- * ledger and what was refused. What passes takes its cost, what a purse draws is taken, and what it
- * gives back is not: `taken` may be negative. A packet that another limit refuses takes nothing,
- * and this one has not refused it. What was offered is the sum of both.
+ * Counts what was taken from a shared limit's state, and what was refused, for the other nodes. A
+ * packet that passes takes its cost, a CPU takes what it borrows, and subtracts what it returns:
+ * `taken` may be negative. A packet that another limit refuses counts in neither. The offered load
+ * is the sum of both.
  *
- * Units are 2^unit_shift ticks. A part of a unit counts as a whole one as often as it is its part:
- * the nanoseconds of the moment decide. So what a packet took and gives back adds up to 0. Both are
- * one word, `taken` below, whose carries a reader undoes.
+ * Units are 2^unit_shift ticks. A fraction of a unit is rounded up with a probability equal to the
+ * fraction, by the nanoseconds of the packet's time; so the cost of a packet and its refund add up
+ * to 0. `taken` and `refused` are one word; a reader subtracts the carry of `taken`.
  */
 static __always_inline void line_tell(const struct sl_limit *limit, struct sl_line *line, __u64 now,
 				      __s64 taken, __u64 refused)
@@ -229,9 +222,9 @@ static __always_inline void line_tell(const struct sl_limit *limit, struct sl_li
 }
 
 /*
- * Notes on the line of a window whether at most half of N counts, and that a packet was judged; and
- * on the packet whether one was just before. If another key has just got the line, and under a
- * shared limit, its counts are wrong: once.
+ * Stores in a window's entry the time of its packet and whether at most N/2 packets count; and in
+ * the packet whether its source is hot. If the entry was just given to a key of a shared limit, the
+ * counts of that key are wrong once.
  */
 static __always_inline void window_tell(struct packet *packet, const struct sl_limit *limit,
 					struct sl_line *line)
@@ -246,12 +239,12 @@ static __always_inline void window_tell(struct packet *packet, const struct sl_l
 }
 
 /*
- * Begins a block on the line of a packet that was refused, unless another CPU has just begun one.
- * purse: remembers it; or NULL.
+ * Begins a block for the key of a refused packet, unless another CPU has begun a block. purse:
+ * stores the block as well; or NULL.
  *
- * The line may be handed to another key before the swap. That key would be blocked for a foreign
- * overrun, so the key is read again, and the block taken back. What remains: another CPU that reads
- * the ledger in between refuses packets of that key for the rest of the jiffy.
+ * Race: the entry may be given to another key before the swap. So the key is compared again after
+ * the swap, and if it differs the block is removed. Until then a CPU that reads the state refuses
+ * packets of the new key for the rest of the jiffy.
  */
 BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *limit,
 			  struct sl_purse *purse, struct sl_line *line)
@@ -279,10 +272,10 @@ BPF_GLOBAL int line_block(const struct packet *packet, const struct sl_limit *li
 }
 
 /*
- * Gives back the cost of a packet that another limit refuses. A bucket's level may have reached
- * `refill` meanwhile: it exceeds it afterwards by the time that the packet took at most. The charge
- * stays if the ledger was forgotten since, if its sub-window is over, or if other CPUs win every
- * try. times: how often the cost was charged.
+ * Refunds a packet that another limit refused. If a token bucket reached `refill` in the meantime,
+ * its level exceeds `refill` by at most the time that the packet took. The charge stays if the
+ * entry was evicted, if the sub-window is over, or if other CPUs win every try. times: how often it
+ * was charged.
  */
 BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit *limit, __u64 cost,
 			     __u32 times)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The lookup of rules: from a source to the record that decides about it, under one generation.
- *
- *   rules_lookup      the longest rule in force: the hash of hosts, then the trie of prefixes
- *   source_is_split   whether the addresses of one /64 fall under different rules
- *
- * struct sl_rule in include/sluice.h has how a rule is written, and how a change switches generations.
+ * Looks up rules: returns the policy version that decides about a source, in one generation. Hosts
+ * are in hash maps, prefixes in a trie. struct sl_rule describes a rule and the switch of
+ * generations.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H
@@ -17,16 +14,16 @@
 #include "packet.h"
 
 /*
- * The state of one lookup. The longest rule in force decides, with one exception: a deny by a list
- * gives way to an allow by hand at a shorter prefix. So where a list denies and the gate has allows
- * by hand, the lookup goes on to shorter rules. If the longest one with an entry by hand allows,
+ * One lookup. The longest rule in force decides, with one exception: a runtime allow (`sluice
+ * allow`) overrides a list's deny at a longer prefix. So if a list denies and the gate has runtime
+ * allows, the lookup continues with shorter rules. If the longest rule with a runtime entry allows,
  * every deny by a list is ignored, and the longest remaining rule decides.
  */
 struct lookup {
-	__u32 record;  /* that decides; 0: none */
-	__u32 until;   /* the first end of what it rests on, as in struct sl_face; 0: none */
-	__u32 without; /* the record that decides without denies by lists, so far; 0: none */
-	__u32 listed;  /* a list denies: only a shorter rule by hand can change `record` */
+	__u32 record;  /* the policy version that decides; 0: none */
+	__u32 until;   /* the first expiry that can change it, as in struct sl_face; 0: none */
+	__u32 without; /* the version that decides if denies by lists are ignored; 0: none yet */
+	__u32 listed;  /* a list denies: only a shorter runtime rule can change `record` */
 };
 
 static __always_inline struct sl_rule *host_find(const struct sl_prefix *source)
@@ -41,7 +38,7 @@ static __always_inline __u32 word_record(enum sl_list word)
 	return SL_RECORD(word == SL_LIST_ALLOW ? SL_POLICY_ALLOW : SL_POLICY_DENY);
 }
 
-/* Drops the lists that have ended from a set of bits. The first end limits the result. */
+/* Removes expired lists from a mask. The first expiry of the others limits the result. */
 BPF_GLOBAL __u64 lookup_lists(__u64 lists, const struct sl_gate *gate, struct lookup *lookup)
 {
 	if (!gate || !lookup)
@@ -49,7 +46,7 @@ BPF_GLOBAL __u64 lookup_lists(__u64 lists, const struct sl_gate *gate, struct lo
 	return lists_in_force(gate, lists, clock_until(), &lookup->until);
 }
 
-/* What the lists that name one prefix say together: if they differ, a list that allows wins. */
+/* Returns the access of the lists that contain one prefix: allow if any list allows. */
 static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate *gate,
 					      struct lookup *lookup)
 {
@@ -61,9 +58,8 @@ static __always_inline enum sl_list lists_say(__u64 lists, const struct sl_gate 
 }
 
 /*
- * Takes one rule into the lookup; rules come in order, the longest first. Returns whether the
- * lookup is complete. A rule that is prepared for a later generation counts by what it says before
- * that.
+ * Adds a rule to the lookup; the caller adds the longest rule first. Returns whether the lookup is
+ * complete. A rule that was written for a later generation counts with its previous content.
  */
 static __always_inline bool lookup_rule(const struct sl_rule *rule, const struct sl_gate *gate,
 					__u32 generation, struct lookup *lookup)
@@ -98,7 +94,7 @@ static __always_inline bool lookup_rule(const struct sl_rule *rule, const struct
 	return !gate->hand_allows;
 }
 
-/* Whether a command is writing to the maps of rules. */
+/* Returns whether a command is writing to the maps of rules. */
 static __always_inline bool gate_is_changing(const struct sl_gate *gate)
 {
 	return read_once(gate->changing);
@@ -112,7 +108,7 @@ static __always_inline bool rule_same(const struct sl_rule *a, const struct sl_r
 	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2] && x[3] == y[3] && x[4] == y[4];
 }
 
-/* Looks up the host again. Whether the result is the same as before: see host_lookup. */
+/* Looks up the host again. Returns whether the result is the same: see host_lookup(). */
 static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_rule *found)
 {
 	struct sl_rule *rule = host_find(key), before = *found;
@@ -122,12 +118,12 @@ static __always_inline bool host_agrees(const struct sl_prefix *key, struct sl_r
 }
 
 /*
- * Takes the rule of this one address into the lookup. Returns whether the lookup is complete.
+ * Adds the rule of the source address to the lookup. Returns whether the lookup is complete.
  *
- * A concurrent writer can make one lookup of a hash map miss its key, which is at two places of a
- * list for a moment, or return the value of another key, which takes over freed memory at once. Two
- * equal results in a row are taken as consistent. No change begins and ends within one packet:
- * every change waits until the packets under way are done.
+ * Race: a concurrent writer can make a lookup of a hash map miss its key, which is at two places of
+ * a list for a moment, or return the value of another key, which reuses freed memory at once. So a
+ * lookup during a change is repeated until two results are equal, at most three times. No change
+ * begins and ends within one packet: a change waits until the packets under way are done.
  */
 BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *gate,
 			   struct lookup *lookup)
@@ -143,20 +139,20 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	rule = host_find(&key);
 	if (rule)
 		found = *rule;
-	/* No loop: clang merges its end with its head, which the verifier of Linux 6.1 refuses. */
+	/*
+	 * Not a loop: clang merges its end with its head, which the verifier of Linux 6.1 refuses.
+	 */
 	if ((!at_rest || gate_is_changing(gate)) && !host_agrees(&key, &found) &&
 	    !host_agrees(&key, &found))
 		host_agrees(&key, &found);
 	return found.bits && lookup_rule(&found, gate, packet->generation, lookup);
 }
 
-/* No shorter rule is needed. */
 #define PREFIX_END (-1)
 
 /*
- * Takes the longest rule of the trie that covers the first `bits` bits of the source into the
- * lookup. Returns PREFIX_END if the lookup is complete, else the bits that find the next shorter
- * rule.
+ * Adds the longest prefix rule that covers the first `bits` bits of the source. Returns PREFIX_END
+ * if the lookup is complete, otherwise the `bits` that find the next shorter rule.
  */
 BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const struct sl_gate *gate,
 			     struct lookup *lookup)
@@ -178,8 +174,8 @@ BPF_GLOBAL int prefix_lookup(const struct packet *packet, __u32 bits, const stru
 #define PREFIX_LENGTHS 130
 
 /*
- * Takes the rules of the trie into the lookup, the longest first, until it is complete. The trie
- * finds the longest rule whether it is in force or not, so a shorter one is looked up as needed.
+ * Adds the rules of the trie, the longest first, until the lookup is complete. The trie returns the
+ * longest rule even if it is not in force, so shorter rules are looked up as needed.
  */
 BPF_GLOBAL int prefixes_lookup(const struct packet *packet, const struct sl_gate *gate,
 			       struct lookup *lookup)
@@ -205,10 +201,10 @@ static __always_inline struct lookup rules_lookup(const struct packet *packet,
 }
 
 /*
- * Whether rules longer than /64 divide the /64 of an IPv6 source, so that no bucket can remember
- * one record for all of it. Never for a source that is its whole address (include/identity.h). A
- * writer that changes the count of a /64 can make one lookup miss it, see host_lookup: so a second
- * one asks again.
+ * Returns whether rules longer than /64 split the /64 of an IPv6 source, so that a bucket cannot
+ * store one policy version for it. Never for a source that is a whole address (include/identity.h).
+ * A writer that changes a count can make one lookup miss it (see host_lookup()), so the lookup is
+ * repeated then.
  */
 static __always_inline bool source_is_split(const struct sl_prefix *source,
 					    const struct sl_gate *gate)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shortcuts: what map `prefixes` answers for all of an aggregate (include/aggregate.h), remembered
- * by each CPU. A lookup in the trie for each packet of a forged source would cost as much as all
- * the rest of its way.
- *
- *   shortcut_recall   the record that decides about a source without a bucket
+ * Rule caches: each CPU stores what map `prefixes` returns for a whole aggregate
+ * (include/aggregate.h). A trie lookup for each packet of a spoofed source would cost as much as
+ * the rest of the packet path.
  */
 #ifndef SLUICE_SHORTCUT_H
 #define SLUICE_SHORTCUT_H
@@ -20,7 +18,7 @@ static __always_inline struct sl_shortcut *shortcut_at(__u64 head, enum sl_aggre
 	return bpf_map_lookup_elem(&shortcuts, &index);
 }
 
-/* False: no shortcut of this generation. */
+/* Returns false if the cache has no entry of this generation. */
 static __always_inline bool shortcut_find(__u64 head, enum sl_aggregate_kind kind, __u32 generation,
 					  __u32 *ret_record)
 {
@@ -34,8 +32,8 @@ static __always_inline bool shortcut_find(__u64 head, enum sl_aggregate_kind kin
 }
 
 /*
- * Stores a shortcut. Returns whether longer rules divide the aggregate, which is stored instead
- * then.
+ * Caches a policy version. If longer rules split the aggregate, caches that instead, and returns
+ * true.
  */
 static __always_inline bool shortcut_keep(__u64 head, enum sl_aggregate_kind kind, __u32 generation,
 					  __u32 record)
@@ -55,8 +53,8 @@ static __always_inline bool shortcut_keep(__u64 head, enum sl_aggregate_kind kin
 }
 
 /*
- * Looks up the record in the trie and stores a shortcut to it. Stores none while a writer is at
- * work, as it may see a half of a change, and none where time will change the answer.
+ * Looks up the policy version in the trie and caches it, unless a writer may have half applied a
+ * change, or an expiry will change the result.
  */
 BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gate *gate)
 {
@@ -96,7 +94,7 @@ static __always_inline struct sl_host_set *host_set(const struct sl_gate *gate, 
 	return bpf_map_lookup_elem(&host_shortcuts, &index);
 }
 
-/* Stores what a host's rule says: in the place of one of an older generation, or of any. */
+/* Caches the result for a host, in a way of an older generation if there is one. */
 static __always_inline void host_keep(struct sl_host_set *set, __u64 digest, __u32 generation,
 				      __u32 record)
 {
@@ -111,9 +109,8 @@ static __always_inline void host_keep(struct sl_host_set *set, __u64 digest, __u
 }
 
 /*
- * Takes the rule of this one address into the lookup, by a shortcut if there is one. Returns
- * whether the lookup is complete. A hash of a million hosts costs four cache lines or five, a
- * shortcut one.
+ * Adds the rule of the source address to the lookup, from the cache if possible. Returns whether
+ * the lookup is complete. A hash of a million hosts costs four or five cache lines, the cache one.
  */
 BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *gate,
 			   struct lookup *lookup)
@@ -147,7 +144,7 @@ BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *ga
 
 /* --- All rules ------------------------------------------------------------------------------- */
 
-/* The record that decides about a source without a bucket. */
+/* Returns the policy version that decides about a source without a bucket. */
 BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_gate *gate)
 {
 	__u32 record = SL_SHORTCUT_DIVIDED;
@@ -161,7 +158,7 @@ BPF_GLOBAL __u32 shortcut_recall(const struct packet *packet, const struct sl_ga
 
 	if (gate->hosts && host_recall(packet, gate, &lookup))
 		return lookup.record;
-	if (lookup.listed) { /* a shorter rule may allow by hand, which no shortcut tells */
+	if (lookup.listed) { /* a shorter runtime rule may allow, which is not cached */
 		prefixes_lookup(packet, gate, &lookup);
 		return lookup.record;
 	}

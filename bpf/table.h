@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of ledgers, on its maps: include/ways.h says what it is and what it forgets.
+ * The table of states, on its maps. include/ways.h describes its layout and what it evicts.
  *
- *   line_first     the line where most keys of a digest are, and
- *   line_fetch     begins to fetch it
- *   table_find     the line of a key
- *   table_insert   makes a line for a key, in the place of the one that loses least
+ * One writer at a time inserts into a set. It locks the set by one compare-and-swap, or waits for
+ * as long as an insertion takes and tries once more. If it does not get the lock, its packet is
+ * charged as a newcomer's. It searches again under the lock, so no key has two states. Every wait
+ * is bounded.
  *
- * One writer inserts into a set at a time. It takes the lock of the set by one compare-and-swap, or
- * waits for as long as an insertion takes and tries once more. Where it does not get it its packet
- * is judged as a newcomer's. Under the lock it looks again, so no key has two ledgers. Nothing is
- * tried without a bound.
- *
- * A lock is held for longer if its CPU does something else meanwhile: on PREEMPT_RT a program can
- * be scheduled out, and a virtual CPU may stand still. A packet that meets such a lock waits for
- * 8 us, and is then judged as a newcomer's.
+ * A lock is held longer if its CPU is interrupted: on PREEMPT_RT a program can be scheduled out,
+ * and a virtual CPU may not run. Another packet waits 8 us for the lock, and is then charged as a
+ * newcomer's.
  */
 #ifndef SLUICE_TABLE_H
 #define SLUICE_TABLE_H
@@ -38,13 +33,13 @@ static __always_inline struct sl_line *line_get(__u32 line)
 	return bpf_map_lookup_elem(&ledgers, &line);
 }
 
-/* No line: beyond every table. */
+/* Index of no entry: larger than every table. */
 #define LINE_NONE (~0U)
 
 /*
- * Finds a key in one set, and returns the index of its line or LINE_NONE. tag: as it is there. By
- * branches, which a CPU predicts for a key that comes often, and for one that has no ledger: nothing
- * waits for the tags then.
+ * Returns the index of a key's entry in one set, or LINE_NONE. tag: as stored in that set.
+ * Branches: a CPU predicts them for a frequent key and for a key without a state, and so does not
+ * wait for the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct ledger_key *key)
@@ -65,8 +60,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 }
 
 /*
- * The line where most keys of this digest are: at the first way at home. Whether it is that of the
- * key, line_is() tells. A key that has none is told by its set for less.
+ * Returns the entry where a key with this digest usually is: the first way of its primary set. The
+ * caller compares the key by line_is(). The tags of the set cost less for a key without an entry.
  */
 static __always_inline struct sl_line *line_first(const struct sl_meeting *meeting,
 						  struct digest digest)
@@ -77,8 +72,9 @@ static __always_inline struct sl_line *line_first(const struct sl_meeting *meeti
 }
 
 /*
- * Lets the CPU fetch a line while it reads the clock, which waits for all loads and for no store:
- * BPF has no other way to prefetch. The byte is 0 in every line, whosever it is.
+ * Prefetches an entry while the CPU reads the clock, which waits for all loads but for no store.
+ * BPF has no other prefetch. The byte is 0 in every entry, so the store is harmless if the entry
+ * has another key.
  */
 static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_line *line)
 {
@@ -86,7 +82,7 @@ static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_lin
 		write_once(((__u8 *)&line->limit)[LINE_ZERO_BYTE], 0);
 }
 
-/* The index of the line of a key whose digest this is, or LINE_NONE. */
+/* Returns the index of a key's entry, or LINE_NONE. */
 static __always_inline __u32 table_index(const struct sl_meeting *meeting, struct digest digest,
 					 const struct ledger_key *key)
 {
@@ -104,7 +100,7 @@ static __always_inline __u32 table_index(const struct sl_meeting *meeting, struc
 	return set ? way_find(set, other, spot.tag | TAG_AWAY, key) : LINE_NONE;
 }
 
-/* The line of a key whose digest this is. NULL: it has none. */
+/* Returns the entry of a key, or NULL. */
 static __always_inline struct sl_line *
 table_find(const struct sl_meeting *meeting, struct digest digest, const struct ledger_key *key)
 {
@@ -113,17 +109,17 @@ table_find(const struct sl_meeting *meeting, struct digest digest, const struct 
 
 /* --- Inserting ------------------------------------------------------------------------------ */
 
-/* A key that asks for a ledger, and what it brings. */
+/* A new entry. */
 struct entrant {
 	struct ledger_key key;
 	struct digest digest; /* of the key */
 	struct sl_ledger ledger;
 	__u64 now;
-	__s64 loss; /* set by table_insert(): what was forgotten for it, as line_loss() tells */
-	__u16 span; /* as in struct sl_line */
+	__s64 loss; /* set by table_insert(): line_loss() of the evicted entry */
+	__u16 span; /* as in struct sl_line, like `made` */
 	__u16 made;
-	__u8 flood;  /* newcomers are a crowd */
-	__u8 evicts; /* it has been seen before, so it may evict a ledger that is not full */
+	__u8 flood;  /* the CPU sees a flood of new keys */
+	__u8 evicts; /* the key was seen before: it may evict a state that is not full */
 	__u16 pad;
 };
 
@@ -140,9 +136,9 @@ static __always_inline void set_unlock(struct sl_set *set)
 }
 
 /*
- * How often a packet looks at a lock that another CPU has: for 8 us at most. An insertion that
- * finds nothing in the caches takes a quarter of that. Two CPUs that meet a source at once are the
- * usual case: what the second one let pass as a newcomer would come on top of the burst.
+ * Look 1024 times, at most 8 us, at a lock that another CPU holds. An insertion without any cache
+ * hit takes a quarter of that. Usually two CPUs see a new source at once; without the wait, packets
+ * that the second CPU passes as a newcomer's would exceed the burst.
  */
 #define LOCK_LOOKS 1024
 
@@ -151,7 +147,6 @@ struct lock_watch {
 	bool is_free;
 };
 
-/* Returns 1 to end the wait. */
 static long lock_look(__u32 look, void *ctx)
 {
 	struct lock_watch *watch = ctx;
@@ -161,7 +156,10 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/* By a helper, as the verifier would walk each look of a loop. */
+/*
+ * Returns whether the set is unlocked. By a helper: the verifier would walk each iteration of a
+ * loop.
+ */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -170,7 +168,7 @@ static __always_inline bool set_wait(const struct sl_set *set)
 	return watch.is_free;
 }
 
-/* Waits until neither set of a key is locked. False: one still is. */
+/* Waits until neither set of a key is locked. Returns false if a set still is. */
 static __always_inline bool table_wait(const struct sl_meeting *meeting, struct digest digest)
 {
 	struct spot spot = spot_of(meeting, digest);
@@ -180,11 +178,10 @@ static __always_inline bool table_wait(const struct sl_meeting *meeting, struct 
 	return home && other && set_wait(home) && set_wait(other);
 }
 
-/* The loss of a way that is free: none that is taken loses less; and more than any loses. */
+/* Cost of a free way: below every entry's. LOSS_ANY is above every entry's. */
 #define LOSS_FREE (-(1LL << 62))
 #define LOSS_ANY  (LOSS_BLOCKED * 2 * LOSS_PROTECTED)
 
-/* line_loss() of one line, or LOSS_FREE. */
 BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
 {
 	struct sl_line *line = line_get(index);
@@ -198,14 +195,16 @@ BPF_GLOBAL __u64 line_weigh(__u32 index, __u64 now, __u32 flood)
 	return line_loss(line, &ledger, now, flood);
 }
 
-/* Of what is looked at, the line to take. */
+/* The entry of a set to replace. */
 struct candidate {
 	__s64 loss;
 	__u32 line;
-	__u32 room; /* ways of its set that are free or whole */
+	__u32 room; /* ways of its set that are free, or whose state is full */
 };
 
-/* Finds the line of a set to take: a free one, else the one that loses least. */
+/*
+ * Returns the entry of a set to replace: a free one, otherwise the one whose eviction costs least.
+ */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
 						   const struct entrant *entrant)
 {
@@ -220,7 +219,8 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 line = lines + (way + i) % SL_WAYS;
 		__s64 loss = line_weigh(line, entrant->now, entrant->flood);
 
-		candidate.room += (__u64)(loss - 1) >> 63; /* 1 for none; see ways_free() */
+		candidate.room +=
+			(__u64)(loss - 1) >> 63; /* 1 if it costs nothing; see ways_free() */
 		if (loss < candidate.loss) {
 			candidate.loss = loss;
 			candidate.line = line;
@@ -229,13 +229,13 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 	return candidate;
 }
 
-/* Whether to look at the other set, too. */
+/* Returns whether to consider the secondary set as well. */
 static __always_inline bool home_is_short(const struct candidate *home, const struct sl_set *other)
 {
 	return home->room < WAYS_SPARE || (home->loss != LOSS_FREE && way_free(other, 0) < SL_WAYS);
 }
 
-/* Chooses between both sets of a key, as ways.h says. Returns its line, or -ENOSPC. */
+/* Chooses an entry in both sets of a key: include/ways.h. Returns its index, or -ENOSPC. */
 BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 {
 	const struct sl_set *home, *set;
@@ -248,7 +248,7 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 	if (!home || !set)
 		return -ENOSPC;
 	best = set_choose(home, in, entrant);
-	write_once(entrant->loss, best.loss); /* kept there, as the stack is short */
+	write_once(entrant->loss, best.loss); /* stored there to save stack */
 	if (home_is_short(&best, set)) {
 		next = set_choose(set, other, entrant);
 		if (next.room == best.room ? next.loss < read_once(entrant->loss)
@@ -263,18 +263,18 @@ BPF_GLOBAL __s64 table_choose(struct entrant *entrant, __u32 in, __u32 other)
 }
 
 /*
- * Writes a key to a way, whose set is locked. A packet that finds the tag finds the whole line.
+ * Writes a key to a way of a locked set. A packet that finds the tag finds the complete entry.
  *
- * A packet that found the old key just before may still charge the line. What it swapped before
- * this is lost: its key, which was among those that lose least, begins anew. So is a block that it
- * began after the line was weighed. What it swaps after this is charged to the new key. A `born`
- * that it stores after this is the new key's, too: a moment that has just passed; but to a window
- * it is what its sub-windows counted, so that one T may count wrong. Each of these is of one packet
- * on each other CPU at most, and happens only within the time of that packet.
+ * Race: a packet on another CPU that found the old key just before may still charge the entry. If
+ * it swaps before this function does, the charge is lost with the old key, whose eviction cost
+ * least, and so is a block that began after the cost was computed. If it swaps later, it charges
+ * the new key. If it stores `born` later, the new key gets a `born` that has just passed; in a
+ * window this word has the counts of sub-windows, so the new key may be miscounted for one T. Each
+ * case is limited to one packet per other CPU, and to the time that the packet takes.
  *
- * The stores are in order on any CPU, by the exchanges. The loads of line_is() and of the ledger
- * are plain, which x86-64 does in order. A CPU that loads out of order, such as arm64, may take a
- * line that is half written for that of its key: this costs one draw, too.
+ * The exchanges order the stores on every CPU. The loads of line_is() and of the state are plain.
+ * They are ordered on x86-64; a CPU that reorders loads, such as arm64, may match a half-written
+ * entry to its key. This costs one charge as well.
  */
 static __always_inline void line_write(struct sl_set *set, struct sl_line *line, __u32 way,
 				       __u16 tag, const struct entrant *entrant)
@@ -293,12 +293,12 @@ static __always_inline void line_write(struct sl_set *set, struct sl_line *line,
 	write_once(ledger->born, entrant->ledger.born);
 	write_once(ledger->drawn, entrant->ledger.drawn);
 	write_once(ledger->blocked, entrant->ledger.blocked);
-	/* both are seen by other CPUs in this order, and after what is before them */
+	/* other CPUs see the next two stores in this order, after all stores above */
 	__sync_lock_test_and_set(&line->limit, entrant->key.limit);
 	write_once(set->tag[way % SL_WAYS], tag);
 }
 
-/* Takes a way that was chosen, in a set that is locked: forgets its key, and writes the new one. */
+/* Replaces the key of a chosen way in a locked set. */
 static __always_inline void way_take(const struct sl_meeting *meeting, __u32 index,
 				     const struct spot *spot, const struct entrant *entrant)
 {
@@ -325,8 +325,8 @@ static __always_inline void way_take(const struct sl_meeting *meeting, __u32 ind
 }
 
 /*
- * Whether a way that was chosen before its set was locked may be taken still: another CPU may have
- * put a key there, or charged the line.
+ * Returns whether a way that was chosen before its set was locked is still the choice: another CPU
+ * may have inserted a key there, or charged the entry.
  */
 static __always_inline bool choice_holds(const struct sl_set *set, __u32 line,
 					 const struct entrant *entrant)
@@ -336,7 +336,7 @@ static __always_inline bool choice_holds(const struct sl_set *set, __u32 line,
 	return (__s64)line_weigh(line, entrant->now, entrant->flood) <= entrant->loss;
 }
 
-/* Inserts a key whose home is locked. */
+/* Inserts a key whose primary set is locked. */
 static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 					       const struct spot *spot, struct entrant *entrant)
 {
@@ -365,8 +365,8 @@ static __always_inline int table_insert_locked(const struct sl_meeting *meeting,
 }
 
 /*
- * Makes a line for a key. Returns 0, -EEXIST where there is one, -EBUSY where another CPU has a
- * lock, -ENOSPC where each line tells too much.
+ * Inserts an entry. Returns 0, -EEXIST if the key has an entry, -EBUSY if another CPU holds a lock,
+ * or -ENOSPC if every candidate costs too much to evict.
  */
 BPF_GLOBAL int table_insert(struct entrant *entrant)
 {

@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The pace of newcomers on one CPU: windows of some 64 ms, in which too many are a crowd, and
- * counts in total and by second.
- *
- * Pure functions, shared by the packet path (bpf/newcomer.h) and the command line; the moment is an
- * argument.
+ * The rate of new keys on one CPU: intervals of about 64 ms, flood detection, and counts in total
+ * and by second. Pure functions; the time is an argument.
  */
 #ifndef SLUICE_PACE_H
 #define SLUICE_PACE_H
 
 #include "sluice.h"
 
-/* The window of a jiffy: never 0. */
+/* Returns the interval of a jiffy; never 0. */
 static inline __u64 window_of(const struct sl_meeting *meeting, __u64 jiffy)
 {
 	return (jiffy >> meeting->window_shift) + 1;
 }
 
-/* In a crowd: how often a key must have shown itself before. */
+/* In a flood a key gets an entry if it was seen more often than this. */
 #define CROWD_BAR 2
 
-/* Whether a CPU meets a crowd of newcomers. */
+/* Returns whether a CPU sees a flood of new keys. */
 static inline bool pace_is_crowded(const struct sl_admission *here, __u64 jiffy)
 {
 	return jiffy < here->crowd_until;
 }
 
-/* Counts the newcomers of a window, at its end. */
+/* Counts the new keys of an interval, at its end. */
 static inline void pace_met(struct sl_admission *here)
 {
 	here->event[SL_EVENT_MET].total += here->met;
@@ -35,7 +32,7 @@ static inline void pace_met(struct sl_admission *here)
 }
 
 /*
- * Brings the paces to a second. A CPU does so only when it meets a newcomer, so many seconds may
+ * Moves the rates on to a second. A CPU calls this only when it sees a new key, so many seconds may
  * have passed.
  */
 static inline void pace_turn(struct sl_admission *here, __u32 second)

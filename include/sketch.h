@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The sketch: counts how often a newcomer has shown itself, in memory of fixed size. It is a
- * HeavyKeeper (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k Elephant Flows",
- * USENIX ATC 2018) with one row. A slot holds the fingerprint of one key and its count. Another key
- * that falls into the slot lowers the count by one with probability 2^-count, and takes the slot
- * over at a count of one.
+ * The sketch: counts how often a new key was seen, in memory of fixed size. It is a HeavyKeeper
+ * (Gong et al., "HeavyKeeper: An Accurate Algorithm for Finding Top-k Elephant Flows", USENIX ATC
+ * 2018) with one row. A slot holds the fingerprint of one key and its count. A packet of another
+ * key in the slot lowers the count by one with probability 2^-count, and replaces the key at a
+ * count of one.
  *
- *   sketch_see      counts a packet, returns the count
- *   sketch_forget   sets a count to 0
+ * Errors. A spoofed source passes for a source that was seen if its 24-bit fingerprint equals the
+ * fingerprint of a slot whose count has reached CROWD_BAR. The hash is strongly universal and its
+ * secret random (digest_key()), so for any one packet the chance is at most 2^-24, whatever was
+ * sent before: at 1, 10 and 50 million packets/s, at most once in 17 s, 0.6 times and 3 times a
+ * second. The sender gains one state. How long a slot remembers depends on the rate: with n slots
+ * on a CPU and r new keys a second, a key that was seen once is remembered for 2n/r on average: 131
+ * ms and 13 ms at 1 and 10 million for 65,536 slots.
  *
- * Errors. A forged source passes for one that has shown itself if its fingerprint of 24 bits equals
- * that of a slot whose count has reached the bar. The hash is strongly universal and its secret
- * random (digest_key()), so for any one packet the chance is 2^-24 at most, whatever was sent
- * before: at 1, 10 and 50 million packets a second, once in 17 s, 0.6 times and 3 times a second at
- * most. The gain is one ledger. How long a slot remembers depends on the rate: with n slots of a
- * CPU and r newcomers a second there, a key that was seen once is remembered for 2n/r on average,
- * which is 131 ms and 13 ms at 1 and 10 million for its 65,536 slots.
- *
- * Each CPU has its own slots. In a flood nearly every packet writes to one, and cache lines that
+ * Each CPU has its own slots. In a flood nearly every packet writes to a slot, and cache lines that
  * all CPUs write to move between them: on some machines a packet costs 1.6 times as much then.
- * Slots are updated plainly; on PREEMPT_RT a race loses a count, or a slot.
- *
- * Pure functions.
+ * Slots are updated without atomics; on PREEMPT_RT a race loses a count, or a slot.
  */
 #ifndef SLUICE_SKETCH_H
 #define SLUICE_SKETCH_H
@@ -31,21 +26,20 @@
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 
 /*
- * Counts end here, above every bar that can be met, so that a slot is free soon after its key is
- * gone.
+ * Counts end at 16: above CROWD_BAR, and low enough that a slot is soon free when its key is gone.
  */
 #define SKETCH_MOST 16
 
-/* A count above this is lowered with probability 2^-this. */
+/* A count above 8 is lowered with probability 2^-8. */
 #define SKETCH_COIN 8
 
-/* The line of a key in map `newcomers`, in the part of a CPU. */
+/* Returns the line of a key in a CPU's part of map `newcomers`. */
 static inline __u32 sketch_line(const struct sl_meeting *meeting, struct digest digest, __u32 cpu)
 {
 	return cpu * (meeting->sketch_mask + 1) + (digest.place & meeting->sketch_mask);
 }
 
-/* Its slot there: by bits that tell neither the line nor the fingerprint. */
+/* Returns the key's slot in that line, by bits that neither the line nor the fingerprint uses. */
 static inline __u32 sketch_slot(struct digest digest)
 {
 	return digest.place >> 28;
@@ -58,18 +52,18 @@ static inline __u32 sketch_print(struct digest digest)
 	return digest.mark & ~SKETCH_COUNT;
 }
 
-/* All ones if every bit of the coin is 0, else 0. No branch, because no CPU could predict it. */
+/* Returns all ones if the coin is 0, otherwise 0. No branch, because no CPU could predict it. */
 static inline __u32 coin_wins(__u32 coin)
 {
 	__u64 below = (__u64)coin - 1;
 
-	__asm__ volatile("" : "+r"(below)); /* else clang makes it a branch */
+	__asm__ volatile("" : "+r"(below)); /* otherwise clang makes it a branch */
 	return below >> 32;
 }
 
 /*
- * Counts a packet of a key. Returns how many the sketch remembers, this one included. coin: differs
- * from packet to packet; the bits of the digest in whose place the count is stored are added to it.
+ * Counts a packet of a key. Returns the key's count, including this packet. coin: differs by
+ * packet; it is mixed with the 8 bits of the digest that the fingerprint leaves out.
  */
 static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
 {
@@ -85,7 +79,7 @@ static inline __u32 sketch_see(__u32 *slot, struct digest digest, __u32 coin)
 	return 1;
 }
 
-/* Sets the count of a key to 0. */
+/* Clears the slot of a key. */
 static inline void sketch_forget(__u32 *slot, struct digest digest)
 {
 	if ((*slot & ~SKETCH_COUNT) == sketch_print(digest))

@@ -1,29 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The table of ledgers: a set-associative table in two arrays, `sets` and `ledgers`.
+ * The table of states: a set-associative table in two arrays, `sets` and `ledgers`.
  *
- *   spot_of       where a key may lie, and the tag that marks it there
- *   line_is       whether a line holds the ledger of a key
- *   line_loss     what would be lost if a line were forgotten
+ * A key has two sets: a primary set, and a secondary set that follows from the primary set and its
+ * tag. It is in the primary set, at the way that its tag selects if that way is free; `away` of the
+ * primary set counts its keys that are in their secondary sets. So half a cache line usually shows
+ * that a key has no state; a state costs the line of its entry, and half a line more if it is at
+ * another way. If the primary set has few ways to spare, a new key is inserted into the set that
+ * has more of them, so sets fill evenly.
  *
- * A key has two sets: its home, and another one that follows from its home and its tag. It lies in
- * its home, at the way that its tag names if that is free; `away` of the home counts the keys that
- * lie elsewhere. So a key that has no ledger is mostly found missing by half a cache line, and a
- * ledger by a line of its own, or by both. Where the home has few ways to spare a key lies in that
- * of both sets which has more: so sets fill evenly.
+ * Eviction. A state that is full (refilled, not blocked, no slice borrowed) equals a new state, so
+ * its eviction costs nothing. For other states the cost is the missing part of the burst. A set
+ * without a free way evicts the state that has been full for longest, or if no state in both sets
+ * is full, the state that costs least. Only a key that was seen before may evict a state that is
+ * not full. A state is protected if it has less than half of its burst or is blocked, and during a
+ * flood, in which most new keys are spoofed, also if it was charged within the last minute. It is
+ * evicted only if all ways of both sets are protected. If a limit starts empty, an evicted key
+ * returns to a stricter state, never to a milder one.
  *
- * What is forgotten. A ledger that is whole (filled, not blocked, and with no purse out) says what
- * a new one would say: to forget it loses nothing. Of others the loss is the part of the burst that
- * is missing. So a set that is full gives up the ledger that has been whole for longest, or, where
- * both are full of others, the one that loses least. A ledger that has less than half of its burst,
- * or is blocked, is protected: it goes only if all ways of both sets are protected, and for a key
- * that has shown itself before. In a flood a key that was charged within the last minute is
- * protected as well, because most keys that knock then are forged. newcomer.h says who may knock.
- * What is forgotten of a limit that starts empty comes back stricter, never milder.
- *
- * Only BPF programs insert into the table while packets use it: a command that was killed with the
- * lock of a set in its hands would close that set for good. What takes no lock a command may do: it
- * fills, charges and blocks ledgers that are there (user/state/ledgers.c, user/share/debts.c).
+ * Only BPF programs insert while packets use the table: a command that is killed while it holds a
+ * lock would lock the set forever. Commands refill, charge and block existing states, which needs
+ * no lock.
  */
 #ifndef SLUICE_WAYS_H
 #define SLUICE_WAYS_H
@@ -41,7 +38,7 @@ struct ledger_key {
 	__u32 limit; /* as in struct sl_line */
 };
 
-/* The key that a limit charges an address by. */
+/* Returns the key that a limit charges an address by. */
 static inline struct ledger_key ledger_key_of(const struct sl_limit *limit, const __u64 addr[2],
 					      bool ipv4)
 {
@@ -61,9 +58,8 @@ static inline struct digest ledger_digest(const struct sl_meeting *meeting,
 }
 
 /*
- * The upper byte of `limit` in a line is 0 while a gate has made no more limits than this, of whose
- * ids 2^21 fit below it: bpf/table.h, line_fetch(). Far enough below that no packet under way may
- * meet a larger one.
+ * line_fetch() in bpf/table.h stores 0 to the upper byte of `limit`. That byte is 0 for ids below
+ * 2^21. The prefetch ends at half of that, so that no packet under way can meet a larger id.
  */
 #define LINE_FETCH_LIMITS (1U << 20)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -84,8 +80,8 @@ static inline enum sl_kind line_kind(const struct sl_line *line)
 }
 
 /*
- * The limit is read last, as it is 0 while the line is handed to another key. On CPUs that load out
- * of order it may be read first: line_write() in bpf/table.h.
+ * Returns whether an entry is a key's. `limit` is read last, because it is 0 while the entry is
+ * given to another key. CPUs that reorder loads may read it first: see line_write() in bpf/table.h.
  */
 static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
 {
@@ -98,14 +94,14 @@ static inline struct sl_ledger *line_ledger(struct sl_line *line)
 	return (struct sl_ledger *)&line->ledger;
 }
 
-/* --- Places --------------------------------------------------------------------------------- */
+/* --- Sets and ways -------------------------------------------------------------------------- */
 
-/* The lowest bit of a tag: the key is not in its home. */
+/* The lowest bit of a tag: the key is in its secondary set. */
 #define TAG_AWAY 1
 
 struct spot {
 	__u32 home;
-	__u16 tag; /* at home: even, and never 0 */
+	__u16 tag; /* in the primary set: even, and never 0 */
 };
 
 static inline __u16 digest_tag(struct digest digest)
@@ -120,19 +116,19 @@ static inline struct spot spot_of(const struct sl_meeting *meeting, struct diges
 	return (struct spot){digest.place & meeting->set_mask, digest_tag(digest)};
 }
 
-/* The other set of a key: of its home, and back. */
+/* Returns the other set of a key: the secondary of the primary, and the reverse. */
 static inline __u32 set_other(const struct sl_meeting *meeting, __u32 set, __u16 tag)
 {
 	return (set ^ ((__u32)(tag >> 1) * 0x9e3779b1U >> 8 | 1)) & meeting->set_mask;
 }
 
-/* The way that a key takes if it is free: so most keys are found without reading their set. */
+/* Returns the way that a key prefers: most keys are found there without reading their set. */
 static inline __u32 way_first(__u16 tag)
 {
 	return tag / (TAG_AWAY + 1) % SL_WAYS;
 }
 
-/* The way of a set that a key takes if one is free; SL_WAYS: none is. */
+/* Returns the free way of a set that a key takes, or SL_WAYS. */
 static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 {
 	__u32 first = way_first(tag);
@@ -144,8 +140,8 @@ static inline __u32 way_free(const struct sl_set *set, __u16 tag)
 }
 
 /*
- * Whether a way of a set has this tag: four at a time, by Mycroft's test for a lane of a word that
- * is 0 (Warren, "Hacker's Delight", 2nd edition, 6-1).
+ * Returns whether a way of a set has this tag. Four ways at a time, by Mycroft's test for a lane of
+ * a word that is 0 (Warren, "Hacker's Delight", 2nd edition, 6-1).
  */
 static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 {
@@ -155,10 +151,10 @@ static inline bool set_has_tag(const struct sl_set *set, __u16 tag)
 	return (((lower - ones) & ~lower) | ((upper - ones) & ~upper)) & ones << 15;
 }
 
-/* A set is short if less of its ways than these are free or whole. */
+/* A set is short if fewer of its ways than this are free or full. */
 #define WAYS_SPARE 3
 
-/* Counted without branches: the verifier would walk what follows for each number. */
+/* Counts without branches: the verifier would walk the rest for each number. */
 static inline __u32 ways_free(const struct sl_set *set)
 {
 	__u32 free = 0;
@@ -168,9 +164,9 @@ static inline __u32 ways_free(const struct sl_set *set)
 	return free;
 }
 
-/* --- Short numbers -------------------------------------------------------------------------- */
+/* --- 16-bit floating point ------------------------------------------------------------------ */
 
-/* Six bits of exponent below ten of a mantissa: 0.2 % too large at most, never too small. */
+/* Six bits of exponent above ten of mantissa: at most 0.2 % too large, never too small. */
 #define SHORT_BITS 10
 
 static inline __u16 short_make(__u64 number)
@@ -191,9 +187,9 @@ static inline __u64 short_value(__u16 number)
 	return (__u64)(number & ((1 << SHORT_BITS) - 1)) << (number >> SHORT_BITS);
 }
 
-/* --- What a line tells ---------------------------------------------------------------------- */
+/* --- Refill and age of an entry ------------------------------------------------------------- */
 
-/* The time in which an empty ledger of this limit is whole again. */
+/* Returns the time in which an empty state of this limit refills. */
 static inline __u64 limit_span(const struct sl_limit *limit)
 {
 	if (limit->kind == SL_WINDOW)
@@ -201,17 +197,17 @@ static inline __u64 limit_span(const struct sl_limit *limit)
 	return limit->kind == SL_SHAPE ? limit->horizon : limit->burst;
 }
 
-/* The same for the purses that were drawn: two S of credit.h, of which S is at most span / 16. */
+/* Returns the time until borrowed slices are refilled: 2 S of credit.h; S is at most span / 16. */
 static inline __u64 span_rest(__u64 span)
 {
 	return span / 8 + 1;
 }
 
-/* A moment in 4.3 s, for `made`: it comes round after 39 hours. */
+/* The unit of `made`: 2^36 ticks, 4.3 s. `made` wraps after 39 hours. */
 #define LINE_MOMENT_SHIFT 36
 #define LINE_MOMENTS	  0x8000
 
-/* In `made`: a packet of the key has come in a later moment than that. */
+/* In `made`: the key has sent a packet in a later unit. */
 #define LINE_CAME_BACK LINE_MOMENTS
 
 static inline __u16 line_moment(__u64 now)
@@ -219,24 +215,24 @@ static inline __u16 line_moment(__u64 now)
 	return now >> LINE_MOMENT_SHIFT & (LINE_MOMENTS - 1);
 }
 
-/* How long before another moment a line was made. */
+/* Returns how many units before `now` an entry was made. */
 static inline __u16 line_age(const struct sl_line *line, __u64 now)
 {
 	return (line_moment(now) - line->made) & (LINE_MOMENTS - 1);
 }
 
-/* Whether a packet that comes now is to set LINE_CAME_BACK. */
+/* Returns whether a packet at `now` must set LINE_CAME_BACK. */
 static inline bool line_comes_back(const struct sl_line *line, __u64 now)
 {
 	return !(line->made & LINE_CAME_BACK) && line->made != line_moment(now);
 }
 
 /*
- * The moment until which a block, and what `escalate` remembers of it, counts: block_steps()
- * forgets a step in each length of the last block. A line tells that length from its last draw
- * before the overrun, or, if it was drawn from since, from the moment at which it was made: so
- * rather too long than too short, but of one that was made days before. It does not tell whether
- * its limit escalates.
+ * Returns the time until which a block and its `escalate` steps count: block_steps() drops a step
+ * in each length of the last block. That length is estimated: from the last charge before the
+ * overrun, or if the state was charged since, from the time at which the entry was made. The
+ * estimate is too long rather than too short, except for an entry made days before. The entry does
+ * not store whether its limit escalates.
  */
 static inline __u64 line_block_counts(const struct sl_line *line, const struct sl_ledger *ledger)
 {
@@ -250,8 +246,8 @@ static inline __u64 line_block_counts(const struct sl_line *line, const struct s
 }
 
 /*
- * The moment from which a line is whole, if nothing is charged to it until then. Not before it is,
- * and up to an eighth of its span later, as the line does not tell whether its limit has purses.
+ * Returns the time from which a state is full if nothing is charged until then. Never too early; up
+ * to an eighth of its span too late, because the entry does not store whether its limit has slices.
  */
 static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_ledger *ledger)
 {
@@ -271,14 +267,14 @@ static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_le
 }
 
 /*
- * A loss. Below 0: none, of a ledger that is whole; and less for one that was whole for longer, in
- * ticks. Else a class, by which a line is protected; in the lowest class the parts of a burst that
- * it lacks; then its tenure. At the end the parts again, for counting.
+ * An eviction cost. Below 0: the state is full, so eviction costs nothing; the lower, the longer it
+ * has been full, in ticks. Otherwise from the highest bits: a class, which protects; in the lowest
+ * class the deficit in 1/16 of a burst; the age of the entry; and the deficit again, for counting.
  *
- * Tenure. Of two lines that are alike the younger one goes. So whoever came before a flood of
- * sources that spend as much stays, abuser or not. But where all lack more than half, as forged
- * sources can that never come back, a later abuser would be the younger one for ever. So of these
- * those go first whose keys did not come back, and the older one, since the younger one still may.
+ * Age. If two entries are equal otherwise, the younger is evicted, so keys from before a flood
+ * stay. But spoofed keys that lack more than half of their burst and never come back would then
+ * stay forever, and a later abuser would always be the youngest. So among those, keys that did not
+ * come back are evicted first, the oldest first, because a younger key may still come back.
  */
 #define LOSS_PARTS	  16
 #define LOSS_TENURE_SHIFT 8
@@ -287,19 +283,22 @@ static inline __u64 line_whole_at(const struct sl_line *line, const struct sl_le
 #define LOSS_RECENT	  (60 * (__s64)SL_TICKS_PER_SEC)
 
 enum loss_class {
-	LOSS_LITTLE, /* at least half of the burst is there */
-	LOSS_KNOWN, /* charged within the last minute, in a flood: that it is known would be lost */
-	LOSS_DEEP,  /* less than half is there, or `escalate` remembers a block */
+	LOSS_LITTLE,  /* at least half of the burst is left */
+	LOSS_KNOWN,   /* charged within the last minute, in a flood */
+	LOSS_DEEP,    /* less than half is left, or `escalate` remembers a block */
 	LOSS_BLOCKED, /* it refuses everything */
 };
 
 /*
- * In `taken` of the line of a window, which is never shared: at most half of N counted when a
- * packet was judged last. 0: more did, or it is not known.
+ * In `taken` of a window's entry, which is never shared: at most N/2 counted at the last packet. 0:
+ * more, or unknown.
  */
 #define LINE_HAS_HALF 1
 
-/* In `refused` of such a line: the moment of that packet, in 0.26 ms. It comes round in 13 days. */
+/*
+ * The unit of `refused` in a window's entry, the time of the last packet: 0.26 ms. Wraps in 13
+ * days.
+ */
 #define LINE_SEEN_SHIFT 22
 
 static inline __u32 line_seen(__u64 now)
@@ -308,12 +307,12 @@ static inline __u32 line_seen(__u64 now)
 }
 
 /*
- * For how long a key has rested, at least: since its ledger was drawn from; or, as `drawn` of a
- * window tells only when a sub-window began, since a packet was judged by it.
+ * Returns how long a key has been idle, at least: since its last charge; in a window, whose `drawn`
+ * only stores the sub-window, since its last packet.
  */
 static inline __s64 line_rest(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
 {
-	/* from -1 on, as the clock of another CPU may be a little ahead */
+	/* from -1, because the clock of another CPU may be a little ahead */
 	__u32 seen = line_seen(now) - table_once(line->refused) + 1;
 
 	if (line_kind(line) == SL_WINDOW)
@@ -327,8 +326,8 @@ static inline __u32 window_half(const struct sl_limit *limit, const struct sl_li
 }
 
 /*
- * The parts of a burst that a ledger lacks which is not whole, from 1 on. One in debt lacks more
- * than LOSS_PARTS. Of a window a line tells but whether it is more than half.
+ * Returns the deficit of a state that is not full: 1 or more sixteenths of a burst, above
+ * LOSS_PARTS in debt. A window's entry only stores whether more than half is missing.
  */
 static inline __u64 line_lack(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now)
 {
@@ -361,7 +360,7 @@ static inline __u64 line_tenure(const struct sl_line *line, enum loss_class clas
 	return LINE_MOMENTS + age;
 }
 
-/* What would be lost if a line were forgotten. */
+/* Returns the cost of evicting an entry. */
 static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger *ledger, __u64 now,
 			      bool flood)
 {
@@ -376,7 +375,7 @@ static inline __s64 line_loss(const struct sl_line *line, const struct sl_ledger
 	return rank + (line_tenure(line, class, now) << LOSS_TENURE_SHIFT | parts);
 }
 
-/* The parts of a burst in a loss. */
+/* Returns the deficit in an eviction cost. */
 static inline __u64 loss_parts(__s64 loss)
 {
 	return loss > 0 ? loss & ((1 << LOSS_TENURE_SHIFT) - 1) : 0;
