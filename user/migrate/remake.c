@@ -240,8 +240,8 @@ static enum status next_pin(const struct gate *gate, const struct gate *next)
 }
 
 /*
- * Moves a pin to the gate's directory if its map is the gate's, and removes it otherwise. A pin that
- * cannot be read stays.
+ * Moves a pin to the gate's directory if its map is the gate's, and removes it otherwise. A pin
+ * that cannot be read stays.
  */
 static int pin_settle(const struct gate *gate, const struct pins *pins, enum gate_map map)
 {

@@ -77,7 +77,7 @@ enum status buckets_delete(const struct gate *gate, const struct sl_prefix *addr
 	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
 }
 
-/* --- A walk ------------------------------------------------------------------------------------ */
+/* --- A walk --------------------------------------------------------------------------------- */
 
 /* Entries of a page. The kernel returns whole hash buckets, so a page grows if one has more. */
 #define PAGE_FIRST 128U
