@@ -1,57 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic of a token bucket: pure functions without maps, helpers or clocks; time is an
- * argument. kinds.h puts it beside the other kinds of limit, behind one interface.
+ * The arithmetic of a token bucket. Pure functions; the time is an argument.
  *
- *   credit_spend       decides by a purse alone, without a clock
- *   credit_draw        charges a ledger and fills a purse, or refuses
- *   credit_level       what a ledger holds
- *   credit_cost        what a packet costs
- *   credit_give_back   undoes a charge
+ * A state is a token bucket that is stored as one time, `zero`: when it was empty. Its level is the
+ * time since then, at most `burst`. A packet costs time and moves `zero` forward by its cost. This
+ * is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A; zero =
+ * TAT - burst): refill is lazy by construction, and no fraction is ever lost. If `zero` is ahead of
+ * now, the level is negative (debt), and nothing is charged until the debt is paid.
  *
- * A ledger is a token bucket that is told as one moment, `zero`: when it was empty. Its level is
- * the time since then, at most `burst`. A packet costs time and moves `zero` forward by its cost.
- * This is the virtual scheduling form of the Generic Cell Rate Algorithm (ITU-T I.371, annex A):
- * refill is lazy by construction, and no fraction is ever lost. A `zero` ahead of now is debt: the
- * level is negative, and nothing is drawn until the debt is paid.
+ * Slices. A CPU borrows credit for several packets from the state into a slice of its own, and
+ * spends it without shared memory. Let S be the most that all slices can hold together. Three rules
+ * keep state and slices within one burst at all times, and give an idle source all of it:
  *
- * Purses. A CPU draws several packets' worth from the ledger into a purse of its own, and spends
- * that without touching shared memory. Let S be the most that all purses can hold together. Three
- * rules keep ledger and purses within one burst at all times, and give a rested source all of it:
+ *  1. The state refills to at most `refill` = burst - S, so that with full slices the sum is one
+ *     burst. It may hold more when it is new, or because slices were returned. That part is
+ *     `born` - `zero`; it can be spent, and does not refill.
+ *  2. A slice is valid for S, as a time, from when it was borrowed. Then it returns to the state.
+ *  3. A state is full if it had time to fill (burst since `zero`) and was not charged for 2 S: S
+ *     until every slice has ended, S to refill what they may have spent at the last moment. Then
+ *     `born` is set to that time, and credit that older slices still hold is void.
  *
- *  1. The ledger refills to `refill` = burst - S at most, so that with full purses beside it the
- *     sum is one burst. It may hold more than that from its birth, or because purses gave back.
- *     That part is told from `born` (born - zero), can be spent, and does not refill.
- *  2. A purse is good for S, as a time, from when it was drawn. Then it goes back to the ledger.
- *  3. A ledger is whole when it had time to fill (burst since `zero`) and nothing was drawn from it
- *     for 2 S: S for every purse to end, S to refill what they may have spent at the last moment.
- *     It is born again then, and what older purses still hold is void.
- *
- * Large packets. A ledger in use refills to `refill` and no further, so a packet passes when the
- * ledger holds its cost or `refill`, whichever is less, and owes the rest. To wait for more would
- * stop a stream of merged packets that cost more than the burst. It would also let a trickle, which
- * keeps rule 3 from ever applying, starve a packet that costs more than `refill`. A source that
- * uses a part p of its rate leaves its ledger at `refill` for 1 - p of the time; a packet of any
- * cost passes then. A packet that costs more than `refill` is refused if it always comes right
- * behind a small one of its own source.
+ * Large packets. A state in use refills to `refill` and no further, so a packet passes if the state
+ * holds its cost or `refill`, whichever is less, and the rest becomes debt. If it had to wait for
+ * more, a stream of merged packets that cost more than the burst would stop, and a slow trickle,
+ * which keeps rule 3 from applying, would starve a packet that costs more than `refill`. A source
+ * that uses a part p of its rate leaves its state at `refill` for 1 - p of the time; a packet of
+ * any cost passes then. A packet that costs more than `refill` is refused if it always follows
+ * directly after a small packet of its source.
  *
  * The bound. Over any span of t, packets worth at most
  *
- *     max(burst, cost of the largest packet + S) + t
+ *    max(burst, cost of the largest packet + S) + t
  *
- * pass, S being burst / 16, or 0 for a limit without purses. That is burst + t if no packet costs
+ * pass, with S = burst / 16, or 0 for a limit without slices. That is burst + t if no packet costs
  * more than `refill`.
  *
- * Proof. Let `held` be the level of the ledger and of all purses that are not void. The rules keep
- * held <= burst. Time raises it by no more than itself. A draw, a return and an expiry move credit
+ * Proof. Let `held` be the level of the state and of all slices that are not void. The rules keep
+ * held <= burst. Time raises it by no more than itself. Borrowing, returning and expiry move credit
  * or lose it. A packet that passes lowers it by its cost, and a refund undoes that. So what passes
- * costs at most held(begin) - held(end) + t. No purse is negative, and a ledger only falls below 0
- * in a draw that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
- * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is drawn, so debts
- * never add up, and the rate is exact in the long run. Rule 3 holds in debt too, because it needs
- * burst since `zero`. Clocks that differ add the most by which they do, once.
+ * costs at most held(begin) - held(end) + t. No slice is negative, and a state only falls below 0
+ * by a charge that costs more than `refill`, from `refill` at least: held(end) >= -(cost - refill).
+ * Then burst + (cost - refill) = cost + S. Debt is paid before anything else is charged, so debts
+ * never add up, and the rate is exact in the long run. Rule 3 holds in debt as well, because it
+ * requires burst since `zero`. Clocks that differ add at most their difference, once.
  *
- * Units. Time is in ticks (1/16 ns). Moments are compared by signed difference, so they may wrap.
+ * Units. Time is in ticks (1/16 ns). Times are compared by signed difference, so they may wrap.
  * Costs are rounded up, so rounding never admits too much. Spans and costs are at most
  * SL_BURST_TICKS_MAX, debts twice that.
  */
@@ -60,7 +53,7 @@
 
 #include "sluice.h"
 
-/* Ticks from `then` to `now`: negative if `now` is earlier. */
+/* Returns the ticks from `then` to `now`: negative if `now` is earlier. */
 static inline __s64 credit_span(__u64 then, __u64 now)
 {
 	return (__s64)(now - then);
@@ -77,8 +70,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * The later of two moments. A CPU whose clock is behind that of another draws at the moment of the
- * other, because what the ledger tells from that moment must not be told again from an earlier one.
+ * Returns the later of two times. A CPU with a slow clock charges at the time that the state
+ * stores, because credit since that time must not be counted again from an earlier time.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {
@@ -86,11 +79,11 @@ static inline __u64 credit_latest(__u64 a, __u64 b)
 }
 
 /*
- * What a frame costs under a limit, in ticks, rounded up. packets: 1 to 65535, more than 1 if the
- * kernel merged them; bytes: their length on the wire. Nothing wraps for the rates that the command
- * accepts: a packet costs less than 2^46, and a byte less than 2^43 before the shift. A merged
- * packet that would cost more than SL_BURST_TICKS_MAX, by a gso_size that no sender uses, costs
- * that.
+ * Returns the cost of a frame in ticks, rounded up. packets: 1 to 65535, more than 1 if the kernel
+ * merged them; bytes: their length on the wire. Nothing wraps for the rates that the command
+ * accepts: a packet costs less than 2^46, and a byte less than 2^43 before the shift. The cost of
+ * merged packets is clamped to SL_BURST_TICKS_MAX, which only a gso_size that no sender uses
+ * exceeds.
  */
 static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u32 bytes)
 {
@@ -102,15 +95,15 @@ static inline __u64 credit_cost(const struct sl_limit *limit, __u32 packets, __u
 	       (((limit->cost & fraction) * bytes + fraction) >> SL_BYTE_COST_SHIFT);
 }
 
-/* The cost of `count` packets at `cost` each, at most SL_BURST_TICKS_MAX. */
+/* Returns the cost of `count` packets at `cost` each, at most SL_BURST_TICKS_MAX. */
 static inline __u64 credit_owed(__u64 cost, __u32 count)
 {
 	return count && cost > SL_BURST_TICKS_MAX / count ? SL_BURST_TICKS_MAX : cost * count;
 }
 
 /*
- * How often a packet is charged its cost under a shared limit: once, or as often as nodes share it,
- * so that each has a part. divide_at, nodes: of the gate.
+ * Returns how often a shared limit charges a packet: once, or if the gate's `divide_at` has passed,
+ * once for each node, so that each node has an equal part.
  */
 static inline __u32 credit_times(__u64 divide_at, __u32 nodes, __u64 now)
 {
@@ -126,19 +119,19 @@ static inline __u64 credit_units(const struct sl_limit *limit, __u64 ticks)
 	       ((ticks % limit->cost << SL_BYTE_COST_SHIFT) / limit->cost);
 }
 
-/* What a ledger must hold so that a packet of this cost passes. The rest becomes debt. */
+/* Returns the level at which a packet of this cost passes. The rest becomes debt. */
 static inline __s64 credit_needed(const struct sl_limit *limit, __u64 cost)
 {
 	return credit_min(cost, limit->refill);
 }
 
-/* S: the most that all purses can hold together. As a time: how long a purse is good. */
+/* Returns S: the most that all slices can hold together. As a time: how long a slice is valid. */
 static inline __u64 credit_purses(const struct sl_limit *limit)
 {
 	return limit->burst - limit->refill;
 }
 
-/* The moment from which a ledger is whole (rule 3), if nothing draws from it until then. */
+/* Returns the time from which a state is full (rule 3), if nothing is charged until then. */
 static inline __u64 credit_whole_at(const struct sl_limit *limit, const struct sl_ledger *ledger)
 {
 	return credit_latest(ledger->zero + limit->burst, ledger->drawn + 2 * credit_purses(limit));
@@ -151,12 +144,13 @@ static inline bool credit_rested(const struct sl_limit *limit, const struct sl_l
 }
 
 /*
- * The level of a ledger, in ticks: at most burst; negative is debt. Time that runs backwards adds
- * nothing.
+ * Returns the level of a state, in ticks: at most burst; negative is debt. Time that runs backwards
+ * adds nothing.
  *
- * born - zero can exceed burst only if a draw by another CPU, based on the birth before, raced this
- * birth. That happens only after a rest that is longer by S than the ledger took to fill, so the
- * excess is larger than any draw may take: then `born` is ignored, and only the refill counts.
+ * `born` - `zero` can exceed burst only if a charge by another CPU, based on an older `born`, raced
+ * the store of `born`. That happens only after an idle time longer by S than the state took to
+ * fill, so the excess is larger than any charge may use. Then `born` is ignored, and only the
+ * refill counts.
  */
 static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				 __u64 now)
@@ -169,23 +163,20 @@ static inline __s64 credit_level(const struct sl_limit *limit, const struct sl_l
 	return born_with > (__s64)limit->burst ? refilled : credit_max(refilled, born_with);
 }
 
-/*
- * The moment at which a ledger lets a packet of this cost pass, if nothing draws from it until
- * then.
- */
+/* Returns the time at which a packet of this cost passes, if nothing is charged until then. */
 static inline __u64 credit_ready_at(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				    __u64 cost)
 {
 	return ledger->zero + credit_needed(limit, cost);
 }
 
-/* A full ledger, which `forgive` makes too. */
+/* Returns a full state, as `forgive` sets it. */
 static inline struct sl_ledger credit_full(const struct sl_limit *limit, __u64 now)
 {
 	return (struct sl_ledger){.zero = now - limit->burst, .born = now, .drawn = now};
 }
 
-/* The ledger of a new key. nodes: that share limits; 0 and 1: this one alone */
+/* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
 static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u32 nodes, __u64 now)
 {
 	struct sl_ledger ledger = credit_full(limit, now);
@@ -197,10 +188,7 @@ static inline struct sl_ledger credit_birth(const struct sl_limit *limit, __u32 
 	return ledger;
 }
 
-/*
- * Sets the ledger to a level. Above `refill` the level is told from `born` and does not refill
- * (rule 1).
- */
+/* Sets the level. A level above `refill` is counted from `born` and does not refill (rule 1). */
 static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledger *ledger,
 				    __s64 level, __u64 now)
 {
@@ -209,7 +197,7 @@ static inline void credit_set_level(const struct sl_limit *limit, struct sl_ledg
 }
 
 /*
- * How much of the cost of earlier packets a ledger is charged: its level falls to
+ * Returns how much of the cost of earlier packets is charged: the level falls to
  * -SL_BURST_TICKS_MAX at most. owed: at most SL_BURST_TICKS_MAX.
  */
 static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u64 now)
@@ -220,8 +208,8 @@ static inline __u64 credit_debit(const struct sl_ledger *ledger, __u64 owed, __u
 }
 
 /*
- * Empties a purse and returns the level of the ledger with what was left in it. A purse that was
- * drawn before the last birth of the ledger is void.
+ * Empties a slice and returns the level of the state plus the slice's credit. A slice that was
+ * borrowed before `born` is void.
  */
 static inline __s64 credit_take_back(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				     struct sl_purse *purse, __u64 now)
@@ -236,9 +224,9 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * `until` of a purse that remembers a refusal holds in its high bits how many packets it refused
- * since the ledger was asked, of a limit that is shared. jiffies64 needs 40 bits in 34 years of
- * 1,000 a second. More refusals than fit begin again from 0.
+ * If a slice of a shared limit remembers a refusal, the high bits of `until` count the packets that
+ * it refused since the state was last charged. jiffies64 needs 40 bits in 34 years at HZ=1000. The
+ * count wraps.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -256,16 +244,16 @@ static inline void credit_count_unasked(struct sl_purse *purse, __u32 packets)
 enum credit_answer {
 	CREDIT_PASS,
 	CREDIT_REFUSE,
-	CREDIT_ASK, /* the purse cannot tell: the ledger decides */
+	CREDIT_ASK, /* the slice cannot decide: charge the state */
 };
 
-/* Whether the ledger refused a packet that needed no more credit than one of this cost. */
+/* Returns whether the state refused a packet that needed no more credit than this cost. */
 static inline bool credit_refused(const struct sl_purse *purse, __u64 cost)
 {
 	return purse->credit < 0 && (__s64)cost >= -purse->credit;
 }
 
-/* Spends `cost` from a purse, without a clock: jiffies64 is all but free to read. */
+/* Spends `cost` from a slice, by jiffies64, which is almost free to read. */
 static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost, __u64 jiffy)
 {
 	if (jiffy > purse->until)
@@ -274,34 +262,36 @@ static inline enum credit_answer credit_spend(struct sl_purse *purse, __u64 cost
 		purse->credit -= cost;
 		return CREDIT_PASS;
 	}
-	/* looked at again here, as a count in `until` makes any jiffy earlier */
+	/* compared again: a count in `until` makes it later than any jiffy */
 	return credit_refused(purse, cost) && jiffy <= (purse->until & CREDIT_JIFFY_MASK)
 		       ? CREDIT_REFUSE
 		       : CREDIT_ASK;
 }
 
-/* Whether the refusal in a purse still holds for a packet of this cost, by the clock. */
+/* Returns whether the refusal in a slice still holds for a packet of this cost, by the clock. */
 static inline bool credit_must_wait(const struct sl_purse *purse, __u64 cost, __u64 now)
 {
 	return credit_refused(purse, cost) && credit_span(now, purse->at) > 0;
 }
 
-/* Lets a refusal hold for the rest of this jiffy, without reading clock or ledger. */
+/* Keeps a refusal for the rest of this jiffy, without reading clock or state. */
 static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_purse *purse,
 				       __u64 jiffy)
 {
 	purse->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/* A block refuses every cost. It holds for one jiffy at a time, because `forgive` may end it. */
+/*
+ * Stores a block, which refuses every cost. For one jiffy at a time, because `forgive` may end it.
+ */
 static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 jiffy)
 {
 	*purse = (struct sl_purse){.credit = -1, .at = now, .until = jiffy};
 }
 
 /*
- * Gives a cost back to the purse that it was spent from. False: the purse cannot take it, so the
- * ledger must.
+ * Returns a cost to its slice. Returns false if the slice has no room, so the state must be
+ * refunded.
  */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purse *purse,
 				    __u64 cost)
@@ -313,11 +303,11 @@ static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purs
 }
 
 /*
- * Charges `cost` to a ledger and draws a purse of at most `fill`, or refuses. `ledger` and `purse`
- * are copies, which the caller publishes: the ledger by compare-and-swap on `zero`. What is left in
- * the purse goes back first. On refusal (false) the purse tells what the ledger needs to hold, and
- * when it will if nothing draws from it. fill: limit->purse, or 0; now, jiffy: the moment of the
- * packet.
+ * Charges `cost` to a state and borrows a slice of at most `fill`, or returns false. `ledger` and
+ * `purse` are copies that the caller publishes: the state by compare-and-swap on `zero`. The rest
+ * of the old slice is returned first. If the state refuses, the slice stores the level that it
+ * needs, and when it will have it if nothing is charged. fill: limit->purse, or 0; now, jiffy: the
+ * time of the packet.
  */
 static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *ledger,
 			       struct sl_purse *purse, __u64 fill, __u64 cost, __u64 now,
@@ -350,9 +340,9 @@ static inline bool credit_draw(const struct sl_limit *limit, struct sl_ledger *l
 
 /*
  * Fits the slices of a bucket to a policy. Slices belong to the limits of one policy: under another
- * policy they are void, and so is the slice of a limit that has another state now. After any change
- * of the policy the slices end, so that their credit goes back to the state at the next packet, and
- * refusals are forgotten.
+ * policy they are void, and so is the slice of a limit whose state has changed. After any change of
+ * the policy the slices end, so that their credit returns to the state with the next packet, and
+ * refusals are cleared.
  */
 static inline void purses_fit(struct sl_bucket *bucket, const struct sl_policy *policy,
 			      __u32 number)

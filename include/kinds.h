@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kinds of limit behind one interface: pure functions of a limit, the words of its ledger, a
- * cost and a moment. The packet path, the command line, the tests and the fuzzers use kinds by
- * these functions only.
+ * The kinds of limit behind one interface: pure functions of a limit, the words of its state, a
+ * cost and a time. Packet path, command line, tests and fuzzers use kinds only by these functions.
  *
- *   kind_roll, kind_draw   charges a packet to a ledger, or refuses it
- *   kind_decide      what it would answer, what remains, when it passes, when it is full again
- *   kind_refusal     the reason for which a kind refuses
- *   kind_give_back   undoes a charge
- *   kind_birth, kind_full   a new ledger, and one that nothing is charged to
- *
- *   kind          state in its one word                    admits                        header
+ *   kind          the word that decides                    admits                        header
  *   SL_BUCKET     zero: when the bucket was empty          burst + rate x t in any t     credit.h
  *   SL_WINDOW     window: what counts now                  N in any T                    window.h
- *   SL_SHAPE      ready: when the next packet may depart   one each 1/rate, later        shape.h
+ *   SL_SHAPE      ready: when the next packet may depart   one per 1/rate, later         shape.h
  *
- * Every kind that drops may block after an overrun: block.h. Purses (credit.h) are a bucket's
- * alone; in other kinds a purse only remembers a refusal, for one jiffy.
+ * Every kind that drops may block after an overrun: block.h. Only a token bucket has slices
+ * (credit.h); in other kinds a slice only remembers a refusal, for one jiffy.
  */
 #ifndef SLUICE_KINDS_H
 #define SLUICE_KINDS_H
@@ -26,23 +19,23 @@
 #include "shape.h"
 #include "window.h"
 
-/* With a constant kind, only what that kind needs is compiled in. */
+/* With a constant kind, only the code of that kind is compiled in. */
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-/* What one packet asks of a ledger. */
+/* A charge of one packet. */
 struct draw {
 	__u64 cost;	/* credit_cost() */
-	__u64 fill;	/* the most that may be drawn into a purse on top of it */
-	__u64 now;	/* the moment of the packet */
+	__u64 fill;	/* the most that may be borrowed into a slice as well */
+	__u64 now;	/* the time of the packet */
 	__u64 earliest; /* shape: the packet departs no earlier; 0: at any time */
 	__u64 jiffy;
 };
 
 /*
- * The moment of a packet, or a later one at which the ledger was charged already: clocks of CPUs
- * may differ.
+ * Returns the time of a packet, or a later time at which the state was charged: CPU clocks may
+ * differ.
  */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, __u64 now)
 {
@@ -50,7 +43,7 @@ static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, 
 	return kind == SL_BUCKET ? credit_latest(now, ledger->born) : now;
 }
 
-/* The ledger of a new key. nodes: that share limits; 0 and 1: this one alone */
+/* Returns the state of a new key. nodes: how many nodes share limits; 0 and 1: only this node. */
 static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_limit *limit,
 					  __u32 nodes, __u64 now)
 {
@@ -59,7 +52,7 @@ static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_lim
 	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, nodes, now);
 }
 
-/* A ledger to which nothing is charged. */
+/* Returns a state to which nothing is charged. */
 static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
@@ -67,14 +60,14 @@ static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now
 	return limit->kind == SL_SHAPE ? shape_full(now) : credit_full(limit, now);
 }
 
-/* Brings a ledger up to a moment: a window has to know what counts then. */
+/* Rolls a state on to a time: a window must know what counts then. */
 static inline void kind_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
 {
 	if (limit->kind == SL_WINDOW)
 		window_roll(limit, ledger, now);
 }
 
-/* The reason for which a packet of this cost is refused, if it is not for a block. */
+/* Returns the reason for which a packet of this cost is refused without a block. */
 static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 cost)
 {
 	if (limit->kind == SL_SHAPE)
@@ -84,10 +77,9 @@ static inline enum sl_reason kind_refusal(const struct sl_limit *limit, __u64 co
 }
 
 /*
- * Lets a purse remember a refusal for the rest of the jiffy. A charge that is given back, or
- * `forgive`, can end it earlier, so it is not remembered for longer. Of shape every packet is
- * refused then, as none departs before it. What never passes is not remembered: it says nothing of
- * the next packet, and begins no block.
+ * Stores a refusal in a slice for the rest of the jiffy; not longer, because a refund or `forgive`
+ * can end it. A shape refuses every packet then, because no packet departs earlier. A packet that
+ * can never pass is not stored: it shows nothing about the next packet, and begins no block.
  */
 static inline void kind_remember(const struct sl_limit *limit, struct sl_purse *purse,
 				 const struct draw *draw)
@@ -109,7 +101,7 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 	if (kind == SL_WINDOW ? window_draw(limit, ledger, draw->cost)
 			      : shape_draw(limit, ledger, draw->cost, draw->now, draw->earliest,
 					   &purse->at)) {
-		purse->credit = 0; /* no refusal is remembered any more */
+		purse->credit = 0; /* clears a refusal */
 		return true;
 	}
 	kind_remember(limit, purse, draw);
@@ -117,11 +109,11 @@ static __always_inline bool kind_charge(enum sl_kind kind, const struct sl_limit
 }
 
 /*
- * Charges a packet to a ledger that kind_roll() has brought up to the moment, or refuses it
- * (false). `ledger` and `purse` are copies, which the caller publishes: the ledger by one
- * compare-and-swap of its first word. The purse receives what was drawn, or the refusal; of shape,
- * when the packet departs (`at`). kind: that of the limit, as a constant where the caller has one
- * function a kind.
+ * Charges a packet to a state that kind_roll() has brought to its time. Returns false if the state
+ * refuses. `ledger` and `purse` are copies that the caller publishes: the state by one
+ * compare-and-swap of its first word. The slice receives the borrowed credit, the refusal, or for a
+ * shape the departure time (`at`). kind: the limit's kind, a constant in a caller with one function
+ * for each kind.
  */
 static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *limit,
 				      struct sl_ledger *ledger, struct sl_purse *purse,
@@ -136,30 +128,30 @@ static __always_inline bool kind_draw(enum sl_kind kind, const struct sl_limit *
 	return kind_charge(kind, limit, ledger, purse, draw, now);
 }
 
-/* Whether a refused packet of this cost begins a block. What never passes is no overrun. */
+/* Returns whether a refused packet of this cost begins a block; not if it can never pass. */
 static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 {
 	return limit->block && kind_refusal(limit, cost) != SL_DROP_OVERSIZE;
 }
 
 /*
- * Undoes a charge on a copy of a ledger, which the caller publishes. at: the moment of the charge.
- * False: the charge stays, as a window cannot tell it from later ones. A slot of shape that is
- * given back is taken by a later packet, beside the next one: no more than the rate departs until
- * then.
+ * Undoes a charge on a copy of a state, which the caller publishes. at: the time of the charge.
+ * Returns false if the charge stays, because a window cannot separate it from later charges. A
+ * shape gives the returned slot to a later packet beside its own: until then no more than the rate
+ * departs.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 cost, __u64 at)
 {
 	if (limit->kind == SL_WINDOW)
 		return window_give_back(limit, ledger, cost, at);
-	ledger->zero -= cost; /* or `ready`, which is the same word */
+	ledger->zero -= cost; /* or `ready`: the same word */
 	return true;
 }
 
 /*
- * How much of the cost of earlier packets, which no ledger was charged for, is added to the first
- * word of a ledger: a bucket can owe only so much, and a window count only so far.
+ * Returns how much of the cost of earlier packets is added to the first word of a new key's state:
+ * a token bucket has a largest debt, a window a largest count.
  */
 static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_ledger *ledger,
 			      __u64 owed, __u64 now)
@@ -173,13 +165,13 @@ static inline __u64 kind_owed(const struct sl_limit *limit, const struct sl_ledg
 
 #define KIND_NEVER (~0ULL)
 
-/* What a ledger would answer to a packet, and what follows. Amounts are in packets or bytes. */
+/* The result for a packet that is not charged. Amounts are in packets or bytes. */
 struct decision {
 	bool allowed;
 	__u64 remaining;      /* what would pass now */
-	__u64 retry_after;    /* ticks until this packet would pass; 0: now; KIND_NEVER: oversize */
+	__u64 retry_after;    /* ticks until this packet would pass; KIND_NEVER: oversize */
 	__u64 remaining_then; /* what would pass then, this packet included */
-	__u64 full_in;	      /* ticks until nothing is charged to the ledger any more */
+	__u64 full_in;	      /* ticks until the state is full */
 };
 
 static inline struct decision bucket_decide(const struct sl_limit *limit,
@@ -232,7 +224,7 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 
 	return (struct decision){
 		.allowed = allowed,
-		/* the last one may begin at the horizon itself */
+		/* the last packet may begin at the horizon itself */
 		.remaining = allowed ? credit_units(limit, horizon - wait) + 1 : 0,
 		.retry_after = allowed ? 0 : wait - horizon,
 		.remaining_then = allowed ? credit_units(limit, horizon - wait) + 1 : 1,
@@ -241,9 +233,9 @@ static inline struct decision shape_decide(const struct sl_limit *limit,
 }
 
 /*
- * What a ledger would answer to a packet. held: what purses hold of a bucket, in ticks, which
- * remains as well; 0 in other kinds. While a block holds nothing remains; what is told of later is
- * told of its end. Spans are told from `now`, also where the clock of another CPU is ahead of it.
+ * Returns the result for a packet without charging it. held: ticks that slices of a token bucket
+ * hold, which remain as well; 0 for other kinds. During a block nothing remains, and later amounts
+ * are for the end of the block. Spans are from `now`, even if the clock of another CPU is ahead.
  */
 static inline struct decision kind_decide(const struct sl_limit *limit,
 					  const struct sl_ledger *ledger, __u64 held, __u64 cost,
@@ -255,7 +247,7 @@ static inline struct decision kind_decide(const struct sl_limit *limit,
 
 	if (blocked)
 		at = block_end(limit, ledger);
-	else if (limit->kind == SL_SHAPE) /* a packet waits by the clock of its CPU */
+	else if (limit->kind == SL_SHAPE) /* a packet waits by its own CPU's clock */
 		at = now;
 	if (limit->kind == SL_WINDOW)
 		decision = window_decide(limit, ledger, cost, at);
