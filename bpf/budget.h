@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Budgets: what all newcomers of a policy together may send. A budget is a token bucket like that
- * of a limit, but its ledger is never forgotten.
- *
- *   budget_charge   charges a newcomer's packet to the budget of its policy
+ * Budgets: limit what all newcomers of a policy send together. A budget is a token bucket, like the
+ * limits', but its state is never evicted.
  */
 #ifndef SLUICE_BUDGET_H
 #define SLUICE_BUDGET_H
 
 #include "ledger.h"
 
-/* Charges the ledger of a budget, when the purse cannot decide. */
+/* Charges the state of a budget, if the slice cannot decide. */
 BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 			  struct sl_purse *purse, __u32 number)
 {
@@ -34,8 +32,8 @@ BPF_GLOBAL int budget_ask(struct packet *packet, const struct sl_limit *budget,
 }
 
 /*
- * Charges a newcomer's packet to the budget that its policy, number `own`, has or inherits. A
- * policy without one lets it pass.
+ * Charges a newcomer's packet to the budget that policy number `own` has or inherits. Without a
+ * budget the packet passes.
  */
 static __always_inline enum sl_reason budget_charge(struct packet *packet,
 						    const struct sl_policy *policy, __u32 own)
@@ -51,7 +49,7 @@ static __always_inline enum sl_reason budget_charge(struct packet *packet,
 	allowance = bpf_map_lookup_elem(&allowances, &number);
 	if (!allowance)
 		return SL_DROP_OVER_BUDGET;
-	/* credit that was drawn under another budget is void */
+	/* credit that was borrowed under another budget is void */
 	if (allowance->since != policy->newcomers_since)
 		*allowance = (struct sl_allowance){.since = policy->newcomers_since};
 	cost = credit_cost(budget, packet->packets, packet->bytes);

@@ -3,9 +3,9 @@
  * The two clocks of the packet path. A test build (SL_TEST_CLOCK) reads them from variables and is
  * otherwise the program that ships.
  *
- *   clock_ticks     the monotonic clock, in ticks of 1/16 ns
- *   clock_jiffies   the kernel's jiffies64: all but free to read, and as coarse as CONFIG_HZ
- *   clock_until     the monotonic clock, in the unit of struct sl_face
+ *  clock_ticks     the monotonic clock, in ticks of 1/16 ns
+ *  clock_jiffies   the kernel's jiffies64: almost free to read, and as coarse as CONFIG_HZ
+ *  clock_until     the monotonic clock, in the unit of struct sl_face
  */
 #ifndef SLUICE_CLOCKS_H
 #define SLUICE_CLOCKS_H

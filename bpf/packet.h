@@ -1,39 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser: from the bytes of a frame to the packet context.
+ * The parser: from the bytes of a frame to the packet context. It compiles natively as well: the
+ * fuzzers test the parser that ships.
  *
- *   packet_parse     finds the source address: every frame
- *   packet_inspect   reads what matches and keys ask for beyond it: only where a limit asks
- *   packet_unmerge   counts the packets that one merged buffer stands for
+ * The rule: a packet that the kernel would deliver is judged. A frame that cannot be judged and
+ * might be delivered is dropped, if the gate has rules. Only a frame that no IP stack accepts
+ * passes without a verdict. So a frame is judged by its source as soon as its fixed IP header can
+ * be read, whatever else is wrong with it. Frames without a source are in these classes, by the
+ * kernel's receive path:
  *
- * Compiles natively too: the parser that ships is the parser that is fuzzed.
- *
- * The rule. What the kernel would deliver is judged. What cannot be judged and might be delivered
- * is dropped, if the gate has rules. Only what no IP stack takes passes unjudged. So a frame is
- * judged by its source as soon as its fixed IP header can be read, whatever else is wrong with it.
- * Frames without a source fall into these classes; the reasons lie in the kernel's receive path:
- *
- *   pass not-ip      No tag, and neither the EtherType of IPv4 nor that of IPv6:
- *                    __netif_receive_skb_core() delivers by EtherType, so no IP stack gets the
- *                    frame. A length in place of the EtherType (802.3, below 0x600) goes to LLC
- *                    (eth_type_trans(), vlan_set_encap_proto()), which hands on no IP that came
- *                    over Ethernet. Behind a bridge, IP in LLC and SNAP (RFC 1042, 802.1H) may
- *                    still be taken: it is the usual form on the stations of an access point. So
- *                    LLC and SNAP are read like a tag. IP that is wrapped in another EtherType
- *                    (PPPoE, MPLS, MACsec) is judged on the device that unwraps it, or not at all:
- *                    a limitation that the documentation names.
- *   pass short       The frame ends before its last EtherType: eth_type_trans() and
- *                    skb_vlan_untag() find none either. Padding, as a bridge to a real NIC adds it,
- *                    makes the EtherType 0: a length without SNAP.
- *   pass bad-header  The version is not that of the EtherType, or the header of IPv4 is shorter
- *                    than 20 bytes: ip_rcv_core() and ip6_rcv_core() check that first and drop the
- *                    packet. So does every host behind a bridge.
- *   drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. The kernel drops it
- *                    here, but the NIC of a bridge would pad it with zeros, and a host behind might
- *                    then accept it. Also a frame that is long enough and that a kernel helper
- *                    fails to read.
- *   drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() takes off any number
- *                    of tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
+ *  pass not-ip      No tag, and an EtherType other than IPv4 and IPv6: __netif_receive_skb_core()
+ *                   delivers by EtherType, so no IP stack gets the frame. A length in place of the
+ *                   EtherType (802.3, below 0x600) goes to LLC (eth_type_trans(),
+ *                   vlan_set_encap_proto()), which delivers no IP that came over Ethernet. But a
+ *                   host beyond a bridge may accept IP in LLC and SNAP (RFC 1042, 802.1H), which
+ *                   stations of an access point use. So LLC and SNAP are read like a tag. IP in
+ *                   another EtherType (PPPoE, MPLS, MACsec) is judged on the device that unwraps
+ *                   it, or not at all: a documented limitation.
+ *  pass short       The frame ends before its last EtherType: eth_type_trans() and skb_vlan_untag()
+ *                   find none either. If a bridge to a real NIC pads the frame, the EtherType is 0:
+ *                   a length without SNAP.
+ *  pass bad-header  The version contradicts the EtherType, or the header of IPv4 is shorter than 20
+ *                   bytes: ip_rcv_core() and ip6_rcv_core() check that first and drop the packet.
+ *                   So does every host beyond a bridge.
+ *  drop unreadable  IPv4 or IPv6, but the frame ends within the fixed header. The kernel drops it
+ *                   here, but the NIC of a bridge would pad it with zeros, and a host beyond it
+ *                   might then accept it. Also a frame that is long enough, but a kernel helper
+ *                   fails to read it.
+ *  drop vlan-depth  More than VLAN_TAGS_MAX tags: __netif_receive_skb_core() removes any number of
+ *                   tags of VLAN 0, or of VLANs that have a device each, and delivers the rest.
  */
 #ifndef SLUICE_PACKET_H
 #define SLUICE_PACKET_H
@@ -65,14 +60,14 @@ struct vlan_hdr {
 };
 #endif
 
-/* The kernel's UAPI defines these by macros, which BTF and so vmlinux.h lack. */
+/* Macros in the kernel's UAPI, which BTF and so vmlinux.h lack. */
 #define ETHERTYPE_IPV4	 0x0800
 #define ETHERTYPE_IPV6	 0x86DD
 #define ETHERTYPE_8021Q	 0x8100
 #define ETHERTYPE_8021AD 0x88A8
 #define ETHERTYPE_LEAST	 0x0600 /* a smaller value is a length, followed by LLC */
 
-/* More than networks use. A tag in the metadata of an skb counts. */
+/* More than networks use. Includes a tag in the metadata of an skb. */
 #define VLAN_TAGS_MAX 8
 
 #define PROTO_HOPOPTS  0
@@ -82,14 +77,14 @@ struct vlan_hdr {
 #define PROTO_DSTOPTS  60
 
 /*
- * RFC 8200 section 4.1 lists seven headers, of which destination options may occur twice. Linux
- * accepts more; a packet with more is SL_FACT_UNREAD.
+ * RFC 8200 section 4.1 lists seven headers, with destination options twice at most. Linux accepts
+ * more; a packet with more is SL_FACT_UNREAD.
  */
 #define IPV6_EXT_MAX 8
 
 /*
- * Of frag_off in IPv4, and of the same word in a fragment header. FRAGMENT: either more follow, or
- * it is not the first.
+ * Masks of frag_off in IPv4 and of the same word in an IPv6 fragment header. FRAGMENT: more
+ * fragments follow, or it is not the first.
  */
 #define IPV4_OFFSET_MASK 0x1FFF
 #define IPV4_FRAGMENT	 0x3FFF
@@ -113,26 +108,26 @@ enum reader_kind {
 
 /*
  * Access to the bytes of a frame, like the kernel's skb_header_pointer(). A driver may keep
- * headers, or all of a frame, in fragments behind the linear part (mlx5 with a striding receive
- * queue). So each frame is read by READ_LINEAR, and once more by a kind that copies if the linear
- * part ends too early. `kind` is a constant at every use, so each instance of the parser compiles
- * to one way of reading.
+ * headers, or all of a frame, in fragments after the linear part (mlx5 with a striding receive
+ * queue). So each frame is read by READ_LINEAR, and again by a kind that copies if the linear part
+ * ends too early. `kind` is a constant at every use, so each instance of the parser compiles to one
+ * way of reading.
  */
 struct reader {
 	void *start; /* of the linear part */
 	void *end;
-	void *ctx;  /* what the helpers copy from; natively the frame, or NULL to fail */
+	void *ctx;  /* source of the helpers' copies; natively the frame, or NULL to fail */
 	__u32 size; /* of the whole frame */
 	enum reader_kind kind;
 };
 
-/* Whether the frame has bytes that READ_LINEAR cannot see. */
+/* Returns whether the frame has bytes that READ_LINEAR cannot see. */
 static __always_inline bool reader_is_partial(const struct reader *linear)
 {
 	return linear->end - linear->start < linear->size;
 }
 
-/* Whether the frame has bytes up to this offset that this reader can read. */
+/* Returns whether the frame has bytes up to this offset that this reader can read. */
 static __always_inline bool reader_has(const struct reader *reader, __u32 end)
 {
 	if (reader->kind == READ_LINEAR)
@@ -155,7 +150,9 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 #endif
 }
 
-/* `size` bytes at an offset, in place or copied to `buffer`. NULL: they cannot be read. */
+/*
+ * Returns `size` bytes at an offset, in place or copied to `buffer`; NULL if they cannot be read.
+ */
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
@@ -172,44 +169,46 @@ static __always_inline const void *reader_get(const struct reader *reader, __u32
 /* --- The source ----------------------------------------------------------------------------- */
 
 /*
- * The packet context: what every step needs of the packet. It holds no pointer, so that global
- * functions can take it (BPF_GLOBAL). It begins zeroed, is filled in by packet_parse and, where a
- * limit asks, by packet_inspect.
+ * The packet context. It has no pointer, so global functions can accept it (BPF_GLOBAL). It begins
+ * zeroed, and is filled in by packet_parse() and, if a limit needs more, by packet_inspect().
  */
 struct packet {
-	__u64 jiffy;		 /* jiffies64 when it came */
-	__u64 now;		 /* ticks: when ledgers were first asked; 0: not yet */
-	__u64 departure;	 /* ticks: when it may leave the device; 0: at once */
-	__u32 packets;		 /* on the wire: more than 1 if the kernel merged them */
+	__u64 jiffy;		 /* jiffies64 at its arrival */
+	__u64 now;		 /* ticks: the first read of the clock; 0: not yet */
+	__u64 departure;	 /* ticks: earliest departure from the device; 0: at once */
+	__u32 packets;		 /* on the wire: above 1 if the kernel merged them */
 	__u32 bytes;		 /* on the wire, Ethernet header included */
 	struct sl_prefix source; /* the whole address: finds the longest prefix in the trie */
-	__u32 generation;	 /* of the rules that it is judged under */
+	__u32 generation;	 /* of the rules that decide */
 	__u16 ip_offset; /* of the IP header: 14, plus 4 for each VLAN tag, plus 8 for SNAP */
 	__u16 headers;	 /* bytes of all headers that packet_inspect() could read: below 17,000 */
 	__u16 vlan;	 /* the id of the first tag whose id is not 0; 0: none */
 	__u8 egress;	 /* the device sends it */
 	__u8 inspected;	 /* packet_inspect() has filled in `facts` and `destination` */
 	struct sl_facts facts;
-	__u8 met;   /* it was counted as a newcomer */
-	__u8 hot;   /* a ledger was drawn from for its key just before */
-	__u8 asked; /* a ledger was asked */
+	__u8 met;   /* counted as a newcomer */
+	__u8 hot;   /* a state of its key was charged within HOT_TICKS */
+	__u8 asked; /* a state was charged */
 	__u8 pad;
 	union {
-		__u64 bucket_key[2];  /* of an IPv6 source, while its bucket is looked up */
-		__u8 destination[16]; /* once the packet is inspected */
+		__u64 bucket_key[2];  /* of an IPv6 source, during the lookup of its bucket */
+		__u8 destination[16]; /* when the packet is inspected */
 	};
 };
 
-/* It lies on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
+/* It is on the stack below up to three calls, which share 512 bytes with it: BPF_GLOBAL. */
 _Static_assert(sizeof(struct packet) == 96, "room on the stack");
 
 /*
- * What packet_parse returns of a frame whose source was found. Any other result is the reason why
- * there is none, under which the frame is counted. SL_PASS_WITHIN is no such reason.
+ * Result of packet_parse() for a frame with a source. Other results are the reason for a frame
+ * without a source. SL_PASS_WITHIN is not used for these.
  */
 #define PARSED SL_PASS_WITHIN
 
-/* The reason for a frame without an EtherType: it ends before `end`, or cannot be read that far. */
+/*
+ * Returns the reason for a frame without an EtherType: it ends before `end`, or cannot be read that
+ * far.
+ */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -226,8 +225,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Steps over VLAN tags. `tags`: how many came before. A priority tag has the id 0 and names no
- * VLAN; the first tag with another id does.
+ * Skips VLAN tags. `tags`: tags before this. The id of a priority tag is 0; the first tag with
+ * another id names the VLAN.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -246,9 +245,7 @@ static __always_inline enum sl_reason parse_tags(const struct reader *reader, __
 	return type_is_tag(*type) ? SL_DROP_VLAN_DEPTH : PARSED;
 }
 
-/*
- * LLC (DSAP, SSAP, control) and SNAP: an organization, which is 0 or F8 (802.1H), and an EtherType.
- */
+/* LLC (DSAP, SSAP, control) and SNAP: an organization, 0 or F8 (802.1H), and an EtherType. */
 struct snap_hdr {
 	__be16 sap;
 	__be16 control; /* with the first byte of the organization */
@@ -257,8 +254,8 @@ struct snap_hdr {
 };
 
 /*
- * Steps over a header of LLC and SNAP that tells an EtherType behind a length. SL_PASS_NOT_IP: LLC
- * without that.
+ * Skips an LLC and SNAP header after a length, and reads its EtherType. SL_PASS_NOT_IP: LLC without
+ * SNAP.
  */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
@@ -276,9 +273,7 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 	return PARSED;
 }
 
-/*
- * Steps over tags, LLC and SNAP to the EtherType of the payload. `tags`: how many tags came before.
- */
+/* Skips tags, LLC and SNAP to the EtherType of the payload. `tags`: tags before this. */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
@@ -287,11 +282,11 @@ static __always_inline enum sl_reason parse_link(const struct reader *reader, __
 	if (reason != PARSED || !type_is_length(*type))
 		return reason;
 	reason = parse_snap(reader, offset, type);
-	/* a tag behind SNAP counts too: the kernel finds it when it takes off SNAP */
+	/* a tag after SNAP counts as well: the kernel finds it when it removes SNAP */
 	return reason != PARSED ? reason : parse_tags(reader, &tags, packet, offset, type);
 }
 
-/* Two groups of an address, as they come, in the word that an address is read by. */
+/* Returns the word that an address is read by, from two of its groups in network order. */
 static __always_inline __u64 addr_word(__u32 first, __u32 second)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -302,8 +297,8 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Sets the source by whole words, as it is read next: a load that is wider than the store before it
- * has to wait until that has left the CPU's store buffer, which costs a third of a hot packet.
+ * Sets the source by whole words, as it is read next: a load that is wider than the preceding store
+ * waits until that has left the CPU's store buffer, which costs a third of a hot packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -365,8 +360,8 @@ static __always_inline enum sl_family packet_family(const struct packet *packet)
 }
 
 /*
- * Finds the source address. Returns PARSED, or the reason why there is none. `packet` begins
- * zeroed, but for a `vlan` that the metadata told. `tags`: how many tags the metadata holds.
+ * Finds the source address. Returns PARSED, or the reason for a frame without a source. `packet`
+ * begins zeroed, except a `vlan` from the metadata. `tags`: tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)
@@ -394,60 +389,56 @@ static __always_inline enum sl_reason packet_parse(const struct reader *reader, 
 	return SL_PASS_NOT_IP;
 }
 
-/*
- * Whether another kind of reader may find more: this reason came of a linear part that ends before
- * the frame does.
- */
+/* Returns whether another reader may find more: the linear part ended before the frame. */
 static __always_inline bool parse_is_partial(const struct reader *linear, enum sl_reason reason)
 {
 	return (reason == SL_PASS_SHORT || reason == SL_DROP_UNREADABLE) &&
 	       reader_is_partial(linear);
 }
 
-/* --- Behind the source: only where a limit asks --------------------------------------------- */
+/* --- After the source: only if a limit needs it --------------------------------------------- */
 
 enum packet_transport {
 	TRANSPORT_OK,	   /* the transport header was found */
 	TRANSPORT_HIDDEN,  /* a fragment, and not the first: the header is in another packet */
-	TRANSPORT_SHORT,   /* the frame, or its readable part, ends first */
+	TRANSPORT_SHORT,   /* the frame, or its readable part, ends before the header */
 	TRANSPORT_TOO_DEEP /* more extension headers than IPV6_EXT_MAX */
 };
 
-/* What the headers between Ethernet and the transport tell. */
+/* The headers between Ethernet and the transport. */
 struct layers {
-	__u32 offset; /* how far they were read: with TRANSPORT_OK, to the header of `proto` */
-	__u32 end;    /* of the packet by the length in its IP header: padding may follow */
+	__u32 offset; /* end of the headers read; with TRANSPORT_OK, the header of `proto` */
+	__u32 end;    /* end of the packet by its IP header: padding may follow */
 	__u8 proto;   /* the protocol that the last readable header names */
-	/*
-	 * `proto` is the transport: not an extension header, nor what a later IPv6 fragment claims
-	 */
+	/* `proto` is the transport, not an extension header or a later IPv6 fragment's claim */
 	__u8 has_transport;
 	__u16 fragment; /* not 0: a fragment; host order */
 };
 
 /*
- * The end of the packet. Receivers cut off what follows, such as the padding of a short frame, so
- * padding must not be read as headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms)
- * tells nothing.
+ * Returns the end of the packet. Receivers cut off what follows, such as padding, so padding must
+ * not be read as headers that a fragment lacks. A length of 0 (BIG TCP, jumbograms) gives no end.
  */
 static __always_inline __u32 layers_end(__u32 start, __u32 length)
 {
 	return length ? start + length : ~0U;
 }
 
-/* Whether the packet has bytes up to this offset, and the reader can read them. */
+/* Returns whether the packet has bytes up to this offset that the reader can read. */
 static __always_inline bool layers_have(const struct reader *reader, const struct layers *layers,
 					__u32 end)
 {
 	return end <= layers->end && reader_has(reader, end);
 }
 
-/* A mask and not comparisons: the verifier would follow each branch in every round. */
+/* A mask, because the verifier would follow each comparison in every iteration. */
 #define IPV6_EXTENSIONS                                                                            \
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/* 1 if `proto` is in the mask, else 0. The empty asm keeps clang from turning it into branches. */
+/*
+ * Returns 1 if `proto` is in the mask, otherwise 0. The empty asm keeps clang from making branches.
+ */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));
@@ -455,9 +446,9 @@ static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 }
 
 /*
- * Reads one IPv6 extension header: what follows it, and the offset in a fragment header. Returns
- * its size, or 0 if the frame is too short. Its length counts 8-byte units less 1 (RFC 8200), that
- * of AH 4-byte units less 2 (RFC 4302); a fragment header has none and is 8 bytes long.
+ * Reads one IPv6 extension header: the next protocol, and the offset of a fragment. Returns its
+ * size, or 0 if the frame is too short. Its length is in units of 8 bytes, minus 1 (RFC 8200); in
+ * AH in units of 4 bytes, minus 2 (RFC 4302). A fragment header has no length and is 8 bytes.
  */
 static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 						  struct layers *layers)
@@ -474,7 +465,7 @@ static __always_inline __u32 parse_ipv6_extension(const struct reader *reader,
 	layers->fragment |= (header[2] << 8 | header[3]) & IPV6_FRAGMENT & -is_fragment;
 	layers->proto = header[0];
 	size = ((header[1] & (is_fragment - 1)) + 1 + is_ah) << (3 - is_ah);
-	/* clang knows that the mask changes nothing, and would drop it; the verifier needs it */
+	/* clang would drop the mask, which changes nothing; the verifier needs it */
 	__asm__ volatile("" : "+r"(size));
 	size &= 0xfff;
 	return layers_have(reader, layers, layers->offset + size) ? size : 0;
@@ -530,21 +521,21 @@ find_ipv4_transport(const struct reader *reader, struct packet *packet, struct l
 }
 
 /*
- * Steps from the IP header to the transport header, over IPv4 options or a bounded chain of IPv6
- * extension headers, and takes the destination address on the way.
+ * Skips IPv4 options, or a bounded chain of IPv6 extension headers, to the transport header, and
+ * copies the destination address.
  */
 static __always_inline enum packet_transport
 find_transport(const struct reader *reader, struct packet *packet, struct layers *layers)
 {
 	layers->offset =
-		packet->ip_offset & 0xff; /* at most 54; the mask tells the verifier a bound */
+		packet->ip_offset & 0xff; /* at most 54; the mask is a bound for the verifier */
 	return packet_is_ipv4(packet) ? find_ipv4_transport(reader, packet, layers)
 				      : find_ipv6_transport(reader, packet, layers);
 }
 
 /*
- * Reads the ports and the flags of TCP, and steps over a transport header of known size. False: the
- * packet ends before everything that matches ask for.
+ * Reads the ports and the flags of TCP, and skips a transport header of known size. Returns false
+ * if the packet ends before the fields that matches need.
  */
 static __always_inline bool inspect_transport(const struct reader *reader, struct layers *layers,
 					      struct sl_facts *facts)
@@ -552,7 +543,7 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 	__be16 ports_buffer[2];
 	__u8 word_buffer[2];
 	const __be16 *ports; /* {source, destination}, in TCP and UDP */
-	const __u8 *word;    /* of TCP: {header length in the upper 4 bits, flags} */
+	const __u8 *word;    /* TCP: {header length in the upper 4 bits, flags} */
 
 	if (!(facts->facts & (SL_FACT_TCP | SL_FACT_UDP)))
 		return true;
@@ -576,7 +567,7 @@ static __always_inline bool inspect_transport(const struct reader *reader, struc
 }
 
 /*
- * Reads what matches and keys may ask for beyond the source, of a packet that was PARSED. Returns
+ * Reads what matches and keys may need beyond the source, of a packet that was PARSED. Returns
  * whether the transport header could be read.
  */
 static __always_inline enum packet_transport packet_inspect(const struct reader *reader,
@@ -609,19 +600,19 @@ static __always_inline enum packet_transport packet_inspect(const struct reader 
 /* The kernel counts segments in 16 bits. */
 #define SEGMENTS_MAX 65535
 
-/* A buffer that GRO merged, or that GSO will cut. */
+/* A buffer that GRO merged, or that GSO will segment. */
 struct merged {
 	__u32 size;	/* of the buffer */
 	__u32 gso_size; /* payload of each packet; not 0 */
 	__u32 gso_segs; /* the kernel's count of packets; 0: none */
-	__u32 tag;	/* bytes of a tag that is in the metadata */
+	__u32 tag;	/* bytes of a tag in the metadata */
 };
 
 /*
  * Counts the packets of a buffer, and their bytes on the wire: each packet has the headers and the
- * tag. `packet` is inspected. Headers that could not be read count as payload, those within a
- * tunnel included. So the count errs upwards, to SEGMENTS_MAX at most, whatever gso_size a virtual
- * machine invents. Packets that are not cut by size (SCTP) are counted by the kernel.
+ * tag. `packet` is inspected. Headers that could not be read, such as in a tunnel, count as
+ * payload. So the count errs upwards, to SEGMENTS_MAX at most, whatever gso_size a virtual machine
+ * sets. If packets are not segmented by size (SCTP), the kernel's count is used.
  */
 static __always_inline void packet_unmerge(struct packet *packet, const struct merged *merged)
 {
@@ -635,7 +626,7 @@ static __always_inline void packet_unmerge(struct packet *packet, const struct m
 	if (segments > SEGMENTS_MAX)
 		segments = SEGMENTS_MAX;
 	packet->packets = segments;
-	/* below 2^31: all headers together take less than 17,000 bytes */
+	/* below 2^31: all headers together are below 17,000 bytes */
 	packet->bytes += (segments - 1) * (packet->headers + merged->tag);
 }
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The parser on TC: gives packet.h the bytes of an skb, and undoes what the kernel did to the
- * frame, so that what is judged is what was or will be on the wire: a VLAN tag moved to the
- * metadata, and packets merged into one buffer.
- *
- *   skb_parse     the source, the numbers of packets and bytes
- *   skb_inspect   the headers behind it
- *   skb_earliest, skb_depart   the departure time that an skb has, and that it gets
+ * The parser on TC: gives packet.h the bytes of an skb, and restores the frame on the wire: the
+ * kernel may have moved a VLAN tag to the metadata, and merged packets into one buffer.
  */
 #ifndef SLUICE_SKB_H
 #define SLUICE_SKB_H
@@ -19,7 +14,7 @@
 
 #define VLAN_TAG_SIZE 4
 
-/* Of the kernel's UAPI: the time of a packet is its departure, by the monotonic clock. */
+/* From the kernel's UAPI: the timestamp is a departure time by the monotonic clock. */
 #define BPF_SKB_TSTAMP_DELIVERY_MONO 1
 
 static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum reader_kind kind)
@@ -34,26 +29,26 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 }
 
 /*
- * 1 if the outer VLAN tag is in the metadata, else 0. No branch, of which the verifier would follow
- * both ways.
+ * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. No branch: the verifier would
+ * follow both ways.
  */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;
 }
 
-/* packet_parse() with the tag in the metadata: the frame itself holds only the inner tags. */
+/* packet_parse() with the tag in the metadata: the frame itself has only the inner tags. */
 static __always_inline enum sl_reason
 skb_parse_by(struct __sk_buff *skb, const struct reader *reader, struct packet *packet)
 {
 	__u32 tags = skb_tags(skb);
 
-	/* masked: the id of a tag that was taken off may remain */
+	/* masked: the id of a removed tag may remain */
 	packet->vlan = skb->vlan_tci & VLAN_ID_MASK & -tags;
 	return packet_parse(reader, tags, packet);
 }
 
-/* packet_parse(), wherever the headers lie */
+/* packet_parse(), in all fragments */
 BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -61,7 +56,7 @@ BPF_GLOBAL int skb_parse_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? skb_parse_by(skb, &reader, packet) : SL_DROP_UNREADABLE;
 }
 
-/* packet_inspect(), wherever the headers lie */
+/* packet_inspect(), in all fragments */
 BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_SKB);
@@ -69,7 +64,7 @@ BPF_GLOBAL int skb_inspect_split(struct __sk_buff *skb, struct packet *packet)
 	return packet ? packet_inspect(&reader, packet) : TRANSPORT_SHORT;
 }
 
-/* packet_inspect(), first of the linear part */
+/* packet_inspect(), first in the linear part */
 BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 {
 	struct reader reader = skb_reader(skb, READ_LINEAR);
@@ -84,8 +79,8 @@ BPF_GLOBAL int skb_inspect(struct __sk_buff *skb, struct packet *packet)
 }
 
 /*
- * packet_parse(), first of the linear part. A merged packet is inspected and unmerged at once: its
- * cost needs that.
+ * packet_parse(), first in the linear part. Inspects and unmerges a merged packet at once, because
+ * its cost depends on that.
  */
 static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct packet *packet)
 {
@@ -113,22 +108,22 @@ static __always_inline enum sl_reason skb_parse(struct __sk_buff *skb, struct pa
 }
 
 /*
- * The departure time of an skb that the device sends, in ticks: TCP paces by it, and applications
- * with SO_TXTIME. 0: it has none. A time of another clock is none: its reader is not fq. Linux 6.1
- * does not tell the clock of a packet socket's SO_TXTIME, so such a time is none there, and that of
- * a limit replaces it; 6.12 tells it.
+ * Returns the departure time of an skb that the device sends, in ticks: from TCP pacing, or
+ * SO_TXTIME; 0: none. A time of another clock is ignored, because fq does not use it. Linux 6.1
+ * does not report the clock of a packet socket's SO_TXTIME, so a limit's departure time replaces
+ * it; 6.12 reports it.
  */
 static __always_inline __u64 skb_earliest(const struct __sk_buff *skb)
 {
 	return skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO ? skb->tstamp * SL_TICKS_PER_NS : 0;
 }
 
-/* Gives an skb its departure time, rounded up: the qdisc fq holds it back until then. */
+/* Sets the departure time of an skb, rounded up: the qdisc fq holds it until then. */
 static __always_inline void skb_depart(struct __sk_buff *skb, __u64 ticks)
 {
 	__u64 ns = (ticks + SL_TICKS_PER_NS - 1) / SL_TICKS_PER_NS;
 
-	/* the helper knows no frame with a tag in its header; fq reads the time of any */
+	/* the helper refuses a frame with a tag in its header; fq reads the time of any frame */
 	if (bpf_skb_set_tstamp(skb, ns, BPF_SKB_TSTAMP_DELIVERY_MONO))
 		skb->tstamp = ns;
 }

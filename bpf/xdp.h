@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The parser on XDP: gives packet.h the bytes of a buffer, which may lie in several pieces.
- *
- *   xdp_parse     the source, the number of bytes
- *   xdp_inspect   the headers behind it
- */
+/* The parser on XDP: gives packet.h the bytes of a buffer, which may be in several fragments. */
 #ifndef SLUICE_XDP_H
 #define SLUICE_XDP_H
 
@@ -24,7 +19,7 @@ static __always_inline struct reader xdp_reader(struct xdp_md *ctx, enum reader_
 	};
 }
 
-/* packet_parse(), wherever the headers lie */
+/* packet_parse(), in all fragments */
 BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -35,7 +30,7 @@ BPF_GLOBAL int xdp_parse_split(struct xdp_md *ctx, struct packet *packet)
 	return packet_parse(&reader, 0, packet);
 }
 
-/* packet_inspect(), wherever the headers lie */
+/* packet_inspect(), in all fragments */
 BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -46,7 +41,7 @@ BPF_GLOBAL int xdp_inspect_split(struct xdp_md *ctx, struct packet *packet)
 	return packet_inspect(&reader, packet);
 }
 
-/* packet_inspect(), first of the linear part */
+/* packet_inspect(), first in the linear part */
 BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;
@@ -61,7 +56,7 @@ BPF_GLOBAL int xdp_inspect(struct xdp_md *ctx, struct packet *packet)
 	return transport;
 }
 
-/* packet_parse(), first of the linear part */
+/* packet_parse(), first in the linear part */
 static __always_inline enum sl_reason xdp_parse(struct xdp_md *ctx, struct packet *packet)
 {
 	struct reader reader;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Aggregates: aligned prefixes of a fixed length. Where map `prefixes` has no rule longer than an
- * aggregate, all of its addresses have one answer there, and the packet path remembers that answer
- * by aggregate (bpf/shortcut.h). Map `blocks` counts the rules that are longer, by aggregate.
- *
- * Wide aggregates serve floods from sources everywhere. Narrow ones serve floods from one network
- * whose wide aggregate has rules.
- *
- * Pure functions, shared by the packet path and the command line.
+ * Aggregates: aligned prefixes of a fixed length. If map `prefixes` has no rule longer than an
+ * aggregate, all of its addresses have one result there, which the packet path caches
+ * (bpf/shortcut.h). Map `blocks` counts the longer rules of each aggregate. Wide aggregates serve
+ * floods from everywhere; narrow ones serve floods from one network whose wide aggregate has rules.
+ * Pure functions.
  */
 #ifndef SLUICE_AGGREGATE_H
 #define SLUICE_AGGREGATE_H
@@ -26,14 +23,12 @@ enum sl_aggregate_kind {
 #define SL_AGGREGATES_WIDE	 (1U << SL_AGGREGATE_WIDE_BITS)
 
 /*
- * Entries of `blocks`: the wide aggregates of both families by their bits, then narrow ones, hashed
+ * Entries of `blocks`: wide aggregates of both families by their bits, then narrow ones by a hash.
  */
 #define SL_AGGREGATES_NARROW (1U << 15)
 #define SL_AGGREGATES	     (2 * SL_AGGREGATES_WIDE + SL_AGGREGATES_NARROW)
 
-/*
- * The first 64 bits of an address as a number. The 32 bits of an IPv4 address are the upper ones.
- */
+/* Returns the first 64 bits of an address as a number. An IPv4 address is the upper 32 bits. */
 static inline __u64 aggregate_head(const struct sl_prefix *address, bool ipv4)
 {
 	__u64 head = *(const __u64 *)address->addr;
@@ -47,7 +42,7 @@ static inline __u64 aggregate_head(const struct sl_prefix *address, bool ipv4)
 #endif
 }
 
-/* A name for the aggregate: never 0, and different for each kind */
+/* Returns a name for the aggregate: never 0, and different for each kind. */
 static inline __u64 aggregate_name(__u64 head, enum sl_aggregate_kind kind)
 {
 	int bits = kind == SL_AGGREGATE_IPV6_NARROW ? SL_AGGREGATE_NARROW_BITS
@@ -64,8 +59,8 @@ static inline __u32 aggregate_fold(__u64 head)
 }
 
 /*
- * The index in `blocks`. Narrow aggregates may share one: a rule within the one then counts for the
- * other, which costs shortcuts and no verdict.
+ * Returns the index in `blocks`. Narrow aggregates may share an index: a rule in one then also
+ * counts for the other, which costs cache hits and no verdict.
  */
 static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 {
@@ -75,8 +70,8 @@ static inline __u32 aggregate_place(__u64 head, enum sl_aggregate_kind kind)
 }
 
 /*
- * The index among the shortcuts of one CPU. Each kind has a range of its own, so that a flood of
- * one kind does not push out the shortcuts of another.
+ * Returns the index in the cache of one CPU. Each kind has a range of its own, so that a flood of
+ * one kind does not evict entries of another.
  */
 static inline __u32 aggregate_slot(__u64 head, enum sl_aggregate_kind kind)
 {

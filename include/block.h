@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Blocks: for a time after an overrun a ledger refuses whatever its limit matches. Pure functions;
- * time is an argument. Every kind of limit that drops may block.
+ * Blocks: for a time after an overrun a state refuses everything that its limit matches. Every kind
+ * of limit that drops may block. Pure functions; the time is an argument.
  *
- *   block_holds   whether an overrun before blocks a ledger now
- *   block_next    the block that an overrun begins
- *
- * A block is one word, its end in ticks; 0: there was none. Clocks tell whole nanoseconds, so the
+ * A block is one word, its end in ticks; 0: no block yet. Clocks count whole nanoseconds, so the
  * lowest 4 bits of an end are free. With `escalate` they hold its steps: how often the block was
- * multiplied. A block leaves the level of its ledger as it is, so at its end the level is that
- * after a rest of the same length. As debt in `zero` a block would end with an empty ledger, and
- * the first two packets in a row would begin the next one.
+ * multiplied. A block does not change the level of its state, which refills in the meantime. If a
+ * block were debt in `zero`, it would end with an empty state, and the first two packets in a row
+ * would begin the next block.
  *
- * Escalation. A block that begins within the length of the last one after its end is one step
- * longer, up to `block_max`, which `steps_max` steps reach. For each such length that passes
- * without one it is a step shorter.
+ * Escalation. If a block begins before the length of the last block has passed after its end, it
+ * has one step more, up to `steps_max`, which gives `block_max`. For each such length without a
+ * block it has a step less.
  */
 #ifndef SLUICE_BLOCK_H
 #define SLUICE_BLOCK_H
@@ -24,7 +21,7 @@
 #define BLOCK_STEPS_BITS 4
 #define BLOCK_STEPS_MAX	 15ULL /* and their mask */
 
-/* The length of a block after so many steps: block x escalate^steps, and block_max at most. */
+/* Returns the length of a block after `steps`: block x escalate^steps, at most block_max. */
 static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 {
 	__u64 length = limit->block, power = limit->escalate;
@@ -34,12 +31,12 @@ static inline __u64 block_length(const struct sl_limit *limit, __u64 steps)
 	/* without a branch, which would double what the verifier walks */
 	for (int bit = 0; bit < BLOCK_STEPS_BITS; bit++) {
 		length *= 1 + (power - 1) * (steps >> bit & 1);
-		power *= power; /* may wrap, and is of no use then */
+		power *= power; /* may wrap, but is not used then */
 	}
 	return length;
 }
 
-/* The end of a block, without its steps. */
+/* Returns the end of a block, without its steps. */
 static inline __u64 block_end(const struct sl_limit *limit, const struct sl_ledger *ledger)
 {
 	return limit->escalate ? ledger->blocked & ~BLOCK_STEPS_MAX : ledger->blocked;
@@ -51,7 +48,7 @@ static inline bool block_holds(const struct sl_limit *limit, const struct sl_led
 	return limit->block && ledger->blocked && credit_span(now, block_end(limit, ledger)) > 0;
 }
 
-/* The steps of a block that begins now, on a ledger that is not blocked. */
+/* Returns the steps of a block that begins now, in a state that is not blocked. */
 static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				__u64 now)
 {
@@ -65,7 +62,7 @@ static inline __u64 block_steps(const struct sl_limit *limit, const struct sl_le
 	return credit_min(credit_max(0, credit_span(back, steps + 1)), limit->steps_max);
 }
 
-/* The word of a block that begins now. One that would end at moment 0 ends a nanosecond later. */
+/* Returns the word of a block that begins now. If it would end at 0, it ends a nanosecond later. */
 static inline __u64 block_next(const struct sl_limit *limit, const struct sl_ledger *ledger,
 			       __u64 now)
 {

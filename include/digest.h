@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Digests: a keyed hash of the key of a ledger. It tells where the ledger lies in a table of
- * sets (ways.h), and what marks them there. The secret is the gate's, so no sender can choose
- * sources that share a set.
- *
- * Pure functions, shared by the packet path and the command line.
+ * Digests: a keyed hash of a state's key. It selects the place of the state in a table (ways.h) and
+ * the tag that is stored there. The secret is the gate's, so no sender can choose sources that
+ * share a set. Pure functions.
  */
 #ifndef SLUICE_DIGEST_H
 #define SLUICE_DIGEST_H
@@ -12,14 +10,14 @@
 #include "identity.h"
 
 struct digest {
-	__u32 place; /* where in a table */
-	__u32 mark;  /* what is stored there */
+	__u32 place; /* selects the place in a table */
+	__u32 mark;  /* is stored there, in part */
 };
 
 /*
  * Pair-multiply-shift, strongly universal (Thorup, "High Speed Hashing for Integers and Strings",
  * 2015, section 3.5): for any two addresses, all pairs of the upper halves of their sums are
- * equally likely. The four words of an address take five words of the secret.
+ * equally likely. The four words of an address use five words of the secret.
  */
 static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 {
@@ -28,9 +26,9 @@ static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 }
 
 /*
- * Spreads a sum over all of its bits. Sums of addresses in a row are an arithmetic progression,
- * which fills some sets twice and others not at all. It is one to one, so collisions stay as rare
- * as they are.
+ * Spreads a sum over all of its bits. The sums of consecutive addresses are an arithmetic
+ * progression, which would fill some sets twice and others not at all. It is one to one, so it adds
+ * no collisions.
  */
 static inline struct digest digest_mix(__u64 sum)
 {
@@ -40,12 +38,12 @@ static inline struct digest digest_mix(__u64 sum)
 }
 
 /*
- * Of the key of a ledger: all 64 bits count. beside: what else it has. That is multiplied by a word
- * of the secret, too: added to a word of the address it would let a sender choose two addresses
- * that have one digest, each under another limit. The word is the one that only shifts the other
- * sum. Sums of keys that differ in `beside` then differ by a random multiple of that difference,
- * which is below 2^33, so their upper halves are equal with a probability of 2^-31 at most. Even,
- * so that both sums together still depend on both words.
+ * Returns the digest of a state's key; all 64 bits count. beside: the rest of the key. `beside` is
+ * multiplied by a word of the secret: if it were added to a word of the address, a sender could
+ * choose two addresses that have one digest under two limits. That word is only an addend in the
+ * other sum. Sums of keys that differ in `beside` then differ by a random multiple of that
+ * difference, which is below 2^33, so their upper halves are equal with a probability of at most
+ * 2^-31. The factor is even, so that both sums together still depend on both words.
  */
 static inline struct digest digest_key(const struct sl_meeting *meeting, const __u64 addr[2],
 				       __u32 beside)

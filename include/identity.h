@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The identity of a source: an IPv4 address, or an IPv6 /64, in which one host can take any
- * address. Some /64s hold hosts that have nothing in common, and there each address is a source of
- * its own:
+ * The identity of a source: an IPv4 address, or an IPv6 /64, in which one host can use any address.
+ * In these prefixes a /64 has unrelated hosts, so each address is a source of its own:
  *
- *  fe80::/10       link-local (RFC 4291): the neighbours on a link, routers among them.
+ *  fe80::/10       link-local (RFC 4291): the neighbours on a link, including routers.
  *  64:ff9b::/96    all of IPv4, as a translator writes it (RFC 6052).
  *  64:ff9b:1::/48  the same, with prefixes that a network chooses (RFC 8215). The bits of the IPv4
- *                  address lie in either half of the address, by the length of the prefix.
+ *                  address are in either half of the address, by the length of the prefix.
  *
- * Pure functions, shared by the packet path and the command line. An address is two words in
- * network byte order.
+ * Pure functions. An address is two words in network byte order.
  */
 #ifndef SLUICE_IDENTITY_H
 #define SLUICE_IDENTITY_H
@@ -25,7 +23,7 @@
 #define identity_half(word) (word)
 #endif
 
-/* Whether an IPv6 source is its whole address, and not its /64. */
+/* Returns whether an IPv6 source is its whole address, not its /64. */
 static inline bool identity_is_whole(const __u64 addr[2])
 {
 	const __u64 upper = identity_word(0xffffffff00000000), group3 = identity_word(0xffff0000);
@@ -39,23 +37,25 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* The key of an IPv6 source in map `buckets6`: the /64, or the whole address. */
+/* Sets the key of an IPv6 source in map `buckets6`: the /64, or the whole address. */
 static inline void bucket_key6(const __u64 addr[2], __u64 ret[2])
 {
 	ret[0] = addr[0];
 	ret[1] = identity_is_whole(addr) ? addr[1] : 0;
 }
 
-/* The value of `source` in the bucket of a key. An IPv4 key is the first 4 bytes of `key`. */
+/*
+ * Returns the value of `source` in the bucket of a key. An IPv4 key is the first 4 bytes of `key`.
+ */
 static inline __u64 bucket_source(const __u64 key[2], bool ipv4)
 {
 	return ipv4 ? (__u32)key[0] : key[0] ^ key[1];
 }
 
 /*
- * The key that a limit counts an IPv6 address by. A source that is its whole address is counted by
- * all of it where the limit would count it by its /64 or less. Two exceptions: `per 0` is one key
- * for all, and a key of more than 64 bits is as long as the limit says.
+ * Sets the key that a limit counts an IPv6 address by. If a source is its whole address, and the
+ * limit would count it by its /64 or less, the key is the whole address. Two exceptions: `per 0` is
+ * one key for all, and a key of more than 64 bits has the length that the limit specifies.
  */
 static inline void identity_key(const __u64 addr[2], const __u64 mask[2], __u64 ret[2])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ends of named lists, as struct sl_gate has them for packets. Pure functions, shared by the
- * packet path and the command line; time is an argument, in the unit of struct sl_face.
+ * The expiry of named lists, as struct sl_gate stores it. Pure functions; the time is an argument,
+ * in the unit of struct sl_face.
  */
 #ifndef SLUICE_LIST_ENDS_H
 #define SLUICE_LIST_ENDS_H
@@ -9,21 +9,23 @@
 #include "sluice.h"
 
 /*
- * The index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn sequence, as
- * BPF has no instruction that counts zeros.
+ * Returns the index in `list_ends` of the list with this bit: a perfect hash by a de Bruijn
+ * sequence, because BPF has no instruction that counts zeros.
  */
 static inline __u32 list_end_index(__u64 bit)
 {
 	return bit * 0x03f79d71b4cb0a89ULL >> 58;
 }
 
-/* The earlier of two ends; 0: none. */
+/* Returns the earlier of two expiries; 0: none. */
 static inline __u32 end_first(__u32 a, __u32 b)
 {
 	return b && (!a || b < a) ? b : a;
 }
 
-/* The lists, out of a set of bits, that have not ended. *end: the first end among them and it. */
+/*
+ * Returns the lists of a mask that have not expired. *end: lowered to the first expiry among them.
+ */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;

@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Matching: whether a limit is for a packet, by the facts of its headers.
+ * Matching: whether a limit applies to a packet, by the facts of its headers. Pure functions.
  *
- *   facts_of_proto, facts_unread   what a header tells, or fails to tell
- *   match_limit                    whether a limit is for a packet
- *   match_packet                   whether a match covers a packet
- *   match_is_deep                  whether that needs more than the source
+ * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches everything that
+ * a limit requires of it: headers that are too deep, or truncated, must not evade a limit.
  *
- * A header that should be in the packet and cannot be read (SL_FACT_UNREAD) matches whatever a
- * limit asks of it: headers that lie too deep, or are cut short, must not evade a limit.
- *
- * A fragment other than the first has no ports and flags, which are in the first. It matches no
+ * A fragment other than the first has no ports or flags, which are in the first. It matches no
  * limit on these, and it matches `fragment`, `any` and its protocol. In IPv6 only the first
- * fragment tells the protocol that receivers believe (SL_FACT_HIDDEN), so any other matches every
- * limit on a protocol.
- *
- * Pure functions, shared by the packet path, `check` and the tests.
+ * fragment has the protocol that receivers use (SL_FACT_HIDDEN), so every other fragment matches
+ * all limits on a protocol.
  */
 #ifndef SLUICE_MATCH_H
 #define SLUICE_MATCH_H
 
 #include "sluice.h"
 
-/* What the headers of a packet say. */
+/* The facts of a packet's headers. */
 struct sl_facts {
 	__u16 facts; /* enum sl_fact, or-ed; SL_FACT_ANY always */
-	__u8 proto;  /* with SL_FACT_PROTO: the protocol behind all extension headers */
+	__u8 proto;  /* with SL_FACT_PROTO: the protocol after all extension headers */
 	__u8 pad;
 	__u16 port; /* with SL_FACT_PORT: the destination port, host order */
 	__u16 vlan; /* the id of the first tag whose id is not 0; 0: none */
@@ -36,7 +29,7 @@ struct sl_facts {
 #define PROTO_UDP    17
 #define PROTO_ICMPV6 58
 
-/* The facts of a packet whose transport protocol is `proto`. */
+/* Returns the facts of a packet whose transport protocol is `proto`. */
 static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 {
 	__u8 icmp = ipv4 ? PROTO_ICMP : PROTO_ICMPV6;
@@ -48,7 +41,7 @@ static inline __u16 facts_of_proto(__u8 proto, bool ipv4)
 	return proto == icmp ? SL_FACT_PROTO | SL_FACT_ICMP : SL_FACT_PROTO;
 }
 
-/* The facts of a packet whose transport header cannot be read as far as matches ask. */
+/* Returns the facts of a packet whose transport header cannot be read as far as matches need. */
 static inline __u16 facts_unread(__u16 facts)
 {
 	/* unreadable flags, as in a first fragment of 8 bytes, may include SYN */
@@ -65,7 +58,7 @@ static inline bool match_port(const struct sl_match *match, const struct sl_fact
 	return false;
 }
 
-/* Matches on a protocol have one of these. */
+/* A match on a protocol has one of these. */
 #define MATCH_PROTOCOLS (SL_FACT_TCP | SL_FACT_UDP | SL_FACT_ICMP | SL_FACT_PROTO)
 
 static inline bool match_packet(const struct sl_match *match, const struct sl_facts *packet)
@@ -83,20 +76,20 @@ static inline bool match_packet(const struct sl_match *match, const struct sl_fa
 	return !match->ports || match_port(match, packet);
 }
 
-/* Limits on destinations, and those that shape, are for packets that the device sends. */
+/* Returns whether a limit is only for packets that the device sends: by destination, or shaping. */
 static inline bool match_is_egress(const struct sl_limit *limit)
 {
 	return limit->key_dst || limit->kind == SL_SHAPE;
 }
 
-/* match: that of the limit's slot. */
+/* match: the match of the limit's slot */
 static inline bool match_limit(const struct sl_limit *limit, const struct sl_match *match,
 			       const struct sl_facts *packet, bool egress)
 {
 	return (egress || !match_is_egress(limit)) && match_packet(match, packet);
 }
 
-/* Whether a match needs more of the packet than its source. */
+/* Returns whether a match needs more of the packet than its source. */
 static inline bool match_is_deep(const struct sl_match *match)
 {
 	return match->fact != SL_FACT_ANY || match->vlan;

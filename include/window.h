@@ -1,64 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The arithmetic of a sliding window: never more than N (`most`) in any span of T, exact, on any
- * number of CPUs. Pure functions; time is an argument.
+ * The arithmetic of a sliding window: at most N (`most`) in any span of T, exact, on any number of
+ * CPUs. Pure functions; the time is an argument.
  *
- *   window_roll        moves a ledger on to the current sub-window
- *   window_draw        charges a ledger, or refuses
- *   window_when        when so much may pass again
- *   window_give_back   undoes a charge
- *
- * Time is cut into sub-windows of T/G, the same for all keys. What passes is counted in the
- * sub-window of its moment, and a packet passes while the current sub-window and the G before it
- * hold at most N together. Any span of T touches at most G + 1 of them, so at most N pass in it.
- * A source that takes all it can gets N every G + 1 sub-windows: G/(G+1) of N/T.
+ * Time is cut into sub-windows of T/G, the same for all keys. Each packet that passes is counted in
+ * the sub-window of its time, and a packet passes while the current sub-window and the G before it
+ * hold at most N together. Any span of T touches at most G + 1 sub-windows, so at most N pass in
+ * it. A source that sends all it may gets N every G + 1 sub-windows: G/(G+1) of N/T.
  *
  * The state is three words, of which the first decides:
  *
- *   window   index of the current sub-window (16 bits), and the total that counts now (48 bits)
- *   past     a tag (4 bits), and what each of the G sub-windows before counted (60/G bits each)
- *   drawn    a moment in the current sub-window
+ *  window   index of the current sub-window (16 bits), and the total that counts now (48 bits)
+ *  past     a tag (4 bits), and the count of each of the G sub-windows before (60/G bits each)
+ *  drawn    a time in the current sub-window
  *
  * A charge adds to the total by one compare-and-swap of `window`. When a sub-window has begun, one
- * CPU turns the ledger: what counted in the oldest is subtracted from the total. It takes four
- * steps, each a compare-and-swap, and gives up where one fails (ledger_turn() in bpf/ledger.h). A
- * CPU may stall, and others act, between any two.
+ * CPU turns the state: it subtracts the count of the oldest sub-window from the total. A turn has
+ * four steps, each a compare-and-swap, and ends if one fails (ledger_turn() in bpf/ledger.h).
+ * Between any two steps the CPU may stall, and other CPUs may act.
  *
- *   1. past     If its tag is not that of the index, or is that of the next one: no counts.
- *   2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over,
- *               whatever its own clock says, as the moment is not of the index.
- *   3. window   The new index and the new total.
- *   4. past     The new counts, with the new index as their tag.
+ *  1. past     If its tag differs from the index, or equals the tag of the next index: clear it.
+ *  2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over, even
+ *              if its own clock is behind, because `drawn` is not in the sub-window of the index.
+ *  3. window   The new index and the new total.
+ *  4. past     The new counts, with the new index as their tag.
  *
- * Where `past` has no counts, or a wrong tag, the whole total is taken to be of the sub-window that
- * ended last: it is forgotten later, never sooner. A tag comes round after 16 sub-windows. Step 1
- * keeps it from looking right while the counts are those of another sub-window: between steps 3 and
- * 4 it is wrong, or there are none.
+ * If `past` has no counts, or a wrong tag, the whole total is assumed to be of the last sub-window:
+ * it expires later, never sooner. A tag wraps after 16 sub-windows. Step 1 ensures that a tag never
+ * matches the counts of another sub-window: between steps 3 and 4 the tag is wrong, or the counts
+ * are 0.
  *
- * A count of `past` is in units of 2^shift, the smallest that let N fit. What is left over stays in
- * the total and is counted with the next sub-window: later, never sooner. Less than one unit is
- * left over at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
+ * A count of `past` is in units of 2^shift, the smallest unit in which N fits. The remainder stays
+ * in the total and is counted with the next sub-window: later, never sooner. The remainder is below
+ * one unit at any time, and N is at least 2^(60/G - 1) units. So a source gets at least
  *
- *     G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
+ *    G/(G+1) x (N - 2^shift)/T        exactly G/(G+1) x N/T while N < 2^(60/G): 4096 for G = 5
  *
- * in packets; in bytes less by what the last packet did not fit into.
+ * in packets; in bytes less by the part that was too small for the last packet.
  *
- * The index comes round after 65,536 sub-windows, so `drawn` tells how long ago its sub-window was.
- * Only while a turn is between steps 2 and 3, or was given up there, the indexes alone tell it, and
- * tell too little if they came round. Whoever comes back in just the sub-window in which the index
- * comes round, or in one of the G before, finds what counted then: it is forgotten later, never
- * sooner.
+ * The index wraps after 65,536 sub-windows, so `drawn` shows how long ago its sub-window was. Only
+ * while a turn is between steps 2 and 3, or was given up there, the indexes alone show it, and too
+ * little if they wrapped. If a source comes back in exactly the sub-window in which the index wraps
+ * to its old value, or in one of the G before it, its old total still counts: it expires later,
+ * never sooner.
  *
- * Charges can be lost where a CPU stands still for longer than T within a turn: between steps 2 and
- * 3, if the index comes round and as much is charged meanwhile as counted then; or before step 4,
- * for 16 sub-windows, until another CPU has come between its steps 1 and 4, and `past` is the same.
+ * Charges can be lost if a CPU stalls for longer than T within a turn: between steps 2 and 3, if
+ * the index wraps to the same value and the same total is charged in the meantime; or before step
+ * 4, if it stalls for 16 sub-windows, another CPU is between its steps 1 and 4, and `past` is the
+ * same.
  *
- * When the clock itself wraps, after 36 years, its last sub-window, which is cut short, and the
- * first one after count as one. Clocks of CPUs that differ take no index back, and T is longer by
- * WINDOW_CLOCKS than what was asked for. A packet counts at the moment that its CPU reads, or at
+ * When the clock itself wraps, after 36 years, its last sub-window, which is shorter, and the first
+ * one after it count as one. If CPU clocks differ, no index moves back; T is WINDOW_CLOCKS longer
+ * than requested to cover the difference. A packet counts at the time that its CPU reads, or at
  * `drawn` if that is later.
  *
- * Units. Amounts are packets or bytes, below 2^47. Moments and periods are in ticks.
+ * Units. Amounts are packets or bytes, below 2^47. Times and periods are in ticks.
  */
 #ifndef SLUICE_WINDOW_H
 #define SLUICE_WINDOW_H
@@ -68,7 +64,7 @@
 #define WINDOW_GROUPS_MAX 10
 #define WINDOW_MOST_MAX	  (1ULL << 47)
 
-/* By how much the clocks of two CPUs may differ: 2 us. Synchronized ones differ by far less. */
+/* Largest difference between the clocks of two CPUs: 2 us. Synchronized clocks differ far less. */
 #define WINDOW_CLOCKS (2000 * SL_TICKS_PER_NS)
 
 #define WINDOW_TOTAL_BITS 48
@@ -78,10 +74,10 @@
 #define WINDOW_PAST_MASK  ((1ULL << WINDOW_PAST_BITS) - 1)
 #define WINDOW_TAG_MASK	  0xfULL
 
-#define WINDOW_STEP_BITS   20 /* a sub-window has 2^19 to 2^20 steps, or as many as ticks */
-#define WINDOW_FACTOR_BITS 44 /* and leaves 20 bits of a product to the index */
+#define WINDOW_STEP_BITS   20 /* 2^19 to 2^20 steps per sub-window, or one per tick */
+#define WINDOW_FACTOR_BITS 44 /* leaves 20 bits of a product to the index */
 
-/* The bits of one count in `past`. groups: 1 to WINDOW_GROUPS_MAX; one count has 48 at most. */
+/* Returns the bits of one count in `past`, at most 48. groups: 1 to WINDOW_GROUPS_MAX. */
 static inline __u32 window_bits(__u32 groups)
 {
 	return groups < 2 ? WINDOW_TOTAL_BITS : WINDOW_PAST_BITS / groups;
@@ -93,15 +89,15 @@ static inline __u64 window_total(__u64 window)
 }
 
 /*
- * The lowest 20 bits of the number of the sub-window at a moment. A multiplication takes the place
- * of a division, which would cost a tenth of the packet: window_scale().
+ * Returns the lowest 20 bits of the number of the sub-window at a time. By a multiplication: a
+ * division would cost a tenth of the packet. See window_scale().
  */
 static inline __u64 window_number(const struct sl_limit *limit, __u64 now)
 {
 	return (now >> limit->coarse) * limit->factor >> WINDOW_FACTOR_BITS;
 }
 
-/* The same, as far as a ledger holds it. */
+/* The same, in the bits that a state stores. */
 static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 {
 	return window_number(limit, now) & WINDOW_INDEX_MASK;
@@ -109,9 +105,9 @@ static inline __u64 window_index(const struct sl_limit *limit, __u64 now)
 
 /*
  * Sets the length of a sub-window: `least` ticks, or longer by less than 2^-18 of it, or by a tick.
- * Time is told in steps of 2^coarse ticks, and a step is factor / 2^WINDOW_FACTOR_BITS of a
- * sub-window, rounded down: so none is too short. Products wrap, which costs nothing: the index
- * needs their low bits only.
+ * Time is counted in steps of 2^coarse ticks. A step is factor / 2^WINDOW_FACTOR_BITS of a
+ * sub-window, rounded down, so no sub-window is too short. Products wrap, but the index only needs
+ * their low bits.
  */
 static inline void window_scale(struct sl_limit *limit, __u64 least)
 {
@@ -135,7 +131,7 @@ static inline __u64 window_past(__u64 index, __u64 counts)
 	return index << WINDOW_PAST_BITS | counts;
 }
 
-/* The sum of all counts of `past`, in packets or bytes. */
+/* Returns the sum of the counts in `past`, in packets or bytes. */
 static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 {
 	__u64 sum = 0, mask = (1ULL << limit->bits) - 1;
@@ -148,8 +144,8 @@ static inline __u64 window_sum(const struct sl_limit *limit, __u64 counts)
 }
 
 /*
- * How many sub-windows have begun since that of the index, and never more. now: not before `drawn`.
- * Since the begin of time, which is where the clock wraps, none is older than that.
+ * Returns how many sub-windows have begun since the index, never more. now: not before `drawn`.
+ * After the clock has wrapped, at most as many as have begun since 0.
  */
 static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				 __u64 now)
@@ -158,27 +154,27 @@ static inline __u64 window_steps(const struct sl_limit *limit, const struct sl_l
 	__u64 least = (now - ledger->drawn) / limit->period, steps = number - old;
 	__u64 wrapped = now < ledger->drawn;
 
-	if (least > limit->groups + wrapped) /* indexes may have come round */
+	if (least > limit->groups + wrapped) /* indexes may have wrapped */
 		return least;
 	if (wrapped)
 		steps += window_number(limit, ~0ULL);
 	steps &= WINDOW_INDEX_MASK;
-	/* `drawn` is ahead of the index, which may be of before a wrap */
+	/* `drawn` is ahead of the index, which may date from before a wrap */
 	if (window_index(limit, ledger->drawn) != old && now / limit->period <= limit->groups)
 		steps = steps < number ? steps : number;
 	return steps;
 }
 
-/* Whether indexes come round to an old one in this sub-window, or in one of the next G. */
+/* Returns whether the index wraps to `old` in this sub-window or in one of the next G. */
 static inline bool window_comes_round(const struct sl_limit *limit, __u64 old, __u64 index)
 {
 	return ((old - index) & WINDOW_INDEX_MASK) <= limit->groups;
 }
 
 /*
- * Moves a ledger on by `steps` sub-windows, into the one with this index. Where that comes round to
- * the old one within G the total stays, and counts once more: by the first word, which it makes up,
- * a CPU that stalls in a turn from the old one sees that charges were made since.
+ * Moves a state on by `steps` sub-windows, to `index`. If the index wraps to the old one within G,
+ * the total stays and counts again: otherwise a CPU that stalls in a turn from the old index could
+ * find the same first word, although charges were made since.
  */
 static inline void window_advance(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 steps, __u64 index)
@@ -205,8 +201,8 @@ static inline void window_advance(const struct sl_limit *limit, struct sl_ledger
 }
 
 /*
- * Whether a sub-window has begun since that of the index, or a turn has not come further than step
- * 2. A clock that is behind that of another CPU does not bring back a sub-window that is over.
+ * Returns whether a sub-window has begun since the index, or a turn ended after step 2. A clock
+ * behind another CPU's does not bring back a sub-window that is over.
  */
 static inline bool window_is_over(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				  __u64 now)
@@ -218,7 +214,7 @@ static inline bool window_is_over(const struct sl_limit *limit, const struct sl_
 	       window_index(limit, ledger->drawn) != index;
 }
 
-/* Moves a ledger on to the sub-window of `now`, with nothing charged: the result of a turn. */
+/* Moves a state on to the sub-window of `now`, as a turn does, without a charge. */
 static inline void window_roll(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 now)
 {
 	if (!window_is_over(limit, ledger, now))
@@ -228,7 +224,7 @@ static inline void window_roll(const struct sl_limit *limit, struct sl_ledger *l
 	ledger->drawn = now;
 }
 
-/* What step 1 of a turn from `seen` to `next` makes of `past`. */
+/* Returns `past` after step 1 of a turn from `seen` to `next`. */
 static inline __u64 window_settle(const struct sl_ledger *seen, const struct sl_ledger *next)
 {
 	__u64 index = seen->window >> WINDOW_TOTAL_BITS, tag = seen->past >> WINDOW_PAST_BITS;
@@ -238,7 +234,7 @@ static inline __u64 window_settle(const struct sl_ledger *seen, const struct sl_
 	return window_past(index, 0);
 }
 
-/* A ledger in which nothing counts, which `forgive` makes too. */
+/* Returns a state in which nothing counts, as `forgive` sets it. */
 static inline struct sl_ledger window_full(const struct sl_limit *limit, __u64 now)
 {
 	__u64 index = window_index(limit, now);
@@ -247,7 +243,7 @@ static inline struct sl_ledger window_full(const struct sl_limit *limit, __u64 n
 		.window = window_make(index, 0), .past = window_past(index, 0), .drawn = now};
 }
 
-/* The ledger of a new key. One that starts empty has all of N in the current sub-window. */
+/* Returns the state of a new key. If the limit starts empty, N counts in the current sub-window. */
 static inline struct sl_ledger window_birth(const struct sl_limit *limit, __u64 now)
 {
 	struct sl_ledger ledger = window_full(limit, now);
@@ -258,8 +254,8 @@ static inline struct sl_ledger window_birth(const struct sl_limit *limit, __u64 
 }
 
 /*
- * Charges `cost` to a copy of a ledger that was rolled to now, or refuses (false). The caller
- * publishes it by compare-and-swap of `window`.
+ * Charges `cost` to a copy of a state that was rolled to now, or returns false. The caller
+ * publishes the copy by compare-and-swap of `window`.
  */
 static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *ledger, __u64 cost)
 {
@@ -270,8 +266,8 @@ static inline bool window_draw(const struct sl_limit *limit, struct sl_ledger *l
 }
 
 /*
- * Undoes a charge, while its sub-window is the current one. Later it cannot be told apart from what
- * other packets were charged, and stays. now: the moment of the charge. False: it stays.
+ * Undoes a charge while its sub-window is the current one; later it cannot be separated from other
+ * charges. now: the time of the charge. Returns false if the charge stays.
  */
 static inline bool window_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
 				    __u64 cost, __u64 now)
@@ -283,7 +279,7 @@ static inline bool window_give_back(const struct sl_limit *limit, struct sl_ledg
 	return true;
 }
 
-/* What may still pass in a ledger that was rolled to now. */
+/* Returns what may still pass in a state that was rolled to now. */
 static inline __u64 window_left(const struct sl_limit *limit, const struct sl_ledger *ledger)
 {
 	__u64 total = window_total(ledger->window);
@@ -291,7 +287,7 @@ static inline __u64 window_left(const struct sl_limit *limit, const struct sl_le
 	return total < limit->most ? limit->most - total : 0;
 }
 
-/* The moment at which the sub-window `steps` after that of `now` begins. */
+/* Returns when the `steps`th sub-window after the current one begins. */
 static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 steps)
 {
 	__u64 whole = 1ULL << WINDOW_FACTOR_BITS, step = now >> limit->coarse;
@@ -300,21 +296,21 @@ static inline __u64 window_begin(const struct sl_limit *limit, __u64 now, __u64 
 
 	if (begin <= ~0ULL >> limit->coarse)
 		return begin << limit->coarse;
-	/* the clock wraps until then: these are sub-windows after that */
+	/* the clock wraps before that: count sub-windows after the wrap */
 	steps -= (window_number(limit, ~0ULL) - window_number(limit, now)) & WINDOW_INDEX_MASK;
 	return (steps * whole + limit->factor - 1) / limit->factor << limit->coarse;
 }
 
 /*
- * Finds when at least `needed` may pass, if nothing is asked until then: now, or at the begin of
- * one of the next sub-windows. ret: the ledger at that moment. needed: at most N.
+ * Returns when at least `needed` may pass if nothing is charged until then: now, or when one of the
+ * next sub-windows begins. ret: the state at that time. needed: at most N.
  */
 static inline __u64 window_when(const struct sl_limit *limit, const struct sl_ledger *ledger,
 				__u64 needed, __u64 now, struct sl_ledger *ret)
 {
 	__u64 then = now = credit_latest(now, ledger->drawn);
 
-	/* one more than G + 1, for the two that count as one where the clock wraps */
+	/* one more than G + 1: two sub-windows count as one where the clock wraps */
 	for (__u64 step = 1; step <= WINDOW_GROUPS_MAX + 3 && step <= limit->groups + 3ULL;
 	     step++) {
 		*ret = *ledger;
