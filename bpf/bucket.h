@@ -35,9 +35,7 @@ struct mark {
 	__u64 bit;
 };
 
-/*
- * Returns the mark of a source. The hash is secret: no sender can choose sources that share a mark.
- */
+/* Returns the mark of a source. The hash is secret, so no sender can choose a collision. */
 static __always_inline struct mark mark_of(__u64 source, const struct sl_gate *gate)
 {
 	__u32 hash = source * (gate->meeting.secret[0] | 1) >> 48, first = 0;
@@ -105,16 +103,13 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
 /*
- * So many sources of a CPU get a bucket with their first packet, to list a small network in full.
+ * So many sources of a CPU get a bucket with their first packet: a small network is fully listed.
  */
 #define BUCKETS_FIRST 1024
 
 #define BUCKET_FIRST 1 /* in `kept`: this CPU uses the bucket until it is evicted */
 
-/*
- * Insert a bucket for one in 32 packets of hot sources: a source that sends at random times looks
- * hot now and then.
- */
+/* One in 32 packets of hot sources inserts a bucket: random gaps make a slow source look hot. */
 #define HOT_SAMPLE 32
 
 /*
@@ -214,9 +209,7 @@ static __always_inline struct sl_bucket *bucket_insert(const struct packet *pack
 	return bucket;
 }
 
-/*
- * --- Which sources lose their bucket -----------------------------------------------------------
- */
+/* --- Which sources lose their bucket ---------------------------------------------------------- */
 
 static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 {

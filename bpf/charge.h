@@ -29,9 +29,7 @@ struct verdict {
 #define ASK_JIFFIES  64
 #define TELL_JIFFIES 4
 
-/*
- * Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have separate states.
- */
+/* Returns the slice of a limit in a bucket. NULL: no bucket, or its addresses have own states. */
 static __always_inline struct sl_purse *limit_purse(const struct sl_limit *limit,
 						    struct sl_bucket *bucket)
 {

@@ -15,9 +15,7 @@ static __always_inline void cell_add(struct sl_cell *cell, const struct packet *
 	cell->bytes += packet->bytes;
 }
 
-/*
- * Counts refusals by inherited limits, each in the counters of the policy that specifies the limit.
- */
+/* Counts refusals by inherited limits, in the counters of the policies that specify the limits. */
 BPF_GLOBAL int count_inherited(const struct packet *packet, __u32 record, __u32 refused)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);

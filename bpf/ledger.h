@@ -136,9 +136,7 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 						   : kind_refusal(limit, draw.cost);
 }
 
-/*
- * One function for each kind: the verifier walks each once, and no function needs the stack of all.
- */
+/* One function for each kind: the verifier walks each once, and none needs the stack of all. */
 BPF_GLOBAL int bucket_charge(struct packet *packet, const struct sl_limit *limit,
 			     struct sl_purse *purse, struct sl_ledger *ledger)
 {

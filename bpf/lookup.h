@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Looks up rules: returns the policy version that decides about a source, in one generation. Hosts
- * are in hash maps, prefixes in a trie. struct sl_rule describes a rule and the switch of
- * generations.
+ * Looks up rules: hosts in hash maps, prefixes in a trie. struct sl_rule describes a rule, and how
+ * a change switches generations.
  */
 #ifndef SLUICE_LOOKUP_H
 #define SLUICE_LOOKUP_H
@@ -139,9 +138,7 @@ BPF_GLOBAL int host_lookup(const struct packet *packet, const struct sl_gate *ga
 	rule = host_find(&key);
 	if (rule)
 		found = *rule;
-	/*
-	 * Not a loop: clang merges its end with its head, which the verifier of Linux 6.1 refuses.
-	 */
+	/* No loop: clang merges its end with its head, which Linux 6.1's verifier refuses. */
 	if ((!at_rest || gate_is_changing(gate)) && !host_agrees(&key, &found) &&
 	    !host_agrees(&key, &found))
 		host_agrees(&key, &found);

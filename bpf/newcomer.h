@@ -115,9 +115,7 @@ static __always_inline __u32 newcomer_show(struct packet *packet, const struct s
 	return pace_is_crowded(here, packet->jiffy) && seen <= CROWD_BAR ? 0 : seen;
 }
 
-/*
- * The key now has an entry: clear its sketch slot on this CPU. Slots on other CPUs decay as usual.
- */
+/* The key now has an entry: clear its sketch slot on this CPU. Other CPUs' slots decay as usual. */
 static __always_inline void newcomer_unsee(const struct sl_meeting *meeting, struct digest digest)
 {
 	struct sl_sketch *sketch = sketch_here(meeting, digest);

@@ -150,9 +150,7 @@ static __always_inline long reader_copy(const struct reader *reader, __u32 offse
 #endif
 }
 
-/*
- * Returns `size` bytes at an offset, in place or copied to `buffer`; NULL if they cannot be read.
- */
+/* Returns `size` bytes at an offset, in place or in `buffer`, or NULL if they cannot be read. */
 static __always_inline const void *reader_get(const struct reader *reader, __u32 offset, __u32 size,
 					      void *buffer)
 {
@@ -205,10 +203,7 @@ _Static_assert(sizeof(struct packet) == 96, "room on the stack");
  */
 #define PARSED SL_PASS_WITHIN
 
-/*
- * Returns the reason for a frame without an EtherType: it ends before `end`, or cannot be read that
- * far.
- */
+/* Returns the reason for a frame without an EtherType: it ends before `end`, or is unreadable. */
 static __always_inline enum sl_reason link_refusal(const struct reader *reader, __u32 end)
 {
 	return reader_has(reader, end) ? SL_DROP_UNREADABLE : SL_PASS_SHORT;
@@ -253,10 +248,7 @@ struct snap_hdr {
 	__be16 type;
 };
 
-/*
- * Skips an LLC and SNAP header after a length, and reads its EtherType. SL_PASS_NOT_IP: LLC without
- * SNAP.
- */
+/* Skips an LLC and SNAP header and reads its EtherType. SL_PASS_NOT_IP: LLC without SNAP. */
 static __always_inline enum sl_reason parse_snap(const struct reader *reader, __u32 *offset,
 						 __be16 *type)
 {
@@ -436,9 +428,7 @@ static __always_inline bool layers_have(const struct reader *reader, const struc
 	(1ULL << PROTO_HOPOPTS | 1ULL << PROTO_ROUTING | 1ULL << PROTO_FRAGMENT |                  \
 	 1ULL << PROTO_AH | 1ULL << PROTO_DSTOPTS)
 
-/*
- * Returns 1 if `proto` is in the mask, otherwise 0. The empty asm keeps clang from making branches.
- */
+/* Returns 1 if `proto` is in the mask, otherwise 0. The empty asm keeps clang from branching. */
 static __always_inline __u32 proto_is_in(__u64 mask, __u8 proto)
 {
 	__asm__ volatile("" : "+r"(mask));

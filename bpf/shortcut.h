@@ -31,10 +31,7 @@ static __always_inline bool shortcut_find(__u64 head, enum sl_aggregate_kind kin
 	return true;
 }
 
-/*
- * Caches a policy version. If longer rules split the aggregate, caches that instead, and returns
- * true.
- */
+/* Caches a policy version. If longer rules split the aggregate, caches that and returns true. */
 static __always_inline bool shortcut_keep(__u64 head, enum sl_aggregate_kind kind, __u32 generation,
 					  __u32 record)
 {

@@ -28,10 +28,7 @@ static __always_inline struct reader skb_reader(struct __sk_buff *skb, enum read
 	};
 }
 
-/*
- * Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. No branch: the verifier would
- * follow both ways.
- */
+/* Returns 1 if the outer VLAN tag is in the metadata, otherwise 0. No branch, for the verifier. */
 static __always_inline __u32 skb_tags(const struct __sk_buff *skb)
 {
 	return skb->vlan_present & 1;

@@ -61,10 +61,7 @@ static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 	return gate->hosts || gate->prefixes;
 }
 
-/*
- * Returns whether a source without a bucket gets one. A newcomer never does: it has no state
- * either.
- */
+/* Returns whether a source without a bucket gets one. A newcomer never does. */
 static __always_inline bool verdict_earns(const struct packet *packet,
 					  const struct verdict *verdict)
 {

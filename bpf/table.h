@@ -37,9 +37,9 @@ static __always_inline struct sl_line *line_get(__u32 line)
 #define LINE_NONE (~0U)
 
 /*
- * Returns the index of a key's entry in one set, or LINE_NONE. tag: as stored in that set.
- * Branches: a CPU predicts them for a frequent key and for a key without a state, and so does not
- * wait for the tags.
+ * Returns the index of a key's entry in one set, or LINE_NONE. tag: as stored in that set. A CPU
+ * predicts these branches for a frequent key and for a key without a state, and does not wait for
+ * the tags.
  */
 static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u16 tag,
 				      const struct ledger_key *key)
@@ -72,9 +72,8 @@ static __always_inline struct sl_line *line_first(const struct sl_meeting *meeti
 }
 
 /*
- * Prefetches an entry while the CPU reads the clock, which waits for all loads but for no store.
- * BPF has no other prefetch. The byte is 0 in every entry, so the store is harmless if the entry
- * has another key.
+ * Prefetches an entry while the CPU reads the clock, which waits for loads but not for stores. BPF
+ * has no other prefetch. The byte is 0 in every entry, so the store is harmless if the key differs.
  */
 static __always_inline void line_fetch(const struct sl_gate *gate, struct sl_line *line)
 {
@@ -156,10 +155,7 @@ static long lock_look(__u32 look, void *ctx)
 	return watch->is_free;
 }
 
-/*
- * Returns whether the set is unlocked. By a helper: the verifier would walk each iteration of a
- * loop.
- */
+/* Returns whether the set is unlocked. The verifier would walk each iteration of a loop. */
 static __always_inline bool set_wait(const struct sl_set *set)
 {
 	struct lock_watch watch = {.set = set};
@@ -202,9 +198,7 @@ struct candidate {
 	__u32 room; /* ways of its set that are free, or whose state is full */
 };
 
-/*
- * Returns the entry of a set to replace: a free one, otherwise the one whose eviction costs least.
- */
+/* Returns the entry of a set to replace: a free one, otherwise the one that costs least. */
 static __always_inline struct candidate set_choose(const struct sl_set *set, __u32 index,
 						   const struct entrant *entrant)
 {
@@ -219,8 +213,7 @@ static __always_inline struct candidate set_choose(const struct sl_set *set, __u
 		__u32 line = lines + (way + i) % SL_WAYS;
 		__s64 loss = line_weigh(line, entrant->now, entrant->flood);
 
-		candidate.room +=
-			(__u64)(loss - 1) >> 63; /* 1 if it costs nothing; see ways_free() */
+		candidate.room += (__u64)(loss - 1) >> 63; /* 1 if free or full, by its sign */
 		if (loss < candidate.loss) {
 			candidate.loss = loss;
 			candidate.line = line;

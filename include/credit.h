@@ -224,9 +224,9 @@ static inline __s64 credit_take_back(const struct sl_limit *limit, const struct 
 }
 
 /*
- * If a slice of a shared limit remembers a refusal, the high bits of `until` count the packets that
- * it refused since the state was last charged. jiffies64 needs 40 bits in 34 years at HZ=1000. The
- * count wraps.
+ * If a slice of a shared limit remembers a refusal, the high bits of `until` count its refusals
+ * since the state was last charged; the count wraps. jiffies64 needs 40 bits in 34 years at
+ * HZ=1000.
  */
 #define CREDIT_JIFFY_BITS 40
 #define CREDIT_JIFFY_MASK ((1ULL << CREDIT_JIFFY_BITS) - 1)
@@ -281,18 +281,13 @@ static inline void credit_refuse_jiffy(const struct sl_limit *limit, struct sl_p
 	purse->until = limit->refuse_by_jiffy ? jiffy : 0;
 }
 
-/*
- * Stores a block, which refuses every cost. For one jiffy at a time, because `forgive` may end it.
- */
+/* Stores a block, which refuses every cost. For one jiffy: `forgive` may end the block. */
 static inline void credit_refuse_block(struct sl_purse *purse, __u64 now, __u64 jiffy)
 {
 	*purse = (struct sl_purse){.credit = -1, .at = now, .until = jiffy};
 }
 
-/*
- * Returns a cost to its slice. Returns false if the slice has no room, so the state must be
- * refunded.
- */
+/* Refunds a cost to its slice. Returns false if the slice has no room: refund the state. */
 static inline bool credit_give_back(const struct sl_limit *limit, struct sl_purse *purse,
 				    __u64 cost)
 {

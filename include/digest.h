@@ -26,9 +26,9 @@ static inline __u64 digest_sum(const __u64 *secret, const __u64 addr[2])
 }
 
 /*
- * Spreads a sum over all of its bits. The sums of consecutive addresses are an arithmetic
- * progression, which would fill some sets twice and others not at all. It is one to one, so it adds
- * no collisions.
+ * Spreads a sum over all bits: the sums of consecutive addresses are an arithmetic progression,
+ * which would fill some sets twice and others not at all. It is one to one, so it adds no
+ * collisions.
  */
 static inline struct digest digest_mix(__u64 sum)
 {

@@ -44,9 +44,7 @@ static inline void bucket_key6(const __u64 addr[2], __u64 ret[2])
 	ret[1] = identity_is_whole(addr) ? addr[1] : 0;
 }
 
-/*
- * Returns the value of `source` in the bucket of a key. An IPv4 key is the first 4 bytes of `key`.
- */
+/* Returns `source` for the bucket of a key. An IPv4 key is the first 4 bytes of `key`. */
 static inline __u64 bucket_source(const __u64 key[2], bool ipv4)
 {
 	return ipv4 ? (__u32)key[0] : key[0] ^ key[1];

@@ -33,10 +33,7 @@ struct draw {
 	__u64 jiffy;
 };
 
-/*
- * Returns the time of a packet, or a later time at which the state was charged: CPU clocks may
- * differ.
- */
+/* Returns the time of a packet, or of the last charge if that is later: CPU clocks differ. */
 static inline __u64 kind_now(enum sl_kind kind, const struct sl_ledger *ledger, __u64 now)
 {
 	now = credit_latest(now, ledger->drawn);

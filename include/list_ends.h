@@ -23,9 +23,7 @@ static inline __u32 end_first(__u32 a, __u32 b)
 	return b && (!a || b < a) ? b : a;
 }
 
-/*
- * Returns the lists of a mask that have not expired. *end: lowered to the first expiry among them.
- */
+/* Returns the lists of a mask that have not expired. *end: lowered to their first expiry. */
 static inline __u64 lists_in_force(const struct sl_gate *gate, __u64 lists, __u32 now, __u32 *end)
 {
 	__u64 left = lists & gate->lists_ending;

@@ -31,10 +31,7 @@ static inline void pace_met(struct sl_admission *here)
 	here->met = 0;
 }
 
-/*
- * Moves the rates on to a second. A CPU calls this only when it sees a new key, so many seconds may
- * have passed.
- */
+/* Moves the rates on to a second: many may have passed since this CPU last saw a new key. */
 static inline void pace_turn(struct sl_admission *here, __u32 second)
 {
 	if (second == here->second)

@@ -25,9 +25,7 @@
 
 #define SKETCH_COUNT 0xffU /* the rest of a slot is the fingerprint */
 
-/*
- * Counts end at 16: above CROWD_BAR, and low enough that a slot is soon free when its key is gone.
- */
+/* Counts end at 16: above CROWD_BAR, and low enough to free a slot soon after its key is gone. */
 #define SKETCH_MOST 16
 
 /* A count above 8 is lowered with probability 2^-8. */

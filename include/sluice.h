@@ -23,9 +23,7 @@
 
 #define SL_SCHEMA 1
 
-/*
- * Times and spans are in ticks of 1/16 ns. Times wrap, so they are compared by signed difference.
- */
+/* Times and spans are in ticks of 1/16 ns. Times wrap: compare them by signed difference. */
 #define SL_TICKS_PER_NS	 16ULL
 #define SL_TICKS_PER_SEC (1000000000ULL * SL_TICKS_PER_NS)
 
@@ -294,10 +292,7 @@ struct sl_policy {
 	__u8 limits[SL_FAMILIES]; /* number by family */
 	__u8 deep;		  /* a match or a key needs more than the source */
 	__u8 inherits;
-	/*
-	 * in the order of charging: limits that drop, block, shape, observe; narrow keys first in
-	 * each
-	 */
+	/* in charging order: drop, block, shape, observe; within each, narrow keys first */
 	struct sl_limit limit[SL_FAMILIES][SL_LIMITS_MAX];
 	struct sl_match match[SL_LIMITS_MAX]; /* by slot */
 	struct sl_limit newcomers; /* the budget of all newcomers together; burst 0: none */
@@ -475,9 +470,7 @@ struct sl_bucket {
 	__u32 kept;		    /* BUCKET_FIRST, or twice the jiffy of its last refusal */
 };
 
-/*
- * The policy version of a bucket whose /64 is split by longer rules: each packet looks up its own.
- */
+/* Policy version of a bucket whose /64 is split by longer rules: each packet looks up its own. */
 #define SL_BUCKET_SPLIT 0xffffffffU
 
 /* Budgets, by policy: their states in map `budgets`, their slices in map `allowances`, per CPU. */

@@ -80,8 +80,8 @@ static inline enum sl_kind line_kind(const struct sl_line *line)
 }
 
 /*
- * Returns whether an entry is a key's. `limit` is read last, because it is 0 while the entry is
- * given to another key. CPUs that reorder loads may read it first: see line_write() in bpf/table.h.
+ * Returns whether an entry belongs to a key. `limit` is read last, because it is 0 while the entry
+ * is given to another key. CPUs that reorder loads may read it first: line_write() in bpf/table.h.
  */
 static inline bool line_is(const struct sl_line *line, const struct ledger_key *key)
 {
@@ -289,16 +289,10 @@ enum loss_class {
 	LOSS_BLOCKED, /* it refuses everything */
 };
 
-/*
- * In `taken` of a window's entry, which is never shared: at most N/2 counted at the last packet. 0:
- * more, or unknown.
- */
+/* In `taken` of a window's entry: at most N/2 counted at the last packet. 0: more, or unknown. */
 #define LINE_HAS_HALF 1
 
-/*
- * The unit of `refused` in a window's entry, the time of the last packet: 0.26 ms. Wraps in 13
- * days.
- */
+/* The unit of `refused` in a window's entry, the last packet's time: 0.26 ms; wraps in 13 days. */
 #define LINE_SEEN_SHIFT 22
 
 static inline __u32 line_seen(__u64 now)
