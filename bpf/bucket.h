@@ -102,9 +102,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 
 /* --- Which sources get a bucket --------------------------------------------------------------- */
 
-/*
- * So many sources of a CPU get a bucket with their first packet: a small network is fully listed.
- */
+/* A CPU's first 1024 sources get a bucket with their first packet, to list a small network. */
 #define BUCKETS_FIRST 1024
 
 #define BUCKET_FIRST 1 /* in `kept`: this CPU uses the bucket until it is evicted */
@@ -224,7 +222,7 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 
 /*
  * Stops using a bucket whose source is not hot any more, unless a slice holds credit. The entry
- * stays until it is evicted. Called after a packet charged a state.
+ * stays until it is evicted. Called if a shared state was charged for the packet.
  */
 static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
 					  struct sl_bucket *bucket)
@@ -255,7 +253,7 @@ static __always_inline __u64 until_jiffy(__u32 until, const struct sl_gate *gate
 	return jiffies >= 2 ? jiffy + jiffies - 2 : 0;
 }
 
-/* Fits the slices to a policy version. Slices stay unchanged while an access list decides. */
+/* Fits the slices to a policy version. If an access or no rule decides, they stay as they are. */
 static __always_inline void bucket_own(struct sl_bucket *bucket, __u32 record)
 {
 	const struct sl_policy *policy = bpf_map_lookup_elem(&policies, &record);

@@ -23,8 +23,8 @@ struct verdict {
 
 /*
  * A slice that remembers a refusal decides alone, except in one of this many jiffies. Then the
- * state is charged, so that the entry of a source that is refused for long stores that it came
- * back. More often for a shared limit, because nodes exchange refusals every 100 ms.
+ * state is charged, so that the entry of a long-refused source stores that its key came back. More
+ * often for a shared limit, because nodes exchange refusals every 100 ms.
  */
 #define ASK_JIFFIES  64
 #define TELL_JIFFIES 4

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Charges the shared state of each limit and key, and of each budget. */
+/* Charges the shared states: of a limit for a key, and of budgets. */
 #ifndef SLUICE_LEDGER_H
 #define SLUICE_LEDGER_H
 

@@ -77,7 +77,7 @@ struct {
 
 _Static_assert(sizeof(struct sl_ledger_words) == sizeof(struct sl_ledger), "the same words");
 
-/* The table of states: include/ways.h. The command maps both arrays, and only reads them. */
+/* The table of states: include/ways.h. Commands map both, and change states, but do not insert. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -186,7 +186,7 @@ struct packet {
 	struct sl_facts facts;
 	__u8 met;   /* counted as a newcomer */
 	__u8 hot;   /* a state of its key was charged within HOT_TICKS */
-	__u8 asked; /* a state was charged */
+	__u8 asked; /* a shared state was charged, not only slices */
 	__u8 pad;
 	union {
 		__u64 bucket_key[2];  /* of an IPv6 source, during the lookup of its bucket */
@@ -199,7 +199,7 @@ _Static_assert(sizeof(struct packet) == 96, "room on the stack");
 
 /*
  * Result of packet_parse() for a frame with a source. Other results are the reason for a frame
- * without a source. SL_PASS_WITHIN is not used for these.
+ * without a source; SL_PASS_WITHIN is not such a reason.
  */
 #define PARSED SL_PASS_WITHIN
 
@@ -220,8 +220,8 @@ static __always_inline bool type_is_length(__be16 type)
 }
 
 /*
- * Skips VLAN tags. `tags`: tags before this. The id of a priority tag is 0; the first tag with
- * another id names the VLAN.
+ * Skips VLAN tags. `tags`: number of tags before these. The id of a priority tag is 0; the first
+ * tag with another id names the VLAN.
  */
 static __always_inline enum sl_reason parse_tags(const struct reader *reader, __u32 *tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
@@ -265,7 +265,7 @@ static __always_inline enum sl_reason parse_snap(const struct reader *reader, __
 	return PARSED;
 }
 
-/* Skips tags, LLC and SNAP to the EtherType of the payload. `tags`: tags before this. */
+/* Skips tags, LLC and SNAP to the EtherType of the payload. `tags`: number of tags before. */
 static __always_inline enum sl_reason parse_link(const struct reader *reader, __u32 tags,
 						 struct packet *packet, __u32 *offset, __be16 *type)
 {
@@ -289,8 +289,9 @@ static __always_inline __u64 addr_word(__u32 first, __u32 second)
 }
 
 /*
- * Sets the source by whole words, as it is read next: a load that is wider than the preceding store
- * waits until that has left the CPU's store buffer, which costs a third of a hot packet.
+ * Sets the source by whole words, because it is read by words: a load that is wider than the store
+ * before it waits until the store has left the CPU's store buffer, which costs a third of a hot
+ * packet.
  */
 static __always_inline void source_set(struct packet *packet, __u64 upper, __u64 lower)
 {
@@ -353,7 +354,7 @@ static __always_inline enum sl_family packet_family(const struct packet *packet)
 
 /*
  * Finds the source address. Returns PARSED, or the reason for a frame without a source. `packet`
- * begins zeroed, except a `vlan` from the metadata. `tags`: tags in the metadata.
+ * begins zeroed, except for a `vlan` from the metadata. `tags`: number of tags in the metadata.
  */
 static __always_inline enum sl_reason packet_parse(const struct reader *reader, __u32 tags,
 						   struct packet *packet)

@@ -2,10 +2,10 @@
 /*
  * The table of states, on its maps. include/ways.h describes its layout and what it evicts.
  *
- * One writer at a time inserts into a set. It locks the set by one compare-and-swap, or waits for
- * as long as an insertion takes and tries once more. If it does not get the lock, its packet is
- * charged as a newcomer's. It searches again under the lock, so no key has two states. Every wait
- * is bounded.
+ * One writer at a time inserts into a set, and locks the set by one compare-and-swap. If another
+ * CPU has the lock, the writer waits for as long as an insertion takes and tries once more; then
+ * its packet is charged as a newcomer's. It searches again under the lock, so no key has two
+ * states. Every wait is bounded.
  *
  * A lock is held longer if its CPU is interrupted: on PREEMPT_RT a program can be scheduled out,
  * and a virtual CPU may not run. Another packet waits 8 us for the lock, and is then charged as a
@@ -61,7 +61,8 @@ static __always_inline __u32 way_find(const struct sl_set *set, __u32 index, __u
 
 /*
  * Returns the entry where a key with this digest usually is: the first way of its primary set. The
- * caller compares the key by line_is(). The tags of the set cost less for a key without an entry.
+ * caller compares the key by line_is(). In a flood the caller reads the tags of the set instead,
+ * because most keys have no entry.
  */
 static __always_inline struct sl_line *line_first(const struct sl_meeting *meeting,
 						  struct digest digest)

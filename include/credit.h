@@ -70,8 +70,8 @@ static inline __s64 credit_max(__s64 a, __s64 b)
 }
 
 /*
- * Returns the later of two times. A CPU with a slow clock charges at the time that the state
- * stores, because credit since that time must not be counted again from an earlier time.
+ * Returns the later of two times. A CPU whose clock is late charges at the time in the state,
+ * because credit since that time must not be counted again from an earlier time.
  */
 static inline __u64 credit_latest(__u64 a, __u64 b)
 {

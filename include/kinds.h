@@ -133,9 +133,9 @@ static inline bool kind_blocks(const struct sl_limit *limit, __u64 cost)
 
 /*
  * Undoes a charge on a copy of a state, which the caller publishes. at: the time of the charge.
- * Returns false if the charge stays, because a window cannot separate it from later charges. A
- * shape gives the returned slot to a later packet beside its own: until then no more than the rate
- * departs.
+ * Returns false if the charge stays, because a window cannot separate it from later charges. After
+ * a refund of a shape two packets may depart together: the refunded slot stays unused, so no more
+ * than the rate departs until then.
  */
 static inline bool kind_give_back(const struct sl_limit *limit, struct sl_ledger *ledger,
 				  __u64 cost, __u64 at)

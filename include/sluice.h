@@ -420,8 +420,8 @@ struct sl_ledger_words {
 };
 
 /*
- * The table of states, in maps `sets` and `ledgers`: sets of eight ways. Way w of set s is entry 8
- * s + w of `ledgers`. include/ways.h explains it.
+ * The table of states, in maps `sets` and `ledgers`: include/ways.h. A set has eight ways; way w of
+ * set s is entry 8s+w of `ledgers`.
  */
 #define SL_WAYS 8
 

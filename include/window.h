@@ -19,7 +19,7 @@
  * four steps, each a compare-and-swap, and ends if one fails (ledger_turn() in bpf/ledger.h).
  * Between any two steps the CPU may stall, and other CPUs may act.
  *
- *  1. past     If its tag differs from the index, or equals the tag of the next index: clear it.
+ *  1. past     If its tag is not of the index, or is of the next index as well: counts are cleared.
  *  2. drawn    Moves on, never back. From here on each CPU knows that the sub-window is over, even
  *              if its own clock is behind, because `drawn` is not in the sub-window of the index.
  *  3. window   The new index and the new total.
