@@ -22,7 +22,7 @@ struct sl_sketch {
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_meeting {
 	__u64 secret[SL_SECRETS]; /* of the hash; random, so that no sender can choose collisions */
-	__u32 crowd; /* a flood: more packets of new keys than this, on one CPU in one interval */
+	__u32 crowd;	    /* more packets of new keys on one CPU in one interval are a flood */
 	__u32 window_shift; /* an interval is 2^this jiffies: about 64 ms */
 	__u32 set_mask;	    /* sets of the table - 1 */
 	__u32 host_mask;    /* sets of the host cache - 1 */
