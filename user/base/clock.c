@@ -22,7 +22,7 @@
 #define TIMENS_SELF	"/proc/self/ns/time"
 #define TIMENS_CHILDREN "/proc/self/ns/time_for_children"
 
-static uint64_t clock_ns(clockid_t clock)
+uint64_t clock_read(clockid_t clock)
 {
 	struct timespec now;
 
@@ -73,13 +73,13 @@ static bool is_in_namespace_of_children(void)
  */
 static int64_t children_ahead_ns(void)
 {
-	uint64_t begin = clock_ns(CLOCK_MONOTONIC), theirs;
+	uint64_t begin = clock_read(CLOCK_MONOTONIC), theirs;
 	int ends[2] = {-1, -1};
 	pid_t child = pipe(ends) ? -1 : fork();
 	bool read_it;
 
 	if (!child) {
-		theirs = clock_ns(CLOCK_MONOTONIC);
+		theirs = clock_read(CLOCK_MONOTONIC);
 		_exit(write(ends[1], &theirs, sizeof(theirs)) != sizeof(theirs));
 	}
 	close(ends[1]);
@@ -88,7 +88,7 @@ static int64_t children_ahead_ns(void)
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	if (read_it)
-		return (int64_t)(theirs - (begin + clock_ns(CLOCK_MONOTONIC)) / 2);
+		return (int64_t)(theirs - (begin + clock_read(CLOCK_MONOTONIC)) / 2);
 	note("cannot read the clock of the time namespace of children: times are wrong");
 	return 0;
 }
@@ -112,7 +112,7 @@ static int64_t offset_ns(void)
 
 uint64_t uptime_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC) - offset_ns();
+	return clock_read(CLOCK_MONOTONIC) - offset_ns();
 }
 
 uint64_t uptime_ticks(void)
@@ -133,7 +133,7 @@ uint32_t until_after(uint64_t ns)
 
 uint32_t until_at(time_t when)
 {
-	uint64_t now = clock_ns(CLOCK_REALTIME), moment;
+	uint64_t now = clock_read(CLOCK_REALTIME), moment;
 
 	if (when <= 0 || (uint64_t)when <= now / NS_PER_SEC)
 		return 1;
@@ -152,7 +152,7 @@ time_t until_time(uint32_t until)
 {
 	uint64_t meant = until > 2 ? (uint64_t)(until - 2) << SL_UNTIL_SHIFT : 0;
 
-	return (clock_ns(CLOCK_REALTIME) - uptime_ns() + meant) / NS_PER_SEC + 1;
+	return (clock_read(CLOCK_REALTIME) - uptime_ns() + meant) / NS_PER_SEC + 1;
 }
 
 uint64_t until_left_ns(uint32_t until)

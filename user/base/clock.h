@@ -12,6 +12,9 @@
 #define NS_PER_SEC ((uint64_t)1000000000)
 #define NS_PER_MS  ((uint64_t)1000000)
 
+/* Reads a clock, in ns. */
+uint64_t clock_read(clockid_t clock);
+
 /*
  * The time since boot as bpf_ktime_get_ns() tells it, in ns and in ticks: CLOCK_MONOTONIC without
  * the offset of a time namespace. It stands still while the machine is suspended.

@@ -108,6 +108,13 @@ bool text_is_printable(const char *text)
 	return true;
 }
 
+void text_make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 static void quotes_write(const char *word, char *end)
 {
 	*end++ = '\'';

@@ -21,6 +21,9 @@ int word_find(const char *const words[], int count, const char *word);
 /* Whether it is UTF-8 without control characters, as a file of text can have it. */
 bool text_is_printable(const char *text);
 
+/* Replaces each byte that is not printable ASCII by '?'. */
+void text_make_printable(char *text);
+
 #define WORD_TYPED  256			  /* characters of a word; more are left out */
 #define WORD_QUOTED (4 * WORD_TYPED + 16) /* with what protects them */
 

@@ -14,6 +14,8 @@
 #include "gate/change.h"
 #include "gate/policy.h"
 #include "rules/limit_words.h"
+#include "rules/lists.h"
+#include "rules/matches.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 #include "state/verdict.h"
@@ -47,17 +49,6 @@ static bool number_take(const char *text, unsigned int least, unsigned int most,
 
 /* --- Words of a packet: parsing each -------------------------------------------------------- */
 
-/*
- * Whether the number is that of an IPv6 extension header: such a header is never the protocol of a
- * packet.
- */
-static bool proto_is_extension(const struct packet_args *packet, uint8_t proto)
-{
-	return prefix_is_ipv6(&packet->source) &&
-	       (proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_FRAGMENT ||
-		proto == IPPROTO_AH || proto == IPPROTO_DSTOPTS);
-}
-
 static void proto_set(struct packet_args *packet, uint8_t proto)
 {
 	packet->facts.proto = proto;
@@ -77,7 +68,7 @@ static enum status proto_parse(const char *text, struct packet_args *packet)
 	else if (!number_take(text, 0, UINT8_MAX, &proto))
 		return misuse("check: proto '%s': write tcp, udp, icmp or a number, 0 to 255",
 			      text);
-	if (proto_is_extension(packet, proto))
+	if (prefix_is_ipv6(&packet->source) && proto_is_extension(proto))
 		return misuse("check: proto '%s' is an extension header of IPv6: say the protocol "
 			      "that is behind all of them",
 			      text);
@@ -132,24 +123,6 @@ static enum status fragment_parse(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-static enum status vlan_parse(const char *text, struct packet_args *packet)
-{
-	unsigned int vlan;
-
-	if (!number_take(text, 1, VLAN_MAX, &vlan))
-		return misuse("check: vlan '%s' is not a number, 1 to %d", text, VLAN_MAX);
-	packet->facts.vlan = vlan;
-	return OK;
-}
-
-static enum status size_parse(const char *text, struct packet_args *packet)
-{
-	if (!number_take(text, FRAME_MIN, FRAME_MAX, &packet->bytes))
-		return misuse("check: size '%s' is not a frame's: %d to %d bytes", text, FRAME_MIN,
-			      FRAME_MAX);
-	return OK;
-}
-
 /* A destination matters to limits with key dst only, which judge packets that are sent. */
 static enum status to_parse(const char *text, struct packet_args *packet)
 {
@@ -164,16 +137,6 @@ static enum status to_parse(const char *text, struct packet_args *packet)
 	return OK;
 }
 
-static enum status hook_take(const char *text, struct packet_args *packet)
-{
-	enum hook hook;
-
-	if (!hook_parse(text, &hook))
-		return MISUSED;
-	packet->egress = hook == HOOK_EGRESS;
-	return OK;
-}
-
 /*
  * Builds the facts that the packet path would find in such a packet; it has nothing that is not
  * said. The order is fixed, whatever the order of the words: a port needs its protocol first, and
@@ -181,6 +144,8 @@ static enum status hook_take(const char *text, struct packet_args *packet)
  */
 static enum status packet_args_parse(const struct check_args *args, struct packet_args *packet)
 {
+	unsigned int vlan = 0;
+	enum hook hook = HOOK_XDP;
 	enum status status = address_parse(args->source, &packet->source);
 
 	if (!status && args->proto)
@@ -193,14 +158,18 @@ static enum status packet_args_parse(const struct check_args *args, struct packe
 		packet->facts.facts = facts_unread(packet->facts.facts);
 	if (!status && args->fragment)
 		status = fragment_parse(args->fragment, packet);
-	if (!status && args->vlan)
-		status = vlan_parse(args->vlan, packet);
-	if (!status && args->size)
-		status = size_parse(args->size, packet);
+	if (!status && args->vlan && !number_take(args->vlan, 1, VLAN_MAX, &vlan))
+		status = misuse("check: vlan '%s' is not a number, 1 to %d", args->vlan, VLAN_MAX);
+	if (!status && args->size && !number_take(args->size, FRAME_MIN, FRAME_MAX, &packet->bytes))
+		status = misuse("check: size '%s' is not a frame's: %d to %d bytes", args->size,
+				FRAME_MIN, FRAME_MAX);
 	if (!status && args->to)
 		status = to_parse(args->to, packet);
-	if (!status && args->hook)
-		status = hook_take(args->hook, packet);
+	if (!status && args->hook) {
+		status = hook_parse(args->hook, &hook) ? OK : MISUSED;
+		packet->egress = hook == HOOK_EGRESS;
+	}
+	packet->facts.vlan = vlan;
 	return status;
 }
 
@@ -212,7 +181,7 @@ static void rule_print_line(const struct judgement *rule)
 
 	printf("  policy  ");
 	if (rule->access)
-		printf("%s ", rule->access == SL_LIST_ALLOW ? "allow" : "deny");
+		printf("%s ", access_words[rule->access]);
 	printf("%s", prefix_format(&rule->prefix, prefix));
 	if (rule->access && rule->until)
 		printf(" for %s more", left_format(until_left_ns(rule->until), left));
@@ -306,20 +275,12 @@ static void limit_state_print(const struct sl_limit *limit, const struct limit_s
 		retry_print(limit, state);
 }
 
-static bool all_observe(const struct verdict *verdict)
-{
-	bool observe = true;
-
-	for (unsigned int i = 0; i < verdict->count; i++)
-		observe &= verdict->limits[i].observe;
-	return observe;
-}
-
 static void budget_print(const struct gate *gate, const struct verdict *verdict)
 {
 	const struct sl_policy *policy = verdict->source.policy;
 	const struct sl_limit *budget = &policy->newcomers;
 	char rate[UNITS_TEXT], burst[UNITS_TEXT], prefix[PREFIX_TEXT];
+	bool all_observe = true;
 
 	if (verdict->empty) {
 		printf("  budget  not asked: limit %s starts empty, and drops what comes while it "
@@ -336,11 +297,12 @@ static void budget_print(const struct gate *gate, const struct verdict *verdict)
 			       gate_option(gate->name), prefix_format(&policy->prefix, prefix));
 		return;
 	}
+	for (unsigned int i = 0; i < verdict->count; i++)
+		all_observe &= verdict->limits[i].observe;
 	printf("  budget  newcomers together: rate %s burst %s, %s\n",
 	       rate_format(&policy->newcomers_spec, rate),
 	       burst_format(&policy->newcomers_spec, burst),
-	       all_observe(verdict) ? "which drops no packet: all limits only observe"
-				    : "while they wait");
+	       all_observe ? "which drops no packet: all limits only observe" : "while they wait");
 	if (policy->newcomers_home)
 		printf("  from    %s: inherited\n",
 		       prefix_format(inherit_home(gate, SL_HOME(policy->newcomers_home, 0)),
@@ -446,26 +408,23 @@ static json_t *budget_state_json(const struct gate *gate, const struct verdict *
 	return object;
 }
 
-/* null where the source is no newcomer. */
-static json_t *newcomer_json(const struct gate *gate, const struct verdict *verdict)
-{
-	if (!verdict->newcomer)
-		return json_null();
-	return json_pack("{s:b, s:b, s:i, s:b, s:o}", "waits", verdict->waits, "lacks_room",
-			 verdict->lacks_room, "cpus_flooded", (int)verdict->flooded, "passes_by",
-			 verdict->passes_by, "budget", budget_state_json(gate, verdict));
-}
-
 static json_t *verdict_json(const struct gate *gate, const struct verdict *verdict)
 {
 	char text[PREFIX_TEXT];
 	json_t *object =
 		json_pack("{s:s}", "address", prefix_format(&verdict->packet.source, text));
+	json_t *newcomer = json_null();
+
+	if (verdict->newcomer)
+		newcomer = json_pack("{s:b, s:b, s:i, s:b, s:o}", "waits", verdict->waits,
+				     "lacks_room", verdict->lacks_room, "cpus_flooded",
+				     (int)verdict->flooded, "passes_by", verdict->passes_by,
+				     "budget", budget_state_json(gate, verdict));
 
 	judgement_json(verdict->gate, &verdict->source.rule, object);
 	json_object_set_new(object, "verdict", json_string(verdict_word(verdict)));
 	json_object_set_new(object, "reason", json_string(reason_names[verdict->reason]));
-	json_object_set_new(object, "newcomer", newcomer_json(gate, verdict));
+	json_object_set_new(object, "newcomer", newcomer);
 	json_object_set_new(object, "limits", limits_json(gate, verdict));
 	return object;
 }

@@ -15,11 +15,6 @@
 #include "gate/rules.h"
 #include "rules/sizes.h"
 
-static enum status print(const struct context *context, const struct config *config)
-{
-	return context->json ? json_print(config_json(config)) : config_write(stdout, config);
-}
-
 static enum status dump_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
@@ -35,7 +30,8 @@ static enum status dump_run(const struct context *context, const void *args)
 	if (!status)
 		status = gate_places(&gate, &config.places);
 	if (!status)
-		status = print(context, &config);
+		status = context->json ? json_print(config_json(&config))
+				       : config_write(stdout, &config);
 	config_free(&config);
 	gate_close(&gate);
 	return status;
@@ -64,12 +60,6 @@ static void place_print(const struct place *place, const char *gate, const char 
 	if (place->mode != MODE_AUTO)
 		printf(" mode %s", mode_names[place->mode]);
 	putchar('\n');
-}
-
-static void places_print(const struct places *places, const char *gate)
-{
-	for (unsigned int i = 0; i < places->count; i++)
-		place_print(&places->list[i], gate, "");
 }
 
 /* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
@@ -101,19 +91,12 @@ static enum status rules_print_json(const struct gate *gate, const struct places
 	return OK;
 }
 
-static void rules_print(const struct gate *gate, const struct ruleset *set)
-{
-	uint64_t ends = 0;
-
-	for (unsigned int i = 0; i < set->count; i++)
-		rule_print(&set->rules[i], set->lists, &ends, gate->name, "");
-}
-
 static enum status show_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct places places = {0};
 	struct ruleset set = {0};
+	uint64_t ends = 0;
 	enum status status;
 
 	(void)args;
@@ -125,8 +108,10 @@ static enum status show_run(const struct context *context, const void *args)
 	if (!status && context->json) {
 		status = rules_print_json(&gate, &places, &set);
 	} else if (!status) {
-		places_print(&places, gate.name); /* first, as that makes the gate */
-		rules_print(&gate, &set);
+		for (unsigned int i = 0; i < places.count; i++) /* first: that makes the gate */
+			place_print(&places.list[i], gate.name, "");
+		for (unsigned int i = 0; i < set.count; i++)
+			rule_print(&set.rules[i], set.lists, &ends, gate.name, "");
 	}
 	places_free(&places);
 	ruleset_free(&set);

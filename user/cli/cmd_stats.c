@@ -46,27 +46,21 @@ static json_t *policies_json(const struct stats *stats)
 	return list;
 }
 
-static json_t *reasons_json(const struct stats *stats)
+static json_t *stats_json(const struct gate *gate, const struct stats *stats)
 {
+	struct sl_cell passed = counters_passed(&stats->total);
+	struct sl_cell dropped = counters_dropped(&stats->total);
 	json_t *reasons = json_object();
 
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		json_object_set_new(reasons, reason_names[reason],
 				    json_integer(stats->total.reason[reason].packets));
-	return reasons;
-}
-
-static json_t *stats_json(const struct gate *gate, const struct stats *stats)
-{
-	struct sl_cell passed = counters_passed(&stats->total);
-	struct sl_cell dropped = counters_dropped(&stats->total);
-
-	return json_pack(
-		"{s:s, s:I, s:{s:o, s:o}, s:o, s:{s:o, s:o}, s:o}", "gate", gate->name,
-		"generation", (json_int_t)gate->state->generation, "totals", "passed",
-		json_cell(&passed), "dropped", json_cell(&dropped), "reasons", reasons_json(stats),
-		"lists", "allow", json_cell(&stats->total.reason[SL_PASS_ALLOWED]), "deny",
-		json_cell(&stats->total.reason[SL_DROP_DENIED]), "policies", policies_json(stats));
+	return json_pack("{s:s, s:I, s:{s:o, s:o}, s:o, s:{s:o, s:o}, s:o}", "gate", gate->name,
+			 "generation", (json_int_t)gate->state->generation, "totals", "passed",
+			 json_cell(&passed), "dropped", json_cell(&dropped), "reasons", reasons,
+			 "lists", "allow", json_cell(&stats->total.reason[SL_PASS_ALLOWED]), "deny",
+			 json_cell(&stats->total.reason[SL_DROP_DENIED]), "policies",
+			 policies_json(stats));
 }
 
 /* --- Text ----------------------------------------------------------------------------------- */
@@ -79,10 +73,6 @@ static void totals_print(const struct stats *stats)
 	printf("%-24s %16s %20s\n", "TOTAL", "PACKETS", "BYTES");
 	printf("%-24s %16llu %20llu\n", "passed", passed.packets, passed.bytes);
 	printf("%-24s %16llu %20llu\n", "dropped", dropped.packets, dropped.bytes);
-}
-
-static void reasons_print(const struct stats *stats)
-{
 	printf("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
 	for (int reason = 0; reason < SL_REASONS; reason++)
 		printf("%s %-19s %16llu %20llu\n", reason < SL_FIRST_DROP ? "pass" : "drop",
@@ -137,7 +127,6 @@ static enum status stats_run(const struct context *context, const void *args)
 	} else if (!status) {
 		printf("gate %s, generation %u\n\n", gate.name, gate.state->generation);
 		totals_print(&stats);
-		reasons_print(&stats);
 		policies_print(&stats);
 	}
 	stats_free(&stats);

@@ -69,13 +69,6 @@ static enum status attached_read(const struct gate *gate, struct attached_all *a
 	return status;
 }
 
-static void attached_free(struct attached_all *all)
-{
-	for (unsigned int i = 0; all && i < all->seen.count; i++)
-		free(all->one[i].holding.command);
-	free(all);
-}
-
 /* null: what is attached cannot be seen. */
 static json_t *attachments_json(const struct attached_all *all)
 {
@@ -90,13 +83,6 @@ static json_t *attachments_json(const struct attached_all *all)
 		json_array_append_new(list, object);
 	}
 	return list;
-}
-
-/* null: the attachments are as they are now, or cannot be seen. */
-static json_t *published_json(const struct seen *seen)
-{
-	return seen->sight == SIGHT_PUBLISHED ? json_integer(seen->age_ns / NS_PER_MS)
-					      : json_null();
 }
 
 /* Why an attachment filters nothing, and what to do. */
@@ -151,36 +137,14 @@ static void attachments_print(const struct gate *gate, const struct attached_all
 
 /* --- Maps ----------------------------------------------------------------------------------- */
 
-static json_t *map_json(enum gate_map map, const struct occupancy *o, uint64_t bytes)
-{
-	return json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
-			 o->counted ? json_integer(o->entries) : json_null(), "max_entries",
-			 (json_int_t)o->max_entries, "memory_bytes", (json_int_t)bytes);
-}
-
-static void map_print(enum gate_map map, const struct occupancy *o, uint64_t bytes)
-{
-	char entries[16] = "many", memory[MEMORY_TEXT];
-
-	if (o->counted)
-		snprintf(entries, sizeof(entries), "%" PRIu32, o->entries);
-	printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries, o->max_entries,
-	       memory_format(bytes, memory));
-}
-
-/* Maps that tell where another one has its entries, and whose memory is told with it. */
-static bool map_is_index(enum gate_map map)
-{
-	return map == MAP_SETS || map == MAP_IN_USE;
-}
-
 /* A map, and the memory of its entries; of a full map if they are not counted. */
 struct map_view {
 	struct occupancy o;
 	uint64_t bytes;
 };
 
-static enum status maps_read(const struct gate *gate, struct map_view maps[GATE_MAPS])
+static enum status maps_read(const struct gate *gate, const struct table_fill *fill,
+			     struct map_view maps[GATE_MAPS])
 {
 	enum status status = OK;
 
@@ -189,6 +153,8 @@ static enum status maps_read(const struct gate *gate, struct map_view maps[GATE_
 
 		status = map < MAPS_LISTED ? occupancy_read(gate, map, o)
 					   : map_max_entries(gate, map, &o->max_entries);
+		if (map == MAP_LEDGERS)
+			*o = (struct occupancy){o->max_entries, fill->in_use, true};
 		if (!status)
 			status =
 				gate_map_memory(gate, map, o->counted ? o->entries : o->max_entries,
@@ -211,22 +177,33 @@ static json_t *maps_json(const struct map_view maps[GATE_MAPS])
 	json_t *list = json_array();
 
 	for (int map = 0; map < GATE_MAPS; map++)
-		json_array_append_new(list, map_json(map, &maps[map].o, maps[map].bytes));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:I, s:I}", "name", gate_map_names[map], "entries",
+				  maps[map].o.counted ? json_integer(maps[map].o.entries)
+						      : json_null(),
+				  "max_entries", (json_int_t)maps[map].o.max_entries,
+				  "memory_bytes", (json_int_t)maps[map].bytes));
 	return list;
 }
 
 /* The rows add up to the memory of all maps. */
 static void maps_print(const struct map_view maps[GATE_MAPS])
 {
-	char memory[MEMORY_TEXT];
+	char memory[MEMORY_TEXT], entries[16];
 	uint64_t rest = 0;
 
 	printf("  %-10s  %10s %12s %12s\n", "MAP", "ENTRIES", "MAX", "MEMORY");
 	for (int map = 0; map < GATE_MAPS; map++) {
+		const struct occupancy *o = &maps[map].o;
+
 		rest += maps[map].bytes;
-		if (map >= MAPS_LISTED || map_is_index(map))
+		/* the memory of an index is printed with the map that it belongs to */
+		if (map >= MAPS_LISTED || map == MAP_SETS || map == MAP_IN_USE)
 			continue;
-		map_print(map, &maps[map].o, rest);
+		snprintf(entries, sizeof(entries), o->counted ? "%" PRIu32 : "many", o->entries);
+		printf("  %-10s  %10s %12" PRIu32 " %12s\n", gate_map_names[map], entries,
+		       o->max_entries, memory_format(rest, memory));
 		rest = 0;
 	}
 	printf("  %-10s  %10s %12s %12s\n", "newcomers", "-", "-", memory_format(rest, memory));
@@ -241,19 +218,14 @@ static uint32_t bucket_sources(const struct map_view maps[GATE_MAPS])
 	return maps[MAP_BUCKETS4].o.entries + maps[MAP_BUCKETS6].o.entries;
 }
 
-/* null: room is not short. */
-static json_t *sources_short_json(const struct table_fill *fill)
-{
-	return fill->sources_short ? json_integer(fill->sources_short) : json_null();
-}
-
 static json_t *sources_json(const struct table_fill *fill, const struct map_view maps[GATE_MAPS])
 {
-	return json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "tracked", (json_int_t)fill->in_use,
-		"not_full", (json_int_t)fill->partial, "evicted_last", (json_int_t)fill->protected,
-		"with_bucket", (json_int_t)bucket_sources(maps), "max", (json_int_t)fill->sources,
-		"bytes_each", (json_int_t)fill->bytes, "max_wanted", sources_short_json(fill));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "tracked", (json_int_t)fill->in_use,
+			 "not_full", (json_int_t)fill->partial, "evicted_last",
+			 (json_int_t)fill->protected, "with_bucket",
+			 (json_int_t)bucket_sources(maps), "max", (json_int_t)fill->sources,
+			 "bytes_each", (json_int_t)fill->bytes, "max_wanted",
+			 fill->sources_short ? json_integer(fill->sources_short) : json_null());
 }
 
 static void sources_print(const struct gate *gate, const struct table_fill *fill,
@@ -287,12 +259,12 @@ static json_t *pressure_json(const struct pressure *pressure, const struct passi
 {
 	json_t *refused = json_object(), *buckets_refused = json_object();
 
-	for (int cause = 0; cause < CAUSES; cause++)
+	for (int cause = 0; cause < CAUSES; cause++) {
 		json_object_set_new(refused, cause_names[cause],
-				    pace_json(pressure_refused(pressure, cause)));
-	for (int cause = 0; cause < CAUSES; cause++)
+				    pace_json(&pressure->event[SL_EVENT_BUSY + cause]));
 		json_object_set_new(buckets_refused, cause_names[cause],
-				    pace_json(bucket_refused(pressure, cause)));
+				    pace_json(&pressure->event[SL_EVENT_BUCKET_BUSY + cause]));
+	}
 	return json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "state",
 			 pressure->flooded ? "flood" : "quiet", "cpus_flooded",
 			 (int)pressure->flooded, "policies_passed_by", (int)passing->policies,
@@ -344,38 +316,20 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	pace_print("forgotten", &pressure->event[SL_EVENT_FORGOTTEN]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "refused: %s", cause_names[cause]);
-		pace_print(what, pressure_refused(pressure, cause));
+		pace_print(what, &pressure->event[SL_EVENT_BUSY + cause]);
 	}
 	pace_print("bucket insertions", &pressure->event[SL_EVENT_BUCKET_INSERTED]);
 	for (int cause = 0; cause < CAUSES; cause++) {
 		snprintf(what, sizeof(what), "no bucket: %s", cause_names[cause]);
-		pace_print(what, bucket_refused(pressure, cause));
+		pace_print(what, &pressure->event[SL_EVENT_BUCKET_BUSY + cause]);
 	}
 }
 
 /* --- Gates ---------------------------------------------------------------------------------- */
 
-static void trial_print(const struct gate *gate)
-{
-	uint64_t left = trial_left_ns(gate->state);
-
-	if (left)
-		printf("  on trial for another %" PRIu64
-		       " s: 'sluice %sconfirm' keeps it, and else "
-		       "what was before comes back\n",
-		       left / NS_PER_SEC + 1, gate_option(gate->name));
-}
-
-/* null: what is in force is not on trial. */
-static json_t *trial_json(const struct gate *gate)
-{
-	uint64_t left = trial_left_ns(gate->state);
-
-	return left ? json_integer(left / NS_PER_MS + 1) : json_null();
-}
-
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
+	uint64_t trial_left = trial_left_ns(gate->state);
 	struct attached_all *all = calloc(1, sizeof(*all));
 	struct map_view maps[GATE_MAPS] = {0};
 	unsigned int rules;
@@ -395,13 +349,17 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	if (!status)
 		status = table_fill_read(gate, &pressure, &fill);
 	if (!status)
-		status = maps_read(gate, maps);
+		status = maps_read(gate, &fill, maps);
 	if (!status && !view->gates) {
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		kept_print(gate->name);
 		shared_print(gate, &sharing);
-		trial_print(gate);
+		if (trial_left)
+			printf("  on trial for another %" PRIu64
+			       " s: 'sluice %sconfirm' keeps it, and else what was before comes "
+			       "back\n",
+			       trial_left / NS_PER_SEC + 1, gate_option(gate->name));
 		attachments_print(gate, all);
 		pressure_print(gate, &pressure, &passing);
 		sources_print(gate, &fill, maps);
@@ -419,13 +377,18 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 				kept_json(gate->name), "has_shared_limits", sharing.is_wanted,
 				"shared_by", sharer_json(&sharing), "shared",
 				sharing_json(&sharing), "shared_divided_by",
-				(json_int_t)sharing.divided_by, "trial_left_ms", trial_json(gate),
+				(json_int_t)sharing.divided_by, "trial_left_ms",
+				trial_left ? json_integer(trial_left / NS_PER_MS + 1) : json_null(),
 				"attachments", attachments_json(all), "attachments_published_ms",
-				published_json(&all->seen), "pressure",
-				pressure_json(&pressure, &passing), "sources",
+				all->seen.sight == SIGHT_PUBLISHED
+					? json_integer(all->seen.age_ns / NS_PER_MS)
+					: json_null(),
+				"pressure", pressure_json(&pressure, &passing), "sources",
 				sources_json(&fill, maps), "memory_bytes",
 				(json_int_t)maps_memory(maps), "maps", maps_json(maps)));
-	attached_free(all);
+	for (unsigned int i = 0; all && i < all->seen.count; i++)
+		free(all->one[i].holding.command);
+	free(all);
 	return status;
 }
 

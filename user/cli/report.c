@@ -10,6 +10,7 @@
 #include "gate/counters.h"
 #include "gate/change.h"
 #include "rules/limit_words.h"
+#include "rules/lists.h"
 #include "rules/prefix.h"
 #include "rules/units.h"
 
@@ -98,9 +99,7 @@ void judgement_json(const struct gate *gate, const struct judgement *judgement, 
 			    judgement->found ? json_string(prefix_format(&judgement->prefix, text))
 					     : json_null());
 	if (judgement->access)
-		json_object_set_new(
-			object, "list",
-			json_string(judgement->access == SL_LIST_ALLOW ? "allow" : "deny"));
+		json_object_set_new(object, "list", json_string(access_words[judgement->access]));
 	if (judgement->lists) {
 		struct sl_list_info lists[SL_LIST_PLACES];
 
@@ -166,8 +165,7 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 
 	json_object_set_new(object, "prefix", json_string(prefix_format(&rule->prefix, prefix)));
 	if (rule->access)
-		json_object_set_new(object, "list",
-				    json_string(rule->access == SL_LIST_ALLOW ? "allow" : "deny"));
+		json_object_set_new(object, "list", json_string(access_words[rule->access]));
 	if (rule->access && rule->until)
 		json_object_set_new(object, "seconds_left",
 				    json_real(until_left_ns(rule->until) / 1e9));

@@ -65,16 +65,6 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_UNSEEN] = {"unseen", ADVICE},
 };
 
-/* The name of a device may hold anything but blanks and '/', also what commands a terminal. */
-static void unprintable_replace(char *text)
-{
-	if (text_is_printable(text))
-		return;
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 static char *text_make(struct findings *findings, const char *format, va_list args)
 {
 	char *text;
@@ -83,7 +73,8 @@ static char *text_make(struct findings *findings, const char *format, va_list ar
 		findings->failed = true;
 		return NULL;
 	}
-	unprintable_replace(text);
+	if (!text_is_printable(text))
+		text_make_printable(text);
 	return text;
 }
 
@@ -103,8 +94,8 @@ void finding_add(struct findings *findings, enum finding_id id, const char *obje
 
 	finding.gate = findings->gate ? strdup(findings->gate) : NULL;
 	finding.object = strdup(object);
-	if (finding.object)
-		unprintable_replace(finding.object);
+	if (finding.object && !text_is_printable(finding.object))
+		text_make_printable(finding.object);
 	va_start(args, format);
 	finding.text = text_make(findings, format, args);
 	va_end(args);

@@ -20,15 +20,6 @@
 #include "rules/units.h"
 #include "state/pressure.h"
 
-/* NULL: it has no rule. */
-static const struct rule *rule_find(const struct ruleset *set, const struct sl_prefix *prefix)
-{
-	for (unsigned int i = 0; i < set->count; i++)
-		if (prefix_equal(&set->rules[i].prefix, prefix))
-			return &set->rules[i];
-	return NULL;
-}
-
 /* --- Limits that observe -------------------------------------------------------------------- */
 
 /*
@@ -56,7 +47,7 @@ void observes_check(const char *gate, const struct stats *stats, const struct ru
 			line = &stats->lines[i];
 			first = limit;
 		}
-	rule = count && !prefix_parse(line->policy, &prefix) ? rule_find(set, &prefix) : NULL;
+	rule = count && !prefix_parse(line->policy, &prefix) ? ruleset_find(set, &prefix) : NULL;
 	if (!rule)
 		return;
 	refused = line->counters.refused[first->slot].packets;
@@ -187,7 +178,7 @@ static struct sl_limit_spec budget_of(const struct rule *rule)
 void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *prefix,
 		 unsigned int count, const struct ruleset *set, struct findings *findings)
 {
-	const struct rule *rule = rule_find(set, prefix);
+	const struct rule *rule = ruleset_find(set, prefix);
 	const struct sl_limit_spec budget = budget_of(rule);
 	const char *least =
 		budget.rate_unit == SL_RATE_BITS ? BUDGET_LEAST_BITS_TEXT : BUDGET_LEAST_PPS_TEXT;

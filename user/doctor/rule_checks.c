@@ -55,14 +55,6 @@ static void covered_check(const struct ruleset *set, const struct rule_facts *fa
 
 /* --- Matches -------------------------------------------------------------------------------- */
 
-/* IPv6 extension headers: on the way to the protocol, never the protocol itself. */
-static bool is_extension(uint8_t proto)
-{
-	static const uint8_t extensions[] = {0, 43, 44, 51, 60};
-
-	return memchr(extensions, proto, sizeof(extensions));
-}
-
 /* Whether packets of this family can have the protocol that a match asks for. */
 static bool family_has(const struct sl_match *match, const struct sl_prefix *prefix)
 {
@@ -71,7 +63,7 @@ static bool family_has(const struct sl_match *match, const struct sl_prefix *pre
 	if (prefix_is_ipv4(prefix))
 		return match->proto != PROTO_ICMPV6;
 	return !prefix_is_ipv6(prefix) ||
-	       (match->proto != PROTO_ICMP && !is_extension(match->proto));
+	       (match->proto != PROTO_ICMP && !proto_is_extension(match->proto));
 }
 
 static bool never_matches(const struct limit *limit, const struct rule *rule,
@@ -102,7 +94,7 @@ static void never_matches_check(const struct ruleset *set, const struct rule_fac
 		return;
 	family = prefix_is_ipv4(&cases.rule->prefix) ? "IPv4" : "IPv6";
 	match_format(&cases.limit->match, match);
-	if (is_extension(cases.limit->match.proto)) {
+	if (proto_is_extension(cases.limit->match.proto)) {
 		cases_tell(&cases, FIND_NEVER_MATCHES, findings,
 			   "match %s fits no packet of %s: there that is a header on the way to "
 			   "the protocol",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "keep/hold.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/owner.h"
+#include "base/text.h"
 
 static const struct {
 	const char *suffix; /* of the file */
@@ -128,14 +128,6 @@ static enum status file_lock(struct hold *hold, enum hold_kind kind, const char 
 	return OK;
 }
 
-/* Replaces what is not printable: the path is printed by other commands. */
-static void printable_make(char *text)
-{
-	for (; *text; text++)
-		if (!isprint((unsigned char)*text))
-			*text = '?';
-}
-
 /* Writes the number of this process, for people, and the path, for holder_find(). */
 static void keeper_write(const struct hold *hold, const char *path)
 {
@@ -217,7 +209,7 @@ static void path_read(int fd, char path[PATH_MAX])
 		return;
 	line[1 + strcspn(line + 1, "\n")] = '\0';
 	snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
-	printable_make(path);
+	text_make_printable(path); /* other commands print it */
 }
 
 enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret)

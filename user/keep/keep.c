@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "keep/keep.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "gate/trial.h"
 
 uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+	return clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
 void task_at(struct keep *keep, enum task_name name, uint64_t ms)

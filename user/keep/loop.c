@@ -5,10 +5,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/signalfd.h>
 
+#include "base/clock.h"
 #include "gate/gate_dir.h"
 #include "keep/hold.h"
 #include "keep/notify.h"
@@ -49,19 +49,10 @@ static enum status (*const runs[TASKS])(struct keep *keep) = {
 	[TASK_SAVE] = save_run,
 };
 
-/* The CPU time of this process. */
-static uint64_t cpu_ms(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-	return used.tv_sec * 1000ULL + used.tv_nsec / 1000000;
-}
-
 static enum status task_run(struct keep *keep, enum task_name name)
 {
 	struct task *task = &keep->tasks[name];
-	uint64_t worked_ms = cpu_ms(), ended;
+	uint64_t worked_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS, ended;
 	enum status status;
 
 	task->due_ms = 0;
@@ -77,7 +68,9 @@ static enum status task_run(struct keep *keep, enum task_name name)
 	troubles_end(&task->troubles);
 	ended = now_ms();
 	if (!keep->worked)
-		task->rested_ms = ended + REST_TIMES * (cpu_ms() - worked_ms);
+		task->rested_ms =
+			ended +
+			REST_TIMES * (clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS - worked_ms);
 	if (!status) {
 		task->retry_ms = 0;
 		return OK;

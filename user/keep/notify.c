@@ -2,8 +2,9 @@
 #include "keep/notify.h"
 
 #include <inttypes.h>
-#include <time.h>
 #include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
 
 /*
  * How long a task may take. A reload of millions of prefixes can take longer than a watchdog's 30 s
@@ -23,11 +24,7 @@ void notify_status(const char *status)
 
 void notify_reloading(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		   (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_read(CLOCK_MONOTONIC) / 1000);
 }
 
 void notify_stopping(void)

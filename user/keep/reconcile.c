@@ -39,19 +39,6 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ? set->lists : no_lists;
 }
 
-static int rule_prefix_compare(const void *prefix, const void *rule)
-{
-	return prefix_compare(prefix, &((const struct rule *)rule)->prefix);
-}
-
-/* The rule of exactly this prefix; NULL: none. */
-static const struct rule *rule_find(const struct ruleset *set, const struct sl_prefix *prefix)
-{
-	return set->count ? bsearch(prefix, set->rules, set->count, sizeof(*set->rules),
-				    rule_prefix_compare)
-			  : NULL;
-}
-
 static bool rule_says(const struct rule *rule)
 {
 	return rule->access || rule->lists || rule->limits || rule->newcomers;
@@ -209,7 +196,7 @@ static enum status rule_reconcile(struct reconciling *r, const struct rule *in_f
 				  const struct rule *file)
 {
 	const struct sl_prefix *prefix = &(in_force ?: file)->prefix;
-	const struct rule *was = rule_find(r->was, prefix);
+	const struct rule *was = ruleset_find(r->was, prefix);
 	const struct rule none = {.prefix = *prefix};
 	struct rule wanted;
 	enum status status = rule_copy((r->renew == RENEW_ALL ? file : in_force) ?: &none, &wanted);

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/timerfd.h>
+
+#include "base/clock.h"
 
 /* The kernel takes a moment behind the last one of its clocks, 292 years away, for that one. */
 #define NEVER_SEC INT64_MAX
@@ -32,15 +33,7 @@ bool wall_clock_was_set(int fd)
 	return read(fd, &expirations, sizeof(expirations)) < 0 && errno == ECANCELED;
 }
 
-static uint64_t clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
-
 uint64_t suspended_ms(void)
 {
-	return clock_ms(CLOCK_BOOTTIME) - clock_ms(CLOCK_MONOTONIC);
+	return clock_read(CLOCK_BOOTTIME) / NS_PER_MS - clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }

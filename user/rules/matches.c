@@ -24,6 +24,13 @@ static const struct kind {
 
 #define KINDS ARRAY_SIZE(kinds)
 
+bool proto_is_extension(uint8_t proto)
+{
+	static const uint8_t extensions[] = {0, 43, 44, 51, 60};
+
+	return memchr(extensions, proto, sizeof(extensions));
+}
+
 /* The words of one match: the whole text for messages, and a cursor. */
 struct words {
 	const char *text;

@@ -3,6 +3,9 @@
 #ifndef SLUICE_MATCHES_H
 #define SLUICE_MATCHES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/log.h"
 #include "sluice.h"
 
@@ -12,6 +15,9 @@ enum status match_parse(const char *text, struct sl_match *ret);
 
 /* Whether match_parse() could have made it. */
 bool match_is_sound(const struct sl_match *match);
+
+/* Whether it is an IPv6 extension header: on the way to the protocol, never the protocol itself. */
+bool proto_is_extension(uint8_t proto);
 
 /* Formats a match in words that parse to the same match. */
 const char *match_format(const struct sl_match *match, char text[MATCH_TEXT]);

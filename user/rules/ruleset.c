@@ -342,6 +342,13 @@ void ruleset_sort(struct ruleset *set)
 		qsort(set->rules, set->count, sizeof(*set->rules), rule_compare);
 }
 
+const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix)
+{
+	const struct rule key = {.prefix = *prefix};
+
+	return set->count ? bsearch(&key, set->rules, set->count, sizeof(key), rule_compare) : NULL;
+}
+
 static uint64_t bits_move(uint64_t bits, const int places[SL_LIST_PLACES])
 {
 	uint64_t moved = 0;

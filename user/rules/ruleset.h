@@ -55,6 +55,9 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 /* Sorts by prefix (prefix_compare). */
 void ruleset_sort(struct ruleset *set);
 
+/* The rule of exactly this prefix in a sorted set; NULL: none. */
+const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefix *prefix);
+
 /* Sorts by prefix, and keeps the first rule of each prefix. */
 void ruleset_unique(struct ruleset *set);
 

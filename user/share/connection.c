@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/clock.h"
+#include "base/text.h"
 #include "share/connection.h"
 
 #ifdef SL_STORE_TLS
@@ -25,24 +26,13 @@
 
 uint64_t store_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_read(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
 uint64_t jitter(struct connection_setup *setup, uint64_t ms)
 {
 	setup->random = setup->random * 6364136223846793005ULL + 1442695040888963407ULL;
 	return ms / 2 + (setup->random >> 33) % ms;
-}
-
-/* Text that a store wrote goes to terminals and logs: one line, no control characters. */
-static void printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
 }
 
 int connection_fail(struct connection_setup *setup, const struct connection *connection, int status,
@@ -58,7 +48,7 @@ int connection_fail(struct connection_setup *setup, const struct connection *con
 		endpoint_format(&connection->at, at);
 	/* A name may be as long as the text: what failed comes first in importance. */
 	snprintf(setup->error, sizeof(setup->error), "%.64s%s%.180s", at, *at ? ": " : "", what);
-	printable(setup->error);
+	text_make_printable(setup->error);
 	setup->status = status;
 	return status;
 }

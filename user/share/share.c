@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
@@ -156,14 +155,6 @@ static enum status gate_follow(struct share *share)
 
 /* --- Rounds --------------------------------------------------------------------------------- */
 
-static uint64_t cpu_ms(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-	return used.tv_sec * 1000ULL + used.tv_nsec / 1000000;
-}
-
 static void state_say(struct share *share)
 {
 	const struct share_state *state = &share->state;
@@ -189,7 +180,7 @@ static void state_tell(struct share *share)
 	share->state.left_out = share->accounts.left_out;
 	share->state.charged = share->accounts.charged;
 	share->state.blocked = share->accounts.blocked;
-	share->state.cpu_ms = cpu_ms();
+	share->state.cpu_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
 	if (uptime_ns() >= share->tell_at && share_state_publish(args->gate, &told, &share->state))
 		share->tell_at = uptime_ns() + TELL_AGAIN_NS;
 	state_say(share);

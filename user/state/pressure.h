@@ -43,20 +43,12 @@ struct passing {
 enum status passing_read(const struct gate *gate, const struct pressure *pressure,
 			 struct passing *ret);
 
-/* Why newcomers got no ledger: the events from SL_EVENT_BUSY on, in their order. */
+/*
+ * Why newcomers got no ledger, and sources no bucket: the events from SL_EVENT_BUSY on, and from
+ * SL_EVENT_BUCKET_BUSY on, in their order.
+ */
 #define CAUSES 2
 
 extern const char *const cause_names[CAUSES];
-
-static inline const struct pace *pressure_refused(const struct pressure *pressure, int cause)
-{
-	return &pressure->event[SL_EVENT_BUSY + cause];
-}
-
-/* Why sources got no bucket: the same causes. */
-static inline const struct pace *bucket_refused(const struct pressure *pressure, int cause)
-{
-	return &pressure->event[SL_EVENT_BUCKET_BUSY + cause];
-}
 
 #endif

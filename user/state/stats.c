@@ -7,7 +7,6 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
-#include "gate/array_view.h"
 #include "gate/change.h"
 #include "gate/records.h"
 #include "gate/rules.h"
@@ -185,7 +184,6 @@ static int keys_count(int fd, uint32_t *ret)
 	char key[2][sizeof(struct sl_prefix)]; /* the longest key of any map */
 	uint32_t count = 0;
 	void *last = NULL;
-
 	int err;
 
 	while (!(err = bpf_map_get_next_key(fd, last, key[count % 2]))) {
@@ -218,30 +216,6 @@ static int hosts_count(const struct gate *gate, enum gate_map map, uint32_t *ret
 	return 1;
 }
 
-/*
- * Counts the ways that are in use. `map` has sets of `value_size` bytes, each with so many tags at
- * its begin.
- */
-static enum status tags_count(const struct gate *gate, enum gate_map map, uint32_t value_size,
-			      unsigned int tags, uint32_t *ret)
-{
-	struct array_view view;
-	enum status status = array_view_open(gate, map, value_size, &view);
-
-	if (status)
-		return status;
-	*ret = 0;
-	for (uint32_t set = 0; set < view.count; set++) {
-		const uint16_t *tag =
-			(const uint16_t *)((const char *)view.values + (size_t)set * value_size);
-
-		for (unsigned int way = 0; way < tags; way++)
-			*ret += !!tag[way];
-	}
-	array_view_close(&view);
-	return OK;
-}
-
 static enum status policies_count(const struct gate *gate, uint32_t *ret)
 {
 	const struct sl_policy **policies;
@@ -253,14 +227,6 @@ static enum status policies_count(const struct gate *gate, uint32_t *ret)
 	free(policies);
 	*ret = count;
 	return OK;
-}
-
-static uint32_t lists_in_use(const struct gate *gate)
-{
-	struct sl_list_info lists[SL_LIST_PLACES];
-
-	lists_copy(gate, lists);
-	return lists_count(lists);
 }
 
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
@@ -293,12 +259,14 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 
 enum status occupancy_read(const struct gate *gate, enum gate_map map, struct occupancy *ret)
 {
+	struct sl_list_info lists[SL_LIST_PLACES];
 	struct occupancy occupancy = {0};
 	int counted = 1;
 	enum status status = map_max_entries(gate, map, &occupancy.max_entries);
 
 	if (status)
 		return status;
+	lists_copy(gate, lists);
 	if (map == MAP_POLICIES || map == MAP_COUNTERS)
 		status = policies_count(gate, &occupancy.entries);
 	else if (map == MAP_HOSTS4 || map == MAP_HOSTS6)
@@ -306,13 +274,10 @@ enum status occupancy_read(const struct gate *gate, enum gate_map map, struct oc
 	else if (map == MAP_PREFIXES)
 		occupancy.entries = gate->state->prefixes;
 	else if (map == MAP_LISTS)
-		occupancy.entries = lists_in_use(gate);
-	else if (map == MAP_LEDGERS)
-		status = tags_count(gate, MAP_SETS, sizeof(struct sl_set), SL_WAYS,
-				    &occupancy.entries);
+		occupancy.entries = lists_count(lists);
 	else if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
 		status = buckets_count(gate, map, &occupancy.entries);
-	else if (map == MAP_SETS || map == MAP_IN_USE) /* arrays, whose entries tell nothing */
+	else if (map == MAP_SETS || map == MAP_LEDGERS || map == MAP_IN_USE) /* arrays */
 		counted = 0;
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;

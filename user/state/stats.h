@@ -63,7 +63,7 @@ bool stats_line_counted(const struct stats_line *line);
 struct occupancy {
 	uint32_t max_entries; /* for maps with an entry for each policy: the policies that fit */
 	uint32_t entries;
-	bool counted; /* false: an array, or one that takes too long to count */
+	bool counted; /* false: an array, or a map that takes too long to count */
 };
 
 /* The number of entries that a map can hold. */
