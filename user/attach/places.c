@@ -14,17 +14,14 @@
 
 /* --- Telling attachments as places ---------------------------------------------------------- */
 
-/* The mode that auto finds first is not told: it is the default, and another kernel may lack it. */
-static bool mode_is_usual(const struct attachment *a)
-{
-	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX);
-}
-
 bool attachment_place(const struct attachment *a, struct place *ret)
 {
-	struct place place = {.hook = a->hook, .mode = mode_is_usual(a) ? MODE_AUTO : a->mode};
+	struct place place = {.hook = a->hook, .mode = a->mode};
 	char netns[NETNS_NAME];
 
+	/* what auto finds first is the default, and another kernel may lack it */
+	if (a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX))
+		place.mode = MODE_AUTO;
 	/* a name that is cut, or stands for the initial namespace, is not that of the namespace */
 	if (!netns_name(a->netns, netns) || (*netns && netns_named(netns) != a->netns))
 		return false;

@@ -227,27 +227,19 @@ static void replacements_prune(struct replacements *replacements)
 	}
 }
 
-static enum status replacements_load(const struct gate *next,
-				     const struct replacements *replacements,
-				     struct programs *programs)
-{
-	unsigned int hooks = 0;
-
-	for (unsigned int i = 0; i < replacements->count; i++)
-		hooks |= HOOK_BIT(replacements->one[i].attachment.hook);
-	return programs_load(next, hooks, programs);
-}
-
 enum status programs_replace(const struct gate *gate, const struct gate *next,
 			     struct replacements *ret)
 {
 	struct programs programs = PROGRAMS_CLOSED;
+	unsigned int hooks = 0;
 	enum status status;
 
 	ret->count = 0;
 	status = replacements_open(gate, ret);
+	for (unsigned int i = 0; !status && i < ret->count; i++)
+		hooks |= HOOK_BIT(ret->one[i].attachment.hook);
 	if (!status)
-		status = replacements_load(next, ret, &programs);
+		status = programs_load(next, hooks, &programs);
 	if (!status)
 		status = replacements_switch(gate, &programs, ret);
 	programs_close(&programs);

@@ -114,15 +114,6 @@ static enum status check_unchanged(int fd, const char *path, const struct stat *
 	return misuse("%s changed while it was read: try again when it is written", path);
 }
 
-/* Removes a byte order mark, which some editors write before UTF-8. */
-static void bom_remove(struct file *file)
-{
-	if (file->size < 3 || memcmp(file->text, "\xef\xbb\xbf", 3))
-		return;
-	file->size -= 3;
-	memmove(file->text, file->text + 3, file->size + 1);
-}
-
 static int64_t age_ms(const struct stat *st)
 {
 	struct timespec now;
@@ -183,7 +174,10 @@ enum status file_read(const char *path, struct file *ret)
 		file_free(&file);
 		return status;
 	}
-	bom_remove(&file);
+	if (file.size >= 3 && !memcmp(file.text, "\xef\xbb\xbf", 3)) { /* a byte order mark */
+		file.size -= 3;
+		memmove(file.text, file.text + 3, file.size + 1);
+	}
 	*ret = file;
 	return OK;
 }

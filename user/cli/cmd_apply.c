@@ -185,27 +185,20 @@ static void say_unattached(const struct gate *gate, const struct places *places)
 
 /* --- The command ---------------------------------------------------------------------------- */
 
-/* Both sets are of the same prefixes, in their order. */
-static void kinds_say(const struct gate *gate, const struct change *change)
+/* What a user may not expect of a change that is in force. */
+static enum status change_say(const struct gate *gate, struct change *change)
 {
 	struct oversize oversize = {0};
+	enum status status = OK;
 
 	for (unsigned int i = 0; i < change->wanted.count; i++) {
-		const struct rule *before = &change->before.rules[i];
+		const struct rule *before = &change->before.rules[i]; /* of the same prefix */
 		const struct rule *wanted = &change->wanted.rules[i];
 
 		oversize_add(&oversize, before, wanted);
 		warn_afresh(before, wanted);
 	}
 	warn_oversize(gate, &oversize);
-}
-
-/* What a user may not expect of a change that is in force. */
-static enum status change_say(const struct gate *gate, struct change *change)
-{
-	enum status status = OK;
-
-	kinds_say(gate, change);
 	warn_newcomers(change->wanted.rules, change->wanted.count);
 	warn_losses(gate, &change->losses, true);
 	for (unsigned int i = 0; !status && i < change->placings.count; i++)
@@ -219,14 +212,6 @@ static const struct time_range confirm_range = {
 	.max_ns = 3600 * NS_PER_SEC,
 	.words = "5s to 1h",
 };
-
-static void trial_say(const struct context *context, const char *confirm)
-{
-	if (!context->json)
-		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
-		       "comes\n",
-		       context->gate, confirm, gate_option(context->gate));
-}
 
 static enum status config_apply(const struct context *context, struct config *config,
 				const struct apply_args *args)
@@ -257,8 +242,10 @@ static enum status config_apply(const struct context *context, struct config *co
 		say_unattached(&gate, &config->places);
 	if (!status)
 		kept_note_file(context->gate, args->file);
-	if (!status && trial_ns)
-		trial_say(context, args->confirm);
+	if (!status && trial_ns && !context->json)
+		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
+		       "comes\n",
+		       context->gate, args->confirm, gate_option(context->gate));
 	change_free(&change);
 	gate_close(&gate);
 	return status;

@@ -77,17 +77,6 @@ static enum status refuse_other_sizes(const struct gate *gate, const struct gate
 	return status;
 }
 
-static enum status gate_prepare(struct gate *gate, const char *name, const struct request *request)
-{
-	enum status status = gate_open_or_make(gate, name, &request->sizes);
-
-	if (!status && !gate->made)
-		status = refuse_other_sizes(gate, &request->sizes);
-	if (!status)
-		gate->state->sizes_stated |= sizes_bits(&request->sizes);
-	return status;
-}
-
 /* --- Devices -------------------------------------------------------------------------------- */
 
 #define KEYWORDS_TEXT 96
@@ -147,15 +136,6 @@ static enum status shaping_check_names(const struct gate *gate, const struct req
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-static void attached_print(const struct gate *gate, const struct attachment *a, bool was_there)
-{
-	bool has_rules = gate->state->hosts || gate->state->prefixes;
-
-	printf("%s: %s to gate '%s', hook %s, mode %s%s\n", a->device,
-	       was_there ? "was attached already" : "attached", gate->name, hook_names[a->hook],
-	       mode_names[a->mode], has_rules ? "" : "; no rule yet: it counts, and drops nothing");
-}
-
 static enum status attach_one(const struct gate *gate, struct programs *programs, const char *name,
 			      const struct request *request, struct attachment *ret,
 			      bool *ret_was_there)
@@ -199,6 +179,7 @@ static enum status report(const struct context *context, const struct gate *gate
 			  const bool *was_there)
 {
 	json_t *list = context->json ? json_array() : NULL, *object;
+	bool has_rules = gate->state->hosts || gate->state->prefixes;
 	enum status status = OK;
 
 	for (int i = 0; !status && i < request->count; i++)
@@ -206,7 +187,10 @@ static enum status report(const struct context *context, const struct gate *gate
 			status = warn_attached(gate, &attached[i]);
 	for (int i = 0; !status && i < request->count; i++) {
 		if (!context->json) {
-			attached_print(gate, &attached[i], was_there[i]);
+			printf("%s: %s to gate '%s', hook %s, mode %s%s\n", attached[i].device,
+			       was_there[i] ? "was attached already" : "attached", gate->name,
+			       hook_names[attached[i].hook], mode_names[attached[i].mode],
+			       has_rules ? "" : "; no rule yet: it counts, and drops nothing");
 			continue;
 		}
 		object = attachment_json(&attached[i]);
@@ -232,7 +216,11 @@ static enum status attach_run(const struct context *context, const void *args)
 		status = name_check(request.names[i], !i);
 	if (status)
 		return status;
-	status = gate_prepare(&gate, context->gate, &request);
+	status = gate_open_or_make(&gate, context->gate, &request.sizes);
+	if (!status && !gate.made)
+		status = refuse_other_sizes(&gate, &request.sizes);
+	if (!status)
+		gate.state->sizes_stated |= sizes_bits(&request.sizes);
 	if (!status)
 		status = shaping_check_names(&gate, &request);
 	if (!status)

@@ -199,13 +199,6 @@ static void offer_option(const struct typed *typed, enum option_name option)
 	offer(typed, text);
 }
 
-static bool operand_may_follow(const struct typed *typed, const struct word *operand)
-{
-	if (operand->kind == OPERANDS_ANYWHERE)
-		return true;
-	return !typed->has_keyword && (operand->kind == OPERANDS || !typed->operand);
-}
-
 static bool words_have(const char *words, const char *name)
 {
 	char text[WORD_TEXT];
@@ -258,7 +251,9 @@ static void offer_words(const struct typed *typed)
 			offer_option(typed, option_typed(word->name));
 		else if (word->kind >= FLAG && !lacks_operand && !is_ruled_out(typed, i))
 			offer(typed, word->name);
-		else if (word->kind < FLAG && operand_may_follow(typed, word))
+		else if (word->kind == OPERANDS_ANYWHERE ||
+			 (word->kind < FLAG && !typed->has_keyword &&
+			  (word->kind == OPERANDS || !typed->operand)))
 			offer_value(typed, word->name);
 	}
 }

@@ -80,18 +80,6 @@ static bool mark_named(const struct request *request, const char *name,
 	return found;
 }
 
-/* An attachment of a device of that name in another network namespace; NULL: there is none. */
-static const struct attachment *find_elsewhere(const struct request *request, const char *name,
-					       const struct attachment *all, unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++)
-		if (all[i].program_id && all[i].netns != netns_current() &&
-		    !strcmp(all[i].device, name) &&
-		    (request->any_hook || all[i].hook == request->hook))
-			return &all[i];
-	return NULL;
-}
-
 static enum status refuse_elsewhere(const struct gate *gate, const struct attachment *a,
 				    const char *hook)
 {
@@ -119,9 +107,14 @@ static enum status refuse_unattached(const struct gate *gate, const struct reque
 				     unsigned int count)
 {
 	const char *hook = request->any_hook ? NULL : hook_names[request->hook];
-	const struct attachment *elsewhere = find_elsewhere(request, name, all, count);
+	const struct attachment *elsewhere = NULL;
 	const char *nearly;
 
+	for (unsigned int i = count; i--;)
+		if (all[i].program_id && all[i].netns != netns_current() &&
+		    !strcmp(all[i].device, name) &&
+		    (request->any_hook || all[i].hook == request->hook))
+			elsewhere = &all[i];
 	for (unsigned int i = 0; hook && i < count; i++)
 		if (name_is_current(&all[i], name))
 			return failure(

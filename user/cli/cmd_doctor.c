@@ -16,22 +16,20 @@ struct doctor_args {
 	const char *watch;
 };
 
-static json_t *finding_json(const struct finding *finding)
-{
-	const struct finding_kind *kind = &finding_kinds[finding->id];
-	json_t *object = json_name(finding->object), *text = json_name(finding->text);
-
-	return json_pack("{s:s, s:s, s:s?, s:o, s:o, s:s?}", "id", kind->name, "severity",
-			 severity_names[kind->severity], "gate", finding->gate, "object", object,
-			 "text", text, "advice", finding->advice);
-}
-
 static json_t *findings_json(const struct findings *findings)
 {
 	json_t *list = json_array();
 
-	for (unsigned int i = 0; i < findings->count; i++)
-		json_array_append_new(list, finding_json(&findings->list[i]));
+	for (unsigned int i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->list[i];
+		const struct finding_kind *kind = &finding_kinds[finding->id];
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s?, s:o, s:o, s:s?}", "id", kind->name,
+					"severity", severity_names[kind->severity], "gate",
+					finding->gate, "object", json_name(finding->object), "text",
+					json_name(finding->text), "advice", finding->advice));
+	}
 	return list;
 }
 

@@ -102,17 +102,6 @@ static enum status request_apply(struct gate *gate, struct request *request)
 
 /* --- Report --------------------------------------------------------------------------------- */
 
-static enum status report_json(const struct context *context, const struct request *request)
-{
-	char text[PREFIX_TEXT], home[PREFIX_TEXT];
-
-	return json_print(json_pack(
-		"{s:s, s:s, s:o, s:s*}", "gate", context->gate, "prefix",
-		prefix_format(&request->prefix, text), "newcomers",
-		request->none ? json_null() : budget_json(&request->budget), "inherited_from",
-		request->inherits ? prefix_format(&request->home, home) : NULL));
-}
-
 /* Prints what holds where the policy has no budget of its own. */
 static void none_print(const struct request *request)
 {
@@ -130,11 +119,16 @@ static void none_print(const struct request *request)
 static enum status report(const struct context *context, const struct request *request)
 {
 	const struct sl_limit_spec *spec = &request->budget.spec;
-	char text[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
+	char text[PREFIX_TEXT], home[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
+	const char *prefix = prefix_format(&request->prefix, text);
 
 	if (context->json)
-		return report_json(context, request);
-	printf("%s: newcomers ", prefix_format(&request->prefix, text));
+		return json_print(json_pack(
+			"{s:s, s:s, s:o, s:s*}", "gate", context->gate, "prefix", prefix,
+			"newcomers", request->none ? json_null() : budget_json(&request->budget),
+			"inherited_from",
+			request->inherits ? prefix_format(&request->home, home) : NULL));
+	printf("%s: newcomers ", prefix);
 	if (request->none)
 		none_print(request);
 	else

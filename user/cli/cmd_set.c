@@ -217,15 +217,6 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 	putchar('\n');
 }
 
-static void inherit_print(const struct rule *rule)
-{
-	char text[PREFIX_TEXT];
-
-	printf("%s: %s\n", prefix_format(&rule->prefix, text),
-	       rule_inherits(rule) ? "inherits the limits of the next shorter policy"
-				   : "has its own limits alone");
-}
-
 static enum status report_json(const struct context *context, const struct request *request,
 			       const struct rule *rule)
 {
@@ -253,6 +244,7 @@ static enum status set_run(const struct context *context, const void *args)
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
 	struct rule rule = {0};
+	char text[PREFIX_TEXT];
 	enum status status = request_parse(args, &request);
 
 	if (!status)
@@ -264,7 +256,9 @@ static enum status set_run(const struct context *context, const void *args)
 	if (!status && context->json)
 		status = report_json(context, &request, &rule);
 	else if (!status && !request.limits.count)
-		inherit_print(&rule);
+		printf("%s: %s\n", prefix_format(&rule.prefix, text),
+		       rule_inherits(&rule) ? "inherits the limits of the next shorter policy"
+					    : "has its own limits alone");
 	for (unsigned int i = 0; !status && !context->json && i < request.limits.count; i++)
 		limit_print(&request.prefix, &request.limits.list[i]);
 	rule_free(&rule);

@@ -72,15 +72,6 @@ static enum status store_check(const char *text)
 				text);
 }
 
-static enum status round_read(const char *text, unsigned int *ret_ms)
-{
-	uint64_t round_ns;
-	enum status status = option_time("--round", text, &round_range, &round_ns);
-
-	*ret_ms = round_ns ? round_ns / NS_PER_MS : ROUND_USUAL_MS;
-	return status;
-}
-
 static enum status on_loss_read(const char *text, enum flow_on_loss *ret)
 {
 	*ret = FLOW_LOCAL;
@@ -99,15 +90,6 @@ static enum status most_read(const char *text, unsigned int *ret)
 	return end && !*end && *ret && *ret <= SHARE_MOST_MAX
 		       ? OK
 		       : misuse("--most '%s': write a number, 1 to %d", text, SHARE_MOST_MAX);
-}
-
-/* Nodes share where they agree on a name, which is a gate's unless it is given. */
-static enum status name_read(const char *text)
-{
-	return !text || gate_name_is_valid(text)
-		       ? OK
-		       : misuse("--name '%s': write letters, digits, - and _, at most %d", text,
-				GATE_NAME);
 }
 
 /*
@@ -169,18 +151,21 @@ static enum status password_read(const char *path, struct file *ret)
 static enum status words_read(const struct context *context, const struct share_words *words,
 			      char node[SHARE_NODE], struct share_args *args)
 {
+	uint64_t round_ns = 0;
 	enum status status = store_check(words->store);
 
 	if (!status)
-		status = round_read(words->round, &args->round_ms);
+		status = option_time("--round", words->round, &round_range, &round_ns);
+	args->round_ms = round_ns ? round_ns / NS_PER_MS : ROUND_USUAL_MS;
 	if (!status)
 		status = on_loss_read(words->on_loss, &args->on_loss);
 	if (!status)
 		status = most_read(words->most, &args->most);
 	if (!status)
 		status = node_read(words->node, context->gate, node);
-	if (!status)
-		status = name_read(words->name);
+	if (!status && words->name && !gate_name_is_valid(words->name))
+		status = misuse("--name '%s': write letters, digits, - and _, at most %d",
+				words->name, GATE_NAME);
 	if (!status && words->user && !words->password_file)
 		status = misuse("--user '%s': it takes --password-file, too", words->user);
 	return status;

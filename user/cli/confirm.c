@@ -62,16 +62,6 @@ struct trial {
 	bool was_there; /* else the gate goes */
 };
 
-/* What ends the wait, and nothing else. */
-static sigset_t wait_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	return set;
-}
-
 /* A gate that cannot be looked for is there. */
 static bool gate_is_gone(const struct trial *trial)
 {
@@ -83,8 +73,10 @@ static bool gate_is_gone(const struct trial *trial)
 /* Until the time is over, SIGTERM comes, or there is nothing to wait for any more. */
 static void trial_wait(const struct trial *trial)
 {
-	const sigset_t signals = wait_signals();
+	sigset_t signals;
 
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
 	while (trial_goes_on(trial->state, trial->number) && !gate_is_gone(trial)) {
 		uint64_t left = trial_left_ns(trial->state);
 		struct timespec look = {.tv_nsec = left < LOOK_NS ? left : LOOK_NS};

@@ -157,21 +157,20 @@ static json_t *command_json(const struct command *command)
 			 "needs_operand", command->question != NULL, "words", words);
 }
 
-static json_t *option_json(const struct option_words *option)
-{
-	char letter[2] = {option->letter, '\0'};
-
-	return json_pack("{s:s*, s:s, s:s*, s:s}", "letter", *letter ? letter : NULL, "name",
-			 option->name, "value", option->value, "brief", option->brief);
-}
-
 /* All tables, for programs: tests compare the documents with them. */
 static json_t *tables_json(void)
 {
 	json_t *options = json_array(), *list = json_array();
 
-	for (int i = 0; i < OPTION_COMMON; i++)
-		json_array_append_new(options, option_json(&option_table[i]));
+	for (int i = 0; i < OPTION_COMMON; i++) {
+		const struct option_words *option = &option_table[i];
+		char letter[2] = {option->letter, '\0'};
+
+		json_array_append_new(options,
+				      json_pack("{s:s*, s:s, s:s*, s:s}", "letter",
+						*letter ? letter : NULL, "name", option->name,
+						"value", option->value, "brief", option->brief));
+	}
 	for (unsigned int i = 0; i < command_count; i++)
 		json_array_append_new(list, command_json(commands[i]));
 	return json_pack("{s:o, s:o}", "options", options, "commands", list);

@@ -27,31 +27,11 @@ const char *unit_of(const struct sl_limit *limit, uint64_t count)
 			       : plural(count, "packet", "packets");
 }
 
-/* A whole number as one: 1000 and not 1000.0. */
-static json_t *rate_json(const struct sl_limit_spec *spec)
-{
-	double rate = rate_per_second(spec);
-
-	return rate == (json_int_t)rate ? json_integer(rate) : json_real(rate);
-}
-
 /* What a kind of limit does not have is left out. */
 static void words_set(json_t *object, const char *key, const char *words)
 {
 	if (words)
 		json_object_set_new(object, key, json_string(words));
-}
-
-static void words_json(const struct source *source, const struct limit *limit, json_t *object)
-{
-	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_WINDOW,  SPEC_GROUPS,
-						 SPEC_SHAPE, SPEC_HORIZON, SPEC_MATCH,
-						 SPEC_KEY,   SPEC_ACTION};
-	char text[SPEC_TEXT];
-
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		words_set(object, spec_names[fields[i]],
-			  spec_format_whole(limit, &source->policy->prefix, fields[i], text));
 }
 
 static json_t *number_json(bool known, uint64_t number)
@@ -64,15 +44,23 @@ json_t *limit_state_json(const struct source *source, const struct sl_limit *com
 {
 	struct limit limit = source_limit(source, compiled);
 	char label[LIMIT_LABEL];
+	static const enum spec_field fields[] = {SPEC_NAME,  SPEC_WINDOW,  SPEC_GROUPS,
+						 SPEC_SHAPE, SPEC_HORIZON, SPEC_MATCH,
+						 SPEC_KEY,   SPEC_ACTION};
+	double rate = rate_per_second(&limit.spec);
 	bool known = state->known;
 	json_t *object = json_object();
+	char text[SPEC_TEXT];
 
-	words_json(source, &limit, object);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		words_set(object, spec_names[fields[i]],
+			  spec_format_whole(&limit, &source->policy->prefix, fields[i], text));
 	if (limit.spec.shared)
 		json_object_set_new(object, spec_names[SPEC_SHARED], shared_json(&limit));
 	json_object_set_new(object, "name", json_string(limit_label(&limit.spec, label)));
 	json_object_set_new(object, "kind", json_string(kind_names[compiled->kind]));
-	json_object_set_new(object, "rate", rate_json(&limit.spec));
+	json_object_set_new(object, "rate", /* 1000 and not 1000.0 */
+			    rate == (json_int_t)rate ? json_integer(rate) : json_real(rate));
 	json_object_set_new(object, "burst", json_integer(burst_units(compiled)));
 	json_object_set_new(object, "unit", json_string(unit_name(compiled)));
 	json_object_set_new(object, "allowed",

@@ -65,19 +65,14 @@ void shared_print(const struct gate *gate, const struct sharing *sharing)
 		untold_print(gate, sharing);
 }
 
-static bool rule_is_shared(const struct rule *rule)
-{
-	for (unsigned int i = 0; i < rule->limits; i++)
-		if (rule->limit[i].spec.shared)
-			return true;
-	return false;
-}
-
 void shared_note(const struct gate *gate, const struct rule *rule)
 {
 	char prefix[PREFIX_TEXT];
+	bool is_shared = false;
 
-	if (!rule_is_shared(rule) || sharing_read(gate).sharer != SHARER_NONE)
+	for (unsigned int i = 0; i < rule->limits; i++)
+		is_shared |= rule->limit[i].spec.shared;
+	if (!is_shared || sharing_read(gate).sharer != SHARER_NONE)
 		return;
 	note("%s: no process shares it yet, so it is this machine's limit alone: 'sluice %sshare "
 	     "STORE' shares it",

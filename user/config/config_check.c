@@ -138,14 +138,6 @@ static void refuse_key(struct checker *checker, const struct node *node, const c
 						       node->key, keys_join(map, keys)));
 }
 
-static void refuse_twice(struct checker *checker, const struct node *node, struct position first)
-{
-	document_place(&checker->reader->document, node->key_at);
-	reader_failed(checker->reader,
-		      misuse("'%s' is given twice: first in line %u", node->key, first.line));
-	checker->is_readable = false;
-}
-
 static void refuse_kind(struct checker *checker, const struct node *node, const char *name,
 			enum node_kind wanted)
 {
@@ -189,10 +181,15 @@ static void map_check(struct checker *checker, const struct node *map, const cha
 			refuse_key(checker, node, name, shape);
 			continue;
 		}
-		if (seen[i].line)
-			refuse_twice(checker, node, seen[i]);
-		else
+		if (seen[i].line) {
+			document_place(&checker->reader->document, node->key_at);
+			reader_failed(checker->reader,
+				      misuse("'%s' is given twice: first in line %u", node->key,
+					     seen[i].line));
+			checker->is_readable = false;
+		} else {
 			seen[i] = node->key_at;
+		}
 		snprintf(text, sizeof(text), "'%s'", node->key);
 		value = shape->values ? shape->values[i] : NULL;
 		value_check(checker, node, text, value ? value : &word_shape);

@@ -79,16 +79,6 @@ static json_t *policy_json(const struct rule *rule)
 			 inherit, "limits", limits, "newcomers", newcomers);
 }
 
-static json_t *policies_json(const struct ruleset *rules)
-{
-	json_t *array = json_array();
-
-	for (unsigned int i = 0; i < rules->count; i++)
-		if (rules->rules[i].limits)
-			json_array_append_new(array, policy_json(&rules->rules[i]));
-	return array;
-}
-
 /* An entry with an array of prefixes, which may still grow. */
 static json_t *entry_json(json_t *prefixes, uint32_t until)
 {
@@ -181,23 +171,20 @@ static json_t *place_json(const struct place *place)
 	return object;
 }
 
-/* NULL: nothing is said of devices. */
-static json_t *places_json(const struct places *places)
-{
-	json_t *list = places->said ? json_array() : NULL;
-
-	for (unsigned int i = 0; list && i < places->count; i++)
-		json_array_append_new(list, place_json(&places->list[i]));
-	return list;
-}
-
 json_t *config_json(const struct config *config)
 {
+	const struct ruleset *rules = &config->rules;
+	json_t *places = config->places.said ? json_array() : NULL, *policies = json_array();
+
+	for (unsigned int i = 0; places && i < config->places.count; i++)
+		json_array_append_new(places, place_json(&config->places.list[i]));
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (rules->rules[i].limits)
+			json_array_append_new(policies, policy_json(&rules->rules[i]));
 	return json_pack("{s:o*, s:o*, s:o, s:o*, s:o*}", "gate", sizes_json(&config->sizes),
-			 "attach", places_json(&config->places), "policies",
-			 policies_json(&config->rules), "allow",
-			 entries_json(&config->rules, SL_LIST_ALLOW), "deny",
-			 entries_json(&config->rules, SL_LIST_DENY));
+			 "attach", places, "policies", policies, "allow",
+			 entries_json(rules, SL_LIST_ALLOW), "deny",
+			 entries_json(rules, SL_LIST_DENY));
 }
 
 /* --- YAML ----------------------------------------------------------------------------------- */
@@ -230,27 +217,21 @@ static bool is_plain(const char *text)
 
 static void node_write(FILE *out, json_t *node, unsigned int indent);
 
-/* A string of JSON is one of YAML, too. */
-static void string_write(FILE *out, const json_t *node, const char *text)
-{
-	fputc(' ', out);
-	if (is_plain(text))
-		fputs(text, out);
-	else
-		json_dumpf(node, out, JSON_ENCODE_ANY);
-	fputc('\n', out);
-}
-
 static void scalar_write(FILE *out, json_t *node)
 {
 	const char *text = json_string_value(node);
 
-	if (json_is_boolean(node))
+	if (json_is_boolean(node)) {
 		fputs(json_is_true(node) ? " true\n" : " false\n", out);
-	else if (!text)
+	} else if (!text) {
 		fprintf(out, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(node));
-	else
-		string_write(out, node, text);
+	} else if (is_plain(text)) {
+		fprintf(out, " %s\n", text);
+	} else { /* a string of JSON is one of YAML, too */
+		fputc(' ', out);
+		json_dumpf(node, out, JSON_ENCODE_ANY);
+		fputc('\n', out);
+	}
 }
 
 /* Writes what follows "key:" or "-". */

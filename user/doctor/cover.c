@@ -3,12 +3,6 @@
 
 #include "rules/prefix.h"
 
-/* Bits from a prefix to a longer one: 1 halves it. `default` is two families. */
-static unsigned int bits_between(const struct sl_prefix *prefix, const struct sl_prefix *longer)
-{
-	return prefix->bits ? longer->bits - prefix->bits : longer->bits - SL_FAMILY_BITS + 1;
-}
-
 cover cover_of(const struct ruleset *set, unsigned int index,
 	       bool (*takes)(const struct rule *rule, const struct sl_list_info *lists))
 {
@@ -26,7 +20,8 @@ cover cover_of(const struct ruleset *set, unsigned int index,
 		if (!takes(rule, set->lists))
 			continue;
 		counted = &rule->prefix;
-		bits = bits_between(prefix, counted);
+		/* how often the prefix is halved; `default` is two families */
+		bits = counted->bits - (prefix->bits ?: SL_FAMILY_BITS - 1);
 		sum += bits < 128 ? COVER_ALL >> bits : 0;
 	}
 	return sum;

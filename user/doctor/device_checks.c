@@ -29,20 +29,17 @@ static void link_check(const struct device_facts *facts, struct findings *findin
 /* --- VLANs that XDP does not see ------------------------------------------------------------ */
 
 /*
- * Whether frames come to XDP without their outer tag. TC has such a tag beside the frame. A card
- * takes it out; a veth gets it beside the frame from a peer that need not put it in.
+ * A VLAN that limits ask for, and whose tag XDP does not see; 0: there is none. TC has such a tag
+ * beside the frame. A card takes it out; a veth gets it beside the frame from a peer that need not
+ * put it in.
  */
-static bool tags_are_taken(const struct device_facts *facts)
-{
-	if (strcmp(facts->nic.driver, "veth"))
-		return facts->nic.vlan_strip;
-	return !*facts->peer.name || facts->peer.nic.vlan_insert;
-}
-
-/* A VLAN that limits ask for, and whose tag XDP does not see; 0: there is none. */
 static unsigned int vlan_taken(const struct device_facts *facts)
 {
-	if (!tags_are_taken(facts))
+	bool are_taken = facts->nic.vlan_strip;
+
+	if (!strcmp(facts->nic.driver, "veth"))
+		are_taken = !*facts->peer.name || facts->peer.nic.vlan_insert;
+	if (!are_taken)
 		return 0;
 	return vlans_first_but(&facts->matched, &facts->in_frames);
 }

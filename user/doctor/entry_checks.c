@@ -47,11 +47,6 @@ static void advise_taking_back(const struct rule *rule, const struct ruleset *se
 			       list_saying(rule, set->lists, access));
 }
 
-static bool is_everything(const struct sl_prefix *prefix)
-{
-	return prefix->bits <= SL_FAMILY_BITS;
-}
-
 /* Whether a rule may drop packets of an everything that is allowed: by hand, or by lists. */
 static bool is_exception(const struct rule *rule, const struct ruleset *set, bool by_hand)
 {
@@ -84,7 +79,7 @@ static void allowed_all_check(const struct ruleset *set, const char *gate,
 	for (unsigned int i = 0; i < set->count; i++) {
 		const struct sl_prefix *prefix = &set->rules[i].prefix;
 
-		if (!is_everything(prefix) ||
+		if (prefix->bits > SL_FAMILY_BITS ||
 		    entry_of(&set->rules[i], set->lists) != SL_LIST_ALLOW ||
 		    !has_no_exception(set, i))
 			continue;

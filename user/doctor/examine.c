@@ -277,22 +277,17 @@ static void unattached_tell(const struct asked *asked, const char *name, const s
 
 /* --- All of it ------------------------------------------------------------------------------ */
 
-static void host_examine(struct findings *findings)
-{
-	struct host_facts facts = host_read();
-
-	host_check(&facts, findings);
-	host_free(&facts);
-}
-
 enum status examine(const struct asked *asked, struct examined *ret, struct findings *findings)
 {
 	struct patients patients = {0};
 	enum status status = OK;
+	struct host_facts host;
 	struct watch watch;
 
 	*ret = (struct examined){0};
-	host_examine(findings);
+	host = host_read();
+	host_check(&host, findings);
+	host_free(&host);
 	patients_take(asked, &patients, findings);
 	watch_begin(&patients, &watch, findings);
 	if (!patients.exist)

@@ -96,7 +96,6 @@ static int link_parse(const struct nlmsghdr *message, void *data)
 	}
 	link.ifindex = info->ifi_index;
 	link.ethernet = info->ifi_type == ARPHRD_ETHER;
-	link.loopback = info->ifi_flags & IFF_LOOPBACK;
 	link.up = info->ifi_flags & IFF_UP;
 	link.hardware = table[IFLA_PARENT_DEV_NAME];
 	text_take(table[IFLA_IFNAME], link.name, sizeof(link.name));

@@ -18,7 +18,6 @@ struct link {
 	unsigned int ifindex;
 	char kind[LINK_KIND]; /* "veth", "vlan"; "": no kind is told, as of a network card */
 	bool ethernet;
-	bool loopback;
 	bool hardware; /* it is the function of a device on a bus, such as PCI or virtio */
 	bool up;
 	bool carrier;

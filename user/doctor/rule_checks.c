@@ -55,38 +55,25 @@ static void covered_check(const struct ruleset *set, const struct rule_facts *fa
 
 /* --- Matches -------------------------------------------------------------------------------- */
 
-/* Whether packets of this family can have the protocol that a match asks for. */
-static bool family_has(const struct sl_match *match, const struct sl_prefix *prefix)
-{
-	if (match->fact != SL_FACT_PROTO)
-		return true;
-	if (prefix_is_ipv4(prefix))
-		return match->proto != PROTO_ICMPV6;
-	return !prefix_is_ipv6(prefix) ||
-	       (match->proto != PROTO_ICMP && !proto_is_extension(match->proto));
-}
-
+/* Whether packets of the family cannot have the protocol that the match asks for. */
 static bool never_matches(const struct limit *limit, const struct rule *rule,
 			  const struct rule_facts *facts)
 {
+	uint8_t proto = limit->match.proto;
+
 	(void)facts;
-	return !family_has(&limit->match, &rule->prefix);
-}
-
-/* `icmp` is what was meant by the number of the other family's ICMP. */
-static void advise_icmp(const struct cases *cases, const char *gate, struct findings *findings)
-{
-	struct limit wanted = *cases->limit;
-
-	wanted.match.fact = SL_FACT_ICMP;
-	wanted.match.proto = 0;
-	advise_setting(&cases->rule->prefix, &wanted, gate, findings);
+	if (limit->match.fact != SL_FACT_PROTO)
+		return false;
+	if (prefix_is_ipv4(&rule->prefix))
+		return proto == PROTO_ICMPV6;
+	return prefix_is_ipv6(&rule->prefix) && (proto == PROTO_ICMP || proto_is_extension(proto));
 }
 
 static void never_matches_check(const struct ruleset *set, const struct rule_facts *facts,
 				struct findings *findings)
 {
 	struct cases cases = limits_find(set, facts, never_matches);
+	struct limit wanted;
 	const char *family;
 	char match[MATCH_TEXT];
 
@@ -106,7 +93,10 @@ static void never_matches_check(const struct ruleset *set, const struct rule_fac
 		   "match %s fits no packet of %s, whose ICMP has another number: 'icmp' means "
 		   "that of either",
 		   match, family);
-	advise_icmp(&cases, facts->gate, findings);
+	wanted = *cases.limit;
+	wanted.match.fact = SL_FACT_ICMP;
+	wanted.match.proto = 0;
+	advise_setting(&cases.rule->prefix, &wanted, facts->gate, findings);
 }
 
 /* --- Limits --------------------------------------------------------------------------------- */

@@ -112,15 +112,6 @@ static void attachments_mark(const struct attachment *attachments, unsigned int 
 		}
 }
 
-/* Tells which devices have a gate, be it one that was not asked for. */
-static void gates_mark(const struct patients *patients, struct flows *flows)
-{
-	for (unsigned int i = 0; i < patients->count; i++)
-		attachments_mark(patients->list[i].attachments, patients->list[i].count, flows);
-	attachments_mark(patients->others, patients->others_count, flows);
-	flows->holders_unseen = patients_hide(patients);
-}
-
 static enum status flows_read(const struct watch *watch, struct flows *ret)
 {
 	enum status status = OK;
@@ -167,7 +158,11 @@ enum status watch_end(const struct watch *watch, const struct patients *patients
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left))
 		;
 	status = flows_read(watch, &flows);
-	gates_mark(patients, &flows);
+	/* a device may have a gate that was not asked for */
+	for (unsigned int i = 0; i < patients->count; i++)
+		attachments_mark(patients->list[i].attachments, patients->list[i].count, &flows);
+	attachments_mark(patients->others, patients->others_count, &flows);
+	flows.holders_unseen = patients_hide(patients);
 	for (unsigned int i = 0; !status && i < patients->count; i++) {
 		const struct patient *patient = &patients->list[i];
 		struct gate_traffic traffic = {

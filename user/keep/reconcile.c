@@ -39,15 +39,10 @@ static const struct sl_list_info *lists_of(const struct ruleset *set)
 	return set->lists ? set->lists : no_lists;
 }
 
-static bool rule_says(const struct rule *rule)
-{
-	return rule->access || rule->lists || rule->limits || rule->newcomers;
-}
-
 /* Adds a rule that says something, and else frees it. */
 static enum status rule_add(struct ruleset *set, struct rule *rule)
 {
-	if (rule_says(rule))
+	if (rule->access || rule->lists || rule->limits || rule->newcomers)
 		return ruleset_add(set, rule);
 	rule_free(rule);
 	return OK;
@@ -136,14 +131,6 @@ static enum status lists_reconcile(struct reconciling *r)
 	return lists_add(&r->wanted, in_force, was, &r->moved);
 }
 
-/* What the file says of a prefix: by hand, else by its lists. */
-static enum sl_list file_word(const struct ruleset *file, const struct rule *rule)
-{
-	if (!rule)
-		return SL_LIST_NONE;
-	return rule->access ?: lists_access(lists_of(file), rule->lists);
-}
-
 /*
  * Whether a reload leaves an entry by command: the file says nothing else of its prefix. An allow
  * is an exception to the lists that deny its prefix, and stays beside them.
@@ -151,8 +138,10 @@ static enum sl_list file_word(const struct ruleset *file, const struct rule *rul
 static bool entry_stays(const struct ruleset *file, const struct rule *entry,
 			const struct rule *of_file)
 {
-	enum sl_list word = file_word(file, of_file);
+	enum sl_list word = SL_LIST_NONE;
 
+	if (of_file)
+		word = of_file->access ?: lists_access(lists_of(file), of_file->lists);
 	if (!word)
 		return true;
 	return !of_file->access && (entry->access == SL_LIST_ALLOW || entry->access == word);

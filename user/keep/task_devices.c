@@ -50,18 +50,6 @@ static void missing_say(struct keep *keep, const bool *missing)
 	}
 }
 
-/* Warns where limits shape and a device holds nothing back. */
-static enum status shaping_say(const struct keep *keep, const struct gate *gate,
-			       const struct placings *placings)
-{
-	struct shaping shaping = {0};
-
-	for (unsigned int i = 0; i < keep->config.rules.count; i++)
-		shaping_add(&shaping, &keep->config.rules.rules[i]);
-	return shaping_check_planned(gate, &shaping, placings->wanted, placings->wanted_count,
-				     true);
-}
-
 void programs_match(struct keep *keep, const struct gate *gate)
 {
 	uint32_t id = gate_map_id(gate->map[MAP_GATE]);
@@ -77,6 +65,7 @@ static enum status places_make(struct keep *keep, const struct gate *gate)
 	const struct places *places = &keep->config.places;
 	bool missing[places->count + 1];
 	struct placings placings = {0};
+	struct shaping shaping = {0};
 	enum status status = placings_plan_present(gate, places, missing, &placings);
 
 	if (status)
@@ -86,8 +75,10 @@ static enum status places_make(struct keep *keep, const struct gate *gate)
 	for (unsigned int i = 0; i < placings.count; i++)
 		placing_say(gate, &placings.list[i]);
 	missing_say(keep, missing);
+	for (unsigned int i = 0; i < keep->config.rules.count; i++)
+		shaping_add(&shaping, &keep->config.rules.rules[i]);
 	if (placings.count)
-		shaping_say(keep, gate, &placings);
+		shaping_check_planned(gate, &shaping, placings.wanted, placings.wanted_count, true);
 	keep->worked = placings.count;
 	keep->failed = placings.failed;
 	keep->attached = placings.wanted_count;
@@ -137,16 +128,11 @@ static void netns_outwait(struct keep *keep)
 #define DISPUTE_WAIT_MS	     500
 #define DISPUTE_WAIT_MOST_MS 60000
 
-static bool is_disputed(const struct keep *keep)
-{
-	return keep->undone > DISPUTE_FREE && now_ms() - keep->undone_ms < DISPUTE_MS;
-}
-
 void links_await(struct keep *keep)
 {
 	uint64_t wait_ms = GATE_WAIT_MS;
 
-	if (is_disputed(keep))
+	if (keep->undone > DISPUTE_FREE && now_ms() - keep->undone_ms < DISPUTE_MS)
 		wait_ms = DISPUTE_WAIT_MS << (keep->undone - DISPUTE_FREE - 1);
 	if (wait_ms > DISPUTE_WAIT_MOST_MS)
 		wait_ms = DISPUTE_WAIT_MOST_MS;

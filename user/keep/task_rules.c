@@ -20,15 +20,6 @@ static void named_say(const struct named *named, const char *what, const char *g
 		note("gate '%s': %s: %u, %s", gate, what, named->count, named->text);
 }
 
-static void undone_say(const struct undone *undone, const char *gate)
-{
-	named_say(&undone->policies, "limits that commands had changed are the file's again", gate);
-	named_say(&undone->differed, "limits that were not as the file says are the file's", gate);
-	named_say(&undone->entries, "what commands said and the file says otherwise goes", gate);
-	named_say(&undone->returned, "what commands had taken back and the file says is back",
-		  gate);
-}
-
 /* What the gate had of the file before, as far as it is known. */
 struct was {
 	const struct ruleset *rules;
@@ -88,8 +79,16 @@ static enum status rules_make(struct keep *keep, struct gate *gate, const struct
 				   gate->made ? RENEW_ALL : renew, &wanted, &undone);
 	if (!status)
 		status = change_to(keep, gate, config, &wanted);
-	if (!status && !gate->made)
-		undone_say(&undone, gate->name);
+	if (!status && !gate->made) {
+		named_say(&undone.policies, "limits that commands had changed are the file's again",
+			  gate->name);
+		named_say(&undone.differed, "limits that were not as the file says are the file's",
+			  gate->name);
+		named_say(&undone.entries, "what commands said and the file says otherwise goes",
+			  gate->name);
+		named_say(&undone.returned,
+			  "what commands had taken back and the file says is back", gate->name);
+	}
 	ruleset_free(&wanted);
 	ruleset_free(&in_force);
 	return status;

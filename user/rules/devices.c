@@ -80,21 +80,15 @@ static bool netns_is_name(const char *name)
 	return *name && strlen(name) < NETNS_NAME && !strchr(name, '/') && *name != '.';
 }
 
-static enum status netns_check(const char *name)
-{
-	if (netns_is_name(name))
-		return OK;
-	return misuse("netns '%s': write the name of a network namespace, as 'ip netns' lists it",
-		      name);
-}
-
 enum status place_parse(const struct place_words *words, struct place *ret)
 {
 	struct place place = {.optional = words->optional};
 	enum status status = device_check(words->device);
 
-	if (!status && words->netns)
-		status = netns_check(words->netns);
+	if (!status && words->netns && !netns_is_name(words->netns))
+		status = misuse("netns '%s': write the name of a network namespace, as 'ip netns' "
+				"lists it",
+				words->netns);
 	if (!status && words->hook && !hook_parse(words->hook, &place.hook))
 		status = MISUSED;
 	if (!status && words->mode && !mode_parse(words->mode, &place.mode))

@@ -102,14 +102,6 @@ static void mask_write(uint64_t mask[2], unsigned int bits)
 	memcpy(mask, bytes, sizeof(bytes));
 }
 
-static void bucket_compile(const struct sl_limit_spec *spec, const struct machine *machine,
-			   bool has_purses, struct sl_limit *limit)
-{
-	limit->cost = cost_of(spec);
-	limit->burst = burst_of(spec, limit->cost);
-	bucket_split(limit, machine, has_purses);
-}
-
 /*
  * Cuts T, and what clocks may differ by, into sub-windows: include/window.h. A refusal holds for
  * the rest of a jiffy only where that is a small part of a sub-window.
@@ -128,14 +120,6 @@ static void window_compile(const struct sl_limit_spec *spec, const struct machin
 	limit->refuse_by_jiffy = limit->period >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
 }
 
-static void shape_compile(const struct sl_limit_spec *spec, const struct machine *machine,
-			  struct sl_limit *limit)
-{
-	limit->cost = cost_of(spec);
-	limit->horizon = spec->span_ns * SL_TICKS_PER_NS;
-	limit->refuse_by_jiffy = limit->horizon >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
-}
-
 unsigned int limit_escalations(const struct sl_limit_spec *spec)
 {
 	uint64_t length = spec->block_ns, most = spec->escalate ? spec->block_max_ns : 0;
@@ -144,14 +128,6 @@ unsigned int limit_escalations(const struct sl_limit_spec *spec)
 	for (; length < most; count++)
 		length = length > most / spec->escalate ? most : length * spec->escalate;
 	return count;
-}
-
-static void block_compile(const struct sl_limit_spec *spec, struct sl_limit *out)
-{
-	out->block = spec->block_ns * SL_TICKS_PER_NS;
-	out->block_max = spec->block_max_ns * SL_TICKS_PER_NS;
-	out->escalate = spec->escalate;
-	out->steps_max = limit_escalations(spec);
 }
 
 /*
@@ -191,14 +167,24 @@ struct sl_limit limit_compile(const struct limit *limit, enum sl_family family,
 	};
 
 	mask_write((uint64_t *)out.mask, bits);
-	if (blocks)
-		block_compile(spec, &out);
-	if (spec->kind == SL_WINDOW)
+	if (blocks) {
+		out.block = spec->block_ns * SL_TICKS_PER_NS;
+		out.block_max = spec->block_max_ns * SL_TICKS_PER_NS;
+		out.escalate = spec->escalate;
+		out.steps_max = limit_escalations(spec);
+	}
+	if (spec->kind == SL_WINDOW) {
 		window_compile(spec, machine, &out);
-	else if (spec->kind == SL_SHAPE)
-		shape_compile(spec, machine, &out);
-	else /* no purse for a limit that blocks: its credit would still pass packets in a block */
-		bucket_compile(spec, machine, !spec->key_dst && bits == whole && !blocks, &out);
+	} else if (spec->kind == SL_SHAPE) {
+		out.cost = cost_of(spec);
+		out.horizon = spec->span_ns * SL_TICKS_PER_NS;
+		out.refuse_by_jiffy = out.horizon >= 2 * machine->jiffy_ns * SL_TICKS_PER_NS;
+	} else {
+		out.cost = cost_of(spec);
+		out.burst = burst_of(spec, out.cost);
+		/* no purse for a limit that blocks: its credit would pass packets in a block */
+		bucket_split(&out, machine, !spec->key_dst && bits == whole && !blocks);
+	}
 	out.span = short_make(limit_span(&out));
 	out.shared = spec->shared != SL_SHARED_NO;
 	out.unit_shift = unit_shift_of(&out);

@@ -379,14 +379,6 @@ static enum status groups_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
-static enum status shape_parse(const char *text, struct sl_limit_spec *spec)
-{
-	enum status status = rate_parse(text, spec);
-
-	spec->kind = SL_SHAPE;
-	return status;
-}
-
 static enum status horizon_parse(const char *text, struct sl_limit_spec *spec)
 {
 	uint64_t ns;
@@ -414,7 +406,8 @@ enum status field_parse(enum spec_field field, const char *text, const struct sl
 	case SPEC_GROUPS:
 		return groups_parse(text, &limit->spec);
 	case SPEC_SHAPE:
-		return shape_parse(text, &limit->spec);
+		limit->spec.kind = SL_SHAPE;
+		return rate_parse(text, &limit->spec);
 	case SPEC_HORIZON:
 		return horizon_parse(text, &limit->spec);
 	case SPEC_MATCH:

@@ -271,17 +271,6 @@ void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *
 	}
 }
 
-/* The line of a rule's first limit has the word `inherit`. */
-static void limit_print(const struct rule *rule, const struct limit *limit, const char *gate,
-			const char *lead)
-{
-	command_print(lead, gate, "set", &rule->prefix);
-	limit_write(stdout, &rule->prefix, limit);
-	if (limit == rule->limit)
-		inherit_print(rule);
-	putchar('\n');
-}
-
 void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
 		const char *gate, const char *lead)
 {
@@ -290,8 +279,13 @@ void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint6
 	if (rule->access)
 		entry_print(&rule->prefix, rule->access, rule->until, false, NULL, gate, lead);
 	lists_print(rule, lists, ends, gate, lead);
-	for (unsigned int i = 0; i < rule->limits; i++)
-		limit_print(rule, &rule->limit[i], gate, lead);
+	for (unsigned int i = 0; i < rule->limits; i++) {
+		command_print(lead, gate, "set", &rule->prefix);
+		limit_write(stdout, &rule->prefix, &rule->limit[i]);
+		if (!i)
+			inherit_print(rule);
+		putchar('\n');
+	}
 	if (!rule->limits && rule->inherit && rule->prefix.bits) { /* of a difference */
 		command_print(lead, gate, "set", &rule->prefix);
 		inherit_print(rule);
@@ -349,15 +343,6 @@ const struct rule *ruleset_find(const struct ruleset *set, const struct sl_prefi
 	return set->count ? bsearch(&key, set->rules, set->count, sizeof(key), rule_compare) : NULL;
 }
 
-static uint64_t bits_move(uint64_t bits, const int places[SL_LIST_PLACES])
-{
-	uint64_t moved = 0;
-
-	for (; bits; bits &= bits - 1)
-		moved |= 1ULL << places[__builtin_ctzll(bits)];
-	return moved;
-}
-
 enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *others)
 {
 	struct sl_list_info *lists = set->lists;
@@ -373,8 +358,12 @@ enum status ruleset_match_lists(struct ruleset *set, const struct sl_list_info *
 		for (int place = 0; place < SL_LIST_PLACES; place++)
 			if (*lists[place].name)
 				set->lists[places[place]] = lists[place];
-		for (unsigned int i = 0; i < set->count; i++)
-			set->rules[i].lists = bits_move(set->rules[i].lists, places);
+		for (unsigned int i = 0; i < set->count; i++) {
+			uint64_t bits = set->rules[i].lists;
+
+			for (set->rules[i].lists = 0; bits; bits &= bits - 1)
+				set->rules[i].lists |= 1ULL << places[__builtin_ctzll(bits)];
+		}
 	}
 	free(lists);
 	return status;

@@ -163,15 +163,6 @@ bool rate_is_sound(const struct sl_limit_spec *spec)
 	       spec->rate <= rate_most[spec->rate_unit];
 }
 
-static enum status rate_check_range(const char *text, uint64_t rate, unsigned int unit)
-{
-	if (rate < rate_least(unit))
-		return misuse("rate '%s' is too low: the lowest is 1/h, or 1kbit", text);
-	if (rate > rate_most[unit])
-		return misuse("rate '%s' is too high: the highest is 200mpps, or 400gbit", text);
-	return OK;
-}
-
 /* Whether a unit is like "Mbps": megabits in most tools, and megabytes in tc. */
 static bool is_bps(const char *name)
 {
@@ -195,7 +186,6 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 	uint64_t digits, divisor, rate;
 	const struct unit *unit;
 	const char *name;
-	enum status status;
 
 	if (!number_split(text, &digits, &divisor, &name))
 		return misuse("rate '%s' is not a positive number and a unit: " RATE_HINT, text);
@@ -217,9 +207,10 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 	if (!number_scale(digits, divisor, unit->scale, &rate))
 		return misuse("rate '%s' is not a whole number of its smallest unit: " RATE_HINT,
 			      text);
-	status = rate_check_range(text, rate, unit->kind);
-	if (status)
-		return status;
+	if (rate < rate_least(unit->kind))
+		return misuse("rate '%s' is too low: the lowest is 1/h, or 1kbit", text);
+	if (rate > rate_most[unit->kind])
+		return misuse("rate '%s' is too high: the highest is 200mpps, or 400gbit", text);
 	spec->rate = rate;
 	spec->rate_unit = unit->kind;
 	return OK;

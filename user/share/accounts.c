@@ -226,12 +226,6 @@ static int64_t ticks_of(const struct shared_limit *limit, int64_t units)
 	return credit_max(-most, credit_min(units, most)) * (1LL << limit->limit.unit_shift);
 }
 
-static void account_count(struct account *account, struct counted counted)
-{
-	account->own.taken += ticks_of(account->limit, counted.taken);
-	account->own.asked += ticks_of(account->limit, counted.asked);
-}
-
 static void account_take_line(struct accounts *accounts, struct account *account, uint32_t line)
 {
 	account->line = line;
@@ -421,7 +415,8 @@ static void line_scan(struct accounts *accounts, uint32_t index, const struct un
 	if (watch->account) {
 		struct account *account = &accounts->list[watch->account - 1];
 
-		account_count(account, counted);
+		account->own.taken += ticks_of(account->limit, counted.taken);
+		account->own.asked += ticks_of(account->limit, counted.asked);
 		if (counted.is_anew) {
 			account_lose_line(account);
 			account_take_line(accounts, account, index);
@@ -680,14 +675,6 @@ static bool item_is_alone(const struct store_item *item)
 	return delta[STORE_TAKEN] == total[STORE_TAKEN];
 }
 
-static void expiry_learn(struct account *account, const struct store_item *item)
-{
-	account->lasts = item->lasts ? !item_is_alone(item) : item->expires;
-	account->endless = account->lasts ? 0 : account->endless + 1;
-	if (item->expires)
-		account->expiry_at = account->flow.reported_at;
-}
-
 static void account_learn(struct account *account, const struct store_item *item,
 			  unsigned int nodes, uint64_t now)
 {
@@ -701,7 +688,10 @@ static void account_learn(struct account *account, const struct store_item *item
 		return;
 	}
 	account->lost = 0;
-	expiry_learn(account, item);
+	account->lasts = item->lasts ? !item_is_alone(item) : item->expires;
+	account->endless = account->lasts ? 0 : account->endless + 1;
+	if (item->expires)
+		account->expiry_at = account->flow.reported_at;
 	totals.taken = (uint64_t)item->total[STORE_TAKEN] << FLOW_UNIT_SHIFT;
 	totals.asked = (uint64_t)item->total[STORE_ASKED] << FLOW_UNIT_SHIFT;
 	flow_learn(&account->flow, account->limit->limit.burst, &totals, nodes, now);

@@ -173,16 +173,6 @@ static unsigned int map_rank(const struct node *node)
 	return node->connection.state != CONNECTION_READY;
 }
 
-/* What is known now, of a node that holds slots, is that it is no replica. */
-static void map_taken(struct cluster *cluster, bool from_replica)
-{
-	for (unsigned int i = 0; i < cluster->map.nodes && !from_replica; i++)
-		cluster->node[i]->is_replica = false;
-	cluster->map_is_known = true;
-	cluster->map_failures = 0;
-	cluster->setup.counts->maps++;
-}
-
 /* Asks one after the other by their ranks, and in turn within a rank, while there is time. */
 static bool map_ask_all(struct cluster *cluster)
 {
@@ -207,7 +197,12 @@ static bool map_ask_all(struct cluster *cluster)
 			patience = left-- > 3 ? timeout / 3 : (end - now) / (left + 1);
 			if (!map_ask(cluster, number, is_ready ? end : now + patience + 1))
 				continue;
-			map_taken(cluster, is_replica);
+			/* of a node that holds slots it is known now that it is no replica */
+			for (unsigned int j = 0; j < cluster->map.nodes && !is_replica; j++)
+				cluster->node[j]->is_replica = false;
+			cluster->map_is_known = true;
+			cluster->map_failures = 0;
+			cluster->setup.counts->maps++;
 			return true;
 		}
 	return false;

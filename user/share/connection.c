@@ -178,13 +178,6 @@ static void lookup_leave(struct lookup *lookup, struct connection_setup *setup)
 	lookups_free(setup);
 }
 
-static bool address_is_numeric(const char *host)
-{
-	struct in6_addr address;
-
-	return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
-}
-
 /* Takes one of the addresses, the next at each attempt, as text. False: there is none. */
 static bool lookup_take(const struct lookup *lookup, unsigned int attempt, char text[NI_MAXHOST])
 {
@@ -433,13 +426,15 @@ static bool lookup_advance(struct connection *connection, struct connection_setu
 static bool connection_begin(struct connection *connection, struct connection_setup *setup)
 {
 	uint64_t now = store_now_ms(), patience = 3 * (uint64_t)setup->timeout_ms;
+	struct in6_addr address;
 
 	if (now < connection->retry_ms)
 		return false;
 	connection->attempts++;
 	setup->counts->connects++;
 	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
-	if (address_is_numeric(connection->at.host))
+	if (inet_pton(AF_INET, connection->at.host, &address) == 1 ||
+	    inet_pton(AF_INET6, connection->at.host, &address) == 1)
 		return socket_open(connection, setup, connection->at.host);
 	if (!connection->lookup)
 		connection->lookup = lookup_begin(connection->at.host);

@@ -157,20 +157,11 @@ static bool round_ask(struct exchange *exchange)
 	return !exchange->lost;
 }
 
-static void round_run(struct exchange *exchange)
-{
-	struct round *round = &exchange->round;
-	uint64_t begun = store_now_ms();
-
-	round->is_answered = round_ask(exchange);
-	round->took_ms = store_now_ms() - begun;
-	round->counts = *store_counts(exchange->store);
-	snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
-}
-
 static void *exchange_run(void *data)
 {
 	struct exchange *exchange = data;
+	struct round *round = &exchange->round;
+	uint64_t begun;
 
 	pthread_mutex_lock(&exchange->mutex);
 	while (!exchange->is_closing) {
@@ -179,7 +170,11 @@ static void *exchange_run(void *data)
 			continue;
 		}
 		pthread_mutex_unlock(&exchange->mutex);
-		round_run(exchange);
+		begun = store_now_ms();
+		round->is_answered = round_ask(exchange);
+		round->took_ms = store_now_ms() - begun;
+		round->counts = *store_counts(exchange->store);
+		snprintf(round->error, sizeof(round->error), "%s", store_error(exchange->store));
 		pthread_mutex_lock(&exchange->mutex);
 		exchange->is_begun = false;
 		eventfd_write(exchange->ended, 1);

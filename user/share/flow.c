@@ -183,13 +183,6 @@ static void flow_plan(struct flow *flow, uint64_t theirs, unsigned int nodes)
 		credit_min(share_of(flow->repay, length), FLOW_RATE - kept - flow->expected);
 }
 
-/* What is charged until something is known of the others. */
-static void flow_guess(struct flow *flow, unsigned int nodes)
-{
-	flow->expected = flow->offered > flow->length ? FLOW_RATE - FLOW_RATE / nodes : 0;
-	flow->repay = 0;
-}
-
 /* Behind a loss, what was not carried out for a while never will be. */
 static void flow_trust(struct flow *flow, uint64_t now)
 {
@@ -210,8 +203,10 @@ void flow_learn(struct flow *flow, uint64_t burst, const struct flow_count *tota
 	nodes = known_nodes(nodes);
 	flow->nodes = nodes;
 	flow_remember(flow, burst, nodes);
-	if (!flow->knows)
-		flow_guess(flow, nodes);
+	if (!flow->knows) { /* what is charged until something is known of the others */
+		flow->expected = flow->offered > flow->length ? FLOW_RATE - FLOW_RATE / nodes : 0;
+		flow->repay = 0;
+	}
 	if (flow->has_totals && taken >= 0 && asked >= 0) {
 		uint64_t theirs;
 

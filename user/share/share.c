@@ -80,15 +80,6 @@ static unsigned int expiry_of(const struct accounts *accounts)
 	return s < EXPIRE_MIN_S ? EXPIRE_MIN_S : s > INT32_MAX ? INT32_MAX : s;
 }
 
-static enum status exchange_start(struct share *share)
-{
-	struct store_options options = share->args->store;
-
-	options.timeout_ms = credit_max(TIMEOUT_MIN_MS, 3 * share->args->round_ms);
-	return exchange_open(&options, share->args->name, share->args->node, ALIVE_MS,
-			     &share->exchange);
-}
-
 /* The state is mapped for the mark; the accounts use the maps of the gate that stays open. */
 static enum status gate_take(struct share *share, struct gate *gate)
 {
@@ -352,6 +343,7 @@ static enum status fds_open(struct share *share)
 static enum status share_open(struct share *share)
 {
 	const struct share_args *args = share->args;
+	struct store_options options = args->store;
 	enum status status = gate_check_name(args->gate);
 
 	if (!status)
@@ -374,7 +366,10 @@ static enum status share_open(struct share *share)
 		note("gate '%s' has no limit that says 'shared yes': nothing is shared until one "
 		     "does",
 		     args->gate);
-	return status ?: exchange_start(share);
+	options.timeout_ms = credit_max(TIMEOUT_MIN_MS, 3 * args->round_ms);
+	return status
+		       ?: exchange_open(&options, args->name, args->node, ALIVE_MS,
+					&share->exchange);
 }
 
 static void share_close(struct share *share)
@@ -393,19 +388,6 @@ static void share_close(struct share *share)
 	hold_release(&share->hold);
 }
 
-/*
- * When within a round this node begins its own, at random. Of two nodes that begin theirs at the
- * same time now one and now the other would be first, and so learn of two rounds or of none.
- */
-static uint64_t phase_ns(const struct share_args *args)
-{
-	uint64_t random = 0;
-
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		return 0;
-	return random % (args->round_ms * NS_PER_MS);
-}
-
 enum status share_run(const struct share_args *args)
 {
 	struct share share = {
@@ -416,9 +398,16 @@ enum status share_run(const struct share_args *args)
 		.signals = -1,
 		.timer = -1,
 	};
+	uint64_t random;
 	enum status status = share_open(&share);
 
-	share.round_at = uptime_ns() + phase_ns(args);
+	/*
+	 * This node's rounds begin at random moments: of two nodes that begin theirs at the same
+	 * time now one and now the other would be first, and so learn of two rounds or of none.
+	 */
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		random = 0;
+	share.round_at = uptime_ns() + random % (args->round_ms * NS_PER_MS);
 	while (!status && !share.ends)
 		status = events_wait(&share);
 	if (share.is_ready)

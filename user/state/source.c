@@ -19,33 +19,24 @@ static bool source_is_split(const struct gate *gate, const struct sl_prefix *sou
 	       !bpf_map_lookup_elem(gate->map[MAP_SPLITS], source->addr, &rules);
 }
 
-static void purses_clear(struct sl_bucket *bucket)
-{
-	memset(bucket->slice, 0, sizeof(bucket->slice));
-}
-
-/* Empties the purses that the next packet would find void. A split /64 has no purses. */
-static void purses_judge(const struct gate *gate, const struct source *source,
-			 struct sl_bucket *bucket)
+/*
+ * Sums the buckets, and empties the purses that the next packet would find void. A split /64 has no
+ * purses.
+ */
+static void source_sum(const struct gate *gate, struct source *source)
 {
 	uint32_t owner = SL_POLICY(source->rule.record);
 
-	if (source->split || owner < SL_POLICY_FIRST)
-		purses_clear(bucket);
-	else
-		purses_fit(bucket, record_read(gate, source->rule.record), owner);
-}
-
-/* Sums the buckets, and empties purses that are void. */
-static void source_sum(const struct gate *gate, struct source *source)
-{
 	for (unsigned int i = 0; i < source->count; i++) {
 		struct sl_bucket *bucket = &source->buckets[i];
 
 		cell_add_to(&source->passed, &bucket->passed);
 		cell_add_to(&source->dropped, &bucket->dropped);
 		cell_add_to(&source->observed, &bucket->observed);
-		purses_judge(gate, source, bucket);
+		if (source->split || owner < SL_POLICY_FIRST)
+			memset(bucket->slice, 0, sizeof(bucket->slice));
+		else
+			purses_fit(bucket, record_read(gate, source->rule.record), owner);
 	}
 }
 

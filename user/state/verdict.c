@@ -68,17 +68,6 @@ static enum status newcomers_read(const struct gate *gate, struct verdict *verdi
 				 &verdict->budget);
 }
 
-static enum status verdict_read(const struct gate *gate, struct verdict *verdict)
-{
-	enum status status = source_read(gate, NULL, &verdict->packet.source, &verdict->source);
-
-	if (status)
-		return status;
-	verdict->limits = source_limits(&verdict->source, &verdict->count);
-	status = limit_states_read(gate, verdict);
-	return status ?: newcomers_read(gate, verdict);
-}
-
 /* --- Deciding ------------------------------------------------------------------------------- */
 
 static bool limit_is_fresh(const struct verdict *verdict, unsigned int index)
@@ -163,8 +152,12 @@ enum status verdict_find(const struct gate *gate, const struct packet_args *pack
 			 struct verdict *ret)
 {
 	struct verdict verdict = {.gate = gate, .packet = *packet};
-	enum status status = verdict_read(gate, &verdict);
+	enum status status = source_read(gate, NULL, &verdict.packet.source, &verdict.source);
 
+	if (!status) {
+		verdict.limits = source_limits(&verdict.source, &verdict.count);
+		status = limit_states_read(gate, &verdict) ?: newcomers_read(gate, &verdict);
+	}
 	if (status) {
 		verdict_free(&verdict);
 		return status;
