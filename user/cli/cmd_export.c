@@ -183,16 +183,16 @@ static void print_causes(const struct export *export, const char *name, enum sl_
 			       export->gates[i].pressure.event[first + cause].total);
 }
 
-/* A gauge of each gate: a member of its struct table_fill. */
-static void print_fill(const struct export *export, const char *name, size_t member,
-		       const char *help)
+/* A gauge of each gate: a member of its struct exported. */
+static void print_gauge(const struct export *export, const char *name, size_t member,
+			const char *help)
 {
 	metric(name, "gauge", help);
 	for (unsigned int i = 0; i < export->count; i++) {
-		const char *fill = (const char *)&export->gates[i].fill;
+		const char *exported = (const char *)&export->gates[i];
 
 		printf("%s{gate=\"%s\"} %" PRIu32 "\n", name, export->gates[i].gate,
-		       *(const uint32_t *)(fill + member));
+		       *(const uint32_t *)(exported + member));
 	}
 }
 
@@ -203,13 +203,13 @@ static void print_levels(const struct export *export)
 	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_bursts_lost_total{gate=\"%s\"} %.3f\n", export->gates[i].gate,
 		       pressure_bursts_lost(&export->gates[i].pressure));
-	print_fill(export, "sluice_ledgers", offsetof(struct table_fill, in_use),
-		   "Ledgers in memory, full ones among them.");
-	print_fill(export, "sluice_ledgers_partial", offsetof(struct table_fill, partial),
-		   "Ledgers in memory that are not full.");
-	print_fill(export, "sluice_ledgers_protected", offsetof(struct table_fill, protected),
-		   "Ledgers in memory that are forgotten last: they lack more than half of a "
-		   "burst, or are blocked.");
+	print_gauge(export, "sluice_ledgers", offsetof(struct exported, fill.in_use),
+		    "Ledgers in memory, full ones among them.");
+	print_gauge(export, "sluice_ledgers_partial", offsetof(struct exported, fill.partial),
+		    "Ledgers in memory that are not full.");
+	print_gauge(export, "sluice_ledgers_protected", offsetof(struct exported, fill.protected),
+		    "Ledgers in memory that are forgotten last: they lack more than half of a "
+		    "burst, or are blocked.");
 }
 
 static void print_pressure(const struct export *export)
@@ -229,18 +229,14 @@ static void print_pressure(const struct export *export)
 		     "Sources that got no entry, by cause: busy: the kernel's lock was taken; "
 		     "no-room: the kernel found no entry to evict.");
 	print_levels(export);
-	metric("sluice_cpus_flooded", "gauge",
-	       "CPUs on which new sources wait for their buckets; 0: there is no flood of them.");
-	for (unsigned int i = 0; i < export->count; i++)
-		printf("sluice_cpus_flooded{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].pressure.flooded);
-	metric("sluice_flood_policies_passed_by", "gauge",
-	       "Policies that new sources have passed for want of a budget, in a flood, although "
-	       "their "
-	       "limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: none, or no flood.");
-	for (unsigned int i = 0; i < export->count; i++)
-		printf("sluice_flood_policies_passed_by{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].passing.policies);
+	print_gauge(export, "sluice_cpus_flooded", offsetof(struct exported, pressure.flooded),
+		    "CPUs on which new sources wait for their buckets; 0: there is no flood of "
+		    "them.");
+	print_gauge(export, "sluice_flood_policies_passed_by",
+		    offsetof(struct exported, passing.policies),
+		    "Policies that new sources have passed for want of a budget, in a flood, "
+		    "although their limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: "
+		    "none, or no flood.");
 }
 
 /* --- Sharing -------------------------------------------------------------------------------- */
@@ -272,13 +268,11 @@ static void print_shared(const struct export *export)
 			printf("sluice_share_up{gate=\"%s\"} %d\n", export->gates[i].gate,
 			       lives && !sharing->state.store_is_away);
 	}
-	metric("sluice_share_divided_by", "gauge",
-	       "By how many nodes shared limits are divided, under --on-loss divide, as the store "
-	       "does not answer or the process that shares them is not heard of; 1: they are "
-	       "not.");
-	for (unsigned int i = 0; i < export->count; i++)
-		printf("sluice_share_divided_by{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].sharing.divided_by);
+	print_gauge(export, "sluice_share_divided_by",
+		    offsetof(struct exported, sharing.divided_by),
+		    "By how many nodes shared limits are divided, under --on-loss divide, as the "
+		    "store does not answer or the process that shares them is not heard of; 1: "
+		    "they are not.");
 	for (unsigned int number = 0; number < SHARE_NUMBERS; number++)
 		print_shared_number(export, number);
 }
@@ -294,14 +288,10 @@ static void print_maps(const struct export *export)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
 			       export->gates[i].gate, gate_map_names[map],
 			       export->gates[i].max_entries[map]);
-	metric("sluice_rules", "gauge", "Rules, list entries among them.");
-	for (unsigned int i = 0; i < export->count; i++)
-		printf("sluice_rules{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].rules);
-	metric("sluice_rules_generation", "gauge", "Changes of the rules since the gate was made.");
-	for (unsigned int i = 0; i < export->count; i++)
-		printf("sluice_rules_generation{gate=\"%s\"} %u\n", export->gates[i].gate,
-		       export->gates[i].generation);
+	print_gauge(export, "sluice_rules", offsetof(struct exported, rules),
+		    "Rules, list entries among them.");
+	print_gauge(export, "sluice_rules_generation", offsetof(struct exported, generation),
+		    "Changes of the rules since the gate was made.");
 }
 
 /*

@@ -151,17 +151,6 @@ static const char *list_level(const struct judgement *rule, char text[LEVEL_TEXT
 	return text;
 }
 
-static const char *view_level(const struct view *view, char text[LEVEL_TEXT])
-{
-	int tightest = limit_tightest(view);
-
-	if (tightest >= 0)
-		return limit_level(view, tightest, text);
-	if (!view->source.split && view->source.rule.access)
-		return list_level(&view->source.rule, text);
-	return "-";
-}
-
 /* A source without a bucket was not counted. */
 static const char *packets_format(const struct source *source, const struct sl_cell *cell,
 				  char text[PACKETS_TEXT])
@@ -175,8 +164,13 @@ static void view_print(const struct view *view)
 	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], level[LEVEL_TEXT];
 	char passed[PACKETS_TEXT], dropped[PACKETS_TEXT], observed[PACKETS_TEXT];
 	const struct source *source = &view->source;
-	const char *policy = "-";
+	const char *policy = "-", *held = "-";
+	int tightest = limit_tightest(view);
 
+	if (tightest >= 0)
+		held = limit_level(view, tightest, level);
+	else if (!source->split && source->rule.access)
+		held = list_level(&source->rule, level);
 	if (source->split)
 		policy = "(several)";
 	else if (source->rule.found)
@@ -184,7 +178,7 @@ static void view_print(const struct view *view)
 	printf("%-24s %-20s %14s %14s %14s  %s\n", prefix_format(&source->prefix, address), policy,
 	       packets_format(source, &source->passed, passed),
 	       packets_format(source, &source->dropped, dropped),
-	       packets_format(source, &source->observed, observed), view_level(view, level));
+	       packets_format(source, &source->observed, observed), held);
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */

@@ -48,19 +48,12 @@ static void facts_there(void *data)
 	link_facts_free(&links);
 }
 
-/* Those that are online: a device has no use for more queues. */
-static unsigned int cpus_online(void)
-{
-	long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return count > 0 ? count : 1;
-}
-
 bool device_facts_read(const struct attachment *attachment, struct device_facts *ret)
 {
 	struct looking looking = {.facts = ret};
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN); /* a device has no use for more queues */
 
-	*ret = (struct device_facts){.attachment = attachment, .cpus = cpus_online()};
+	*ret = (struct device_facts){.attachment = attachment, .cpus = cpus > 0 ? cpus : 1};
 	netns_option(attachment->netns, netns_home(), ret->option);
 	netns_exec(ret->option, ret->exec);
 	netns_run_in(attachment->netns, facts_there, &looking);

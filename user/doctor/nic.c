@@ -87,14 +87,6 @@ static void speed_read(const struct ethtool *ethtool, struct nic *nic)
 	nic->speed_mbit = speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
 }
 
-static void driver_read(const struct ethtool *ethtool, struct nic *nic)
-{
-	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
-
-	if (ethtool_ask(ethtool, &info))
-		snprintf(nic->driver, sizeof(nic->driver), "%.*s", NIC_DRIVER - 1, info.driver);
-}
-
 /* --- XDP features: generic netlink, family "netdev" ----------------------------------------- */
 
 /* Of linux/netdev.h, which headers before Linux 6.3 lack. */
@@ -175,10 +167,12 @@ static void xdp_read(unsigned int ifindex, struct nic *nic)
 
 struct nic nic_read(const char *name, unsigned int ifindex)
 {
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ethtool ethtool = ethtool_open(name);
 	struct nic nic = {0};
 
-	driver_read(&ethtool, &nic);
+	if (ethtool_ask(&ethtool, &info))
+		snprintf(nic.driver, sizeof(nic.driver), "%.*s", NIC_DRIVER - 1, info.driver);
 	features_read(&ethtool, &nic);
 	queues_read(&ethtool, &nic);
 	rss_read(&ethtool, &nic);

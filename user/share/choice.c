@@ -34,16 +34,12 @@ static uint64_t mix(uint64_t word)
 	return word ^ word >> 33;
 }
 
-/* Of what the store's key has, so the same on any machine. */
-static uint64_t key_mix(uint64_t meaning, const struct ledger_key *key)
-{
-	return mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
-}
-
 double choice_weight(float demand, uint64_t meaning, const struct ledger_key *key)
 {
-	return (demand < 1 ? demand : 1) *
-	       (1 + FACTOR_SPAN * (key_mix(meaning, key) >> 11) * 0x1p-53);
+	/* of what the store's key has, so the same on any machine */
+	uint64_t mixed = mix(mix(mix(meaning) ^ be64toh(key->addr[0])) ^ be64toh(key->addr[1]));
+
+	return (demand < 1 ? demand : 1) * (1 + FACTOR_SPAN * (mixed >> 11) * 0x1p-53);
 }
 
 /* --- Choices -------------------------------------------------------------------------------- */

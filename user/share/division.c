@@ -9,12 +9,6 @@ static uint64_t moment(uint64_t at)
 	return at ?: 1;
 }
 
-/* As the packet path has it. */
-static bool has_begun(const struct division *division, uint64_t now)
-{
-	return credit_times(division->at, FLOW_NODES_MAX, now) > 1;
-}
-
 void division_begin(struct division *division, uint64_t at)
 {
 	*division = (struct division){.at = at};
@@ -22,7 +16,8 @@ void division_begin(struct division *division, uint64_t at)
 
 bool division_step(struct division *division, uint64_t now)
 {
-	bool divides = has_begun(division, now);
+	/* as the packet path has it */
+	bool divides = credit_times(division->at, FLOW_NODES_MAX, now) > 1;
 
 	/* the lease has ended, as this process was stopped: answers of before count no more */
 	if (divides && !division->divides)

@@ -72,14 +72,6 @@ struct share {
 
 /* --- The gate ------------------------------------------------------------------------------- */
 
-/* Long enough for the slowest limit to be full again, twice. */
-static unsigned int expiry_of(const struct accounts *accounts)
-{
-	uint64_t s = accounts->limits.burst_most / SL_TICKS_PER_SEC * 2;
-
-	return s < EXPIRE_MIN_S ? EXPIRE_MIN_S : s > INT32_MAX ? INT32_MAX : s;
-}
-
 /* The state is mapped for the mark; the accounts use the maps of the gate that stays open. */
 static enum status gate_take(struct share *share, struct gate *gate)
 {
@@ -250,14 +242,17 @@ static void round_end(struct share *share)
 
 static void round_begin(struct share *share)
 {
-	uint64_t now = uptime_ticks(), before = share->accounts.left_out;
+	uint64_t now = uptime_ticks(), before = share->accounts.left_out, expiry_s;
 	unsigned int count;
 
 	accounts_scan(&share->accounts, share->state.nodes, now);
 	share->state.left_out_now = share->accounts.left_out - before;
 	count = accounts_report(&share->accounts, share->items, now);
 	share->in_round = true;
-	exchange_begin(share->exchange, share->items, count, expiry_of(&share->accounts),
+	/* counters live until the slowest limit is full again, twice */
+	expiry_s = share->accounts.limits.burst_most / SL_TICKS_PER_SEC * 2;
+	exchange_begin(share->exchange, share->items, count,
+		       credit_max(EXPIRE_MIN_S, credit_min(expiry_s, INT32_MAX)),
 		       share->accounts.limits.meaning);
 }
 

@@ -8,27 +8,18 @@
 #include "rules/sizes.h"
 #include "ways.h"
 
-/*
- * The least size whose table has more lines: as many sources as a size says fill three quarters of
- * its table at most (gate_meeting()).
- */
-static uint32_t size_above(uint32_t lines)
-{
-	uint64_t size = (uint64_t)lines * 3 / 4 + 1;
-
-	return size < SIZE_MAX_ENTRIES ? size : SIZE_MAX_ENTRIES;
-}
-
 void table_fill_judge(struct table_fill *fill, const struct pressure *pressure)
 {
 	uint64_t table = (uint64_t)fill->lines * sizeof(struct sl_line) +
 			 fill->lines / SL_WAYS * sizeof(struct sl_set);
+	/* as many sources as a size says fill three quarters of its table at most */
+	uint64_t above = (uint64_t)fill->lines * 3 / 4 + 1;
 
 	fill->bytes = fill->sources ? (table + fill->sources - 1) / fill->sources : 0;
 	fill->sources_short = 0;
 	if (pressure->event[SL_EVENT_NO_ROOM].per_second ||
 	    pressure->event[SL_EVENT_FORGOTTEN].per_second)
-		fill->sources_short = size_above(fill->lines);
+		fill->sources_short = above < SIZE_MAX_ENTRIES ? above : SIZE_MAX_ENTRIES;
 }
 
 const char *table_fill_short(const struct table_fill *fill, char text[TABLE_SHORT_TEXT])
