@@ -218,20 +218,27 @@ static void hand_print(const struct list_request *request, const struct sl_prefi
 	putchar('\n');
 }
 
+static json_t *prefixes_json(const struct ruleset *entries)
+{
+	json_t *prefixes = json_array();
+	char text[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < entries->count; i++)
+		json_array_append_new(prefixes,
+				      json_string(prefix_format(&entries->rules[i].prefix, text)));
+	return prefixes;
+}
+
 static json_t *hands_json(const struct context *context, const struct list_request *request,
 			  const struct tally *tally)
 {
 	const struct ruleset *entries = &request->entries;
-	json_t *prefixes = json_array();
-	char text[PREFIX_TEXT];
+	json_t *prefixes = prefixes_json(entries);
 	json_t *object =
 		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
 			  access_words[request->access], "entries", (int)entries->count, "new",
 			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
 
-	for (unsigned int i = 0; i < entries->count; i++)
-		json_array_append_new(prefixes,
-				      json_string(prefix_format(&entries->rules[i].prefix, text)));
 	if (entries->count == 1)
 		json_object_set(object, "prefix", json_array_get(prefixes, 0));
 	json_object_set_new(object, "prefixes", prefixes);
@@ -426,18 +433,6 @@ static enum status hands_undo(struct gate *gate, struct list_request *request)
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
 
-static json_t *undone_json(const struct context *context, const struct list_request *request)
-{
-	json_t *prefixes = json_array();
-	char text[PREFIX_TEXT];
-
-	for (unsigned int i = 0; i < request->entries.count; i++)
-		json_array_append_new(prefixes, json_string(prefix_format(
-							&request->entries.rules[i].prefix, text)));
-	return json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
-			 access_words[request->access], "prefixes", prefixes);
-}
-
 static enum status hands_take_back(const struct context *context, struct gate *gate,
 				   struct list_request *request)
 {
@@ -445,7 +440,9 @@ static enum status hands_take_back(const struct context *context, struct gate *g
 	char text[PREFIX_TEXT];
 
 	if (!status && context->json)
-		return json_print(undone_json(context, request));
+		return json_print(json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
+					    access_words[request->access], "prefixes",
+					    prefixes_json(&request->entries)));
 	for (unsigned int i = 0; !status && i < request->entries.count; i++)
 		printf("%s: no longer %s by hand\n",
 		       prefix_format(&request->entries.rules[i].prefix, text),

@@ -87,11 +87,6 @@ static enum status end_parse(const struct parsing *parsing, const char *until,
 	return OK;
 }
 
-static enum status unpack_failed(const json_error_t *error)
-{
-	return misuse("%s", error->text);
-}
-
 /* Parses {"prefix", "access", "until", "left_ms"}. */
 static enum status entry_parse(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
@@ -105,7 +100,7 @@ static enum status entry_parse(struct parsing *parsing, json_t *item, struct rul
 
 	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s?s, s?o}", "prefix", &prefix,
 			   "access", &access_word, "until", &until, "left_ms", &left_ms))
-		return unpack_failed(&error);
+		return misuse("%s", error.text);
 	status = prefix_parse(prefix, &rule.prefix);
 	if (!status)
 		status = access_parse(access_word, &access);
@@ -167,7 +162,7 @@ static enum status list_parse_json(struct parsing *parsing, json_t *item, struct
 	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s?s, s?o, s:o}", "name", &name,
 			   "access", &access_word, "until", &until, "left_ms", &left_ms, "prefixes",
 			   &prefixes))
-		return unpack_failed(&error);
+		return misuse("%s", error.text);
 	if (!json_is_array(prefixes))
 		return misuse("'prefixes' is not an array");
 	status = list_name_check(name);
@@ -242,7 +237,7 @@ static enum status file_parse(struct parsing *parsing, json_t *file, struct bans
 	parsing_at(parsing, "file", -1);
 	if (json_unpack_ex(file, &error, JSON_STRICT, "{s:o, s:o}", "entries", &entries, "lists",
 			   &lists))
-		return unpack_failed(&error);
+		return misuse("%s", error.text);
 	if (!json_is_array(entries) || !json_is_array(lists))
 		return misuse("'entries' and 'lists' are arrays");
 	status = ruleset_make_lists(&bans->file);
@@ -285,7 +280,7 @@ static enum status root_parse(struct parsing *parsing, json_t *root, struct bans
 	if (json_unpack_ex(root, &error, JSON_STRICT, "{s:i, s:s, s:o, s:o, s?o}", "version",
 			   &version, "boot", &boot, "entries", &entries, "lists", &lists, "file",
 			   &file))
-		return unpack_failed(&error);
+		return misuse("%s", error.text);
 	if (!json_is_array(entries) || !json_is_array(lists))
 		return misuse("'entries' and 'lists' are arrays");
 	if (strlen(boot) >= BOOT_TEXT)
