@@ -183,6 +183,20 @@ def test_forgive_is_of_one_source(gate):
     assert left == {OFFENDER: [4, 5], GOOD: [0, 1], OFFENDER6: [0, 1]}
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["one policy", "inherited"])
+def test_forgive_reaches_sources_that_share_a_state(gate, own):
+    """Also a source under another policy, if one of the limits is inherited from there."""
+    neighbour, far = "203.0.113.7", "203.0.112.7"
+    gate.sluice("set", "default", "rate", "1/h", "burst", "5", "per", "24")
+    if own:
+        gate.sluice("set", OFFENDER, "name", "own", "rate", "10kpps", "burst", "20000")
+    for source in neighbour, far:
+        assert outcome(gate, [dns(source)] * 10)[:2] == (5, 5)
+    gate.sluice("forgive", OFFENDER)
+    assert outcome(gate, [dns(neighbour)] * 10)[:2] == (5, 5)
+    assert outcome(gate, [dns(far)] * 5)[:2] == (0, 5)
+
+
 def test_forgive_of_what_no_limit_holds(gate):
     gate.sluice("set", "192.0.2.0/24", "rate", "1/h", "burst", "5")
     gate.sluice("deny", "192.0.2.7")

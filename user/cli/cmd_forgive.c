@@ -78,17 +78,26 @@ static struct sl_prefix pardon_reach(const struct pardon *pardon)
 	return prefix_shorten(&pardon->address, bits);
 }
 
-/* Whether another source may hold slices of the same states: its rule is the same. */
+/*
+ * Whether another source may hold slices of the same states: one of its limits has the same id. Its
+ * policy may be another one that inherits the limit.
+ */
 static enum status source_shares(const struct gate *gate, const struct table *table,
 				 const struct pardon *pardon, const struct sl_prefix *address,
 				 bool *ret)
 {
+	const struct sl_limit *limits;
+	unsigned int count;
 	struct source source;
 	enum status status = source_read(gate, table, address, &source);
 
 	if (status)
 		return status;
-	*ret = source.rule.record == pardon->source.rule.record;
+	limits = source_limits(&source, &count);
+	*ret = false;
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int j = 0; j < pardon->count; j++)
+			*ret |= limits[i].id == pardon->limits[j].id;
 	source_free(&source);
 	return OK;
 }
