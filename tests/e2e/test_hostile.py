@@ -516,6 +516,14 @@ def test_maps_that_do_not_fit_each_other(hostile, layout, name, entries):
         os.rename(hostile.lab.pins("away"), hostile.lab.pins(name))
 
 
+def test_a_gate_in_next_that_is_none_is_named(lab):
+    lab.attach("in0")
+    os.mkdir(lab.pins("next"), 0o700)
+    bpf.pin(bpf.opened(lab.pins("hosts4")), lab.pins("next", "gate"))
+    done = run_checked(lab, "upgrade")
+    assert done.code == 1 and lab.pins("next") in done.err
+
+
 @pytest.mark.parametrize("name", ["ledgers", "sets"])
 def test_ledgers_of_another_shape_in_next(lab, name):
     """As a resize that was killed would leave the gate's own: the next command removes them."""

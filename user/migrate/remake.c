@@ -12,8 +12,8 @@
  * After a kill the next command looks at next/:
  *
  * - next/gate exists: the next gate is complete. The next command does steps 3 to 5 again. Until
- *   then each device filters with either gate: by the same rules and the same state of sources, as
- *   far as the maps are shared.
+ *   then each device filters with either gate, by the same rules. A map that differs is charged by
+ *   its devices alone, so a limit (`sources`) or a budget (`policies`) can be used twice.
  * - next/gate does not exist: pins of maps that `gate` has the ids of are moved (a kill in step 5),
  *   and others are removed (a kill in step 2).
  *
@@ -422,12 +422,15 @@ enum status remake_settle(struct gate *gate)
 		return status;
 	is_complete = pin_exists(&pins, gate_map_names[MAP_GATE]);
 	pins_close(&pins);
-	note("gate '%s': a change of its sizes was interrupted, and is %s", gate->name,
-	     is_complete ? "finished" : "put in order");
+	note("gate '%s': a resize was interrupted; %s", gate->name,
+	     is_complete ? "finishing it" : "removing what it left");
 	if (!is_complete)
 		return next_end(gate);
 	status = gate_open_next(gate, &next);
-	if (!status)
+	if (status)
+		failure("gate '%s': the resize cannot be finished with the maps in %s/" GATE_NEXT,
+			gate->name, gate->dir.path);
+	else
 		status = gate_switch(gate, &next, NULL, &switched);
 	gate_close(&next);
 	return status;
