@@ -16,10 +16,12 @@ import time
 import pytest
 
 from keeper import LIMIT, rules, saved
+from killed import run_stops
 from lab import LONG, SLUICE, STARVE, frame, noted, own_bpffs, run, wait_until
 from test_confirm import end_trial, on_trial
 from test_devices import attached_to
 from test_limits import OFFENDER, outcome
+from test_resize import is_whole, maxima
 
 
 # What systemd is told, and what two messages are known by.
@@ -425,6 +427,17 @@ def test_a_resize_by_a_command_is_no_other_gate(lab, keeping):
     lab.send(OFFENDER, 9, device="out1")
     wait_until(lambda: lab.counts()[1] == before + 9, "packets that are judged by the new maps")
     assert "7pps" in lab.rules()
+
+
+def test_a_resize_that_is_killed_is_finished(lab, keeping, tmp_path):
+    keeping(rules("in0"))
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps(lab.json("dump") | {"gate": {"hosts": 5000}}))
+    run_stops(["-g", lab.gate, "-n", lab.filter, "apply", str(sizes), "--resize"],
+              until=lambda: os.path.exists(lab.pins("next", "gate")))
+    wait_until(lambda: not os.path.exists(lab.pins("next")), "the end of the resize")
+    is_whole(lab)
+    assert maxima(lab)["hosts4"] == 5000
 
 
 def test_a_ban_behind_a_resize_is_saved(lab, keeping):

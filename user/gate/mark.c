@@ -38,6 +38,8 @@ static void files_look(const char *name, struct gate_mark *mark)
 			mark->gate = st.st_ino;
 	}
 	mark->is_there = mark->lost < GATE_MAPS;
+	snprintf(path, sizeof(path), BPFFS "/" PINS_ROOT "/%s/" GATE_NEXT, name);
+	mark->has_next = !lstat(path, &st);
 }
 
 static void state_look(struct gate_mark *mark)

@@ -15,6 +15,7 @@
 struct gate_mark {
 	bool is_there;	   /* it has a map that is pinned */
 	unsigned int lost; /* maps of it that are not */
+	bool has_next;	   /* next/ exists: a resize is in progress, or was interrupted */
 	ino_t gate;	   /* the pin `gate`: another one is another gate, or other maps */
 	uint32_t generation, trial;
 	bool on_trial;

@@ -56,7 +56,7 @@ enum task_name {
 	TASK_WATCHDOG,
 	TASK_RELOAD, /* the file, and all that it names, anew */
 	TASK_WATCH,  /* what cannot be watched */
-	TASK_RENEW,  /* programs, as a driver may have lost them */
+	TASK_RENEW,  /* programs: a driver may have lost them, or a resize was interrupted */
 	TASK_LOOK,   /* what a command did */
 	TASK_FILES,  /* whether files have changed */
 	TASK_LISTS,  /* list files anew */

@@ -214,8 +214,8 @@ enum status renew_run(struct keep *keep)
 	if (!status)
 		attachments_publish(&gate);
 	if (!status && replacements.count)
-		inform("gate '%s': %u %s put anew, as the machine was suspended", gate.name,
-		       replacements.count, plural(replacements.count, "program", "programs"));
+		inform("gate '%s': %u %s put anew", gate.name, replacements.count,
+		       plural(replacements.count, "program", "programs"));
 	replacements_close(&replacements);
 	gate_close(&gate);
 	return status;

@@ -94,6 +94,9 @@ enum status look_run(struct keep *keep)
 				task_now(keep, i);
 	if (news & (NEWS_RULES | NEWS_TRIAL))
 		task_soon(keep, TASK_SAVE, SAVE_WAIT_MS);
+	/* finish an interrupted resize; after a failure, do so when the task is tried again */
+	if (keep->mark.has_next && !keep->mark.on_trial && !keep->tasks[TASK_RENEW].retry_ms)
+		task_soon(keep, TASK_RENEW, 0);
 	return news & NEWS_GATE ? gate_adopt(keep) : OK;
 }
 
