@@ -16,6 +16,7 @@ import time
 
 import pytest
 
+from killed import run_stops
 from lab import SLUICE, TOP, frame, inside, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
@@ -167,6 +168,21 @@ def test_a_trial(healthy, tmp_path):
     assert examine(healthy) == {"trial": healthy.gate}
     type_in(advice(healthy, "trial"))
     assert examine(healthy) == {}
+
+
+def test_a_resize_that_was_interrupted(healthy, tmp_path):
+    """Not one that holds the lock of the gate."""
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps(healthy.json("dump") | {"gate": {"sources": 4096}}))
+
+    def pinned():
+        return os.path.exists(healthy.pins("next", "gate")) and examine(healthy) == {}
+
+    run_stops(["-g", healthy.gate, "-n", healthy.filter, "apply", str(sizes), "--resize"], until=pinned)
+    assert examine(healthy) == {"resize-interrupted": healthy.gate}
+    type_in(advice(healthy, "resize-interrupted"))
+    assert examine(healthy) == {}
+    assert not os.path.exists(healthy.pins("next"))
 
 
 def test_limits_that_no_process_shares(healthy):

@@ -20,7 +20,7 @@ REFUSED = {"name": str, "action": str, "verdict": str, "refused": CELL}
 STATS = {"gate": str, "generation": int, "totals": {"passed": CELL, "dropped": CELL},
          "lists": {"allow": CELL, "deny": CELL},
          "policies": [{"prefix": str, "passed": CELL, "dropped": CELL, "limits": [REFUSED]}]}
-STATUS = {"gates": [{"gate": str, "attachments": [{"device": str, "ifindex": int, "hook": str,
+STATUS = {"gates": [{"gate": str, "resize_interrupted": bool, "attachments": [{"device": str, "ifindex": int, "hook": str,
                                                    "mode": str, "program_id": int}],
                      "pressure": {"state": str, "cpus_flooded": int, "policies_passed_by": int,
                                   "newcomers_met": PACE, "insertions": PACE, "forgotten": PACE,

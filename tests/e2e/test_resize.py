@@ -359,7 +359,10 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
         seen.append(os.path.exists(gate))
         return seen[-2:] == [True, False] if begun else seen[-1]
 
+    assert "interrupted" not in drained.sluice("status").out
     run_stops(config_file(**sizes), until=turned)
+    assert drained.json("status")["gates"][0]["resize_interrupted"] is not begun
+    assert (f"'sluice -g {drained.gate} upgrade'" in drained.sluice("status").out) is not begun
     assert os.path.exists(drained.pins("next"))
     assert maxima(drained)["hosts4"] == (1 + begun) * before["hosts4"]
     assert (drained.rules(), drained.json("stats")) == (rules, stats)
@@ -367,7 +370,7 @@ def test_cut_off_at_the_turn(drained, config_file, begun, then):
     drained.expect(passed=14, dropped=10)
     done = drained.sluice(*then)
     if then == ["upgrade"]:
-        assert "interrupted" in done.err
+        assert f"gate '{drained.gate}': a resize was interrupted; " in done.err
         is_whole(drained)
         assert maxima(drained)["hosts4"] == 2 * before["hosts4"]
         drained.send(SOURCE, 2)

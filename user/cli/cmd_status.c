@@ -330,6 +330,7 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 static enum status gate_report(struct view *view, const struct gate *gate)
 {
 	uint64_t trial_left = trial_left_ns(gate->state);
+	bool resize_interrupted = gate_resize_is_interrupted(gate);
 	struct attached_all *all = calloc(1, sizeof(*all));
 	struct map_view maps[GATE_MAPS] = {0};
 	unsigned int rules;
@@ -354,6 +355,10 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 		printf("%sgate %s: generation %u, %u %s\n", view->count ? "\n" : "", gate->name,
 		       gate->state->generation, rules, plural(rules, "rule", "rules"));
 		kept_print(gate->name);
+		if (resize_interrupted)
+			printf("  a resize was interrupted: until it is finished, devices can "
+			       "filter by two sets of maps: 'sluice %supgrade' finishes it\n",
+			       gate_option(gate->name));
 		shared_print(gate, &sharing);
 		if (trial_left)
 			printf("  on trial for another %" PRIu64
@@ -369,23 +374,25 @@ static enum status gate_report(struct view *view, const struct gate *gate)
 	if (!status && view->gates)
 		json_array_append_new(
 			view->gates,
-			json_pack(
-				"{s:s, s:I, s:i, s:o, s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, "
-				"s:I, s:o}",
-				"gate", gate->name, "generation",
-				(json_int_t)gate->state->generation, "rules", (int)rules, "kept",
-				kept_json(gate->name), "has_shared_limits", sharing.is_wanted,
-				"shared_by", sharer_json(&sharing), "shared",
-				sharing_json(&sharing), "shared_divided_by",
-				(json_int_t)sharing.divided_by, "trial_left_ms",
-				trial_left ? json_integer(trial_left / NS_PER_MS + 1) : json_null(),
-				"attachments", attachments_json(all), "attachments_published_ms",
-				all->seen.sight == SIGHT_PUBLISHED
-					? json_integer(all->seen.age_ns / NS_PER_MS)
-					: json_null(),
-				"pressure", pressure_json(&pressure, &passing), "sources",
-				sources_json(&fill, maps), "memory_bytes",
-				(json_int_t)maps_memory(maps), "maps", maps_json(maps)));
+			json_pack("{s:s, s:I, s:i, s:o, s:b, s:b, s:o, s:o, s:I, s:o, s:o, s:o, "
+				  "s:o, s:o, "
+				  "s:I, s:o}",
+				  "gate", gate->name, "generation",
+				  (json_int_t)gate->state->generation, "rules", (int)rules, "kept",
+				  kept_json(gate->name), "resize_interrupted", resize_interrupted,
+				  "has_shared_limits", sharing.is_wanted, "shared_by",
+				  sharer_json(&sharing), "shared", sharing_json(&sharing),
+				  "shared_divided_by", (json_int_t)sharing.divided_by,
+				  "trial_left_ms",
+				  trial_left ? json_integer(trial_left / NS_PER_MS + 1)
+					     : json_null(),
+				  "attachments", attachments_json(all), "attachments_published_ms",
+				  all->seen.sight == SIGHT_PUBLISHED
+					  ? json_integer(all->seen.age_ns / NS_PER_MS)
+					  : json_null(),
+				  "pressure", pressure_json(&pressure, &passing), "sources",
+				  sources_json(&fill, maps), "memory_bytes",
+				  (json_int_t)maps_memory(maps), "maps", maps_json(maps)));
 	for (unsigned int i = 0; all && i < all->seen.count; i++)
 		free(all->one[i].holding.command);
 	free(all);

@@ -21,6 +21,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_BPFFS] = {"bpffs", WRONG},
 	[FIND_NO_GATE] = {"no-gate", WRONG},
 	[FIND_GATE_UNREAD] = {"gate-unread", WRONG},
+	[FIND_RESIZE_INTERRUPTED] = {"resize-interrupted", WRONG},
 	[FIND_NO_DEVICE] = {"no-device", WRONG},
 	[FIND_NOT_ATTACHED] = {"not-attached", WRONG},
 	[FIND_DEVICE_GONE] = {"device-gone", WRONG},

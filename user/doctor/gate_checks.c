@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "doctor/cases.h"
 #include "doctor/host_checks.h"
+#include "gate/gate_dir.h"
 #include "gate/policy.h"
 #include "gate/rules.h"
 #include "gate/trial.h"
@@ -391,6 +392,16 @@ static void trial_examine(const struct gate *gate, struct findings *findings)
 	finding_advise(findings, "sluice %sconfirm", gate_option(gate->name));
 }
 
+static void resize_examine(const struct gate *gate, struct findings *findings)
+{
+	if (!gate_resize_is_interrupted(gate))
+		return;
+	finding_add(findings, FIND_RESIZE_INTERRUPTED, gate->name,
+		    "a resize was interrupted: until it is finished, devices can filter by two "
+		    "sets of maps, and a source can use a limit twice");
+	finding_advise(findings, "sluice %supgrade", gate_option(gate->name));
+}
+
 enum status gate_examine(const struct gate *gate, const struct ruleset *set,
 			 struct findings *findings)
 {
@@ -398,6 +409,7 @@ enum status gate_examine(const struct gate *gate, const struct ruleset *set,
 	enum status status = stats_read(gate, &stats);
 
 	trial_examine(gate, findings);
+	resize_examine(gate, findings);
 	sharing_examine(gate, findings);
 	if (!status) {
 		observes_check(gate->name, &stats, set, findings);

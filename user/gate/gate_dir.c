@@ -114,6 +114,17 @@ enum status gate_dir_lock(struct gate *gate, bool make)
 	return !status && gate->dir.fd < 0 ? no_such_gate(gate->name) : status;
 }
 
+bool gate_resize_is_interrupted(const struct gate *gate)
+{
+	bool exists = pin_exists(&gate->dir, GATE_NEXT "/gate");
+
+	if (!exists || (flock(gate->dir.fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK))
+		return false;
+	exists = pin_exists(&gate->dir, GATE_NEXT "/gate");
+	flock(gate->dir.fd, LOCK_UN);
+	return exists;
+}
+
 /* --- Removing ------------------------------------------------------------------------------- */
 
 enum status gate_dir_clear(struct gate *gate)

@@ -30,6 +30,14 @@ enum status gate_dir_lock(struct gate *gate, bool make);
  */
 enum status gate_dir_holds_gate(const struct gate *gate, bool *ret);
 
+/*
+ * Whether a resize was interrupted before it moved the pin `gate` from next/: then devices can
+ * filter by two sets of maps. False while a command holds the lock. A reader that cannot lock the
+ * directory takes a resize in progress for an interrupted one. The gate is open for reading. This
+ * only tests that the pin exists, so a symbolic link in its path does no harm.
+ */
+bool gate_resize_is_interrupted(const struct gate *gate);
+
 /* Removes and closes all pins, but keeps the directory, which is locked. */
 enum status gate_dir_clear(struct gate *gate);
 
