@@ -569,6 +569,43 @@ static void test_the_greatest_cost_and_the_longest_burst(void **state)
 	}
 }
 
+/* --- Slices of a bucket ---------------------------------------------------------------------- */
+
+static void test_slices_belong_to_the_limits_of_one_policy(void **state)
+{
+	static const struct {
+		const char *what;
+		__u32 policy, since,
+			changed; /* of the policy now; the bucket has policy 3 since 7 */
+		__s64 credit, left;
+		__u64 until; /* of the slice, 99 before */
+	} cases[] = {
+		{"nothing has changed", 3, 7, 1, 50, 50, 99},
+		{"another policy", 4, 7, 1, 50, 0, 0},
+		{"another limit has changed", 3, 8, 7, 50, 50, 0},
+		{"this limit has another state", 3, 8, 8, 50, 0, 0},
+		{"a refusal", 3, 8, 7, -50, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_policy policy = {.since = cases[i].since};
+		struct sl_bucket bucket = {.policy = 3, .policy_since = 7};
+
+		for (int slot = 0; slot < SL_LIMITS_MAX; slot++) {
+			policy.changed[slot] = cases[i].changed;
+			bucket.slice[slot] = (struct sl_purse){cases[i].credit, 0, 99};
+		}
+		purses_fit(&bucket, &policy, cases[i].policy);
+		for (int slot = 0; slot < SL_LIMITS_MAX; slot++)
+			if (bucket.slice[slot].credit != cases[i].left ||
+			    bucket.slice[slot].until != cases[i].until)
+				fail_msg("%s: slot %d", cases[i].what, slot);
+		assert_int_equal(bucket.policy, cases[i].policy);
+		assert_int_equal(bucket.policy_since, cases[i].since);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -591,6 +628,7 @@ int main(void)
 		cmocka_unit_test(test_refused_by_jiffy),
 		cmocka_unit_test(test_large_packets_get_their_rate),
 		cmocka_unit_test(test_the_greatest_cost_and_the_longest_burst),
+		cmocka_unit_test(test_slices_belong_to_the_limits_of_one_policy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
