@@ -156,6 +156,7 @@ static __always_inline bool bucket_is_earned(const struct packet *packet, bool i
 /* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
 static __always_inline void bucket_count(struct sl_admission *here, long err)
 {
+	pace_turn(here, clock_ticks() / SL_TICKS_PER_NS >> SL_SECOND_SHIFT);
 	if (!err)
 		event_count(here, SL_EVENT_BUCKET_INSERTED);
 	else if (err == -ENOMEM)

@@ -28,7 +28,7 @@ STATUS = {"gates": [{"gate": str, "resize_interrupted": bool, "attachments": [{"
                                   "refused": {"busy": PACE, "no-room": PACE},
                                   "bucket_insertions": PACE,
                                   "buckets_refused": {"busy": PACE, "no-room": PACE}},
-                     "sources": {"tracked": int, "not_full": int, "evicted_last": int,
+                     "sources": {"tracked": int, "not_full": int, "protected": int,
                                  "with_bucket": int, "max": int, "bytes_each": int},
                      "shared_divided_by": int, "memory_bytes": int,
                      "maps": [{"name": str, "max_entries": int, "memory_bytes": int}]}]}

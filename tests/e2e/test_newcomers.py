@@ -435,7 +435,7 @@ def test_status_tells_when_room_is_short(lab):
     assert (begin["tracked"], begin["max"], begin["max_wanted"]) == (0, 12, None)
     spent = [f"192.0.2.{i}" for i in range(1, 7)]
     lab.send_and_wait([frame(source) for source in spent for _ in range(8)])
-    assert levels()["tracked"] == levels()["not_full"] == levels()["evicted_last"] == 6
+    assert levels()["tracked"] == levels()["not_full"] == levels()["protected"] == 6
     lab.send_and_wait([frame(f"10.{i}.0.{j}") for i in range(4) for j in range(1, 100)
                        for _ in range(3)])
 
@@ -448,7 +448,7 @@ def test_status_tells_when_room_is_short(lab):
     now = levels()
     assert now["max_wanted"] == 13
     assert f"sources {now['max_wanted']} " in lab.sluice("status").out
-    assert 6 <= now["evicted_last"] <= now["not_full"] <= now["tracked"] <= 16
+    assert 6 <= now["protected"] <= now["not_full"] <= now["tracked"] <= 16
     pressure = lab.json("status")["gates"][0]["pressure"]
     assert pressure["forgotten"]["total"] + pressure["refused"]["no-room"]["total"] > 0
     assert (pressure["bursts_lost"] > 0) == (pressure["forgotten"]["total"] > 0)
@@ -503,7 +503,7 @@ def test_export_agrees_with_status(small):
     assert status["sources"]["max"] == total(found, "sluice_map_max_entries", map="ledgers", **gate)
     assert total(found, "sluice_ledgers_forgotten_total", **gate) == \
         pressure["forgotten"]["total"]
-    for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "evicted_last")):
+    for name, key in (("", "tracked"), ("_partial", "not_full"), ("_protected", "protected")):
         assert total(found, f"sluice_ledgers{name}", **gate) == status["sources"][key]
     assert total(found, "sluice_cpus_flooded", **gate) == 0
     assert total(found, "sluice_packets_total", policy="default", reason="newcomer") == \

@@ -249,12 +249,12 @@ static const struct word attach_words[] = {
 	{"no-fq", FLAG, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},
 	{"sources", VALUE, "N", SIZE_FIELD(SIZE_SOURCES),
-	 "sources whose level is remembered, times the limits that count them: 91 to\n"
-	 "181 bytes each, set aside at once"},
+	 "levels that the gate tracks, one for each source and limit; 262144 by default:\n"
+	 "91 to 181 bytes each, allocated at once"},
 	{"buckets", VALUE, "N", SIZE_FIELD(SIZE_BUCKETS),
-	 "entries for sources that CPUs serve from buckets of their own, and count for\n"
-	 "'sluice sources', of each family: 400 bytes for each CPU and 168 more each,\n"
-	 "allocated at once"},
+	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of\n"
+	 "their own, and count for 'sluice sources'; 16384 by default with up to 12 CPUs:\n"
+	 "400 bytes for each CPU and 168 more for N of both, allocated at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
 	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},

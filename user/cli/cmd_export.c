@@ -282,7 +282,9 @@ static void print_shared(const struct export *export)
 static void print_maps(const struct export *export)
 {
 	metric("sluice_map_max_entries", "gauge",
-	       "Entries that a map has room for; of policies and counters: prefixes with limits.");
+	       "Entries that a map has room for; of policies and counters: prefixes with limits; "
+	       "of "
+	       "ledgers: the size `sources`.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int map = 0; map < MAPS_LISTED; map++)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",

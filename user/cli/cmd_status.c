@@ -221,7 +221,7 @@ static uint32_t bucket_sources(const struct map_view maps[GATE_MAPS])
 static json_t *sources_json(const struct table_fill *fill, const struct map_view maps[GATE_MAPS])
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "tracked", (json_int_t)fill->in_use,
-			 "not_full", (json_int_t)fill->partial, "evicted_last",
+			 "not_full", (json_int_t)fill->partial, "protected",
 			 (json_int_t)fill->protected, "with_bucket",
 			 (json_int_t)bucket_sources(maps), "max", (json_int_t)fill->sources,
 			 "bytes_each", (json_int_t)fill->bytes, "max_wanted",
@@ -234,11 +234,11 @@ static void sources_print(const struct gate *gate, const struct table_fill *fill
 	char text[TABLE_SHORT_TEXT];
 	const char *lack = table_fill_short(fill, text);
 
-	printf("  sources: %" PRIu32 " tracked, %" PRIu32 " of them not full, %" PRIu32
-	       " evicted last, %" PRIu32 " with a bucket; %" PRIu32 " fit, %" PRIu32
-	       " bytes each\n",
-	       fill->in_use, fill->partial, fill->protected, bucket_sources(maps), fill->sources,
-	       fill->bytes);
+	printf("  sources: %" PRIu32 " tracked (%" PRIu32 " not full, %" PRIu32
+	       " protected from eviction); room for %" PRIu32 ", %" PRIu32 " bytes each; %" PRIu32
+	       " have a bucket\n",
+	       fill->in_use, fill->partial, fill->protected, fill->sources, fill->bytes,
+	       bucket_sources(maps));
 	if (!lack)
 		return;
 	printf("  %s", lack);
@@ -303,12 +303,13 @@ static void pressure_print(const struct gate *gate, const struct pressure *press
 	char what[32];
 
 	if (pressure->flooded)
-		printf("  pressure: flood: newcomers wait, on %u of %u %s: a new source gets its "
-		       "bucket after some packets\n",
+		printf("  pressure: flood on %u of %u %s: a new source gets a level after more "
+		       "than "
+		       "2 packets\n",
 		       pressure->flooded, gate->machine.cpus,
 		       plural(gate->machine.cpus, "CPU", "CPUs"));
 	else
-		puts("  pressure: quiet: a new source gets its bucket with its first packet");
+		puts("  pressure: quiet: a new source gets a level with its first packet");
 	passing_print(gate, passing);
 	printf("  %-26s %12s %20s\n", "EVENT", "PER SECOND", "TOTAL");
 	pace_print("newcomers met", &pressure->event[SL_EVENT_MET]);
@@ -436,20 +437,20 @@ static enum status status_run(const struct context *context, const void *args)
 }
 
 static const char status_details[] =
-	"pressure tells how newcomers fare: sources that have no bucket yet. quiet: each gets\n"
-	"one with its first packet. flood: so many come that a source has to send more than two\n"
-	"packets through one CPU first, so that forged ones take no memory; see 'sluice help\n"
-	"newcomers'.\n"
-	"newcomers met: a packet counts once if a limit has no bucket for it.\n"
-	"insertions: buckets made, one for each limit and key. forgotten: those that were not\n"
-	"full and were given up for another one. refused: newcomers that got none. busy: another\n"
-	"CPU was at work there; no-room: all that it could have taken the place of tell more.\n"
-	"bucket insertions: sources that got a bucket on a CPU; no bucket: the kernel had none.\n"
+	"pressure: how new sources are handled, those that have no level under a limit yet.\n"
+	"quiet: each gets a level with its first packet. flood: so many come that a source has\n"
+	"to send more than two packets through one CPU first, so that forged ones take no\n"
+	"memory; see 'sluice help newcomers'.\n"
+	"newcomers met: a packet counts once if a limit has no level for it. insertions: levels\n"
+	"added, one for each limit and key. forgotten: levels that were evicted although they\n"
+	"were not full. refused: new sources that got no level: busy: another CPU held the\n"
+	"lock; no-room: every level that could be evicted was worth more. bucket insertions:\n"
+	"sources that got an entry in buckets4 or buckets6; no bucket: the kernel had none.\n"
 	"sources: the levels that the gate tracks, one for each source and limit. Full ones are\n"
 	"evicted first, then those that lack little; those that lack more than half, or are\n"
-	"blocked, last. MEMORY is what the kernel allocates for a map, or, if it allocates by\n"
-	"entry, what its entries take. ledgers: those levels; buckets4, buckets6: sources that\n"
-	"CPUs serve from buckets of their own; newcomers: all maps for new sources.";
+	"blocked, are protected. MEMORY is what the kernel allocates for a map, or, if it\n"
+	"allocates by entry, what its entries take. ledgers: those levels; buckets4, buckets6:\n"
+	"what CPUs hold for single sources; newcomers: all maps for new sources.";
 
 const struct command command_status = {
 	.name = "status",

@@ -296,11 +296,10 @@ static void gate_become(struct gate *gate, struct gate *next)
 static void lost_report(const struct gate *gate, const struct gate *next)
 {
 	if (map_is_new(gate, next, MAP_LEDGERS))
-		note("gate '%s': the state of all sources starts afresh: counters at 0, full "
-		     "buckets, no blocks",
+		note("gate '%s': the state of all sources was reset; counters of policies stay",
 		     gate->name);
 	else if (map_is_new(gate, next, MAP_BUCKETS4))
-		note("gate '%s': the counters of single sources start afresh", gate->name);
+		note("gate '%s': the counters of single sources were reset", gate->name);
 }
 
 /* Steps 4 and 5 of the head comment. No packet uses the old gate any more. */

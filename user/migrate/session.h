@@ -10,17 +10,17 @@
 #include "rules/sizes.h"
 
 /*
- * Opens a gate for a change: gate_open() with the lock, for which it waits up to 3 seconds. Refuses
- * a gate whose rules are on trial (gate/trial.h), as the others do.
+ * Opens a gate for a change. Waits up to 3 seconds for its lock. Refuses a gate whose rules are on
+ * trial (gate/trial.h).
  */
 enum status gate_open_to_change(struct gate *gate, const char *name);
 
-/* gate_open_to_change() whether there is a trial or not. */
+/* The same, but accepts a gate on trial. */
 enum status gate_open_to_end_trial(struct gate *gate, const char *name);
 
 /*
- * gate_open_to_change() that makes a missing gate with the sizes that somebody states (0: the
- * default), and mounts bpffs if it is not mounted.
+ * gate_open_to_change() that makes a missing gate, and mounts bpffs if it is not mounted. wanted:
+ * the stated sizes; 0 is the default.
  */
 enum status gate_open_or_make(struct gate *gate, const char *name, const struct gate_sizes *wanted);
 

@@ -241,7 +241,6 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 	case MAP_ALLOWANCES: /* without second records and the gate's own policies */
 		*ret = gate->policies_max - SL_POLICY_FIRST;
 		return OK;
-	case MAP_SETS:
 	case MAP_LEDGERS: /* the other lines keep sets from filling up: gate_make.c */
 		*ret = gate->state->meeting.sources;
 		return OK;

@@ -481,6 +481,24 @@ static void test_a_failed_insertion_is_counted_by_cause(void **state)
 	}
 }
 
+/* Insertions are counted by second, although no new source is met. */
+static void test_insertions_are_counted_by_second(void **state)
+{
+	const struct sl_pace *pace = &world.admission.event[SL_EVENT_BUCKET_INSERTED];
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	world.admission.first = 0;
+	for (int second = 0; second < 3; second++) {
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(pace->now, 1);
+		assert_int_equal(pace->last, second > 0);
+		bucket_host_evict();
+		clock_advance(SL_TICKS_PER_NS << SL_SECOND_SHIFT);
+	}
+	assert_int_equal(pace->total, 3);
+}
+
 /* An evicted source loses what its slices hold, and no more: it passes its burst, or a little less. */
 static void test_an_evicted_source_is_charged_at_its_state(void **state)
 {
@@ -623,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_a_hot_source_has_a_bucket_for_as_long),
 		cmocka_unit_test(test_one_refused_source_in_a_jiffy_gets_a_bucket),
 		cmocka_unit_test(test_a_failed_insertion_is_counted_by_cause),
+		cmocka_unit_test(test_insertions_are_counted_by_second),
 		cmocka_unit_test(test_an_evicted_source_is_charged_at_its_state),
 		cmocka_unit_test(test_a_reused_bucket_keeps_nothing),
 		cmocka_unit_test(test_a_shared_mark_costs_a_lookup_and_no_verdict),
