@@ -6,11 +6,11 @@
  * bucket saves a hot source the charge of its shared state; a slow source only pays for the cache
  * lines. So each CPU uses buckets only for its first sources, for hot sources, and for refused or
  * observed sources, and marks these in map `in_use`. A source without a mark is charged at its
- * shared state. Marks are bits of a hash. If two sources share a mark, one of them may pay a failed
- * lookup.
+ * shared state. A mark is one of 65,536 bits, by a keyed hash. If two sources share a mark, one of
+ * them may pay a failed lookup, and clear the mark of the other, which is restored soon.
  *
  * Race: the kernel reuses an evicted entry at once, even while a program on another CPU uses it.
- * That program may then write to the bucket of another source. bucket_find() compares `source`, and
+ * That program may then write to the bucket of another source. bucket_find() compares `seal`, and
  * clears a bucket that was written for another source. `generation` and `policy_version` are read
  * and written as one word, so a packet never uses the version of another source. Credit that is
  * written to an entry at that moment is lost.
@@ -35,10 +35,13 @@ struct mark {
 	__u64 bit;
 };
 
-/* Returns the mark of a source. The hash is secret, so no sender can choose a collision. */
-static __always_inline struct mark mark_of(__u64 source, const struct sl_gate *gate)
+/*
+ * Returns the mark of a key. The hash is strongly universal (digest.h) and its secret random, so a
+ * sender can choose no source that shares the mark of another one.
+ */
+static __always_inline struct mark mark_of(const __u64 key[2], const struct sl_gate *gate)
 {
-	__u32 hash = source * (gate->meeting.secret[0] | 1) >> 48, first = 0;
+	__u32 hash = digest_sum(gate->meeting.secret, key) >> 48, first = 0;
 	struct sl_in_use *here = bpf_map_lookup_elem(&in_use, &first);
 
 	_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
@@ -48,55 +51,41 @@ static __always_inline struct mark mark_of(__u64 source, const struct sl_gate *g
 	};
 }
 
-static __always_inline void mark_clear(__u64 source, const struct sl_gate *gate)
-{
-	struct mark mark = mark_of(source, gate);
-
-	if (mark.word)
-		*mark.word &= ~mark.bit;
-}
-
 /* --- Finding a bucket ------------------------------------------------------------------------ */
 
 /* Clears a bucket that this CPU has not used yet, or that was written for another source. */
-BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 source)
+BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 {
 	if (bucket)
-		*bucket = (struct sl_bucket){.source = source};
+		*bucket = (struct sl_bucket){.seal = {seal0, seal1}};
 	return 0;
 }
 
-/*
- * A failed lookup clears the mark in one of 16 jiffies: the entry was evicted. Not always, because
- * another source may share the mark.
- */
-#define UNMARK_JIFFIES 16
+/* Makes a bucket that was looked up that of a key. */
+static __always_inline void bucket_fit(struct sl_bucket *bucket, const __u64 key[2],
+				       const struct sl_gate *gate)
+{
+	if (!bucket_is_of(&gate->meeting, bucket, key))
+		bucket_clear(bucket, bucket_seal(&gate->meeting, key, 0),
+			     bucket_seal(&gate->meeting, key, 1));
+}
 
 /* Returns the bucket of the source, or NULL if this CPU uses none. */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 						     const struct sl_gate *gate)
 {
-	const __u64 *addr = (const __u64 *)packet->source.addr;
 	bool ipv4 = packet_is_ipv4(packet);
 	struct sl_bucket *bucket;
 	struct mark mark;
-	__u64 source;
 
-	if (!ipv4)
-		bucket_key6(addr, packet->bucket_key);
-	source = bucket_source(ipv4 ? addr : packet->bucket_key, ipv4);
-	mark = mark_of(source, gate);
+	bucket_key((const __u64 *)packet->source.addr, ipv4, packet->bucket_key);
+	mark = mark_of(packet->bucket_key, gate);
 	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
-	bucket = ipv4 ? map_lookup(buckets4, packet->source.addr)
+	bucket = ipv4 ? map_lookup(buckets4, packet->bucket_key)
 		      : map_lookup(buckets6, packet->bucket_key);
-	if (!bucket) {
-		if (!(packet->jiffy % UNMARK_JIFFIES))
-			*mark.word &= ~mark.bit;
-		return NULL;
-	}
-	if (bucket->source != source)
-		bucket_clear(bucket, source);
+	if (bucket)
+		bucket_fit(bucket, packet->bucket_key, gate);
 	return bucket;
 }
 
@@ -132,25 +121,44 @@ static __always_inline bool bucket_is_kept(const struct sl_bucket *bucket,
 	       (__u32)(2 * packet->jiffy - bucket->kept) < 2 * REFUSED_JIFFIES;
 }
 
+enum bucket_claim {
+	BUCKET_NONE,
+	BUCKET_RESTORE, /* a bucket that exists and is kept: another source cleared its mark */
+	BUCKET_INSERT,
+};
+
+/* A quarter of all counts, spread evenly: sources in step must not always find the ration used. */
+static __always_inline bool count_is_drawn(__u32 count)
+{
+	return count * 0x9e3779b1U < 1U << 30;
+}
+
 /*
- * Returns whether a source without a bucket gets one for this packet. is_charged: every limit
- * passed the packet. Refused, observed and unlimited sources get at most one bucket per jiffy: an
- * abuser is listed soon, and a flood of refused sources costs a CPU at most HZ insertions a second.
+ * Returns what a source without a bucket gets for this packet. is_charged: every limit passed the
+ * packet. Sources that are not hot get at most one bucket of each ration per jiffy: an abuser is
+ * listed soon, and a flood costs a CPU at most 2 HZ insertions a second.
  */
-static __always_inline bool bucket_is_earned(const struct packet *packet, bool is_charged)
+static __always_inline enum bucket_claim bucket_claim(const struct packet *packet, bool is_charged,
+						      enum sl_ration ration)
 {
 	struct sl_admission *here = admission_get();
+	__u32 first = 0;
+	const struct sl_in_use *used = bpf_map_lookup_elem(&in_use, &first);
 
-	if (!here)
-		return false;
-	if (here->first < BUCKETS_FIRST)
-		return true;
-	if (packet->hot && !(++here->sampled % HOT_SAMPLE))
-		return true;
-	if (is_charged || here->inserted_at == packet->jiffy)
-		return false;
-	here->inserted_at = packet->jiffy;
-	return true;
+	if (!here || !used || ration >= SL_RATIONS)
+		return BUCKET_NONE;
+	if (used->first < BUCKETS_FIRST)
+		return BUCKET_INSERT;
+	if (!packet->asked && is_charged)
+		return BUCKET_NONE;
+	here->sampled++;
+	if (packet->asked && !(here->sampled % HOT_SAMPLE))
+		return packet->hot ? BUCKET_INSERT : BUCKET_RESTORE;
+	if (is_charged || here->inserted_at[ration] == packet->jiffy ||
+	    !count_is_drawn(here->sampled))
+		return BUCKET_NONE;
+	here->inserted_at[ration] = packet->jiffy;
+	return BUCKET_INSERT;
 }
 
 /* Counts the result of an insertion. Errors: bpf_map_update_elem() of Linux 6.1 to 6.18. */
@@ -166,28 +174,25 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
 }
 
 /*
- * Starts using a bucket for the source. Returns it, or NULL if the kernel has no entry for it.
- * Looks the entry up first, because updating an existing entry would evict another entry.
- * BPF_NOEXIST: another CPU may have added it in the meantime.
+ * Starts using a bucket of the source. Returns it, or NULL if the claim does not hold, or if the
+ * kernel has no entry for it. Looks the entry up first, because updating an existing entry would
+ * evict another entry. BPF_NOEXIST: another CPU may have added it in the meantime.
  */
-static __always_inline struct sl_bucket *bucket_insert(const struct packet *packet,
-						       const struct sl_gate *gate)
+static __always_inline struct sl_bucket *
+bucket_start(const struct packet *packet, const struct sl_gate *gate, enum bucket_claim claim)
 {
 	struct sl_admission *here = admission_get();
 	bool ipv4 = packet_is_ipv4(packet);
-	__u64 key[2] = {*(const __u64 *)packet->source.addr};
 	const struct sl_bucket fresh = {0};
 	struct sl_bucket *bucket;
+	struct sl_in_use *used;
+	__u32 first = 0;
 	struct mark mark;
-	__u64 source;
+	__u64 key[2];
 
-	if (!here)
-		return NULL;
-	if (!ipv4)
-		bucket_key6((const __u64 *)packet->source.addr, key);
-	source = bucket_source(key, ipv4);
+	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
 	bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
-	if (!bucket) {
+	if (here && !bucket && claim == BUCKET_INSERT) {
 		long err = ipv4 ? bpf_map_update_elem(&buckets4, key, &fresh, BPF_NOEXIST)
 				: bpf_map_update_elem(&buckets6, key, &fresh, BPF_NOEXIST);
 
@@ -196,13 +201,15 @@ static __always_inline struct sl_bucket *bucket_insert(const struct packet *pack
 	}
 	if (!bucket)
 		return NULL;
-	if (bucket->source != source)
-		bucket_clear(bucket, source);
-	if (here->first < BUCKETS_FIRST) {
-		here->first++;
+	bucket_fit(bucket, key, gate);
+	if (claim == BUCKET_RESTORE && !bucket_is_kept(bucket, packet))
+		return NULL;
+	used = bpf_map_lookup_elem(&in_use, &first);
+	if (used && used->first < BUCKETS_FIRST) {
+		used->first++;
 		bucket->kept = BUCKET_FIRST;
 	}
-	mark = mark_of(source, gate);
+	mark = mark_of(key, gate);
 	if (mark.word)
 		*mark.word |= mark.bit;
 	return bucket;
@@ -221,6 +228,32 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 /* Keep a bucket if it decides at least 4 packets for each packet that charges a state. */
 #define WORTH_SERVED 4
 
+/* Clears the mark of the source. if_evicted: only if it has no entry. */
+BPF_GLOBAL int bucket_unmark(const struct packet *packet, const struct sl_gate *gate,
+			     __u32 if_evicted)
+{
+	struct mark mark;
+	__u64 key[2];
+	bool ipv4;
+
+	if (!packet || !gate)
+		return 0;
+	ipv4 = packet_is_ipv4(packet);
+	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
+	if (if_evicted && (ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key)))
+		return 0;
+	mark = mark_of(key, gate);
+	if (mark.word)
+		*mark.word &= ~mark.bit;
+	return 0;
+}
+
+/*
+ * In one of 4096 jiffies packets clear the marks of evicted entries. Not in each, because another
+ * source may share the mark; and only packets that charged a state, so forged sources clear none.
+ */
+#define UNMARK_JIFFIES 4096
+
 /*
  * Stops using a bucket whose source is not hot any more, unless a slice holds credit. The entry
  * stays until it is evicted. Called if a shared state was charged for the packet.
@@ -228,13 +261,20 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
 					  struct sl_bucket *bucket)
 {
-	__u32 served = bucket->passed.packets + bucket->dropped.packets;
-	bool is_worth = served - bucket->served >= WORTH_SERVED;
+	__u32 served;
+	bool is_worth;
 
+	if (!bucket) {
+		if (!(packet->jiffy % UNMARK_JIFFIES))
+			bucket_unmark(packet, gate, true);
+		return;
+	}
+	served = bucket->passed.packets + bucket->dropped.packets;
+	is_worth = served - bucket->served >= WORTH_SERVED;
 	bucket->served = served;
 	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet) &&
 	    slices_are_empty(bucket))
-		mark_clear(bucket->source, gate);
+		bucket_unmark(packet, gate, false);
 }
 
 /* --- The policy version ----------------------------------------------------------------------- */

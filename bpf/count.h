@@ -61,8 +61,9 @@ static __always_inline void count_policy(const struct packet *packet, const stru
 static __always_inline void count_source(const struct packet *packet, struct sl_bucket *bucket,
 					 enum sl_reason reason, __u32 refused)
 {
-	if (reason >= SL_FIRST_DROP) {
+	if (reason >= SL_FIRST_DROP || refused)
 		bucket_refuse(bucket, packet);
+	if (reason >= SL_FIRST_DROP) {
 		cell_add(&bucket->dropped, packet);
 		return;
 	}
@@ -71,15 +72,15 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 		cell_add(&bucket->observed, packet);
 }
 
-/* Adds a bucket for the source of a packet, and counts the packet in it. */
-BPF_GLOBAL int count_first(const struct packet *packet, const struct sl_gate *gate, __u32 reason,
-			   __u32 refused)
+/* Starts using a bucket of the source, by an enum bucket_claim, and counts the packet in it. */
+BPF_GLOBAL int count_first(const struct packet *packet, const struct sl_gate *gate, __u32 claim,
+			   __u32 reason, __u32 refused)
 {
 	struct sl_bucket *bucket;
 
 	if (!packet || !gate)
 		return 0;
-	bucket = bucket_insert(packet, gate);
+	bucket = bucket_start(packet, gate, claim);
 	if (bucket)
 		count_source(packet, bucket, reason, refused);
 	return 0;

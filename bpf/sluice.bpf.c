@@ -61,13 +61,17 @@ static __always_inline bool gate_has_rules(const struct sl_gate *gate)
 	return gate->hosts || gate->prefixes;
 }
 
-/* Returns whether a source without a bucket gets one. A newcomer never does. */
-static __always_inline bool verdict_earns(const struct packet *packet,
-					  const struct verdict *verdict)
+/* Returns what a source without a bucket gets. A newcomer gets nothing. */
+static __always_inline enum bucket_claim verdict_claim(const struct packet *packet,
+						       const struct verdict *verdict)
 {
-	if (verdict->reason == SL_PASS_NEWCOMER || verdict->reason == SL_DROP_OVER_BUDGET)
-		return false;
-	return bucket_is_earned(packet, verdict->reason == SL_PASS_WITHIN && !verdict->refused);
+	enum sl_reason reason = verdict->reason;
+	bool is_limited = verdict->refused || (reason >= SL_FIRST_DROP && reason != SL_DROP_DENIED);
+
+	if (reason == SL_PASS_NEWCOMER || reason == SL_DROP_OVER_BUDGET)
+		return BUCKET_NONE;
+	return bucket_claim(packet, reason == SL_PASS_WITHIN && !verdict->refused,
+			    is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 }
 
 /* Returns whether the packet passes. parsed: PARSED, or the reason for a frame without a source. */
@@ -79,19 +83,20 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 
 	if (parsed == PARSED && gate) {
 		struct sl_bucket *bucket;
+		enum bucket_claim claim;
 
 		packet_begin(packet, gate);
 		bucket = bucket_find(packet, gate);
 		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
 					: shortcut_recall(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, &verdict);
-		if (bucket) {
-			if (packet->asked)
-				bucket_review(packet, gate, bucket);
+		if (packet->asked)
+			bucket_review(packet, gate, bucket);
+		claim = bucket ? BUCKET_NONE : verdict_claim(packet, &verdict);
+		if (bucket)
 			count_source(packet, bucket, verdict.reason, verdict.refused);
-		} else if (verdict_earns(packet, &verdict)) {
-			count_first(packet, gate, verdict.reason, verdict.refused);
-		}
+		else if (claim)
+			count_first(packet, gate, claim, verdict.reason, verdict.refused);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;
 	}

@@ -37,17 +37,30 @@ static inline bool identity_is_whole(const __u64 addr[2])
 	return !(addr[0] & ~upper) && !(addr[1] & upper);
 }
 
-/* Sets the key of an IPv6 source in map `buckets6`: the /64, or the whole address. */
-static inline void bucket_key6(const __u64 addr[2], __u64 ret[2])
+/*
+ * Sets the key of a source in map `buckets6`, the /64 or the whole address, or in `buckets4`, of
+ * which the key is the first 4 bytes.
+ */
+static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
-	ret[0] = addr[0];
-	ret[1] = identity_is_whole(addr) ? addr[1] : 0;
+	ret[0] = ipv4 ? (__u32)addr[0] : addr[0];
+	ret[1] = !ipv4 && identity_is_whole(addr) ? addr[1] : 0;
 }
 
-/* Returns `source` for the bucket of a key. An IPv4 key is the first 4 bytes of `key`. */
-static inline __u64 bucket_source(const __u64 key[2], bool ipv4)
+/*
+ * A bucket stores its key, sealed with two words of the secret: neither memory that the kernel
+ * zeroed nor the bucket of another source has that seal.
+ */
+static inline __u64 bucket_seal(const struct sl_meeting *meeting, const __u64 key[2], int word)
 {
-	return ipv4 ? (__u32)key[0] : key[0] ^ key[1];
+	return key[word] ^ meeting->secret[SL_SECRETS - 2 + word];
+}
+
+static inline bool bucket_is_of(const struct sl_meeting *meeting, const struct sl_bucket *bucket,
+				const __u64 key[2])
+{
+	return bucket->seal[0] == bucket_seal(meeting, key, 0) &&
+	       bucket->seal[1] == bucket_seal(meeting, key, 1);
 }
 
 /*

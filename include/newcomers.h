@@ -71,6 +71,13 @@ enum sl_event {
 	SL_EVENTS,
 };
 
+/* Insertions for sources that are not hot: one in a jiffy for each ration. */
+enum sl_ration {
+	SL_RATION_LIMITED, /* refused or observed by a limit */
+	SL_RATION_OTHER,   /* denied, allowed, or not limited */
+	SL_RATIONS,
+};
+
 /* A count and its rate. A second here is 2^SL_SECOND_SHIFT ns. */
 #define SL_SECOND_SHIFT 30
 
@@ -86,10 +93,10 @@ struct sl_admission {
 	__u64 crowd_until; /* the first jiffy after the flood */
 	__u32 met;	   /* packets of new keys in this interval */
 	__u32 second;	   /* the second that `now` of the events counts */
-	__u32 first;	   /* buckets given to the first sources of this CPU */
-	__u32 sampled;	   /* packets of hot sources without a bucket */
-	__u64 inserted_at; /* the jiffy of the last insertion for a source that is not hot */
-	__u64 lost;	   /* deficit of evicted states, in 1/16 of a burst */
+	__u32 sampled;	   /* packets without a bucket that charged a state, or were refused */
+	__u32 pad;
+	__u64 inserted_at[SL_RATIONS]; /* the jiffy of the last insertion of each ration */
+	__u64 lost;		       /* deficit of evicted states, in 1/16 of a burst */
 	struct sl_pace event[SL_EVENTS];
 };
 
@@ -101,6 +108,7 @@ struct sl_admission {
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
+	__u64 first; /* buckets given to the first sources of this CPU */
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");

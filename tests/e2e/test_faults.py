@@ -77,7 +77,7 @@ def test_all_maps_deleted(drained):
     assert not os.path.exists(drained.pins())
 
 
-@pytest.mark.parametrize("name", ["gate", "prefixes", "counters", "buckets"])
+@pytest.mark.parametrize("name", ["gate", "prefixes", "counters", "buckets4"])
 def test_a_pin_replaced_by_another_map(drained, name):
     make_map(drained.pins(name), "hash", 4, 8, 16)
     refused_with_advice(drained, f"'{name}'", READERS[:3] + WRITERS)

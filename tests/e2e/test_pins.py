@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import bpf
-from lab import MAPS, PINS, SLUICE, run
+from lab import MAPS, SLUICE, run
 
 SOURCE = "203.0.113.66"
 
@@ -27,7 +27,7 @@ def test_maps_by_name_and_links(lab):
     assert sorted(pin.split("-")[0] for pin in pinned if "program" not in pin and
                   "qdisc" not in pin) == ["ingress", "xdp"]
     assert "program" in {pin.split("-")[0] for pin in pinned}
-    for path in PINS, lab.pins(), lab.pins("links"):
+    for path in lab.pins(), lab.pins("links"):  # of the root: test_trust.py
         assert mode(path) == 0o700 and os.stat(path).st_uid == 0
     for name in MAPS:
         assert mode(lab.pins(name)) & 0o077 == 0
@@ -44,7 +44,7 @@ def test_the_mode_does_not_depend_on_umask(lab):
         lab.attach("in0")
     finally:
         os.umask(old)
-    assert [mode(p) for p in (PINS, lab.pins(), lab.pins("links"))] == [0o700] * 3
+    assert [mode(p) for p in (lab.pins(), lab.pins("links"))] == [0o700] * 2
     assert all(mode(lab.pins(name)) & 0o077 == 0 for name in MAPS)
 
 

@@ -254,7 +254,7 @@ static const struct word attach_words[] = {
 	{"buckets", VALUE, "N", SIZE_FIELD(SIZE_BUCKETS),
 	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of\n"
 	 "their own, and count for 'sluice sources'; 16384 by default with up to 12 CPUs:\n"
-	 "400 bytes for each CPU and 168 more for N of both, allocated at once"},
+	 "416 bytes for each CPU and 168 more for N of both, allocated at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
 	{"prefixes", VALUE, "N", SIZE_FIELD(SIZE_PREFIXES), "rules of anything shorter"},

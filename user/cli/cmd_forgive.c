@@ -102,7 +102,7 @@ static enum status source_shares(const struct gate *gate, const struct table *ta
 	return OK;
 }
 
-/* Deletes the buckets of all sources that share a state: each holds a slice, or a refusal. */
+/* Empties the slices of all sources that share a state. */
 static enum status buckets_forget(const struct gate *gate, const struct table *table,
 				  const struct pardon *pardon)
 {
@@ -112,22 +112,21 @@ static enum status buckets_forget(const struct gate *gate, const struct table *t
 	enum status status;
 
 	if (reach.bits == pardon->source.prefix.bits)
-		return buckets_delete(gate, &pardon->source.prefix);
+		return buckets_forgive(gate, &pardon->source.prefix);
 	status = sources_list(gate, table, &reach, &list);
 	if (status)
 		return status;
 	for (unsigned int i = 0; !status && i < list.count; i++) {
 		status = source_shares(gate, table, pardon, &list.items[i].prefix, &shares);
 		if (!status && shares)
-			status = buckets_delete(gate, &list.items[i].prefix);
+			status = buckets_forgive(gate, &list.items[i].prefix);
 	}
 	free(list.items);
 	return status;
 }
 
 /*
- * Fills the states, then deletes the buckets, whose slices CPUs would go on spending, or refusing
- * by.
+ * Fills the states, then empties the slices, which CPUs would go on spending, or refusing by.
  */
 static enum status forgive(const struct gate *gate, const struct pardon *pardon)
 {

@@ -14,35 +14,31 @@ static enum status buckets_failed(const struct gate *gate, int err)
 	return failure("cannot read the buckets of gate '%s': %s", gate->name, why(err));
 }
 
-struct bucket_key {
+struct map_key {
 	enum gate_map map;
 	__u64 word[2];
 };
 
-static struct bucket_key key_of(const struct sl_prefix *address)
+static struct map_key key_of(const struct sl_prefix *address)
 {
-	struct bucket_key key = {.map = MAP_BUCKETS4};
+	bool ipv4 = prefix_is_ipv4(address);
+	struct map_key key = {.map = ipv4 ? MAP_BUCKETS4 : MAP_BUCKETS6};
 	__u64 addr[2];
 
 	memcpy(addr, address->addr, sizeof(addr));
-	if (prefix_is_ipv4(address)) {
-		key.word[0] = addr[0];
-	} else {
-		key.map = MAP_BUCKETS6;
-		bucket_key6(addr, key.word);
-	}
+	bucket_key(addr, ipv4, key.word);
 	return key;
 }
 
 /* Moves the buckets that a CPU has used to the front. Returns their number. */
-static unsigned int buckets_used(struct sl_bucket *buckets, unsigned int cpus,
-				 const struct bucket_key *key)
+static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buckets,
+				 const struct map_key *key)
 {
-	__u64 source = bucket_source(key->word, key->map == MAP_BUCKETS4);
+	const struct sl_meeting meeting = gate->state->meeting;
 	unsigned int count = 0;
 
-	for (unsigned int cpu = 0; cpu < cpus; cpu++)
-		if (buckets[cpu].source == source &&
+	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
+		if (bucket_is_of(&meeting, &buckets[cpu], key->word) &&
 		    (buckets[cpu].passed.packets || buckets[cpu].dropped.packets))
 			buckets[count++] = buckets[cpu];
 	return count;
@@ -51,7 +47,7 @@ static unsigned int buckets_used(struct sl_bucket *buckets, unsigned int cpus,
 enum status buckets_read(const struct gate *gate, const struct sl_prefix *address,
 			 struct sl_bucket **ret, unsigned int *ret_count)
 {
-	struct bucket_key key = key_of(address);
+	struct map_key key = key_of(address);
 	struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
 	int err;
 
@@ -61,7 +57,7 @@ enum status buckets_read(const struct gate *gate, const struct sl_prefix *addres
 		return buckets_failed(gate, ENOMEM);
 	err = bpf_map_lookup_elem(gate->map[key.map], key.word, buckets);
 	if (!err)
-		*ret_count = buckets_used(buckets, gate->machine.cpus, &key);
+		*ret_count = buckets_used(gate, buckets, &key);
 	if (*ret_count)
 		*ret = buckets;
 	else
@@ -69,11 +65,20 @@ enum status buckets_read(const struct gate *gate, const struct sl_prefix *addres
 	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
 }
 
-enum status buckets_delete(const struct gate *gate, const struct sl_prefix *address)
+enum status buckets_forgive(const struct gate *gate, const struct sl_prefix *address)
 {
-	struct bucket_key key = key_of(address);
-	int err = bpf_map_delete_elem(gate->map[key.map], key.word);
+	struct map_key key = key_of(address);
+	struct sl_bucket *buckets = calloc(gate->machine.cpus, sizeof(*buckets));
+	int err = buckets ? bpf_map_lookup_elem(gate->map[key.map], key.word, buckets) : -ENOMEM;
 
+	for (unsigned int cpu = 0; !err && cpu < gate->machine.cpus; cpu++) {
+		buckets[cpu].generation = 0;
+		memset(buckets[cpu].slice, 0, sizeof(buckets[cpu].slice));
+	}
+	/* BPF_EXIST: the kernel evicts no entry for an update of one that exists */
+	if (!err)
+		err = bpf_map_update_elem(gate->map[key.map], key.word, buckets, BPF_EXIST);
+	free(buckets);
 	return err && err != -ENOENT ? buckets_failed(gate, err) : OK;
 }
 
@@ -113,13 +118,13 @@ static enum status page_report(const struct gate *gate, enum gate_map map, const
 
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct sl_bucket *buckets = page->values + (size_t)i * gate->machine.cpus;
-		struct bucket_key key = {.map = map};
+		struct map_key key = {.map = map};
 		struct sl_prefix source;
 		unsigned int used;
 
 		memcpy(key.word, (const char *)page->keys + i * size, size);
 		source = prefix_of_source(key.word, map == MAP_BUCKETS4);
-		used = buckets_used(buckets, gate->machine.cpus, &key);
+		used = buckets_used(gate, buckets, &key);
 		if (used)
 			status = call(data, &source, buckets, used);
 	}

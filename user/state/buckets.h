@@ -33,9 +33,9 @@ enum status buckets_walk(const struct gate *gate, buckets_call *call, void *data
 enum status buckets_count(const struct gate *gate, enum gate_map map, uint32_t *ret);
 
 /*
- * Deletes the buckets of the source of an address, with their slices, the refusals that they
- * remember, and their counters. A packet that is being charged may still use what it has read.
+ * Empties the slices of a source, with the refusals that they remember. A packet that is charged at
+ * that moment may write its slice back, or lose its count.
  */
-enum status buckets_delete(const struct gate *gate, const struct sl_prefix *address);
+enum status buckets_forgive(const struct gate *gate, const struct sl_prefix *address);
 
 #endif

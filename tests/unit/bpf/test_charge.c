@@ -128,7 +128,7 @@ static enum sl_reason packet_send(uint32_t source)
 
 	policy_charge(&packet, &world.policy, bucket, &verdict);
 	if (!bucket && verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET)
-		bucket_insert(&packet, &host_table.gate);
+		bucket_start(&packet, &host_table.gate, BUCKET_INSERT);
 	return verdict.reason;
 }
 
@@ -428,10 +428,10 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 		struct packet packet;
 
 		world_begin(family, ONE_CPU);
-		world.admission.first = BUCKETS_FIRST;
+		bucket_host.in_use.first = BUCKETS_FIRST;
 		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is that recent */
 		packet = packet_from(1);
-		assert_non_null(bucket_insert(&packet, &host_table.gate));
+		assert_non_null(bucket_start(&packet, &host_table.gate, BUCKET_INSERT));
 		bucket = bucket_find(&packet, &host_table.gate);
 		bucket->slice[2].credit = 1;
 		bucket_review(&packet, &host_table.gate, bucket);
@@ -451,7 +451,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 	(void)state;
 	for (unsigned int volley = 1; volley <= 8; volley++) {
 		world_begin(SL_IPV4, ONE_CPU);
-		world.admission.first = BUCKETS_FIRST;
+		bucket_host.in_use.first = BUCKETS_FIRST;
 		for (int turn = 0; turn < 2000; turn++) {
 			for (unsigned int i = 0; i < volley; i++) {
 				struct packet packet = packet_from(1);
@@ -461,7 +461,7 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 				policy_charge(&packet, &world.policy, bucket, &verdict);
 				assert_int_equal(verdict.reason, SL_PASS_WITHIN);
 				if (!bucket && packet.hot)
-					bucket_insert(&packet, &host_table.gate);
+					bucket_start(&packet, &host_table.gate, BUCKET_INSERT);
 				else if (bucket && packet.asked)
 					bucket_review(&packet, &host_table.gate, bucket);
 			}

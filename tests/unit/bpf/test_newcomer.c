@@ -111,7 +111,7 @@ static void world_begin(enum sl_family family, uint32_t cpus)
 	host_table.gate.meeting.window_shift = WINDOW;
 	host_table.gate.generation = 1;
 	world.family = family;
-	world.admission.first = BUCKETS_FIRST;
+	bucket_host.in_use.first = BUCKETS_FIRST;
 	world.policy.since = 1;
 	world.policy.limits[family] = 1;
 	limit = &world.policy.limit[family][0];
@@ -149,14 +149,18 @@ static enum sl_reason packet_send(uint32_t source)
 	if (bucket)
 		bucket_recall(&packet, bucket, &host_table.gate);
 	policy_charge(&packet, &world.policy, bucket, &verdict);
+	if (packet.asked)
+		bucket_review(&packet, &host_table.gate, bucket);
 	if (bucket) {
-		if (packet.asked)
-			bucket_review(&packet, &host_table.gate, bucket);
 		count_source(&packet, bucket, verdict.reason, verdict.refused);
-	} else if (verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET &&
-		   bucket_is_earned(&packet,
-				    verdict.reason == SL_PASS_WITHIN && !verdict.refused)) {
-		count_first(&packet, &host_table.gate, verdict.reason, verdict.refused);
+	} else if (verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET) {
+		bool is_limited = verdict.refused || verdict.reason >= SL_FIRST_DROP;
+		enum bucket_claim claim = bucket_claim(
+			&packet, !is_limited, is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
+
+		if (claim)
+			count_first(&packet, &host_table.gate, claim, verdict.reason,
+				    verdict.refused);
 	}
 	return verdict.reason;
 }
@@ -355,7 +359,7 @@ static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
 			world_begin(family, ONE_CPU);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			packet = packet_from(1);
-			assert_non_null(bucket_insert(&packet, &host_table.gate));
+			assert_non_null(bucket_start(&packet, &host_table.gate, BUCKET_INSERT));
 			bucket = bucket_find(&packet, &host_table.gate);
 			world.handed = line_of(1);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
@@ -385,7 +389,7 @@ static void test_the_first_sources_get_a_bucket_at_once(void **state)
 		{
 			world_begin(family, MANY_CPUS);
 			host_table.gate.meeting.crowd = ~0U;
-			world.admission.first = BUCKETS_FIRST - 1;
+			bucket_host.in_use.first = BUCKETS_FIRST - 1;
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			assert_int_equal(packet_send(2), SL_PASS_WITHIN);
 			assert_non_null(bucket_of(1));
@@ -441,12 +445,14 @@ static void test_one_refused_source_in_a_jiffy_gets_a_bucket(void **state)
 		for (uint32_t source = 1; source <= 64; source++)
 			assert_int_equal(packet_send(source), SL_PASS_WITHIN);
 		clock_advance(SL_TICKS_PER_SEC);
-		for (uint32_t source = 1; source <= 64; source++) {
+		for (uint32_t source = 1, have = 0; source <= 64; source++) {
 			assert_int_equal(packet_send(source),
 					 observe ? SL_PASS_WITHIN : SL_DROP_OVER_LIMIT);
-			assert_int_equal(bucket_of(source) != NULL, source % 8 == 1);
-			if (!(source % 8))
-				clock_advance(JIFFY);
+			have += bucket_of(source) != NULL;
+			if (source % 8)
+				continue;
+			assert_int_equal(have, source / 8);
+			clock_advance(JIFFY);
 		}
 		assert_int_equal(world.admission.event[SL_EVENT_BUCKET_INSERTED].total, 8);
 	}
@@ -468,7 +474,7 @@ static void test_a_failed_insertion_is_counted_by_cause(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		world_begin(SL_IPV6, MANY_CPUS);
-		world.admission.first = 0;
+		bucket_host.in_use.first = 0;
 		bucket_host.err = cases[i].err;
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_null(bucket_of(1));
@@ -488,7 +494,7 @@ static void test_insertions_are_counted_by_second(void **state)
 
 	(void)state;
 	world_begin(SL_IPV4, MANY_CPUS);
-	world.admission.first = 0;
+	bucket_host.in_use.first = 0;
 	for (int second = 0; second < 3; second++) {
 		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 		assert_int_equal(pace->now, 1);
@@ -507,7 +513,7 @@ static void test_an_evicted_source_is_charged_at_its_state(void **state)
 		unsigned int passed = 0;
 
 		world_begin(family, ONE_CPU);
-		world.admission.first = 0;
+		bucket_host.in_use.first = 0;
 		for (int i = 0; i < 2 * BURST; i++) {
 			passed += packet_send(1) == SL_PASS_WITHIN;
 			if (i % 100 == 99)
@@ -524,16 +530,16 @@ static void test_a_reused_bucket_keeps_nothing(void **state)
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
 		struct sl_bucket *bucket;
-		__u64 source;
+		__u64 seal;
 
 		world_begin(family, ONE_CPU);
-		world.admission.first = 0;
+		bucket_host.in_use.first = 0;
 		packet_send(1);
 		bucket = bucket_of(1);
-		source = bucket->source;
+		seal = bucket->seal[1];
 		/* a program on this CPU still wrote to it when another CPU had it inserted anew */
 		*bucket = (struct sl_bucket){
-			.source = source + 1,
+			.seal = {bucket->seal[0], seal ^ 1},
 			.generation = 1,
 			.policy_version = SL_RECORD(SL_POLICY_ALLOW),
 			.until = ~0ULL,
@@ -541,11 +547,75 @@ static void test_a_reused_bucket_keeps_nothing(void **state)
 			.passed.packets = 77,
 		};
 		bucket = bucket_of(1);
-		assert_int_equal(bucket->source, source);
+		assert_int_equal(bucket->seal[1], seal);
 		assert_int_equal(bucket->generation, 0);
 		assert_int_equal(bucket->policy_version, 0);
 		assert_int_equal(bucket->slice[0].credit, 0);
 		assert_int_equal(bucket->passed.packets, 0);
+	}
+}
+
+/* The kernel zeroes an entry for a new source: that is the bucket of no source. */
+static void test_zeroed_memory_is_no_bucket(void **state)
+{
+	(void)state;
+	world_begin(SL_IPV4, ONE_CPU);
+	bucket_host.in_use.first = 0;
+	packet_send(0); /* 0.0.0.0, whose key is 0 */
+	*bucket_of(0) = (struct sl_bucket){.generation = 1, .policy_version = 2, .until = ~0ULL};
+	assert_int_equal(bucket_of(0)->generation, 0);
+}
+
+/* A first source keeps its bucket in a flood of forged ones, and gets a lost mark back. */
+static void test_a_kept_bucket_is_restored(void **state)
+{
+	uint64_t passed;
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	bucket_host.in_use.first = 0;
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	bucket_host.in_use.first = BUCKETS_FIRST;
+	while (test_jiffies % UNMARK_JIFFIES)
+		clock_advance(JIFFY);
+	world.admission.crowd_until = ~0ULL;
+	for (uint32_t source = 1000; source < 1000 + (1 << 18); source++)
+		packet_send(source);
+	assert_non_null(bucket_of(1));
+	memset(bucket_host.in_use.word, 0, sizeof(bucket_host.in_use.word));
+	assert_null(bucket_of(1));
+	clock_advance(SL_TICKS_PER_SEC); /* it is not hot */
+	for (int i = 0; i < HOT_SAMPLE; i++) {
+		clock_advance(HOT_TICKS);
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	}
+	assert_non_null(bucket_of(1));
+	passed = bucket_of(1)->passed.packets;
+	assert_in_range(passed, 2, 1 + HOT_SAMPLE);
+	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+	assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
+}
+
+/* So does a source that a limit observes, though it is slow. */
+static void test_an_observed_source_keeps_its_bucket(void **state)
+{
+	struct sl_limit *limit = &world.policy.limit[SL_IPV4][0];
+
+	(void)state;
+	world_begin(SL_IPV4, MANY_CPUS);
+	*limit = limit_of(1, MANY_CPUS);
+	limit->observe = true;
+	limit->mark = SL_MARK_OWN(0);
+	for (int i = 0; i < 200 && !bucket_of(1); i++) { /* each other one is observed */
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		clock_advance(COST / 2 + 1);
+	}
+	for (int i = 0; i < 100; i++) {
+		uint64_t passed = bucket_of(1)->passed.packets;
+
+		assert_int_equal(packet_send(1), SL_PASS_WITHIN);
+		assert_int_equal(bucket_of(1)->passed.packets, passed + 1);
+		clock_advance(COST / 2 + 1);
 	}
 }
 
@@ -554,10 +624,11 @@ static void test_a_shared_mark_costs_a_lookup_and_no_verdict(void **state)
 {
 	(void)state;
 	world_begin(SL_IPV4, ONE_CPU);
-	memset(&bucket_host.in_use, 0xff, sizeof(bucket_host.in_use));
+	memset(bucket_host.in_use.word, 0xff, sizeof(bucket_host.in_use.word));
 	clock_advance(JIFFY - test_clock_ticks % JIFFY);
 	while (test_jiffies % UNMARK_JIFFIES)
 		clock_advance(JIFFY);
+	world.admission.sampled = 1;
 	assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 	assert_null(bucket_of(1));
 	/* the failed lookup cleared the mark: no lookup follows, even if there is an entry now */
@@ -644,6 +715,9 @@ int main(void)
 		cmocka_unit_test(test_insertions_are_counted_by_second),
 		cmocka_unit_test(test_an_evicted_source_is_charged_at_its_state),
 		cmocka_unit_test(test_a_reused_bucket_keeps_nothing),
+		cmocka_unit_test(test_zeroed_memory_is_no_bucket),
+		cmocka_unit_test(test_a_kept_bucket_is_restored),
+		cmocka_unit_test(test_an_observed_source_keeps_its_bucket),
 		cmocka_unit_test(test_a_shared_mark_costs_a_lookup_and_no_verdict),
 		cmocka_unit_test(test_a_refused_source_keeps_its_bucket),
 		cmocka_unit_test(test_a_hot_source_under_a_window_has_a_bucket),
