@@ -183,18 +183,20 @@ bucket_start(const struct packet *packet, const struct sl_gate *gate, enum bucke
 {
 	struct sl_admission *here = admission_get();
 	bool ipv4 = packet_is_ipv4(packet);
-	const struct sl_bucket fresh = {0};
 	struct sl_bucket *bucket;
 	struct sl_in_use *used;
 	__u32 first = 0;
 	struct mark mark;
 	__u64 key[2];
 
+	used = bpf_map_lookup_elem(&in_use, &first);
+	if (!here || !used)
+		return NULL;
 	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
 	bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
-	if (here && !bucket && claim == BUCKET_INSERT) {
-		long err = ipv4 ? bpf_map_update_elem(&buckets4, key, &fresh, BPF_NOEXIST)
-				: bpf_map_update_elem(&buckets6, key, &fresh, BPF_NOEXIST);
+	if (!bucket && claim == BUCKET_INSERT) {
+		long err = ipv4 ? bpf_map_update_elem(&buckets4, key, used->zero, BPF_NOEXIST)
+				: bpf_map_update_elem(&buckets6, key, used->zero, BPF_NOEXIST);
 
 		bucket_count(here, err);
 		bucket = ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key);
@@ -204,8 +206,7 @@ bucket_start(const struct packet *packet, const struct sl_gate *gate, enum bucke
 	bucket_fit(bucket, key, gate);
 	if (claim == BUCKET_RESTORE && !bucket_is_kept(bucket, packet))
 		return NULL;
-	used = bpf_map_lookup_elem(&in_use, &first);
-	if (used && used->first < BUCKETS_FIRST) {
+	if (used->first < BUCKETS_FIRST) {
 		used->first++;
 		bucket->kept = BUCKET_FIRST;
 	}

@@ -43,7 +43,7 @@ static inline bool identity_is_whole(const __u64 addr[2])
  */
 static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 {
-	ret[0] = ipv4 ? (__u32)addr[0] : addr[0];
+	ret[0] = addr[0];
 	ret[1] = !ipv4 && identity_is_whole(addr) ? addr[1] : 0;
 }
 

@@ -104,11 +104,13 @@ struct sl_admission {
  * Map `in_use`, per CPU: a bit for each source whose bucket this CPU uses, by a hash. A packet of
  * another source then needs no lookup of a bucket.
  */
-#define SL_IN_USE_BITS (1U << 16)
+#define SL_IN_USE_BITS	(1U << 16)
+#define SL_BUCKET_WORDS 26
 
 struct sl_in_use {
 	__u64 word[SL_IN_USE_BITS / 64];
-	__u64 first; /* buckets given to the first sources of this CPU */
+	__u64 first;		     /* buckets given to the first sources of this CPU */
+	__u64 zero[SL_BUCKET_WORDS]; /* the value of a new bucket, for which the stack is short */
 };
 
 _Static_assert(sizeof(struct sl_sketch) == 64, "one cache line");

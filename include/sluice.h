@@ -480,6 +480,7 @@ struct sl_allowance {
 	__u32 pad;
 };
 
+_Static_assert(sizeof(struct sl_bucket) == 8 * SL_BUCKET_WORDS, "struct sl_in_use");
 _Static_assert(__builtin_offsetof(struct sl_line, taken) == 24, "one word with `refused`");
 
 #endif

@@ -40,11 +40,11 @@ WRITERS = (["set", "default", "rate", "2/h", "burst", "10"], ["-j", "set", "10.9
 
 
 def picks(count, name):
-    """Of so many calls, those that fail."""
+    """Of so many calls, those that fail: the first one always, as a command may do without late ones."""
     chosen = random.Random(f"{SEED} {name}")
     if EVERY or count <= SOME:
         return range(1, count + 1)
-    return sorted(chosen.sample(range(1, count + 1), SOME))
+    return [1, *sorted(chosen.sample(range(2, count + 1), SOME - 1))]
 
 
 class Starved:

@@ -30,7 +30,7 @@ static const struct {
 	{"policies", 0x48cf9a3127b1aa2e},	{"counters", 0xff10b84509260ae0},
 	{"sets", 0x2b2a6fab24e42d03},		{"ledgers", 0x056fa39109248ee0},
 	{"buckets4", 0xc9256fb49f446a99},	{"buckets6", 0x7f6b245b903a528d},
-	{"in_use", 0x21e688340c54ebaa},		{"admission", 0x90ce6db42087eab9},
+	{"in_use", 0x572b502b4a118ba1},		{"admission", 0x90ce6db42087eab9},
 	{"newcomers", 0xf8544570f915a724},	{"shortcuts", 0xb3e03a80af90acfd},
 	{"host_shortcuts", 0x7b779ea8b4fd4940}, {"blocks", 0xe158643891adc8d7},
 	{"budgets", 0x609e38b9826c96eb},	{"allowances", 0xe05c857e8aef76ff},
