@@ -42,7 +42,7 @@ static void test_default_memory(void **state)
 		unsigned int cpus;
 		uint64_t rules_max; /* MB, of the maps of rules */
 		uint64_t all_max;   /* MB */
-	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 108}, {128, 24, 300}};
+	} cases[] = {{1, 6, 64}, {2, 6, 64}, {8, 9, 100}, {128, 24, 300}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

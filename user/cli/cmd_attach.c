@@ -253,7 +253,7 @@ static const struct word attach_words[] = {
 	 "91 to 181 bytes each, allocated at once"},
 	{"buckets", VALUE, "N", SIZE_FIELD(SIZE_BUCKETS),
 	 "entries of buckets4, and of buckets6: sources that CPUs serve from buckets of\n"
-	 "their own, and count for 'sluice sources'; 16384 by default with up to 12 CPUs:\n"
+	 "their own, and count for 'sluice sources'; 16384 by default with up to 6 CPUs:\n"
 	 "416 bytes for each CPU and 168 more for N of both, allocated at once"},
 	{"policies", VALUE, "N", SIZE_FIELD(SIZE_POLICIES), "prefixes that have limits"},
 	{"hosts", VALUE, "N", SIZE_FIELD(SIZE_HOSTS), "rules of whole addresses, of each family"},
