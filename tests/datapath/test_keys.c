@@ -222,6 +222,27 @@ static void test_rules_of_whole_addresses(void **state)
 	rig_check_counted(rig);
 }
 
+/* Once rules divide a /64, no host spends what the bucket of the /64 still holds. */
+static void test_hosts_of_a_divided_64_spend_no_slice(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame one = frame_from("2001:db8::1", FRAME_LEAST),
+		     other = frame_from("2001:db8::2", FRAME_LEAST);
+	struct sl_prefix source = prefix_of("2001:db8::1");
+	struct sl_bucket *buckets;
+	unsigned int count;
+
+	rig_set(rig, "default", "1kpps", "2000");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &one, 100), 100);
+	assert_int_equal(buckets_read(&rig->gate, &source, &buckets, &count), OK);
+	assert_int_equal(count, 1);
+	assert_true(buckets->slice[0].credit > 0);
+	free(buckets);
+	rig_set(rig, "2001:db8::2", "1kpps", "1");
+	assert_int_equal(rig_send(rig, HOOK_XDP, &other, 10), 1);
+	rig_check_counted(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_sources_that_are_whole_addresses),
 		cmocka_unit_test(test_whole_addresses_exactly),
 		cmocka_unit_test(test_rules_of_whole_addresses),
+		cmocka_unit_test(test_hosts_of_a_divided_64_spend_no_slice),
 	};
 
 	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
