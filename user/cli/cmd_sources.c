@@ -406,8 +406,8 @@ static const struct word sources_words[] = {
 };
 
 static const char sources_details[] =
-	"Of one address or prefix, or of all: those that a CPU keeps at hand, and those whose\n"
-	"bucket is not full. PASSED, DROPPED: packets since a CPU keeps it at hand; -: none does.";
+	"Of one address or prefix, or of all: those that have a bucket, and those of which a\n"
+	"level is not full. PASSED, DROPPED: packets since a CPU uses its bucket; -: none does.";
 
 const struct command command_sources = {
 	.name = "sources",
