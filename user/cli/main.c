@@ -227,6 +227,9 @@ static const struct command command_version = {
 
 /* --- Running -------------------------------------------------------------------------------- */
 
+/* Set when a command runs: until then a failure is none of its own. */
+static bool is_running;
+
 static enum status run(struct context *context, const struct command_line *line)
 {
 	const struct command *command = command_find(line->words[0]);
@@ -246,10 +249,20 @@ static enum status run(struct context *context, const struct command_line *line)
 		return failure("%s: out of memory", command->name);
 	context->command = command;
 	status = words_parse(command, line, args);
-	if (!status)
+	if (!status) {
+		is_running = true;
 		status = command->run(context, args);
+	}
 	free(args);
 	return status;
+}
+
+/* diff exits with 1 if there is a difference, so a failure around it exits with 2. */
+static enum status failure_of(const struct command_line *line, enum status status)
+{
+	bool is_diff = line->count && command_find(line->words[0]) == &command_diff;
+
+	return status == FAILED && is_diff ? MISUSED : status;
 }
 
 static enum status run_line(const struct command_line *line)
@@ -282,12 +295,15 @@ int main(int argc, char **argv)
 
 	json_begin();
 	status = options_parse(argc, argv, &line);
-	if (!status)
+	if (!status) {
 		status = run_line(&line);
+		if (!is_running)
+			status = failure_of(&line, status);
+	}
 	/* output that did not reach its reader is a failure */
 	if ((fflush(stdout) || ferror(stdout)) && !status)
-		status = failure("cannot write the output: %s", strerror(errno));
+		status = failure_of(&line, failure("cannot write the output: %s", strerror(errno)));
 	if (!json_is_whole() && !status)
-		status = failure("the output is not whole: %s", why(ENOMEM));
+		status = failure_of(&line, failure("the output is not whole: %s", why(ENOMEM)));
 	return status;
 }
