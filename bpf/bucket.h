@@ -70,7 +70,10 @@ static __always_inline void bucket_fit(struct sl_bucket *bucket, const __u64 key
 			     bucket_seal(&gate->meeting, key, 1));
 }
 
-/* Returns the bucket of the source, or NULL if this CPU uses none. */
+/*
+ * Returns the bucket of the source, or NULL if this CPU uses none. The key takes the place of
+ * `destination`, so a merged packet, which is inspected already, is inspected again if need be.
+ */
 static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 						     const struct sl_gate *gate)
 {
@@ -79,6 +82,7 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 	struct mark mark;
 
 	bucket_key((const __u64 *)packet->source.addr, ipv4, packet->bucket_key);
+	packet->inspected = 0;
 	mark = mark_of(packet->bucket_key, gate);
 	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
@@ -226,9 +230,6 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 	return true;
 }
 
-/* Keep a bucket if it decides at least 4 packets for each packet that charges a state. */
-#define WORTH_SERVED 4
-
 /* Clears the mark of the source. if_evicted: only if it has no entry. */
 BPF_GLOBAL int bucket_unmark(const struct packet *packet, const struct sl_gate *gate,
 			     __u32 if_evicted)
@@ -255,9 +256,13 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, const struct sl_gate *
  */
 #define UNMARK_JIFFIES 4096
 
+/* Keep a bucket if it decides at least 4 packets for each packet that charges a state. */
+#define WORTH_SERVED 4
+
 /*
  * Stops using a bucket whose source is not hot any more, unless a slice holds credit. The entry
- * stays until it is evicted. Called if a shared state was charged for the packet.
+ * stays until it is evicted. Called if a shared state was charged for the packet. bucket: NULL if
+ * this CPU uses none.
  */
 static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
 					  struct sl_bucket *bucket)

@@ -116,6 +116,31 @@ static void test_destination_on_egress_only(void **state)
 	rig_check_counted(rig);
 }
 
+/* A merged packet is inspected before its bucket is looked up: its destination must survive that. */
+static void test_destination_of_merged_packets(void **state)
+{
+	static const char *const sources[SL_FAMILIES][2] = {{"192.0.2.1", "192.0.2.2"},
+							    {"2001:db8:1::1", "2001:db8:2::1"}};
+	struct rig *rig = rig_begin(state);
+
+	rig_limits(rig, "default", "rate 1/h burst 5 key dst", NULL);
+	for (int family = 0; family < SL_FAMILIES; family++) {
+		uint32_t headers = 14 + (family ? 40 : 20) + 8; /* Ethernet, IP, UDP */
+		const struct sl_cell wire = {.packets = 5, .bytes = 5 * (headers + 1)};
+
+		for (int i = 0; i < 2; i++) {
+			struct frame frame = frame_from(sources[family][i], headers + 5);
+			struct __sk_buff skb = {.gso_size = 1, .gso_segs = 5};
+
+			assert_int_equal(
+				rig_run_skb(rig, HOOK_EGRESS, frame.bytes, frame.size, &skb, &wire),
+				!i);
+		}
+	}
+	assert_int_equal(rig_ledgers(rig), SL_FAMILIES);
+	rig_check_counted(rig);
+}
+
 /* --- Beside each other ---------------------------------------------------------------------- */
 
 /* Pairs of sources, and whether they share what a limit holds: see include/identity.h. */
@@ -248,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_shares),
 		cmocka_unit_test(test_destination_on_egress_only),
+		cmocka_unit_test(test_destination_of_merged_packets),
 		cmocka_unit_test(test_sources_that_are_whole_addresses),
 		cmocka_unit_test(test_whole_addresses_exactly),
 		cmocka_unit_test(test_rules_of_whole_addresses),
