@@ -65,6 +65,25 @@ def test_denied_and_allowed(lab, hook):
     assert stats["allow"]["packets"] == 20 and stats["deny"]["packets"] == 20
 
 
+def test_a_mapped_address_is_the_ipv4_address(attached, tmp_path):
+    mapped, path = f"::ffff:{DENIED}", tmp_path / "list"
+    attached.sluice("set", mapped, "rate", "1/h", "burst", "1")
+    attached.send_and_wait([frame(DENIED)] * 2)
+    assert attached.json("check", mapped)["verdict"] == "drop"
+    assert attached.json("forgive", mapped)["address"] == DENIED
+    assert verdicts(attached, DENIED) == ["pass"]
+    attached.sluice("deny", mapped)
+    assert entries(attached) == {DENIED: "deny"} and verdicts(attached, DENIED) == ["drop"]
+    attached.sluice("undeny", mapped)
+    attached.sluice("deny", "::ffff:203.0.113.0/120")
+    assert verdicts(attached, DENIED, "203.0.113.1", OTHER) == ["drop", "drop", "pass"]
+    attached.sluice("undeny", "203.0.113.0/24")
+    path.write_text(f"{mapped}\n")
+    attached.sluice("deny", "-f", path)
+    assert verdicts(attached, DENIED, OTHER) == ["drop", "pass"]
+    attached.refuses(["deny", "::ffff:0:0/64"], "'::ffff:0:0/64'", code=2)
+
+
 @pytest.mark.parametrize("source", BOTH)
 def test_an_entry_covers_the_limits_of_its_prefix_and_keeps_them(attached, source):
     attached.sluice("set", source, "rate", "1/h", "burst", "3")

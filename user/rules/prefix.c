@@ -40,7 +40,49 @@ static struct sl_prefix prefix_cut(const struct sl_prefix *prefix)
 	return cut;
 }
 
-enum status address_parse(const char *text, struct sl_prefix *ret)
+/* Whether an IPv6 prefix begins with the 96 bits of IPv4-mapped addresses (RFC 4291, 2.5.5.2). */
+static bool is_mapped(const struct sl_prefix *prefix)
+{
+	static const __u8 mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return prefix_is_ipv6(prefix) && !memcmp(prefix->addr, mapped, sizeof(mapped));
+}
+
+/*
+ * Replaces an IPv4-mapped prefix of /96 or longer by the IPv4 prefix that it stands for. Packets
+ * have no other form of such an address: the kernel drops IPv6 packets from mapped addresses.
+ */
+static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
+{
+	struct sl_prefix ipv4 = {
+		.bits = prefix->bits - 96,
+		.family = htonl(SL_FAMILY_IPV4),
+	};
+
+	if (prefix->bits < SL_FAMILY_BITS + 96 || !is_mapped(prefix))
+		return *prefix;
+	memcpy(ipv4.addr, prefix->addr + 12, 4);
+	return ipv4;
+}
+
+/*
+ * Whether a prefix of /81 to /95 contains all mapped addresses. It contains nothing else that is
+ * in use, so it is refused: its IPv4 addresses would not be matched.
+ */
+static bool surrounds_mapped(const struct sl_prefix *prefix)
+{
+	const struct sl_prefix mapped = {
+		.bits = SL_FAMILY_BITS + 96,
+		.family = htonl(SL_FAMILY_IPV6),
+		.addr = {[10] = 0xff, [11] = 0xff},
+	};
+
+	return prefix->bits > SL_FAMILY_BITS + 80 && prefix->bits < mapped.bits &&
+	       prefix_covers(prefix, &mapped);
+}
+
+/* Parses an address, and leaves an IPv4-mapped one as it is. */
+static enum status address_read(const char *text, struct sl_prefix *ret)
 {
 	struct sl_prefix prefix = {0};
 
@@ -55,6 +97,16 @@ enum status address_parse(const char *text, struct sl_prefix *ret)
 	}
 	*ret = prefix;
 	return OK;
+}
+
+enum status address_parse(const char *text, struct sl_prefix *ret)
+{
+	struct sl_prefix prefix;
+	enum status status = address_read(text, &prefix);
+
+	if (!status)
+		*ret = prefix_unmap(&prefix);
+	return status;
 }
 
 /* Parses a length of 0 to `most`; -1: it is none. */
@@ -79,6 +131,7 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 	const char *slash = strchr(text, '/');
 	struct sl_prefix prefix, cut;
 	enum status status;
+	bool mapped;
 	int length;
 
 	if (!strcmp(text, "default") || !strcmp(text, "any")) {
@@ -99,19 +152,24 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 	if ((size_t)(slash - text) >= sizeof(address))
 		return misuse("'%s' is not a prefix: write 192.0.2.0/24 or 2001:db8::/32", text);
 	memcpy(address, text, slash - text);
-	status = address_parse(address, &prefix);
+	status = address_read(address, &prefix);
 	if (status)
 		return status;
 	length = length_parse(slash + 1, family_bits(&prefix));
 	if (length < 0)
 		return misuse("'%s': the length of a prefix is 0 to %u", text,
 			      family_bits(&prefix));
+	mapped = length < 96 && is_mapped(&prefix);
 	prefix.bits = SL_FAMILY_BITS + length;
+	if (mapped || surrounds_mapped(&prefix))
+		return misuse("'%s': an IPv4-mapped prefix has a length of 96 to 128: write "
+			      "::ffff:192.0.2.0/120, or 192.0.2.0/24",
+			      text);
 	cut = prefix_cut(&prefix);
 	if (!prefix_equal(&prefix, &cut))
 		return misuse("'%s' has bits beyond its length: did you mean %s?", text,
 			      prefix_format(&cut, right));
-	*ret = prefix;
+	*ret = prefix_unmap(&prefix);
 	return OK;
 }
 
@@ -147,6 +205,9 @@ bool prefix_is_sound(const struct sl_prefix *prefix)
 		    prefix->bits > SL_FAMILY_BITS + family_bits(prefix))
 			return false;
 		cut = prefix_cut(prefix);
+		if (surrounds_mapped(prefix))
+			return false;
+		cut = prefix_unmap(&cut);
 	}
 	return prefix_equal(prefix, &cut);
 }
@@ -240,13 +301,14 @@ bool prefix_of_range(struct sl_prefix *from, const struct sl_prefix *to, struct 
 		struct sl_prefix wider = prefix_shorten(&part, part.bits - 1);
 
 		last = prefix_last(&wider);
-		if (memcmp(wider.addr, from->addr, sizeof(wider.addr)) ||
+		if (surrounds_mapped(&wider) ||
+		    memcmp(wider.addr, from->addr, sizeof(wider.addr)) ||
 		    memcmp(last.addr, to->addr, sizeof(last.addr)) > 0)
 			break;
 		part = wider;
 	}
 	last = prefix_last(&part);
 	*from = address_next(&last);
-	*ret = part;
+	*ret = prefix_unmap(&part);
 	return true;
 }

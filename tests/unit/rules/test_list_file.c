@@ -81,6 +81,15 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"up to the last address", "255.255.255.254-255.255.255.255", "255.255.255.254/31"},
 		{"odd ends", "10.0.0.1-10.0.0.6", "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6"},
 		{"a range of IPv6", "2001:db8::-2001:db8::2", "2001:db8::/127 2001:db8::2"},
+		{"mapped addresses", "::ffff:192.0.2.66\n::ffff:198.51.100.0/120\n",
+		 "192.0.2.66 198.51.100.0/24"},
+		{"mapped addresses in other formats",
+		 "add bad ::ffff:192.0.2.66\n{\"cidr\":\"::ffff:192.0.2.67\"}\n"
+		 "::ffff:192.0.2.68-::ffff:192.0.2.69\n192.0.2.68-::ffff:192.0.2.69\n",
+		 "192.0.2.66 192.0.2.67 192.0.2.68/31"},
+		{"a mapped prefix of less than 96 bits", "::ffff:0:0/95\n", NULL},
+		{"a range around mapped addresses", "::fffe:0:0-::1:0:0:1",
+		 NULL}, /* of all IPv4 addresses */
 		{"the wrong way round", "1.2.3.9-1.2.3.4", NULL},
 		{"two families", "1.2.3.4-::1", NULL},
 		{"two families, upwards", "32.1.13.184-2001:db8::1", NULL},

@@ -32,8 +32,17 @@ static void test_prefixes_are_read_and_written_back(void **state)
 		{"2001:db8::1", 160, 6, NULL},
 		{"2001:db8::1/128", 160, 6, "2001:db8::1"},
 		{"::", 160, 6, NULL},
-		{"::ffff:192.0.2.1", 160, 6, NULL},
-		{"::ffff:0.0.0.0/96", 128, 6, NULL},
+		/* an IPv4-mapped prefix is the IPv4 prefix */
+		{"::ffff:192.0.2.66", 64, 4, "192.0.2.66"},
+		{"::FFFF:c000:242", 64, 4, "192.0.2.66"},
+		{"0:0:0:0:0:ffff:192.0.2.66/128", 64, 4, "192.0.2.66"},
+		{"::ffff:192.0.2.0/120", 56, 4, "192.0.2.0/24"},
+		{"::ffff:10.0.0.0/104", 40, 4, "10.0.0.0/8"},
+		{"::ffff:0.0.0.0/96", 32, 4, "0.0.0.0/0"},
+		{"::fffe:c000:242", 160, 6, "::fffe:c000:242"},
+		{"::1:0:0:0/96", 128, 6, NULL},
+		{"::/80", 112, 6, NULL},
+		{"::/81", 113, 6, NULL},
 		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe/127", 159, 6, NULL},
 		{"ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", 160, 6,
 		 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
@@ -69,6 +78,9 @@ static void test_prefixes_that_no_word_makes_are_not_sound(void **state)
 		{.bits = 40, .family = 4, .addr = {10, 1}},
 		{.bits = 64, .family = 4, .addr = {10, 0, 0, 1, 1}},
 		{.bits = 160 - 1, .family = 6, .addr = {[15] = 1}},
+		{.bits = 160, .family = 6, .addr = {[10] = 0xff, 0xff, 192, 0, 2, 1}},
+		{.bits = 128, .family = 6, .addr = {[10] = 0xff, 0xff}},
+		{.bits = 127, .family = 6, .addr = {[10] = 0xff, 0xfe}},
 		{.bits = 0, .family = 4},
 		{.bits = 0, .addr = {[15] = 1}},
 	};
@@ -138,6 +150,11 @@ static void test_wrong_prefixes_are_refused_and_named(void **state)
 		"2001:db8::1/127",
 		"::1/0",
 		"::ffff:192.0.2.1/96",
+		"::ffff:192.0.2.0/95",
+		"::ffff:0:0/64",
+		"::ffff:0:0/0",
+		"::fffe:0:0/95",
+		"::8000:0:0/81",
 		"example.org",
 		"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/8",
 		"\xff",
@@ -173,6 +190,8 @@ static void test_addresses_have_no_length(void **state)
 	(void)state;
 	assert_int_equal(address_parse("192.0.2.1", &prefix), OK);
 	same = prefix_of("192.0.2.1/32");
+	assert_true(prefix_equal(&prefix, &same));
+	assert_int_equal(address_parse("::ffff:192.0.2.1", &prefix), OK);
 	assert_true(prefix_equal(&prefix, &same));
 	assert_int_equal(address_parse("2001:db8::1", &prefix), OK);
 	same = prefix_of("2001:db8::1/128");
@@ -232,7 +251,9 @@ static void test_a_prefix_covers_what_begins_with_its_bits(void **state)
 		{"2001:db8::/65", "2001:db8::7fff:0:0:1", true},
 		{"2001:db8::/65", "2001:db8::8000:0:0:1", false},
 		{"2001:db8::/32", "2001:db8:ffff::/48", true},
-		{"::ffff:0.0.0.0/96", "192.0.2.1", false},
+		{"::ffff:0.0.0.0/96", "192.0.2.1", true},
+		{"192.0.2.0/24", "::ffff:192.0.2.1", true},
+		{"::/80", "::ffff:192.0.2.1", false},
 	};
 
 	(void)state;
