@@ -512,7 +512,7 @@ def test_traffic_in_the_other_direction(lab):
 def test_traffic_that_something_takes_before(lab):
     """Here it is another gate, which drops on hook xdp."""
     lab.attach("in0", gate=lab.gate2)
-    lab.sluice("deny", "default", gate=lab.gate2)
+    lab.sluice("deny", "default", "force", gate=lab.gate2)
     lab.attach("in0", "hook", "ingress")
     rules_of(lab)
     assert watched(lab, lambda: lab.send(SOURCE, 10)) == {"nothing-judged": "in0"}

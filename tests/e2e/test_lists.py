@@ -204,7 +204,7 @@ def test_until_a_moment(attached):
 TO_LIST = [
     # the words, and what the refusal names; which times and prefixes are none is in tests/unit/rules
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
-    ("192.0.2.1 replace", "'as LIST'"), ("192.0.2.1 force", "-f FILE"), ("192.0.2.1 as", "'as'"),
+    ("192.0.2.1 replace", "'as LIST'"), ("default as x", "'force'"), ("192.0.2.1 as", "'as'"),
     ("192.0.2.1 as " + "x" * 256, "255"), ("192.0.2.1 as a as b", "'as'"), ("192.0.2.1 for 30", "'30'"),
     ("192.0.2.1 for 999us", "'999us'"), ("192.0.2.1 for 731d", "'731d'"), ("192.0.2.1 for 1s for 2s", "'for'"),
     ("192.0.2.1 FOR 1s", "'FOR'"), ("192.0.2.1 rate 5pps", "'rate'"), ("192.0.2.1 name x", "'name'"),
@@ -217,6 +217,26 @@ TO_TAKE_BACK = [
     ("192.0.2.1 as x as y", "'as'"), ("-f x as y", "'as LIST'"), ("-f x 192.0.2.1", "'192.0.2.1'"),
     ("-f x replace", "'replace'"), ("192.0.2.1 for 1h", "'for'"), ("192.0.2.1 force", "'force'"),
 ]
+
+
+def test_prefixes_that_may_lock_out_take_force(attached):
+    """By hand as in files: denies, and lists of either kind.  What `show` prints has the word."""
+    for prefix, wide in (("10.0.0.0/8", False), ("10.0.0.0/7", True), ("0.0.0.0/0", True), ("default", True),
+                         ("2001::/16", False), ("2000::/15", True), ("::/0", True)):
+        for verb, *words in ["deny"], ["deny", "as", "a"], ["allow", "as", "b"], ["allow"]:
+            is_free = not wide or [verb, *words] == ["allow"]
+            typed, before = [verb, "198.51.100.1", prefix, *words], attached.rules()
+            if not is_free:
+                attached.refuses(typed, prefix, "'force'", code=2)
+                assert attached.rules() == before
+            attached.sluice(*typed, *([] if is_free else ["force"]))
+            shown = [line for line in attached.rules().splitlines() if line not in before]
+            assert [line.endswith(" force") for line in shown if f" {prefix}" in line] == [not is_free]
+            for line in shown:
+                attached.sluice("un" + verb, line.split()[4], *words)
+                attached.sluice(*line.split()[3:])
+            attached.sluice("un" + verb, "198.51.100.1", prefix, *words)
+            assert attached.rules() == before
 
 
 @pytest.mark.parametrize("verb", ["allow", "deny", "unallow", "undeny"])

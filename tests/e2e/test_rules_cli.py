@@ -168,7 +168,7 @@ OTHERWISE = [
     ("set default rate 5pps match udp dport 53", "set default rate 5pps burst 8 match udp port 53"),
     ("set default rate 5pps match all", "set default rate 5pps burst 8"),
     ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 8 per 24 inherit yes"),
-    ("deny any", "deny default"),
+    ("deny any force", "deny default force"),
 ]
 
 

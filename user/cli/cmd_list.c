@@ -136,9 +136,20 @@ static enum status request_parse(const struct command *command, const struct lis
 	if (request->replace && !request->name)
 		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as LIST'",
 			      command->name);
-	if (request->force && !request->file)
-		return misuse("%s: 'force' is for a file of prefixes: say -f FILE", command->name);
 	return OK;
+}
+
+#define FORCE "say 'force'"
+
+/* An allow by hand locks nobody out. */
+static enum status widths_check(const struct list_request *request)
+{
+	bool is_free = request->force || (request->access == SL_LIST_ALLOW && !request->name);
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && !is_free && i < request->entries.count; i++)
+		status = entry_check_width(&request->entries.rules[i].prefix, FORCE);
+	return status;
 }
 
 /*
@@ -147,8 +158,8 @@ static enum status request_parse(const struct command *command, const struct lis
 static enum status file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.access = SL_LIST_NONE};
-	enum status status = list_read(request->file, &entry, request->force ? NULL : "say 'force'",
-				       &request->entries);
+	enum status status =
+		list_read(request->file, &entry, request->force ? NULL : FORCE, &request->entries);
 
 	if (!status && request->replace && !request->force && !request->entries.count)
 		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "
@@ -328,8 +339,8 @@ static enum status list_run(const struct context *context, const void *args)
 	enum status status = request_parse(context->command, args, &request);
 
 	request.access = context->command == &command_allow ? SL_LIST_ALLOW : SL_LIST_DENY;
-	if (!status && request.file)
-		status = file_take(context, &request);
+	if (!status)
+		status = request.file ? file_take(context, &request) : widths_check(&request);
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
@@ -361,7 +372,8 @@ static const struct word list_arguments[] = {
 	 "with -f or as: what is not named now goes from the list, in the same step. A\n"
 	 "file without entries is refused"},
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
-	 "with -f: take prefixes shorter than /8 (IPv6: /16), and with replace an empty file"},
+	 "accept prefixes shorter than /8 (IPv6: /16), and with replace an empty file. By\n"
+	 "hand allow needs no force"},
 };
 
 static const char list_details[] =

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "rules/lists.h"
 #include "rules/prefix.h"
 
 /*
@@ -26,7 +27,7 @@
 /* The state of a reader: the entry to copy, and the set that takes the copies. */
 struct reading {
 	const struct rule *entry;
-	const char *force; /* how to accept short prefixes, for messages; NULL: accepted */
+	const char *force; /* of entry_check_width() */
 	struct ruleset *set;
 	struct ipsets *ipsets;
 };
@@ -56,16 +57,11 @@ static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT]
 
 static enum status prefix_add(const struct reading *reading, const struct sl_prefix *prefix)
 {
-	unsigned int least = prefix_is_ipv6(prefix) ? LIST_BITS_LEAST_IPV6 : LIST_BITS_LEAST_IPV4;
+	enum status status = entry_check_width(prefix, reading->force);
 	struct rule rule = *reading->entry;
-	char text[PREFIX_TEXT];
 
-	if (reading->force && prefix->bits < SL_FAMILY_BITS + least)
-		return misuse("%s is shorter than /%u, which no list should hold by accident: %s "
-			      "if it is meant",
-			      prefix_format(prefix, text), least, reading->force);
 	rule.prefix = *prefix;
-	return ruleset_add(reading->set, &rule);
+	return status ? status : ruleset_add(reading->set, &rule);
 }
 
 static enum status range_add(const struct reading *reading, const char *first, const char *last)

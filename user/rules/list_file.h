@@ -10,15 +10,10 @@
 #include "base/file.h"
 #include "rules/ruleset.h"
 
-/* A shorter prefix in a published list is most likely a mistake. */
-#define LIST_BITS_LEAST_IPV4 8
-#define LIST_BITS_LEAST_IPV6 16
-
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file; a prefix
  * that is in the file twice is added once. Reports the first ten bad lines as "FILE:LINE: ..." and
- * then fails. force: the words that accept prefixes shorter than LIST_BITS_LEAST, which are refused
- * with "say FORCE"; NULL: they are accepted.
+ * then fails. force: as for entry_check_width().
  */
 enum status list_read(const char *path, const struct rule *entry, const char *force,
 		      struct ruleset *set);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "rules/prefix.h"
 
 int lists_find(const struct sl_list_info *lists, const char *name)
 {
@@ -38,6 +39,27 @@ uint64_t lists_bits(const struct sl_list_info *lists)
 
 const char *const access_words[] = {[SL_LIST_ALLOW] = "allow", [SL_LIST_DENY] = "deny"};
 const char *const access_done[] = {[SL_LIST_ALLOW] = "allowed", [SL_LIST_DENY] = "denied"};
+
+/* The length of the shortest prefix of the family that needs no `force`. */
+static unsigned int width_least(const struct sl_prefix *prefix)
+{
+	return prefix_is_ipv6(prefix) ? 16 : 8;
+}
+
+bool entry_is_wide(const struct sl_prefix *prefix)
+{
+	return prefix->bits < SL_FAMILY_BITS + width_least(prefix);
+}
+
+enum status entry_check_width(const struct sl_prefix *prefix, const char *force)
+{
+	char text[PREFIX_TEXT];
+
+	if (!force || !entry_is_wide(prefix))
+		return OK;
+	return misuse("%s is shorter than /%u; if it is meant, %s", prefix_format(prefix, text),
+		      width_least(prefix), force);
+}
 
 const char *access_verb(enum sl_list access)
 {

@@ -45,6 +45,15 @@ const char *access_verb(enum sl_list access);
 /* What the lists of these bits together say of a prefix; SL_LIST_NONE: there are no bits. */
 enum sl_list lists_access(const struct sl_list_info *lists, uint64_t bits);
 
+/*
+ * Whether the prefix is shorter than /8 (IPv4) or /16 (IPv6). Entries of lists and denies by hand
+ * with such a prefix need the word `force`: most of them are mistakes, and lock out the operator.
+ */
+bool entry_is_wide(const struct sl_prefix *prefix);
+
+/* Refuses a wide prefix. force: how to accept it, for the message; NULL: it is accepted. */
+enum status entry_check_width(const struct sl_prefix *prefix, const char *force);
+
 /* Whether the list's end is past. */
 bool list_ended(const struct sl_list_info *list);
 

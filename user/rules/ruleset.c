@@ -234,6 +234,8 @@ static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uin
 		printf(" until %s", moment_format(until_time(until), text));
 	if (name)
 		printf(" as %s", name);
+	if (entry_is_wide(prefix) && (name || access == SL_LIST_DENY))
+		printf(" force");
 	putchar('\n');
 	return true;
 }

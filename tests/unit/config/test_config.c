@@ -184,7 +184,7 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		      "  - {prefix: 10.0.0.2, limits: [{rate: 5pps}], newcomers: {\"rate\": "
 		      "\"50\\u006dbit\"}}\n"
 		      "deny: [{prefix: default, for: 1h}]\n"),
-		"sluice deny default in 1h\n"
+		"sluice deny default in 1h force\n"
 		"sluice set default rate 5pps burst 8\n"
 		"sluice set default name dns rate 6pps burst 8 match udp port 53\n"
 		"sluice newcomers default rate 10kpps burst 20000\n"
