@@ -547,6 +547,17 @@ def test_rules_that_have_no_effect(attached):
         "no-purses": "default a"}
 
 
+def test_everything_is_denied(healthy):
+    """Deletes no limits: the command takes the entry back."""
+    limits = healthy.rules()
+    for prefix, *words in (["default"], ["0.0.0.0/0", "for", "1h"], ["default", "as", "all"],
+                           ["0.0.0.0/0", "as", "all", "for", "1h"]):
+        healthy.sluice("deny", prefix, *words, "force")
+        assert examine(healthy) == {"denied-all": prefix}
+        type_in(advice(healthy, "denied-all"))
+        assert examine(healthy) == {} and healthy.rules() == limits
+
+
 def test_a_limit_that_observes_is_told_once_it_has_refused(healthy):
     healthy.sluice("set", "192.0.2.0/24", "name", "dns", "rate", "1/h", "burst", "10", "match", "udp port 9",
                    "action", "observe")

@@ -21,21 +21,30 @@ enum sl_list entry_of(const struct rule *rule, const struct sl_list_info *lists)
 	return lists ? lists_access(lists, bits) : SL_LIST_NONE;
 }
 
-/* The first list that says so of a rule. Doctor tells the next one once that is taken back. */
+/*
+ * The first list with this access that has the rule; one without an end, if there is one. Doctor
+ * reports the next list once that is taken back.
+ */
 static const char *list_saying(const struct rule *rule, const struct sl_list_info *lists,
 			       enum sl_list access)
 {
+	const char *ending = "";
+
+	for (int place = SL_LIST_PLACES - 1; place >= 0; place--)
+		if (rule->lists >> place & 1 && lists[place].list == access && lists[place].until)
+			ending = lists[place].name;
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (rule->lists >> place & 1 && lists[place].list == access && !lists[place].until)
 			return lists[place].name;
-	return "";
+	return ending;
 }
 
-/* The command that takes an entry back. */
-static void advise_taking_back(const struct rule *rule, const struct ruleset *set,
-			       const char *option, struct findings *findings)
+/* Advises the command that takes the rule's entry with this access back. */
+static void advise_taking_back(const struct rule *rule, enum sl_list access,
+			       const struct ruleset *set, const char *gate,
+			       struct findings *findings)
 {
-	enum sl_list access = entry_of(rule, set->lists);
+	const char *option = gate_option(gate);
 	const char *verb = access == SL_LIST_ALLOW ? "unallow" : "undeny";
 	char prefix[PREFIX_TEXT];
 
@@ -92,8 +101,75 @@ static void allowed_all_check(const struct ruleset *set, const char *gate,
 	    cases_tell(&cases, FIND_ALLOWED_ALL, findings,
 		       "all sources are allowed, and no longer prefix is denied or limited: "
 		       "nothing can be dropped"))
-		advise_taking_back(cases.rule, set, gate_option(gate), findings);
+		advise_taking_back(cases.rule, SL_LIST_ALLOW, set, gate, findings);
 }
+
+/* --- Everything denied ---------------------------------------------------------------------- */
+
+static enum sl_list entry_now(const struct rule *rule, const struct sl_list_info *lists)
+{
+	if (rule->access || !lists)
+		return rule->access;
+	return lists_access(lists, rule->lists);
+}
+
+/* Whether the next shorter entry by hand is an allow. Then no list denies this prefix. */
+static bool hand_allows(const struct ruleset *set, unsigned int index)
+{
+	const struct sl_prefix *prefix = &set->rules[index].prefix;
+
+	while (index--)
+		if (set->rules[index].access && prefix_covers(&set->rules[index].prefix, prefix))
+			return set->rules[index].access == SL_LIST_ALLOW;
+	return false;
+}
+
+/* Whether each packet from the prefix of the rule is denied. */
+static bool denies_all(const struct ruleset *set, unsigned int index)
+{
+	const struct rule *rule = &set->rules[index];
+
+	if (entry_now(rule, set->lists) != SL_LIST_DENY ||
+	    (!rule->access && hand_allows(set, index)))
+		return false;
+	for (unsigned int i = index + 1; i < set->count; i++) {
+		enum sl_list entry = entry_now(&set->rules[i], set->lists);
+
+		if (!prefix_covers(&rule->prefix, &set->rules[i].prefix))
+			break;
+		if (entry == SL_LIST_ALLOW || (set->rules[i].limits && !entry))
+			return false;
+	}
+	return true;
+}
+
+bool denied_all_check(const struct ruleset *set, const char *gate, struct findings *findings)
+{
+	const struct rule *first = NULL, *last = NULL;
+	cover denied = 0; /* of IPv4 */
+	char text[PREFIX_TEXT];
+
+	for (unsigned int i = 0; i < set->count; i++) {
+		const struct sl_prefix *prefix = &set->rules[i].prefix;
+
+		if (prefix_is_ipv6(prefix) || !entry_is_wide(prefix) ||
+		    (last && prefix_covers(&last->prefix, prefix)) || !denies_all(set, i))
+			continue;
+		last = &set->rules[i];
+		first = first ?: last;
+		denied += prefix->bits ? COVER_ALL >> (prefix->bits - SL_FAMILY_BITS) : COVER_ALL;
+	}
+	if (denied != COVER_ALL)
+		return false;
+	finding_add(findings, FIND_DENIED_ALL, prefix_format(&first->prefix, text),
+		    "all %ssources are denied, and no longer prefix is allowed or limited: every "
+		    "packet of them is dropped",
+		    first->prefix.bits ? "IPv4 " : "");
+	advise_taking_back(first, SL_LIST_DENY, set, gate, findings);
+	return true;
+}
+
+/* --- Limits without effect ------------------------------------------------------------------ */
 
 static void entry_over_limits_check(const struct ruleset *set, const char *gate,
 				    struct findings *findings)
@@ -106,7 +182,8 @@ static void entry_over_limits_check(const struct ruleset *set, const char *gate,
 	if (cases_tell(&cases, FIND_ENTRY_OVER_LIMITS, findings,
 		       "it is %s as a whole, so its limits are never asked",
 		       cases.count ? access_done[entry_of(cases.rule, set->lists)] : ""))
-		advise_taking_back(cases.rule, set, gate_option(gate), findings);
+		advise_taking_back(cases.rule, entry_of(cases.rule, set->lists), set, gate,
+				   findings);
 }
 
 /* --- Allow over deny ------------------------------------------------------------------------ */

@@ -32,6 +32,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_NOTHING_JUDGED] = {"nothing-judged", WRONG},
 	[FIND_NOT_IP] = {"not-ip", WRONG},
 	[FIND_ALLOWED_ALL] = {"allowed-all", WRONG},
+	[FIND_DENIED_ALL] = {"denied-all", WRONG},
 	[FIND_NEEDS_EGRESS] = {"needs-egress", WRONG},
 	[FIND_NO_FQ] = {"no-fq", WRONG},
 	[FIND_VLAN_HIDDEN] = {"vlan-hidden", WRONG},

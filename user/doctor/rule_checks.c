@@ -288,6 +288,8 @@ static void budget_idle_check(const struct ruleset *set, const struct rule_facts
 void ruleset_check(const struct ruleset *set, const struct rule_facts *facts,
 		   struct findings *findings)
 {
+	if (denied_all_check(set, facts->gate, findings))
+		return;
 	entries_check(set, facts->gate, findings);
 	covered_check(set, facts, findings);
 	never_matches_check(set, facts, findings);
