@@ -3,7 +3,7 @@
  * traffic: sends UDP frames of 64 bytes from any number of source addresses, each at its own rate.
  *
  * For the demo and the tests, over a veth pair. It refuses to work in the initial network
- * namespace, so it cannot flood a real network, and ends after a minute at most. Each second, and
+ * namespace, so it cannot flood a real network, and ends after ten minutes at most. Each second, and
  * at the end, it prints one line of JSON:
  *
  *   {"t": 2.000, "sent": {"192.0.2.1": 200}, "span": {"192.0.2.1": 1.990}}
@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECONDS_MAX  60
+#define SECONDS_MAX  600
 #define RATE_MAX     10000000
 #define FRAME_LEN    64
 #define NSEC_PER_SEC 1000000000ULL
@@ -85,7 +85,7 @@ static const char usage_text[] =
 	"  -p PORT      destination port (9, discard)\n"
 	"  -c COUNT     send exactly COUNT frames of each source, then stop\n"
 	"  DEV MAC      send through this device to this Ethernet address\n"
-	"  SECONDS      stop after this time, 1 to 60; with -c it is a failure to get there\n"
+	"  SECONDS      stop after this time, 1 to 600; with -c it is a failure to get there\n"
 	"  SOURCE=RATE  an IPv4 or IPv6 address, and frames per second or `max`\n";
 
 __attribute__((noreturn, format(printf, 2, 3))) static void die(int status, const char *format, ...)
