@@ -95,21 +95,27 @@ def test_what_set_notes(gate):
 
 
 def test_a_name_that_replaces_a_limit_for_other_packets_is_noted(gate):
-    """Limits without a name are all called `all`: such a one lifted the default's from the
-    prefix."""
-    gate.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
-    noted(gate.sluice("set", NET, *DNS[2:]), (NET, "all", "default"))
-    noted(gate.sluice("set", NET, *DNS[2:]))  # so it was before
-    noted(gate.sluice("set", "10.2.0.0/16", "rate", "50pps"))
+    """So it lifts the default's limit from the prefix."""
+    named = "name", "one"
+    gate.sluice("set", "default", *named, "rate", "10pps", "match", "tcp-syn")
+    noted(gate.sluice("set", NET, *named, *DNS[2:]), (NET, "one", "default"))
+    noted(gate.sluice("set", NET, *named, *DNS[2:]))  # so it was before
+    noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "50pps"))
     noted(gate.sluice("set", "10.2.0.0/16", *DNS))
-    noted(gate.sluice("set", "10.2.0.0/16", "rate", "9pps", "match", "tcp-syn"))
-    noted(gate.sluice("set", "10.2.0.0/16", "rate", "9pps", "match", "udp"), ("10.2.0.0/16", "all", "default"))
+    noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "9pps", "match", "tcp-syn"))
+    noted(gate.sluice("set", "10.2.0.0/16", *named, "rate", "9pps", "match", "udp"), ("10.2.0.0/16", "one", "default"))
     gate.apply("policies: []")
-    limits = "limits: [{rate: 5/h, match: udp}]}"
-    text = "policies: [{prefix: default, limits: [{rate: 5/h, match: tcp}]}"
+    limits = "limits: [{name: one, rate: 5/h, match: udp}]}"
+    text = "policies: [{prefix: default, limits: [{name: one, rate: 5/h, match: tcp}]}"
     for last, inherit in (1, "true"), (2, "false"):
         text += f", {{prefix: 10.{last}.0.0/16, inherit: {inherit}, {limits}"
-    noted(gate.apply(text + "]"), (NET, "10.2.0.0/16", "all", "default"))
+    noted(gate.apply(text + "]"), (NET, "10.2.0.0/16", "one", "default"))
+
+
+def test_limits_without_a_name_for_other_packets_are_inherited(gate):
+    gate.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
+    gate.sluice("set", NET, *DNS[2:])
+    assert [limit["name"] for limit in gate.json("check", INSIDE)["limits"]] == ["udp-53", "tcp-syn"]
 
 
 @pytest.mark.parametrize("words", [("action", "observe"), ("key", "dst")], ids=" ".join)

@@ -161,7 +161,7 @@ def test_commands_that_change(lab):
         **prefix, "name": "udp", "limits": ["udp"], "newcomers": False}
     shared = {**limit, "shared": True}
     assert lab.json("set", "192.0.2.0/24", "rate", "5/h", "burst", "7", "shared", "yes") == {
-        **prefix, **shared, "inherit": True}
+        **prefix, **shared, "inherit": True, "replaced": [limit]}
     assert lab.json("show")["rules"] == [{**rule, "limits": [shared]}]
     lab.sluice("set", "192.0.2.0/24", "rate", "5/h", "burst", "7", "shared", "no")
     budget = {"newcomers": {"rate": "5pps", "burst": "8"}}

@@ -60,6 +60,52 @@ def test_a_key_that_is_wider_than_its_prefix_is_one_for_all(gate, prefix, per, l
     assert re.findall(r"/(\d+)", key) == ([] if length is None else [str(length)])
 
 
+def test_limits_for_other_packets_stay(gate):
+    gate.sluice("set", "default", "rate", "100pps", "burst", "100")
+    for match in "tcp-syn", "udp port 53", "tcp port 80,443":
+        assert "replaced" not in gate.json("set", "default", "rate", "10pps", "match", match)
+    assert [limit["name"] for limit in gate.json("show")["rules"][0]["limits"]] == [
+        "all", "tcp-syn", "udp-53", "tcp-80_443"]
+    gate.sluice("set", "default", "rate", "9pps", "match", "tcp-syn")
+    gate.sluice("del", "default", "name", "udp-53")
+    gate.sluice("del", "default", "name", "tcp-80_443")
+    assert [limit["rate"] for limit in gate.json("show")["rules"][0]["limits"]] == ["100pps", "9pps"]
+
+
+# what makes a rule, what replaces it, and which of its limits change
+REPLACED = [
+    ("set default rate 100pps", "set default rate 10pps", ["all"]),
+    ("set default rate 100pps", "set default window 9 per 1s", ["all"]),
+    ("set default rate 100pps match tcp-syn per 24", "set default rate 100pps match tcp-syn", ["tcp-syn"]),
+    ("set 10.0.0.0/8 name x rate 5pps match udp", "set 10.0.0.0/8 name x rate 5pps inherit no", ["x"]),
+    ("set default rate 9pps,90pps,900pps per 32,24,16", "set default rate 9pps,80pps,800pps per 32,24,16",
+     ["all-24", "all-16"]),
+    ("newcomers default rate 10kpps", "newcomers default rate 20kpps", None),
+    ("newcomers default rate 10kpps", "newcomers default none", None),
+]
+
+
+@pytest.mark.parametrize("first,then,names", REPLACED, ids=[then for _, then, _ in REPLACED])
+def test_what_is_replaced_is_printed_and_can_be_typed_back(gate, first, then, names):
+    def replaced(words):
+        lines = [line for line in gate.sluice(*words.split()).out.splitlines() if line.startswith("replaced: ")]
+        return [shlex.split(line)[4:] for line in lines]
+
+    gate.sluice("set", "default", "name", "other", "rate", "5/h")
+    assert not replaced(first)
+    before = gate.json("show")
+    old = replaced(then)
+    assert len(old) == len(names or ["budget"]) and gate.json("show") != before
+    assert not replaced(then)
+    for words in old:
+        gate.sluice(*words)
+    left = {**before, "rules": [{**rule, "inherit": False} if "inherit no" in then and "inherit" in rule else rule
+                                for rule in before["rules"]]}
+    assert gate.json("show")["rules"] == left["rules"]
+    told = gate.json(*then.split())["replaced"]
+    assert names is None and told["rate"] == "10kpps" or [limit["name"] for limit in told] == names
+
+
 def test_set_replaces_and_del_deletes(gate):
     gate.sluice("set", "192.0.2.0/24", "rate", "5pps", "burst", "10")
     gate.sluice("set", "192.0.2.0/24", "burst", "20", "rate", "7pps")
@@ -162,10 +208,11 @@ OTHERWISE = [
     ("set any rate 5pps", "set default rate 5pps burst 8"),
     ("set default rate 1000/s", "set default rate 1kpps burst 250"),
     ("set default rate 10Mbit burst 64kB", "set default rate 10mbit burst 64kB"),
-    ("set default rate 5pps match tcp syn", "set default rate 5pps burst 8 match tcp-syn"),
+    ("set default rate 5pps match tcp syn", "set default name tcp-syn rate 5pps burst 8 match tcp-syn"),
     ("set default rate 5pps match tcp syn dport 80 vlan 3",
-     "set default rate 5pps burst 8 match tcp-syn port 80 vlan 3"),
-    ("set default rate 5pps match udp dport 53", "set default rate 5pps burst 8 match udp port 53"),
+     "set default name tcp-syn-80-4830 rate 5pps burst 8 match tcp-syn port 80 vlan 3"),
+    ("set default rate 5pps match udp dport 53",
+     "set default name udp-53 rate 5pps burst 8 match udp port 53"),
     ("set default rate 5pps match all", "set default rate 5pps burst 8"),
     ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 8 per 24 inherit yes"),
     ("deny any force", "deny default force"),

@@ -25,6 +25,7 @@ struct request {
 	bool passes; /* a flood */
 	bool inherits;
 	struct sl_prefix home; /* of the budget that holds instead */
+	struct rule replaced;  /* the budget that the request changes or removes */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -86,6 +87,9 @@ static enum status request_apply(struct gate *gate, struct request *request)
 			"one first, with 'sluice %sset %s rate RATE'",
 			gate->name, prefix, gate_option(gate->name), prefix);
 	}
+	request->replaced.prefix = request->prefix;
+	if (!status && rule.newcomers && !(budget && limit_equal(budget, rule.newcomers)))
+		status = rule_set_newcomers(&request->replaced, rule.newcomers);
 	if (!status)
 		status = rule_set_newcomers(&rule, budget);
 	if (!status)
@@ -119,28 +123,31 @@ static void none_print(const struct request *request)
 static enum status report(const struct context *context, const struct request *request)
 {
 	const struct sl_limit_spec *spec = &request->budget.spec;
+	const struct limit *replaced = request->replaced.newcomers;
 	char text[PREFIX_TEXT], home[PREFIX_TEXT], rate[UNITS_TEXT], burst[UNITS_TEXT];
 	const char *prefix = prefix_format(&request->prefix, text);
 
 	if (context->json)
 		return json_print(json_pack(
-			"{s:s, s:s, s:o, s:s*}", "gate", context->gate, "prefix", prefix,
+			"{s:s, s:s, s:o, s:s*, s:o*}", "gate", context->gate, "prefix", prefix,
 			"newcomers", request->none ? json_null() : budget_json(&request->budget),
 			"inherited_from",
-			request->inherits ? prefix_format(&request->home, home) : NULL));
+			request->inherits ? prefix_format(&request->home, home) : NULL, "replaced",
+			replaced ? budget_json(replaced) : NULL));
 	printf("%s: newcomers ", prefix);
 	if (request->none)
 		none_print(request);
 	else
 		printf("together %s, burst %s\n", rate_format(spec, rate),
 		       burst_format(spec, burst));
+	rule_print(&request->replaced, NULL, NULL, context->gate, "replaced: ");
 	return OK;
 }
 
 static enum status newcomers_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
-	struct request request;
+	struct request request = {0};
 	enum status status = request_parse(args, &request);
 
 	if (!status)
@@ -150,7 +157,10 @@ static enum status newcomers_run(const struct context *context, const void *args
 	gate_close(&gate);
 	if (!status)
 		kept_note_limits(context->gate);
-	return status ? status : report(context, &request);
+	if (!status)
+		status = report(context, &request);
+	rule_free(&request.replaced);
+	return status;
 }
 
 static const struct word newcomers_words[] = {
@@ -167,7 +177,8 @@ static const char newcomers_details[] =
 	"its first packet. In a flood of them, as of forged addresses, a source gets one when it\n"
 	"has sent more than a few packets. Until then its packets are charged to this budget,\n"
 	"which all newcomers of the prefix share, and what finds no credit there is dropped:\n"
-	"over-budget. The prefix must have limits; with the last of them the budget goes.";
+	"over-budget. The prefix must have limits; with the last of them the budget goes.\n"
+	"The command that restores the old budget is printed.";
 
 const struct command command_newcomers = {
 	.name = "newcomers",

@@ -126,7 +126,25 @@ static enum status request_put(const struct gate *gate, const struct request *re
 	return limits_put(gate, rule, &request->limits);
 }
 
-static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret)
+/* Collects the limits of the rule that the request changes. */
+static enum status replaced_find(const struct rule *before, const struct request *request,
+				 struct rule *ret)
+{
+	enum status status = OK;
+
+	ret->prefix = before->prefix;
+	for (unsigned int i = 0; !status && i < request->limits.count; i++) {
+		const struct limit *new = &request->limits.list[i];
+		const struct limit *old = rule_find_limit(before, new->spec.name);
+
+		if (old && !limit_equal(old, new))
+			status = rule_add_limit(ret, old);
+	}
+	return status;
+}
+
+static enum status request_apply(struct gate *gate, struct request *request, struct rule *ret,
+				 struct rule *ret_replaced)
 {
 	struct rule before = {.prefix = request->prefix}, rule = before;
 	struct shaping shaping = {0};
@@ -137,6 +155,8 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 
 	if (!status)
 		status = rule_copy(&before, &rule);
+	if (!status)
+		status = replaced_find(&before, request, ret_replaced);
 	if (!status)
 		status = request_put(gate, request, &rule);
 	shaping_add(&shaping,
@@ -218,7 +238,7 @@ static void limit_print(const struct sl_prefix *prefix, const struct limit *limi
 }
 
 static enum status report_json(const struct context *context, const struct request *request,
-			       const struct rule *rule)
+			       const struct rule *rule, const struct rule *replaced)
 {
 	char text[PREFIX_TEXT];
 	json_t *object = json_pack("{s:s, s:s}", "gate", context->gate, "prefix",
@@ -228,14 +248,15 @@ static enum status report_json(const struct context *context, const struct reque
 		json_object_update_new(object,
 				       limit_json(&request->limits.list[0], &request->prefix));
 	} else if (request->limits.count) {
-		json_t *limits = json_array();
-
-		for (unsigned int i = 0; i < request->limits.count; i++)
-			json_array_append_new(
-				limits, limit_json(&request->limits.list[i], &request->prefix));
-		json_object_set_new(object, "limits", limits);
+		json_object_set_new(object, "limits",
+				    limit_list_json(request->limits.list, request->limits.count,
+						    &request->prefix));
 	}
 	json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
+	if (replaced->limits)
+		json_object_set_new(
+			object, "replaced",
+			limit_list_json(replaced->limit, replaced->limits, &request->prefix));
 	return json_print(object);
 }
 
@@ -243,25 +264,28 @@ static enum status set_run(const struct context *context, const void *args)
 {
 	struct gate gate = GATE_CLOSED;
 	struct request request = {0};
-	struct rule rule = {0};
+	struct rule rule = {0}, replaced = {0};
 	char text[PREFIX_TEXT];
 	enum status status = request_parse(args, &request);
 
 	if (!status)
 		status = gate_open_to_change(&gate, context->gate);
 	if (!status)
-		status = request_apply(&gate, &request, &rule);
+		status = request_apply(&gate, &request, &rule, &replaced);
 	if (!status)
 		kept_note_limits(context->gate);
 	if (!status && context->json)
-		status = report_json(context, &request, &rule);
+		status = report_json(context, &request, &rule, &replaced);
 	else if (!status && !request.limits.count)
 		printf("%s: %s\n", prefix_format(&rule.prefix, text),
 		       rule_inherits(&rule) ? "inherits the limits of the next shorter policy"
 					    : "has its own limits alone");
 	for (unsigned int i = 0; !status && !context->json && i < request.limits.count; i++)
 		limit_print(&request.prefix, &request.limits.list[i]);
+	if (!status && !context->json)
+		rule_print(&replaced, NULL, NULL, context->gate, "replaced: ");
 	rule_free(&rule);
+	rule_free(&replaced);
 	gate_close(&gate);
 	return status;
 }
@@ -271,7 +295,8 @@ static enum status set_run(const struct context *context, const void *args)
 static const struct word set_words[] = {
 	{"default|PREFIX", OPERAND, NULL, offsetof(struct set_args, prefix), NULL},
 	{"name", VALUE, "LIMIT", SPEC_FIELD(SPEC_NAME),
-	 "which of the limits to set; all, unless it is said"},
+	 "which of the limits to set. Default: a name made of the match: all, tcp-syn, udp-53,\n"
+	 "tcp-80_443"},
 	{"rate", NUMBERS, "RATE [BITRATE]", SPEC_FIELD(SPEC_RATE),
 	 "500pps, 10kpps, 2mpps, 30/min, 5/h; 50mbit, 1gbit (of whole frames); or both,\n"
 	 "10kpps 100mbit, as two limits of one name. A limit has one of rate, window and\n"
@@ -335,7 +360,8 @@ static const char set_details[] =
 	"address that is link-local or a translator's (fe80::/10, 64:ff9b::/96,\n"
 	"64:ff9b:1::/48). The longest prefix that covers a source decides; default covers all.\n"
 	"A prefix has up to 4 limits, each with a name: a packet passes when every limit that\n"
-	"matches it lets it.";
+	"matches it lets it. Setting a limit of the same name replaces it; the command that\n"
+	"restores the old limit is printed.";
 
 const struct command command_set = {
 	.name = "set",

@@ -129,6 +129,16 @@ json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix)
 	return object;
 }
 
+json_t *limit_list_json(const struct limit *limits, unsigned int count,
+			const struct sl_prefix *prefix)
+{
+	json_t *array = json_array();
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(array, limit_json(&limits[i], prefix));
+	return array;
+}
+
 json_t *budget_json(const struct limit *budget)
 {
 	char rate[UNITS_TEXT], burst[UNITS_TEXT];
@@ -148,7 +158,7 @@ json_t *lists_json(const struct sl_list_info *lists, uint64_t bits)
 
 json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 {
-	json_t *object = json_object(), *limits = json_array();
+	json_t *object = json_object();
 	char prefix[PREFIX_TEXT];
 
 	json_object_set_new(object, "prefix", json_string(prefix_format(&rule->prefix, prefix)));
@@ -159,9 +169,8 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 				    json_real(until_left_ns(rule->until) / 1e9));
 	if (rule->lists)
 		json_object_set_new(object, "lists", lists_json(lists, rule->lists));
-	for (int i = 0; i < rule->limits; i++)
-		json_array_append_new(limits, limit_json(&rule->limit[i], &rule->prefix));
-	json_object_set_new(object, "limits", limits);
+	json_object_set_new(object, "limits",
+			    limit_list_json(rule->limit, rule->limits, &rule->prefix));
 	if (rule->limits && rule->prefix.bits)
 		json_object_set_new(object, "inherit", json_boolean(rule_inherits(rule)));
 	if (rule->newcomers)

@@ -38,6 +38,8 @@ const char *unit_of(const struct sl_limit *limit, uint64_t count);
 
 /* {"name", "rate", "burst", "match", "per", "key", "action", "start"}; "shared" if it is */
 json_t *limit_json(const struct limit *limit, const struct sl_prefix *prefix);
+json_t *limit_list_json(const struct limit *limits, unsigned int count,
+			const struct sl_prefix *prefix);
 
 /* {"rate", "burst"}: of a budget. */
 json_t *budget_json(const struct limit *budget);

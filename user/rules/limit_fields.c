@@ -53,6 +53,37 @@ const struct limit limit_defaults = {
 	.match = {.fact = SL_FACT_ANY},
 };
 
+/* FNV-1a, folded to 16 bits. */
+static unsigned int text_digest(const char *text)
+{
+	uint32_t digest = 2166136261U;
+
+	for (; *text; text++)
+		digest = (digest ^ (unsigned char)*text) * 16777619U;
+	return (digest ^ digest >> 16) & 0xffff;
+}
+
+void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME])
+{
+	char text[MATCH_TEXT + SL_NAME], words[MATCH_TEXT];
+	const char *from = match_format(match, words);
+	char *to = text;
+
+	if (!strcmp(from, "any"))
+		from = "all";
+	for (; *from; from++) {
+		if (!strncmp(from, "port ", 5))
+			from += 5;
+		*to++ = *from == ' ' ? '-' : *from == ',' ? '_' : *from;
+	}
+	strcpy(to, suffix);
+	memset(name, 0, SL_NAME);
+	if (strlen(text) < SL_NAME)
+		strcpy(name, text);
+	else
+		snprintf(name, SL_NAME, "%.*s-%04x", SL_NAME - 6, text, text_digest(text));
+}
+
 /* --- Fields of kinds ------------------------------------------------------------------------ */
 
 const enum spec_field kind_fields[SL_KINDS] = {
@@ -527,6 +558,8 @@ const char *spec_format(const struct limit *limit, const struct sl_prefix *prefi
 	char usual_text[SPEC_TEXT];
 
 	if (!words || field == SPEC_BURST || field == kind_fields[limit->spec.kind])
+		return words;
+	if (field == SPEC_NAME && (limit->match.fact != SL_FACT_ANY || limit->match.vlan))
 		return words;
 	usual.spec.kind = limit->spec.kind;
 	return strcmp(words, spec_format_whole(&usual, prefix, field, usual_text)) ? words : NULL;

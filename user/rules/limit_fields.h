@@ -6,7 +6,7 @@
 #include "rules/limit.h"
 
 enum spec_field {
-	SPEC_NAME,
+	SPEC_NAME,    /* "dns" */
 	SPEC_RATE,    /* "10kpps", "10kpps 100mbit" */
 	SPEC_BURST,   /* "2500", "2500 64kB" */
 	SPEC_WINDOW,  /* "1000 per 1min", "10MB per 1h" */
@@ -36,8 +36,16 @@ int field_kind(enum spec_field field);
 
 bool kind_has_field(enum sl_kind kind, enum spec_field field);
 
-/* The defaults of any limit. */
+/* The defaults of any limit; its name is that of a limit that matches any packet. */
 extern const struct limit limit_defaults;
+
+/*
+ * Computes the name of a limit without `name`: the words of its match, joined by '-', without
+ * "port", with '_' for ','; "all" if it matches any packet. Then the suffix, "-24" or "". A longer
+ * text than a name is cut, and ends in a digest of the text: limits with different matches have
+ * different names.
+ */
+void name_default(const struct sl_match *match, const char *suffix, char name[SL_NAME]);
 
 #define SPEC_TEXT 160 /* room for any formatted field */
 
@@ -51,7 +59,7 @@ enum status field_parse(enum spec_field field, const char *text, const struct sl
 /*
  * Formats one field in words that parse to the same value. NULL: it is the default, which `show`
  * leaves out, or the limit's kind does not have it; never for the field that tells the kind, and
- * for `burst` of a bucket.
+ * for `burst` of a bucket. Of default names only "all" is left out, as `del` needs the others.
  */
 const char *spec_format(const struct limit *limit, const struct sl_prefix *prefix,
 			enum spec_field field, char text[SPEC_TEXT]);

@@ -140,6 +140,8 @@ static enum status one_parse(const struct words *words, struct limit *ret)
 	struct limit limit = limit_defaults;
 	uint32_t refused = fields_parse(words, &limit);
 
+	if (!words->text[SPEC_NAME])
+		name_default(&limit.match, "", limit.spec.name);
 	if (kind_check(words) || fields_check(words) || shared_fits(words, refused, &limit) ||
 	    parts_fit(words, &limit) || refused)
 		return MISUSED;
@@ -192,27 +194,33 @@ static enum status part_per(const struct sl_prefix *prefix, char part[SPEC_TEXT]
 	return OK;
 }
 
-/* "all-24": the name of the limit of one length but the first */
-static enum status part_name(const char *name, const char *per, char part[SPEC_TEXT])
+/* Appends the length to the name of a limit that is not the first: "all-24". */
+static enum status part_name(const struct words *words, const char *per, struct limit *limit)
 {
-	snprintf(part, SPEC_TEXT, "%s-%.*s", name ?: limit_defaults.spec.name,
-		 (int)strcspn(per, "/"), per);
-	if (strlen(part) < SL_NAME)
+	const char *name = words->text[SPEC_NAME];
+	char suffix[SL_NAME], whole[2 * SL_NAME];
+
+	snprintf(suffix, sizeof(suffix), "-%.*s", (int)strcspn(per, "/"), per);
+	if (!name) {
+		name_default(&limit->match, suffix, limit->spec.name);
 		return OK;
-	return misuse("name '%s': of several lengths of a key each has a limit with a name such as "
-		      "'%s': at most %d letters",
-		      name, part, SL_NAME - 1);
+	}
+	place_at(words, SPEC_NAME);
+	if (snprintf(whole, sizeof(whole), "%s%s", name, suffix) >= SL_NAME)
+		return misuse("name '%s': of several lengths of a key each has a limit with a name "
+			      "such as '%s': at most %d letters",
+			      name, whole, SL_NAME - 1);
+	strcpy(limit->spec.name, whole);
+	return OK;
 }
 
 /*
- * Makes the words of one of several limits: its part of what has several values, and its name.
- * part: memory for them.
+ * Makes the words of one of several limits: its part of what has several values. part: memory for
+ * them.
  */
 static enum status part_make(const struct words *all, unsigned int index,
 			     char part[SPEC_FIELDS][SPEC_TEXT], struct spec *ret)
 {
-	enum status status;
-
 	memcpy(ret->text, all->text, sizeof(ret->text));
 	for (size_t i = 0; i < ARRAY_SIZE(listed_fields); i++) {
 		enum spec_field field = listed_fields[i];
@@ -224,12 +232,7 @@ static enum status part_make(const struct words *all, unsigned int index,
 			return misuse("%s '%s' is too long", spec_names[field], text);
 	}
 	place_at(all, SPEC_PER);
-	status = part_per(all->prefix, part[SPEC_PER]);
-	if (status || !index)
-		return status;
-	place_at(all, all->text[SPEC_NAME] ? SPEC_NAME : SPEC_PER);
-	ret->text[SPEC_NAME] = part[SPEC_NAME];
-	return part_name(all->text[SPEC_NAME], part[SPEC_PER], part[SPEC_NAME]);
+	return part_per(all->prefix, part[SPEC_PER]);
 }
 
 /* Whether each field that has several values has as many as `per`. */
@@ -291,7 +294,8 @@ static enum status parts_parse(const struct words *words, unsigned int count, st
 		if (!status)
 			status = one_parse(&words_one, &ret->list[i]);
 		if (!status && i)
-			status = wider_check(words, ret, i);
+			status = part_name(words, part[SPEC_PER], &ret->list[i])
+					 ?: wider_check(words, ret, i);
 	}
 	ret->count = count;
 	return status;

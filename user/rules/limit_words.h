@@ -18,7 +18,7 @@ struct limits {
 
 /*
  * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is
- * required. The defaults are: name all, burst_default(), groups 5, horizon 200ms, match any, per
+ * required. The defaults are: name_default(), burst_default(), groups 5, horizon 200ms, match any, per
  * 32/64, key src, action drop, start full. The prefix decides what one length after `per` means: on
  * `default`, 33 and more are of IPv6, and the other family keeps its default. place: called before
  * each field is parsed, so that a reader of files can name the field's place in messages; or NULL.

@@ -126,8 +126,20 @@ static void test_other_spellings_mean_the_same(void **state)
 			    "sluice allow 192.0.2.2 in 1h\n");
 	assert_string_equal(shown("policies: [{prefix: any, limits: [{rate: 10Mbit, burst: 64kB, "
 				  "match: tcp syn dport 80, per: /24}]}]"),
-			    "sluice set default rate 10mbit burst 64kB match tcp-syn port 80 per "
-			    "24/64\n");
+			    "sluice set default name tcp-syn-80 rate 10mbit burst 64kB match "
+			    "tcp-syn port 80 per 24/64\n");
+}
+
+/* A file names limits as `set` does. */
+static void test_limits_without_a_name_are_named_after_their_match(void **state)
+{
+	(void)state;
+	assert_string_equal(shown("policies: [{prefix: default, limits: [{rate: 1kpps, burst: 9}, "
+				  "{rate: 5pps, burst: 9, match: tcp syn}, "
+				  "{rate: 6pps, burst: 9, match: udp port 53}]}]"),
+			    "sluice set default rate 1kpps burst 9\n"
+			    "sluice set default name tcp-syn rate 5pps burst 9 match tcp-syn\n"
+			    "sluice set default name udp-53 rate 6pps burst 9 match udp port 53\n");
 }
 
 /* The text, and what is noted of entries that are over: the first, and how many more. */
@@ -364,6 +376,7 @@ static void test_one_error_is_one_message(void **state)
 		{"policies: [{prefix: default, limits: []}]", "1:12 'limits:'"},
 		{"policies: [{prefix: 10.0.0.1/8, limits: [{rate: 5pps}]}]", "1:21 10.0.0.0/8"},
 		{LIMIT "name: x}, {rate: 6pps,\n name: x}]}]", "2:8 'x'"},
+		{LIMIT "match: udp}, \n{rate: 6pps, match: udp}]}]", "2:1 'udp'"},
 		{LIMIT "}, {name: b, rate: 5pps}, {name: c, rate: 5pps}, {name: d, rate: 5pps},\n"
 		       "{name: e, rate: 5pps}]}]",
 		 "2:1 4"},
@@ -504,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_keys_of_each_kind_are_read),
 		cmocka_unit_test(test_defaults_are_those_of_the_kind),
 		cmocka_unit_test(test_other_spellings_mean_the_same),
+		cmocka_unit_test(test_limits_without_a_name_are_named_after_their_match),
 		cmocka_unit_test(test_until_that_has_passed),
 		cmocka_unit_test(test_json_is_yaml),
 		cmocka_unit_test(test_a_budget_is_read_beside_the_limits),

@@ -170,9 +170,9 @@ static const struct {
 	/* Matches */
 	{"IPv4's ICMP in IPv6",
 	 "policies:\n" LIMIT("\"2001:db8::/32\"", "rate: 10kpps, match: proto 1"),
-	 "never-matches: 2001:db8::/32 all"},
+	 "never-matches: 2001:db8::/32 proto-1"},
 	{"IPv6's ICMP in IPv4", "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 58"),
-	 "never-matches: 10.0.0.0/8 all"},
+	 "never-matches: 10.0.0.0/8 proto-58"},
 	{"each in its own, and icmp in both",
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 1")
 		 LIMIT("\"2001:db8::/32\"", "rate: 10kpps, match: proto 58")
@@ -181,7 +181,7 @@ static const struct {
 	 ""},
 	{"an extension header is no protocol",
 	 "policies:\n" LIMIT("\"2001:db8::/32\"", "rate: 10kpps, match: proto 44"),
-	 "never-matches: 2001:db8::/32 all"},
+	 "never-matches: 2001:db8::/32 proto-44"},
 	{"in IPv4 it is one", "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 51"),
 	 ""},
 
@@ -227,7 +227,7 @@ static const struct {
 	{"the first is told, and the others are counted",
 	 "policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 58")
 		 LIMIT("11.0.0.0/8", "rate: 10kpps, match: proto 58"),
-	 "never-matches: 10.0.0.0/8 all"},
+	 "never-matches: 10.0.0.0/8 proto-58"},
 };
 
 static void check(const char *text, const struct rule_facts *facts, const char *wanted)
@@ -310,9 +310,9 @@ static const struct {
 	{"policies:\n" LIMIT("default", "rate: 100mbit, burst: 64kB"),
 	 "sluice -g edge set default rate 100mbit burst 1600001B"},
 	{"policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 58"),
-	 "sluice -g edge set 10.0.0.0/8 rate 10kpps burst 2500 match icmp"},
+	 "sluice -g edge set 10.0.0.0/8 name proto-58 rate 10kpps burst 2500 match icmp"},
 	{"policies:\n" LIMIT("\"2001:db8::/32\"", "rate: 10kpps, match: proto 44"),
-	 "sluice -g edge del 2001:db8::/32 name all"},
+	 "sluice -g edge del 2001:db8::/32 name proto-44"},
 	{SHAPE, "sluice -g edge attach eth0 hook egress"},
 	{WINDOW, "ethtool -K eth0 gro off tso off gso off"},
 	{"allow: [192.0.2.0/24]\ndeny: [{list: drop, prefixes: [192.0.2.7]}]",

@@ -195,6 +195,42 @@ static void test_each_field_reads_back_from_its_words(void **state)
 	}
 }
 
+/* A limit without a name has that of its match: limits with different matches are kept apart. */
+static void test_the_default_name_is_that_of_the_match(void **state)
+{
+	static const struct {
+		const char *match, *name;
+	} cases[] = {
+		{"any", "all"},
+		{"vlan 10", "vlan-10"},
+		{"tcp", "tcp"},
+		{"tcp vlan 10", "tcp-vlan-10"},
+		{"icmp", "icmp"},
+		{"tcp-syn", "tcp-syn"},
+		{"tcp-syn vlan 10", "tcp-syn-vlan-10"},
+		{"tcp-syn vlan 100", "tcp-syn-vl-82ed"},
+		{"tcp-syn port 22", "tcp-syn-22"},
+		{"fragment", "fragment"},
+		{"proto 47", "proto-47"},
+		{"udp port 53", "udp-53"},
+		{"udp port 53 vlan 53", "udp-53-vlan-53"},
+		{"tcp port 80-443", "tcp-80-443"},
+		{"tcp port 80,443", "tcp-80_443"},
+		{"tcp port 80,443,8080", "tcp-80_443_8080"},
+		{"tcp port 80,443,8080,8443", "tcp-80_443-8399"},
+		{"tcp port 80,443,8080,8444", "tcp-80_443-80f8"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of("default", SPEC_MATCH, cases[i].match);
+
+		assert_string_equal(limit.spec.name, cases[i].name);
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(cases[i].name, cases[j].name);
+	}
+}
+
 static void test_all_but_the_rate_has_a_default(void **state)
 {
 	struct limit limit = limit_of("default", SPEC_RATE, "1kpps");
@@ -334,6 +370,26 @@ static void test_words_of_each_kind_mean_these_numbers(void **state)
 
 		assert_memory_equal(&limit.spec, &expected, sizeof(expected));
 		assert_int_equal(limit.second.rate, 0);
+		assert_string_equal(shown(&limit), cases[i].shown);
+	}
+}
+
+/* `show` leaves out the name "all" only if the limit matches any packet. */
+static void test_names_are_written_unless_all_is_the_default(void **state)
+{
+	static const struct {
+		const char *words, *shown;
+	} cases[] = {
+		{"name all rate 5pps burst 9", "rate 5pps burst 9"},
+		{"name all rate 5pps burst 9 match tcp", "name all rate 5pps burst 9 match tcp"},
+		{"rate 5pps burst 9 match tcp", "name tcp rate 5pps burst 9 match tcp"},
+		{"rate 5pps burst 9 match vlan 3", "name vlan-3 rate 5pps burst 9 match vlan 3"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct limit limit = limit_of_words(cases[i].words);
+
 		assert_string_equal(shown(&limit), cases[i].shown);
 	}
 }
@@ -492,6 +548,12 @@ static void test_each_length_has_a_limit(void **state)
 		 {NULL},
 		 {{32, 64}, {30, 64}, {28, 64}, {26, 64}},
 		 4},
+		{"default",
+		 "rate 1kpps match udp port 53,123,1900 per 32,24",
+		 "udp-53_123_1900 udp-53_123-cefd",
+		 {NULL},
+		 {{32, 64}, {24, 56}},
+		 2},
 		{IPV6,
 		 "rate 1kpps per 128,64,48 action observe",
 		 "all all-64 all-48",
@@ -870,9 +932,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_field_reads_back_from_its_words),
+		cmocka_unit_test(test_the_default_name_is_that_of_the_match),
 		cmocka_unit_test(test_all_but_the_rate_has_a_default),
 		cmocka_unit_test(test_all_fields_together_are_read),
 		cmocka_unit_test(test_words_of_each_kind_mean_these_numbers),
+		cmocka_unit_test(test_names_are_written_unless_all_is_the_default),
 		cmocka_unit_test(test_kinds_compose_with_the_other_words),
 		cmocka_unit_test(test_two_rates_are_one_limit),
 		cmocka_unit_test(test_the_second_rate_is_a_limit_of_bits),
