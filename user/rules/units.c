@@ -92,7 +92,7 @@ static const struct unit *unit_find(const struct unit *units, const char *name)
 
 /*
  * Splits "1.5gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain decimal number,
- * or the number is too long for 64 bits.
+ * or the number has leading zeros or is too long for 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
 			 const char **ret_unit)
@@ -112,7 +112,7 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 		if (fraction && __builtin_mul_overflow(divisor, 10, &divisor))
 			return false;
 	}
-	if (p == text || p[-1] == '.')
+	if (p == text || p[-1] == '.' || (*text == '0' && isdigit((unsigned char)text[1])))
 		return false;
 	*ret_digits = digits;
 	*ret_divisor = divisor;
@@ -138,7 +138,7 @@ const char *number_read(const char *text, unsigned int most, unsigned int *ret)
 
 	for (; isdigit((unsigned char)*p) && number <= most; p++)
 		number = number * 10 + (*p - '0');
-	if (p == text || number > most)
+	if (p == text || number > most || (*text == '0' && p > text + 1))
 		return NULL;
 	*ret = number;
 	return p;

@@ -55,7 +55,10 @@ const char *left_format(uint64_t ns, char text[UNITS_TEXT]);
 const char *rate_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 const char *burst_format(const struct sl_limit_spec *spec, char text[UNITS_TEXT]);
 
-/* Parses a whole number of 0 to `most`. Returns what follows it; NULL: there is none. */
+/*
+ * Parses a whole number of 0 to `most`, without leading zeros. Returns what follows it; NULL: there
+ * is none.
+ */
 const char *number_read(const char *text, unsigned int most, unsigned int *ret);
 
 /* The rate in packets or bits per second; of a window, that of all it lets pass. */

@@ -25,7 +25,6 @@ static const struct {
 	{"0.5kpps", 500, SL_RATE_PPS, 500, "500pps"},
 	{"0.001kpps", 1, SL_RATE_PPS, 1, "1pps"},
 	{"1.50kpps", 1500, SL_RATE_PPS, 1500, "1500pps"},
-	{"007pps", 7, SL_RATE_PPS, 7, "7pps"},
 	{"2mpps", 2000000, SL_RATE_PPS, 2000000, NULL},
 	{"2000kpps", 2000000, SL_RATE_PPS, 2000000, "2mpps"},
 	{"200mpps", 200000000, SL_RATE_PPS, 200000000, NULL},
