@@ -60,7 +60,7 @@ policies:
   newcomers: none
 allow:
 - prefix: 10.1.0.0/16
-- prefixes: [10.2.0.0/16, "2001:db8:1::/48", 10.3.0.1]
+- prefixes: [10.2.0.0/16, "2001:db8:1::/48", 10.3.0.1, 10.4.0.1-10.4.0.4]
   for: 2d
 deny:
 - prefix: 10.4.0.0/16
@@ -363,6 +363,9 @@ BAD = [
     "deny:\n  - for: 1h\n",
     "deny:\n  - prefix: default\n    file: x\n",
     "deny:\n  - prefix: default\n    force: true\n",
+    "deny:\n  - prefix: default\n    skip: true\n",
+    "deny: [192.0.2.0/024]\n",
+    "gate: {hosts: '010'}\n" + POLICY,
     "deny:\n  - file: /dev/null\n    force: perhaps\n",
     "gate: {hosts: many}\n" + POLICY,
     "gate: {hosts: 0}\n" + POLICY,

@@ -205,6 +205,7 @@ TO_LIST = [
     # the words, and what the refusal names; which times and prefixes are none is in tests/unit/rules
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("192.0.2.1 for", "'for'"),
     ("192.0.2.1 replace", "'as LIST'"), ("default as x", "'force'"), ("192.0.2.1 as", "'as'"),
+    ("192.0.2.1 skip", "-f FILE"), ("192.0.2.0/255.255.255.0", "192.0.2.0/24"),
     ("192.0.2.1 as " + "x" * 256, "255"), ("192.0.2.1 as a as b", "'as'"), ("192.0.2.1 for 30", "'30'"),
     ("192.0.2.1 for 999us", "'999us'"), ("192.0.2.1 for 731d", "'731d'"), ("192.0.2.1 for 1s for 2s", "'for'"),
     ("192.0.2.1 FOR 1s", "'FOR'"), ("192.0.2.1 rate 5pps", "'rate'"), ("192.0.2.1 name x", "'name'"),
@@ -314,18 +315,47 @@ def test_bad_lines_are_named_and_nothing_is_applied(shared, tmp_path, text, numb
         [True] * len(numbers) == [True] * len(said)
     for line in said:
         quotations = re.findall(r"'(?:ipset save )?([^']*)'", line.removeprefix(f"{path}:"))
-        assert all(len(q.encode()) <= 63 for q in quotations) and len(line) < len(path) + 400
+        assert all(len(q.encode()) <= 93 for q in quotations) and len(line) < len(path) + 400
         assert "..." in line or len(text) < 1000
     assert shared.snapshot() == before
 
 
-def test_an_empty_file_is_no_change(shared, tmp_path):
+def test_a_file_without_an_entry_is_refused(shared, tmp_path):
     before = shared.snapshot()
-    for text in "", "\n\n", "# nobody\n":
+    for text in "", "\n\n", "# nobody\n", '{"type":"metadata"}\n':
         path = written(tmp_path / "list", text)
-        made = shared.json("deny", "-f", path)
-        assert (made["entries"], made["new"], made["same"]) == (0, 0, 0)
+        for words in [], ["force"], ["replace"], ["skip"]:
+            shared.refuses(["deny", "-f", path, *words], path, code=2)
+    path = written(tmp_path / "list", "<html>\n")
+    for words in [], ["replace"], ["replace", "force"]:  # an entry is there, and is not understood
+        shared.refuses(["deny", "-f", path, "skip", *words], path, code=2)
     assert shared.snapshot() == before
+
+
+def test_lines_that_are_not_understood_are_skipped_if_asked_and_counted(attached, tmp_path):
+    path = written(tmp_path / "list", f"{DENIED}\nwho?\n" + '{"cidr":null}\n')
+    assert len(lines(attached.sluice("deny", "-f", path, status=2))) == 2
+    made = attached.json("deny", "-f", path, "skip")
+    assert (made["entries"], made["skipped"]) == (1, 2)
+    assert "2 lines skipped" in attached.sluice("deny", "-f", path, "skip").out
+    assert "skipped" not in attached.sluice("deny", DENIED, "as", "hand").out
+    assert verdicts(attached, DENIED, OTHER) == ["drop", "pass"]
+    rules = f"deny: [{{file: {path}, skip: true}}]\n"
+    said = attached.sluice("apply", "-", input=rules)
+    assert path in said.err and "2 lines skipped" in said.err
+    assert list(members(attached)) == [DENIED]
+
+
+@pytest.mark.parametrize("words", [[], ["as", "l"]])
+def test_a_range_by_hand(attached, words):
+    attached.sluice("deny", "203.0.113.65-203.0.113.67", "2001:db8:bad::-2001:db8:bad::ff", *words)
+    sources = DENIED, "203.0.113.64", "203.0.113.65", "203.0.113.67", "203.0.113.68", DENIED6
+    assert verdicts(attached, *sources) == ["drop", "pass", "drop", "drop", "pass", "drop"]
+    assert attached.json("undeny", "203.0.113.66-203.0.113.67", *words)
+    assert verdicts(attached, *sources) == ["pass", "pass", "drop", "pass", "pass", "drop"]
+    attached.refuses(["deny", "203.0.113.67-203.0.113.65", *words], "'203.0.113.67-203.0.113.65'", code=2)
+    attached.apply("deny: [203.0.113.66-203.0.113.67, 203.0.113.70 - 203.0.113.71]\n")
+    assert entries(attached) == {"203.0.113.66/31": "deny", "203.0.113.70/31": "deny"}
 
 
 # --- Named lists ----------------------------------------------------------------------------------

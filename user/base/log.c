@@ -56,6 +56,16 @@ static bool stderr_is_journal(void)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
+static bool muted;
+
+bool log_mute(bool mute)
+{
+	bool before = muted;
+
+	muted = mute;
+	return before;
+}
+
 static bool (*filter)(void *data, const char *message);
 static void *filter_data;
 
@@ -100,6 +110,8 @@ enum status misuse(const char *format, ...)
 {
 	va_list args;
 
+	if (muted)
+		return MISUSED;
 	va_start(args, format);
 	say(PRIORITY_ERR, format, args);
 	va_end(args);

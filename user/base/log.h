@@ -43,6 +43,9 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data);
  */
 bool journal_reads(const char *stream, const struct stat *st);
 
+/* Drops the messages of misuse(), or no longer. Returns whether they were dropped before. */
+bool log_mute(bool mute);
+
 /*
  * Sets the place in a file, "rules.yaml:3:7", that each message begins with; NULL: none. The text
  * stays the caller's, and must live as long as it is set. Returns the place set before.

@@ -41,6 +41,7 @@ struct list_args {
 	const char *name;
 	const char *replace;
 	const char *force;
+	const char *skip;
 };
 
 struct list_request {
@@ -51,6 +52,8 @@ struct list_request {
 	uint32_t until;	     /* the end, by `until`; 0: it counts from the change */
 	bool replace;
 	bool force;
+	bool skip;
+	unsigned int skipped;	/* lines of the file that were left out */
 	struct ruleset entries; /* the prefixes, without access */
 	char file_name[SL_LIST_NAME];
 };
@@ -73,11 +76,9 @@ static enum status prefixes_take(const struct command *command, const struct lis
 	if (args->name)
 		status = list_name_check(args->name);
 	for (unsigned int i = 0; !status && i < args->prefixes.count; i++) {
-		struct rule rule = {0};
+		const struct rule entry = {0};
 
-		status = prefix_parse(args->prefixes.words[i], &rule.prefix);
-		if (!status)
-			status = ruleset_add(&request->entries, &rule);
+		status = ruleset_add_words(&request->entries, &entry, args->prefixes.words[i]);
 	}
 	return status;
 }
@@ -125,6 +126,7 @@ static enum status request_parse(const struct command *command, const struct lis
 
 	request->replace = args->replace;
 	request->force = args->force;
+	request->skip = args->skip;
 	if (!status)
 		status = end_parse(command, args, request);
 	if (!status && request->file && !request->name) {
@@ -136,6 +138,8 @@ static enum status request_parse(const struct command *command, const struct lis
 	if (request->replace && !request->name)
 		return misuse("%s: 'replace' is for a list: say -f FILE, or 'as LIST'",
 			      command->name);
+	if (request->skip && !request->file)
+		return misuse("%s: 'skip' is for a file of prefixes: say -f FILE", command->name);
 	return OK;
 }
 
@@ -153,15 +157,20 @@ static enum status widths_check(const struct list_request *request)
 }
 
 /*
- * Reads the file. An empty one does not replace a list unless forced: a download may have failed.
+ * Reads the file. A file without an entry is refused, because a download may have failed; only with
+ * `replace` and `force` it empties its list.
  */
 static enum status file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.access = SL_LIST_NONE};
-	enum status status =
-		list_read(request->file, &entry, request->force ? NULL : FORCE, &request->entries);
+	enum status status = list_read(request->file, &entry, request->force ? NULL : FORCE,
+				       request->skip ? &request->skipped : NULL, &request->entries);
+	bool is_empty = !status && !request->entries.count;
 
-	if (!status && request->replace && !request->force && !request->entries.count)
+	if (is_empty && (!request->replace || request->skipped))
+		return misuse("%s has no entry%s", request->file,
+			      request->skipped ? ", only lines that are not understood" : "");
+	if (is_empty && !request->force)
 		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "
 				"to become empty, or take it back with 'sluice %sdel -f %s'",
 				request->file, request->name, gate_option(context->gate),
@@ -287,6 +296,8 @@ static json_t *list_json(const struct context *context, const struct list_reques
 
 	if (ns)
 		json_object_set_new(object, "seconds", json_real(ns / 1e9));
+	if (request->skip)
+		json_object_set_new(object, "skipped", json_integer(request->skipped));
 	return object;
 }
 
@@ -306,6 +317,9 @@ static void list_print(const struct list_request *request, const struct sl_list_
 	       plural(counts->same, "was", "were"));
 	if (request->replace)
 		printf(", %u gone", counts->gone);
+	if (request->skipped)
+		printf(", %u %s skipped", request->skipped,
+		       plural(request->skipped, "line", "lines"));
 	putchar('\n');
 }
 
@@ -318,11 +332,10 @@ static enum status named_change(const struct context *context, struct gate *gate
 		.replaced = time(NULL),
 	};
 	struct list_counts counts = {0};
-	enum status status = OK;
+	enum status status;
 
 	snprintf(list.name, sizeof(list.name), "%s", request->name);
-	if (request->entries.count || request->replace)
-		status = list_put(gate, &list, request->replace, &request->entries, &counts);
+	status = list_put(gate, &list, request->replace, &request->entries, &counts);
 	if (!status && context->json)
 		status = json_print(list_json(context, request, &list, &counts));
 	else if (!status)
@@ -353,12 +366,12 @@ static enum status list_run(const struct context *context, const void *args)
 
 static const struct word list_arguments[] = {
 	{"default|PREFIX", OPERANDS_ANYWHERE, NULL, offsetof(struct list_args, prefixes),
-	 "one or more, or else -f FILE"},
+	 "one or more, also ranges A-B, or else -f FILE"},
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "the file's entries come onto its list. A line is an address, a prefix or a\n"
 	 "range A-B; #, ; and // begin comments; also what ipset save and list print\n"
-	 "of one set (timeouts are not read), and lines of JSON with a cidr. - is\n"
-	 "standard input.\n"
+	 "of one set (timeouts are not read), and lines of JSON with a cidr, prefix, ip\n"
+	 "or ip_prefix. - is standard input.\n"
 	 "All or nothing. The list has the file's absolute path as its name"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
@@ -374,6 +387,8 @@ static const struct word list_arguments[] = {
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
 	 "accept prefixes shorter than /8 (IPv6: /16), and with replace an empty file. By\n"
 	 "hand allow needs no force"},
+	{"skip", FLAG, NULL, offsetof(struct list_args, skip),
+	 "with -f: leave out lines that are not understood, and print their number"},
 };
 
 static const char list_details[] =

@@ -63,7 +63,7 @@ static const struct shape policies_shape = {.kind = NODE_LIST, .item = &policy_s
 
 /* An entry of `allow` or `deny`, or a bare prefix. */
 static const char *const entry_keys[] = {"prefix", "prefixes", "file", "force",
-					 "list",   "for",      "until"};
+					 "skip",   "list",     "for",  "until"};
 static const struct shape *const entry_values[ARRAY_SIZE(entry_keys)] = {NULL, &words_shape};
 static const struct shape entry_shape = {
 	.kind = NODE_MAP,

@@ -67,12 +67,13 @@ static char *list_path(const struct reader *reader, const char *file)
 
 /*
  * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
- * in a command.
+ * in a command. skip: lines that are not understood are left out, and their number is noted.
  */
 static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
-				  bool forced, struct ruleset *set)
+				  bool forced, bool skip, struct ruleset *set)
 {
 	const char *force = forced ? NULL : "write 'force: true'";
+	unsigned int skipped = 0;
 	struct stamp stamp;
 	enum status status;
 	char *path;
@@ -83,24 +84,30 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 	if (!path)
 		return failure("out of memory");
 	stamp = stamp_of(path);
-	status = list_read(path, entry, force, set);
+	status = list_read(path, entry, force, skip ? &skipped : NULL, set);
+	if (!status && skipped && !set->count)
+		status = misuse("%s has no entry, only lines that are not understood", path);
+	else if (!status && skipped)
+		note("%s: %u %s skipped", path, skipped, plural(skipped, "line", "lines"));
 	if (!status && force && !set->count)
 		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
 	return list_paths_add(&reader->files, path, stamp) ?: status;
 }
 
-static enum status force_read(struct reader *reader, const struct node *node, bool *ret)
+/* Reads `force` or `skip`. */
+static enum status of_file_read(struct reader *reader, const struct node *node, const char *key,
+				bool *ret)
 {
-	const struct node *force = node_find(node, "force");
+	const struct node *value = node_find(node, key);
 
 	*ret = false;
-	if (!force)
+	if (!value)
 		return OK;
-	reader_place(reader, force);
+	reader_place(reader, value);
 	if (!node_find(node, "file"))
-		return misuse(
-			"'force' is for a file of prefixes: write 'file: ...', or leave it out");
-	return reader_truth(reader, force, ret);
+		return misuse("'%s' is for a file of prefixes: write 'file: ...', or leave it out",
+			      key);
+	return reader_truth(reader, value, ret);
 }
 
 /* The name of an entry's list: the value of `list`, or else the path of the file. */
@@ -154,12 +161,23 @@ static enum status list_make(struct reader *reader, const struct node *node, str
 	return status;
 }
 
-static void prefix_claim(struct reader *reader, const struct node *node, struct rule *entry)
+/* Claims each prefix of the set, unless the entry has ended: then it has no access and no list. */
+static void rules_claim(struct reader *reader, const struct ruleset *set, struct position at)
 {
+	for (unsigned int i = 0; i < set->count; i++)
+		if ((set->rules[i].access || set->rules[i].lists) &&
+		    !reader_claim(reader, &set->rules[i], at))
+			return;
+}
+
+static void prefix_claim(struct reader *reader, const struct node *node, const struct rule *entry)
+{
+	struct ruleset set = {0};
+
 	reader_place(reader, node);
-	if (!reader_failed(reader, prefix_parse(node->word, &entry->prefix)) &&
-	    (entry->access || entry->lists))
-		reader_claim(reader, entry, node->at);
+	if (!reader_failed(reader, ruleset_add_words(&set, entry, node->word)))
+		rules_claim(reader, &set, node->at);
+	ruleset_free(&set);
 }
 
 /*
@@ -172,20 +190,19 @@ static void entry_prefixes_read(struct reader *reader, const struct node *node, 
 	const struct node *item = node_items(node, "prefixes");
 	const struct node *file = node_find(node, "file");
 	struct ruleset set = {0};
-	bool forced;
+	bool forced, skip;
 
 	if (prefix)
 		prefix_claim(reader, prefix, entry);
 	for (; item; item = item->next)
 		prefix_claim(reader, item, entry);
-	if (reader_failed(reader, force_read(reader, node, &forced)) || !file)
+	if (reader_failed(reader, of_file_read(reader, node, "force", &forced)
+					  ?: of_file_read(reader, node, "skip", &skip)) ||
+	    !file)
 		return;
 	reader_place(reader, file);
-	if (!reader_failed(reader, file_read_list(reader, file->word, entry, forced, &set)) &&
-	    (entry->access || entry->lists))
-		for (unsigned int i = 0; i < set.count; i++)
-			if (!reader_claim(reader, &set.rules[i], file->at))
-				break;
+	if (!reader_failed(reader, file_read_list(reader, file->word, entry, forced, skip, &set)))
+		rules_claim(reader, &set, file->at);
 	ruleset_free(&set);
 }
 

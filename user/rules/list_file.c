@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
@@ -19,7 +20,7 @@
 #define BAD_LINES_MAX 10
 
 /* The bytes of a bad line that a message quotes. Every valid word is shorter. */
-#define QUOTED_MAX  60
+#define QUOTED_MAX  90
 #define QUOTED_TEXT (QUOTED_MAX + sizeof("..."))
 
 #define BLANKS " \t\r\v\f"
@@ -27,7 +28,8 @@
 /* The state of a reader: the entry to copy, and the set that takes the copies. */
 struct reading {
 	const struct rule *entry;
-	const char *force; /* of entry_check_width() */
+	const char *force;     /* of entry_check_width() */
+	unsigned int *skipped; /* counts the bad lines; NULL: they are refused */
 	struct ruleset *set;
 	struct ipsets *ipsets;
 };
@@ -55,28 +57,19 @@ static const char *quoted(const char *text, size_t length, char cut[QUOTED_TEXT]
 
 /* --- Entries -------------------------------------------------------------------------------- */
 
-static enum status prefix_add(const struct reading *reading, const struct sl_prefix *prefix)
+/* Adds a prefix, or all prefixes of a range. */
+static enum status entry_add(const struct reading *reading, const char *text)
 {
-	enum status status = entry_check_width(prefix, reading->force);
-	struct rule rule = *reading->entry;
+	struct ruleset *set = reading->set;
+	unsigned int i = set->count;
+	char cut[QUOTED_TEXT];
+	enum status status;
 
-	rule.prefix = *prefix;
-	return status ? status : ruleset_add(reading->set, &rule);
-}
-
-static enum status range_add(const struct reading *reading, const char *first, const char *last)
-{
-	struct sl_prefix from, to, part;
-	enum status status = address_parse(first, &from);
-
-	if (!status)
-		status = address_parse(last, &to);
-	if (!status &&
-	    (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0))
-		status = misuse("'%s-%s' is not a range: write FIRST-LAST, of one family", first,
-				last);
-	while (!status && prefix_of_range(&from, &to, &part))
-		status = prefix_add(reading, &part);
+	if (!text_is_printable(text))
+		return misuse("this is not UTF-8, or has control characters");
+	status = ruleset_add_words(set, reading->entry, quoted(text, strlen(text), cut));
+	for (; !status && i < set->count; i++)
+		status = entry_check_width(&set->rules[i].prefix, reading->force);
 	return status;
 }
 
@@ -96,23 +89,6 @@ static char *blanks_strip(char *text)
 		end--;
 	*end = '\0';
 	return text;
-}
-
-static enum status entry_add(const struct reading *reading, char *text)
-{
-	char *dash = strchr(text, '-'), *last, cut[QUOTED_TEXT], cut_last[QUOTED_TEXT];
-	struct sl_prefix prefix;
-	enum status status;
-
-	if (dash && dash != text) {
-		*dash = '\0';
-		text = blanks_strip(text);
-		last = blanks_strip(dash + 1);
-		return range_add(reading, quoted(text, strlen(text), cut),
-				 quoted(last, strlen(last), cut_last));
-	}
-	status = prefix_parse(quoted(text, strlen(text), cut), &prefix);
-	return status ? status : prefix_add(reading, &prefix);
 }
 
 /* --- ipset ---------------------------------------------------------------------------------- */
@@ -170,22 +146,21 @@ static bool is_ipset_head(const char *line)
 
 /*
  * Whether only options follow that do not change whether a member is listed. A comment takes the
- * rest of the line.
+ * rest of the line. *ret_excepts: set if `nomatch` is one of them, which makes it an exception.
  */
-static bool are_ipset_options(char *text)
+static bool are_ipset_options(char *text, bool *ret_excepts)
 {
 	static const char *const options[] = {"timeout", "packets", "bytes",
 					      "skbmark", "skbprio", "skbqueue"};
 	char *rest, *word = strtok_r(text, BLANKS, &rest);
 
 	for (; word; word = strtok_r(NULL, BLANKS, &rest)) {
-		size_t i = 0;
-
 		if (!strcmp(word, "comment"))
 			return true;
-		while (i < ARRAY_SIZE(options) && strcmp(word, options[i]))
-			i++;
-		if (i == ARRAY_SIZE(options) || !strtok_r(NULL, BLANKS, &rest))
+		if (!strcmp(word, "nomatch"))
+			*ret_excepts = true;
+		else if (word_find(options, ARRAY_SIZE(options), word) < 0 ||
+			 !strtok_r(NULL, BLANKS, &rest))
 			return false;
 	}
 	return true;
@@ -195,7 +170,7 @@ static bool are_ipset_options(char *text)
  * The member of a set in "add SET MEMBER [OPTION VALUE]..." or "MEMBER [OPTION VALUE]...", without
  * the options. A timeout is ignored: a list has one end.
  */
-static char *ipset_member(char *line)
+static char *ipset_member(char *line, bool *ret_excepts)
 {
 	char *blank, *options;
 
@@ -205,31 +180,98 @@ static char *ipset_member(char *line)
 	}
 	blank = line + strcspn(line, BLANKS);
 	options = *blank ? strdup(blank) : NULL;
-	if (options && are_ipset_options(options))
+	if (options && are_ipset_options(options, ret_excepts))
 		*blank = '\0';
 	free(options);
 	return line;
 }
 
-/* --- Lines ---------------------------------------------------------------------------------- */
-
-/* Reads {"cidr": "192.0.2.0/24", ...}. A line of JSON without a cidr describes the list. */
-static enum status json_add(const struct reading *reading, const char *line)
+static enum status refuse_exception(const char *member)
 {
-	json_t *object = json_loads(line, 0, NULL);
-	const char *cidr = json_string_value(json_object_get(object, "cidr"));
 	char cut[QUOTED_TEXT];
-	struct sl_prefix prefix;
-	enum status status = OK;
 
-	if (!object)
-		status = misuse("this line begins with { and is no JSON");
-	else if (cidr)
-		status = prefix_parse(quoted(cidr, strlen(cidr), cut), &prefix)
-				 ?: prefix_add(reading, &prefix);
-	json_decref(object);
+	return misuse("'%s nomatch' is an exception of the set, and a list has none: remove the "
+		      "line, and write its prefix to a list of the other kind (allow or deny)",
+		      quoted(member, strlen(member), cut));
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+/* The entry of an object. Returns NULL, after a message, unless exactly one key has one. */
+static json_t *object_entry(json_t *object, const char **ret_key)
+{
+	/* also of AWS (ip_prefix, ipv6_prefix) and Google (ipv4Prefix, ipv6Prefix) */
+	static const char *const keys[] = {"cidr",	  "prefix",	"ip",	     "ip_prefix",
+					   "ipv6_prefix", "ipv4prefix", "ipv6prefix"};
+	json_t *found = NULL, *value;
+	const char *key;
+
+	json_object_foreach(object, key, value)
+	{
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(keys) && strcasecmp(keys[i], key))
+			i++;
+		if (i == ARRAY_SIZE(keys))
+			continue;
+		if (found) {
+			misuse("this object has both '%s' and '%s': only one can be the entry",
+			       *ret_key, key);
+			return NULL;
+		}
+		found = value;
+		*ret_key = key;
+	}
+	if (!found)
+		misuse("this object has no entry: its key would be cidr, prefix, ip or ip_prefix");
+	return found;
+}
+
+/* Whether an object describes the list, as in Spamhaus DROP. */
+static bool is_metadata(const json_t *object)
+{
+	const char *type = json_string_value(json_object_get(object, "type"));
+
+	return type && !strcmp(type, "metadata");
+}
+
+/* Adds an entry, an array of entries, or the entry of an object. key: that of the value. */
+static enum status json_add(const struct reading *reading, json_t *value, const char *key)
+{
+	enum status status = OK;
+	json_t *item;
+	size_t i;
+
+	if (json_is_string(value))
+		return entry_add(reading, json_string_value(value));
+	if (json_is_object(value)) {
+		if (is_metadata(value))
+			return OK;
+		value = object_entry(value, &key);
+		return value ? json_add(reading, value, key) : MISUSED;
+	}
+	if (!json_is_array(value))
+		return misuse("'%s' is neither a string nor an array of strings", key);
+	json_array_foreach(value, i, item)
+	{
+		status = json_add(reading, item, key);
+		if (status)
+			break;
+	}
 	return status;
 }
+
+static enum status json_line_add(const struct reading *reading, const char *line)
+{
+	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	enum status status = value ? json_add(reading, value, "[]")
+				   : misuse("this line begins with %c and is not JSON", *line);
+
+	json_decref(value);
+	return status;
+}
+
+/* --- Lines ---------------------------------------------------------------------------------- */
 
 /* Cuts off a comment. "//" begins one only where a word may begin: 192.0.2.0//24 is an error. */
 static void comment_cut(char *line)
@@ -243,23 +285,38 @@ static void comment_cut(char *line)
 	line[strcspn(line, "#;")] = '\0';
 }
 
-static enum status line_add(const struct reading *reading, char *line)
+/* Adds the entry, or fails without a trace. */
+static enum status word_add(const struct reading *reading, const char *word)
 {
-	json_t *text = json_string(line); /* fails unless the line is UTF-8 */
+	bool is_json = *word == '{' || *word == '[', before;
+	unsigned int count = reading->set->count;
 	enum status status;
 
-	json_decref(text);
-	if (!text)
-		return misuse("this is not UTF-8");
+	before = log_mute(reading->skipped);
+	status = is_json ? json_line_add(reading, word) : entry_add(reading, word);
+	log_mute(before);
+	if (status != MISUSED || !reading->skipped)
+		return status;
+	reading->set->count = count;
+	++*reading->skipped;
+	return OK;
+}
+
+static enum status line_add(const struct reading *reading, char *line)
+{
+	enum status status;
+	bool excepts = false;
+
 	line = blanks_strip(line);
-	if (*line == '{')
-		return json_add(reading, line);
+	if (*line == '{' || *line == '[')
+		return word_add(reading, line);
 	comment_cut(line);
 	line = blanks_strip(line);
 	status = check_one_ipset(reading->ipsets, line);
 	if (status || !*line || is_ipset_head(line))
 		return status;
-	return entry_add(reading, ipset_member(line));
+	line = ipset_member(line, &excepts);
+	return excepts ? refuse_exception(line) : word_add(reading, line);
 }
 
 /* Parses every line, and reports up to BAD_LINES_MAX bad ones. */
@@ -291,13 +348,16 @@ static enum status lines_parse(const char *name, char *text, const struct readin
 }
 
 enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-		       struct ruleset *set)
+		       unsigned int *skipped, struct ruleset *set)
 {
 	struct ruleset found = {0};
 	struct ipsets ipsets = {0};
-	const struct reading reading = {entry, force, &found, &ipsets};
-	enum status status = lines_parse(name, text, &reading);
+	const struct reading reading = {entry, force, skipped, &found, &ipsets};
+	enum status status;
 
+	if (skipped)
+		*skipped = 0;
+	status = lines_parse(name, text, &reading);
 	ruleset_unique(&found);
 	for (unsigned int i = 0; !status && i < found.count; i++)
 		status = ruleset_add(set, &found.rules[i]);
@@ -306,7 +366,7 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, c
 }
 
 enum status list_read(const char *path, const struct rule *entry, const char *force,
-		      struct ruleset *set)
+		      unsigned int *skipped, struct ruleset *set)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
 	struct file file;
@@ -314,7 +374,7 @@ enum status list_read(const char *path, const struct rule *entry, const char *fo
 
 	if (status)
 		return status;
-	status = list_parse(name, file.text, entry, force, set);
+	status = list_parse(name, file.text, entry, force, skipped, set);
 	file_free(&file);
 	return status;
 }

@@ -2,7 +2,8 @@
 /*
  * Rules: files of prefixes, one entry a line: an address, a prefix, or a range FIRST-LAST. '#', ';'
  * and '//' begin a comment. The output of `ipset save` and `ipset list` for one set is read, too,
- * and lines of JSON with a "cidr", as Spamhaus DROP has them.
+ * and lines of JSON, as Spamhaus DROP has them: an object with one of the keys cidr, prefix, ip,
+ * ip_prefix (AWS) and so on, an array of such objects, or an array of entries.
  */
 #ifndef SLUICE_LIST_FILE_H
 #define SLUICE_LIST_FILE_H
@@ -13,14 +14,16 @@
 /*
  * Adds a copy of `entry`, which has no policy, to the set for each prefix of the file; a prefix
  * that is in the file twice is added once. Reports the first ten bad lines as "FILE:LINE: ..." and
- * then fails. force: as for entry_check_width().
+ * then fails. skipped: if not NULL, bad lines are left out, and their number is stored there. A
+ * second set of ipset and an exception (`nomatch`) are refused nevertheless: without that line the
+ * others would mean something else. force: as for entry_check_width().
  */
 enum status list_read(const char *path, const struct rule *entry, const char *force,
-		      struct ruleset *set);
+		      unsigned int *skipped, struct ruleset *set);
 
 /* list_read() for a text in memory; `name` stands for the file in messages. Changes the text. */
 enum status list_parse(const char *name, char *text, const struct rule *entry, const char *force,
-		       struct ruleset *set);
+		       unsigned int *skipped, struct ruleset *set);
 
 /* --- Paths of such files -------------------------------------------------------------------- */
 

@@ -109,12 +109,12 @@ enum status address_parse(const char *text, struct sl_prefix *ret)
 	return status;
 }
 
-/* Parses a length of 0 to `most`; -1: it is none. */
+/* Parses a length of 0 to `most`, without leading zeros; -1: it is none. */
 static int length_parse(const char *text, int most)
 {
 	int length = 0;
 
-	if (!*text || strlen(text) > 3)
+	if (!*text || strlen(text) > 3 || (*text == '0' && text[1]))
 		return -1;
 	for (; *text; text++) {
 		if (*text < '0' || *text > '9')
@@ -122,6 +122,33 @@ static int length_parse(const char *text, int most)
 		length = length * 10 + *text - '0';
 	}
 	return length <= most ? length : -1;
+}
+
+/* The length of a netmask such as 255.255.255.0; -1: it is none. */
+static int netmask_parse(const char *text)
+{
+	uint32_t mask;
+
+	if (inet_pton(AF_INET, text, &mask) != 1)
+		return -1;
+	mask = ntohl(mask);
+	return ~mask & (~mask + 1) ? -1 : __builtin_popcount(mask);
+}
+
+static enum status refuse_length(const char *text, const char *length,
+				 const struct sl_prefix *address)
+{
+	int netmask = prefix_is_ipv4(address) ? netmask_parse(length) : -1;
+	struct sl_prefix right = *address;
+	char prefix[PREFIX_TEXT];
+
+	right.bits = SL_FAMILY_BITS + netmask;
+	right = netmask < 0 ? *address : prefix_cut(&right);
+	if (netmask >= 0)
+		return misuse("'%s' has a netmask, and a prefix has a length: write %s", text,
+			      prefix_format(&right, prefix));
+	return misuse("'%s': the length of a prefix is 0 to %u%s", text, family_bits(address),
+		      *length == '0' ? ", without leading zeros" : "");
 }
 
 enum status prefix_parse(const char *text, struct sl_prefix *ret)
@@ -157,8 +184,7 @@ enum status prefix_parse(const char *text, struct sl_prefix *ret)
 		return status;
 	length = length_parse(slash + 1, family_bits(&prefix));
 	if (length < 0)
-		return misuse("'%s': the length of a prefix is 0 to %u", text,
-			      family_bits(&prefix));
+		return refuse_length(text, slash + 1, &prefix);
 	mapped = length < 96 && is_mapped(&prefix);
 	prefix.bits = SL_FAMILY_BITS + length;
 	if (mapped || surrounds_mapped(&prefix))

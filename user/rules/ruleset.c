@@ -314,6 +314,41 @@ enum status ruleset_add(struct ruleset *set, const struct rule *rule)
 	return OK;
 }
 
+static enum status range_add(struct ruleset *set, const struct rule *entry, const char *text,
+			     const char *dash)
+{
+	const char *last = dash + 1 + strspn(dash + 1, " \t");
+	struct sl_prefix from, to;
+	struct rule rule = *entry;
+	char first[PREFIX_TEXT];
+	enum status status;
+
+	while (dash > text && strchr(" \t", dash[-1]))
+		dash--;
+	if (dash - text >= PREFIX_TEXT)
+		return misuse("'%s' is not a range: write FIRST-LAST", text);
+	snprintf(first, sizeof(first), "%.*s", (int)(dash - text), text);
+	status = address_parse(first, &from) ?: address_parse(last, &to);
+	if (!status &&
+	    (from.family != to.family || memcmp(from.addr, to.addr, sizeof(to.addr)) > 0))
+		status = misuse("'%s' is not a range: write FIRST-LAST, of one family", text);
+	while (!status && prefix_of_range(&from, &to, &rule.prefix))
+		status = ruleset_add(set, &rule);
+	return status;
+}
+
+enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text)
+{
+	const char *dash = strchr(text, '-');
+	struct rule rule = *entry;
+	enum status status;
+
+	if (dash && strcspn(text, ".:") < (size_t)(dash - text))
+		return range_add(set, entry, text, dash);
+	status = prefix_parse(text, &rule.prefix);
+	return status ?: ruleset_add(set, &rule);
+}
+
 enum status ruleset_make_lists(struct ruleset *set)
 {
 	if (!set->lists)

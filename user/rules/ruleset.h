@@ -49,6 +49,12 @@ struct ruleset {
 /* Allocates the lists, with all places free, unless there are some. */
 enum status ruleset_make_lists(struct ruleset *set);
 
+/*
+ * Appends a copy of `entry`, which has no policy, for a prefix, or for each prefix of a range
+ * FIRST-LAST. Blanks may surround the dash.
+ */
+enum status ruleset_add_words(struct ruleset *set, const struct rule *entry, const char *text);
+
 /* Appends a rule, and owns its policy from then on, also when it fails. */
 enum status ruleset_add(struct ruleset *set, const struct rule *rule);
 

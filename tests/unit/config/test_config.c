@@ -436,6 +436,7 @@ static void test_one_error_is_one_message(void **state)
 		{DENY "}]\nallow: [{prefix: 10.0.0.0/8}]", "2:18 rules.yaml:1:17"},
 		{"deny: [prefixes: [10.0.0.1,\n 10.0.0.1]]", "2:2 rules.yaml:1:19"},
 		{DENY "force: true}]", "1:36 'force'"},
+		{DENY "skip: true}]", "1:35 'skip'"},
 		{"deny: [{file: /dev/zero}]", "1:15 /dev/zero"},
 		{"deny: [{file: .}]", "1:15 . "},
 		{"deny: [{file: \"-\"}]", "1:15 standard input"},

@@ -100,6 +100,19 @@ static void test_short_or_empty_list_files_take_force(void **state)
 	assert_list("", ", force: true", "");
 }
 
+/* `skip: true` leaves out lines that are not understood, but a file of such lines is refused. */
+static void test_bad_lines_of_a_list_file_are_skipped_if_asked(void **state)
+{
+	static const char text[] = "192.0.2.1\nx\n{\"cidr\":null}\n";
+
+	(void)state;
+	assert_list(text, "", "2:15 list.txt:2: 'x'; 2:15 list.txt:3: 'cidr'");
+	assert_list(text, ", skip: false", "2:15 list.txt:2: 'x'; 2:15 list.txt:3: 'cidr'");
+	assert_list("<html>\n", ", skip: true, force: true", "2:15 list.txt");
+	assert_list("192.0.2.1\n", ", skip: maybe", "2:31 'maybe'");
+	assert_list("192.0.2.1\n", ", skip: true", "");
+}
+
 static void test_lists_refused_name_what_is_wrong(void **state)
 {
 	static const struct {
@@ -130,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_list_file_is_read_beside_the_rules_file),
+		cmocka_unit_test(test_bad_lines_of_a_list_file_are_skipped_if_asked),
 		cmocka_unit_test(test_short_or_empty_list_files_take_force),
 		cmocka_unit_test(test_lists_refused_name_what_is_wrong),
 	};

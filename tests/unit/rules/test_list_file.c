@@ -14,7 +14,7 @@ static enum status text_list(const char *text, struct ruleset *set)
 
 	file_make("list.txt", text, strlen(text));
 	status = list_read("list.txt", &(struct rule){.access = SL_LIST_DENY, .until = 7}, NULL,
-			   set);
+			   NULL, set);
 	unlink("list.txt");
 	return status;
 }
@@ -70,6 +70,26 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		 "{\"type\":\"metadata\",\"terms\":\"https://x/#a\"}\n",
 		 "1.10.16.0/20"},
 		{"JSON that is none", "{\"cidr\":\"1.10.16.0/20\"\n", NULL},
+		{"an array in JSON", "{\"cidr\":[\"192.0.2.0/24\",\"192.0.3.0/24\"],\"x\":1}\n",
+		 "192.0.2.0/24 192.0.3.0/24"},
+		{"a range in JSON", "{\"ip\":\"192.0.2.2-192.0.2.3\"}\n", "192.0.2.2/31"},
+		{"other keys of JSON",
+		 "{\"ip\":\"192.0.2.1\"}\n{\"ip_prefix\":\"192.0.2.2\"}\n"
+		 "{\"CIDR\":\"192.0.2.3\"}\n{\"ipv6_prefix\":\"2001:db8::/32\"}\n"
+		 "{\"ipv4Prefix\":\"192.0.2.4\"}\n{\"prefix\":\"192.0.2.5\"}\n",
+		 "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 2001:db8::/32"},
+		{"a line that is an array", "[\"192.0.2.1\",{\"ip\":\"192.0.2.2\"}]\n",
+		 "192.0.2.1 192.0.2.2"},
+		{"null in JSON", "{\"cidr\":null}\n", NULL},
+		{"a number in JSON", "{\"cidr\":3221225985}\n", NULL},
+		{"null in an array", "{\"cidr\":[\"192.0.2.1\",null]}\n", NULL},
+		{"another key", "{\"netblock\":\"192.0.2.0/24\"}\n", NULL},
+		{"two keys", "{\"ip\":\"192.0.2.1\",\"cidr\":\"192.0.2.0/24\"}\n", NULL},
+		{"a key twice", "{\"ip\":\"192.0.2.1\",\"ip\":\"192.0.2.2\"}\n", NULL},
+		{"no key", "{}\n", NULL},
+		{"another type", "{\"type\":\"route\"}\n", NULL},
+		{"JSON of several lines", "[\n{\"cidr\":\"192.0.2.0/24\"}\n]\n", NULL},
+		{"JSON with a comma at the end", "{\"cidr\":\"192.0.2.0/24\"},\n", NULL},
 		{"JSON with no prefix", "{\"cidr\":\"1.10.16.0\\u0000/20\"}\n", NULL},
 		{"FireHOL", "#\n# firehol_level1\n#\n5.134.128.0/19\n5.188.10.0/23 # x\n",
 		 "5.134.128.0/19 5.188.10.0/23"},
@@ -80,6 +100,9 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"all of a net", "10.0.0.0-10.255.255.255", "10.0.0.0/8"},
 		{"up to the last address", "255.255.255.254-255.255.255.255", "255.255.255.254/31"},
 		{"odd ends", "10.0.0.1-10.0.0.6", "10.0.0.1 10.0.0.2/31 10.0.0.4/31 10.0.0.6"},
+		{"a range of long addresses",
+		 "2001:0db8:0000:0000:0000:0000:0000:0000-2001:0db8:0000:0000:0000:0000:0000:0001",
+		 "2001:db8::/127"},
 		{"a range of IPv6", "2001:db8::-2001:db8::2", "2001:db8::/127 2001:db8::2"},
 		{"mapped addresses", "::ffff:192.0.2.66\n::ffff:198.51.100.0/120\n",
 		 "192.0.2.66 198.51.100.0/24"},
@@ -113,6 +136,8 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		 NULL},
 		{"two sets of ipset list", "Name: aa\nMembers:\n192.0.2.1\n\nName: a\nMembers:\n",
 		 NULL},
+		{"a netmask", "192.0.2.0/255.255.255.0\n", NULL},
+		{"a leading zero", "192.0.2.0/024\n", NULL},
 		{"an exception of ipset", "add bad 192.0.2.1 nomatch", NULL},
 		{"ports of ipset", "add bad 192.0.2.1,tcp:80", NULL},
 		{"add nothing", "add bad", NULL},
@@ -120,7 +145,11 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		{"half an option", "192.0.2.1 timeout", NULL},
 		{"host bits", "192.0.2.1/24", NULL},
 		{"UTF-8", "192.0.2.1 # \xc3\xa4\n", "192.0.2.1"},
-		{"a comment that is not UTF-8", "192.0.2.1 # \xe4\n", NULL},
+		{"a comment in Latin-1", "# M\xfcller\n192.0.2.1 # \xe4\n192.0.2.2 // \xe4\n",
+		 "192.0.2.1 192.0.2.2"},
+		{"a comment of ipset in Latin-1", "add bad 192.0.2.1 comment \"M\xfcller\"\n",
+		 "192.0.2.1"},
+		{"an entry in Latin-1", "192.0.2.1\xe4\n", NULL},
 		{"an overlong slash",
 		 "192.0.2.0\xc0\xaf"
 		 "24\n",
@@ -140,7 +169,7 @@ static void test_formats_of_other_tools_are_read_or_refused(void **state)
 		struct capture capture = capture_begin(stderr);
 		struct ruleset set = {0};
 		enum status status =
-			list_parse("list", text, &(struct rule){0}, "say 'force'", &set);
+			list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 		const char *said = capture_end(&capture);
 
 		for (unsigned int j = 0; j < set.count; j++)
@@ -160,14 +189,66 @@ static void test_short_prefixes_take_force(void **state)
 	char text[] = "192.0.2.1\n10.0.0.0/7\n", again[] = "10.0.0.0/7\ndefault\n";
 	struct capture capture = capture_begin(stderr);
 	struct ruleset set = {0};
-	enum status status = list_parse("list", text, &(struct rule){0}, "say 'force'", &set);
+	enum status status = list_parse("list", text, &(struct rule){0}, "say 'force'", NULL, &set);
 
 	(void)state;
 	assert_messages(capture_end(&capture), "list", "2 10.0.0.0/7");
 	assert_int_equal(status, MISUSED);
-	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, &set), OK);
+	assert_int_equal(list_parse("list", again, &(struct rule){0}, NULL, NULL, &set), OK);
 	assert_int_equal(set.count, 2);
 	ruleset_free(&set);
+}
+
+/* `skip` leaves bad lines out, without a trace of their first parts, and counts them. */
+static void test_bad_lines_are_skipped_and_counted_if_asked(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int skipped, entries;
+	} cases[] = {
+		{"192.0.2.1\n", 0, 1},
+		{"192.0.2.1\nx\n{\"cidr\":null}\n192.0.2.0/024\n\n# c\n", 3, 1},
+		{"192.0.2.1\n[\"192.0.2.2\",null]\n192.0.2.3\n", 1, 2},
+		{"192.0.2.1\n0.0.0.0/0\n0.0.0.1-127.0.0.0\n", 2, 1},
+		{"<html>\n<body>\n", 2, 0},
+		{"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n192.0.2.1\n", 12, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		char *text = strdup(cases[i].text);
+		struct ruleset set = {0};
+		unsigned int skipped = 7;
+
+		assert_int_equal(
+			list_parse("list", text, &(struct rule){0}, "say 'force'", &skipped, &set),
+			OK);
+		assert_string_equal(capture_end(&capture), "");
+		assert_int_equal(skipped, cases[i].skipped);
+		assert_int_equal(set.count, cases[i].entries);
+		ruleset_free(&set);
+		free(text);
+	}
+}
+
+/* Lines without which the others mean something else are refused although `skip` is asked for. */
+static void test_exceptions_and_second_sets_are_not_skipped(void **state)
+{
+	char exception[] = "add a 192.0.2.0/24\nadd a 192.0.2.1 timeout 5 nomatch\n";
+	char sets[] = "add a 192.0.2.1\nx\nadd b 192.0.2.2\n";
+	struct capture capture = capture_begin(stderr);
+	struct ruleset set = {0};
+	unsigned int skipped;
+
+	(void)state;
+	assert_int_equal(list_parse("a", exception, &(struct rule){0}, NULL, &skipped, &set),
+			 MISUSED);
+	assert_messages(capture_end(&capture), "a", "2 '192.0.2.1 nomatch'");
+	capture = capture_begin(stderr);
+	assert_int_equal(list_parse("b", sets, &(struct rule){0}, NULL, &skipped, &set), MISUSED);
+	assert_messages(capture_end(&capture), "b", "3 'b'");
+	assert_int_equal(set.count, 0);
 }
 
 /* Several sets in one file are refused once, where the second begins. */
@@ -184,7 +265,7 @@ static void test_several_ipsets_are_refused_once(void **state)
 	struct ruleset set = {0};
 
 	(void)state;
-	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, &set), MISUSED);
+	assert_int_equal(list_parse("sets", text, &(struct rule){0}, NULL, NULL, &set), MISUSED);
 	assert_messages(capture_end(&capture), "sets", "3 'bad'");
 	assert_int_equal(set.count, 0);
 }
@@ -242,7 +323,7 @@ static void test_a_long_list_is_read_in_order(void **state)
 			address >> 8 & 255, address & 255);
 	}
 	assert_int_equal(fclose(file), 0);
-	assert_int_equal(list_read("long.txt", &(struct rule){0}, NULL, &set), OK);
+	assert_int_equal(list_read("long.txt", &(struct rule){0}, NULL, NULL, &set), OK);
 	unlink("long.txt");
 	assert_int_equal(set.count, count);
 	for (unsigned int i = 1; i < count; i++)
@@ -256,6 +337,8 @@ int main(void)
 		cmocka_unit_test(test_a_list_is_read_sorted_and_once_each),
 		cmocka_unit_test(test_formats_of_other_tools_are_read_or_refused),
 		cmocka_unit_test(test_short_prefixes_take_force),
+		cmocka_unit_test(test_bad_lines_are_skipped_and_counted_if_asked),
+		cmocka_unit_test(test_exceptions_and_second_sets_are_not_skipped),
 		cmocka_unit_test(test_several_ipsets_are_refused_once),
 		cmocka_unit_test(test_bad_lines_are_refused_with_their_numbers),
 		cmocka_unit_test(test_ten_bad_lines_are_reported_at_most),

@@ -24,7 +24,6 @@ static void test_prefixes_are_read_and_written_back(void **state)
 		{"192.0.2.5/32", 64, 4, "192.0.2.5"},
 		{"255.255.255.255", 64, 4, NULL},
 		{"0.0.0.0", 64, 4, NULL},
-		{"192.0.2.0/024", 56, 4, "192.0.2.0/24"},
 		{"8000::/1", 33, 6, NULL},
 		{"2001:db8::/32", 64, 6, NULL},
 		{"2001:0DB8:0:0::/64", 96, 6, "2001:db8::/64"},
@@ -127,6 +126,9 @@ static void test_wrong_prefixes_are_refused_and_named(void **state)
 		"192.0.2.0/24/24",
 		"192.0.2.0//24",
 		"192.0.2.0/0024",
+		"192.0.2.0/024",
+		"0.0.0.0/00",
+		"2001:db8::/032",
 		"192.0.2.0/4294967320",
 		"192.0.2.0/255.255.255.0",
 		"192.0.2.1/24",
@@ -173,6 +175,30 @@ static void test_wrong_prefixes_are_refused_and_named(void **state)
 		snprintf(named, sizeof(named), " %.*s", (int)strcspn(texts[i], "/\xff"), texts[i]);
 		assert_messages(capture_end(&capture), "", named);
 		assert_true(prefix_equal(&prefix, &untouched));
+	}
+}
+
+static void test_a_netmask_is_refused_with_its_length(void **state)
+{
+	static const struct {
+		const char *text, *named;
+	} cases[] = {
+		{"192.0.2.0/255.255.255.0", "write 192.0.2.0/24"},
+		{"192.0.2.77/255.255.255.0", "write 192.0.2.0/24"},
+		{"10.0.0.1/255.255.255.255", "write 10.0.0.1"},
+		{"10.0.0.0/255.0.255.0", "0 to 32"},
+		{"2001:db8::/255.0.0.0", "0 to 128"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct sl_prefix prefix;
+		char named[64];
+
+		assert_int_equal(prefix_parse(cases[i].text, &prefix), MISUSED);
+		snprintf(named, sizeof(named), " %s", cases[i].named);
+		assert_messages(capture_end(&capture), "", named);
 	}
 }
 
@@ -432,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_prefixes_are_read_and_written_back),
 		cmocka_unit_test(test_prefixes_that_no_word_makes_are_not_sound),
 		cmocka_unit_test(test_wrong_prefixes_are_refused_and_named),
+		cmocka_unit_test(test_a_netmask_is_refused_with_its_length),
 		cmocka_unit_test(test_addresses_have_no_length),
 		cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_a_prefix_covers_what_begins_with_its_bits),
