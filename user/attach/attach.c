@@ -175,13 +175,13 @@ static bool peer_is_wider(const struct device *device, const struct attachment *
 /* The kernel's error is ENOSPC, whose text, "No space left on device", names no queue. */
 static enum status peer_refuse(const struct device *device)
 {
-	char exec[NETNS_EXEC], name[WORD_QUOTED];
+	char exec[NETNS_EXEC];
 
 	return failure("cannot attach to %s in mode native: its peer sends with more queues than "
 		       "%s receives with: '%sethtool -L %s rx N' gives it as many, N being the TX "
 		       "that 'ethtool -l' shows of the peer; or try mode auto",
 		       device->name, device->name, netns_exec(netns_typed(), exec),
-		       word_quote(device->name, name));
+		       word_typed(device->name));
 }
 
 static enum status attach_failed(const struct device *device, const struct attachment *a, int err)

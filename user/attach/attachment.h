@@ -115,7 +115,7 @@ bool attachment_merges(const struct attachment *attachment, bool is_tap);
 bool attachments_both_receive(const struct attachment *a, const struct attachment *b);
 
 #define REMEDY_TEXT                                                                                \
-	(NETNS_OPTION + GATE_NAME + WORD_QUOTED + sizeof("sluice -g  attach --  hook ingress"))
+	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
 
 /*
  * The command for an attachment that filters nothing: it clears away one whose device is gone, and

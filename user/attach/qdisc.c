@@ -278,7 +278,7 @@ char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
 		 const struct fq_limits *need)
 {
 	bool lacks = !qdiscs->count;
-	char *text = NULL, name[WORD_QUOTED];
+	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -287,10 +287,10 @@ char *fq_command(const struct device *device, const struct qdiscs *qdiscs,
 	for (unsigned int i = 0; i < qdiscs->count; i++)
 		lacks |= qdisc_lacks(&qdiscs->list[i], need);
 	if (lacks && qdiscs->count && !strcmp(qdiscs->root, "mq")) {
-		queues_write(out, word_quote(device->name, name), qdiscs, need);
+		queues_write(out, word_typed(device->name), qdiscs, need);
 	} else if (lacks) {
 		fprintf(out, "tc %sqdisc replace dev %s root", netns_typed(),
-			word_quote(device->name, name));
+			word_typed(device->name));
 		options_write(out, qdiscs, need);
 	}
 	if (!fclose(out))

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 static const char *place_now;
 
@@ -75,7 +76,7 @@ void log_filter(bool (*wanted)(void *data, const char *message), void *data)
 	filter_data = data;
 }
 
-/* Prints a message as one line: it may quote any bytes, so control characters become '?'. */
+/* Prints a message as one line: names in it, and in the place, may have any bytes. */
 static void say(enum priority priority, const char *format, va_list args)
 {
 	char *text, lead[8] = "";
@@ -85,14 +86,12 @@ static void say(enum priority priority, const char *format, va_list args)
 		fputs("sluice: out of memory\n", stderr);
 		return;
 	}
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
+	text_make_printable(text);
 	if (stderr_is_journal())
 		snprintf(lead, sizeof(lead), "<%d>", priority);
 	if (!filter || priority == PRIORITY_INFO || filter(filter_data, text))
-		fprintf(stderr, "%ssluice: %s%s%s\n", lead, place_now ?: "", place_now ? ": " : "",
-			text);
+		fprintf(stderr, "%ssluice: %s%s%s\n", lead, name_shown(place_now ?: ""),
+			place_now ? ": " : "", text);
 	free(text);
 }
 

@@ -193,11 +193,11 @@ bool netns_name(uint64_t netns, char name[NETNS_NAME])
 
 const char *netns_option(uint64_t netns, uint64_t from, char text[NETNS_OPTION])
 {
-	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX], name[WORD_QUOTED];
+	char path[sizeof(NETNS_DIR) + 1 + NAME_MAX];
 
 	*text = '\0';
 	if (netns != from && netns_path(netns, path, sizeof(path)) && strcmp(path, NETNS_INITIAL))
-		snprintf(text, NETNS_OPTION, "-n %s ", word_quote(strrchr(path, '/') + 1, name));
+		snprintf(text, NETNS_OPTION, "-n %s ", word_typed(strrchr(path, '/') + 1));
 	return text;
 }
 

@@ -13,7 +13,7 @@
 
 #define NETNS_DIR    "/run/netns" /* a file for each named one */
 #define NETNS_NAME   64
-#define NETNS_OPTION (WORD_QUOTED + sizeof("-n  "))
+#define NETNS_OPTION (NAME_TYPED + sizeof("-n  "))
 
 /* Enters a named network namespace (`ip netns add`) until the process ends: option -n. */
 enum status netns_enter(const char *name);

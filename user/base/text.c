@@ -92,27 +92,60 @@ static size_t sequence_read(const unsigned char *bytes, uint32_t *ret)
 	return code < least[length] || code > 0x10ffff ? 0 : length;
 }
 
-bool text_is_printable(const char *text)
+/* Returns the length of the printable character that a text begins with; 0: it begins with none. */
+static size_t printable_length(const char *text)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
+	uint32_t code = *bytes;
+	size_t length = code < 0x80 ? 1 : sequence_read(bytes, &code);
+	bool is_surrogate = code >= 0xd800 && code < 0xe000;
 
-	while (*bytes) {
-		uint32_t code = *bytes;
-		size_t length = code < 0x80 ? 1 : sequence_read(bytes, &code);
-		bool is_surrogate = code >= 0xd800 && code < 0xe000;
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || is_surrogate ? 0 : length;
+}
 
-		if (!length || code < 0x20 || (code >= 0x7f && code < 0xa0) || is_surrogate)
+bool text_is_printable(const char *text)
+{
+	for (size_t length; *text; text += length) {
+		length = printable_length(text);
+		if (!length)
 			return false;
-		bytes += length;
 	}
 	return true;
 }
 
 void text_make_printable(char *text)
 {
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
+	size_t length;
+
+	for (; *text; text += length) {
+		length = printable_length(text);
+		if (length)
+			continue;
+		*text = '?';
+		length = 1;
+	}
+}
+
+/* --- Names and words of others ---------------------------------------------------------------- */
+
+/* An octal number has four characters; the rest is what octal_write() and operand_typed() write around them. */
+#define ROOM (4 * WORD_TYPED + 32)
+
+static char *room_next(void)
+{
+	static char rooms[WORDS_LIVE][ROOM];
+	static unsigned int next;
+
+	return rooms[next++ % WORDS_LIVE];
+}
+
+const char *name_shown(const char *name)
+{
+	char *text = room_next();
+
+	snprintf(text, ROOM, "%s", name);
+	text_make_printable(text);
+	return text;
 }
 
 static void quotes_write(const char *word, char *end)
@@ -126,19 +159,25 @@ static void quotes_write(const char *word, char *end)
 	strcpy(end, "'");
 }
 
-/* All but letters and digits are octal numbers: printf(1) has meanings for %, \ and a first -. */
+/*
+ * Writes all but letters and digits as octal numbers: printf(1) has meanings for %, \ and a first
+ * -. A shell drops newlines at the end of $(...), so that a word with one needs the quotes of
+ * bash and of POSIX.1-2024.
+ */
 static void octal_write(const char *word, char *end)
 {
-	end = stpcpy(end, "\"$(printf '");
+	bool ends_line = word[strlen(word) - 1] == '\n';
+
+	end = stpcpy(end, ends_line ? "$'" : "\"$(printf '");
 	for (size_t i = 0; word[i] && i < WORD_TYPED; i++)
 		if (isalnum((unsigned char)word[i]))
 			*end++ = word[i];
 		else
 			end += sprintf(end, "\\%03o", (unsigned int)(unsigned char)word[i]);
-	strcpy(end, "')\"");
+	strcpy(end, ends_line ? "'" : "')\"");
 }
 
-const char *word_quote(const char *word, char text[WORD_QUOTED])
+static void word_write(const char *word, char *text)
 {
 	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				   "0123456789-_.,@%+=:/";
@@ -148,24 +187,24 @@ const char *word_quote(const char *word, char text[WORD_QUOTED])
 	else if (!*word || word[strspn(word, safe)])
 		quotes_write(word, text);
 	else
-		snprintf(text, WORD_QUOTED, "%s", word);
-	return text;
+		snprintf(text, WORD_TYPED + 1, "%s", word);
 }
 
 const char *word_typed(const char *word)
 {
-	static char text[WORD_QUOTED];
+	char *text = room_next();
 
-	return word_quote(word, text);
+	word_write(word, text);
+	return text;
 }
 
 const char *operand_typed(const char *word)
 {
-	static char text[sizeof("-- ") + WORD_QUOTED];
+	char *text = room_next();
 	size_t lead = *word == '-' ? sizeof("-- ") - 1 : 0;
 
 	memcpy(text, "-- ", lead);
-	word_quote(word, text + lead);
+	word_write(word, text + lead);
 	return text;
 }
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Base: words of messages: the nearest keyword, plural forms, the option that names a gate. */
+/*
+ * Base: words of messages: the nearest keyword, plural forms, the option that names a gate. Names
+ * that others chose are printed by name_shown(), and typed into a shell by word_typed() and
+ * operand_typed().
+ */
 #ifndef SLUICE_TEXT_H
 #define SLUICE_TEXT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,25 +26,26 @@ int word_find(const char *const words[], int count, const char *word);
 /* Whether it is UTF-8 without control characters, as a file of text can have it. */
 bool text_is_printable(const char *text);
 
-/* Replaces each byte that is not printable ASCII by '?'. */
+/* Replaces each byte of a control character, or of what is not UTF-8, by '?'. */
 void text_make_printable(char *text);
 
-#define WORD_TYPED  256			  /* characters of a word; more are left out */
-#define WORD_QUOTED (4 * WORD_TYPED + 16) /* with what protects them */
+/*
+ * Returns a printable copy of the name of a device, a namespace, a file or a list. The copy lives
+ * until the next WORDS_LIVE calls of this function, word_typed() and operand_typed().
+ */
+const char *name_shown(const char *name);
+
+#define WORDS_LIVE 8
+#define WORD_TYPED PATH_MAX		     /* bytes of a word; the rest is cut off */
+#define NAME_TYPED (4 * (NAME_MAX + 1) + 16) /* room for a typed name of at most NAME_MAX bytes */
 
 /*
- * Writes a word as a shell reads it: in quotes where it has more than letters. Quotes cannot hold
- * characters that command a terminal, so printf(1) makes these.
+ * Returns a word as it is typed into a shell: in quotes if it has signs of the shell. Control
+ * characters would act on the terminal, so printf(1) makes them. The text lives as a name_shown().
  */
-const char *word_quote(const char *word, char text[WORD_QUOTED]);
-
-/* The same. Lives until the next call. */
 const char *word_typed(const char *word);
 
-/*
- * The same as an operand of our commands: behind `--` where it would be taken for an option. Lives
- * until the next call.
- */
+/* The same for an operand of sluice: after `--` if it begins with '-'. */
 const char *operand_typed(const char *word);
 
 /* --- Numbers -------------------------------------------------------------------------------- */

@@ -86,7 +86,7 @@ static void placings_print(const struct gate *gate, const struct change *change)
 		const struct placing *placing = &change->placings.list[i];
 		const struct attachment *a = &placing->attachment;
 
-		printf("%s: %s gate '%s', hook %s, mode %s\n", a->device,
+		printf("%s: %s gate '%s', hook %s, mode %s\n", name_shown(a->device),
 		       placing->detaches ? "detached from" : "attached to", gate->name,
 		       hook_names[a->hook], mode_names[a->mode]);
 	}

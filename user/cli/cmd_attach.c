@@ -187,7 +187,8 @@ static enum status report(const struct context *context, const struct gate *gate
 			status = warn_attached(gate, &attached[i]);
 	for (int i = 0; !status && i < request->count; i++) {
 		if (!context->json) {
-			printf("%s: %s to gate '%s', hook %s, mode %s%s\n", attached[i].device,
+			printf("%s: %s to gate '%s', hook %s, mode %s%s\n",
+			       name_shown(attached[i].device),
 			       was_there[i] ? "was attached already" : "attached", gate->name,
 			       hook_names[attached[i].hook], mode_names[attached[i].mode],
 			       has_rules ? "" : "; no rule yet: it counts, and drops nothing");

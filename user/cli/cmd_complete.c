@@ -47,10 +47,7 @@ struct typed {
  */
 static void offer(const struct typed *typed, const char *word)
 {
-	for (const char *p = word; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return;
-	if (!strncmp(word, typed->begun, strlen(typed->begun)))
+	if (text_is_printable(word) && !strncmp(word, typed->begun, strlen(typed->begun)))
 		puts(word);
 }
 

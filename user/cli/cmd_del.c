@@ -89,7 +89,7 @@ static enum status refuse_listed(const struct gate *gate, const struct rule *rul
 		"gate '%s' has no rule for %s but by list '%s': 'sluice %sun%s %s as %s' takes it "
 		"off, 'sluice %sdel -f %s' takes all the list back",
 		gate->name, prefix, list->name, option, access_words[list->list], prefix,
-		list->name, option, list->name);
+		operand_typed(list->name), option, word_typed(list->name));
 }
 
 /* Takes from the rule what the request names, and no more. */

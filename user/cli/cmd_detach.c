@@ -162,9 +162,10 @@ static void detached_report(const struct gate *gate, const struct attachment *a,
 	}
 	if (!a->program_id)
 		what = a->device_gone ? "is gone; removed from" : "lost its filter; removed from";
-	printf("%s: %s gate '%s', hook %s", a->device, what, gate->name, hook_names[a->hook]);
+	printf("%s: %s gate '%s', hook %s", name_shown(a->device), what, gate->name,
+	       hook_names[a->hook]);
 	if (strcmp(a->device, a->pinned.device))
-		printf(", attached as %s", a->pinned.device);
+		printf(", attached as %s", name_shown(a->pinned.device));
 	putchar('\n');
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/array.h"
 #include "base/netns.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "gate/pins.h"
 #include "gate/gate_dir.h"
@@ -296,16 +297,13 @@ static void print_maps(const struct export *export)
 		    "Changes of the rules since the gate was made.");
 }
 
-/*
- * Prints a label's value: escaped, and without bytes that are not UTF-8, which a device's name may
- * hold.
- */
-static void print_escaped(const char *text)
+/* Prints a name as the value of a label. */
+static void print_escaped(const char *name)
 {
-	for (; *text; text++) {
+	for (const char *text = name_shown(name); *text; text++) {
 		if (*text == '\\' || *text == '"')
 			putchar('\\');
-		putchar((unsigned char)*text < 0x80 ? *text : '?');
+		putchar(*text);
 	}
 }
 

@@ -174,7 +174,7 @@ static enum status file_take(const struct context *context, struct list_request 
 		status = misuse("%s has no entry: list '%s' stays as it is; say 'force' if it is "
 				"to become empty, or take it back with 'sluice %sdel -f %s'",
 				request->file, request->name, gate_option(context->gate),
-				request->name);
+				word_typed(request->name));
 	return status;
 }
 
@@ -437,7 +437,8 @@ static enum status no_such_access(const struct gate *gate, const struct rule *ru
 				"%s is not %s by hand: it is on list '%s'; 'sluice %sun%s %s as "
 				"%s' takes it off",
 				prefix, access_done[access], lists[place].name, option,
-				access_words[lists[place].list], prefix, lists[place].name);
+				access_words[lists[place].list], prefix,
+				operand_typed(lists[place].name));
 	return failure("%s is not %s by hand: see 'sluice %sshow'", prefix, access_done[access],
 		       option);
 }

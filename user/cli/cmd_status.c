@@ -108,10 +108,10 @@ static void attachment_print(const char *gate, const struct attached *attached)
 	char netns[NETNS_NAME];
 	bool named = netns_name(a->netns, netns);
 
-	printf("  %-15s %7u  %-7s  %-7s  %7u  %s", a->device, a->ifindex, hook_names[a->hook],
-	       mode_names[a->mode], a->program_id,
+	printf("  %-15s %7u  %-7s  %-7s  %7u  %s", name_shown(a->device), a->ifindex,
+	       hook_names[a->hook], mode_names[a->mode], a->program_id,
 	       !named	? "(unnamed)"
-	       : *netns ? netns
+	       : *netns ? name_shown(netns)
 			: "-");
 	attachment_note(gate, attached);
 	putchar('\n');

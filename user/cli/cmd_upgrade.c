@@ -3,6 +3,7 @@
 
 #include "attach/published.h"
 #include "attach/replace.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "gate/gate.h"
@@ -29,8 +30,8 @@ static void replacements_print(const struct gate *gate, const struct replacement
 		const struct replaced *replaced = &replacements->one[i];
 		const struct attachment *a = &replaced->attachment;
 
-		printf("%s: hook %s: program %u -> %u\n", a->device, hook_names[a->hook],
-		       replaced->before, a->program_id);
+		printf("%s: hook %s: program %u -> %u\n", name_shown(a->device),
+		       hook_names[a->hook], replaced->before, a->program_id);
 	}
 	if (!replacements->count)
 		printf("gate '%s': no device is attached: nothing to upgrade\n", gate->name);

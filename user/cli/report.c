@@ -182,16 +182,7 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists)
 
 json_t *json_name(const char *name)
 {
-	json_t *text = json_string(name);
-	char clean[256];
-	size_t i;
-
-	if (text)
-		return text;
-	for (i = 0; name[i] && i < sizeof(clean) - 1; i++)
-		clean[i] = (unsigned char)name[i] < 0x80 ? name[i] : '?';
-	clean[i] = '\0';
-	return json_string(clean);
+	return json_string(name) ?: json_string(name_shown(name));
 }
 
 json_t *json_cell(const struct sl_cell *cell)
@@ -223,7 +214,7 @@ bool json_is_whole(void)
 static enum status json_write(json_t *document, size_t flags)
 {
 	bool whole = document && json_is_whole();
-	int err = whole ? json_dumpf(document, stdout, flags) : -1;
+	int err = whole ? json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) : -1;
 
 	json_decref(document);
 	return err ? failure("cannot write JSON: %s", why(whole ? errno : ENOMEM)) : OK;

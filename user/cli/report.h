@@ -57,7 +57,7 @@ json_t *rule_json(const struct rule *rule, const struct sl_list_info *lists);
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* A name that the kernel takes in any bytes: bytes that are not UTF-8 become '?'. */
+/* A name of any bytes: as it is if it is UTF-8, and otherwise as name_shown() prints it. */
 json_t *json_name(const char *name);
 
 /* {"packets": ..., "bytes": ...} */

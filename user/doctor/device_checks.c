@@ -52,7 +52,7 @@ static unsigned int vlan_taken(const struct device_facts *facts)
 struct obstacle {
 	const char *text; /* NULL: nothing that is seen */
 	const char *exec; /* leads the command into the namespace of its device */
-	char command[WORD_QUOTED + 48];
+	char command[NAME_TYPED + 48];
 };
 
 static void obstacle_set(struct obstacle *obstacle, const char *text, const char *format, ...)
@@ -256,7 +256,6 @@ static void other_xdp_check(const struct device_facts *facts, struct findings *f
 static void vlan_device_check(const struct device_facts *facts, struct findings *findings)
 {
 	const struct link *link = &facts->link;
-	char name[sizeof("-- ") + WORD_QUOTED];
 
 	if (!vlans_has(&facts->matched, link->vlan) || vlans_has(&facts->in_frames, link->vlan))
 		return;
@@ -270,10 +269,9 @@ static void vlan_device_check(const struct device_facts *facts, struct findings 
 			       word_typed(link->name));
 		return;
 	}
-	snprintf(name, sizeof(name), "%s", operand_typed(link->name));
 	finding_advise(findings, "sluice %s-g %s attach %s && sluice %s-g %s detach %s",
 		       facts->option, facts->gate, operand_typed(facts->lower), facts->option,
-		       facts->gate, name);
+		       facts->gate, operand_typed(link->name));
 }
 
 static void vlan_check(const struct device_facts *facts, struct findings *findings)

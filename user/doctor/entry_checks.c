@@ -52,8 +52,8 @@ static void advise_taking_back(const struct rule *rule, enum sl_list access,
 		finding_advise(findings, "sluice %s%s %s", option, verb,
 			       prefix_format(&rule->prefix, prefix));
 	else
-		finding_advise(findings, "sluice %s%s -f '%s'", option, verb,
-			       list_saying(rule, set->lists, access));
+		finding_advise(findings, "sluice %s%s -f %s", option, verb,
+			       word_typed(list_saying(rule, set->lists, access)));
 }
 
 /* Whether a rule may drop packets of an everything that is allowed: by hand, or by lists. */

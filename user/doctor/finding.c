@@ -75,8 +75,7 @@ static char *text_make(struct findings *findings, const char *format, va_list ar
 		findings->failed = true;
 		return NULL;
 	}
-	if (!text_is_printable(text))
-		text_make_printable(text);
+	text_make_printable(text);
 	return text;
 }
 
@@ -95,9 +94,7 @@ void finding_add(struct findings *findings, enum finding_id id, const char *obje
 	va_list args;
 
 	finding.gate = findings->gate ? strdup(findings->gate) : NULL;
-	finding.object = strdup(object);
-	if (finding.object && !text_is_printable(finding.object))
-		text_make_printable(finding.object);
+	finding.object = strdup(name_shown(object));
 	va_start(args, format);
 	finding.text = text_make(findings, format, args);
 	va_end(args);

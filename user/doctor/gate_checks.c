@@ -247,7 +247,7 @@ static enum status newcomers_examine(const struct gate *gate, const struct rules
 /* Asks the first node of the store for a word, from where the process asks it. */
 static void advise_store(const struct sharing *sharing, struct findings *findings)
 {
-	char node[SHARE_TEXT], host[WORD_QUOTED], port[WORD_QUOTED];
+	char node[SHARE_TEXT];
 	char option[NETNS_OPTION], exec[NETNS_EXEC];
 	char *name = node, *colon;
 
@@ -261,7 +261,7 @@ static void advise_store(const struct sharing *sharing, struct findings *finding
 	}
 	netns_option(netns_of_process(sharing->pid), netns_home(), option);
 	finding_advise(findings, "%sredis-cli -h %s -p %s ping", netns_exec(option, exec),
-		       word_quote(name, host), word_quote(colon ? colon + 1 : "6379", port));
+		       word_typed(name), word_typed(colon ? colon + 1 : "6379"));
 }
 
 static void advise_sharing(const char *gate, const struct sharing *sharing, bool has_unit,

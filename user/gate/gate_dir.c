@@ -167,8 +167,9 @@ static enum status directory_is_gate(const struct pins *root, const char *name, 
 	enum status status = OK;
 
 	*ret_is_gate = false;
-	if (snprintf(gate.name, sizeof(gate.name), "%s", name) > GATE_NAME)
-		return OK; /* no gate has such a name */
+	if (!gate_name_is_valid(name)) /* -g cannot name it */
+		return OK;
+	snprintf(gate.name, sizeof(gate.name), "%s", name);
 	status = dir_open_in(root, &gate);
 	if (!status)
 		status = gate_dir_holds_gate(&gate, ret_is_gate);

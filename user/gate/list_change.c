@@ -328,7 +328,8 @@ enum status list_of_file(const struct gate *gate, const char *text, struct sl_li
 		return failure(
 			"there is a list '%s', and a list '%s' of the file: '-f %s' means the "
 			"latter, and '-f %s' in another directory the former",
-			lists[named].name, lists[of_file].name, lists[of_file].name, text);
+			lists[named].name, lists[of_file].name, word_typed(lists[of_file].name),
+			word_typed(text));
 	*ret = lists[named < 0 ? of_file : named];
 	return OK;
 }

@@ -124,10 +124,10 @@ static enum status check_one_ipset(struct ipsets *ipsets, const char *line)
 	if (length == ipsets->length && !strncmp(name, ipsets->first, length))
 		return OK;
 	ipsets->are_several = true;
+	quoted(name, length, cut);
 	return misuse("here begins set '%s', after set '%s', and a list takes one: write each to a "
 		      "file of its own, with 'ipset save %s'",
-		      quoted(name, length, cut), quoted(ipsets->first, ipsets->length, cut_first),
-		      cut);
+		      cut, quoted(ipsets->first, ipsets->length, cut_first), word_typed(cut));
 }
 
 /* Whether a line is part of the head that precedes the members of a set. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/base/text.h: which texts a file can have, and words as a shell reads them. */
+/* user/base/text.h: which texts a file can have, names as they are shown, and words as a shell
+ * reads them. */
 #include "test.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -72,7 +73,7 @@ static void test_a_shell_reads_a_quoted_word_back(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		char command[WORD_QUOTED + sizeof("printf %s ")], read[64];
+		char command[NAME_TYPED + sizeof("printf %s ")], read[64];
 		FILE *shell;
 
 		snprintf(command, sizeof(command), "printf %%s %s", word_typed(words[i]));
@@ -82,6 +83,59 @@ static void test_a_shell_reads_a_quoted_word_back(void **state)
 		assert_int_equal(pclose(shell), 0);
 		assert_string_equal(read, words[i]);
 		assert_true(text_is_printable(word_typed(words[i])));
+	}
+}
+
+static void test_a_name_is_shown_without_what_acts_on_a_terminal(void **state)
+{
+	static const char *const cases[][2] = {
+		{"eth0", "eth0"},
+		{"", ""},
+		{"b\xc3\xbcro", "b\xc3\xbcro"},
+		{"\033[2J\n", "?[2J?"},
+		{"\x7f", "?"},
+		{"\xc2\x9b"
+		 "2J",
+		 "??2J"},
+		{"\x9b"
+		 "2J\xc3",
+		 "?2J?"},
+		{"\xc3\xbc\xff\xc3\xbc", "\xc3\xbc?\xc3\xbc"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_string_equal(name_shown(cases[i][0]), cases[i][1]);
+}
+
+/* A message has several of them. */
+static void test_words_live_beside_each_other(void **state)
+{
+	const char *words[WORDS_LIVE];
+
+	(void)state;
+	for (int i = 0; i < WORDS_LIVE; i++) {
+		char name[2] = {(char)('a' + i), '\0'};
+
+		words[i] = i % 3 ? i % 3 == 1 ? word_typed(name) : operand_typed(name)
+				 : name_shown(name);
+	}
+	for (int i = 0; i < WORDS_LIVE; i++)
+		assert_int_equal(*words[i], 'a' + i);
+}
+
+static void test_the_longest_word_has_room(void **state)
+{
+	static const char fill[] = {'\'', '\033', 'a', '-'};
+	char word[2 * WORD_TYPED];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fill); i++) {
+		memset(word, fill[i], sizeof(word) - 1);
+		word[sizeof(word) - 1] = '\0';
+		assert_true(strlen(word_typed(word)) >= WORD_TYPED);
+		assert_true(strlen(operand_typed(word)) < 4 * WORD_TYPED + 32);
+		assert_true(strlen(name_shown(word)) == sizeof(word) - 1);
 	}
 }
 
@@ -100,6 +154,9 @@ int main(void)
 		cmocka_unit_test(test_a_word_is_quoted_where_a_shell_would_change_it),
 		cmocka_unit_test(test_a_shell_reads_a_quoted_word_back),
 		cmocka_unit_test(test_an_operand_is_no_option),
+		cmocka_unit_test(test_a_name_is_shown_without_what_acts_on_a_terminal),
+		cmocka_unit_test(test_words_live_beside_each_other),
+		cmocka_unit_test(test_the_longest_word_has_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

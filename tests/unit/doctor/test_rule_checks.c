@@ -318,7 +318,7 @@ static const struct {
 	{"allow: [192.0.2.0/24]\ndeny: [{list: drop, prefixes: [192.0.2.7]}]",
 	 "sluice -g edge unallow 192.0.2.0/24"},
 	{"deny: [192.0.2.0/24]\nallow: [192.0.2.0/25, 192.0.2.128/26]", "sluice -g edge show"},
-	{"allow: [{list: friends, prefixes: [default]}]", "sluice -g edge unallow -f 'friends'"},
+	{"allow: [{list: friends, prefixes: [default]}]", "sluice -g edge unallow -f friends"},
 	{"policies:\n" LIMIT("192.0.2.0/24", "rate: 10kpps") "deny: [192.0.2.0/24]",
 	 "sluice -g edge undeny 192.0.2.0/24"},
 	{"policies:\n  - prefix: default\n    limits: [{rate: 10kpps, action: observe}]\n"

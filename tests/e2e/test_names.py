@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Names that others chose: of devices, namespaces, gates, lists, files and sets. No command prints
+their control characters, and what it prints to be typed is typed into a shell as it is."""
+
+import json
+import os
+import re
+import subprocess
+import unicodedata
+
+import pytest
+
+from lab import PINS, SLUICE, Lab, refused, run, run_sluice
+
+ESCAPE, CSI, NOT_UTF8 = "\x1b[2J", "\u009b2J", "\udcff"
+DEVICES = ["a" + ESCAPE, "b" + CSI, "c" + NOT_UTF8, "$(id)", "a;>x", "it's", "-x", "e[f]", "b\u00fcro", 'q"\\']
+LISTS = ["a;>x", "-x", "(b)&", "*", "x|y"]
+FILES = ["drop(1).txt", "a;>x", "-f"]
+
+
+def shell(line, cwd):
+    """Types a line into a shell, in which `sluice` is the command under test."""
+    return run("sh", "-c", f'sluice() {{ {SLUICE} "$@"; }}; {line}', cwd=cwd, stdin=subprocess.DEVNULL)
+
+
+class Names(Lab):
+    """A gate whose devices are in a namespace of a hostile name, and its rules."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = str(path)
+        self.odd = f"{self.filter}{ESCAPE}\n$(id)'"
+        run("ip", "netns", "add", self.odd)
+        self.closing.callback(run, "ip", "netns", "del", self.odd)
+        for i, name in enumerate(DEVICES):
+            self.ip("link", "add", "name", name, "type", "veth", "peer", "name", f"peer{i}", netns=self.odd)
+        for name in FILES:
+            with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+                file.write("192.0.2.1\n198.51.100.0/24\n")
+
+    def fill(self):
+        self.sluice("attach", "--", *DEVICES, "sources", "1000", "policies", "20", netns=self.odd)
+        self.sluice("attach", "in0", "hook", "ingress", "mode", "clsact")
+        for name in LISTS:
+            self.sluice("deny", "--", "192.0.2.7", "203.0.113.0/24", "as", name)
+        for name in FILES:
+            self.sluice("deny", "-f", name, "for", "7d", cwd=self.path)
+        self.sluice("allow", "2001:db8::/32")
+        self.sluice("set", "default", "rate", "10kpps", "name", "all")
+        self.sluice("newcomers", "default", "rate", "1kpps")
+
+    def place(self):
+        """What the gate is, as far as a user sees it. The order of its lists is that in which they were made."""
+        attached = sorted((a["netns_inode"], a["ifindex"], a["hook"], a["mode"]) for a in self.attachments())
+        dumped = self.json("dump", netns=self.odd)
+        del dumped["attach"]
+        return attached, {**dumped, "deny": sorted(dumped["deny"], key=lambda entry: entry.get("list", ""))}
+
+    def files(self):
+        return sorted(os.listdir(self.path))
+
+
+@pytest.fixture
+def names(tmp_path):
+    lab = Names(tmp_path)
+    yield lab
+    lab.close()
+
+
+def acts(text):
+    """The characters of an output that act on a terminal, or are not UTF-8."""
+    return [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs")]
+
+
+# --- What is printed ------------------------------------------------------------------------------
+
+# Words for each command, which make it print the names that it can print.
+WORDS = {
+    "attach": [["--", *DEVICES], ["--", "peer0" + ESCAPE], ["a" + ESCAPE, "hook", ESCAPE]],
+    "detach": [["a" + ESCAPE], ["in0" + ESCAPE], ["hook", "egress", "--", "b" + CSI], ["all", "hook", "egress"]],
+    "status": [[]],
+    "doctor": [["--watch", "10ms"], ["--watch", "10ms", "--", *DEVICES], [ESCAPE]],
+    "set": [["default", "rate", "1kpps", "name", ESCAPE], [ESCAPE, "rate", "5/h"], ["default", "rate", ESCAPE]],
+    "newcomers": [["default", "rate", "1kpps"], [ESCAPE, "none"]],
+    "allow": [["-f", ESCAPE], ["192.0.2.7", "as", ESCAPE], ["192.0.2.7", "as", "a;>x"]],
+    "deny": [["-f", f"bad{ESCAPE}.txt"], ["-f", "ipsets.txt"], ["-f", "drop(1).txt"], ["-f", "e" + CSI]],
+    "unallow": [["192.0.2.7"], ["-f", ESCAPE]],
+    "undeny": [["203.0.113.0/24"], ["203.0.113.9", "as", "a;>x"], ["-f", "a;>x"]],
+    "lists": [[]],
+    "del": [["203.0.113.0/24"], ["-f", ESCAPE], ["default", "name", ESCAPE]],
+    "forgive": [["192.0.2.9"], [ESCAPE]],
+    "show": [[]],
+    "apply": [[f"rules{ESCAPE}.yaml"], [f"bad{ESCAPE}.yaml"], [ESCAPE]],
+    "confirm": [[]],
+    "keep": [[f"bad{ESCAPE}.yaml"], [ESCAPE], ["--state", ESCAPE, f"bad{ESCAPE}.yaml"]],
+    "share": [["store" + ESCAPE], ["127.0.0.1:1", "--node", ESCAPE], ["127.0.0.1:1", "--password-file", ESCAPE]],
+    "diff": [[f"rules{ESCAPE}.yaml"], [f"bad{ESCAPE}.yaml"]],
+    "dump": [[]],
+    "check": [["192.0.2.7"], [ESCAPE]],
+    "stats": [[]],
+    "sources": [[], ["sort", ESCAPE]],
+    "export": [[]],
+    "upgrade": [[]],
+    "complete": [["attach", ""], ["deny", "192.0.2.7", "as", ""], ["-n", ""], ["-g", ""]],
+    "version": [[]],
+    "help": [["help" + ESCAPE], []],
+}
+
+
+def test_no_command_prints_what_acts_on_a_terminal(names):
+    names.fill()
+    commands = [command["name"] for command in json.loads(run_sluice("-j", "help").out)["commands"]]
+    assert sorted(WORDS) == sorted(commands)
+    for path, text in {
+            f"bad{ESCAPE}.txt": f"192.0.2.{ESCAPE}\n",
+            f"rules{ESCAPE}.yaml": json.dumps({**names.json("dump"), "attach": [{"device": "[!lp]*"}]}),
+            "e" + CSI: "192.0.2.1\n", "ipsets.txt": "add $(id) 192.0.2.1\nadd b;>x 192.0.2.2\n",
+            f"bad{ESCAPE}.yaml": json.dumps({"attach": [{"device": ESCAPE, "netns": ESCAPE}], ESCAPE: ESCAPE})}.items():
+        with open(os.path.join(names.path, path), "w", encoding="utf-8") as file:
+            file.write(text)
+    hostile = os.path.join(PINS, "$(id)" + ESCAPE)
+    os.makedirs(os.path.join(hostile, "links"))
+    run("bpftool", "map", "create", os.path.join(hostile, "gate"), "type", "array", "key", "4", "value", "4", "entries",
+        "1", "name", "x")
+    try:
+        for command, cases in WORDS.items():
+            for words in cases:
+                for netns, *options in [names.filter], [names.odd], [names.odd, "-j"]:
+                    done = names.sluice(*options, command, *words, netns=netns, status=None, cwd=names.path)
+                    assert not acts(done.out) and not acts(done.err), (words, done)
+                    assert all(line.startswith("sluice: ") for line in done.err.splitlines()), done
+        for words in ["status"], ["doctor", "--watch", "10ms"], ["export"], ["-g", "other", "show"], ["-n", ESCAPE, "show"]:
+            done = run_sluice(*words, status=None)
+            assert not acts(done.out) and not acts(done.err) and "$(id)" not in done.err, done
+    finally:
+        os.unlink(os.path.join(hostile, "gate"))
+        os.rmdir(os.path.join(hostile, "links"))
+        os.rmdir(hostile)
+    assert os.listdir(names.path).count("x") == 0
+
+
+def test_names_are_told_apart_from_what_is_around_them(names):
+    """Each line of `export` is a sample, and each label one of its own."""
+    names.fill()
+    label = r'[a-z_]+="(?:[^"\\]|\\["\\n])*"'
+    sample = re.compile(rf"[a-z0-9_]+\{{{label}(?:,{label})*\}} [0-9.]+")
+    for line in names.sluice("export").out.splitlines():
+        assert line.startswith(("# HELP ", "# TYPE ")) or sample.fullmatch(line), line
+    shown = names.odd.replace("\x1b", "?").replace("\n", "?")
+    assert sum(line.endswith(f"  {shown}") for line in names.sluice("status").out.splitlines()) == len(DEVICES)
+    assert f',netns="{shown}",' in names.sluice("export").out and f',device="{DEVICES[-2]}",' in names.sluice("export").out
+
+
+def test_a_name_to_paste_is_quoted(names):
+    names.fill()
+    with open(os.path.join(names.path, "sets"), "w", encoding="ascii") as file:
+        file.write("add a 192.0.2.1\nadd $(id) 192.0.2.2\n")
+    assert "'ipset save '$(id)''" in names.refuses(["deny", "-f", "sets"], "sets:2", code=2, cwd=names.path)
+    assert " as 'a;>x'" in names.refuses(["undeny", "192.0.2.7"])
+    assert " -f 'a;>x'" in names.refuses(["del", "203.0.113.0/24"])
+
+
+def test_a_directory_of_another_name_is_no_gate(names):
+    names.fill()
+    odd = os.path.join(PINS, "$(id)")
+    os.rename(os.path.join(PINS, names.gate), odd)
+    try:
+        for words in ["stats"], ["status"], ["deny", "192.0.2.1"]:
+            assert "$(id)" not in refused(names.sluice(*words, status=None), names.gate)
+        assert "$(id)" not in run_sluice("status").out
+    finally:
+        os.rename(odd, os.path.join(PINS, names.gate))
