@@ -13,7 +13,7 @@ import yaml
 
 import bpf
 from killed import run_interrupted, run_stops
-from lab import SLUICE, frame, libc, lines, noted, run, wait_until
+from lab import frame, libc, lines, noted, run, wait_until
 from test_apply import validator
 from test_faults import moments
 from test_limits import OFFENDER, outcome
@@ -111,11 +111,9 @@ def test_patterns_and_namespaces(devices):
     assert attached_to(devices) == ["in0 xdp native", "in1 egress tcx", "in1 xdp native",
                                     "out0 egress tcx", "out1 egress tcx"]
     shown = [line for line in devices.sluice("show").out.splitlines() if " attach " in line]
-    option = f"-g {devices.gate} attach"
-    assert sorted(shown) == sorted([
-        f"sluice {option} in0", f"sluice {option} in1", f"sluice {option} in1 hook egress",
-        f"sluice -n {devices.sender} {option} out0 hook egress",
-        f"sluice -n {devices.sender} {option} out1 hook egress"])
+    here, there = (f"sluice -n {netns} -g {devices.gate} attach" for netns in (devices.filter, devices.sender))
+    assert sorted(shown) == sorted([f"{here} in0", f"{here} in1", f"{here} in1 hook egress",
+                                    f"{there} out0 hook egress", f"{there} out1 hook egress"])
     dump = devices.sluice("dump").out
     assert devices.sluice("diff", "-", input=dump).out == ""
     before = devices.attachments()
@@ -211,7 +209,7 @@ def test_what_lost_its_filter_is_attached_anew(devices, mode):
         bpf.call(bpf.LINK_DETACH, struct.pack("I", bpf.opened(devices.pins("links", link))))
     assert attached_to(devices) == []
     assert devices.sluice("diff", "-", input=text, status=1).out == (
-        f"+ sluice -g {devices.gate} attach in0 hook ingress"
+        f"+ sluice -n {devices.filter} -g {devices.gate} attach in0 hook ingress"
         f"{' mode clsact' if mode == 'clsact' else ''}\n")
     devices.apply(text)
     assert attached_to(devices) == [f"in0 ingress {mode}"]
@@ -311,13 +309,9 @@ def test_odd_names_are_told_as_they_are_or_not_at_all(devices):
         assert devices.json("apply", "-", input=done.out)["changed"] is False
     told = {place["device"] for place in dumped["attach"]}
     assert told & set(ODD) == set(ODD) - set(UNTOLD)
-    commands = [line for line in devices.sluice("show").out.splitlines() if " attach " in line]
-    for again in (lambda: devices.apply(dumped), lambda: [
-            run("sh", "-c", f'sluice() {{ {SLUICE} -n {devices.filter} "$@"; }}; {line}')
-            for line in commands]):
-        devices.sluice("detach", "all")
-        again()
-        assert {a["device"] for a in devices.attachments()} == told
+    devices.sluice("detach", "all")
+    devices.apply(dumped)
+    assert {a["device"] for a in devices.attachments()} == told
 
 
 # --- Modes ----------------------------------------------------------------------------------------
@@ -372,7 +366,7 @@ def test_kill_a_change_of_mode(devices, tmp_path, hook, modes):
 def test_diff_tells_a_mode(devices):
     devices.apply(file_of({"device": "in0", "mode": "generic"}))
     text = file_of({"device": "in0", "mode": "native"})
-    option = f"sluice -g {devices.gate} attach in0"
+    option = f"sluice -n {devices.filter} -g {devices.gate} attach in0"
     assert devices.sluice("diff", "-", input=text, status=1).out == (
         f"- {option} mode generic\n+ {option}\n")
     told = json.loads(devices.sluice("-j", "diff", "-", input=text, status=1).out)
@@ -390,7 +384,7 @@ def test_diff_tells_devices(devices):
     devices.apply(file_of("in0"))
     text = file_of({"device": "in1", "hook": "egress"}, "other")
     shown = devices.sluice("diff", "-", input=text, status=1).out
-    option = f"sluice -g {devices.gate} attach"
+    option = f"sluice -n {devices.filter} -g {devices.gate} attach"
     assert shown == f"+ {option} in1 hook egress\n+ {option} other\n- {option} in0\n"
     told = json.loads(devices.sluice("-j", "diff", "-", input=text, status=1).out)
     assert [a["device"] for a in told["attach"]] == ["in1", "other"]

@@ -42,11 +42,13 @@ class Names(Lab):
         self.sluice("attach", "--", *DEVICES, "sources", "1000", "policies", "20", netns=self.odd)
         self.sluice("attach", "in0", "hook", "ingress", "mode", "clsact")
         for name in LISTS:
-            self.sluice("deny", "--", "192.0.2.7", "203.0.113.0/24", "as", name)
+            self.sluice("deny", "--", "192.0.2.7", "203.0.113.0/24", "16.0.0.0/5", "as", name, "force")
         for name in FILES:
             self.sluice("deny", "-f", name, "for", "7d", cwd=self.path)
         self.sluice("allow", "2001:db8::/32")
-        self.sluice("set", "default", "rate", "10kpps", "name", "all")
+        self.sluice("deny", "8.0.0.0/5", "for", "1h", "force")
+        self.sluice("set", "default", "rate", "10kpps")
+        self.sluice("set", "default", "rate", "10pps", "match", "tcp-syn")
         self.sluice("newcomers", "default", "rate", "1kpps")
 
     def place(self):
@@ -170,3 +172,30 @@ def test_a_directory_of_another_name_is_no_gate(names):
         assert "$(id)" not in run_sluice("status").out
     finally:
         os.rename(odd, os.path.join(PINS, names.gate))
+
+
+# --- What is to be typed --------------------------------------------------------------------------
+
+def test_what_show_prints_makes_the_same_gate(names):
+    """In the namespace of the user, whichever -n looked at it."""
+    names.fill()
+    shown, place, files = names.sluice("show"), names.place(), names.files()
+    assert shown.err == "" and names.sluice("show", netns=names.odd) == shown == names.sluice("show", netns="")
+    names.sluice("detach", "all")
+    shell(shown.out, names.path)
+    assert names.place() == place
+    assert names.files() == files
+
+
+def test_what_diff_prints_makes_the_difference(names):
+    names.fill()
+    dumped, place, files = names.sluice("dump", netns=names.odd).out, names.place(), names.files()
+    told = [name for name in DEVICES if name in ("$(id)", "a;>x", "it's", "-x")]
+    names.sluice("detach", "--", *told, netns=names.odd)
+    for name in [*LISTS[1:], FILES[0]]:
+        names.sluice("del", "-f", name, cwd=names.path)
+    done = names.sluice("diff", "-", netns=names.odd, status=1, input=dumped)
+    assert len([line for line in done.out.splitlines() if " attach " in line]) == len(told)
+    assert all(line.startswith("+ ") for line in done.out.splitlines())
+    shell("\n".join(line[2:] for line in done.out.splitlines()), names.path)
+    assert names.place() == place and names.files() == files

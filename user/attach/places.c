@@ -14,14 +14,16 @@
 
 /* --- Telling attachments as places ---------------------------------------------------------- */
 
+enum mode attachment_mode(const struct attachment *a)
+{
+	return a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX) ? MODE_AUTO : a->mode;
+}
+
 bool attachment_place(const struct attachment *a, struct place *ret)
 {
-	struct place place = {.hook = a->hook, .mode = a->mode};
+	struct place place = {.hook = a->hook, .mode = attachment_mode(a)};
 	char netns[NETNS_NAME];
 
-	/* what auto finds first is the default, and another kernel may lack it */
-	if (a->mode == (a->hook == HOOK_XDP ? MODE_NATIVE : MODE_TCX))
-		place.mode = MODE_AUTO;
 	/* a name that is cut, or stands for the initial namespace, is not that of the namespace */
 	if (!netns_name(a->netns, netns) || (*netns && netns_named(netns) != a->netns))
 		return false;

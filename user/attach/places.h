@@ -12,6 +12,12 @@
 #include "gate/object.h"
 #include "rules/devices.h"
 
+/*
+ * The mode to ask for: `auto` if it finds the attachment's mode first, as another kernel may lack
+ * that mode.
+ */
+enum mode attachment_mode(const struct attachment *attachment);
+
 /* Tells an attachment. False: no file can name it, or its namespace. */
 bool attachment_place(const struct attachment *attachment, struct place *ret);
 

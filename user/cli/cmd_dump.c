@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "attach/places.h"
+#include "attach/published.h"
 #include "base/array.h"
+#include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -45,21 +47,52 @@ const struct command command_dump = {
 
 /* --- show ----------------------------------------------------------------------------------- */
 
-/* The command that makes a place so. */
-static void place_print(const struct place *place, const char *gate, const char *lead)
+/*
+ * Prints the command that makes an attachment, for the network namespace in which sluice was
+ * started. sizes: of the gate that the command makes. Returns false if -n cannot name the namespace
+ * of the device.
+ */
+static bool attachment_print(const struct attachment *a, const struct gate_sizes *sizes,
+			     const char *gate, const char *lead)
 {
-	printf("%ssluice ", lead);
-	if (*place->netns) {
-		fputs("-n ", stdout);
-		fputs(word_typed(place->netns), stdout);
-		putchar(' ');
-	}
-	printf("%sattach %s", gate_option(gate), operand_typed(place->device));
-	if (place->hook != HOOK_XDP)
-		printf(" hook %s", hook_names[place->hook]);
-	if (place->mode != MODE_AUTO)
-		printf(" mode %s", mode_names[place->mode]);
+	struct gate_sizes stated = *sizes;
+	enum mode mode = attachment_mode(a);
+	char option[NETNS_OPTION];
+
+	netns_option(a->netns, netns_home(), option);
+	if (!*option && a->netns != netns_home())
+		return false;
+	printf("%ssluice %s%sattach %s", lead, option, gate_option(gate), operand_typed(a->device));
+	if (a->hook != HOOK_XDP)
+		printf(" hook %s", hook_names[a->hook]);
+	if (mode != MODE_AUTO)
+		printf(" mode %s", mode_names[mode]);
+	for (int i = 0; i < SIZES; i++)
+		if (size_told(&stated, i))
+			printf(" %s %u", size_names[i], size_told(&stated, i));
 	putchar('\n');
+	return true;
+}
+
+/* Prints the attachments that are alive. The first command makes the gate. */
+static enum status attachments_print(const struct gate *gate)
+{
+	struct gate_sizes sizes;
+	struct seen seen;
+	enum status status = gate_sizes_read_stated(gate, &sizes);
+
+	if (!status)
+		status = attachments_see(gate, &seen);
+	for (unsigned int i = 0; !status && i < seen.count; i++) {
+		if (!seen.all[i].program_id)
+			continue;
+		if (attachment_print(&seen.all[i], &sizes, gate->name, ""))
+			sizes = (struct gate_sizes){0};
+		else
+			note("%s: -n cannot name its network namespace: it is left out",
+			     seen.all[i].device);
+	}
+	return status;
 }
 
 /* Prints rule by rule: millions of them as one JSON document would take gigabytes. */
@@ -72,7 +105,7 @@ static enum status rules_print_json(const struct gate *gate, const struct places
 	printf("{\n  \"gate\": \"%s\",\n", gate->name);
 	if (attach) {
 		fputs("  \"attach\": ", stdout);
-		json_dumpf(attach, stdout, 0);
+		json_dumpf(attach, stdout, JSON_ENSURE_ASCII);
 		fputs(",\n", stdout);
 	}
 	json_decref(config);
@@ -104,15 +137,11 @@ static enum status show_run(const struct context *context, const void *args)
 	if (!status)
 		status = rules_read(&gate, &set);
 	if (!status)
-		status = gate_places(&gate, &places);
-	if (!status && context->json) {
+		status = context->json ? gate_places(&gate, &places) : attachments_print(&gate);
+	if (!status && context->json)
 		status = rules_print_json(&gate, &places, &set);
-	} else if (!status) {
-		for (unsigned int i = 0; i < places.count; i++) /* first: that makes the gate */
-			place_print(&places.list[i], gate.name, "");
-		for (unsigned int i = 0; i < set.count; i++)
-			rule_print(&set.rules[i], set.lists, &ends, gate.name, "");
-	}
+	for (unsigned int i = 0; !status && !context->json && i < set.count; i++)
+		rule_print(&set.rules[i], set.lists, &ends, gate.name, "");
 	places_free(&places);
 	ruleset_free(&set);
 	gate_close(&gate);
@@ -208,14 +237,12 @@ static enum status sizes_diff(struct diff *diff, json_t *sizes, const struct gat
 
 static void attachment_diff(struct diff *diff, const struct attachment *a, bool goes)
 {
-	struct place place;
+	const struct gate_sizes none = {0};
 
 	diff->differs = true;
 	if (diff->attach)
 		json_array_append_new(goes ? diff->detach : diff->attach, attachment_json(a));
-	else if (attachment_place(a, &place))
-		place_print(&place, diff->gate, goes ? "- " : "+ ");
-	else
+	else if (!attachment_print(a, &none, diff->gate, goes ? "- " : "+ "))
 		note("%s differs, and no line here can name it", a->device);
 }
 

@@ -233,7 +233,7 @@ static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uin
 	if (until && !end_is_said)
 		printf(" until %s", moment_format(until_time(until), text));
 	if (name)
-		printf(" as %s", name);
+		printf(" as %s", operand_typed(name));
 	if (entry_is_wide(prefix) && (name || access == SL_LIST_DENY))
 		printf(" force");
 	putchar('\n');
