@@ -154,7 +154,7 @@ def test_dump_is_of_what_was_typed(attached):
     for words in ("set default name syn rate 50pps burst 200 match tcp-syn action block 30s",
                   "set default name on rate 1mpps burst 250ms match tcp port 80,443 per 24/56",
                   "set 10.0.0.0/8 name 12 rate 1gbit burst 1MiB match vlan 7 action observe",
-                  "set 10.0.0.0/8 name 1e3 rate 30/min burst 8 match proto 0 start empty per 0",
+                  "set 10.0.0.0/8 name 1e3 rate 30/min burst 64 match proto 0 start empty per 0",
                   "set 203.0.113.0/24 rate 5/h burst 2 shared yes",
                   "set 2001:db8::1 rate 5/h burst 2 key dst per 128", "deny 10.1.0.0/16 for 1h",
                   "deny 10.2.0.0/16", "allow 2001:db8::1 for 3d", "allow ::/0", "deny 10.0.0.0/8"):
@@ -217,8 +217,8 @@ allow: [{prefix: 203.0.113.1}, {prefix: 10.0.0.0/8, for: 1h}]
     said = attached.sluice("diff", path, status=1)
     g = f"sluice -g {attached.gate}"
     assert said.err == "" and sorted(re.sub(r"until \S+Z", "until then", said.out).splitlines()) == sorted([
-        f"- {g} set 192.0.2.0/24 name udp rate 6/h burst 8 match udp",
-        f"+ {g} set 192.0.2.0/24 name udp rate 8/h burst 8 match udp",
+        f"- {g} set 192.0.2.0/24 name udp rate 6/h burst 64 match udp",
+        f"+ {g} set 192.0.2.0/24 name udp rate 8/h burst 64 match udp",
         f"- {g} deny 203.0.113.1", f"+ {g} allow 203.0.113.1", f"+ {g} allow 10.0.0.0/8 until then"])
     shown = json.loads(attached.sluice("-j", "diff", path, status=1).out)
     assert shown["differs"] and len(shown["rules"]) == 3
@@ -231,7 +231,7 @@ allow: [{prefix: 203.0.113.1}, {prefix: 10.0.0.0/8, for: 1h}]
 def test_diff_of_a_gate_that_is_not_there(lab, tmp_path):
     path = written(tmp_path / "rules", GOOD["one limit"])
     said = lab.sluice("diff", path, status=1)
-    assert said.out == f"+ sluice -g {lab.gate} set default rate 5/h burst 8\n" and said.err == ""
+    assert said.out == f"+ sluice -g {lab.gate} set default rate 5/h burst 64\n" and said.err == ""
     assert not os.path.exists(lab.pins())
     lab.sluice("diff", written(tmp_path / "none", GOOD["least"]))
     lab.refuses(["dump"], "e2e-nowhere", gate="e2e-nowhere")

@@ -164,7 +164,7 @@ def test_commands_that_change(lab):
         **prefix, **shared, "inherit": True, "replaced": [limit]}
     assert lab.json("show")["rules"] == [{**rule, "limits": [shared]}]
     lab.sluice("set", "192.0.2.0/24", "rate", "5/h", "burst", "7", "shared", "no")
-    budget = {"newcomers": {"rate": "5pps", "burst": "8"}}
+    budget = {"newcomers": {"rate": "5pps", "burst": "64"}}
     assert lab.json("newcomers", "192.0.2.0/24", "rate", "5pps") == {**prefix, **budget}
     assert lab.json("show")["rules"] == [{**rule, **budget}]
     assert lab.json("del", "192.0.2.0/24") == {**prefix, "limits": ["all"], "newcomers": True}
@@ -274,7 +274,7 @@ def test_files(lab):
                     "attach": [], "detach": []}
     dump = lab.json("dump")
     assert "gate" not in dump
-    assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 8}]}]
+    assert dump["policies"] == [{"prefix": "default", "limits": [{"rate": "5/h", "burst": 64}]}]
     assert dump["deny"] == [{"prefixes": ["10.0.0.0/8"]}]
     stated = dict.fromkeys(("sources", "buckets", "policies", "hosts", "prefixes"), 4096)
     made = json.loads(lab.sluice("-j", "apply", "-", "--resize", input=json.dumps(dump | {"gate": stated})).out)

@@ -84,7 +84,7 @@ def test_two_rates_are_one_limit_by_name(gate):
                 for limit in gate.json("check", source)["limits"]]
 
     gate.sluice("set", "default", "rate", "10kpps", "100mbit")
-    shown = f"sluice -g {gate.gate} set default rate 10kpps 100mbit burst 2500 3125kB\n"
+    shown = f"sluice -g {gate.gate} set default rate 10kpps 100mbit burst 10000 12500kB\n"
     assert gate.rules() == shown
     gate.sluice("set", "10.0.0.0/8", "name", "own", "rate", "5pps")
     assert names("10.0.0.1") == [("own", None), ("all", "default"), ("all:bits", "default")]

@@ -117,7 +117,7 @@ def test_a_budget_has_words(attached):
     attached.sluice("set", "default", "rate", "10kpps")
     for typed, rate, burst in ((["rate", "10kpps", "burst", "20000"], "10kpps", "20000"),
                                (["burst", "250ms", "rate", "50mbit"], "50mbit", "250ms"),
-                               (["rate", "2kpps"], "2kpps", "500")):
+                               (["rate", "2kpps"], "2kpps", "2000")):
         said = attached.sluice("newcomers", "default", *typed)
         assert rate in said.out and burst in said.out and said.err == ""
         assert attached.json("newcomers", "default", *typed) == {
@@ -131,9 +131,9 @@ def test_show_can_be_typed_back(attached):
     attached.sluice("set", "10.0.0.0/8", "name", "dns", "rate", "6pps", "match", "udp port 53")
     attached.sluice("newcomers", "10.0.0.0/8", "rate", "30/min")
     g = f"sluice -g {attached.gate}"
-    assert attached.rules().splitlines()[-1] == f"{g} newcomers 10.0.0.0/8 rate 30/min burst 8"
+    assert attached.rules().splitlines()[-1] == f"{g} newcomers 10.0.0.0/8 rate 30/min burst 64"
     rule, = attached.json("show")["rules"]
-    assert rule["newcomers"] == {"rate": "30/min", "burst": "8"} and len(rule["limits"]) == 2
+    assert rule["newcomers"] == {"rate": "30/min", "burst": "64"} and len(rule["limits"]) == 2
     shown = attached.rules()
     attached.sluice("del", "10.0.0.0/8")
     for line in shown.splitlines():
@@ -179,7 +179,7 @@ def test_a_budget_of_limits_that_only_observe(attached):
     observe = "rate", "5pps", "action", "observe"
     assert not noted("set", "default", *observe)
     assert noted("newcomers", "default", "rate", "7pps")
-    assert attached.rules().splitlines()[-1].endswith(" newcomers default rate 7pps burst 8")
+    assert attached.rules().splitlines()[-1].endswith(" newcomers default rate 7pps burst 64")
     assert noted("set", "default", "name", "two", *observe)
     assert not noted("set", "default", "name", "two", "rate", "5pps")
     assert not noted("newcomers", "default", "rate", "8pps")

@@ -205,16 +205,16 @@ def test_wrong_words_are_refused_and_named(shared):
 
 # what is typed, and what it means
 OTHERWISE = [
-    ("set any rate 5pps", "set default rate 5pps burst 8"),
-    ("set default rate 1000/s", "set default rate 1kpps burst 250"),
+    ("set any rate 5pps", "set default rate 5pps burst 64"),
+    ("set default rate 1000/s", "set default rate 1kpps burst 1000"),
     ("set default rate 10Mbit burst 64kB", "set default rate 10mbit burst 64kB"),
-    ("set default rate 5pps match tcp syn", "set default name tcp-syn rate 5pps burst 8 match tcp-syn"),
+    ("set default rate 5pps match tcp syn", "set default name tcp-syn rate 5pps burst 64 match tcp-syn"),
     ("set default rate 5pps match tcp syn dport 80 vlan 3",
-     "set default name tcp-syn-80-4830 rate 5pps burst 8 match tcp-syn port 80 vlan 3"),
+     "set default name tcp-syn-80-4830 rate 5pps burst 64 match tcp-syn port 80 vlan 3"),
     ("set default rate 5pps match udp dport 53",
-     "set default name udp-53 rate 5pps burst 8 match udp port 53"),
-    ("set default rate 5pps match all", "set default rate 5pps burst 8"),
-    ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 8 per 24 inherit yes"),
+     "set default name udp-53 rate 5pps burst 64 match udp port 53"),
+    ("set default rate 5pps match all", "set default rate 5pps burst 64"),
+    ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 64 per 24 inherit yes"),
     ("deny any force", "deny default force"),
 ]
 

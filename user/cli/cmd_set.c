@@ -303,7 +303,7 @@ static const struct word set_words[] = {
 	 "shape; only inherit needs none"},
 	{"burst", NUMBERS, "BURST [BURST]", SPEC_FIELD(SPEC_BURST),
 	 "of a rate: 2000 packets, or 64kB of a bit rate, or a time, 250ms; one for each\n"
-	 "of two rates. Default: 250 ms at the rate, but at least 8 packets, or 128 kB"},
+	 "of two rates. Default: one second of the rate, at least 64 packets, or 256 kB"},
 	{"window", NUMBERS, "N per TIME", SPEC_FIELD(SPEC_WINDOW),
 	 "never more than so much in any span of the time: 1000 per 1min, 10MB per 1h"},
 	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),

@@ -271,10 +271,10 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 void burst_default(struct sl_limit_spec *spec)
 {
 	if (spec->rate_unit == SL_RATE_BITS) {
-		spec->burst = at_least(spec->rate / 8 / 4, 128000);
+		spec->burst = at_least(spec->rate / 8, 256000);
 		spec->burst_unit = SL_BURST_BYTES;
 	} else {
-		spec->burst = at_least(rate_per_second(spec) / 4, 8);
+		spec->burst = at_least(rate_per_second(spec), 64);
 		spec->burst_unit = SL_BURST_PACKETS;
 	}
 }

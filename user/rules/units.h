@@ -34,8 +34,9 @@ enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint
 const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT]);
 
 /*
- * Sets the default burst: a quarter of a second at the rate, but at least 8 packets, or 128 kB.
- * That is two frames of the largest size to which the kernel merges.
+ * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients send
+ * in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged packets
+ * of up to 45 segments or 64 kB, which the least bursts hold.
  */
 void burst_default(struct sl_limit_spec *spec);
 

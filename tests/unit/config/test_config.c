@@ -81,12 +81,12 @@ static void test_keys_of_each_kind_are_read(void **state)
 			    "sluice set default name hour window 10MB per 1h groups 10 action "
 			    "block 10s escalate 2 max 1h\n"
 			    "sluice set default name both rate 10kpps 100mbit burst 2000 64kB\n"
-			    "sluice set 10.0.0.0/8 rate 100pps burst 25 inherit no\n"
-			    "sluice set 10.0.0.0/8 name all-24 rate 1kpps burst 250 per 24\n"
-			    "sluice set 10.0.0.0/8 name all-16 rate 20kpps burst 5000 per 16\n"
+			    "sluice set 10.0.0.0/8 rate 100pps burst 100 inherit no\n"
+			    "sluice set 10.0.0.0/8 name all-24 rate 1kpps burst 1000 per 24\n"
+			    "sluice set 10.0.0.0/8 name all-16 rate 20kpps burst 20000 per 16\n"
 			    "sluice set 2001:db8::/32 shape 10mbit horizon 1s key dst inherit no\n"
-			    "sluice set 2001:db8::/32 name two rate 1kpps burst 250\n"
-			    "sluice set 2001:db8::/32 name two-48 rate 2kpps burst 500 per 48\n");
+			    "sluice set 2001:db8::/32 name two rate 1kpps burst 1000\n"
+			    "sluice set 2001:db8::/32 name two-48 rate 2kpps burst 2000 per 48\n");
 }
 
 /* A shaper leaves out the defaults that it cannot have, and takes the others. */
@@ -105,7 +105,7 @@ static void test_defaults_are_those_of_the_kind(void **state)
 		"sluice set default shape 10mbit per 24/56 key dst\n"
 		"sluice set default name w window 9 per 1s per 24/56 key dst action "
 		"block 30s start empty\n"
-		"sluice set default name r rate 1kpps burst 250 per 24/56 key dst start "
+		"sluice set default name r rate 1kpps burst 1000 per 24/56 key dst start "
 		"empty shared yes\n");
 }
 
@@ -197,13 +197,13 @@ static void test_a_budget_is_read_beside_the_limits(void **state)
 		      "\"50\\u006dbit\"}}\n"
 		      "deny: [{prefix: default, for: 1h}]\n"),
 		"sluice deny default in 1h force\n"
-		"sluice set default rate 5pps burst 8\n"
-		"sluice set default name dns rate 6pps burst 8 match udp port 53\n"
+		"sluice set default rate 5pps burst 64\n"
+		"sluice set default name dns rate 6pps burst 64 match udp port 53\n"
 		"sluice newcomers default rate 10kpps burst 20000\n"
-		"sluice set 10.0.0.0/8 rate 5pps burst 8 inherit no\n"
-		"sluice set 10.0.0.1 rate 5pps burst 8 inherit no\n"
-		"sluice set 10.0.0.2 rate 5pps burst 8 inherit no\n"
-		"sluice newcomers 10.0.0.2 rate 50mbit burst 1562500B\n");
+		"sluice set 10.0.0.0/8 rate 5pps burst 64 inherit no\n"
+		"sluice set 10.0.0.1 rate 5pps burst 64 inherit no\n"
+		"sluice set 10.0.0.2 rate 5pps burst 64 inherit no\n"
+		"sluice newcomers 10.0.0.2 rate 50mbit burst 6250kB\n");
 }
 
 /*
@@ -242,13 +242,13 @@ static void test_defaults_hold_for_limits_that_say_nothing_else(void **state)
 		      "    limits: [{rate: 5pps, key: src, action: drop}]\n"
 		      "  - prefix: 2001:db8::/32\n"
 		      "    limits: [{rate: 5pps, per: 64, start: full}]\n"),
-		"sluice set default rate 5pps burst 8 per 24/56 key dst action observe start "
+		"sluice set default rate 5pps burst 64 per 24/56 key dst action observe start "
 		"empty\n"
-		"sluice set 192.0.2.0/24 rate 5pps burst 8 per 24 start empty inherit no\n"
-		"sluice set 2001:db8::/32 rate 5pps burst 8 key dst action observe inherit no\n");
+		"sluice set 192.0.2.0/24 rate 5pps burst 64 per 24 start empty inherit no\n"
+		"sluice set 2001:db8::/32 rate 5pps burst 64 key dst action observe inherit no\n");
 	assert_string_equal(shown("defaults: {per: 24}\n"
 				  "policies: [{prefix: 2001:db8::/32, limits: [{rate: 5pps}]}]\n"),
-			    "sluice set 2001:db8::/32 rate 5pps burst 8 inherit no\n");
+			    "sluice set 2001:db8::/32 rate 5pps burst 64 inherit no\n");
 }
 
 /* What is over is not listed, and so cannot be listed twice. */

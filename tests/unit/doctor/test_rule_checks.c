@@ -310,7 +310,7 @@ static const struct {
 	{"policies:\n" LIMIT("default", "rate: 100mbit, burst: 64kB"),
 	 "sluice -g edge set default rate 100mbit burst 1600001B"},
 	{"policies:\n" LIMIT("10.0.0.0/8", "rate: 10kpps, match: proto 58"),
-	 "sluice -g edge set 10.0.0.0/8 name proto-58 rate 10kpps burst 2500 match icmp"},
+	 "sluice -g edge set 10.0.0.0/8 name proto-58 rate 10kpps burst 10000 match icmp"},
 	{"policies:\n" LIMIT("\"2001:db8::/32\"", "rate: 10kpps, match: proto 44"),
 	 "sluice -g edge del 2001:db8::/32 name proto-44"},
 	{SHAPE, "sluice -g edge attach eth0 hook egress"},
@@ -323,7 +323,7 @@ static const struct {
 	 "sluice -g edge undeny 192.0.2.0/24"},
 	{"policies:\n  - prefix: default\n    limits: [{rate: 10kpps, action: observe}]\n"
 	 "    newcomers: {rate: 10kpps}\n",
-	 "sluice -g edge set default rate 10kpps burst 2500"},
+	 "sluice -g edge set default rate 10kpps burst 10000"},
 };
 
 static void test_advice_is_a_command_that_keeps_the_rest(void **state)

@@ -93,7 +93,7 @@ static const struct reconcile_case {
 	 .file = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]\n"
 		     "deny: [10.0.0.0/8]",
-	 .wanted = "sluice deny 10.0.0.0/8\nsluice set 10.0.0.0/8 rate 1pps burst 8 inherit no\n"},
+	 .wanted = "sluice deny 10.0.0.0/8\nsluice set 10.0.0.0/8 rate 1pps burst 64 inherit no\n"},
 	{.name = "a list by command stays, and one of the file goes with it",
 	 .was = "deny: [{list: a, prefix: 192.0.2.1}]",
 	 .file = "deny: [{list: b, prefix: 192.0.2.2}]",
@@ -104,17 +104,17 @@ static const struct reconcile_case {
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
 		     "{prefix: 10.0.0.0/8, limits: [{rate: 9pps}]}]",
-	 .wanted = "sluice set default rate 1pps burst 8\n",
+	 .wanted = "sluice set default rate 1pps burst 64\n",
 	 .policies = "2 default, 10.0.0.0/8"},
 	{.name = "limits that the file changed are no command's",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 2pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
-	 .wanted = "sluice set default rate 2pps burst 8\n"},
+	 .wanted = "sluice set default rate 2pps burst 64\n"},
 	{.name = "limits that a command deleted are back, and named",
 	 .was = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
 	 .file = "policies: [{prefix: default, limits: [{rate: 1pps}]}]",
-	 .wanted = "sluice set default rate 1pps burst 8\n",
+	 .wanted = "sluice set default rate 1pps burst 64\n",
 	 .policies = "1 default"},
 	{.name = "a list of the file that a command took back is back, and named",
 	 .was = "deny: [{list: a, prefix: 192.0.2.1}, {list: b, prefix: 192.0.2.2}]",
@@ -127,8 +127,8 @@ static const struct reconcile_case {
 		 "{prefix: 10.0.0.0/8, limits: [{rate: 1pps}]}]",
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 9pps}]}, "
 		     "{prefix: 192.0.2.0/24, limits: [{rate: 9pps}]}]",
-	 .wanted = "sluice set default rate 1pps burst 8\n"
-		   "sluice set 10.0.0.0/8 rate 1pps burst 8 inherit no\n",
+	 .wanted = "sluice set default rate 1pps burst 64\n"
+		   "sluice set 10.0.0.0/8 rate 1pps burst 64 inherit no\n",
 	 .differed = "2 default, 192.0.2.0/24"},
 	{.name = "the first three are named",
 	 .was = "policies: []",
@@ -146,7 +146,7 @@ static const struct reconcile_case {
 	 .in_force = "policies: [{prefix: default, limits: [{rate: 7pps}]}]\n"
 		     "deny: [{prefix: 192.0.2.8}, {list: a, prefix: 192.0.2.1}, "
 		     "{list: b, prefix: 192.0.2.1}]",
-	 .wanted = "sluice set default rate 7pps burst 8\nsluice deny 192.0.2.1 as b\n"
+	 .wanted = "sluice set default rate 7pps burst 64\nsluice deny 192.0.2.1 as b\n"
 		   "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.8\n"},
 };
 

@@ -239,7 +239,7 @@ static void test_all_but_the_rate_has_a_default(void **state)
 	struct limit expected = {
 		.spec = {.name = "all",
 			 .rate = 1000,
-			 .burst = 250,
+			 .burst = 1000,
 			 .rate_unit = SL_RATE_PPS,
 			 .burst_unit = SL_BURST_PACKETS,
 			 .action = SL_ACTION_DROP,
@@ -250,7 +250,7 @@ static void test_all_but_the_rate_has_a_default(void **state)
 	(void)state;
 	assert_memory_equal(&limit, &expected, sizeof(limit));
 	assert_string_equal(said.text[SPEC_RATE], "1kpps");
-	assert_string_equal(said.text[SPEC_BURST], "250");
+	assert_string_equal(said.text[SPEC_BURST], "1000");
 	for (int field = 0; field < SPEC_FIELDS; field++)
 		if (field != SPEC_RATE && field != SPEC_BURST)
 			assert_null(said.text[field]);
@@ -417,9 +417,9 @@ static void test_two_rates_are_one_limit(void **state)
 		const char *words, *shown;
 		uint64_t first, second, burst_first, burst_second;
 	} cases[] = {
-		{"rate 10kpps 100mbit", "rate 10kpps 100mbit burst 2500 3125kB", 10000, 100000000,
-		 2500, 3125000},
-		{"rate 1pps 1mbit", "rate 1pps 1mbit burst 8 125KiB", 1, 1000000, 8, 128000},
+		{"rate 10kpps 100mbit", "rate 10kpps 100mbit burst 10000 12500kB", 10000, 100000000,
+		 10000, 12500000},
+		{"rate 1pps 1mbit", "rate 1pps 1mbit burst 64 250KiB", 1, 1000000, 64, 256000},
 		{"rate 60/min 1mbit burst 1s 64kB", "rate 60/min 1mbit burst 1s 64kB", 60, 1000000,
 		 1000000000, 64000},
 		{"rate 10kpps 100mbit burst 2000 100ms", "rate 10kpps 100mbit burst 2000 100ms",
@@ -505,8 +505,8 @@ static void test_each_length_has_a_limit(void **state)
 		{"default",
 		 "rate 100pps,1kpps,20kpps per 32,24,16",
 		 "all all-24 all-16",
-		 {"rate 100pps burst 25", "name all-24 rate 1kpps burst 250 per 24/56",
-		  "name all-16 rate 20kpps burst 5000 per 16/48"},
+		 {"rate 100pps burst 100", "name all-24 rate 1kpps burst 1000 per 24/56",
+		  "name all-16 rate 20kpps burst 20000 per 16/48"},
 		 {{32, 64}, {24, 56}, {16, 48}},
 		 3},
 		{"default",
@@ -519,7 +519,7 @@ static void test_each_length_has_a_limit(void **state)
 		{"default",
 		 "rate 1kpps per 32,0",
 		 "all all-0",
-		 {"rate 1kpps burst 250", "name all-0 rate 1kpps burst 250 per 0/0"},
+		 {"rate 1kpps burst 1000", "name all-0 rate 1kpps burst 1000 per 0/0"},
 		 {{32, 64}, {0, 0}},
 		 2},
 		{"default",
@@ -537,8 +537,8 @@ static void test_each_length_has_a_limit(void **state)
 		{"default",
 		 "rate 1kpps 1mbit,10kpps 10mbit per 32,24",
 		 "all all-24",
-		 {"rate 1kpps 1mbit burst 250 125KiB",
-		  "name all-24 rate 10kpps 10mbit burst 2500 312500B per 24/56"},
+		 {"rate 1kpps 1mbit burst 1000 250KiB",
+		  "name all-24 rate 10kpps 10mbit burst 10000 1250kB per 24/56"},
 		 {{32, 64}, {24, 56}},
 		 2},
 		{IPV4,

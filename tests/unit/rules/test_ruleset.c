@@ -391,8 +391,8 @@ static void test_a_rule_prints_as_its_commands(void **state)
 	rule.access = SL_LIST_ALLOW;
 	assert_string_equal(printed(&rule, "main", "- "),
 			    "- sluice allow 203.0.113.0/24\n"
-			    "- sluice set 203.0.113.0/24 rate 10kpps burst 2500\n"
-			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 50 match udp "
+			    "- sluice set 203.0.113.0/24 rate 10kpps burst 10000\n"
+			    "- sluice set 203.0.113.0/24 name dns rate 200pps burst 200 match udp "
 			    "port 53\n");
 	rule.access = SL_LIST_DENY;
 	rule.until = until_after(3540 * SEC_NS);
@@ -416,13 +416,13 @@ static void test_the_difference_is_what_the_other_lacks(void **state)
 	assert_int_equal(rule_difference(&b, &a, &difference), OK);
 	assert_string_equal(printed(&difference, "main", "+ "),
 			    "+ sluice deny 192.0.2.1\n"
-			    "+ sluice set 192.0.2.1 name dns rate 300pps burst 75 match udp "
+			    "+ sluice set 192.0.2.1 name dns rate 300pps burst 300 match udp "
 			    "port 53\n");
 	rule_free(&difference);
 	assert_int_equal(rule_difference(&a, &b, &difference), OK);
 	assert_string_equal(
 		printed(&difference, "main", "- "),
-		"- sluice set 192.0.2.1 name dns rate 200pps burst 50 match udp port 53\n");
+		"- sluice set 192.0.2.1 name dns rate 200pps burst 200 match udp port 53\n");
 	rule_free(&difference);
 	assert_int_equal(rule_difference(&a, &a, &difference), OK);
 	assert_string_equal(printed(&difference, "main", ""), "");
@@ -440,7 +440,7 @@ static void test_a_budget_prints_as_its_command(void **state)
 	assert_int_equal(rule_copy(&a, &b), OK);
 	assert_int_equal(rule_set_newcomers(&a, &budget), OK);
 	assert_string_equal(printed(&a, "edge", "+ "),
-			    "+ sluice -g edge set 10.0.0.0/8 rate 5pps burst 8\n"
+			    "+ sluice -g edge set 10.0.0.0/8 rate 5pps burst 64\n"
 			    "+ sluice -g edge newcomers 10.0.0.0/8 rate 10kpps burst 20000\n");
 	assert_int_equal(rule_difference(&a, &b, &difference), OK);
 	assert_string_equal(printed(&difference, "main", "- "),
@@ -452,7 +452,7 @@ static void test_a_budget_prints_as_its_command(void **state)
 	assert_int_equal(rule_set_newcomers(&b, &other), OK);
 	assert_int_equal(rule_difference(&b, &a, &difference), OK);
 	assert_string_equal(printed(&difference, "main", "+ "),
-			    "+ sluice newcomers 10.0.0.0/8 rate 30/min burst 8\n");
+			    "+ sluice newcomers 10.0.0.0/8 rate 30/min burst 64\n");
 	rule_free(&difference);
 	rule_free(&a);
 	rule_free(&b);

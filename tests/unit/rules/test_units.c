@@ -224,24 +224,24 @@ static void test_wrong_bursts_are_refused(void **state)
 	}
 }
 
-static void test_the_default_burst_is_a_quarter_second_or_8_packets(void **state)
+static void test_the_default_burst_is_one_second_or_64_packets(void **state)
 {
 	static const struct {
 		const char *rate;
 		uint64_t burst;
 		uint32_t unit;
 	} cases[] = {
-		{"1/h", 8, SL_BURST_PACKETS},
-		{"1pps", 8, SL_BURST_PACKETS},
-		{"35pps", 8, SL_BURST_PACKETS},
-		{"36pps", 9, SL_BURST_PACKETS},
-		{"1kpps", 250, SL_BURST_PACKETS},
-		{"240000/min", 1000, SL_BURST_PACKETS},
-		{"200mpps", 50000000, SL_BURST_PACKETS},
-		{"1kbit", 128000, SL_BURST_BYTES},
-		{"4mbit", 128000, SL_BURST_BYTES},
-		{"8mbit", 250000, SL_BURST_BYTES},
-		{"400gbit", 12500000000, SL_BURST_BYTES},
+		{"1/h", 64, SL_BURST_PACKETS},
+		{"1pps", 64, SL_BURST_PACKETS},
+		{"64pps", 64, SL_BURST_PACKETS},
+		{"65pps", 65, SL_BURST_PACKETS},
+		{"1kpps", 1000, SL_BURST_PACKETS},
+		{"240000/min", 4000, SL_BURST_PACKETS},
+		{"200mpps", 200000000, SL_BURST_PACKETS},
+		{"1kbit", 256000, SL_BURST_BYTES},
+		{"2mbit", 256000, SL_BURST_BYTES},
+		{"2049kbit", 256125, SL_BURST_BYTES},
+		{"400gbit", 50000000000, SL_BURST_BYTES},
 	};
 
 	(void)state;
@@ -464,7 +464,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_rates_are_refused),
 		cmocka_unit_test(test_bursts_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_bursts_are_refused),
-		cmocka_unit_test(test_the_default_burst_is_a_quarter_second_or_8_packets),
+		cmocka_unit_test(test_the_default_burst_is_one_second_or_64_packets),
 		cmocka_unit_test(test_amounts_are_read_and_written_back),
 		cmocka_unit_test(test_wrong_amounts_are_refused),
 		cmocka_unit_test(test_times_are_read_and_written_back),
