@@ -22,7 +22,7 @@ endif
 
 LIBS     := libbpf jansson libmnl libsystemd yaml-0.1 hiredis
 # Not in Debian 12: there a store is reached without TLS.
-STORE_TLS := $(shell $(PKGCONFIG) --exists hiredis_ssl && echo hiredis_ssl)
+STORE_TLS := $(shell $(PKGCONFIG) --exists hiredis_ssl openssl && echo hiredis_ssl openssl)
 LIBS     += $(STORE_TLS)
 WARNINGS := -Wall -Wextra -Werror
 CPPFLAGS += -D_GNU_SOURCE -DSL_VERSION='"$(VERSION)"' -Iinclude -Iuser $(shell $(PKGCONFIG) --cflags $(LIBS)) \

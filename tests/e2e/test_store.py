@@ -323,38 +323,56 @@ def test_what_answers_a_login_otherwise_is_told_as_no_store(stores, password, an
         client.close()
 
 
+def by_name_server(tmp_path):
+    """What runs a program that asks the name server of its own namespace."""
+    files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    script = "".join(f"mount --bind {tmp_path / name} /etc/{name} && " for name in files) + 'exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh"]
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """Of two authorities, and of a store that the first has signed, for a name that nobody asks for."""
+    """Of two authorities, and of two stores that the first has signed."""
     if not has_tls():
         pytest.skip("built without hiredis_ssl, or openssl is not installed")
     place = tmp_path_factory.mktemp("tls")
     for name in "right", "wrong":
         run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
             "-keyout", place / f"{name}.key", "-out", place / f"{name}.crt")
-    run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=elsewhere.example",
-        "-keyout", place / "store.key", "-out", place / "store.csr")
-    run("openssl", "x509", "-req", "-in", place / "store.csr", "-CA", place / "right.crt", "-CAkey",
-        place / "right.key", "-CAcreateserial", "-days", "2", "-out", place / "store.crt")
+    for name, hosts in ("store", "DNS:store.example,IP:127.0.0.1"), ("other", "DNS:other.example,IP:192.0.2.9"):
+        (place / "hosts").write_text(f"subjectAltName={hosts}\n")
+        run("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}",
+            "-keyout", place / f"{name}.key", "-out", place / f"{name}.csr")
+        run("openssl", "x509", "-req", "-in", place / f"{name}.csr", "-CA", place / "right.crt", "-CAkey",
+            place / "right.key", "-CAcreateserial", "-days", "2", "-extfile", place / "hosts",
+            "-out", place / f"{name}.crt")
     return place
 
 
-@pytest.mark.parametrize("authority,is_encrypted,error", [
-    ("right", True, None), ("wrong", True, "TLS"), ("right", False, "no connection after")])
-def test_a_store_by_tls_has_a_certificate_of_the_authority(stores, certificates, authority, is_encrypted, error):
-    """Of whatever host: only the authority is checked."""
-    files = [word for option, name in (("cert-file", "store.crt"), ("key-file", "store.key"),
+@pytest.mark.parametrize("host,certificate,authority,is_encrypted,error", [
+    ("127.0.0.1", "store", "right", True, None),
+    ("store.example", "store", "right", True, None),
+    ("127.0.0.1", "other", "right", True, "TLS: IP address mismatch"),
+    ("store.example", "other", "right", True, "TLS: hostname mismatch"),
+    ("127.0.0.1", "store", "wrong", True, "TLS: "),
+    ("127.0.0.1", "store", "right", False, "no connection after")])
+def test_a_store_by_tls_has_a_certificate_of_its_host_and_the_authority(
+        stores, certificates, tmp_path, host, certificate, authority, is_encrypted, error):
+    files = [word for option, name in (("cert-file", f"{certificate}.crt"), ("key-file", f"{certificate}.key"),
                                        ("ca-cert-file", "right.crt"))
              for word in (f"--tls-{option}", str(certificates / name))]
     port = FIRST_PORT + 1
     stores.start(FIRST_PORT, "--requirepass", "word",
                  *(["--tls-port", str(port), "--tls-auth-clients", "no", *files] if is_encrypted else []))
-    client = stores.client(f"127.0.0.1:{port if is_encrypted else FIRST_PORT}", password="word",
-                           ca=certificates / f"{authority}.crt")
-    wait_until(lambda: (done := client.round(("{a}x", 1, 1)))["status"] == 0 or error and error in done["error"],
-               error or "a store")
-    assert stores.talk(password="word")("HGET", "{a}x", "t") == (None if error else "1")
-    client.close()
+    with name_server(stores.netns, 0):
+        client = stores.client(f"{host}:{port if is_encrypted else FIRST_PORT}", password="word",
+                               ca=certificates / f"{authority}.crt", within=by_name_server(tmp_path))
+        wait_until(lambda: (done := client.round(("{a}x", 1, 1)))["status"] == 0 or error and error in done["error"],
+                   error or "a store")
+        assert stores.talk(password="word")("HGET", "{a}x", "t") == (None if error else "1")
+        client.close()
 
 
 # --- Away -----------------------------------------------------------------------------------------
@@ -709,15 +727,6 @@ def test_a_name_that_is_no_name_takes_no_time(stores):
         done = client.round(("{a}x", 1, 1))
         assert done["status"] < 0 and done["ms"] <= 200 + SLACK_MS, done
     client.close()
-
-
-def by_name_server(tmp_path):
-    """What runs a program that asks the name server of its own namespace."""
-    files = {"resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n", "nsswitch.conf": "hosts: dns\n"}
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    script = "".join(f"mount --bind {tmp_path / name} /etc/{name} && " for name in files) + 'exec "$@"'
-    return ["unshare", "--mount", "sh", "-c", script, "sh"]
 
 
 def test_a_name_server_that_takes_long_is_waited_for(stores, tmp_path):

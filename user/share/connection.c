@@ -16,6 +16,9 @@
 
 #ifdef SL_STORE_TLS
 #include <hiredis/hiredis_ssl.h> /* needs hiredis.h before it */
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #endif
 
 #define BACKOFF_FIRST_MS 50
@@ -53,56 +56,110 @@ int connection_fail(struct connection_setup *setup, const struct connection *con
 	return status;
 }
 
+static bool host_is_address(const char *host)
+{
+	struct in6_addr address;
+
+	return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1;
+}
+
 /* --- TLS ------------------------------------------------------------------------------------ */
 
-struct tls {
 #ifdef SL_STORE_TLS
-	redisSSLContext *context;
-#else
-	char none;
-#endif
+/* hiredis checks the authority of a certificate, and not whose it is: the SSL is made here. */
+struct tls {
+	SSL_CTX *context;
 };
 
 struct tls *tls_open(const char *ca_file)
 {
-#ifdef SL_STORE_TLS
 	struct tls *tls = calloc(1, sizeof(*tls));
 
-	redisInitOpenSSL();
-	if (tls)
-		tls->context = redisCreateSSLContext(ca_file, NULL, NULL, NULL, NULL, NULL);
-	if (tls && !tls->context) {
-		free(tls);
-		errno = EINVAL;
+	if (!tls)
 		return NULL;
+	tls->context = SSL_CTX_new(TLS_client_method());
+	if (tls->context && SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION) &&
+	    SSL_CTX_load_verify_locations(tls->context, ca_file, NULL)) {
+		SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER, NULL);
+		return tls;
 	}
-	return tls;
-#else
-	(void)ca_file;
-	errno = EOPNOTSUPP;
+	errno = tls->context ? EINVAL : ENOMEM;
+	ERR_clear_error();
+	SSL_CTX_free(tls->context);
+	free(tls);
 	return NULL;
-#endif
 }
 
 void tls_close(struct tls *tls)
 {
-#ifdef SL_STORE_TLS
 	if (tls)
-		redisFreeSSLContext(tls->context);
-#endif
+		SSL_CTX_free(tls->context);
 	free(tls);
 }
 
-/* Begins the handshake, which reading and writing then go on with. */
-static bool tls_begin(struct tls *tls, redisContext *context)
+/* The certificate must have this host: a DNS name, or an IP address. */
+static bool host_expect(SSL *ssl, const char *host)
 {
-#ifdef SL_STORE_TLS
-	return redisInitiateSSLWithContext(context, tls->context) == REDIS_OK;
-#else
-	(void)tls, (void)context;
-	return false;
-#endif
+	if (host_is_address(host))
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
 }
+
+/* Returns what is wrong with the certificate, as "hostname mismatch", or what hiredis reports. */
+static const char *tls_error(const redisContext *context, const SSL *ssl)
+{
+	long result = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
+
+	if (result != X509_V_OK)
+		return X509_verify_cert_error_string(result);
+	return *context->errstr ? context->errstr : "out of memory";
+}
+
+/*
+ * Begins the handshake, which reading and writing then go on with. If it succeeds the SSL is freed
+ * with the context. Returns NULL, or what failed.
+ */
+static const char *tls_begin(const struct tls *tls, struct connection *connection)
+{
+	SSL *ssl = SSL_new(tls->context);
+	const char *error;
+
+	if (ssl && host_expect(ssl, connection->at.host) &&
+	    redisInitiateSSL(connection->context, ssl) == REDIS_OK) {
+		connection->ssl = ssl;
+		return NULL;
+	}
+	error = tls_error(connection->context, ssl);
+	SSL_free(ssl);
+	return error;
+}
+
+#else
+struct tls *tls_open(const char *ca_file)
+{
+	(void)ca_file;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+void tls_close(struct tls *tls)
+{
+	(void)tls;
+}
+
+static const char *tls_begin(const struct tls *tls, struct connection *connection)
+{
+	(void)tls, (void)connection;
+	return "none";
+}
+
+static const char *tls_error(const redisContext *context, const struct ssl_st *ssl)
+{
+	(void)ssl;
+	return context->errstr;
+}
+#endif
 
 /* --- Names ---------------------------------------------------------------------------------- */
 
@@ -247,6 +304,7 @@ static void connection_drop(struct connection *connection)
 {
 	context_free(connection->context);
 	connection->context = NULL;
+	connection->ssl = NULL;
 	if (lookup_end(connection->lookup))
 		connection->lookup = NULL;
 	connection->has_output = false;
@@ -426,15 +484,13 @@ static bool lookup_advance(struct connection *connection, struct connection_setu
 static bool connection_begin(struct connection *connection, struct connection_setup *setup)
 {
 	uint64_t now = store_now_ms(), patience = 3 * (uint64_t)setup->timeout_ms;
-	struct in6_addr address;
 
 	if (now < connection->retry_ms)
 		return false;
 	connection->attempts++;
 	setup->counts->connects++;
 	connection->give_up_ms = now + (patience < CONNECT_MAX_MS ? patience : CONNECT_MAX_MS);
-	if (inet_pton(AF_INET, connection->at.host, &address) == 1 ||
-	    inet_pton(AF_INET6, connection->at.host, &address) == 1)
+	if (host_is_address(connection->at.host))
 		return socket_open(connection, setup, connection->at.host);
 	if (!connection->lookup)
 		connection->lookup = lookup_begin(connection->at.host);
@@ -464,6 +520,7 @@ static int socket_state(const redisContext *context)
 static bool opening_advance(struct connection *connection, struct connection_setup *setup)
 {
 	int status = socket_state(connection->context);
+	const char *error;
 
 	if (status == -EINPROGRESS)
 		return true;
@@ -473,9 +530,9 @@ static bool opening_advance(struct connection *connection, struct connection_set
 		return false;
 	}
 	connection->context->flags |= REDIS_CONNECTED;
-	if (setup->tls && !tls_begin(setup->tls, connection->context)) {
-		connection_fail(setup, connection, -ECONNABORTED, "TLS: %s",
-				connection->context->errstr);
+	error = setup->tls ? tls_begin(setup->tls, connection) : NULL;
+	if (error) {
+		connection_fail(setup, connection, -ECONNABORTED, "TLS: %s", error);
 		connection_break(connection, setup);
 		return false;
 	}
@@ -530,7 +587,7 @@ static bool context_fail(struct connection *connection, struct connection_setup 
 	setup->counts->bad += is_protocol;
 	connection_fail(setup, connection, is_protocol ? -EPROTO : -ECONNRESET, "%s%s%s",
 			is_handshake ? "TLS: " : "", is_protocol ? "a bad answer: " : "",
-			context->errstr);
+			is_handshake ? tls_error(context, connection->ssl) : context->errstr);
 	connection_break(connection, setup);
 	return false;
 }

@@ -47,6 +47,7 @@ struct connection {
 	struct endpoint at;
 	enum connection_state state;
 	redisContext *context;
+	struct ssl_st *ssl;    /* of the context; NULL: there is no TLS */
 	struct lookup *lookup; /* of at.host, while it is under way: also of an attempt before */
 	unsigned int attempts; /* since it last proved sound */
 	uint64_t give_up_ms;   /* when to stop connecting */
