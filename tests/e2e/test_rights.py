@@ -198,11 +198,33 @@ def test_the_owner_shares_without_capabilities(users):
     with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1"]), stderr=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: told(OWNER) == process.pid, "a process that shares")
-            assert told(READER) is None
+            assert told(READER) is None and mode(f"{PUBLISHED}/{users.gate}.share.json") == 0o640
         finally:
             process.terminate()
     users.owner("set", "default", "rate", "2/h", "burst", "20")
     assert process.returncode == 0 and not json.loads(users.reader("-j", "status").out)["gates"][0]["shared"]
+
+
+@pytest.mark.parametrize("owner,group,modes", [(OWNER, GROUP, (0o640, 0o604)), (0, GROUP, (0o644, 0o660))])
+def test_a_password_that_others_can_read_is_refused(users, tmp_path, owner, group, modes):
+    for path in tmp_path, *tmp_path.parents:
+        if not path.stat().st_mode & 0o001:
+            path.chmod(path.stat().st_mode | 0o011)
+    password = tmp_path / "password"
+    password.write_text("word\n")
+    os.chown(password, owner, group)
+    for which in modes:
+        password.chmod(which)
+        refused(users.owner("share", "127.0.0.1:1", "--password-file", str(password), status=None), str(password),
+                code=1)
+    password.chmod(0o640 if owner == 0 else 0o600)
+    with subprocess.Popen(users.command(OWNER, ["share", "127.0.0.1:1", "--password-file", str(password)]),
+                          stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: os.path.exists(f"{PUBLISHED}/{users.gate}.share.json"), "a process that shares")
+        finally:
+            process.terminate()
+    assert process.returncode == 0
 
 
 def test_root_is_not_told_a_command_that_the_owner_wrote(users):

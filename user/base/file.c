@@ -211,7 +211,7 @@ bool stamp_same_file(const struct stamp *a, const struct stamp *b)
 
 /* --- Files of Sluice's own ------------------------------------------------------------------ */
 
-static enum status own_check(int fd, const char *path, uid_t *ret_owner)
+static enum status own_check(int fd, const char *path, struct file *file)
 {
 	struct stat st;
 
@@ -224,7 +224,8 @@ static enum status own_check(int fd, const char *path, uid_t *ret_owner)
 			       "root's, the caller's or of user '" OWNER_USER "', and only its "
 			       "owner's to write",
 			       path, owner_name(st.st_uid), st.st_mode & 07777);
-	*ret_owner = st.st_uid;
+	file->owner = st.st_uid;
+	file->mode = st.st_mode & 07777;
 	return st.st_size > FILE_MAX ? refuse_size(path) : OK;
 }
 
@@ -241,7 +242,7 @@ enum status file_read_own(const char *path, struct file *ret, bool *ret_is_there
 		return failure("cannot open %s: %s", path,
 			       errno == ELOOP ? "it is a symbolic link, which is not followed"
 					      : strerror(errno));
-	status = own_check(fd, path, &file.owner);
+	status = own_check(fd, path, &file);
 	if (!status)
 		status = file_fill(fd, path, &file);
 	close(fd);
@@ -305,7 +306,8 @@ static int directory_open(const char *path, const char *name)
 }
 
 /* Writes NAME.new, and renames it. 0 or a negative errno. */
-static int file_put(int directory, const char *name, const struct file *file, mode_t mode)
+static int file_put(int directory, const char *name, const struct file *file, mode_t mode,
+		    gid_t group)
 {
 	char fresh[NAME_MAX + 1];
 	int fd, err;
@@ -317,6 +319,11 @@ static int file_put(int directory, const char *name, const struct file *file, mo
 	if (fd < 0)
 		return -errno;
 	err = fd_write(fd, file->text, file->size);
+	/* a caller that is no member of the group keeps its own */
+	if (group != GROUP_KEPT && fchown(fd, -1, group))
+		errno = 0;
+	if (!err && fchmod(fd, mode)) /* whatever the umask */
+		err = -errno;
 	close(fd);
 	if (!err && renameat(directory, fresh, directory, name))
 		err = -errno;
@@ -336,19 +343,20 @@ static bool is_made_as_owner(int directory)
 	return !geteuid() && !fstat(directory, &st) && owner_is_trusted(st.st_uid);
 }
 
-static int file_put_as_owner(int directory, const char *name, const struct file *file, mode_t mode)
+static int file_put_as_owner(int directory, const char *name, const struct file *file, mode_t mode,
+			     gid_t group)
 {
 	struct owner self;
 	int err = owner_become(directory, &self);
 
 	if (err)
 		return err;
-	err = file_put(directory, name, file, mode);
+	err = file_put(directory, name, file, mode, group);
 	owner_leave(&self);
 	return err;
 }
 
-enum status file_replace(const char *path, const char *text, size_t size, mode_t mode)
+enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group)
 {
 	const struct file file = {.text = (char *)text, .size = size};
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -357,9 +365,9 @@ enum status file_replace(const char *path, const char *text, size_t size, mode_t
 	if (directory < 0)
 		err = -errno;
 	else if (is_made_as_owner(directory))
-		err = file_put_as_owner(directory, name, &file, mode);
+		err = file_put_as_owner(directory, name, &file, mode, group);
 	else
-		err = file_put(directory, name, &file, mode);
+		err = file_put(directory, name, &file, mode, group);
 	if (!err && fsync(directory))
 		err = -errno;
 	if (directory >= 0)

@@ -18,7 +18,8 @@
 struct file {
 	char *text; /* a NUL follows it, none is in it */
 	size_t size;
-	uid_t owner; /* of one that file_read_own() has read */
+	uid_t owner; /* this and the mode: of one that file_read_own() has read */
+	mode_t mode; /* its permissions */
 };
 
 /*
@@ -60,10 +61,12 @@ enum status file_begin(const char *path, char *text, size_t room, size_t *ret_si
 
 /*
  * Replaces a file in one step, which a crash of the machine does not undo either: writes PATH.new,
- * and renames it. mode: its permissions. What root writes belongs to the directory's owner, who has
+ * and renames it. mode: its permissions. group: who may read it with such a mode, if the caller can
+ * give the file to that group; GROUP_KEPT: leave the group that the file is made with. What root writes belongs to the directory's owner, who has
  * to be able to read it and to replace it.
  */
-enum status file_replace(const char *path, const char *text, size_t size, mode_t mode);
+#define GROUP_KEPT ((gid_t)-1)
+enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);
 
 /* Removes such a file, if there is one, and what a process left that was killed as it wrote it. */
 void file_remove(const char *path);

@@ -131,7 +131,10 @@ static enum status node_read(const char *text, const char *gate, char node[SHARE
 	return OK;
 }
 
-/* The first line of a file that nobody else can have written. */
+/*
+ * Reads the first line of a file that nobody else can have written, or can read. A file of root may
+ * be read by its group, by which the user sluice reads it.
+ */
 static enum status password_read(const char *path, struct file *ret)
 {
 	bool is_there = false;
@@ -141,6 +144,12 @@ static enum status password_read(const char *path, struct file *ret)
 		return status;
 	if (!is_there)
 		return failure("%s: there is no such file", path);
+	if (ret->mode & (ret->owner ? 0077 : 0037)) {
+		status = failure("%s: others can read the password, mode %04o: 'chmod %s %s'", path,
+				 ret->mode, ret->owner ? "600" : "640", word_typed(path));
+		file_free(ret);
+		return status;
+	}
 	ret->text[strcspn(ret->text, "\r\n")] = '\0';
 	if (*ret->text)
 		return OK;
@@ -187,9 +196,9 @@ static const struct word share_words[] = {
 	{"--user", OPTION, "USER", offsetof(struct share_words, user),
 	 "of the store's access list"},
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),
-	 "its first line is the password; only its owner may write to it"},
+	 "its first line is the password; mode 0600, or 0640 if it is root's"},
 	{"--tls", OPTION, "CA-FILE", offsetof(struct share_words, ca_file),
-	 "by TLS, to a store with a certificate of this authority; needs hiredis_ssl"},
+	 "by TLS, to a store with a certificate of its host by this authority; needs hiredis_ssl"},
 };
 
 /*

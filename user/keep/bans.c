@@ -498,7 +498,7 @@ enum status bans_write(const char *path, const struct bans *bans)
 			 ? failure("%s would be larger than %d MiB, the most that is read: it "
 				   "stays as it was",
 				   path, FILE_MAX >> 20)
-			 : file_replace(path, text, strlen(text), 0600);
+			 : file_replace(path, text, strlen(text), 0600, GROUP_KEPT);
 	free(text);
 	return status;
 }

@@ -164,7 +164,8 @@ static void state_tell(struct share *share)
 	share->state.charged = share->accounts.charged;
 	share->state.blocked = share->accounts.blocked;
 	share->state.cpu_ms = clock_read(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_MS;
-	if (uptime_ns() >= share->tell_at && share_state_publish(args->gate, &told, &share->state))
+	if (uptime_ns() >= share->tell_at &&
+	    share_state_publish(&share->gate, &told, &share->state))
 		share->tell_at = uptime_ns() + TELL_AGAIN_NS;
 	state_say(share);
 }

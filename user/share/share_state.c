@@ -75,9 +75,10 @@ static void words_set(json_t *object, const char *store, const char *name, const
 	word_set(object, "node", node);
 }
 
-enum status share_state_publish(const char *gate, const struct share_told *told,
+enum status share_state_publish(const struct gate *gate, const struct share_told *told,
 				const struct share_state *state)
 {
+	struct stat st = {.st_gid = GROUP_KEPT};
 	json_t *object = state_json(state);
 	char path[STATE_PATH], *text;
 	enum status status;
@@ -89,8 +90,9 @@ enum status share_state_publish(const char *gate, const struct share_told *told,
 	text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
 	if (!text)
-		return failure("cannot tell what gate '%s' shares: %s", gate, why(12));
-	status = file_replace(state_path(gate, path), text, strlen(text), 0644);
+		return failure("cannot tell what gate '%s' shares: %s", gate->name, why(12));
+	fstat(gate->dir.fd, &st);
+	status = file_replace(state_path(gate->name, path), text, strlen(text), 0640, st.st_gid);
 	free(text);
 	return status;
 }
@@ -145,7 +147,7 @@ static void state_unpack(json_t *object, struct sharing *sharing)
 	}
 }
 
-/* Without a file nothing is said: sharing is not for every gate. */
+/* Without a file, or the right to read it, nothing is reported: sharing is not for every gate. */
 static void state_read(const char *gate, struct sharing *sharing)
 {
 	char path[STATE_PATH];
@@ -153,7 +155,7 @@ static void state_read(const char *gate, struct sharing *sharing)
 	bool is_there;
 	json_t *object;
 
-	if (access(state_path(gate, path), F_OK) || file_read_own(path, &file, &is_there) ||
+	if (access(state_path(gate, path), R_OK) || file_read_own(path, &file, &is_there) ||
 	    !is_there)
 		return;
 	object = json_loadb(file.text, file.size, 0, NULL);

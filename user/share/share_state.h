@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: what the process that shares a gate's limits tells other commands, in
- * /run/sluice/GATE.share.json, once a second; and whether there is one, by its lock.
+ * /run/sluice/GATE.share.json (0640, of the gate's group), once a second; and whether there is one, by its lock.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
@@ -57,7 +57,7 @@ struct share_told {
 	const char *command; /* by which it can be started again; "": it is too long */
 };
 
-enum status share_state_publish(const char *gate, const struct share_told *told,
+enum status share_state_publish(const struct gate *gate, const struct share_told *told,
 				const struct share_state *state);
 void share_state_remove(const char *gate);
 
