@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rules on trial: `apply --confirm`, `confirm`, and what comes back without it."""
+"""Rules on trial: changes with `--confirm`, `confirm`, and what comes back without it."""
 
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from killed import PTRACE_SYSCALL, ptrace, run_stops, start
-from lab import SLUICE, frame, wait_until
+from lab import SLUICE, frame, run_sluice, wait_until
 from test_devices import attached_to, file_of
 from test_limits import OFFENDER, outcome
 
@@ -34,7 +35,7 @@ def waiting(lab):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
                 words = file.read().split("\0")
         except OSError:
             continue
@@ -76,7 +77,7 @@ def test_without_confirm_what_was_before_comes_back(lab):
     wait_until(lambda: state(lab) == before, "the rules of before")
     assert time.monotonic() > begun + 5
     lab.sluice("set", "default", "rate", "7pps")  # the trial is over
-    lab.refuses(["confirm"], f"'{lab.gate}'", "'apply FILE --confirm 60s'")
+    lab.refuses(["confirm"], f"'{lab.gate}'", "'--confirm 60s'")
 
 
 def test_a_device_that_has_gone_meanwhile_keeps_nothing_else_from_coming_back(lab):
@@ -314,3 +315,117 @@ def test_a_trial_that_fails_is_none(lab):
     for text, names in (AFTER.replace('"in0"', '"eth7"'), "eth7"), (file_of("in1", rate="9pps"), "in1"):
         lab.refuses(["apply", "-", "--confirm", "5s"], names, input=text)
         assert state(lab) == before and trial_left(lab) is None
+
+
+# --- Commands that change rules -------------------------------------------------------------------
+
+# In the middle of a minute: what `dump` says of an end may be a second off.
+END = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(time.time() + 3600))
+RULES = json.dumps({
+    "attach": ["in0"],
+    "policies": [{"prefix": "default", "limits": [{"rate": "1/h", "burst": 5}, {"name": "dns", "rate": "9pps"}],
+                  "newcomers": {"rate": "1kpps"}},
+                 {"prefix": "10.0.0.0/8", "limits": [{"name": "a", "rate": "5pps"}], "inherit": True}],
+    "allow": [{"prefix": "198.51.100.1"}, {"list": "friends", "prefixes": ["198.51.100.2"]}],
+    "deny": [{"prefix": "198.51.100.3", "until": END},
+             {"list": "drop", "until": END, "prefixes": ["198.51.100.4", "198.51.100.5"]}]})
+
+END_SECONDS = re.compile(r":\d\dZ")
+
+CHANGES = [
+    "set default rate 7pps", "set default rate 1/h name dns", "set 10.0.0.0/8 inherit no", "set 192.0.2.7 rate 2pps",
+    "newcomers default none", "newcomers default rate 5kpps",
+    "deny default force", "deny 198.51.100.1", "deny 192.0.2.0/24 for 10s", "deny 192.0.2.1 as drop",
+    "deny 192.0.2.1 as drop replace", "deny 192.0.2.1 as new for 1h", "deny -f FILE",
+    "allow 198.51.100.3", "allow -f FILE as drop replace", "allow 198.51.100.9 as friends",
+    "undeny 198.51.100.3", "undeny 198.51.100.4 as drop", "undeny -f drop",
+    "unallow 198.51.100.1", "unallow 198.51.100.2 as friends", "unallow -f friends",
+    "del default", "del default name dns", "del 10.0.0.0/8", "del -f drop", "apply FILE.json",
+]
+
+
+def all_of(lab):
+    """The gate as a file, without the seconds of the ends."""
+    return END_SECONDS.sub("", lab.sluice("dump").out)
+
+
+def test_each_command_that_changes_rules_has_it():
+    commands = json.loads(run_sluice("-j", "help").out)["commands"]
+    assert {command["name"] for command in commands if "--confirm" in [word["name"] for word in command["words"]]} \
+        == {change.split()[0] for change in CHANGES}
+
+
+def test_each_change_can_be_tried(lab, tmp_path):
+    (tmp_path / "FILE").write_text("192.0.2.1\n192.0.2.2\n")
+    (tmp_path / "FILE.json").write_text(AFTER)
+    lab.apply(RULES)
+    before, count = all_of(lab), lab.json("stats")["generation"]
+    for change in CHANGES:
+        words = [*(str(tmp_path / word) if word.startswith("FILE") else word for word in change.split()), "--confirm", "60s"]
+        assert f" 60s, unless 'sluice -g {lab.gate} confirm' " in lab.sluice(*words).out
+        assert all_of(lab) != before and 0 < trial_left(lab) <= 60000, change
+        lab.refuses(["forgive", OFFENDER], f"'sluice -g {lab.gate} confirm'")
+        end_trial(lab)
+        wait_until(lambda: trial_left(lab) is None, change)
+        assert all_of(lab) == before, change
+    for change in "set default rate 7pps", "deny 192.0.2.1":
+        lab.json(*change.split(), "--confirm", "5s")
+        lab.sluice("confirm")
+    new = all_of(lab)
+    assert new != before
+    wait_until(lambda: not waiting(lab), "the end of the process")
+    assert all_of(lab) == new and lab.json("stats")["generation"] > count
+
+
+def test_a_lockout_ends_by_itself(lab):
+    lab.apply(BEFORE)
+    lab.sluice("deny", "default", "force", "--confirm", "5s")
+    assert outcome(lab, [frame(OFFENDER)] * 4)[:2] == (0, 4)
+    wait_until(lambda: trial_left(lab) is None, "the end of the trial")
+    assert outcome(lab, [frame(OFFENDER)] * 4)[:2] == (4, 0)
+
+
+def test_stated_sizes_hold_what_comes_back(lab):
+    """Rules of before and after stand beside each other, in a gate that does not grow."""
+    lab.attach("in0", "policies", "2", "prefixes", "2", "hosts", "2")
+    lab.sluice("set", "default", "rate", "5pps")
+    lab.sluice("set", "10.0.0.0/8", "rate", "5pps")
+    before = all_of(lab)
+    lab.sluice("del", "10.0.0.0/8", "--confirm", "60s")
+    end_trial(lab)
+    wait_until(lambda: trial_left(lab) is None, "the end of the trial")
+    assert all_of(lab) == before
+
+
+def test_a_change_that_fails_is_on_no_trial(lab):
+    lab.attach("in0", "policies", "1", "hosts", "2")
+    lab.sluice("set", "default", "rate", "5pps")
+    before = state(lab)
+    for words in ("set 192.0.2.1 rate 5pps", "del 192.0.2.1", "undeny 192.0.2.1", "undeny -f x",
+                  "deny 192.0.2.1 192.0.2.2 192.0.2.3", "newcomers 192.0.2.1 rate 5pps"):
+        lab.refuses([*words.split(), "--confirm", "60s"], code=1)
+        assert state(lab) == before and trial_left(lab) is None
+    for words in "set default rate 6", "deny 0.0.0.0/0", "del default name", "forgive 192.0.2.1", "detach all":
+        lab.refuses([*words.split(), "--confirm", "60s"], code=2)
+    wait_until(lambda: not waiting(lab), "the end of the processes")
+
+
+def test_a_kill_leaves_no_change_without_a_trial(lab):
+    """At any moment, whatever the signal."""
+    lab.apply(BEFORE)
+    before = state(lab)
+    words = ["-n", lab.filter, "-g", lab.gate, "set", "default", "rate", "7pps", "--confirm", "60s"]
+    stops = run_stops(words)
+    lab.sluice("confirm")
+    lab.apply(BEFORE)
+    found = set()
+    for moment in range(stops // 4, stops, stops // 24):
+        run_stops(words, moment)
+        changed = state(lab) != before
+        found.add(changed)
+        assert trial_left(lab) or not changed, moment
+        if trial_left(lab):
+            end_trial(lab)
+            wait_until(lambda: trial_left(lab) is None, "the end of the trial")
+        assert state(lab) == before, moment
+    assert found == {False, True}

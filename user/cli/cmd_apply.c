@@ -22,7 +22,6 @@ struct apply_args {
 	const char *file;
 	const char *resize;
 	const char *no_fq;
-	const char *confirm;
 };
 
 /* --- Report --------------------------------------------------------------------------------- */
@@ -119,12 +118,12 @@ static enum status report_json(const struct gate *gate, const struct change *cha
 }
 
 static enum status report(const struct context *context, const struct gate *gate,
-			  const struct change *change, uint64_t trial_ns)
+			  const struct change *change)
 {
 	const char *separator = "";
 
 	if (context->json)
-		return report_json(gate, change, trial_ns);
+		return report_json(gate, change, context->trial_ns);
 	if (!change_has_rules(change) && !change->resized && !change->placings.count)
 		printf("gate '%s': nothing to change\n", gate->name);
 	if (change->resized || change_has_rules(change))
@@ -207,12 +206,6 @@ static enum status change_say(const struct gate *gate, struct change *change)
 	return status;
 }
 
-static const struct time_range confirm_range = {
-	.min_ns = 5 * NS_PER_SEC,
-	.max_ns = 3600 * NS_PER_SEC,
-	.words = "5s to 1h",
-};
-
 static enum status config_apply(const struct context *context, struct config *config,
 				const struct apply_args *args)
 {
@@ -220,32 +213,25 @@ static enum status config_apply(const struct context *context, struct config *co
 	struct gate gate = GATE_CLOSED;
 	struct change change = {0};
 	unsigned int alive = 0;
-	uint64_t trial_ns; /* 0: no trial */
-	enum status status = option_time("--confirm", args->confirm, &confirm_range, &trial_ns);
+	enum status status = gate_open_or_make(&gate, context->gate, &config->sizes);
 
-	if (!status)
-		status = gate_open_or_make(&gate, context->gate, &config->sizes);
 	if (!status)
 		status = change_prepare(&gate, config, &may, &change);
 	if (!status)
 		status = alive_count(&gate, &change.placings, &alive);
 	if (!status)
-		status = trial_ns ? change_try(&gate, &change, trial_ns)
-				  : change_make(&gate, &change);
+		status = context->trial_ns ? change_try(&gate, &change, context->trial_ns)
+					   : change_make(&gate, &change);
 	if (status)
 		gate_undo(&gate);
 	if (!status)
 		status = change_say(&gate, &change);
 	if (!status)
-		status = report(context, &gate, &change, trial_ns);
+		status = report(context, &gate, &change);
 	if (!status && !alive)
 		say_unattached(&gate, &config->places);
 	if (!status)
 		kept_note_file(context->gate, args->file);
-	if (!status && trial_ns && !context->json)
-		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
-		       "comes\n",
-		       context->gate, args->confirm, gate_option(context->gate));
 	change_free(&change);
 	gate_close(&gate);
 	return status;
@@ -269,8 +255,7 @@ static const struct word apply_words[] = {
 	 "shape although a device lacks the qdisc fq, and so holds no packet back yet"},
 	{"--resize", OPTION, NULL, offsetof(struct apply_args, resize),
 	 "also make maps of the sizes that the file says"},
-	{"--confirm", OPTION, "TIME", offsetof(struct apply_args, confirm),
-	 "go back to what was before after TIME, 5s to 1h, unless 'sluice confirm' comes"},
+	WORD_CONFIRM,
 };
 
 static const char apply_details[] =

@@ -13,8 +13,8 @@ static enum status confirm_run(const struct context *context, const void *args)
 
 	(void)args;
 	if (!status && !gate.state->trial_until)
-		status = failure("gate '%s' is not on trial: 'apply FILE --confirm 60s' begins "
-				 "one",
+		status = failure("gate '%s' is not on trial: a change with '--confirm 60s' "
+				 "begins one",
 				 gate.name);
 	if (!status)
 		trial_end(&gate);
@@ -29,12 +29,12 @@ static enum status confirm_run(const struct context *context, const void *args)
 }
 
 static const char confirm_details[] =
-	"Ends the trial that 'apply --confirm' began. Without it the rules, sizes and devices of\n"
-	"before come back when the time is over.";
+	"Ends the trial that a command with --confirm began. Without it the rules, sizes and\n"
+	"devices of before come back when the time is over.";
 
 const struct command command_confirm = {
 	.name = "confirm",
-	.brief = "keep what 'apply --confirm' made",
+	.brief = "keep a change that was made with --confirm",
 	.details = confirm_details,
 	.run = confirm_run,
 };

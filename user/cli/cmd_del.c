@@ -4,13 +4,13 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/report.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/rules.h"
-#include "migrate/session.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
 
@@ -186,7 +186,7 @@ static enum status del_run(const struct context *context, const void *data)
 	request.name = args->name;
 	status = prefix_parse(args->prefix, &request.prefix);
 	if (!status)
-		status = gate_open_to_change(&gate, context->gate);
+		status = gate_open_to_try(&gate, context);
 	if (!status)
 		status = request_apply(&gate, &request, &deleted);
 	gate_close(&gate);
@@ -205,6 +205,7 @@ static const struct word del_words[] = {
 	{"name", VALUE, "LIMIT", offsetof(struct del_args, name), "only the limit of that name"},
 	{"-f", OPTION, "FILE", offsetof(struct del_args, file),
 	 "instead: take all the list of that file, or of that name, back"},
+	WORD_CONFIRM,
 };
 
 static const char del_details[] =

@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
 #include "cli/report.h"
 #include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/list_change.h"
 #include "gate/rules.h"
-#include "migrate/session.h"
 #include "rules/list_file.h"
 #include "rules/lists.h"
 #include "rules/prefix.h"
@@ -355,7 +355,7 @@ static enum status list_run(const struct context *context, const void *args)
 	if (!status)
 		status = request.file ? file_take(context, &request) : widths_check(&request);
 	if (!status)
-		status = gate_open_to_change(&gate, context->gate);
+		status = gate_open_to_try(&gate, context);
 	if (!status)
 		status = request.name ? named_change(context, &gate, &request)
 				      : hands_change(context, &gate, &request);
@@ -389,6 +389,7 @@ static const struct word list_arguments[] = {
 	 "hand allow needs no force"},
 	{"skip", FLAG, NULL, offsetof(struct list_args, skip),
 	 "with -f: leave out lines that are not understood, and print their number"},
+	WORD_CONFIRM,
 };
 
 static const char list_details[] =
@@ -517,7 +518,7 @@ static enum status named_take_back(const struct context *context, struct gate *g
 static enum status take_back(const struct context *context, struct list_request *request)
 {
 	struct gate gate = GATE_CLOSED;
-	enum status status = gate_open_to_change(&gate, context->gate);
+	enum status status = gate_open_to_try(&gate, context);
 
 	if (!status)
 		status = request->file || request->name ? named_take_back(context, &gate, request)
@@ -553,6 +554,7 @@ static const struct word unlist_words[] = {
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "all the list of that file, or of that name, without as; the file is not read"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name), "its entry on that list instead"},
+	WORD_CONFIRM,
 };
 
 const struct command command_unallow = {

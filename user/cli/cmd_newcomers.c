@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
@@ -11,7 +12,6 @@
 #include "gate/records.h"
 #include "gate/rulemap.h"
 #include "gate/rules.h"
-#include "migrate/session.h"
 #include "rules/prefix.h"
 #include "cli/report.h"
 #include "rules/limit_words.h"
@@ -151,7 +151,7 @@ static enum status newcomers_run(const struct context *context, const void *args
 	enum status status = request_parse(args, &request);
 
 	if (!status)
-		status = gate_open_to_change(&gate, context->gate);
+		status = gate_open_to_try(&gate, context);
 	if (!status)
 		status = request_apply(&gate, &request);
 	gate_close(&gate);
@@ -170,6 +170,7 @@ static const struct word newcomers_words[] = {
 	{"burst", VALUE, "BURST", offsetof(struct newcomers_args, burst), "the same"},
 	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
 	 "no budget, the default: newcomers pass. It stands alone"},
+	WORD_CONFIRM,
 };
 
 static const char newcomers_details[] =

@@ -6,13 +6,13 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/shared.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
 #include "identity.h"
-#include "migrate/session.h"
 #include "rules/prefix.h"
 #include "cli/report.h"
 #include "rules/limit_words.h"
@@ -269,7 +269,7 @@ static enum status set_run(const struct context *context, const void *args)
 	enum status status = request_parse(args, &request);
 
 	if (!status)
-		status = gate_open_to_change(&gate, context->gate);
+		status = gate_open_to_try(&gate, context);
 	if (!status)
 		status = request_apply(&gate, &request, &rule, &replaced);
 	if (!status)
@@ -346,6 +346,7 @@ static const struct word set_words[] = {
 	 "same name, and its newcomers' budget where there is none; 4 limits in all.\n"
 	 "Default: yes where the prefix has no limits yet, else as it is. Without a rate\n"
 	 "only this changes, and the limits stay"},
+	WORD_CONFIRM,
 };
 
 /* What limits of one kind have, and those of another kind have not. */

@@ -24,7 +24,7 @@ const struct option_words option_table[OPTIONS] = {
 	[OPTION_VERSION] = {'V', "version", NULL, "the version of this command"},
 	[OPTION_FILE] = {'f', "file", "FILE", "a file of prefixes"},
 	[OPTION_RESIZE] = {0, "resize", NULL, "make maps of the sizes that the file says"},
-	[OPTION_CONFIRM] = {0, "confirm", "TIME", "go back unless 'sluice confirm' comes in time"},
+	[OPTION_CONFIRM] = {0, "confirm", "TIME", "undo the change unless 'sluice confirm' comes"},
 	[OPTION_STATE] = {0, "state", "FILE", "what commands allow and deny survives here"},
 	[OPTION_INTERVAL] = {0, "interval", "TIME", "how often files are looked at"},
 	[OPTION_WATCH] = {0, "watch", "TIME", "how long to watch what arrives"},
@@ -383,7 +383,8 @@ static enum status command_options_take(struct filling *filling)
 		if (word->kind != OPTION)
 			continue;
 		has[option] = true;
-		*field_text(filling, word) = filling->line->option[option];
+		if (word->field != FIELD_CONTEXT)
+			*field_text(filling, word) = filling->line->option[option];
 	}
 	for (int i = OPTION_COMMON; i < OPTIONS; i++)
 		if (filling->line->option[i] && !has[i])

@@ -38,9 +38,18 @@ struct word {
 	const char *name; /* "rate"; "-f" or "--resize"; of an operand a placeholder */
 	enum word_kind kind;
 	const char *value; /* the choices of a value, "src|dst"; placeholders in capitals */
-	size_t field;
-	const char *help; /* lines; NULL: none */
+	size_t field;	   /* FIELD_CONTEXT: main.c puts it into the context */
+	const char *help;  /* lines; NULL: none */
 };
+
+#define FIELD_CONTEXT ((size_t)-1)
+
+/* The option of each command that changes rules. */
+#define WORD_CONFIRM                                                                               \
+	{                                                                                          \
+		"--confirm", OPTION, "TIME", FIELD_CONTEXT,                                        \
+			"undo the change after TIME, 5s to 1h, unless 'sluice confirm' comes"      \
+	}
 
 /* Keywords of which those of one side exclude those of the other: "|rate|burst|", "|window|". */
 struct apart {
@@ -57,6 +66,7 @@ struct context {
 	const char *gate;
 	bool gate_given; /* false: status and export read all gates */
 	bool json;
+	uint64_t trial_ns; /* of --confirm; 0: the change stays */
 };
 
 /* args: the command's arguments, of args_size bytes; arguments that were not given are 0 */

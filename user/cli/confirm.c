@@ -15,6 +15,8 @@
 #include "base/array.h"
 #include "cli/kept.h"
 #include "gate/gate_dir.h"
+#include "gate/gate_make.h"
+#include "gate/rules.h"
 #include "gate/trial.h"
 #include "migrate/session.h"
 
@@ -39,28 +41,53 @@ static enum status gate_go(struct gate *gate)
 	return status;
 }
 
-static enum status go_back(struct gate *gate, struct change *change, bool was_there)
-{
-	enum status status, places;
-
-	if (!was_there)
-		return gate_go(gate);
-	status = change_undo_rules(gate, change);
-	places = placings_undo(gate, &change->placings);
-	attachments_publish(gate);
-	if (!status)
-		trial_end(gate);
-	return status ? status : places;
-}
-
 /* The trial as the process that waits knows it. */
 struct trial {
 	const struct sl_gate *state; /* of the gate that is on trial */
 	char gate[GATE_NAME + 1];
 	uint32_t number;
-	struct change *change;
-	bool was_there; /* else the gate goes */
+	struct change *change; /* of a file; NULL: another command changes rules alone */
+	struct config before;  /* the rules before such a command */
+	bool was_there;	       /* else the gate goes */
 };
+
+/* Applies the rules of before, within the sizes that the gate has. */
+static enum status rules_go_back(struct gate *gate, struct config *before)
+{
+	const struct apply_may may = {.resize = true, .lack_fq = true};
+	struct change change = {0};
+	struct gate_sizes has;
+	enum status status = gate_sizes_read(gate, &has);
+
+	for (unsigned int i = 0; !status && i < SIZES; i++)
+		if (gate->state->sizes_stated & SIZE_BIT(i))
+			*size_of(&before->sizes, i) = *size_of(&has, i);
+	if (!status)
+		status = change_prepare(gate, before, &may, &change);
+	if (!status)
+		status = change_make(gate, &change);
+	change_free(&change);
+	return status;
+}
+
+static enum status go_back(struct gate *gate, struct trial *trial)
+{
+	struct change *change = trial->change;
+	enum status status, places = OK;
+
+	if (!trial->was_there)
+		return gate_go(gate);
+	if (!change) {
+		status = rules_go_back(gate, &trial->before);
+	} else {
+		status = change_undo_rules(gate, change);
+		places = placings_undo(gate, &change->placings);
+		attachments_publish(gate);
+	}
+	if (!status)
+		trial_end(gate);
+	return status ? status : places;
+}
 
 /* A gate that cannot be looked for is there. */
 static bool gate_is_gone(const struct trial *trial)
@@ -122,7 +149,7 @@ static void trial_log(const struct trial *trial, bool opened, enum status status
 }
 
 /* The process that waits. It never returns. */
-static void trial_keep(const struct trial *trial)
+static void trial_keep(struct trial *trial)
 {
 	struct gate gate = GATE_CLOSED;
 	enum status status = OK;
@@ -135,7 +162,7 @@ static void trial_keep(const struct trial *trial)
 		if (!opened)
 			trial_log(trial, false, OK);
 		else if (trial_goes_on(gate.state, trial->number)) {
-			status = go_back(&gate, trial->change, trial->was_there);
+			status = go_back(&gate, trial);
 			trial_log(trial, true, status);
 		}
 	}
@@ -170,36 +197,10 @@ static void child_outwait(int ends[2])
 	close(ends[0]);
 }
 
-static enum status trial_leave(struct gate *gate, struct change *change, uint64_t ns)
-{
-	struct trial trial = {
-		.state = gate->state,
-		.number = trial_begin(gate, ns),
-		.change = change,
-		.was_there = !gate->made,
-	};
-	int ends[2] = {-1, -1};
-	pid_t child;
-
-	memcpy(trial.gate, gate->name, sizeof(trial.gate));
-	fflush(NULL);
-	child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
-	if (child < 0) {
-		failure("cannot leave a process that waits for 'sluice confirm': %s", why(errno));
-		go_back(gate, change, trial.was_there);
-		gate->made = false; /* it is gone */
-		return FAILED;
-	}
-	if (child) {
-		child_outwait(ends);
-		return OK;
-	}
-	session_leave(); /* the lock goes, and the state stays mapped */
-	trial_keep(&trial);
-	return OK;
-}
-
-/* Signals that would end or stop the command between its change and the process that waits. */
+/*
+ * Blocks signals that would end or stop the command between its change and the process that waits.
+ * That process inherits the mask: it takes SIGTERM in trial_wait().
+ */
 static sigset_t signals_hold(void)
 {
 	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGPIPE};
@@ -212,13 +213,72 @@ static sigset_t signals_hold(void)
 	return before;
 }
 
+static enum status trial_leave(struct gate *gate, struct trial *trial, uint64_t ns)
+{
+	int ends[2] = {-1, -1};
+	pid_t child;
+
+	trial->state = gate->state;
+	trial->number = trial_begin(gate, ns);
+	trial->was_there = !gate->made;
+	memcpy(trial->gate, gate->name, sizeof(trial->gate));
+	fflush(NULL);
+	child = pipe2(ends, O_CLOEXEC) ? -1 : fork();
+	if (child < 0) {
+		failure("cannot leave a process that waits for 'sluice confirm': %s", why(errno));
+		go_back(gate, trial);
+		gate->made = false; /* it is gone */
+		return FAILED;
+	}
+	if (child) {
+		child_outwait(ends);
+		return OK;
+	}
+	session_leave(); /* the lock goes, and the state stays mapped */
+	trial_keep(trial);
+	return OK;
+}
+
+/* --- Commands that change rules ------------------------------------------------------------- */
+
+/* The trial that this command has begun; its number is 0 if there is none. */
+static struct trial tried;
+
+enum status gate_open_to_try(struct gate *gate, const struct context *context)
+{
+	enum status status = gate_open_to_change(gate, context->gate);
+	sigset_t before;
+
+	if (status || !context->trial_ns)
+		return status;
+	before = signals_hold();
+	status = rules_read(gate, &tried.before.rules);
+	if (!status)
+		status = trial_leave(gate, &tried, context->trial_ns);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return status;
+}
+
+void trial_abort(void)
+{
+	struct gate gate = GATE_CLOSED;
+
+	if (tried.number && !gate_open_to_end_trial(&gate, tried.gate) &&
+	    trial_goes_on(gate.state, tried.number))
+		go_back(&gate, &tried);
+	gate_close(&gate);
+}
+
+/* --- Files ---------------------------------------------------------------------------------- */
+
 enum status change_try(struct gate *gate, struct change *change, uint64_t ns)
 {
 	sigset_t before = signals_hold();
+	struct trial trial = {.change = change};
 	enum status status = change_make(gate, change);
 
 	if (!status) /* before any word, which a rule may keep from getting out */
-		status = trial_leave(gate, change, ns);
+		status = trial_leave(gate, &trial, ns);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return status;
 }

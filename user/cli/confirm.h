@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Rules on trial: what puts back those of before where nobody confirms. */
+/*
+ * Rules on trial: the process that waits for `confirm`, and undoes the change if it does not come.
+ */
 #ifndef SLUICE_CONFIRM_H
 #define SLUICE_CONFIRM_H
 
+#include "cli/command.h"
 #include "keep/apply.h"
 
 /*
- * Makes a change and begins a trial of it, for ns. A process in the background waits for the end of
- * the trial, and puts back the rules of before unless `confirm` came.
+ * Opens a gate for a command that changes its rules. With --confirm it also begins the trial: the
+ * process that waits knows the rules of before the change, so it undoes them even if the command is
+ * killed.
+ */
+enum status gate_open_to_try(struct gate *gate, const struct context *context);
+
+/* Undoes and ends the trial of gate_open_to_try(), if there is one: the command has failed. */
+void trial_abort(void);
+
+/*
+ * Makes the change of a file and begins a trial of it, for ns. A process in the background waits
+ * for the end of the trial, and puts back the rules of before unless `confirm` came.
  *
  *   - Where the process cannot be started, the change is undone at once.
  *   - It has no terminal and outlives the session. What it did is in the system's log.

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/confirm.h"
 #include "cli/report.h"
 #include "gate/gate.h"
 #include "sluice.h"
@@ -230,6 +232,30 @@ static const struct command command_version = {
 /* Set when a command runs: until then a failure is none of its own. */
 static bool is_running;
 
+static const struct time_range confirm_range = {
+	.min_ns = 5 * NS_PER_SEC,
+	.max_ns = 3600 * NS_PER_SEC,
+	.words = "5s to 1h",
+};
+
+/* Runs a command; with --confirm undoes a change that failed halfway, or prints its end. */
+static enum status command_run(struct context *context, const void *args, const char *confirm)
+{
+	enum status status = option_time("--confirm", confirm, &confirm_range, &context->trial_ns);
+
+	if (status)
+		return status;
+	is_running = true;
+	status = context->command->run(context, args);
+	if (status)
+		trial_abort();
+	else if (context->trial_ns && !context->json)
+		printf("gate '%s': what was before comes back in %s, unless 'sluice %sconfirm' "
+		       "comes\n",
+		       context->gate, confirm, gate_option(context->gate));
+	return status;
+}
+
 static enum status run(struct context *context, const struct command_line *line)
 {
 	const struct command *command = command_find(line->words[0]);
@@ -249,10 +275,8 @@ static enum status run(struct context *context, const struct command_line *line)
 		return failure("%s: out of memory", command->name);
 	context->command = command;
 	status = words_parse(command, line, args);
-	if (!status) {
-		is_running = true;
-		status = command->run(context, args);
-	}
+	if (!status)
+		status = command_run(context, args, line->option[OPTION_CONFIRM]);
 	free(args);
 	return status;
 }
