@@ -362,7 +362,7 @@ struct sl_list_info {
 	__u32 gone;	/* the generation from which it is not in force; 0: none */
 	__u32 until;	/* its expiry, as in struct sl_face; 0: none */
 	__u32 list;	/* enum sl_list: its access */
-	__u64 replaced; /* when a command last set its prefixes: seconds since 1970 */
+	__u64 replaced; /* when its file was written, or its prefixes set: seconds since 1970 */
 	char name[SL_LIST_NAME];
 };
 

@@ -26,6 +26,7 @@ from test_resize import is_whole, maxima
 
 # What systemd is told, and what two messages are known by.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
+LIST_BAD = "a list is not as its file"
 NOT_ALL_ATTACHED, NOT_ALL_HEARD, TWICE, ENDED = "not all can be attached", "not all changes", "twice", "'until'"
 
 
@@ -216,6 +217,119 @@ def test_what_the_file_has_that_ended_is_said_once(lab, keeping, tmp_path):
     assert keep.said().count(ENDED) == 1
     keep.reload()
     assert keep.said().count(ENDED) == 2
+
+
+BAD_LISTS = {"empty": "", "HTML": "<!DOCTYPE html>\n<html>\n", "all of IPv4": "0.0.0.0/0\n", "missing": None}
+
+
+@pytest.mark.parametrize("bad", BAD_LISTS.values(), ids=BAD_LISTS)
+@pytest.mark.quick
+def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path, bad):
+    """The rest is in force, the list is named in a warning and a finding, and is read when it is good."""
+    (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
+    if bad is not None:
+        (tmp_path / "bad.txt").write_text(bad)
+    keep = keeping(rules("in0", deny=[{"file": "bad.txt"}, {"file": "good.txt"}]))
+    assert LIST_BAD in keep.ready and f"list {tmp_path}/bad.txt " in keep.said()
+    assert attached_to(lab) == ["in0 xdp native"] and denied(lab) == [OFFENDER]
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+    assert outcome(lab, [frame("198.51.100.1")] * 9)[:2] == (5, 4)
+    found = lists_unread(lab)
+    assert [finding["object"] for finding in found] == [f"{tmp_path}/bad.txt"]
+    assert found[0]["advice"] == f"sluice -g {lab.gate} diff {keep.file}"
+    time.sleep(2)  # a retry
+    assert keep.said().count("bad.txt is left out") == 1
+    (tmp_path / "bad.txt").write_text("192.0.2.1\n")
+    wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the list that is good")
+    wait_until(lambda: keep.hear() and LIST_BAD not in keep.told[-1], "systemd told of it")
+    assert not lists_unread(lab)
+
+
+def lists_unread(lab):
+    found = json.loads(lab.sluice("-j", "doctor", "--watch", "10ms", status=None).out)
+    return [finding for finding in found if finding["id"] == "list-unread"]
+
+
+def test_a_list_that_comes_without_an_event_is_read(lab, keeping, tmp_path):
+    """By the retry: a mount makes no event of inotify."""
+    with own_bpffs():
+        (tmp_path / "mounted").mkdir()
+        keep = keeping(rules("in0", deny=[{"file": "mounted/drop.txt"}]))
+        run("mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "mounted"))
+        (tmp_path / "mounted" / "drop.txt").write_text("192.0.2.1\n")
+        wait_until(lambda: denied(lab) == ["192.0.2.1"], "the list", 20)
+        keep.end()
+        run("umount", str(tmp_path / "mounted"))
+        lab.sluice("detach", "all")
+
+
+def test_the_last_good_copy_of_a_list_comes_in_force_after_a_boot(lab, keeping, tmp_path):
+    drop = tmp_path / "drop.txt"
+    drop.write_text(f"{OFFENDER}\n2001:db8::/48\n")
+    os.utime(drop, (1700000000,) * 2)
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    copy = tmp_path / "main.state.lists"
+    wait_until(copy.exists, "the copy")
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    keep.end()
+    lab.sluice("detach", "all")  # as a boot does
+    drop.write_text("<html>\n")
+    keep.start()
+    assert f"list {drop} stays as its file was at 2023-11-14T22:13:20Z" in keep.said()
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+    assert [finding["object"] for finding in lists_unread(lab)] == [str(drop)]
+    shown, = lab.json("lists")["lists"]
+    assert (shown["name"], shown["entries"], shown["replaced"]) == (str(drop), 2, "2023-11-14T22:13:20Z")
+    keep.reload()
+    keep.end()
+    copy.write_text("{")  # damaged: it is moved aside, and the gate keeps what it has
+    keep.start()
+    assert denied(lab) == sorted([OFFENDER, "2001:db8::/48"])
+    keep.end()
+    lab.sluice("detach", "all")
+    copy.write_text("{")
+    keep.start()
+    assert denied(lab) == [] and (tmp_path / "main.state.lists.bad").exists()
+    assert attached_to(lab) == ["in0 xdp native"]
+
+
+def test_a_bad_list_at_a_reload_stays_and_the_rest_is_applied(lab, keeping, tmp_path):
+    (tmp_path / "drop.txt").write_text("192.0.2.1\n")
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]), "--interval", "1h")  # without --state
+    (tmp_path / "drop.txt").write_text("")
+    told = keep.reload(rules("in0", deny=[{"file": "drop.txt"}, {"prefix": "192.0.2.9"}]))
+    assert LIST_BAD in told and NOT_APPLIED not in told
+    assert denied(lab) == ["192.0.2.1", "192.0.2.9"]
+    keep.reload(rules("in0", deny=[{"prefix": "192.0.2.9"}]))  # and goes if the file does not have it
+    assert denied(lab) == ["192.0.2.9"]
+
+
+def test_the_age_of_a_list_is_that_of_its_file(lab, keeping, tmp_path):
+    """A feed that stopped is seen by it. A file that is written again with the same entries is new."""
+    drop, other = tmp_path / "drop.txt", tmp_path / "other.txt"
+    for path in drop, other:
+        path.write_text("192.0.2.1\n")
+        os.utime(path, (time.time() - 90000,) * 2)
+    keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+    lab.sluice("deny", "-f", str(other))
+
+    def ages():
+        return {one["name"]: one["age_seconds"] for one in lab.json("lists")["lists"]}
+    assert set(ages()) == {str(drop), str(other)} and all(90000 <= age < 90060 for age in ages().values())
+    exported = re.findall(rf'^sluice_list_age_seconds{{gate="{lab.gate}",list="(.*)"}} (\d+)$',
+                          lab.sluice("export").out, re.MULTILINE)
+    assert {name for name, age in exported if 90000 <= int(age) < 90060} == {str(drop), str(other)}
+    assert [line.split()[3] for line in lab.sluice("lists").out.splitlines()] == ["AGE", "25h", "25h"]
+    keep.reload()
+    assert ages()[str(drop)] >= 90000
+    generation = lab.json("status")["gates"][0]["generation"]
+    drop.write_text("192.0.2.1\n")
+    wait_until(lambda: ages()[str(drop)] < 60, "the age of the file that was written")
+    assert ages()[str(other)] >= 90000 and lab.json("status")["gates"][0]["generation"] == generation
+    lab.sluice("deny", "-f", str(other), "replace")
+    assert ages()[str(other)] >= 90000
+    lab.sluice("deny", "192.0.2.7", "as", str(other))
+    assert ages()[str(other)] < 60
 
 
 def test_a_list_whose_directory_is_replaced_is_read_again(lab, keeping, tmp_path):

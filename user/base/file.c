@@ -193,6 +193,13 @@ struct stamp stamp_of(const char *path)
 	return (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_ctim, st.st_mtim};
 }
 
+uint64_t stamp_written(const struct stamp *stamp)
+{
+	time_t now = time(NULL), written = stamp->modified.tv_sec;
+
+	return written < 0 ? 0 : written < now ? written : now;
+}
+
 static bool time_equal(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;

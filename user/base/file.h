@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -41,6 +42,9 @@ struct stamp {
 };
 
 struct stamp stamp_of(const char *path);
+/* When the file was last written, in seconds since 1970; the present if that is in the future. */
+uint64_t stamp_written(const struct stamp *stamp);
+
 bool stamp_equal(const struct stamp *a, const struct stamp *b);
 
 /* Whether they are of the same file, whatever became of it; false where there is none. */

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "gate/pins.h"
+#include "gate/change.h"
 #include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/rules.h"
@@ -38,6 +39,7 @@ struct exported {
 	struct sharing sharing;
 	uint32_t max_entries[MAPS_LISTED];
 	unsigned int rules;
+	struct sl_list_info lists[SL_LIST_PLACES];
 };
 
 struct export
@@ -54,6 +56,7 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 	snprintf(e->gate, sizeof(e->gate), "%s", gate->name);
 	e->generation = gate->state->generation;
 	e->sharing = sharing_read(gate);
+	lists_copy(gate, e->lists);
 	if (!status)
 		status = rules_count(gate, &e->rules);
 	if (!status)
@@ -278,6 +281,27 @@ static void print_shared(const struct export *export)
 		print_shared_number(export, number);
 }
 
+/* --- Lists ---------------------------------------------------------------------------------- */
+
+/* A list's name needs no escape: see list_name_check(). */
+static void print_lists(const struct export *export)
+{
+	uint64_t now = time(NULL);
+
+	metric("sluice_list_age_seconds", "gauge",
+	       "Time since the file of a list was written, or its prefixes were set.");
+	for (unsigned int i = 0; i < export->count; i++)
+		for (int place = 0; place < SL_LIST_PLACES; place++) {
+			const struct sl_list_info *list = &export->gates[i].lists[place];
+
+			if (*list->name)
+				printf("sluice_list_age_seconds{gate=\"%s\",list=\"%s\"} %" PRIu64
+				       "\n",
+				       export->gates[i].gate, list->name,
+				       now > list->replaced ? now - (uint64_t)list->replaced : 0);
+		}
+}
+
 /* --- Maps, attachments, version ------------------------------------------------------------- */
 
 static void print_maps(const struct export *export)
@@ -359,6 +383,7 @@ static enum status export_run(const struct context *context, const void *args)
 		print_counters(&export);
 		print_pressure(&export);
 		print_shared(&export);
+		print_lists(&export);
 		print_maps(&export);
 		print_attachments(&export);
 	}

@@ -54,6 +54,7 @@ struct list_request {
 	bool force;
 	bool skip;
 	unsigned int skipped;	/* lines of the file that were left out */
+	uint64_t written;	/* when the file was, in seconds since 1970 */
 	struct ruleset entries; /* the prefixes, without access */
 	char file_name[SL_LIST_NAME];
 };
@@ -163,10 +164,13 @@ static enum status widths_check(const struct list_request *request)
 static enum status file_take(const struct context *context, struct list_request *request)
 {
 	const struct rule entry = {.access = SL_LIST_NONE};
+	const struct stamp stamp = stamp_of(request->file);
 	enum status status = list_read(request->file, &entry, request->force ? NULL : FORCE,
 				       request->skip ? &request->skipped : NULL, &request->entries);
 	bool is_empty = !status && !request->entries.count;
 
+	if (strcmp(request->file, "-"))
+		request->written = stamp_written(&stamp);
 	if (is_empty && (!request->replace || request->skipped))
 		return misuse("%s has no entry%s", request->file,
 			      request->skipped ? ", only lines that are not understood" : "");
@@ -329,7 +333,7 @@ static enum status named_change(const struct context *context, struct gate *gate
 	struct sl_list_info list = {
 		.list = request->access,
 		.until = request_end(request),
-		.replaced = time(NULL),
+		.replaced = request->written ?: (uint64_t)time(NULL),
 	};
 	struct list_counts counts = {0};
 	enum status status;

@@ -43,6 +43,22 @@ static enum status view_read(const struct gate *gate, struct view *view)
 	return OK;
 }
 
+/* How long ago the list's file was written, or its prefixes set. */
+static uint64_t age_seconds(const struct sl_list_info *list)
+{
+	uint64_t now = time(NULL);
+
+	return now > list->replaced ? now - list->replaced : 0;
+}
+
+/* Formats an age in whole units, so that its number has two or three digits. */
+static const char *age_format(uint64_t seconds, char text[UNITS_TEXT])
+{
+	uint64_t unit = seconds < 120 ? 1 : seconds < 7200 ? 60 : seconds < 172800 ? 3600 : 86400;
+
+	return time_format(seconds / unit * unit * NS_PER_SEC, text);
+}
+
 static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
 {
 	json_t *object = json_pack("{s:s, s:s, s:i}", "name", list->name, "list",
@@ -54,18 +70,19 @@ static json_t *list_json(const struct sl_list_info *list, unsigned int entries)
 				    json_real(until_left_ns(list->until) / 1e9));
 	json_object_set_new(object, "replaced",
 			    json_string(moment_format((time_t)list->replaced, text)));
+	json_object_set_new(object, "age_seconds", json_integer(age_seconds(list)));
 	return object;
 }
 
 static void list_print(const struct sl_list_info *list, unsigned int entries)
 {
 	const char *end = list->until ? "has ended" : "never";
-	char until[MOMENT_TEXT], replaced[MOMENT_TEXT];
+	char until[MOMENT_TEXT], age[UNITS_TEXT];
 
 	if (list->until && !list_ended(list))
 		end = moment_format(until_time(list->until), until);
-	printf("%-5s  %9u  %-20s  %-20s  %s\n", access_words[list->list], entries, end,
-	       moment_format((time_t)list->replaced, replaced), list->name);
+	printf("%-5s  %9u  %-20s  %5s  %s\n", access_words[list->list], entries, end,
+	       age_format(age_seconds(list), age), list->name);
 }
 
 static enum status report_json(const struct gate *gate, const struct view *view)
@@ -86,7 +103,7 @@ static void report(const struct gate *gate, const struct view *view)
 		       gate_option(gate->name));
 		return;
 	}
-	printf("%-5s  %9s  %-20s  %-20s  %s\n", "WORD", "ENTRIES", "END", "REPLACED", "LIST");
+	printf("%-5s  %9s  %-20s  %5s  %s\n", "WORD", "ENTRIES", "END", "AGE", "LIST");
 	for (int place = 0; place < SL_LIST_PLACES; place++)
 		if (*view->lists[place].name)
 			list_print(&view->lists[place], view->entries[place]);
@@ -112,6 +129,6 @@ static enum status lists_run(const struct context *context, const void *args)
 
 const struct command command_lists = {
 	.name = "lists",
-	.brief = "the lists, their entries and their ends",
+	.brief = "the lists, their entries, ends and ages",
 	.run = lists_run,
 };

@@ -192,10 +192,11 @@ static void check_says_rules(struct reader *reader)
 			     reader->document.name));
 }
 
-enum status config_parse(const char *path, const char *text, size_t size, struct config *ret)
+static enum status text_parse(const char *path, const char *text, size_t size, bool leaves_out,
+			      struct config *ret)
 {
 	const char *name = strcmp(path, "-") ? path : "standard input";
-	struct reader reader = {.path = path};
+	struct reader reader = {.path = path, .leaves_out = leaves_out};
 
 	if (reader_failed(&reader, document_parse(name, text, size, &reader.document)))
 		return reader.status;
@@ -223,6 +224,16 @@ enum status config_parse(const char *path, const char *text, size_t size, struct
 				       .files = reader.files};
 	}
 	return reader.status;
+}
+
+enum status config_parse(const char *path, const char *text, size_t size, struct config *ret)
+{
+	return text_parse(path, text, size, false, ret);
+}
+
+enum status config_parse_most(const char *path, const char *text, size_t size, struct config *ret)
+{
+	return text_parse(path, text, size, true, ret);
 }
 
 enum status config_read(const char *path, struct config *ret)

@@ -34,6 +34,12 @@ enum status config_read(const char *path, struct config *ret);
  */
 enum status config_parse(const char *path, const char *text, size_t size, struct config *ret);
 
+/*
+ * config_parse() that leaves out each list whose file cannot be read or has a bad line. It reports
+ * the error, stores the list in `left_out` of its path, and reads on.
+ */
+enum status config_parse_most(const char *path, const char *text, size_t size, struct config *ret);
+
 void config_free(struct config *config);
 
 /* The word `shared` of a limit that is shared, as a file and `show -j` write it. */

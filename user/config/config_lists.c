@@ -65,17 +65,34 @@ static char *list_path(const struct reader *reader, const char *file)
 	return path;
 }
 
+/* The list of an entry that names one by its bit. */
+static struct sl_list_info *list_of(struct reader *reader, const struct rule *entry)
+{
+	return &reader->rules.lists[__builtin_ctzll(entry->lists)];
+}
+
+/* Removes the list of an entry whose file is bad, and keeps its description with the path. */
+static void list_leave_out(struct reader *reader, struct rule *entry)
+{
+	struct sl_list_info *list = list_of(reader, entry);
+
+	reader->files.list[reader->files.count - 1].left_out = *list;
+	*list = (struct sl_list_info){0};
+	entry->lists = 0;
+}
+
 /*
  * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
- * in a command. skip: lines that are not understood are left out, and their number is noted.
+ * in a command. skip: lines that are not understood are left out, and their number is noted. An
+ * entry that has ended has no list.
  */
-static enum status file_read_list(struct reader *reader, const char *file, const struct rule *entry,
+static enum status file_read_list(struct reader *reader, const char *file, struct rule *entry,
 				  bool forced, bool skip, struct ruleset *set)
 {
 	const char *force = forced ? NULL : "write 'force: true'";
 	unsigned int skipped = 0;
 	struct stamp stamp;
-	enum status status;
+	enum status status, added;
 	char *path;
 
 	if (!strcmp(file, "-"))
@@ -91,7 +108,16 @@ static enum status file_read_list(struct reader *reader, const char *file, const
 		note("%s: %u %s skipped", path, skipped, plural(skipped, "line", "lines"));
 	if (!status && force && !set->count)
 		status = misuse("%s has no entry: %s if its list is to be empty", path, force);
-	return list_paths_add(&reader->files, path, stamp) ?: status;
+	added = list_paths_add(&reader->files, path, stamp);
+	if (added)
+		return added;
+	if (entry->lists && !status)
+		list_of(reader, entry)->replaced = stamp_written(&stamp);
+	if (!status || !reader->leaves_out)
+		return status;
+	if (entry->lists)
+		list_leave_out(reader, entry);
+	return OK;
 }
 
 /* Reads `force` or `skip`. */

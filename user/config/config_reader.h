@@ -32,6 +32,7 @@ struct claims {
 
 struct reader {
 	const char *path; /* relative names of list files begin at its directory */
+	bool leaves_out;  /* lists with a bad file, see config_parse_most() */
 	struct document document;
 	struct claims claims;
 	struct gate_sizes sizes; /* 0: not given */

@@ -42,6 +42,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_FLOOD_PASSES] = {"flood-passes", WRONG},
 	[FIND_UNSHARED] = {"unshared", WRONG},
 	[FIND_DIVIDED] = {"divided", WRONG},
+	[FIND_LIST_UNREAD] = {"list-unread", WRONG},
 	[FIND_OTHER_LIMITS] = {"other-limits", WRONG},
 	[FIND_LEFT_OUT] = {"left-out", WRONG},
 	[FIND_RING_OVERRUN] = {"ring-overrun", WRONG},

@@ -377,6 +377,38 @@ static void sharing_examine(const struct gate *gate, struct findings *findings)
 		      findings);
 }
 
+/* --- Lists of a kept gate ------------------------------------------------------------------- */
+
+void lists_check(const char *gate, const struct holder *keeper, struct findings *findings)
+{
+	char name[SL_LIST_NAME], word[8];
+
+	for (const char *line = keeper->more; *line; line += strcspn(line, "\n") + 1) {
+		if (!strchr(line, '\n') || sscanf(line, "%7s %255s", word, name) != 2)
+			return;
+		text_make_printable(name);
+		finding_add(findings, FIND_LIST_UNREAD, name,
+			    strcmp(word, KEEP_LIST_OLD)
+				    ? "its file is bad, and no earlier one is known: none of its "
+				      "entries is in force"
+				    : "its file is bad, and its entries are those of the last "
+				      "good one");
+		if (*keeper->path)
+			finding_advise(findings, "sluice %sdiff %s", gate_option(gate),
+				       keeper->path);
+		else
+			finding_advise(findings, "systemctl status sluice@%s", gate);
+	}
+}
+
+static void lists_examine(const struct gate *gate, struct findings *findings)
+{
+	struct holder keeper;
+
+	if (holder_find(HOLD_KEEP, gate->name, &keeper) == HELD)
+		lists_check(gate->name, &keeper, findings);
+}
+
 /* --- All of a gate -------------------------------------------------------------------------- */
 
 static void trial_examine(const struct gate *gate, struct findings *findings)
@@ -411,6 +443,7 @@ enum status gate_examine(const struct gate *gate, const struct ruleset *set,
 	trial_examine(gate, findings);
 	resize_examine(gate, findings);
 	sharing_examine(gate, findings);
+	lists_examine(gate, findings);
 	if (!status) {
 		observes_check(gate->name, &stats, set, findings);
 		stats_free(&stats);

@@ -5,6 +5,7 @@
 
 #include "doctor/finding.h"
 #include "gate/gate.h"
+#include "keep/hold.h"
 #include "rules/ruleset.h"
 #include "share/share_state.h"
 #include "state/stats.h"
@@ -34,6 +35,9 @@ void budget_tell(const char *gate, enum finding_id id, const struct sl_prefix *p
  */
 void sharing_check(const char *gate, const struct sharing *sharing, bool has_unit,
 		   struct findings *findings);
+
+/* Reports the lists of a kept gate whose files are bad. */
+void lists_check(const char *gate, const struct holder *keeper, struct findings *findings);
 
 /* Reads and judges all of it. */
 enum status gate_examine(const struct gate *gate, const struct ruleset *set,

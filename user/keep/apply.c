@@ -240,6 +240,8 @@ enum status change_make(struct gate *gate, struct change *change)
 	gate->state->sizes_stated = change->stated;
 	if (!status && change_has_rules(change))
 		status = rules_make(gate, change);
+	else if (!status)
+		lists_clear(gate, change->wanted.lists); /* only dates change */
 	if (status) {
 		gate->state->sizes_stated = change->was_stated;
 		remake(gate, &change->has);

@@ -147,21 +147,22 @@ static enum status list_prefixes_parse(json_t *prefixes, int place, struct rules
 	return status;
 }
 
-/* Parses {"name", "access", "until", "left_ms", "prefixes"}. */
+/* Parses {"name", "access", "replaced", "until", "left_ms", "prefixes"}. */
 static enum status list_parse_json(struct parsing *parsing, json_t *item, struct ruleset *set)
 {
-	const char *name, *access_word, *until = NULL;
-	struct sl_list_info list = {.replaced = parsing->now};
+	const char *name, *access_word, *replaced, *until = NULL;
 	enum sl_list access = SL_LIST_NONE;
+	struct sl_list_info list = {0};
 	json_t *left_ms = NULL, *prefixes;
 	json_error_t error;
 	enum status status;
+	time_t written;
 	bool ended;
 	int place;
 
-	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s?s, s?o, s:o}", "name", &name,
-			   "access", &access_word, "until", &until, "left_ms", &left_ms, "prefixes",
-			   &prefixes))
+	if (json_unpack_ex(item, &error, JSON_STRICT, "{s:s, s:s, s:s, s?s, s?o, s:o}", "name",
+			   &name, "access", &access_word, "replaced", &replaced, "until", &until,
+			   "left_ms", &left_ms, "prefixes", &prefixes))
 		return misuse("%s", error.text);
 	if (!json_is_array(prefixes))
 		return misuse("'prefixes' is not an array");
@@ -169,9 +170,12 @@ static enum status list_parse_json(struct parsing *parsing, json_t *item, struct
 	if (!status)
 		status = access_parse(access_word, &access);
 	if (!status)
+		status = moment_parse(replaced, &written);
+	if (!status)
 		status = end_parse(parsing, until, left_ms, &list.until, &ended);
 	if (status || ended)
 		return status;
+	list.replaced = written < 0 ? 0 : written;
 	if (lists_find(set->lists, name) >= 0)
 		return misuse("list '%s' is there twice", name);
 	snprintf(list.name, sizeof(list.name), "%s", name);
@@ -362,6 +366,7 @@ static json_t *list_prefixes_json(const struct ruleset *set, int place)
 static json_t *lists_json(const struct ruleset *set)
 {
 	json_t *items = json_array();
+	char replaced[MOMENT_TEXT];
 
 	for (int place = 0; set->lists && place < SL_LIST_PLACES; place++) {
 		const struct sl_list_info *list = &set->lists[place];
@@ -369,8 +374,9 @@ static json_t *lists_json(const struct ruleset *set)
 
 		if (!*list->name || list_ended(list))
 			continue;
-		item = json_pack("{s:s, s:s}", "name", list->name, "access",
-				 access_words[list->list]);
+		item = json_pack("{s:s, s:s, s:s}", "name", list->name, "access",
+				 access_words[list->list], "replaced",
+				 moment_format((time_t)list->replaced, replaced));
 		end_add(item, list->until);
 		json_object_set_new(item, "prefixes", list_prefixes_json(set, place));
 		json_array_append_new(items, item);
@@ -403,8 +409,13 @@ json_t *bans_json(const struct bans *bans)
 
 /* --- The file ------------------------------------------------------------------------------- */
 
-/* What is made beside a state file: .bad is one that was moved aside, .new is being written. */
-static const char *const suffixes[] = {"", ".bad", ".new"};
+/*
+ * What is made beside a state file: the lists as they were read last. Of either file .bad is one
+ * that was moved aside, and .new is being written.
+ */
+#define LISTS_SUFFIX ".lists"
+static const char *const suffixes[] = {
+	"", ".bad", ".new", LISTS_SUFFIX, LISTS_SUFFIX ".bad", LISTS_SUFFIX ".new"};
 
 /* How a state file begins, without its blanks. 0: a number. */
 static const char beginning[] = "{\"version\":0,\"boot\":";
@@ -453,16 +464,23 @@ enum status bans_check_apart(const char *path, const char *other, const struct s
 	return OK;
 }
 
+char *bans_lists_path(const char *path)
+{
+	char *lists;
+
+	return asprintf(&lists, "%s" LISTS_SUFFIX, path) < 0 ? NULL : lists;
+}
+
 static void move_aside(const char *path)
 {
 	char aside[PATH_MAX];
 
 	if (snprintf(aside, sizeof(aside), "%s.bad", path) >= (int)sizeof(aside) ||
 	    rename(path, aside))
-		warning("%s: no ban of it comes back, and it cannot be moved aside: %s", path,
+		warning("%s: nothing of it is read, and it cannot be moved aside: %s", path,
 			strerror(errno));
 	else
-		warning("%s: no ban of it comes back: it is %s now", path, aside);
+		warning("%s: nothing of it is read: it is %s now", path, aside);
 }
 
 enum status bans_read(const char *path, struct bans *ret)

@@ -66,6 +66,12 @@ enum status bans_read(const char *path, struct bans *ret);
 
 enum status bans_write(const char *path, const struct bans *bans);
 
+/*
+ * The path of the copy of the file's lists, which is beside a state file and of the same format.
+ * The caller frees it; NULL: out of memory.
+ */
+char *bans_lists_path(const char *path);
+
 /* The number of this boot. */
 void boot_read(char ret[BOOT_TEXT]);
 

@@ -128,11 +128,10 @@ static enum status file_lock(struct hold *hold, enum hold_kind kind, const char 
 	return OK;
 }
 
-/* Writes the number of this process, for people, and the path, for holder_find(). */
-static void keeper_write(const struct hold *hold, const char *path)
+void hold_write(const struct hold *hold, const char *path, const char *more)
 {
-	char *full = *path == '/' ? NULL : realpath(path, NULL), text[PATH_MAX + 32];
-	int length = snprintf(text, sizeof(text), "%d\n%s\n", getpid(), full ?: path);
+	char *full = *path == '/' ? NULL : realpath(path, NULL), text[HOLD_TEXT];
+	int length = snprintf(text, sizeof(text), "%d\n%s\n%s", getpid(), full ?: path, more);
 
 	free(full);
 	if (length >= (int)sizeof(text))
@@ -162,7 +161,7 @@ enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, s
 		hold_close(&hold);
 		return status;
 	}
-	keeper_write(&hold, path);
+	hold_write(&hold, path, "");
 	*ret = hold;
 	return OK;
 }
@@ -196,20 +195,22 @@ static int lock_open(enum hold_kind kind, const char *gate)
 	return -1;
 }
 
-/* Reads the path, which is the second line. */
-static void path_read(int fd, char path[PATH_MAX])
+/* Reads the path, which is the second line, and what follows it. */
+static void holder_read(int fd, struct holder *holder)
 {
-	char text[PATH_MAX + 32] = "", *line;
+	char text[HOLD_TEXT] = "", *line, *more;
 
-	*path = '\0';
 	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
 		return;
 	line = strchr(text, '\n');
 	if (!line)
 		return;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	snprintf(path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
-	text_make_printable(path); /* other commands print it */
+	more = line + 1 + strcspn(line + 1, "\n");
+	if (*more)
+		*more++ = '\0';
+	snprintf(holder->path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
+	text_make_printable(holder->path); /* other commands print it */
+	snprintf(holder->more, sizeof(holder->more), "%.*s", HOLD_MORE - 1, more);
 }
 
 enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret)
@@ -222,7 +223,7 @@ enum held holder_find(enum hold_kind kind, const char *gate, struct holder *ret)
 	*ret = (struct holder){0};
 	is_held = lock_is_held(fd, &ret->pid);
 	if (is_held)
-		path_read(fd, ret->path);
+		holder_read(fd, ret);
 	close(fd);
 	return is_held ? HELD : HELD_NOT;
 }

@@ -14,6 +14,15 @@
 
 #define HOLD_DIR  "/run/sluice"
 #define HOLD_NAME 64
+#define HOLD_MORE 4096			      /* room for what follows the path in the file */
+#define HOLD_TEXT (PATH_MAX + HOLD_MORE + 32) /* and for all of it */
+
+/*
+ * How the lines behind the path name a list of the rules file whose file is bad: "old NAME" if the
+ * entries in force are those of the last good file, and "missing NAME" if there are none.
+ */
+#define KEEP_LIST_OLD	  "old"
+#define KEEP_LIST_MISSING "missing"
 
 struct hold {
 	int dir, file;	      /* fds; -1: not held */
@@ -37,6 +46,12 @@ enum hold_kind {
  */
 enum status hold_gate(enum hold_kind kind, const char *gate, const char *path, struct hold *ret);
 
+/*
+ * Writes the number of this process, for people, and the path and more lines, for holder_find().
+ * What exceeds HOLD_TEXT is cut.
+ */
+void hold_write(const struct hold *hold, const char *path, const char *more);
+
 /* Removes the file, and gives the lock back. */
 void hold_release(struct hold *hold);
 
@@ -48,8 +63,9 @@ bool hold_forget(enum hold_kind kind, const char *gate);
 
 /* The process that holds a gate. */
 struct holder {
-	pid_t pid;	     /* 0: it has no number here, as in a container */
-	char path[PATH_MAX]; /* of the rules file, or the store; printable; "": not known */
+	pid_t pid;	      /* 0: it has no number here, as in a container */
+	char path[PATH_MAX];  /* of the rules file, or the store; printable; "": not known */
+	char more[HOLD_MORE]; /* the lines behind it */
 };
 
 enum held {

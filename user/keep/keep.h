@@ -31,6 +31,7 @@
 #include "config/config.h"
 #include "gate/mark.h"
 #include "keep/bans.h"
+#include "keep/hold.h"
 #include "keep/links.h"
 #include "keep/troubles.h"
 #include "keep/watch.h"
@@ -41,6 +42,9 @@
 #define SAVE_WAIT_MS 50
 #define LOAD_WAIT_MS 200
 #define FILE_WAIT_MS 100
+
+/* How long after a reload a list whose file was bad is read again. */
+#define LIST_WAIT_MS 1000
 
 struct keep_args {
 	const char *gate;
@@ -75,13 +79,15 @@ struct task {
 
 struct keep {
 	const struct keep_args *args;
+	struct hold hold;
 	struct task tasks[TASKS];
 	struct config config; /* the file as it was applied last, with its lists as read last */
 	struct file text;     /* of that file */
 	bool has_file;	      /* these are set */
 	bool file_is_bad;     /* what is on the disk was not applied */
-	bool lists_are_bad;
-	bool state_is_bad; /* what commands gave is not saved */
+	bool lists_are_bad;   /* a list of the file could not be read */
+	bool lists_are_new;   /* the copy of the lists is not written yet */
+	bool state_is_bad;    /* what commands gave is not saved */
 	bool state_is_read;
 	bool rules_changed; /* at the last time that rules were applied */
 	char boot[BOOT_TEXT];

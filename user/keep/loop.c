@@ -246,8 +246,8 @@ static enum status loop(struct keep *keep)
 
 enum status keep_run(const struct keep_args *args)
 {
-	struct hold hold = HOLD_NONE;
 	struct keep keep = {.args = args,
+			    .hold = HOLD_NONE,
 			    .mark = GATE_UNMARKED,
 			    .programs = PROGRAMS_CLOSED,
 			    .watch = {.fd = -1},
@@ -260,7 +260,7 @@ enum status keep_run(const struct keep_args *args)
 	if (!status)
 		status = state_check(args);
 	if (!status)
-		status = hold_gate(HOLD_KEEP, args->gate, args->file, &hold);
+		status = hold_gate(HOLD_KEEP, args->gate, args->file, &keep.hold);
 	if (!status)
 		status = watch_open(&keep.watch);
 	if (!status)
@@ -279,6 +279,6 @@ enum status keep_run(const struct keep_args *args)
 		save_run(&keep);
 	}
 	keep_free(&keep);
-	hold_release(&hold);
+	hold_release(&keep.hold);
 	return status;
 }

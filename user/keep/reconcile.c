@@ -317,3 +317,60 @@ enum status rules_entries(const struct ruleset *rules, struct ruleset *ret)
 		*ret = entries;
 	return status;
 }
+
+/* --- Copies of lists ------------------------------------------------------------------------ */
+
+/* Adds the entries of the lists of these bits to a set. */
+static enum status list_entries_add(struct ruleset *set, const struct ruleset *from, uint64_t bits)
+{
+	enum status status = OK;
+
+	for (unsigned int i = 0; !status && i < from->count; i++) {
+		struct rule rule = {.prefix = from->rules[i].prefix,
+				    .lists = from->rules[i].lists & bits};
+
+		status = rule_add(set, &rule);
+	}
+	return status;
+}
+
+enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
+			   const struct ruleset *known)
+{
+	struct ruleset copies = {0};
+	uint64_t bits = 0;
+	enum status status = ruleset_make_lists(&copies);
+
+	for (unsigned int i = 0; !status && i < paths->count; i++) {
+		const struct sl_list_info *list = &paths->list[i].left_out;
+		int place = *list->name ? lists_find(lists_of(known), list->name) : -1;
+
+		if (place < 0 || lists_find(lists_of(file), list->name) >= 0)
+			continue;
+		copies.lists[place] = *list;
+		copies.lists[place].replaced = known->lists[place].replaced;
+		bits |= 1ULL << place;
+	}
+	if (!status && bits)
+		status = list_entries_add(&copies, known, bits) ?: rules_restore(file, &copies);
+	ruleset_free(&copies);
+	return status;
+}
+
+enum status rules_lists(const struct ruleset *rules, struct ruleset *ret)
+{
+	struct ruleset lists = {0};
+	enum status status = ruleset_make_lists(&lists);
+
+	for (int place = 0; !status && place < SL_LIST_PLACES; place++) {
+		lists.lists[place] = lists_of(rules)[place];
+		lists.lists[place].until = 0;
+	}
+	if (!status)
+		status = list_entries_add(&lists, rules, UINT64_MAX);
+	if (status)
+		ruleset_free(&lists);
+	else
+		*ret = lists;
+	return status;
+}

@@ -16,6 +16,7 @@
 #ifndef SLUICE_RECONCILE_H
 #define SLUICE_RECONCILE_H
 
+#include "rules/list_file.h"
 #include "rules/ruleset.h"
 
 enum renew {
@@ -59,6 +60,16 @@ enum status rules_restore(struct ruleset *rules, const struct ruleset *given);
  */
 enum status rules_given(const struct ruleset *in_force, const struct ruleset *file,
 			struct ruleset *ret);
+
+/*
+ * Adds the lists that were left out of the file's rules, with the entries that they have in
+ * `known`. A list that the rules have already, or that `known` lacks, is skipped.
+ */
+enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
+			   const struct ruleset *known);
+
+/* The lists of rules with their entries, and without ends: what a copy of the lists has. */
+enum status rules_lists(const struct ruleset *rules, struct ruleset *ret);
 
 /* The entries by hand of rules, and the names of their lists: what a state file has of a file. */
 enum status rules_entries(const struct ruleset *rules, struct ruleset *ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "keep/task_gate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "gate/gate_open.h"
@@ -140,6 +141,21 @@ static enum status bans_look(struct keep *keep)
 	return OK;
 }
 
+/* Saves the lists of the file as they were read last. */
+static enum status copies_write(const struct keep *keep)
+{
+	struct bans copies = {0};
+	char *path = bans_lists_path(keep->args->state);
+	enum status status =
+		path ? rules_lists(&keep->config.rules, &copies.given) : failure("out of memory");
+
+	if (!status)
+		status = bans_write(path, &copies);
+	bans_free(&copies);
+	free(path);
+	return status;
+}
+
 enum status save_run(struct keep *keep)
 {
 	enum status status;
@@ -149,6 +165,10 @@ enum status save_run(struct keep *keep)
 	status = bans_look(keep);
 	if (!status && keep->args->state)
 		status = bans_write(keep->args->state, &keep->bans);
+	if (!status && keep->args->state && keep->lists_are_new) {
+		status = copies_write(keep);
+		keep->lists_are_new = status;
+	}
 	keep->state_is_bad = status;
 	return status;
 }

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "attach/attachment.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "gate/gate_make.h"
 #include "gate/rules.h"
 #include "keep/apply.h"
 #include "keep/notify.h"
 #include "migrate/session.h"
+#include "rules/lists.h"
 
 /* --- Rules ---------------------------------------------------------------------------------- */
 
@@ -59,11 +61,56 @@ static enum status change_to(struct keep *keep, struct gate *gate, const struct 
 	return status;
 }
 
+/* Reads the copy of the lists. There may be none. */
+static enum status copies_read(const char *state, struct bans *ret)
+{
+	char *path = bans_lists_path(state);
+	enum status status = path ? bans_read(path, ret) : failure("out of memory");
+
+	free(path);
+	return status;
+}
+
+/*
+ * Adds the lists whose files are bad: as they are in force, or else as they were saved. Warns of
+ * each of them.
+ */
+static enum status lists_complete(const struct keep *keep, const struct ruleset *in_force,
+				  struct config *config)
+{
+	struct bans copies = {0};
+	enum status status = OK;
+
+	if (!list_paths_left_out(&config->files))
+		return OK;
+	status = rules_complete(&config->rules, &config->files, in_force);
+	if (!status && keep->args->state)
+		status = copies_read(keep->args->state, &copies);
+	if (!status)
+		status = rules_complete(&config->rules, &config->files, &copies.given);
+	bans_free(&copies);
+	for (unsigned int i = 0; !status && i < config->files.count; i++) {
+		const char *name = config->files.list[i].left_out.name;
+		int place = *name ? lists_find(config->rules.lists, name) : -1;
+		char moment[MOMENT_TEXT];
+
+		if (place >= 0)
+			warning("gate '%s': list %s stays as its file was at %s", keep->args->gate,
+				name,
+				moment_format((time_t)config->rules.lists[place].replaced, moment));
+		else if (*name)
+			warning("gate '%s': list %s is left out: its file is bad, and there is no "
+				"copy of an earlier one; all else is in force",
+				keep->args->gate, name);
+	}
+	return status;
+}
+
 /*
  * Reconciles the rules of the open gate. What commands gave comes back where the gate is new, or of
  * another boot than the state file, in which the gate was made before this process came.
  */
-static enum status rules_make(struct keep *keep, struct gate *gate, const struct config *config,
+static enum status rules_make(struct keep *keep, struct gate *gate, struct config *config,
 			      enum renew renew)
 {
 	struct ruleset in_force = {0}, wanted = {0};
@@ -72,6 +119,8 @@ static enum status rules_make(struct keep *keep, struct gate *gate, const struct
 	struct was was = was_before(keep, gate, same_boot);
 	enum status status = rules_read(gate, &in_force);
 
+	if (!status)
+		status = lists_complete(keep, &in_force, config);
 	if (!status && (gate->made || !same_boot))
 		status = rules_restore(&in_force, &keep->bans.given);
 	if (!status)
@@ -109,7 +158,7 @@ static void unattached_say(const struct gate *gate, const char *file)
 		     gate->name, file);
 }
 
-enum status rules_apply(struct keep *keep, const struct config *config, enum renew renew)
+enum status rules_apply(struct keep *keep, struct config *config, enum renew renew)
 {
 	struct gate gate = GATE_CLOSED;
 	bool made = false;
@@ -138,19 +187,62 @@ enum status rules_apply(struct keep *keep, const struct config *config, enum ren
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
+/* Writes the lists whose files are bad to the lock file, where doctor reads them. */
+static void lists_tell(const struct keep *keep)
+{
+	const struct list_paths *files = &keep->config.files;
+	char text[HOLD_MORE] = "";
+
+	for (unsigned int i = 0; i < files->count; i++) {
+		const char *name = files->list[i].left_out.name;
+		size_t length = strlen(text);
+
+		if (*name)
+			snprintf(text + length, sizeof(text) - length, "%s %s\n",
+				 lists_find(keep->config.rules.lists, name) < 0 ? KEEP_LIST_MISSING
+										: KEEP_LIST_OLD,
+				 name);
+	}
+	hold_write(&keep->hold, keep->args->file, text);
+}
+
+/* Whether both are of the same files, which have not changed. */
+static bool files_same(const struct list_paths *a, const struct list_paths *b)
+{
+	bool same = a->count == b->count;
+
+	for (unsigned int i = 0; same && i < a->count; i++)
+		same = stamp_equal(&a->list[i].stamp, &b->list[i].stamp);
+	return same;
+}
+
 /*
  * Takes over a config that is in force. Its files are looked at once more: they may have changed
  * before they were watched.
  */
 static void config_take(struct keep *keep, struct config *config)
 {
+	keep->lists_are_new |= !keep->has_file || keep->rules_changed ||
+			       !files_same(&keep->config.files, &config->files);
 	config_free(&keep->config);
 	keep->config = *config;
 	*config = (struct config){0};
 	keep->has_file = true;
+	keep->lists_are_bad = list_paths_left_out(&keep->config.files);
+	lists_tell(keep);
 	watch_files(&keep->watch, keep->args->file, &keep->config.files);
 	watch_netns(&keep->watch, &keep->config.places);
 	task_soon(keep, TASK_FILES, FILE_WAIT_MS);
+}
+
+/* Refuses what is at the path of the copy of the lists and is none. */
+static enum status copies_check(const char *state)
+{
+	char *path = bans_lists_path(state);
+	enum status status = path ? bans_check(path) : failure("out of memory");
+
+	free(path);
+	return status;
 }
 
 enum status state_check(const struct keep_args *args)
@@ -159,7 +251,8 @@ enum status state_check(const struct keep_args *args)
 
 	if (!args->state)
 		return OK;
-	return bans_check_apart(args->state, args->file, &file) ?: bans_check(args->state);
+	return bans_check_apart(args->state, args->file, &file) ?: bans_check(args->state)
+								?: copies_check(args->state);
 }
 
 /* Reads the state file once, when it is known that it is none of the files that are read. */
@@ -187,7 +280,7 @@ static enum status file_apply(struct keep *keep, bool *ret_is_bad)
 	enum status status = file_read(keep->args->file, &text);
 
 	if (!status)
-		status = config_parse(keep->args->file, text.text, text.size, &config);
+		status = config_parse_most(keep->args->file, text.text, text.size, &config);
 	if (!status)
 		status = state_read(keep, &config.files);
 	keep->rules_stamp = rules_stamp;
@@ -233,8 +326,8 @@ enum status reload_run(struct keep *keep)
 		warning("gate '%s': %s is not applied: %s", args->gate, args->file,
 			trial_left_ms(keep) ? "it waits for the end of the trial"
 					    : "all stays as it was");
-	else
-		keep->lists_are_bad = false;
+	else if (keep->lists_are_bad)
+		task_soon(keep, TASK_LISTS, LIST_WAIT_MS);
 	if (!status && keep->is_ready && !keep->rules_changed)
 		inform("gate '%s': %s is reloaded: no rule to change", args->gate, args->file);
 	keep->is_ready = keep->is_reloading = true;
@@ -268,15 +361,15 @@ enum status lists_run(struct keep *keep)
 {
 	struct config config = {0};
 	enum status status =
-		config_parse(keep->args->file, keep->text.text, keep->text.size, &config);
+		config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
 
 	if (!status)
 		status = rules_apply(keep, &config, RENEW_LISTS);
-	keep->lists_are_bad = status;
 	if (!status) {
 		config_take(keep, &config);
-		return OK;
+		return keep->lists_are_bad ? FAILED : OK;
 	}
+	keep->lists_are_bad = true;
 	warning("gate '%s': the lists of %s stay as they were", keep->args->gate, keep->args->file);
 	config_free(&config);
 	return FAILED;

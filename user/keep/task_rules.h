@@ -22,7 +22,10 @@ enum status files_run(struct keep *keep);
 /* Reads the lists again, for the rules file as it was applied last. */
 enum status lists_run(struct keep *keep);
 
-/* Makes the gate's rules those of a config, and the gate itself where there is none. */
-enum status rules_apply(struct keep *keep, const struct config *config, enum renew renew);
+/*
+ * Makes the gate's rules those of a config, and the gate itself if there is none. Adds to the
+ * config the last good copies of the lists that were left out.
+ */
+enum status rules_apply(struct keep *keep, struct config *config, enum renew renew);
 
 #endif

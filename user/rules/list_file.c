@@ -387,8 +387,16 @@ enum status list_paths_add(struct list_paths *paths, char *path, struct stamp st
 		free(path);
 		return failure("cannot keep %u paths: out of memory", paths->count + 1);
 	}
-	paths->list[paths->count++] = (struct list_path){path, stamp};
+	paths->list[paths->count++] = (struct list_path){.path = path, .stamp = stamp};
 	return OK;
+}
+
+bool list_paths_left_out(const struct list_paths *paths)
+{
+	for (unsigned int i = 0; i < paths->count; i++)
+		if (*paths->list[i].left_out.name)
+			return true;
+	return false;
 }
 
 void list_paths_free(struct list_paths *paths)

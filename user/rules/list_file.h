@@ -31,6 +31,7 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, c
 struct list_path {
 	char *path;
 	struct stamp stamp;
+	struct sl_list_info left_out; /* the list if the file was bad, see config_parse_most() */
 };
 
 struct list_paths {
@@ -40,6 +41,9 @@ struct list_paths {
 
 /* Adds a path, which is owned from then on, also when it fails. */
 enum status list_paths_add(struct list_paths *paths, char *path, struct stamp stamp);
+
+/* Whether a list of these was left out. */
+bool list_paths_left_out(const struct list_paths *paths);
 void list_paths_free(struct list_paths *paths);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* user/config/config_lists.c: lists with a name, and lists that a rules file takes from files. */
+#include <fcntl.h>
 #include "test.h"
 #include "base/clock.h"
 #include "capture.h"
 #include "config_text.h"
+#include "rules/lists.h"
 #include "scratch.h"
 
 static void text_make(const char *path, const char *text)
@@ -62,6 +64,78 @@ static void test_a_list_file_is_read_beside_the_rules_file(void **state)
 	assert_int_equal(config_read(path, &config), MISUSED);
 	snprintf(line, sizeof(line), "2:14 '%s/good.txt'", scratch);
 	assert_messages(capture_end(&capture), path, line);
+}
+
+/* A bad list file costs its own list, and nothing else of the rules file. */
+static void test_bad_list_files_are_left_out(void **state)
+{
+	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
+				   "{file: empty.txt}, {file: good.txt}, {prefix: 192.0.2.9}]\n"
+				   "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n";
+	static const char *const left_out[] = {"bad.txt", "n", "empty.txt", ""};
+	struct capture capture;
+	struct config config;
+
+	(void)state;
+	text_make("bad.txt", "192.0.2.1\n<html>\n");
+	text_make("empty.txt", "");
+	text_make("good.txt", "192.0.2.2\n");
+	capture = capture_begin(stderr);
+	assert_int_equal(config_parse_most("rules.yaml", text, strlen(text), &config), OK);
+	assert_messages(capture_end(&capture), "rules.yaml",
+			"1:15 bad.txt:2: '<html>'; 1:41 none.txt; 1:68 empty.txt");
+	assert_int_equal(lists_count(config.rules.lists), 1);
+	assert_int_equal(config.rules.count, 3);
+	assert_int_equal(config.files.count, ARRAY_SIZE(left_out));
+	assert_true(list_paths_left_out(&config.files));
+	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++) {
+		const char *name = config.files.list[i].left_out.name, *end = strrchr(name, '/');
+
+		assert_string_equal(end ? end + 1 : name, left_out[i]);
+	}
+	assert_true(until_left_ns(config.files.list[0].left_out.until) > 3599 * SEC_NS);
+	assert_int_equal(config.files.list[0].left_out.list, SL_LIST_DENY);
+	config_free(&config);
+	capture = capture_begin(stderr);
+	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
+	capture_end(&capture);
+	/* what is wrong in the rules file itself is still refused */
+	capture = capture_begin(stderr);
+	assert_int_equal(
+		config_parse_most("rules.yaml", "deny: [{file: bad.txt, for: x}]", 31, &config),
+		MISUSED);
+	capture_end(&capture);
+	unlink("bad.txt");
+	unlink("empty.txt");
+	unlink("good.txt");
+}
+
+/* The age of a list is that of its file. */
+static void test_a_list_is_as_old_as_its_file(void **state)
+{
+	static const struct {
+		time_t modified;
+		bool is_present;
+	} cases[] = {{1000000000, false}, {0, false}, {-5, false}, {4000000000, true}};
+	static const char text[] = "deny: [{file: list.txt}]";
+	struct config config;
+
+	(void)state;
+	text_make("list.txt", "192.0.2.1\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct timespec times[2] = {{.tv_sec = cases[i].modified, .tv_nsec = 1},
+					    {.tv_sec = cases[i].modified, .tv_nsec = 1}};
+		time_t wanted = cases[i].modified < 0 ? 0 : cases[i].modified, now = time(NULL);
+
+		assert_int_equal(utimensat(AT_FDCWD, "list.txt", times, 0), 0);
+		assert_int_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
+		if (cases[i].is_present)
+			assert_in_range(config.rules.lists[0].replaced, now, now + 60);
+		else
+			assert_int_equal(config.rules.lists[0].replaced, wanted);
+		config_free(&config);
+	}
+	unlink("list.txt");
 }
 
 /* Reads a rules file with an entry of a list file of this text, and these keys. */
@@ -144,6 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_list_file_is_read_beside_the_rules_file),
 		cmocka_unit_test(test_bad_lines_of_a_list_file_are_skipped_if_asked),
+		cmocka_unit_test(test_bad_list_files_are_left_out),
+		cmocka_unit_test(test_a_list_is_as_old_as_its_file),
 		cmocka_unit_test(test_short_or_empty_list_files_take_force),
 		cmocka_unit_test(test_lists_refused_name_what_is_wrong),
 	};

@@ -412,6 +412,34 @@ static void test_what_newcomers_are_is_told(void **state)
 	}
 }
 
+static void test_lists_whose_files_are_bad(void **state)
+{
+	static const struct {
+		const char *path, *more, *told, *advice;
+	} cases[] = {
+		{"/etc/r.yaml", "", "", NULL},
+		{"/etc/r.yaml", "old /a\nmissing b\n", "list-unread: /a; list-unread: b",
+		 "sluice -g edge diff /etc/r.yaml"},
+		{"", "old a\n", "list-unread: a", "systemctl status sluice@edge"},
+		{"/etc/r.yaml", "old a\nold cut-of", "list-unread: a", NULL},
+		{"/etc/r.yaml", "rubbish\n", "", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct findings findings = {0};
+		struct holder keeper = {0};
+
+		snprintf(keeper.path, sizeof(keeper.path), "%s", cases[i].path);
+		snprintf(keeper.more, sizeof(keeper.more), "%s", cases[i].more);
+		lists_check("edge", &keeper, &findings);
+		assert_string_equal(told(&findings), cases[i].told);
+		if (cases[i].advice)
+			assert_string_equal(findings.list[0].advice, cases[i].advice);
+		findings_free(&findings);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_observing_limits),
 		cmocka_unit_test(test_a_budget_is_computed),
 		cmocka_unit_test(test_what_newcomers_are_is_told),
+		cmocka_unit_test(test_lists_whose_files_are_bad),
 	};
 
 	return cmocka_run_group_tests_name("gate_checks", tests, NULL, NULL);

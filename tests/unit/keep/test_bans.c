@@ -78,7 +78,10 @@ static void test_an_end_is_of_the_clock_that_reads_it(void **state)
 #define LISTS(text)   "{\"version\": 1, \"boot\": \"\", \"entries\": [], \"lists\": [" text "]}"
 #define FILES(text)                                                                                \
 	"{\"version\": 1, \"boot\": \"\", \"entries\": [], \"lists\": [], \"file\": " text "}"
-#define LIST(rest) "{\"name\": \"a\", \"access\": \"deny\", " rest "}"
+#define LIST_OF(name, rest)                                                                        \
+	"{\"name\": \"" name "\", \"access\": \"deny\", "                                          \
+	"\"replaced\": \"2026-11-21T12:00:00Z\", " rest "}"
+#define LIST(rest) LIST_OF("a", rest)
 
 static const struct {
 	const char *text, *messages; /* as assert_messages() takes them, behind "state" */
@@ -119,7 +122,9 @@ static const struct {
 	{LISTS(LIST("\"prefixes\": [7]")), " lists[0]: "},
 	{LISTS(LIST("\"prefixes\": [\"x\"]")), " lists[0]: "},
 	{LISTS(LIST("\"prefixes\": []") ", " LIST("\"prefixes\": []")), " lists[1]: list 'a'"},
-	{LISTS("{\"name\": \"a b\", \"access\": \"deny\", \"prefixes\": []}"), " lists[0]: 'a b'"},
+	{LISTS(LIST_OF("a b", "\"prefixes\": []")), " lists[0]: 'a b'"},
+	{LISTS("{\"name\": \"a\", \"access\": \"deny\", \"replaced\": \"x\", \"prefixes\": []}"),
+	 " lists[0]: 'x'"},
 	{FILES("7"), " file: "},
 	{FILES("{\"entries\": [], \"lists\": [7]}"), " file: "},
 	{FILES("{\"entries\": [7], \"lists\": []}"), " file.entries[0]: "},
@@ -145,7 +150,7 @@ static void test_what_is_damaged_is_refused_whole(void **state)
 static struct bans bans_make(void)
 {
 	struct bans bans = {.boot = "b", .file_is_known = true};
-	struct sl_list_info list = {.list = SL_LIST_DENY, .name = "a"};
+	struct sl_list_info list = {.list = SL_LIST_DENY, .replaced = 1000000, .name = "a"};
 	struct rule rule = {.access = SL_LIST_DENY, .lists = 1, .until = until_after(HOUR_NS)};
 
 	assert_int_equal(prefix_parse("192.0.2.7", &rule.prefix), OK);
@@ -174,6 +179,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_int_equal(again.given.count, 1);
 	assert_true(rule_equal(&again.given.rules[0], &bans.given.rules[0]));
 	assert_true(list_same(&again.given.lists[0], &bans.given.lists[0]));
+	assert_int_equal(again.given.lists[0].replaced, 1000000);
 	assert_int_equal(again.file.count, 1);
 	assert_true(rule_equal(&again.file.rules[0], &bans.file.rules[0]));
 	assert_int_not_equal(access("state.new", F_OK), 0);

@@ -238,12 +238,52 @@ static void test_what_commands_gave(void **state)
 	config_free(&in_force);
 }
 
+/* Lists that are left out get the entries of a copy, and the file's access and end. */
+static void test_lists_that_are_left_out_are_completed(void **state)
+{
+	struct list_path left_out[] = {
+		{.left_out = {.list = SL_LIST_DENY, .until = 77, .name = "a"}},
+		{.left_out = {.list = SL_LIST_DENY, .name = "unknown"}},
+		{.left_out = {.list = SL_LIST_DENY, .name = "c"}},
+		{.left_out = {.name = ""}},
+	};
+	const struct list_paths paths = {.list = left_out, .count = ARRAY_SIZE(left_out)};
+	struct config file = text_read("deny: [{list: c, prefix: 192.0.2.9}, {prefix: 192.0.2.1}]");
+	struct config known = text_read(
+		"policies: [{prefix: default, limits: [{rate: 1pps}]}]\n"
+		"deny: [{list: x, prefix: 192.0.2.5}, {list: a, prefixes: [192.0.2.1, 192.0.2.2]}, "
+		"{list: c, prefix: 192.0.2.8}, {prefix: 192.0.2.2}]");
+	struct ruleset copies;
+	int place;
+
+	(void)state;
+	known.rules.lists[lists_find(known.rules.lists, "a")].replaced = 55;
+	known.rules.lists[lists_find(known.rules.lists, "a")].until = 66;
+	assert_int_equal(rules_lists(&known.rules, &copies), OK);
+	assert_string_equal(shown(&copies),
+			    "sluice deny 192.0.2.1 as a\nsluice deny 192.0.2.2 as a\n"
+			    "sluice deny 192.0.2.5 as x\nsluice deny 192.0.2.8 as c\n");
+	assert_int_equal(rules_complete(&file.rules, &paths, &copies), OK);
+	place = lists_find(file.rules.lists, "a");
+	assert_int_equal(file.rules.lists[place].until, 77);
+	assert_int_equal(file.rules.lists[place].replaced, 55);
+	file.rules.lists[place].until = 0; /* an end would be printed */
+	assert_string_equal(shown(&file.rules),
+			    "sluice deny 192.0.2.1\nsluice deny 192.0.2.1 as a\n"
+			    "sluice deny 192.0.2.2 as a\nsluice deny 192.0.2.9 as c\n");
+	assert_int_equal(lists_count(file.rules.lists), 2);
+	ruleset_free(&copies);
+	config_free(&file);
+	config_free(&known);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_in_force_behind_a_reload),
 		cmocka_unit_test(test_a_list_that_is_read_again_keeps_its_end),
 		cmocka_unit_test(test_what_commands_gave),
+		cmocka_unit_test(test_lists_that_are_left_out_are_completed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
