@@ -216,6 +216,15 @@ OTHERWISE = [
     ("set default rate 5pps match all", "set default rate 5pps burst 64"),
     ("set 192.0.2.0/24 rate 5pps per /24", "set 192.0.2.0/24 rate 5pps burst 64 per 24 inherit yes"),
     ("deny any force", "deny default force"),
+    ("set default rate 5 pps burst 10 packets", "set default rate 5pps burst 10"),
+    ("set default rate 10 kpps 100 mbit burst 2 seconds 64 kB name x",
+     "set default name x rate 10kpps 100mbit burst 2s 64kB"),
+    ("set default rate 30 packets/minute burst 9", "set default rate 30/min burst 9"),
+    ("set default window 1000 packets per 1 hour 30 min per 24",
+     "set default window 1000 per 90min per 24/64"),
+    ("set default window 10 MB per 1h 30m", "set default window 10MB per 90min"),
+    ("set default rate 5pps action block 5 minutes escalate 2 max 1 h burst 9",
+     "set default rate 5pps burst 9 action block 5min escalate 2 max 1h"),
 ]
 
 
@@ -223,6 +232,25 @@ OTHERWISE = [
 def test_words_of_one_meaning_are_understood(gate, typed, shown):
     gate.sluice(*typed.split())
     assert gate.rules() == f"sluice -g {gate.gate} {shown}\n"
+
+
+@pytest.mark.parametrize("words, seconds", [
+    ("192.0.2.1 for 5m", 300), ("192.0.2.1 for 5 minutes", 300), ("for 1h30m 192.0.2.1", 5400),
+    ("for 1 hour 30 min 192.0.2.1", 5400), ("for 2 days 192.0.2.1 192.0.2.2", 172800),
+    ("for 1h 30m 2001:db8::1", 5400), ("for 1h 192.0.2.0/24", 3600), ("for 1h 192.0.2.1-192.0.2.2", 3600),
+    ("192.0.2.1 for 3h59m58.25s as l", 14398.25),
+])
+def test_times_in_words(gate, words, seconds):
+    made = gate.json("deny", *words.split())
+    assert made["seconds"] == seconds
+    gate.refuses(["deny", *words.replace("for ", "for 1s ").split()], "'1s ", code=2)
+
+
+@pytest.mark.parametrize("words", ["--confirm 5 minutes", "--confirm 300 s -", "--confirm=300 sec"])
+def test_an_option_has_a_time_in_words(gate, words):
+    made = gate.sluice("apply", *([] if words.endswith("-") else ["-"]), *words.split(), input="policies: []\n")
+    gate.sluice("confirm")
+    assert any(f" {time}, unless" in made.out for time in ("5 minutes", "300 s", "300 sec"))
 
 
 def test_a_wrong_gate_or_namespace_is_refused():

@@ -308,7 +308,7 @@ static void word_pass(struct typed *typed, const char *word)
 		   words_go_on(typed->command, typed->keyword, typed->values, word)) {
 		if (!typed->values)
 			typed->first_value = word;
-		typed->values += words_in(word);
+		typed->values += words_in(word) ?: !typed->values;
 	} else {
 		keyword = keyword_find(typed->command, word);
 		typed->has_keyword |= keyword != NULL;

@@ -379,8 +379,8 @@ static const struct word list_arguments[] = {
 	 "All or nothing. The list has the file's absolute path as its name"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name),
 	 "the list of that name instead; also for prefixes: deny A B as LIST"},
-	{"for", VALUE, "TIME", offsetof(struct list_args, time),
-	 "30s, 10min, 1h, 7d: then the entry, or all the list, ends by itself.\n"
+	{"for", NUMBERS, "TIME", offsetof(struct list_args, time),
+	 "30s, 10min, 1h30m, 2 days: then the entry, or all the list, ends by itself.\n"
 	 "Default: never. What is added to a list ends with it: another time is refused\n"
 	 "without replace"},
 	{"until", VALUE, "MOMENT", offsetof(struct list_args, until),

@@ -165,9 +165,9 @@ static enum status newcomers_run(const struct context *context, const void *args
 
 static const struct word newcomers_words[] = {
 	{"default|PREFIX", OPERAND, NULL, offsetof(struct newcomers_args, prefix), NULL},
-	{"rate", VALUE, "RATE", offsetof(struct newcomers_args, rate),
+	{"rate", NUMBERS, "RATE", offsetof(struct newcomers_args, rate),
 	 "as in 'sluice help set'. Needed, but for none"},
-	{"burst", VALUE, "BURST", offsetof(struct newcomers_args, burst), "the same"},
+	{"burst", NUMBERS, "BURST", offsetof(struct newcomers_args, burst), "the same"},
 	{"none", FLAG, NULL, offsetof(struct newcomers_args, none),
 	 "no budget, the default: newcomers pass. It stands alone"},
 	WORD_CONFIRM,

@@ -309,10 +309,10 @@ static const struct word set_words[] = {
 	{"groups", VALUE, "N", SPEC_FIELD(SPEC_GROUPS),
 	 "of a window: into how many parts its time is cut, 1 to 10. Who takes all it can\n"
 	 "gets 5/6 of what may pass with 5 parts, the default, and 10/11 with 10"},
-	{"shape", VALUE, "RATE", SPEC_FIELD(SPEC_SHAPE),
+	{"shape", NUMBERS, "RATE", SPEC_FIELD(SPEC_SHAPE),
 	 "let packets wait and not drop them: 10kpps, 50mbit. Only on hook egress, and\n"
 	 "the device needs the qdisc fq"},
-	{"horizon", VALUE, "TIME", SPEC_FIELD(SPEC_HORIZON),
+	{"horizon", NUMBERS, "TIME", SPEC_FIELD(SPEC_HORIZON),
 	 "of shape: what would wait longer is dropped; 1ms to 10s. Default: 200ms"},
 	{"match", VALUES, "any|tcp|udp|icmp|tcp-syn|fragment|proto N|port N|vlan N",
 	 SPEC_FIELD(SPEC_MATCH),

@@ -134,13 +134,28 @@ static enum status option_take(int option, const char *value, struct command_lin
 	return OK;
 }
 
+/* Joins the unit behind a time that has none: --confirm 5 minutes. False: the word is no unit. */
+static bool unit_take(int option, const char *word, struct command_line *line)
+{
+	static char joined[OPTIONS][WORD_TEXT];
+	const char *value = option < OPTIONS ? line->option[option] : NULL;
+
+	if (!value || !*value || !option_table[option].value ||
+	    strcmp(option_table[option].value, "TIME") || value[strspn(value, "0123456789.")] ||
+	    !unit_is_known(word) || strlen(value) + strlen(word) + 1 >= WORD_TEXT)
+		return false;
+	stpcpy(stpcpy(stpcpy(joined[option], value), " "), word);
+	line->option[option] = joined[option];
+	return true;
+}
+
 enum status options_parse(int argc, char **argv, struct command_line *ret)
 {
 	struct command_line line = {.words = argv};
 	struct option words[OPTIONS + 1];
 	char letters[2 * OPTIONS + 3];
 	enum status status = OK;
-	int code, at = 1;
+	int code, at = 1, last = OPTIONS;
 
 	getopt_prepare(letters, words);
 	opterr = 0;
@@ -149,14 +164,16 @@ enum status options_parse(int argc, char **argv, struct command_line *ret)
 		bool is_wrong = code == ':' || code == '?';
 		int option = option_find(is_wrong ? optopt : code);
 
-		if (code == 1)
-			line.words[line.count++] = optarg;
-		else if (option < OPTIONS && is_abbreviated(argv[at], option_table[option].name))
+		if (code == 1) {
+			if (!unit_take(last, optarg, &line))
+				line.words[line.count++] = optarg;
+		} else if (option < OPTIONS && is_abbreviated(argv[at], option_table[option].name))
 			status = no_such_option(argv[at]);
 		else if (is_wrong)
 			status = refuse(code, option, argv[at]);
 		else
 			status = option_take(option, optarg, &line);
+		last = option;
 	}
 	while (!status && optind < argc)
 		line.words[line.count++] = argv[optind++];
@@ -274,11 +291,22 @@ unsigned int words_in(const char *text)
 {
 	unsigned int count = 0;
 
+	if (unit_is_known(text))
+		return 0;
 	for (; *text; text += strcspn(text, " \t")) {
 		text += strspn(text, " \t");
 		count += *text != '\0';
 	}
 	return count ?: 1;
+}
+
+/* Whether a word begins with a digit, and is not an address, which allow and deny accept anywhere. */
+static bool is_number(const char *word)
+{
+	const char *point = strchr(word, '.');
+
+	return isdigit((unsigned char)*word) && !strchr(word, ':') &&
+	       !(point && strchr(point + 1, '.'));
 }
 
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
@@ -291,7 +319,7 @@ bool words_go_on(const struct command *command, const struct word *keyword, unsi
 	if (choice_word(keyword->value, "", count, own) && !strcmp(own, word))
 		return true;
 	if (keyword->kind == NUMBERS)
-		return isdigit((unsigned char)*word);
+		return is_number(word) || unit_is_known(word);
 	return !keyword_find(command, word);
 }
 
@@ -304,7 +332,8 @@ static enum status values_join(struct filling *filling, const struct word *keywo
 	unsigned int count = 0;
 	size_t length = 0;
 
-	for (; filling->at + 1 < filling->line->count; count += words_in(words[filling->at])) {
+	for (; filling->at + 1 < filling->line->count;
+	     count += words_in(words[filling->at]) ?: !count) {
 		const char *word = words[filling->at + 1];
 
 		if (!words_go_on(filling->command, keyword, count, word))

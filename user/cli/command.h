@@ -187,13 +187,16 @@ const struct word *keyword_find(const struct command *command, const char *name)
 /* The keyword or option of the command that is close to what was typed; NULL: none is. */
 const char *keyword_nearly(const struct command *command, const char *typed);
 
-/* The number of words in a text: a value in quotes has several, and an empty one counts as one. */
+/*
+ * The number of words in a text: a value in quotes has several, an empty one counts as one, and a
+ * unit belongs to the number before it.
+ */
 unsigned int words_in(const char *text);
 
 /*
  * Whether a word is one more of the value of a keyword of kind NUMBERS or VALUES, behind `count`
- * words of it. Of "N per TIME" the second is `per`, though that is a keyword, too. Else numbers go
- * on with what begins with a digit, and values with all that is no keyword.
+ * words of it. Of "N per TIME" the second is `per`, though that is a keyword, too. Otherwise numbers
+ * go on with a number or a unit, and values with every word that is not a keyword.
  */
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,
 		 const char *word);

@@ -194,12 +194,23 @@ static enum status key_parse(const char *text, struct sl_limit_spec *spec)
 	return OK;
 }
 
+/* Whether a word belongs to the one before it: "kpps" to "10", and "30" to "1 hour" of a time. */
+static bool word_goes_on(const char *last, const char *word, bool is_time)
+{
+	if (!isdigit((unsigned char)*last))
+		return false;
+	if (isdigit((unsigned char)last[strlen(last) - 1]))
+		return unit_is_known(word);
+	return is_time && isdigit((unsigned char)*word);
+}
+
 /*
- * Splits a copy of a text into words at blanks. Returns their number; most + 1: they are more, or
+ * Splits a copy of a text into words at blanks; a number and its unit are one word, and with
+ * `is_time` so are all numbers of a time. Returns the number of words; most + 1: they are more, or
  * the text is too long.
  */
 static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **words,
-				unsigned int most)
+				unsigned int most, bool is_time)
 {
 	unsigned int count = 0;
 	char *rest, *word;
@@ -207,6 +218,13 @@ static unsigned int words_split(const char *text, char copy[SPEC_TEXT], char **w
 	if ((size_t)snprintf(copy, SPEC_TEXT, "%s", text) >= SPEC_TEXT)
 		return most + 1;
 	for (word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		if (count && word_goes_on(words[count - 1], word, is_time)) {
+			char *end = words[count - 1] + strlen(words[count - 1]);
+
+			*end = ' ';
+			memmove(end + 1, word, strlen(word) + 1);
+			continue;
+		}
 		if (count == most)
 			return most + 1;
 		words[count++] = word;
@@ -283,7 +301,7 @@ static enum status action_parse(const char *text, struct sl_limit_spec *spec)
 	char copy[SPEC_TEXT], *words[6];
 	unsigned int count;
 
-	count = words_split(text, copy, words, 6);
+	count = words_split(text, copy, words, 6, true);
 	if (count && count <= 6 && !strcmp(words[0], "block"))
 		return block_parse(words + 1, count - 1, spec);
 	if (count != 1 || (strcmp(words[0], "drop") && strcmp(words[0], "observe")))
@@ -334,7 +352,7 @@ static enum status rates_parse(const char *text, struct limit *limit)
 	char copy[SPEC_TEXT], *words[2];
 	enum status status;
 
-	if (words_split(text, copy, words, 2) != 2 || !isdigit((unsigned char)*words[1]))
+	if (words_split(text, copy, words, 2, false) != 2 || !isdigit((unsigned char)*words[1]))
 		return rate_parse(text, &limit->spec);
 	status = rate_parse(words[0], &first) ?: rate_parse(words[1], &second);
 	if (status)
@@ -354,16 +372,18 @@ static enum status bursts_parse(const char *text, struct limit *limit)
 {
 	struct sl_limit_spec second = {.rate = limit->second.rate, .rate_unit = SL_RATE_BITS};
 	char copy[SPEC_TEXT], *words[2];
+	unsigned int count;
 	enum status status;
 
 	if (!limit->spec.rate) /* a wrong rate is refused already */
 		return MISUSED;
-	if (!second.rate && strpbrk(text, " \t"))
+	count = words_split(text, copy, words, 2, false);
+	if (!second.rate && count > 1)
 		return misuse("burst '%s': one rate has one burst: write 2500, 64kB or 250ms",
 			      text);
 	if (!second.rate)
 		return burst_parse(text, &limit->spec);
-	if (words_split(text, copy, words, 2) != 2)
+	if (count != 2)
 		return misuse("burst '%s': two rates have two bursts: write 2500 64kB", text);
 	status = burst_parse(words[0], &limit->spec);
 	if (!status)
@@ -380,7 +400,7 @@ static enum status window_parse(const char *text, struct sl_limit_spec *spec)
 	uint64_t amount, ns;
 	enum status status;
 
-	if (words_split(text, copy, words, 3) != 3 || strcmp(words[1], "per"))
+	if (words_split(text, copy, words, 3, true) != 3 || strcmp(words[1], "per"))
 		return misuse("window '%s': write 1000 per 1min, or 10MB per 1h", text);
 	status = amount_parse("window", words[0], &amount, &spec->rate_unit);
 	if (!status)

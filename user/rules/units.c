@@ -15,7 +15,7 @@
 #define RATE_HINT   "write 500pps, 10kpps, 30/min, 5/h, 50mbit or 1gbit"
 #define BURST_HINT  "write 2000 (packets), 64kB (of a bit rate) or 250ms"
 #define AMOUNT_HINT "write 1000 (packets) or 10MB"
-#define TIME_HINT   "write 250ms, 30s, 10min, 1h or 7d"
+#define TIME_HINT   "write 250ms, 30s, 10min, 1h30m or 7d"
 
 /*
  * 2 years. A block in ticks stays below SL_BURST_TICKS_MAX, and the end of a list within 32 bits.
@@ -44,6 +44,7 @@ static const struct unit rate_units[] = {
 	{"/sec", 1, SL_RATE_PPS},
 	{"/second", 1, SL_RATE_PPS},
 	{"/minute", 1, SL_RATE_PER_MIN},
+	{"/m", 1, SL_RATE_PER_MIN},
 	{"/hour", 1, SL_RATE_PER_HOUR},
 	{"gbit/s", 1000000000, SL_RATE_BITS},
 	{"mbit/s", 1000000, SL_RATE_BITS},
@@ -68,6 +69,11 @@ static const struct unit burst_units[] = {
 	{"ms", 1000000, SL_BURST_NS},
 	{"us", 1000, SL_BURST_NS},
 	{"ns", 1, SL_BURST_NS},
+	/* other spellings, which are never printed */
+	{"packets", 1, SL_BURST_PACKETS},
+	{"packet", 1, SL_BURST_PACKETS},
+	{"bytes", 1, SL_BURST_BYTES},
+	{"byte", 1, SL_BURST_BYTES},
 	{0},
 };
 
@@ -79,6 +85,35 @@ static const struct unit time_units[] = {
 	{"ms", 1000000, 0},
 	{"us", 1000, 0},
 	{"ns", 1, 0},
+	/* other spellings, which are never printed; µs twice: Go writes U+00B5, some U+03BC */
+	{"weeks", 604800000000000, 0},
+	{"week", 604800000000000, 0},
+	{"w", 604800000000000, 0},
+	{"days", 86400000000000, 0},
+	{"day", 86400000000000, 0},
+	{"hours", 3600000000000, 0},
+	{"hour", 3600000000000, 0},
+	{"hrs", 3600000000000, 0},
+	{"hr", 3600000000000, 0},
+	{"minutes", 60000000000, 0},
+	{"minute", 60000000000, 0},
+	{"mins", 60000000000, 0},
+	{"m", 60000000000, 0},
+	{"seconds", 1000000000, 0},
+	{"second", 1000000000, 0},
+	{"secs", 1000000000, 0},
+	{"sec", 1000000000, 0},
+	{"milliseconds", 1000000, 0},
+	{"millisecond", 1000000, 0},
+	{"msec", 1000000, 0},
+	{"microseconds", 1000, 0},
+	{"microsecond", 1000, 0},
+	{"usec", 1000, 0},
+	{"\xc2\xb5s", 1000, 0},
+	{"\xce\xbcs", 1000, 0},
+	{"nanoseconds", 1, 0},
+	{"nanosecond", 1, 0},
+	{"nsec", 1, 0},
 	{0},
 };
 
@@ -91,7 +126,56 @@ static const struct unit *unit_find(const struct unit *units, const char *name)
 }
 
 /*
- * Splits "1.5gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain decimal number,
+ * Case matters in short units, which have M and m, and B (byte) and b (bit): 5M could be months.
+ * Longer ones mean the same in any case.
+ */
+static const struct unit *time_unit_find(const char *name, size_t length)
+{
+	for (const struct unit *unit = time_units; unit->name; unit++)
+		if (strlen(unit->name) == length &&
+		    !(length > 2 ? strncasecmp : strncmp)(unit->name, name, length))
+			return unit;
+	return NULL;
+}
+
+/* In upper or lower case: 10Mbit can only mean 10mbit. "packets/s" is "/s". */
+static const struct unit *rate_unit_find(const char *name)
+{
+	const char *slash = strchr(name, '/');
+	const struct unit *unit = rate_units;
+
+	if (slash && (!strncasecmp(name, "packets/", slash + 1 - name) ||
+		      !strncasecmp(name, "packet/", slash + 1 - name)))
+		name = slash;
+	while (unit->name && strcasecmp(unit->name, name))
+		unit++;
+	return unit->name ? unit : NULL;
+}
+
+/* Finds the unit of a burst. A time of one letter but s and h could be a number of packets. */
+static const struct unit *burst_unit_find(const char *name)
+{
+	const struct unit *unit = unit_find(burst_units, name), *time;
+
+	if (unit)
+		return unit;
+	time = strlen(name) > 1 ? time_unit_find(name, strlen(name)) : NULL;
+	if (!time)
+		return NULL;
+	for (unit = burst_units; unit->name; unit++)
+		if (unit->kind == SL_BURST_NS && unit->scale == time->scale)
+			return unit;
+	return NULL;
+}
+
+bool unit_is_known(const char *word)
+{
+	return *word && (time_unit_find(word, strlen(word)) || rate_unit_find(word) ||
+			 unit_find(burst_units, word));
+}
+
+/*
+ * Splits "1.5gbit" or "1.5 gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain decimal number,
  * or the number has leading zeros or is too long for 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
@@ -116,7 +200,7 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 		return false;
 	*ret_digits = digits;
 	*ret_divisor = divisor;
-	*ret_unit = p;
+	*ret_unit = p[strspn(p, " \t")] ? p + strspn(p, " \t") : p;
 	return true;
 }
 
@@ -193,14 +277,8 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 		return misuse("rate '%s' has no unit: " RATE_HINT, text);
 	if (is_bps(name))
 		return refuse_bps(text, name);
-	/*
-	 * In upper or lower case: 10Mbit can only mean 10mbit. Case matters in bursts and times,
-	 * which have M and m, and B (byte) and b (bit).
-	 */
-	unit = rate_units;
-	while (unit->name && strcasecmp(unit->name, name))
-		unit++;
-	if (!unit->name)
+	unit = rate_unit_find(name);
+	if (!unit)
 		return misuse("rate '%s': there is no unit '%s': " RATE_HINT, text, name);
 	if (!digits)
 		return misuse("rate '%s' is zero: the lowest is 1/h, or 1kbit", text);
@@ -225,7 +303,7 @@ enum status burst_parse(const char *text, struct sl_limit_spec *spec)
 
 	if (!number_split(text, &digits, &divisor, &name))
 		return misuse("burst '%s' is not a positive number: " BURST_HINT, text);
-	unit = unit_find(burst_units, name);
+	unit = burst_unit_find(name);
 	if (!unit)
 		return misuse("burst '%s': there is no unit '%s': " BURST_HINT, text, name);
 	if (unit->kind == SL_BURST_PACKETS && by_bytes)
@@ -279,27 +357,54 @@ void burst_default(struct sl_limit_spec *spec)
 	}
 }
 
-enum status time_parse(const char *what, const char *text, uint64_t *ret_ns)
+/* Reads a number and a unit, "90 s", at *text, and moves it behind them and blanks. */
+static enum status time_read_part(const char *what, const char *text, const char **rest,
+				  uint64_t *ret_ns, uint64_t *ret_scale)
 {
-	uint64_t digits, divisor, ns;
+	uint64_t digits, divisor;
 	const struct unit *unit;
 	const char *name;
+	size_t length;
 
-	if (!number_split(text, &digits, &divisor, &name))
+	if (!number_split(*rest, &digits, &divisor, &name))
 		return misuse("%s '%s' is not a positive number and a unit: " TIME_HINT, what,
 			      text);
-	if (!*name)
+	length = strcspn(name, "0123456789. \t");
+	if (!length)
 		return misuse("%s '%s' has no unit: " TIME_HINT, what, text);
-	unit = unit_find(time_units, name);
+	unit = time_unit_find(name, length);
 	if (!unit)
-		return misuse("%s '%s': there is no unit '%s': " TIME_HINT, what, text, name);
-	if (!digits)
-		return misuse("%s '%s' is zero: " TIME_HINT, what, text);
-	if (!number_scale(digits, divisor, unit->scale, &ns))
+		return misuse("%s '%s': there is no unit '%.*s': " TIME_HINT, what, text,
+			      (int)length, name);
+	if (!number_scale(digits, divisor, unit->scale, ret_ns))
 		return misuse("%s '%s' is not a whole number of nanoseconds, or too long", what,
 			      text);
-	if (ns > TIME_MAX_NS)
-		return misuse("%s '%s' is too long: the longest is 730d", what, text);
+	*ret_scale = unit->scale;
+	*rest = name + length;
+	if ((*rest)[strspn(*rest, " \t")])
+		*rest += strspn(*rest, " \t");
+	return OK;
+}
+
+enum status time_parse(const char *what, const char *text, uint64_t *ret_ns)
+{
+	uint64_t ns = 0, part = 0, scale = 0, last = UINT64_MAX;
+	const char *rest = text;
+
+	do {
+		enum status status = time_read_part(what, text, &rest, &part, &scale);
+
+		if (status)
+			return status;
+		if (scale >= last)
+			return misuse("%s '%s': write large units first, and each once: " TIME_HINT,
+				      what, text);
+		if (__builtin_add_overflow(ns, part, &ns) || ns > TIME_MAX_NS)
+			return misuse("%s '%s' is too long: the longest is 730d", what, text);
+		last = scale;
+	} while (*rest);
+	if (!ns)
+		return misuse("%s '%s' is zero: " TIME_HINT, what, text);
 	*ret_ns = ns;
 	return OK;
 }

@@ -11,6 +11,9 @@
 
 #define UNITS_TEXT 32 /* room for any formatted rate or burst */
 
+/* Whether a word alone is a unit of a rate, an amount or a time. */
+bool unit_is_known(const char *word);
+
 /*
  * Parses RATE into rate and rate_unit: 500pps, 10kpps, 2mpps, 30/min, 5/h, 50mbit, 1gbit. The range
  * is 1/h to 200 mpps, and 1 kbit to 400 gbit.
@@ -41,8 +44,9 @@ const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT]);
 void burst_default(struct sl_limit_spec *spec);
 
 /*
- * Parses TIME, a positive number and one of ns, us, ms, s, min, h, d, into ns; at most 2 years.
- * what: the word for it in messages.
+ * Parses TIME, a positive number and one of ns, us, ms, s, min, h, d, or a sum of these, 1h30m, into
+ * ns; at most 2 years. Units may be written out, and blanks may precede them: 5 minutes. what: the
+ * word for it in messages.
  */
 enum status time_parse(const char *what, const char *text, uint64_t *ret_ns);
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);
