@@ -445,16 +445,37 @@ def test_no_memory_for_the_maps(lab, megabytes):
         assert not os.path.exists(lab.pins())
 
 
-@pytest.mark.parametrize("words", READERS + [["-j", "stats"], ["-j", "status"]], ids=" ".join)
-def test_output_that_cannot_be_written_is_a_failure(shared, words):
-    shared.sluice("set", "192.0.2.0/24", "rate", "5/h")  # so that `show` has a line to write
-    for redirect in ">/dev/full", ">&-", "1</dev/null":
-        done = run("sh", "-c", f'exec "$@" {redirect}', "sh", SLUICE, "-g", shared.gate, *words,
-                   check=False)
-        refused(done, "output", code=1)
+# What each command prints, and its exit status if that cannot be written. keep, share and complete print nothing that
+# is awaited, or no messages.
+PRINTING = [*READERS, ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
+            ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
+            ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
+            ["doctor", "--watch", "10ms"], ["upgrade"], ["diff", "RULES"], ["apply", "RULES", "--confirm", "1h"],
+            ["confirm"], ["help"], ["help", "set"], ["version"], ["set", "default", "rate", "5/h"], ["del", "default"],
+            ["detach", "in0"]]
 
 
-def test_help_and_version_that_cannot_be_written():
-    for words in ["help"], ["version"], ["help", "set"]:
-        done = run("sh", "-c", 'exec "$@" >/dev/full', "sh", SLUICE, *words, check=False)
-        refused(done, os.strerror(errno.ENOSPC), code=1)
+def test_the_commands_that_print_are_all():
+    commands = [command["name"] for command in json.loads(run_sluice("-j", "help").out)["commands"]]
+    assert {words[0] for words in PRINTING} == set(commands) - {"keep", "share", "complete"}
+
+
+@pytest.mark.parametrize("options", [[], ["-j"]], ids=["text", "json"])
+def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options):
+    """Of every command, whatever else it reports; and of more than fits into the buffer of standard output."""
+    attached.sluice("set", "192.0.2.0/24", "rate", "5/h")
+    attached.sluice("deny", "-f", "-", input="".join(f"10.0.{i // 200}.{i % 200}\n" for i in range(1000)))
+    rules = attached.json("dump")
+    rules["policies"] = []
+    (tmp_path / "rules.json").write_text(json.dumps(rules))
+    for words in PRINTING:
+        if [*options, words[0]] == ["-j", "export"]:
+            continue
+        words = [str(tmp_path / "rules.json") if word == "RULES" else word for word in words]
+        again = words[0] in ("status", "show", "dump", "diff", "doctor", "sources", "stats")
+        for redirect in [">/dev/full", ">&-", "1</dev/null"][:3 if again else 1]:
+            done = run("sh", "-c", f'exec "$@" {redirect}', "sh", SLUICE, "-n", attached.filter, "-g", attached.gate,
+                       *options, *words, check=False)
+            said = [line for line in done.err.splitlines() if "cannot write" in line]
+            assert done.code == (2 if words[0] == "diff" else 1) and len(said) == 1 and "the output" in said[0], (words, done)
+            assert redirect != ">/dev/full" or os.strerror(errno.ENOSPC) in said[0], (words, done)

@@ -39,6 +39,15 @@ static const char *kind_name(mode_t mode)
 	}
 }
 
+/* `<(COMMAND)` of a shell is the path of a pipe. */
+static const char *pipe_hint(mode_t mode)
+{
+	if (!S_ISFIFO(mode) && !S_ISSOCK(mode))
+		return "";
+	return ": to read the output of a command, write '-' for the file, as in '-f -', and pipe "
+	       "it in";
+}
+
 static enum status refuse_size(const char *name)
 {
 	return misuse("%s is larger than %d MiB, the most that a file of rules or prefixes may be",
@@ -60,7 +69,8 @@ static enum status file_open(const char *path, int *ret_fd)
 	if (fstat(fd, &st))
 		status = failure("cannot read %s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		status = misuse("%s is %s, and not a regular file", path, kind_name(st.st_mode));
+		status = misuse("%s is %s, and not a regular file%s", path, kind_name(st.st_mode),
+				pipe_hint(st.st_mode));
 	else if (st.st_size > FILE_MAX)
 		status = refuse_size(path);
 	if (status)

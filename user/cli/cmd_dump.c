@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
 #include <stdio.h>
 
 #include "attach/places.h"
@@ -101,27 +100,20 @@ static enum status rules_print_json(const struct gate *gate, const struct places
 {
 	const struct config devices = {.places = *places};
 	json_t *config = config_json(&devices), *attach = json_object_get(config, "attach");
+	enum status status = OK;
 
 	printf("{\n  \"gate\": \"%s\",\n", gate->name);
 	if (attach) {
 		fputs("  \"attach\": ", stdout);
-		json_dumpf(attach, stdout, JSON_ENSURE_ASCII);
+		json_dumpf(attach, stdout, 0);
 		fputs(",\n", stdout);
 	}
 	json_decref(config);
 	fputs("  \"rules\": [", stdout);
-	for (unsigned int i = 0; i < set->count; i++) {
-		json_t *rule = rule_json(&set->rules[i], set->lists);
-		int err;
-
-		fputs(i ? ",\n    " : "\n    ", stdout);
-		err = rule ? json_dumpf(rule, stdout, JSON_REAL_PRECISION(12)) : -1;
-		json_decref(rule);
-		if (err)
-			return failure("cannot write JSON: %s", why(rule ? errno : ENOMEM));
-	}
+	for (unsigned int i = 0; !status && i < set->count; i++)
+		status = json_print_item(rule_json(&set->rules[i], set->lists), !i);
 	fputs(set->count ? "\n  ]\n}\n" : "]\n}\n", stdout);
-	return OK;
+	return status;
 }
 
 static enum status show_run(const struct context *context, const void *args)

@@ -312,9 +312,25 @@ static enum status run_line(const struct command_line *line)
 	return status ? status : run(&context, line);
 }
 
+/*
+ * Output that did not reach its reader is a failure, whatever the command found. The errno of an
+ * earlier write is lost: another one fails in the same way.
+ */
+static enum status output_end(const struct command_line *line, enum status status)
+{
+	bool failed = fflush(stdout);
+
+	if (!failed && !ferror(stdout))
+		return status;
+	if (!failed)
+		failed = putchar('\n') == EOF || fflush(stdout);
+	failure("cannot write the output%s%s", failed ? ": " : "", failed ? strerror(errno) : "");
+	return failure_of(line, FAILED);
+}
+
 int main(int argc, char **argv)
 {
-	struct command_line line;
+	struct command_line line = {0};
 	enum status status;
 
 	json_begin();
@@ -324,9 +340,7 @@ int main(int argc, char **argv)
 		if (!is_running)
 			status = failure_of(&line, status);
 	}
-	/* output that did not reach its reader is a failure */
-	if ((fflush(stdout) || ferror(stdout)) && !status)
-		status = failure_of(&line, failure("cannot write the output: %s", strerror(errno)));
+	status = output_end(&line, status);
 	if (!json_is_whole() && !status)
 		status = failure_of(&line, failure("the output is not whole: %s", why(ENOMEM)));
 	return status;

@@ -217,7 +217,9 @@ static enum status json_write(json_t *document, size_t flags)
 	int err = whole ? json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) : -1;
 
 	json_decref(document);
-	return err ? failure("cannot write JSON: %s", why(whole ? errno : ENOMEM)) : OK;
+	if (!whole)
+		return failure("cannot write JSON: %s", why(ENOMEM));
+	return err ? FAILED : OK; /* main() reports that it cannot be written */
 }
 
 enum status json_print(json_t *document)
@@ -232,5 +234,5 @@ enum status json_print(json_t *document)
 enum status json_print_item(json_t *item, bool is_first)
 {
 	fputs(is_first ? "\n    " : ",\n    ", stdout);
-	return json_write(item, 0);
+	return json_write(item, JSON_REAL_PRECISION(12));
 }

@@ -235,6 +235,20 @@ static enum status node_add(struct builder *builder, const yaml_event_t *event)
 	return OK;
 }
 
+/* Whether a key is an IPv6 address, all of it or without the colon at its end. */
+static bool is_address(const char *key)
+{
+	return strchr(key, ':') && !key[strspn(key, "0123456789abcdefABCDEF:.")];
+}
+
+static enum status refuse_address(struct builder *builder, const yaml_event_t *event,
+				  const char *key)
+{
+	document_place(&builder->document, position_of(&event->start_mark));
+	return misuse("'%s:' is read as a key, because a colon ends it: put an IPv6 address into quotes",
+		      key);
+}
+
 /* Takes a scalar or the begin of a list or map: a key where a map has none yet, else a node. */
 static enum status value_take(struct builder *builder, const yaml_event_t *event)
 {
@@ -245,7 +259,9 @@ static enum status value_take(struct builder *builder, const yaml_event_t *event
 			return refuse(builder, &event->start_mark, "a key is to be one word");
 		level->key = scalar_keep(builder, event);
 		level->key_at = position_of(&event->start_mark);
-		return level->key ? OK : FAILED;
+		if (!level->key)
+			return FAILED;
+		return is_address(level->key) ? refuse_address(builder, event, level->key) : OK;
 	}
 	if (event->type != YAML_SCALAR_EVENT && builder->depth == DOCUMENT_DEPTH_MAX)
 		return refuse(builder, &event->start_mark, "nested too deep: no rule is down here");
