@@ -39,9 +39,9 @@ struct mark {
  * Returns the mark of a key. The hash is strongly universal (digest.h) and its secret random, so a
  * sender can choose no source that shares the mark of another one.
  */
-static __always_inline struct mark mark_of(const __u64 key[2], const struct sl_gate *gate)
+static __always_inline struct mark mark_of(const __u64 key[2])
 {
-	__u32 hash = digest_sum(gate->meeting.secret, key) >> 48, first = 0;
+	__u32 hash = digest_sum(hash_secret, key) >> 48, first = 0;
 	struct sl_in_use *here = bpf_map_lookup_elem(&in_use, &first);
 
 	_Static_assert(SL_IN_USE_BITS == 1U << (64 - 48), "a mark is 16 bits of a hash");
@@ -62,20 +62,17 @@ BPF_GLOBAL int bucket_clear(struct sl_bucket *bucket, __u64 seal0, __u64 seal1)
 }
 
 /* Makes a bucket that was looked up that of a key. */
-static __always_inline void bucket_fit(struct sl_bucket *bucket, const __u64 key[2],
-				       const struct sl_gate *gate)
+static __always_inline void bucket_fit(struct sl_bucket *bucket, const __u64 key[2])
 {
-	if (!bucket_is_of(&gate->meeting, bucket, key))
-		bucket_clear(bucket, bucket_seal(&gate->meeting, key, 0),
-			     bucket_seal(&gate->meeting, key, 1));
+	if (!bucket_is_of(bucket, key))
+		bucket_clear(bucket, ~key[0], ~key[1]);
 }
 
 /*
  * Returns the bucket of the source, or NULL if this CPU uses none. The key takes the place of
  * `destination`, so a merged packet, which is inspected already, is inspected again if need be.
  */
-static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
-						     const struct sl_gate *gate)
+static __always_inline struct sl_bucket *bucket_find(struct packet *packet)
 {
 	bool ipv4 = packet_is_ipv4(packet);
 	struct sl_bucket *bucket;
@@ -83,13 +80,13 @@ static __always_inline struct sl_bucket *bucket_find(struct packet *packet,
 
 	bucket_key((const __u64 *)packet->source.addr, ipv4, packet->bucket_key);
 	packet->inspected = 0;
-	mark = mark_of(packet->bucket_key, gate);
+	mark = mark_of(packet->bucket_key);
 	if (!mark.word || !(*mark.word & mark.bit))
 		return NULL;
 	bucket = ipv4 ? map_lookup(buckets4, packet->bucket_key)
 		      : map_lookup(buckets6, packet->bucket_key);
 	if (bucket)
-		bucket_fit(bucket, packet->bucket_key, gate);
+		bucket_fit(bucket, packet->bucket_key);
 	return bucket;
 }
 
@@ -182,8 +179,8 @@ static __always_inline void bucket_count(struct sl_admission *here, long err)
  * kernel has no entry for it. Looks the entry up first, because updating an existing entry would
  * evict another entry. BPF_NOEXIST: another CPU may have added it in the meantime.
  */
-static __always_inline struct sl_bucket *
-bucket_start(const struct packet *packet, const struct sl_gate *gate, enum bucket_claim claim)
+static __always_inline struct sl_bucket *bucket_start(const struct packet *packet,
+						      enum bucket_claim claim)
 {
 	struct sl_admission *here = admission_get();
 	bool ipv4 = packet_is_ipv4(packet);
@@ -207,14 +204,14 @@ bucket_start(const struct packet *packet, const struct sl_gate *gate, enum bucke
 	}
 	if (!bucket)
 		return NULL;
-	bucket_fit(bucket, key, gate);
+	bucket_fit(bucket, key);
 	if (claim == BUCKET_RESTORE && !bucket_is_kept(bucket, packet))
 		return NULL;
 	if (used->first < BUCKETS_FIRST) {
 		used->first++;
 		bucket->kept = BUCKET_FIRST;
 	}
-	mark = mark_of(key, gate);
+	mark = mark_of(key);
 	if (mark.word)
 		*mark.word |= mark.bit;
 	return bucket;
@@ -231,20 +228,19 @@ static __always_inline bool slices_are_empty(const struct sl_bucket *bucket)
 }
 
 /* Clears the mark of the source. if_evicted: only if it has no entry. */
-BPF_GLOBAL int bucket_unmark(const struct packet *packet, const struct sl_gate *gate,
-			     __u32 if_evicted)
+BPF_GLOBAL int bucket_unmark(const struct packet *packet, __u32 if_evicted)
 {
 	struct mark mark;
 	__u64 key[2];
 	bool ipv4;
 
-	if (!packet || !gate)
+	if (!packet)
 		return 0;
 	ipv4 = packet_is_ipv4(packet);
 	bucket_key((const __u64 *)packet->source.addr, ipv4, key);
 	if (if_evicted && (ipv4 ? map_lookup(buckets4, key) : map_lookup(buckets6, key)))
 		return 0;
-	mark = mark_of(key, gate);
+	mark = mark_of(key);
 	if (mark.word)
 		*mark.word &= ~mark.bit;
 	return 0;
@@ -264,15 +260,14 @@ BPF_GLOBAL int bucket_unmark(const struct packet *packet, const struct sl_gate *
  * stays until it is evicted. Called if a shared state was charged for the packet. bucket: NULL if
  * this CPU uses none.
  */
-static __always_inline void bucket_review(const struct packet *packet, const struct sl_gate *gate,
-					  struct sl_bucket *bucket)
+static __always_inline void bucket_review(const struct packet *packet, struct sl_bucket *bucket)
 {
 	__u32 served;
 	bool is_worth;
 
 	if (!bucket) {
 		if (!(packet->jiffy % UNMARK_JIFFIES))
-			bucket_unmark(packet, gate, true);
+			bucket_unmark(packet, true);
 		return;
 	}
 	served = bucket->passed.packets + bucket->dropped.packets;
@@ -280,7 +275,7 @@ static __always_inline void bucket_review(const struct packet *packet, const str
 	bucket->served = served;
 	if (!is_worth && !packet->hot && !bucket_is_kept(bucket, packet) &&
 	    slices_are_empty(bucket))
-		bucket_unmark(packet, gate, false);
+		bucket_unmark(packet, false);
 }
 
 /* --- The policy version ----------------------------------------------------------------------- */

@@ -69,7 +69,7 @@ BPF_GLOBAL int bucket_set_state(const struct packet *packet, const struct sl_lim
 	if (!packet || !limit || !bucket || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	index = table_index(&gate->meeting, ledger_digest(&gate->meeting, &key), &key);
+	index = table_index(&gate->meeting, ledger_digest(hash_secret, &key), &key);
 	if (index != LINE_NONE)
 		bucket->state[limit->slot % SL_LIMITS_MAX] = index;
 	return 0;
@@ -104,7 +104,7 @@ BPF_GLOBAL int limit_ask(struct packet *packet, const struct sl_limit *limit,
 		return kind_refusal(limit, cost);
 	}
 	key = packet_key(packet, limit);
-	digest = ledger_digest(&gate->meeting, &key);
+	digest = ledger_digest(hash_secret, &key);
 	line = newcomers_crowd(packet) ? NULL : line_first(&gate->meeting, digest);
 	if (line) {
 		line_fetch(gate, line);

@@ -73,14 +73,13 @@ static __always_inline void count_source(const struct packet *packet, struct sl_
 }
 
 /* Starts using a bucket of the source, by an enum bucket_claim, and counts the packet in it. */
-BPF_GLOBAL int count_first(const struct packet *packet, const struct sl_gate *gate, __u32 claim,
-			   __u32 reason, __u32 refused)
+BPF_GLOBAL int count_first(const struct packet *packet, __u32 claim, __u32 reason, __u32 refused)
 {
 	struct sl_bucket *bucket;
 
-	if (!packet || !gate)
+	if (!packet)
 		return 0;
-	bucket = bucket_start(packet, gate, claim);
+	bucket = bucket_start(packet, claim);
 	if (bucket)
 		count_source(packet, bucket, reason, refused);
 	return 0;

@@ -287,7 +287,7 @@ BPF_GLOBAL int ledger_refund(const struct packet *packet, const struct sl_limit 
 	if (!packet || !limit || !gate)
 		return 0;
 	key = packet_key(packet, limit);
-	line = table_find(&gate->meeting, ledger_digest(&gate->meeting, &key), &key);
+	line = table_find(&gate->meeting, ledger_digest(hash_secret, &key), &key);
 	if (!line)
 		return 0;
 	ledger = line_ledger(line);

@@ -177,6 +177,9 @@ struct {
 	__type(value, struct sl_allowance);
 } allowances SEC(".maps");
 
+/* The secret of all hashes: include/digest.h. Global data, which programs read without a lookup. */
+__u64 hash_secret[SL_SECRETS] SEC(".data.secret");
+
 /*
  * A lookup in one of two maps that are used alike. clang would merge both lookups into one call
  * with a variable map, which the verifier cannot replace by the map's own function: 42 ns a packet

@@ -140,24 +140,26 @@ static __always_inline void newcomer_note(struct sl_admission *here, int err, __
 }
 
 /*
- * Sets the state of a newcomer. seen: its packets, including this one; the earlier packets are
- * charged if no budget paid for them.
+ * Sets the key of a newcomer, and its state. seen: its packets, including this one; the earlier
+ * packets are charged if no budget paid for them.
  */
 BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit *limit, __u32 seen,
-			      struct sl_ledger *ret)
+			      struct entrant *ret)
 {
 	const struct sl_gate *gate = gate_get();
 	__u64 cost, owed;
 
 	if (!packet || !limit || !ret || !gate)
 		return 0;
-	*ret = kind_birth(limit->kind, limit, gate->nodes, packet->now);
+	ret->key = packet_key(packet, limit);
+	ret->digest = ledger_digest(hash_secret, &ret->key);
+	ret->ledger = kind_birth(limit->kind, limit, gate->nodes, packet->now);
 	if (seen < 2 || !limit->owes)
 		return 0;
 	/* the cost of one packet: this packet may be merged */
 	cost = credit_cost(limit, packet->packets, packet->bytes);
 	owed = credit_owed(cost / packet->packets, seen - 1);
-	ret->zero += kind_owed(limit, ret, owed, packet->now);
+	ret->ledger.zero += kind_owed(limit, &ret->ledger, owed, packet->now);
 	return 0;
 }
 
@@ -172,9 +174,7 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	if (!packet || !limit || !here || !gate)
 		return false;
 	packet_now(packet);
-	entrant.key = packet_key(packet, limit);
-	entrant.digest = ledger_digest(&gate->meeting, &entrant.key);
-	newcomer_birth(packet, limit, seen, &entrant.ledger);
+	newcomer_birth(packet, limit, seen, &entrant);
 	entrant.span = limit->span;
 	entrant.now = packet->now;
 	entrant.made = line_moment(packet->now);

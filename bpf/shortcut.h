@@ -76,10 +76,10 @@ BPF_GLOBAL __u32 shortcut_learn(const struct packet *packet, const struct sl_gat
 
 /* --- Hosts ---------------------------------------------------------------------------------- */
 
-static __always_inline __u64 host_digest(const struct packet *packet, const struct sl_gate *gate)
+static __always_inline __u64 host_digest(const struct packet *packet)
 {
-	struct digest digest = digest_key(&gate->meeting, (const __u64 *)packet->source.addr,
-					  packet_is_ipv4(packet));
+	struct digest digest =
+		digest_key(hash_secret, (const __u64 *)packet->source.addr, packet_is_ipv4(packet));
 
 	return (__u64)digest.mark << 32 | digest.place;
 }
@@ -118,7 +118,7 @@ BPF_GLOBAL int host_recall(const struct packet *packet, const struct sl_gate *ga
 
 	if (!packet || !gate || !lookup)
 		return false;
-	digest = host_digest(packet, gate);
+	digest = host_digest(packet);
 	set = host_set(gate, digest);
 	if (!set)
 		return false;

@@ -86,17 +86,17 @@ static __always_inline bool filter(void *ctx, bool is_xdp, struct packet *packet
 		enum bucket_claim claim;
 
 		packet_begin(packet, gate);
-		bucket = bucket_find(packet, gate);
+		bucket = bucket_find(packet);
 		verdict.record = bucket ? bucket_recall(packet, bucket, gate)
 					: shortcut_recall(packet, gate);
 		judge(ctx, is_xdp, packet, bucket, &verdict);
 		if (packet->asked)
-			bucket_review(packet, gate, bucket);
+			bucket_review(packet, bucket);
 		claim = bucket ? BUCKET_NONE : verdict_claim(packet, &verdict);
 		if (bucket)
 			count_source(packet, bucket, verdict.reason, verdict.refused);
 		else if (claim)
-			count_first(packet, gate, claim, verdict.reason, verdict.refused);
+			count_first(packet, claim, verdict.reason, verdict.refused);
 	} else if (parsed >= SL_FIRST_DROP && gate && !gate_has_rules(gate)) {
 		verdict.reason = SL_PASS_NO_RULE;
 	}

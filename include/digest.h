@@ -45,10 +45,10 @@ static inline struct digest digest_mix(__u64 sum)
  * difference, which is below 2^33, so their upper halves are equal with a probability of at most
  * 2^-31. The factor is even, so that both sums together still depend on both words.
  */
-static inline struct digest digest_key(const struct sl_meeting *meeting, const __u64 addr[2],
+static inline struct digest digest_key(const __u64 secret[SL_SECRETS], const __u64 addr[2],
 				       __u32 beside)
 {
-	const __u64 *one = meeting->secret, *other = meeting->secret + SL_SECRETS / 2;
+	const __u64 *one = secret, *other = secret + SL_SECRETS / 2;
 	__u64 even = (__u64)beside << 1;
 	__u64 upper = digest_sum(one, addr) + *other * even;
 	__u64 lower = digest_sum(other, addr) + *one * even;

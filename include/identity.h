@@ -48,19 +48,13 @@ static inline void bucket_key(const __u64 addr[2], bool ipv4, __u64 ret[2])
 }
 
 /*
- * A bucket stores its key, sealed with two words of the secret: neither memory that the kernel
- * zeroed nor the bucket of another source has that seal.
+ * Returns whether a bucket is that of a key, of which it stores the complement. No key has the
+ * complement 0 of memory that the kernel zeroed: a key with a second word begins with a prefix of
+ * identity_is_whole().
  */
-static inline __u64 bucket_seal(const struct sl_meeting *meeting, const __u64 key[2], int word)
+static inline bool bucket_is_of(const struct sl_bucket *bucket, const __u64 key[2])
 {
-	return key[word] ^ meeting->secret[SL_SECRETS - 2 + word];
-}
-
-static inline bool bucket_is_of(const struct sl_meeting *meeting, const struct sl_bucket *bucket,
-				const __u64 key[2])
-{
-	return bucket->seal[0] == bucket_seal(meeting, key, 0) &&
-	       bucket->seal[1] == bucket_seal(meeting, key, 1);
+	return bucket->seal[0] == ~key[0] && bucket->seal[1] == ~key[1];
 }
 
 /*

@@ -6,6 +6,8 @@
 #ifndef SLUICE_NEWCOMERS_H
 #define SLUICE_NEWCOMERS_H
 
+/* Words of the secret of all hashes (include/digest.h). Random, so that no sender can choose
+ * collisions. It is in a map of its own, because readers of a gate must not know it. */
 #define SL_SECRETS 10
 
 /*
@@ -21,7 +23,6 @@ struct sl_sketch {
 
 /* The settings of admission. Set when the gate is made, and never changed. */
 struct sl_meeting {
-	__u64 secret[SL_SECRETS]; /* of the hash; random, so that no sender can choose collisions */
 	__u32 crowd;	    /* more packets of new keys on one CPU in one interval are a flood */
 	__u32 window_shift; /* an interval is 2^this jiffies: about 64 ms */
 	__u32 set_mask;	    /* sets of the table - 1 */

@@ -461,8 +461,8 @@ struct sl_bucket {
 	struct sl_cell passed;
 	struct sl_purse slice[SL_LIMITS_MAX]; /* by slot */
 	struct sl_cell dropped;
-	struct sl_cell observed; /* passed, but without credit of a limit that observes */
-	__u64 seal[2];		 /* bucket_seal() of the key; if it differs, the bucket is void */
+	struct sl_cell observed;    /* passed, but without credit of a limit that observes */
+	__u64 seal[2];		    /* complement of the key; if it differs, the bucket is void */
 	__u32 state[SL_LIMITS_MAX]; /* by slot: index of the state in `ledgers`; 0: not charged */
 	__u32 policy;		    /* of the slices, also while a list decides */
 	__u32 policy_since;	    /* `since` of its version */

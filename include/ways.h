@@ -51,10 +51,10 @@ static inline struct ledger_key ledger_key_of(const struct sl_limit *limit, cons
 	return key;
 }
 
-static inline struct digest ledger_digest(const struct sl_meeting *meeting,
+static inline struct digest ledger_digest(const __u64 secret[SL_SECRETS],
 					  const struct ledger_key *key)
 {
-	return digest_key(meeting, key->addr, key->limit);
+	return digest_key(secret, key->addr, key->limit);
 }
 
 /*

@@ -31,8 +31,7 @@ struct shipped rig_ship(const struct rig *rig)
 	if (!shipped.object)
 		fail_msg("cannot open %s: run this where `make` was run", path);
 	for (int map = 0; map < GATE_MAPS; map++) {
-		struct bpf_map *own =
-			bpf_object__find_map_by_name(shipped.object, gate_map_names[map]);
+		struct bpf_map *own = object_map(shipped.object, map);
 
 		assert_non_null(own);
 		assert_int_equal(bpf_map__reuse_fd(own, rig->gate.map[map]), 0);

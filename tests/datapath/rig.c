@@ -123,7 +123,7 @@ static struct sl_meeting meeting_of_two(const struct rig *rig, const struct gate
 {
 	const struct machine two = {.cpus = 2, .jiffy_ns = rig->gate.machine.jiffy_ns};
 
-	return gate_meeting(sizes, &two, rig->gate.state->meeting.secret);
+	return gate_meeting(sizes, &two);
 }
 
 struct rig *rig_make(const struct gate_sizes *wanted)

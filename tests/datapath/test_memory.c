@@ -77,13 +77,12 @@ static void test_floods_are_met_alike_on_any_machine(void **state)
 		const struct machine machine = {
 			.cpus = cpus[i], .cpu_ids = cpus[i], .jiffy_ns = 4000000};
 		struct gate_sizes sizes = gate_sizes_default(&machine);
-		const __u64 secret[SL_SECRETS] = {0};
 		struct bpf_object *object = object_open();
 		struct sl_meeting meeting;
 
 		assert_non_null(object);
 		for (sizes.buckets = 1; sizes.buckets <= 1 << 16; sizes.buckets <<= 8) {
-			meeting = gate_meeting(&sizes, &machine, secret);
+			meeting = gate_meeting(&sizes, &machine);
 			gate_sizes_set(object, &sizes, &machine);
 			assert_int_equal(meeting.crowd, 1024);
 			assert_int_equal(meeting.sketch_mask + 1, 65536 / SL_SKETCH_SLOTS);
@@ -264,13 +263,15 @@ static void table_check(const struct rig *rig)
 	for (uint32_t i = 0; i < table.count; i++) {
 		const struct sl_line *line = &table.lines[i];
 		struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
-		struct spot spot = spot_of(&meeting, ledger_digest(&meeting, &key));
+		struct spot spot = spot_of(&meeting, ledger_digest(rig->gate.secret, &key));
 		uint16_t tag = sets[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
 			continue;
 		assert_int_equal(tag & ~TAG_AWAY, spot.tag);
-		assert_ptr_equal(table_find_mapped(&meeting, sets, table.lines, &key), line);
+		assert_ptr_equal(
+			table_find_mapped(&meeting, rig->gate.secret, sets, table.lines, &key),
+			line);
 		away[spot.home] += tag & TAG_AWAY;
 	}
 	for (uint32_t i = 0; i < table.sets.count; i++)

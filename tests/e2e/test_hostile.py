@@ -234,7 +234,7 @@ def hostile(made):
 
 STRUCTS = {"gate": "sl_gate", "hosts4": "sl_rule", "prefixes": "sl_rule", "lists": "sl_list_info",
            "policies": "sl_policy"}
-NOT_READ = ".base", ".secret", ".opaque"  # numbers to add, and to hash with
+NOT_READ = ".base", ".opaque"  # numbers to add
 PACKETS_READ = ".limit", ".newcomers."  # what no command reads: any number is as good
 ONES, TOP = (1 << 64) - 1, None
 

@@ -132,7 +132,7 @@ def test_all_sizes_at_once_and_to_the_same_again(drained):
 def test_old_maps_and_programs_go(drained):
     drained.attach("in0", "hook", "egress", "mode", "clsact")
     of_one_size = {pinned_id(drained, name)
-                   for name in ("lists", "admission", "newcomers", "shortcuts", "blocks")}
+                   for name in ("lists", "admission", "newcomers", "shortcuts", "blocks", "secret")}
     pinned = map_ids(drained)[1] - of_one_size
     programs = [a["program_id"] for a in drained.attachments()]
     resize(drained, **{size: 2 * SIZE for size in SIZES})

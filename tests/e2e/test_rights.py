@@ -7,21 +7,25 @@ import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
 import shutil
+import socket
 import stat
+import struct
 import subprocess
 
 import pytest
 
 import bpf
-from lab import MAPS, PINS, SLUICE, Lab, Result, libc, own_mounts, refused, run, wait_until
+from lab import MAPS, PINS, PRIVATE, SLUICE, Lab, Result, libc, own_mounts, refused, run, wait_until
 
 OWNER, GROUP, READER, STRANGER = 4242, 4242, 4343, 4444
 CAPABILITIES = ["bpf", "perfmon", "net_admin"]
 COMMAND = "/run/bin/sluice"
 PUBLISHED = "/run/sluice"
 SOURCE = "203.0.113.66"
+BPF_F_MMAPABLE = 1 << 10
 FULL = {"policies": [], "deny": [{"prefixes": [f"11.{i >> 8}.{i & 255}.1" for i in range(1 << 14)]}]}
 
 
@@ -99,6 +103,13 @@ def mode(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
 
 
+def modes(path):
+    return {name: mode(os.path.join(path, name)) for name in MAPS}
+
+
+SHARED_MODES = {name: 0o600 if name in PRIVATE else 0o640 for name in MAPS}
+
+
 def owners(*below):
     """Of all that is there."""
     return {(st.st_uid, st.st_gid) for path, dirs, files in os.walk(os.path.join(PINS, *below))
@@ -113,7 +124,7 @@ def owners_json(users, *words, **options):
 
 def test_the_modes_of_what_is_made(users):
     assert mode(users.pins()) == 0o710 and mode(users.pins("links")) == 0o700
-    assert {mode(users.pins(name)) for name in MAPS} == {0o640}
+    assert modes(users.pins()) == SHARED_MODES
     assert {mode(users.pins("links", name)) for name in os.listdir(users.pins("links"))} == {0o600}
     assert owners() == {(OWNER, GROUP)}
 
@@ -282,7 +293,7 @@ def test_root_and_the_owner_change_one_gate(users):
     rules = users.json("dump")
     users.sluice("apply", "--resize", "-", input=json.dumps(rules | {"gate": {"policies": 80}}))
     assert owners() == {(OWNER, GROUP)}
-    assert {mode(users.pins(name)) for name in MAPS} == {0o640}
+    assert modes(users.pins()) == SHARED_MODES
     users.owner("upgrade")
     users.owner("detach", "in9")
     del rules["attach"]
@@ -393,10 +404,33 @@ def test_a_reader_cannot_write_a_map(users, name):
     def update():
         bpf.map_update(opened_to_read(path), key, bytes(max(shown["bytes_value"], 8) * 64))
 
-    assert in_child(READER, GROUP, lambda: opened_to_read(path)) == 0
+    private = name in PRIVATE
+    assert in_child(READER, GROUP, lambda: opened_to_read(path)) == (errno.EACCES if private else 0)
     assert in_child(READER, GROUP, lambda: bpf.opened(path)) == errno.EACCES
-    assert in_child(READER, GROUP, update) == errno.EPERM
+    assert in_child(READER, GROUP, update) == (errno.EACCES if private else errno.EPERM)
     assert in_child(STRANGER, STRANGER, lambda: opened_to_read(path)) == errno.EACCES
+
+
+def map_bytes(path):
+    """All values of a map, in one."""
+    shown, fd = json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out), bpf.opened(path)
+    size = -(-shown["bytes_value"] // 8) * 8
+    if shown["flags"] & BPF_F_MMAPABLE:
+        return mmap.mmap(fd, size * shown["max_entries"]).read()
+    cpus = bpf.possible_cpus() if "percpu" in shown["type"] else 1
+    return b"".join(bpf.map_lookup(fd, key, size * cpus) for key in bpf.map_keys(fd, shown["bytes_key"]))
+
+
+def test_no_map_of_a_reader_has_the_secret(users):
+    """Nor the complement of a word, nor an address that was hashed by addition to one."""
+    secret = struct.unpack("10Q", map_bytes(users.pins("secret")))
+    address, = struct.unpack("<Q", socket.inet_aton(SOURCE) + bytes(4))
+    assert len(set(secret)) == 10
+    for name in set(MAPS) - PRIVATE:
+        values = map_bytes(users.pins(name))
+        for word in secret:
+            for seen in word, ~word, word ^ address, word + address:
+                assert struct.pack("<Q", seen & (1 << 64) - 1) not in values, name
 
 
 def test_a_reader_cannot_open_links(users):
@@ -483,7 +517,7 @@ def test_a_gate_of_before_the_group_is_opened_by_roots_next_change(users):
         users.sluice("upgrade", **gate)  # which publishes what is attached
         path = users.pins(gate=users.gate2)
         assert mode(path) == 0o710 and mode(os.path.join(path, "links")) == 0o700
-        assert {mode(os.path.join(path, name)) for name in MAPS} == {0o640}
+        assert modes(path) == SHARED_MODES
         assert owners(users.gate2) == {(OWNER, GROUP)}
         assert users.reader("show", **gate).out == users.owner("show", **gate).out
         users.owner("undeny", "192.0.2.9", **gate)

@@ -83,7 +83,7 @@ static inline void host_begin(const struct sl_limit *limit, struct sl_ledger led
 	struct packet packet = {.source.bits = SL_FAMILY_BITS + 32};
 	struct ledger_key key = packet_key(&packet, limit);
 
-	host_set.tag[0] = spot_of(&host_gate.meeting, ledger_digest(&host_gate.meeting, &key)).tag;
+	host_set.tag[0] = spot_of(&host_gate.meeting, ledger_digest(hash_secret, &key)).tag;
 	host_line = (struct sl_line){.limit = key.limit};
 	*host_ledger = ledger;
 }

@@ -23,10 +23,11 @@ static inline struct sl_line *set_find(const struct sl_set *sets, struct sl_line
 
 /* The line of a key; NULL: it has none. */
 static inline struct sl_line *table_find_mapped(const struct sl_meeting *meeting,
+						const __u64 secret[SL_SECRETS],
 						const struct sl_set *sets, struct sl_line *lines,
 						const struct ledger_key *key)
 {
-	struct spot spot = spot_of(meeting, ledger_digest(meeting, key));
+	struct spot spot = spot_of(meeting, ledger_digest(secret, key));
 	struct sl_line *line = set_find(sets, lines, spot.home, spot.tag, key);
 
 	return line ? line

@@ -34,7 +34,7 @@ static inline void host_table_begin(uint32_t sets, uint64_t *state)
 	host_table.gate.meeting.set_mask = sets - 1;
 	host_table.gate.meeting.sketch_mask = HOST_SKETCH - 1;
 	for (int i = 0; i < SL_SECRETS; i++)
-		host_table.gate.meeting.secret[i] = random_next(state);
+		hash_secret[i] = random_next(state);
 }
 
 static inline void *host_table_find(const void *map, const void *key)
@@ -66,7 +66,7 @@ static inline void host_table_check(void)
 	for (uint32_t i = 0; i < host_table.sets * SL_WAYS; i++) {
 		struct sl_line *line = &host_table.line[i];
 		struct ledger_key key = host_line_key(line);
-		struct spot spot = spot_of(meeting, ledger_digest(meeting, &key));
+		struct spot spot = spot_of(meeting, ledger_digest(hash_secret, &key));
 		uint16_t tag = host_table.set[i / SL_WAYS].tag[i % SL_WAYS];
 
 		if (!tag)
@@ -77,7 +77,8 @@ static inline void host_table_check(void)
 				 tag & TAG_AWAY ? set_other(meeting, spot.home, tag) : spot.home);
 		away[spot.home] += tag & TAG_AWAY;
 		/* of two lines with one key only the first is found */
-		assert_ptr_equal(table_find_mapped(meeting, host_table.set, host_table.line, &key),
+		assert_ptr_equal(table_find_mapped(meeting, hash_secret, host_table.set,
+						   host_table.line, &key),
 				 line);
 	}
 	for (uint32_t i = 0; i < host_table.sets; i++)

@@ -34,7 +34,25 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_BLOCKS] = "blocks",
 	[MAP_BUDGETS] = "budgets",
 	[MAP_ALLOWANCES] = "allowances",
+	[MAP_SECRET] = "secret",
 };
+
+/*
+ * `in_use`, `newcomers` and `host_shortcuts` have digests or parts of them, and `sets` has tags.
+ */
+bool gate_map_is_private(enum gate_map map)
+{
+	return map == MAP_SECRET || map == MAP_SETS || map == MAP_IN_USE || map == MAP_NEWCOMERS ||
+	       map == MAP_HOST_SHORTCUTS;
+}
+
+bool gate_pin_is_private(const char *name)
+{
+	for (int map = 0; map < GATE_MAPS; map++)
+		if (gate_map_is_private(map) && !strcmp(name, gate_map_names[map]))
+			return true;
+	return false;
+}
 
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),
 	       "each map has an id in the gate");
@@ -78,11 +96,52 @@ uint32_t gate_map_id(int fd)
 	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
 }
 
+static struct bpf_map_info private_map_info(const struct gate *gate, enum gate_map map,
+					    uint32_t states)
+{
+	switch (map) {
+	case MAP_SETS:
+		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
+					     .value_size = sizeof(struct sl_set),
+					     .max_entries = states / SL_WAYS};
+	case MAP_IN_USE:
+		return (struct bpf_map_info){.type = BPF_MAP_TYPE_PERCPU_ARRAY,
+					     .value_size = sizeof(struct sl_in_use),
+					     .max_entries = 1};
+	case MAP_NEWCOMERS:
+		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
+					     .value_size = sizeof(struct sl_sketch),
+					     .max_entries =
+						     gate->machine.cpu_ids * SL_SKETCH_LINES};
+	case MAP_HOST_SHORTCUTS:
+		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
+					     .value_size = sizeof(struct sl_host_set),
+					     .max_entries = gate->state->meeting.host_mask + 1};
+	default:
+		return (struct bpf_map_info){.type = BPF_MAP_TYPE_ARRAY,
+					     .value_size = sizeof(gate->secret),
+					     .max_entries = 1};
+	}
+}
+
+int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret)
+{
+	bool is_closed = gate_map_is_private(map) && gate->map[map] < 0;
+	int fd = gate->map[is_closed ? MAP_LEDGERS : map];
+	__u32 size = sizeof(*ret);
+
+	*ret = (struct bpf_map_info){0};
+	if (bpf_obj_get_info_by_fd(fd, ret, &size))
+		return -errno;
+	if (is_closed)
+		*ret = private_map_info(gate, map, ret->max_entries);
+	return 0;
+}
+
 enum status gate_map_size(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
-	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info);
-	int err = bpf_obj_get_info_by_fd(gate->map[map], &info, &size);
+	struct bpf_map_info info;
+	int err = gate_map_info(gate, map, &info);
 
 	if (err)
 		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
@@ -138,6 +197,20 @@ static size_t budgets_bytes(const struct gate *gate)
 
 #define BLOCKS_BYTES (SL_AGGREGATES * sizeof(uint64_t))
 #define LISTS_BYTES  (SL_LIST_PLACES * sizeof(struct sl_list_info))
+
+enum status gate_read_secret(struct gate *gate)
+{
+	__u32 first = 0;
+	int err;
+
+	if (gate->map[MAP_SECRET] < 0)
+		return OK;
+	err = bpf_map_lookup_elem(gate->map[MAP_SECRET], &first, gate->secret);
+	if (err)
+		return failure("cannot read map 'secret' of gate '%s': %s", gate->name, why(err));
+	gate->has_secret = true;
+	return OK;
+}
 
 /* --- Copies --------------------------------------------------------------------------------- */
 

@@ -37,11 +37,20 @@ enum gate_map {
 	MAP_BLOCKS,
 	MAP_BUDGETS,
 	MAP_ALLOWANCES,
+	MAP_SECRET,
 	GATE_MAPS,
 };
 
 extern const char *const gate_map_names[GATE_MAPS];
 
+/*
+ * Returns whether a map has the hash secret, or hashes from which it could be computed. Its pin has
+ * mode 0600, so the group of the gate cannot open it.
+ */
+bool gate_map_is_private(enum gate_map map);
+bool gate_pin_is_private(const char *name);
+
+struct bpf_map_info;
 struct gate;
 struct gate_sizes;
 
@@ -53,9 +62,11 @@ struct gate {
 	struct machine machine;
 	struct pins dir;	    /* the gate's directory, locked for a change: gate_dir.h */
 	struct pins links;	    /* its subdirectory of attachments */
-	int map[GATE_MAPS];	    /* fds; -1: not open */
+	int map[GATE_MAPS];	    /* fds; -1: not open, or a reader's private map */
 	bool copied;		    /* memory is a copy, as a reader's maps cannot be mapped */
 	struct sl_gate *state;	    /* mapped: the entry of `gate` */
+	bool has_secret;	    /* false: a reader */
+	__u64 secret[SL_SECRETS];   /* of the hashes: include/digest.h */
 	struct sl_list_info *lists; /* mapped: the named lists */
 	struct sl_policy *policies; /* mapped: the records */
 	struct sl_policy *checked;  /* what record_read() returns: records.h */
@@ -94,10 +105,19 @@ void gate_close(struct gate *gate);
 enum status gate_map_state(struct gate *gate);
 enum status gate_map_rules(struct gate *gate);
 
+/* Reads the hash secret, unless the gate is open for a reader. */
+enum status gate_read_secret(struct gate *gate);
+
 /*
  * Copies the state anew, and the rules if their generation has changed. What is mapped needs none.
  */
 void gate_copy(const struct gate *gate);
+
+/*
+ * Returns what the kernel reports of a map. For a private map that is not open, computes its type
+ * and its sizes. Returns 0 or a negative errno.
+ */
+int gate_map_info(const struct gate *gate, enum gate_map map, struct bpf_map_info *ret);
 
 /* The kernel's id of a map; 0: fd is no map. */
 uint32_t gate_map_id(int fd);

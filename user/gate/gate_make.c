@@ -157,10 +157,9 @@ static uint32_t window_shift(const struct machine *machine)
 #define CROWD_PART 16
 #define CROWD_MOST 1024
 
-struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
-			       const __u64 secret[SL_SECRETS])
+struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine)
 {
-	struct sl_meeting meeting = {
+	return (struct sl_meeting){
 		.crowd = larger(smaller(sizes->sources / CROWD_PART, CROWD_MOST), 1),
 		.window_shift = window_shift(machine),
 		.set_mask = table_sets(sizes) - 1,
@@ -169,9 +168,6 @@ struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct mach
 		.buckets = sizes->buckets,
 		.sketch_mask = SL_SKETCH_LINES - 1,
 	};
-
-	memcpy(meeting.secret, secret, sizeof(meeting.secret));
-	return meeting;
 }
 
 /* --- Sizes of the object's maps ------------------------------------------------------------- */
@@ -200,6 +196,7 @@ void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,
 		[MAP_BLOCKS] = SL_AGGREGATES,
 		[MAP_BUDGETS] = sizes->policies,
 		[MAP_ALLOWANCES] = sizes->policies,
+		[MAP_SECRET] = 1,
 	};
 
 	for (int map = 0; map < GATE_MAPS; map++)
@@ -289,6 +286,20 @@ static enum status gate_begin_state(struct gate *gate, const struct sl_gate *sta
 	return OK;
 }
 
+static enum status gate_make_secret(struct gate *gate)
+{
+	__u32 first = 0;
+	int err;
+
+	if (getrandom(gate->secret, sizeof(gate->secret), 0) != sizeof(gate->secret))
+		return failure("cannot get random numbers: %s", why(errno));
+	err = bpf_map_update_elem(gate->map[MAP_SECRET], &first, gate->secret, 0);
+	if (err)
+		return failure("cannot write map 'secret' of gate '%s': %s", gate->name, why(err));
+	gate->has_secret = true;
+	return OK;
+}
+
 static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 				  const struct gate_sizes *sizes)
 {
@@ -300,15 +311,14 @@ static enum status gate_make_maps(struct gate *gate, struct bpf_object *object,
 		.next_policy = SL_POLICY_FIRST,
 		.policies = sizes->policies,
 	};
-	__u64 secret[SL_SECRETS];
 	enum status status;
 
-	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
-		return failure("cannot get random numbers: %s", why(errno));
-	state.meeting = gate_meeting(sizes, &gate->machine, secret);
+	state.meeting = gate_meeting(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
 	status = gate_load_maps(gate, object);
-	return status ? status : gate_begin_state(gate, &state);
+	if (!status)
+		status = gate_make_secret(gate);
+	return status ?: gate_begin_state(gate, &state);
 }
 
 /*
@@ -357,13 +367,15 @@ enum status gate_make_next(const struct gate *gate, const struct gate_sizes *siz
 		return FAILED;
 	memcpy(next.name, gate->name, sizeof(next.name));
 	next.machine = gate->machine;
-	state.meeting = gate_meeting(sizes, &gate->machine, gate->state->meeting.secret);
+	state.meeting = gate_meeting(sizes, &gate->machine);
 	gate_sizes_set(object, sizes, &gate->machine);
 	status = maps_share(gate, object);
 	if (!status)
 		status = gate_load_maps(&next, object);
 	if (!status)
 		status = gate_begin_state(&next, &state);
+	if (!status)
+		status = gate_read_secret(&next);
 	bpf_object__close(object);
 	if (status)
 		gate_close(&next);

@@ -20,9 +20,8 @@ enum status gate_sizes_read_stated(const struct gate *gate, struct gate_sizes *r
 struct gate_sizes gate_sizes_complete(const struct gate_sizes *wanted,
 				      const struct machine *machine);
 
-/* The parameters of admission for a gate of these sizes. secret: the key of its hashes. */
-struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine,
-			       const __u64 secret[SL_SECRETS]);
+/* The parameters of admission for a gate of these sizes. */
+struct sl_meeting gate_meeting(const struct gate_sizes *sizes, const struct machine *machine);
 
 /* Sets the sizes of the maps of an object that is not loaded. */
 void gate_sizes_set(struct bpf_object *object, const struct gate_sizes *sizes,

@@ -24,6 +24,12 @@ static enum status map_unread(const struct gate *gate, enum gate_map map, int er
 		       why(err));
 }
 
+/* Whether the map is private, and the gate is open for a reader. */
+static bool map_is_closed(const struct gate *gate, enum gate_map map)
+{
+	return gate->dir.reads_only && gate_map_is_private(map);
+}
+
 /* Checks that a pin is a map of the shape that the object's has: the pin may have been replaced. */
 static enum status map_check(const struct gate *gate, const struct bpf_object *object,
 			     enum gate_map map)
@@ -33,6 +39,8 @@ static enum status map_check(const struct gate *gate, const struct bpf_object *o
 	__u32 size = sizeof(info);
 	char what[128];
 
+	if (map_is_closed(gate, map))
+		return OK;
 	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
 		return map_unread(gate, map, errno);
 	if (info.type == bpf_map__type(want) && info.key_size == bpf_map__key_size(want) &&
@@ -161,13 +169,16 @@ static bool state_is_replaced(const struct gate *gate)
 }
 
 /*
- * Opens all maps but `gate`. Returns the first one that cannot be opened; GATE_MAPS: all are open.
+ * Opens all maps but `gate`, and but private maps for a reader. Returns the first one that cannot be
+ * opened; GATE_MAPS: all are open.
  */
 static enum gate_map maps_open(struct gate *gate)
 {
 	int map;
 
 	for (map = MAP_GATE + 1; map < GATE_MAPS; map++) {
+		if (map_is_closed(gate, map))
+			continue;
 		gate->map[map] = map_open(gate, map);
 		if (gate->map[map] < 0)
 			break;
@@ -234,6 +245,8 @@ static enum status maps_take(struct gate *gate, const struct bpf_object *object)
 
 	if (!status)
 		status = sizes_check(gate);
+	if (!status)
+		status = gate_read_secret(gate);
 	if (!status)
 		status = gate_map_rules(gate);
 	return status ?: records_check(gate);

@@ -26,7 +26,9 @@ struct bpf_object *object_open(void)
 
 struct bpf_map *object_map(const struct bpf_object *object, enum gate_map map)
 {
-	return bpf_object__find_map_by_name(object, gate_map_names[map]);
+	const char *name = map == MAP_SECRET ? ".data.secret" : gate_map_names[map];
+
+	return bpf_object__find_map_by_name(object, name);
 }
 
 static const char *const program_names[HOOKS] = {
@@ -158,12 +160,12 @@ uint64_t map_memory(const struct bpf_map_info *info, uint32_t entries, unsigned 
 enum status gate_map_memory(const struct gate *gate, enum gate_map map, uint32_t entries,
 			    uint64_t *ret)
 {
-	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info);
+	struct bpf_map_info info;
+	int err = gate_map_info(gate, map, &info);
 
-	if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
+	if (err)
 		return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-			       gate->name, why(errno));
+			       gate->name, why(err));
 	*ret = map_memory(&info, entries, gate->machine.cpus);
 	return OK;
 }

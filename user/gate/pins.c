@@ -17,6 +17,7 @@
 
 #include "base/netns.h"
 #include "base/owner.h"
+#include "gate/gate.h"
 
 #define BPFFS_MAGIC 0xcafe4a11
 
@@ -265,7 +266,8 @@ static int entries_share(int directory)
 		return -errno;
 	while (!err && (entry = readdir(entries)))
 		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		    fchmodat(fd, entry->d_name, 0640, 0))
+		    fchmodat(fd, entry->d_name, gate_pin_is_private(entry->d_name) ? 0600 : 0640,
+			     0))
 			err = -errno;
 	closedir(entries);
 	return err;
@@ -406,7 +408,8 @@ int pin_make(const struct pins *pins, const char *name, int fd)
 		return err;
 	snprintf(path, sizeof(path), SELF_FD "/%d/%s", pins->fd, name);
 	err = bpf_obj_pin(fd, path);
-	if (!err && pins_are_shared(pins) && fchmodat(pins->fd, name, 0640, 0))
+	if (!err && pins_are_shared(pins) && !gate_pin_is_private(name) &&
+	    fchmodat(pins->fd, name, 0640, 0))
 		err = -errno;
 	owner_leave(&self);
 	return err;

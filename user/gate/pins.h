@@ -16,6 +16,7 @@
  *   PINS_ROOT     0750  gates are listed
  *   GATE          0710  maps are opened by name; it cannot be opened to be locked
  *   GATE/MAP      0640  the kernel gives a reader an fd that cannot write
+ *                 0600  if gate_map_is_private(): no reader may compute the hash secret
  *   GATE/links    0700  an open link can be detached
  */
 #ifndef SLUICE_PINS_H

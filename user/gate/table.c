@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "gate/table.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
 #include <bpf/bpf.h>
 
 /* --- One line ------------------------------------------------------------------------------- */
@@ -28,14 +31,80 @@ static int set_read(const struct gate *gate, const struct table *table, uint32_t
 	return err;
 }
 
+uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
+{
+	static __u64 secret[SL_SECRETS];
+
+	/* cannot fail for so few bytes, but before the kernel has random numbers at boot */
+	while (!secret[0])
+		getrandom(secret, sizeof(secret), 0);
+	return digest_key(secret, addr, beside).place;
+}
+
+/* Returns the place of a key, or the free place where it belongs. */
+static uint32_t *index_place(const struct table *table, const struct ledger_key *key)
+{
+	uint32_t at = reader_hash(key->addr, key->limit);
+
+	while (table->places[at & table->places_mask] &&
+	       !line_is(&table->lines[table->places[at & table->places_mask] - 1], key))
+		at++;
+	return &table->places[at & table->places_mask];
+}
+
+/* Makes the index of a copy. */
+static int index_make(struct table *table)
+{
+	uint32_t size = 1;
+
+	while (size < 2 * table->count)
+		size *= 2;
+	table->places = calloc(size, sizeof(*table->places));
+	table->places_mask = size - 1;
+	if (!table->places)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct sl_line *line = &table->lines[i];
+		struct ledger_key key = {{line->addr[0], line->addr[1]}, line->limit};
+
+		if (line->limit)
+			*index_place(table, &key) = i + 1;
+	}
+	return 0;
+}
+
+static enum status table_search(const struct gate *gate, const struct table *table,
+				const struct ledger_key *key, struct found_line *ret)
+{
+	struct table copy = TABLE_CLOSED;
+	enum status status = table ? OK : table_open(gate, &copy);
+	uint32_t place;
+
+	if (status)
+		return status;
+	if (!table)
+		table = &copy;
+	place = *index_place(table, key);
+	*ret = (struct found_line){.is_found = place};
+	if (place) {
+		ret->index = place - 1;
+		ret->line = table->lines[ret->index];
+	}
+	table_close(&copy);
+	return OK;
+}
+
 enum status table_read_in(const struct gate *gate, const struct table *table,
 			  const struct ledger_key *key, struct found_line *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
-	struct spot spot = spot_of(&meeting, ledger_digest(&meeting, key));
+	struct spot spot = spot_of(&meeting, ledger_digest(gate->secret, key));
 	struct found_line found = {0};
-	int err = set_read(gate, table, spot.home, spot.tag, key, &found);
+	int err;
 
+	if (!gate->has_secret)
+		return table_search(gate, table, key, ret);
+	err = set_read(gate, table, spot.home, spot.tag, key, &found);
 	if (!err && !found.is_found)
 		err = set_read(gate, table, set_other(&meeting, spot.home, spot.tag),
 			       spot.tag | TAG_AWAY, key, &found);
@@ -56,13 +125,16 @@ enum status table_read(const struct gate *gate, const struct ledger_key *key,
 enum status table_open(const struct gate *gate, struct table *ret)
 {
 	struct table table = TABLE_CLOSED;
-	enum status status = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
+	enum status status =
+		array_view_open(gate, MAP_LEDGERS, sizeof(struct sl_line), &table.ledgers);
 
-	if (!status)
-		status = array_view_open(gate, MAP_LEDGERS, sizeof(struct sl_line), &table.ledgers);
+	if (!status && gate->has_secret)
+		status = array_view_open(gate, MAP_SETS, sizeof(struct sl_set), &table.sets);
 	table.lines = table.ledgers.values;
 	table.count = table.ledgers.count;
 	table.id = gate_map_id(gate->map[MAP_LEDGERS]);
+	if (!status && !gate->has_secret && index_make(&table))
+		status = table_failed(gate, ENOMEM);
 	if (status)
 		table_close(&table);
 	else
@@ -74,5 +146,6 @@ void table_close(struct table *table)
 {
 	array_view_close(&table->sets);
 	array_view_close(&table->ledgers);
+	free(table->places);
 	*table = TABLE_CLOSED;
 }

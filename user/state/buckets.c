@@ -34,11 +34,10 @@ static struct map_key key_of(const struct sl_prefix *address)
 static unsigned int buckets_used(const struct gate *gate, struct sl_bucket *buckets,
 				 const struct map_key *key)
 {
-	const struct sl_meeting meeting = gate->state->meeting;
 	unsigned int count = 0;
 
 	for (unsigned int cpu = 0; cpu < gate->machine.cpus; cpu++)
-		if (bucket_is_of(&meeting, &buckets[cpu], key->word) &&
+		if (bucket_is_of(&buckets[cpu], key->word) &&
 		    (buckets[cpu].passed.packets || buckets[cpu].dropped.packets))
 			buckets[count++] = buckets[cpu];
 	return count;

@@ -78,7 +78,7 @@ static int newcomer_look(const struct gate *gate, const struct ledger_key *key, 
 			 bool flood, struct newcomer *ret)
 {
 	const struct sl_meeting meeting = gate->state->meeting;
-	struct digest digest = ledger_digest(&meeting, key);
+	struct digest digest = ledger_digest(gate->secret, key);
 	struct spot spot = spot_of(&meeting, digest);
 	uint32_t other = set_other(&meeting, spot.home, spot.tag);
 	struct sl_set home, away;
@@ -102,8 +102,8 @@ enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			  struct newcomer *ret)
 {
 	struct ledger_key key = key_of(limit, address);
-	struct newcomer newcomer = {0};
-	int err = newcomer_look(gate, &key, now, flood, &newcomer);
+	struct newcomer newcomer = {.shown = 1, .has_room = true}; /* what a reader assumes */
+	int err = !gate->has_secret ? 0 : newcomer_look(gate, &key, now, flood, &newcomer);
 
 	if (err)
 		return failure("cannot read the newcomers of gate '%s': %s", gate->name, why(err));

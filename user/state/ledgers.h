@@ -23,7 +23,10 @@ struct newcomer {
 	bool has_room;	/* it finds a way to take, if it is not in a crowd, or has shown itself */
 };
 
-/* flood: whether newcomers are a crowd. */
+/*
+ * flood: whether newcomers are a crowd. A reader cannot find a key in the sketch, or its sets: it
+ * gets the usual newcomer, which was not seen before and finds room.
+ */
 enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,
 			  const struct sl_prefix *address, uint64_t now, bool flood,
 			  struct newcomer *ret);

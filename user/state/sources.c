@@ -40,7 +40,7 @@ static uint32_t *index_place(const struct lister *lister, const struct sl_prefix
 	uint32_t at;
 
 	memcpy(addr, prefix->addr, sizeof(addr));
-	at = digest_key(&lister->gate->state->meeting, addr, 0).place;
+	at = reader_hash(addr, 0);
 	while (index->places[at & index->mask] &&
 	       !prefix_equal(&lister->list.items[index->places[at & index->mask] - 1].prefix,
 			     prefix))

@@ -231,9 +231,6 @@ static enum status policies_count(const struct gate *gate, uint32_t *ret)
 
 enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t *ret)
 {
-	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info);
-
 	switch (map) {
 	case MAP_POLICIES:
 	case MAP_COUNTERS:
@@ -248,11 +245,7 @@ enum status map_max_entries(const struct gate *gate, enum gate_map map, uint32_t
 		*ret = SL_LISTS_MAX;
 		return OK;
 	default:
-		if (bpf_obj_get_info_by_fd(gate->map[map], &info, &size))
-			return failure("cannot read map '%s' of gate '%s': %s", gate_map_names[map],
-				       gate->name, why(errno));
-		*ret = info.max_entries;
-		return OK;
+		return gate_map_size(gate, map, ret);
 	}
 }
 
@@ -276,7 +269,7 @@ enum status occupancy_read(const struct gate *gate, enum gate_map map, struct oc
 		occupancy.entries = lists_count(lists);
 	else if (map == MAP_BUCKETS4 || map == MAP_BUCKETS6)
 		status = buckets_count(gate, map, &occupancy.entries);
-	else if (map == MAP_SETS || map == MAP_LEDGERS || map == MAP_IN_USE) /* arrays */
+	else if (gate_map_is_private(map) || map == MAP_LEDGERS) /* arrays */
 		counted = 0;
 	else if (map == MAP_GATE)
 		occupancy.entries = 1;

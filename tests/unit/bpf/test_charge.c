@@ -124,11 +124,11 @@ static enum sl_reason packet_send(uint32_t source)
 {
 	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
-	struct sl_bucket *bucket = bucket_find(&packet, &host_table.gate);
+	struct sl_bucket *bucket = bucket_find(&packet);
 
 	policy_charge(&packet, &world.policy, bucket, &verdict);
 	if (!bucket && verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET)
-		bucket_start(&packet, &host_table.gate, BUCKET_INSERT);
+		bucket_start(&packet, BUCKET_INSERT);
 	return verdict.reason;
 }
 
@@ -160,7 +160,7 @@ static void table_fill(void)
 		};
 
 		entrant.ledger.zero = test_clock_ticks;
-		entrant.digest = ledger_digest(&host_table.gate.meeting, &entrant.key);
+		entrant.digest = ledger_digest(hash_secret, &entrant.key);
 		table_insert(&entrant);
 	}
 	for (uint32_t i = 0; i < SETS * SL_WAYS; i++)
@@ -241,7 +241,7 @@ static struct sl_line *line_of(uint32_t source)
 	struct packet packet = packet_from(source);
 	struct ledger_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
-	return table_find(meeting, ledger_digest(meeting, &key), &key);
+	return table_find(meeting, ledger_digest(hash_secret, &key), &key);
 }
 
 static void window_send(uint32_t source, unsigned int packets)
@@ -431,14 +431,14 @@ static void test_a_bucket_with_credit_is_kept(void **state)
 		bucket_host.in_use.first = BUCKETS_FIRST;
 		clock_advance(SL_TICKS_PER_SEC * 60); /* no refusal is that recent */
 		packet = packet_from(1);
-		assert_non_null(bucket_start(&packet, &host_table.gate, BUCKET_INSERT));
-		bucket = bucket_find(&packet, &host_table.gate);
+		assert_non_null(bucket_start(&packet, BUCKET_INSERT));
+		bucket = bucket_find(&packet);
 		bucket->slice[2].credit = 1;
-		bucket_review(&packet, &host_table.gate, bucket);
-		assert_ptr_equal(bucket_find(&packet, &host_table.gate), bucket);
+		bucket_review(&packet, bucket);
+		assert_ptr_equal(bucket_find(&packet), bucket);
 		bucket->slice[2].credit = -1;
-		bucket_review(&packet, &host_table.gate, bucket);
-		assert_null(bucket_find(&packet, &host_table.gate));
+		bucket_review(&packet, bucket);
+		assert_null(bucket_find(&packet));
 	}
 }
 
@@ -455,15 +455,15 @@ static void test_a_lukewarm_source_loses_no_credit(void **state)
 		for (int turn = 0; turn < 2000; turn++) {
 			for (unsigned int i = 0; i < volley; i++) {
 				struct packet packet = packet_from(1);
-				struct sl_bucket *bucket = bucket_find(&packet, &host_table.gate);
+				struct sl_bucket *bucket = bucket_find(&packet);
 				struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
 
 				policy_charge(&packet, &world.policy, bucket, &verdict);
 				assert_int_equal(verdict.reason, SL_PASS_WITHIN);
 				if (!bucket && packet.hot)
-					bucket_start(&packet, &host_table.gate, BUCKET_INSERT);
+					bucket_start(&packet, BUCKET_INSERT);
 				else if (bucket && packet.asked)
-					bucket_review(&packet, &host_table.gate, bucket);
+					bucket_review(&packet, bucket);
 			}
 			clock_advance(volley * COST * 5 / 4);
 		}

@@ -82,7 +82,6 @@ static void world_begin(const struct scene *scene)
 {
 	struct gate_sizes sizes = gate_sizes_default(&machine);
 	uint64_t state = RANDOM_BEGIN;
-	__u64 secret[SL_SECRETS];
 	struct sl_meeting whole;
 	struct limit limit = {.spec = scene->limit};
 	struct limit budget = {.spec = {.rate = scene->budget,
@@ -101,10 +100,10 @@ static void world_begin(const struct scene *scene)
 		world.budget = credit_full(&world.policy.newcomers, test_clock_ticks);
 	}
 	for (int i = 0; i < SL_SECRETS; i++)
-		secret[i] = random_next(&state);
-	whole = gate_meeting(&sizes, &machine, secret);
+		hash_secret[i] = random_next(&state);
+	whole = gate_meeting(&sizes, &machine);
 	sizes.sources /= PART;
-	world.gate.meeting = gate_meeting(&sizes, &machine, secret);
+	world.gate.meeting = gate_meeting(&sizes, &machine);
 	assert_int_equal(world.gate.meeting.set_mask, SETS - 1);
 	world.gate.meeting.sketch_mask = SKETCHES - 1;
 	world.gate.meeting.crowd = whole.crowd / PART;

@@ -144,13 +144,13 @@ static enum sl_reason packet_send(uint32_t source)
 {
 	struct verdict verdict = {.record = SL_RECORD(SL_POLICY_FIRST)};
 	struct packet packet = packet_from(source);
-	struct sl_bucket *bucket = bucket_find(&packet, &host_table.gate);
+	struct sl_bucket *bucket = bucket_find(&packet);
 
 	if (bucket)
 		bucket_recall(&packet, bucket, &host_table.gate);
 	policy_charge(&packet, &world.policy, bucket, &verdict);
 	if (packet.asked)
-		bucket_review(&packet, &host_table.gate, bucket);
+		bucket_review(&packet, bucket);
 	if (bucket) {
 		count_source(&packet, bucket, verdict.reason, verdict.refused);
 	} else if (verdict.reason != SL_PASS_NEWCOMER && verdict.reason != SL_DROP_OVER_BUDGET) {
@@ -159,7 +159,7 @@ static enum sl_reason packet_send(uint32_t source)
 			&packet, !is_limited, is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 
 		if (claim)
-			count_first(&packet, &host_table.gate, claim, verdict.reason,
+			count_first(&packet, claim, verdict.reason,
 				    verdict.refused);
 	}
 	return verdict.reason;
@@ -170,7 +170,8 @@ static struct sl_line *line_of(uint32_t source)
 	struct packet packet = packet_from(source);
 	struct ledger_key key = packet_key(&packet, &world.policy.limit[world.family][0]);
 
-	return table_find_mapped(&host_table.gate.meeting, host_table.set, host_table.line, &key);
+	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
+				 host_table.line, &key);
 }
 
 #define EACH_FAMILY(family) (int family = 0; family < SL_FAMILIES; family++)
@@ -359,8 +360,8 @@ static void test_a_line_that_is_handed_over_fills_no_purse(void **state)
 			world_begin(family, ONE_CPU);
 			assert_int_equal(packet_send(1), SL_PASS_WITHIN);
 			packet = packet_from(1);
-			assert_non_null(bucket_start(&packet, &host_table.gate, BUCKET_INSERT));
-			bucket = bucket_find(&packet, &host_table.gate);
+			assert_non_null(bucket_start(&packet, BUCKET_INSERT));
+			bucket = bucket_find(&packet);
 			world.handed = line_of(1);
 			assert_int_equal(packet_send(1), SL_PASS_NEWCOMER);
 			assert_null(world.handed);
@@ -377,7 +378,7 @@ static struct sl_bucket *bucket_of(uint32_t source)
 {
 	struct packet packet = packet_from(source);
 
-	return bucket_find(&packet, &host_table.gate);
+	return bucket_find(&packet);
 }
 
 /* The first sources get one with their first packet, as far as it goes, and keep it, hot or not. */

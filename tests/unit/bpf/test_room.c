@@ -84,7 +84,8 @@ static struct sl_line *line_of(uint32_t source, const struct sl_limit *limit)
 	struct packet packet = packet_from(source);
 	struct ledger_key key = packet_key(&packet, limit);
 
-	return table_find_mapped(&host_table.gate.meeting, host_table.set, host_table.line, &key);
+	return table_find_mapped(&host_table.gate.meeting, hash_secret, host_table.set,
+				 host_table.line, &key);
 }
 
 /* --- The reference -------------------------------------------------------------------------- */
@@ -179,7 +180,7 @@ static uint32_t owed_by(uint32_t source)
 	const struct sl_limit *limit = world.policy.limit[SL_IPV4];
 	struct packet packet = packet_from(source);
 	struct ledger_key key = packet_key(&packet, limit);
-	struct digest digest = ledger_digest(&host_table.gate.meeting, &key);
+	struct digest digest = ledger_digest(hash_secret, &key);
 	uint32_t slot = sketch_here(&host_table.gate.meeting, digest)->slot[sketch_slot(digest)];
 
 	if (!limit->owes || (slot & ~SKETCH_COUNT) != sketch_print(digest))

@@ -18,13 +18,15 @@ static uint64_t draw(void)
 	return random_next(&state);
 }
 
+static __u64 secret[SL_SECRETS];
+
 /* A new secret, and a sketch that is empty. */
 static struct sl_meeting meeting_random(void)
 {
 	struct sl_meeting meeting = {.window_shift = 4, .sketch_mask = SL_SKETCH_LINES - 1};
 
 	for (int i = 0; i < SL_SECRETS; i++)
-		meeting.secret[i] = draw();
+		secret[i] = draw();
 	memset(lines, 0, sizeof(lines));
 	return meeting;
 }
@@ -37,32 +39,31 @@ static uint32_t *slot_of(const struct sl_meeting *meeting, struct digest digest)
 /*
  * A source by number. Addresses in a row, or /64s in a row, are the worst case of universal hashes.
  */
-static struct digest digest_ipv4(const struct sl_meeting *meeting, uint32_t number)
+static struct digest digest_ipv4(uint32_t number)
 {
 	struct ledger_key key = {.addr = {number}, .limit = 1 << 3 | 1};
 
-	return ledger_digest(meeting, &key);
+	return ledger_digest(secret, &key);
 }
 
-static struct digest digest_ipv6(const struct sl_meeting *meeting, uint64_t number)
+static struct digest digest_ipv6(uint64_t number)
 {
 	struct ledger_key key = {.addr = {number}, .limit = 1 << 3};
 
-	return ledger_digest(meeting, &key);
+	return ledger_digest(secret, &key);
 }
 
-static struct digest digest_number(const struct sl_meeting *meeting, unsigned int kind,
-				   uint64_t number)
+static struct digest digest_number(unsigned int kind, uint64_t number)
 {
 	switch (kind % 4) {
 	case 0:
-		return digest_ipv4(meeting, number);
+		return digest_ipv4(number);
 	case 1:
-		return digest_ipv4(meeting, __builtin_bswap32(number));
+		return digest_ipv4(__builtin_bswap32(number));
 	case 2:
-		return digest_ipv6(meeting, __builtin_bswap64(number));
+		return digest_ipv6(__builtin_bswap64(number));
 	default:
-		return digest_ipv6(meeting, number * 0x9e3779b97f4a7c15ULL);
+		return digest_ipv6(number * 0x9e3779b97f4a7c15ULL);
 	}
 }
 
@@ -75,7 +76,7 @@ static struct digest digest_number(const struct sl_meeting *meeting, unsigned in
 static void slots_take(const struct sl_meeting *meeting, unsigned int kind)
 {
 	for (uint64_t number = 0; number < 16ULL * SLOTS; number++) {
-		struct digest digest = digest_number(meeting, kind, number);
+		struct digest digest = digest_number(kind, number);
 		uint32_t *slot = slot_of(meeting, digest);
 
 		if (!*slot)
@@ -101,7 +102,7 @@ static void test_new_sources_are_mistaken_once_in_2_24_packets(void **state)
 			for (int slot = 0; slot < SL_SKETCH_SLOTS; slot++)
 				free_slots += !lines[line].slot[slot];
 		for (unsigned int j = 0; j < STRANGERS; j++) {
-			struct digest digest = digest_number(&meeting, i, (1ULL << 28) + j);
+			struct digest digest = digest_number(i, (1ULL << 28) + j);
 
 			/* with a coin by which no source loses its slot */
 			mistakes +=
@@ -156,7 +157,7 @@ static void test_another_key_lowers_a_count_by_one(void **state)
 
 static uint32_t see(const struct sl_meeting *meeting, uint64_t number, uint32_t coin)
 {
-	struct digest digest = digest_ipv4(meeting, number);
+	struct digest digest = digest_ipv4(number);
 
 	return sketch_see(slot_of(meeting, digest), digest, coin);
 }
@@ -167,7 +168,7 @@ static double part_remembered(const struct sl_meeting *meeting, uint64_t others)
 	unsigned int remembered = 0;
 
 	for (uint64_t i = 0; i < WATCHED; i++) {
-		struct digest digest = digest_ipv4(meeting, (1U << 31) + i);
+		struct digest digest = digest_ipv4((1U << 31) + i);
 
 		*slot_of(meeting, digest) = sketch_print(digest) | 1;
 	}

@@ -23,11 +23,10 @@ static const struct {
 /* The lines of the table that a gate of this size has. */
 static uint32_t lines_of(uint32_t sources)
 {
-	static const __u64 secret[SL_SECRETS];
 	const struct machine machine = {.jiffy_ns = 4000000};
 	const struct gate_sizes sizes = {.sources = sources};
 
-	return (gate_meeting(&sizes, &machine, secret).set_mask + 1) * SL_WAYS;
+	return (gate_meeting(&sizes, &machine).set_mask + 1) * SL_WAYS;
 }
 
 static void test_room_is_short_when_somebody_felt_it(void **state)
