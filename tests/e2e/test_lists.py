@@ -173,6 +173,46 @@ def test_a_time_is_replaced_by_the_later_word(attached):
     assert entries(attached) == {DENIED: "deny"}
 
 
+def test_an_entry_that_becomes_shorter_is_reported(attached):
+    def said(*words):
+        return re.search(r"\(was .*?\)|$", attached.sluice(*words, DENIED).out)[0]
+
+    assert said("deny") == ""
+    assert said("deny") == "(was denied)"
+    assert said("deny", "for", "1h") == "(was denied without an end)"
+    assert said("deny", "for", "1h") == "(was denied)"
+    assert said("deny", "for", "2h") == "(was denied)"
+    assert re.fullmatch(r"\(was denied for (2h|\d+(min|s)) more\)", said("deny", "for", "1min"))
+    assert said("deny") == "(was denied)"
+    assert said("allow", "for", "1h") == "(was denied without an end)"
+    assert said("deny", "as", "l") == ""
+    assert said("deny", "as", "l", "replace", "for", "1h") == "(was denied without an end)"
+    assert said("deny", "as", "l", "replace", "for", "1h") == ""
+    assert "more" in said("deny", "as", "l", "replace", "for", "1min")
+    attached.sluice("deny", OTHER)
+    assert attached.json("deny", OTHER, "198.51.100.1", "for", "1h")["shortened"] == 1
+
+
+def test_what_is_not_denied_is_undenied_with_force(attached, tmp_path):
+    attached.sluice("deny", DENIED)
+    attached.sluice("allow", OTHER)
+    attached.refuses(["undeny", DENIED, "198.51.100.1"], "198.51.100.1")
+    before = attached.json("show")
+    made = attached.json("undeny", "198.51.100.1", OTHER, "force")
+    assert made["prefixes"] == [] and sorted(made["absent"]) == [OTHER, "198.51.100.1"]
+    assert attached.json("show") == before
+    made = attached.json("undeny", DENIED, "198.51.100.1", "force")
+    assert (made["prefixes"], made["absent"]) == ([DENIED], ["198.51.100.1"])
+    assert verdicts(attached, DENIED) == ["pass"] and entries(attached) == {OTHER: "allow"}
+    for words in [DENIED, "as", "l"], ["-f", "l"], ["-f", tmp_path / "none"]:
+        attached.refuses(["undeny", *words], attached.gate)
+        assert attached.json("undeny", *words, "force")["gone"] == 0
+    attached.sluice("deny", DENIED, "as", "l")
+    attached.refuses(["undeny", DENIED, OTHER, "as", "l"], OTHER)
+    assert attached.json("undeny", DENIED, OTHER, "as", "l", "force")["gone"] == 1
+    assert verdicts(attached, DENIED) == ["pass"]
+
+
 # --- Ends -----------------------------------------------------------------------------------------
 
 def test_until_a_moment(attached):
@@ -216,7 +256,7 @@ TO_LIST = [
 TO_TAKE_BACK = [
     ("", "which"), ("192.0.2.1 192.0.2.300", "'192.0.2.300'"), ("as x", "which"), ("192.0.2.1 as", "'as'"),
     ("192.0.2.1 as x as y", "'as'"), ("-f x as y", "'as LIST'"), ("-f x 192.0.2.1", "'192.0.2.1'"),
-    ("-f x replace", "'replace'"), ("192.0.2.1 for 1h", "'for'"), ("192.0.2.1 force", "'force'"),
+    ("-f x replace", "'replace'"), ("192.0.2.1 for 1h", "'for'"),
 ]
 
 

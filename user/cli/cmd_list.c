@@ -26,7 +26,11 @@ struct tally {
 	unsigned int fresh;
 	unsigned int same;
 	unsigned int other; /* had the other access */
-	enum sl_list *was;  /* of each entry */
+	unsigned int cut;   /* would have ended later, or never */
+	struct was {
+		enum sl_list access;
+		uint32_t until;
+	} * was; /* of each entry */
 };
 
 /* --- Words ---------------------------------------------------------------------------------- */
@@ -56,6 +60,7 @@ struct list_request {
 	unsigned int skipped;	/* lines of the file that were left out */
 	uint64_t written;	/* when the file was, in seconds since 1970 */
 	struct ruleset entries; /* the prefixes, without access */
+	struct ruleset absent;	/* of them, those that undeny did not find */
 	char file_name[SL_LIST_NAME];
 };
 
@@ -185,18 +190,26 @@ static enum status file_take(const struct context *context, struct list_request 
 /* --- allow, deny: by hand ------------------------------------------------------------------- */
 
 static enum status hand_take(const struct gate *gate, enum sl_list access, struct rule *entry,
-			     enum sl_list *ret_was)
+			     struct was *ret_was)
 {
 	struct rule rule;
 	enum status status = rules_get(gate, &entry->prefix, &rule);
 
 	if (status)
 		return status;
-	*ret_was = rule.access;
+	*ret_was = (struct was){rule.access, rule.until};
 	rule.access = access;
 	rule.until = entry->until;
 	*entry = rule;
 	return OK;
+}
+
+/* Whether an entry would have ended more than a second after `until`, or never. */
+static bool was_longer(const struct was *was, uint32_t until)
+{
+	uint32_t second = (NS_PER_SEC >> SL_UNTIL_SHIFT) + 1;
+
+	return was->access && until && (!was->until || was->until > until + second);
 }
 
 static enum status hands_apply(struct gate *gate, struct list_request *request, struct tally *tally)
@@ -212,9 +225,10 @@ static enum status hands_apply(struct gate *gate, struct list_request *request, 
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
 		entries->rules[i].until = until;
 		status = hand_take(gate, request->access, &entries->rules[i], &tally->was[i]);
-		tally->fresh += !tally->was[i];
-		tally->same += tally->was[i] == request->access;
-		tally->other += tally->was[i] && tally->was[i] != request->access;
+		tally->fresh += !tally->was[i].access;
+		tally->same += tally->was[i].access == request->access;
+		tally->other += tally->was[i].access && tally->was[i].access != request->access;
+		tally->cut += was_longer(&tally->was[i], until);
 	}
 	return status ? status : rules_change(gate, entries->rules, entries->count);
 }
@@ -230,15 +244,21 @@ static const char *span_format(const struct list_request *request, char text[SPA
 	return text;
 }
 
-static void hand_print(const struct list_request *request, const struct sl_prefix *prefix,
-		       enum sl_list was)
+static void hand_print(const struct list_request *request, const struct rule *entry,
+		       const struct was *was)
 {
-	char text[PREFIX_TEXT], span[SPAN_TEXT];
+	char text[PREFIX_TEXT], span[SPAN_TEXT], left[UNITS_TEXT];
 
-	printf("%s: %s%s", prefix_format(prefix, text), access_done[request->access],
+	printf("%s: %s%s", prefix_format(&entry->prefix, text), access_done[request->access],
 	       span_format(request, span));
-	if (was)
-		printf(" (was %s)", access_done[was]);
+	if (was->access)
+		printf(" (was %s", access_done[was->access]);
+	if (was_longer(was, entry->until) && was->until)
+		printf(" for %s more", left_format(until_left_ns(was->until), left));
+	else if (was_longer(was, entry->until))
+		printf(" without an end");
+	if (was->access)
+		putchar(')');
 	putchar('\n');
 }
 
@@ -259,9 +279,10 @@ static json_t *hands_json(const struct context *context, const struct list_reque
 	const struct ruleset *entries = &request->entries;
 	json_t *prefixes = prefixes_json(entries);
 	json_t *object =
-		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
+		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "gate", context->gate, "list",
 			  access_words[request->access], "entries", (int)entries->count, "new",
-			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other);
+			  (int)tally->fresh, "same", (int)tally->same, "other", (int)tally->other,
+			  "shortened", (int)tally->cut);
 
 	if (entries->count == 1)
 		json_object_set(object, "prefix", json_array_get(prefixes, 0));
@@ -281,7 +302,7 @@ static enum status hands_change(const struct context *context, struct gate *gate
 		status = json_print(hands_json(context, request, &tally));
 	else if (!status)
 		for (unsigned int i = 0; i < request->entries.count; i++)
-			hand_print(request, &request->entries.rules[i].prefix, tally.was[i]);
+			hand_print(request, &request->entries.rules[i], &tally.was[i]);
 	free(tally.was);
 	return status;
 }
@@ -307,8 +328,9 @@ static json_t *list_json(const struct context *context, const struct list_reques
 
 /* Prints the change of a list. Without `for` the end is that of the list. */
 static void list_print(const struct list_request *request, const struct sl_list_info *list,
-		       const struct list_counts *counts)
+		       const struct sl_list_info *before, const struct list_counts *counts)
 {
+	const struct was was = {before->list, before->until};
 	unsigned int named = counts->fresh + counts->same;
 	char span[SPAN_TEXT], left[UNITS_TEXT];
 
@@ -317,6 +339,11 @@ static void list_print(const struct list_request *request, const struct sl_list_
 	if (list->until && !request->ns)
 		printf(", until the list ends in %s",
 		       left_format(until_left_ns(list->until), left));
+	if (was_longer(&was, list->until) && was.until)
+		printf(" (was %s for %s more)", access_done[was.access],
+		       left_format(until_left_ns(was.until), left));
+	else if (was_longer(&was, list->until))
+		printf(" (was %s without an end)", access_done[was.access]);
 	printf(": %u new, %u %s there", counts->fresh, counts->same,
 	       plural(counts->same, "was", "were"));
 	if (request->replace)
@@ -325,6 +352,17 @@ static void list_print(const struct list_request *request, const struct sl_list_
 		printf(", %u %s skipped", request->skipped,
 		       plural(request->skipped, "line", "lines"));
 	putchar('\n');
+}
+
+/* The list of that name; all 0 if there is none. */
+static struct sl_list_info list_before(const struct gate *gate, const char *name)
+{
+	struct sl_list_info lists[SL_LIST_PLACES];
+	int place;
+
+	lists_copy(gate, lists);
+	place = lists_find(lists, name);
+	return place < 0 ? (struct sl_list_info){0} : lists[place];
 }
 
 static enum status named_change(const struct context *context, struct gate *gate,
@@ -336,14 +374,16 @@ static enum status named_change(const struct context *context, struct gate *gate
 		.replaced = request->written ?: (uint64_t)time(NULL),
 	};
 	struct list_counts counts = {0};
+	struct sl_list_info before;
 	enum status status;
 
 	snprintf(list.name, sizeof(list.name), "%s", request->name);
+	before = list_before(gate, list.name);
 	status = list_put(gate, &list, request->replace, &request->entries, &counts);
 	if (!status && context->json)
 		status = json_print(list_json(context, request, &list, &counts));
 	else if (!status)
-		list_print(request, &list, &counts);
+		list_print(request, &list, &before, &counts);
 	return status;
 }
 
@@ -448,22 +488,31 @@ static enum status no_such_access(const struct gate *gate, const struct rule *ru
 		       option);
 }
 
+/* With `force`, entries that do not exist move to `absent`. */
 static enum status hands_undo(struct gate *gate, struct list_request *request)
 {
 	struct ruleset *entries = &request->entries;
+	unsigned int found = 0;
 	enum status status = OK;
 
 	ruleset_unique(entries);
 	for (unsigned int i = 0; !status && i < entries->count; i++) {
-		struct rule *rule = &entries->rules[i];
+		struct rule rule, absent = {.prefix = entries->rules[i].prefix};
 
-		status = rules_get(gate, &rule->prefix, rule);
-		if (!status && rule->access != request->access)
-			status = no_such_access(gate, rule, request->access);
-		if (!status)
-			rule->access = SL_LIST_NONE;
+		status = rules_get(gate, &absent.prefix, &rule);
+		if (status)
+			break;
+		if (rule.access == request->access) {
+			rule.access = SL_LIST_NONE;
+			entries->rules[found++] = rule;
+			continue;
+		}
+		status = request->force ? ruleset_add(&request->absent, &absent)
+					: no_such_access(gate, &rule, request->access);
+		rule_free(&rule);
 	}
-	return status ? status : rules_change(gate, entries->rules, entries->count);
+	entries->count = found;
+	return status || !found ? status : rules_change(gate, entries->rules, found);
 }
 
 static enum status hands_take_back(const struct context *context, struct gate *gate,
@@ -473,12 +522,17 @@ static enum status hands_take_back(const struct context *context, struct gate *g
 	char text[PREFIX_TEXT];
 
 	if (!status && context->json)
-		return json_print(json_pack("{s:s, s:s, s:o}", "gate", context->gate, "list",
+		return json_print(json_pack("{s:s, s:s, s:o, s:o}", "gate", context->gate, "list",
 					    access_words[request->access], "prefixes",
-					    prefixes_json(&request->entries)));
+					    prefixes_json(&request->entries), "absent",
+					    prefixes_json(&request->absent)));
 	for (unsigned int i = 0; !status && i < request->entries.count; i++)
 		printf("%s: no longer %s by hand\n",
 		       prefix_format(&request->entries.rules[i].prefix, text),
+		       access_done[request->access]);
+	for (unsigned int i = 0; !status && i < request->absent.count; i++)
+		printf("%s: was not %s by hand\n",
+		       prefix_format(&request->absent.rules[i].prefix, text),
 		       access_done[request->access]);
 	return status;
 }
@@ -498,22 +552,50 @@ static enum status taken_print(const struct context *context, const struct sl_li
 	return OK;
 }
 
+/* Whether a list has that name, or is that of the file. */
+static bool list_exists(const struct gate *gate, const struct list_request *request)
+{
+	const char *name = request->file ?: request->name;
+	struct sl_list_info lists[SL_LIST_PLACES];
+
+	lists_copy(gate, lists);
+	return *name && (lists_find(lists, name) >= 0 ||
+			 (request->file && lists_find_file(lists, name) >= 0));
+}
+
+/* With `force` a list that does not exist is no error. */
+static enum status absent_print(const struct context *context, const struct list_request *request)
+{
+	const char *name = request->file ?: request->name;
+
+	if (context->json)
+		return json_print(json_pack("{s:s, s:s, s:s, s:i, s:b}", "gate", context->gate,
+					    "list", access_words[request->access], "name", name,
+					    "gone", 0, "taken_back", false));
+	printf("list %s: there was none\n", name);
+	return OK;
+}
+
 static enum status named_take_back(const struct context *context, struct gate *gate,
 				   struct list_request *request)
 {
 	bool whole = request->file;
 	struct list_counts counts;
 	struct sl_list_info list;
-	enum status status = whole ? list_of_file(gate, request->file, &list)
-				   : list_named(gate, request->name, &list);
+	enum status status;
 
+	if (request->force && !list_exists(gate, request))
+		return absent_print(context, request);
+	status = whole ? list_of_file(gate, request->file, &list)
+		       : list_named(gate, request->name, &list);
 	if (!status && request->access && request->access != list.list)
 		status = failure("list '%s' %s: 'sluice %sun%s' takes that back", list.name,
 				 access_verb(list.list), gate_option(gate->name),
 				 access_words[list.list]);
 	if (!status)
 		status = whole ? list_drop(gate, list.name, &counts)
-			       : list_take(gate, list.name, &request->entries, &counts);
+			       : list_take(gate, list.name, &request->entries, request->force,
+					   &counts);
 	return status ? status : taken_print(context, &list, &counts, whole);
 }
 
@@ -545,9 +627,11 @@ static enum status unlist_run(const struct context *context, const void *args)
 	if (!status && request.file && request.name)
 		status = misuse("%s: -f FILE and 'as LIST' both say which list: write one of them",
 				context->command->name);
+	request.force = ((const struct list_args *)args)->force;
 	if (!status)
 		status = take_back(context, &request);
 	ruleset_free(&request.entries);
+	ruleset_free(&request.absent);
 	return status;
 }
 
@@ -558,6 +642,8 @@ static const struct word unlist_words[] = {
 	{"-f", OPTION, "FILE", offsetof(struct list_args, file),
 	 "all the list of that file, or of that name, without as; the file is not read"},
 	{"as", VALUE, "LIST", offsetof(struct list_args, name), "its entry on that list instead"},
+	{"force", FLAG, NULL, offsetof(struct list_args, force),
+	 "succeed although an entry, or the list, does not exist"},
 	WORD_CONFIRM,
 };
 

@@ -270,14 +270,14 @@ static enum status check_on_list(const struct change *change, const char *name,
 	return status;
 }
 
-enum status list_take(struct gate *gate, const char *name, struct ruleset *entries,
+enum status list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 		      struct list_counts *ret)
 {
 	struct change change = {.gate = gate, .mode = TAKE};
 	enum status status = list_begin(&change, name);
 
 	change.to = change.from;
-	if (!status)
+	if (!status && !force)
 		status = check_on_list(&change, name, entries);
 	if (!status)
 		status = rules_plan(&change, entries);

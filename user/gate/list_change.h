@@ -22,8 +22,8 @@ struct list_counts {
 enum status list_put(struct gate *gate, struct sl_list_info *list, bool replace,
 		     struct ruleset *entries, struct list_counts *ret);
 
-/* Removes prefixes from a list. Refuses prefixes that are not on it. */
-enum status list_take(struct gate *gate, const char *name, struct ruleset *entries,
+/* Removes prefixes from a list. Refuses prefixes that are not on it, unless `force`. */
+enum status list_take(struct gate *gate, const char *name, struct ruleset *entries, bool force,
 		      struct list_counts *ret);
 
 /* Removes a whole list. */
