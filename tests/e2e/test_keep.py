@@ -159,6 +159,42 @@ def test_attachments_by_command_are_as_the_file_says_at_once(lab, keeping):
     wait_until(lambda: attached_to(lab) == ["in0 xdp native", "in1 xdp native"], "egress detached again")
 
 
+def clsact_is_removed(lab):
+    run("nsenter", f"--net=/run/netns/{lab.filter}", "tc", "qdisc", "del", "dev", "in0", "clsact")
+
+
+def link_is_detached(lab):
+    links = f"/sys/fs/bpf/sluice/{lab.gate}/links"
+    pin, = [name for name in os.listdir(links) if name.startswith("ingress-tcx-")]
+    found = json.loads(run("bpftool", "-j", "link", "show", "pinned", f"{links}/{pin}").out)
+    run("bpftool", "link", "detach", "id", str(found["id"]))
+
+
+@pytest.mark.parametrize("mode, remove", [("clsact", clsact_is_removed), ("tcx", link_is_detached)])
+def test_a_filter_that_another_program_removes_is_made_again(lab, keeping, mode, remove):
+    """In a namespace in which nothing else happens; within a few seconds."""
+    keep = keeping(rules({"device": "in0", "hook": "ingress", "mode": mode}))
+    assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (5, 4)
+    wait_until(lambda: settled(keep.process), "it to come to rest")
+    for _ in range(2):
+        remove(lab)
+        wait_until(lambda: attached_to(lab) == [f"in0 ingress {mode}"], "the filter", 5)
+        assert outcome(lab, [frame(OFFENDER)] * 9)[:2] == (0, 9)
+
+
+def test_a_device_that_is_occupied_is_no_dispute(lab, keeping):
+    """Tries that fail change nothing, and are not made more often than a second apart."""
+    lab.attach("in0", gate=lab.gate2)
+    lab.pair("out1", "in1")
+    keep = keeping(rules("in0", {"device": "in1", "hook": "ingress"}))
+    time.sleep(2)
+    assert TWICE not in keep.said() and NOT_ALL_ATTACHED in keep.ready
+    before = switches(keep.process)
+    time.sleep(3)
+    assert switches(keep.process) - before < 60
+    assert TWICE not in keep.said()
+
+
 def test_two_that_keep_a_gate_do_not_fight_for_ever(lab, keeping, tmp_path):
     """The second has a lock of its own, as in a container that lacks /run/sluice."""
     lab.pair("out1", "in1")
@@ -809,11 +845,11 @@ def test_it_sleeps_when_nothing_happens(lab, keeping):
     wait_until(lambda: settled(keep.process) and settled(keep.process) and settled(keep.process), "it to come to rest")
     before = cpu_ticks(keep.process), switches(keep.process)
     time.sleep(3)
-    assert (cpu_ticks(keep.process), switches(keep.process)) == before
+    assert cpu_ticks(keep.process) - before[0] <= 1 and switches(keep.process) - before[1] <= 16  # it checks its links
     lab.sluice("status")  # which opens the gate's directory, too
     time.sleep(0.3)
     wait_until(lambda: settled(keep.process), "it to come to rest")
-    assert switches(keep.process) - before[1] < 20
+    assert switches(keep.process) - before[1] < 60
 
 
 def test_a_busy_directory_does_not_keep_it_busy(lab, keeping, tmp_path):

@@ -17,7 +17,8 @@
 
 static void call_open(void *data)
 {
-	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK,
+				      .nl_groups = RTMGRP_LINK | RTMGRP_TC};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
 	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address))) {
@@ -93,12 +94,12 @@ void links_close(struct links *links)
 
 /* --- Messages ------------------------------------------------------------------------------- */
 
-/* What a message has to tell of to count. */
+/* What a message has to be about to count, and what was heard. */
 struct concern {
 	const struct places *places;
 	const struct attachment *attached;
 	unsigned int count;
-	bool concerned;
+	unsigned int news;
 };
 
 static bool name_is_placed(const struct places *places, const char *name)
@@ -109,28 +110,51 @@ static bool name_is_placed(const struct places *places, const char *name)
 	return false;
 }
 
-static int message_look(const struct nlmsghdr *message, void *data)
+static bool is_attached(const struct concern *concern, int ifindex)
+{
+	for (unsigned int i = 0; i < concern->count; i++)
+		if (concern->attached[i].ifindex == (unsigned int)ifindex)
+			return true;
+	return false;
+}
+
+static bool link_concerns(const struct concern *concern, const struct nlmsghdr *message)
 {
 	const struct ifinfomsg *link = mnl_nlmsg_get_payload(message);
-	struct concern *concern = data;
 	const struct nlattr *attr;
 
-	if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK)
-		return MNL_CB_OK;
-	for (unsigned int i = 0; i < concern->count; i++)
-		if (concern->attached[i].ifindex == (unsigned int)link->ifi_index)
-			concern->concerned = true;
-	mnl_attr_for_each(
-		attr, message,
-		sizeof(*link)) if (mnl_attr_get_type(attr) == IFLA_IFNAME &&
-				   mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0 &&
-				   name_is_placed(concern->places, mnl_attr_get_str(attr)))
-		concern->concerned = true;
+	if (is_attached(concern, link->ifi_index))
+		return true;
+	mnl_attr_for_each(attr, message,
+			  sizeof(*link)) if (mnl_attr_get_type(attr) == IFLA_IFNAME &&
+					     mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) >= 0 &&
+					     name_is_placed(concern->places,
+							    mnl_attr_get_str(attr))) return true;
+	return false;
+}
+
+static int message_look(const struct nlmsghdr *message, void *data)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(message);
+	struct concern *concern = data;
+
+	switch (message->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		if (link_concerns(concern, message))
+			concern->news |= LINKS_DEVICE;
+		break;
+	case RTM_DELQDISC:
+	case RTM_DELTFILTER:
+		if (is_attached(concern, tc->tcm_ifindex))
+			concern->news |= LINKS_FILTER;
+		break;
+	}
 	return MNL_CB_OK;
 }
 
-bool links_read(const struct link_socket *socket, const struct places *places,
-		const struct attachment *attached, unsigned int count)
+unsigned int links_read(const struct link_socket *socket, const struct places *places,
+			const struct attachment *attached, unsigned int count)
 {
 	struct concern concern = {.places = places, .attached = attached, .count = count};
 	char buffer[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -143,7 +167,7 @@ bool links_read(const struct link_socket *socket, const struct places *places,
 		else if (got == 0 || errno != ENOBUFS)
 			break;
 		else
-			concern.concerned = true; /* messages were lost */
+			concern.news |= LINKS_DEVICE; /* messages were lost */
 	}
-	return concern.concerned;
+	return concern.news;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Keep: hears of devices that come, go, or get another name, by netlink (RTNLGRP_LINK): in the
- * current network namespace, and in those that places name.
+ * Keep: hears of devices that come, go, or get another name (RTNLGRP_LINK), and of qdiscs and
+ * filters that are removed (RTNLGRP_TC), by netlink: in the current network namespace, and in those
+ * that places name.
  */
 #ifndef SLUICE_LINKS_H
 #define SLUICE_LINKS_H
@@ -27,12 +28,16 @@ struct links {
  */
 enum status links_open(struct links *links, const struct places *places);
 
-/*
- * Reads what a socket has. True: it tells of a device that places name, or that is one of these
- * attachments; or messages were lost.
- */
-bool links_read(const struct link_socket *socket, const struct places *places,
-		const struct attachment *attached, unsigned int count);
+/* What was heard, as bits. */
+enum links_news {
+	LINKS_DEVICE =
+		1, /* of a device that places name, or of these attachments; or news were lost */
+	LINKS_FILTER = 2, /* a qdisc or a filter of such a device was removed */
+};
+
+/* Reads the messages of a socket. */
+unsigned int links_read(const struct link_socket *socket, const struct places *places,
+			const struct attachment *attached, unsigned int count);
 
 void links_close(struct links *links);
 

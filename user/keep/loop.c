@@ -44,9 +44,9 @@ static enum status watchdog_run(struct keep *keep)
 
 static enum status (*const runs[TASKS])(struct keep *keep) = {
 	[TASK_WATCHDOG] = watchdog_run, [TASK_RELOAD] = reload_run, [TASK_WATCH] = watch_run,
-	[TASK_RENEW] = renew_run,	[TASK_LOOK] = look_run,	    [TASK_FILES] = files_run,
-	[TASK_LISTS] = lists_run,	[TASK_ATTACH] = attach_run, [TASK_LOAD] = load_run,
-	[TASK_SAVE] = save_run,
+	[TASK_RENEW] = renew_run,	[TASK_CHECK] = check_run,   [TASK_LOOK] = look_run,
+	[TASK_FILES] = files_run,	[TASK_LISTS] = lists_run,   [TASK_ATTACH] = attach_run,
+	[TASK_LOAD] = load_run,		[TASK_SAVE] = save_run,
 };
 
 static enum status task_run(struct keep *keep, enum task_name name)
@@ -130,18 +130,15 @@ static void signals_read(struct keep *keep)
 		}
 }
 
-static void watch_hear(struct keep *keep)
+static void links_hear(struct keep *keep, const struct link_socket *socket)
 {
-	unsigned int kinds = watch_read(&keep->watch);
+	unsigned int news =
+		links_read(socket, &keep->config.places, keep->wanted, keep->wanted_count);
 
-	if (kinds & WATCHED_BIT(WATCHED_FILES))
-		task_soon(keep, TASK_FILES, FILE_WAIT_MS);
-	if (kinds & WATCHED_BIT(WATCHED_GATE))
-		task_soon(keep, TASK_LOOK, GATE_WAIT_MS);
-	if (kinds & WATCHED_BIT(WATCHED_LINKS))
+	if (news & LINKS_DEVICE)
+		task_soon(keep, TASK_ATTACH, LINK_WAIT_MS);
+	else if (news & LINKS_FILTER)
 		links_await(keep);
-	if (kinds & WATCHED_BIT(WATCHED_NETNS))
-		netns_await(keep);
 }
 
 /* The state file has moments of the wall clock. */
@@ -186,13 +183,12 @@ static enum status events_wait(struct keep *keep, int timeout_ms)
 		signals_read(keep);
 	keep->heard_ms = now_ms();
 	if (polled[1].revents)
-		watch_hear(keep);
+		watch_hear(keep, watch_read(&keep->watch));
 	if (polled[2].revents)
 		wall_clock_hear(keep);
 	for (unsigned int i = 0; i < links; i++)
-		if (polled[3 + i].revents && links_read(&keep->links.list[i], &keep->config.places,
-							keep->wanted, keep->wanted_count))
-			task_soon(keep, TASK_ATTACH, LINK_WAIT_MS);
+		if (polled[3 + i].revents)
+			links_hear(keep, &keep->links.list[i]);
 	return OK;
 }
 
@@ -270,6 +266,7 @@ enum status keep_run(const struct keep_args *args)
 	task_now(&keep, TASK_RELOAD);
 	if (args->interval_ms)
 		task_at(&keep, TASK_FILES, now_ms() + args->interval_ms);
+	task_now(&keep, TASK_CHECK);
 	if (notify_watchdog_ms())
 		task_now(&keep, TASK_WATCHDOG);
 	if (!status)

@@ -8,6 +8,7 @@
 #include "attach/shaping.h"
 #include "base/netns.h"
 #include "base/text.h"
+#include "gate/gate_dir.h"
 #include "gate/gate_open.h"
 #include "gate/object.h"
 #include "migrate/session.h"
@@ -79,7 +80,8 @@ static enum status places_make(struct keep *keep, const struct gate *gate)
 		shaping_add(&shaping, &keep->config.rules.rules[i]);
 	if (placings.count)
 		shaping_check_planned(gate, &shaping, placings.wanted, placings.wanted_count, true);
-	keep->worked = placings.count;
+	for (unsigned int i = 0; i < placings.count; i++)
+		keep->worked |= placings.list[i].done;
 	keep->failed = placings.failed;
 	keep->attached = placings.wanted_count;
 	for (unsigned int i = 0; i < placings.count; i++)
@@ -140,6 +142,18 @@ void links_await(struct keep *keep)
 	task_soon(keep, TASK_ATTACH, wait_ms);
 }
 
+void watch_hear(struct keep *keep, unsigned int kinds)
+{
+	if (kinds & WATCHED_BIT(WATCHED_FILES))
+		task_soon(keep, TASK_FILES, FILE_WAIT_MS);
+	if (kinds & WATCHED_BIT(WATCHED_GATE))
+		task_soon(keep, TASK_LOOK, GATE_WAIT_MS);
+	if (kinds & WATCHED_BIT(WATCHED_LINKS))
+		links_await(keep);
+	if (kinds & WATCHED_BIT(WATCHED_NETNS))
+		netns_await(keep);
+}
+
 /* Counts what was made again. */
 static void dispute_note(struct keep *keep)
 {
@@ -162,22 +176,56 @@ enum status attach_run(struct keep *keep)
 {
 	struct gate gate = GATE_CLOSED;
 	enum status status, heard = links_open(&keep->links, &keep->config.places);
+	unsigned int events;
 
 	if (!keep->config.places.said || !keep->mark.is_there)
 		return heard;
 	if (trial_left_ms(keep))
 		return FAILED; /* what is on trial may have devices of its own */
 	status = gate_open_to_change(&gate, keep->args->gate);
+	events = watch_read(&keep->watch);
 	if (!status)
 		status = places_make(keep, &gate);
 	if (keep->worked)
 		attachments_publish(&gate);
+	/* pins that changed under the lock were changed here: a try that failed wakes no other */
+	events |= watch_read(&keep->watch) & ~WATCHED_BIT(WATCHED_LINKS);
 	gate_close(&gate);
+	watch_hear(keep, events);
 	dispute_note(keep);
 	keep->by_others = false;
 	netns_outwait(keep);
 	task_soon(keep, TASK_LOAD, LOAD_WAIT_MS);
 	return status ?: heard;
+}
+
+/*
+ * How often it is checked whether attachments still filter. Neither `bpftool link detach` nor a
+ * bpffs that is mounted over the gate makes an event.
+ */
+#define CHECK_EVERY_MS 3000
+
+enum status check_run(struct keep *keep)
+{
+	struct attachment all[ATTACHMENTS_MAX];
+	struct gate gate = GATE_CLOSED;
+	unsigned int count = 0;
+	enum status status;
+
+	task_at(keep, TASK_CHECK, now_ms() + CHECK_EVERY_MS);
+	if (!keep->has_file)
+		return OK;
+	task_soon(keep, TASK_LOOK, 0);
+	if (!keep->config.places.said || !keep->mark.is_there)
+		return OK;
+	status = gate_begin(&gate, keep->args->gate) ?: gate_dir_open(&gate);
+	if (!status)
+		status = attachments_read(&gate, all, &count);
+	gate_close(&gate);
+	for (unsigned int i = 0; !status && i < count; i++)
+		if (!all[i].program_id && !all[i].device_gone)
+			links_await(keep);
+	return status;
 }
 
 enum status load_run(struct keep *keep)

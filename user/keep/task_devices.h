@@ -16,6 +16,9 @@ enum status attach_run(struct keep *keep);
  */
 enum status load_run(struct keep *keep);
 
+/* Looks whether the attachments still filter, and has them made again if they do not. */
+enum status check_run(struct keep *keep);
+
 /*
  * Puts new programs in place of those that are attached. virtio_net comes back from suspension
  * without its XDP program, although the link is there; the same program would be taken for no
@@ -28,6 +31,9 @@ void programs_match(struct keep *keep, const struct gate *gate);
 
 /* Makes again what another process has changed: at once, and in a dispute ever later. */
 void links_await(struct keep *keep);
+
+/* Makes the tasks due that events of these kinds, bits of watch_read(), are for. */
+void watch_hear(struct keep *keep, unsigned int kinds);
 
 /* Looks for network namespaces again, for a minute, as a name of one has come or gone. */
 void netns_await(struct keep *keep);
