@@ -12,7 +12,7 @@ import time
 import pytest
 
 from killed import PTRACE_SYSCALL, ptrace, run_stops, start
-from lab import SLUICE, frame, run_sluice, wait_until
+from lab import HERE4, SLUICE, frame, run_sluice, wait_until
 from test_devices import attached_to, file_of
 from test_limits import OFFENDER, outcome
 
@@ -429,3 +429,59 @@ def test_a_kill_leaves_no_change_without_a_trial(lab):
             wait_until(lambda: trial_left(lab) is None, "the end of the trial")
         assert state(lab) == before, moment
     assert found == {False, True}
+
+
+# --- The ssh session in which a change is typed ---------------------------------------------------
+
+@pytest.fixture
+def session(lab, monkeypatch):
+    lab.apply(BEFORE)
+    lab.sluice("set", "default", "rate", "1kpps")
+    monkeypatch.setenv("SSH_CONNECTION", f"192.0.2.7 50022 {HERE4} 22")
+    return lab
+
+
+def test_a_deny_of_the_own_session_is_refused(session, tmp_path):
+    (tmp_path / "drop").write_text("198.51.100.9\n192.0.2.0/24\n")
+    for words in ["192.0.2.7"], ["198.51.100.9", "192.0.0.0/16"], ["192.0.2.7", "as", "x"], ["-f", str(tmp_path / "drop")]:
+        before = session.rules()
+        session.refuses(["deny", *words], "192.0.2.7", "'--confirm 60s'", f"'sluice -g {session.gate} allow 192.0.2.7'")
+        assert session.rules() == before
+        for way in ["force"], ["--confirm", "60s"]:
+            session.sluice("deny", *words, *way)
+            assert session.rules() != before
+            if "force" not in way:
+                session.sluice("confirm")
+            session.sluice("deny", "192.0.2.7")  # which changes nothing for the session
+            session.apply(BEFORE)
+            session.sluice("set", "default", "rate", "1kpps")
+
+
+def test_a_deny_that_leaves_the_session_is_made(session, tmp_path, monkeypatch):
+    (tmp_path / "drop").write_text("192.0.2.7\n")
+    for words in ["192.0.2.8"], ["2001:db8::/32"]:
+        session.sluice("deny", *words)
+    session.sluice("set", "192.0.2.7", "rate", "1kpps")
+    session.sluice("deny", "192.0.2.0/24")
+    session.refuses(["deny", "192.0.2.7"], "192.0.2.7")
+    session.sluice("del", "192.0.2.7")
+    session.sluice("allow", "192.0.2.0/25")
+    session.refuses(["deny", "192.0.2.7"], "192.0.2.7")
+    session.sluice("deny", "-f", str(tmp_path / "drop"))
+    session.sluice("undeny", "-f", str(tmp_path / "drop"))
+    for connection in ("", "x", "192.0.2.7 1", "192.0.2.7 50022 203.0.113.1 22", f"fe80::1%in0 1 {HERE4} 22"):
+        monkeypatch.setenv("SSH_CONNECTION", connection)  # of no session that comes through the gate
+        session.sluice("deny", "192.0.2.7")
+        session.sluice("undeny", "192.0.2.7")
+
+
+@pytest.mark.parametrize("words,is_noted", [
+    ("default rate 2pps", True), ("default rate 8kbit", True), ("192.0.2.0/24 rate 5/min match tcp", True),
+    ("default window 5 per 1s", True), ("default rate 2pps match tcp port 20-25", True), ("default rate 10pps", False),
+    ("default rate 2pps match udp", False), ("default rate 2pps match tcp port 80", False),
+    ("default rate 2pps match tcp-syn", False), ("default rate 2pps action observe", False),
+    ("198.51.100.0/24 rate 2pps", False), ("default rate 2pps --confirm 5s", False)])
+def test_a_limit_below_an_ssh_session_is_noted(session, words, is_noted):
+    said = session.sluice("set", *words.split()).err
+    assert ("192.0.2.7" in said and "'--confirm 60s'" in said) == is_noted, said
+    assert ("192.0.2.7" in said) == is_noted

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/confirm.h"
 #include "cli/report.h"
+#include "cli/ssh_session.h"
 #include "gate/gate.h"
 #include "gate/change.h"
 #include "gate/list_change.h"
@@ -400,6 +401,8 @@ static enum status list_run(const struct context *context, const void *args)
 		status = request.file ? file_take(context, &request) : widths_check(&request);
 	if (!status)
 		status = gate_open_to_try(&gate, context);
+	if (!status && request.access == SL_LIST_DENY && !request.force && !context->trial_ns)
+		status = ssh_check_denies(&gate, &request.entries, request.name);
 	if (!status)
 		status = request.name ? named_change(context, &gate, &request)
 				      : hands_change(context, &gate, &request);
@@ -429,8 +432,8 @@ static const struct word list_arguments[] = {
 	 "with -f or as: what is not named now goes from the list, in the same step. A\n"
 	 "file without entries is refused"},
 	{"force", FLAG, NULL, offsetof(struct list_args, force),
-	 "accept prefixes shorter than /8 (IPv6: /16), and with replace an empty file. By\n"
-	 "hand allow needs no force"},
+	 "accept prefixes shorter than /8 (IPv6: /16), those of the own ssh session, and\n"
+	 "with replace an empty file. By hand allow needs no force"},
 	{"skip", FLAG, NULL, offsetof(struct list_args, skip),
 	 "with -f: leave out lines that are not understood, and print their number"},
 	WORD_CONFIRM,

@@ -9,6 +9,7 @@
 #include "cli/confirm.h"
 #include "cli/kept.h"
 #include "cli/shared.h"
+#include "cli/ssh_session.h"
 #include "cli/warnings.h"
 #include "gate/gate.h"
 #include "gate/rules.h"
@@ -272,6 +273,8 @@ static enum status set_run(const struct context *context, const void *args)
 		status = gate_open_to_try(&gate, context);
 	if (!status)
 		status = request_apply(&gate, &request, &rule, &replaced);
+	if (!status && !context->trial_ns)
+		ssh_warn_limits(&gate, &rule);
 	if (!status)
 		kept_note_limits(context->gate);
 	if (!status && context->json)
