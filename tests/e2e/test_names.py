@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from lab import PINS, SLUICE, Lab, refused, run, run_sluice
+from lab import PINS, SLUICE, Lab, refused, run, run_sluice, wait_until
 
 ESCAPE, CSI, NOT_UTF8 = "\x1b[2J", "\u009b2J", "\udcff"
 DEVICES = ["a" + ESCAPE, "b" + CSI, "c" + NOT_UTF8, "$(id)", "a;>x", "it's", "-x", "e[f]", "b\u00fcro", 'q"\\']
@@ -160,6 +160,32 @@ def test_a_name_to_paste_is_quoted(names):
     assert "'ipset save '$(id)''" in names.refuses(["deny", "-f", "sets"], "sets:2", code=2, cwd=names.path)
     assert " as 'a;>x'" in names.refuses(["undeny", "192.0.2.7"])
     assert " -f 'a;>x'" in names.refuses(["del", "203.0.113.0/24"])
+
+
+def test_the_advice_of_doctor_names_devices_as_they_are(names):
+    """A device that is down is set up, in its namespace."""
+    names.fill()
+    found = names.json("doctor", "--watch", "10ms", status=None)
+    typed = [run("sh", "-c", 'ip() { printf "%s\\0" "$@"; }; ' + finding["advice"]).out.split("\0")
+             for finding in found if finding["id"] == "device-down"]
+    assert sorted(typed) == sorted(["-n", names.odd, "link", "set", "dev", name, "up", ""] for name in DEVICES)
+
+
+def test_the_file_of_a_process_that_keeps_the_gate(names):
+    """Programs are told its name, and people what of it they can read."""
+    path = os.path.realpath(os.path.join(names.path, f"rules{ESCAPE}.json"))
+    with open(path, "w", encoding="ascii") as file:
+        json.dump({"attach": [{"device": "in0"}], "deny": ["192.0.2.1"]}, file)
+    with names.start("keep", path) as keeper:
+        try:
+            wait_until(lambda: f"kept by process {keeper.pid}" in run_sluice("status").out, "keep")
+            status = names.sluice("status")
+            assert f" as {path.replace(ESCAPE, '?[2J')}\n" in status.out and not acts(status.out)
+            assert names.json("status")["gates"][0]["kept"] == {"pid": keeper.pid, "file": path}
+            done = names.sluice("deny", "192.0.2.2")
+            assert not acts(done.out) and not acts(done.err)
+        finally:
+            keeper.terminate()
 
 
 def test_a_directory_of_another_name_is_no_gate(names):

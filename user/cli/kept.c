@@ -5,6 +5,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
+#include "cli/report.h"
 #include "keep/hold.h"
 #include "share/share_state.h"
 
@@ -18,7 +20,7 @@ static const char *kept_format(const struct holder *keeper, char text[KEPT_TEXT]
 	if (keeper->pid)
 		snprintf(process, sizeof(process), "process %d", keeper->pid);
 	snprintf(text, KEPT_TEXT, "kept by %s%s%s", process, *keeper->path ? " as " : "",
-		 keeper->path);
+		 name_shown(keeper->path));
 	return text;
 }
 
@@ -43,8 +45,8 @@ json_t *kept_json(const char *gate)
 
 	if (!keeper_find(gate, &keeper))
 		return json_null();
-	return json_pack("{s:o, s:s?}", "pid", keeper.pid ? json_integer(keeper.pid) : json_null(),
-			 "file", *keeper.path ? keeper.path : NULL);
+	return json_pack("{s:o, s:o}", "pid", keeper.pid ? json_integer(keeper.pid) : json_null(),
+			 "file", *keeper.path ? json_name(keeper.path) : json_null());
 }
 
 static void kept_note(const char *gate, const struct holder *keeper, const char *what)

@@ -386,7 +386,6 @@ void lists_check(const char *gate, const struct holder *keeper, struct findings 
 	for (const char *line = keeper->more; *line; line += strcspn(line, "\n") + 1) {
 		if (!strchr(line, '\n') || sscanf(line, "%7s %255s", word, name) != 2)
 			return;
-		text_make_printable(name);
 		finding_add(findings, FIND_LIST_UNREAD, name,
 			    strcmp(word, KEEP_LIST_OLD)
 				    ? "its file is bad, and no earlier one is known: none of its "
@@ -395,7 +394,7 @@ void lists_check(const char *gate, const struct holder *keeper, struct findings 
 				      "good one");
 		if (*keeper->path)
 			finding_advise(findings, "sluice %sdiff %s", gate_option(gate),
-				       keeper->path);
+				       word_typed(keeper->path));
 		else
 			finding_advise(findings, "systemctl status sluice@%s", gate);
 	}

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/owner.h"
-#include "base/text.h"
 
 static const struct {
 	const char *suffix; /* of the file */
@@ -209,7 +208,6 @@ static void holder_read(int fd, struct holder *holder)
 	if (*more)
 		*more++ = '\0';
 	snprintf(holder->path, PATH_MAX, "%.*s", PATH_MAX - 1, line + 1);
-	text_make_printable(holder->path); /* other commands print it */
 	snprintf(holder->more, sizeof(holder->more), "%.*s", HOLD_MORE - 1, more);
 }
 

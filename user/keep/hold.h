@@ -64,7 +64,7 @@ bool hold_forget(enum hold_kind kind, const char *gate);
 /* The process that holds a gate. */
 struct holder {
 	pid_t pid;	      /* 0: it has no number here, as in a container */
-	char path[PATH_MAX];  /* of the rules file, or the store; printable; "": not known */
+	char path[PATH_MAX];  /* of the rules file, or the store, in any bytes; "": not known */
 	char more[HOLD_MORE]; /* the lines behind it */
 };
 

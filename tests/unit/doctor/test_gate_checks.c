@@ -418,8 +418,8 @@ static void test_lists_whose_files_are_bad(void **state)
 		const char *path, *more, *told, *advice;
 	} cases[] = {
 		{"/etc/r.yaml", "", "", NULL},
-		{"/etc/r.yaml", "old /a\nmissing b\n", "list-unread: /a; list-unread: b",
-		 "sluice -g edge diff /etc/r.yaml"},
+		{"/etc/r(1).yaml", "old /a\nmissing b\n", "list-unread: /a; list-unread: b",
+		 "sluice -g edge diff '/etc/r(1).yaml'"},
 		{"", "old a\n", "list-unread: a", "systemctl status sluice@edge"},
 		{"/etc/r.yaml", "old a\nold cut-of", "list-unread: a", NULL},
 		{"/etc/r.yaml", "rubbish\n", "", NULL},
