@@ -186,7 +186,7 @@ static const struct {
 	{"rate 2kpps burst 9 action block 1h", true},
 	{"rate 1kpps burst 5 action block 5s",
 	 true}, /* for the next; this one lasts as it was to */
-	{"rate 1kpps burst 5 match udp action block 1h", true},
+	{"name all rate 1kpps burst 5 match udp action block 1h", true},
 	{"rate 1kpps burst 5 action drop", false},
 	{"rate 1kpps burst 5 action observe", false},
 	{"rate 1kpps burst 5 per 24 action block 1h", false}, /* another key: another ledger */

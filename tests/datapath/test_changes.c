@@ -36,14 +36,15 @@ static void test_limits_keep_their_levels(void **state)
 		{"rate 2/h burst 20", 8}, /* a level is a time */
 		{"rate 30/min burst 40", 40},
 		{"rate 1/h burst 10 start empty", 4},
-		{"rate 1/h burst 10 match udp", 4},
-		{"rate 1/h burst 10 match udp port 0", 4},
+		{"name all rate 1/h burst 10 match udp", 4},
+		{"name all rate 1/h burst 10 match udp port 0", 4},
 		{"rate 1/h burst 10 action block 1h", 4},
 		{"rate 1/h burst 10 per 32/64", 4},
 		{"rate 1/h burst 10 per 24", 10}, /* another key: other ledgers */
 		{"rate 1/h burst 10 per 32/56", 10},
 		{"rate 1/h burst 10 key dst", 10},
 		{"name other rate 1/h burst 10", 10},
+		{"rate 1/h burst 10 match udp", 10}, /* has another name */
 		{"rate 1/h burst 10 match tcp", 2000},
 	};
 	struct rig *rig = rig_begin(state);
@@ -352,7 +353,8 @@ static void test_changes_cost_nothing(void **state)
 	char words[64];
 
 	for (unsigned int i = 0; i < 40; i++) {
-		snprintf(words, sizeof(words), "rate 1/h burst 5000 match any vlan %u", i + 1);
+		snprintf(words, sizeof(words), "name x rate 1/h burst 5000 match any vlan %u",
+			 i + 1);
 		rig_limits(rig, "default", "name u rate 1/h burst 5000 match udp", words, NULL);
 		assert_int_equal(rig_send(rig, HOOK_XDP, &udp, 1), 1);
 	}

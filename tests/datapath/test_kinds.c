@@ -258,7 +258,7 @@ static void test_first_limit_wins_until_changed(void **state)
 		{"window 20 per 1h start empty", SL_WINDOW, 0},
 		{"window 25 per 1h", SL_WINDOW, 5},
 		{"window 10 per 1h", SL_WINDOW, 0},
-		{"window 25 per 1h match udp", SL_WINDOW, 0},
+		{"name all window 25 per 1h match udp", SL_WINDOW, 0},
 		{"window 25 per 1h groups 4", SL_WINDOW, 25},
 		{"window 25 per 2h groups 4", SL_WINDOW, 25},
 		{"window 5000 per 2h groups 4 per 24/56", SL_WINDOW, 50},
