@@ -14,7 +14,7 @@ import pytest
 
 import cgroup
 from killed import run_interrupted, run_stops
-from lab import LONG, MAPS, SLUICE, lines, own_bpffs, refused, run, run_sluice
+from lab import FILTER_MAC, LONG, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
 READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"], ["dump"]]
@@ -479,3 +479,28 @@ def test_output_that_cannot_be_written_is_a_failure(attached, tmp_path, options)
             said = [line for line in done.err.splitlines() if "cannot write" in line]
             assert done.code == (2 if words[0] == "diff" else 1) and len(said) == 1 and "the output" in said[0], (words, done)
             assert redirect != ">/dev/full" or os.strerror(errno.ENOSPC) in said[0], (words, done)
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)], ids=str)
+def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
+    """A file or socket that is opened gets none of the numbers of standard input, output and error."""
+    def close():
+        for fd in closed:
+            os.close(fd)
+    (tmp_path / "rules.yaml").write_text("policies: [{prefix: default, limits: [{rate: 1pps}]}]\nattach: [none0]\n")
+    lock = f"/run/sluice/{lab.gate}.keep"
+    programs = [[SLUICE, "-g", lab.gate, "keep", str(tmp_path / "rules.yaml"), "--state", str(tmp_path / "state")],
+                [TRAFFIC, "-n", lab.sender, "out0", FILTER_MAC, "9", f"{SOURCE}=5"]]
+    for words in programs:
+        with subprocess.Popen(words, preexec_fn=close, stdin=subprocess.PIPE, stdout=subprocess.PIPE,  # pylint: disable=subprocess-popen-preexec-fn
+                              stderr=subprocess.PIPE) as process:
+            fds = f"/proc/{process.pid}/fd"
+            wait_until(lambda: len(os.listdir(fds)) > 3, "a file or socket")  # pylint: disable=cell-var-from-loop
+            links = [os.readlink(f"{fds}/{fd}") for fd in closed]
+            if words[0] == SLUICE:
+                wait_until((tmp_path / "state").exists, "the state")
+                with open(lock, encoding="utf-8") as file:
+                    assert file.read() == f"{process.pid}\n{tmp_path}/rules.yaml\n"
+            process.kill()
+        assert links == ["/dev/null"] * len(closed)
+    os.unlink(lock)

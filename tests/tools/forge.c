@@ -25,6 +25,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/netns.h"
+#include "base/streams.h"
 #include "frames.h"
 #include "lane.h"
 #include "rules/prefix.h"
@@ -157,6 +158,7 @@ int main(int argc, char **argv)
 	struct job job = {0};
 	enum status status;
 
+	streams_open();
 	if (argc != 6 && argc != 7)
 		return misuse("usage: forge NETNS DEV PREFIX SECONDS CPU [PPS]");
 	status = job_parse(argv, &job);

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/netns.h"
+#include "base/streams.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/confirm.h"
@@ -333,6 +334,7 @@ int main(int argc, char **argv)
 	struct command_line line = {0};
 	enum status status;
 
+	streams_open();
 	json_begin();
 	status = options_parse(argc, argv, &line);
 	if (!status) {
