@@ -504,3 +504,9 @@ def test_closed_descriptors_get_nothing_else(lab, tmp_path, closed):
             process.kill()
         assert links == ["/dev/null"] * len(closed)
     os.unlink(lock)
+
+
+def test_a_limit_on_the_size_of_files_is_a_full_disk(lab, tmp_path):
+    """SIGXFSZ ends no command: the file that is written is an error, as on a disk without room."""
+    done = run("sh", "-c", f'ulimit -f 0; exec "$0" help >{tmp_path}/out', SLUICE, check=False)
+    assert done.code == 1 and os.strerror(errno.EFBIG) in done.err

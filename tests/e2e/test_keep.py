@@ -650,6 +650,21 @@ def test_a_state_that_cannot_be_saved_is_tried_again(lab, keeping, tmp_path):
         lab.sluice("detach", "all")
 
 
+def test_a_state_that_exceeds_the_size_of_files_is_tried_again(lab, keeping):
+    """RLIMIT_FSIZE: the kernel sends SIGXFSZ, which would end it."""
+    keep = keeping(rules("in0"))
+    wait_until(keep.state.exists, "the state")
+    before = keep.state.read_text()
+    resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    lab.sluice("deny", *(f"192.0.2.{i}" for i in range(100)))
+    keep.wait_for_told(NOT_SAVED)
+    assert f"main.state: {os.strerror(errno.EFBIG)}" in keep.said()
+    assert keep.state.read_text() == before and not keep.state.with_suffix(".state.new").exists()
+    resource.prlimit(keep.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    wait_until(lambda: len(saved(keep)["entries"]) == 100, "the bans")
+    assert keep.end() == 0
+
+
 @pytest.mark.parametrize("text", [
     "", '{"version": 2, "boot": ""}', '{\n "version": 1,\n "bo',
     '{"version": 1, "boot": "", "entries": [{"prefix": "1.2.3.4/8", "access": "deny"}], "lists": []}'])

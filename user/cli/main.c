@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,6 +336,7 @@ int main(int argc, char **argv)
 	enum status status;
 
 	streams_open();
+	signal(SIGXFSZ, SIG_IGN); /* a write then fails with EFBIG */
 	json_begin();
 	status = options_parse(argc, argv, &line);
 	if (!status) {
