@@ -292,61 +292,165 @@ enum status attach_device(const struct gate *gate, struct programs *programs,
 
 /* --- Detaching ------------------------------------------------------------------------------ */
 
-/* The argument of call_filter_remove(): the filter to remove, and the result. */
-struct remove_call {
+/* The programs that the filter of a clsact attachment may run. */
+enum filter_pin {
+	PIN_FILTER, /* attachment_pin() */
+	PIN_NEXT,   /* attachment_next_pin() */
+	FILTER_PINS,
+};
+
+/* The argument of the calls that remove a filter and put it back. */
+struct filter_call {
 	const struct attachment *attachment;
-	uint32_t program_ids[2]; /* the filter runs one of these; 0: unused */
-	bool qdisc_is_ours;	 /* it is removed with its last filter */
+	int program_fd[FILTER_PINS]; /* -ENOENT: there is no such pin */
+	bool qdisc_is_ours;	     /* it is removed with its last filter */
 	bool qdisc_is_gone;
+	bool qdisc_is_new; /* it was made again */
+	int had_fd;	   /* the program that the filter ran; -1: there was no filter */
+	uint32_t had_id;
 	int err;
 };
 
-static void call_filter_remove(void *data)
+/* Finds which program the filter runs. */
+static void filter_find_program(struct filter_call *call)
 {
-	struct remove_call *call = data;
 	const struct attachment *a = call->attachment;
-	char device[IF_NAMESIZE];
 	bool found = false;
 
-	for (int i = 0; i < 2 && !found && !call->err; i++)
-		if (call->program_ids[i])
-			call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS,
-						  call->program_ids[i], &found);
+	for (int i = 0; i < FILTER_PINS && !found && !call->err; i++) {
+		if (call->program_fd[i] == -ENOENT)
+			continue;
+		call->had_id = program_id_of(call->program_fd[i]);
+		call->err = call->had_id ? filter_find(a->pinned.ifindex, a->hook == HOOK_INGRESS,
+						       call->had_id, &found)
+					 : -errno;
+		if (found)
+			call->had_fd = call->program_fd[i];
+	}
+}
+
+static void call_filter_remove(void *data)
+{
+	struct filter_call *call = data;
+	const struct attachment *a = call->attachment;
+	char device[IF_NAMESIZE];
+	bool found;
+
+	filter_find_program(call);
+	if (call->had_fd >= 0)
+		call->err = filter_remove(a->pinned.ifindex, a->hook == HOOK_INGRESS, call->had_id,
+					  &found);
+	if (call->err)
+		return;
 	/*
 	 * without our filter only the name shows whether it is the same device: numbers are reused
 	 */
-	if (!found &&
+	if (call->had_fd < 0 &&
 	    (!if_indextoname(a->pinned.ifindex, device) || strcmp(device, a->pinned.device)))
 		call->qdisc_is_gone = true; /* with the device */
-	else if (!call->err && call->qdisc_is_ours)
+	else if (call->qdisc_is_ours)
 		call->err = qdisc_remove_if_empty(a->pinned.ifindex, &call->qdisc_is_gone);
 }
 
-static enum status detach_filter(const struct gate *gate, const struct attachment *a)
+/* Adds the filter again unless it is still there: the reply to its removal may have been lost. */
+static void call_filter_restore(void *data)
 {
-	struct remove_call call = {.attachment = a};
-	char name[PIN_NAME];
+	struct filter_call *call = data;
+	const struct attachment *a = call->attachment;
+	bool ingress = a->hook == HOOK_INGRESS, there;
 
-	call.program_ids[0] = program_id_pinned(&gate->links, attachment_pin(a, name));
-	call.program_ids[1] = program_id_pinned(&gate->links, attachment_next_pin(a, name));
-	call.qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, name));
-	if (!netns_run_in(a->pinned.netns, call_filter_remove, &call)) {
-		if (errno == EPERM)
+	call->err = filter_find(a->pinned.ifindex, ingress, call->had_id, &there);
+	if (call->err || there)
+		return;
+	call->err = qdisc_make(a->pinned.ifindex, &call->qdisc_is_new);
+	if (!call->err)
+		call->err = filter_add(a->pinned.ifindex, ingress, call->had_fd);
+}
+
+/* Puts the filter back after a step that failed, which was reported. */
+static enum status filter_restore(const struct gate *gate, struct filter_call *call)
+{
+	const struct attachment *a = call->attachment;
+	char qdisc[PIN_NAME];
+
+	if (call->had_fd < 0)
+		return FAILED;
+	if (!netns_run_in(a->pinned.netns, call_filter_restore, call))
+		call->err = -errno;
+	if (call->qdisc_is_new)
+		pin_make(&gate->links, attachment_qdisc_pin(a, qdisc), call->had_fd);
+	if (call->err && call->err != -ENODEV)
+		note("%s: cannot put its filter back on hook %s: %s", a->device,
+		     hook_names[a->hook], why(call->err));
+	return FAILED;
+}
+
+/* Removes the filter, the qdisc if it is ours, and then the pin by which the filter is found. */
+static enum status detach_filter(const struct gate *gate, struct filter_call *call)
+{
+	const struct attachment *a = call->attachment;
+	char name[PIN_NAME], qdisc[PIN_NAME];
+
+	call->qdisc_is_ours = pin_exists(&gate->links, attachment_qdisc_pin(a, qdisc));
+	if (!netns_run_in(a->pinned.netns, call_filter_remove, call)) {
+		if (errno != ENOENT)
 			return failure("cannot remove the filter of %s: %s", a->device,
 				       netns_why(errno));
 		note("%s: its network namespace is gone or has no name: if it still exists, so "
 		     "does the filter",
 		     a->device);
-		call.qdisc_is_gone = true;
+		call->qdisc_is_gone = true;
 	}
-	if (call.err && call.err != -ENODEV)
-		return failure("cannot remove the filter of %s: %s", a->device, why(call.err));
-	if (call.qdisc_is_gone || call.err == -ENODEV)
-		pin_remove(&gate->links, attachment_qdisc_pin(a, name));
-	return OK;
+	if (call->err && call->err != -ENODEV) {
+		failure("cannot remove the filter of %s: %s", a->device, why(call->err));
+		return filter_restore(gate, call);
+	}
+	if (call->qdisc_is_gone || call->err == -ENODEV)
+		pin_remove(&gate->links, qdisc);
+	call->err = pin_remove(&gate->links, attachment_pin(a, name));
+	if (!call->err || call->err == -ENOENT)
+		return OK;
+	pin_failed("remove", &gate->links, name, call->err);
+	return filter_restore(gate, call);
 }
 
-/* A symbolic link is no attachment: it is removed like a pin whose device is gone. */
+/* If a link cannot be detached, it stays attached and keeps its pin. */
+static enum status detach_link(const struct gate *gate, const struct attachment *a, int fd)
+{
+	char name[PIN_NAME];
+	int err = pin_remove(&gate->links, attachment_pin(a, name));
+
+	if (err)
+		return pin_failed("remove", &gate->links, name, err);
+	err = bpf_link_detach(fd); /* at once; closing a link without a pin detaches later */
+	if (!err)
+		return OK;
+	failure("cannot detach from %s: %s", a->device, why(err));
+	err = pin_make(&gate->links, name, fd);
+	return err ? pin_failed("pin", &gate->links, name, err) : FAILED;
+}
+
+static enum status detach_clsact(const struct gate *gate, const struct attachment *a, int fd)
+{
+	struct filter_call call = {.attachment = a, .had_fd = -1};
+	enum status status;
+	char next[PIN_NAME];
+
+	call.program_fd[PIN_FILTER] = fd;
+	call.program_fd[PIN_NEXT] = pin_open(&gate->links, attachment_next_pin(a, next));
+	if (call.program_fd[PIN_NEXT] < 0 && call.program_fd[PIN_NEXT] != -ENOENT)
+		return pin_failed("open", &gate->links, next, call.program_fd[PIN_NEXT]);
+	status = detach_filter(gate, &call);
+	if (call.program_fd[PIN_NEXT] >= 0)
+		close(call.program_fd[PIN_NEXT]);
+	return status;
+}
+
+/*
+ * Whatever step fails, the device filters as before. So what may not be changed is found first, and
+ * the pins of programs go last: attachments_settle() removes one that is left. A symbolic link is
+ * no attachment, and is removed like a pin whose device is gone.
+ */
 enum status detach(const struct gate *gate, const struct attachment *a)
 {
 	char name[PIN_NAME], other[PIN_NAME];
@@ -355,16 +459,20 @@ enum status detach(const struct gate *gate, const struct attachment *a)
 
 	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name, fd);
-	if (fd >= 0 && a->mode == MODE_CLSACT)
-		status = detach_filter(gate, a);
-	else if (fd >= 0)
-		bpf_link_detach(fd); /* detaches at once; removing the pin alone detaches later */
+	status = pins_check_writable(&gate->links);
+	if (!status && fd >= 0)
+		status = a->mode == MODE_CLSACT ? detach_clsact(gate, a, fd)
+						: detach_link(gate, a, fd);
 	if (fd >= 0)
 		close(fd);
 	if (status)
 		return status;
+	if (fd == -ELOOP) {
+		err = pin_remove(&gate->links, name);
+		if (err)
+			return pin_failed("remove", &gate->links, name, err);
+	}
 	pin_remove(&gate->links, attachment_next_pin(a, other));
 	pin_remove(&gate->links, attachment_program_pin(a, other));
-	err = pin_remove(&gate->links, name);
-	return err && err != -ENOENT ? pin_failed("remove", &gate->links, name, err) : OK;
+	return OK;
 }

@@ -27,7 +27,7 @@ enum status attach_device(const struct gate *gate, struct programs *programs,
 
 /*
  * Detaches the program, in whatever namespace the device is, and removes the pin. An attachment
- * that is gone counts as detached.
+ * that is gone counts as detached. If it fails, the device filters as before.
  */
 enum status detach(const struct gate *gate, const struct attachment *attachment);
 

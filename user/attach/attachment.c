@@ -224,6 +224,7 @@ struct run_query {
 	uint32_t program_id;
 	char device[IF_NAMESIZE]; /* the name of that ifindex; "": no such device */
 	bool runs;		  /* the program runs on the attachment's hook */
+	int err;		  /* a negative errno: the device could not be asked */
 };
 
 static bool xdp_runs(unsigned int ifindex, uint32_t program_id)
@@ -248,13 +249,14 @@ static bool tcx_runs(unsigned int ifindex, bool ingress, uint32_t program_id)
 	return false;
 }
 
-static bool device_runs(const struct run_query *query)
+static bool device_runs(struct run_query *query)
 {
-	bool ingress = query->attachment->hook == HOOK_INGRESS, found;
+	bool ingress = query->attachment->hook == HOOK_INGRESS, found = false;
 
 	switch (query->attachment->mode) {
-	case MODE_CLSACT: /* a filter that cannot be read counts as gone */
-		return !filter_find(query->ifindex, ingress, query->program_id, &found) && found;
+	case MODE_CLSACT:
+		query->err = filter_find(query->ifindex, ingress, query->program_id, &found);
+		return found;
 	case MODE_TCX:
 		return tcx_runs(query->ifindex, ingress, query->program_id);
 	default:
@@ -266,8 +268,11 @@ static void call_query(void *data)
 {
 	struct run_query *query = data;
 
-	if (!if_indextoname(query->ifindex, query->device))
+	query->err = 0;
+	if (!if_indextoname(query->ifindex, query->device)) {
 		query->device[0] = '\0';
+		query->err = errno == ENXIO ? 0 : -errno;
+	}
 	query->runs = query->program_id && *query->device && device_runs(query);
 }
 
@@ -332,27 +337,39 @@ static int link_look(const struct gate *gate, struct attachment *a, int link_fd)
 	return 0;
 }
 
+/* Asks in the attachment's namespace. A namespace that is gone has no device. */
+static int query_at_place(struct run_query *query)
+{
+	if (netns_run_in(query->attachment->netns, call_query, query))
+		return query->err;
+	return errno == ENOENT ? 0 : -errno;
+}
+
 /*
- * Looks up a filter. A move of the device removes its filters, so it is at its place or gone. Its
- * program may be that of either pin: of the one that is open here, or of the next. Where the
- * namespace may not be entered, it is taken to be there. 0, or a negative errno.
+ * Looks up a filter. A move of the device removes its filters, so the filter is at its place or
+ * gone. It runs the program of the pin that is open here, or of the next pin. If the namespace may
+ * not be entered, the filter is assumed to exist. Returns 0 or a negative errno.
  */
 static int filter_look(const struct gate *gate, struct attachment *a, int program_fd)
 {
 	struct run_query query = {.gate = gate, .attachment = a, .ifindex = a->ifindex};
 	char name[PIN_NAME];
+	int err;
 
 	query.program_id = program_id_of(program_fd);
 	if (!query.program_id)
 		return -errno;
-	if (!netns_run_in(a->netns, call_query, &query) && errno == EPERM) {
+	err = query_at_place(&query);
+	if (err == -EPERM) {
 		a->program_id = query.program_id;
 		return 0;
 	}
-	if (!query.runs) {
+	if (!err && !query.runs) {
 		query.program_id = program_id_pinned(&gate->links, attachment_next_pin(a, name));
-		netns_run_in(a->netns, call_query, &query);
+		err = query_at_place(&query);
 	}
+	if (err)
+		return err;
 	if (query.runs) {
 		a->program_id = query.program_id;
 		attachment_is_at(a, a->netns, &query);
@@ -377,7 +394,7 @@ enum status attachment_look(const struct gate *gate, struct attachment *a)
 	char name[PIN_NAME];
 	int fd = pin_open(&gate->links, attachment_pin(a, name)), err = 0;
 
-	if (fd == -ENOMEM || fd == -EMFILE || fd == -ENFILE)
+	if (fd < 0 && fd != -ENOENT && fd != -ELOOP)
 		return pin_failed("open", &gate->links, name, fd);
 	a->program_id = 0;
 	a->netns = a->pinned.netns;

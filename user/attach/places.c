@@ -419,9 +419,7 @@ static enum status replace_xdp(const struct gate *gate, struct programs *program
 	call.attachment = &placing->attachment;
 	guarded = attach_there(&guard);
 	status = detach(gate, &placing->before);
-	if (status)
-		attach_there(&again);
-	else if ((status = attach_there(&call)))
+	if (!status && (status = attach_there(&call)))
 		attach_there(&again);
 	if (guarded)
 		note("%s: for a moment its packets passed unjudged", placing->attachment.device);

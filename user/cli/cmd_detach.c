@@ -203,6 +203,8 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 	if (!status)
 		status = mark(gate, request, all, count, marked);
 	if (!status)
+		status = pins_check_writable(&gate->dir);
+	if (!status)
 		status = detach_marked(gate, all, count, marked, list, &left);
 	if (left)
 		attachments_publish(gate);
@@ -232,8 +234,8 @@ static enum status detach_run(const struct context *context, const void *args)
 	gate_close(&gate);
 	if (!status)
 		kept_note_attachments(context->gate);
-	if (!status && context->json)
-		return json_print(list);
+	if (list && (!status || json_array_size(list)))
+		return json_print(list) ?: status; /* with a failure: what was detached before it */
 	json_decref(list);
 	return status;
 }

@@ -296,6 +296,15 @@ void pins_adopt(const struct pins *root, const struct pins *gate)
 	owner_leave(&self);
 }
 
+enum status pins_check_writable(const struct pins *pins)
+{
+	if (pins->fd < 0 || !faccessat(pins->fd, ".", W_OK | X_OK, AT_EACCESS))
+		return OK;
+	if (errno == EACCES)
+		return pins_refuse_change(pins);
+	return failure("cannot change what is in %s: %s", pins->path, why(errno));
+}
+
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name)
 {
 	struct stat open_dir, named;
@@ -527,9 +536,14 @@ enum status bpffs_refuse_private(void)
 enum status bpffs_mount(void)
 {
 	enum status status = bpffs_refuse_private();
+	struct statfs fs;
 
-	if (status || bpffs_is_mounted())
+	if (status)
 		return status;
+	if (statfs(BPFFS, &fs)) /* mounting a second bpffs over it would hide all gates */
+		return failure("cannot look at " BPFFS ": %s", why(errno));
+	if ((unsigned long)fs.f_type == BPFFS_MAGIC)
+		return OK;
 	if (mount("bpf", BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return failure("cannot mount bpffs at " BPFFS ": %s",
 			       errno == EPERM ? "this needs CAP_SYS_ADMIN: run it as root"

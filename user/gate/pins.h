@@ -73,6 +73,9 @@ bool pins_are_shared(const struct pins *pins);
  */
 void pins_adopt(const struct pins *root, const struct pins *gate);
 
+/* Fails if nothing in the directory may be removed: by its mode, or on a read-only mount. */
+enum status pins_check_writable(const struct pins *pins);
+
 /* Whether the name in the parent still refers to the open directory. */
 bool pins_is_named(const struct pins *pins, const struct pins *parent, const char *name);
 

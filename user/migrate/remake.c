@@ -305,7 +305,7 @@ static void lost_report(const struct gate *gate, const struct gate *next)
 /* Steps 4 and 5 of the head comment. No packet uses the old gate any more. */
 static enum status next_begin(struct gate *gate, struct gate *next, const uint64_t *zeros)
 {
-	enum status status = OK;
+	enum status status = OK, named = OK;
 	struct pins pins = gate->dir;
 
 	if (map_is_new(gate, next, MAP_BUDGETS))
@@ -314,17 +314,18 @@ static enum status next_begin(struct gate *gate, struct gate *next, const uint64
 		status = counters_add(gate, next);
 	next->dir = pins; /* borrowed */
 	if (!status)
-		status = next_end(next);
+		named = next_end(next);
 	next->dir = (struct pins)PINS_CLOSED;
-	if (status) {
+	if (status || named)
 		note("gate '%s': all devices filter by its new maps, which do not have their names "
 		     "yet: the next command that changes the gate finishes that",
 		     gate->name);
+	if (status)
 		return status;
-	}
 	lost_report(gate, next);
+	/* if some pins stay in next/, too: remake_settle() moves those that the open gate has */
 	gate_become(gate, next);
-	return OK;
+	return named;
 }
 
 /* Steps 3 to 5. If not all devices can be switched, none is. */
