@@ -219,6 +219,8 @@ OTHERWISE = [
     ("set default rate 5 pps burst 10 packets", "set default rate 5pps burst 10"),
     ("set default rate 10 kpps 100 mbit burst 2 seconds 64 kB name x",
      "set default name x rate 10kpps 100mbit burst 2s 64kB"),
+    ("set default rate 500 packets per second burst 9 per 24",
+     "set default rate 500pps burst 9 per 24/64"),
     ("set default rate 30 packets/minute burst 9", "set default rate 30/min burst 9"),
     ("set default window 1000 packets per 1 hour 30 min per 24",
      "set default window 1000 per 90min per 24/64"),

@@ -323,6 +323,13 @@ bool words_go_on(const struct command *command, const struct word *keyword, unsi
 	return !keyword_find(command, word);
 }
 
+/* Whether "per" goes on with a rate, as in "30 per minute". The keyword `per` has no such value. */
+static bool is_rate_per(const struct word *keyword, const char *word, const char *next)
+{
+	return keyword->kind == NUMBERS && !strcmp(word, "per") && next &&
+	       !isdigit((unsigned char)*next) && unit_is_known(next);
+}
+
 /* Joins the words behind a keyword. A word alone stays what it is. */
 static enum status values_join(struct filling *filling, const struct word *keyword,
 			       const char **ret)
@@ -336,7 +343,11 @@ static enum status values_join(struct filling *filling, const struct word *keywo
 	     count += words_in(words[filling->at]) ?: !count) {
 		const char *word = words[filling->at + 1];
 
-		if (!words_go_on(filling->command, keyword, count, word))
+		const char *next =
+			filling->at + 2 < filling->line->count ? words[filling->at + 2] : NULL;
+
+		if (!words_go_on(filling->command, keyword, count, word) &&
+		    !(count && is_rate_per(keyword, word, next)))
 			break;
 		filling->at++;
 		*ret = count ? text : word;

@@ -180,7 +180,7 @@ static enum status refuse_end(const struct sl_list_info *has)
 	return failure(
 		"list '%s' %s, and 'for' would change that for all its entries: leave 'for' "
 		"out to add to it, say 'replace' to make it what is said now, or 'as LIST' for "
-		"a list of its own",
+		"a list of its own; entries without 'as' have a time each",
 		has->name, end);
 }
 

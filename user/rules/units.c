@@ -138,16 +138,25 @@ static const struct unit *time_unit_find(const char *name, size_t length)
 	return NULL;
 }
 
-/* In upper or lower case: 10Mbit can only mean 10mbit. "packets/s" is "/s". */
+/*
+ * In upper or lower case: 10Mbit can only mean 10mbit. "packets/s", "per second" and "packets per
+ * second" are "/s".
+ */
 static const struct unit *rate_unit_find(const char *name)
 {
-	const char *slash = strchr(name, '/');
+	size_t packets = !strncasecmp(name, "packets", 7)  ? 7
+			 : !strncasecmp(name, "packet", 6) ? 6
+							   : 0;
+	const char *per = name + packets + strspn(name + packets, " \t");
 	const struct unit *unit = rate_units;
+	size_t blanks = strncasecmp(per, "per", 3) ? 0 : strspn(per + 3, " \t");
 
-	if (slash && (!strncasecmp(name, "packets/", slash + 1 - name) ||
-		      !strncasecmp(name, "packet/", slash + 1 - name)))
-		name = slash;
-	while (unit->name && strcasecmp(unit->name, name))
+	if (blanks)
+		name = per + 3 + blanks;
+	else if (packets && *per == '/')
+		name = per;
+	while (unit->name && (blanks ? *unit->name != '/' || strcasecmp(unit->name + 1, name)
+				     : strcasecmp(unit->name, name)))
 		unit++;
 	return unit->name ? unit : NULL;
 }
@@ -202,6 +211,15 @@ static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_d
 	*ret_divisor = divisor;
 	*ret_unit = p[strspn(p, " \t")] ? p + strspn(p, " \t") : p;
 	return true;
+}
+
+static enum status refuse_number(const char *what, const char *text, const char *unit,
+				 const char *hint)
+{
+	bool zeros = *text == '0' && isdigit((unsigned char)text[1]);
+
+	return misuse("%s '%s' is not a positive number%s%s: %s", what, text,
+		      zeros ? " without leading zeros" : "", unit, hint);
 }
 
 /* Computes digits / divisor x scale. False: the result is no whole number of 64 bits. */
@@ -272,7 +290,7 @@ enum status rate_parse(const char *text, struct sl_limit_spec *spec)
 	const char *name;
 
 	if (!number_split(text, &digits, &divisor, &name))
-		return misuse("rate '%s' is not a positive number and a unit: " RATE_HINT, text);
+		return refuse_number("rate", text, " and a unit", RATE_HINT);
 	if (!*name)
 		return misuse("rate '%s' has no unit: " RATE_HINT, text);
 	if (is_bps(name))
@@ -302,7 +320,7 @@ enum status burst_parse(const char *text, struct sl_limit_spec *spec)
 	const char *name;
 
 	if (!number_split(text, &digits, &divisor, &name))
-		return misuse("burst '%s' is not a positive number: " BURST_HINT, text);
+		return refuse_number("burst", text, "", BURST_HINT);
 	unit = burst_unit_find(name);
 	if (!unit)
 		return misuse("burst '%s': there is no unit '%s': " BURST_HINT, text, name);
@@ -327,7 +345,7 @@ enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint
 	const char *name;
 
 	if (!number_split(text, &digits, &divisor, &name))
-		return misuse("%s '%s' is not a positive number: " AMOUNT_HINT, what, text);
+		return refuse_number(what, text, "", AMOUNT_HINT);
 	unit = unit_find(burst_units, name);
 	if (!unit || unit->kind == SL_BURST_NS)
 		return misuse("%s '%s': there is no unit '%s': " AMOUNT_HINT, what, text, name);
@@ -367,8 +385,7 @@ static enum status time_read_part(const char *what, const char *text, const char
 	size_t length;
 
 	if (!number_split(*rest, &digits, &divisor, &name))
-		return misuse("%s '%s' is not a positive number and a unit: " TIME_HINT, what,
-			      text);
+		return refuse_number(what, text, " and a unit", TIME_HINT);
 	length = strcspn(name, "0123456789. \t");
 	if (!length)
 		return misuse("%s '%s' has no unit: " TIME_HINT, what, text);

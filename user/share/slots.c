@@ -55,12 +55,12 @@ bool endpoint_set(const char *host, size_t size, long long port, struct endpoint
 	return true;
 }
 
-/* Parses digits, of which there are at most six; -1: something else. */
+/* Parses at most six digits, without leading zeros; -1: something else. */
 static long long small_number(const char *text, size_t size)
 {
 	long long number = 0;
 
-	if (!size || size > 6)
+	if (!size || size > 6 || (size > 1 && *text == '0'))
 		return -1;
 	for (size_t i = 0; i < size; i++) {
 		if (text[i] < '0' || text[i] > '9')

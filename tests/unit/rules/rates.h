@@ -26,6 +26,8 @@ static const struct {
 	{"10 Mbit/s", 10000000, SL_RATE_BITS, 10000000, "10mbit"},
 	{"30/m", 30, SL_RATE_PER_MIN, 0.5, "30/min"},
 	{"30 packets/minute", 30, SL_RATE_PER_MIN, 0.5, "30/min"},
+	{"30 per minute", 30, SL_RATE_PER_MIN, 0.5, "30/min"},
+	{"500 packets per Second", 500, SL_RATE_PPS, 500, "500pps"},
 	{"5packets/s", 5, SL_RATE_PPS, 5, "5pps"},
 	{"0.5kpps", 500, SL_RATE_PPS, 500, "500pps"},
 	{"0.001kpps", 1, SL_RATE_PPS, 1, "1pps"},

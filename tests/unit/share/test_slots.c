@@ -45,6 +45,7 @@ static void test_places(void **state)
 		{"?:6379", "", 6379},
 		{"a:65535", "a", 65535},
 		{"a:65536", NULL, 0},
+		{"a:06379", NULL, 0},
 		{"a:0", NULL, 0},
 		{"a:-1", NULL, 0},
 		{"a:+1", NULL, 0},
