@@ -37,21 +37,9 @@ const char *const gate_map_names[GATE_MAPS] = {
 	[MAP_SECRET] = "secret",
 };
 
-/*
- * `in_use`, `newcomers` and `host_shortcuts` have digests or parts of them, and `sets` has tags.
- */
 bool gate_map_is_private(enum gate_map map)
 {
-	return map == MAP_SECRET || map == MAP_SETS || map == MAP_IN_USE || map == MAP_NEWCOMERS ||
-	       map == MAP_HOST_SHORTCUTS;
-}
-
-bool gate_pin_is_private(const char *name)
-{
-	for (int map = 0; map < GATE_MAPS; map++)
-		if (gate_map_is_private(map) && !strcmp(name, gate_map_names[map]))
-			return true;
-	return false;
+	return pin_is_private(gate_map_names[map]);
 }
 
 _Static_assert(GATE_MAPS <= sizeof(((struct sl_gate *)0)->map_ids) / sizeof(__u32),

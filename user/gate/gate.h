@@ -43,12 +43,8 @@ enum gate_map {
 
 extern const char *const gate_map_names[GATE_MAPS];
 
-/*
- * Returns whether a map has the hash secret, or hashes from which it could be computed. Its pin has
- * mode 0600, so the group of the gate cannot open it.
- */
+/* pin_is_private() of the map's pin: a reader cannot open it */
 bool gate_map_is_private(enum gate_map map);
-bool gate_pin_is_private(const char *name);
 
 struct bpf_map_info;
 struct gate;

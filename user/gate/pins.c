@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
+#include "base/array.h"
 #include "base/netns.h"
 #include "base/owner.h"
-#include "gate/gate.h"
 
 #define BPFFS_MAGIC 0xcafe4a11
 
@@ -254,6 +254,20 @@ static int entries_give(int directory, uid_t user, gid_t group)
 	return err;
 }
 
+/*
+ * `in_use`, `newcomers` and `host_shortcuts` have hashes or parts of them, and `sets` has tags.
+ */
+bool pin_is_private(const char *name)
+{
+	static const char *const names[] = {"secret", "sets", "in_use", "newcomers",
+					    "host_shortcuts"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 /* Lets the group of a directory open the maps in it. Directories in it stay as they are. */
 static int entries_share(int directory)
 {
@@ -266,8 +280,7 @@ static int entries_share(int directory)
 		return -errno;
 	while (!err && (entry = readdir(entries)))
 		if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		    fchmodat(fd, entry->d_name, gate_pin_is_private(entry->d_name) ? 0600 : 0640,
-			     0))
+		    fchmodat(fd, entry->d_name, pin_is_private(entry->d_name) ? 0600 : 0640, 0))
 			err = -errno;
 	closedir(entries);
 	return err;
@@ -417,7 +430,7 @@ int pin_make(const struct pins *pins, const char *name, int fd)
 		return err;
 	snprintf(path, sizeof(path), SELF_FD "/%d/%s", pins->fd, name);
 	err = bpf_obj_pin(fd, path);
-	if (!err && pins_are_shared(pins) && !gate_pin_is_private(name) &&
+	if (!err && pins_are_shared(pins) && !pin_is_private(name) &&
 	    fchmodat(pins->fd, name, 0640, 0))
 		err = -errno;
 	owner_leave(&self);

@@ -16,7 +16,7 @@
  *   PINS_ROOT     0750  gates are listed
  *   GATE          0710  maps are opened by name; it cannot be opened to be locked
  *   GATE/MAP      0640  the kernel gives a reader an fd that cannot write
- *                 0600  if gate_map_is_private(): no reader may compute the hash secret
+ *                 0600  if pin_is_private()
  *   GATE/links    0700  an open link can be detached
  */
 #ifndef SLUICE_PINS_H
@@ -103,6 +103,12 @@ void pins_close(struct pins *pins);
 int pin_open(const struct pins *pins, const char *name);
 
 int pin_make(const struct pins *pins, const char *name, int fd);
+
+/*
+ * Returns whether a map has the hash secret, or hashes from which it could be computed. Its pin has
+ * mode 0600, so the group of the gate cannot open it.
+ */
+bool pin_is_private(const char *name);
 
 /* pin_make() that first removes a pin of that name. */
 int pin_make_anew(const struct pins *pins, const char *name, int fd);
