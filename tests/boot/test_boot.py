@@ -230,8 +230,8 @@ def test_the_unit_of_sharing_is_in_touch_with_a_store(host):
     host.wait_until(f"sluice export | grep -qx 'sluice_share_up{{gate=\"main\"}} 1'")
     host.wait_until(f"{client} --scan | grep -q '{ALLOWED}}}$'")
     host.run(f"key=$({client} --scan | grep '{ALLOWED}}}$') && touch /run/other && (while [ -e /run/other ]; do "
-             f"{client} ZADD 'sluice:{{main}}:nodes' $(date +%s%3N) other; {client} HINCRBY $key t 100000000; "
-             f"{client} HINCRBY $key a 100000000; done >/dev/null &)")
+             f"{client} ZADD 'sluice:{{main}}:nodes' $(date +%s%3N) other; {client} BITFIELD $key INCRBY i64 '#0' 100000000 "
+             f"INCRBY i64 '#1' 100000000; done >/dev/null &)")
     host.wait_until("sluice -j status | tr -d '\\n' | grep -Eq '\"nodes\": 2\\b.*\"charged\": [1-9]'")
     host.run("rm /run/other")
     assert runs_with(host, SHARE_UNIT, CAP_BPF)

@@ -81,6 +81,10 @@ class Talk:
             return [self.read() for _ in range(int(rest))]
         return int(rest) if kind == b":" else rest
 
+    def fields(self, key):
+        """The counters of a key, (taken, asked)."""
+        return tuple(self("BITFIELD", key, "GET", "i64", "#0", "GET", "i64", "#1"))
+
     def close(self):
         self.file.close()
         self.socket.close()
@@ -263,7 +267,7 @@ class StoreLab:
         port = self.holder(key)
         while True:
             try:
-                return tuple(int(value or 0) for value in self.talk(port)("HMGET", key, "t", "a"))
+                return self.talk(port).fields(key)
             except Refused as refused:
                 word, _, place = str(refused).split(" ", 2)
                 assert word == "MOVED", refused
@@ -290,6 +294,11 @@ class StoreLab:
 # --- Stores that are none ---------------------------------------------------------------------------
 
 NO_CLUSTER = b"-ERR This instance has cluster support disabled\r\n"
+
+
+def count_one(words):
+    """An answer to any command that counts."""
+    return b"*2\r\n:1\r\n:1\r\n" if words[0] == b"BITFIELD" else b":1\r\n"
 
 
 class FakeStore:
@@ -368,22 +377,20 @@ class Liar(FakeStore):
     def __init__(self, netns):
         super().__init__(netns)
         self.counters = collections.Counter()
-        self.lie = None  # of HINCRBY and HMGET: what becomes of the answer to a total
+        self.lie = None  # of BITFIELD: what becomes of the answer to a total
         self.answers = {
             b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"TIME": b"*2\r\n$4\r\n1000\r\n$1\r\n0\r\n",
             b"ZADD": b":0\r\n", b"ZREMRANGEBYSCORE": b":0\r\n", b"ZCOUNT": b":2\r\n", b"PEXPIRE": b":1\r\n",
             b"EXPIRE": b":1\r\n", b"PSETEX": b"+OK\r\n", b"PTTL": b":-2\r\n",
-            b"HINCRBY": self.add, b"HMGET": self.read}
+            b"BITFIELD": self.count}
 
-    def add(self, words):
-        self.counters[words[1:3]] += int(words[3])
-        total = self.counters[words[1:3]]
-        return self.lie(total) if self.lie else b":%d\r\n" % total
-
-    def read(self, words):
-        totals = [self.counters[words[1], field] for field in words[2:]]
-        return self.lie(totals[0]) if self.lie else b"*2\r\n" + b"".join(
-            b"$%d\r\n%d\r\n" % (len(str(total)), total) for total in totals)
+    def count(self, words):
+        """INCRBY of each field, or GET."""
+        for i, word in enumerate(words):
+            if word == b"INCRBY":
+                self.counters[words[1], words[i + 2]] += int(words[i + 3])
+        totals = [self.counters[words[1], field] for field in (b"#0", b"#1")]
+        return b"*2\r\n" + b"".join(self.lie(total) if self.lie else b":%d\r\n" % total for total in totals)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from lab import run, wait_until
-from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, has_tls, name_server, proxy, slot_of
+from store_lab import FAR_STORE, FIRST_PORT, NO_CLUSTER, SERVER, FakeStore, StoreLab, count_one, has_tls, name_server, proxy, slot_of
 
 pytestmark = pytest.mark.skipif(not SERVER, reason="redis-tools is not installed")
 
@@ -74,7 +74,7 @@ def test_a_round_adds_and_answers_totals(stores):
     assert client.totals(("{a}x", 5, 6), ("{b}y", 0, 0), ("{a}x", 1, 1)) == [(5, 6), (0, 0), (6, 7)]
     assert client.totals(("{a}x", 0, 0), ("{a}x", 2**62, -7)) == [(6, 7), (6 + 2**62, 0)]
     talk = stores.talk()
-    assert talk("HGETALL", "{a}x") == ["t", str(6 + 2**62), "a", "0"]
+    assert talk.fields("{a}x") == (6 + 2**62, 0) and talk("STRLEN", "{a}x") == 16
     assert 50 < talk("TTL", "{a}x") <= 60
     assert talk("EXISTS", "{b}y") == 0, "reading makes no key"
     client.totals(("!{c}z", 1, 1))
@@ -107,7 +107,7 @@ def test_a_block_is_a_key_that_ends_by_itself(stores):
 def test_a_key_expires_once_the_store_has_said_so(stores, answer, of_added, of_read):
     """0: there was no such key, yet. One that is only read is not made, either."""
     with FakeStore(stores.netns) as fake:
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"HMGET": b"*2\r\n$-1\r\n$-1\r\n",
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"BITFIELD": b"*2\r\n:1\r\n:1\r\n",
                         b"EXPIRE": answer}
         fake.other = b":1\r\n"
         client = stores.client(f"127.0.0.1:{fake.port}")
@@ -123,9 +123,9 @@ def test_an_expiry_that_comes_before_the_key_does_not_count(stores):
 
         def add(_):
             keys.append(1)
-            return busy.pop() if busy else b":1\r\n"
+            return busy.pop() if busy else b"*2\r\n:1\r\n:1\r\n"
 
-        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"HINCRBY": add,
+        fake.answers = {b"PING": b"+PONG\r\n", b"CLUSTER": NO_CLUSTER, b"BITFIELD": add,
                         b"EXPIRE": lambda _: b":%d\r\n" % (len(keys) > 2)}
         client = stores.client(f"127.0.0.1:{fake.port}")
         done = client.round(("{a}x", 1, 1))
@@ -139,7 +139,9 @@ def test_many_items_take_one_round_trip(stores):
     client = stores.client()
     items = [(f"k{{{i}}}", i, i + 1) for i in range(5000)]
     assert client.totals(*items) == [(i, i + 1) for i in range(5000)]
-    assert client.totals(*items) == [(2 * i, 2 * i + 2) for i in range(5000)]
+    before = client.counts()["commands"]
+    assert client.totals(*((f"!{key}", *deltas) for key, *deltas in items)) == [(2 * i, 2 * i + 2) for i in range(5000)]
+    assert client.counts()["commands"] == before + 5000, "one command for both counters of a key"
     client.close()
 
 
@@ -263,9 +265,9 @@ def test_totals_fall_when_the_store_is_emptied(stores):
 def test_only_the_right_word_opens(stores, user, password, right):
     stores.start(FIRST_PORT, "--requirepass", "secret")
     talk = stores.talk(password="secret")
-    talk("ACL", "SETUSER", "node", "on", ">word", "~g:*", "~{nodes}", "-@all", "+hincrby", "+hmget", "+expire",
+    talk("ACL", "SETUSER", "node", "on", ">word", "~g:*", "~{nodes}", "-@all", "+bitfield", "+expire",
          "+time", "+zadd", "+zremrangebyscore", "+zcount", "+pexpire", "+cluster|slots")
-    talk("ACL", "SETUSER", "reader", "on", ">r", "~*", "-@all", "+hmget", "+cluster|slots")
+    talk("ACL", "SETUSER", "reader", "on", ">r", "~*", "-@all", "+get", "+cluster|slots")
     client = stores.client(user=user, password=password)
     done = client.round(("g:{a}", 1, 2))
     assert done["items"] == [[right, right, 1 if right else 0, 2 if right else 0]], done
@@ -279,7 +281,7 @@ def test_only_the_right_word_opens(stores, user, password, right):
 
 def test_a_user_who_may_only_count_needs_no_ping(stores):
     stores.start()
-    stores.talk()("ACL", "SETUSER", "default", "-@all", "+hincrby", "+expire", "+cluster|slots")
+    stores.talk()("ACL", "SETUSER", "default", "-@all", "+bitfield", "+expire", "+cluster|slots")
     client = stores.client()
     assert client.totals(("{a}x", 5, 6)) == [(5, 6)]
     client.close()
@@ -371,7 +373,7 @@ def test_a_store_by_tls_has_a_certificate_of_its_host_and_the_authority(
                                ca=certificates / f"{authority}.crt", within=by_name_server(tmp_path))
         wait_until(lambda: (done := client.round(("{a}x", 1, 1)))["status"] == 0 or error and error in done["error"],
                    error or "a store")
-        assert stores.talk(password="word")("HGET", "{a}x", "t") == (None if error else "1")
+        assert stores.talk(password="word").fields("{a}x") == ((0, 0) if error else (1, 1))
         client.close()
 
 
@@ -388,7 +390,7 @@ def test_a_store_that_is_down_is_asked_less_and_less_and_found_again(stores):
     assert client.counts()["connects"] < 12, client.counts()
     stores.start()
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is back")
-    assert stores.talk()("HGET", "{a}x", "t") == "1", "what was not sent is not in doubt"
+    assert stores.talk().fields("{a}x")[0] == 1, "what was not sent is not in doubt"
     client.close()
 
 
@@ -416,7 +418,7 @@ def test_a_store_that_stands_still_takes_no_more_than_the_time_of_a_call(stores)
     wait_until(lambda: ledger.round()["status"] == 0, "a store that goes on")
     talk = stores.talk()
     for key in ledger.keys:
-        assert ledger.least[key] <= int(talk("HGET", key, "t")) <= ledger.most[key]
+        assert ledger.least[key] <= talk.fields(key)[0] <= ledger.most[key]
     assert client.counts()["lost"] == 2
     client.close()
 
@@ -453,7 +455,7 @@ class Silent(FakeStore):
     def __init__(self, netns, is_silent=True):
         super().__init__(netns)
         self.is_silent = is_silent
-        self.other = lambda _: b"" if self.is_silent else b":1\r\n"
+        self.other = lambda words: b"" if self.is_silent else count_one(words)
 
     def join(self, other, ports):
         parts = b"".join(b"*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % part
@@ -466,7 +468,7 @@ def test_a_node_that_only_greets_does_not_delay_the_others_keys(stores):
     """But once by a call; and each time that it has greeted again by an eighth of that."""
     of_other, of_silent = (next(key for key in KEYS if (slot_of(key) > 8191) == is_silent) for is_silent in (0, 1))
     with FakeStore(stores.netns) as other, Silent(stores.netns) as silent:
-        other.other = b":1\r\n"
+        other.other = count_one
         silent.join(other, (other.port, silent.port))
         client = stores.client(f"127.0.0.1:{other.port}", timeout_ms=800)
         took, begun = [], time.monotonic()
@@ -490,7 +492,7 @@ def test_a_far_node_that_failed_once_is_used_again(stores, before):
     """Its answers take longer than an eighth of a call, and may have been faster before."""
     of_silent = next(key for key in KEYS if slot_of(key) > 8191)
     with FakeStore(stores.netns) as other, Silent(stores.netns, is_silent=False) as silent:
-        other.other = b":1\r\n"
+        other.other = count_one
         silent.join(other, (other.port, 9000))
         with proxy(stores.netns, silent.port, 9000, before):
             client = stores.client(f"127.0.0.1:{other.port}", timeout_ms=800)
@@ -520,7 +522,7 @@ def test_a_store_that_loads_is_waited_for(stores):
     stores.start()
     talk = stores.talk()
     for i in range(1000):
-        talk("HSET", f"k{i}", "t", i)
+        talk("BITFIELD", f"k{i}", "SET", "i64", "#0", i)
     talk("SAVE")
     stores.kill(FIRST_PORT)
     stores.start(FIRST_PORT, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
@@ -528,7 +530,7 @@ def test_a_store_that_loads_is_waited_for(stores):
     done = client.round(("k7", 1, 1))
     assert done["status"] == -errno.EAGAIN and not done["items"][0][1] and "LOADING" in done["error"], done
     wait_until(lambda: client.round(("k7", 1, 1))["status"] == 0, "a store that has loaded")
-    assert stores.talk()("HGET", "k7", "t") == "8"
+    assert stores.talk().fields("k7") == (8, 1)
     assert client.counts()["loading"] > 0 and client.counts()["lost"] == 0
     client.close()
 
@@ -539,28 +541,32 @@ def test_a_replica_does_not_count(stores):
     client = stores.client(f"127.0.0.1:{FIRST_PORT + 1},127.0.0.1:{FIRST_PORT}")
     ledger = Ledger(client, ("{a}x",))
     wait_until(lambda: ledger.round()["status"] == 0, "the master")
-    assert ledger.lost == 0 and stores.talk()("HGET", "{a}x", "t") == str(ledger.least["{a}x"])
+    assert ledger.lost == 0 and stores.talk().fields("{a}x")[0] == ledger.least["{a}x"]
     client.close()
 
 
-def test_a_key_that_cannot_be_counted_begins_anew(stores):
-    """Of another type, a text, or full; what is only read, too. The others go on."""
+def test_a_key_of_another_type_begins_anew(stores):
+    """What is only read, too. The others go on."""
     stores.start()
     client, talk = stores.client(), stores.talk()
-    full = 2**63 - 1
     for i in range(2):
-        talk("SET", "{a}s", "text")
-        talk("HSET", "{a}h", "t", "text", "a", 5)
-        talk("HSET", "{a}g", "t", 5, "a", full)
-        talk("SET", "{a}r", "text")
-        talk("HSET", "{a}q", "t", 5, "a", "text")
-        done = client.totals(("!{a}s", 1, 2), ("{a}x", 1, 1), ("{a}h", 3, 4), ("{a}g", 5, 6), ("{a}r", 0, 0),
-                             ("{a}q", 0, 0), ("{a}y", 0, 0))
-        assert done == [(1, 2), (i + 1, i + 1), (3, 4), (5, 6), (0, 0), (0, 0), (0, 0)]
-        assert all(50 < talk("TTL", f"{{a}}{key}") <= 60 for key in "shg")
-        assert talk("EXISTS", "{a}r", "{a}q") == 0
+        talk("DEL", "{a}h", "{a}r")
+        talk("HSET", "{a}h", "t", "5")
+        talk("SADD", "{a}r", "text")
+        done = client.totals(("!{a}h", 1, 2), ("{a}x", 1, 1), ("{a}r", 0, 0), ("{a}y", 0, 0))
+        assert done == [(1, 2), (i + 1, i + 1), (0, 0), (0, 0)]
+        assert 50 < talk("TTL", "{a}h") <= 60 and talk("EXISTS", "{a}r") == 0
     counts = client.counts()
-    assert counts["refused"] == 12 and counts["connects"] == 1 and counts["lost"] == counts["bad"] == 0, counts
+    assert counts["refused"] == 4 and counts["connects"] == 1 and counts["lost"] == counts["bad"] == 0, counts
+    client.close()
+
+
+def test_counters_wrap(stores):
+    stores.start()
+    client, talk = stores.client(), stores.talk()
+    talk("BITFIELD", "{a}x", "SET", "i64", "#0", 2**63 - 1)
+    assert client.totals(("{a}x", 3, 4)) == [(2 - 2**63, 4)]
+    assert client.counts()["refused"] == 0
     client.close()
 
 
@@ -699,7 +705,7 @@ def test_what_got_no_answer_is_never_sent_again(stores):
         client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=300)
         done = client.round(("{a}x", 5, 6))
         assert done["items"] == [[False, True, 0, 0]], done
-        heard = [words for words in fake.heard if words[0] == b"HINCRBY"]
+        heard = [words for words in fake.heard if words[0] == b"BITFIELD"]
         assert len(heard) == len(set(heard)), heard
         client.close()
 
@@ -715,9 +721,9 @@ def test_what_got_no_answer_is_not_carried_out_later(stores):
     assert done["items"] == [[False, True, 0, 0]], done
     stores.link("up")
     time.sleep(5)  # TCP tries again 0.2, 0.6, 1.4 and 3 s behind the first time
-    assert stores.talk()("HGET", "{a}x", "t") == "1"
+    assert stores.talk().fields("{a}x")[0] == 1
     wait_until(lambda: client.round(("{a}x", 1, 1))["status"] == 0, "a store that is in reach again")
-    assert stores.talk()("HGET", "{a}x", "t") == "2"
+    assert stores.talk().fields("{a}x")[0] == 2
     client.close()
 
 
@@ -751,7 +757,7 @@ def test_lookups_of_names_that_are_given_up_cost_no_memory(stores, tmp_path):
         return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:1\r\n" % (len(host), host)
 
     with name_server(stores.netns, 0.5) as asked, FakeStore(stores.netns) as fake:
-        fake.answers, fake.other = {b"PING": b"+PONG\r\n", b"CLUSTER": slots}, b":1\r\n"
+        fake.answers, fake.other = {b"PING": b"+PONG\r\n", b"CLUSTER": slots}, count_one
         client = stores.client(f"127.0.0.1:{fake.port}", timeout_ms=100, within=by_name_server(tmp_path))
         client.counts()  # mounting may have taken long
         wait_until(lambda: client.round(("{a}x", 1, 1)) and len(asked) > 20, "lookups")

@@ -45,6 +45,7 @@ static const char *const grammar[] = {
 	":-1\r\n",
 	"$-1\r\n",
 	"$1\r\n5\r\n",
+	"*2\r\n:1\r\n:1\r\n",
 	"*2\r\n",
 	"*3\r\n",
 	"*1\r\n",

@@ -205,7 +205,7 @@ static inline void world_report(struct world *world, struct world_node *node)
 	struct flow_count own = {world_units(node->own.taken), world_units(node->own.asked)};
 	struct flow_count sent = flow_report(&node->flow, &own, world->now);
 
-	world->commands += sent.taken || sent.asked ? 2 : 1;
+	world->commands++;
 	if ((sent.taken || sent.asked) &&
 	    (!node->expiry_at || credit_span(node->expiry_at, world->now) >= WORLD_EXPIRY)) {
 		node->expiry_at = world->now;

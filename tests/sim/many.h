@@ -328,7 +328,7 @@ static inline void many_round(struct many *many, struct many_node *node,
 	struct many_source *source = &many->source[account->source];
 	bool adds = sent.taken || sent.asked;
 
-	many->commands += adds ? 2 : 1;
+	many->commands++;
 	if (adds &&
 	    (!account->expiry_at || credit_span(account->expiry_at, many->now) >= WORLD_EXPIRY)) {
 		account->expiry_at = many->now;

@@ -246,7 +246,7 @@ static void many_print(struct many *many, const char *when, double seconds)
 	       (double)many->left_out / many->scans, commands);
 	heavy_print(many, seconds);
 	errors_print(many);
-	must_be_within("commands", commands, 0, 2000);
+	must_be_within("commands", commands, 0, 3000);
 }
 
 /* demand: of all sources together, in times the rate of one */

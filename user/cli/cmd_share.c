@@ -192,7 +192,7 @@ static const struct word share_words[] = {
 	 "without the store, or this process, limits are this node's alone (default), or\n"
 	 "divided by the nodes seen last"},
 	{"--most", OPTION, "NUMBER", offsetof(struct share_words, most),
-	 "sources that the store is told of at a time; default: 90"},
+	 "sources that the store is told of at a time; default: 256"},
 	{"--user", OPTION, "USER", offsetof(struct share_words, user),
 	 "of the store's access list"},
 	{"--password-file", OPTION, "FILE", offsetof(struct share_words, password_file),

@@ -174,53 +174,30 @@ static void command_refused(struct cluster *cluster, struct node *from, struct c
 		command_end(cluster, command, refusal == REFUSAL_KEY ? REFUSED : UNSENT);
 }
 
-/* Whether an answer is a text or nil, which is 0. ret_is_number: the text of a number. */
-static bool number_read(const redisReply *answer, int64_t *ret, bool *ret_is_number)
+static bool number_read(const redisReply *answer, int type, int64_t *ret)
 {
 	char *end;
 
-	*ret = 0;
-	*ret_is_number = true;
-	if (answer->type == REDIS_REPLY_NIL)
-		return true;
-	if (answer->type != REDIS_REPLY_STRING)
-		return false;
+	*ret = answer->integer;
+	if (answer->type != type || type == REDIS_REPLY_INTEGER)
+		return answer->type == type;
 	errno = 0;
 	*ret = strtoll(answer->str, &end, 10);
-	*ret_is_number = !errno && end == answer->str + answer->len && answer->len;
-	return true;
+	return !errno && end == answer->str + answer->len && answer->len;
 }
 
-/* ret_is_counted: false where a text is no number. Anyone can have written that into a key. */
-static bool values_read(const redisReply *answer, struct command *command, bool *ret_is_counted)
+/* Reads the values of an answer. False: it is not of the command's kind. */
+static bool values_read(const redisReply *answer, struct command *command)
 {
-	bool is_number[2];
+	int type = command->kind == ANSWER_TEXTS ? REDIS_REPLY_STRING : REDIS_REPLY_INTEGER;
 
-	*ret_is_counted = true;
-	if (command->kind == ANSWER_INTEGER) {
-		command->value[0] = answer->integer;
-		return answer->type == REDIS_REPLY_INTEGER;
-	}
+	if (command->kind == ANSWER_INTEGER)
+		return number_read(answer, type, &command->value[0]);
 	if (command->kind == ANSWER_DONE)
 		return answer->type == REDIS_REPLY_STATUS;
-	if (answer->type != REDIS_REPLY_ARRAY || answer->elements != 2)
-		return false;
-	for (int i = 0; i < 2; i++)
-		if (!number_read(answer->element[i], &command->value[i], &is_number[i]))
-			return false;
-	*ret_is_counted = is_number[0] && is_number[1];
-	return true;
-}
-
-static void command_answered(struct cluster *cluster, struct node *from, struct command *command,
-			     bool is_counted)
-{
-	if (!is_counted) {
-		cluster->setup.counts->refused++;
-		connection_fail(&cluster->setup, &from->connection, -EREMOTEIO,
-				"%s: a text that is no number", command->argv[0]);
-	}
-	command_end(cluster, command, is_counted ? ANSWERED : REFUSED);
+	return answer->type == REDIS_REPLY_ARRAY && answer->elements == 2 &&
+	       number_read(answer->element[0], type, &command->value[0]) &&
+	       number_read(answer->element[1], type, &command->value[1]);
 }
 
 /*
@@ -230,7 +207,7 @@ static void command_answered(struct cluster *cluster, struct node *from, struct 
 static bool answer_take(struct cluster *cluster, struct node *node, redisReply *answer)
 {
 	struct command *command = node->awaiting.first;
-	bool is_sound = command, is_counted;
+	bool is_sound = command;
 
 	if (command && command->due == 2) {
 		command->due = 1; /* this was ASKING's; the next one tells whether it helped */
@@ -243,9 +220,9 @@ static bool answer_take(struct cluster *cluster, struct node *node, redisReply *
 		queue_take(&node->awaiting);
 		command->node = NODE_NONE;
 		command_refused(cluster, node, command, answer);
-	} else if (command && values_read(answer, command, &is_counted)) {
+	} else if (command && values_read(answer, command)) {
 		queue_take(&node->awaiting);
-		command_answered(cluster, node, command, is_counted);
+		command_end(cluster, command, ANSWERED);
 	} else {
 		is_sound = false;
 	}

@@ -24,15 +24,16 @@ enum outcome {
 
 enum answer_kind {
 	ANSWER_INTEGER,
-	ANSWER_PAIR, /* two numbers as text, or nil for 0 */
-	ANSWER_DONE, /* a status: OK */
-	ANSWER_ANY,  /* kept whole, errors too */
+	ANSWER_TEXTS,  /* two numbers as text */
+	ANSWER_COUNTS, /* two integers */
+	ANSWER_DONE,   /* a status: OK */
+	ANSWER_ANY,    /* kept whole, errors too */
 };
 
 struct command {
-	const char *argv[4];
+	const char *argv[10];
 	int argc; /* 0: no command */
-	char number[24];
+	char number[2][24];
 	enum answer_kind kind;
 	unsigned int slot;
 	unsigned int node; /* where it has to go, or NODE_NONE: to who has the slot */

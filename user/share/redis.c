@@ -61,9 +61,9 @@ static struct command command_of(const char *key, const char *word, const char *
 /* Of an item, in the order in which they are sent. */
 enum item_command {
 	ITEM_CLEAR, /* deletes a key that cannot be counted: items_clear() */
-	ITEM_FIELD, /* adds to the first field, or reads both */
-	ITEM_EXPIRY = ITEM_FIELD + STORE_FIELDS,
-	ITEM_BLOCK,   /* tells of a block */
+	ITEM_COUNT, /* adds to both fields, or reads them */
+	ITEM_EXPIRY,
+	ITEM_BLOCK,   /* reports a block */
 	ITEM_BLOCKED, /* reads it */
 	ITEM_COMMANDS
 };
@@ -73,10 +73,11 @@ static bool item_is_read(const struct store_item *item)
 	return !item->delta[STORE_TAKEN] && !item->delta[STORE_ASKED];
 }
 
-static void number_write(struct command *command, int word, uint64_t number)
+/* Writes a number into one of the two places of a command. */
+static const char *number_write(struct command *command, int place, int64_t number)
 {
-	snprintf(command->number, sizeof(command->number), "%" PRIu64, number);
-	command->argv[word] = command->number;
+	snprintf(command->number[place], sizeof(command->number[place]), "%" PRId64, number);
+	return command->number[place];
 }
 
 /* A block is a key that the store forgets when the block ends: so no clock but its own counts. */
@@ -88,30 +89,42 @@ static void block_write(const struct store_item *item, struct command commands[I
 		return;
 	if (item->block_ms) {
 		*block = command_of(item->block_key, "PSETEX", "", "1", ANSWER_DONE);
-		number_write(block, 2, item->block_ms);
+		block->argv[2] = number_write(block, 0, (int64_t)item->block_ms);
 	}
 	commands[ITEM_BLOCKED] = command_of(item->block_key, "PTTL", NULL, NULL, ANSWER_INTEGER);
+}
+
+/*
+ * Both fields in one command: two integers of 64 bits in a string. A sum that overflows wraps, and
+ * so does the difference of two totals.
+ */
+static struct command count_write(const struct store_item *item, struct command *place)
+{
+	static const char *const field[STORE_FIELDS] = {"#0", "#1"};
+	struct command command = command_of(item->key, "BITFIELD", NULL, NULL, ANSWER_COUNTS);
+	bool is_read = item_is_read(item);
+
+	for (int i = 0; i < STORE_FIELDS; i++) {
+		command.argv[command.argc++] = is_read ? "GET" : "INCRBY";
+		command.argv[command.argc++] = "i64";
+		command.argv[command.argc++] = field[i];
+		if (!is_read)
+			command.argv[command.argc++] = number_write(place, i, item->delta[i]);
+	}
+	memcpy(command.number, place->number, sizeof(command.number));
+	return command;
 }
 
 static void counters_write(const struct store_item *item, unsigned int expire_s,
 			   struct command commands[ITEM_COMMANDS])
 {
-	static const char *const field[STORE_FIELDS] = {"t", "a"};
+	struct command *expiry = &commands[ITEM_EXPIRY];
 
-	if (item_is_read(item))
-		commands[ITEM_FIELD] =
-			command_of(item->key, "HMGET", field[0], field[1], ANSWER_PAIR);
-	for (int i = 0; !item_is_read(item) && i < STORE_FIELDS; i++) {
-		struct command *add = &commands[ITEM_FIELD + i];
-
-		*add = command_of(item->key, "HINCRBY", field[i], "", ANSWER_INTEGER);
-		snprintf(add->number, sizeof(add->number), "%" PRId64, item->delta[i]);
-		add->argv[3] = add->number;
-	}
+	commands[ITEM_COUNT] = count_write(item, &commands[ITEM_COUNT]);
 	if (item->lasts)
 		return;
-	commands[ITEM_EXPIRY] = command_of(item->key, "EXPIRE", "", NULL, ANSWER_INTEGER);
-	number_write(&commands[ITEM_EXPIRY], 2, expire_s);
+	*expiry = command_of(item->key, "EXPIRE", "", NULL, ANSWER_INTEGER);
+	expiry->argv[2] = number_write(expiry, 0, expire_s);
 }
 
 static void item_write(const struct store_item *item, unsigned int expire_s,
@@ -127,11 +140,9 @@ static bool command_may_have_run(const struct command *command)
 	return command->outcome == ANSWERED || command->outcome == LOST;
 }
 
-/* A reading leaves nothing behind; of two additions, one is enough to be sent. */
 static void item_read(struct store_item *item, const struct command commands[ITEM_COMMANDS])
 {
-	const struct command *taken = &commands[ITEM_FIELD + STORE_TAKEN];
-	const struct command *asked = &commands[ITEM_FIELD + STORE_ASKED];
+	const struct command *count = &commands[ITEM_COUNT];
 	const struct command *expiry = &commands[ITEM_EXPIRY];
 	const struct command *blocked = &commands[ITEM_BLOCKED];
 
@@ -141,16 +152,11 @@ static void item_read(struct store_item *item, const struct command commands[ITE
 	/* 0: there was no key, which an addition may have made behind it */
 	item->expires =
 		expiry->outcome == ANSWERED && (expiry->value[0] == 1 || item_is_read(item));
-	item->answered = taken->outcome == ANSWERED;
-	item->total[STORE_TAKEN] = taken->value[0];
-	item->total[STORE_ASKED] = taken->value[1];
-	if (item_is_read(item)) {
-		item->sent = item->answered;
-		return;
-	}
-	item->sent = command_may_have_run(taken) || command_may_have_run(asked);
-	item->answered &= asked->outcome == ANSWERED;
-	item->total[STORE_ASKED] = asked->value[0];
+	item->answered = count->outcome == ANSWERED;
+	/* a reading leaves nothing behind */
+	item->sent = item_is_read(item) ? item->answered : command_may_have_run(count);
+	for (int i = 0; i < STORE_FIELDS; i++)
+		item->total[i] = count->value[i];
 }
 
 /* Deletes a key: a time to live that has passed needs no right that is not needed anyway. */
@@ -170,8 +176,7 @@ static void items_clear(struct store *store, struct store_item *items, size_t co
 	bool is_any = false;
 
 	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
-		bool is_refused = commands[ITEM_FIELD + STORE_TAKEN].outcome == REFUSED ||
-				  commands[ITEM_FIELD + STORE_ASKED].outcome == REFUSED;
+		bool is_refused = commands[ITEM_COUNT].outcome == REFUSED;
 
 		memset(commands, 0, ITEM_COMMANDS * sizeof(*commands));
 		if (!is_refused)
@@ -185,13 +190,9 @@ static void items_clear(struct store *store, struct store_item *items, size_t co
 		return;
 	cluster_exchange(&store->cluster, store->commands, count * ITEM_COMMANDS);
 	commands = store->commands;
-	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS) {
-		bool was_sent = items[i].sent;
-
+	for (size_t i = 0; i < count; i++, commands += ITEM_COMMANDS)
 		if (commands[ITEM_CLEAR].argc)
 			item_read(&items[i], commands);
-		items[i].sent |= was_sent; /* a field may have been counted that is not cleared */
-	}
 }
 
 static bool commands_reserve(struct store *store, size_t items)
@@ -243,7 +244,7 @@ int store_round(struct store *store, struct store_item *items, size_t count, uns
 
 static int time_read(struct store *store, const char *key, uint64_t *ret_ms)
 {
-	struct command time = command_of(key, "TIME", NULL, NULL, ANSWER_PAIR);
+	struct command time = command_of(key, "TIME", NULL, NULL, ANSWER_TEXTS);
 
 	time.argc = 1; /* the key only says which node */
 	cluster_exchange(&store->cluster, &time, 1);

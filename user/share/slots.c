@@ -133,12 +133,6 @@ static const struct {
 	{"WRONGPASS", REFUSAL_RIGHT},  {"NOPERM", REFUSAL_RIGHT},    {"WRONGTYPE", REFUSAL_KEY},
 };
 
-/* The word of these is only ERR. */
-static const char *const key_errors[] = {
-	"ERR hash value is not an integer",
-	"ERR increment or decrement would overflow",
-};
-
 /* The size of the word that a text begins with. */
 static size_t word_size(const char *text, size_t size)
 {
@@ -173,9 +167,6 @@ enum refusal refusal_parse(const char *text, size_t size, unsigned int *ret_slot
 	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
 		if (strlen(refusals[i].word) == word && !memcmp(text, refusals[i].word, word))
 			refusal = refusals[i].refusal;
-	for (size_t i = 0; i < ARRAY_SIZE(key_errors); i++)
-		if (strlen(key_errors[i]) == size && !memcmp(text, key_errors[i], size))
-			refusal = REFUSAL_KEY;
 	if (refusal != REFUSAL_MOVED && refusal != REFUSAL_ASK)
 		return refusal;
 	if (word == size || !redirect_parse(text + word + 1, size - word - 1, ret_slot, ret_to))

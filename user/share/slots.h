@@ -76,7 +76,7 @@ enum refusal {
 	REFUSAL_LOADING, /* the node reads its data: LOADING, and BUSY with a script */
 	REFUSAL_ROLE,	 /* READONLY: a replica, which was a master when the map was made */
 	REFUSAL_RIGHT,	 /* NOAUTH, WRONGPASS, NOPERM */
-	REFUSAL_KEY,	 /* what the key holds cannot be counted: another type, a text, too much */
+	REFUSAL_KEY,	 /* WRONGTYPE: the key is of another type */
 	REFUSAL_OTHER,	 /* any other error */
 };
 

@@ -17,10 +17,10 @@
 
 #define STORE_KEY 128 /* the longest key, and a NUL */
 
-/* The fields of a key. */
+/* The fields of a key: integers of 64 bits, one after the other in a string. */
 enum store_field {
-	STORE_TAKEN, /* "t" */
-	STORE_ASKED, /* "a" */
+	STORE_TAKEN, /* bytes 0 to 7 */
+	STORE_ASKED, /* 8 to 15 */
 	STORE_FIELDS
 };
 
@@ -84,7 +84,7 @@ void store_close(struct store *store);
 /*
  * Adds to each item's fields, sets its expiry, and reads its totals and its block: pipelined to the
  * nodes that hold the slots, all at the same time. Follows the refusals of a cluster that changes.
- * A key that cannot be counted, of another type or with a field that is full, is deleted first.
+ * A key of another type is deleted first.
  * Items keep their order, and need not differ. expire_s: a key that nobody adds to is forgotten
  * after this; not 0. Returns 0, or a negative errno: no item was answered.
  */
