@@ -120,13 +120,17 @@ def test_copies_of_one_machine_are_two_nodes(cluster):
     assert cluster.nodes[0].end() == 0
 
 
-def test_nodes_of_one_name_count_as_one(cluster):
+def test_nodes_of_one_name_count_as_one_and_say_so(cluster):
     cluster.store.start()
     for node in cluster.make(2, RATE):
         node.share(cluster.address, "--node", "same", is_named=False)
     for node in cluster.nodes:
         wait_until(lambda: (node.status() or {}).get("rounds", 0) > 20, "rounds")  # pylint: disable=cell-var-from-loop
-        assert node.status()["nodes"] == 1
+        assert (node.status()["nodes"], node.status()["same_node"]) == (1, 0)
+    wait_until(lambda: [node.status()["same_node"] for node in cluster.nodes] == [1, 1], "each other", 40)
+    for node in cluster.nodes:
+        assert node.said().count("as node 'same'") == 1 and "as node 'same'" in node.sluice("status").out
+        assert findings(node)["same-node"]["severity"] == "wrong"
 
 
 def test_a_longer_burst_begins_nothing_anew(cluster):

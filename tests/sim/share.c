@@ -18,9 +18,9 @@
 
 /*
  * Each second a node notes that it is there and counts the others, each ten seconds those of the
- * same limits, too: by five commands.
+ * same limits, and the processes of its name: by five commands each.
  */
-#define NODES_COMMANDS 5.5
+#define NODES_COMMANDS 6
 
 static bool is_short;
 static int failures;

@@ -52,6 +52,10 @@ static void told_print(const struct sharing *sharing)
 	if (state->unlike)
 		printf("; %" PRIu64 " %s other limits", state->unlike,
 		       plural(state->unlike, "node shares", "nodes share"));
+	if (state->same_node)
+		printf("; %" PRIu64 " other %s as node '%s'", state->same_node,
+		       plural(state->same_node, "process shares", "processes share"),
+		       sharing->node);
 	if (state->store_is_away || sharing->divided_by > 1)
 		printf("; %s", sharing_effect(sharing, effect));
 	putchar('\n');

@@ -44,6 +44,7 @@ const struct finding_kind finding_kinds[FINDINGS] = {
 	[FIND_DIVIDED] = {"divided", WRONG},
 	[FIND_LIST_UNREAD] = {"list-unread", WRONG},
 	[FIND_OTHER_LIMITS] = {"other-limits", WRONG},
+	[FIND_SAME_NODE] = {"same-node", WRONG},
 	[FIND_LEFT_OUT] = {"left-out", WRONG},
 	[FIND_RING_OVERRUN] = {"ring-overrun", WRONG},
 	[FIND_TRIAL] = {"trial", ADVICE},

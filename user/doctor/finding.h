@@ -53,6 +53,7 @@ enum finding_id {
 	FIND_DIVIDED,
 	FIND_LIST_UNREAD,
 	FIND_OTHER_LIMITS,
+	FIND_SAME_NODE,
 	FIND_LEFT_OUT,
 	FIND_RING_OVERRUN,
 	/* Whether it is set up well */

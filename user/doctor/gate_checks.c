@@ -356,6 +356,16 @@ void sharing_check(const char *gate, const struct sharing *sharing, bool has_uni
 			    plural(sharing->state.unlike, "shares", "share"));
 		finding_advise(findings, "sluice %sdump", gate_option(gate));
 	}
+	if (!trouble && sharing->state.same_node) {
+		finding_add(findings, FIND_SAME_NODE, gate,
+			    "%" PRIu64
+			    " other %s as node '%s': they count as one node, so a source "
+			    "gets more than its limit; give each its own --node",
+			    sharing->state.same_node,
+			    plural(sharing->state.same_node, "process shares", "processes share"),
+			    sharing->node);
+		finding_advise(findings, "sluice help share");
+	}
 	if (!trouble) {
 		left_out_check(gate, sharing, has_unit, findings);
 		return;

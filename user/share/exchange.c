@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 
 #include "gate/gate.h"
 #include "share/flow.h"
+#include "share/shared_limits.h"
 
 /* How often a node says that it is there, and counts the others. */
 #define NODES_EVERY_MS 1000
@@ -26,6 +28,12 @@
  * lost its data each of them is missing until it says so again.
  */
 #define UNLIKE_LASTS_MS (3 * ALIKE_EVERY_MS / 2)
+
+/*
+ * How long another process must share under the name of this node until that is reported: the
+ * process before this one counts for ALIKE_MS.
+ */
+#define SAME_NODE_LASTS_MS (ALIKE_MS + NODES_EVERY_MS)
 
 struct exchange {
 	struct store *store;
@@ -49,6 +57,10 @@ struct exchange {
 	uint64_t alike_at_ms;	  /* when it was told which limits are shared; 0: never */
 	uint64_t alike;		  /* the meaning that was told */
 	uint64_t unlike_since_ms; /* since when nodes are missing there; 0: they are not */
+	char process_key[STORE_KEY]; /* of the set of processes of this node's name */
+	char nonce[17];		     /* of this process, there */
+	uint64_t process_at_ms;	     /* when it was noted there; 0: never */
+	uint64_t same_node_since_ms; /* since when another process is there, too; 0: none is */
 };
 
 /*
@@ -107,6 +119,32 @@ static void unlike_count(struct exchange *exchange, uint64_t now)
 	unlike_take(exchange, alike, now);
 }
 
+/*
+ * Counts the processes that share under the name of this node, which all count as one node. While
+ * there are others, and this is not reported yet, they are counted each time.
+ */
+static void processes_count(struct exchange *exchange, uint64_t now)
+{
+	struct round *round = &exchange->round;
+	bool is_pending = exchange->same_node_since_ms && !round->same_node;
+	unsigned int processes;
+	uint64_t time_ms;
+
+	if (exchange->process_at_ms && !is_pending &&
+	    now < exchange->process_at_ms + ALIKE_EVERY_MS)
+		return;
+	if (store_nodes(exchange->store, exchange->process_key, exchange->nonce, ALIKE_MS, &time_ms,
+			&processes))
+		return;
+	exchange->process_at_ms = now;
+	if (processes < 2)
+		exchange->same_node_since_ms = round->same_node = 0;
+	else if (!exchange->same_node_since_ms)
+		exchange->same_node_since_ms = now;
+	else if (now >= exchange->same_node_since_ms + SAME_NODE_LASTS_MS)
+		round->same_node = processes - 1;
+}
+
 /* Counts the nodes that share, now and then. False: the store did not answer. */
 static bool nodes_count(struct exchange *exchange)
 {
@@ -121,8 +159,10 @@ static bool nodes_count(struct exchange *exchange)
 	if (exchange->is_told) {
 		nodes_take(exchange, nodes, now);
 		unlike_count(exchange, now);
+		processes_count(exchange, now);
 	} else {
 		exchange->unlike_since_ms = 0; /* it may lose its data meanwhile */
+		exchange->same_node_since_ms = 0;
 	}
 	return exchange->is_told;
 }
@@ -225,6 +265,7 @@ enum status exchange_open(const struct store_options *options, const char *name,
 {
 	struct exchange *exchange = calloc(1, sizeof(*exchange));
 	int err = ENOMEM;
+	uint64_t nonce;
 
 	if (!exchange)
 		return refuse(options, err);
@@ -232,6 +273,11 @@ enum status exchange_open(const struct store_options *options, const char *name,
 	pthread_cond_init(&exchange->begun, NULL);
 	exchange->name = name;
 	snprintf(exchange->key, sizeof(exchange->key), "sluice:{%s}:nodes", name);
+	snprintf(exchange->process_key, sizeof(exchange->process_key),
+		 "sluice:{%.*s}:node:%016" PRIx64, GATE_NAME, name, shared_hash(node));
+	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
+		nonce = (uint64_t)getpid() << 32 | store_now_ms();
+	snprintf(exchange->nonce, sizeof(exchange->nonce), "%016" PRIx64, nonce);
 	exchange->alive_ms = alive_ms;
 	exchange->node = strdup(node);
 	exchange->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

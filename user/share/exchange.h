@@ -20,6 +20,7 @@ struct round {
 	bool is_answered;    /* some item was, or there was none and the store told its nodes */
 	unsigned int nodes;  /* that share, with this one; FLOW_NODES_MAX at most; 0: never told */
 	unsigned int unlike; /* of them, whose limits have differed from here for a while */
+	unsigned int same_node; /* other processes under this node's name, for a while */
 	unsigned int took_ms;
 	struct store_counts counts;
 	char error[EXCHANGE_ERROR]; /* of the last failure; "": none */

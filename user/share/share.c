@@ -208,11 +208,21 @@ static void loss_say(struct share *share, const struct round *round)
 			gate, whom, state->why);
 }
 
+/* Warns once for as long as there is another process of this node's name. */
+static void same_node_warn(const struct share *share, const struct round *round)
+{
+	if (round->same_node && !share->state.same_node)
+		warning("gate '%s': another process shares as node '%s', so both count as one node "
+			"and a source gets more than its limit: give each its own --node",
+			share->args->gate, share->args->node);
+}
+
 static void counts_take(struct share_state *state, const struct round *round)
 {
 	if (round->nodes)
 		state->nodes = round->nodes;
 	state->unlike = round->unlike;
+	state->same_node = round->same_node;
 	state->round_ms = round->took_ms;
 	state->rounds += round->is_answered;
 	state->rounds_lost += !round->is_answered;
@@ -231,6 +241,7 @@ static void round_end(struct share *share)
 		return;
 	ledgers_charge(share, now);
 	share->in_round = false;
+	same_node_warn(share, &round);
 	counts_take(&share->state, &round);
 	nodes_tell(share);
 	accounts_learn(&share->accounts, share->items, share->state.nodes, now);

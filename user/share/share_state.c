@@ -25,6 +25,8 @@
 const struct share_number share_numbers[SHARE_NUMBERS] = {
 	{"nodes", NUMBER(nodes), false, "Nodes that share limits, this one included."},
 	{"unlike", NUMBER(unlike), false, "Nodes whose shared limits are not all this node's."},
+	{"same_node", NUMBER(same_node), false,
+	 "Other processes that share under this node's name."},
 	{"reported", NUMBER(reported), false, "Keys that this node tells the store of."},
 	{"round_ms", NUMBER(round_ms), false, "How long the last round with the store took."},
 	{"rounds", NUMBER(rounds), true, "Rounds that the store answered."},

@@ -20,6 +20,7 @@ struct share_state {
 	char why[SHARE_WHY];   /* then: printable; "": it is not away */
 	uint64_t nodes;	       /* that share, this one included; 0: not known yet */
 	uint64_t unlike;       /* of them, whose shared limits are not all the same as here */
+	uint64_t same_node;    /* other processes that share under this node's name */
 	uint64_t reported;     /* keys that this node tells the store of now */
 	uint64_t round_ms;     /* how long the last round took */
 	uint64_t rounds;       /* that were answered */
@@ -43,7 +44,7 @@ struct share_number {
 	const char *help;
 };
 
-#define SHARE_NUMBERS 15
+#define SHARE_NUMBERS 16
 
 extern const struct share_number share_numbers[SHARE_NUMBERS];
 

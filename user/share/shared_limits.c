@@ -24,6 +24,11 @@ static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 	return hash;
 }
 
+uint64_t shared_hash(const char *text)
+{
+	return hash_add(0xcbf29ce484222325, text, strlen(text));
+}
+
 static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 			   const struct sl_limit *limit)
 {
@@ -31,9 +36,8 @@ static uint64_t meaning_of(const struct sl_policy *policy, unsigned int slot,
 	const struct sl_match *match = &policy->match[slot];
 	char prefix[PREFIX_TEXT];
 	const char *text = prefix_format(&policy->prefix, prefix);
-	uint64_t hash = 0xcbf29ce484222325;
+	uint64_t hash = shared_hash(text);
 
-	hash = hash_add(hash, text, strlen(text));
 	hash = hash_add(hash, spec->name, strnlen(spec->name, sizeof(spec->name)));
 	hash = hash_add(hash, &spec->rate, sizeof(spec->rate));
 	hash = hash_add(hash, &spec->rate_unit, sizeof(spec->rate_unit));

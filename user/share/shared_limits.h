@@ -37,6 +37,9 @@ void shared_limits_free(struct shared_limits *limits);
 /* The limit of a line, by sl_line.limit. NULL: it is not shared. */
 const struct shared_limit *shared_limit_of(const struct shared_limits *limits, uint32_t limit);
 
+/* A hash of a text, the same on any node. */
+uint64_t shared_hash(const char *text);
+
 /*
  * Writes the key of the store for a key of the table, and that for its block; "": its limit shares
  * none. Nodes whose limits differ in what makes `meaning` have other keys.

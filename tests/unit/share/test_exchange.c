@@ -12,6 +12,8 @@ static int nodes_status, round_status; /* what the store answers */
 static unsigned int nodes_told, nodes_asked, rounds_asked, alike_told, alike_asked;
 static unsigned int expiry;
 static int alike_status;
+static int processes_status;
+static unsigned int processes_told, processes_asked;
 static uint64_t now;	 /* ms */
 static uint64_t meaning; /* of the limits of this node */
 static char alike_key[STORE_KEY];
@@ -46,8 +48,15 @@ int store_nodes(struct store *store, const char *key, const char *node, unsigned
 	bool is_of_all = !strcmp(key, "sluice:{name}:nodes");
 
 	(void)store;
-	assert_string_equal(node, "node");
 	*ret_time_ms = 1;
+	if (!strncmp(key, "sluice:{name}:node:", strlen("sluice:{name}:node:"))) {
+		assert_int_equal(strlen(node), 16);
+		assert_true(alive_ms >= 20000);
+		processes_asked++;
+		*ret_nodes = processes_told;
+		return processes_status;
+	}
+	assert_string_equal(node, "node");
 	*ret_nodes = is_of_all ? nodes_told : alike_told;
 	if (is_of_all) {
 		nodes_asked++;
@@ -76,7 +85,9 @@ static struct exchange *exchange_new(void)
 	const struct store_options options = {.address = "here:1"};
 	struct exchange *exchange;
 
-	nodes_status = round_status = alike_status = 0;
+	nodes_status = round_status = alike_status = processes_status = 0;
+	processes_asked = 0;
+	processes_told = 1;
 	nodes_asked = rounds_asked = alike_asked = 0;
 	now = 1000;
 	nodes_told = alike_told = 3;
@@ -270,6 +281,44 @@ static void test_a_word_that_was_not_taken_is_said_again(void **state)
 	exchange_close(exchange);
 }
 
+/* In so many rounds of a second: the greatest number of other processes that is reported. */
+static unsigned int same_node_within(struct exchange *exchange, unsigned int seconds)
+{
+	unsigned int most = 0;
+
+	while (seconds--) {
+		struct round round;
+
+		now += 1000;
+		round = round_of(exchange, 0);
+		most = round.same_node > most ? round.same_node : most;
+	}
+	return most;
+}
+
+/* The process before this one is counted for 25 s, so another one is reported after that. */
+static void test_processes_of_one_node_detect_each_other(void **state)
+{
+	struct exchange *exchange = exchange_new();
+
+	(void)state;
+	assert_int_equal(same_node_within(exchange, 30), 0);
+	assert_in_range(processes_asked, 3, 4);
+	processes_told = 2;
+	assert_int_equal(same_node_within(exchange, 26), 0);
+	assert_int_equal(same_node_within(exchange, 1), 1);
+	processes_told = 1;
+	same_node_within(exchange, 10);
+	assert_int_equal(same_node_within(exchange, 9), 0);
+	for (int restarts = 0; restarts < 3; restarts++) {
+		processes_told = 2;
+		assert_int_equal(same_node_within(exchange, 25), 0);
+		processes_told = 1;
+		assert_int_equal(same_node_within(exchange, 10), 0);
+	}
+	exchange_close(exchange);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_nodes_that_share_other_limits_are_counted),
 		cmocka_unit_test(test_a_store_that_lost_its_data_makes_no_limits_differ),
 		cmocka_unit_test(test_a_word_that_was_not_taken_is_said_again),
+		cmocka_unit_test(test_processes_of_one_node_detect_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
