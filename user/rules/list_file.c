@@ -63,11 +63,9 @@ static enum status entry_add(const struct reading *reading, const char *text)
 	struct ruleset *set = reading->set;
 	unsigned int i = set->count;
 	char cut[QUOTED_TEXT];
-	enum status status;
+	enum status status =
+		ruleset_add_words(set, reading->entry, quoted(text, strlen(text), cut));
 
-	if (!text_is_printable(text))
-		return misuse("this is not UTF-8, or has control characters");
-	status = ruleset_add_words(set, reading->entry, quoted(text, strlen(text), cut));
 	for (; !status && i < set->count; i++)
 		status = entry_check_width(&set->rules[i].prefix, reading->force);
 	return status;

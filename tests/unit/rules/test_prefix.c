@@ -202,6 +202,20 @@ static void test_a_netmask_is_refused_with_its_length(void **state)
 	}
 }
 
+static void test_a_short_mapped_prefix_is_refused_as_such(void **state)
+{
+	static const char *const texts[] = {"::ffff:192.0.2.0/95", "::ffff:0:0/0", "::fffe:0:0/95"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct sl_prefix prefix;
+
+		assert_int_equal(prefix_parse(texts[i], &prefix), MISUSED);
+		assert_messages(capture_end(&capture), "", " 96 to 128");
+	}
+}
+
 static void test_addresses_have_no_length(void **state)
 {
 	static const char *const refused[] = {"",
@@ -459,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_prefixes_that_no_word_makes_are_not_sound),
 		cmocka_unit_test(test_wrong_prefixes_are_refused_and_named),
 		cmocka_unit_test(test_a_netmask_is_refused_with_its_length),
+		cmocka_unit_test(test_a_short_mapped_prefix_is_refused_as_such),
 		cmocka_unit_test(test_addresses_have_no_length),
 		cmocka_unit_test(test_every_length),
 		cmocka_unit_test(test_a_prefix_covers_what_begins_with_its_bits),
