@@ -26,7 +26,7 @@ static size_t missing_add(const struct keep *keep, char text[STATUS_TEXT], size_
 		if (!keep->missing[i])
 			continue;
 		length = text_add(text, length, lead);
-		length = text_add(text, length, places->list[i].device);
+		length = text_add(text, length, name_shown(places->list[i].device));
 		lead = ", ";
 	}
 	return length;
