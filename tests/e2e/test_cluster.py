@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import time
 
 import pytest
@@ -451,6 +452,28 @@ def test_nodes_that_share_other_limits_are_told(cluster):
     wait_until(lambda: nodes[2].status()["unlike"] == 0, "the same limits", 5)
     wait_until(lambda: [node.status()["unlike"] for node in nodes] == [0, 0, 0], "the same limits", 60)
 
+
+
+def test_the_watchdog_is_fed_until_a_process_stands_still(cluster, tmp_path):
+    cluster.store.start()
+    node, = cluster.make(1, RATE)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+        notified.bind(str(tmp_path / "notify"))
+        notified.settimeout(5)
+        node.share(cluster.address, within=["env", f"NOTIFY_SOCKET={tmp_path}/notify"])
+        for _ in range(3):
+            while b"WATCHDOG=1" not in notified.recv(4096):
+                pass
+        node.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: node.status() is None, "a state that is old")
+        notified.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            for _ in range(20):
+                notified.recv(4096)
+        time.sleep(2)
+        with pytest.raises(BlockingIOError):
+            notified.recv(4096)
+    assert node.end() == 0
 
 
 def test_a_process_that_stands_still_is_told(cluster):

@@ -279,6 +279,7 @@ static enum status look(struct share *share)
 	if (news & (NEWS_GATE | NEWS_RULES))
 		share->gate_is_new = true;
 	state_tell(share);
+	notify_watchdog();
 	return OK;
 }
 
