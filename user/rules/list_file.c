@@ -261,9 +261,10 @@ static enum status json_add(const struct reading *reading, json_t *value, const 
 
 static enum status json_line_add(const struct reading *reading, const char *line)
 {
-	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	json_t *value = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 	enum status status = value ? json_add(reading, value, "[]")
-				   : misuse("this line begins with %c and is not JSON", *line);
+				   : misuse("this line is not JSON: write each object on a line of "
+					    "its own, as 'jq -c' does");
 
 	json_decref(value);
 	return status;
@@ -283,15 +284,20 @@ static void comment_cut(char *line)
 	line[strcspn(line, "#;")] = '\0';
 }
 
+static bool is_json(const char *line)
+{
+	return *line && strchr("{[\"", *line);
+}
+
 /* Adds the entry, or fails without a trace. */
 static enum status word_add(const struct reading *reading, const char *word)
 {
-	bool is_json = *word == '{' || *word == '[', before;
+	bool before;
 	unsigned int count = reading->set->count;
 	enum status status;
 
 	before = log_mute(reading->skipped);
-	status = is_json ? json_line_add(reading, word) : entry_add(reading, word);
+	status = is_json(word) ? json_line_add(reading, word) : entry_add(reading, word);
 	log_mute(before);
 	if (status != MISUSED || !reading->skipped)
 		return status;
@@ -306,7 +312,7 @@ static enum status line_add(const struct reading *reading, char *line)
 	bool excepts = false;
 
 	line = blanks_strip(line);
-	if (*line == '{' || *line == '[')
+	if (is_json(line))
 		return word_add(reading, line);
 	comment_cut(line);
 	line = blanks_strip(line);
