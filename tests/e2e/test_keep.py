@@ -26,7 +26,7 @@ from test_resize import is_whole, maxima
 
 # What systemd is told, and what two messages are known by.
 NOT_APPLIED, NOT_SAVED, ON_TRIAL = "is not applied", "is not saved", "on trial"
-LIST_BAD = "a list is not as its file"
+LIST_BAD, HIDDEN = "a list is not as its file", "hidden by another mount"
 NOT_ALL_ATTACHED, NOT_ALL_HEARD, TWICE, ENDED = "not all can be attached", "not all changes", "twice", "'until'"
 
 
@@ -623,6 +623,35 @@ def test_bpffs_that_is_unmounted(lab, keeping):
         keep.wait_for_told("0 attachments")
         keep.wait_for_told("1 attachment")
         assert denied(lab) == [OFFENDER] and attached_to(lab) == ["in0 xdp native"]
+        keep.end()
+        lab.sluice("detach", "all")
+
+
+@pytest.mark.parametrize("target, kind", [("/sys/fs/bpf", "bpf"), ("/sys/fs", "tmpfs")])
+def test_a_mount_that_hides_the_gate_is_named(lab, keeping, tmp_path, target, kind):
+    """The gate filters as before, and no second gate is made in what hides it, also not by a reload or a list."""
+    (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n")
+    with own_bpffs():
+        keep = keeping(rules("in0", deny=[{"file": "drop.txt"}]))
+        wait_until(keep.state.exists, "the state")
+        run("mount", "-t", kind, kind, target)
+        keep.process.send_signal(signal.SIGHUP)
+        keep.wait_for_told(NOT_APPLIED)
+        (tmp_path / "drop.txt").write_text(f"{OFFENDER}\n192.0.2.1\n")
+        keep.wait_for_told(HIDDEN)
+        keep.wait_for_said(f"'umount {target}'")
+        time.sleep(4)
+        assert not os.path.exists(f"/sys/fs/bpf/sluice/{lab.gate}")
+        assert keep.said().count(f"is hidden by a mount of type {kind} on {target}: it goes on") == 1
+        received = lab.datagrams()
+        lab.send(OFFENDER, 3)
+        lab.send("192.0.2.9", 2)
+        received.wait_for("192.0.2.9", 2)
+        assert not received.read()[OFFENDER]
+        run("umount", target)
+        wait_until(lambda: denied(lab) == ["192.0.2.1", OFFENDER], "the list", 30)
+        assert attached_to(lab) == ["in0 xdp native"]
+        wait_until(lambda: keep.hear() and HIDDEN not in keep.told[-1], "systemd told that it is back")
         keep.end()
         lab.sluice("detach", "all")
 

@@ -51,6 +51,15 @@ static void state_look(struct gate_mark *mark)
 	mark->trial = mark->state->trial;
 }
 
+/* The file system to which the path of a gate leads; 0: there is no such file. */
+static dev_t device_of(const char *name)
+{
+	char path[PINS_PATH];
+	struct stat st;
+
+	return lstat(gate_path(name, path), &st) ? 0 : st.st_dev;
+}
+
 void gate_mark_take(struct gate *gate, struct gate_mark *mark)
 {
 	gate_mark_free(mark);
@@ -61,6 +70,7 @@ void gate_mark_take(struct gate *gate, struct gate_mark *mark)
 		gate->map[map] = -1;
 	}
 	files_look(gate->name, mark);
+	mark->bpffs = device_of(gate->name);
 	state_look(mark);
 }
 
@@ -68,6 +78,14 @@ bool gate_mark_is_of(const struct gate_mark *mark, const struct gate *gate)
 {
 	/* every remake shares this map */
 	return mark->state && mark->state->map_ids[MAP_SECRET] == gate->state->map_ids[MAP_SECRET];
+}
+
+bool gate_mark_is_hidden(const char *name, const struct gate_mark *mark, struct mount *ret)
+{
+	char path[PINS_PATH];
+
+	return mark->state && device_of(name) != mark->bpffs &&
+	       mount_hides(gate_path(name, path), mark->bpffs, ret);
 }
 
 unsigned int gate_mark_look(const char *name, struct gate_mark *mark)

@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/mounts.h"
 #include "gate/gate.h"
 
 struct gate_mark {
 	bool is_there;	   /* it has a map that is pinned */
 	unsigned int lost; /* maps of it that are not */
 	bool has_next;	   /* next/ exists: a resize is in progress, or was interrupted */
+	dev_t bpffs;	   /* the file system that it is in */
 	ino_t gate;	   /* the pin `gate`: another one is another gate, or other maps */
 	uint32_t generation, trial;
 	bool on_trial;
@@ -45,6 +47,12 @@ void gate_mark_take(struct gate *gate, struct gate_mark *mark);
 
 /* Whether an open gate is the marked one, perhaps with other maps by a resize. */
 bool gate_mark_is_of(const struct gate_mark *mark, const struct gate *gate);
+
+/*
+ * Whether the gate is there, but its path leads to another bpffs, or to none, because of a mount:
+ * `ret`.
+ */
+bool gate_mark_is_hidden(const char *name, const struct gate_mark *mark, struct mount *ret);
 
 /* Returns what has changed, and marks it. */
 unsigned int gate_mark_look(const char *name, struct gate_mark *mark);

@@ -90,6 +90,7 @@ struct keep {
 	bool lists_are_new;   /* the copy of the lists is not written yet */
 	bool state_is_bad;    /* what commands gave is not saved */
 	bool state_is_read;
+	bool is_hidden;	    /* a mount hides the gate */
 	bool rules_changed; /* at the last time that rules were applied */
 	char boot[BOOT_TEXT];
 	struct bans bans;

@@ -39,6 +39,7 @@ void status_say(struct keep *keep)
 		const char *text;
 	} more[] = {
 		{keep->mark.on_trial, "; on trial, whose end is waited for"},
+		{keep->is_hidden, "; hidden by another mount, see the log"},
 		{keep->file_is_bad, "; the file is not applied, see the log"},
 		{keep->lists_are_bad, "; a list is not as its file, see the log"},
 		{keep->state_is_bad, "; the state is not saved, see the log"},

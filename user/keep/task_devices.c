@@ -178,7 +178,7 @@ enum status attach_run(struct keep *keep)
 	enum status status, heard = links_open(&keep->links, &keep->config.places);
 	unsigned int events;
 
-	if (!keep->config.places.said || !keep->mark.is_there)
+	if (!keep->config.places.said || !keep->mark.is_there || keep->is_hidden)
 		return heard;
 	if (trial_left_ms(keep))
 		return FAILED; /* what is on trial may have devices of its own */
@@ -216,7 +216,7 @@ enum status check_run(struct keep *keep)
 	if (!keep->has_file)
 		return OK;
 	task_soon(keep, TASK_LOOK, 0);
-	if (!keep->config.places.said || !keep->mark.is_there)
+	if (!keep->config.places.said || !keep->mark.is_there || keep->is_hidden)
 		return OK;
 	status = gate_begin(&gate, keep->args->gate) ?: gate_dir_open(&gate);
 	if (!status)
@@ -237,7 +237,7 @@ enum status load_run(struct keep *keep)
 
 	for (unsigned int i = 0; i < places->count; i++)
 		hooks |= HOOK_BIT(places->list[i].hook);
-	if (!hooks || !keep->mark.is_there)
+	if (!hooks || !keep->mark.is_there || keep->is_hidden)
 		return OK;
 	status = gate_open(&gate, keep->args->gate);
 	if (!status) {
@@ -254,7 +254,7 @@ enum status renew_run(struct keep *keep)
 	struct gate gate = GATE_CLOSED;
 	enum status status;
 
-	if (!keep->mark.is_there)
+	if (!keep->mark.is_there || keep->is_hidden)
 		return OK;
 	status = gate_open_to_change(&gate, keep->args->gate);
 	if (!status)

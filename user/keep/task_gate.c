@@ -84,7 +84,15 @@ static enum status pins_repair(struct keep *keep)
 enum status look_run(struct keep *keep)
 {
 	unsigned int news = gate_mark_look(keep->args->gate, &keep->mark);
+	struct mount mount;
 
+	keep->is_hidden = gate_mark_is_hidden(keep->args->gate, &keep->mark, &mount);
+	if (keep->is_hidden) {
+		warning("gate '%s' is hidden by a mount of type %s on %s: it goes on filtering, "
+			"but no command finds it; 'umount %s' shows it again",
+			keep->args->gate, mount.type, mount.point, mount.point);
+		return OK;
+	}
 	if (!keep->mark.is_there)
 		return keep->has_file ? gate_make_again(keep) : OK;
 	if (keep->mark.lost && keep->mark.state)
@@ -160,7 +168,7 @@ enum status save_run(struct keep *keep)
 {
 	enum status status;
 
-	if (!keep->has_file || !keep->mark.is_there || keep->mark.on_trial)
+	if (!keep->has_file || !keep->mark.is_there || keep->is_hidden || keep->mark.on_trial)
 		return OK;
 	status = bans_look(keep);
 	if (!status && keep->args->state)

@@ -161,8 +161,15 @@ static void unattached_say(const struct gate *gate, const char *file)
 enum status rules_apply(struct keep *keep, struct config *config, enum renew renew)
 {
 	struct gate gate = GATE_CLOSED;
+	struct mount mount;
 	bool made = false;
-	enum status status = gate_open_or_make(&gate, keep->args->gate, &config->sizes);
+	enum status status;
+
+	if (gate_mark_is_hidden(keep->args->gate, &keep->mark, &mount))
+		return failure("gate '%s' is hidden by a mount of type %s on %s: no rule is "
+			       "changed until 'umount %s'",
+			       keep->args->gate, mount.type, mount.point, mount.point);
+	status = gate_open_or_make(&gate, keep->args->gate, &config->sizes);
 
 	if (!status) {
 		made = gate.made;
