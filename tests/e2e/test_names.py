@@ -213,6 +213,16 @@ def test_what_show_prints_makes_the_same_gate(names):
     assert names.files() == files
 
 
+def test_what_show_prints_makes_a_gate_that_shapes(lab, tmp_path):
+    """Also if the device lacks the qdisc fq, which `set` requires otherwise."""
+    lab.attach("in0", "hook", "egress")
+    lab.sluice("set", "default", "shape", "10mbit", "no-fq")
+    shown = lab.sluice("show")
+    lab.sluice("detach", "all")
+    shell(shown.out, tmp_path)
+    assert lab.sluice("show") == shown
+
+
 def test_what_diff_prints_makes_the_difference(names):
     names.fill()
     dumped, place, files = names.sluice("dump", netns=names.odd).out, names.place(), names.files()

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "attach/places.h"
 #include "attach/published.h"
+#include "attach/shaping.h"
 #include "base/array.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -73,18 +75,36 @@ static bool attachment_print(const struct attachment *a, const struct gate_sizes
 	return true;
 }
 
+/* Whether limits shape, and a device on hook egress lacks the qdisc fq. */
+static enum status fq_check(const struct shaping *shaping, const struct attachment *a, bool *lacks)
+{
+	struct holding holding;
+	enum status status;
+
+	if (!shaping->any || a->hook != HOOK_EGRESS)
+		return OK;
+	status = shaping_look(shaping, a, &holding);
+	*lacks |= !holding.holds;
+	free(holding.command);
+	return status;
+}
+
 /* Prints the attachments that are alive. The first command makes the gate. */
-static enum status attachments_print(const struct gate *gate)
+static enum status attachments_print(const struct gate *gate, bool *ret_lacks_fq)
 {
 	struct gate_sizes sizes;
+	struct shaping shaping;
 	struct seen seen;
 	enum status status = gate_sizes_read_stated(gate, &sizes);
 
+	if (!status)
+		status = shaping_read(gate, &shaping);
 	if (!status)
 		status = attachments_see(gate, &seen);
 	for (unsigned int i = 0; !status && i < seen.count; i++) {
 		if (!seen.all[i].program_id)
 			continue;
+		status = fq_check(&shaping, &seen.all[i], ret_lacks_fq);
 		if (attachment_print(&seen.all[i], &sizes, gate->name, ""))
 			sizes = (struct gate_sizes){0};
 		else
@@ -121,7 +141,7 @@ static enum status show_run(const struct context *context, const void *args)
 	struct gate gate = GATE_CLOSED;
 	struct places places = {0};
 	struct ruleset set = {0};
-	uint64_t ends = 0;
+	struct rules_shown shown = {0};
 	enum status status;
 
 	(void)args;
@@ -129,11 +149,12 @@ static enum status show_run(const struct context *context, const void *args)
 	if (!status)
 		status = rules_read(&gate, &set);
 	if (!status)
-		status = context->json ? gate_places(&gate, &places) : attachments_print(&gate);
+		status = context->json ? gate_places(&gate, &places)
+				       : attachments_print(&gate, &shown.lacks_fq);
 	if (!status && context->json)
 		status = rules_print_json(&gate, &places, &set);
 	for (unsigned int i = 0; !status && !context->json && i < set.count; i++)
-		rule_print(&set.rules[i], set.lists, &ends, gate.name, "");
+		rule_print(&set.rules[i], set.lists, &shown, gate.name, "");
 	places_free(&places);
 	ruleset_free(&set);
 	gate_close(&gate);

@@ -240,17 +240,17 @@ static bool entry_print(const struct sl_prefix *prefix, enum sl_list access, uin
 	return true;
 }
 
-static void lists_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
-			const char *gate, const char *lead)
+static void lists_print(const struct rule *rule, const struct sl_list_info *lists,
+			struct rules_shown *all, const char *gate, const char *lead)
 {
 	for (uint64_t bits = rule->lists; bits; bits &= bits - 1) {
 		const struct sl_list_info *list = &lists[__builtin_ctzll(bits)];
 		uint64_t bit = bits & -bits;
 
-		if (entry_print(&rule->prefix, list->list, list->until, ends && *ends & bit,
+		if (entry_print(&rule->prefix, list->list, list->until, all && all->ends & bit,
 				list->name, gate, lead) &&
-		    ends)
-			*ends |= bit;
+		    all)
+			all->ends |= bit;
 	}
 }
 
@@ -273,19 +273,21 @@ void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *
 	}
 }
 
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, struct rules_shown *all,
 		const char *gate, const char *lead)
 {
 	char rate[UNITS_TEXT], burst[UNITS_TEXT];
 
 	if (rule->access)
 		entry_print(&rule->prefix, rule->access, rule->until, false, NULL, gate, lead);
-	lists_print(rule, lists, ends, gate, lead);
+	lists_print(rule, lists, all, gate, lead);
 	for (unsigned int i = 0; i < rule->limits; i++) {
 		command_print(lead, gate, "set", &rule->prefix);
 		limit_write(stdout, &rule->prefix, &rule->limit[i]);
 		if (!i)
 			inherit_print(rule);
+		if (all && all->lacks_fq && rule->limit[i].spec.kind == SL_SHAPE)
+			printf(" no-fq");
 		putchar('\n');
 	}
 	if (!rule->limits && rule->inherit && rule->prefix.bits) { /* of a difference */

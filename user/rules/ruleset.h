@@ -153,11 +153,15 @@ void limit_write(FILE *out, const struct sl_prefix *prefix, const struct limit *
  *   sluice -g edge deny 203.0.113.9 for 3540s
  *   sluice -g edge deny 203.0.113.9 as /etc/drop.txt
  *
- * lists: the lists of the rule's bits; NULL: it has none. ends: the lists whose end an earlier line
- * has printed; lines of the same list leave it out, and its bit is added here. NULL: each line has
- * the end.
+ * lists: the lists of the rule's bits; NULL: it has none. all: what is known of all rules, whose
+ * lines are typed together; NULL: each line is typed alone.
  */
-void rule_print(const struct rule *rule, const struct sl_list_info *lists, uint64_t *ends,
+struct rules_shown {
+	uint64_t ends; /* the lists whose end an earlier line has; later lines leave it out */
+	bool lacks_fq; /* lines of limits that shape need `no-fq` */
+};
+
+void rule_print(const struct rule *rule, const struct sl_list_info *lists, struct rules_shown *all,
 		const char *gate, const char *lead);
 
 #endif
