@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lab import SLUICE, noted, own_bpffs, refused, run, run_sluice
+from lab import SLUICE, frame, noted, own_bpffs, refused, run, run_sluice
 
 SOURCE = "203.0.113.66"
 
@@ -65,6 +65,7 @@ def test_another_xdp_program_is_named_and_stays(lab, foreign, how, mode, name):
     theirs = xdp_program(lab)
     refusal = lab.refuses(["attach", "in0", "mode", mode], "in0", f"'{name}'", str(theirs))
     assert ("libxdp" in refusal) == (name == "xdp_dispatcher")
+    assert f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook ingress'" in refusal
     assert xdp_program(lab) == theirs
     assert not os.path.exists(lab.pins())
 
@@ -73,7 +74,8 @@ def test_another_xdp_program_is_named_and_stays(lab, foreign, how, mode, name):
 def test_another_gate_on_the_device_is_named_and_stays(attached):
     ours = xdp_program(attached)
     attached.refuses(["attach", "in0"], f"'{attached.gate}'",
-                     f"'sluice -n {attached.filter} -g {attached.gate} detach in0'", gate=attached.gate2)
+                     f"'sluice -n {attached.filter} -g {attached.gate} detach in0 hook xdp'",
+                     f"'sluice -n {attached.filter} -g {attached.gate2} attach in0 hook ingress'", gate=attached.gate2)
     assert xdp_program(attached) == ours
     assert not os.path.exists(attached.pins(gate=attached.gate2))
 
@@ -85,6 +87,64 @@ def test_two_hooks_that_charge_twice_are_noted(lab):
         noted(lab.attach("in0", "hook", second), ("in0", "xdp", "ingress"))
         noted(lab.attach("in0", "hook", second))  # it is known
         lab.sluice("detach", "all")
+
+
+def stack(lab, kind):
+    """Puts a device above in0."""
+    if kind == "bridge":
+        lab.ip("link", "add", "up0", "type", "bridge")
+        lab.ip("link", "set", "in0", "master", "up0")
+    else:
+        lab.ip("link", "add", "link", "in0", "name", "up0", "type", kind)
+    lab.ip("link", "set", "up0", "up")
+
+
+@pytest.mark.parametrize("kind", ["bridge", "macvlan"])
+def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
+    """tests/unit/attach/test_stack.c has VLANs and bonds, which a kernel may lack."""
+    stack(lab, kind)
+    lab.pair("out1", "in1")
+    detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"
+    noted(lab.attach("in0", "in1", "hook", "ingress"))
+    noted(lab.attach("up0", "hook", "egress"))
+    noted(lab.attach("up0", "hook", "ingress"), ("up0: ", "in0", f"{detach} ingress'"))
+    noted(lab.attach("up0", "hook", "ingress"))  # it is known
+    noted(lab.attach("in0", "hook", "egress"), ("up0: ", "in0", f"{detach} egress'"))
+    lab.sluice("detach", "in0", "up0")
+    noted(lab.apply({"attach": [{"device": "*n0", "hook": "ingress"}, {"device": "up?", "hook": "ingress"}],
+                     "policies": []}), ("up0: ", "in0", f"{detach} ingress'"))
+
+
+def test_a_packet_that_passes_two_stacked_devices_is_charged_twice(lab):
+    """As the note says. Without the surplus device it is charged once."""
+    stack(lab, "bridge")
+    mac = json.loads(lab.ip("-j", "link", "show", "up0").out)[0]["address"]
+    data = bytes.fromhex(mac.replace(":", "")) + frame("192.0.2.1")[6:]
+    note = lab.attach("in0", "up0", "hook", "ingress").err
+    lab.send_frames([data] * 5)
+    lab.expect(10, 0)
+    command = note.split("'")[-2]
+    assert command.startswith("sluice ") and command.endswith(" detach up0 hook ingress")
+    run_sluice(*command.split()[1:])
+    lab.send_frames([data] * 5)
+    lab.expect(15, 0)
+
+
+def test_a_bridge_with_a_port_that_is_not_filtered_is_not_the_surplus_one(lab):
+    stack(lab, "bridge")
+    lab.pair("out1", "in1")
+    lab.ip("link", "set", "in1", "master", "up0")
+    noted(lab.attach("in0", "up0", "hook", "ingress"), ("up0: ", " detach in0 hook ingress'"))
+
+
+def test_an_xdp_program_above_the_device_is_named(lab, foreign):
+    stack(lab, "bridge")
+    lab.ip("link", "set", "up0", "xdpgeneric", "obj", foreign(), "sec", "xdp")
+    lab.refuses(["attach", "in0", "mode", "native"], "in0", "up0", "'foreign_xdp'",
+                f"'sluice -n {lab.filter} -g {lab.gate} attach in0 hook ingress'")
+    lab.ip("link", "set", "up0", "xdpgeneric", "off")
+    lab.attach("up0", "mode", "generic")
+    assert "hook ingress" not in lab.refuses(["attach", "in0"], "in0", "up0", f"gate '{lab.gate}'")
 
 
 @pytest.mark.parametrize("direction", ["ingress", "egress"])

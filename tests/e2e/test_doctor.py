@@ -350,6 +350,15 @@ def test_two_hooks_that_charge_twice(healthy):
     assert examine(healthy) == {}
 
 
+def test_two_stacked_devices_that_charge_twice(healthy):
+    healthy.ip("link", "add", "link", "in0", "name", "up0", "type", "macvlan")
+    healthy.ip("link", "set", "up0", "up")
+    healthy.attach("up0", "hook", "ingress")
+    assert examine(healthy)["charged-twice"] == examine(healthy, "in0")["charged-twice"] == "up0"
+    type_in(advice(healthy, "charged-twice"))
+    assert examine(healthy) == {}
+
+
 def test_counters_that_move_to_another_map_meanwhile(healthy):
     """A resize within the two seconds of watching."""
     larger = iter(["gate: {sources: 9000}\n" + healthy.sluice("dump").out])

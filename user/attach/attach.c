@@ -11,31 +11,83 @@
 
 #include "attach/attachment.h"
 #include "attach/filter.h"
+#include "attach/stack.h"
 #include "attach/xdp_owner.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/gate_dir.h"
 
-/* Fails with a message that names the owner of the device's XDP program. */
-static enum status xdp_owner_refuse(const struct device *device)
+/* The room for xdp_other_hook(). */
+#define OTHER_HOOK                                                                                 \
+	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  attach --  hook ingress"))
+
+/* The command that filters beside the XDP program of another owner. */
+static const char *xdp_other_hook(const struct gate *gate, const struct device *device,
+				  char text[OTHER_HOOK])
+{
+	snprintf(text, OTHER_HOOK, "sluice %s-g %s attach %s hook ingress", netns_typed(),
+		 gate->name, operand_typed(device->name));
+	return text;
+}
+
+/*
+ * Refuses because of a program on a device above or below this one: the kernel allows no XDP
+ * program on both. OK: there is no such device.
+ */
+static enum status xdp_relative_refuse(const struct gate *gate, const struct device *device)
+{
+	char other[OTHER_HOOK], holder[XDP_OWNER_TEXT];
+	const struct stack_link *link;
+	struct stack stack;
+	enum status status = stack_read(&stack);
+
+	if (status)
+		return status;
+	link = stack_find_xdp(&stack, device->ifindex);
+	if (link) {
+		struct xdp_owner owner = xdp_owner_find(link->ifindex);
+		bool above = stack_is_above(&stack, link->ifindex, device->ifindex);
+		/* hook ingress of this device would charge packets of its own gate twice */
+		bool is_ours = !strcmp(owner.gate, gate->name);
+
+		status = failure(
+			"%s has no room for an XDP program beside the one on %s, %s it: "
+			"%s; detach that first%s%s%s",
+			device->name, link->name, above ? "above" : "below",
+			xdp_owner_format(&owner, holder), is_ours ? "" : ", or filter beside it: '",
+			is_ours ? "" : xdp_other_hook(gate, device, other), is_ours ? "" : "'");
+	}
+	stack_free(&stack);
+	return status;
+}
+
+/* Fails with a message that names the owner of the XDP program, and both ways out. */
+static enum status xdp_owner_refuse(const struct gate *gate, const struct device *device)
 {
 	struct xdp_owner owner = xdp_owner_find(device->ifindex);
+	char other[OTHER_HOOK];
+	enum status status = owner.program_id ? OK : xdp_relative_refuse(gate, device);
 
+	if (status)
+		return status;
+	xdp_other_hook(gate, device, other);
 	if (*owner.gate)
 		return failure(
 			"%s is attached to gate '%s' on hook xdp already, and has room for one "
-			"XDP program: 'sluice %s-g %s detach %s' first",
+			"XDP program: 'sluice %s-g %s detach %s hook xdp' first, or filter "
+			"beside it: '%s'",
 			device->name, owner.gate, netns_typed(), owner.gate,
-			operand_typed(device->name));
+			operand_typed(device->name), other);
 	if (xdp_owner_is_libxdp(&owner))
 		return failure(
 			"%s has an XDP program already: '%s', id %u, the dispatcher of libxdp; "
-			"detach that first ('xdp-loader status' lists what it calls)",
-			device->name, owner.name, owner.program_id);
+			"detach that first ('xdp-loader status' lists what it calls), or filter "
+			"behind it: '%s'",
+			device->name, owner.name, owner.program_id, other);
 	return failure(
 		"%s has an XDP program already: '%s', id %u; detach that first ('bpftool net' "
-		"lists it)",
-		device->name, owner.name, owner.program_id);
+		"lists it), or filter behind it: '%s'",
+		device->name, owner.name, owner.program_id, other);
 }
 
 /* --- Attaching ------------------------------------------------------------------------------ */
@@ -184,12 +236,17 @@ static enum status peer_refuse(const struct device *device)
 		       word_typed(device->name));
 }
 
-static enum status attach_failed(const struct device *device, const struct attachment *a, int err)
+static enum status attach_failed(const struct gate *gate, const struct device *device,
+				 const struct attachment *a, int err)
 {
 	if (err == -EBUSY || (err == -EEXIST && a->hook == HOOK_XDP))
-		return xdp_owner_refuse(device);
+		return xdp_owner_refuse(gate, device);
 	if (peer_is_wider(device, a, err))
 		return peer_refuse(device);
+	/* the port of a bond, or a bond one of whose ports has a program */
+	if ((err == -EOPNOTSUPP || err == -EINVAL) && a->hook == HOOK_XDP &&
+	    xdp_relative_refuse(gate, device))
+		return FAILED;
 	if (err == -EOPNOTSUPP || err == -EINVAL)
 		return failure("%s does not support %s in mode %s (%s): try mode auto", a->device,
 			       hook_names[a->hook], mode_names[a->mode], strerror(-err));
@@ -224,7 +281,7 @@ static enum status attach_here(const struct gate *gate, struct programs *program
 		return status;
 	err = attach_to_hook(gate, programs, mode, &a);
 	if (err)
-		return attach_failed(device, &a, err);
+		return attach_failed(gate, device, &a, err);
 	status = attached_look(gate, &a);
 	*ret = a;
 	return status;
@@ -266,7 +323,7 @@ static enum status attach_best(const struct gate *gate, struct programs *program
 			return FAILED;
 		err = attach_to_hook(gate, programs, MODE_NATIVE, &a);
 		if (err == -EBUSY || err == -EEXIST)
-			return attach_failed(device, &a, err);
+			return attach_failed(gate, device, &a, err);
 		if (!err) {
 			*ret = a;
 			return attached_look(gate, ret);

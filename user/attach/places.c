@@ -500,6 +500,19 @@ enum status placings_make(const struct gate *gate, struct placings *placings)
 	return status;
 }
 
+unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX])
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < placings->count; i++) {
+		const struct placing *placing = &placings->list[i];
+
+		if (placing->done && !placing->detaches && count < ATTACHMENTS_MAX)
+			ret[count++] = placing->attachment;
+	}
+	return count;
+}
+
 enum status placings_undo(const struct gate *gate, struct placings *placings)
 {
 	struct programs programs = PROGRAMS_CLOSED;

@@ -57,6 +57,9 @@ enum status placings_plan(const struct gate *gate, const struct places *places, 
  */
 enum status placings_make(const struct gate *gate, struct placings *placings);
 
+/* Copies the attachments that were made. Returns their number. */
+unsigned int placings_made(const struct placings *placings, struct attachment ret[ATTACHMENTS_MAX]);
+
 /*
  * Puts back what placings_make() changed: as much of it as can be, whatever has become of the rest.
  */

@@ -187,8 +187,9 @@ static void say_unattached(const struct gate *gate, const struct places *places)
 /* What a user may not expect of a change that is in force. */
 static enum status change_say(const struct gate *gate, struct change *change)
 {
+	struct attachment made[ATTACHMENTS_MAX];
 	struct oversize oversize = {0};
-	enum status status = OK;
+	unsigned int count;
 
 	for (unsigned int i = 0; i < change->wanted.count; i++) {
 		const struct rule *before = &change->before.rules[i]; /* of the same prefix */
@@ -200,10 +201,8 @@ static enum status change_say(const struct gate *gate, struct change *change)
 	warn_oversize(gate, &oversize);
 	warn_newcomers(change->wanted.rules, change->wanted.count);
 	warn_losses(gate, &change->losses, true);
-	for (unsigned int i = 0; !status && i < change->placings.count; i++)
-		if (!change->placings.list[i].detaches)
-			status = warn_attached(gate, &change->placings.list[i].attachment);
-	return status;
+	count = placings_made(&change->placings, made);
+	return warn_attached(gate, made, count);
 }
 
 static enum status config_apply(const struct context *context, struct config *config,

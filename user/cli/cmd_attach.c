@@ -180,11 +180,14 @@ static enum status report(const struct context *context, const struct gate *gate
 {
 	json_t *list = context->json ? json_array() : NULL, *object;
 	bool has_rules = gate->state->hosts || gate->state->prefixes;
-	enum status status = OK;
+	struct attachment made[ATTACHMENTS_MAX];
+	unsigned int made_count = 0;
+	enum status status;
 
-	for (int i = 0; !status && i < request->count; i++)
+	for (int i = 0; i < request->count; i++)
 		if (!was_there[i])
-			status = warn_attached(gate, &attached[i]);
+			made[made_count++] = attached[i];
+	status = warn_attached(gate, made, made_count);
 	for (int i = 0; !status && i < request->count; i++) {
 		if (!context->json) {
 			printf("%s: %s to gate '%s', hook %s, mode %s%s\n",

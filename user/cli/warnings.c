@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/attachment.h"
+#include "attach/stack.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/policy.h"
@@ -271,13 +272,17 @@ void warn_losses(const struct gate *gate, const struct losses *losses, bool file
 
 /* --- Attaching ------------------------------------------------------------------------------ */
 
-enum status warn_attached(const struct gate *gate, const struct attachment *a)
+enum status warn_attached(const struct gate *gate, const struct attachment *made,
+			  unsigned int count)
 {
-	enum status status = twice_say(gate, a);
+	enum status status = OK;
 
-	struct attachment there = *a;
+	for (unsigned int i = 0; !status && i < count; i++) {
+		struct attachment a = made[i];
 
-	if (!status && a->hook == HOOK_XDP)
-		netns_run_in(a->netns, call_merged_as_one, &there);
-	return status;
+		status = twice_say(gate, &a);
+		if (!status && a.hook == HOOK_XDP)
+			netns_run_in(a.netns, call_merged_as_one, &a);
+	}
+	return status ?: stacked_note(gate, made, count);
 }

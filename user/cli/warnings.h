@@ -7,8 +7,9 @@
 #include "gate/losses.h"
 #include "rules/ruleset.h"
 
-/* Warns of packets that a new attachment charges twice, or takes merged. */
-enum status warn_attached(const struct gate *gate, const struct attachment *attachment);
+/* Warns of packets that attachments which were just made charge twice, or take merged. */
+enum status warn_attached(const struct gate *gate, const struct attachment *made,
+			  unsigned int count);
 
 /* Warns of rules just set whose budget for newcomers drops nothing: all their limits observe. */
 void warn_newcomers(const struct rule *rules, unsigned int count);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "attach/shaping.h"
+#include "attach/stack.h"
 #include "attach/xdp_owner.h"
 #include "base/netns.h"
 #include "base/text.h"
@@ -71,6 +72,24 @@ static void twice_check(const struct patient *patient, struct findings *findings
 		}
 }
 
+static void stacked_tell(void *data, const struct stacked *stacked)
+{
+	char text[STACKED_TEXT], remedy[STACKED_REMEDY];
+	struct findings *findings = data;
+
+	finding_add(findings, FIND_CHARGED_TWICE, stacked->upper->device, "%s",
+		    stacked_format(stacked, findings->gate, text));
+	finding_advise(findings, "%s", stacked_remedy(stacked, findings->gate, remedy));
+}
+
+/* Of all attachments: one of two stacked devices may not be asked for. */
+static void stacked_check(const struct patient *patient, struct findings *findings)
+{
+	if (patient->asked &&
+	    stacked_find(patient->attachments, patient->count, stacked_tell, findings))
+		findings->failed = true;
+}
+
 /* Shaping: the qdisc fq, where a limit needs it. */
 static void shaping_examine(const struct patient *patient, struct findings *findings)
 {
@@ -119,6 +138,7 @@ static void devices_examine(const struct patient *patient, const struct ruleset 
 	if (!speed_is_known)
 		facts->link_mbit = 0;
 	twice_check(patient, findings);
+	stacked_check(patient, findings);
 	shaping_examine(patient, findings);
 }
 

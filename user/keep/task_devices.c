@@ -6,6 +6,7 @@
 #include "attach/published.h"
 #include "attach/replace.h"
 #include "attach/shaping.h"
+#include "attach/stack.h"
 #include "base/netns.h"
 #include "base/text.h"
 #include "gate/gate_dir.h"
@@ -64,6 +65,7 @@ void programs_match(struct keep *keep, const struct gate *gate)
 static enum status places_make(struct keep *keep, const struct gate *gate)
 {
 	const struct places *places = &keep->config.places;
+	struct attachment made[ATTACHMENTS_MAX];
 	bool missing[places->count + 1];
 	struct placings placings = {0};
 	struct shaping shaping = {0};
@@ -75,6 +77,7 @@ static enum status places_make(struct keep *keep, const struct gate *gate)
 	placings_make_present(gate, &keep->programs, &placings);
 	for (unsigned int i = 0; i < placings.count; i++)
 		placing_say(gate, &placings.list[i]);
+	stacked_note(gate, made, placings_made(&placings, made));
 	missing_say(keep, missing);
 	for (unsigned int i = 0; i < keep->config.rules.count; i++)
 		shaping_add(&shaping, &keep->config.rules.rules[i]);

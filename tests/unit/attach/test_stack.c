@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/* user/attach/stack.h: which device gets packets of which. */
+#include "test.h"
+#include "attach/stack.h"
+
+/* A bond (3) of eth0 (1) and eth1 (2), VLAN 4 on the bond, VLAN 5 on VLAN 4; eth2 (6) alone. */
+static struct stack_link links[] = {
+	{.ifindex = 1, .master = 3, .name = "eth0"},
+	{.ifindex = 2, .master = 3, .name = "eth1"},
+	{.ifindex = 3, .name = "bond0"},
+	{.ifindex = 4, .lower = 3, .name = "v4"},
+	{.ifindex = 5, .lower = 4, .name = "v5"},
+	{.ifindex = 6, .name = "eth2"},
+	{.ifindex = 7, .lower = 9, .name = "gone"},
+	{.ifindex = 8, .lower = 6, .name = "v8"},
+};
+
+static const struct stack stack = {.list = links, .count = sizeof(links) / sizeof(*links)};
+
+static const struct {
+	const char *name;
+	unsigned int upper, lower;
+	bool above;
+} cases[] = {
+	{"a bond gets packets of its port", 3, 1, true},
+	{"the port gets none of the bond", 1, 3, false},
+	{"a VLAN gets packets of its device", 4, 3, true},
+	{"a VLAN gets packets of the ports below its bond", 4, 1, true},
+	{"a VLAN on a VLAN as well", 5, 2, true},
+	{"two ports of a bond are beside each other", 2, 1, false},
+	{"a device is not above itself", 3, 3, false},
+	{"a device beside the bond is not below its VLAN", 4, 6, false},
+	{"a VLAN of another device is not above the bond", 8, 3, false},
+	{"the device below is in another namespace", 7, 1, false},
+	{"a device that is gone", 4, 99, false},
+};
+
+static void test_which_device_is_above(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (stack_is_above(&stack, cases[i].upper, cases[i].lower) != cases[i].above)
+			fail_msg("%s", cases[i].name);
+}
+
+/* The kernel makes no circle; a dump that changes meanwhile may show one. */
+static void test_a_circle_ends(void **state)
+{
+	struct stack_link circle[] = {
+		{.ifindex = 1, .master = 2, .lower = 2},
+		{.ifindex = 2, .master = 1, .lower = 1},
+		{.ifindex = 3},
+	};
+	struct stack round = {.list = circle, .count = 3};
+
+	(void)state;
+	assert_false(stack_is_above(&round, 3, 1));
+	assert_false(stack_is_above(&round, 1, 3));
+}
+
+static void test_the_program_that_is_in_the_way(void **state)
+{
+	(void)state;
+	assert_null(stack_find_xdp(&stack, 1));
+	links[2].has_xdp = true; /* the bond */
+	assert_string_equal(stack_find_xdp(&stack, 1)->name, "bond0");
+	assert_null(stack_find_xdp(&stack, 3)); /* its own program is none of another device */
+	assert_null(stack_find_xdp(&stack, 6));
+	links[2].has_xdp = false;
+	links[1].has_xdp = true; /* a port */
+	assert_string_equal(stack_find_xdp(&stack, 3)->name, "eth1");
+	assert_null(stack_find_xdp(&stack, 1));
+	links[1].has_xdp = false;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_which_device_is_above),
+		cmocka_unit_test(test_a_circle_ends),
+		cmocka_unit_test(test_the_program_that_is_in_the_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Attach: devices that are stacked, so that a packet passes one after the other: the port of a
+ * bridge, bond or team and then its master (IFLA_MASTER), or a device and then a VLAN, macvlan or
+ * ipvlan on it (IFLA_LINK). If a gate filters both, each of these packets is charged twice.
+ *
+ * Devices of one network namespace only: a macvlan in another namespace than its lower device is
+ * not found. The ports of a VRF are left out, because its packets pass no hook of the VRF device.
+ */
+#ifndef SLUICE_STACK_H
+#define SLUICE_STACK_H
+
+#include "attach/attachment.h"
+
+struct stack_link {
+	unsigned int ifindex;
+	unsigned int lower;  /* of a VLAN, macvlan or ipvlan: the device it is on; or 0 */
+	unsigned int master; /* the bridge, bond or team that it is a port of; or 0 */
+	bool has_xdp;	     /* an XDP program is attached */
+	char name[IF_NAMESIZE];
+};
+
+struct stack {
+	struct stack_link *list;
+	unsigned int count, room;
+};
+
+/* Reads the devices of the current network namespace. */
+enum status stack_read(struct stack *ret);
+void stack_free(struct stack *stack);
+
+/* Returns NULL if there is no device of that number. */
+const struct stack_link *stack_find(const struct stack *stack, unsigned int ifindex);
+
+/* Whether `upper` gets packets that `lower` has received, over any number of devices between. */
+bool stack_is_above(const struct stack *stack, unsigned int upper, unsigned int lower);
+
+/*
+ * Returns a device above or below that one with an XDP program, by which the kernel may refuse
+ * another one; or NULL.
+ */
+const struct stack_link *stack_find_xdp(const struct stack *stack, unsigned int ifindex);
+
+/* Two attachments that a packet passes one after the other. */
+struct stacked {
+	const struct attachment *upper, *lower;
+	const struct attachment *surplus; /* the one of them without which no packet is missed */
+};
+
+typedef void stacked_call(void *data, const struct stacked *stacked);
+
+/* Calls `call` for each two attachments that are stacked and filter in one direction. */
+enum status stacked_find(const struct attachment *all, unsigned int count, stacked_call *call,
+			 void *data);
+
+#define STACKED_TEXT (2 * IF_NAMESIZE + GATE_NAME + 128)
+
+/* "it gets packets of DEV, and gate 'GATE' filters both: ..." */
+const char *stacked_format(const struct stacked *stacked, const char *gate,
+			   char text[STACKED_TEXT]);
+
+#define STACKED_REMEDY                                                                             \
+	(NETNS_OPTION + GATE_NAME + NAME_TYPED + sizeof("sluice -g  detach --  hook ingress"))
+
+/* The command that detaches the surplus one. */
+const char *stacked_remedy(const struct stacked *stacked, const char *gate,
+			   char text[STACKED_REMEDY]);
+
+/* Notes once if one of the attachments that were just made is stacked with another of the gate. */
+enum status stacked_note(const struct gate *gate, const struct attachment *made,
+			 unsigned int count);
+
+#endif
