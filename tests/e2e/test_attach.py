@@ -276,6 +276,24 @@ def test_detach_tells_of_a_device_in_a_namespace_without_a_name(attached, tmp_pa
     assert not os.path.exists(lab.pins()) and xdp_program(lab) is None
 
 
+def test_detach_all_without_a_gate_is_of_main_and_names_the_others(lab):
+    lab.pair("out1", "in1")
+    with own_bpffs():
+        for gate, device in (("main", "in0"), (lab.gate2, "in1")):
+            lab.attach(device, gate=gate)
+        words = ["-n", lab.filter, "detach", "all"]
+        done = run_sluice(*words)
+        assert "'main'" in done.out and lab.gate2 not in done.out
+        noted(done, ("'main'", f"'{lab.gate2}'", f"'sluice -g {lab.gate2} detach all'"))
+        assert [a["device"] for a in lab.attachments(lab.gate2)] == ["in1"]
+        refused(run_sluice(*words, status=None), "'main'", f"'{lab.gate2}'", code=1)  # which does not exist any more
+        lab.attach("in0", gate="main")
+        noted(lab.sluice("detach", "all", gate="main"))  # a gate that was given is the one that is meant
+        lab.attach("in0", gate="main")
+        noted(lab.sluice("detach", "all", gate=lab.gate2))
+        noted(run_sluice(*words))  # the only one
+
+
 def test_detach_refuses_what_is_not_attached(attached):
     attached.pair("out1", "in1")
     for words in (["in1"], ["in0", "in1"], ["nic0"], ["in0", "hook", "egress"]):

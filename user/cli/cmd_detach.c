@@ -220,6 +220,17 @@ static enum status detach_from(struct gate *gate, const struct request *request,
 	return status;
 }
 
+/* Without -g, `all` may have been meant for all gates. */
+static void others_note(const char *gate)
+{
+	char first[GATE_NAME + 1], others[GATES_TEXT];
+
+	if (!gates_beside(gate, first, others) && *others)
+		note("detached the devices of gate '%s' alone; there is also %s: 'sluice -g %s "
+		     "detach all'",
+		     gate, others, first);
+}
+
 static enum status detach_run(const struct context *context, const void *args)
 {
 	json_t *list = context->json ? json_array() : NULL;
@@ -234,6 +245,8 @@ static enum status detach_run(const struct context *context, const void *args)
 	gate_close(&gate);
 	if (!status)
 		kept_note_attachments(context->gate);
+	if (!status && request.all && !context->gate_given)
+		others_note(context->gate);
 	if (list && (!status || json_array_size(list)))
 		return json_print(list) ?: status; /* with a failure: what was detached before it */
 	json_decref(list);
@@ -246,7 +259,9 @@ static const struct word detach_words[] = {
 	 "only from that hook; else from all"},
 };
 
-static const char detach_details[] = "With the gate's last device its rules, counters and pins go.";
+static const char detach_details[] = "With the gate's last device its rules, counters and pins go. "
+				     "all: all devices of one gate,\n"
+				     "which is main without -g; other gates stay, and are named.";
 
 const struct command command_detach = {
 	.name = "detach",

@@ -214,13 +214,11 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 
 /* --- Names of gates ------------------------------------------------------------------------- */
 
-/* The most gates that a message names. */
-#define NAMES_SHOWN 4
-
 struct names {
+	const char *but; /* a gate to leave out, or NULL */
 	unsigned int count;
 	char first[GATE_NAME + 1];
-	char text[NAMES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ...")];
+	char text[GATES_TEXT];
 };
 
 static enum status name_add(const char *gate, void *data)
@@ -228,12 +226,14 @@ static enum status name_add(const char *gate, void *data)
 	struct names *names = data;
 	size_t length = strlen(names->text);
 
+	if (names->but && !strcmp(names->but, gate))
+		return OK;
 	if (!names->count)
 		snprintf(names->first, sizeof(names->first), "%s", gate);
-	if (names->count < NAMES_SHOWN)
+	if (names->count < GATES_SHOWN)
 		snprintf(names->text + length, sizeof(names->text) - length, "%s'%s'",
 			 length ? ", " : "", gate);
-	else if (names->count == NAMES_SHOWN)
+	else if (names->count == GATES_SHOWN)
 		snprintf(names->text + length, sizeof(names->text) - length, " ...");
 	names->count++;
 	return OK;
@@ -249,6 +249,16 @@ enum status gates_only(const char *usual, char name[GATE_NAME + 1])
 		status = gates_for_each(name_add, &names);
 	if (!status)
 		snprintf(name, GATE_NAME + 1, "%s", names.count == 1 ? names.first : "");
+	return status;
+}
+
+enum status gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT])
+{
+	struct names names = {.but = gate};
+	enum status status = gates_for_each(name_add, &names);
+
+	memcpy(first, names.first, sizeof(names.first));
+	memcpy(text, names.text, sizeof(names.text));
 	return status;
 }
 

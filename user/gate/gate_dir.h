@@ -58,6 +58,15 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 /* The name of the only gate. "": there is none, there are several, or `usual` exists. */
 enum status gates_only(const char *usual, char name[GATE_NAME + 1]);
 
+#define GATES_SHOWN 4 /* the most gates that a message names */
+#define GATES_TEXT  (GATES_SHOWN * (GATE_NAME + sizeof("'', ")) + sizeof(" ..."))
+
+/*
+ * Formats the names of all gates but this one, as "'edge', 'lab'", and copies the first of them.
+ * "": there are none.
+ */
+enum status gates_beside(const char *gate, char first[GATE_NAME + 1], char text[GATES_TEXT]);
+
 /* Fails with a message that no such gate exists, and names those that do. */
 enum status no_such_gate(const char *name);
 
