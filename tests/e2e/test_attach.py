@@ -445,7 +445,7 @@ def test_entering_a_namespace_without_the_capability_names_it(lab):
 
 @pytest.mark.parametrize("words", [["attach", "in0"], ["detach", "all"], ["set", "default", "rate",
                                    "5/h"], ["show"], ["stats"], ["status"], ["check", SOURCE],
-                                   ["sources"], ["export"], ["del", "default"]])
+                                   ["sources"], ["del", "default"]])
 def test_not_root_says_who_may(shared, words, tmp_path):
     binary = tmp_path / "sluice"  # where any user can run it
     binary.write_bytes(open(SLUICE, "rb").read())
@@ -474,7 +474,7 @@ def where_pins_are_hidden(script, *words):
                SLUICE, *words, check=False)
 
 
-@pytest.mark.parametrize("words", ["attach in0", "stats", "set default rate 5pps", "status", "export", "-j status"])
+@pytest.mark.parametrize("words", ["attach in0", "stats", "set default rate 5pps", "status", "-j status"])
 def test_ip_netns_exec_hides_pins_and_what_helps_is_named(lab, words):
     gate = ["-g", lab.gate] if words.split()[0] in ("attach", "stats", "set") else []
     with own_bpffs():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """export: Prometheus's text format."""
 
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,8 @@ import subprocess
 
 import pytest
 
-from lab import LISTED, run_sluice
+from lab import LISTED, PINS, SLUICE, own_bpffs, run, run_sluice
+from test_attach import where_pins_are_hidden
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 LINE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
@@ -127,9 +129,70 @@ def test_a_device_that_is_gone_is_0(lab):
     assert total(samples(lab.sluice("export").out), "sluice_attached", device="in0") == 0
 
 
-def test_one_broken_gate_does_not_hide_the_others(lab):
-    """As with status: a gate that is being made, or cannot be read, is told, and the rest shown."""
-    os.makedirs(lab.pins(gate=lab.gate2), mode=0o700)  # half made: its attach is still at it
+def readable(text):
+    return {labels["gate"]: value for name, labels, value in samples(text) if name == "sluice_gate_readable"}
+
+
+def another_schema(lab):
+    path = lab.pins("gate", gate=lab.gate2)
+    value = json.loads(run("bpftool", "-j", "map", "dump", "pinned", path).out)[0]["value"]
+    run("bpftool", "map", "update", "pinned", path, "key", "0", "0", "0", "0", "value", "0x63", *value[1:])
+
+
+def program_pinned(lab):
+    program = lab.attachments(gate=lab.gate2)[0]["program_id"]
+    os.unlink(lab.pins("counters", gate=lab.gate2))
+    run("bpftool", "prog", "pin", "id", str(program), lab.pins("counters", gate=lab.gate2))
+
+
+UNREADABLE = {
+    "a map is gone": lambda lab: os.unlink(lab.pins("policies", gate=lab.gate2)),
+    "another schema": another_schema,
+    "a program in place of a map": program_pinned,
+    "others can write to its directory": lambda lab: os.chmod(lab.pins(gate=lab.gate2), 0o777),
+}
+
+
+@pytest.mark.parametrize("how", UNREADABLE)
+def test_an_unreadable_gate_does_not_freeze_the_others(lab, how, tmp_path):
+    """By the recipe of cron: `export >FILE && mv` replaces the file, and the file has all other gates."""
+    lab.pair("out2", "in2")
     lab.attach("in0")
-    done = run_sluice("export", status=None)
-    assert f'gate="{lab.gate}"' in done.out
+    lab.attach("in2", gate=lab.gate2)
+    UNREADABLE[how](lab)
+    done = run("sh", "-c", 'cd "$2" && "$1" export >.s && mv .s sluice.prom', "sh", SLUICE, str(tmp_path))
+    text = (tmp_path / "sluice.prom").read_text()
+    assert promtool_objects(text) == "" and lab.gate2 in done.err
+    assert (readable(text)[lab.gate], readable(text)[lab.gate2]) == (1, 0)
+    found = samples(text)
+    assert total(found, "sluice_attached", gate=lab.gate) == 1
+    assert {name for name, labels, _ in found if labels.get("gate") == lab.gate2} == {"sluice_gate_readable"}
+    assert readable(lab.sluice("export", gate=lab.gate2).out) == {lab.gate2: 0}
+    os.chmod(lab.pins(gate=lab.gate2), 0o700)
+
+
+def test_a_gate_that_is_not_there_is_not_readable():
+    done = run_sluice("-g", "e2e-nowhere", "export")
+    assert readable(done.out) == {"e2e-nowhere": 0} and "'e2e-nowhere'" in done.err
+
+
+@pytest.mark.parametrize("how", ["others can write", "no bpffs"])
+def test_gates_that_cannot_be_listed_are_not_readable(lab, how):
+    """Without a label, as their names are not known."""
+    with own_bpffs():
+        if how == "no bpffs":
+            done = where_pins_are_hidden(f"umount -l /sys/fs/bpf; ip netns exec {lab.filter}", "export")
+        else:
+            os.mkdir(PINS)
+            os.chmod(PINS, 0o777)
+            done = run_sluice("export")
+    assert done.code == 0 and "\nsluice_gate_readable 0\n" in done.out and "sluice_build_info" in done.out and done.err
+    assert promtool_objects(done.out) == ""
+
+
+def test_words_are_refused_and_a_half_made_gate_is_none(lab):
+    for words in ["-j", "export"], ["export", "all"], ["-g", "a/b", "export"]:
+        assert run_sluice(*words, status=2).out == ""
+    os.makedirs(lab.pins(gate=lab.gate2), mode=0o700)  # its attach is still at it
+    lab.attach("in0")
+    assert lab.gate2 not in readable(run_sluice("export").out)

@@ -17,7 +17,7 @@ from killed import run_interrupted, run_stops
 from lab import FILTER_MAC, LONG, MAPS, SLUICE, TRAFFIC, lines, own_bpffs, refused, run, run_sluice, wait_until
 
 SOURCE, OTHER = "203.0.113.66", "192.0.2.1"
-READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["export"], ["dump"]]
+READERS = [["show"], ["stats"], ["status"], ["sources"], ["check", SOURCE], ["dump"]]
 WRITERS = [["set", "default", "rate", "5/h"], ["del", "default"], ["attach", "in0"],
            ["deny", "192.0.2.1"], ["allow", "192.0.2.1"], ["forgive", "192.0.2.1"]]
 
@@ -447,7 +447,7 @@ def test_no_memory_for_the_maps(lab, megabytes):
 
 # What each command prints, and its exit status if that cannot be written. keep, share and complete print nothing that
 # is awaited, or no messages.
-PRINTING = [*READERS, ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
+PRINTING = [*READERS, ["export"], ["attach", "in0"], ["set", "default", "rate", "5/h"], ["newcomers", "default", "rate", "5/h"],
             ["allow", OTHER], ["unallow", OTHER], ["deny", OTHER], ["undeny", OTHER],
             ["deny", OTHER, "as", "list"], ["lists"], ["del", "-f", "list"], ["forgive", SOURCE],
             ["doctor", "--watch", "10ms"], ["upgrade"], ["diff", "RULES"], ["apply", "RULES", "--confirm", "1h"],

@@ -369,7 +369,7 @@ def test_the_damaged_entry_is_told(hostile, layout):
     for words in READING[:-1] + WRITING:
         done = hostile.run(*words)
         told = done.out if words[0] == "doctor" else done.err
-        assert done.code == 1 and all(name in told for name in (
+        assert done.code == (words != ["export"]) and all(name in told for name in (
             f"'{hostile.lab.gate}'", f" {struct.unpack('<I', key)[0]} ", "'policies'")), words
     assert hostile.run("complete", "set", "default", "name", "").out == ""
 
@@ -397,7 +397,7 @@ def test_names_of_limits_are_words(hostile, layout, name):
     hostile.write("policies", change)
     for words in ["show"], ["export"], ["-j", "stats"], ["set", "default", "rate", "9/h"]:
         done = hostile.run(*words)
-        assert "'policies'" in done.err and done.code == 1, words
+        assert "'policies'" in done.err and done.code == (words != ["export"]), words
 
 
 @pytest.mark.parametrize("name", [b"\x1b[2J", b"a b", b"a\nb", b"`x`", b"x" * 256], ids=repr)

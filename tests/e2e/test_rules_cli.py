@@ -264,7 +264,7 @@ def test_a_wrong_gate_or_namespace_is_refused():
 
 
 def test_a_gate_that_is_not_there():
-    for command in (["show"], ["stats"], ["status"], ["sources"], ["export"], ["del", "default"],
+    for command in (["show"], ["stats"], ["status"], ["sources"], ["del", "default"],
                     ["check", "192.0.2.1"], ["set", "default", "rate", "5pps"], ["detach", "all"],
                     ["allow", "default"], ["deny", "192.0.2.1", "for", "1h"], ["dump"], ["upgrade"],
                     ["forgive", "192.0.2.1"], ["newcomers", "default", "rate", "5pps"]):

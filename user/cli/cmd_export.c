@@ -2,7 +2,8 @@
 /*
  * Prometheus's text exposition format, version 0.0.4. The lines of a metric must stand together:
  * all gates are read first, and then printed metric by metric. There is no label per source: their
- * number has no bound.
+ * number has no bound. The exit status is 0 if a gate cannot be read: otherwise a recipe such as
+ * `sluice export >FILE && mv ...` would freeze the metrics of all gates.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -46,8 +47,12 @@ struct export
 {
 	struct exported *gates;
 	unsigned int count, room;
-	enum status status; /* a gate that cannot be read does not hide the others */
 };
+
+static void metric(const char *name, const char *type, const char *help)
+{
+	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
 
 static enum status exported_read(const struct gate *gate, struct exported *e)
 {
@@ -72,6 +77,17 @@ static enum status exported_read(const struct gate *gate, struct exported *e)
 	return status;
 }
 
+static void print_readable(const char *gate, bool is_readable)
+{
+	printf("sluice_gate_readable{gate=\"%s\"} %d\n", gate, is_readable);
+}
+
+static void print_unread(const char *gate)
+{
+	print_readable(gate, false);
+}
+
+/* Reads a gate, and prints at once whether that failed. Returns OK: the other gates follow. */
 static enum status gate_export(const char *name, void *data)
 {
 	struct export *export = data;
@@ -79,24 +95,41 @@ static enum status gate_export(const char *name, void *data)
 	struct exported *exported;
 	enum status status;
 
-	if (!array_grow(export->gates, export->count, export->room))
-		return failure("cannot read gate '%s': out of memory", name);
+	if (!array_grow(export->gates, export->count, export->room)) {
+		failure("cannot read gate '%s': out of memory", name);
+		print_unread(name);
+		return OK;
+	}
 	exported = &export->gates[export->count];
 	*exported = (struct exported){0};
 	status = gate_open(&gate, name);
 	if (!status)
 		status = exported_read(&gate, exported);
+	print_readable(name, !status);
 	if (status)
-		export->status = status;
+		stats_free(&exported->stats);
 	else
 		export->count++;
 	gate_close(&gate);
 	return OK;
 }
 
-static void metric(const char *name, const char *type, const char *help)
+/* Reads the gates and prints sluice_gate_readable; without a label if they cannot be listed. */
+static void gates_read(const struct context *context, struct export *export)
 {
-	printf("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	enum status status;
+
+	metric("sluice_gate_readable", "gauge",
+	       "1: the metrics of the gate follow; 0: the gate cannot be read. Without the label "
+	       "gate: the gates cannot be listed.");
+	if (context->gate_given)
+		status = gate_export(context->gate, export);
+	else
+		status = gates_for_each_or(gate_export, print_unread, export);
+	if (!status && !export->count)
+		status = bpffs_refuse_private();
+	if (status)
+		puts("sluice_gate_readable 0");
 }
 
 /* --- Counters ------------------------------------------------------------------------------- */
@@ -366,31 +399,22 @@ static void print_attachments(const struct export *export)
 static enum status export_run(const struct context *context, const void *args)
 {
 	struct export export = {0};
-	enum status status;
 
 	(void)args;
 	if (context->json)
 		return misuse(
 			"export: Prometheus's text is its only format: see 'sluice -j stats'");
-	if (context->gate_given)
-		status = gate_export(context->gate, &export);
-	else
-		status = gates_for_each(gate_export, &export);
-	if (!status && !export.count && !export.status)
-		status = bpffs_refuse_private();
-	export.status = status ?: export.status;
-	if (export.count || !export.status) {
-		print_counters(&export);
-		print_pressure(&export);
-		print_shared(&export);
-		print_lists(&export);
-		print_maps(&export);
-		print_attachments(&export);
-	}
+	gates_read(context, &export);
+	print_counters(&export);
+	print_pressure(&export);
+	print_shared(&export);
+	print_lists(&export);
+	print_maps(&export);
+	print_attachments(&export);
 	for (unsigned int i = 0; i < export.count; i++)
 		stats_free(&export.gates[i].stats);
 	free(export.gates);
-	return export.status;
+	return OK;
 }
 
 const struct command command_export = {

@@ -188,7 +188,8 @@ enum status gate_exists(const char *name, bool *ret)
 	return status;
 }
 
-enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data)
+enum status gates_for_each_or(enum status (*call)(const char *gate, void *data),
+			      void (*unread)(const char *gate), void *data)
 {
 	enum status status, bad = OK;
 	struct dirent **names = NULL;
@@ -201,8 +202,12 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 	for (int i = 0; i < count; i++) {
 		bool is_gate = false;
 
-		if (!status)
-			bad = directory_is_gate(&root, names[i]->d_name, &is_gate) ?: bad;
+		if (!status && directory_is_gate(&root, names[i]->d_name, &is_gate)) {
+			if (unread)
+				unread(names[i]->d_name);
+			else
+				bad = FAILED;
+		}
 		if (is_gate)
 			status = call(names[i]->d_name, data);
 		free(names[i]);
@@ -210,6 +215,11 @@ enum status gates_for_each(enum status (*call)(const char *gate, void *data), vo
 	free(names);
 	pins_close(&root);
 	return status ?: bad;
+}
+
+enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data)
+{
+	return gates_for_each_or(call, NULL, data);
 }
 
 /* --- Names of gates ------------------------------------------------------------------------- */

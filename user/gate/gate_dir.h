@@ -53,6 +53,10 @@ enum status gate_exists(const char *name, bool *ret);
  */
 enum status gates_for_each(enum status (*call)(const char *gate, void *data), void *data);
 
+/* The same, but if `unread` is not NULL, it is called for each directory that cannot be read. */
+enum status gates_for_each_or(enum status (*call)(const char *gate, void *data),
+			      void (*unread)(const char *gate), void *data);
+
 /* --- Names of gates ------------------------------------------------------------------------- */
 
 /* The name of the only gate. "": there is none, there are several, or `usual` exists. */
