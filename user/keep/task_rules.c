@@ -213,13 +213,14 @@ static void lists_tell(const struct keep *keep)
 	hold_write(&keep->hold, keep->args->file, text);
 }
 
-/* Whether both are of the same files, which have not changed. */
+/* Whether both are of the same files, which have not changed, and left out the same lists. */
 static bool files_same(const struct list_paths *a, const struct list_paths *b)
 {
 	bool same = a->count == b->count;
 
 	for (unsigned int i = 0; same && i < a->count; i++)
-		same = stamp_equal(&a->list[i].stamp, &b->list[i].stamp);
+		same = stamp_equal(&a->list[i].stamp, &b->list[i].stamp) &&
+		       !strcmp(a->list[i].left_out.name, b->list[i].left_out.name);
 	return same;
 }
 
@@ -370,6 +371,11 @@ enum status lists_run(struct keep *keep)
 	enum status status =
 		config_parse_most(keep->args->file, keep->text.text, keep->text.size, &config);
 
+	if (!status && list_paths_left_out(&keep->config.files) &&
+	    files_same(&keep->config.files, &config.files)) {
+		config_free(&config);
+		return FAILED; /* it is tried again, and nothing is new */
+	}
 	if (!status)
 		status = rules_apply(keep, &config, RENEW_LISTS);
 	if (!status) {
