@@ -281,6 +281,16 @@ def test_one_bad_list_at_the_start_costs_that_list_alone(lab, keeping, tmp_path,
     assert not lists_unread(lab)
 
 
+def test_a_list_that_outgrows_a_size_costs_that_list_alone(lab, keeping, tmp_path):
+    (tmp_path / "good.txt").write_text(f"{OFFENDER}\n")
+    (tmp_path / "grown.txt").write_text("".join(f"192.0.2.{i}\n" for i in range(20)))
+    keep = keeping(rules("in0", gate={"hosts": 8}, deny=[{"file": "grown.txt"}, {"file": "good.txt"}]))
+    assert LIST_BAD in keep.ready and denied(lab) == [OFFENDER]
+    assert [finding["object"] for finding in lists_unread(lab)] == [f"{tmp_path}/grown.txt"]
+    (tmp_path / "grown.txt").write_text("192.0.2.1\n")
+    wait_until(lambda: denied(lab) == sorted(["192.0.2.1", OFFENDER]), "the list that fits")
+
+
 def lists_unread(lab):
     found = json.loads(lab.sluice("-j", "doctor", "--watch", "10ms", status=None).out)
     return [finding for finding in found if finding["id"] == "list-unread"]

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/config_reader.h"
+#include "rules/lists.h"
 #include "rules/prefix.h"
 #include "rules/sizes.h"
 
@@ -158,7 +159,63 @@ static void sizes_read(struct reader *reader)
 	}
 }
 
-/* Refuses a size that does not hold the rules of the same file. */
+/* How much of a size a list takes. */
+static uint32_t list_takes(const struct ruleset *rules, int place, enum size size)
+{
+	struct room room = {0};
+	struct gate_sizes sizes;
+
+	for (unsigned int i = 0; i < rules->count; i++)
+		if (rules->rules[i].lists & 1ULL << place)
+			room_add(&room, NULL, &rules->rules[i]);
+	sizes = room_sizes(&room);
+	return size_told(&sizes, size);
+}
+
+static void list_remove(struct ruleset *rules, int place)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < rules->count; i++) {
+		rules->rules[i].lists &= ~(1ULL << place);
+		if (!rule_is_empty(&rules->rules[i]))
+			rules->rules[kept++] = rules->rules[i];
+	}
+	rules->count = kept;
+	rules->lists[place] = (struct sl_list_info){0};
+}
+
+/* Leaves out the list of a file that takes most of a size. False: no list takes any. */
+static bool longest_leave_out(struct reader *reader, enum size size)
+{
+	struct list_path *longest = NULL;
+	uint32_t most = 0;
+
+	for (unsigned int i = 0; i < reader->files.count; i++) {
+		struct list_path *file = &reader->files.list[i];
+		uint32_t takes;
+
+		if (file->is_left_out || !*file->list.name)
+			continue;
+		takes = list_takes(&reader->rules, lists_find(reader->rules.lists, file->list.name),
+				   size);
+		if (takes > most) {
+			most = takes;
+			longest = file;
+		}
+	}
+	if (!longest)
+		return false;
+	longest->is_left_out = true;
+	list_remove(&reader->rules, lists_find(reader->rules.lists, longest->list.name));
+	note("%s takes most of them, %u: it is left out", longest->path, most);
+	return true;
+}
+
+/*
+ * Refuses a size that does not hold the rules of the same file. As lists may grow by themselves,
+ * config_parse_most() rather leaves out those that are too long.
+ */
 static void sizes_check(struct reader *reader)
 {
 	const struct node *gate = node_find(reader->document.root, "gate");
@@ -167,13 +224,18 @@ static void sizes_check(struct reader *reader)
 
 	for (unsigned int i = 0; gate && i < SIZES; i++) {
 		uint32_t size = size_told(&reader->sizes, i), least = size_told(&needed, i);
+		enum status status;
 
 		if (!size || size >= least)
 			continue;
 		reader_place(reader, node_find(gate, size_names[i]));
-		reader_failed(reader,
-			      misuse("%s %u %s too few for the rules of this file: they take %u",
-				     size_names[i], size, plural(size, "is", "are"), least));
+		status = misuse("%s %u %s too few for the rules of this file: they take %u",
+				size_names[i], size, plural(size, "is", "are"), least);
+		if (reader->leaves_out && longest_leave_out(reader, i)) {
+			sizes_check(reader);
+			return;
+		}
+		reader_failed(reader, status);
 	}
 }
 

@@ -71,16 +71,6 @@ static struct sl_list_info *list_of(struct reader *reader, const struct rule *en
 	return &reader->rules.lists[__builtin_ctzll(entry->lists)];
 }
 
-/* Removes the list of an entry whose file is bad, and keeps its description with the path. */
-static void list_leave_out(struct reader *reader, struct rule *entry)
-{
-	struct sl_list_info *list = list_of(reader, entry);
-
-	reader->files.list[reader->files.count - 1].left_out = *list;
-	*list = (struct sl_list_info){0};
-	entry->lists = 0;
-}
-
 /*
  * Reads a list file. Without `force` a list that is empty or has very short prefixes is refused, as
  * in a command. skip: lines that are not understood are left out, and their number is noted. An
@@ -92,6 +82,7 @@ static enum status file_read_list(struct reader *reader, const char *file, struc
 	const char *force = forced ? NULL : "write 'force: true'";
 	unsigned int skipped = 0;
 	struct stamp stamp;
+	struct list_path *read;
 	enum status status, added;
 	char *path;
 
@@ -111,12 +102,16 @@ static enum status file_read_list(struct reader *reader, const char *file, struc
 	added = list_paths_add(&reader->files, path, stamp);
 	if (added)
 		return added;
-	if (entry->lists && !status)
-		list_of(reader, entry)->replaced = stamp_written(&stamp);
+	if (!entry->lists)
+		return reader->leaves_out ? OK : status;
+	list_of(reader, entry)->replaced = stamp_written(&stamp);
+	read = &reader->files.list[reader->files.count - 1];
+	read->list = *list_of(reader, entry);
 	if (!status || !reader->leaves_out)
 		return status;
-	if (entry->lists)
-		list_leave_out(reader, entry);
+	read->is_left_out = true;
+	*list_of(reader, entry) = (struct sl_list_info){0};
+	entry->lists = 0;
 	return OK;
 }
 

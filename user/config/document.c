@@ -245,8 +245,9 @@ static enum status refuse_address(struct builder *builder, const yaml_event_t *e
 				  const char *key)
 {
 	document_place(&builder->document, position_of(&event->start_mark));
-	return misuse("'%s:' is read as a key, because a colon ends it: put an IPv6 address into quotes",
-		      key);
+	return misuse(
+		"'%s:' is read as a key, because a colon ends it: put an IPv6 address into quotes",
+		key);
 }
 
 /* Takes a scalar or the begin of a list or map: a key where a map has none yet, else a node. */

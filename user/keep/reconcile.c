@@ -342,10 +342,11 @@ enum status rules_complete(struct ruleset *file, const struct list_paths *paths,
 	enum status status = ruleset_make_lists(&copies);
 
 	for (unsigned int i = 0; !status && i < paths->count; i++) {
-		const struct sl_list_info *list = &paths->list[i].left_out;
-		int place = *list->name ? lists_find(lists_of(known), list->name) : -1;
+		const struct sl_list_info *list = &paths->list[i].list;
+		int place = lists_find(lists_of(known), list->name);
 
-		if (place < 0 || lists_find(lists_of(file), list->name) >= 0)
+		if (!paths->list[i].is_left_out || place < 0 ||
+		    lists_find(lists_of(file), list->name) >= 0)
 			continue;
 		copies.lists[place] = *list;
 		copies.lists[place].replaced = known->lists[place].replaced;

@@ -90,15 +90,17 @@ static enum status lists_complete(const struct keep *keep, const struct ruleset 
 		status = rules_complete(&config->rules, &config->files, &copies.given);
 	bans_free(&copies);
 	for (unsigned int i = 0; !status && i < config->files.count; i++) {
-		const char *name = config->files.list[i].left_out.name;
-		int place = *name ? lists_find(config->rules.lists, name) : -1;
+		const char *name = config->files.list[i].list.name;
+		int place = lists_find(config->rules.lists, name);
 		char moment[MOMENT_TEXT];
 
+		if (!config->files.list[i].is_left_out)
+			continue;
 		if (place >= 0)
 			warning("gate '%s': list %s stays as its file was at %s", keep->args->gate,
 				name,
 				moment_format((time_t)config->rules.lists[place].replaced, moment));
-		else if (*name)
+		else
 			warning("gate '%s': list %s is left out: its file is bad, and there is no "
 				"copy of an earlier one; all else is in force",
 				keep->args->gate, name);
@@ -201,10 +203,10 @@ static void lists_tell(const struct keep *keep)
 	char text[HOLD_MORE] = "";
 
 	for (unsigned int i = 0; i < files->count; i++) {
-		const char *name = files->list[i].left_out.name;
+		const char *name = files->list[i].list.name;
 		size_t length = strlen(text);
 
-		if (*name)
+		if (files->list[i].is_left_out)
 			snprintf(text + length, sizeof(text) - length, "%s %s\n",
 				 lists_find(keep->config.rules.lists, name) < 0 ? KEEP_LIST_MISSING
 										: KEEP_LIST_OLD,
@@ -220,7 +222,7 @@ static bool files_same(const struct list_paths *a, const struct list_paths *b)
 
 	for (unsigned int i = 0; same && i < a->count; i++)
 		same = stamp_equal(&a->list[i].stamp, &b->list[i].stamp) &&
-		       !strcmp(a->list[i].left_out.name, b->list[i].left_out.name);
+		       a->list[i].is_left_out == b->list[i].is_left_out;
 	return same;
 }
 

@@ -398,7 +398,7 @@ enum status list_paths_add(struct list_paths *paths, char *path, struct stamp st
 bool list_paths_left_out(const struct list_paths *paths)
 {
 	for (unsigned int i = 0; i < paths->count; i++)
-		if (*paths->list[i].left_out.name)
+		if (paths->list[i].is_left_out)
 			return true;
 	return false;
 }

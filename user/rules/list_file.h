@@ -31,7 +31,8 @@ enum status list_parse(const char *name, char *text, const struct rule *entry, c
 struct list_path {
 	char *path;
 	struct stamp stamp;
-	struct sl_list_info left_out; /* the list if the file was bad, see config_parse_most() */
+	struct sl_list_info list; /* without a name: the entry of the rules file has ended */
+	bool is_left_out;	  /* see config_parse_most() */
 };
 
 struct list_paths {

@@ -72,7 +72,7 @@ static void test_bad_list_files_are_left_out(void **state)
 	static const char text[] = "deny: [{file: bad.txt, for: 1h}, {file: none.txt, list: n}, "
 				   "{file: empty.txt}, {file: good.txt}, {prefix: 192.0.2.9}]\n"
 				   "policies: [{prefix: default, limits: [{rate: 1pps}]}]\n";
-	static const char *const left_out[] = {"bad.txt", "n", "empty.txt", ""};
+	static const char *const left_out[] = {"bad.txt", "n", "empty.txt", NULL};
 	struct capture capture;
 	struct config config;
 
@@ -89,12 +89,14 @@ static void test_bad_list_files_are_left_out(void **state)
 	assert_int_equal(config.files.count, ARRAY_SIZE(left_out));
 	assert_true(list_paths_left_out(&config.files));
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++) {
-		const char *name = config.files.list[i].left_out.name, *end = strrchr(name, '/');
+		const char *name = config.files.list[i].list.name, *end = strrchr(name, '/');
 
-		assert_string_equal(end ? end + 1 : name, left_out[i]);
+		assert_int_equal(config.files.list[i].is_left_out, left_out[i] != NULL);
+		if (left_out[i])
+			assert_string_equal(end ? end + 1 : name, left_out[i]);
 	}
-	assert_true(until_left_ns(config.files.list[0].left_out.until) > 3599 * SEC_NS);
-	assert_int_equal(config.files.list[0].left_out.list, SL_LIST_DENY);
+	assert_true(until_left_ns(config.files.list[0].list.until) > 3599 * SEC_NS);
+	assert_int_equal(config.files.list[0].list.list, SL_LIST_DENY);
 	config_free(&config);
 	capture = capture_begin(stderr);
 	assert_int_not_equal(config_parse("rules.yaml", text, strlen(text), &config), OK);
@@ -108,6 +110,50 @@ static void test_bad_list_files_are_left_out(void **state)
 	unlink("bad.txt");
 	unlink("empty.txt");
 	unlink("good.txt");
+}
+
+/* A list that has grown beyond a stated size costs itself, and no shorter list. */
+static void test_lists_that_are_too_long_are_left_out(void **state)
+{
+	static const struct {
+		const char *gate, *messages;
+		unsigned int rules;
+		bool long_is_out, wide_is_out;
+	} cases[] = {
+		{"hosts: 8, prefixes: 8", "", 7, false, false},
+		{"hosts: 4", "1:15 hosts 4; 1:15 long.txt takes most of them, 4", 3, true, false},
+		{"prefixes: 1", "1:18 prefixes 1; 1:18 wide.txt takes most of them, 2", 5, false,
+		 true},
+		{"hosts: 1, prefixes: 1",
+		 "1:15 hosts 1; 1:15 long.txt takes most of them, 4; 1:25 prefixes 1; 1:25 "
+		 "wide.txt takes most of them, 2",
+		 1, true, true},
+	};
+
+	(void)state;
+	text_make("long.txt", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n");
+	text_make("wide.txt", "198.51.100.0/24\n203.0.113.0/24\n");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct capture capture = capture_begin(stderr);
+		struct config config;
+		char text[256];
+		int length = snprintf(text, sizeof(text),
+				      "gate: {%s}\ndeny: [{file: wide.txt}, {file: long.txt}, "
+				      "{prefix: 192.0.2.9}]\n",
+				      cases[i].gate);
+		enum status status = config_parse_most("rules.yaml", text, length, &config);
+
+		assert_messages(capture_end(&capture), "rules.yaml", cases[i].messages);
+		assert_int_equal(status, OK);
+		assert_int_equal(config.rules.count, cases[i].rules);
+		assert_int_equal(config.files.list[0].is_left_out, cases[i].wide_is_out);
+		assert_int_equal(config.files.list[1].is_left_out, cases[i].long_is_out);
+		assert_int_equal(lists_count(config.rules.lists),
+				 2 - cases[i].wide_is_out - cases[i].long_is_out);
+		config_free(&config);
+	}
+	unlink("long.txt");
+	unlink("wide.txt");
 }
 
 /* The age of a list is that of its file. */
@@ -219,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_a_list_file_is_read_beside_the_rules_file),
 		cmocka_unit_test(test_bad_lines_of_a_list_file_are_skipped_if_asked),
 		cmocka_unit_test(test_bad_list_files_are_left_out),
+		cmocka_unit_test(test_lists_that_are_too_long_are_left_out),
 		cmocka_unit_test(test_a_list_is_as_old_as_its_file),
 		cmocka_unit_test(test_short_or_empty_list_files_take_force),
 		cmocka_unit_test(test_lists_refused_name_what_is_wrong),
