@@ -125,7 +125,7 @@ static void test_lists_that_are_too_long_are_left_out(void **state)
 		{"prefixes: 1", "1:18 prefixes 1; 1:18 wide.txt takes most of them, 2", 5, false,
 		 true},
 		{"hosts: 1, prefixes: 1",
-		 "1:15 hosts 1; 1:15 long.txt takes most of them, 4; 1:25 prefixes 1; 1:25 "
+		 "1:15 hosts 1; 1:15 long.txt takes most of them, 4; 1:28 prefixes 1; 1:28 "
 		 "wide.txt takes most of them, 2",
 		 1, true, true},
 	};
