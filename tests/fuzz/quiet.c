@@ -31,6 +31,12 @@ void inform(const char *format, ...)
 	(void)format;
 }
 
+bool log_mute(bool mute)
+{
+	(void)mute;
+	return false;
+}
+
 const char *log_place(const char *place)
 {
 	(void)place;
