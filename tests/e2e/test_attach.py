@@ -101,7 +101,7 @@ def stack(lab, kind):
 
 @pytest.mark.parametrize("kind", ["bridge", "macvlan"])
 def test_stacked_devices_that_charge_twice_are_noted(lab, kind):
-    """tests/unit/attach/test_stack.c has VLANs and bonds, which a kernel may lack."""
+    """tests/vm/test_stack.py has VLANs and bonds, which this kernel may lack."""
     stack(lab, kind)
     lab.pair("out1", "in1")
     detach = f"'sluice -n {lab.filter} -g {lab.gate} detach up0 hook"

@@ -149,7 +149,7 @@ def test_apply_detaches_all_that_a_file_leaves_out_or_nothing(removal, words):
 
 
 @pytest.mark.parametrize("words", [["undeny", "10.2.0.1"], ["unallow", "10.3.0.1"], ["undeny", "-f", "feed"],
-                                   ["del", "10.1.0.0/16"], ["newcomers", "default", "none"], ["apply", "FEW"],
+                                   ["del", "10.1.0.0/16"], ["newcomers", "default", "none"], ["forgive", OTHER], ["apply", "FEW"],
                                    ["apply", "--resize", "SIZES"], ["upgrade"]], ids=" ".join)
 def test_a_removal_of_rules_is_whole_or_none(removal, words):
     removal.reset()
