@@ -17,6 +17,7 @@ import pytest
 from cluster_lab import AWAY, BACK_AGAIN, SOURCE, Cluster, Run
 from lab import TOP, frame, refused, run, run_sluice, wait_until
 from store_lab import FIRST_PORT, SERVER, Liar
+from test_docs import metrics_documented
 
 pytestmark = [pytest.mark.skipif(not SERVER, reason="redis-tools is not installed"),
               pytest.mark.nodes]
@@ -408,6 +409,8 @@ def test_what_commands_tell(cluster):
     metrics = dict(line.rsplit(" ", 1) for line in nodes[1].sluice("export").out.splitlines())
     labels = f'{{gate="{nodes[1].gate}"}}'
     assert nodes[1].up() == "1"
+    assert {name + labels for name in metrics_documented()[0] if name.startswith("sluice_share_")} == \
+        {sample for sample in metrics if sample.startswith("sluice_share_")}
     assert metrics[f"sluice_share_nodes{labels}"] == "2"
     assert int(metrics[f"sluice_share_rounds_total{labels}"]) > 10
     limit, = json.loads(nodes[1].sluice("-j", "check", SOURCE).out)["limits"]

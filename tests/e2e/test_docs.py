@@ -27,7 +27,7 @@ def read(*path):
 # --- mdoc -----------------------------------------------------------------------------------------
 
 # Macros that end what the one before has begun. Of these, the arguments of Cm, Ar and Fl are told.
-MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Op", "Pa", "Pq", "Sq", "Sy", "Xr"}
+MACROS = {"Ar", "Cm", "Dq", "Fl", "It", "Nm", "No", "Ns", "Op", "Pa", "Pq", "Sq", "Sy", "Va", "Xr"}
 DELIMITERS = set("()[]|.,:;?!")
 
 
@@ -107,6 +107,16 @@ def test_install_installs_all_of_it(tmp_path):
 
 
 # --- sluice(8) against the tables of the commands -------------------------------------------------
+
+def metrics_documented():
+    """(type, unit, labels, help) of each metric in sluice(8), by name; and the labels."""
+    section = "\n".join(parts(read("docs/man/sluice.8"), "Sh")["METRICS"])
+    metrics, _, labels = section.partition(".El")
+    found = {name: (kind.lower(), unit, set(names.split(", ")), " ".join(text.split())) for name, kind, unit, names, text in
+             re.findall(r"^\.It Va (\S+)\n(Counter|Gauge), (.+?); labels? (.+)\.\n((?:[^.].*\n)+)", metrics, re.MULTILINE)}
+    assert list(found) == items(metrics.splitlines(), "Va")
+    return found, set(items(labels.splitlines(), "Va"))
+
 
 @functools.lru_cache(maxsize=None)
 def tables():

@@ -11,6 +11,7 @@ import pytest
 
 from lab import LISTED, PINS, SLUICE, own_bpffs, run, run_sluice
 from test_attach import where_pins_are_hidden
+from test_docs import metrics_documented
 
 SOURCE, SOURCE6 = "203.0.113.66", "2001:db8:bad::66"
 LINE = re.compile(r'^(\w+)\{(.*)\} (\S+)$')
@@ -116,6 +117,27 @@ def test_several_limits_and_lists(attached):
     assert total(found, "sluice_limit_refused_packets_total", action="observe", limit="try") == 30
     assert total(found, "sluice_rules", gate=attached.gate) == 3
     assert SOURCE not in text and "192.0.2.1" not in text
+
+
+def test_each_metric_is_in_the_manual(attached):
+    """With its type, its unit, its labels and the text of HELP. test_cluster.py has those of `share`."""
+    documented, labels_documented = metrics_documented()
+    attached.sluice("set", "default", "rate", "5/h")
+    attached.sluice("deny", "192.0.2.1", "as", "drop")
+    text = attached.sluice("export").out
+    helps, types = (dict(re.findall(rf"^# {what} (\S+) (.*)$", text, re.MULTILINE)) for what in ("HELP", "TYPE"))
+    assert list(helps) == list(types) == list(documented)
+    labels = {}
+    for name, names, _ in samples(text):
+        labels.setdefault(name, set()).update(names)
+    assert set(documented) - set(labels) == {name for name in documented if name.startswith("sluice_share_")
+                                             and name != "sluice_share_divided_by"}
+    for name, (kind, unit, names, said) in documented.items():
+        assert (kind, said) == (types[name], helps[name]) and (kind == "counter") == name.endswith("_total"), name
+        assert names == labels.get(name, {"gate"}), name
+        named = re.findall(r"\w+", f"{said} {name.replace('_', ' ')}".lower())
+        assert set(unit.lower().split()) - {"or"} <= set(named), name
+    assert labels_documented == set().union(*labels.values())
 
 
 def test_no_source_is_named(busy):

@@ -120,7 +120,7 @@ static void gates_read(const struct context *context, struct export *export)
 	enum status status;
 
 	metric("sluice_gate_readable", "gauge",
-	       "1: the metrics of the gate follow; 0: the gate cannot be read. Without the label "
+	       "1: the metrics of the gate follow. 0: the gate cannot be read. Without the label "
 	       "gate: the gates cannot be listed.");
 	if (context->gate_given)
 		status = gate_export(context->gate, export);
@@ -186,15 +186,16 @@ static void print_counter(const struct export *export, const struct counter *cou
 static void print_counters(const struct export *export)
 {
 	print_counter(export, &(struct counter){"sluice_packets_total", false, print_reasons},
-		      "Packets judged, by policy, verdict and reason.");
+		      "Packets judged.");
 	print_counter(export, &(struct counter){"sluice_bytes_total", true, print_reasons},
-		      "Bytes of packets judged, by policy, verdict and reason.");
-	print_counter(export,
-		      &(struct counter){"sluice_limit_refused_packets_total", false, print_limits},
-		      "Packets that a limit refused: dropped, or let pass where it observes.");
+		      "Bytes of the packets judged.");
+	print_counter(
+		export,
+		&(struct counter){"sluice_limit_refused_packets_total", false, print_limits},
+		"Packets that a limit refused. A limit with the action observe lets them pass.");
 	print_counter(export,
 		      &(struct counter){"sluice_limit_refused_bytes_total", true, print_limits},
-		      "Bytes of packets that a limit refused.");
+		      "Bytes of the packets that a limit refused.");
 }
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
@@ -235,45 +236,41 @@ static void print_gauge(const struct export *export, const char *name, size_t me
 
 static void print_levels(const struct export *export)
 {
-	metric("sluice_bursts_lost_total", "counter",
-	       "What ledgers lacked that were forgotten, in whole bursts.");
+	metric("sluice_bursts_lost_total", "counter", "Bursts that evicted levels lacked, in sum.");
 	for (unsigned int i = 0; i < export->count; i++)
 		printf("sluice_bursts_lost_total{gate=\"%s\"} %.3f\n", export->gates[i].gate,
 		       pressure_bursts_lost(&export->gates[i].pressure));
 	print_gauge(export, "sluice_ledgers", offsetof(struct exported, fill.in_use),
-		    "Ledgers in memory, full ones among them.");
+		    "Levels in the table, full levels included.");
 	print_gauge(export, "sluice_ledgers_partial", offsetof(struct exported, fill.partial),
-		    "Ledgers in memory that are not full.");
+		    "Levels in the table that are not full.");
 	print_gauge(export, "sluice_ledgers_protected", offsetof(struct exported, fill.protected),
-		    "Ledgers in memory that are forgotten last: they lack more than half of a "
-		    "burst, or are blocked.");
+		    "Levels that are evicted last: they lack more than half of a burst, or are "
+		    "blocked.");
 }
 
 static void print_pressure(const struct export *export)
 {
 	print_event(export, "sluice_newcomers_met_total", SL_EVENT_MET,
-		    "Newcomers met: a packet counts once if a limit has no ledger for it.");
+		    "Packets of new sources: a packet counts once if a limit has no level for its "
+		    "source.");
 	print_event(export, "sluice_insertions_total", SL_EVENT_INSERTED,
-		    "Ledgers made: one for each limit and key.");
+		    "Levels added, one for each limit and key.");
 	print_event(export, "sluice_ledgers_forgotten_total", SL_EVENT_FORGOTTEN,
-		    "Ledgers that were not full and were given up for another one.");
+		    "Levels that were evicted although they were not full.");
 	print_causes(export, "sluice_insertions_refused_total", SL_EVENT_BUSY,
-		     "Newcomers that got no ledger, by cause: busy: another CPU was at work there; "
-		     "no-room: all ledgers whose place it could have taken tell more.");
+		     "Packets of new sources that got no level.");
 	print_event(export, "sluice_bucket_insertions_total", SL_EVENT_BUCKET_INSERTED,
-		    "Sources that got an entry in buckets4 or buckets6.");
+		    "Entries added to buckets4 and buckets6.");
 	print_causes(export, "sluice_bucket_insertions_refused_total", SL_EVENT_BUCKET_BUSY,
-		     "Sources that got no entry, by cause: busy: the kernel's lock was taken; "
-		     "no-room: the kernel found no entry to evict.");
+		     "Entries that could not be added to buckets4 or buckets6.");
 	print_levels(export);
 	print_gauge(export, "sluice_cpus_flooded", offsetof(struct exported, pressure.flooded),
-		    "CPUs on which new sources wait for their buckets; 0: there is no flood of "
-		    "them.");
+		    "CPUs on which new sources wait for their levels. 0: there is no flood.");
 	print_gauge(export, "sluice_flood_policies_passed_by",
 		    offsetof(struct exported, passing.policies),
-		    "Policies that new sources have passed for want of a budget, in a flood, "
-		    "although their limits drop: 'sluice newcomers PREFIX rate RATE' ends that. 0: "
-		    "none, or no flood.");
+		    "Policies whose limits drop and that lack a budget for new sources, counted if "
+		    "new sources passed them during a flood.");
 }
 
 /* --- Sharing -------------------------------------------------------------------------------- */
@@ -295,8 +292,8 @@ static void print_shared_number(const struct export *export, unsigned int number
 static void print_shared(const struct export *export)
 {
 	metric("sluice_share_up", "gauge",
-	       "1: a process shares the limits of the gate, and the store answers; 0: limits are "
-	       "to be shared, and are not. Missing: none is.");
+	       "1: a process shares the limits of the gate and the store answers. 0: no process "
+	       "shares them, or the store does not answer. Missing: the gate has no shared limit.");
 	for (unsigned int i = 0; i < export->count; i++) {
 		const struct sharing *sharing = &export->gates[i].sharing;
 		bool lives = sharing->sharer == SHARER_LIVES;
@@ -307,9 +304,8 @@ static void print_shared(const struct export *export)
 	}
 	print_gauge(export, "sluice_share_divided_by",
 		    offsetof(struct exported, sharing.divided_by),
-		    "By how many nodes shared limits are divided, under --on-loss divide, as the "
-		    "store does not answer or the process that shares them is not heard of; 1: "
-		    "they are not.");
+		    "Nodes by which shared limits are divided under --on-loss divide. 1: they are "
+		    "not divided.");
 	for (unsigned int number = 0; number < SHARE_NUMBERS; number++)
 		print_shared_number(export, number);
 }
@@ -322,7 +318,7 @@ static void print_lists(const struct export *export)
 	uint64_t now = time(NULL);
 
 	metric("sluice_list_age_seconds", "gauge",
-	       "Time since the file of a list was written, or its prefixes were set.");
+	       "Seconds since the file of a list was written, or its prefixes were set.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int place = 0; place < SL_LIST_PLACES; place++) {
 			const struct sl_list_info *list = &export->gates[i].lists[place];
@@ -340,16 +336,15 @@ static void print_lists(const struct export *export)
 static void print_maps(const struct export *export)
 {
 	metric("sluice_map_max_entries", "gauge",
-	       "Entries that a map has room for; of policies and counters: prefixes with limits; "
-	       "of "
-	       "ledgers: the size `sources`.");
+	       "Entries that fit into a map. Of policies and counters: prefixes with limits. Of "
+	       "ledgers: levels.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (int map = 0; map < MAPS_LISTED; map++)
 			printf("sluice_map_max_entries{gate=\"%s\",map=\"%s\"} %u\n",
 			       export->gates[i].gate, gate_map_names[map],
 			       export->gates[i].max_entries[map]);
 	print_gauge(export, "sluice_rules", offsetof(struct exported, rules),
-		    "Rules, list entries among them.");
+		    "Rules, list entries included.");
 	print_gauge(export, "sluice_rules_generation", offsetof(struct exported, generation),
 		    "Changes of the rules since the gate was made.");
 }
@@ -381,18 +376,19 @@ static void print_attachment(const char *gate, const struct attachment *a)
 
 static void print_attachments(const struct export *export)
 {
-	metric("sluice_attached", "gauge", "1: the device is filtered; 0: it was, and is no more.");
+	metric("sluice_attached", "gauge",
+	       "1: the device is filtered. 0: the device or its filter is gone.");
 	for (unsigned int i = 0; i < export->count; i++)
 		for (unsigned int j = 0; j < export->gates[i].seen.count; j++)
 			print_attachment(export->gates[i].gate, &export->gates[i].seen.all[j]);
 	metric("sluice_attached_age_seconds", "gauge",
-	       "Age of what sluice_attached tells, as was published for a reader; 0: as it is now. "
-	       "Missing: what is attached cannot be seen.");
+	       "Seconds since the attachments were published for readers. 0: they were read now. "
+	       "Missing: they cannot be read.");
 	for (unsigned int i = 0; i < export->count; i++)
 		if (export->gates[i].seen.sight != SIGHT_NONE)
 			printf("sluice_attached_age_seconds{gate=\"%s\"} %.3f\n",
 			       export->gates[i].gate, export->gates[i].seen.age_ns / 1e9);
-	metric("sluice_build_info", "gauge", "1; the labels tell the version.");
+	metric("sluice_build_info", "gauge", "1, with the version as labels.");
 	printf("sluice_build_info{version=\"%s\",schema=\"%d\"} 1\n", SL_VERSION, SL_SCHEMA);
 }
 
