@@ -45,9 +45,11 @@ class Node:
 
     @contextlib.contextmanager
     def flood(self, pps, source=SOURCE):
-        """So many packets a second of a source come within the block, from a process of their own."""
+        """So many packets a second of a source, or of each of several, come within the block, from a process of
+        their own."""
+        sources = [source] if isinstance(source, str) else source
         process = subprocess.Popen([TRAFFIC, "-n", self.cluster.senders, self.sender, FILTER_MAC, "60",
-                                    f"{source}={pps}"], stdout=subprocess.DEVNULL)
+                                    *(f"{each}={pps}" for each in sources)], stdout=subprocess.DEVNULL)
         try:
             yield
         finally:
@@ -55,7 +57,12 @@ class Node:
             process.wait()
 
     def passed(self):
-        return json.loads(self.sluice("-j", "stats").out)["totals"]["passed"]["packets"]
+        return self.judged()[0]
+
+    def judged(self):
+        """Packets that passed, and that were dropped."""
+        totals = json.loads(self.sluice("-j", "stats").out)["totals"]
+        return totals["passed"]["packets"], totals["dropped"]["packets"]
 
     def status(self):
         gate, = json.loads(self.sluice("-j", "status").out)["gates"]

@@ -14,9 +14,11 @@
 
 #include <math.h>
 #include "flow_model.h"
+#include "share/share.h"
 #include "share/choice.h"
 
-#define MANY_STEPS 10 /* of 10 ms: a round */
+#define MANY_STEPS (SHARE_ROUND_MS / 10) /* of 10 ms: a round */
+#define MANY_ROUND (MANY_STEPS * (WORLD_SEC / 100))
 
 /* A source at a node. */
 struct many_line {
@@ -163,7 +165,7 @@ static inline void many_pass(struct many *many, struct many_source *source)
 /* From the scan at which a line was looked at to the last one. */
 static inline uint64_t many_since(const struct many_node *node, const struct many_line *line)
 {
-	return line->scanned < node->scan ? WORLD_SEC / 10 * (node->scan - line->scanned) : 0;
+	return line->scanned < node->scan ? MANY_ROUND * (node->scan - line->scanned) : 0;
 }
 
 static inline void many_packet(struct many *many)
@@ -191,7 +193,7 @@ static inline void many_packet(struct many *many)
 	}
 	/* scans that did not look at it found nothing taken */
 	if (line->scanned < node->scan) {
-		uint64_t untold = WORLD_SEC / 1000 / many->nodes * (node->scan - line->scanned);
+		uint64_t untold = MANY_ROUND / 100 / many->nodes * (node->scan - line->scanned);
 
 		line->excess -= credit_min(line->excess, untold);
 		line->demand = choice_demand(line->demand, 0, many_since(node, line), many->burst);
@@ -203,10 +205,10 @@ static inline void many_packet(struct many *many)
 /* Whether a source should have an account: as line_scan() of accounts.c. */
 static inline bool many_is_near(struct many *many, struct many_node *node, struct many_line *line)
 {
-	uint64_t untold = WORLD_SEC / 1000 / many->nodes;
+	uint64_t untold = MANY_ROUND / 100 / many->nodes;
 
 	line->demand = choice_demand(line->demand, line->asked * many->cost,
-				     WORLD_SEC / 10 + many_since(node, line), many->burst);
+				     MANY_ROUND + many_since(node, line), many->burst);
 	line->excess -= credit_min(line->excess, untold * (node->scan + 1 - line->scanned));
 	line->scanned = node->scan + 1;
 	return !line->account && flow_is_due(line->excess, many_level(many, line), many->burst);
@@ -242,7 +244,7 @@ static inline void many_account(struct many *many, struct many_node *node,
 	*account = (struct many_account){
 		.source = number,
 		.is_used = true,
-		.begun_at = many->now - WORLD_SEC / 10,
+		.begun_at = many->now - MANY_ROUND,
 		.own = {line->excess, credit_max(line->excess, line->asked * many->cost)},
 	};
 	flow_begin(&account->flow, &nothing, account->begun_at);

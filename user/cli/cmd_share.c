@@ -18,8 +18,6 @@
 #include "share/share.h"
 #include "share/share_state.h"
 
-#define ROUND_USUAL_MS 100
-
 /* A part of the boot id, of which 32 bits are enough to tell machines apart. */
 #define BOOT_ID	     8
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -165,7 +163,7 @@ static enum status words_read(const struct context *context, const struct share_
 
 	if (!status)
 		status = option_time("--round", words->round, &round_range, &round_ns);
-	args->round_ms = round_ns ? round_ns / NS_PER_MS : ROUND_USUAL_MS;
+	args->round_ms = round_ns ? round_ns / NS_PER_MS : SHARE_ROUND_MS;
 	if (!status)
 		status = on_loss_read(words->on_loss, &args->on_loss);
 	if (!status)
@@ -187,7 +185,7 @@ static const struct word share_words[] = {
 	{"--node", OPTION, "NODE", offsetof(struct share_words, node),
 	 "how the others count this node, each by another name; default: HOST/GATE/BOOT-ID"},
 	{"--round", OPTION, "TIME", offsetof(struct share_words, round),
-	 "how often the store is told and asked, 20ms to 1s; default: 100ms"},
+	 "how often the store is told and asked, 20ms to 1s; default: 110ms"},
 	{"--on-loss", OPTION, "local|divide", offsetof(struct share_words, on_loss),
 	 "without the store, or this process, limits are this node's alone (default), or\n"
 	 "divided by the nodes seen last"},
