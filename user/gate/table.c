@@ -36,8 +36,8 @@ uint32_t reader_hash(const __u64 addr[2], uint32_t beside)
 	static __u64 secret[SL_SECRETS];
 
 	/* cannot fail for so few bytes, but before the kernel has random numbers at boot */
-	while (!secret[0])
-		getrandom(secret, sizeof(secret), 0);
+	while (!secret[0] && getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		continue;
 	return digest_key(secret, addr, beside).place;
 }
 
