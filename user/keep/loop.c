@@ -49,6 +49,19 @@ static enum status (*const runs[TASKS])(struct keep *keep) = {
 	[TASK_LOAD] = load_run,		[TASK_SAVE] = save_run,
 };
 
+/* The messages of a task that finds the same causes; NULL: there is none. */
+static const struct troubles *troubles_of_other(const struct keep *keep, enum task_name name)
+{
+	switch (name) {
+	case TASK_LISTS: /* reads the text of the last reload again */
+		return &keep->tasks[TASK_RELOAD].troubles;
+	case TASK_CHECK: /* opens the gate whose devices are attached */
+		return &keep->tasks[TASK_ATTACH].troubles;
+	default:
+		return NULL;
+	}
+}
+
 static enum status task_run(struct keep *keep, enum task_name name)
 {
 	struct task *task = &keep->tasks[name];
@@ -57,9 +70,7 @@ static enum status task_run(struct keep *keep, enum task_name name)
 
 	task->due_ms = 0;
 	keep->worked = false;
-	/* the text of the last reload is read again, and that told what is wrong in it */
-	troubles_begin(&task->troubles,
-		       name == TASK_LISTS ? &keep->tasks[TASK_RELOAD].troubles : NULL);
+	troubles_begin(&task->troubles, troubles_of_other(keep, name));
 	if (name != TASK_WATCHDOG)
 		notify_work_begins();
 	status = runs[name](keep);
