@@ -6,11 +6,24 @@
 
 #include "ip_frame.h"
 
+/* Reads an address as a packet carries it: prefix_of() makes an IPv4-mapped one an IPv4 address. */
+static struct sl_prefix address_of(const char *text)
+{
+	struct sl_prefix address = {.bits = SL_FAMILY_BITS + 32, .family = htonl(SL_FAMILY_IPV4)};
+
+	if (inet_pton(AF_INET, text, address.addr) == 1)
+		return address;
+	address.bits = SL_FAMILY_BITS + 128;
+	address.family = htonl(SL_FAMILY_IPV6);
+	assert_int_equal(inet_pton(AF_INET6, text, address.addr), 1);
+	return address;
+}
+
 void frame_write(uint8_t *bytes, uint32_t size, const char *source)
 {
-	struct sl_prefix parsed = prefix_of(source);
+	struct sl_prefix address = address_of(source);
 
-	ip_frame_write(bytes, size, &parsed);
+	ip_frame_write(bytes, size, &address);
 }
 
 struct frame frame_from(const char *source, uint32_t size)
@@ -50,7 +63,7 @@ static bool frame_is_ipv4(const struct frame *frame)
 
 void frame_set_destination(struct frame *frame, const char *destination)
 {
-	struct sl_prefix to = prefix_of(destination);
+	struct sl_prefix to = address_of(destination);
 
 	assert_int_equal(prefix_is_ipv4(&to), frame_is_ipv4(frame));
 	if (frame_is_ipv4(frame))
