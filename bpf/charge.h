@@ -173,8 +173,14 @@ limit_charge(struct packet *packet, const struct sl_limit *limit, struct sl_buck
 		}
 	}
 	reason = limit_ask(packet, limit, bucket);
-	/* a newcomer that gets an entry now is charged like any other key */
-	if (reason > LEDGER_NONE && newcomer_insert(packet, limit, reason - LEDGER_NONE)) {
+	if (reason > LEDGER_NONE) {
+		int inserted = newcomer_insert(packet, limit, reason - LEDGER_NONE);
+
+		if (inserted < 0) /* its state would be empty */
+			return kind_refusal(limit, 0);
+		if (!inserted)
+			return SL_PASS_NEWCOMER;
+		/* a newcomer that gets an entry now is charged like any other key */
 		reason = limit_ask(packet, limit, bucket);
 		packet->hot = false; /* a new state does not show that the source is hot */
 	}

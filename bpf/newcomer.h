@@ -154,6 +154,7 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	ret->key = packet_key(packet, limit);
 	ret->digest = ledger_digest(hash_secret, &ret->key);
 	ret->ledger = kind_birth(limit->kind, limit, gate->nodes, packet->now);
+	ret->left = kind_left(limit, &ret->ledger, packet->now);
 	if (seen < 2 || !limit->owes)
 		return 0;
 	/* the cost of one packet: this packet may be merged */
@@ -163,7 +164,10 @@ BPF_GLOBAL int newcomer_birth(const struct packet *packet, const struct sl_limit
 	return 0;
 }
 
-/* Inserts an entry for a newcomer. Returns whether its key has an entry. */
+/*
+ * Inserts an entry for a newcomer. Returns 1 if its key has an entry, -1 if it has none because
+ * every entry in both sets lacks more than half of its burst, otherwise 0.
+ */
 BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *limit, __u32 seen)
 {
 	const struct sl_gate *gate = gate_get();
@@ -172,7 +176,7 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	int err;
 
 	if (!packet || !limit || !here || !gate)
-		return false;
+		return 0;
 	packet_now(packet);
 	newcomer_birth(packet, limit, seen, &entrant);
 	entrant.span = limit->span;
@@ -186,6 +190,8 @@ BPF_GLOBAL int newcomer_insert(struct packet *packet, const struct sl_limit *lim
 	newcomer_note(here, err, entrant.loss);
 	if (!err)
 		newcomer_unsee(&gate->meeting, entrant.digest);
+	if (err == -ENOSPC && loss_is_deep(entrant.loss))
+		return -1;
 	return !err || err == -EEXIST;
 }
 

@@ -114,6 +114,7 @@ struct entrant {
 	struct ledger_key key;
 	struct digest digest; /* of the key */
 	struct sl_ledger ledger;
+	__u64 left; /* in `ledger`: kind_left() before earlier packets are charged */
 	__u64 now;
 	__s64 loss; /* set by table_insert(): line_loss() of the evicted entry */
 	__u16 span; /* as in struct sl_line, like `made` */
@@ -283,7 +284,8 @@ static __always_inline void line_write(struct sl_set *set, struct sl_line *line,
 	line->made = entrant->made;
 	line->taken = 0;
 	line->refused = line_kind_of(entrant->key.limit) == SL_WINDOW ? line_seen(entrant->now) : 0;
-	write_once(ledger->zero, entrant->ledger.zero);
+	write_once(ledger->zero, entrant->ledger.zero + loss_inherited(entrant->loss, entrant->left,
+								       entrant->flood));
 	write_once(ledger->born, entrant->ledger.born);
 	write_once(ledger->drawn, entrant->ledger.drawn);
 	write_once(ledger->blocked, entrant->ledger.blocked);

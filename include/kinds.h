@@ -49,6 +49,17 @@ static inline struct sl_ledger kind_birth(enum sl_kind kind, const struct sl_lim
 	return kind == SL_SHAPE ? shape_full(now) : credit_birth(limit, nodes, now);
 }
 
+/* Returns how much a new state can be charged until it refuses: what is added to its first word. */
+static inline __u64 kind_left(const struct sl_limit *limit, const struct sl_ledger *ledger,
+			      __u64 now)
+{
+	if (limit->kind == SL_WINDOW)
+		return window_left(limit, ledger);
+	if (limit->kind == SL_SHAPE) /* a packet may begin at the horizon itself */
+		return limit->horizon + 1 - shape_wait(ledger, now);
+	return credit_max(0, credit_span(ledger->zero, now));
+}
+
 /* Returns a state to which nothing is charged. */
 static inline struct sl_ledger kind_full(const struct sl_limit *limit, __u64 now)
 {

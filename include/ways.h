@@ -15,8 +15,9 @@
  * is full, the state that costs least. Only a key that was seen before may evict a state that is
  * not full. A state is protected if it has less than half of its burst or is blocked, and during a
  * flood, in which most new keys are spoofed, also if it was charged within the last minute. It is
- * evicted only if all ways of both sets are protected. If a limit starts empty, an evicted key
- * returns to a stricter state, never to a milder one.
+ * evicted only if all ways of both sets are protected. A new state lacks what the evicted state
+ * lacks (loss_inherited()). If a limit starts empty, an evicted key returns to a stricter state,
+ * never to a milder one.
  *
  * Only BPF programs insert while packets use the table: a command that is killed while it holds a
  * lock would lock the set forever. Commands refill, charge and block existing states, which needs
@@ -378,6 +379,29 @@ static inline __u64 loss_parts(__s64 loss)
 static inline bool loss_is_protected(__s64 loss)
 {
 	return loss >= LOSS_PROTECTED;
+}
+
+/* Returns whether the state is blocked, or less than half of its burst is left. */
+static inline bool loss_is_deep(__s64 loss)
+{
+	return loss >= LOSS_DEEP * LOSS_PROTECTED;
+}
+
+/*
+ * Returns what a new state lacks if it replaces a state with this eviction cost: all of it if
+ * loss_is_deep(), otherwise the same part of its burst. So an eviction creates no credit, and
+ * sources that evict each other pass together no more than the limits of as many sources as have a
+ * way. In a flood only the first rule holds: otherwise spoofed sources that evict each other would
+ * soon lack so much that they are protected from eviction, and known sources are evicted instead.
+ * left: what a new state has, kind_left(). Rounded up.
+ */
+static inline __u64 loss_inherited(__s64 loss, __u64 left, bool flood)
+{
+	__u64 parts = flood ? 0 : loss_parts(loss), rest = left % LOSS_PARTS * parts;
+
+	if (loss_is_deep(loss))
+		return left;
+	return left / LOSS_PARTS * parts + (rest + LOSS_PARTS - 1) / LOSS_PARTS;
 }
 
 #endif

@@ -321,6 +321,10 @@ static void newcomer_print(const struct gate *gate, const struct verdict *verdic
 		       gate_option(gate->name));
 	else if (verdict->waits)
 		printf("there is a flood of new sources, on %u of the CPUs\n", verdict->flooded);
+	else if (verdict->lacks_room)
+		printf("  new     it has no bucket yet, and would begin with an empty one: all "
+		       "buckets in its place are empty: see 'sluice %sstatus'\n",
+		       gate_option(gate->name));
 	else
 		puts("  new     it has no bucket yet: its first packet makes one; in a flood of "
 		     "new sources it waits");

@@ -33,23 +33,25 @@ enum status ledger_read(const struct gate *gate, const struct table *table,
 
 /* --- Newcomers ------------------------------------------------------------------------------ */
 
-/* Whether a set has a way that a newcomer takes: table_choose() in bpf/table.h. */
-static int set_has_room(const struct gate *gate, uint32_t set, const struct sl_set *ways,
-			uint64_t now, bool flood)
+/* Lowers `least` to the least eviction cost in a set: table_choose() in bpf/table.h. */
+static int set_weigh(const struct gate *gate, uint32_t set, const struct sl_set *ways, uint64_t now,
+		     bool flood, int64_t *least)
 {
 	for (uint32_t way = 0; way < SL_WAYS; way++) {
 		struct sl_line line;
-		int err;
+		int64_t loss = -1; /* a free way */
+		int err = 0;
 
-		if (!ways->tag[way])
-			return true;
-		err = array_value_read(gate, MAP_LEDGERS, NULL, set * SL_WAYS + way, &line);
+		if (ways->tag[way])
+			err = array_value_read(gate, MAP_LEDGERS, NULL, set * SL_WAYS + way, &line);
 		if (err)
 			return err;
-		if (line_loss(&line, line_ledger(&line), now, flood) <= 0)
-			return true;
+		if (ways->tag[way])
+			loss = line_loss(&line, line_ledger(&line), now, flood);
+		if (loss < *least)
+			*least = loss;
 	}
-	return false;
+	return 0;
 }
 
 /*
@@ -82,19 +84,21 @@ static int newcomer_look(const struct gate *gate, const struct ledger_key *key, 
 	struct spot spot = spot_of(&meeting, digest);
 	uint32_t other = set_other(&meeting, spot.home, spot.tag);
 	struct sl_set home, away;
-	int room = array_value_read(gate, MAP_SETS, NULL, spot.home, &home);
+	int64_t least = INT64_MAX;
+	int err = array_value_read(gate, MAP_SETS, NULL, spot.home, &home);
 
-	if (!room)
-		room = array_value_read(gate, MAP_SETS, NULL, other, &away);
-	if (!room)
-		room = newcomer_shown(gate, digest, &ret->shown);
-	if (room)
-		return room;
-	room = set_has_room(gate, spot.home, &home, now, flood);
-	if (!room)
-		room = set_has_room(gate, other, &away, now, flood);
-	ret->has_room = room > 0 || ret->shown > 1; /* one that has shown itself takes any */
-	return room < 0 ? room : 0;
+	if (!err)
+		err = array_value_read(gate, MAP_SETS, NULL, other, &away);
+	if (!err)
+		err = newcomer_shown(gate, digest, &ret->shown);
+	if (!err)
+		err = set_weigh(gate, spot.home, &home, now, flood, &least);
+	if (!err)
+		err = set_weigh(gate, other, &away, now, flood, &least);
+	ret->has_room =
+		least < LOSS_PART || ret->shown > 1; /* one that has shown itself takes any */
+	ret->is_refused = loss_is_deep(least);
+	return err;
 }
 
 enum status newcomer_read(const struct gate *gate, const struct sl_limit *limit,

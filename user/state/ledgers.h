@@ -19,8 +19,9 @@ enum status ledger_read(const struct gate *gate, const struct table *table,
 
 /* A key without a ledger, as its next packet is met (bpf/newcomer.h). */
 struct newcomer {
-	uint32_t shown; /* how often it has shown itself then, that packet included */
-	bool has_room;	/* it finds a way to take, if it is not in a crowd, or has shown itself */
+	uint32_t shown;	 /* how often it has shown itself then, that packet included */
+	bool has_room;	 /* it finds a way to take, if it is not in a crowd, or has shown itself */
+	bool is_refused; /* a state that it gets is empty: all in its sets lack more than half */
 };
 
 /*

@@ -84,7 +84,15 @@ static bool limit_lets_wait(const struct verdict *verdict, unsigned int index)
 	const struct newcomer *newcomer = &verdict->newcomers[index];
 
 	return limit_is_fresh(verdict, index) &&
-	       ((verdict->flooded && newcomer->shown <= CROWD_BAR) || !newcomer->has_room);
+	       ((verdict->flooded && newcomer->shown <= CROWD_BAR) ||
+		(!newcomer->has_room && !newcomer->is_refused));
+}
+
+/* Whether the limit refuses a newcomer because a state in the place of any other is empty. */
+static bool limit_has_no_room(const struct verdict *verdict, unsigned int index)
+{
+	return limit_is_fresh(verdict, index) && !limit_lets_wait(verdict, index) &&
+	       verdict->newcomers[index].is_refused;
 }
 
 /*
@@ -111,6 +119,10 @@ static void limits_judge(struct verdict *verdict)
 				verdict->reason = SL_DROP_OVER_LIMIT;
 				verdict->by = &verdict->limits[i];
 			}
+		} else if (limit_has_no_room(verdict, i)) {
+			verdict->lacks_room = true;
+			verdict->reason = kind_refusal(&verdict->limits[i], 0);
+			verdict->by = &verdict->limits[i];
 		} else if (state->matches && state->reason >= SL_FIRST_DROP) {
 			verdict->reason = state->reason;
 			verdict->by = &verdict->limits[i];

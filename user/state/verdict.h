@@ -22,7 +22,7 @@ struct verdict {
 	struct limit_state states[SL_LIMITS_MAX];
 	bool newcomer;	 /* its key has no ledger under a limit that matches, or it waits */
 	bool waits;	 /* it gets no ledger by this packet */
-	bool lacks_room; /* not because of a flood: no ledger may be forgotten for it */
+	bool lacks_room; /* no ledger may be forgotten for it, or only one that is spent */
 	struct newcomer newcomers[SL_LIMITS_MAX]; /* of limits under which it has no ledger */
 	unsigned int flooded;			  /* CPUs on which newcomers wait */
 	bool passes_by; /* policy_passed_by() in a flood: newcomers pass for lack of a budget */

@@ -190,8 +190,8 @@ static void test_a_set_that_is_unlocked_soon_gives_a_ledger(void **state)
 }
 
 /*
- * Where nobody has room to spare, a source that comes again gets the line of the youngest, and what
- * that was owed is counted.
+ * If all states are empty, a new source gets no state, and then the state of the youngest: empty as
+ * well, and charged for its first packet. What the youngest lacked is counted.
  */
 static void test_who_comes_again_gets_room(void **state)
 {
@@ -200,13 +200,15 @@ static void test_who_comes_again_gets_room(void **state)
 		world_begin(family, MANY_CPUS);
 		world.policy.limit[family][0].owes = true;
 		table_fill();
-		assert_int_equal(packet_send(5000), SL_PASS_NEWCOMER);
+		assert_int_equal(packet_send(5000), SL_DROP_OVER_LIMIT);
 		check_events(0, 0, 0, 1);
 		assert_int_equal(world.admission.lost, 0);
-		for (int i = 1; i < BURST; i++)
-			assert_int_equal(packet_send(5000), SL_PASS_WITHIN);
-		assert_int_equal(packet_send(5000), SL_DROP_OVER_LIMIT);
-		check_events(1, 1, 0, 1);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(packet_send(5000), SL_DROP_OVER_LIMIT);
+			check_events(1, 1, 0, 1);
+		}
+		clock_advance(JIFFY + 2 * world.policy.limit[family][0].cost);
+		assert_int_equal(packet_send(5000), SL_PASS_WITHIN);
 		assert_int_equal(world.admission.lost, LOSS_PARTS);
 		host_table_check();
 	}
@@ -270,7 +272,7 @@ static void test_a_window_tells_whether_half_is_left(void **state)
 /* Who has spent a window stays, and sources that have spent half of one at most go for others. */
 static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 {
-	enum { ABUSERS = SETS * SL_WAYS / 4 };
+	enum { ABUSERS = SETS * SL_WAYS / 4, OTHERS = SETS * SL_WAYS - ABUSERS };
 
 	(void)state;
 	for (int family = 0; family < SL_FAMILIES; family++) {
@@ -278,11 +280,13 @@ static void test_who_has_spent_a_window_is_forgotten_last(void **state)
 		for (uint32_t source = 1; source <= ABUSERS; source++)
 			window_send(source, WINDOW_MOST + 5);
 		clock_advance(10 * SL_TICKS_PER_SEC);
-		for (uint32_t source = 1000; source < 1200; source++)
+		for (uint32_t source = 1000; source < 1000 + 2 * OTHERS; source++)
 			window_send(source, WINDOW_MOST / 2);
-		for (uint32_t source = 1; source <= ABUSERS; source++)
+		for (uint32_t source = 1; source <= ABUSERS; source++) {
+			assert_non_null(line_of(source));
 			assert_int_equal(packet_send(source), SL_DROP_OVER_LIMIT);
-		assert_true(world.admission.event[SL_EVENT_FORGOTTEN].total > 100);
+		}
+		assert_int_equal(world.admission.event[SL_EVENT_FORGOTTEN].total, OTHERS);
 		assert_int_equal(world.admission.lost,
 				 world.admission.event[SL_EVENT_FORGOTTEN].total * LOSS_PARTS / 2);
 		host_table_check();

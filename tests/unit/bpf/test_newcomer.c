@@ -159,8 +159,7 @@ static enum sl_reason packet_send(uint32_t source)
 			&packet, !is_limited, is_limited ? SL_RATION_LIMITED : SL_RATION_OTHER);
 
 		if (claim)
-			count_first(&packet, claim, verdict.reason,
-				    verdict.refused);
+			count_first(&packet, claim, verdict.reason, verdict.refused);
 	}
 	return verdict.reason;
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sources whose addresses were chosen by somebody who knows the secret of the hashes: all have the
+ * same two sets of the table, which have fewer ways than there are such sources.
+ */
+#include "rig.h"
+
+#include <arpa/inet.h>
+
+#define CHOSEN_MAX 40
+#define PACKETS	   20000
+#define PER_SECOND 10000
+#define SECONDS	   (PACKETS / PER_SECOND)
+#define WAYS	   (2 * SL_WAYS)
+
+/* Frames from addresses of 10.0.0.0/8 that have one pair of sets under a limit. */
+static void addresses_choose(const struct rig *rig, const struct sl_limit *limit,
+			     struct frame chosen[CHOSEN_MAX])
+{
+	const struct sl_meeting *meeting = &rig->gate.state->meeting;
+	unsigned int count = 0;
+	uint32_t first = 0, second = 0;
+
+	for (uint32_t number = 1; count < CHOSEN_MAX && number < 1 << 24; number++) {
+		const __u64 addr[2] = {htonl(10 << 24 | number)};
+		struct ledger_key key = ledger_key_of(limit, addr, true);
+		struct spot spot = spot_of(meeting, ledger_digest(rig->gate.secret, &key));
+		uint32_t other = set_other(meeting, spot.home, spot.tag);
+
+		if (!count) {
+			first = spot.home;
+			second = other;
+		}
+		if ((spot.home == first && other == second) ||
+		    (spot.home == second && other == first))
+			chosen[count++] = frame_of(number);
+	}
+	assert_int_equal(count, CHOSEN_MAX);
+}
+
+struct collision {
+	const char *limit;
+	enum hook hook;
+	unsigned int most; /* what a source passes in SECONDS */
+};
+
+static const struct collision collisions[] = {
+	{"rate 100pps burst 40", HOOK_INGRESS, 40 + 100 * SECONDS},
+	{"rate 100pps burst 1000", HOOK_INGRESS, 1000 + 100 * SECONDS}, /* with slices */
+	{"rate 100pps burst 40 start empty", HOOK_INGRESS, 100 * SECONDS + 1},
+	{"rate 100pps burst 40 action block 100ms", HOOK_XDP, 40 + 100 * SECONDS},
+	{"window 40 per 1s", HOOK_INGRESS, 40 * (SECONDS + 1)},
+	{"shape 100pps horizon 400ms", HOOK_EGRESS, 41 + 100 * SECONDS},
+};
+
+/* Sends `run` packets from each of `count` sources in turn. Returns how many pass. */
+static uint64_t collide(struct rig *rig, const struct collision *it, const struct frame *chosen,
+			unsigned int count, unsigned int run)
+{
+	uint64_t passed = 0;
+
+	for (unsigned int sent = 0; sent < PACKETS; sent++) {
+		const struct frame *frame = &chosen[sent / run % count];
+
+		passed += rig_run(rig, it->hook, frame->bytes, frame->size);
+		rig_clock_forward(rig, SEC / PER_SECOND);
+	}
+	return passed;
+}
+
+/* They pass no more than as many sources as have a way: what one source lacks, the next lacks. */
+static void test_chosen_sources_pass_no_more_than_their_limits(void **state)
+{
+	static const unsigned int counts[] = {WAYS, WAYS + 1, 24, CHOSEN_MAX};
+	static const unsigned int runs[] = {1, 2, 3, 19, 21, 42, 600};
+	struct rig *rig;
+
+	rig_begin(state);
+	rig = rig_make(&(struct gate_sizes){.sources = 256});
+	for (unsigned int i = 0; i < 4 * 7 * ARRAY_SIZE(collisions); i++) {
+		const struct collision *it = &collisions[i / 28];
+		unsigned int count = counts[i / 7 % 4], run = runs[i % 7];
+		struct frame chosen[CHOSEN_MAX];
+		uint64_t passed;
+
+		rig_empty(rig);
+		rig->gate.state->meeting.crowd = 1024; /* as in a gate of the usual size */
+		rig_limits(rig, "default", it->limit, NULL);
+		addresses_choose(rig, rig_limit(rig, "10.0.0.1"), chosen);
+		passed = collide(rig, it, chosen, count, run);
+		if (passed > WAYS * it->most)
+			fail_msg("%s: of %u packets from %u sources, %u in a row, %lu pass, and "
+				 "%u sources may pass %u",
+				 it->limit, PACKETS, count, run, passed, WAYS, WAYS * it->most);
+	}
+	rig_free(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chosen_sources_pass_no_more_than_their_limits),
+	};
+
+	return cmocka_run_group_tests(tests, rig_setup, rig_teardown);
+}
