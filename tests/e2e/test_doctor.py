@@ -16,8 +16,9 @@ import time
 
 import pytest
 
+from conftest import kernel
 from killed import run_stops
-from lab import SLUICE, TOP, frame, inside, own_bpffs, own_mounts, run, run_sluice, wait_until
+from lab import FILTER_MAC, SLUICE, TOP, frame, inside, mac, own_bpffs, own_mounts, run, run_sluice, wait_until
 from test_newcomers import crowding, flood, small  # noqa: F401, pylint: disable=unused-import
 
 SOURCE = "203.0.113.66"
@@ -525,6 +526,84 @@ def test_traffic_that_something_takes_before(lab):
     lab.attach("in0", "hook", "ingress")
     rules_of(lab)
     assert watched(lab, lambda: lab.send(SOURCE, 10)) == {"nothing-judged": "in0"}
+
+
+@pytest.fixture
+def redirecting(tmp_path):
+    """Compiles a tc program that calls bpf_redirect_peer for a device."""
+    def build(ifindex):
+        path = str(tmp_path / "redirect.o")
+        source = ("static long (*const redirect_peer)(unsigned int, unsigned long long) = (void *)155;\n"
+                  "__attribute__((section(\"tc\"), used)) int redirect(void *ctx)\n"
+                  f"{{ return redirect_peer({ifindex}, 0); }}\n"
+                  "char _license[] __attribute__((section(\"license\"), used)) = \"GPL\";\n")
+        subprocess.run(["clang", "-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", path], input=source, text=True,
+                       check=True)
+        return path
+    return build
+
+
+@pytest.mark.skipif(kernel() < (6, 7), reason="a veth does not count these packets before Linux 6.7")
+def test_packets_of_redirect_peer_pass_native_xdp(healthy, redirecting):
+    """As with Cilium: in0 is the device of a container. The advice filters there, and keeps the rules."""
+    healthy.ip("link", "add", "up1", "type", "veth", "peer", "name", "up0", netns=healthy.sender)
+    for device in "up0", "up1":
+        healthy.ip("link", "set", device, "up", netns=healthy.sender)
+    peer, = json.loads(healthy.ip("-j", "link", "show", "out0", netns=healthy.sender).out)
+    tc = ["tc", "-n", healthy.sender]
+    run(*tc, "qdisc", "add", "dev", "up0", "clsact")
+    run(*tc, "filter", "add", "dev", "up0", "ingress", "bpf", "da", "obj", redirecting(peer["ifindex"]), "sec", "tc")
+    healthy.sluice("deny", SOURCE)
+    found, = watched(healthy, lambda: healthy.send(SOURCE, 10, device="up1") or healthy.send(SOURCE), full=True)
+    assert (found["id"], found["object"]) == ("nothing-judged", "in0")
+    type_in(found["advice"])
+    passed, dropped = healthy.counts()
+    healthy.send(SOURCE, 10, device="up1")
+    healthy.expect(passed, dropped + 10)
+    assert [(a["device"], a["hook"]) for a in healthy.attachments()] == [("in0", "ingress")]
+
+
+def test_packets_that_tc_redirects_pass_native_xdp(healthy):
+    """The device that they are put on does not count them, and the device that they come by does."""
+    healthy.pair("out1", "in1")
+    healthy.tc("qdisc", "add", "dev", "in1", "clsact")
+    healthy.tc("filter", "add", "dev", "in1", "ingress", "protocol", "all", "u32", "match", "u32", "0", "0",
+               "action", "mirred", "ingress", "redirect", "dev", "in0")
+    healthy.sluice("deny", SOURCE)
+    def send():
+        healthy.send(SOURCE, 200, device="out1")
+        healthy.send(SOURCE)
+    found, = watched(healthy, send, full=True)
+    assert (found["id"], found["object"]) == ("elsewhere", "in1")
+    type_in(found["advice"])
+    before = healthy.counts()
+    healthy.send(SOURCE, 10, device="out1")
+    healthy.expect(before[0], before[1] + 10)
+    healthy.sluice("detach", "in1")
+    healthy.attach("in0", "hook", "ingress")  # sees them, too
+    before = healthy.counts()
+    healthy.send(SOURCE, 10, device="out1")
+    healthy.expect(before[0], before[1] + 10)
+
+
+def test_traffic_that_a_bridge_forwards(lab):
+    """As with Proxmox: the gate is on the bridge, and packets go from port to port."""
+    lab.pair("out1", "in1")
+    lab.ip("link", "add", "br0", "type", "bridge")
+    lab.ip("link", "set", "br0", "address", FILTER_MAC, "addrgenmode", "none", "up")
+    for port in "in0", "in1":
+        lab.ip("link", "set", port, "address", "02:00:00:00:01:0" + port[-1], "master", "br0")
+    lab.attach("br0")
+    rules_of(lab)
+    through = frame(SOURCE).replace(mac(FILTER_MAC), mac("02:00:00:00:00:77"))
+    def send():
+        lab.send(SOURCE)
+        lab.send_frames([through] * 10)
+    found, = watched(lab, send, full=True)
+    assert (found["id"], found["object"]) == ("elsewhere", "in0") and "br0" in found["text"]
+    assert int(re.search(r" judged ([0-9]+):", found["text"])[1]) > 0
+    type_in(found["advice"])
+    assert "elsewhere" not in watched(lab, send)
 
 
 def test_frames_that_are_not_ip(healthy):

@@ -196,10 +196,14 @@ static void native_check(const struct device_facts *facts, struct findings *find
 		return;
 	finding_add(findings, FIND_NOT_NATIVE, facts->link.name,
 		    "driver %s %s native XDP, and the gate is attached %s %s, where a dropped "
-		    "packet costs several times as much%s%s",
+		    "packet costs several times as much%s%s%s",
 		    *nic->driver ? nic->driver : "(unknown)", nic->knows_xdp ? "has" : "may have",
 		    a->hook == HOOK_XDP ? "in mode" : "on hook",
 		    a->hook == HOOK_XDP ? mode_names[a->mode] : hook_names[a->hook],
+		    !strcmp(facts->link.kind, "veth") && a->hook == HOOK_INGRESS
+			    ? "; but only hook ingress sees what bpf_redirect_peer (Cilium) and "
+			      "'mirred ingress redirect' of tc deliver"
+			    : "",
 		    in_the_way.text ? "; first in the way: " : "", in_the_way.text ?: "");
 	if (in_the_way.text)
 		finding_advise(findings, "%s%s", in_the_way.exec, in_the_way.command);

@@ -2,7 +2,9 @@
 #include "doctor/traffic.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -98,18 +100,66 @@ static uint64_t flow_at(const struct flow *flow, enum hook hook)
 	return hook == HOOK_EGRESS ? flow->sent : flow->received;
 }
 
-/* The busiest device that no gate is attached to, among the namespaces that were looked at. */
-static const struct flow *flow_elsewhere(const struct flows *flows)
+static uint64_t judged_in_span(const struct gate_traffic *gate)
 {
-	const struct flow *most = NULL;
+	return growth(gate->after.all, gate->before.all);
+}
 
+/* The attachment that filters what the master of a port receives; NULL: there is none. */
+static const struct attachment *master_find(const struct gate_traffic *gate,
+					    const struct flow *port)
+{
+	for (unsigned int i = 0; i < gate->count; i++) {
+		const struct attachment *a = &gate->attachments[i];
+
+		if (a->program_id && a->hook != HOOK_EGRESS && a->netns == port->netns &&
+		    a->ifindex == port->link.master)
+			return a;
+	}
+	return NULL;
+}
+
+static bool gate_receives(const struct gate_traffic *gate)
+{
+	for (unsigned int i = 0; i < gate->count; i++)
+		if (gate->attachments[i].program_id && gate->attachments[i].hook != HOOK_EGRESS)
+			return true;
+	return false;
+}
+
+/*
+ * A gate that judges fewer than 1 in 100 of the packets of a device without a gate is taken for one
+ * that misses them. More than that may be a quiet network beside a busy one that is not meant. The
+ * packets of a port are meant if its bridge has the gate: there more than half have to be judged.
+ */
+#define ELSEWHERE_TIMES 100
+#define PORT_TIMES	2
+
+/*
+ * The busiest device that no gate is attached to, among the namespaces that were looked at, and
+ * before all others a port of a device that the gate is attached to.
+ */
+static const struct flow *flow_elsewhere(const struct gate_traffic *gate, const struct flows *flows)
+{
+	uint64_t judged = judged_in_span(gate);
+	const struct flow *most = NULL;
+	bool most_is_port = false;
+
+	if (judged && !gate_receives(gate))
+		return NULL;
 	for (unsigned int i = 0; i < flows->count; i++) {
 		const struct flow *flow = &flows->list[i];
+		bool is_port = master_find(gate, flow);
 
-		if (flow->link.ethernet && !flow->judged_in && !flow->judged_out &&
-		    flow->received >= flow_least(flows) &&
-		    (!most || flow->received > most->received))
+		if (!flow->link.ethernet || flow->judged_in || flow->judged_out ||
+		    flow->received < flow_least(flows) ||
+		    flow->received <= judged * (is_port ? PORT_TIMES : ELSEWHERE_TIMES))
+			continue;
+		if (!most || is_port > most_is_port ||
+		    (is_port == most_is_port && flow->received > most->received)) {
 			most = flow;
+			most_is_port = is_port;
+		}
 	}
 	return most;
 }
@@ -131,38 +181,111 @@ static void advise_attaching(const struct gate_traffic *gate, const struct flow 
 					    : "");
 }
 
+#define JUDGED_TEXT 32
+
+static const char *judged_format(const struct gate_traffic *gate, char text[JUDGED_TEXT])
+{
+	uint64_t judged = judged_in_span(gate);
+
+	snprintf(text, JUDGED_TEXT, judged ? "judged %" PRIu64 : "judged none", judged);
+	return text;
+}
+
 /* Where it is not known which devices have a gate, none is advised for this one. */
 static void elsewhere_check(const struct gate_traffic *gate, const struct flows *flows,
 			    struct findings *findings)
 {
-	const struct flow *flow = flows->holders_unseen ? NULL : flow_elsewhere(flows);
-	char span[UNITS_TEXT];
+	const struct flow *flow = flows->holders_unseen ? NULL : flow_elsewhere(gate, flows);
+	const struct attachment *master = flow ? master_find(gate, flow) : NULL;
+	char span[UNITS_TEXT], judged[JUDGED_TEXT];
 
 	if (!flow)
 		return;
 	finding_add(findings, FIND_ELSEWHERE, flow->link.name,
-		    "it received %" PRIu64 " packets in %s, and gate '%s' judged none at all: the "
-		    "gate is not attached here%s",
+		    "it received %" PRIu64 " packets in %s, and gate '%s' %s: the gate is not "
+		    "attached here%s%s%s%s",
 		    flow->received, time_format(flows->span_ns, span), gate->gate,
-		    flow->link.has_xdp ? ", where another XDP program holds hook xdp" : "");
+		    judged_format(gate, judged), master ? ", but to " : "",
+		    master ? name_shown(master->device) : "",
+		    master ? ", no hook of which sees what is forwarded to other ports" : "",
+		    flow->link.has_xdp ? ", and another XDP program holds hook xdp" : "");
 	advise_attaching(gate, flow, false, findings);
 }
 
-/* Packets pass a device whose program counts none of them. */
-static void unjudged_tell(const struct gate_traffic *gate, const struct attachment *a,
-			  const struct flows *flows, struct findings *findings)
+/*
+ * Whether the gate counts each packet that the device counts there. Merged packets count as one,
+ * and another XDP program before hook ingress may drop packets by design.
+ */
+static bool is_comparable(const struct attachment *a, const struct flow *flow)
 {
-	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT];
+	return !attachment_merges(a, !strcmp(flow->link.kind, "tun")) &&
+	       !(a->hook == HOOK_INGRESS && flow->link.has_xdp);
+}
+
+/* Why packets that the device counted may miss the attachment. */
+static const char *unjudged_cause(const struct attachment *a)
+{
+	if (a->hook == HOOK_XDP && a->mode == MODE_NATIVE)
+		return "packets that bpf_redirect_peer delivers, as Cilium does, pass no native "
+		       "XDP; hook ingress sees them";
+	if (a->hook == HOOK_EGRESS)
+		return "AF_XDP, other XDP programs and packet sockets with PACKET_QDISC_BYPASS "
+		       "send past it";
+	return "another program on the device may take them first";
+}
+
+static void unjudged_tell(const struct gate_traffic *gate, const struct attachment *a,
+			  uint64_t moved, const struct flows *flows, struct findings *findings)
+{
+	bool has_more = moved > flow_at(flow_of(flows, a), a->hook);
+	char option[NETNS_OPTION], exec[NETNS_EXEC], span[UNITS_TEXT], judged[JUDGED_TEXT];
+	const char *name = operand_typed(a->device);
 
 	finding_add(findings, FIND_NOTHING_JUDGED, a->device,
-		    "it %s %" PRIu64 " packets in %s, and gate '%s' on hook %s judged none: "
-		    "another program on the device may take them first",
-		    a->hook == HOOK_EGRESS ? "sent" : "received",
-		    flow_at(flow_of(flows, a), a->hook), time_format(flows->span_ns, span),
-		    gate->gate, hook_names[a->hook]);
+		    "it%s %s %" PRIu64 " packets in %s, and gate '%s' on hook %s %s: %s",
+		    has_more ? " and other devices of the gate" : "",
+		    a->hook == HOOK_EGRESS ? "sent" : "received", moved,
+		    time_format(flows->span_ns, span), gate->gate, hook_names[a->hook],
+		    judged_format(gate, judged), unjudged_cause(a));
 	netns_option(a->netns, netns_home(), option);
-	finding_advise(findings, "%sbpftool net show dev %s", netns_exec(option, exec),
-		       word_typed(a->device));
+	if (a->hook == HOOK_XDP && a->mode == MODE_NATIVE)
+		finding_advise(findings,
+			       "sluice %s-g %s attach %s hook ingress && sluice %s-g %s detach %s "
+			       "hook xdp",
+			       option, gate->gate, name, option, gate->gate, name);
+	else
+		finding_advise(findings, "%sbpftool net show dev %s", netns_exec(option, exec),
+			       word_typed(a->device));
+}
+
+/*
+ * Reports the busiest device of the gate if the gate judged less than three quarters of what its
+ * devices moved. Its counters do not specify the device or the direction, so they are compared with
+ * the sum: in a container whose gate also filters what it sends, half of that is judged.
+ */
+static bool unjudged_check(const struct gate_traffic *gate, const struct flows *flows,
+			   struct findings *findings)
+{
+	uint64_t judged = judged_in_span(gate), moved = 0, most = 0;
+	unsigned int busiest = 0;
+
+	for (unsigned int i = 0; i < gate->count; i++) {
+		const struct attachment *a = &gate->attachments[i];
+		const struct flow *flow = a->program_id ? flow_of(flows, a) : NULL;
+		uint64_t here = flow ? flow_at(flow, a->hook) : 0;
+
+		if (!flow || (judged && !is_comparable(a, flow)))
+			continue;
+		moved += here;
+		if (here > most) {
+			most = here;
+			busiest = i;
+		}
+	}
+	if (busiest >= gate->asked || most < flow_least(flows) || judged >= moved - moved / 4)
+		return false;
+	unjudged_tell(gate, &gate->attachments[busiest], moved, flows, findings);
+	return true;
 }
 
 /* All hooks of the gate are quiet, and a device moves packets the other way. */
@@ -182,12 +305,14 @@ static void other_way_tell(const struct gate_traffic *gate, const struct attachm
 	advise_attaching(gate, flow, sends, findings);
 }
 
-/* Where the packets are of which the gate judged none. */
+/* Finds the packets that the gate did not judge. */
 static void missing_check(const struct gate_traffic *gate, const struct flows *flows,
 			  struct findings *findings)
 {
 	unsigned int alive = 0;
 
+	if (unjudged_check(gate, flows, findings))
+		return;
 	for (unsigned int i = 0; i < gate->asked; i++) {
 		const struct attachment *a = &gate->attachments[i];
 		const struct flow *flow = a->program_id ? flow_of(flows, a) : NULL;
@@ -196,11 +321,8 @@ static void missing_check(const struct gate_traffic *gate, const struct flows *f
 		if (!flow)
 			continue;
 		alive++;
-		if (flow_at(flow, a->hook) >= flow_least(flows)) {
-			unjudged_tell(gate, a, flows, findings);
-			return;
-		}
-		if ((egress ? flow->received : flow->sent) >= flow_least(flows) &&
+		if (!judged_in_span(gate) &&
+		    (egress ? flow->received : flow->sent) >= flow_least(flows) &&
 		    !(egress ? flow->judged_in : flow->judged_out)) {
 			other_way_tell(gate, a, flows, findings);
 			return;
@@ -273,8 +395,7 @@ static void lost_check(const struct gate_traffic *gate, const struct flows *flow
 void traffic_check(const struct gate_traffic *gate, const struct flows *flows,
 		   struct findings *findings)
 {
-	if (gate->after.all == gate->before.all)
-		missing_check(gate, flows, findings);
+	missing_check(gate, flows, findings);
 	not_ip_check(gate, flows, findings);
 	lost_check(gate, flows, findings);
 }

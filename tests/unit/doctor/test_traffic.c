@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* user/doctor/traffic.h: where packets are of which a gate judged none, and what a ring lost. */
+/* user/doctor/traffic.h: packets that a gate did not judge, and what a ring lost. */
 #include "told.h"
 #include "doctor/traffic.h"
 
@@ -9,9 +9,19 @@ static const struct attachment attachments[] = {
 	{.hook = HOOK_XDP, .netns = HERE, .ifindex = 2, .device = "eth0", .program_id = 1},
 	{.hook = HOOK_EGRESS, .netns = HERE, .ifindex = 2, .device = "eth0", .program_id = 1},
 	{.hook = HOOK_XDP, .netns = HERE, .ifindex = 9, .device = "eth9"}, /* gone */
+	{.hook = HOOK_INGRESS, .netns = HERE, .ifindex = 5, .device = "br0", .program_id = 1},
+	{.hook = HOOK_XDP, .mode = MODE_GENERIC, .netns = HERE, .ifindex = 2, .program_id = 1},
+	{.hook = HOOK_EGRESS, .netns = HERE, .ifindex = 2, .device = "eth0", .program_id = 1},
+	{.hook = HOOK_XDP, .netns = HERE, .ifindex = 3, .device = "eth1", .program_id = 1},
 };
 
 #define FLOW(index, text) .netns = HERE, .link = {.ifindex = index, .name = text, .ethernet = true}
+#define PORT(index, text, packets)                                                                 \
+	{                                                                                          \
+		.netns = HERE,                                                                     \
+		.link = {.ifindex = index, .name = text, .ethernet = true, .master = 5},           \
+		.received = packets                                                                \
+	}
 #define LO                                                                                         \
 	{                                                                                          \
 		.netns = HERE, .link = {.ifindex = 1, .name = "lo"}, .received = 1000              \
@@ -98,6 +108,120 @@ static const struct {
 	 {5, 0},
 	 {{FLOW(2, "eth0"), .sent = 50, .judged_in = true, .judged_out = true}},
 	 "nothing-judged: eth0"},
+	{"less than three quarters are judged",
+	 0,
+	 1,
+	 {5, 0},
+	 {79, 0},
+	 {{FLOW(2, "eth0"), .received = 100, .judged_in = true}},
+	 "nothing-judged: eth0"},
+	{"three quarters are judged",
+	 0,
+	 1,
+	 {5, 0},
+	 {80, 0},
+	 {{FLOW(2, "eth0"), .received = 100, .judged_in = true}},
+	 ""},
+	{"less than three quarters of what two devices moved are judged: the busier is reported",
+	 5,
+	 2,
+	 {0, 0},
+	 {224, 0},
+	 {{FLOW(2, "eth0"), .sent = 100, .judged_out = true},
+	  {FLOW(3, "eth1"), .received = 200, .judged_in = true}},
+	 "nothing-judged: eth1"},
+	{"three quarters of what two devices moved are judged",
+	 5,
+	 2,
+	 {0, 0},
+	 {225, 0},
+	 {{FLOW(2, "eth0"), .sent = 100, .judged_out = true},
+	  {FLOW(3, "eth1"), .received = 200, .judged_in = true}},
+	 ""},
+	{"generic XDP counts merged packets as one",
+	 4,
+	 1,
+	 {0, 0},
+	 {3, 0},
+	 {{FLOW(2, "eth0"), .received = 99, .judged_in = true}},
+	 ""},
+	{"generic XDP counts none",
+	 4,
+	 1,
+	 {0, 0},
+	 {0, 0},
+	 {{FLOW(2, "eth0"), .received = 99, .judged_in = true}},
+	 "nothing-judged: "},
+	{"another XDP program drops before hook ingress",
+	 3,
+	 1,
+	 {0, 0},
+	 {3, 0},
+	 {{.netns = HERE,
+	   .link = {.ifindex = 5, .has_xdp = true},
+	   .received = 99,
+	   .judged_in = true}},
+	 ""},
+	{"some are sent past hook egress",
+	 1,
+	 1,
+	 {0, 0},
+	 {3, 0},
+	 {{FLOW(2, "eth0"), .sent = 99, .judged_out = true}},
+	 "nothing-judged: eth0"},
+	{"1 in 100 of another device's",
+	 0,
+	 1,
+	 {0, 0},
+	 {4, 0},
+	 {{FLOW(2, "eth0"), .received = 4, .judged_in = true}, {FLOW(3, "eth1"), .received = 400}},
+	 ""},
+	{"less than 1 in 100 of another device's",
+	 0,
+	 1,
+	 {0, 0},
+	 {4, 0},
+	 {{FLOW(2, "eth0"), .received = 4, .judged_in = true}, {FLOW(3, "eth1"), .received = 401}},
+	 "elsewhere: eth1"},
+	{"a gate on hook egress is not meant for what others receive",
+	 1,
+	 1,
+	 {0, 0},
+	 {4, 0},
+	 {{FLOW(2, "eth0"), .sent = 4, .judged_out = true}, {FLOW(3, "eth1"), .received = 401}},
+	 ""},
+	{"half of what a port of the bridge received",
+	 3,
+	 1,
+	 {0, 0},
+	 {200, 0},
+	 {{FLOW(5, "br0"), .received = 200, .judged_in = true}, PORT(2, "eth0", 400)},
+	 ""},
+	{"less than half of what a port of the bridge received",
+	 3,
+	 1,
+	 {0, 0},
+	 {199, 0},
+	 {{FLOW(5, "br0"), .received = 199, .judged_in = true}, PORT(2, "eth0", 399)},
+	 "elsewhere: eth0"},
+	{"a port before a busier device",
+	 3,
+	 1,
+	 {0, 0},
+	 {4, 0},
+	 {{FLOW(5, "br0"), .received = 4, .judged_in = true},
+	  PORT(2, "eth0", 400),
+	  {FLOW(3, "eth1"), .received = 4000}},
+	 "elsewhere: eth0"},
+	{"the busiest port",
+	 3,
+	 1,
+	 {0, 0},
+	 {4, 0},
+	 {{FLOW(5, "br0"), .received = 4, .judged_in = true},
+	  PORT(2, "eth0", 400),
+	  PORT(3, "eth1", 4000)},
+	 "elsewhere: eth1"},
 	{"a device that is gone receives nothing",
 	 2,
 	 1,
@@ -264,6 +388,38 @@ static void test_who_holds_a_device_is_looked_at_before_it_is_advised(void **sta
 	check_advice(&flow, false, "sluice -g main attach eth1 hook ingress");
 }
 
+static void test_hook_ingress_is_advised_if_native_xdp_misses_packets(void **state)
+{
+	static const struct {
+		struct attachment attachment;
+		const char *advice;
+	} hooks[] = {
+		{{.hook = HOOK_XDP, .mode = MODE_NATIVE},
+		 "sluice -g main attach eth0 hook ingress && sluice -g main detach eth0 hook xdp"},
+		{{.hook = HOOK_INGRESS, .mode = MODE_TCX}, "bpftool net show dev eth0"},
+		{{.hook = HOOK_EGRESS, .mode = MODE_TCX}, "bpftool net show dev eth0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
+		struct flow list[] = {{FLOW(2, "eth0"), .received = 50, .sent = 50}};
+		struct flows flows = {.list = list, .count = 1};
+		struct attachment a = hooks[i].attachment;
+		struct gate_traffic gate = {
+			.gate = "main", .attachments = &a, .count = 1, .asked = 1, .after = {7, 0}};
+		struct findings findings = {0};
+
+		a.netns = HERE;
+		a.ifindex = 2;
+		a.program_id = 1;
+		snprintf(a.device, sizeof(a.device), "eth0");
+		traffic_check(&gate, &flows, &findings);
+		assert_string_equal(told(&findings), "nothing-judged: eth0");
+		assert_string_equal(findings.list[0].advice, hooks[i].advice);
+		findings_free(&findings);
+	}
+}
+
 static void test_a_larger_ring_is_advised_as_far_as_there_is_one(void **state)
 {
 	static const struct {
@@ -312,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_flows_are_differences),
 		cmocka_unit_test(test_a_counter_that_was_set_back_tells_nothing),
 		cmocka_unit_test(test_who_holds_a_device_is_looked_at_before_it_is_advised),
+		cmocka_unit_test(test_hook_ingress_is_advised_if_native_xdp_misses_packets),
 		cmocka_unit_test(test_a_larger_ring_is_advised_as_far_as_there_is_one),
 		cmocka_unit_test(test_of_devices_that_were_not_asked_for_nothing_is_told),
 	};
