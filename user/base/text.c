@@ -201,7 +201,7 @@ const char *word_typed(const char *word)
 const char *operand_typed(const char *word)
 {
 	char *text = room_next();
-	size_t lead = *word == '-' ? sizeof("-- ") - 1 : 0;
+	size_t lead = word[0] == '-' && word[1] ? sizeof("-- ") - 1 : 0;
 
 	memcpy(text, "-- ", lead);
 	word_write(word, text + lead);

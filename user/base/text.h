@@ -45,7 +45,7 @@ const char *name_shown(const char *name);
  */
 const char *word_typed(const char *word);
 
-/* The same for an operand of sluice: after `--` if it begins with '-'. */
+/* The same for an operand of sluice: after `--` if sluice would take it for an option. */
 const char *operand_typed(const char *word);
 
 /* --- Numbers -------------------------------------------------------------------------------- */

@@ -143,6 +143,7 @@ static void test_an_operand_is_no_option(void **state)
 {
 	(void)state;
 	assert_string_equal(operand_typed("eth0"), "eth0");
+	assert_string_equal(operand_typed("-"), "-");
 	assert_string_equal(operand_typed("-x"), "-- -x");
 	assert_string_equal(operand_typed("-a b"), "-- '-a b'");
 }
