@@ -310,17 +310,18 @@ def test_what_roots_keep_leaves_is_the_owners(users, tmp_path):
     rules.write_text("policies: []\n")
     os.mkdir(state, 0o750)
     os.chown(state, OWNER, GROUP)
-    words = "keep", str(rules), "--state", f"{state}/main.state"
+    files = [f"{state}/main.state", f"{state}/main.state.lists"]
+    words = "keep", str(rules), "--state", files[0]
     process = users.start(*words, gate=users.gate2)
     try:
-        wait_until(lambda: os.path.exists(f"{state}/main.state"), "the state")
+        wait_until(lambda: all(map(os.path.exists, files)), "the state, and the copies of the lists")
     finally:
         process.kill()
         process.communicate()
-    for path in f"{state}/main.state", f"{PUBLISHED}/{users.gate2}.keep":
+    for path in *files, f"{PUBLISHED}/{users.gate2}.keep":
         assert (os.stat(path).st_uid, os.stat(path).st_gid, mode(path)) == (OWNER, GROUP, 0o600)
     refused(users.owner("keep", "/run/none", *words[2:], gate=users.gate2, status=None), "/run/none", code=1)
-    assert os.listdir(state) == ["main.state"]
+    assert sorted(os.listdir(state)) == ["main.state", "main.state.lists"]
     users.owner("detach", "all", gate=users.gate2)
 
 
