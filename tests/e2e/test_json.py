@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_check(busy):
 
 def test_check_without_a_rule(lab):
     lab.attach("in0")
-    assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "verdict": "pass",
+    assert lab.json("check", SOURCE) == {"address": SOURCE, "policy": None, "prefix": None, "verdict": "pass",
                                          "reason": "no-rule", "newcomer": None, "limits": []}
     assert lab.json("show") == {"gate": lab.gate, "attach": [{"device": "in0"}], "rules": []}
     assert lab.sources() == []
@@ -198,11 +199,13 @@ def test_sources_in_the_order_that_is_asked_for(lab):
     assert (said["gate"], said["total"], len(said["sources"])) == (lab.gate, 4, 1)
     text = lab.sluice("sources", "top", "1", "sort", "dropped").out.splitlines()
     assert text[1].startswith("192.0.2.2 ") and text[2:] == ["(1 of 4 sources)"]
+    lab.send("192.0.2.1", 5, size=1000)
+    assert asked("sort", "bytes") == [1, 3, 2, 4]
     rows = [line.split() for line in lab.sluice("sources").out.splitlines()[1:]]
     assert [row[1:] for row in rows] == [
-        ["192.0.2.3", "40", "0", "0", "allowed"], ["192.0.2.2", "9", "16", "0", "0", "of", "9"],
-        ["192.0.2.0/24", "15", "0", "0", "5", "of", "20"],
-        ["192.0.2.4", "5", "1", "0", "blocked", *rows[3][6:]]]
+        ["allow", "40", "0", "0", "2560", "-", "-"], ["192.0.2.2", "9", "16", "0", "1600", "all", "60m"],
+        ["192.0.2.0/24", "20", "0", "0", "5960", "all", "60m"],
+        ["192.0.2.4", "5", "1", "0", "384", "all", "60m"]]
 
 
 @pytest.mark.parametrize("limit", [
@@ -226,10 +229,48 @@ def test_abusers_are_counted_however_many_sources_came_before(lab, limit):
 def test_the_policy_of_a_source_in_words(lab):
     lab.attach("in0")
     lab.send(SOURCE, 1)
-    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "-", "1", "0", "0", "-"]
+    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "none", "1", "0", "0", "64", "-", "-"]
     lab.sluice("set", "default", "rate", "1/h", "burst", "20")
     lab.send(SOURCE, 1)
-    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "default", *"2 0 0 19 of 20".split()]
+    assert lab.sluice("sources").out.splitlines()[1].split() == [SOURCE, "default", *"2 0 0 128 all 95%".split()]
+
+
+def test_the_text_of_sources_has_80_columns_and_the_limit_that_refuses(lab):
+    lab.attach("in0")
+    lab.sluice("set", "198.51.100.254/31", "name", "fifteen-letters", "rate", "1/h", "burst", "20")
+    lab.sluice("set", "198.51.100.254/31", "name", "tight", "rate", "1/h", "burst", "50", "start", "empty", "action", "observe")
+    lab.sluice("set", "192.0.2.0/24", "name", "fourteen-words", "rate", "1000/h 1kbit", "burst", "100 2kB")
+    lab.sluice("set", "100.64.0.0/10", "name", "all", "rate", "1/h", "burst", "20")
+    lab.sluice("set", "100.64.0.0/10", "name", "try", "rate", "1/h", "burst", "10", "action", "observe")
+    lab.sluice("deny", "198.18.0.0/15", "for", "90d")
+    lab.sluice("deny", "198.16.0.0/15")
+    lab.send("198.51.100.254", 30, size=1500)
+    lab.send("192.0.2.1", 3, size=1000)
+    lab.send("100.64.0.1", 15)
+    lab.send("198.18.255.255", 3)
+    lab.send("198.16.0.1", 3)
+    lab.send("198.51.100.255", 60001, size=1500)
+    lines = lab.sluice("sources").out.splitlines()
+    assert all(len(line) == 80 for line in lines), lines
+    assert {line.split()[0]: line.split()[1:] for line in lines[1:]} == {
+        "198.51.100.255": ["198.51.100.254/31", "20", "59981", "20", "90.0M", "fifteen-letters", "60m"],
+        "198.51.100.254": ["198.51.100.254/31", "20", "10", "20", "45000", "fifteen-letters", "60m"],
+        "192.0.2.1": ["192.0.2.0/24", "2", "1", "0", "3000", "fourteen-~:bits", lines[4].split()[-1]],
+        "100.64.0.1": ["100.64.0.0/10", "15", "0", "5", "960", "try", "(60m)"],
+        "198.18.255.255": ["deny", "0", "3", "0", "192", "-", "90d"],
+        "198.16.0.1": ["deny", "0", "3", "0", "192", "-", "-"]}
+
+
+def test_a_denied_source_has_one_policy_in_all_commands(lab):
+    lab.attach("in0")
+    lab.sluice("deny", "198.18.0.0/15")
+    lab.send("198.18.0.1", 3)
+    assert lab.sluice("sources").out.splitlines()[1].split()[1] == "deny"
+    assert re.search(r"^deny +0 +3$", lab.sluice("stats").out, re.MULTILINE)
+    assert 'policy="deny",verdict="drop",reason="denied"} 3' in lab.sluice("export").out
+    assert re.search(r"^  policy +deny 198\.18\.0\.0/15:", lab.sluice("check", "198.18.0.1").out, re.MULTILINE)
+    for one in lab.sources()[0], lab.json("check", "198.18.0.1"):
+        assert (one["policy"], one["prefix"]) == ("deny", "198.18.0.0/15")
 
 
 def test_several_limits(lab):

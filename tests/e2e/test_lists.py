@@ -59,8 +59,8 @@ def test_denied_and_allowed(lab, hook):
     for source, count in zip(sources, (0, 10, 0, 10, 2)):
         received.wait_for(source, count)
     assert reasons(lab) == {"within-limit": 2, "over-limit": 8, "allowed": 20, "denied": 20}
-    assert {source["address"]: source.get("list") for source in lab.sources()} == {
-        DENIED: "deny", "203.0.113.65": "allow", "2001:db8:bad::/64": None, OTHER: None}
+    assert {source["address"]: source["policy"] for source in lab.sources()} == {
+        DENIED: "deny", "203.0.113.65": "allow", "2001:db8:bad::/64": None, OTHER: "default"}
     stats = lab.json("stats")["lists"]
     assert stats["allow"]["packets"] == 20 and stats["deny"]["packets"] == 20
 
@@ -155,7 +155,7 @@ def test_show_tells_the_end(attached):
     assert 3500 < rules[DENIED]["seconds_left"] <= 3600.1
     assert "seconds_left" not in rules["10.0.0.0/8"]
     check = attached.json("check", DENIED)
-    assert check["list"] == "deny" and 3500 < check["seconds_left"] <= 3600.1
+    assert check["policy"] == "deny" and 3500 < check["seconds_left"] <= 3600.1
     for line in shown:  # and it can be typed back
         attached.sluice(*shlex.split(line)[3:])
     assert entries(attached) == {DENIED: "deny", "192.0.2.0/24": "allow", "10.0.0.0/8": "deny"}
@@ -663,7 +663,7 @@ def test_who_denies_is_told(attached, tmp_path):
     check = attached.json("check", "203.0.113.1")
     assert (check["verdict"], check["lists"]) == ("drop", [path])
     check = attached.json("check", DENIED)
-    assert check["list"] == "deny" and check["lists"] == ["other"] and check["seconds_left"] > 3500
+    assert check["policy"] == "deny" and check["lists"] == ["other"] and check["seconds_left"] > 3500
     attached.sluice("deny", DENIED)
     assert "lists" not in attached.json("check", DENIED)
 

@@ -68,5 +68,5 @@ def test_a_rule_for_one_neighbour(lab):
     lab.send_and_wait([frame(source) for source in ("fe80::66", "fe80::1") for _ in range(15)])
     lab.expect(passed=10, dropped=20)
     listed = {s["address"]: s for s in lab.json("sources")["sources"]}
-    assert listed["fe80::66"]["list"] == "deny"
+    assert listed["fe80::66"]["policy"] == "deny"
     assert listed["fe80::1"]["limits"][0]["remaining"] == 0

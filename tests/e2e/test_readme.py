@@ -26,8 +26,8 @@ END = "end of the answer"
 # --- What may differ ------------------------------------------------------------------------------
 
 # Digits that are measured. Everything else, the alignment of columns included, is literal.
-MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"              # what is left of a burst
-                      r"|(?P<count>  +\d+)(?= (?!of )|$)"      # in a column: its edge is literal
+MEASURED = re.compile(r"(?P<level>\d+)(?= of \d|%$)"           # what is left of a burst
+                      r"|(?P<count>  +\d+)(?= (?!of )|s?$)"    # in a column: its edge is literal
                       r"|(?<=for )(?P<left>\d+)(?=s\b)"        # seconds of a block, of a deny
                       r"|(?<=after )(?P<retry>\d+)(?= ms)"
                       r"|(?<=full in )(?P<full>\d+)(?= ms)"
@@ -58,6 +58,8 @@ def is_same(shown, got):
     ("a 1          10  drop", "a 2          10  drop", False),
     ("a 1          10  drop", "a 1         10  drop", False),
     ("a            10", "a             0", False), ("a             0", "a             1", False),
+    ("all               5%", "all               9%", True), ("dns              30s", "dns              29s", True),
+    ("dns              30s", "dns               5m", False), ("dns              30s", "dns              30%", False),
     ("  level   8 of 200", "  level   12 of 200", True), ("left, full in 9 ms", "left, full in 90 ms", True),
     ("dns 3 of 200", "dns 199 of 200", True), ("dns 3 of 200", "dns 3 of 100", False),
     ("deny 192.0.2.9 until 2026-11-22T13:00:00Z", "deny 192.0.2.9 until 2027-01-01T00:00:09Z", True),

@@ -380,7 +380,19 @@ def test_many_policies_are_listed_if_they_have_counted(attached):
                                  for network in networks]})
     attached.send_and_wait([frame(f"{network}.1") for network in networks[2:]])
     said = attached.sluice("stats").out
-    assert said.count("10.0.0.0/24") == 0 and said.count("10.2.0.0/24") == 1 and "(2 of 102 " in said
+    assert said.count("10.0.0.0/24") == 0 and said.count("10.2.0.0/24") == 1 and f"'sluice -g {attached.gate} stats all'" in said
+    assert not re.search(r" 0 +0(  |$)", said.partition("REASON")[2], re.MULTILINE)
+    said = attached.sluice("stats", "all").out
+    assert said.count("10.0.0.0/24") == 1 and " drop\n" in said and " denied " in said and "hidden" not in said
+
+
+def test_refusals_of_packets_of_heirs_are_not_hidden(attached):
+    """The policy of the limit has counted no packet."""
+    attached.sluice("set", "default", "rate", "1/h", "burst", "1")
+    attached.sluice("set", "192.0.2.0/24", "name", "more", "rate", "1/h", "burst", "99", "inherit", "yes")
+    attached.send("192.0.2.1", 5)
+    attached.expect(passed=1, dropped=4)
+    assert re.search(r"^default +0 +0\n  limit all +4  drop$", attached.sluice("stats").out, re.MULTILINE)
 
 
 def test_nothing_to_do_shows_the_usage():

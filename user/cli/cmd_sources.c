@@ -15,8 +15,13 @@
 #include "state/source_state.h"
 #include "state/sources.h"
 
-#define LEVEL_TEXT   96
-#define PACKETS_TEXT 24
+/*
+ * Widths of columns: a row of an IPv4 source has at most 80. Numbers have at most 5 characters, and
+ * limits their whole name unless ":bits" makes it longer.
+ */
+#define SOURCE_WIDTH 15
+#define LIMIT_WIDTH  15
+#define CELL_TEXT    24
 
 /* A source, and its state under each limit of its policy. */
 struct view {
@@ -83,6 +88,48 @@ static json_t *view_json(const struct view *view)
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
+/* Formats a count with at most 5 characters: 99999, 100k, 1.23M, 12.3M, 123M. */
+static const char *count_format(uint64_t count, char text[CELL_TEXT])
+{
+	static const char units[] = "kMGTPE";
+	double scaled = count / 1000.0;
+	int unit = 0;
+
+	if (count < 100000) {
+		snprintf(text, CELL_TEXT, "%" PRIu64, count);
+		return text;
+	}
+	for (; scaled >= 999.5; scaled /= 1000)
+		unit++;
+	snprintf(text, CELL_TEXT, "%.*f%c",
+		 scaled < 9.995	  ? 2
+		 : scaled < 99.95 ? 1
+				  : 0,
+		 scaled, units[unit]);
+	return text;
+}
+
+/* Formats a time with at most 5 characters, rounded up: 999ms, 99s, 99m, 99h, 9999d. */
+static const char *wait_format(uint64_t ms, char text[CELL_TEXT])
+{
+	static const struct {
+		uint64_t ms;
+		unsigned int most;
+		const char *name;
+	} units[] = {{1, 999, "ms"}, {1000, 99, "s"}, {60000, 99, "m"}, {3600000, 99, "h"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		uint64_t count = (ms + units[i].ms - 1) / units[i].ms;
+
+		if (count <= units[i].most) {
+			snprintf(text, CELL_TEXT, "%" PRIu64 "%s", count, units[i].name);
+			return text;
+		}
+	}
+	snprintf(text, CELL_TEXT, "%" PRIu64 "d", (ms + 86399999) / 86400000);
+	return text;
+}
+
 /* The part of the burst that is left; -1 while blocked. */
 static double limit_slack(const struct sl_limit *limit, const struct limit_state *state)
 {
@@ -119,66 +166,95 @@ static int limit_tightest(const struct view *view)
 	return tightest;
 }
 
-static const char *limit_level(const struct view *view, int index, char text[LEVEL_TEXT])
+/* Whether the next packet that the limit matches is refused, as far as is known. */
+static bool limit_refuses(const struct limit_state *state)
 {
-	const struct limit_state *state = &view->states[index];
-	struct limit limit = source_limit(&view->source, &view->limits[index]);
-	char left[UNITS_TEXT], label[LIMIT_LABEL], owes[UNITS_TEXT] = "";
-	bool named = strcmp(limit_label(&limit.spec, label), "all");
-	int length = snprintf(text, LEVEL_TEXT, "%s%s", named ? label : "", named ? " " : "");
-
-	if (state->owed)
-		snprintf(owes, sizeof(owes), ", owes %" PRIu64, state->owed);
-	if (state->blocked_ms)
-		snprintf(text + length, LEVEL_TEXT - length, "blocked for %s more",
-			 left_format(state->blocked_ms * 1000000, left));
-	else
-		snprintf(text + length, LEVEL_TEXT - length, "%" PRIu64 " of %" PRIu64 "%s%s",
-			 state->remaining, burst_units(&view->limits[index]), owes,
-			 view->limits[index].observe ? " (observed)" : "");
-	return text;
+	return state->known && (state->matches || !state->fresh) && state->reason >= SL_FIRST_DROP;
 }
 
-static const char *list_level(const struct judgement *rule, char text[LEVEL_TEXT])
+/*
+ * The limit to print: the first that refuses now, a limit that drops before one that observes;
+ * otherwise the tightest. -1: there is none.
+ */
+static int limit_shown(const struct view *view)
 {
-	const char *listed = access_done[rule->access];
-	char left[UNITS_TEXT];
+	int shown = -1;
 
-	if (!rule->until)
-		return listed;
-	snprintf(text, LEVEL_TEXT, "%s for %s more", listed,
-		 left_format(until_left_ns(rule->until), left));
-	return text;
+	for (unsigned int i = 0; i < view->count; i++) {
+		if (!limit_refuses(&view->states[i]))
+			continue;
+		if (!view->limits[i].observe)
+			return i;
+		if (shown < 0)
+			shown = i;
+	}
+	return shown < 0 ? limit_tightest(view) : shown;
+}
+
+/* Shortens a label that is too long in its middle: the end may be ":bits". */
+static const char *label_shorten(char label[LIMIT_LABEL])
+{
+	size_t length = strlen(label), end = sizeof(":bits") - 1;
+
+	if (length > LIMIT_WIDTH) {
+		label[LIMIT_WIDTH - end - 1] = '~';
+		memmove(label + LIMIT_WIDTH - end, label + length - end, end + 1);
+	}
+	return label;
+}
+
+static void limit_format(const struct view *view, int index, char level[CELL_TEXT])
+{
+	const struct limit_state *state = &view->states[index];
+	const struct sl_limit *limit = &view->limits[index];
+	uint64_t wait_ms = state->blocked_ms ?: state->retry_after_ms;
+	char wait[CELL_TEXT];
+
+	if (limit_refuses(state) && !state->never)
+		snprintf(level, CELL_TEXT, limit->observe ? "(%s)" : "%s",
+			 wait_format(wait_ms, wait));
+	else
+		snprintf(level, CELL_TEXT, "%u%%",
+			 (unsigned int)(100.0 * state->remaining / burst_units(limit)));
 }
 
 /* A source without a bucket was not counted. */
-static const char *packets_format(const struct source *source, const struct sl_cell *cell,
-				  char text[PACKETS_TEXT])
+static const char *cell_format(const struct source *source, uint64_t count, char text[CELL_TEXT])
 {
-	snprintf(text, PACKETS_TEXT, source->count ? "%llu" : "-", cell->packets);
-	return text;
+	return source->count ? count_format(count, text) : "-";
 }
 
-static void view_print(const struct view *view)
+static const char *policy_format(const struct source *source, char text[PREFIX_TEXT])
 {
-	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], level[LEVEL_TEXT];
-	char passed[PACKETS_TEXT], dropped[PACKETS_TEXT], observed[PACKETS_TEXT];
-	const struct source *source = &view->source;
-	const char *policy = "-", *held = "-";
-	int tightest = limit_tightest(view);
-
-	if (tightest >= 0)
-		held = limit_level(view, tightest, level);
-	else if (!source->split && source->rule.access)
-		held = list_level(&source->rule, level);
 	if (source->split)
-		policy = "(several)";
-	else if (source->rule.found)
-		policy = prefix_format(&source->rule.prefix, prefix);
-	printf("%-24s %-20s %14s %14s %14s  %s\n", prefix_format(&source->prefix, address), policy,
-	       packets_format(source, &source->passed, passed),
-	       packets_format(source, &source->dropped, dropped),
-	       packets_format(source, &source->observed, observed), held);
+		return "(several)";
+	if (source->rule.access)
+		return access_words[source->rule.access];
+	return source->rule.found ? prefix_format(&source->rule.prefix, text) : "none";
+}
+
+#define ROW "%-*s %-18s %5s %5s %5s %5s %-*s %5s\n"
+
+static void view_print(const struct view *view, int width)
+{
+	char address[PREFIX_TEXT], prefix[PREFIX_TEXT], label[LIMIT_LABEL] = "-";
+	char passed[CELL_TEXT], dropped[CELL_TEXT], observed[CELL_TEXT], bytes[CELL_TEXT];
+	char level[CELL_TEXT] = "-";
+	const struct source *source = &view->source;
+	int shown = limit_shown(view);
+
+	if (shown >= 0) {
+		source_label(source, &view->limits[shown], label);
+		limit_format(view, shown, level);
+	} else if (!source->split && source->rule.access && source->rule.until) {
+		wait_format(until_left_ns(source->rule.until) / NS_PER_MS, level);
+	}
+	printf(ROW, width, prefix_format(&source->prefix, address), policy_format(source, prefix),
+	       cell_format(source, source->passed.packets, passed),
+	       cell_format(source, source->dropped.packets, dropped),
+	       cell_format(source, source->observed.packets, observed),
+	       cell_format(source, source->passed.bytes + source->dropped.bytes, bytes),
+	       LIMIT_WIDTH, label_shorten(label), level);
 }
 
 /* --- Ranking -------------------------------------------------------------------------------- */
@@ -187,6 +263,7 @@ enum order {
 	ORDER_BUSIEST,
 	ORDER_PASSED,
 	ORDER_DROPPED,
+	ORDER_BYTES,
 	ORDER_LEVEL,
 	ORDERS,
 };
@@ -233,6 +310,7 @@ static enum status rank(const struct gate *gate, const struct table *table, enum
 		[ORDER_BUSIEST] = passed + dropped,
 		[ORDER_PASSED] = passed,
 		[ORDER_DROPPED] = dropped,
+		[ORDER_BYTES] = source->passed.bytes + source->dropped.bytes,
 	};
 
 	ranked->rank = ranks[order];
@@ -276,7 +354,7 @@ static enum status sources_rank(const struct gate *gate, const struct table *tab
 
 static enum status source_report(const struct context *context, const struct gate *gate,
 				 const struct table *table, const struct sl_prefix *address,
-				 bool is_first)
+				 bool is_first, int width)
 {
 	struct view view;
 	enum status status = view_read(gate, table, address, &view);
@@ -286,7 +364,7 @@ static enum status source_report(const struct context *context, const struct gat
 	if (context->json)
 		status = json_print_item(view_json(&view), is_first);
 	else
-		view_print(&view);
+		view_print(&view, width);
 	source_free(&view.source);
 	return status;
 }
@@ -297,16 +375,24 @@ static enum status ranked_report(const struct context *context, const struct gat
 				 const struct ranked *ranked, unsigned int count)
 {
 	unsigned int told = request->top && request->top < count ? request->top : count;
+	int width = SOURCE_WIDTH;
 	enum status status = OK;
+
+	for (unsigned int i = 0; i < told; i++) {
+		char address[PREFIX_TEXT];
+		int length = strlen(prefix_format(&ranked[i].source->prefix, address));
+
+		width = length > width ? length : width;
+	}
 
 	if (context->json) /* a gate's name needs no escapes */
 		printf("{\n  \"gate\": \"%s\",\n  \"total\": %u,\n  \"sources\": [", gate->name,
 		       count);
 	else
-		printf("%-24s %-20s %14s %14s %14s  %s\n", "SOURCE", "POLICY", "PASSED", "DROPPED",
-		       "WOULD-DROP", "LEVEL");
+		printf(ROW, width, "SOURCE", "POLICY", "PASS", "DROP", "WOULD", "BYTES",
+		       LIMIT_WIDTH, "LIMIT", "LEVEL");
 	for (unsigned int i = 0; !status && i < told; i++)
-		status = source_report(context, gate, table, &ranked[i].source->prefix, !i);
+		status = source_report(context, gate, table, &ranked[i].source->prefix, !i, width);
 	if (!status && context->json)
 		puts(told ? "\n  ]\n}" : "]\n}");
 	else if (!status && told < count)
@@ -339,10 +425,8 @@ static enum status sources_report(const struct context *context, const struct ga
 static enum status order_parse(const char *text, enum order *ret)
 {
 	static const char *const names[ORDERS] = {
-		[ORDER_BUSIEST] = "busiest",
-		[ORDER_PASSED] = "passed",
-		[ORDER_DROPPED] = "dropped",
-		[ORDER_LEVEL] = "level",
+		[ORDER_BUSIEST] = "busiest", [ORDER_PASSED] = "passed", [ORDER_DROPPED] = "dropped",
+		[ORDER_BYTES] = "bytes",     [ORDER_LEVEL] = "level",
 	};
 
 	for (unsigned int i = 0; i < ORDERS; i++)
@@ -350,7 +434,7 @@ static enum status order_parse(const char *text, enum order *ret)
 			*ret = i;
 			return OK;
 		}
-	return misuse("sources: sort '%s': write busiest, passed, dropped or level", text);
+	return misuse("sources: sort '%s': write busiest, passed, dropped, bytes or level", text);
 }
 
 struct sources_args {
@@ -399,15 +483,21 @@ static enum status sources_run(const struct context *context, const void *args)
 static const struct word sources_words[] = {
 	{"ADDRESS|PREFIX", OPERAND, NULL, offsetof(struct sources_args, within), NULL},
 	{"top", VALUE, "N", offsetof(struct sources_args, top), "only the first N"},
-	{"sort", VALUE, "busiest|passed|dropped|level", offsetof(struct sources_args, sort),
-	 "busiest (default): by what it sent; passed; dropped; level: by the part of a burst\n"
-	 "that it has left, those that are blocked first, those that no limit holds last.\n"
+	{"sort", VALUE, "busiest|passed|dropped|bytes|level", offsetof(struct sources_args, sort),
+	 "busiest (default): by packets sent; passed; dropped; bytes: by bytes sent; level: by "
+	 "the\n"
+	 "part of a burst that is left, blocked sources first, sources without a limit last.\n"
 	 "Sources with - come before those with 0, by level"},
 };
 
 static const char sources_details[] =
 	"Of one address or prefix, or of all: those that have a bucket, and those of which a\n"
-	"level is not full. PASSED, DROPPED: packets since a CPU uses its bucket; -: none does.";
+	"level is not full. PASS, DROP: packets since a CPU uses its bucket; -: none does.\n"
+	"WOULD: packets that passed, and that a limit with action observe would drop. BYTES: all\n"
+	"bytes sent. LIMIT: the limit that refuses now, or else has the least left. LEVEL: the "
+	"part\n"
+	"of its burst that is left, or, if it refuses, the time until it lets a packet pass, in\n"
+	"parentheses if it only observes; of policies allow and deny the time left.";
 
 const struct command command_sources = {
 	.name = "sources",

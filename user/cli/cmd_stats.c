@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -7,8 +8,14 @@
 #include "gate/gate.h"
 #include "state/stats.h"
 
-/* With more rules than this, only those that counted something are printed. */
-#define RULES_SHOWN 100
+/* Whether lines whose counts are 0 are printed, and whether one was not. */
+struct listing {
+	bool all, hidden;
+};
+
+struct stats_args {
+	const char *all;
+};
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
@@ -65,7 +72,16 @@ static json_t *stats_json(const struct gate *gate, const struct stats *stats)
 
 /* --- Text ----------------------------------------------------------------------------------- */
 
-static void totals_print(const struct stats *stats)
+/* Whether to print a line. counts: their sum. */
+static bool line_is_shown(struct listing *listing, unsigned long long counts)
+{
+	if (counts || listing->all)
+		return true;
+	listing->hidden = true;
+	return false;
+}
+
+static void totals_print(const struct stats *stats, struct listing *listing)
 {
 	struct sl_cell passed = counters_passed(&stats->total);
 	struct sl_cell dropped = counters_dropped(&stats->total);
@@ -75,50 +91,46 @@ static void totals_print(const struct stats *stats)
 	printf("%-24s %16llu %20llu\n", "dropped", dropped.packets, dropped.bytes);
 	printf("\n%-24s %16s %20s\n", "REASON", "PACKETS", "BYTES");
 	for (int reason = 0; reason < SL_REASONS; reason++)
-		printf("%s %-19s %16llu %20llu\n", reason < SL_FIRST_DROP ? "pass" : "drop",
-		       reason_names[reason], stats->total.reason[reason].packets,
-		       stats->total.reason[reason].bytes);
+		if (line_is_shown(listing, stats->total.reason[reason].packets))
+			printf("%s %-19s %16llu %20llu\n", reason < SL_FIRST_DROP ? "pass" : "drop",
+			       reason_names[reason], stats->total.reason[reason].packets,
+			       stats->total.reason[reason].bytes);
 }
 
 /* Prints what a policy passed and dropped, and below it what its limits refused. */
-static void line_print(const struct stats_line *line)
+static void line_print(const struct stats_line *line, struct listing *listing)
 {
 	printf("%-24s %16llu %16llu\n", line->policy, counters_passed(&line->counters).packets,
 	       counters_dropped(&line->counters).packets);
 	for (unsigned int i = 0; i < line->limits; i++) {
 		const struct stats_limit *limit = &line->limit[i];
 
+		if (!line_is_shown(listing, line->counters.refused[limit->slot].packets))
+			continue;
 		printf("  limit %-16s %16s %16llu  %s\n", limit->name, "",
 		       line->counters.refused[limit->slot].packets, stats_limit_verdict(limit));
 	}
 }
 
-static void policies_print(const struct stats *stats)
+static void policies_print(const struct stats *stats, struct listing *listing)
 {
-	unsigned int silent = 0;
-
 	printf("\n%-24s %16s %16s\n", "POLICY", "PASSED", "DROPPED");
 	for (unsigned int i = 0; i < stats->count; i++) {
 		const struct stats_line *line = &stats->lines[i];
-		bool rule = line->kind == STATS_RULE;
 
-		if (stats_line_counted(line) || (rule && stats->rules <= RULES_SHOWN))
-			line_print(line);
-		else if (rule)
-			silent++;
+		if (line_is_shown(listing, stats_line_counted(line)))
+			line_print(line, listing);
 	}
-	if (silent)
-		printf("(%u of %u policies %s counted nothing)\n", silent, stats->rules,
-		       plural(silent, "has", "have"));
 }
 
 static enum status stats_run(const struct context *context, const void *args)
 {
+	const struct stats_args *words = args;
+	struct listing listing = {.all = words->all};
 	struct gate gate = GATE_CLOSED;
 	struct stats stats = {0};
 	enum status status;
 
-	(void)args;
 	status = gate_open_to_look(&gate, context);
 	if (!status)
 		status = stats_read(&gate, &stats);
@@ -126,16 +138,24 @@ static enum status stats_run(const struct context *context, const void *args)
 		status = json_print(stats_json(&gate, &stats));
 	} else if (!status) {
 		printf("gate %s, generation %u\n\n", gate.name, gate.state->generation);
-		totals_print(&stats);
-		policies_print(&stats);
+		totals_print(&stats, &listing);
+		policies_print(&stats, &listing);
+		if (listing.hidden)
+			printf("(lines of 0 are hidden: 'sluice %sstats all')\n",
+			       gate_option(gate.name));
 	}
 	stats_free(&stats);
 	gate_close(&gate);
 	return status;
 }
 
+static const struct word stats_words[] = {
+	{"all", FLAG, NULL, offsetof(struct stats_args, all), "lines whose counts are 0, too"},
+};
+
 const struct command command_stats = {
 	.name = "stats",
 	.brief = "what passed and what was dropped, and why",
+	COMMAND_WORDS(stats_words, struct stats_args),
 	.run = stats_run,
 };

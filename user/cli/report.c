@@ -83,11 +83,13 @@ void judgement_json(const struct gate *gate, const struct judgement *judgement, 
 {
 	char text[PREFIX_TEXT];
 
+	json_t *prefix = judgement->found ? json_string(prefix_format(&judgement->prefix, text))
+					  : json_null();
+
 	json_object_set_new(object, "policy",
-			    judgement->found ? json_string(prefix_format(&judgement->prefix, text))
-					     : json_null());
-	if (judgement->access)
-		json_object_set_new(object, "list", json_string(access_words[judgement->access]));
+			    judgement->access ? json_string(access_words[judgement->access])
+					      : json_incref(prefix));
+	json_object_set_new(object, "prefix", prefix);
 	if (judgement->lists) {
 		struct sl_list_info lists[SL_LIST_PLACES];
 

@@ -19,7 +19,10 @@
 json_t *limit_state_json(const struct source *source, const struct sl_limit *limit,
 			 const struct limit_state *state);
 
-/* Adds "policy", null where no rule covers the source; of a list entry "list", "seconds_left". */
+/*
+ * Adds "policy": as in stats, so "allow" or "deny" of a list entry; "prefix", of the rule in force;
+ * both are null if no rule covers the source. Adds "lists" and "seconds_left" of a list entry.
+ */
 void judgement_json(const struct gate *gate, const struct judgement *judgement, json_t *object);
 
 /*

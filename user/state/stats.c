@@ -164,7 +164,11 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason)
 
 bool stats_line_counted(const struct stats_line *line)
 {
-	return counters_passed(&line->counters).packets ||
+	unsigned long long refused = 0;
+
+	for (unsigned int i = 0; i < line->limits; i++)
+		refused += line->counters.refused[line->limit[i].slot].packets;
+	return refused || counters_passed(&line->counters).packets ||
 	       counters_dropped(&line->counters).packets;
 }
 

@@ -55,7 +55,7 @@ bool stats_line_has(const struct stats_line *line, enum sl_reason reason);
 /* The effect of a refusal by a limit: "drop" or "would-drop". */
 const char *stats_limit_verdict(const struct stats_limit *limit);
 
-/* Whether a line has counted any packet. */
+/* Whether a line or one of its limits has counted any packet. */
 bool stats_line_counted(const struct stats_line *line);
 
 /* --- Occupancy ------------------------------------------------------------------------------ */
