@@ -430,6 +430,8 @@ static void test_lists_whose_files_are_bad(void **state)
 		{"/etc/r.yaml", "", "", NULL},
 		{"/etc/r(1).yaml", "old /a\nmissing b\n", "list-unread: /a; list-unread: b",
 		 "sluice -g edge diff '/etc/r(1).yaml'"},
+		{"/etc/my rules", "old a\n", "list-unread: a",
+		 "sluice -g edge diff '/etc/my rules'"},
 		{"", "old a\n", "list-unread: a", "systemctl status sluice@edge"},
 		{"/etc/r.yaml", "old a\nold cut-of", "list-unread: a", NULL},
 		{"/etc/r.yaml", "rubbish\n", "", NULL},
