@@ -29,6 +29,7 @@ END = "end of the answer"
 MEASURED = re.compile(r"(?P<level>\d+)(?= of \d|%$)"           # what is left of a burst
                       r"|(?P<count>  +\d+)(?= (?!of )|s?$)"    # in a column: its edge is literal
                       r"|(?<=for )(?P<left>\d+)(?=s\b)"        # seconds of a block, of a deny
+                      r"|(?<=\()(?P<wait>\d+)(?=s\)$)"
                       r"|(?<=after )(?P<retry>\d+)(?= ms)"
                       r"|(?<=full in )(?P<full>\d+)(?= ms)"
                       r"|(?<=until )(?P<end>\S+Z)")

@@ -151,15 +151,19 @@ static bool limit_is_tighter(const struct view *view, int a, int b)
 	return limit_slack(left, &view->states[a]) < limit_slack(right, &view->states[b]);
 }
 
+/* Whether the state of a limit is that of the source, and not of a packet that may never come. */
+static bool limit_is_told(const struct limit_state *state)
+{
+	return state->known && (state->matches || !state->fresh);
+}
+
 /* The tightest limit that tells something of the source; -1: there is none. */
 static int limit_tightest(const struct view *view)
 {
 	int tightest = -1;
 
 	for (unsigned int i = 0; i < view->count; i++) {
-		const struct limit_state *state = &view->states[i];
-
-		if (state->known && (state->matches || !state->fresh) &&
+		if (limit_is_told(&view->states[i]) &&
 		    (tightest < 0 || limit_is_tighter(view, i, tightest)))
 			tightest = i;
 	}
@@ -169,26 +173,30 @@ static int limit_tightest(const struct view *view)
 /* Whether the next packet that the limit matches is refused, as far as is known. */
 static bool limit_refuses(const struct limit_state *state)
 {
-	return state->known && (state->matches || !state->fresh) && state->reason >= SL_FIRST_DROP;
+	return limit_is_told(state) && state->reason >= SL_FIRST_DROP;
 }
 
 /*
  * The limit to print: the first that refuses now, a limit that drops before one that observes;
- * otherwise the tightest. -1: there is none.
+ * otherwise the limit with the least left. -1: there is none.
  */
 static int limit_shown(const struct view *view)
 {
-	int shown = -1;
+	int shown = -1, least = -1;
 
 	for (unsigned int i = 0; i < view->count; i++) {
-		if (!limit_refuses(&view->states[i]))
-			continue;
-		if (!view->limits[i].observe)
+		const struct limit_state *state = &view->states[i];
+
+		if (limit_refuses(state) && !view->limits[i].observe)
 			return i;
-		if (shown < 0)
+		if (limit_refuses(state) && shown < 0)
 			shown = i;
+		if (limit_is_told(state) &&
+		    (least < 0 || limit_slack(&view->limits[i], state) <
+					  limit_slack(&view->limits[least], &view->states[least])))
+			least = i;
 	}
-	return shown < 0 ? limit_tightest(view) : shown;
+	return shown < 0 ? least : shown;
 }
 
 /* Shortens a label that is too long in its middle: the end may be ":bits". */
