@@ -66,8 +66,8 @@ enum status file_begin(const char *path, char *text, size_t room, size_t *ret_si
 /*
  * Replaces a file in one step, which a crash of the machine does not undo either: writes PATH.new,
  * and renames it. mode: its permissions. group: who may read it with such a mode, if the caller can
- * give the file to that group; GROUP_KEPT: leave the group that the file is made with. What root writes belongs to the directory's owner, who has
- * to be able to read it and to replace it.
+ * give the file to that group; GROUP_KEPT: leave the group that the file is made with. What root
+ * writes belongs to the directory's owner, who has to be able to read it and to replace it.
  */
 #define GROUP_KEPT ((gid_t)-1)
 enum status file_replace(const char *path, const char *text, size_t size, mode_t mode, gid_t group);

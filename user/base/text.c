@@ -128,7 +128,7 @@ void text_make_printable(char *text)
 
 /* --- Names and words of others ---------------------------------------------------------------- */
 
-/* An octal number has four characters; the rest is what octal_write() and operand_typed() write around them. */
+/* An octal number has four characters; octal_write() and operand_typed() write the rest around. */
 #define ROOM (4 * WORD_TYPED + 32)
 
 static char *room_next(void)

@@ -300,7 +300,7 @@ unsigned int words_in(const char *text)
 	return count ?: 1;
 }
 
-/* Whether a word begins with a digit, and is not an address, which allow and deny accept anywhere. */
+/* Whether a word begins with a digit, and is no address, which allow and deny accept anywhere. */
 static bool is_number(const char *word)
 {
 	const char *point = strchr(word, '.');

@@ -194,8 +194,8 @@ const char *keyword_nearly(const struct command *command, const char *typed);
 unsigned int words_in(const char *text);
 
 /*
- * Whether a word is one more of the value of a keyword of kind NUMBERS or VALUES, behind `count`
- * words of it. Of "N per TIME" the second is `per`, though that is a keyword, too. Otherwise numbers
+ * Whether a word is one more of the value of a keyword of kind NUMBERS or VALUES, after `count`
+ * words of it. The second word of "N per TIME" is `per`, which is also a keyword. Otherwise numbers
  * go on with a number or a unit, and values with every word that is not a keyword.
  */
 bool words_go_on(const struct command *command, const struct word *keyword, unsigned int count,

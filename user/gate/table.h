@@ -25,7 +25,10 @@ struct table {
 	uint32_t id;		/* of the map of lines, by the kernel: a resize makes another one */
 	struct array_view sets; /* not open for a reader */
 	struct array_view ledgers; /* the lines */
-	/* a reader's index by reader_hash(): an entry of `lines` + 1; 0: free; NULL: hash as packets do */
+	/*
+	 * a reader's index by reader_hash(): an entry of `lines` + 1; 0: free; NULL: hash as
+	 * packets do
+	 */
 	uint32_t *places;
 	uint32_t places_mask;
 };

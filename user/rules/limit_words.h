@@ -18,10 +18,11 @@ struct limits {
 
 /*
  * Parses all fields and prints every error in them. One of `rate`, `window` and `shape` is
- * required. The defaults are: name_default(), burst_default(), groups 5, horizon 200ms, match any, per
- * 32/64, key src, action drop, start full. The prefix decides what one length after `per` means: on
- * `default`, 33 and more are of IPv6, and the other family keeps its default. place: called before
- * each field is parsed, so that a reader of files can name the field's place in messages; or NULL.
+ * required. The defaults are: name_default(), burst_default(), groups 5, horizon 200ms, match any,
+ * per 32/64, key src, action drop, start full. The prefix decides what one length after `per`
+ * means: on `default`, 33 and more are of IPv6, and the other family keeps its default. place:
+ * called before each field is parsed, so that a reader of files can name the field's place in
+ * messages; or NULL.
  *
  * Several lengths, `per 32,24,16`, make a limit each, narrow first; rate, burst, window, shape and
  * horizon then have as many values, or one for all. The first has the name, the others the name and

@@ -50,8 +50,9 @@ static bool is_mapped(const struct sl_prefix *prefix)
 
 /*
  * Replaces an IPv4-mapped prefix of /96 or longer by the IPv4 prefix that it stands for: dual-stack
- * servers log IPv4 sources in this form. No rule can name the source of an IPv6 packet from a mapped
- * address. The kernel refuses TCP connections from such sources, but accepts their UDP packets.
+ * servers log IPv4 sources in this form. No rule can name the source of an IPv6 packet from a
+ * mapped address. The kernel refuses TCP connections from such sources, but accepts their UDP
+ * packets.
  */
 static struct sl_prefix prefix_unmap(const struct sl_prefix *prefix)
 {

@@ -184,8 +184,8 @@ bool unit_is_known(const char *word)
 }
 
 /*
- * Splits "1.5gbit" or "1.5 gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain decimal number,
- * or the number has leading zeros or is too long for 64 bits.
+ * Splits "1.5gbit" or "1.5 gbit" into 15 / 10^1 and "gbit". False: it does not begin with a plain
+ * decimal number, or the number has leading zeros or is too long for 64 bits.
  */
 static bool number_split(const char *text, uint64_t *ret_digits, uint64_t *ret_divisor,
 			 const char **ret_unit)

@@ -37,16 +37,16 @@ enum status amount_parse(const char *what, const char *text, uint64_t *ret, uint
 const char *amount_format(uint64_t amount, uint8_t unit, char text[UNITS_TEXT]);
 
 /*
- * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients send
- * in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged packets
- * of up to 45 segments or 64 kB, which the least bursts hold.
+ * Sets the default burst: one second of the rate, at least 64 packets or 256 kB. Honest clients
+ * send in bursts, so a shorter burst drops their packets far below the rate. TC passes on merged
+ * packets of up to 45 segments or 64 kB, which the least bursts hold.
  */
 void burst_default(struct sl_limit_spec *spec);
 
 /*
- * Parses TIME, a positive number and one of ns, us, ms, s, min, h, d, or a sum of these, 1h30m, into
- * ns; at most 2 years. Units may be written out, and blanks may precede them: 5 minutes. what: the
- * word for it in messages.
+ * Parses TIME, a positive number and one of ns, us, ms, s, min, h, d, or a sum of these, 1h30m,
+ * into ns; at most 2 years. Units may be written out, and blanks may precede them: 5 minutes.
+ * what: the word for it in messages.
  */
 enum status time_parse(const char *what, const char *text, uint64_t *ret_ns);
 const char *time_format(uint64_t ns, char text[UNITS_TEXT]);

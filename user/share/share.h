@@ -17,8 +17,8 @@ enum flow_on_loss {
 };
 
 /*
- * The usual round, in ms. With the usual number of keys it costs at most 0.09 commands a packet from
- * 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
+ * The usual round, in ms. With the usual number of keys it costs at most 0.09 commands a packet
+ * from 103 packets a second, key and node on: table_commands() of tests/sim/share.c.
  */
 #define SHARE_ROUND_MS 110
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Share: what the process that shares a gate's limits tells other commands, in
- * /run/sluice/GATE.share.json (0640, of the gate's group), once a second; and whether there is one, by its lock.
+ * /run/sluice/GATE.share.json (0640, of the gate's group), once a second; and whether there is one,
+ * by its lock.
  */
 #ifndef SLUICE_SHARE_STATE_H
 #define SLUICE_SHARE_STATE_H
