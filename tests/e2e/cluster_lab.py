@@ -164,10 +164,12 @@ class Run:
         self.rate = cluster.rate
         self.samples = []  # (seconds, what passed at each node)
         self.ends = threading.Event()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             sampling = pool.submit(self.sample, cluster)
+            sending = pool.submit(self.send, cluster, seconds, offered, source)
             try:
-                self.send(cluster, seconds, offered, sorted((events or {}).items()), source)
+                self.happen(sorted((events or {}).items()), seconds)
+                sending.result()
             finally:
                 self.ends.set()
         sampling.result()
@@ -181,7 +183,17 @@ class Run:
             self.samples.append(((asked + time.monotonic() - begin) / 2, passed))
 
     @staticmethod
-    def send(cluster, seconds, offered, events, source):
+    def happen(events, seconds):
+        """Not in the thread that sends: on a busy machine an event may take long. Nor in one that ends, as what it
+        starts ends with it."""
+        begin = time.monotonic()
+        for at, event in events:
+            time.sleep(max(0, begin + at - time.monotonic()))
+            assert time.monotonic() < begin + seconds, "an event that never came"
+            event()
+
+    @staticmethod
+    def send(cluster, seconds, offered, source):
         packets = [frame(each) for each in ([source] if isinstance(source, str) else source)]
         begin = last = time.monotonic()
         owed = [0.0] * len(cluster.nodes)
@@ -194,10 +206,7 @@ class Run:
                         with contextlib.suppress(OSError):
                             node.socket.send(packet)
             last = now
-            if events and now - begin >= events[0][0]:
-                events.pop(0)[1]()
             time.sleep(0.001)
-        assert not events, "an event that never came"
 
     def at(self, seconds):
         return min(self.samples, key=lambda sample: abs(sample[0] - seconds))
