@@ -225,6 +225,58 @@ def test_what_cannot_be_attached_is_named(bridge):
     assert not os.path.exists(bridge.pins())
 
 
+@pytest.fixture
+def ifb(lab):
+    """A lab in which all that in0 receives is redirected to ifb0."""
+    if lab.ip("link", "add", "ifb0", "type", "ifb", check=False).code:
+        pytest.skip("this kernel has no ifb")
+    lab.ip("link", "set", "ifb0", "addrgenmode", "none", "up")
+    lab.tc("qdisc", "add", "dev", "in0", "clsact")
+    lab.tc("filter", "add", "dev", "in0", "ingress", "protocol", "all", "u32", "match", "u32", "0", "0", "action",
+           "mirred", "egress", "redirect", "dev", "ifb0")
+    return lab
+
+
+def test_on_an_ifb_the_hook_is_taken_that_sees_packets(ifb):
+    noted(ifb.attach("ifb0"), ("ifb0", "egress"))
+    ifb.sluice("deny", SOURCE)
+    ifb.send(SOURCE, 10)
+    ifb.send("192.0.2.7", 5)
+    ifb.expect(passed=5, dropped=10)
+    ifb.sluice("attach", "ifb0")  # the same again
+    assert [device[:2] for device in devices(ifb)] == [("ifb0", "egress")]
+
+
+@pytest.mark.parametrize("words", ["hook ingress", "hook ingress mode clsact", "mode generic", "mode native"])
+def test_a_hook_of_an_ifb_that_sees_no_packet_is_refused(ifb, words):
+    ifb.refuses(["attach", "ifb0", *words.split()], "ifb0", "'hook egress'")
+    assert not os.path.exists(ifb.pins())
+
+
+def test_an_ifb_shapes_what_a_device_receives(ifb):
+    """As ifb devices are used with tc; the kernel of the test may lack the qdisc fq."""
+    ifb.apply("policies: [{prefix: default, limits: [{shape: 10mbit}]}]")
+    ifb.attach("ifb0", "no-fq")
+    assert [device[:2] for device in devices(ifb)] == [("ifb0", "egress")]
+
+
+def test_an_ifb_in_a_file(ifb):
+    place = {"attach": ["ifb0"], "policies": []}
+    noted(ifb.apply(place), ("ifb0", "egress"))
+    assert json.loads(ifb.sluice("-j", "apply", "-", input=json.dumps(place)).out)["changed"] is False
+    assert [device[:2] for device in devices(ifb)] == [("ifb0", "egress")]
+    ifb.apply({"attach": [{"device": "i*", "hook": "ingress"}, {"device": "i*", "hook": "egress"}], "policies": []})
+    assert sorted(device[:2] for device in devices(ifb)) == [("ifb0", "egress"), ("in0", "egress"), ("in0", "ingress")]
+    ifb.refuses(["apply", "-"], "ifb0", "'hook egress'",
+                input=json.dumps({"attach": [{"device": "ifb0", "hook": "ingress"}], "policies": []}))
+
+
+@pytest.mark.parametrize("hook", ["xdp", "ingress", "egress"])
+def test_a_note_says_what_lo_carries(lab, hook):
+    said = lab.attach("lo", "hook", hook).err
+    assert "lo: carries only packets that this machine sends to itself" in said
+
+
 # --- Several devices ------------------------------------------------------------------------------
 
 def test_several_devices_at_once(lab):

@@ -90,6 +90,40 @@ static enum status xdp_owner_refuse(const struct gate *gate, const struct device
 		device->name, owner.name, owner.program_id, other);
 }
 
+/* --- Hooks ---------------------------------------------------------------------------------- */
+
+enum status attach_choose_hook(const struct stack *stack, const struct device *device,
+			       enum mode mode, bool reports, enum hook *hook)
+{
+	const struct stack_link *link = stack_find(stack, device->ifindex);
+
+	if (*hook == HOOK_EGRESS || !link || !link->is_ifb)
+		return OK;
+	if (*hook != HOOK_XDP || mode != MODE_AUTO)
+		return failure("%s: packets that are redirected to an ifb pass its hook egress "
+			       "only; use 'hook egress'",
+			       device->name);
+	*hook = HOOK_EGRESS;
+	if (reports)
+		note("%s: packets that are redirected to an ifb pass its hook egress only, so this "
+		     "hook is used",
+		     device->name);
+	return OK;
+}
+
+enum status attach_find_hook(const struct device *device, enum mode mode, bool reports,
+			     enum hook *hook)
+{
+	struct stack stack;
+	enum status status = stack_read(&stack);
+
+	if (status)
+		return status;
+	status = attach_choose_hook(&stack, device, mode, reports, hook);
+	stack_free(&stack);
+	return status;
+}
+
 /* --- Attaching ------------------------------------------------------------------------------ */
 
 /*

@@ -15,6 +15,20 @@
 enum status attach_find(const struct gate *gate, const struct device *device, enum hook hook,
 			enum mode mode, struct attachment *ret, bool *ret_found);
 
+struct stack;
+
+/*
+ * Replaces hook xdp in mode auto by hook egress if the device is an ifb, because packets that are
+ * redirected to an ifb pass no other hook of it. Refuses another hook or mode there. reports:
+ * whether the replacement is noted.
+ */
+enum status attach_choose_hook(const struct stack *stack, const struct device *device,
+			       enum mode mode, bool reports, enum hook *hook);
+
+/* The same, and reads the devices of the current network namespace for it. */
+enum status attach_find_hook(const struct device *device, enum mode mode, bool reports,
+			     enum hook *hook);
+
 /*
  * Attaches the gate's program to a device of the current network namespace on which attach_find()
  * found no attachment. Hook xdp in mode auto is native XDP, or else hook ingress, which is

@@ -9,6 +9,7 @@
 
 #include "attach/attach.h"
 #include "attach/published.h"
+#include "attach/stack.h"
 #include "base/array.h"
 #include "base/netns.h"
 
@@ -66,6 +67,7 @@ enum status gate_places(const struct gate *gate, struct places *ret)
 struct search {
 	const struct place *place;
 	struct placings *placings;
+	struct stack stack; /* of the devices in the namespace */
 	enum status status;
 	bool found;
 	bool tells; /* of what has no effect; not each time that a process tries again */
@@ -89,9 +91,13 @@ static void search_add(struct search *search, const struct device *device)
 {
 	struct attachment a = attachment_of(device, search->place->hook);
 	struct placings *placings = search->placings;
-	const struct attachment *first = find_wanted(placings, &a);
+	const struct attachment *first;
 
 	a.mode = search->place->mode;
+	search->status = attach_choose_hook(&search->stack, device, a.mode, search->tells, &a.hook);
+	if (search->status)
+		return;
+	first = find_wanted(placings, &a);
 	search->found = true;
 	if (first && first->mode != a.mode && search->tells)
 		note("attach: an earlier item means %s, too, on hook %s: mode %s counts, and mode "
@@ -119,6 +125,16 @@ static void search_name(struct search *search, const char *name)
 		search_add(search, &device);
 }
 
+/* Whether a pattern means the device: on hooks other than egress an ifb sees no packet. */
+static bool pattern_takes(const struct search *search, const struct if_nameindex *device)
+{
+	const struct stack_link *link = stack_find(&search->stack, device->if_index);
+
+	return strcmp(device->if_name, "lo") &&
+	       (search->place->hook == HOOK_EGRESS || !link || !link->is_ifb) &&
+	       !fnmatch(search->place->device, device->if_name, 0);
+}
+
 /* A pattern means what carries Ethernet, and not the loopback device. */
 static void search_pattern(struct search *search)
 {
@@ -129,8 +145,7 @@ static void search_pattern(struct search *search)
 		search->status = failure("cannot list the devices for '%s': %s",
 					 search->place->device, why(errno));
 	for (struct if_nameindex *each = names; !search->status && each->if_index; each++) {
-		if (fnmatch(search->place->device, each->if_name, 0) ||
-		    !strcmp(each->if_name, "lo"))
+		if (!pattern_takes(search, each))
 			continue;
 		search->status = device_carries_ethernet(each->if_name, &carries);
 		if (!search->status && carries)
@@ -140,9 +155,8 @@ static void search_pattern(struct search *search)
 		if_freenameindex(names);
 }
 
-static void call_devices(void *data)
+static void search_place(struct search *search)
 {
-	struct search *search = data;
 	const struct place *place = search->place;
 	bool exists = true;
 
@@ -154,6 +168,17 @@ static void call_devices(void *data)
 		search->status = device_exists(place->device, &exists);
 	if (!search->status && exists)
 		search_name(search, place->device);
+}
+
+static void call_devices(void *data)
+{
+	struct search *search = data;
+
+	search->status = stack_read(&search->stack);
+	if (search->status)
+		return;
+	search_place(search);
+	stack_free(&search->stack);
 }
 
 static enum status place_search(const struct place *place, bool tells, struct placings *placings,

@@ -70,6 +70,7 @@ static int link_take(const struct nlmsghdr *message, void *data)
 	nested_take(table[IFLA_LINKINFO], IFLA_INFO_MAX, info);
 	link.ifindex = header->ifi_index;
 	snprintf(link.name, sizeof(link.name), "%s", text_of(table[IFLA_IFNAME]));
+	link.is_ifb = !strcmp(text_of(info[IFLA_INFO_KIND]), "ifb");
 	if (kind_is_upper(text_of(info[IFLA_INFO_KIND])) && !table[IFLA_LINK_NETNSID])
 		link.lower = number_of(table[IFLA_LINK]);
 	if (strcmp(text_of(info[IFLA_INFO_SLAVE_KIND]), "vrf"))

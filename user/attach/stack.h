@@ -17,6 +17,7 @@ struct stack_link {
 	unsigned int lower;  /* of a VLAN, macvlan or ipvlan: the device it is on; or 0 */
 	unsigned int master; /* the bridge, bond or team that it is a port of; or 0 */
 	bool has_xdp;	     /* an XDP program is attached */
+	bool is_ifb;	     /* what is redirected to it passes its hook egress only */
 	char name[IF_NAMESIZE];
 };
 

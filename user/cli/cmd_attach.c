@@ -127,7 +127,9 @@ static enum status shaping_check_names(const struct gate *gate, const struct req
 		if (status)
 			break;
 		wanted = attachment_of(&device, request->hook);
-		status = shaping_check_hooks(gate, &shaping, &wanted);
+		status = attach_find_hook(&device, request->mode, false, &wanted.hook);
+		if (!status)
+			status = shaping_check_hooks(gate, &shaping, &wanted);
 		if (!status)
 			status = shaping_check_device(&shaping, &wanted, request->no_fq);
 	}
@@ -140,16 +142,17 @@ static enum status attach_one(const struct gate *gate, struct programs *programs
 			      const struct request *request, struct attachment *ret,
 			      bool *ret_was_there)
 {
+	enum hook hook = request->hook;
 	struct device device;
 	enum status status = device_find(name, &device);
 
 	if (!status)
-		status = attach_find(gate, &device, request->hook, request->mode, ret,
-				     ret_was_there);
+		status = attach_find_hook(&device, request->mode, true, &hook);
+	if (!status)
+		status = attach_find(gate, &device, hook, request->mode, ret, ret_was_there);
 	if (status || *ret_was_there)
 		return status;
-	return attach_device(gate, programs, &device, request->hook, request->mode, ret,
-			     ret_was_there);
+	return attach_device(gate, programs, &device, hook, request->mode, ret, ret_was_there);
 }
 
 /* Attaches all devices or none: a failure detaches those that were attached before it. */
@@ -247,8 +250,9 @@ static const struct word attach_words[] = {
 	 "xdp (default): in the driver, the cheapest; ingress, egress: in TC"},
 	{"mode", VALUE, "auto|native|generic|tcx|clsact", offsetof(struct attach_args, mode),
 	 "of xdp: auto (default) takes native; where the driver has none, and on a tap,\n"
-	 "hook ingress, saying so. native; generic: a packet that the kernel, or its\n"
-	 "sender, has merged of many counts as one there, as it does on a tap.\n"
+	 "hook ingress, and on an ifb hook egress, saying so. native; generic: a packet\n"
+	 "that the kernel, or its sender, has merged of many counts as one there, as it\n"
+	 "does on a tap.\n"
 	 "Of ingress and egress: auto (default), tcx, clsact"},
 	{"no-fq", FLAG, NULL, offsetof(struct attach_args, no_fq),
 	 "attach although a limit shapes and the device lacks the qdisc fq"},

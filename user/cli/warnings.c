@@ -280,6 +280,9 @@ enum status warn_attached(const struct gate *gate, const struct attachment *made
 	for (unsigned int i = 0; !status && i < count; i++) {
 		struct attachment a = made[i];
 
+		if (!strcmp(a.device, "lo"))
+			note("lo: carries only packets that this machine sends to itself; to limit "
+			     "other sources, attach the device of a network");
 		status = twice_say(gate, &a);
 		if (!status && a.hook == HOOK_XDP)
 			netns_run_in(a.netns, call_merged_as_one, &a);
