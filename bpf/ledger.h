@@ -128,8 +128,10 @@ static __always_inline int ledger_try(enum sl_kind kind, struct packet *packet,
 		return LEDGER_LOST;
 	if (purse)
 		*purse = copy;
-	if (passes && kind == SL_SHAPE)
+	if (passes && kind == SL_SHAPE) {
 		packet->departure = copy.at;
+		packet->shaped = true;
+	}
 	if (passes)
 		return SL_PASS_WITHIN;
 	return block_holds(limit, &seen, draw.now) ? SL_DROP_BLOCKED
@@ -152,6 +154,10 @@ BPF_GLOBAL int window_charge(struct packet *packet, const struct sl_limit *limit
 BPF_GLOBAL int shape_charge(struct packet *packet, const struct sl_limit *limit,
 			    struct sl_purse *purse, struct sl_ledger *ledger)
 {
+	if (!packet || !limit)
+		return SL_DROP_OVER_HORIZON;
+	if (!packet->shaped && shape_is_too_late(limit, packet->departure, packet_now(packet)))
+		return SL_DROP_OVER_HORIZON;
 	return ledger_try(SL_SHAPE, packet, limit, purse, ledger);
 }
 

@@ -11,10 +11,10 @@
  * This is the virtual scheduling form of the leaky bucket (ITU-T I.371, annex A), with a wait in
  * place of the loss.
  *
- * A packet that another limit or its sender's pacing delays departs later than its slot begins. It
- * does not delay other packets of its key: the slots continue. So in any span t at most rate x t
- * departs, plus what such delayed packets have saved up, at most a horizon's worth if other limits
- * delay them.
+ * A packet that another shape or its sender's pacing delays departs later than its slot begins. It
+ * does not delay other packets of its key: the slots continue. A packet is refused if its sender
+ * wants it to depart after the horizon (shape_is_too_late()). So in any span t at most rate x t
+ * departs, plus what such delayed packets have saved up: the longest horizon's worth at most.
  *
  * Units: times, costs and the horizon are in ticks. A horizon is at most SL_BURST_TICKS_MAX.
  */
@@ -27,6 +27,16 @@
 static inline __u64 shape_wait(const struct sl_ledger *ledger, __u64 now)
 {
 	return credit_max(0, credit_span(now, ledger->ready));
+}
+
+/*
+ * Returns whether the sender wants the packet to depart later than the horizon from now. It is
+ * refused without a charge, and the refusal is not remembered: other packets may depart earlier.
+ * wanted: 0: at any time.
+ */
+static inline bool shape_is_too_late(const struct sl_limit *limit, __u64 wanted, __u64 now)
+{
+	return wanted && credit_span(now, wanted) > (__s64)limit->horizon;
 }
 
 /* Returns a state that lets the next packet depart at once: new, or as `forgive` sets it. */

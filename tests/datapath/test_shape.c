@@ -241,11 +241,35 @@ static void test_a_later_departure_stays(void **state)
 	assert_departs_by(rig, &stamper, &frame, now - SEC, now + MS);		/* slot 1: past */
 	assert_departs_by(rig, &stamper, &frame, now + 2 * MS, now + 2 * MS);	/* slot 2 */
 	assert_departs_by(rig, &stamper, &frame, now + 2 * MS, now + 3 * MS);	/* slot 3: later */
-	assert_departs_by(rig, &stamper, &frame, now + 9 * SEC, now + 9 * SEC); /* slot 4 */
+	assert_departs_by(rig, &stamper, &frame, now + 10 * MS, now + 10 * MS); /* slot 4 */
 	assert_departs(rig, &frame, now + 5 * MS);				/* slot 5 */
 	for (int slot = 6; slot <= 10; slot++)
 		assert_departs(rig, &frame, now + slot * MS);
 	assert_refused(rig, &frame); /* slot 11 is beyond the horizon */
+	stamp_bpf__destroy(stamper.skel);
+}
+
+/*
+ * Packets that all want to depart at one moment after the horizon would save up their slots and
+ * depart together. Each is refused; it takes no slot, and other packets are not refused with it.
+ */
+static void test_a_departure_after_the_horizon_is_refused(void **state)
+{
+	struct rig *rig = rig_begin(state);
+	struct frame frame = frame_from(SOURCE, FRAME_LEAST);
+	struct stamper stamper = stamper_load(rig);
+	uint64_t now = rig_now(rig), ns;
+	unsigned int slot = 0;
+
+	rig_limits(rig, "default", "name narrow shape 1kpps horizon 100ms",
+		   "name wide shape 1kpps horizon 10ms per 24/56", NULL);
+	for (int i = 0; i < 10000; i++) {
+		assert_false(depart_not_before(rig, &stamper, &frame, now + 10 * SEC, &ns));
+		assert_false(depart_not_before(rig, &stamper, &frame, now + 101 * MS, &ns));
+		if (i % 1000 == 0)
+			assert_departs(rig, &frame, now + slot++ * MS);
+	}
+	assert_int_equal(rig_reason(rig, SL_DROP_OVER_HORIZON), 20000);
 	stamp_bpf__destroy(stamper.skel);
 }
 
@@ -364,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_only_what_is_sent_is_shaped),
 		cmocka_unit_test(test_other_packets_keep_their_time),
 		cmocka_unit_test(test_a_later_departure_stays),
+		cmocka_unit_test(test_a_departure_after_the_horizon_is_refused),
 		cmocka_unit_test(test_a_departure_stays_without_a_shape),
 		cmocka_unit_test(test_a_time_of_no_clock_is_replaced),
 		cmocka_unit_test(test_two_shapes_have_a_slot_each),

@@ -3,10 +3,17 @@
 tests/vm/test_shape.py has them with fq."""
 
 import json
+import os
+import socket
+import struct
+import time
 
 import pytest
 
+from lab import FILTER_MAC, PORT, inside, wait_until
+
 SOURCE = "203.0.113.66"
+SO_TXTIME = 61
 FLOW_LIMIT = " flow_limit 2001"  # as many as 10 kpps let wait in the default horizon of 200 ms
 
 
@@ -136,6 +143,31 @@ def test_without_fq_packets_leave_at_once_up_to_the_horizon(egress):
     egress.expect(passed=4, dropped=6)
     assert egress.json("stats")["reasons"]["over-horizon"] == 6
     received.wait_for(SOURCE, 4)
+
+
+def test_a_sender_cannot_save_up_a_shape(egress):
+    """By SO_TXTIME, which takes no right: packets that wait for one moment after the horizon would leave
+    together."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):
+        pytest.skip("this kernel does not tell the clock of SO_TXTIME, and the limit's time replaces it")
+    egress.ip("addr", "add", f"{SOURCE}/24", "dev", "out0", netns=egress.sender)
+    egress.ip("neigh", "add", "203.0.113.1", "lladdr", FILTER_MAC, "dev", "out0", netns=egress.sender)
+    egress.sluice("set", "default", "shape", "1kpps", "horizon", "100ms", "no-fq", netns=egress.sender)
+    with inside(egress.sender):
+        out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    out.setsockopt(socket.SOL_SOCKET, SO_TXTIME, struct.pack("iI", time.CLOCK_MONOTONIC, 0))
+
+    def send(count, after_ns):
+        at = struct.pack("Q", time.monotonic_ns() + after_ns)
+        for _ in range(count):
+            out.sendmsg([b"x"], [(socket.SOL_SOCKET, SO_TXTIME, at)], 0, ("203.0.113.1", PORT))
+
+    with out:
+        send(60, 10**10)
+        wait_until(lambda: egress.counts() == (0, 60), f"60 refused: {egress.counts()}")
+        send(20, 5 * 10**7)
+        wait_until(lambda: egress.counts() == (20, 60), f"20 passed: {egress.counts()}")
+    assert egress.json("stats")["reasons"]["over-horizon"] == 60
 
 
 # --- Hooks that cannot ----------------------------------------------------------------------------
