@@ -143,8 +143,8 @@ static enum status password_read(const char *path, struct file *ret)
 	if (!is_there)
 		return failure("%s: there is no such file", path);
 	if (ret->mode & (ret->owner ? 0077 : 0037)) {
-		status = failure("%s: others can read the password, mode %04o: 'chmod %s %s'", path,
-				 ret->mode, ret->owner ? "600" : "640", word_typed(path));
+		status = failure("%s: mode %04o lets others read the password; use 'chmod %s %s'",
+				 path, ret->mode, ret->owner ? "600" : "640", word_typed(path));
 		file_free(ret);
 		return status;
 	}
