@@ -391,6 +391,7 @@ struct sl_gate {
 	__u64 divide_at; /* ticks: from then on this node has 1/nodes of shared limits; 0: never */
 	__u32 nodes;	 /* nodes that `sluice share` counts; 0: limits are not shared */
 	__u32 policies;	 /* the requested size; the maps may have more entries */
+	__u32 noted;	 /* a bit for each note that was printed: enum gate_note */
 };
 
 /* The state of one limit for one key, shared by all CPUs. */

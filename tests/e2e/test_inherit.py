@@ -345,14 +345,23 @@ def test_a_resize_keeps_heirs_what_they_are(attached):
 
 # --- A flood that passes by -----------------------------------------------------------------------
 
-def test_set_of_a_default_without_a_budget_notes_it_once(gate):
-    noted(gate.sluice("set", "default", *SYN), ("default", f"'sluice -g {gate.gate} newcomers default rate RATE'"))
-    noted(gate.sluice("set", "default", "name", "syn", "rate", "20pps"))
-    gate.sluice("del", "default")
+def test_a_missing_budget_is_noted_once_for_a_gate(lab):
+    """After that doctor finds it, also in a gate that was made again for more policies."""
+    lab.attach("in0", "policies", "1")
     for words in ("action", "observe"), ("start", "empty"):
-        noted(gate.sluice("set", "default", "rate", "10pps", *words))
-        gate.sluice("del", "default")
-    noted(gate.sluice("set", "default", "rate", "10pps", "key", "dst"), ("default", "destinations"))
+        noted(lab.sluice("set", "default", "rate", "10pps", *words))
+        lab.sluice("del", "default")
+    noted(lab.sluice("set", "default", *SYN), ("default", "share no limit", f"'sluice -g {lab.gate} newcomers default rate RATE'"))
+    for words in ("set default name syn rate 20pps", "upgrade", "del default", "set default rate 10pps",
+                  "newcomers default rate 1kpps", "newcomers default none", "set default rate 9pps"):
+        noted(lab.sluice(*words.split()))
+    noted(lab.sluice("apply", "-", "--resize", input="gate: {policies: 9}\npolicies: []\n"))
+    noted(lab.sluice("set", "default", *SYN))
+    assert "no-budget" in {found["id"] for found in lab.json("doctor", "--watch", "10ms", status=None)}
+
+
+def test_a_missing_budget_of_destinations_is_noted(attached):
+    noted(attached.sluice("set", "default", "rate", "10pps", "key", "dst"), ("default", "destinations"))
 
 
 def budget_of(lab):

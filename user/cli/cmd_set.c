@@ -151,7 +151,6 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	struct shaping shaping = {0};
 	struct oversize oversize = {0};
 	struct losses losses;
-	bool lacked = prefix_lacks_budget(gate, &request->prefix);
 	enum status status = rules_get(gate, &request->prefix, &before);
 
 	if (!status)
@@ -175,7 +174,7 @@ static enum status request_apply(struct gate *gate, struct request *request, str
 	warn_losses(gate, &losses, false);
 	if (!before.limits && !request->inherit)
 		warn_inherit(gate, &rule);
-	if (!rule.prefix.bits && !lacked)
+	if (!rule.prefix.bits)
 		warn_budget(gate, &rule);
 	shared_note(gate, &rule);
 out:

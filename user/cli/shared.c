@@ -76,7 +76,8 @@ void shared_note(const struct gate *gate, const struct rule *rule)
 
 	for (unsigned int i = 0; i < rule->limits; i++)
 		is_shared |= rule->limit[i].spec.shared;
-	if (!is_shared || sharing_read(gate).sharer != SHARER_NONE)
+	if (!is_shared || sharing_read(gate).sharer != SHARER_NONE ||
+	    !gate_note_first(gate, GATE_NOTE_SHARE))
 		return;
 	note("%s: no process shares it yet, so it is this machine's limit alone: 'sluice %sshare "
 	     "STORE' shares it",

@@ -9,7 +9,7 @@
 /* Who shares the limits, or why nobody does, in a line; nothing where none is to be shared. */
 void shared_print(const struct gate *gate, const struct sharing *sharing);
 
-/* Notes that limits of the rule which say that they are shared are not, for want of a process. */
+/* Notes once for a gate that no process shares its limits, if limits of the rule are shared. */
 void shared_note(const struct gate *gate, const struct rule *rule);
 
 #endif

@@ -65,7 +65,8 @@ void warn_newcomers(const struct rule *rules, unsigned int count)
 		     idle > 1 ? "; other prefixes have such budgets, too" : "");
 }
 
-bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
+/* Whether a flood of new sources passes the policy of this prefix: policy_lacks_budget(). */
+static bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix)
 {
 	struct sl_rule rule;
 
@@ -77,12 +78,13 @@ void warn_budget(const struct gate *gate, const struct rule *rule)
 {
 	char buffer[PREFIX_TEXT];
 	const char *text = prefix_format(&rule->prefix, buffer);
+	bool to_destinations = rule_meets_destinations(rule);
 
-	if (prefix_lacks_budget(gate, &rule->prefix))
-		note("%s: a flood %s would pass by for want of a budget: 'sluice %snewcomers %s "
-		     "rate RATE' gives one",
-		     text,
-		     rule_meets_destinations(rule) ? "to new destinations" : "of forged sources",
+	if (prefix_lacks_budget(gate, &rule->prefix) && gate_note_first(gate, GATE_NOTE_BUDGET))
+		note("%s: new %s share no limit, so a %s would pass; set one: 'sluice "
+		     "%snewcomers %s rate RATE'",
+		     text, to_destinations ? "destinations" : "sources",
+		     to_destinations ? "flood to many of them" : "spoofed flood",
 		     gate_option(gate->name), text);
 }
 

@@ -34,10 +34,9 @@ void oversize_add(struct oversize *oversize, const struct rule *before, const st
 void warn_oversize(const struct gate *gate, const struct oversize *oversize);
 
 /*
- * Whether a flood of new sources passes the policy of this prefix, see policy_lacks_budget(); and
- * the warning. rule: that of default, which inherits nothing.
+ * Warns once for a gate that a flood of new sources passes the limits of a rule, which is that of
+ * default and inherits nothing. After that only doctor reports it.
  */
-bool prefix_lacks_budget(const struct gate *gate, const struct sl_prefix *prefix);
 void warn_budget(const struct gate *gate, const struct rule *rule);
 
 /* Tells what a new rule in force inherits. */

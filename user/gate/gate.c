@@ -153,6 +153,14 @@ unsigned int gate_divided_by(const struct gate *gate, uint64_t now)
 			    __atomic_load_n(&state->nodes, __ATOMIC_RELAXED), now);
 }
 
+bool gate_note_first(const struct gate *gate, enum gate_note note)
+{
+	bool first = !(gate->state->noted & note);
+
+	gate->state->noted |= note;
+	return first;
+}
+
 /* --- Maps in memory ------------------------------------------------------------------------- */
 
 static void *memory_map(int fd, size_t size)

@@ -133,6 +133,15 @@ uint32_t gate_policies_seen(const struct gate *gate);
  */
 unsigned int gate_divided_by(const struct gate *gate, uint64_t now);
 
+/* Notes that are printed once for a gate: bits of `noted` in struct sl_gate. */
+enum gate_note {
+	GATE_NOTE_BUDGET = 1 << 0, /* new sources have no budget */
+	GATE_NOTE_SHARE = 1 << 1,  /* no process shares limits that are shared */
+};
+
+/* Whether a note was not printed yet; records that it is now. The gate is locked. */
+bool gate_note_first(const struct gate *gate, enum gate_note note);
+
 typedef int entry_call(void *data, const void *key, const void *value);
 
 /*
