@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/* bpf/ledger.h: charges and refunds while other CPUs charge the same state. */
+#include "test.h"
+
+#include "ledger_host.h"
+#include "rules/limit.h"
+
+#define NOW (1000 * SL_TICKS_PER_SEC)
+
+static unsigned int pauses; /* until another CPU charges the state */
+static __u64 others;	    /* what it charges */
+
+static void other_charge(void)
+{
+	if (pauses && !--pauses)
+		host_ledger->zero += others;
+}
+
+/* A charge by another CPU at any moment of a refund makes the refund try again. */
+static void test_a_refund_is_repeated_until_it_counts(void **state)
+{
+	const struct sl_limit limit = {.kind = SL_BUCKET,
+				       .cost = 1000,
+				       .burst = SL_TICKS_PER_SEC,
+				       .refill = SL_TICKS_PER_SEC,
+				       .mask = {~0ULL, ~0ULL},
+				       .id = 7};
+	unsigned int charges = 0;
+
+	(void)state;
+	others = 5000;
+	for (unsigned int at = 1; at < 40; at++) {
+		struct packet packet = host_packet(&limit, 1, NOW);
+
+		host_begin(&limit, (struct sl_ledger){.zero = NOW - 70000, .drawn = NOW});
+		pauses = at;
+		host_between = other_charge;
+		ledger_refund(&packet, &limit, 1000, 1);
+		host_between = NULL;
+		charges += !pauses;
+		assert_int_equal(host_ledger->zero, NOW - 70000 - 1000 + (pauses ? 0 : others));
+	}
+	assert_true(charges >= 2); /* before its read, and between that and its swap */
+}
+
+/* During a block a window keeps `drawn`, by which the length of the block is known. */
+static void test_a_window_does_not_turn_inside_a_block(void **state)
+{
+	const struct machine machine = {.cpus = 2, .jiffy_ns = 1000000};
+	const struct limit window = {.spec = {.name = "all",
+					      .kind = SL_WINDOW,
+					      .rate = 10,
+					      .span_ns = 1000000000,
+					      .groups = 5,
+					      .action = SL_ACTION_BLOCK,
+					      .block_ns = 100000000000,
+					      .id = 7,
+					      .per = {32, 64}},
+				     .match = {.fact = SL_FACT_ANY}};
+	const struct sl_limit limit = limit_compile(&window, SL_IPV4, &machine);
+	struct sl_ledger before = window_full(&limit, NOW);
+
+	(void)state;
+	before.blocked = NOW + limit.block;
+	host_begin(&limit, before);
+	for (int second = 0; second < 100; second += 3) {
+		struct packet packet = host_packet(&limit, 1, NOW + second * SL_TICKS_PER_SEC);
+
+		assert_int_equal(host_ask(&limit, &packet, NULL), SL_DROP_BLOCKED);
+		assert_memory_equal(host_ledger, &before, sizeof(before));
+	}
+}
+
+/* A shape's state stores when it was charged last. */
+static void test_a_charge_of_a_shape_stores_its_time(void **state)
+{
+	const struct sl_limit limit = {.kind = SL_SHAPE,
+				       .cost = 1000,
+				       .horizon = SL_TICKS_PER_SEC,
+				       .mask = {~0ULL, ~0ULL},
+				       .id = 7};
+
+	(void)state;
+	host_begin(&limit, shape_full(NOW));
+	for (int i = 1; i < 5; i++) {
+		struct packet packet = host_packet(&limit, 1, NOW + i);
+
+		assert_int_equal(host_ask(&limit, &packet, NULL), SL_PASS_WITHIN);
+		assert_int_equal(host_ledger->drawn, NOW + i);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_refund_is_repeated_until_it_counts),
+		cmocka_unit_test(test_a_window_does_not_turn_inside_a_block),
+		cmocka_unit_test(test_a_charge_of_a_shape_stores_its_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

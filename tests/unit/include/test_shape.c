@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/* include/shape.h: what a charge writes. Departures are in test_kinds.c. */
+#include "test.h"
+
+#include "shape.h"
+
+/* `drawn` is the latest time of a charge: by it a state is hot, known, and full. */
+static void test_a_charge_writes_its_time(void **state)
+{
+	static const struct {
+		__u64 drawn, now, ready; /* before */
+		bool passes;
+		__u64 then;
+	} cases[] = {
+		{100, 500, 100, true, 500}, {100, 500, 600, true, 500},
+		{500, 400, 600, true, 500}, {100, 500, 1501, false, 100},
+		{~0ULL - 5, 5, 0, true, 5},
+	};
+	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_ledger ledger = {.ready = cases[i].ready, .drawn = cases[i].drawn};
+		__u64 departure;
+
+		assert_int_equal(shape_draw(&limit, &ledger, 100, cases[i].now, 0, &departure),
+				 cases[i].passes);
+		assert_true(ledger.drawn == cases[i].then);
+	}
+}
+
+/* A packet that its sender delays by the horizon is in time, and one tick later it is not. */
+static void test_a_sender_may_delay_a_packet_up_to_the_horizon(void **state)
+{
+	const struct sl_limit limit = {.kind = SL_SHAPE, .cost = 100, .horizon = 1000};
+	static const __u64 nows[] = {1, 5000, ~0ULL - 500};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nows); i++) {
+		assert_false(shape_is_too_late(&limit, 0, nows[i]));
+		assert_false(shape_is_too_late(&limit, nows[i] - 1000, nows[i]));
+		assert_false(shape_is_too_late(&limit, nows[i] + 1000, nows[i]));
+		assert_true(shape_is_too_late(&limit, nows[i] + 1001, nows[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_charge_writes_its_time),
+		cmocka_unit_test(test_a_sender_may_delay_a_packet_up_to_the_horizon),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
