@@ -26,7 +26,8 @@ END = "end of the answer"
 # --- What may differ ------------------------------------------------------------------------------
 
 # Digits that are measured. Everything else, the alignment of columns included, is literal.
-MEASURED = re.compile(r"(?P<level>\d+)(?= of \d|%$)"           # what is left of a burst
+MEASURED = re.compile(r"(?P<level>\d+)(?= of \d)"              # what is left of a burst
+                      r"|(?P<state>  +\d+(?:%|ms)$)"         # the same in a column, or the time to the next packet
                       r"|(?P<count>  +\d+)(?= (?!of )|s?$)"    # in a column: its edge is literal
                       r"|(?<=for )(?P<left>\d+)(?=s\b)"        # seconds of a block, of a deny
                       r"|(?<=\()(?P<wait>\d+)(?=s\)$)"
@@ -37,13 +38,13 @@ MEASURED = re.compile(r"(?P<level>\d+)(?= of \d|%$)"           # what is left of
 
 def literal(line):
     """A line without what is measured in it."""
-    return MEASURED.sub(lambda m: "#".rjust(len(m[0])) if m["count"] else "#", line)
+    return MEASURED.sub(lambda m: "#".rjust(len(m[0])) if m["count"] or m["state"] else "#", line)
 
 
 def is_near(shown, got):
     """Levels move with each packet, and so does the time until one is full. The rest, a second's
     traffic and the time since, stays within a factor of two, and 0 stays 0."""
-    return shown.lastgroup in ("level", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
+    return shown.lastgroup in ("level", "state", "full", "end") or int(shown[0]) <= 2 * int(got[0]) <= 4 * int(shown[0])
 
 
 def is_same(shown, got):
@@ -59,7 +60,7 @@ def is_same(shown, got):
     ("a 1          10  drop", "a 2          10  drop", False),
     ("a 1          10  drop", "a 1         10  drop", False),
     ("a            10", "a             0", False), ("a             0", "a             1", False),
-    ("all               5%", "all               9%", True), ("dns              30s", "dns              29s", True),
+    ("all               5%", "all               9%", True), ("all               5%", "all             99ms", True), ("dns              30s", "dns              29s", True),
     ("dns              30s", "dns               5m", False), ("dns              30s", "dns              30%", False),
     ("  level   8 of 200", "  level   12 of 200", True), ("left, full in 9 ms", "left, full in 90 ms", True),
     ("dns 3 of 200", "dns 199 of 200", True), ("dns 3 of 200", "dns 3 of 100", False),
