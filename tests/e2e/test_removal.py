@@ -43,7 +43,8 @@ class Removal:
                        "allow": [{"prefixes": ["10.3.0.1"]}],
                        "deny": [{"prefixes": [DENIED, "10.2.0.1"]},
                                 {"list": "feed", "prefixes": ["10.4.0.1", "10.5.0.0/16"]}]}
-        files = {"NONE": {**self.before, "attach": []}, "ONE": {**self.before, "attach": [{"device": "in1", "hook": "ingress", "mode": "clsact"}]},
+        files = {"NONE": {**self.before, "attach": []},
+                 "ONE": {**self.before, "attach": self.before["attach"][1:]},
                  "FEW": {"policies": self.before["policies"][:1], "deny": [{"prefixes": [DENIED]}]},
                  "SIZES": {**self.before, "gate": self.objects.gate(1)}}
         for name, content in files.items():
@@ -149,8 +150,8 @@ def test_apply_detaches_all_that_a_file_leaves_out_or_nothing(removal, words):
 
 
 @pytest.mark.parametrize("words", [["undeny", "10.2.0.1"], ["unallow", "10.3.0.1"], ["undeny", "-f", "feed"],
-                                   ["del", "10.1.0.0/16"], ["newcomers", "default", "none"], ["forgive", OTHER], ["apply", "FEW"],
-                                   ["apply", "--resize", "SIZES"], ["upgrade"]], ids=" ".join)
+                                   ["del", "10.1.0.0/16"], ["newcomers", "default", "none"], ["forgive", OTHER],
+                                   ["apply", "FEW"], ["apply", "--resize", "SIZES"], ["upgrade"]], ids=" ".join)
 def test_a_removal_of_rules_is_whole_or_none(removal, words):
     removal.reset()
     before = removal.state()
