@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the documents tell to type can be typed. A session shows what a shell answers; each line of
+"""What the documents show can be pasted into a shell. A session has the output of its commands; each line of
 the README's recipes runs, and each recipe does what it says."""
 
 import os
@@ -11,7 +11,6 @@ import pytest
 from lab import BUILD, TOP
 
 README, TOUR = "README.md", "docs/tour.md"
-PROMPT = "# "
 SECONDS = 120  # for all of a session, which takes four
 
 # A bpffs and names of network namespaces of its own. Both, and all in them, end with the shell.
@@ -88,18 +87,16 @@ def section(page, title):
 
 
 def session(page):
-    """(line number in the page, command, what it answers, by line)"""
+    """(line number in the page, command, its answer by line). The answer is a comment to a shell, so
+    that the session can be pasted."""
     steps = []
     for number, line in section(page, "A session"):
-        if line.startswith("    " + PROMPT):
-            steps.append((number, line[4 + len(PROMPT):-1], []))
-        elif line.startswith("    ") or line == "\n":
-            if steps:
-                steps[-1][2].append(line[4:-1])
+        if line.startswith("    #"):
+            steps[-1][2].append(line[4:-1])
+        elif line.startswith("    "):
+            steps.append((number, line[4:-1], []))
         elif steps:
-            break  # the text behind the session
-    while steps[-1][2] and not steps[-1][2][-1]:
-        steps[-1][2].pop()
+            break  # the text after the session
     return steps
 
 
@@ -127,17 +124,19 @@ def differences(shown, got):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("page,commands,answers", [(README, 10, 10), (TOUR, 20, 40)])
-def test_the_session_can_be_typed(tmp_path, page, commands, answers):
+def test_the_session_can_be_pasted(tmp_path, page, commands, answers):
     os.symlink(BUILD, tmp_path / "build")
     steps = session(page)
     assert len(steps) >= commands and sum(map(len, (shown for _, _, shown in steps))) >= answers
     with subprocess.Popen(PRIVATE_SHELL, cwd=tmp_path, stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as shell:
         for number, command, shown in steps:
-            found = differences(shown, answer(shell, command))
+            got = answer(shell, "\n".join([command, *shown]))  # as it is pasted
+            found = differences(shown, [f"# {line}".rstrip() for line in got])
             if found:
                 pytest.fail(f"{page}, line {number}: {command}\n" + "\n".join(found), False)
         assert answer(shell, "ls -d /sys/fs/bpf/sluice /run/netns/* 2>&-") == []
+        assert answer(shell, "declare -F") == []
         assert answer(shell, "ls -A") == ["build"]
 
 
