@@ -340,6 +340,12 @@ def test_a_reader_sees_what_root_sees(users):
     assert users.gate in users.reader("status", gate="").out
 
 
+def test_a_reader_sees_the_sizes_of_maps_that_it_cannot_open(users):
+    mine, roots = (json.loads(command("-j", "status").out)["gates"][0] for command in (users.reader, users.sluice))
+    assert {one["name"] for one in mine["maps"]} == set(MAPS)
+    assert mine["maps"] == roots["maps"]
+
+
 def test_a_reader_is_told_what_doctor_finds(users):
     """As far as a reader may look: the rules, and the devices if they are published."""
     found = {finding["id"]: finding for finding in json.loads(users.reader("-j", "doctor").out)}
