@@ -104,8 +104,10 @@ def test_what_is_in_the_way_is_named_and_stays(lab, victim, name):
     make(victim)
     before = look()
     for words in (["attach", "in0"], ["detach", "all"], ["show"], ["stats"], ["status"],
-                  ["export"], ["set", "default", "rate", "5/h"], ["upgrade"]):
+                  ["set", "default", "rate", "5/h"], ["upgrade"]):
         lab.refuses(words, *names, gate="main")
+    export = lab.sluice("export", gate="main")
+    assert 'sluice_gate_readable{gate="main"} 0\n' in export.out and all(name in export.err for name in names)
     assert look() == before
 
 
@@ -251,8 +253,10 @@ def test_a_bad_gate_hides_no_other(lab, victim):
     assert [gate["gate"] for gate in json.loads(status.out)["gates"]] == ["main"]
     assert len(status.err.splitlines()) == 2
     assert f"{ROOT}/bad " in status.err and f"{ROOT}/worse " in status.err
-    export = run_sluice("export", status=1)
-    assert 'gate="main"' in export.out and len(export.err.splitlines()) == 2
+    export = run_sluice("export")
+    assert len(export.err.splitlines()) == 2
+    for name, readable in ("main", 1), ("bad", 0), ("worse", 0):
+        assert f'sluice_gate_readable{{gate="{name}"}} {readable}\n' in export.out
     text = run_sluice("status", status=1)
     assert "gate main" in text.out and "in0" in text.out
     lab.sluice("set", "default", "rate", "5/h", gate="main")
