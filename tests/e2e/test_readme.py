@@ -2,6 +2,7 @@
 """What the documents show can be pasted into a shell. A session has the output of its commands; each line of
 the README's recipes runs, and each recipe does what it says."""
 
+import json
 import os
 import re
 import subprocess
@@ -158,7 +159,7 @@ PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash
     mount -t tmpfs tmpfs etc
     cp -a /etc/. etc
     rm -rf etc/sluice
-    mkdir -p etc/cron.hourly etc/cron.d build
+    mkdir -p etc/cron.hourly etc/cron.d build scripts
     touch build/sluice_1_amd64.deb
     mount --bind etc /etc
     mount -t tmpfs tmpfs /var/lib
@@ -167,10 +168,12 @@ PRIVATE_HOST = ["unshare", "--mount", "--net", "--propagation", "private", "bash
     ln -s "$2"/sluice /usr/local/sbin
     install -m 755 /dev/stdin /usr/local/sbin/curl <<'END'
 #!/bin/bash
-[[ $1 == -sfO && $2 == https://*/drop.txt && $# == 2 ]] && echo "203.0.113.0/24 ; SBL1" >drop.txt
+[[ $1 == -fsS && $2 == -o && $4 == https://*/drop.txt && $# == 4 ]] || exit 2
+echo "203.0.113.0/24 ; SBL1" >"$3"
+[[ ! -e /var/lib/broken ]] || { echo "203.0" >"$3"; echo "curl: (18) the transfer broke" >&2; exit 18; }
 END
-    for tool in make apt systemctl; do
-        install -m 755 /dev/stdin /usr/local/sbin/$tool <<'END'
+    for tool in /usr/local/sbin/{make,apt,systemctl} scripts/install-deps; do
+        install -m 755 /dev/stdin $tool <<'END'
 #!/bin/bash
 echo "${0##*/} $*" >>/var/lib/typed
 [[ ${0##*/} != apt ]] || mkdir /etc/sluice
@@ -183,10 +186,10 @@ END
 """, "bash"]
 
 
-def recipes():
+def recipes(title="Recipes"):
     """(line number in README, text) of each."""
     found = []
-    for number, line in section(README, "Recipes"):
+    for number, line in section(README, title):
         if not line.startswith("    "):
             found.append((number + 1, ""))
         else:
@@ -206,21 +209,25 @@ def host(tmp_path):
 
 def test_the_recipes_do_what_they_say(host):
     """One after the other, on one host: as the README has them."""
-    flood, dns, blocklist, boot, cluster, metrics = recipes()
+    limits, blocklist, boot, cluster, metrics = recipes()
     for number, text in recipes():
         print(f"README.md, line {number}")
         answer(host, text)
 
     shown = answer(host, "sluice show")
-    for _, text in flood, dns:
-        assert len(text.splitlines()) < 4
-        for command in text.splitlines():
-            assert command == "sluice attach eth0" or any(line.startswith(command) for line in shown), command
+    for command in limits[1].splitlines():
+        command = command.partition("#")[0].strip()
+        assert command == "sluice attach eth0" or any(line.startswith(command) for line in shown), command
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
 
     assert "203.0.113.0/24" not in "\n".join(shown) and "cron.hourly" in blocklist[1]
     answer(host, "(cd / && /etc/cron.hourly/sluice-drop && /etc/cron.hourly/sluice-drop)")
     assert any("/var/lib/misc/drop.txt" in line for line in answer(host, "sluice lists"))
+    assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
+    answer(host, "touch /var/lib/broken")
+    got = answer(host, "(cd / && /etc/cron.hourly/sluice-drop) || echo status $?")
+    assert got == ["curl: (18) the transfer broke", "status 18"]
+    assert answer(host, "cat /var/lib/misc/drop.txt") == ["203.0.113.0/24 ; SBL1"]
     assert "denied" in answer(host, "sluice check 203.0.113.9")[0]
 
     assert len(cluster[1].splitlines()) == 3 and any("shared yes" in line for line in shown)
@@ -230,7 +237,7 @@ def test_the_recipes_do_what_they_say(host):
     answer(host, "sluice detach all && sluice apply /etc/sluice/main.yaml")
     assert answer(host, "sluice show") == shown
     assert any(line.startswith("  eth0 ") for line in answer(host, "sluice status"))
-    assert answer(host, "cat /var/lib/typed") == ["make deb", "apt install ./build/sluice_1_amd64.deb",
+    assert answer(host, "cat /var/lib/typed") == ["install-deps package", "make deb", "apt install ./build/sluice_1_amd64.deb",
                                                   "systemctl enable --now sluice@main",
                                                   "systemctl enable --now sluice-share@main"]
 
@@ -239,3 +246,25 @@ def test_the_recipes_do_what_they_say(host):
     answer(host, f"(cd / && {command})")
     assert answer(host, "ls -A /var/lib/prometheus/node-exporter") == ["sluice.prom"]
     assert answer(host, "head -c 6 /var/lib/prometheus/node-exporter/sluice.prom; echo") == ["# HELP"]
+
+
+def trial_left(host):
+    return json.loads("\n".join(answer(host, "sluice -j status")))["gates"][0]["trial_left_ms"]
+
+
+def test_the_step_to_the_own_nic_has_a_way_back(host):
+    (_, text), = recipes("On your own NIC")
+    attach, observe, drop, confirm, detach = text.splitlines()
+
+    assert "mode native" in answer(host, attach)[0]
+    assert answer(host, observe) and any("action observe" in line for line in answer(host, "sluice show"))
+    tried = answer(host, drop)
+    assert any("in 5m" in line for line in tried)
+    replaced, = [line.partition("replaced: ")[2] for line in tried if "replaced: " in line]
+    assert trial_left(host)
+    answer(host, confirm)
+    assert not trial_left(host)
+    answer(host, replaced)
+    assert any("action observe" in line for line in answer(host, "sluice show"))
+    answer(host, detach)
+    assert answer(host, "find /sys/fs/bpf -name main") == []
